@@ -1,0 +1,250 @@
+//! The ledger: where each offered packet ended.
+//!
+//! What must hold, for packets:
+//!
+//! ```text
+//! offered + control sent = delivered + control received + every named loss + residual
+//! ```
+//!
+//! Each loss is one kernel counter of one place, or a difference of two that is written out in
+//! [`LedgerLine::counter`]. There is no line "other": what no counter explains is the signed
+//! residual. Counters that would count a loss a second time are [`CrossCheck`]s.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Side;
+
+/// What a ledger is kept in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum LedgerUnit {
+    /// Datagrams, as the programs at both ends count them.
+    Packets,
+    /// Bytes of payload: TCP, where lost packets are sent again.
+    Bytes,
+}
+
+/// A place where a packet can be lost.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// The IP layer of the sending host: no route, no memory.
+    IpOutput,
+    /// The queueing discipline of the sending interface.
+    Qdisc,
+    /// The receive ring of the peer interface was full.
+    DeviceRing,
+    /// The per-CPU backlog queue was full.
+    SoftnetBacklog,
+    /// An nftables rule with a counter and a drop verdict.
+    Nftables,
+    /// An XDP program returned XDP_DROP, or failed.
+    Xdp,
+    /// The IP layer of the receiving host: bad header, bad address, no memory, unknown protocol.
+    IpInput,
+    /// No socket was bound to the port.
+    NoSocket,
+    /// The UDP checksum was wrong.
+    Checksum,
+    /// The protocol's memory limit was reached.
+    ProtocolMemory,
+    /// The receive buffer of the socket was full.
+    SocketBuffer,
+}
+
+impl Place {
+    /// The name used in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Place::IpOutput => "IP output",
+            Place::Qdisc => "qdisc",
+            Place::DeviceRing => "device ring",
+            Place::SoftnetBacklog => "softnet backlog",
+            Place::Nftables => "nftables",
+            Place::Xdp => "XDP",
+            Place::IpInput => "IP input",
+            Place::NoSocket => "no socket",
+            Place::Checksum => "checksum",
+            Place::ProtocolMemory => "protocol memory",
+            Place::SocketBuffer => "socket buffer",
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Packets lost at one place of one host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LedgerLine {
+    /// Where.
+    pub place: Place,
+    /// On which host, or towards it for places between the two.
+    pub side: Side,
+    /// The kernel counter that says so, by its own name.
+    pub counter: String,
+    /// How many; null when the counter could not be read.
+    pub packets: Option<u64>,
+}
+
+/// A kind of packet that the workload did not ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ControlKind {
+    /// iperf's end-of-test datagrams.
+    Fin,
+    /// The server's answers to them.
+    FinAcknowledgement,
+    /// TCP segments without payload: acknowledgements and connection control.
+    Acknowledgement,
+    /// TCP segments sent again.
+    Retransmission,
+    /// ARP and other frames that are not IP.
+    Arp,
+    /// ICMPv6: neighbour and router discovery, multicast listener reports.
+    NeighbourDiscovery,
+    /// Requests asked again after a time-out (`rr`).
+    Retry,
+}
+
+impl ControlKind {
+    /// The name used in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            ControlKind::Fin => "FIN",
+            ControlKind::FinAcknowledgement => "FIN acknowledgement",
+            ControlKind::Acknowledgement => "acknowledgement",
+            ControlKind::Retransmission => "retransmission",
+            ControlKind::Arp => "ARP",
+            ControlKind::NeighbourDiscovery => "ICMPv6 ND/MLD",
+            ControlKind::Retry => "retry",
+        }
+    }
+}
+
+/// Control packets of one kind, by the side that sent them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ControlLine {
+    /// What they are.
+    pub kind: ControlKind,
+    /// Who sent them.
+    pub from: Side,
+    /// Packets sent; null when not counted.
+    pub sent: Option<u64>,
+    /// Packets that reached the other side; null when not counted.
+    pub received: Option<u64>,
+    /// Whether they take part in the balance: true for datagrams that the programs count.
+    pub in_balance: bool,
+}
+
+/// A counter that counts a loss of another line once more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CrossCheck {
+    /// The host.
+    pub side: Side,
+    /// The counter, by its own name.
+    pub counter: String,
+    /// What it counted during the trial.
+    pub count: u64,
+}
+
+/// The account of one trial.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Ledger {
+    /// What `offered`, `delivered` and the residual are counted in.
+    pub unit: LedgerUnit,
+    /// What the sending programs handed to their sockets.
+    pub offered: u64,
+    /// What the receiving programs read from theirs.
+    pub delivered: u64,
+    /// Losses by place, zeros included, in the order in which a packet passes the places.
+    pub lines: Vec<LedgerLine>,
+    /// Control packets.
+    pub control: Vec<ControlLine>,
+    /// Packets that no line explains; negative when more arrived than can be explained. Null for TCP.
+    pub residual_packets: Option<i64>,
+    /// Bytes written less bytes read. Null for UDP.
+    pub residual_bytes: Option<i64>,
+    /// Counters that see the same losses from elsewhere.
+    pub cross_checks: Vec<CrossCheck>,
+}
+
+impl Ledger {
+    /// Sum of the named losses, unreadable counters left out.
+    pub fn lost_packets(&self) -> u64 {
+        self.lines.iter().filter_map(|line| line.packets).sum()
+    }
+
+    /// Computes the residual of a ledger of packets from its other fields.
+    pub fn balance_packets(&self) -> i64 {
+        let balanced = || self.control.iter().filter(|line| line.in_balance);
+        let sent: u64 = balanced().filter_map(|line| line.sent).sum();
+        let received: u64 = balanced().filter_map(|line| line.received).sum();
+        let put_in = self.offered + sent;
+        let came_out = self.delivered + received + self.lost_packets();
+        put_in as i64 - came_out as i64
+    }
+
+    /// The residual as a share of what was offered; `None` when nothing was.
+    pub fn residual_ratio(&self) -> Option<f64> {
+        let residual = self.residual_packets.or(self.residual_bytes)?;
+        (self.offered > 0).then(|| residual.unsigned_abs() as f64 / self.offered as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(place: Place, packets: Option<u64>) -> LedgerLine {
+        LedgerLine {
+            place,
+            side: Side::Receiver,
+            counter: String::from("counter"),
+            packets,
+        }
+    }
+
+    #[test]
+    fn the_balance_counts_control_packets_only_where_programs_count_them() {
+        let ledger = Ledger {
+            unit: LedgerUnit::Packets,
+            offered: 1000,
+            delivered: 900,
+            lines: vec![
+                line(Place::DeviceRing, Some(60)),
+                line(Place::SocketBuffer, Some(41)),
+                line(Place::Nftables, None),
+            ],
+            control: vec![
+                ControlLine {
+                    kind: ControlKind::Fin,
+                    from: Side::Sender,
+                    sent: Some(3),
+                    received: Some(2),
+                    in_balance: true,
+                },
+                ControlLine {
+                    kind: ControlKind::Arp,
+                    from: Side::Sender,
+                    sent: Some(7),
+                    received: Some(7),
+                    in_balance: false,
+                },
+            ],
+            residual_packets: None,
+            residual_bytes: None,
+            cross_checks: vec![],
+        };
+        assert_eq!(ledger.lost_packets(), 101);
+        assert_eq!(ledger.balance_packets(), 0);
+    }
+}

@@ -1,0 +1,26 @@
+//! nicpoll's vocabulary as types: what a study is made of and what its JSON holds.
+//!
+//! A *study* compares *settings* under *workloads*. One run of one workload under one setting is a
+//! *trial*; a trial yields figures of both ends and one *ledger* that says where each offered packet
+//! ended. Nothing here measures, prints or reads a clock.
+//!
+//! What must hold: a figure that was not measured is `None` (JSON `null`), never 0. Field names
+//! carry their unit. Rates are of UDP or TCP payload unless the name says otherwise.
+
+mod comparison;
+mod cpu;
+mod ledger;
+mod study;
+mod trial;
+mod vocabulary;
+
+pub use comparison::{Comparison, Metric, MetricKind, Verdict};
+pub use cpu::CpuStates;
+pub use ledger::{ControlKind, ControlLine, CrossCheck, Ledger, LedgerLine, LedgerUnit, Place};
+pub use study::{
+    CountingCost, HostFacts, LabFacts, Plan, SCHEMA, SettingFacts, Study, Warning, WarningName,
+};
+pub use trial::{
+    Calibration, Placement, PollEvidence, RoundTrip, SocketBuffers, Trial, Warmup, WindowRates,
+};
+pub use vocabulary::{Setting, Side, Workload};

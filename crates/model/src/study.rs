@@ -1,0 +1,169 @@
+//! A whole study: what was planned, where it ran, every trial, and what follows from them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Comparison, Setting, Side, Trial, Workload};
+
+/// Name and version of the JSON that [`Study`] becomes. The number grows when a reader of the last
+/// version could be misled.
+pub const SCHEMA: &str = "nicpoll.demo/1";
+
+/// What was decided before the first trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Plan {
+    /// Whether `--quick` asked for a run that can show large effects only.
+    pub quick: bool,
+    /// Blocks a workload.
+    pub blocks: u32,
+    /// Length of the measured traffic of a trial.
+    pub trial_seconds: f64,
+    /// Length of the warm-up before it.
+    pub warmup_seconds: f64,
+    /// Time from round to round under `polling`.
+    pub period_ns: u64,
+    /// The workloads, in the order in which they are reported.
+    pub workloads: Vec<Workload>,
+    /// The order of the trials as drawn from the seed: workload and setting, block after block.
+    pub order: Vec<(Workload, Setting)>,
+    /// Comparisons that get a verdict: the family that the intervals are widened for.
+    pub family: u32,
+    /// Confidence of each interval of the family.
+    pub confidence: f64,
+    /// The ratio from which on a difference matters.
+    pub margin: f64,
+}
+
+/// The machine that the study ran on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HostFacts {
+    /// Kernel release and version.
+    pub kernel: String,
+    /// Model of the first CPU.
+    pub cpu_model: Option<String>,
+    /// CPUs that this process may use.
+    pub cpus: Vec<u32>,
+    /// The kernel's clock source.
+    pub clocksource: Option<String>,
+    /// Frequency governor of each core; empty when the kernel shows none.
+    pub governors: Vec<String>,
+    /// `/proc/cmdline` settings that change what is measured: `mitigations`, `preempt`, `isolcpus`, ...
+    pub boot_options: Vec<String>,
+    /// Sysctls that bear on receiving, by name.
+    pub sysctls: Vec<(String, String)>,
+}
+
+/// The lab that the study built.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LabFacts {
+    /// Always true: the link is a veth pair and has no card.
+    pub is_virtual: bool,
+    /// Name of both interfaces.
+    pub interface: String,
+    /// Driver of both interfaces.
+    pub driver: String,
+    /// Link MTU in bytes.
+    pub mtu_bytes: u32,
+    /// Slots of the receive ring, when it is in use.
+    pub ring_slots: u32,
+    /// Inode numbers of the namespaces.
+    pub netns_inodes: Vec<(Side, u64)>,
+    /// Addresses with prefix length.
+    pub addresses: Vec<(Side, String)>,
+    /// Names under which the namespaces were kept; empty unless asked for.
+    pub kept_as: Vec<String>,
+    /// The core of the sending thread.
+    pub sender_cpu: u32,
+    /// The core of the receiving thread.
+    pub receiver_cpu: u32,
+    /// How the sender hands over datagrams: always `one datagram a send call`.
+    pub send_mode: String,
+    /// How the receiver takes them.
+    pub receive_mode: String,
+}
+
+/// What a setting means here, in words and values.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SettingFacts {
+    /// The setting.
+    pub setting: Setting,
+    /// What it is.
+    pub description: String,
+    /// Each value that it writes: side, name, value.
+    pub writes: Vec<(Side, String, String)>,
+}
+
+/// What counting the polls costs, measured in the same run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CountingCost {
+    /// Mean run time of the counting program for each poll, by the kernel's own BPF statistics.
+    pub ns_per_poll: Option<f64>,
+    /// Polls a second while that was measured: `udp64` under `interrupt`.
+    pub polls_per_second: Option<f64>,
+    /// Delivered rate with counting over the rate without: geometric mean over the pairs.
+    pub delivered_ratio: Option<f64>,
+    /// 95 % interval of that ratio: lower end.
+    pub delivered_ratio_low: Option<f64>,
+    /// 95 % interval of that ratio: upper end.
+    pub delivered_ratio_high: Option<f64>,
+    /// Pairs of trials that were compared.
+    pub pairs: u32,
+}
+
+/// What a warning is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WarningName {
+    /// The ring holds fewer packets a period than were offered.
+    RingCeiling,
+    /// Trials were void.
+    VoidTrials,
+    /// Fewer than six blocks.
+    LargeEffectsOnly,
+    /// A counter could not be read.
+    CounterMissing,
+    /// Something about the machine disturbs measurements.
+    Confounder,
+}
+
+/// Something the reader should know before believing a figure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Warning {
+    /// What it is about.
+    pub name: WarningName,
+    /// The sentence, with its remedy.
+    pub text: String,
+}
+
+/// Everything that `nicpoll demo --json` prints.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Study {
+    /// Name and version of this layout: [`SCHEMA`].
+    pub schema: String,
+    /// Version of nicpoll.
+    pub nicpoll_version: String,
+    /// The command line.
+    pub argv: Vec<String>,
+    /// Start, RFC 3339, UTC.
+    pub started_at: String,
+    /// How long it took.
+    pub elapsed_seconds: f64,
+    /// Seed of the random order: the same seed and options give the same order.
+    pub seed: u64,
+    /// What was planned.
+    pub plan: Plan,
+    /// Where it ran.
+    pub host: HostFacts,
+    /// What it ran on.
+    pub lab: LabFacts,
+    /// What the settings mean.
+    pub settings: Vec<SettingFacts>,
+    /// What counting cost.
+    pub counting_cost: Option<CountingCost>,
+    /// Every trial in the order in which it ran, void ones included.
+    pub trials: Vec<Trial>,
+    /// What follows.
+    pub comparisons: Vec<Comparison>,
+    /// What to know before believing it.
+    pub warnings: Vec<Warning>,
+}

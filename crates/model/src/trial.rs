@@ -1,0 +1,211 @@
+//! One run of one workload under one setting.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{CpuStates, Ledger, Setting, Workload};
+
+/// The CPUs that a trial's parts were bound to, and where the polls were seen to run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Placement {
+    /// The core that the sending thread was pinned to.
+    pub sender_cpu: u32,
+    /// The core that the receiving thread was pinned to.
+    pub receiver_cpu: u32,
+    /// The cores on which polls of the receiver's NAPI ran; empty when there were none.
+    pub poll_cpus: Vec<u32>,
+}
+
+/// What one side counted itself: payload and the time that it took by its own clock.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WindowRates {
+    /// Datagrams sent or received; null for TCP.
+    pub packets: Option<u64>,
+    /// Bytes of payload sent or received.
+    pub bytes: u64,
+    /// From the first send or arrival to the last.
+    pub seconds: f64,
+    /// `packets / seconds`.
+    pub packets_per_second: Option<f64>,
+    /// `8 x bytes / seconds`: payload, without headers.
+    pub bits_per_second: f64,
+}
+
+impl WindowRates {
+    /// Figures from counts; rates are 0 when the window is empty.
+    pub fn new(packets: Option<u64>, bytes: u64, seconds: f64) -> Self {
+        let rate = |count: u64| {
+            if seconds > 0.0 {
+                count as f64 / seconds
+            } else {
+                0.0
+            }
+        };
+        WindowRates {
+            packets,
+            bytes,
+            seconds,
+            packets_per_second: packets.map(rate),
+            bits_per_second: 8.0 * rate(bytes),
+        }
+    }
+}
+
+/// Socket buffer sizes as asked for and as the kernel granted them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SocketBuffers {
+    /// Asked for the sender's send buffer; null when left to the kernel.
+    pub send_asked_bytes: Option<u64>,
+    /// Granted, as `getsockopt` reports it.
+    pub send_granted_bytes: u64,
+    /// Asked for the receiver's receive buffer; null when left to the kernel.
+    pub receive_asked_bytes: Option<u64>,
+    /// Granted, as `getsockopt` reports it.
+    pub receive_granted_bytes: u64,
+}
+
+/// Round trips of a request/response trial, by the requester's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RoundTrip {
+    /// Requests that were answered.
+    pub transactions: u64,
+    /// Answered requests a second.
+    pub transactions_per_second: f64,
+    /// Requests that were not answered in time.
+    pub timeouts: u64,
+    /// Shortest round trip.
+    pub min_ns: u64,
+    /// Median round trip.
+    pub p50_ns: u64,
+    /// 99th percentile.
+    pub p99_ns: u64,
+    /// 99.9th percentile.
+    pub p999_ns: u64,
+    /// Longest round trip.
+    pub max_ns: u64,
+    /// Mean round trip.
+    pub mean_ns: f64,
+}
+
+/// napi_poll events of the receiver's NAPI during the measured window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PollEvidence {
+    /// Inode number of the receiver's network namespace, which the count is limited to.
+    pub netns_inode: u64,
+    /// Id of the NAPI instance; null when there is none and the whole namespace was watched.
+    pub napi_id: Option<u32>,
+    /// Length of the window in which polls were counted.
+    pub seconds: f64,
+    /// Calls of the poll function.
+    pub polls: u64,
+    /// Polls whose work was below the budget: each ends a round.
+    pub rounds: u64,
+    /// Polls that found nothing.
+    pub empty_polls: u64,
+    /// Frames that the polls reported as their work.
+    pub frames: u64,
+    /// Polls by core.
+    pub polls_by_cpu: Vec<u64>,
+}
+
+/// How the kernel's timer was set so that one round a period came out.
+///
+/// The kernel starts `gro_flush_timeout` anew when a round *ends*, so the time from round to round
+/// is that timeout plus the timer's latency plus the round itself. During warm-up the timeout is
+/// shortened until the measured time from round to round is the period that was asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Calibration {
+    /// The period that was asked for.
+    pub period_ns: u64,
+    /// `gro_flush_timeout` during the measured window.
+    pub gro_flush_timeout_ns: u64,
+    /// `napi_defer_hard_irqs` during the measured window.
+    pub defer_hard_irqs: u32,
+    /// Time from round to round measured at each step of the warm-up.
+    pub steps_ns: Vec<u64>,
+}
+
+/// The traffic before the measured window: shown, never counted.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Warmup {
+    /// How long it took.
+    pub seconds: f64,
+    /// What was delivered meanwhile: bytes of payload.
+    pub delivered_bytes: u64,
+}
+
+/// One run of one workload under one setting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Trial {
+    /// Position in the study, from 1.
+    pub sequence: u32,
+    /// The block that the trial belongs to, from 1.
+    pub block: u32,
+    /// 1, or 2 and 3 when the block was run again.
+    pub attempt: u32,
+    /// What the traffic was.
+    pub workload: Workload,
+    /// The discipline that was in force.
+    pub setting: Setting,
+    /// Why the trial does not count; null when it does.
+    pub void: Option<String>,
+    /// Warm-up, excluded from every figure below.
+    pub warmup: Warmup,
+    /// Datagrams that the sending programs handed to their sockets (`rr`: requests and responses).
+    /// Null for TCP.
+    pub offered_packets: Option<u64>,
+    /// Datagrams that the receiving programs read. Null for TCP.
+    pub delivered_packets: Option<u64>,
+    /// Payload that the receiver read, a second, by the receiver's clock.
+    pub delivered_bits_per_second: f64,
+    /// Datagrams that the receiver read, a second, by the receiver's clock. Null for TCP.
+    pub delivered_packets_per_second: Option<f64>,
+    /// Share of the offered datagrams that was not delivered, 0 to 1. Null for TCP.
+    pub loss_ratio: Option<f64>,
+    /// The sender's own figures.
+    pub sender: WindowRates,
+    /// The receiver's own figures.
+    pub receiver: WindowRates,
+    /// Interarrival jitter by RFC 3550 section 6.4.1, at the receiver. Null for TCP and `rr`.
+    pub jitter_seconds: Option<f64>,
+    /// Datagrams that arrived after a later one. Null for TCP and `rr`.
+    pub out_of_order_packets: Option<u64>,
+    /// Round trips. Null for one-way workloads.
+    pub round_trip: Option<RoundTrip>,
+    /// Polls of the receiver's NAPI a second; measured 0 when it has none.
+    pub polls_per_second: Option<f64>,
+    /// Rounds of polls a second; a round ends with a poll whose work is below its budget.
+    pub rounds_per_second: Option<f64>,
+    /// Frames a poll. Null when nothing was polled.
+    pub packets_per_poll: Option<f64>,
+    /// The counts behind the three figures above. Null when they could not be counted.
+    pub polls: Option<PollEvidence>,
+    /// How the timer was set. Null unless the setting is `polling`.
+    pub calibration: Option<Calibration>,
+    /// Shares of time by core and state, sampled by the kernel's clock tick.
+    pub cpu: Vec<CpuStates>,
+    /// Busy time of both cores over delivered datagrams (`rr`: over transactions). Null for TCP.
+    pub cpu_ns_per_packet: Option<f64>,
+    /// Busy time of both cores over delivered bytes of payload.
+    pub cpu_ns_per_byte: Option<f64>,
+    /// Context switches a second, of the whole machine.
+    pub context_switches_per_second: f64,
+    /// Where everything went.
+    pub placement: Placement,
+    /// Buffers of the workload's sockets.
+    pub socket_buffers: SocketBuffers,
+    /// Where each offered packet ended.
+    pub ledger: Ledger,
+}
+
+impl Trial {
+    /// Whether the trial counts.
+    pub fn is_good(&self) -> bool {
+        self.void.is_none()
+    }
+
+    /// Busy share of both cores together, 0 to the number of cores.
+    pub fn cpu_busy(&self) -> f64 {
+        self.cpu.iter().map(CpuStates::busy).sum()
+    }
+}
