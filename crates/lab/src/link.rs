@@ -1,0 +1,170 @@
+//! The link between the two hosts: a veth pair whose ends are both called `em0`.
+//!
+//! The addresses are from the blocks set aside for benchmarks (RFC 2544 appendix C.2.2 and RFC 5180
+//! section 8). Each end knows the other's hardware address for good, so that no trial is disturbed by
+//! address resolution.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, AsRawFd};
+
+use anyhow::{Context, Result};
+use netlink_bindings::rt_neigh::NudState;
+use netlink_bindings::traits::Pusher;
+use netlink_bindings::{rt_addr, rt_link, rt_neigh};
+use netlink_socket2::NetlinkSocket;
+use nicpoll_model::Side;
+
+use crate::INTERFACE;
+use crate::host::Host;
+
+/// `IFLA_INFO_DATA`, include/uapi/linux/if_link.h.
+const IFLA_INFO_DATA: u16 = 2;
+/// `VETH_INFO_PEER`, include/uapi/linux/veth.h.
+const VETH_INFO_PEER: u16 = 1;
+/// `NLA_F_NESTED`: the attribute holds attributes.
+const NLA_F_NESTED: u16 = 1 << 15;
+/// `IFA_F_NODAD`: use the address at once, nobody else is on this link.
+const IFA_F_NODAD: u8 = 0x02;
+
+const IPV4_PREFIX: u8 = 24;
+const IPV6_PREFIX: u8 = 64;
+
+/// The addresses of one end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// IPv4.
+    pub ipv4: Ipv4Addr,
+    /// IPv6.
+    pub ipv6: Ipv6Addr,
+    mac: [u8; 6],
+}
+
+impl Addresses {
+    /// The addresses of `side`.
+    pub fn of(side: Side) -> Self {
+        let last = match side {
+            Side::Sender => 1,
+            Side::Receiver => 2,
+        };
+        Addresses {
+            ipv4: Ipv4Addr::new(198, 18, 0, last),
+            ipv6: Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, last.into()),
+            // A locally administered address: the second bit of the first byte is set.
+            mac: [0x02, 0x6e, 0x70, 0, 0, last],
+        }
+    }
+
+    /// Both addresses with their prefix lengths, as people write them.
+    pub fn display(&self) -> [String; 2] {
+        [
+            format!("{}/{IPV4_PREFIX}", self.ipv4),
+            format!("{}/{IPV6_PREFIX}", self.ipv6),
+        ]
+    }
+}
+
+/// Joins two hosts by a veth pair, gives each end its addresses, and brings it up.
+pub fn join(sender: &Host, receiver: &Host) -> Result<()> {
+    let peer_netns_fd = receiver.netns().as_fd().as_raw_fd() as u32;
+    sender
+        .run(move |_| create_pair(peer_netns_fd))?
+        .context("making the veth pair")?;
+    for (host, peer) in [(sender, Side::Receiver), (receiver, Side::Sender)] {
+        let side = host.side();
+        host.run(move |resident| -> Result<()> {
+            let ifindex = resident.control.interface(INTERFACE)?.ifindex;
+            configure(ifindex, Addresses::of(side), Addresses::of(peer))
+        })?
+        .with_context(|| format!("configuring the {side}'s {INTERFACE}"))?;
+    }
+    Ok(())
+}
+
+fn create_pair(peer_netns_fd: u32) -> Result<()> {
+    let mut peer = vec![0; rt_link::Ifinfomsg::len()];
+    drop(
+        rt_link::PushLinkAttrs::new(&mut peer)
+            .push_ifname_bytes(INTERFACE.as_bytes())
+            .push_address(&Addresses::of(Side::Receiver).mac)
+            .push_net_ns_fd(peer_netns_fd),
+    );
+    let mut data = Vec::new();
+    push_nested(&mut data, VETH_INFO_PEER, &peer);
+
+    let mut request = rt_link::Request::new()
+        .set_create()
+        .set_excl()
+        .op_newlink_do(&Default::default());
+    let mut info = request
+        .encode()
+        .push_ifname_bytes(INTERFACE.as_bytes())
+        .push_address(&Addresses::of(Side::Sender).mac)
+        .nested_linkinfo()
+        .push_kind(c"veth");
+    push_nested(info.as_vec_mut(), IFLA_INFO_DATA, &data);
+    info.end_nested();
+    NetlinkSocket::new().request(&request)?.recv_ack()?;
+    Ok(())
+}
+
+fn push_nested(attributes: &mut Vec<u8>, kind: u16, payload: &[u8]) {
+    // The bindings pad an attribute when the next one begins, so the last one may still be ragged.
+    attributes.resize(attributes.len().next_multiple_of(4), 0);
+    let length = (4 + payload.len()) as u16;
+    attributes.extend_from_slice(&length.to_ne_bytes());
+    attributes.extend_from_slice(&(kind | NLA_F_NESTED).to_ne_bytes());
+    attributes.extend_from_slice(payload);
+}
+
+fn configure(ifindex: u32, own: Addresses, peer: Addresses) -> Result<()> {
+    let mut socket = NetlinkSocket::new();
+    let own_addresses = [
+        (IpAddr::V4(own.ipv4), libc_family::INET, IPV4_PREFIX),
+        (IpAddr::V6(own.ipv6), libc_family::INET6, IPV6_PREFIX),
+    ];
+    for (address, family, prefix) in own_addresses {
+        let header = rt_addr::Ifaddrmsg {
+            ifa_family: family,
+            ifa_prefixlen: prefix,
+            ifa_flags: IFA_F_NODAD,
+            ifa_index: ifindex,
+            ..Default::default()
+        };
+        let mut request = rt_addr::Request::new().set_create().op_newaddr_do(&header);
+        request.encode().push_local(address).push_address(address);
+        socket.request(&request)?.recv_ack()?;
+    }
+
+    let up = rt_link::IfinfoFlags::Up as u32;
+    let header = rt_link::Ifinfomsg {
+        ifi_index: ifindex as i32,
+        ifi_flags: up,
+        ifi_change: up,
+        ..Default::default()
+    };
+    let request = rt_link::Request::new().op_setlink_do(&header);
+    socket.request(&request)?.recv_ack()?;
+
+    let peer_addresses = [
+        (IpAddr::V4(peer.ipv4), libc_family::INET),
+        (IpAddr::V6(peer.ipv6), libc_family::INET6),
+    ];
+    for (address, family) in peer_addresses {
+        let header = rt_neigh::Ndmsg {
+            ndm_family: family,
+            ndm_ifindex: ifindex as i32,
+            ndm_state: NudState::Permanent as u16,
+            ..Default::default()
+        };
+        let mut request = rt_neigh::Request::new().set_create().op_newneigh_do(&header);
+        request.encode().push_dst(address).push_lladdr(&peer.mac);
+        socket.request(&request)?.recv_ack()?;
+    }
+    Ok(())
+}
+
+/// Address families as netlink headers carry them, include/linux/socket.h.
+mod libc_family {
+    pub const INET: u8 = 2;
+    pub const INET6: u8 = 10;
+}

@@ -1,0 +1,250 @@
+//! An interface's settings over netlink: offload features, NAPI instances, and who the driver is.
+//!
+//! What must hold: a [`Control`] is used only by threads in one network namespace, because netlink
+//! answers for the namespace that its socket was made in.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use netlink_bindings::traits::Pusher;
+use netlink_bindings::{ethtool, netdev, rt_link};
+use netlink_socket2::{NetlinkSocket, ReplyError};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::attributes::{push_uint, uint_attribute};
+use crate::ethtool_request::{Command, FeaturesRequest};
+
+/// `NETDEV_A_NAPI_GRO_FLUSH_TIMEOUT`, include/uapi/linux/netdev.h.
+const ATTRIBUTE_GRO_FLUSH_TIMEOUT: u16 = 6;
+/// `NETDEV_A_NAPI_IRQ_SUSPEND_TIMEOUT`.
+const ATTRIBUTE_IRQ_SUSPEND_TIMEOUT: u16 = 7;
+
+/// Why a netlink request failed.
+#[derive(Debug, Error)]
+#[error("{doing}: {source}")]
+pub struct ControlError {
+    doing: String,
+    source: io::Error,
+}
+
+impl ControlError {
+    fn of(doing: impl Into<String>) -> impl FnOnce(ReplyError) -> ControlError {
+        let doing = doing.into();
+        // The kernel's own explanation is in the text of the reply, not in the error number.
+        move |reply| {
+            let source = match reply.as_io_error().raw_os_error() {
+                Some(_) => io::Error::new(reply.as_io_error().kind(), reply.to_string()),
+                None => reply.into(),
+            };
+            ControlError { doing, source }
+        }
+    }
+
+    fn of_io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> ControlError {
+        let doing = doing.into();
+        move |source| ControlError { doing, source }
+    }
+}
+
+/// An interface, as the kernel identifies it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interface {
+    /// Index within its namespace.
+    pub ifindex: u32,
+    /// Name.
+    pub name: String,
+    /// Kind of virtual device (`veth`), or empty for one that is not virtual.
+    pub driver: String,
+}
+
+/// The values of one NAPI instance that a switch may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Napi {
+    /// Id, unique in the machine while the instance exists.
+    pub id: u32,
+    /// How many empty polls keep the interrupt masked.
+    pub defer_hard_irqs: u32,
+    /// From the end of one round to the next poll, in ns; 0: no timer.
+    pub gro_flush_timeout_ns: u64,
+    /// How long an application may keep interrupts off, in ns; null before Linux 6.13.
+    pub irq_suspend_timeout_ns: Option<u64>,
+    /// Whether a kernel thread does the polling; null before Linux 6.17.
+    pub threaded: Option<u32>,
+}
+
+/// Offload features by name: what was asked for and what is in force.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Features {
+    /// Asked for.
+    pub wanted: BTreeMap<String, bool>,
+    /// In force.
+    pub active: BTreeMap<String, bool>,
+}
+
+/// A connection to the kernel for the settings of one namespace's interfaces.
+pub struct Control {
+    socket: NetlinkSocket,
+}
+
+impl Control {
+    /// A control that connects at its first request, to the namespace that the caller is in then.
+    pub fn new() -> Self {
+        Control {
+            socket: NetlinkSocket::new(),
+        }
+    }
+
+    /// Finds an interface by name.
+    ///
+    /// # Errors
+    /// `ENODEV` when this namespace has none of that name.
+    pub fn interface(&mut self, name: &str) -> Result<Interface, ControlError> {
+        let doing = || format!("asking for interface '{name}'");
+        let mut request = rt_link::Request::new().op_getlink_do(&Default::default());
+        request.encode().push_ifname_bytes(name.as_bytes());
+        let mut reply = self
+            .socket
+            .request(&request)
+            .map_err(ControlError::of_io(doing()))?;
+        let (header, link) = reply.recv_one().map_err(ControlError::of(doing()))?;
+        let driver = link
+            .get_linkinfo()
+            .and_then(|info| info.get_kind())
+            .map(|kind| kind.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        Ok(Interface {
+            ifindex: header.ifi_index as u32,
+            name: String::from(name),
+            driver,
+        })
+    }
+
+    /// Every NAPI instance of an interface. There are none while it is down, and on veth none unless
+    /// GRO is on or an XDP program is attached.
+    pub fn napis(&mut self, ifindex: u32) -> Result<Vec<Napi>, ControlError> {
+        let doing = || format!("listing the NAPI instances of interface {ifindex}");
+        let mut request = netdev::Request::new().op_napi_get_dump();
+        request.encode().push_ifindex(ifindex);
+        let mut reply = self
+            .socket
+            .request(&request)
+            .map_err(ControlError::of_io(doing()))?;
+        let mut napis = Vec::new();
+        while let Some(napi) = reply.recv() {
+            let napi = napi.map_err(ControlError::of(doing()))?;
+            let uint = |attribute| uint_attribute(napi.get_buf(), attribute);
+            napis.push(Napi {
+                id: napi
+                    .get_id()
+                    .map_err(|error| ControlError::of(doing())(error.into()))?,
+                defer_hard_irqs: napi.get_defer_hard_irqs().unwrap_or(0),
+                gro_flush_timeout_ns: uint(ATTRIBUTE_GRO_FLUSH_TIMEOUT).unwrap_or(0),
+                irq_suspend_timeout_ns: uint(ATTRIBUTE_IRQ_SUSPEND_TIMEOUT),
+                threaded: napi.get_threaded().ok(),
+            });
+        }
+        napis.sort_by_key(|napi| napi.id);
+        Ok(napis)
+    }
+
+    /// Sets the deferral of one NAPI instance (netdev `napi-set`, Linux 6.13 and later).
+    pub fn set_deferral(
+        &mut self,
+        napi_id: u32,
+        defer_hard_irqs: u32,
+        gro_flush_timeout_ns: u64,
+    ) -> Result<(), ControlError> {
+        let doing = || format!("setting the deferral of NAPI {napi_id}");
+        let mut request = netdev::Request::new().op_napi_set_do();
+        let mut attributes = request
+            .encode()
+            .push_id(napi_id)
+            .push_defer_hard_irqs(defer_hard_irqs);
+        push_uint(
+            attributes.as_vec_mut(),
+            ATTRIBUTE_GRO_FLUSH_TIMEOUT,
+            gro_flush_timeout_ns,
+        );
+        drop(attributes);
+        self.socket
+            .request(&request)
+            .map_err(ControlError::of_io(doing()))?
+            .recv_ack()
+            .map_err(ControlError::of(doing()))
+    }
+
+    /// Reads the offload features of an interface.
+    pub fn features(&mut self, ifindex: u32) -> Result<Features, ControlError> {
+        let doing = || format!("reading the features of interface {ifindex}");
+        let mut request = FeaturesRequest::new(Command::FeaturesGet);
+        request
+            .encode()
+            .nested_header()
+            .push_dev_index(ifindex)
+            .end_nested();
+        let mut reply = self
+            .socket
+            .request(&request)
+            .map_err(ControlError::of_io(doing()))?;
+        let features = reply.recv_one().map_err(ControlError::of(doing()))?;
+        // The "hw" set has a mask and so names every feature that exists; the others name those
+        // that are on.
+        let read = || -> Result<Features, netlink_bindings::utils::ErrorContext> {
+            let names = |set: ethtool::IterableBitset<'_>| -> Result<Vec<String>, _> {
+                set.get_bits()?
+                    .get_bit()
+                    .map(|bit| Ok(bit.get_name()?.to_string_lossy().into_owned()))
+                    .collect::<Result<_, netlink_bindings::utils::ErrorContext>>()
+            };
+            let all = names(features.get_hw()?)?;
+            let with = |on: Vec<String>| -> BTreeMap<String, bool> {
+                let off = all.iter().map(|name| (name.clone(), false));
+                off.chain(on.into_iter().map(|name| (name, true))).collect()
+            };
+            Ok(Features {
+                wanted: with(names(features.get_wanted()?)?),
+                active: with(names(features.get_active()?)?),
+            })
+        };
+        read().map_err(|error| ControlError::of(doing())(error.into()))
+    }
+
+    /// Asks for features to be on or off; what the driver makes of it is in [`Control::features`].
+    pub fn set_features(
+        &mut self,
+        ifindex: u32,
+        changes: &BTreeMap<String, bool>,
+    ) -> Result<(), ControlError> {
+        let doing = || format!("setting features of interface {ifindex}");
+        let mut request = FeaturesRequest::new(Command::FeaturesSet);
+        let mut bits = request
+            .encode()
+            .nested_header()
+            .push_dev_index(ifindex)
+            .end_nested()
+            .nested_wanted()
+            .nested_bits();
+        for (name, &on) in changes {
+            let bit = bits.nested_bit().push_name_bytes(name.as_bytes());
+            let bit = if on { bit.push_value(()) } else { bit };
+            bits = bit.end_nested();
+        }
+        bits.end_nested().end_nested();
+        let mut reply = self
+            .socket
+            .request(&request)
+            .map_err(ControlError::of_io(doing()))?;
+        // The kernel answers with what changed before it acknowledges.
+        while let Some(part) = reply.recv() {
+            part.map_err(ControlError::of(doing()))?;
+        }
+        Ok(())
+    }
+}
+
+impl Default for Control {
+    fn default() -> Self {
+        Control::new()
+    }
+}
