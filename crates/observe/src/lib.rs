@@ -1,5 +1,21 @@
 //! Counters of the kernel: what happened to packets, where CPU time went, how often NAPI polled.
+//!
+//! What must hold: observing changes nothing that is observed, beyond a cost that is itself measured;
+//! a counter that cannot be read is absent, never 0.
 #![deny(unsafe_code)]
-/// t
-pub struct HostCounters;
-impl HostCounters { pub fn new(_: &str) -> Self { Self } }
+
+mod cpu;
+mod filters;
+mod host;
+mod ledger;
+mod map_types;
+mod polls;
+mod proc_files;
+
+pub use cpu::{CpuDelta, CpuSample};
+pub use host::{HostCounters, HostSnapshot, LinkCounters};
+pub use ledger::{Account, packet_ledger, tcp_ledger};
+pub use polls::{PollCounter, PollCounterError, PollCounts, RunTime};
+pub use proc_files::{
+    CoreTicks, ProcError, ProcStat, parse_snmp, parse_snmp6, parse_softnet_dropped, parse_stat,
+};
