@@ -1,2 +1,83 @@
-//! placeholder
-fn main() {}
+//! The project's own commands, `cargo xtask COMMAND`: one way to test, check and build what cargo
+//! alone does not, the same for a developer and for CI.
+//!
+//! What must hold: stdout carries the test runner's output and nothing else, so its closing lines
+//! stay the closing lines; all that these commands say themselves goes to stderr. A step that did
+//! not run is shown as skipped, with the reason, and never counts as passed.
+#![forbid(unsafe_code)]
+
+mod bpf;
+mod fuzz;
+mod peers;
+mod process;
+mod steps;
+mod suite;
+mod tidy;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use steps::Steps;
+
+/// The project's own commands.
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask")]
+enum Command {
+    /// Install what the tests need and run all of them, then the structure checks.
+    Test {
+        /// Install nothing: tests that need a missing program skip and say so.
+        #[arg(long)]
+        no_install: bool,
+        /// Arguments for the test programs, as after the `--` of `cargo test`.
+        #[arg(last = true)]
+        args: Vec<String>,
+    },
+    /// Everything that a change must pass: format, clippy, dependencies, then `test`.
+    Ci,
+    /// Check the structure: lengths, unsafe code, direction of crates, wording, links.
+    Tidy,
+    /// Compile bpf/*.bpf.c into crates/observe/bpf.
+    Bpf {
+        /// Change nothing: rebuild, and compare with the committed objects byte by byte.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Run the fuzz targets, one after another, from their committed seeds.
+    Fuzz {
+        /// Seconds for each target.
+        #[arg(long, default_value_t = 60)]
+        seconds: u32,
+        /// One target only.
+        target: Option<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    let command = Command::parse();
+    if let Err(error) = enter_workspace() {
+        eprintln!("error: {error:#}");
+        return ExitCode::FAILURE;
+    }
+    let mut steps = Steps::default();
+    match command {
+        Command::Test { no_install, args } => suite::test(&mut steps, no_install, &args),
+        Command::Ci => suite::ci(&mut steps),
+        Command::Tidy => steps.run("structure", tidy::check),
+        Command::Bpf { check: true } => steps.run("bpf", bpf::check),
+        Command::Bpf { check: false } => steps.run("bpf", bpf::build),
+        Command::Fuzz { seconds, target } => {
+            steps.run("fuzz", || fuzz::run_targets(target.as_deref(), seconds));
+        }
+    }
+    steps.finish()
+}
+
+/// Every path in these commands is relative to the workspace, wherever they are called from.
+fn enter_workspace() -> Result<()> {
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR")
+        .context("start this as `cargo xtask`: cargo says where the workspace is")?;
+    let root = Path::new(&manifest).join("..");
+    std::env::set_current_dir(&root).with_context(|| format!("cannot enter {}", root.display()))
+}

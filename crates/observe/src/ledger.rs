@@ -125,36 +125,10 @@ pub fn tcp_ledger(
 
 /// Every place of both hosts, in the order in which a packet passes them.
 fn loss_lines(sender: Account<'_>, receiver: Account<'_>) -> Vec<LedgerLine> {
-    let line = |place, side, counter: &str, packets| LedgerLine {
-        place,
-        side,
-        counter: String::from(counter),
-        packets,
-    };
     let sides = [(Side::Sender, sender), (Side::Receiver, receiver)];
     let mut lines = Vec::new();
     for (side, host) in sides {
-        lines.extend([
-            line(
-                Place::IpOutput,
-                side,
-                "Ip.OutDiscards + Ip.OutNoRoutes",
-                host.protocols(&["Ip.OutDiscards", "Ip.OutNoRoutes"]),
-            ),
-            line(
-                Place::Nftables,
-                side,
-                "counters of nftables rules that drop",
-                host.read(|snapshot| snapshot.nftables_drops),
-            ),
-            line(
-                Place::Qdisc,
-                side,
-                "root qdisc drops",
-                // A qdisc without statistics (noqueue) has no queue to drop from.
-                Some(host.read(|snapshot| snapshot.qdisc_drops).unwrap_or(0)),
-            ),
-        ]);
+        lines.extend(output_lines(side, host));
     }
     let backlog = sender.softnet_dropped();
     let tx_dropped: u64 = sides
@@ -176,32 +150,69 @@ fn loss_lines(sender: Account<'_>, receiver: Account<'_>) -> Vec<LedgerLine> {
         ),
     ]);
     for (side, host) in sides {
-        let udp = |place, counter| line(place, side, counter, host.protocol(counter));
-        lines.extend([
-            line(
-                Place::Xdp,
-                side,
-                "rx_queue_N_xdp_drops",
-                host.read(|snapshot| snapshot.xdp_drops),
-            ),
-            line(
-                Place::IpInput,
-                side,
-                "Ip.InHdrErrors + InAddrErrors + InUnknownProtos + InDiscards",
-                host.protocols(&[
-                    "Ip.InHdrErrors",
-                    "Ip.InAddrErrors",
-                    "Ip.InUnknownProtos",
-                    "Ip.InDiscards",
-                ]),
-            ),
-            udp(Place::NoSocket, "Udp.NoPorts"),
-            udp(Place::Checksum, "Udp.InCsumErrors"),
-            udp(Place::ProtocolMemory, "Udp.MemErrors"),
-            udp(Place::SocketBuffer, "Udp.RcvbufErrors"),
-        ]);
+        lines.extend(input_lines(side, host));
     }
     lines
+}
+
+fn line(place: Place, side: Side, counter: &str, packets: Option<u64>) -> LedgerLine {
+    LedgerLine {
+        place,
+        side,
+        counter: String::from(counter),
+        packets,
+    }
+}
+
+fn output_lines(side: Side, host: Account<'_>) -> [LedgerLine; 3] {
+    [
+        line(
+            Place::IpOutput,
+            side,
+            "Ip.OutDiscards + Ip.OutNoRoutes",
+            host.protocols(&["Ip.OutDiscards", "Ip.OutNoRoutes"]),
+        ),
+        line(
+            Place::Nftables,
+            side,
+            "counters of nftables rules that drop",
+            host.read(|snapshot| snapshot.nftables_drops),
+        ),
+        line(
+            Place::Qdisc,
+            side,
+            "root qdisc drops",
+            // A qdisc without statistics (noqueue) has no queue to drop from.
+            Some(host.read(|snapshot| snapshot.qdisc_drops).unwrap_or(0)),
+        ),
+    ]
+}
+
+fn input_lines(side: Side, host: Account<'_>) -> [LedgerLine; 6] {
+    let udp = |place, counter| line(place, side, counter, host.protocol(counter));
+    [
+        line(
+            Place::Xdp,
+            side,
+            "rx_queue_N_xdp_drops",
+            host.read(|snapshot| snapshot.xdp_drops),
+        ),
+        line(
+            Place::IpInput,
+            side,
+            "Ip.InHdrErrors + InAddrErrors + InUnknownProtos + InDiscards",
+            host.protocols(&[
+                "Ip.InHdrErrors",
+                "Ip.InAddrErrors",
+                "Ip.InUnknownProtos",
+                "Ip.InDiscards",
+            ]),
+        ),
+        udp(Place::NoSocket, "Udp.NoPorts"),
+        udp(Place::Checksum, "Udp.InCsumErrors"),
+        udp(Place::ProtocolMemory, "Udp.MemErrors"),
+        udp(Place::SocketBuffer, "Udp.RcvbufErrors"),
+    ]
 }
 
 fn cross_checks(sender: Account<'_>, receiver: Account<'_>) -> Vec<CrossCheck> {

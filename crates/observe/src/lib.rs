@@ -15,7 +15,7 @@ mod proc_files;
 pub use cpu::{CpuDelta, CpuSample};
 pub use host::{HostCounters, HostSnapshot, LinkCounters};
 pub use ledger::{Account, packet_ledger, tcp_ledger};
-pub use polls::{PollCounter, PollCounterError, PollCounts, RunTime};
+pub use polls::{PollCounter, PollCounterError, PollCounts, RunTime, TimedRuns};
 pub use proc_files::{
     CoreTicks, ProcError, ProcStat, parse_snmp, parse_snmp6, parse_softnet_dropped, parse_stat,
 };

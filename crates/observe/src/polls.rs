@@ -2,7 +2,7 @@
 //!
 //! The counts are kept by core in a map: a poll costs a few tens of nanoseconds more, and nothing
 //! crosses into user space until someone reads. What counting costs is measured in two ways: by the
-//! kernel's own BPF statistics ([`PollCounter::time_runs`]), and by traffic with and without the
+//! kernel's own BPF statistics ([`PollCounter::start_timing`]), and by traffic with and without the
 //! program ([`PollCounter::detach`]).
 //!
 //! What must hold: only polls of the watched NAPI and namespace are counted. Both ends of a lab's link
@@ -79,6 +79,24 @@ pub struct RunTime {
     pub runs: u64,
     /// Nanoseconds a run, the kernel's own measuring included.
     pub ns_per_run: f64,
+}
+
+/// Runs that the kernel timed, and their time together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimedRuns {
+    runs: u64,
+    ns: u64,
+}
+
+impl TimedRuns {
+    /// The mean of the runs since `earlier`; `None` when there were none.
+    pub fn since(self, earlier: TimedRuns) -> Option<RunTime> {
+        let (runs, ns) = (self.runs - earlier.runs, self.ns - earlier.ns);
+        (runs > 0).then(|| RunTime {
+            runs,
+            ns_per_run: ns as f64 / runs as f64,
+        })
+    }
 }
 
 /// A loaded and attached program that counts the polls of one NAPI.
@@ -177,30 +195,21 @@ impl PollCounter {
         Ok(())
     }
 
-    /// Makes the kernel time every run of every BPF program while `while_timed` works, and returns
-    /// what this program's runs took. The timing itself costs, so nothing else is measured meanwhile.
-    pub fn time_runs(
-        &mut self,
-        while_timed: impl FnOnce(&mut PollCounter),
-    ) -> Result<Option<RunTime>, PollCounterError> {
-        let refused = |error: &dyn std::error::Error| PollCounterError::Refused(error.to_string());
-        let before = self.run_totals()?;
-        let timing: OwnedFd =
-            aya::sys::enable_stats(aya::sys::Stats::RunTime).map_err(|error| refused(&error))?;
-        while_timed(self);
-        let after = self.run_totals()?;
-        drop(timing);
-        let (ns, runs) = (after.0 - before.0, after.1 - before.1);
-        Ok((runs > 0).then(|| RunTime {
-            runs,
-            ns_per_run: ns as f64 / runs as f64,
-        }))
+    /// Has the kernel time every run of every BPF program until the result is dropped. The timing
+    /// itself costs, so nothing else should be measured meanwhile.
+    pub fn start_timing() -> Result<OwnedFd, PollCounterError> {
+        aya::sys::enable_stats(aya::sys::Stats::RunTime)
+            .map_err(|error| PollCounterError::Refused(error.to_string()))
     }
 
-    fn run_totals(&mut self) -> Result<(u64, u64), PollCounterError> {
+    /// What the runs that were timed so far took.
+    pub fn timed_runs(&mut self) -> Result<TimedRuns, PollCounterError> {
         let info = self.program().and_then(|program| Ok(program.info()?));
         let info = info.map_err(|error| PollCounterError::Refused(error.to_string()))?;
-        Ok((info.run_time().as_nanos() as u64, info.run_count()))
+        Ok(TimedRuns {
+            ns: info.run_time().as_nanos() as u64,
+            runs: info.run_count(),
+        })
     }
 
     fn program(&mut self) -> Result<&mut BtfTracePoint, aya::EbpfError> {

@@ -1,0 +1,130 @@
+//! The programs that tests run against: other implementations, and tools that give a second
+//! opinion on what was set.
+//!
+//! What must hold: nothing is installed unless this is root on Debian or Ubuntu; elsewhere what is
+//! missing is named with the way to get it. apt-get is not touched when nothing is missing.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::process::{find_program, output_of, run};
+use crate::steps::Outcome;
+
+struct Peer {
+    program: &'static str,
+    package: &'static str,
+    used_for: &'static str,
+}
+
+const PEERS: [Peer; 5] = [
+    Peer {
+        program: "iperf",
+        package: "iperf",
+        used_for: "the other end of a transfer, as iperf 2",
+    },
+    Peer {
+        program: "nft",
+        package: "nftables",
+        used_for: "known loss on a link",
+    },
+    Peer {
+        program: "ethtool",
+        package: "ethtool",
+        used_for: "a second opinion on offloads",
+    },
+    Peer {
+        program: "ip",
+        package: "iproute2",
+        used_for: "a second opinion on links and namespaces",
+    },
+    Peer {
+        program: "tc",
+        package: "iproute2",
+        used_for: "a second opinion on shaped links",
+    },
+];
+
+/// Installs the missing programs where that is possible, and names them where it is not.
+pub fn ensure(no_install: bool) -> Result<Outcome> {
+    let is_there = |program: &str| find_program(program).is_some();
+    let missing = missing(is_there);
+    if missing.is_empty() {
+        return Ok(Outcome::Passed);
+    }
+    for peer in &missing {
+        eprintln!("   missing: {} ({})", peer.program, peer.used_for);
+    }
+    let packages = packages(&missing);
+    if no_install || !can_install() {
+        return Ok(Outcome::Skipped(format!(
+            "tests that need these programs will skip and say so; to run them all: \
+             as root, `apt-get install {}`, or the same programs from your system's packages",
+            packages.join(" ")
+        )));
+    }
+    install(&packages)?;
+    if let Some(peer) = missing.iter().find(|peer| !is_there(peer.program)) {
+        bail!("{} is still missing after installing", peer.program);
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Whether this is root on a system that has apt-get.
+pub fn can_install() -> bool {
+    let os_release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
+    let user = output_of(Command::new("id").arg("-u"));
+    user.is_some_and(|id| id.trim() == "0") && is_debian_like(&os_release)
+}
+
+/// Installs packages, without questions.
+pub fn install(packages: &[&str]) -> Result<()> {
+    run(Command::new("apt-get").args(["update", "-qq"]))?;
+    let install = ["install", "-qq", "--yes", "--no-install-recommends"];
+    let mut apt_get = Command::new("apt-get");
+    apt_get.env("DEBIAN_FRONTEND", "noninteractive");
+    run(apt_get.args(install).args(packages))
+}
+
+fn missing(is_there: impl Fn(&str) -> bool) -> Vec<&'static Peer> {
+    PEERS.iter().filter(|p| !is_there(p.program)).collect()
+}
+
+fn packages(peers: &[&'static Peer]) -> Vec<&'static str> {
+    let unique: BTreeSet<_> = peers.iter().map(|peer| peer.package).collect();
+    unique.into_iter().collect()
+}
+
+fn is_debian_like(os_release: &str) -> bool {
+    os_release
+        .lines()
+        .filter_map(|line| line.split_once('='))
+        .filter(|(key, _)| matches!(*key, "ID" | "ID_LIKE"))
+        .flat_map(|(_, value)| value.trim_matches('"').split_whitespace())
+        .any(|id| matches!(id, "debian" | "ubuntu"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_missing_is_asked_for_and_once() {
+        assert!(missing(|_| true).is_empty());
+        let without_iproute = missing(|program| !matches!(program, "ip" | "tc"));
+        assert_eq!(packages(&without_iproute), ["iproute2"]);
+        assert_eq!(
+            packages(&missing(|_| false)),
+            ["ethtool", "iperf", "iproute2", "nftables"]
+        );
+    }
+
+    #[test]
+    fn debian_and_what_derives_from_it_have_apt() {
+        assert!(is_debian_like("NAME=\"Debian\"\nID=debian\n"));
+        assert!(is_debian_like("ID=linuxmint\nID_LIKE=\"ubuntu debian\"\n"));
+        assert!(!is_debian_like("ID=fedora\nNAME=\"not debian\"\n"));
+        assert!(!is_debian_like(""));
+    }
+}

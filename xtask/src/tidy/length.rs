@@ -1,0 +1,160 @@
+//! No file over 500 lines, no function of 70 lines or more: what is longer is two ideas.
+//!
+//! Functions are measured on what rustfmt writes: from the line with `fn` to the first closing
+//! brace at the same indentation. Tests count like everything else.
+
+use std::path::Path;
+
+use super::Finding;
+
+const LONGEST_FILE: usize = 500;
+const LONGEST_FUNCTION: usize = 69;
+
+pub fn file(path: &Path, text: &str) -> Option<Finding> {
+    let lines = text.lines().count();
+    (lines > LONGEST_FILE).then(|| {
+        let message = format!("{lines} lines, at most {LONGEST_FILE}: split it by what it does");
+        Finding::new(path, 0, message)
+    })
+}
+
+pub fn functions(path: &Path, text: &str) -> Vec<Finding> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut findings = Vec::new();
+    for start in 0..lines.len() {
+        let Some(name) = function_name(lines[start]) else {
+            continue;
+        };
+        let length = function_length(&lines[start..]);
+        if length > LONGEST_FUNCTION {
+            let message = format!(
+                "function {name} has {length} lines, at most {LONGEST_FUNCTION}: give a part of it a name"
+            );
+            findings.push(Finding::new(path, start + 1, message));
+        }
+    }
+    findings
+}
+
+/// The name, when the line begins a function.
+fn function_name(line: &str) -> Option<&str> {
+    let (before, after) = match line.trim_start().strip_prefix("fn ") {
+        Some(after) => ("", after),
+        None => line.split_once(" fn ")?,
+    };
+    let is_qualifier = |word: &str| {
+        matches!(word, "pub" | "const" | "async" | "unsafe" | "extern")
+            || word.starts_with("pub(")
+            || word.starts_with('"')
+    };
+    if !before.split_whitespace().all(is_qualifier) {
+        return None;
+    }
+    let end = after.find(|c: char| !c.is_alphanumeric() && c != '_');
+    Some(&after[..end.unwrap_or(after.len())])
+}
+
+/// How many lines the function takes that begins at the first line; 0 for a declaration without a
+/// body.
+fn function_length(lines: &[&str]) -> usize {
+    let first = lines[0];
+    let indentation = &first[..first.len() - first.trim_start().len()];
+    let mut has_body = false;
+    for (index, line) in lines.iter().enumerate() {
+        let at_same_level = line
+            .strip_prefix(indentation)
+            .filter(|rest| !rest.starts_with(' '));
+        has_body |= at_same_level.is_some_and(|rest| rest.ends_with('{'));
+        if !has_body && line.ends_with(';') {
+            return 0;
+        }
+        let closes_here = match at_same_level {
+            Some(rest) => rest.starts_with('}') || (!has_body && rest.ends_with('}')),
+            None => false,
+        };
+        if closes_here {
+            return index + 1;
+        }
+    }
+    lines.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lengths(text: &str) -> Vec<(&str, usize)> {
+        let lines: Vec<&str> = text.lines().collect();
+        (0..lines.len())
+            .filter_map(|i| Some((function_name(lines[i])?, function_length(&lines[i..]))))
+            .collect()
+    }
+
+    #[test]
+    fn a_long_file_is_found() {
+        let path = Path::new("src/lib.rs");
+        assert_eq!(file(path, &"\n".repeat(500)), None);
+        let finding = file(path, &"\n".repeat(501)).unwrap();
+        assert!(finding.message.starts_with("501 lines"), "{finding}");
+    }
+
+    #[test]
+    fn a_long_function_is_found_where_it_begins() {
+        let of = |body: usize| {
+            let lines = "        let x = 1;\n".repeat(body);
+            format!("impl X {{\n    pub(crate) const fn long(&self) {{\n{lines}    }}\n}}\n")
+        };
+        let path = Path::new("src/lib.rs");
+        assert_eq!(functions(path, &of(67)), []);
+        let findings = functions(path, &of(68));
+        assert_eq!(findings.len(), 1);
+        assert_eq!(findings[0].line, 2);
+        assert!(findings[0].message.contains("long has 70 lines"));
+    }
+
+    #[test]
+    fn every_form_of_function_is_measured() {
+        let text = "\
+fn one_line() {}
+pub async extern \"C\" fn signature(
+    a: u8,
+) -> u8
+where
+    u8: Copy,
+{
+    if a > 0 {
+        loop {}
+    }
+    a
+}
+trait T {
+    fn declared(&self) -> u8;
+    fn declared_over_lines(
+        &self,
+    ) -> u8;
+    fn declared_where(&self)
+    where
+        Self: Sized;
+    fn nested(&self) {
+        fn inner() {
+            work();
+        }
+    }
+}
+// a word like fn in a comment
+let call = |x| x.fn_name();
+";
+        assert_eq!(
+            lengths(text),
+            [
+                ("one_line", 1),
+                ("signature", 11),
+                ("declared", 0),
+                ("declared_over_lines", 0),
+                ("declared_where", 0),
+                ("nested", 5),
+                ("inner", 3),
+            ]
+        );
+    }
+}

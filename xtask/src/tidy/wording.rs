@@ -1,0 +1,122 @@
+//! Nothing unfinished is left in the code, and nothing speaks of the machine it was written on.
+
+use std::path::Path;
+
+use super::Finding;
+
+/// Assembled, so that this file does not find itself.
+const UNFINISHED: [&str; 5] = [
+    concat!("todo", "!"),
+    concat!("unimplemented", "!"),
+    concat!("dbg", "!"),
+    concat!("FIX", "ME"),
+    concat!("XX", "X"),
+];
+
+/// Where people and build machines keep checkouts and scratch files, without the leading slash.
+/// A fixed name in the shared temporary directory is wrong on every machine.
+const MACHINE_FOLDERS: [&str; 7] = [
+    "home/",
+    "root/",
+    "Users/",
+    "builds/",
+    "tmp/",
+    "work/",
+    "workspace/",
+];
+
+/// Words that say work is left to do.
+pub fn unfinished(path: &Path, text: &str) -> Vec<Finding> {
+    per_line(path, text, |line| {
+        let word = UNFINISHED.iter().find(|word| has_word(line, word))?;
+        Some(format!("{word}: finish it or take it out"))
+    })
+}
+
+/// Absolute paths of one machine.
+pub fn machine_paths(path: &Path, text: &str) -> Vec<Finding> {
+    per_line(path, text, |line| {
+        let folder = MACHINE_FOLDERS.iter().find(|f| has_root_folder(line, f))?;
+        Some(format!(
+            "/{folder} is a path of one machine: use a relative path, or ask for the temporary directory"
+        ))
+    })
+}
+
+fn per_line(path: &Path, text: &str, message: impl Fn(&str) -> Option<String>) -> Vec<Finding> {
+    let lines = text.lines().enumerate();
+    lines
+        .filter_map(|(index, line)| Some(Finding::new(path, index + 1, message(line)?)))
+        .collect()
+}
+
+fn has_word(line: &str, word: &str) -> bool {
+    let in_word = |c: char| c.is_alphanumeric() || c == '_';
+    line.match_indices(word).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        let after = line[at + word.len()..].chars().next();
+        let goes_on = after.is_some_and(in_word) && !word.ends_with('!');
+        !before.is_some_and(in_word) && !goes_on
+    })
+}
+
+/// Whether the folder stands at the root of a path. After a character that continues a path, a host
+/// name or a variable it does not.
+fn has_root_folder(line: &str, folder: &str) -> bool {
+    line.match_indices(folder).any(|(at, _)| {
+        let mut before = line[..at].chars().rev();
+        let is_slash = before.next() == Some('/');
+        let continues =
+            |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | '~' | '}' | ')' | '*');
+        is_slash && !before.next().is_some_and(continues)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATH: &str = "src/lib.rs";
+
+    #[test]
+    fn each_unfinished_word_is_found() {
+        for word in UNFINISHED {
+            for text in [format!("    {word}(1);"), format!("// {word}: later")] {
+                assert_eq!(unfinished(Path::new(PATH), &text).len(), 1, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn parts_of_other_words_are_not() {
+        let x = UNFINISHED[4];
+        let text = format!("mktemp {x}{x}\nmy_{}()\n", UNFINISHED[0]);
+        assert_eq!(unfinished(Path::new(PATH), &text), []);
+    }
+
+    #[test]
+    fn each_machine_folder_is_found_in_code_and_prose() {
+        for folder in MACHINE_FOLDERS {
+            for (before, after) in [("", "x"), ("see `", "log`"), ("\"", "\""), ("(", "x)")] {
+                let text = format!("first line\n{before}/{folder}{after}\n");
+                let findings = machine_paths(Path::new(PATH), &text);
+                assert_eq!(findings.len(), 1, "{text}");
+                assert_eq!(findings[0].line, 2);
+            }
+        }
+    }
+
+    #[test]
+    fn relative_paths_and_addresses_are_not_machine_paths() {
+        for text in [
+            "crates/home/lib.rs",
+            "https://example.org/home/page",
+            "{dir}/tmp/x",
+            "../root/x",
+            "/sys/class/net",
+            "/proc/self/net",
+        ] {
+            assert_eq!(machine_paths(Path::new(PATH), text), [], "{text}");
+        }
+    }
+}
