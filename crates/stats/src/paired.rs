@@ -1,0 +1,237 @@
+//! Two settings compared block by block, and Student's interval for their difference.
+//!
+//! What must hold: differences are taken within a block and nowhere else. A pair that has no
+//! difference stops the whole comparison with a reason: leaving its block out would favour the
+//! setting that failed there. An interval is finite, holds its estimate and rests on at least
+//! [`BLOCKS_MIN`] blocks.
+
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+use crate::confidence::Confidence;
+use crate::moments;
+
+/// Blocks below which there is no interval. Two would leave one degree of freedom, and an interval
+/// too wide to say anything.
+pub const BLOCKS_MIN: usize = 3;
+
+/// One block's values of a metric, in the metric's unit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pair {
+    /// Under the setting that is judged; `None` when it was not measured.
+    pub setting: Option<f64>,
+    /// Under the setting that it is judged against; `None` when it was not measured.
+    pub reference: Option<f64>,
+}
+
+impl Pair {
+    /// A pair of which both values were measured.
+    pub fn measured(setting: f64, reference: f64) -> Self {
+        Pair {
+            setting: Some(setting),
+            reference: Some(reference),
+        }
+    }
+}
+
+/// Why a block's pair has no difference. `block` is its position among the pairs, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum BadPair {
+    /// A value of the block is missing.
+    #[error("pair {block} lacks a value")]
+    Missing {
+        /// Position of the pair.
+        block: usize,
+    },
+    /// A value is NaN or infinite.
+    #[error("pair {block} holds {value}, which is not finite")]
+    NotFinite {
+        /// Position of the pair.
+        block: usize,
+        /// The value.
+        value: f64,
+    },
+    /// A value is 0 or negative, and only positive values have a logarithm.
+    #[error("pair {block} holds {value}, which has no logarithm")]
+    NotPositive {
+        /// Position of the pair.
+        block: usize,
+        /// The value.
+        value: f64,
+    },
+}
+
+/// Why there is no interval.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum NoInterval {
+    /// There are fewer blocks than [`BLOCKS_MIN`].
+    #[error("an interval takes {BLOCKS_MIN} blocks, and there are {blocks}")]
+    TooFewBlocks {
+        /// The blocks that there are.
+        blocks: usize,
+    },
+    /// A block has no difference.
+    #[error(transparent)]
+    BadPair(#[from] BadPair),
+    /// The values are not finite, or so great or so far apart that an end of the interval cannot be
+    /// represented.
+    #[error("the interval leaves the range of floating-point numbers")]
+    OutOfRange,
+}
+
+/// An estimate with the ends between which the true value lies at a given confidence. Its scale is
+/// that of what it was made from: differences, ratios or points.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// The estimate.
+    pub estimate: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// How sure the interval is.
+    pub confidence: Confidence,
+    /// Blocks that it rests on.
+    pub blocks: usize,
+}
+
+impl Interval {
+    /// From differences of logs to ratios; `None` when a ratio cannot be represented.
+    pub fn exponentiated(&self) -> Option<Interval> {
+        Some(Interval {
+            estimate: ratio_of(self.estimate)?,
+            low: ratio_of(self.low)?,
+            high: ratio_of(self.high)?,
+            ..*self
+        })
+    }
+
+    /// The interval of the inverse ratio: how the reference compares with the setting. It orients
+    /// ratios of which less is better. Only for ratios, which are positive.
+    pub fn inverted(&self) -> Interval {
+        Interval {
+            estimate: self.estimate.recip(),
+            low: self.high.recip(),
+            high: self.low.recip(),
+            ..*self
+        }
+    }
+
+    /// The interval of the opposite difference. It orients points of which less is better.
+    pub fn negated(&self) -> Interval {
+        Interval {
+            estimate: -self.estimate,
+            low: -self.high,
+            high: -self.low,
+            ..*self
+        }
+    }
+}
+
+/// ln(setting) - ln(reference) in each block: how rates, times and latencies are compared.
+///
+/// # Errors
+///
+/// [`BadPair`] for the first pair with a value that is missing, not finite, 0 or negative.
+pub fn log_differences(pairs: &[Pair]) -> Result<Vec<f64>, BadPair> {
+    let logarithm = |value: f64, block| {
+        if value > 0.0 {
+            Ok(value.ln())
+        } else {
+            Err(BadPair::NotPositive { block, value })
+        }
+    };
+    finite_pairs(pairs)
+        .map(|pair| {
+            let (block, setting, reference) = pair?;
+            Ok(logarithm(setting, block)? - logarithm(reference, block)?)
+        })
+        .collect()
+}
+
+/// setting - reference in each block: how shares are compared. 0.01 is one percentage point.
+///
+/// # Errors
+///
+/// [`BadPair`] for the first pair with a value that is missing or not finite.
+pub fn point_differences(pairs: &[Pair]) -> Result<Vec<f64>, BadPair> {
+    finite_pairs(pairs)
+        .map(|pair| pair.map(|(_, setting, reference)| setting - reference))
+        .collect()
+}
+
+/// Position, setting and reference of each pair, with both values finite.
+fn finite_pairs(pairs: &[Pair]) -> impl Iterator<Item = Result<(usize, f64, f64), BadPair>> {
+    pairs.iter().enumerate().map(|(block, pair)| {
+        let finite = |value: Option<f64>| match value {
+            None => Err(BadPair::Missing { block }),
+            Some(value) if value.is_finite() => Ok(value),
+            Some(value) => Err(BadPair::NotFinite { block, value }),
+        };
+        Ok((block, finite(pair.setting)?, finite(pair.reference)?))
+    })
+}
+
+/// Student's interval for the mean of `differences`, one of each block: the mean plus and minus the
+/// t quantile with n - 1 degrees of freedom times s / sqrt(n). Without scatter its width is 0.
+///
+/// # Errors
+///
+/// [`NoInterval::TooFewBlocks`] below [`BLOCKS_MIN`]; [`NoInterval::OutOfRange`] when the values are
+/// not finite or too great.
+pub fn mean_interval(differences: &[f64], confidence: Confidence) -> Result<Interval, NoInterval> {
+    let blocks = differences.len();
+    if blocks < BLOCKS_MIN {
+        return Err(NoInterval::TooFewBlocks { blocks });
+    }
+    let estimate = moments::mean(differences).ok_or(NoInterval::OutOfRange)?;
+    let deviation = moments::standard_deviation(differences).ok_or(NoInterval::OutOfRange)?;
+    // A deviation that has a finite square is far too small to carry an end out of range.
+    let half = half_width(deviation, blocks, confidence);
+    Ok(Interval {
+        estimate,
+        low: estimate - half,
+        high: estimate + half,
+        confidence,
+        blocks,
+    })
+}
+
+/// The interval for the ratio of setting to reference, around its geometric mean.
+///
+/// # Errors
+///
+/// What [`log_differences`] and [`mean_interval`] return.
+pub fn ratio_interval(pairs: &[Pair], confidence: Confidence) -> Result<Interval, NoInterval> {
+    mean_interval(&log_differences(pairs)?, confidence)?
+        .exponentiated()
+        .ok_or(NoInterval::OutOfRange)
+}
+
+/// The interval for the difference of setting and reference in points, around its mean.
+///
+/// # Errors
+///
+/// What [`point_differences`] and [`mean_interval`] return.
+pub fn points_interval(pairs: &[Pair], confidence: Confidence) -> Result<Interval, NoInterval> {
+    mean_interval(&point_differences(pairs)?, confidence)
+}
+
+/// The ratio with this logarithm; `None` when it or its inverse has no precise representation, so
+/// that an interval of ratios can always be inverted.
+pub(crate) fn ratio_of(logarithm: f64) -> Option<f64> {
+    let ratio = logarithm.exp();
+    (ratio.is_normal() && ratio.recip().is_normal()).then_some(ratio)
+}
+
+/// Half the width of Student's interval for a mean of `blocks` values, at least 2, that scatter with
+/// the standard deviation `deviation`.
+pub(crate) fn half_width(deviation: f64, blocks: usize, confidence: Confidence) -> f64 {
+    let student = StudentsT::new(0.0, 1.0, (blocks - 1) as f64)
+        .expect("scale 1 and at least one degree of freedom are valid");
+    // The lower tail, because 1 - tail would lose the digits of a small one.
+    let quantile = -student.inverse_cdf(confidence.tail());
+    quantile * deviation / (blocks as f64).sqrt()
+}
+
+#[cfg(test)]
+mod tests;

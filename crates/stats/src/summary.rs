@@ -1,0 +1,70 @@
+//! What a handful of values looks like, without a model of where they came from.
+
+/// Size, middle and ends of a set of values, in the values' own unit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Summary {
+    /// How many values there are, at least 1.
+    pub n: usize,
+    /// The middle value; of an even number of values the mean of the middle two.
+    pub median: f64,
+    /// The least value.
+    pub min: f64,
+    /// The greatest value.
+    pub max: f64,
+}
+
+impl Summary {
+    /// Summarises `values`; `None` when there are none, or when one of them is not finite, since
+    /// leaving that one out would hide it.
+    pub fn of(values: &[f64]) -> Option<Summary> {
+        if !values.iter().all(|value| value.is_finite()) {
+            return None;
+        }
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let (min, max) = (*sorted.first()?, *sorted.last()?);
+        let n = sorted.len();
+        Some(Summary {
+            n,
+            median: f64::midpoint(sorted[(n - 1) / 2], sorted[n / 2]),
+            min,
+            max,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odd_and_even_numbers_of_values() {
+        let summary = |n, median, min, max| {
+            Some(Summary {
+                n,
+                median,
+                min,
+                max,
+            })
+        };
+        assert_eq!(Summary::of(&[7.0]), summary(1, 7.0, 7.0, 7.0));
+        assert_eq!(Summary::of(&[9.0, -1.0, 4.0]), summary(3, 4.0, -1.0, 9.0));
+        assert_eq!(
+            Summary::of(&[8.0, 1.0, 2.0, 3.0]),
+            summary(4, 2.5, 1.0, 8.0)
+        );
+    }
+
+    #[test]
+    fn the_middle_of_huge_values_does_not_overflow() {
+        let median = Summary::of(&[f64::MAX, f64::MAX]).map(|summary| summary.median);
+        assert_eq!(median, Some(f64::MAX));
+    }
+
+    #[test]
+    fn nothing_and_values_that_are_not_finite_have_no_summary() {
+        assert_eq!(Summary::of(&[]), None);
+        assert_eq!(Summary::of(&[1.0, f64::NAN]), None);
+        assert_eq!(Summary::of(&[1.0, f64::NEG_INFINITY]), None);
+    }
+}

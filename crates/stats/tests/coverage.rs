@@ -1,0 +1,107 @@
+//! Whether intervals hold the true value as often as they say, over many simulated studies.
+//!
+//! A simulated study has a true ratio, a drift that all settings of a block share, and scatter of
+//! its own. Seeds are fixed: these tests come out the same every time.
+
+use nicpoll_stats::order::{Pcg64, Seed};
+use nicpoll_stats::{
+    BCA_BLOCKS_MIN, Confidence, Margin, Pair, bca_interval, blocks_to_resolve, log_differences,
+    mean_interval, ratio_interval, sign_flip_p,
+};
+use rand_core::Rng;
+
+const TRUE_RATIO: f64 = 1.1;
+
+/// Standard deviation of the log of one value within its block.
+const SCATTER: f64 = 0.05;
+
+/// A draw from the standard normal distribution (Box and Muller, 1958).
+fn normal(generator: &mut Pcg64) -> f64 {
+    let mut uniform = || ((generator.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
+    (-2.0 * uniform().ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos()
+}
+
+/// The pairs of one study. Drift is ten times the scatter, so only pairing can see the ratio.
+fn study(blocks: usize, generator: &mut Pcg64) -> Vec<Pair> {
+    (0..blocks)
+        .map(|_| {
+            let drift = 10.0 * SCATTER * normal(generator);
+            let mut value = |truth: f64| truth * (drift + SCATTER * normal(generator)).exp();
+            Pair::measured(value(TRUE_RATIO), value(1.0))
+        })
+        .collect()
+}
+
+/// The share of `studies` in which `holds` says so of a fresh study.
+fn share(studies: u32, seed: u64, mut holds: impl FnMut(&mut Pcg64) -> bool) -> f64 {
+    let mut generator = Seed(seed).generator();
+    let held = (0..studies).filter(|_| holds(&mut generator)).count();
+    held as f64 / f64::from(studies)
+}
+
+#[test]
+fn students_interval_covers_as_often_as_it_says() {
+    // Four standard deviations of 4000 studies are 0.014 at 0.95 and 0.025 at 0.8. Normal quantiles
+    // in the place of Student's would cover 0.85 with 4 blocks, and unpaired differences 1.00.
+    for (blocks, level, bound) in [(3, 0.95, 0.014), (4, 0.95, 0.014), (8, 0.8, 0.025)] {
+        let confidence = Confidence::new(level).unwrap();
+        let covered = share(4_000, 11, |generator| {
+            let interval = ratio_interval(&study(blocks, generator), confidence).unwrap();
+            interval.low <= TRUE_RATIO && TRUE_RATIO <= interval.high
+        });
+        assert!(
+            (covered - level).abs() < bound,
+            "{blocks} blocks: {covered}"
+        );
+    }
+}
+
+#[test]
+fn a_family_holds_together_as_often_as_it_says() {
+    // Four comparisons, independent here: 0.9875^4 = 0.951. At 0.95 each it would be 0.81.
+    let covered = share(2_000, 12, |generator| {
+        (0..4).all(|_| {
+            let pairs = study(5, generator);
+            let interval = ratio_interval(&pairs, Confidence::for_family(4)).unwrap();
+            interval.low <= TRUE_RATIO && TRUE_RATIO <= interval.high
+        })
+    });
+    assert!((covered - 0.951).abs() < 0.02, "{covered}");
+}
+
+#[test]
+fn the_bootstrap_covers_a_little_less_with_ten_blocks() {
+    let covered = share(600, 13, |generator| {
+        let differences = log_differences(&study(BCA_BLOCKS_MIN, generator)).unwrap();
+        let seed = Seed(generator.next_u64());
+        let interval = bca_interval(&differences, Confidence::PERCENT_95, seed, 1_000).unwrap();
+        interval.low <= TRUE_RATIO.ln() && TRUE_RATIO.ln() <= interval.high
+    });
+    assert!((0.87..0.96).contains(&covered), "{covered}");
+}
+
+#[test]
+fn without_an_effect_the_sign_flip_p_is_rarely_small() {
+    // With 7 blocks p is a multiple of 1/64, so at most 0.05 means at most 3/64 = 0.047.
+    let small = share(4_000, 14, |generator| {
+        let differences: Vec<f64> = (0..7).map(|_| normal(generator)).collect();
+        sign_flip_p(&differences).unwrap() <= 0.05
+    });
+    assert!((small - 0.047).abs() < 0.014, "{small}");
+}
+
+#[test]
+fn as_many_blocks_as_asked_for_reach_the_margin() {
+    // The estimate from 200 blocks is close to the truth, and about half of the studies with that
+    // many blocks scatter less than expected.
+    let mut generator = Seed(15).generator();
+    let margin = Margin::ratio(1.05).unwrap();
+    let many = log_differences(&study(200, &mut generator)).unwrap();
+    let blocks = blocks_to_resolve(&many, &margin, Confidence::PERCENT_95).unwrap() as usize;
+    let reached = share(1_000, 16, |generator| {
+        let differences = log_differences(&study(blocks, generator)).unwrap();
+        let interval = mean_interval(&differences, Confidence::PERCENT_95).unwrap();
+        interval.high - interval.estimate <= 1.05f64.ln()
+    });
+    assert!((0.4..0.75).contains(&reached), "{blocks} blocks: {reached}");
+}
