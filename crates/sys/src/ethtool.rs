@@ -31,7 +31,10 @@ pub fn statistics(interface: &str) -> io::Result<Vec<(String, u64)>> {
     // struct ethtool_gstrings { cmd, string_set, len, data[] } in words of 8 bytes, so that the
     // buffer is aligned for the statistics too.
     let mut strings = vec![0u64; 2 + COUNTERS_ROOM * ETH_GSTRING_LEN / 8];
-    set_words(&mut strings, &[ETHTOOL_GSTRINGS, ETH_SS_STATS, count as u32]);
+    set_words(
+        &mut strings,
+        &[ETHTOOL_GSTRINGS, ETH_SS_STATS, count as u32],
+    );
     ioctl(&socket, interface, &mut strings)?;
     // struct ethtool_stats { cmd, n_stats, data[] }
     let mut values = vec![0u64; 1 + COUNTERS_ROOM];

@@ -5,6 +5,7 @@
 //! trials or settings.
 
 pub mod affinity;
+pub mod ethtool;
 pub mod netns;
 pub mod privilege;
-
+pub mod socket;

@@ -1,1 +1,18 @@
-//! placeholder
+//! Traffic whose two ends count for themselves: iperf 2 streams, and request/response.
+//!
+//! What must hold: every loop is bounded in time and ends soon after [`Signals::cancel`]; nothing is
+//! allocated per packet; each datagram is sent and received by itself and every byte is copied
+//! between user space and kernel, so that a figure is that of an ordinary program. A server answers
+//! only the peer that opened its session, with no more bytes than it got from there.
+//!
+//! Everything runs on the caller's thread, in its network namespace and on its CPU.
+#![forbid(unsafe_code)]
+
+pub mod iperf;
+pub mod rr;
+pub mod sequence;
+mod signals;
+mod sockets;
+
+pub use signals::Signals;
+pub use sockets::SocketBuffer;

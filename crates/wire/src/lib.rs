@@ -1,1 +1,8 @@
-//! placeholder
+//! Wire formats as bytes: build and parse, nothing else.
+//!
+//! What must hold: no I/O, no clock, no allocation; any byte string may be parsed and none panics;
+//! what is built parses back to the same. Whoever reads a stranger's bytes does it through here.
+#![forbid(unsafe_code)]
+
+pub mod iperf;
+pub mod rr;

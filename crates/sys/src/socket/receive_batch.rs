@@ -1,0 +1,310 @@
+//! Datagrams by the batch: recvmmsg(2) into buffers that were made once.
+//!
+//! What must hold: a call allocates nothing, and whatever [`Datagrams`] shows was written by the
+//! call that returned it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd};
+
+use super::address;
+
+/// Room for one control message with a `timespec`: 32 bytes on 64-bit machines.
+const CONTROL_BYTES: usize = 64;
+
+/// Control messages begin with a `cmsghdr` and must be aligned like one.
+#[derive(Clone, Copy)]
+#[repr(C, align(8))]
+struct Control([u8; CONTROL_BYTES]);
+
+const _: () = assert!(align_of::<libc::cmsghdr>() <= align_of::<Control>());
+// SAFETY: `CMSG_SPACE` only computes.
+const _: () = assert!(
+    unsafe { libc::CMSG_SPACE(size_of::<libc::timespec>() as u32) } as usize <= CONTROL_BYTES
+);
+
+/// Whether a call may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// For the first datagram, as long as the socket's receive timeout says; never for more.
+    ForFirst,
+    /// Not at all.
+    Never,
+}
+
+/// Buffers for a batch of datagrams.
+///
+/// `headers` points into the other four. They are never reallocated, and pointers taken by
+/// `Vec::as_mut_ptr` stay valid when the batch moves and when the vectors are only read.
+pub struct ReceiveBatch {
+    headers: Vec<libc::mmsghdr>,
+    vectors: Vec<libc::iovec>,
+    sources: Vec<libc::sockaddr_storage>,
+    controls: Vec<Control>,
+    payloads: Vec<u8>,
+    payload_bytes_max: usize,
+    /// How many headers the last call wrote to, whose lengths have to be set again.
+    used: usize,
+}
+
+impl ReceiveBatch {
+    /// Room for `datagrams_max` datagrams a call, of which the first `payload_bytes_max` bytes are
+    /// kept. The kernel takes at most 1024 a call.
+    pub fn new(datagrams_max: usize, payload_bytes_max: usize) -> Self {
+        let datagrams_max = datagrams_max.clamp(1, 1024);
+        // SAFETY: `sockaddr_storage` holds integers only.
+        let source: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+        let mut batch = ReceiveBatch {
+            headers: Vec::with_capacity(datagrams_max),
+            vectors: Vec::with_capacity(datagrams_max),
+            sources: vec![source; datagrams_max],
+            controls: vec![Control([0; CONTROL_BYTES]); datagrams_max],
+            payloads: vec![0; datagrams_max * payload_bytes_max],
+            payload_bytes_max,
+            used: datagrams_max,
+        };
+        let payloads = batch.payloads.as_mut_ptr();
+        batch
+            .vectors
+            .extend((0..datagrams_max).map(|index| libc::iovec {
+                // SAFETY: `payloads` holds `datagrams_max` times as many bytes.
+                iov_base: unsafe { payloads.add(index * payload_bytes_max) }.cast(),
+                iov_len: payload_bytes_max,
+            }));
+        let vectors = batch.vectors.as_mut_ptr();
+        let sources = batch.sources.as_mut_ptr();
+        let controls = batch.controls.as_mut_ptr();
+        for index in 0..datagrams_max {
+            // SAFETY: `mmsghdr` holds integers and pointers only.
+            let mut header: libc::mmsghdr = unsafe { std::mem::zeroed() };
+            // SAFETY: each of the three has `datagrams_max` elements.
+            unsafe {
+                header.msg_hdr.msg_iov = vectors.add(index);
+                header.msg_hdr.msg_name = sources.add(index).cast();
+                header.msg_hdr.msg_control = controls.add(index).cast();
+            }
+            header.msg_hdr.msg_iovlen = 1;
+            batch.headers.push(header);
+        }
+        batch
+    }
+
+    /// Receives what is there, at least one datagram.
+    ///
+    /// # Errors
+    /// `WouldBlock` when nothing came in time. A connected socket also reports what earlier sends
+    /// met with, such as `ConnectionRefused`.
+    pub fn receive(&mut self, socket: impl AsFd, wait: Wait) -> io::Result<Datagrams<'_>> {
+        for header in &mut self.headers[..self.used] {
+            header.msg_hdr.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+            header.msg_hdr.msg_controllen = CONTROL_BYTES as _;
+            header.msg_hdr.msg_flags = 0;
+            header.msg_len = 0;
+        }
+        // A call that fails may have written to the first header.
+        self.used = 1;
+        let flags = match wait {
+            Wait::ForFirst => libc::MSG_WAITFORONE,
+            Wait::Never => libc::MSG_DONTWAIT,
+        };
+        // SAFETY: the descriptor is open for the whole call. Each of the `headers.len()` headers
+        // points to buffers of this batch with their true lengths, which nothing else uses while
+        // `self` is borrowed. A null timeout is allowed.
+        let received = unsafe {
+            libc::recvmmsg(
+                socket.as_fd().as_raw_fd(),
+                self.headers.as_mut_ptr(),
+                self.headers.len() as libc::c_uint,
+                flags as _,
+                std::ptr::null_mut(),
+            )
+        };
+        let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
+        self.used = received;
+        Ok(Datagrams {
+            batch: self,
+            next: 0,
+        })
+    }
+
+    fn datagram(&self, index: usize) -> Datagram<'_> {
+        let header = &self.headers[index];
+        let begin = index * self.payload_bytes_max;
+        let length = (header.msg_len as usize).min(self.payload_bytes_max);
+        Datagram {
+            payload: &self.payloads[begin..begin + length],
+            is_truncated: header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
+            source: address::from_storage(&self.sources[index], header.msg_hdr.msg_namelen),
+            arrival_ns: arrival_ns(&header.msg_hdr),
+        }
+    }
+}
+
+/// One received datagram.
+#[derive(Clone, Copy, Debug)]
+pub struct Datagram<'a> {
+    /// The payload, or the beginning of it.
+    pub payload: &'a [u8],
+    /// Whether the payload was longer than the buffer.
+    pub is_truncated: bool,
+    /// Who sent it; `None` when the family is neither IPv4 nor IPv6.
+    pub source: Option<SocketAddr>,
+    /// When the kernel took it from the interface, in nanoseconds since 1970 by CLOCK_REALTIME;
+    /// `None` unless [`enable_arrival_times`](super::enable_arrival_times) was called.
+    pub arrival_ns: Option<i64>,
+}
+
+/// The datagrams of one call, in the order of their arrival.
+pub struct Datagrams<'a> {
+    batch: &'a ReceiveBatch,
+    next: usize,
+}
+
+impl<'a> Iterator for Datagrams<'a> {
+    type Item = Datagram<'a>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let index = self.next;
+        self.next += 1;
+        (index < self.batch.used).then(|| self.batch.datagram(index))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.batch.used.saturating_sub(self.next);
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Datagrams<'_> {}
+
+/// The time in the control messages of a header that recvmmsg wrote.
+fn arrival_ns(header: &libc::msghdr) -> Option<i64> {
+    // SAFETY: `msg_control` and `msg_controllen` describe the control messages that the kernel wrote
+    // to an aligned buffer.
+    let mut message = unsafe { libc::CMSG_FIRSTHDR(header) };
+    // SAFETY: a non-null `message` points to a whole `cmsghdr` within that buffer.
+    while let Some(control) = unsafe { message.as_ref() } {
+        if control.cmsg_level == libc::SOL_SOCKET && control.cmsg_type == libc::SCM_TIMESTAMPNS {
+            // SAFETY: this kind of message carries a whole `timespec`, perhaps not aligned.
+            let time: libc::timespec = unsafe {
+                libc::CMSG_DATA(message)
+                    .cast::<libc::timespec>()
+                    .read_unaligned()
+            };
+            return time
+                .tv_sec
+                .checked_mul(1_000_000_000)?
+                .checked_add(time.tv_nsec);
+        }
+        // SAFETY: as for `CMSG_FIRSTHDR`, `message` being one of its messages.
+        message = unsafe { libc::CMSG_NXTHDR(header, message) };
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::socket::enable_arrival_times;
+    use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
+    use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+    fn pair(ip: impl Into<std::net::IpAddr>) -> (UdpSocket, UdpSocket) {
+        let ip = ip.into();
+        let sender = UdpSocket::bind((ip, 0)).unwrap();
+        let receiver = UdpSocket::bind((ip, 0)).unwrap();
+        sender.connect(receiver.local_addr().unwrap()).unwrap();
+        receiver
+            .set_read_timeout(Some(Duration::from_millis(200)))
+            .unwrap();
+        (sender, receiver)
+    }
+
+    fn now_ns() -> i64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        now.as_nanos() as i64
+    }
+
+    #[test]
+    fn datagrams_come_with_source_time_and_payload_in_order() {
+        let (sender, receiver) = pair(Ipv4Addr::LOCALHOST);
+        enable_arrival_times(&receiver).unwrap();
+        let before_ns = now_ns();
+        for payload in [&b"one"[..], b"", b"three"] {
+            sender.send(payload).unwrap();
+        }
+        let mut batch = ReceiveBatch::new(8, 16);
+        let datagrams = batch.receive(&receiver, Wait::ForFirst).unwrap();
+        assert_eq!(datagrams.len(), 3);
+        let mut last_ns = before_ns;
+        for (datagram, expected) in datagrams.zip([&b"one"[..], b"", b"three"]) {
+            assert_eq!(datagram.payload, expected);
+            assert!(!datagram.is_truncated);
+            assert_eq!(datagram.source, Some(sender.local_addr().unwrap()));
+            let arrival_ns = datagram.arrival_ns.unwrap();
+            assert!((last_ns..=now_ns()).contains(&arrival_ns));
+            last_ns = arrival_ns;
+        }
+    }
+
+    #[test]
+    fn later_calls_show_nothing_of_earlier_ones() {
+        let (sender, receiver) = pair(Ipv4Addr::LOCALHOST);
+        let mut batch = ReceiveBatch::new(2, 4);
+        for round in 0..3u8 {
+            for index in 0..3u8 {
+                sender.send(&[round, index]).unwrap();
+            }
+            let first: Vec<Vec<u8>> = batch
+                .receive(&receiver, Wait::ForFirst)
+                .unwrap()
+                .map(|datagram| datagram.payload.to_vec())
+                .collect();
+            assert_eq!(first, [[round, 0], [round, 1]]);
+            let mut rest = batch.receive(&receiver, Wait::Never).unwrap();
+            let datagram = rest.next().unwrap();
+            assert_eq!(datagram.payload, [round, 2]);
+            assert_eq!(datagram.source, Some(sender.local_addr().unwrap()));
+            assert_eq!(datagram.arrival_ns, None);
+            assert!(rest.next().is_none());
+        }
+    }
+
+    #[test]
+    fn a_datagram_longer_than_the_buffer_says_so() {
+        let (sender, receiver) = pair(Ipv4Addr::LOCALHOST);
+        sender.send(b"too long").unwrap();
+        sender.send(b"fits").unwrap();
+        let mut batch = ReceiveBatch::new(4, 4);
+        let mut datagrams = batch.receive(&receiver, Wait::ForFirst).unwrap();
+        let long = datagrams.next().unwrap();
+        assert_eq!((long.payload, long.is_truncated), (&b"too "[..], true));
+        let short = datagrams.next().unwrap();
+        assert_eq!((short.payload, short.is_truncated), (&b"fits"[..], false));
+    }
+
+    #[test]
+    fn an_empty_socket_ends_the_wait() {
+        let (_sender, receiver) = pair(Ipv4Addr::LOCALHOST);
+        receiver
+            .set_read_timeout(Some(Duration::from_millis(10)))
+            .unwrap();
+        let mut batch = ReceiveBatch::new(4, 4);
+        for wait in [Wait::Never, Wait::ForFirst] {
+            let error = batch.receive(&receiver, wait).err().unwrap();
+            assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        }
+    }
+
+    #[test]
+    fn an_ipv6_source_is_read_whole() {
+        let (sender, receiver) = pair(Ipv6Addr::LOCALHOST);
+        sender.send(b"six").unwrap();
+        let mut batch = ReceiveBatch::new(1, 4);
+        let mut datagrams = batch.receive(&receiver, Wait::ForFirst).unwrap();
+        assert_eq!(
+            datagrams.next().unwrap().source,
+            Some(sender.local_addr().unwrap())
+        );
+    }
+}

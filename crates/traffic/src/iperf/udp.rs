@@ -1,0 +1,15 @@
+//! One UDP stream, client to server, one datagram a system call at the sending end.
+
+mod client;
+mod server;
+mod session;
+
+use std::time::Duration;
+
+pub use client::{ClientConfig, ClientError, ClientReport, run_client};
+pub use server::{End, Server, ServerConfig, ServerError, ServerReport};
+
+/// Silence after which a 2.1.8 client sends its FIN again.
+const FIN_EVERY: Duration = Duration::from_millis(10);
+/// How often it does.
+const FIN_RETRIES: u32 = 200;

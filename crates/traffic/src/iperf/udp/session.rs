@@ -1,0 +1,117 @@
+//! What a server knows of the one client that it serves. No clock, no socket.
+//!
+//! What must hold: the client is never sent more bytes than came from it.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use nicpoll_wire::iperf::{DatagramHeader, ServerReport};
+
+use crate::sequence::{Jitter, Sequence};
+
+/// 2.1.8 answers no more FINs than this.
+const ACKS_MAX: u64 = 9;
+
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) peer: SocketAddr,
+    pub(super) datagrams: u64,
+    pub(super) bytes: u64,
+    pub(super) fins_received: u64,
+    pub(super) acks_sent: u64,
+    pub(super) sequence: Sequence,
+    pub(super) jitter: Jitter,
+    /// When the first datagram was read.
+    begun: Instant,
+    /// When the last datagram of data was read.
+    last_data: Instant,
+    /// The first FIN: its answer, and when it was read.
+    closing: Option<(ServerReport, Instant)>,
+    /// Payload of the FINs.
+    fin_bytes: u64,
+}
+
+impl Session {
+    pub(super) fn open(peer: SocketAddr, now: Instant) -> Self {
+        Session {
+            peer,
+            datagrams: 0,
+            bytes: 0,
+            fins_received: 0,
+            acks_sent: 0,
+            sequence: Sequence::default(),
+            jitter: Jitter::default(),
+            begun: now,
+            last_data: now,
+            closing: None,
+            fin_bytes: 0,
+        }
+    }
+
+    /// Takes a datagram of data.
+    pub(super) fn data(
+        &mut self,
+        header: &DatagramHeader,
+        payload_bytes: usize,
+        arrival_ns: Option<i64>,
+        now: Instant,
+    ) {
+        self.datagrams += 1;
+        self.bytes += payload_bytes as u64;
+        self.last_data = now;
+        // Clients before 2.0.13 begin with id 0, which 2.1.8 leaves out of its statistics.
+        if header.id > 0 {
+            self.sequence.record(header.id.unsigned_abs());
+        }
+        if let Some(arrival_ns) = arrival_ns {
+            self.jitter.record(header.sent_ns(), arrival_ns);
+        }
+    }
+
+    /// Takes a FIN; returns the answer that is due, or `None` when enough were given.
+    pub(super) fn fin(
+        &mut self,
+        header: &DatagramHeader,
+        payload_bytes: usize,
+        now: Instant,
+    ) -> Option<[u8; ServerReport::BYTES]> {
+        self.fins_received += 1;
+        self.fin_bytes += payload_bytes as u64;
+        let id = header.id.unsigned_abs();
+        if self.closing.is_none() {
+            // All data has smaller ids. A FIN that was lost before this one counts as lost data,
+            // which the receiver cannot tell apart.
+            self.sequence.expect_up_to(id.saturating_sub(1));
+            self.closing = Some((self.report(id, now), now));
+        }
+        let answer = ServerReport::BYTES as u64;
+        let budget = self.bytes + self.fin_bytes;
+        if self.acks_sent >= ACKS_MAX || (self.acks_sent + 1) * answer > budget {
+            return None;
+        }
+        self.closing.as_ref().map(|(report, _)| report.to_bytes())
+    }
+
+    /// How long ago the first FIN came; `None` before it.
+    pub(super) fn closing_for(&self, now: Instant) -> Option<Duration> {
+        let (_, since) = self.closing.as_ref()?;
+        Some(now.duration_since(*since))
+    }
+
+    /// From the first datagram to the last one of data.
+    pub(super) fn seconds(&self) -> f64 {
+        self.last_data.duration_since(self.begun).as_secs_f64()
+    }
+
+    /// The figures as 2.1.8 states them, which counts the FIN among the datagrams.
+    fn report(&self, fin_id: u64, now: Instant) -> ServerReport {
+        ServerReport {
+            bytes: self.bytes + self.fin_bytes,
+            elapsed: now.duration_since(self.begun),
+            lost: self.sequence.lost(),
+            out_of_order: self.sequence.out_of_order(),
+            datagrams: fin_id.max(self.sequence.highest()),
+            jitter: Duration::from_nanos(self.jitter.ns().unwrap_or(0.0) as u64),
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! The end that answers.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use nicpoll_wire::rr::{Kind, Message};
+use thiserror::Error;
+
+use crate::signals::{LOOK_EVERY, Signals};
+use crate::sockets::{self, SocketBuffer};
+
+/// The longest time to empty the socket after the requester is done.
+const DRAIN_LIMIT: Duration = Duration::from_secs(1);
+
+/// Where and how to answer.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerConfig {
+    /// Address to answer at; port 0 lets the kernel choose.
+    pub bind: SocketAddr,
+    /// Receive buffer to ask for; `None` leaves it to the kernel.
+    pub receive_buffer_bytes: Option<usize>,
+    /// How long to wait for a request, the first and each further one.
+    pub idle_timeout: Duration,
+}
+
+/// How the answering ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// [`Signals::sender_done`] was set and the socket is empty.
+    SenderDone,
+    /// No request came for the idle timeout.
+    Idle,
+}
+
+/// What the responder counted.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerReport {
+    /// The requester; `None` when nobody came.
+    pub peer: Option<SocketAddr>,
+    /// Requests that were read.
+    pub requests_received: u64,
+    /// Responses that the kernel took.
+    pub responses_sent: u64,
+    /// Datagrams of other peers, and those that are no requests.
+    pub foreign_datagrams: u64,
+    /// From the first request to the last.
+    pub seconds: f64,
+    /// How it ended.
+    pub end: End,
+    /// The receive buffer.
+    pub receive_buffer: SocketBuffer,
+}
+
+/// Why requests could not be answered.
+#[derive(Debug, Error)]
+pub enum ServerError {
+    /// No socket.
+    #[error("cannot receive at {address} over UDP; see whether it is local and the port free")]
+    Bind {
+        /// The address asked for.
+        address: SocketAddr,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A receive failed for good.
+    #[error("cannot receive at {address}; see whether the interface is still there")]
+    Receive {
+        /// The server's address.
+        address: SocketAddr,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A response could not be sent.
+    #[error("cannot answer {peer}; see whether there is a route back")]
+    Answer {
+        /// The requester.
+        peer: SocketAddr,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// [`Signals::cancel`] was set.
+    #[error("the responder was told to stop")]
+    Cancelled,
+}
+
+/// A bound responder, for one requester.
+#[derive(Debug)]
+pub struct Server {
+    socket: UdpSocket,
+    address: SocketAddr,
+    receive_buffer: SocketBuffer,
+    idle_timeout: Duration,
+}
+
+impl Server {
+    /// Binds the socket; requests are queued from now on.
+    ///
+    /// # Errors
+    /// [`ServerError::Bind`].
+    pub fn bind(config: &ServerConfig) -> Result<Self, ServerError> {
+        let bind = || {
+            let (udp, buffer) =
+                sockets::bound_udp(config.bind, config.receive_buffer_bytes, LOOK_EVERY)?;
+            let address = udp.local_addr()?;
+            Ok((udp, buffer, address))
+        };
+        let (socket, receive_buffer, address) = bind().map_err(|source| ServerError::Bind {
+            address: config.bind,
+            source,
+        })?;
+        Ok(Server {
+            socket,
+            address,
+            receive_buffer,
+            idle_timeout: config.idle_timeout,
+        })
+    }
+
+    /// The address bound to, with the port that was chosen.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers requests until the requester is done. The first request decides whose.
+    ///
+    /// # Errors
+    /// See [`ServerError`]. A requester that never comes is no error: see [`ServerReport::end`].
+    pub fn run(self, signals: &Signals) -> Result<ServerReport, ServerError> {
+        let mut responder = Responder {
+            server: &self,
+            peer: None,
+            requests_received: 0,
+            responses_sent: 0,
+            foreign_datagrams: 0,
+        };
+        let failed = |source| ServerError::Receive {
+            address: self.address,
+            source,
+        };
+        let mut begun = None;
+        let mut last = Instant::now();
+        let mut draining_since = None;
+        let end = loop {
+            if signals.is_cancelled() {
+                return Err(ServerError::Cancelled);
+            }
+            // Looked at before the receive, so that an empty socket afterwards is empty for good.
+            let is_draining = signals.is_sender_done();
+            if is_draining && draining_since.is_none() {
+                self.socket.set_nonblocking(true).map_err(failed)?;
+                draining_since = Some(Instant::now());
+            }
+            let received = responder.serve_one()?;
+            let now = Instant::now();
+            if received == Received::Request {
+                begun.get_or_insert(now);
+                last = now;
+            }
+            if let Some(since) = draining_since {
+                if received == Received::Nothing || now.duration_since(since) >= DRAIN_LIMIT {
+                    break End::SenderDone;
+                }
+            } else if now.duration_since(last) >= self.idle_timeout {
+                break End::Idle;
+            }
+        };
+        Ok(ServerReport {
+            peer: responder.peer,
+            requests_received: responder.requests_received,
+            responses_sent: responder.responses_sent,
+            foreign_datagrams: responder.foreign_datagrams,
+            seconds: begun.map_or(0.0, |begun| last.duration_since(begun).as_secs_f64()),
+            end,
+            receive_buffer: self.receive_buffer,
+        })
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Received {
+    Request,
+    Other,
+    Nothing,
+}
+
+struct Responder<'a> {
+    server: &'a Server,
+    peer: Option<SocketAddr>,
+    requests_received: u64,
+    responses_sent: u64,
+    foreign_datagrams: u64,
+}
+
+impl Responder<'_> {
+    /// One receive, and the response when it was a request.
+    fn serve_one(&mut self) -> Result<Received, ServerError> {
+        // One byte more than a message, so that a longer datagram is not taken for one.
+        let mut buffer = [0; Message::BYTES + 1];
+        let (length, source) = match self.server.socket.recv_from(&mut buffer) {
+            Ok(received) => received,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return Ok(Received::Nothing);
+            }
+            Err(error) if sockets::is_no_datagram(&error) => return Ok(Received::Other),
+            Err(source) => {
+                return Err(ServerError::Receive {
+                    address: self.server.address,
+                    source,
+                });
+            }
+        };
+        let request = Message::parse(&buffer[..length])
+            .ok()
+            .filter(|message| message.kind == Kind::Request)
+            .filter(|_| self.peer.is_none_or(|peer| peer == source));
+        let Some(request) = request else {
+            self.foreign_datagrams += 1;
+            return Ok(Received::Other);
+        };
+        self.requests_received += 1;
+        self.answer(source, request)?;
+        Ok(Received::Request)
+    }
+
+    fn answer(&mut self, peer: SocketAddr, request: Message) -> Result<(), ServerError> {
+        let failed = |source| ServerError::Answer { peer, source };
+        if self.peer.is_none() {
+            self.server.socket.connect(peer).map_err(failed)?;
+            self.peer = Some(peer);
+        }
+        match self.server.socket.send(&request.response().to_bytes()) {
+            Ok(_) => self.responses_sent += 1,
+            Err(error) if sockets::is_refused_send(&error) => {}
+            Err(error) => return Err(failed(error)),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,55 @@
+//! The formats of iperf 2, as version 2.1.8 speaks them. It must be possible to have the original
+//! at either end.
+//!
+//! Every field is big-endian. A TCP test begins with a [`ClientHeader`]; the server may answer with
+//! a [`HeaderAck`](tcp::HeaderAck). A UDP test repeats the header in every datagram behind a
+//! [`DatagramHeader`]; datagrams with a negative id end the test ("FIN"), and the server answers
+//! them with its [`ServerReport`] ("AckFIN").
+//!
+//! Sizes, flag bits and words are those of iperf 2.1.8's `payloads.h`.
+
+mod client_header;
+pub mod datagram;
+pub mod reply;
+mod report;
+pub mod tcp;
+
+pub use client_header::{Amount, ClientHeader, Extension, HeaderError, Version};
+pub use datagram::DatagramHeader;
+pub use reply::Reply;
+pub use report::{ReportError, ServerReport};
+
+/// The port that both ends use unless told otherwise, TCP and UDP.
+pub const DEFAULT_PORT: u16 = 5001;
+
+/// Bits of the first word of a [`ClientHeader`].
+pub mod flags {
+    /// The client asks for a stream in the other direction over a connection of its own (-d, -r).
+    pub const DUAL: u32 = 0x8000_0000;
+    /// An [`Extension`](super::Extension) follows the first 24 bytes.
+    pub const EXTEND: u32 = 0x4000_0000;
+    /// Datagram ids have 64 bits.
+    pub const IDS_64_BIT: u32 = 0x0800_0000;
+    /// The client asks for a stream in the other direction on the same socket, or for an
+    /// acknowledgement (`--reverse`, `--full-duplex`, -X).
+    pub const VERSION2: u32 = 0x0400_0000;
+    /// The client waits for the header's acknowledgement (-X).
+    pub const PEER_DETECT: u32 = 0x0200_0000;
+    /// Bits 1 to 8 hold the header's length.
+    pub const HAS_LENGTH: u32 = 0x0001_0000;
+}
+
+/// Bits of [`Extension::upper_flags`].
+pub mod upper_flags {
+    /// The server sends, the client receives (-R).
+    pub const REVERSE: u16 = 0x0400;
+    /// Both send on the one socket (`--full-duplex`).
+    pub const FULL_DUPLEX: u16 = 0x0800;
+}
+
+/// Fills a payload as iperf does: the byte at offset k is the digit k mod 10.
+pub fn fill_payload(payload: &mut [u8]) {
+    for (byte, digit) in payload.iter_mut().zip((b'0'..=b'9').cycle()) {
+        *byte = digit;
+    }
+}

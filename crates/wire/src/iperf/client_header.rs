@@ -1,0 +1,292 @@
+//! The client header: what test a client asks for. TCP streams begin with it, every UDP datagram
+//! has it at offset 16.
+
+use std::time::Duration;
+
+use thiserror::Error;
+use zerocopy::byteorder::big_endian::{I32, U16, U32};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use super::flags;
+
+/// The part that every version since 2.0.2 has.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct BaseWords {
+    flags: U32,
+    threads: U32,
+    port: U32,
+    buffer_bytes: U32,
+    window_or_rate: U32,
+    amount: I32,
+}
+
+/// The part that 2.1.x adds. 2.0.10 to 2.0.13 put other things in as many bytes.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct ExtensionWords {
+    kind: U32,
+    length: U32,
+    upper_flags: U16,
+    lower_flags: U16,
+    version_upper: U32,
+    version_lower: U32,
+    reserved: U16,
+    type_of_service: U16,
+    rate_low: U32,
+    rate_high: U32,
+    write_prefetch: U32,
+}
+
+const BASE_BYTES: usize = size_of::<BaseWords>();
+const EXTENSION_BYTES: usize = size_of::<ExtensionWords>();
+
+/// Mask of the header's length in the flag word, which holds it shifted left by one.
+const LENGTH_MASK: u32 = 0x0000_01FE;
+/// The length that 2.1.8 announces over UDP: 16 bytes of datagram header, then the client header.
+const UDP_LENGTH: u32 = 16 + ClientHeader::BYTES as u32;
+
+/// iperf's version, as the peer states it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// Major number in the upper half, minor in the lower: 2.1 is `0x0002_0001`.
+    pub upper: u32,
+    /// Patch number in the upper half; the lowest four bits tell the kind of build, 3 being a
+    /// release: 2.1.8 is `0x0008_0003`.
+    pub lower: u32,
+}
+
+impl Version {
+    /// The release whose dialect is spoken here.
+    pub const V2_1_8: Version = Version {
+        upper: 0x0002_0001,
+        lower: 0x0008_0003,
+    };
+}
+
+/// How much a client means to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// For a time in ticks of 10 ms, 1 to 2^31.
+    Ticks(u32),
+    /// A number of bytes, 0 to 2^31 - 1.
+    Bytes(u32),
+}
+
+impl Amount {
+    /// The time in ticks, rounded up, within what the field can hold.
+    pub fn from_duration(duration: Duration) -> Self {
+        let ticks = duration.as_nanos().div_ceil(10_000_000);
+        Amount::Ticks(ticks.clamp(1, 1 << 31) as u32)
+    }
+
+    fn from_word(word: i32) -> Self {
+        match u32::try_from(word) {
+            Ok(bytes) => Amount::Bytes(bytes),
+            Err(_) => Amount::Ticks(word.unsigned_abs()),
+        }
+    }
+
+    fn to_word(self) -> i32 {
+        match self {
+            Amount::Ticks(ticks) => 0i32.wrapping_sub_unsigned(ticks.clamp(1, 1 << 31)),
+            Amount::Bytes(bytes) => i32::try_from(bytes).unwrap_or(i32::MAX),
+        }
+    }
+}
+
+/// What 2.1.x says beyond the first 24 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extension {
+    /// [`upper_flags`](super::upper_flags).
+    pub upper_flags: u16,
+    /// The client's version.
+    pub version: Version,
+    /// IP type of service that the client asks for (-S).
+    pub type_of_service: u16,
+    /// Rate in bits a second (-b), 0 to 2^56 - 1; 0 when none was asked for.
+    pub rate_bps: u64,
+}
+
+/// What test a client asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClientHeader {
+    /// [`flags`](super::flags), the announced length included.
+    pub flags: u32,
+    /// Parallel streams (-P).
+    pub threads: u32,
+    /// The port that a stream in the other direction is to be sent to (-L).
+    pub port: u32,
+    /// Write length in bytes (-l); 0 when left to the server.
+    pub buffer_bytes: u32,
+    /// Up to 2.0.8 the window (TCP) or the rate (UDP) that was asked for; 0 from 2.1 on.
+    pub window_or_rate: u32,
+    /// How much the client means to send.
+    pub amount: Amount,
+    /// `None` when the client did not send one of 2.1.x.
+    pub extension: Option<Extension>,
+}
+
+impl ClientHeader {
+    /// Length with the extension.
+    pub const BYTES: usize = BASE_BYTES + EXTENSION_BYTES;
+
+    /// The header that 2.1.8 sends over TCP without further options.
+    pub fn for_tcp(port: u16, amount: Amount) -> Self {
+        let length = (Self::BYTES as u32) << 1;
+        Self::plain(flags::EXTEND | flags::HAS_LENGTH | length, port, amount, 0)
+    }
+
+    /// The header that 2.1.8 sends over UDP; `rate_bps` is its -b, which it always states there.
+    pub fn for_udp(port: u16, amount: Amount, rate_bps: u64) -> Self {
+        let flags = flags::EXTEND | flags::IDS_64_BIT | flags::HAS_LENGTH | UDP_LENGTH << 1;
+        Self::plain(flags, port, amount, rate_bps)
+    }
+
+    fn plain(flags: u32, port: u16, amount: Amount, rate_bps: u64) -> Self {
+        ClientHeader {
+            flags,
+            threads: 1,
+            port: u32::from(port),
+            buffer_bytes: 0,
+            window_or_rate: 0,
+            amount,
+            extension: Some(Extension {
+                upper_flags: 0,
+                version: Version::V2_1_8,
+                type_of_service: 0,
+                rate_bps,
+            }),
+        }
+    }
+
+    /// Writes as much of the header as fits and returns how many bytes that was. Short UDP payloads
+    /// carry the beginning only.
+    pub fn write_to(&self, out: &mut [u8]) -> usize {
+        let base = BaseWords {
+            flags: self.flags.into(),
+            threads: self.threads.into(),
+            port: self.port.into(),
+            buffer_bytes: self.buffer_bytes.into(),
+            window_or_rate: self.window_or_rate.into(),
+            amount: self.amount.to_word().into(),
+        };
+        let extension = self.extension.map(|extension| ExtensionWords {
+            kind: U32::ZERO,
+            length: U32::ZERO,
+            upper_flags: extension.upper_flags.into(),
+            lower_flags: U16::ZERO,
+            version_upper: extension.version.upper.into(),
+            version_lower: extension.version.lower.into(),
+            reserved: U16::ZERO,
+            type_of_service: extension.type_of_service.into(),
+            rate_low: (extension.rate_bps as u32).into(),
+            // The upper half is sent shifted left by 8.
+            rate_high: (((extension.rate_bps >> 32) as u32) << 8).into(),
+            write_prefetch: U32::ZERO,
+        });
+        let words = [
+            Some(base.as_bytes()),
+            extension.as_ref().map(IntoBytes::as_bytes),
+        ];
+        let bytes = words.into_iter().flatten().flatten();
+        out.iter_mut()
+            .zip(bytes)
+            .map(|(place, byte)| *place = *byte)
+            .count()
+    }
+
+    /// Reads the header at the head of a TCP stream; `None` when the stream has none and the bytes
+    /// are data already. Bytes behind the header are not looked at.
+    ///
+    /// # Errors
+    /// [`HeaderError::Truncated`] when `bytes` ends before the header does, [`HeaderError::Length`]
+    /// when the header states a length that cannot be.
+    pub fn parse_tcp(bytes: &[u8]) -> Result<Option<Self>, HeaderError> {
+        let truncated = |needed_bytes| HeaderError::Truncated {
+            needed_bytes,
+            found_bytes: bytes.len(),
+        };
+        let flags = bytes.first_chunk().ok_or(truncated(4))?;
+        let length = tcp_length(u32::from_be_bytes(*flags))?;
+        if length == 0 {
+            return Ok(None);
+        }
+        let header = bytes.get(..length).ok_or(truncated(length))?;
+        let (base, rest) =
+            BaseWords::read_from_prefix(header).map_err(|_| truncated(BASE_BYTES))?;
+        let extension = ExtensionWords::read_from_prefix(rest)
+            .ok()
+            .filter(|(words, _)| words.kind == U32::ZERO);
+        Ok(Some(ClientHeader {
+            flags: base.flags.get(),
+            threads: base.threads.get(),
+            port: base.port.get(),
+            buffer_bytes: base.buffer_bytes.get(),
+            window_or_rate: base.window_or_rate.get(),
+            amount: Amount::from_word(base.amount.get()),
+            extension: extension.map(|(words, _)| Extension {
+                upper_flags: words.upper_flags.get(),
+                version: Version {
+                    upper: words.version_upper.get(),
+                    lower: words.version_lower.get(),
+                },
+                type_of_service: words.type_of_service.get(),
+                rate_bps: u64::from(words.rate_high.get() >> 8) << 32
+                    | u64::from(words.rate_low.get()),
+            }),
+        }))
+    }
+
+    /// Whether any of the extension's `upper_flags` is set.
+    pub fn asks_for(&self, upper_flags: u16) -> bool {
+        self.extension
+            .is_some_and(|extension| extension.upper_flags & upper_flags != 0)
+    }
+}
+
+/// Length of the header of a TCP stream whose first word is `flag_word`, that word included; 0 when
+/// there is no header.
+///
+/// # Errors
+/// [`HeaderError::Length`] for a length below 24 bytes.
+pub(super) fn tcp_length(flag_word: u32) -> Result<usize, HeaderError> {
+    if flag_word & (flags::DUAL | flags::VERSION2 | flags::EXTEND) == 0 {
+        return Ok(0);
+    }
+    if flag_word & flags::HAS_LENGTH != 0 {
+        let announced_bytes = ((flag_word & LENGTH_MASK) >> 1) as usize;
+        return if announced_bytes < BASE_BYTES {
+            Err(HeaderError::Length { announced_bytes })
+        } else {
+            Ok(announced_bytes)
+        };
+    }
+    let has_extension = flag_word & (flags::VERSION2 | flags::EXTEND) != 0;
+    Ok(BASE_BYTES + if has_extension { EXTENSION_BYTES } else { 0 })
+}
+
+/// Why a client header could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum HeaderError {
+    /// The bytes end before the header does.
+    #[error(
+        "the client's header needs {needed_bytes} bytes and {found_bytes} are there; \
+         read more before parsing it"
+    )]
+    Truncated {
+        /// Length that the header has.
+        needed_bytes: usize,
+        /// Bytes that were given.
+        found_bytes: usize,
+    },
+    /// The header states a length that cannot hold its own first part.
+    #[error(
+        "the client's header states a length of {announced_bytes} bytes, 24 is the least; \
+         the peer is not an iperf 2 client"
+    )]
+    Length {
+        /// What it states.
+        announced_bytes: usize,
+    },
+}

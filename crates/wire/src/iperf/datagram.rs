@@ -1,0 +1,126 @@
+//! UDP datagrams: id and time of sending, then the client header, then filler.
+//!
+//! Ids of data count from 1. A FIN has the id -N, N being the id that the next datagram of data
+//! would have had; each repetition subtracts one more, so that it is not taken for a datagram out
+//! of order.
+
+use thiserror::Error;
+use zerocopy::byteorder::big_endian::U32;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use super::{ClientHeader, fill_payload, flags};
+
+/// Offset of the client header.
+pub const CLIENT_HEADER_OFFSET: usize = size_of::<DatagramWords>();
+/// The least payload: the datagram header and the flag word, which says how wide the ids are.
+pub const PAYLOAD_BYTES_MIN: usize = CLIENT_HEADER_OFFSET + size_of::<u32>();
+/// The largest payload of a UDP datagram over IPv4.
+pub const PAYLOAD_BYTES_MAX: usize = 65_507;
+/// Ids beyond this are not believed: at ten million datagrams a second they come after 325 days.
+pub const ID_MAX: i64 = 1 << 48;
+
+/// 2.1.8 clears this much before it writes its headers; filler begins behind it.
+const CLEARED_BYTES: usize = 160;
+
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct DatagramWords {
+    id_low: U32,
+    seconds: U32,
+    microseconds: U32,
+    id_high: U32,
+}
+
+/// Id and time of sending of one datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatagramHeader {
+    /// Data: 1 and up (before 2.0.13: 0 and up). FIN: negative.
+    pub id: i64,
+    /// When it was sent by the sender's wall clock: seconds since 1970.
+    pub sent_seconds: u32,
+    /// And microseconds, 0 to 999999.
+    pub sent_microseconds: u32,
+}
+
+impl DatagramHeader {
+    /// Writes the header over the first 16 bytes of a payload that [`prepare_payload`] made.
+    ///
+    /// # Panics
+    /// When the payload is shorter than 16 bytes.
+    pub fn write_to(&self, payload: &mut [u8]) {
+        let words = DatagramWords {
+            id_low: (self.id as u32).into(),
+            seconds: self.sent_seconds.into(),
+            microseconds: self.sent_microseconds.into(),
+            id_high: ((self.id >> 32) as u32).into(),
+        };
+        payload[..CLIENT_HEADER_OFFSET].copy_from_slice(words.as_bytes());
+    }
+
+    /// Reads the header of a received datagram. As in 2.1.8 the id has 64 bits when the client's
+    /// flag word says so, and 32 otherwise.
+    ///
+    /// # Errors
+    /// [`DatagramError::Truncated`] below 16 bytes, [`DatagramError::Id`] when the id cannot be
+    /// true.
+    pub fn parse(payload: &[u8]) -> Result<Self, DatagramError> {
+        let (words, rest) =
+            DatagramWords::read_from_prefix(payload).map_err(|_| DatagramError::Truncated {
+                found_bytes: payload.len(),
+            })?;
+        let client_flags = rest.first_chunk().copied().map_or(0, u32::from_be_bytes);
+        let low = words.id_low.get();
+        let id = if client_flags & flags::IDS_64_BIT != 0 {
+            (u64::from(words.id_high.get()) << 32 | u64::from(low)) as i64
+        } else {
+            i64::from(low as i32)
+        };
+        if id.unsigned_abs() > ID_MAX.unsigned_abs() {
+            return Err(DatagramError::Id { id });
+        }
+        Ok(DatagramHeader {
+            id,
+            sent_seconds: words.seconds.get(),
+            sent_microseconds: words.microseconds.get(),
+        })
+    }
+
+    /// When the datagram was sent, in nanoseconds since 1970. Fits an `i64` whatever the sender
+    /// wrote.
+    pub fn sent_ns(&self) -> i64 {
+        i64::from(self.sent_seconds) * 1_000_000_000 + i64::from(self.sent_microseconds) * 1_000
+    }
+}
+
+/// Makes a payload ready for sending over and over: filler, and the client header at its place, or
+/// as much of it as there is room for.
+pub fn prepare_payload(payload: &mut [u8], client: &ClientHeader) {
+    fill_payload(payload);
+    let cleared = payload.len().min(CLEARED_BYTES);
+    payload[..cleared].fill(0);
+    if let Some(place) = payload.get_mut(CLIENT_HEADER_OFFSET..) {
+        client.write_to(place);
+    }
+}
+
+/// Why a datagram was not understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum DatagramError {
+    /// Too short for id and time.
+    #[error(
+        "a datagram of {found_bytes} bytes has no room for iperf's 16-byte header; \
+         the peer does not speak iperf 2"
+    )]
+    Truncated {
+        /// Length of the payload.
+        found_bytes: usize,
+    },
+    /// The id is out of all proportion.
+    #[error(
+        "a datagram has the id {id}, beyond 2^48; the peer does not speak iperf 2 with 64-bit ids"
+    )]
+    Id {
+        /// The id as read.
+        id: i64,
+    },
+}
