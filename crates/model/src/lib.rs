@@ -6,6 +6,7 @@
 //!
 //! What must hold: a figure that was not measured is `None` (JSON `null`), never 0. Field names
 //! carry their unit. Rates are of UDP or TCP payload unless the name says otherwise.
+#![forbid(unsafe_code)]
 
 mod comparison;
 mod cpu;

@@ -1,0 +1,9 @@
+//! Prints the JSON Schema of a study.
+//!
+//! ```text
+//! cargo run -p nicpoll-report --example schema > docs/schema/nicpoll.demo-1.schema.json
+//! ```
+
+fn main() {
+    print!("{}", nicpoll_report::json_schema());
+}

@@ -1,0 +1,125 @@
+//! The figures of a study by workload and setting.
+//!
+//! What must hold: void trials take part in no figure, and a figure that no good trial has is `None`.
+
+use nicpoll_model::{Comparison, Setting, Study, Trial, Verdict, Workload};
+
+/// Which settings are compared: the one that is judged, and the one it is judged against.
+pub const PAIRS: [Pair; 2] = [
+    Pair {
+        setting: Setting::Polling,
+        reference: Setting::Interrupt,
+    },
+    Pair {
+        setting: Setting::Polling,
+        reference: Setting::Default,
+    },
+];
+
+/// Two settings that are compared.
+#[derive(Clone, Copy)]
+pub struct Pair {
+    /// The one that is judged.
+    pub setting: Setting,
+    /// The one that it is judged against.
+    pub reference: Setting,
+}
+
+impl Pair {
+    /// The pair's comparisons, in the order of the study.
+    pub fn all(self, study: &Study, workload: Workload) -> impl Iterator<Item = &Comparison> {
+        study.comparisons.iter().filter(move |comparison| {
+            comparison.workload == workload
+                && comparison.setting == self.setting
+                && comparison.reference == self.reference
+        })
+    }
+
+    /// The pair's comparison that gets a verdict.
+    pub fn judged(self, study: &Study, workload: Workload) -> Option<&Comparison> {
+        self.all(study, workload)
+            .find(|comparison| comparison.primary)
+    }
+}
+
+/// What a verdict comes to for someone who has to choose.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Better by at least the margin.
+    Win,
+    /// Better, perhaps by less than the margin.
+    SmallWin,
+    /// Within the margin both ways.
+    Equal,
+    /// Nothing is proven, for lack of blocks or for scatter.
+    Open,
+    /// Worse, perhaps by less than the margin.
+    SmallLoss,
+    /// Worse by at least the margin.
+    Loss,
+}
+
+impl Outcome {
+    /// A comparison without a verdict proves nothing.
+    pub fn of(verdict: Option<Verdict>) -> Self {
+        match verdict {
+            Some(Verdict::BetterAndItMatters) => Outcome::Win,
+            Some(Verdict::Better) => Outcome::SmallWin,
+            Some(Verdict::Equivalent) => Outcome::Equal,
+            Some(Verdict::NoDifferenceProven | Verdict::Inconclusive) | None => Outcome::Open,
+            Some(Verdict::Worse) => Outcome::SmallLoss,
+            Some(Verdict::WorseAndItMatters) => Outcome::Loss,
+        }
+    }
+}
+
+/// The trials of one workload under one setting.
+pub struct Group<'a> {
+    /// The trials that count.
+    pub good: Vec<&'a Trial>,
+    /// How many do not.
+    pub void: usize,
+}
+
+impl<'a> Group<'a> {
+    /// Gathers them.
+    pub fn of(study: &'a Study, workload: Workload, setting: Setting) -> Self {
+        let (good, void): (Vec<_>, Vec<_>) = study
+            .trials
+            .iter()
+            .filter(|trial| trial.workload == workload && trial.setting == setting)
+            .partition(|trial| trial.is_good());
+        Group {
+            good,
+            void: void.len(),
+        }
+    }
+
+    /// The groups of a workload, one for each setting in the order of [`Setting::ALL`].
+    pub fn of_workload(study: &'a Study, workload: Workload) -> [Self; 3] {
+        Setting::ALL.map(|setting| Group::of(study, workload, setting))
+    }
+
+    /// Median of a figure over the good trials that have it.
+    pub fn median(&self, figure: impl Fn(&Trial) -> Option<f64>) -> Option<f64> {
+        let values = self.sorted(figure);
+        let middle = values.len() / 2;
+        let upper = *values.get(middle)?;
+        if values.len() % 2 == 1 {
+            return Some(upper);
+        }
+        Some((values[middle - 1] + upper) / 2.0)
+    }
+
+    /// Smallest and greatest value of a figure over the good trials that have it.
+    pub fn range(&self, figure: impl Fn(&Trial) -> Option<f64>) -> Option<(f64, f64)> {
+        let values = self.sorted(figure);
+        Some((*values.first()?, *values.last()?))
+    }
+
+    fn sorted(&self, figure: impl Fn(&Trial) -> Option<f64>) -> Vec<f64> {
+        let mut values: Vec<f64> = self.good.iter().filter_map(|trial| figure(trial)).collect();
+        values.sort_by(f64::total_cmp);
+        values
+    }
+}

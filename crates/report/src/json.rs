@@ -1,0 +1,67 @@
+//! A study as JSON, and the JSON Schema of it.
+//!
+//! What must hold: the JSON reads back as the very same study. Every field is there in every
+//! document, `null` where nothing was measured. A figure that is not finite is a mistake of the part
+//! that computed it: builds with debug assertions refuse it. Others print `null`, because a run of
+//! many minutes is worth more than its one bad figure.
+
+use nicpoll_model::{SCHEMA, Study};
+use schemars::generate::SchemaSettings;
+use schemars::transform::{RecursiveTransform, Transform};
+use schemars::{Schema, SchemaGenerator};
+use serde_json::Value;
+
+/// The study as one pretty-printed JSON object, with a newline at its end.
+///
+/// # Panics
+///
+/// With debug assertions, when a figure of the study is infinite or not a number.
+pub fn render_json(study: &Study) -> String {
+    let mut text =
+        serde_json::to_string_pretty(study).expect("a study has string keys and serialises");
+    text.push('\n');
+    debug_assert!(
+        reads_back_as(&text, study),
+        "the study holds a figure that is not finite"
+    );
+    text
+}
+
+/// JSON has no number for infinity and none for "not a number", so such a figure does not return.
+fn reads_back_as(text: &str, study: &Study) -> bool {
+    serde_json::from_str::<Study>(text).is_ok_and(|read| read == *study)
+}
+
+/// The JSON Schema of what [`render_json`] prints, as `docs/schema/` holds it.
+pub fn json_schema() -> String {
+    // Of what is written, not of what may be read: fields without a value are there as null.
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let mut schema = SchemaGenerator::new(settings).into_root_schema_for::<Study>();
+    RecursiveTransform(plain_description).transform(&mut schema);
+    schema.insert(
+        String::from("title"),
+        Value::from("What `nicpoll demo --json` prints"),
+    );
+    schema.insert(
+        String::from("description"),
+        Value::from(
+            "A finished nicpoll study: what was planned, where it ran, every trial, and what \
+             follows. docs/schema.md explains it. Units stand in field names; null means not \
+             measured.",
+        ),
+    );
+    if let Some(version) = schema.pointer_mut("/properties/schema") {
+        version["const"] = Value::from(SCHEMA);
+    }
+    let mut text = serde_json::to_string_pretty(&schema).expect("a schema serialises");
+    text.push('\n');
+    text
+}
+
+/// Takes rustdoc's link brackets out of a description: outside of rustdoc they lead nowhere.
+fn plain_description(schema: &mut Schema) {
+    let Some(Value::String(description)) = schema.get_mut("description") else {
+        return;
+    };
+    *description = description.replace("[`", "`").replace("`]", "`");
+}

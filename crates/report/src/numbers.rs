@@ -1,0 +1,230 @@
+//! Figures as people read them: three significant figures, thousands separated, decimal units.
+//!
+//! What must hold: what is missing or not finite never prints as a number, and what is not zero never
+//! as a plain 0.
+
+use std::iter;
+
+/// What stands in place of a figure that is not there.
+pub const MISSING: &str = "-";
+
+/// More decimals than this tell a reader nothing.
+const MOST_DECIMALS: usize = 4;
+
+/// A figure with three significant figures: `188,000`, `24.3`, `0.0213`.
+pub fn figure(value: f64) -> String {
+    if !value.is_finite() {
+        return String::from(MISSING);
+    }
+    if value == 0.0 {
+        return String::from("0");
+    }
+    let scientific = format!("{value:.2e}");
+    let (mantissa, exponent) = scientific.split_once('e').expect("`e` notation has an e");
+    let exponent: i32 = exponent.parse().expect("the exponent is a whole number");
+    let decimals = usize::try_from(2 - exponent).unwrap_or(0);
+    if decimals > MOST_DECIMALS && value.abs() < 10f64.powi(-(MOST_DECIMALS as i32)) {
+        let sign = if value < 0.0 { ">-" } else { "<" };
+        return format!("{sign}0.{:0>MOST_DECIMALS$}", 1);
+    }
+    let mantissa: f64 = mantissa.parse().expect("the mantissa is a number");
+    let decimals = decimals.min(MOST_DECIMALS);
+    separated(&format!("{:.decimals$}", mantissa * 10f64.powi(exponent)))
+}
+
+/// A figure, or the sign for a missing one.
+pub fn figure_or_missing(value: Option<f64>) -> String {
+    value.map_or_else(|| String::from(MISSING), figure)
+}
+
+/// A whole number with its thousands separated: `1,234,567`.
+pub fn count(value: impl ToString) -> String {
+    separated(&value.to_string())
+}
+
+/// One or several of a thing: `1 block`, `6 blocks`.
+pub fn counted(count: u32, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}
+
+/// A share of a whole in whole percents; what would round to 0 and is not shows as `<1`.
+pub fn percent(share: f64) -> String {
+    let percents = share * 100.0;
+    if !percents.is_finite() {
+        String::from(MISSING)
+    } else if percents > 0.0 && percents < 0.5 {
+        String::from("<1")
+    } else {
+        // A share that is a hair below 0, for all the roundings before, is 0.
+        format!("{:.0}", percents.max(0.0))
+    }
+}
+
+/// A time span: `45 s`, `12 min 5 s`, `2 h 3 min`.
+pub fn span(seconds: f64) -> String {
+    if !seconds.is_finite() {
+        return String::from(MISSING);
+    }
+    let whole = seconds.round() as u64;
+    match whole {
+        0..60 => format!("{whole} s"),
+        60..3600 => format!("{} min {} s", whole / 60, whole % 60),
+        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+/// Prints figures that are compared with one another, such as an interval's, with the same decimals.
+///
+/// Enough of them for three significant figures of the greatest (two from 0.3 to 1: 0.81 says as
+/// much as 1.48), for the first and the last, where an interval ends, to stand apart, for none to
+/// print as 0 that is not, and to keep the ends on their side of every threshold: an interval that
+/// begins at 1.003 must not print as 1.00 beside the word "better".
+pub fn aligned<const N: usize>(values: [f64; N], thresholds: &[f64]) -> [String; N] {
+    let greatest = values
+        .into_iter()
+        .filter(|value| value.is_finite())
+        .fold(0.0, |greatest: f64, value| greatest.max(value.abs()));
+    let width = match (values.first(), values.last()) {
+        (Some(first), Some(last)) if (last - first).is_finite() => (last - first).abs(),
+        _ => 0.0,
+    };
+    let enough = |decimals: usize| {
+        let scale = 10f64.powi(decimals as i32);
+        let least = if greatest < 0.995 { 30.0 } else { 99.5 };
+        let digits = greatest == 0.0 || greatest * scale >= least;
+        let apart = width == 0.0 || width * scale >= 2.5;
+        let nonzero = values
+            .into_iter()
+            .all(|value| value == 0.0 || rounded(value, decimals) != 0.0);
+        let on_their_side = [values.first(), values.last()]
+            .into_iter()
+            .flatten()
+            .all(|end| {
+                let shown = rounded(*end, decimals);
+                thresholds.iter().all(|at| (shown >= *at) == (*end >= *at))
+            });
+        digits && apart && nonzero && on_their_side
+    };
+    let decimals = (0..MOST_DECIMALS)
+        .find(|decimals| enough(*decimals))
+        .unwrap_or(MOST_DECIMALS);
+    values.map(|value| {
+        let text = format!("{value:.decimals$}");
+        match text.strip_prefix('-') {
+            _ if !value.is_finite() => String::from(MISSING),
+            Some(unsigned) if rounded(value, decimals) == 0.0 => String::from(unsigned),
+            _ => separated(&text),
+        }
+    })
+}
+
+fn rounded(value: f64, decimals: usize) -> f64 {
+    let scale = 10f64.powi(decimals as i32);
+    (value * scale).round() / scale
+}
+
+/// Puts a comma after each three digits of the whole part, counted from its end.
+fn separated(number: &str) -> String {
+    let (sign, number) = match number.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", number),
+    };
+    let whole = number.split('.').next().unwrap_or(number);
+    let grouped = whole.chars().enumerate().flat_map(|(index, digit)| {
+        let comma = index > 0 && (whole.len() - index) % 3 == 0;
+        comma.then_some(',').into_iter().chain(iter::once(digit))
+    });
+    let mut text = String::from(sign);
+    text.extend(grouped);
+    text.push_str(&number[whole.len()..]);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_three_significant_digits() {
+        let shown = [
+            (188_327.0, "188,000"),
+            (999.6, "1,000"),
+            (24.31, "24.3"),
+            (1.4, "1.40"),
+            (0.021_34, "0.0213"),
+            (0.000_000_2, "<0.0001"),
+            (-0.000_000_2, ">-0.0001"),
+            (-1234.0, "-1,230"),
+            (0.0, "0"),
+            (f64::NAN, MISSING),
+            (f64::INFINITY, MISSING),
+        ];
+        for (value, text) in shown {
+            assert_eq!(figure(value), text);
+        }
+        assert_eq!(figure_or_missing(None), MISSING);
+    }
+
+    #[test]
+    fn whole_numbers_are_exact() {
+        assert_eq!(count(1_234_567_u64), "1,234,567");
+        assert_eq!(count(-1000_i64), "-1,000");
+        assert_eq!(count(12), "12");
+    }
+
+    #[test]
+    fn a_share_above_zero_never_shows_as_zero() {
+        assert_eq!(percent(0.0), "0");
+        assert_eq!(percent(0.001), "<1");
+        assert_eq!(percent(0.523), "52");
+        assert_eq!(percent(1.0), "100");
+        assert_eq!(percent(-1e-17), "0");
+    }
+
+    #[test]
+    fn intervals_stay_on_their_side_of_a_threshold() {
+        let thresholds = [1.0, 1.05];
+        assert_eq!(
+            aligned([1.4, 1.48, 1.572], &thresholds),
+            ["1.40", "1.48", "1.57"]
+        );
+        assert_eq!(
+            aligned([1.003, 1.03, 1.0497], &thresholds),
+            ["1.0030", "1.0300", "1.0497"]
+        );
+        assert_eq!(
+            aligned([0.76, 0.807, 0.857], &thresholds),
+            ["0.76", "0.81", "0.86"]
+        );
+        assert_eq!(
+            aligned([0.0816, 0.0867, 0.0921], &thresholds),
+            ["0.082", "0.087", "0.092"]
+        );
+        assert_eq!(
+            aligned([0.101, 0.1071, 0.1138], &thresholds),
+            ["0.101", "0.107", "0.114"]
+        );
+        assert_eq!(
+            aligned([0.985, 0.99, 0.995], &thresholds),
+            ["0.985", "0.990", "0.995"]
+        );
+        assert_eq!(
+            aligned([0.95, 0.9999, 1.04], &thresholds),
+            ["0.95", "1.00", "1.04"]
+        );
+        assert_eq!(aligned([0.02, 12.0], &[]), ["0.02", "12.00"]);
+        assert_eq!(aligned([-0.000_01, 12.0], &[]), ["0.0000", "12.0000"]);
+        assert_eq!(
+            aligned([0.0, f64::NAN, 250.0], &thresholds),
+            ["0", MISSING, "250"]
+        );
+    }
+
+    #[test]
+    fn spans_use_the_two_greatest_units() {
+        assert_eq!(span(44.6), "45 s");
+        assert_eq!(span(725.0), "12 min 5 s");
+        assert_eq!(span(7380.0), "2 h 3 min");
+    }
+}

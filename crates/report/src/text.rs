@@ -1,0 +1,56 @@
+//! A study as text for a terminal.
+//!
+//! The order serves a reader who sees the end first: one part for each workload, then what to know
+//! before believing it, and last the summary.
+//!
+//! What must hold: without colour there is no escape code in the text, whatever the study's own
+//! strings hold. Running text is never wider than the page, nor are tables with figures of ordinary
+//! size: the layout leaves room for the rates and ratios that a veth link can have.
+
+mod differences;
+mod header;
+mod notes;
+mod page;
+mod summary;
+mod workload;
+
+use nicpoll_model::Study;
+
+use self::page::Page;
+
+/// The narrowest page that the tables fit on.
+const NARROWEST: usize = 80;
+/// Longer lines are hard to read.
+const WIDEST: usize = 100;
+
+/// How the text is to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextOptions {
+    /// Columns a line may take; less than 80 counts as 80, more than 100 as 100.
+    pub width: usize,
+    /// Whether to colour it. Who prints it knows whether it goes to a terminal and what `NO_COLOR`
+    /// says.
+    pub color: bool,
+}
+
+impl Default for TextOptions {
+    fn default() -> Self {
+        TextOptions {
+            width: WIDEST,
+            color: false,
+        }
+    }
+}
+
+/// The whole report as text, with a newline at its end.
+pub fn render_text(study: &Study, options: &TextOptions) -> String {
+    let width = options.width.clamp(NARROWEST, WIDEST);
+    let mut page = Page::new(width, options.color);
+    header::write(&mut page, study);
+    for workload in &study.plan.workloads {
+        workload::write(&mut page, study, *workload);
+    }
+    notes::write(&mut page, study);
+    summary::write(&mut page, study);
+    page.into_text()
+}

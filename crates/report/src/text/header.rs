@@ -1,0 +1,152 @@
+//! What was run, where, and in which order.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use nicpoll_model::{Plan, Setting, Study};
+
+use super::page::{Ink, Page};
+use crate::figures::Group;
+use crate::numbers::{counted, span};
+
+/// The most blocks that are announced as able to show large effects only.
+const FEW_BLOCKS: u32 = 3;
+/// Trials named of the random order: enough to tell two orders apart.
+const ORDER_SHOWN: usize = 4;
+/// Width of the names at the left.
+const NAME: usize = 11;
+
+pub fn write(page: &mut Page, study: &Study) {
+    page.heading("nicpoll: does polling pay on this machine, and under which traffic?");
+    if study.plan.quick || study.plan.blocks <= FEW_BLOCKS {
+        page.paragraph(
+            Ink::Unsure,
+            &format!(
+                "LARGE EFFECTS ONLY: {} can prove nothing smaller.",
+                counted(study.plan.blocks, "block")
+            ),
+        );
+    }
+    page.blank();
+    for (name, text) in facts(study) {
+        page.item(&format!("{name:<NAME$}"), Ink::Plain, &text);
+    }
+}
+
+fn facts(study: &Study) -> Vec<(&'static str, String)> {
+    let mut facts = vec![
+        ("command", study.argv.join(" ")),
+        (
+            "run",
+            format!(
+                "nicpoll {}, started {}, took {}",
+                study.nicpoll_version,
+                study.started_at,
+                span(study.elapsed_seconds)
+            ),
+        ),
+        ("kernel", study.host.kernel.clone()),
+        ("CPUs", cpus(study)),
+        ("link", link(study)),
+    ];
+    facts.extend(
+        study
+            .settings
+            .iter()
+            .map(|facts| (facts.setting.name(), facts.description.clone())),
+    );
+    facts.extend([
+        ("plan", plan(&study.plan)),
+        ("order", order(study)),
+        ("placement", placement(study)),
+    ]);
+    facts
+}
+
+fn cpus(study: &Study) -> String {
+    let cpus = list(&study.host.cpus);
+    match &study.host.cpu_model {
+        Some(model) => format!("{cpus} ({model})"),
+        None => cpus,
+    }
+}
+
+fn link(study: &Study) -> String {
+    let lab = &study.lab;
+    let kind = if lab.is_virtual {
+        ", virtual: it shows the kernel's receive path, not a card's interrupts"
+    } else {
+        ""
+    };
+    format!("{} ({}){kind}", lab.interface, lab.driver)
+}
+
+fn plan(plan: &Plan) -> String {
+    format!(
+        "{} for each workload, every setting once a block; trials of {} s after {} s of warm-up; \
+         polling aims at one round every {} us",
+        counted(plan.blocks, "block"),
+        plan.trial_seconds,
+        plan.warmup_seconds,
+        plan.period_ns as f64 / 1e3
+    )
+}
+
+fn order(study: &Study) -> String {
+    let first: Vec<String> = study
+        .plan
+        .order
+        .iter()
+        .take(ORDER_SHOWN)
+        .map(|(workload, setting)| format!("{workload} {setting}"))
+        .collect();
+    let more = if study.plan.order.len() > ORDER_SHOWN {
+        ", ..."
+    } else {
+        ""
+    };
+    format!(
+        "random within each block, drawn from seed {} (the same seed and options draw it again): {}{more}",
+        study.seed,
+        first.join(", ")
+    )
+}
+
+fn placement(study: &Study) -> String {
+    let mut polled: BTreeMap<Vec<u32>, Vec<&str>> = BTreeMap::new();
+    for setting in Setting::ALL {
+        let cpus = poll_cpus(study, setting);
+        if !cpus.is_empty() {
+            polled.entry(cpus).or_default().push(setting.name());
+        }
+    }
+    let polls: Vec<String> = polled
+        .iter()
+        .map(|(cpus, settings)| format!("on CPU {} ({})", list(cpus), settings.join(", ")))
+        .collect();
+    let polls = if polls.is_empty() {
+        String::from("no polls were seen")
+    } else {
+        format!("polls ran {}", polls.join(", "))
+    };
+    format!(
+        "sender on CPU {}, receiver on CPU {}; {polls}",
+        study.lab.sender_cpu, study.lab.receiver_cpu
+    )
+}
+
+/// The cores on which polls ran in any good trial under a setting.
+fn poll_cpus(study: &Study, setting: Setting) -> Vec<u32> {
+    let cpus: BTreeSet<u32> = study
+        .plan
+        .workloads
+        .iter()
+        .flat_map(|workload| Group::of(study, *workload, setting).good)
+        .flat_map(|trial| trial.placement.poll_cpus.iter().copied())
+        .collect();
+    cpus.into_iter().collect()
+}
+
+fn list(cpus: &[u32]) -> String {
+    let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
+    cpus.join(", ")
+}

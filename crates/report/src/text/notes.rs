@@ -1,0 +1,184 @@
+//! What to know before believing a figure: how to read it, what counting cost, what was thrown out,
+//! and the study's warnings.
+
+use nicpoll_model::{CountingCost, Setting, Study, Trial, WarningName, Workload};
+
+use super::page::{Ink, Page};
+use crate::numbers::{aligned, counted, figure};
+
+/// Width of the words that the legend explains.
+const WORD: usize = 9;
+/// Width of the longest name of a warning.
+const WARNING: usize = 18;
+
+pub fn write(page: &mut Page, study: &Study) {
+    write_legend(page, study);
+    if let Some(cost) = &study.counting_cost {
+        page.heading("What counting the polls cost");
+        page.paragraph(Ink::Plain, &counting(cost));
+    }
+    write_voids(page, study);
+    if !study.warnings.is_empty() {
+        page.heading("Warnings");
+        for warning in &study.warnings {
+            let lead = format!("{:<WARNING$}  ", warning_name(warning.name));
+            page.item(&lead, Ink::Unsure, &warning.text);
+        }
+    }
+}
+
+fn write_legend(page: &mut Page, study: &Study) {
+    let plan = &study.plan;
+    let intervals = format!(
+        "each primary one holds at {} %, so that all {} together hold at 95 % (Bonferroni). \
+         \"Better\": all of it lies above 1; \"and it matters\": at {margin} or above; \"worse\" \
+         likewise. Secondary ones hold at 95 % each and decide nothing.",
+        figure(plan.confidence * 100.0),
+        plan.family,
+        margin = plan.margin
+    );
+    let legend = [
+        (
+            "-",
+            "not measured, or without meaning under this traffic. It is never 0.",
+        ),
+        (
+            "rates",
+            "payload without headers. The receiver counts what is delivered, the sender what is \
+             offered, and the side that asks times the round trips.",
+        ),
+        ("interval", &intervals),
+        (
+            "pt",
+            "percentage points. 100 pt of CPU busy are one whole core.",
+        ),
+        (
+            "sampled",
+            "the kernel looks at each CPU once a clock tick. Work in step with the tick is \
+             misjudged, timer polling most of all. CPU time per packet builds on the same samples.",
+        ),
+        (
+            "round",
+            "polls up to the first that finds less than its budget. Timer polling means one round \
+             a period, however many polls it takes. The kernel starts gro_flush_timeout anew when \
+             a round ends, so it is set shorter than the period.",
+        ),
+        (
+            "residual",
+            "what no counter explains: offered less delivered and every named loss.",
+        ),
+    ];
+    page.heading("How to read it");
+    for (word, text) in legend {
+        page.item(&format!("{word:<WORD$}  "), Ink::Plain, text);
+    }
+}
+
+fn counting(cost: &CountingCost) -> String {
+    let mut text = match (cost.ns_per_poll, cost.polls_per_second) {
+        (Some(ns), Some(polls)) => format!(
+            "Counting takes {} ns a poll; at {} polls/s (udp64 under interrupt) that is {} % of \
+             one core.",
+            figure(ns),
+            figure(polls),
+            figure(ns * polls / 1e9 * 100.0)
+        ),
+        (Some(ns), None) => format!("Counting takes {} ns a poll.", figure(ns)),
+        (None, _) => String::from("The time that counting takes was not measured."),
+    };
+    if let Some(ratio) = cost.delivered_ratio {
+        let (ratio, interval) = match (cost.delivered_ratio_low, cost.delivered_ratio_high) {
+            (Some(low), Some(high)) => {
+                let [low, ratio, high] = aligned([low, ratio, high], &[1.0]);
+                (ratio, format!("interval {low} to {high}"))
+            }
+            _ => {
+                let [ratio] = aligned([ratio], &[]);
+                (ratio, String::from("no interval"))
+            }
+        };
+        text.push_str(&format!(
+            " With counting, {ratio} times as much was delivered as without ({interval}, {}).",
+            counted(cost.pairs, "pair")
+        ));
+    }
+    text
+}
+
+fn write_voids(page: &mut Page, study: &Study) {
+    let mut reasons: Vec<(&str, Vec<&Trial>)> = Vec::new();
+    for trial in &study.trials {
+        let Some(reason) = trial.void.as_deref() else {
+            continue;
+        };
+        match reasons.iter_mut().find(|(known, _)| alike(known, reason)) {
+            Some((_, trials)) => trials.push(trial),
+            None => reasons.push((reason, vec![trial])),
+        }
+    }
+    let void: usize = reasons.iter().map(|(_, trials)| trials.len()).sum();
+    if void == 0 {
+        return;
+    }
+    page.heading(&format!(
+        "Void trials: {void} of {}, part of no figure above",
+        study.trials.len()
+    ));
+    for (reason, trials) in &reasons {
+        let lead = format!("{:>3} x  ", trials.len());
+        let differing = trials
+            .iter()
+            .any(|trial| trial.void.as_deref() != Some(*reason));
+        let such_as = if differing { "such as: " } else { "" };
+        page.item(
+            &lead,
+            Ink::Plain,
+            &format!("{such_as}{reason}: {}", named(trials)),
+        );
+    }
+}
+
+/// Whether two reasons are one, their figures aside.
+fn alike(one: &str, other: &str) -> bool {
+    let words = |reason: &str| -> String {
+        reason
+            .chars()
+            .filter(|c| !c.is_ascii_digit() && !matches!(c, '+' | '-' | '.' | ','))
+            .collect()
+    };
+    words(one) == words(other)
+}
+
+/// Where the trials belong, how many there are and where to find the first in the JSON.
+fn named(trials: &[&Trial]) -> String {
+    let mut places: Vec<(Workload, Setting, u32, u32)> = Vec::new();
+    for trial in trials {
+        let of_trial = (trial.workload, trial.setting);
+        match places
+            .iter_mut()
+            .find(|place| (place.0, place.1) == of_trial)
+        {
+            Some((.., count)) => *count += 1,
+            None => places.push((trial.workload, trial.setting, trial.sequence, 1)),
+        }
+    }
+    let names: Vec<String> = places
+        .iter()
+        .map(|(workload, setting, first, count)| match count {
+            1 => format!("{workload} {setting} (trial {first})"),
+            _ => format!("{workload} {setting} ({count}, the first is trial {first})"),
+        })
+        .collect();
+    names.join(", ")
+}
+
+/// The name that the JSON and its documentation use.
+fn warning_name(name: WarningName) -> &'static str {
+    match name {
+        WarningName::RingCeiling => "ring_ceiling",
+        WarningName::VoidTrials => "void_trials",
+        WarningName::LargeEffectsOnly => "large_effects_only",
+        WarningName::CounterMissing => "counter_missing",
+        WarningName::Confounder => "confounder",
+    }
+}

@@ -1,0 +1,309 @@
+//! One workload: what it comes to, the figures of each setting side by side, where packets were
+//! lost, and the differences.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
+
+use nicpoll_model::{CpuStates, LedgerUnit, Place, Setting, Side, Study, Trial, Workload};
+
+use super::differences;
+use super::page::{Align, Ink, Page, Row};
+use crate::figures::Group;
+use crate::numbers::{MISSING, count, figure, figure_or_missing, percent};
+
+/// Width of the widest label.
+const LABEL: usize = 27;
+/// Cores shown in one group of rows: more do not fit into a column.
+const CORES_A_GROUP: usize = 2;
+
+pub fn write(page: &mut Page, study: &Study, workload: Workload) {
+    let groups = Group::of_workload(study, workload);
+    page.heading(&format!("{workload}: {}", meaning(workload)));
+    differences::write_sentences(page, study, workload);
+    page.blank();
+    let mut rows = head(&groups);
+    rows.extend(traffic_rows(workload, &groups));
+    rows.extend(cpu_rows(study, &groups));
+    rows.extend(cost_rows(workload, &groups));
+    rows.extend(loss_rows(&groups));
+    page.table(&rows, LABEL, Align::Right);
+    page.blank();
+    differences::write_table(page, study, workload);
+}
+
+fn meaning(workload: Workload) -> &'static str {
+    match workload {
+        Workload::Tcp => "one TCP stream, one way, as fast as it goes",
+        Workload::Udp1470 => "UDP with 1470 bytes of payload, as fast as one sender goes",
+        Workload::Udp64 => "UDP with 64 bytes of payload, as fast as one sender goes",
+        Workload::Rr => "request and response over UDP, 64 bytes each, one at a time",
+    }
+}
+
+fn head(groups: &[Group]) -> Vec<Row> {
+    let names = Setting::ALL.map(|setting| setting.name().to_string());
+    let trials = groups
+        .iter()
+        .map(|group| format!("{} / {}", group.good.len(), group.void))
+        .collect();
+    vec![
+        Row::new("median of good trials", names.to_vec(), Ink::Strong),
+        Row::new("trials, good / void", trials, Ink::Plain),
+    ]
+}
+
+/// A row with the median of a figure for each setting.
+fn median_row(label: &str, groups: &[Group], read: impl Fn(&Trial) -> Option<f64>) -> Row {
+    let cells = groups
+        .iter()
+        .map(|group| figure_or_missing(group.median(&read)))
+        .collect();
+    Row::new(label, cells, Ink::Plain)
+}
+
+/// The median of a figure for each setting, and below it how far the trials spread.
+fn spread_rows(
+    label: &str,
+    groups: &[Group],
+    read: impl Fn(&Trial) -> Option<f64>,
+) -> impl Iterator<Item = Row> {
+    let ranges: Vec<_> = groups.iter().map(|group| group.range(&read)).collect();
+    let measured = ranges.iter().any(Option::is_some);
+    let cells = ranges
+        .into_iter()
+        .map(|range| match range {
+            Some((low, high)) => format!("{}..{}", figure(low), figure(high)),
+            None => String::from(MISSING),
+        })
+        .collect();
+    let spread = Row::new("  lowest..highest", cells, Ink::Faint);
+    iter::once(median_row(label, groups, &read)).chain(measured.then_some(spread))
+}
+
+fn traffic_rows(workload: Workload, groups: &[Group]) -> Vec<Row> {
+    if workload == Workload::Rr {
+        return round_trip_rows(groups);
+    }
+    let greatest = groups
+        .iter()
+        .filter_map(|group| group.median(|trial| Some(trial.delivered_bits_per_second)))
+        .fold(0.0, f64::max);
+    let (unit, scale) = if greatest >= 1e9 {
+        ("Gbit/s", 1e9)
+    } else {
+        ("Mbit/s", 1e6)
+    };
+    let mut rows = Vec::new();
+    rows.extend(spread_rows(
+        &format!("delivered, {unit}"),
+        groups,
+        |trial| Some(trial.delivered_bits_per_second / scale),
+    ));
+    rows.extend(spread_rows("delivered, packets/s", groups, |trial| {
+        trial.delivered_packets_per_second
+    }));
+    rows.push(median_row("offered, packets/s", groups, |trial| {
+        trial.sender.packets_per_second
+    }));
+    rows.push(median_row("loss, %", groups, |trial| {
+        Some(trial.loss_ratio? * 100.0)
+    }));
+    rows.push(median_row("jitter, us", groups, |trial| {
+        Some(trial.jitter_seconds? * 1e6)
+    }));
+    rows
+}
+
+fn round_trip_rows(groups: &[Group]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    rows.extend(spread_rows("transactions/s", groups, |trial| {
+        Some(trial.round_trip?.transactions_per_second)
+    }));
+    rows.push(median_row("round trip p50, us", groups, |trial| {
+        Some(trial.round_trip?.p50_ns as f64 / 1e3)
+    }));
+    rows.push(median_row("round trip p99, us", groups, |trial| {
+        Some(trial.round_trip?.p99_ns as f64 / 1e3)
+    }));
+    rows.push(median_row("round trip p99.9, us", groups, |trial| {
+        Some(trial.round_trip?.p999_ns as f64 / 1e3)
+    }));
+    rows
+}
+
+/// Reads one state's share.
+type Share = fn(&CpuStates) -> f64;
+
+fn cpu_rows(study: &Study, groups: &[Group]) -> Vec<Row> {
+    let states: [(&str, Share); 5] = [
+        ("  user + nice", |cpu| cpu.user + cpu.nice),
+        ("  system", |cpu| cpu.system),
+        ("  irq + softirq", |cpu| cpu.irq + cpu.softirq),
+        ("  idle", |cpu| cpu.idle),
+        ("  steal", |cpu| cpu.steal),
+    ];
+    let cores: BTreeSet<u32> = groups
+        .iter()
+        .flat_map(|group| &group.good)
+        .flat_map(|trial| trial.cpu.iter().map(|cpu| cpu.core))
+        .collect();
+    let cores: Vec<u32> = cores.into_iter().collect();
+    let mut rows = Vec::new();
+    for cores in cores.chunks(CORES_A_GROUP) {
+        let names: Vec<String> = cores.iter().map(|core| core_name(study, *core)).collect();
+        let title = format!("{}: % of time, sampled", names.join(" | "));
+        rows.push(Row::new(title, vec![], Ink::Plain));
+        for (label, read) in states {
+            let cells = groups
+                .iter()
+                .map(|group| core_shares(group, cores, read))
+                .collect();
+            rows.push(Row::new(label, cells, Ink::Plain));
+        }
+    }
+    rows
+}
+
+fn core_name(study: &Study, core: u32) -> String {
+    let lab = &study.lab;
+    match (core == lab.sender_cpu, core == lab.receiver_cpu) {
+        (true, true) => format!("CPU {core} (sender and receiver)"),
+        (true, false) => format!("CPU {core} (sender)"),
+        (false, true) => format!("CPU {core} (receiver)"),
+        (false, false) => format!("CPU {core}"),
+    }
+}
+
+/// The share of one state on each of the cores: ` 52 |   3`.
+fn core_shares(group: &Group, cores: &[u32], read: Share) -> String {
+    let shares: Vec<String> = cores
+        .iter()
+        .map(|core| {
+            let share = group.median(|trial| {
+                let states = trial.cpu.iter().find(|states| states.core == *core)?;
+                Some(read(states))
+            });
+            format!("{:>3}", share.map_or(String::from(MISSING), percent))
+        })
+        .collect();
+    shares.join(" | ")
+}
+
+fn cost_rows(workload: Workload, groups: &[Group]) -> Vec<Row> {
+    let time = match workload {
+        // The counter is a byte's; a byte's share is too small a figure to read.
+        Workload::Tcp => median_row("CPU ns/KiB, sampled", groups, |trial| {
+            Some(trial.cpu_ns_per_byte? * 1024.0)
+        }),
+        Workload::Rr => median_row("CPU ns/transaction, sampled", groups, |trial| {
+            trial.cpu_ns_per_packet
+        }),
+        Workload::Udp1470 | Workload::Udp64 => {
+            median_row("CPU ns/packet, sampled", groups, |trial| {
+                trial.cpu_ns_per_packet
+            })
+        }
+    };
+    vec![
+        time,
+        median_row("context switches/s", groups, |trial| {
+            Some(trial.context_switches_per_second)
+        }),
+        median_row("polls/s", groups, |trial| trial.polls_per_second),
+        median_row("rounds/s", groups, |trial| trial.rounds_per_second),
+        median_row("packets per poll", groups, |trial| trial.packets_per_poll),
+        median_row("gro_flush_timeout, us", groups, |trial| {
+            Some(trial.calibration.as_ref()?.gro_flush_timeout_ns as f64 / 1e3)
+        }),
+    ]
+}
+
+/// What the ledgers of a group's good trials add up to.
+struct Sums {
+    offered: u64,
+    delivered: u64,
+    /// Packets by place and side, and whether every trial's counter could be read.
+    lost: BTreeMap<(Place, Side), (Option<u64>, bool)>,
+    residual: Option<i64>,
+}
+
+impl Sums {
+    /// Nothing when no trial is good.
+    fn of(group: &Group) -> Option<Self> {
+        let ledgers = || group.good.iter().map(|trial| &trial.ledger);
+        ledgers().next()?;
+        let mut lost = BTreeMap::new();
+        for line in ledgers().flat_map(|ledger| &ledger.lines) {
+            let (sum, complete) = lost.entry((line.place, line.side)).or_insert((None, true));
+            match line.packets {
+                Some(packets) => *sum = Some(sum.unwrap_or(0) + packets),
+                None => *complete = false,
+            }
+        }
+        Some(Sums {
+            offered: ledgers().map(|ledger| ledger.offered).sum(),
+            delivered: ledgers().map(|ledger| ledger.delivered).sum(),
+            lost,
+            residual: ledgers()
+                .map(|ledger| ledger.residual_packets.or(ledger.residual_bytes))
+                .sum(),
+        })
+    }
+
+    fn at(&self, place: Place, side: Side) -> String {
+        match self.lost.get(&(place, side)) {
+            Some((Some(sum), true)) => count(sum),
+            // A counter that could not be read in every trial has counted at least this much.
+            Some((Some(sum), false)) => format!(">={}", count(sum)),
+            Some((None, _)) | None => String::from(MISSING),
+        }
+    }
+}
+
+/// Where packets were lost: the places at which any were, or whose counter could not be read.
+fn loss_rows(groups: &[Group]) -> Vec<Row> {
+    let in_bytes = groups
+        .iter()
+        .flat_map(|group| &group.good)
+        .any(|trial| trial.ledger.unit == LedgerUnit::Bytes);
+    let unit = if in_bytes { "bytes" } else { "packets" };
+    let sums: Vec<Option<Sums>> = groups.iter().map(Sums::of).collect();
+    let cells = |read: &dyn Fn(&Sums) -> String| -> Vec<String> {
+        sums.iter()
+            .map(|sums| sums.as_ref().map_or(String::from(MISSING), read))
+            .collect()
+    };
+    let places: BTreeSet<(Place, Side)> = sums
+        .iter()
+        .flatten()
+        .flat_map(|sums| &sums.lost)
+        .filter(|(_, (sum, complete))| *sum != Some(0) || !complete)
+        .map(|(key, _)| *key)
+        .collect();
+    let mut rows = vec![
+        Row::new("where they went: sum of good trials", vec![], Ink::Plain),
+        Row::new(
+            format!("  offered, {unit}"),
+            cells(&|sums| count(sums.offered)),
+            Ink::Plain,
+        ),
+        Row::new(
+            format!("  delivered, {unit}"),
+            cells(&|sums| count(sums.delivered)),
+            Ink::Plain,
+        ),
+    ];
+    for (place, side) in places {
+        rows.push(Row::new(
+            format!("  {} ({side})", place.name()),
+            cells(&|sums| sums.at(place, side)),
+            Ink::Plain,
+        ));
+    }
+    rows.push(Row::new(
+        format!("  residual, {unit}"),
+        cells(&|sums| sums.residual.map_or(String::from(MISSING), count)),
+        Ink::Plain,
+    ));
+    rows
+}

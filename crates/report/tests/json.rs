@@ -1,0 +1,68 @@
+//! The JSON of the fixture and the schema that describes it.
+
+mod fixture;
+
+use nicpoll_model::Study;
+use nicpoll_report::{json_schema, render_json};
+use serde_json::Value;
+
+const SCHEMA: &str = include_str!("../../../docs/schema/nicpoll.demo-1.schema.json");
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).expect("it is JSON")
+}
+
+#[test]
+fn the_committed_schema_is_the_one_of_the_model() {
+    assert!(
+        json_schema() == SCHEMA,
+        "the model changed. Run: cargo run -p nicpoll-report --example schema > \
+         docs/schema/nicpoll.demo-1.schema.json, and describe the change in docs/schema.md"
+    );
+}
+
+#[test]
+fn a_study_is_valid_by_its_schema() {
+    let validator = jsonschema::draft202012::new(&json(SCHEMA)).expect("the schema is valid");
+    let mut study = json(&render_json(&fixture::study()));
+    let errors: Vec<String> = validator
+        .iter_errors(&study)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert_eq!(errors, Vec::<String>::new());
+
+    study["schema"] = Value::from("nicpoll.demo/2");
+    assert!(!validator.is_valid(&study), "another version is refused");
+}
+
+#[test]
+fn what_was_not_measured_is_there_as_null() {
+    let validator = jsonschema::draft202012::new(&json(SCHEMA)).expect("the schema is valid");
+    let mut study = json(&render_json(&fixture::study()));
+    let trial = study["trials"]
+        .as_array_mut()
+        .and_then(|trials| trials.iter_mut().find(|trial| trial["workload"] == "tcp"))
+        .and_then(Value::as_object_mut)
+        .expect("there are TCP trials");
+    assert_eq!(trial["loss_ratio"], Value::Null);
+    trial.remove("loss_ratio");
+    assert!(!validator.is_valid(&study), "no field may be left out");
+}
+
+#[test]
+fn a_study_reads_back_as_it_was() {
+    let study = fixture::study();
+    let text = render_json(&study);
+    assert!(text.starts_with("{\n") && text.ends_with("}\n"));
+    let read: Study = serde_json::from_str(&text).expect("it reads back");
+    assert_eq!(read, study);
+}
+
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "not finite")]
+fn a_figure_that_is_not_finite_is_refused() {
+    let mut study = fixture::study();
+    study.comparisons[0].ratio = Some(f64::NAN);
+    render_json(&study);
+}

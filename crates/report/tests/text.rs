@@ -1,0 +1,239 @@
+//! The text report of the fixture, as a whole and rule by rule.
+
+mod fixture;
+
+use std::path::Path;
+use std::{env, fs};
+
+use nicpoll_model::{Metric, Setting, Study, Verdict, Workload};
+use nicpoll_report::{TextOptions, render_text};
+
+/// Set to any value to write the golden file anew instead of comparing with it.
+const REFRESH: &str = "NICPOLL_REFRESH_GOLDEN";
+
+fn plain(study: &Study) -> String {
+    render_text(study, &TextOptions::default())
+}
+
+/// The text with its lines joined, to look for sentences in.
+fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn verdict_of(study: &mut Study, workload: Workload, reference: Setting, verdict: Verdict) {
+    let comparison = study
+        .comparisons
+        .iter_mut()
+        .find(|one| one.primary && (one.workload, one.reference) == (workload, reference))
+        .expect("the fixture judges every workload");
+    comparison.verdict = Some(verdict);
+}
+
+#[test]
+fn the_whole_report_is_as_recorded() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/demo.txt");
+    let text = plain(&fixture::study());
+    if env::var_os(REFRESH).is_some() {
+        fs::write(&path, &text).expect("the golden file is writable");
+    }
+    let recorded = fs::read_to_string(&path).expect("the golden file is there");
+    assert!(
+        text == recorded,
+        "the report differs from {}; look at it, and if it is as it should be, run the test with \
+         {REFRESH}=1:\n{text}",
+        path.display()
+    );
+}
+
+#[test]
+fn no_line_is_wider_than_the_page() {
+    let study = fixture::study();
+    for (asked, kept) in [(40, 80), (80, 80), (90, 90), (100, 100), (250, 100)] {
+        let options = TextOptions {
+            width: asked,
+            color: false,
+        };
+        for line in render_text(&study, &options).lines() {
+            assert!(line.chars().count() <= kept, "at {asked}: {line}");
+            assert_eq!(line, line.trim_end(), "blanks at the end");
+        }
+    }
+}
+
+#[test]
+fn colour_changes_nothing_but_colour() {
+    let mut study = fixture::study();
+    study.trials[0].void = Some(String::from("\u{1b}[31mred\u{1b}[0m"));
+    let text = plain(&study);
+    assert!(!text.contains('\u{1b}'));
+    let coloured = render_text(
+        &study,
+        &TextOptions {
+            color: true,
+            ..TextOptions::default()
+        },
+    );
+    let mut stripped = String::new();
+    let mut parts = coloured.split("\u{1b}[");
+    stripped.push_str(parts.next().expect("there is text before the first code"));
+    for part in parts {
+        let (_, rest) = part.split_once('m').expect("only colours are used");
+        stripped.push_str(rest);
+    }
+    assert_ne!(coloured, text);
+    assert_eq!(stripped, text);
+}
+
+#[test]
+fn what_was_not_measured_shows_as_a_dash() {
+    let mut study = fixture::study();
+    for trial in &mut study.trials {
+        trial.polls_per_second = None;
+        trial.rounds_per_second = None;
+        trial.cpu.clear();
+        for line in &mut trial.ledger.lines {
+            line.packets = None;
+        }
+    }
+    let text = plain(&study);
+    let tcp = part(&text, "tcp:");
+    let dashes = |label: &str| {
+        let line = tcp
+            .lines()
+            .find(|line| line.trim_start().starts_with(label))
+            .unwrap_or_else(|| panic!("no line '{label}'"));
+        line.split_whitespace().filter(|word| *word == "-").count()
+    };
+    for label in [
+        "delivered, packets/s",
+        "offered, packets/s",
+        "loss, %",
+        "jitter, us",
+        "polls/s",
+        "rounds/s",
+        "packets per poll",
+        "qdisc (sender)",
+    ] {
+        assert_eq!(dashes(label), 3, "{label}");
+    }
+    assert_eq!(dashes("gro_flush_timeout"), 2);
+}
+
+#[test]
+fn a_setting_without_good_trials_shows_dashes() {
+    let mut study = fixture::study();
+    for trial in &mut study.trials {
+        if trial.setting == Setting::Default {
+            trial.void = Some(String::from("the clock stepped"));
+        }
+    }
+    let text = plain(&study);
+    let line = part(&text, "udp64:")
+        .lines()
+        .find(|line| line.contains("delivered, Mbit/s"))
+        .expect("the table shows rates")
+        .to_string();
+    assert!(line.split_whitespace().any(|word| word == "-"), "{line}");
+}
+
+/// The part of the report under the heading that begins so.
+fn part<'a>(text: &'a str, heading: &str) -> &'a str {
+    let start = text
+        .find(&format!("\n{heading}"))
+        .expect("the heading is there")
+        + 1;
+    let rest = &text[start..];
+    let end = rest
+        .match_indices("\n\n")
+        .map(|(at, _)| at)
+        .find(|at| !rest[at + 2..].starts_with(' '))
+        .unwrap_or(rest.len());
+    &rest[..end]
+}
+
+#[test]
+fn every_verdict_has_its_sentence() {
+    let sentences = [
+        (Verdict::BetterAndItMatters, ": better, and it matters."),
+        (Verdict::Better, ": better, perhaps by less than 5 %."),
+        (Verdict::Equivalent, ": equivalent, within 5 % either way."),
+        (Verdict::Worse, ": worse, perhaps by less than 5 %."),
+        (Verdict::WorseAndItMatters, ": worse, and it matters."),
+    ];
+    for (verdict, ending) in sentences {
+        let mut study = fixture::study();
+        verdict_of(&mut study, Workload::Udp64, Setting::Interrupt, verdict);
+        let text = flat(&plain(&study));
+        let begin = text
+            .find("udp64: polling delivered")
+            .expect("the sentence is there");
+        let sentence = &text[begin..begin + 140];
+        assert!(sentence.contains(ending), "{sentence}");
+    }
+    let text = flat(&plain(&fixture::study()));
+    assert!(text.contains("no difference proven; to resolve 5 % it would take about 31 blocks."));
+    assert!(text.contains("inconclusive, as only 2 blocks count and an interval needs 3."));
+}
+
+#[test]
+fn a_win_never_stands_without_the_losses() {
+    let text = plain(&fixture::study());
+    let summary = flat(part(&text, "Summary"));
+    assert!(summary.contains(
+        "Against interrupt it depends on the traffic: polling wins under udp64 and loses under \
+         tcp and rr."
+    ));
+    for workload in Workload::ALL {
+        let named = summary.matches(&format!("{workload} ")).count();
+        assert!(named >= 2, "{workload} stands in both columns: {summary}");
+    }
+}
+
+#[test]
+fn a_comparison_that_is_not_there_is_said_to_be_missing() {
+    let mut study = fixture::study();
+    study
+        .comparisons
+        .retain(|one| one.metric != Metric::TransactionsPerSecond);
+    let text = flat(&plain(&study));
+    assert!(text.contains("rr: polling and interrupts were not compared."));
+    assert!(text.contains("rr not compared"));
+}
+
+#[test]
+fn void_trials_are_grouped_by_reason_whatever_their_figures() {
+    let text = plain(&fixture::study());
+    let voids = flat(part(&text, "Void trials: 31 of 99"));
+    assert!(voids.contains(
+        "12 x such as: no counter explains +1531 packets, 0.43 % of the offered, more than 0.1 %: \
+         udp1470 default (12, the first is trial"
+    ));
+    assert!(
+        voids.contains("1 x the hypervisor took 7.3 % of a core, more than 5 %: udp64 polling")
+    );
+}
+
+#[test]
+fn a_ratio_that_cannot_be_formed_is_said_to_be_missing() {
+    let mut study = fixture::study();
+    for comparison in &mut study.comparisons {
+        if comparison.workload == Workload::Tcp && comparison.primary {
+            comparison.ratio = None;
+            comparison.ratio_low = None;
+            comparison.ratio_high = None;
+            comparison.verdict = Some(Verdict::Inconclusive);
+        }
+    }
+    let text = flat(&plain(&study));
+    assert!(text.contains(
+        "tcp: polling and interrupts cannot be compared, as a figure is missing or 0: inconclusive."
+    ));
+}
+
+#[test]
+fn a_short_run_is_labelled() {
+    let mut study = fixture::study();
+    assert!(!plain(&study).contains("LARGE EFFECTS ONLY"));
+    study.plan.blocks = 3;
+    assert!(plain(&study).contains("LARGE EFFECTS ONLY: 3 blocks"));
+}
