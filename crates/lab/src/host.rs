@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, Result, anyhow};
 use nicpoll_model::Side;
-use nicpoll_napi::Control;
+use nicpoll_napi::{Control, Held, HoldError};
 use nicpoll_observe::HostCounters;
 use nicpoll_sys::netns::{self, NetNamespace};
 
@@ -22,6 +22,26 @@ pub struct Resident {
     pub control: Control,
     /// The counters of the host.
     pub counters: HostCounters,
+    /// What is changed on its interface at present.
+    pub held: Option<Held>,
+}
+
+impl Resident {
+    /// Puts back what is changed on the interface.
+    pub fn restore(&mut self) -> Result<(), HoldError> {
+        match self.held.take() {
+            Some(held) => held.restore(&mut self.control),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Resident {
+    /// The way out when nobody called [`Resident::restore`]: an error or a panic elsewhere. The next
+    /// start recovers what cannot be put back here.
+    fn drop(&mut self) {
+        let _ = self.restore();
+    }
 }
 
 type Job = Box<dyn FnOnce(&mut Resident) + Send>;
@@ -52,6 +72,7 @@ impl Host {
                 let mut resident = Resident {
                     control: Control::new(),
                     counters: HostCounters::new(INTERFACE),
+                    held: None,
                 };
                 for job in inbox {
                     job(&mut resident);

@@ -156,7 +156,9 @@ fn configure(ifindex: u32, own: Addresses, peer: Addresses) -> Result<()> {
             ndm_state: NudState::Permanent as u16,
             ..Default::default()
         };
-        let mut request = rt_neigh::Request::new().set_create().op_newneigh_do(&header);
+        let mut request = rt_neigh::Request::new()
+            .set_create()
+            .op_newneigh_do(&header);
         request.encode().push_dst(address).push_lladdr(&peer.mac);
         socket.request(&request)?.recv_ack()?;
     }

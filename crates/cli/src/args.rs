@@ -1,0 +1,162 @@
+//! The command line.
+
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+use nicpoll_model::Workload;
+
+/// Interrupts or polling? Measures it on this machine.
+#[derive(Debug, Parser)]
+#[command(name = "nicpoll", version, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Measure interrupts against polling on this machine, in namespaces of its own
+    Demo(DemoArgs),
+    /// Print a completion script for a shell
+    #[command(after_help = "Example:\n  nicpoll completions bash > \
+        /usr/share/bash-completion/completions/nicpoll")]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print the manual page
+    #[command(after_help = "Example:\n  nicpoll man > /usr/local/share/man/man1/nicpoll.1")]
+    Man,
+}
+
+const DEMO_ABOUT: &str = "\
+Measure interrupts against polling on this machine, in namespaces of its own
+
+Builds two network namespaces joined by a veth pair, drives TCP, large and small UDP packets and
+request/response through the kernel's receive path as it comes (default), with its NAPI woken by
+arrivals (interrupt) and with its NAPI woken by a timer (polling), and says what changed: rates,
+loss and where it happened, latency, CPU time.
+
+It needs root, two CPUs and Linux 6.13 or later. It touches no interface of this machine and leaves
+nothing behind. The link is virtual: it shows the kernel's receive path, not a card's interrupts.";
+
+const DEMO_EXAMPLES: &str = "\
+Examples:
+  nicpoll demo                            all workloads, 6 blocks, under three minutes
+  nicpoll demo --quick                    large effects only, under 40 seconds
+  nicpoll demo --period 100us --workload udp64,rr
+  nicpoll demo --repeats 20 --json > study.json
+  nicpoll demo --quick --seed 7           the same order of trials again
+
+Exit codes: 0 done, 1 failed, 2 usage, 4 too many trials were void to conclude, 5 a privilege or
+kernel feature is missing, 130 and 143 ended by a signal.";
+
+/// Options of `nicpoll demo`.
+#[derive(Args, Debug)]
+#[command(long_about = DEMO_ABOUT, after_help = DEMO_EXAMPLES)]
+pub struct DemoArgs {
+    /// 3 blocks of 0.5 s trials: shows large effects only
+    #[arg(long)]
+    pub quick: bool,
+    /// Time from poll to poll under 'polling', such as 200us [default: 200us]
+    #[arg(long, value_name = "TIME", value_parser = parse_period)]
+    pub period: Option<Duration>,
+    /// Length of a trial, in seconds or with a unit [default: 1.5s, quick 0.5s]
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
+    pub duration: Option<Duration>,
+    /// Blocks: how often every workload runs under every setting [default: 6, quick 3]
+    #[arg(long, value_name = "N")]
+    pub repeats: Option<u32>,
+    /// Workloads: tcp, udp1470, udp64, rr [default: all]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub workload: Vec<Workload>,
+    /// Seed of the random order [default: drawn, and printed]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Print one JSON object instead of tables (docs/schema.md)
+    #[arg(long)]
+    pub json: bool,
+    /// Keep both namespaces, by name, for a look with 'ip netns'
+    #[arg(long)]
+    pub keep: bool,
+}
+
+fn parse_period(text: &str) -> Result<Duration, String> {
+    let (number, unit) = split_unit(text);
+    if unit.is_empty() {
+        return Err(format!(
+            "a unit is needed, such as '{number}us' or '{number}ms'"
+        ));
+    }
+    duration(number, unit)
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let (number, unit) = split_unit(text);
+    duration(number, if unit.is_empty() { "s" } else { unit })
+}
+
+fn split_unit(text: &str) -> (&str, &str) {
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    text.split_at(end)
+}
+
+fn duration(number: &str, unit: &str) -> Result<Duration, String> {
+    let nanos_per_unit = match unit.trim() {
+        "ns" => 1.0,
+        "us" | "µs" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        _ => {
+            return Err(format!(
+                "'{unit}' is not a unit of time; use ns, us, ms or s"
+            ));
+        }
+    };
+    let number: f64 = number
+        .parse()
+        .map_err(|_| String::from("a number and a unit were expected, such as 200us"))?;
+    let nanos = number * nanos_per_unit;
+    // Beyond any sense, and where the conversion would no longer be exact.
+    if !(0.0..=1e15).contains(&nanos) {
+        return Err(format!("{number}{unit} is out of range"));
+    }
+    Ok(Duration::from_nanos(nanos.round() as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(parse_period("200us"), Ok(Duration::from_micros(200)));
+        assert_eq!(parse_period("0.5ms"), Ok(Duration::from_micros(500)));
+        assert_eq!(parse_period("50µs"), Ok(Duration::from_micros(50)));
+        assert_eq!(parse_seconds("1.5"), Ok(Duration::from_millis(1500)));
+        assert_eq!(parse_seconds("250ms"), Ok(Duration::from_millis(250)));
+        assert!(parse_period("200").unwrap_err().contains("'200us'"));
+        for wrong in [
+            "",
+            "us",
+            "1..2us",
+            "-1us",
+            "1e3us",
+            "5 parsecs",
+            "99999999s",
+        ] {
+            assert!(parse_period(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! `nicpoll demo`: a built-in study on this machine.
+
+use std::env;
+use std::hash::{BuildHasher, Hasher};
+use std::io::{self, IsTerminal, Write};
+use std::time::SystemTime;
+
+use anyhow::Context;
+use nicpoll_lab::{Cancelled, Identity, Lab, Options, plan, run_study};
+use nicpoll_model::{Plan, Study, Verdict};
+use nicpoll_napi::Journal;
+use nicpoll_report::{TextOptions, render_json, render_text};
+use nicpoll_stats::order::Seed;
+
+use crate::args::DemoArgs;
+use crate::failure::{EXIT_INCONCLUSIVE, Failure};
+use crate::progress::Bar;
+use crate::stop::Stop;
+
+/// Blocks that an interval takes: with fewer planned, being inconclusive is what was asked for.
+const BLOCKS_FOR_INTERVALS: u32 = 3;
+
+/// Runs the demo and returns its exit code.
+pub fn demo(args: &DemoArgs) -> Result<u8, Failure> {
+    let seed = args.seed.unwrap_or_else(draw_seed);
+    let plan =
+        plan(&options(args), Seed(seed)).map_err(|error| Failure::Usage(error.to_string()))?;
+    check_privileges()?;
+    nicpoll_napi::per_napi_settings().map_err(|error| Failure::Missing(error.to_string()))?;
+
+    let stop = Stop::on_signals().context("catching signals")?;
+    let identity = Identity {
+        version: String::from(env!("CARGO_PKG_VERSION")),
+        argv: env::args().collect(),
+        started_at: jiff::Timestamp::now().to_string(),
+        seed,
+    };
+    let study = match run(args.keep, plan, identity, &stop) {
+        Ok(study) => study,
+        Err(error) if error.is::<Cancelled>() || stop.signal().is_some() => {
+            return Err(Failure::Signal(stop.signal().unwrap_or(0)));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    print(&study, args.json)?;
+    Ok(exit_code(&study))
+}
+
+fn run(keep: bool, plan: Plan, identity: Identity, stop: &Stop) -> anyhow::Result<Study> {
+    let mut lab = Lab::build(Journal::of_this_machine()).context("building the lab")?;
+    if keep {
+        lab.keep()?;
+    }
+    let bar = Bar::new(plan.order.len() as u64);
+    run_study(&mut lab, plan, identity, stop.asked(), |progress| {
+        bar.show(progress);
+    })
+}
+
+fn options(args: &DemoArgs) -> Options {
+    Options {
+        quick: args.quick,
+        blocks: args.repeats,
+        trial: args.duration,
+        period: args.period,
+        workloads: args.workload.clone(),
+    }
+}
+
+fn check_privileges() -> Result<(), Failure> {
+    let missing = nicpoll_sys::privilege::missing_for_lab().context("asking for privileges")?;
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::Missing(format!(
+        "the demo makes network namespaces and counts the kernel's polls; missing here: {}.\n\
+         Run it as root: sudo nicpoll demo (from a source tree: cargo build --release, then \
+         sudo target/release/nicpoll demo)",
+        missing.join(", ")
+    )))
+}
+
+fn print(study: &Study, json: bool) -> Result<(), Failure> {
+    let text = if json {
+        render_json(study)
+    } else {
+        let is_terminal = io::stdout().is_terminal();
+        render_text(
+            study,
+            &TextOptions {
+                width: 100,
+                color: is_terminal && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+            },
+        )
+    };
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        // The reader has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written.context("writing to standard output")?),
+    }
+}
+
+fn exit_code(study: &Study) -> u8 {
+    let inconclusive = study
+        .comparisons
+        .iter()
+        .any(|comparison| comparison.verdict == Some(Verdict::Inconclusive));
+    if inconclusive && study.plan.blocks >= BLOCKS_FOR_INTERVALS {
+        EXIT_INCONCLUSIVE
+    } else {
+        0
+    }
+}
+
+/// A seed that is short enough to type, from the hasher that the standard library seeds by chance.
+fn draw_seed() -> u64 {
+    let mut hasher = std::hash::RandomState::new().build_hasher();
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    hasher.write_u128(now.unwrap_or_default().as_nanos());
+    hasher.finish() % 1_000_000
+}

@@ -1,0 +1,49 @@
+//! How a command can end other than well, and the exit code that says so.
+
+use std::fmt;
+
+/// A failure with its exit code.
+#[derive(Debug)]
+pub enum Failure {
+    /// Something went wrong: 1.
+    Failed(anyhow::Error),
+    /// The command line asks for what cannot be: 2.
+    Usage(String),
+    /// A privilege or a kernel feature is missing: 5.
+    Missing(String),
+    /// A signal asked to stop, and everything was put back: 128 + its number.
+    Signal(i32),
+}
+
+/// Too many trials were void for a conclusion.
+pub const EXIT_INCONCLUSIVE: u8 = 4;
+
+impl Failure {
+    /// The exit code.
+    pub fn code(&self) -> u8 {
+        match self {
+            Failure::Failed(_) => 1,
+            Failure::Usage(_) => 2,
+            Failure::Missing(_) => 5,
+            Failure::Signal(number) => 128 + *number as u8,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Failed(error) => write!(f, "{error:#}"),
+            Failure::Usage(text) | Failure::Missing(text) => f.write_str(text),
+            Failure::Signal(_) => {
+                f.write_str("stopped by a signal; every setting was put back, nothing is left")
+            }
+        }
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Failure::Failed(error)
+    }
+}

@@ -1,0 +1,222 @@
+//! Turns what was measured into a trial: rates, ledger, evidence, and whether it counts.
+
+use nicpoll_model::{
+    Calibration, CpuStates, Ledger, Placement, Plan, PollEvidence, RoundTrip, Trial, Warmup,
+    Workload,
+};
+use nicpoll_observe::{Account, packet_ledger, tcp_ledger};
+
+use crate::lab::Lab;
+use crate::run::Run;
+use crate::setting::Applied;
+use crate::trial::{Books, Edge, Place};
+use crate::void::{Circumstances, void_reason};
+
+/// Everything that was measured of one trial.
+pub struct Measured<'a> {
+    /// Where it stands.
+    pub place: Place,
+    /// What was planned.
+    pub plan: &'a Plan,
+    /// What it ran on.
+    pub lab: &'a Lab,
+    /// NAPI instances that the receiver had.
+    pub napis: usize,
+    /// What was applied.
+    pub applied: Applied,
+    /// The warm-up.
+    pub warmup: Warmup,
+    /// How the timer was set.
+    pub calibration: Option<Calibration>,
+    /// The traffic, as the programs counted it.
+    pub run: Run,
+    /// Counters before and after, while all was quiet.
+    pub books: [Books; 2],
+    /// The edges of the window.
+    pub edges: [Edge; 2],
+}
+
+/// Makes the trial.
+pub fn judge(measured: Measured<'_>) -> Trial {
+    let Measured {
+        place, lab, run, ..
+    } = &measured;
+    let ledger = ledger(&measured);
+    let [opened, closed] = &measured.edges;
+    let seconds = closed.at.duration_since(opened.at).as_secs_f64();
+    let cpu = closed
+        .cpu
+        .since(&opened.cpu, &[lab.sender_cpu, lab.receiver_cpu]);
+    let polls = poll_evidence(&measured, seconds);
+    let rate = |count: u64| count as f64 / seconds;
+    let rhythm = (rate(polls.polls), rate(polls.rounds));
+    let packets = run.packets;
+    let worked_for = worked_for(place.workload, packets, run.round_trip);
+    let cpu_ns = 1e9 * cpu.busy_seconds;
+    Trial {
+        sequence: place.sequence,
+        block: place.block,
+        attempt: place.attempt,
+        workload: place.workload,
+        setting: place.setting,
+        void: void(&measured, &cpu.states, rhythm, &ledger),
+        warmup: measured.warmup,
+        offered_packets: packets.map(|(offered, _)| offered),
+        delivered_packets: packets.map(|(_, delivered)| delivered),
+        delivered_bits_per_second: run.receiver.bits_per_second,
+        delivered_packets_per_second: run.receiver.packets_per_second,
+        loss_ratio: packets.and_then(|(offered, delivered)| loss_ratio(offered, delivered)),
+        sender: run.sender,
+        receiver: run.receiver,
+        jitter_seconds: run.jitter_seconds,
+        out_of_order_packets: run.out_of_order_packets,
+        round_trip: run.round_trip,
+        polls_per_second: Some(rhythm.0),
+        rounds_per_second: Some(rhythm.1),
+        packets_per_poll: (polls.polls > 0).then(|| polls.frames as f64 / polls.polls as f64),
+        placement: Placement {
+            sender_cpu: lab.sender_cpu,
+            receiver_cpu: lab.receiver_cpu,
+            poll_cpus: cpus_with_polls(&polls.polls_by_cpu),
+        },
+        polls: Some(polls),
+        calibration: measured.calibration.clone(),
+        cpu: cpu.states,
+        cpu_ns_per_packet: worked_for.map(|count| cpu_ns / count as f64),
+        cpu_ns_per_byte: (run.delivered_bytes > 0).then(|| cpu_ns / run.delivered_bytes as f64),
+        context_switches_per_second: rate(cpu.context_switches),
+        socket_buffers: run.socket_buffers,
+        ledger,
+    }
+}
+
+fn ledger(measured: &Measured<'_>) -> Ledger {
+    let [before, after] = &measured.books;
+    let run = &measured.run;
+    let sender = Account {
+        before: &before.sender,
+        after: &after.sender,
+    };
+    let receiver = Account {
+        before: &before.receiver,
+        after: &after.receiver,
+    };
+    match run.packets {
+        Some((offered, delivered)) => {
+            packet_ledger(offered, delivered, run.control.clone(), sender, receiver)
+        }
+        None => tcp_ledger(run.offered_bytes, run.delivered_bytes, sender, receiver),
+    }
+}
+
+fn void(
+    measured: &Measured<'_>,
+    cores: &[CpuStates],
+    rhythm: (f64, f64),
+    ledger: &Ledger,
+) -> Option<String> {
+    let [opened, closed] = &measured.edges;
+    let [before, after] = &measured.books;
+    void_reason(&Circumstances {
+        setting: measured.place.setting,
+        period_ns: measured.plan.period_ns,
+        undrained: measured.run.undrained.as_deref(),
+        clock_step_ns: closed.wall_ahead_ns.abs_diff(opened.wall_ahead_ns) as u64,
+        steal: cores.iter().map(|core| core.steal).fold(0.0, f64::max),
+        napis: measured.napis,
+        rhythm,
+        changed: first_change(before, after),
+        ledger,
+    })
+}
+
+/// Polls before and after the window's edges are not the workload's, so the edges' counts are used.
+fn poll_evidence(measured: &Measured<'_>, seconds: f64) -> PollEvidence {
+    let [opened, closed] = &measured.edges;
+    let polls = closed.polls.since(&opened.polls);
+    PollEvidence {
+        netns_inode: measured.lab.receiver.netns().inode(),
+        napi_id: measured.applied.napi_id,
+        seconds,
+        polls: polls.polls(),
+        rounds: polls.rounds,
+        empty_polls: polls.empty_polls,
+        frames: polls.frames,
+        polls_by_cpu: polls.polls_by_cpu,
+    }
+}
+
+fn cpus_with_polls(polls_by_cpu: &[u64]) -> Vec<u32> {
+    let with_polls = polls_by_cpu
+        .iter()
+        .enumerate()
+        .filter(|(_, polls)| **polls > 0);
+    with_polls.map(|(cpu, _)| cpu as u32).collect()
+}
+
+/// What CPU time is divided by: datagrams delivered, or transactions. `None` for TCP, and when there
+/// were none.
+fn worked_for(
+    workload: Workload,
+    packets: Option<(u64, u64)>,
+    round_trip: Option<RoundTrip>,
+) -> Option<u64> {
+    let count = match workload {
+        Workload::Tcp => None,
+        Workload::Rr => round_trip.map(|trips| trips.transactions),
+        Workload::Udp1470 | Workload::Udp64 => packets.map(|(_, delivered)| delivered),
+    };
+    count.filter(|&count| count > 0)
+}
+
+/// Duplicates can make more arrive than were sent: that is no loss.
+fn loss_ratio(offered: u64, delivered: u64) -> Option<f64> {
+    (offered > 0).then(|| offered.saturating_sub(delivered) as f64 / offered as f64)
+}
+
+fn first_change<'a>(before: &'a Books, after: &Books) -> Option<&'a str> {
+    let changed = before
+        .settings
+        .iter()
+        .find(|(name, value)| after.settings.get(*name) != Some(value));
+    let appeared = before.settings.len() != after.settings.len();
+    changed
+        .map(|(name, _)| name.as_str())
+        .or(appeared.then_some("the list of settings"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn polls_name_their_cores() {
+        assert_eq!(cpus_with_polls(&[0, 3, 0, 1]), [1, 3]);
+        assert!(cpus_with_polls(&[0, 0]).is_empty());
+    }
+
+    #[test]
+    fn loss_is_a_share_of_the_offered() {
+        assert_eq!(loss_ratio(1000, 900), Some(0.1));
+        assert_eq!(loss_ratio(10, 11), Some(0.0));
+        assert_eq!(loss_ratio(0, 0), None);
+    }
+
+    #[test]
+    fn a_changed_or_new_setting_is_named() {
+        let books = |pairs: &[(&str, &str)]| Books {
+            sender: Default::default(),
+            receiver: Default::default(),
+            settings: pairs
+                .iter()
+                .map(|&(name, value)| (String::from(name), String::from(value)))
+                .collect(),
+        };
+        let before = books(&[("mtu", "1500"), ("gro", "on")]);
+        assert_eq!(first_change(&before, &before), None);
+        let moved = books(&[("mtu", "1400"), ("gro", "on")]);
+        assert_eq!(first_change(&before, &moved), Some("mtu"));
+        let more = books(&[("mtu", "1500"), ("gro", "on"), ("NAPI 0", "x")]);
+        assert_eq!(first_change(&before, &more), Some("the list of settings"));
+    }
+}

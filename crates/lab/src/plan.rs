@@ -1,0 +1,269 @@
+//! What is decided before the first trial: how long, how often, in which order.
+
+use std::time::Duration;
+
+use nicpoll_model::{Metric, Plan, Setting, Workload};
+use nicpoll_stats::Confidence;
+use nicpoll_stats::order::{Seed, shuffle};
+use thiserror::Error;
+
+/// The comparisons that are made for each workload: judged setting and reference.
+pub const CONTRASTS: [(Setting, Setting); 2] = [
+    (Setting::Polling, Setting::Interrupt),
+    (Setting::Polling, Setting::Default),
+];
+
+/// From which ratio on a difference matters.
+pub const MARGIN: f64 = 1.05;
+
+/// Blocks and trial length without options.
+pub const DEFAULT_BLOCKS: u32 = 6;
+const DEFAULT_TRIAL: Duration = Duration::from_millis(1500);
+const DEFAULT_WARMUP: Duration = Duration::from_millis(300);
+/// Blocks and trial length with `--quick`.
+pub const QUICK_BLOCKS: u32 = 3;
+const QUICK_TRIAL: Duration = Duration::from_millis(500);
+const QUICK_WARMUP: Duration = Duration::from_millis(200);
+/// Period without options.
+pub const DEFAULT_PERIOD: Duration = Duration::from_micros(200);
+
+const TRIAL_MIN: Duration = Duration::from_millis(100);
+const TRIAL_MAX: Duration = Duration::from_secs(600);
+const BLOCKS_MAX: u32 = 1000;
+/// Below this the timer's own latency (about 20 us in a virtual machine) leaves nothing of the period.
+const PERIOD_MIN: Duration = Duration::from_micros(20);
+/// Rounds that a trial must have for its rhythm to be proven.
+const ROUNDS_MIN: u32 = 50;
+/// Rounds that each step of the calibration looks at, and the number of steps.
+pub(crate) const CALIBRATION_ROUNDS: u32 = 25;
+const CALIBRATION_STEPS: u32 = 4;
+
+/// What a user may ask for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Short run that can show large effects only.
+    pub quick: bool,
+    /// Blocks.
+    pub blocks: Option<u32>,
+    /// Length of a trial.
+    pub trial: Option<Duration>,
+    /// Time from round to round under `polling`.
+    pub period: Option<Duration>,
+    /// Workloads; empty means all.
+    pub workloads: Vec<Workload>,
+}
+
+/// Why a plan cannot be carried out.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PlanError {
+    /// The period is too short for the kernel's timers.
+    #[error(
+        "a period of {asked:?} cannot be met: the kernel's timer alone takes about that long; ask for \
+         {PERIOD_MIN:?} or more"
+    )]
+    PeriodTooShort {
+        /// What was asked for.
+        asked: Duration,
+    },
+    /// The period is too long for the trial.
+    #[error(
+        "a period of {asked:?} cannot be proven in trials of {trial:?}: they would hold fewer than \
+         {ROUNDS_MIN} rounds; ask for a period of {max:?} or less, or for longer trials with --duration"
+    )]
+    PeriodTooLong {
+        /// What was asked for.
+        asked: Duration,
+        /// Length of a trial.
+        trial: Duration,
+        /// The longest period that such a trial can prove.
+        max: Duration,
+    },
+    /// The trial length is out of range.
+    #[error("trials of {asked:?} are out of range; ask for {TRIAL_MIN:?} to {TRIAL_MAX:?}")]
+    Trial {
+        /// What was asked for.
+        asked: Duration,
+    },
+    /// The number of blocks is out of range.
+    #[error("{asked} repeats are out of range; ask for 1 to {BLOCKS_MAX}")]
+    Blocks {
+        /// What was asked for.
+        asked: u32,
+    },
+}
+
+/// Makes a plan of options, or says what is wrong with them.
+pub fn plan(options: &Options, seed: Seed) -> Result<Plan, PlanError> {
+    let (blocks, trial, warmup) = if options.quick {
+        (QUICK_BLOCKS, QUICK_TRIAL, QUICK_WARMUP)
+    } else {
+        (DEFAULT_BLOCKS, DEFAULT_TRIAL, DEFAULT_WARMUP)
+    };
+    let blocks = options.blocks.unwrap_or(blocks);
+    let trial = options.trial.unwrap_or(trial);
+    let period = options.period.unwrap_or(DEFAULT_PERIOD);
+    if !(1..=BLOCKS_MAX).contains(&blocks) {
+        return Err(PlanError::Blocks { asked: blocks });
+    }
+    if !(TRIAL_MIN..=TRIAL_MAX).contains(&trial) {
+        return Err(PlanError::Trial { asked: trial });
+    }
+    if period < PERIOD_MIN {
+        return Err(PlanError::PeriodTooShort { asked: period });
+    }
+    if period * ROUNDS_MIN > trial {
+        return Err(PlanError::PeriodTooLong {
+            asked: period,
+            trial,
+            max: trial / ROUNDS_MIN,
+        });
+    }
+    // Long periods need a longer look before the timer is right.
+    let warmup = warmup.max(period * CALIBRATION_ROUNDS * CALIBRATION_STEPS);
+    let workloads = if options.workloads.is_empty() {
+        Workload::ALL.to_vec()
+    } else {
+        let asked = |workload: &Workload| options.workloads.contains(workload);
+        Workload::ALL.into_iter().filter(asked).collect()
+    };
+    let family = (workloads.len() * CONTRASTS.len()) as u32;
+    Ok(Plan {
+        quick: options.quick,
+        blocks,
+        trial_seconds: trial.as_secs_f64(),
+        warmup_seconds: warmup.as_secs_f64(),
+        period_ns: period.as_nanos() as u64,
+        order: draw_order(&workloads, blocks, seed),
+        workloads,
+        family,
+        confidence: family_confidence(family).level(),
+        margin: MARGIN,
+    })
+}
+
+/// Confidence of each interval so that all of them together hold at 95 % (Bonferroni).
+pub(crate) fn family_confidence(family: u32) -> Confidence {
+    Confidence::for_family(family)
+}
+
+/// Each block runs every workload, in random order, each under every setting, in random order.
+fn draw_order(workloads: &[Workload], blocks: u32, seed: Seed) -> Vec<(Workload, Setting)> {
+    let mut generator = seed.generator();
+    let mut order = Vec::new();
+    for _ in 0..blocks {
+        let mut workloads = workloads.to_vec();
+        shuffle(&mut workloads, &mut generator);
+        for workload in workloads {
+            let mut settings = Setting::ALL;
+            shuffle(&mut settings, &mut generator);
+            order.extend(settings.map(|setting| (workload, setting)));
+        }
+    }
+    order
+}
+
+/// The figures of a workload that are compared: the one with a verdict first.
+pub(crate) fn metrics(workload: Workload) -> &'static [Metric] {
+    match workload {
+        Workload::Tcp => &[
+            Metric::DeliveredBitsPerSecond,
+            Metric::CpuNsPerByte,
+            Metric::CpuBusy,
+            Metric::ContextSwitchesPerSecond,
+        ],
+        Workload::Udp1470 | Workload::Udp64 => &[
+            Metric::DeliveredBitsPerSecond,
+            Metric::LossRatio,
+            Metric::JitterSeconds,
+            Metric::CpuNsPerPacket,
+            Metric::CpuBusy,
+            Metric::ContextSwitchesPerSecond,
+        ],
+        Workload::Rr => &[
+            Metric::TransactionsPerSecond,
+            Metric::RoundTripP50Ns,
+            Metric::RoundTripP99Ns,
+            Metric::RoundTripP999Ns,
+            Metric::CpuNsPerPacket,
+            Metric::CpuBusy,
+            Metric::ContextSwitchesPerSecond,
+        ],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_holds_every_workload_under_every_setting_once() {
+        let plan = plan(&Options::default(), Seed(7)).unwrap();
+        assert_eq!(plan.order.len(), 6 * 4 * 3);
+        for block in plan.order.chunks(12) {
+            for workload in Workload::ALL {
+                let mut settings: Vec<Setting> = block
+                    .iter()
+                    .filter(|trial| trial.0 == workload)
+                    .map(|trial| trial.1)
+                    .collect();
+                settings.sort();
+                assert_eq!(settings, Setting::ALL);
+            }
+            // The settings of a workload follow one another, so that drift cancels.
+            for trials in block.chunks(3) {
+                assert!(trials.iter().all(|trial| trial.0 == trials[0].0));
+            }
+        }
+        assert_eq!(plan.family, 8);
+    }
+
+    #[test]
+    fn the_seed_decides_the_order() {
+        let order = |seed| plan(&Options::default(), Seed(seed)).unwrap().order;
+        assert_eq!(order(1), order(1));
+        assert_ne!(order(1), order(2));
+    }
+
+    #[test]
+    fn what_cannot_be_met_is_refused_with_what_can() {
+        let with = |options: Options| plan(&options, Seed(1)).unwrap_err().to_string();
+        let period = |micros| Options {
+            period: Some(Duration::from_micros(micros)),
+            ..Options::default()
+        };
+        assert!(with(period(0)).contains("20µs or more"));
+        assert!(with(period(1_000_000)).contains("30ms or less"));
+        let trial = Options {
+            trial: Some(Duration::from_millis(1)),
+            ..Options::default()
+        };
+        assert!(with(trial).contains("100ms to 600s"));
+        let blocks = Options {
+            blocks: Some(0),
+            ..Options::default()
+        };
+        assert!(with(blocks).contains("1 to 1000"));
+    }
+
+    #[test]
+    fn workloads_are_reported_in_one_order_whatever_was_asked() {
+        let options = Options {
+            workloads: vec![Workload::Rr, Workload::Tcp, Workload::Rr],
+            quick: true,
+            ..Options::default()
+        };
+        let plan = plan(&options, Seed(1)).unwrap();
+        assert_eq!(plan.workloads, [Workload::Tcp, Workload::Rr]);
+        assert_eq!(plan.blocks, QUICK_BLOCKS);
+        assert_eq!(plan.order.len(), 3 * 2 * 3);
+    }
+
+    #[test]
+    fn a_long_period_gets_a_long_warm_up() {
+        let options = Options {
+            period: Some(Duration::from_millis(10)),
+            ..Options::default()
+        };
+        assert_eq!(plan(&options, Seed(1)).unwrap().warmup_seconds, 1.0);
+    }
+}

@@ -1,0 +1,293 @@
+//! A study: every trial of a plan in its order, blocks run again where a trial was void, and what
+//! follows from the good ones.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use anyhow::Result;
+use nicpoll_model::{
+    Comparison, Metric, Plan, SCHEMA, Setting, Study, Trial, Warning, WarningName, Workload,
+};
+use nicpoll_stats::order::Seed;
+use nicpoll_stats::{Confidence, Contrast, Pair, compare};
+use thiserror::Error;
+
+use crate::cost;
+use crate::facts;
+use crate::lab::{Lab, VETH_RING_SLOTS};
+use crate::plan::{CONTRASTS, MARGIN, family_confidence, metrics};
+use crate::setting;
+use crate::trial::{Place, Trials};
+
+/// How often a block is run again because a trial of it was void.
+const RERUNS_MAX: u32 = 2;
+/// Blocks from which on small effects can be seen too.
+const BLOCKS_FOR_SMALL_EFFECTS: u32 = 6;
+
+/// The user or a signal asked to stop.
+#[derive(Debug, Error)]
+#[error("cancelled")]
+pub struct Cancelled;
+
+/// What a study tells while it runs.
+#[derive(Clone, Debug)]
+pub enum Progress<'a> {
+    /// How dear counting is will be measured.
+    MeasuringCost,
+    /// A trial begins.
+    Begins {
+        /// What it is.
+        place: Place,
+        /// Trials planned, blocks that run again included so far.
+        trials: u32,
+    },
+    /// A trial is done.
+    Ends(&'a Trial),
+}
+
+/// Who runs the study and how it was asked for.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// Version of nicpoll.
+    pub version: String,
+    /// The command line.
+    pub argv: Vec<String>,
+    /// Start, RFC 3339, UTC.
+    pub started_at: String,
+    /// Seed of the order.
+    pub seed: u64,
+}
+
+/// Runs a plan on a lab.
+///
+/// # Errors
+/// [`Cancelled`] when `cancel` became true; anything that kept a trial from being carried out.
+/// Settings are put back before it returns.
+pub fn run_study(
+    lab: &mut Lab,
+    plan: Plan,
+    identity: Identity,
+    cancel: &AtomicBool,
+    mut progress: impl FnMut(Progress<'_>),
+) -> Result<Study> {
+    let begin = Instant::now();
+    let host = facts::host_facts()?;
+    let lab_facts = lab.facts()?;
+    progress(Progress::MeasuringCost);
+    let counting_cost = cost::measure(lab, plan.quick, cancel)?;
+    let mut trials = Trials::new(lab, &plan, cancel);
+    let done = run_blocks(&mut trials, &plan, cancel, &mut progress)?;
+    let seed = Seed(identity.seed);
+    let comparisons = compare_all(&plan, &done, seed)?;
+    let mut warnings = facts::confounders(&host);
+    warnings.extend(warnings_of(&plan, &done));
+    Ok(Study {
+        schema: String::from(SCHEMA),
+        nicpoll_version: identity.version,
+        argv: identity.argv,
+        started_at: identity.started_at,
+        elapsed_seconds: begin.elapsed().as_secs_f64(),
+        seed: identity.seed,
+        settings: setting::facts(plan.period_ns),
+        plan,
+        host,
+        lab: lab_facts,
+        counting_cost: Some(counting_cost),
+        trials: done,
+        comparisons,
+        warnings,
+    })
+}
+
+fn run_blocks(
+    trials: &mut Trials<'_>,
+    plan: &Plan,
+    cancel: &AtomicBool,
+    progress: &mut impl FnMut(Progress<'_>),
+) -> Result<Vec<Trial>> {
+    let mut done: Vec<Trial> = Vec::new();
+    let mut planned = plan.order.len() as u32;
+    let per_block = plan.workloads.len();
+    // The plan lists the settings of a workload in a block one after another.
+    for (index, group) in plan.order.chunks(Setting::ALL.len()).enumerate() {
+        let block = (index / per_block) as u32 + 1;
+        for attempt in 1..=1 + RERUNS_MAX {
+            let first = done.len();
+            for &(workload, setting) in group {
+                if cancel.load(Ordering::Relaxed) {
+                    return Err(Cancelled.into());
+                }
+                let place = Place {
+                    sequence: done.len() as u32 + 1,
+                    block,
+                    attempt,
+                    workload,
+                    setting,
+                };
+                progress(Progress::Begins {
+                    place,
+                    trials: planned,
+                });
+                let trial = trials.run(place)?;
+                progress(Progress::Ends(&trial));
+                done.push(trial);
+            }
+            let group_done = &mut done[first..];
+            if group_done.iter().all(Trial::is_good) || attempt == 1 + RERUNS_MAX {
+                break;
+            }
+            set_aside(group_done);
+            planned += group.len() as u32;
+        }
+    }
+    Ok(done)
+}
+
+/// A block that runs again counts as a whole or not at all.
+fn set_aside(group: &mut [Trial]) {
+    let Some(void) = group.iter().find(|trial| !trial.is_good()) else {
+        return;
+    };
+    let reason = format!(
+        "the block was run again: its {} trial was void",
+        void.setting
+    );
+    for trial in group.iter_mut().filter(|trial| trial.is_good()) {
+        trial.void = Some(reason.clone());
+    }
+}
+
+fn compare_all(plan: &Plan, trials: &[Trial], seed: Seed) -> Result<Vec<Comparison>> {
+    let family = family_confidence(plan.family);
+    let mut comparisons = Vec::new();
+    for &workload in &plan.workloads {
+        for (setting, reference) in CONTRASTS {
+            for (index, &metric) in metrics(workload).iter().enumerate() {
+                let primary = index == 0;
+                let pairs = pairs(trials, workload, metric, setting, reference);
+                comparisons.push(compare(&Contrast {
+                    workload,
+                    metric,
+                    setting,
+                    reference,
+                    pairs: &pairs,
+                    primary_margin: primary.then_some(MARGIN),
+                    confidence: if primary {
+                        family
+                    } else {
+                        Confidence::PERCENT_95
+                    },
+                    seed,
+                })?);
+            }
+        }
+    }
+    Ok(comparisons)
+}
+
+/// One pair of each block in which both trials count.
+fn pairs(
+    trials: &[Trial],
+    workload: Workload,
+    metric: Metric,
+    setting: Setting,
+    reference: Setting,
+) -> Vec<Pair> {
+    let good = |block: u32, wanted: Setting| {
+        trials.iter().find(|trial| {
+            trial.is_good()
+                && trial.workload == workload
+                && trial.setting == wanted
+                && trial.block == block
+        })
+    };
+    let blocks = trials.iter().map(|trial| trial.block).max().unwrap_or(0);
+    (1..=blocks)
+        .filter_map(|block| {
+            Some(Pair {
+                setting: value(good(block, setting)?, metric),
+                reference: value(good(block, reference)?, metric),
+            })
+        })
+        .collect()
+}
+
+fn value(trial: &Trial, metric: Metric) -> Option<f64> {
+    let trips = trial.round_trip;
+    match metric {
+        Metric::DeliveredBitsPerSecond => Some(trial.delivered_bits_per_second),
+        Metric::TransactionsPerSecond => trips.map(|trips| trips.transactions_per_second),
+        Metric::RoundTripP50Ns => trips.map(|trips| trips.p50_ns as f64),
+        Metric::RoundTripP99Ns => trips.map(|trips| trips.p99_ns as f64),
+        Metric::RoundTripP999Ns => trips.map(|trips| trips.p999_ns as f64),
+        Metric::LossRatio => trial.loss_ratio,
+        Metric::JitterSeconds => trial.jitter_seconds,
+        Metric::CpuBusy => Some(trial.cpu_busy()),
+        Metric::CpuNsPerPacket => trial.cpu_ns_per_packet,
+        Metric::CpuNsPerByte => trial.cpu_ns_per_byte,
+        Metric::ContextSwitchesPerSecond => Some(trial.context_switches_per_second),
+    }
+}
+
+fn warnings_of(plan: &Plan, trials: &[Trial]) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |name, text| warnings.push(Warning { name, text });
+    if plan.blocks < BLOCKS_FOR_SMALL_EFFECTS {
+        warn(
+            WarningName::LargeEffectsOnly,
+            format!(
+                "{} blocks can show large effects only; ask for --repeats {BLOCKS_FOR_SMALL_EFFECTS} or more",
+                plan.blocks
+            ),
+        );
+    }
+    let void = trials.iter().filter(|trial| !trial.is_good()).count();
+    if void > 0 {
+        warn(
+            WarningName::VoidTrials,
+            format!(
+                "{void} of {} trials are void and count for nothing",
+                trials.len()
+            ),
+        );
+    }
+    for &workload in &plan.workloads {
+        if let Some(text) = ring_ceiling(plan, trials, workload) {
+            warn(WarningName::RingCeiling, text);
+        }
+    }
+    if let Some(line) = unreadable_counter(trials) {
+        warn(
+            WarningName::CounterMissing,
+            format!("{line} could not be read: losses there stay in the residual"),
+        );
+    }
+    warnings
+}
+
+/// A ring that is emptied once a period passes at most its slots a period.
+fn ring_ceiling(plan: &Plan, trials: &[Trial], workload: Workload) -> Option<String> {
+    let ceiling_pps = f64::from(VETH_RING_SLOTS) * 1e9 / plan.period_ns as f64;
+    let offered_pps = trials
+        .iter()
+        .filter(|trial| trial.workload == workload && trial.setting == Setting::Polling)
+        .filter_map(|trial| trial.sender.packets_per_second)
+        .fold(0.0, f64::max);
+    let fits_us = f64::from(VETH_RING_SLOTS) * 1e6 / offered_pps;
+    (offered_pps > ceiling_pps).then(|| {
+        format!(
+            "{workload} under polling: {VETH_RING_SLOTS} ring slots a period of {:.0} us pass at most \
+             {ceiling_pps:.0} packets/s, and {offered_pps:.0} were offered; a period of {fits_us:.0} us or \
+             less would fit",
+            plan.period_ns as f64 / 1e3
+        )
+    })
+}
+
+fn unreadable_counter(trials: &[Trial]) -> Option<String> {
+    trials
+        .iter()
+        .flat_map(|trial| &trial.ledger.lines)
+        .find(|line| line.packets.is_none())
+        .map(|line| format!("the {}'s counter '{}'", line.side, line.counter))
+}

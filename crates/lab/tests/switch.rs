@@ -1,0 +1,219 @@
+//! The switch on a real veth pair: every setting is put back exactly, and nobody else's changes.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use common::TestLab;
+use nicpoll_lab::{INTERFACE, apply};
+use nicpoll_model::Setting;
+use nicpoll_napi::{Journal, Recovered};
+
+#[test]
+fn every_setting_is_undone_exactly() {
+    let Some(test) = TestLab::build("every_setting_is_undone_exactly") else {
+        return;
+    };
+    let lab = &test.lab;
+    let before = lab.settings().unwrap();
+    // The dump must be able to see what the settings change.
+    assert!(before.contains_key("receiver: sysfs gro_flush_timeout"));
+    assert_eq!(before["receiver: feature rx-gro (active)"], "false");
+    assert_eq!(
+        before["sender: feature tx-tcp-segmentation (active)"],
+        "true"
+    );
+    for setting in Setting::ALL {
+        apply(lab, setting, 200_000).unwrap();
+        let during = lab.settings().unwrap();
+        let has_napi = during.contains_key("receiver: NAPI 0");
+        assert_eq!(has_napi, setting != Setting::Default, "{setting}");
+        if setting != Setting::Default {
+            assert_eq!(during["receiver: feature rx-gro (active)"], "true");
+            assert_eq!(
+                during["sender: feature tx-tcp-segmentation (active)"],
+                "false"
+            );
+            assert!(!test.journal_is_empty());
+        }
+        let polls = has_napi && during["receiver: NAPI 0"].contains("gro_flush_timeout_ns: 200000");
+        assert_eq!(polls, setting == Setting::Polling);
+        lab.restore().unwrap();
+        assert_eq!(lab.settings().unwrap(), before, "{setting}");
+        assert!(test.journal_is_empty(), "{setting}");
+    }
+}
+
+#[test]
+fn values_that_were_not_zero_come_back_too() {
+    let Some(test) = TestLab::build("values_that_were_not_zero_come_back_too") else {
+        return;
+    };
+    let lab = &test.lab;
+    // A link whose owner had set it up by hand: GRO on, and a deferral of its own.
+    lab.receiver
+        .run(|resident| {
+            let control = &mut resident.control;
+            let ifindex = control.interface(INTERFACE).unwrap().ifindex;
+            let on = BTreeMap::from([(String::from("rx-gro"), true)]);
+            control.set_features(ifindex, &on).unwrap();
+            let napi = control.napis(ifindex).unwrap()[0];
+            control.set_deferral(napi.id, 7, 5_000_000_000).unwrap();
+        })
+        .unwrap();
+    let before = lab.settings().unwrap();
+    assert!(before["receiver: NAPI 0"].contains("gro_flush_timeout_ns: 5000000000"));
+    // Shorter than the value that was there, whose timer the undoing waits for.
+    apply(lab, Setting::Polling, 100_000).unwrap();
+    assert_ne!(lab.settings().unwrap(), before);
+    lab.restore().unwrap();
+    assert_eq!(lab.settings().unwrap(), before);
+}
+
+#[test]
+fn an_error_on_the_way_out_still_puts_everything_back() {
+    let Some(test) = TestLab::build("an_error_on_the_way_out_still_puts_everything_back") else {
+        return;
+    };
+    let lab = &test.lab;
+    let before = lab.settings().unwrap();
+    apply(lab, Setting::Polling, 200_000).unwrap();
+    // Whoever held the setting is gone without a word.
+    for host in lab.hosts() {
+        host.run(|resident| {
+            let held = resident.held.take().unwrap();
+            held.restore(&mut resident.control).unwrap();
+        })
+        .unwrap();
+    }
+    assert_eq!(lab.settings().unwrap(), before);
+    assert!(test.journal_is_empty());
+}
+
+#[test]
+fn the_record_of_a_namespace_that_is_gone_is_closed_by_the_next_start() {
+    let test_name = "the_record_of_a_namespace_that_is_gone_is_closed_by_the_next_start";
+    let Some(test) = TestLab::build(test_name) else {
+        return;
+    };
+    apply(&test.lab, Setting::Polling, 200_000).unwrap();
+    let journal = test.lab.journal.clone();
+    let mine = nicpoll_napi::recover(&journal).unwrap();
+    assert_eq!(mine.len(), 2);
+    assert!(
+        mine.iter()
+            .all(|(_, outcome)| matches!(outcome, Recovered::Busy))
+    );
+    let left = journal_of_a_dead_process(&journal, test.state.path());
+    let closed = nicpoll_napi::recover(&left).unwrap();
+    assert!(matches!(closed[..], [(_, Recovered::Gone)]), "{closed:?}");
+    assert!(left.entries().unwrap().is_empty());
+}
+
+/// One of the records, as a process that is no more would have left it for a namespace that is no
+/// more.
+fn journal_of_a_dead_process(journal: &Journal, home: &Path) -> Journal {
+    let entry = journal.entries().unwrap().remove(0).unwrap();
+    let text = fs::read_to_string(entry.path()).unwrap();
+    let pid = format!("\"pid\": {}", std::process::id());
+    let inode = format!("\"netns_inode\": {}", entry.record().netns_inode);
+    let text = text
+        .replace(&pid, "\"pid\": 4194304")
+        .replace(&inode, "\"netns_inode\": 1");
+    let directory = home.join("left");
+    fs::create_dir(&directory).unwrap();
+    fs::write(directory.join("1-2.json"), text).unwrap();
+    Journal::at(directory)
+}
+
+#[test]
+fn what_a_dead_process_left_in_a_living_namespace_is_put_back() {
+    let test_name = "what_a_dead_process_left_in_a_living_namespace_is_put_back";
+    let Some(test) = TestLab::build(test_name) else {
+        return;
+    };
+    let lab = &test.lab;
+    let before = lab.settings().unwrap();
+    apply(lab, Setting::Polling, 300_000).unwrap();
+    // As after a kill -9: the records name an owner that does not live.
+    let pid = format!("\"pid\": {}", std::process::id());
+    for entry in lab.journal.entries().unwrap() {
+        let entry = entry.unwrap();
+        let text = fs::read_to_string(entry.path()).unwrap();
+        fs::write(entry.path(), text.replace(&pid, "\"pid\": 4194304")).unwrap();
+    }
+    // Only this process holds the namespaces, by descriptor; a name makes them findable.
+    let names = lab.hosts().map(|host| {
+        host.netns()
+            .keep_as(&format!("nicpoll-test-{}", host.netns().inode()))
+    });
+    let recovered = nicpoll_napi::recover(&lab.journal).unwrap();
+    for name in names {
+        nicpoll_sys::netns::forget(&name.unwrap()).unwrap();
+    }
+    assert_eq!(recovered.len(), 2);
+    for (path, outcome) in recovered {
+        assert!(
+            matches!(outcome, Recovered::Restored),
+            "{path:?}: {outcome:?}"
+        );
+    }
+    assert_eq!(lab.settings().unwrap(), before);
+    for host in lab.hosts() {
+        host.run(|resident| drop(std::mem::take(&mut resident.held).map(std::mem::forget)))
+            .unwrap();
+    }
+}
+
+#[test]
+fn a_lab_leaves_no_namespace_no_interface_and_the_host_as_it_was() {
+    let test_name = "a_lab_leaves_no_namespace_no_interface_and_the_host_as_it_was";
+    let host_before = host_interfaces();
+    let Some(test) = TestLab::build(test_name) else {
+        return;
+    };
+    let inodes = test.lab.hosts().map(|host| host.netns().inode());
+    apply(&test.lab, Setting::Polling, 200_000).unwrap();
+    assert_eq!(host_interfaces(), host_before);
+    drop(test);
+    // The kernel takes a namespace down after its last user is gone, not at once.
+    let gone = (0..100).any(|_| {
+        thread::sleep(Duration::from_millis(20));
+        !inodes.iter().any(|inode| namespace_is_in_use(*inode))
+    });
+    assert!(gone);
+    assert_eq!(host_interfaces(), host_before);
+}
+
+fn namespace_is_in_use(inode: u64) -> bool {
+    let name = format!("net:[{inode}]");
+    let tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
+    let by_thread = tasks
+        .filter_map(|task| fs::read_link(task.path().join("ns/net")).ok())
+        .any(|link| link.to_string_lossy() == name);
+    let files = fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let by_descriptor = files
+        .filter_map(|file| fs::read_link(file.path()).ok())
+        .any(|link| link.to_string_lossy() == name);
+    by_thread || by_descriptor
+}
+
+/// Every readable setting of the host's own interfaces. This thread never left the host's namespace.
+fn host_interfaces() -> BTreeMap<String, String> {
+    let mut settings = BTreeMap::new();
+    for interface in fs::read_dir("/sys/class/net").unwrap().flatten() {
+        // bonding_masters is a file among the interfaces.
+        let Ok(files) = fs::read_dir(interface.path()) else {
+            continue;
+        };
+        for file in files.flatten().filter(|file| file.path().is_file()) {
+            let value = fs::read_to_string(file.path()).unwrap_or_default();
+            settings.insert(file.path().display().to_string(), value);
+        }
+    }
+    settings
+}
