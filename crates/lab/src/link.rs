@@ -1,11 +1,15 @@
 //! The link between the two hosts: a veth pair whose ends are both called `em0`.
 //!
 //! The addresses are from the blocks set aside for benchmarks (RFC 2544 appendix C.2.2 and RFC 5180
-//! section 8). Each end knows the other's hardware address for good, so that no trial is disturbed by
-//! address resolution.
+//! section 8). Each end knows the other's hardware address for good, and IPv6 says what it has to say
+//! as the link comes up, so that no trial is disturbed by ARP, neighbour discovery or multicast
+//! listener reports.
 
+use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use netlink_bindings::rt_neigh::NudState;
@@ -17,6 +21,9 @@ use nicpoll_model::Side;
 use crate::INTERFACE;
 use crate::host::Host;
 
+/// By then the reports have been sent.
+const QUIET_AFTER: Duration = Duration::from_millis(100);
+
 /// `IFLA_INFO_DATA`, include/uapi/linux/if_link.h.
 const IFLA_INFO_DATA: u16 = 2;
 /// `VETH_INFO_PEER`, include/uapi/linux/veth.h.
@@ -25,6 +32,19 @@ const VETH_INFO_PEER: u16 = 1;
 const NLA_F_NESTED: u16 = 1 << 15;
 /// `IFA_F_NODAD`: use the address at once, nobody else is on this link.
 const IFA_F_NODAD: u8 = 0x02;
+
+/// Settings of an IPv6 interface that keep it quiet once it is up: it makes no link-local address,
+/// asks nobody for routers or duplicate addresses, and repeats its listener reports at once instead of
+/// seconds later.
+const QUIET_IPV6: [(&str, &str); 6] = [
+    // IN6_ADDR_GEN_MODE_NONE
+    ("addr_gen_mode", "1"),
+    ("accept_ra", "0"),
+    ("router_solicitations", "0"),
+    ("dad_transmits", "0"),
+    ("mldv1_unsolicited_report_interval", "1"),
+    ("mldv2_unsolicited_report_interval", "1"),
+];
 
 const IPV4_PREFIX: u8 = 24;
 const IPV6_PREFIX: u8 = 64;
@@ -73,10 +93,12 @@ pub fn join(sender: &Host, receiver: &Host) -> Result<()> {
         let side = host.side();
         host.run(move |resident| -> Result<()> {
             let ifindex = resident.control.interface(INTERFACE)?.ifindex;
+            quieten_ipv6();
             configure(ifindex, Addresses::of(side), Addresses::of(peer))
         })?
         .with_context(|| format!("configuring the {side}'s {INTERFACE}"))?;
     }
+    thread::sleep(QUIET_AFTER);
     Ok(())
 }
 
@@ -114,6 +136,15 @@ fn push_nested(attributes: &mut Vec<u8>, kind: u16, payload: &[u8]) {
     attributes.extend_from_slice(&length.to_ne_bytes());
     attributes.extend_from_slice(&(kind | NLA_F_NESTED).to_ne_bytes());
     attributes.extend_from_slice(payload);
+}
+
+/// The sysctls shown to a thread are those of the namespace that it is in. A kernel without IPv6, or
+/// without one of them, is no reason to stop: control packets have lines of their own in the ledger.
+fn quieten_ipv6() {
+    for (name, value) in QUIET_IPV6 {
+        let path = format!("/proc/sys/net/ipv6/conf/{INTERFACE}/{name}");
+        let _ = fs::write(path, value);
+    }
 }
 
 fn configure(ifindex: u32, own: Addresses, peer: Addresses) -> Result<()> {

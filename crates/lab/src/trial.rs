@@ -13,7 +13,7 @@ use nicpoll_model::{Calibration, Plan, Setting, Trial, Warmup, Workload};
 use nicpoll_observe::{CpuSample, HostSnapshot, PollCounts};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::calibrate::calibrate;
+use crate::calibrate::{Memory, calibrate};
 use crate::host::Host;
 use crate::judge::{Measured, judge};
 use crate::lab::Lab;
@@ -65,7 +65,7 @@ pub struct Trials<'a> {
     lab: &'a mut Lab,
     plan: &'a Plan,
     cancel: &'a AtomicBool,
-    timeouts_ns: BTreeMap<Workload, u64>,
+    memories: BTreeMap<Workload, Memory>,
 }
 
 impl<'a> Trials<'a> {
@@ -75,7 +75,7 @@ impl<'a> Trials<'a> {
             lab,
             plan,
             cancel,
-            timeouts_ns: BTreeMap::new(),
+            memories: BTreeMap::new(),
         }
     }
 
@@ -99,17 +99,17 @@ impl<'a> Trials<'a> {
     }
 
     fn measure(&mut self, place: Place) -> Result<Trial> {
-        let remembered = self.timeouts_ns.get(&place.workload).copied();
-        let start_timeout_ns = remembered.unwrap_or(self.plan.period_ns);
-        let applied = setting::apply(self.lab, place.setting, start_timeout_ns)?;
+        let period_ns = self.plan.period_ns;
+        let mut memory = self
+            .memories
+            .get(&place.workload)
+            .copied()
+            .unwrap_or_default();
+        let applied = setting::apply(self.lab, place.setting, memory.timeout_ns(period_ns))?;
         let napis = setting::napi_ids(self.lab)?.len();
         let netns_inode = self.lab.receiver.netns().inode();
         self.lab.polls.watch(netns_inode, applied.napi_id)?;
-        let (warmup, calibration) = self.warm_up(place.workload, applied, start_timeout_ns)?;
-        if let Some(calibration) = &calibration {
-            let timeout_ns = calibration.gro_flush_timeout_ns;
-            self.timeouts_ns.insert(place.workload, timeout_ns);
-        }
+        let (warmup, calibration) = self.warm_up(place.workload, applied, &mut memory)?;
 
         let duration = Duration::from_secs_f64(self.plan.trial_seconds);
         let books_before = self.books()?;
@@ -120,6 +120,13 @@ impl<'a> Trials<'a> {
         let run = running.drain(self.quiet_time())?;
         thread::sleep(self.quiet_time());
         let books_after = self.books()?;
+        if let Some(calibration) = &calibration {
+            // The measured window is the longest look there is; the next trial begins with it.
+            if let Some(gap_ns) = gap_ns(&opened, &closed) {
+                memory.learn_from_window(calibration.gro_flush_timeout_ns, gap_ns, period_ns);
+            }
+            self.memories.insert(place.workload, memory);
+        }
         Ok(judge(Measured {
             place,
             plan: self.plan,
@@ -139,7 +146,7 @@ impl<'a> Trials<'a> {
         &mut self,
         workload: Workload,
         applied: Applied,
-        start_timeout_ns: u64,
+        memory: &mut Memory,
     ) -> Result<(Warmup, Option<Calibration>)> {
         let begin = Instant::now();
         let duration = Duration::from_secs_f64(self.plan.warmup_seconds);
@@ -149,7 +156,7 @@ impl<'a> Trials<'a> {
                 self.lab,
                 napi_id,
                 self.plan.period_ns,
-                start_timeout_ns,
+                memory,
                 begin + duration,
             )?),
             _ => None,
@@ -189,6 +196,15 @@ impl<'a> Trials<'a> {
             wall_ahead_ns: nanos(ClockId::Realtime) - nanos(ClockId::Monotonic),
         })
     }
+}
+
+/// Mean time from round to round between two edges; `None` without rounds.
+fn gap_ns(opened: &Edge, closed: &Edge) -> Option<u64> {
+    let rounds = closed.polls.since(&opened.polls).rounds;
+    (closed.at - opened.at)
+        .as_nanos()
+        .checked_div(rounds.into())
+        .map(|gap| gap as u64)
 }
 
 fn counters(host: &Host) -> Result<HostSnapshot> {

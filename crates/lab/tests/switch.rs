@@ -11,7 +11,8 @@ use std::time::Duration;
 use common::TestLab;
 use nicpoll_lab::{INTERFACE, apply};
 use nicpoll_model::Setting;
-use nicpoll_napi::{Journal, Recovered};
+use nicpoll_napi::{Control, Journal, Recovered};
+use nicpoll_sys::netns::NetNamespace;
 
 #[test]
 fn every_setting_is_undone_exactly() {
@@ -75,23 +76,41 @@ fn values_that_were_not_zero_come_back_too() {
 }
 
 #[test]
-fn an_error_on_the_way_out_still_puts_everything_back() {
-    let Some(test) = TestLab::build("an_error_on_the_way_out_still_puts_everything_back") else {
+fn a_lab_that_is_dropped_with_a_setting_in_force_puts_it_back() {
+    let test_name = "a_lab_that_is_dropped_with_a_setting_in_force_puts_it_back";
+    let Some(test) = TestLab::build(test_name) else {
         return;
     };
-    let lab = &test.lab;
-    let before = lab.settings().unwrap();
-    apply(lab, Setting::Polling, 200_000).unwrap();
-    // Whoever held the setting is gone without a word.
-    for host in lab.hosts() {
-        host.run(|resident| {
-            let held = resident.held.take().unwrap();
-            held.restore(&mut resident.control).unwrap();
-        })
-        .unwrap();
-    }
-    assert_eq!(lab.settings().unwrap(), before);
-    assert!(test.journal_is_empty());
+    apply(&test.lab, Setting::Polling, 200_000).unwrap();
+    let journal = test.lab.journal.clone();
+    // Names keep the namespaces, and so the interfaces, for a look after the lab is gone.
+    let names = test.lab.hosts().map(|host| {
+        let name = format!("nicpoll-test-{}", host.netns().inode());
+        host.netns().keep_as(&name).unwrap()
+    });
+    drop(test);
+    // Opened before the names go: a pair vanishes with the first of its ends.
+    let namespaces = names.map(|name| {
+        let namespace = NetNamespace::open(&name).unwrap();
+        nicpoll_sys::netns::forget(&name).unwrap();
+        namespace
+    });
+    let [sender, receiver] = namespaces.each_ref().map(features_in);
+    assert!(sender["tx-tcp-segmentation"] && sender["tx-tcp6-segmentation"]);
+    assert!(!receiver["rx-gro"]);
+    assert!(journal.entries().unwrap().is_empty());
+}
+
+fn features_in(namespace: &NetNamespace) -> BTreeMap<String, bool> {
+    thread::scope(|scope| {
+        let look = scope.spawn(|| {
+            namespace.enter().unwrap();
+            let mut control = Control::new();
+            let ifindex = control.interface(INTERFACE).unwrap().ifindex;
+            control.features(ifindex).unwrap().active
+        });
+        look.join().unwrap()
+    })
 }
 
 #[test]
@@ -164,8 +183,8 @@ fn what_a_dead_process_left_in_a_living_namespace_is_put_back() {
     }
     assert_eq!(lab.settings().unwrap(), before);
     for host in lab.hosts() {
-        host.run(|resident| drop(std::mem::take(&mut resident.held).map(std::mem::forget)))
-            .unwrap();
+        // Its record is closed; putting back once more would find no file.
+        host.run(|resident| drop(resident.held.take())).unwrap();
     }
 }
 

@@ -33,7 +33,7 @@ pub enum LedgerUnit {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
-    /// The IP layer of the sending host: no route, no memory.
+    /// The IP layer of the sending host, for want of memory.
     IpOutput,
     /// The queueing discipline of the sending interface.
     Qdisc,

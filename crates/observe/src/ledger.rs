@@ -5,7 +5,10 @@
 //!
 //! - A backlog drop on veth shows in softnet_stat, in the sending interface's tx_dropped, in the
 //!   receiving one's rx_dropped and in the sending host's Udp.SndbufErrors. The line is softnet's.
-//! - A full ring shows in tx_dropped and SndbufErrors. The line is tx_dropped less softnet's count.
+//! - A full ring shows in tx_dropped, SndbufErrors and Ip.OutDiscards. The line is tx_dropped less
+//!   softnet's count.
+//! - A drop by the qdisc shows in its own count, in SndbufErrors and in Ip.OutDiscards. The line is the
+//!   qdisc's; IP's own is what OutDiscards counts beyond qdisc and interface.
 //! - Udp.InErrors contains RcvbufErrors, InCsumErrors and MemErrors; those three are the lines.
 //!
 //! The trials run over IPv4, so the protocol counters are IPv4's; IPv6 control traffic cannot be
@@ -165,12 +168,16 @@ fn line(place: Place, side: Side, counter: &str, packets: Option<u64>) -> Ledger
 }
 
 fn output_lines(side: Side, host: Account<'_>) -> [LedgerLine; 3] {
+    // A qdisc without statistics (noqueue) has no queue to drop from.
+    let qdisc = host.read(|snapshot| snapshot.qdisc_drops).unwrap_or(0);
+    let below_ip = qdisc + host.link(|snapshot| snapshot.link.tx_dropped);
+    let discarded = host.protocol("Ip.OutDiscards");
     [
         line(
             Place::IpOutput,
             side,
-            "Ip.OutDiscards + Ip.OutNoRoutes",
-            host.protocols(&["Ip.OutDiscards", "Ip.OutNoRoutes"]),
+            "Ip.OutDiscards less qdisc drops and tx_dropped",
+            discarded.map(|discarded| discarded.saturating_sub(below_ip)),
         ),
         line(
             Place::Nftables,
@@ -178,13 +185,7 @@ fn output_lines(side: Side, host: Account<'_>) -> [LedgerLine; 3] {
             "counters of nftables rules that drop",
             host.read(|snapshot| snapshot.nftables_drops),
         ),
-        line(
-            Place::Qdisc,
-            side,
-            "root qdisc drops",
-            // A qdisc without statistics (noqueue) has no queue to drop from.
-            Some(host.read(|snapshot| snapshot.qdisc_drops).unwrap_or(0)),
-        ),
+        line(Place::Qdisc, side, "root qdisc drops", Some(qdisc)),
     ]
 }
 
@@ -241,6 +242,7 @@ fn cross_checks(sender: Account<'_>, receiver: Account<'_>) -> Vec<CrossCheck> {
             "rx_dropped",
             Some(host.link(|snapshot| snapshot.link.rx_dropped)),
         );
+        check("Ip.OutDiscards", host.protocol("Ip.OutDiscards"));
         check("Udp.SndbufErrors", host.protocol("Udp.SndbufErrors"));
         check("Udp.InErrors", host.protocol("Udp.InErrors"));
         check("Udp.InDatagrams", host.protocol("Udp.InDatagrams"));
@@ -356,6 +358,21 @@ mod tests {
             Some(50)
         );
         assert_eq!(ledger.residual_packets, Some(0));
+    }
+
+    #[test]
+    fn what_the_qdisc_and_the_interface_dropped_is_not_ips_loss_too() {
+        let names = |discards| [("Ip.OutDiscards", discards)];
+        let mut before = host(0, 0, 0, &names(0));
+        let mut after = host(0, 10, 0, &names(37));
+        before.qdisc_drops = Some(0);
+        after.qdisc_drops = Some(25);
+        let sender = Account {
+            before: &before,
+            after: &after,
+        };
+        let [ip, _, qdisc] = output_lines(Side::Sender, sender);
+        assert_eq!((ip.packets, qdisc.packets), (Some(2), Some(25)));
     }
 
     #[test]

@@ -112,6 +112,8 @@ fn what_answers_nothing_is_not_taken_for_an_answer() {
         ] {
             server.send_to(foreign, client).unwrap();
         }
+        // The time is up when the answer comes: this was the only request.
+        thread::sleep(Duration::from_millis(5));
         server
             .send_to(&request(1).response().to_bytes(), client)
             .unwrap();

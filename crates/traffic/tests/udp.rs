@@ -43,13 +43,14 @@ fn through_relay(
     let server = server();
     let relay = Relay::to(server.local_addr());
     let config = client_config(relay.address(), 64);
-    let signals = Signals::default();
+    let [to_relay, to_server] = [(); 2].map(|()| Signals::default());
     thread::scope(|scope| {
-        let receiving = scope.spawn(|| server.run(&signals).unwrap());
-        let passing = scope.spawn(|| relay.run(&signals, is_passed));
-        let sent = run_client(&config, &signals).unwrap();
-        signals.sender_done.store(true, Ordering::Release);
+        let receiving = scope.spawn(|| server.run(&to_server).unwrap());
+        let passing = scope.spawn(|| relay.run(&to_relay, is_passed));
+        let sent = run_client(&config, &to_relay).unwrap();
+        to_relay.sender_done.store(true, Ordering::Release);
         passing.join().unwrap();
+        to_server.sender_done.store(true, Ordering::Release);
         (sent, receiving.join().unwrap())
     })
 }
@@ -78,7 +79,7 @@ fn both_ends_count_the_same_datagrams() {
         assert_eq!((received.out_of_order, received.duplicates), (0, 0));
         assert_eq!(received.foreign_datagrams, 0);
         assert_eq!(received.fins_received, sent.fins_sent);
-        assert_eq!(received.fin_acks_sent, sent.fin_acks_received);
+        assert!((1..=received.fin_acks_sent).contains(&sent.fin_acks_received));
         assert_eq!(received.end, End::SenderDone);
         assert!(received.jitter_seconds.is_some());
         let report = sent.server_report.unwrap();
@@ -117,7 +118,7 @@ fn a_lost_answer_is_asked_for_again() {
     });
     assert!(sent.fins_sent >= 3);
     assert_eq!(received.fins_received, sent.fins_sent);
-    assert_eq!(received.fin_acks_sent, sent.fin_acks_received + 2);
+    assert!(received.fin_acks_sent >= sent.fin_acks_received + 2);
     assert_eq!(received.lost, 0);
     let report = sent.server_report.unwrap();
     assert_eq!(report.datagrams, sent.datagrams_sent + 1);

@@ -1,4 +1,6 @@
 //! What the tests on a real kernel share: one lab at a time, or a stated reason to skip.
+// Each test program uses a part of it.
+#![allow(dead_code)]
 
 use std::path::Path;
 use std::process::Command;

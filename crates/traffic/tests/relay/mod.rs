@@ -45,7 +45,9 @@ impl Relay {
     pub fn run(&self, signals: &Signals, mut copies: impl FnMut(Direction, &[u8]) -> u32) {
         let mut buffer = [0; 2048];
         let mut client = None;
-        while !signals.sender_done.load(Ordering::Acquire) {
+        let mut is_last_round = false;
+        while !is_last_round {
+            is_last_round = signals.sender_done.load(Ordering::Acquire);
             while let Ok((length, source)) = self.client_side.recv_from(&mut buffer) {
                 client = Some(source);
                 for _ in 0..copies(Direction::ToServer, &buffer[..length]) {
