@@ -30,6 +30,14 @@ fn client_config(peer: SocketAddr, duration: Duration) -> ClientConfig {
     }
 }
 
+/// A plain socket, whose receives end also when what they wait for does not come.
+fn socket() -> UdpSocket {
+    let socket = UdpSocket::bind(LOOPBACK).unwrap();
+    let patience = Some(Duration::from_secs(10));
+    socket.set_read_timeout(patience).unwrap();
+    socket
+}
+
 fn request(sequence: u64) -> Message {
     Message {
         kind: Kind::Request,
@@ -72,8 +80,8 @@ fn both_ends_count_the_same_transactions() {
 
 #[test]
 fn a_late_answer_is_known_as_late_and_a_repeated_one_as_foreign() {
-    let server = UdpSocket::bind(LOOPBACK).unwrap();
-    let config = client_config(server.local_addr().unwrap(), Duration::from_millis(1));
+    let server = socket();
+    let config = client_config(server.local_addr().unwrap(), Duration::ZERO);
     let asked = thread::scope(|scope| {
         let asking = scope.spawn(|| run_client(&config, &Signals::default()));
         let mut datagram = [0; Message::BYTES];
@@ -96,8 +104,8 @@ fn a_late_answer_is_known_as_late_and_a_repeated_one_as_foreign() {
 
 #[test]
 fn what_answers_nothing_is_not_taken_for_an_answer() {
-    let server = UdpSocket::bind(LOOPBACK).unwrap();
-    let config = client_config(server.local_addr().unwrap(), Duration::from_millis(1));
+    let server = socket();
+    let config = client_config(server.local_addr().unwrap(), Duration::ZERO);
     let asked = thread::scope(|scope| {
         let asking = scope.spawn(|| run_client(&config, &Signals::default()));
         let mut datagram = [0; Message::BYTES];
@@ -112,8 +120,6 @@ fn what_answers_nothing_is_not_taken_for_an_answer() {
         ] {
             server.send_to(foreign, client).unwrap();
         }
-        // The time is up when the answer comes: this was the only request.
-        thread::sleep(Duration::from_millis(5));
         server
             .send_to(&request(1).response().to_bytes(), client)
             .unwrap();
@@ -128,7 +134,7 @@ fn what_answers_nothing_is_not_taken_for_an_answer() {
 fn a_server_answers_its_first_requester_and_nobody_else() {
     let server = server(Duration::from_secs(5));
     let address = server.local_addr();
-    let [client, stranger] = [(); 2].map(|()| UdpSocket::bind(LOOPBACK).unwrap());
+    let [client, stranger] = [socket(), socket()];
     stranger.send_to(b"noise", address).unwrap();
     let response = request(1).response().to_bytes();
     stranger.send_to(&response, address).unwrap();

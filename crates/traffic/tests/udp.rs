@@ -16,7 +16,9 @@ mod relay;
 use relay::{Direction, Relay};
 
 const LOOPBACK: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
-const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
+/// Room for more than a client sends in [`DURATION`], should the server not run at all meanwhile.
+const RECEIVE_BUFFER_BYTES: usize = 16 << 20;
+const DURATION: Duration = Duration::from_millis(30);
 
 fn server() -> Server {
     let config = ServerConfig {
@@ -31,9 +33,18 @@ fn client_config(peer: SocketAddr, payload_bytes: usize) -> ClientConfig {
     ClientConfig {
         peer,
         payload_bytes,
-        duration: Duration::from_millis(2),
+        duration: DURATION,
         send_buffer_bytes: None,
     }
+}
+
+/// Without room nothing can be said about what is lost.
+fn has_room(received: &ServerReport) -> bool {
+    let has_room = received.receive_buffer.granted_bytes >= RECEIVE_BUFFER_BYTES as u64;
+    if !has_room {
+        eprintln!("skipped: a receive buffer of this size needs CAP_NET_ADMIN");
+    }
+    has_room
 }
 
 /// A stream of 64-byte datagrams through a relay that passes what `is_passed` says.
@@ -71,6 +82,9 @@ fn both_ends_count_the_same_datagrams() {
             signals.sender_done.store(true, Ordering::Release);
             (sent, receiving.join().unwrap())
         });
+        if !has_room(&received) {
+            return;
+        }
         assert!(sent.datagrams_sent > 0);
         assert_eq!(received.datagrams_received, sent.datagrams_sent);
         assert_eq!(received.bytes_received, sent.bytes_sent);
@@ -99,6 +113,9 @@ fn a_lost_fin_is_sent_again_with_the_next_id() {
         }
         u32::from(!is_client_fin || fins.len() > 3)
     });
+    if !has_room(&received) {
+        return;
+    }
     let first = -(sent.datagrams_sent as i64 + 1);
     assert_eq!(fins[..4], [first, first - 1, first - 2, first - 3]);
     assert_eq!(sent.fins_sent, fins.len() as u64);
@@ -116,6 +133,9 @@ fn a_lost_answer_is_asked_for_again() {
         answers += u32::from(direction == Direction::ToClient);
         u32::from(direction == Direction::ToServer || answers > 2)
     });
+    if !has_room(&received) {
+        return;
+    }
     assert!(sent.fins_sent >= 3);
     assert_eq!(received.fins_received, sent.fins_sent);
     assert!(received.fin_acks_sent >= sent.fin_acks_received + 2);
@@ -137,6 +157,9 @@ fn lost_and_repeated_datagrams_are_counted_as_such() {
             _ => 1,
         }
     });
+    if !has_room(&received) {
+        return;
+    }
     assert!(sent.datagrams_sent >= 3);
     assert_eq!(received.datagrams_received, sent.datagrams_sent);
     assert_eq!((received.lost, received.duplicates), (1, 1));
@@ -162,7 +185,7 @@ fn cancel_ends_a_client_that_sends() {
 fn a_client_without_answer_goes_on_asking_until_it_is_cancelled() {
     let silent = UdpSocket::bind(LOOPBACK).unwrap();
     silent
-        .set_read_timeout(Some(Duration::from_millis(500)))
+        .set_read_timeout(Some(Duration::from_secs(10)))
         .unwrap();
     let mut config = client_config(silent.local_addr().unwrap(), 64);
     config.duration = Duration::ZERO;
@@ -186,6 +209,8 @@ fn answers_of_other_dialects_end_the_stream_too() {
         version: iperf::Version::V2_1_8,
     };
     let server = UdpSocket::bind(LOOPBACK).unwrap();
+    let patience = Some(Duration::from_secs(10));
+    server.set_read_timeout(patience).unwrap();
     let mut config = client_config(server.local_addr().unwrap(), 64);
     config.duration = Duration::ZERO;
     let sent = thread::scope(|scope| {

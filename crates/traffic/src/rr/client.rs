@@ -24,7 +24,7 @@ const ROUND_TRIP_DIGITS: u8 = 3;
 pub struct ClientConfig {
     /// The server.
     pub peer: SocketAddr,
-    /// How long to ask. The transaction that is running then is finished.
+    /// How long to ask. The transaction that is running then is finished; there is one at least.
     pub duration: Duration,
     /// Send buffer to ask for; `None` leaves it to the kernel.
     pub send_buffer_bytes: Option<usize>,
@@ -110,8 +110,11 @@ pub fn run_client(config: &ClientConfig, signals: &Signals) -> Result<ClientRepo
         given_up: BTreeSet::new(),
         round_trips: histogram(),
     };
-    while begun.elapsed() < config.duration {
+    loop {
         client.transact()?;
+        if begun.elapsed() >= config.duration {
+            break;
+        }
     }
     let seconds = begun.elapsed().as_secs_f64();
     client.await_late_responses()?;

@@ -22,7 +22,7 @@ impl Relay {
     pub fn to(server: SocketAddr) -> Self {
         let socket = || {
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-            nicpoll_sys::socket::set_receive_buffer(&socket, 4 << 20).unwrap();
+            nicpoll_sys::socket::set_receive_buffer(&socket, 16 << 20).unwrap();
             socket
                 .set_read_timeout(Some(Duration::from_millis(1)))
                 .unwrap();

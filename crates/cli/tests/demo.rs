@@ -1,0 +1,220 @@
+//! `nicpoll demo` as a user meets it: what it prints, what it refuses, and that nothing is left after
+//! any way out.
+
+mod stage;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use stage::{Stage, host_state, in_use, namespaces_of, stderr, wait_until};
+
+/// The shortest demo that runs every setting.
+const SHORT: [&str; 7] = [
+    "demo",
+    "--workload",
+    "rr",
+    "--repeats",
+    "1",
+    "--duration",
+    "0.1",
+];
+
+#[test]
+fn a_quick_demo_prints_an_object_that_holds_what_the_schema_says() {
+    let test = "a_quick_demo_prints_an_object_that_holds_what_the_schema_says";
+    let Some(stage) = Stage::as_root(test) else {
+        return;
+    };
+    let before = host_state();
+    let output = stage.run(&["demo", "--quick", "--seed", "7", "--json"]);
+    assert_eq!(host_state(), before);
+    let code = output.status.code().unwrap();
+    // On a machine that is busy with other things, too many trials may be void.
+    assert!(code == 0 || code == 4, "{code}: {}", stderr(&output));
+    assert_eq!(stderr(&output), "", "progress belongs on a terminal only");
+    let study: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let schema = include_str!("../../../docs/schema/nicpoll.demo-1.schema.json");
+    let schema: Value = serde_json::from_str(schema).unwrap();
+    let errors: Vec<String> = jsonschema::validator_for(&schema)
+        .unwrap()
+        .iter_errors(&study)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert_eq!(errors, Vec::<String>::new());
+    assert_eq!(study["seed"], 7);
+    let trials = study["trials"].as_array().unwrap();
+    assert!(trials.len() >= 36);
+    for trial in trials {
+        check_trial(trial);
+    }
+    assert!(!stage.state().exists());
+}
+
+/// What holds for every trial, whatever the machine.
+fn check_trial(trial: &Value) {
+    let setting = trial["setting"].as_str().unwrap();
+    let is_tcp = trial["workload"] == "tcp";
+    assert_eq!(trial["offered_packets"].is_null(), is_tcp, "{trial}");
+    assert!(trial["delivered_bits_per_second"].as_f64().unwrap() > 0.0);
+    assert_eq!(trial["packets_per_poll"].is_null(), setting == "default");
+    let cpus = &trial["placement"];
+    assert_ne!(cpus["sender_cpu"], cpus["receiver_cpu"]);
+    if trial["void"].is_null() {
+        let rounds = trial["rounds_per_second"].as_f64().unwrap();
+        match setting {
+            "default" => assert_eq!(rounds, 0.0),
+            "interrupt" => assert!(rounds > 0.0),
+            _ => assert!((4500.0..=5500.0).contains(&rounds), "{rounds}"),
+        }
+        let napi = &trial["polls"]["napi_id"];
+        assert_eq!(napi.is_null(), setting == "default");
+    }
+    let residual = &trial["ledger"]["residual_packets"];
+    assert_eq!(residual.is_null(), is_tcp);
+    assert_eq!(trial["cpu"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn the_table_shows_every_setting_and_says_that_the_link_is_virtual() {
+    let test = "the_table_shows_every_setting_and_says_that_the_link_is_virtual";
+    let Some(stage) = Stage::as_root(test) else {
+        return;
+    };
+    let output = stage.run(&SHORT);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    for words in [
+        "default",
+        "interrupt",
+        "polling",
+        "virtual",
+        "round trip p99.9",
+        "seed",
+    ] {
+        assert!(text.contains(words), "{words} is missing in:\n{text}");
+    }
+    assert!(!text.contains('\u{1b}'), "no colour where no terminal is");
+}
+
+#[test]
+fn after_a_kill_in_mid_trial_nothing_is_left_but_records_that_the_next_start_closes() {
+    let test = "after_a_kill_in_mid_trial_nothing_is_left_but_records_that_the_next_start_closes";
+    let Some(stage) = Stage::as_root(test) else {
+        return;
+    };
+    let before = host_state();
+    let mut child = stage.demo_in_mid_trial();
+    let namespaces = namespaces_of(child.id());
+    assert_eq!(namespaces.len(), 2);
+    assert!(in_use(&namespaces));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_until("the namespaces are gone", || !in_use(&namespaces));
+    assert_eq!(host_state(), before);
+    assert_eq!(stage.records().len(), 2);
+    let next = stage.run(&SHORT);
+    assert_eq!(next.status.code(), Some(0), "{}", stderr(&next));
+    assert!(!stage.state().exists(), "{:?}", stage.records());
+}
+
+#[test]
+fn signals_put_everything_back_and_say_so_in_the_exit_code() {
+    let test = "signals_put_everything_back_and_say_so_in_the_exit_code";
+    let Some(stage) = Stage::as_root(test) else {
+        return;
+    };
+    let before = host_state();
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let child = stage.demo_in_mid_trial();
+        let namespaces = namespaces_of(child.id());
+        let pid = Pid::from_raw(child.id() as i32).unwrap();
+        kill_process(pid, signal).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
+        assert!(stderr(&output).contains("put back"), "{}", stderr(&output));
+        assert!(output.stdout.is_empty());
+        assert!(!in_use(&namespaces));
+        assert!(!stage.state().exists());
+        assert_eq!(host_state(), before);
+    }
+}
+
+#[test]
+fn namespaces_are_kept_by_name_when_asked() {
+    let Some(stage) = Stage::as_root("namespaces_are_kept_by_name_when_asked") else {
+        return;
+    };
+    let output = stage.run(&[&SHORT[..], &["--keep", "--json"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let study: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let names = study["lab"]["kept_as"].as_array().unwrap();
+    assert_eq!(names.len(), 2);
+    for name in names {
+        let path = Path::new("/run/netns").join(name.as_str().unwrap());
+        assert!(path.exists(), "{}", path.display());
+        nicpoll_sys::netns::forget(&path).unwrap();
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_a_remedy_before_anything_is_made() {
+    let stage = Stage::new();
+    for (args, remedy) in [
+        (["--period", "0"], "a unit is needed, such as '0us'"),
+        (["--period", "0us"], "ask for 20µs or more"),
+        (["--period", "1s"], "ask for a period of 30ms or less"),
+        (["--period", "soon"], "a unit"),
+        (["--workload", "sctp"], "known are tcp, udp1470, udp64, rr"),
+        (["--repeats", "0"], "ask for 1 to 1000"),
+        (["--duration", "1us"], "ask for 100ms to 600s"),
+        (["--seed", "x"], "invalid digit"),
+    ] {
+        let output = stage.run(&[&["demo"], &args[..]].concat());
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        let said = stderr(&output);
+        assert!(said.contains(remedy), "{args:?}: {said}");
+        assert!(output.stdout.is_empty());
+        assert!(!stage.state().exists());
+    }
+}
+
+#[test]
+fn without_root_it_says_what_is_missing_and_how_to_run_it() {
+    let stage = Stage::new();
+    // In a place where nobody may go, the program would not even start.
+    let home = stage.home.path();
+    let program = home.join("nicpoll");
+    fs::copy(env!("CARGO_BIN_EXE_nicpoll"), &program).unwrap();
+    fs::set_permissions(home, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = Command::new(&program);
+    command.arg("demo").env("NICPOLL_STATE_DIR", stage.state());
+    if rustix::process::geteuid().is_root() {
+        command.uid(65534).gid(65534);
+    }
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
+    assert!(stderr(&output).contains("CAP_NET_ADMIN"));
+    assert!(stderr(&output).contains("sudo"));
+    assert!(!stage.state().exists());
+}
+
+#[test]
+fn help_has_examples_and_exit_codes() {
+    let stage = Stage::new();
+    let output = stage.run(&["demo", "--help"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    for words in ["Examples:", "--quick", "Exit codes:", "udp1470"] {
+        assert!(text.contains(words), "{words} is missing in:\n{text}");
+    }
+    for args in [&["completions", "bash"][..], &["man"]] {
+        let output = stage.run(args);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(output.stdout.len() > 500);
+    }
+}
