@@ -51,7 +51,7 @@ fn run(keep: bool, plan: Plan, identity: Identity, stop: &Stop) -> anyhow::Resul
     if keep {
         lab.keep()?;
     }
-    let bar = Bar::new(plan.order.len() as u64);
+    let bar = Bar::new(&plan);
     run_study(&mut lab, plan, identity, stop.asked(), |progress| {
         bar.show(progress);
     })

@@ -1,23 +1,37 @@
 //! Progress of a study on a terminal: a bar with the time left, on standard error, and nothing
 //! anywhere else.
 
+use std::fmt::Write;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use nicpoll_lab::Progress;
+use nicpoll_model::Plan;
+
+/// What a trial takes besides its traffic: switching, draining, reading counters.
+const OVERHEAD_SECONDS: f64 = 0.08;
 
 /// A bar that follows a study; invisible when standard error is not a terminal.
 pub struct Bar(ProgressBar);
 
 impl Bar {
-    /// A bar for `trials` trials.
-    pub fn new(trials: u64) -> Self {
-        let bar = ProgressBar::new(trials);
+    /// A bar for the trials of a plan.
+    pub fn new(plan: &Plan) -> Self {
+        let bar = ProgressBar::new(plan.order.len() as u64);
+        let per_trial = plan.warmup_seconds + plan.trial_seconds + OVERHEAD_SECONDS;
         let style = ProgressStyle::with_template(
-            "{spinner} {bar:30} trial {pos}/{len}  {elapsed} gone, {eta} left  {msg}",
+            "{spinner} {bar:30} trial {pos}/{len}  {elapsed} gone, about {left} left  {msg}",
         );
         if let Ok(style) = style {
-            bar.set_style(style);
+            // Every trial takes as long as it was planned, so there is no need to extrapolate.
+            bar.set_style(style.with_key(
+                "left",
+                move |state: &ProgressState, out: &mut dyn Write| {
+                    let trials = state.len().unwrap_or(0).saturating_sub(state.pos());
+                    let left = Duration::from_secs_f64((trials as f64 * per_trial).round());
+                    let _ = write!(out, "{}", HumanDuration(left));
+                },
+            ));
         }
         bar.enable_steady_tick(Duration::from_millis(200));
         Bar(bar)
