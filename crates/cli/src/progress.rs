@@ -41,6 +41,7 @@ impl Bar {
     pub fn show(&self, progress: Progress<'_>) {
         match progress {
             Progress::MeasuringCost => self.0.set_message("measuring what counting costs"),
+            Progress::Rehearsing => self.0.set_message("setting the timer right"),
             Progress::Begins { place, trials } => {
                 self.0.set_length(u64::from(trials));
                 self.0

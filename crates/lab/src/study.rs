@@ -34,6 +34,8 @@ pub struct Cancelled;
 pub enum Progress<'a> {
     /// How dear counting is will be measured.
     MeasuringCost,
+    /// The timer is set right under each workload, before anything counts.
+    Rehearsing,
     /// A trial begins.
     Begins {
         /// What it is.
@@ -76,6 +78,8 @@ pub fn run_study(
     progress(Progress::MeasuringCost);
     let counting_cost = cost::measure(lab, plan.quick, cancel)?;
     let mut trials = Trials::new(lab, &plan, cancel);
+    progress(Progress::Rehearsing);
+    trials.rehearse()?;
     let done = run_blocks(&mut trials, &plan, cancel, &mut progress)?;
     let seed = Seed(identity.seed);
     let comparisons = compare_all(&plan, &done, seed)?;

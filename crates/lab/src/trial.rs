@@ -23,6 +23,9 @@ use crate::setting::{self, Applied};
 /// Time for stragglers of a run to be counted, beyond two periods.
 const QUIET: Duration = Duration::from_millis(2);
 
+/// Warm-ups that a workload is rehearsed with.
+const REHEARSALS: u32 = 2;
+
 /// Where in the study a trial stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
@@ -77,6 +80,30 @@ impl<'a> Trials<'a> {
             cancel,
             memories: BTreeMap::new(),
         }
+    }
+
+    /// Lets calibration find its feet under each workload, so that the first trials are as well set as
+    /// the last ones.
+    pub fn rehearse(&mut self) -> Result<()> {
+        for &workload in &self.plan.workloads {
+            let outcome = self.rehearse_one(workload);
+            self.lab.restore()?;
+            outcome.with_context(|| format!("rehearsing {workload} under polling"))?;
+        }
+        Ok(())
+    }
+
+    fn rehearse_one(&mut self, workload: Workload) -> Result<()> {
+        let mut memory = Memory::default();
+        let timeout_ns = memory.timeout_ns(self.plan.period_ns);
+        let applied = setting::apply(self.lab, Setting::Polling, timeout_ns)?;
+        let netns_inode = self.lab.receiver.netns().inode();
+        self.lab.polls.watch(netns_inode, applied.napi_id)?;
+        for _ in 0..REHEARSALS {
+            self.warm_up(workload, applied, &mut memory)?;
+        }
+        self.memories.insert(workload, memory);
+        Ok(())
     }
 
     /// Runs one trial.
