@@ -102,7 +102,7 @@ pub enum Verdict {
     Worse,
     /// Worse by at least the margin.
     WorseAndItMatters,
-    /// Fewer than three good blocks: there is no interval.
+    /// There is no interval: fewer than three good blocks, or a value that is 0 or missing.
     Inconclusive,
 }
 
@@ -157,9 +157,10 @@ pub struct Comparison {
     pub verdict: Option<Verdict>,
     /// Exact two-sided sign-flip p value, from six blocks on. It does not decide.
     pub sign_flip_p: Option<f64>,
-    /// BCa bootstrap interval for the ratio, from ten blocks on: lower end. It does not decide.
+    /// BCa bootstrap interval for the ratio or difference, from ten blocks on: lower end. It does not
+    /// decide.
     pub bca_low: Option<f64>,
-    /// BCa bootstrap interval for the ratio: upper end.
+    /// BCa bootstrap interval: upper end.
     pub bca_high: Option<f64>,
     /// Blocks that would be needed to tell a ratio of 1.05 from 1 with the scatter seen here,
     /// estimated. Null unless no difference is proven.

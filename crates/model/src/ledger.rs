@@ -111,8 +111,6 @@ pub enum ControlKind {
     Arp,
     /// ICMPv6: neighbour and router discovery, multicast listener reports.
     NeighbourDiscovery,
-    /// Requests asked again after a time-out (`rr`).
-    Retry,
 }
 
 impl ControlKind {
@@ -125,7 +123,6 @@ impl ControlKind {
             ControlKind::Retransmission => "retransmission",
             ControlKind::Arp => "ARP",
             ControlKind::NeighbourDiscovery => "ICMPv6 ND/MLD",
-            ControlKind::Retry => "retry",
         }
     }
 }
