@@ -38,7 +38,7 @@ fn a_quick_demo_prints_an_object_that_holds_what_the_schema_says() {
     assert!(code == 0 || code == 4, "{code}: {}", stderr(&output));
     assert_eq!(stderr(&output), "", "progress belongs on a terminal only");
     let study: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let schema = include_str!("../../../docs/schema/nicpoll.demo-1.schema.json");
+    let schema = include_str!("../../../docs/nicpoll.demo-1.schema.json");
     let schema: Value = serde_json::from_str(schema).unwrap();
     let errors: Vec<String> = jsonschema::validator_for(&schema)
         .unwrap()

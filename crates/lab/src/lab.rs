@@ -114,6 +114,17 @@ impl Lab {
         Ok(all)
     }
 
+    fn addresses(&self) -> Vec<(Side, String)> {
+        let written = |side| {
+            let in_use = Addresses::of(side).in_use().into_iter();
+            in_use.map(move |(address, prefix)| (side, format!("{address}/{prefix}")))
+        };
+        self.hosts()
+            .into_iter()
+            .flat_map(|host| written(host.side()))
+            .collect()
+    }
+
     /// What the lab is, for the record.
     pub fn facts(&self) -> Result<LabFacts> {
         let driver = self
@@ -130,15 +141,7 @@ impl Lab {
                 .hosts()
                 .map(|host| (host.side(), host.netns().inode()))
                 .to_vec(),
-            addresses: self
-                .hosts()
-                .into_iter()
-                .flat_map(|host| {
-                    Addresses::of(host.side())
-                        .display()
-                        .map(|a| (host.side(), a))
-                })
-                .collect(),
+            addresses: self.addresses(),
             kept_as: self.kept_as(),
             sender_cpu: self.sender_cpu,
             receiver_cpu: self.receiver_cpu,

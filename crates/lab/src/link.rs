@@ -8,6 +8,7 @@
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd};
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -74,12 +75,16 @@ impl Addresses {
         }
     }
 
-    /// Both addresses with their prefix lengths, as people write them.
-    pub fn display(&self) -> [String; 2] {
-        [
-            format!("{}/{IPV4_PREFIX}", self.ipv4),
-            format!("{}/{IPV6_PREFIX}", self.ipv6),
-        ]
+    /// The addresses that are used, with their prefix lengths. IPv6 is left out where the kernel was
+    /// started without it.
+    pub fn in_use(&self) -> Vec<(IpAddr, u8)> {
+        let ipv4 = (IpAddr::V4(self.ipv4), IPV4_PREFIX);
+        let ipv6 = (IpAddr::V6(self.ipv6), IPV6_PREFIX);
+        if Path::new("/proc/sys/net/ipv6").exists() {
+            vec![ipv4, ipv6]
+        } else {
+            vec![ipv4]
+        }
     }
 }
 
@@ -149,13 +154,9 @@ fn quieten_ipv6() {
 
 fn configure(ifindex: u32, own: Addresses, peer: Addresses) -> Result<()> {
     let mut socket = NetlinkSocket::new();
-    let own_addresses = [
-        (IpAddr::V4(own.ipv4), libc_family::INET, IPV4_PREFIX),
-        (IpAddr::V6(own.ipv6), libc_family::INET6, IPV6_PREFIX),
-    ];
-    for (address, family, prefix) in own_addresses {
+    for (address, prefix) in own.in_use() {
         let header = rt_addr::Ifaddrmsg {
-            ifa_family: family,
+            ifa_family: family(address),
             ifa_prefixlen: prefix,
             ifa_flags: IFA_F_NODAD,
             ifa_index: ifindex,
@@ -176,13 +177,9 @@ fn configure(ifindex: u32, own: Addresses, peer: Addresses) -> Result<()> {
     let request = rt_link::Request::new().op_setlink_do(&header);
     socket.request(&request)?.recv_ack()?;
 
-    let peer_addresses = [
-        (IpAddr::V4(peer.ipv4), libc_family::INET),
-        (IpAddr::V6(peer.ipv6), libc_family::INET6),
-    ];
-    for (address, family) in peer_addresses {
+    for (address, _) in peer.in_use() {
         let header = rt_neigh::Ndmsg {
-            ndm_family: family,
+            ndm_family: family(address),
             ndm_ifindex: ifindex as i32,
             ndm_state: NudState::Permanent as u16,
             ..Default::default()
@@ -196,8 +193,10 @@ fn configure(ifindex: u32, own: Addresses, peer: Addresses) -> Result<()> {
     Ok(())
 }
 
-/// Address families as netlink headers carry them, include/linux/socket.h.
-mod libc_family {
-    pub const INET: u8 = 2;
-    pub const INET6: u8 = 10;
+/// The address family as netlink headers carry it, include/linux/socket.h.
+fn family(address: IpAddr) -> u8 {
+    match address {
+        IpAddr::V4(_) => 2,
+        IpAddr::V6(_) => 10,
+    }
 }

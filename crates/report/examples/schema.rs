@@ -1,7 +1,7 @@
 //! Prints the JSON Schema of a study.
 //!
 //! ```text
-//! cargo run -p nicpoll-report --example schema > docs/schema/nicpoll.demo-1.schema.json
+//! cargo run -p nicpoll-report --example schema > docs/nicpoll.demo-1.schema.json
 //! ```
 
 fn main() {

@@ -6,7 +6,7 @@ use nicpoll_model::Study;
 use nicpoll_report::{json_schema, render_json};
 use serde_json::Value;
 
-const SCHEMA: &str = include_str!("../../../docs/schema/nicpoll.demo-1.schema.json");
+const SCHEMA: &str = include_str!("../../../docs/nicpoll.demo-1.schema.json");
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).expect("it is JSON")
@@ -17,7 +17,7 @@ fn the_committed_schema_is_the_one_of_the_model() {
     assert!(
         json_schema() == SCHEMA,
         "the model changed. Run: cargo run -p nicpoll-report --example schema > \
-         docs/schema/nicpoll.demo-1.schema.json, and describe the change in docs/schema.md"
+         docs/nicpoll.demo-1.schema.json, and describe the change in docs/schema.md"
     );
 }
 
