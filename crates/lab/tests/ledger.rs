@@ -201,3 +201,26 @@ fn a_closed_port_is_a_place_too() {
     assert_eq!(lost_at(&ledger, Place::NoSocket), datagrams);
     assert_eq!(ledger.residual_packets, Some(0));
 }
+
+#[test]
+fn one_frame_in_eight_dropped_by_xdp_is_found_to_the_packet() {
+    let test_name = "one_frame_in_eight_dropped_by_xdp_is_found_to_the_packet";
+    if !is_installed(test_name, "ip") {
+        return;
+    }
+    let Some(test) = TestLab::build(test_name) else {
+        return;
+    };
+    let object = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../observe/bpf/xdp_drop_eighth.bpf.o"
+    );
+    let attach = [
+        "link", "set", "dev", "em0", "xdp", "obj", object, "sec", "xdp",
+    ];
+    in_host(&test.lab.receiver, "ip", &attach);
+    let (run, ledger) = udp(&test.lab, 8 << 20);
+    assert_all_lost_at(&ledger, Place::Xdp);
+    let frames = run.packets.unwrap().0 + run.control[0].sent.unwrap();
+    assert_eq!(lost_at(&ledger, Place::Xdp), frames / 8);
+}
