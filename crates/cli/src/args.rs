@@ -20,6 +20,17 @@ pub struct Cli {
 pub enum Command {
     /// Measure interrupts against polling on this machine, in namespaces of its own
     Demo(DemoArgs),
+    /// Send or receive traffic as iperf 2 does, with its options
+    #[command(disable_help_flag = true)]
+    Iperf {
+        /// iperf's own options; 'nicpoll iperf --help' lists them
+        #[arg(
+            trailing_var_arg = true,
+            allow_hyphen_values = true,
+            value_name = "OPTIONS"
+        )]
+        args: Vec<String>,
+    },
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  nicpoll completions bash > \
         /usr/share/bash-completion/completions/nicpoll")]

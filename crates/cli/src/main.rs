@@ -7,6 +7,7 @@
 mod args;
 mod demo;
 mod failure;
+mod iperf;
 mod progress;
 mod stop;
 
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
 fn run(command: &Command) -> Result<u8, Failure> {
     match command {
         Command::Demo(args) => return demo::demo(args),
+        Command::Iperf { args } => return Ok(iperf::run(args).context("nicpoll iperf")?),
         Command::Completions { shell } => {
             clap_complete::generate(*shell, &mut Cli::command(), "nicpoll", &mut io::stdout());
         }

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, anyhow};
 use nicpoll_model::{
     ControlKind, ControlLine, RoundTrip, Side, SocketBuffers, WindowRates, Workload,
 };
-use nicpoll_traffic::iperf::{tcp, udp};
+use nicpoll_traffic::iperf::{Amount, tcp, udp};
 use nicpoll_traffic::{Signals, SocketBuffer, rr};
 
 use crate::lab::Lab;
@@ -194,12 +194,7 @@ fn send(
     duration: Duration,
     signals: &Signals,
 ) -> Result<SenderReport> {
-    let udp = |payload_bytes| udp::ClientConfig {
-        peer,
-        payload_bytes,
-        duration,
-        send_buffer_bytes: None,
-    };
+    let amount = Amount::Time(duration);
     Ok(match (workload, workload.datagram_bytes()) {
         (Workload::Rr, _) => SenderReport::Rr(rr::run_client(
             &rr::ClientConfig {
@@ -210,16 +205,16 @@ fn send(
             signals,
         )?),
         (_, Some(payload_bytes)) => {
-            SenderReport::Udp(udp::run_client(&udp(payload_bytes), signals)?)
+            let config = udp::ClientConfig::new(peer, payload_bytes, amount);
+            SenderReport::Udp(udp::run_client(&config, signals, &mut ())?)
         }
         (_, None) => SenderReport::Tcp(tcp::run_client(
             &tcp::ClientConfig {
-                peer,
-                duration,
-                send_buffer_bytes: None,
                 connect_timeout: CONNECT_TIMEOUT,
+                ..tcp::ClientConfig::new(peer, amount)
             },
             signals,
+            &mut (),
         )?),
     })
 }

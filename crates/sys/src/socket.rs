@@ -10,6 +10,7 @@ mod receive_batch;
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
 
 use rustix::net::sockopt;
 
@@ -44,27 +45,51 @@ pub fn send_buffer(socket: impl AsFd) -> io::Result<usize> {
 
 /// Has the kernel note when each datagram arrived ([`Datagram::arrival_ns`]).
 pub fn enable_arrival_times(socket: impl AsFd) -> io::Result<()> {
-    let on: libc::c_int = 1;
+    set_integer(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
+}
+
+/// Asks for a largest TCP segment (`TCP_MAXSEG`), before the connection is made.
+pub fn set_max_segment(socket: impl AsFd, bytes: u16) -> io::Result<()> {
+    set_integer(
+        socket,
+        libc::IPPROTO_TCP,
+        libc::TCP_MAXSEG,
+        libc::c_int::from(bytes),
+    )
+}
+
+/// Ties a socket to a network device by name (`SO_BINDTODEVICE`). Once a socket is tied, only
+/// CAP_NET_RAW may tie it to another.
+pub fn bind_to_device(socket: impl AsFd, device: &str) -> io::Result<()> {
     // SAFETY: the descriptor is open for the whole call, and the pointer and length are those of
-    // `on`, which outlives it.
+    // `device`, which outlives it. The kernel copies the name and needs no terminating zero.
     let result = unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),
             libc::SOL_SOCKET,
-            libc::SO_TIMESTAMPNS,
-            (&raw const on).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
+            libc::SO_BINDTODEVICE,
+            device.as_ptr().cast(),
+            device.len() as libc::socklen_t,
         )
     };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    done(result)
 }
 
-/// Segments that TCP sent again since the connection began (`tcpi_total_retrans`).
-pub fn retransmitted_segments(socket: impl AsFd) -> io::Result<u64> {
+/// What TCP knows of a connection (`TCP_INFO`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// Segments sent again since the connection began (`tcpi_total_retrans`).
+    pub retransmitted_segments: u64,
+    /// Payload of the segments being sent (`tcpi_snd_mss`).
+    pub send_segment_bytes: u32,
+    /// Congestion window in segments (`tcpi_snd_cwnd`).
+    pub congestion_window_segments: u32,
+    /// Smoothed round-trip time (`tcpi_rtt`), in whole microseconds.
+    pub round_trip: Duration,
+}
+
+/// Reads [`TcpInfo`].
+pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
     // SAFETY: `tcp_info` holds integers only, for which all bits zero are valid.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
     let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
@@ -79,8 +104,38 @@ pub fn retransmitted_segments(socket: impl AsFd) -> io::Result<u64> {
             &raw mut length,
         )
     };
+    done(result)?;
+    Ok(TcpInfo {
+        retransmitted_segments: u64::from(info.tcpi_total_retrans),
+        send_segment_bytes: info.tcpi_snd_mss,
+        congestion_window_segments: info.tcpi_snd_cwnd,
+        round_trip: Duration::from_micros(u64::from(info.tcpi_rtt)),
+    })
+}
+
+fn set_integer(
+    socket: impl AsFd,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
+    // SAFETY: the descriptor is open for the whole call, and the pointer and length are those of
+    // `value`, which outlives it.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            level,
+            name,
+            (&raw const value).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    done(result)
+}
+
+fn done(result: libc::c_int) -> io::Result<()> {
     if result == 0 {
-        Ok(u64::from(info.tcpi_total_retrans))
+        Ok(())
     } else {
         Err(io::Error::last_os_error())
     }
@@ -109,12 +164,25 @@ mod tests {
     fn a_fresh_connection_has_sent_nothing_again() {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        assert_eq!(retransmitted_segments(&stream).unwrap(), 0);
+        let info = tcp_info(&stream).unwrap();
+        assert_eq!(info.retransmitted_segments, 0);
+        assert!(info.send_segment_bytes > 0 && info.congestion_window_segments > 0);
     }
 
     #[test]
     fn counters_of_tcp_are_refused_for_udp() {
         let socket = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
-        assert!(retransmitted_segments(&socket).is_err());
+        assert!(tcp_info(&socket).is_err());
+        assert!(set_max_segment(&socket, 1000).is_err());
+    }
+
+    #[test]
+    fn a_socket_is_tied_to_a_device_that_exists_only() {
+        let socket = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+        assert!(bind_to_device(&socket, "no-such-device").is_err());
+        bind_to_device(&socket, "lo").unwrap();
+        socket.connect(socket.local_addr().unwrap()).unwrap();
+        socket.send(b"lo").unwrap();
+        assert_eq!(socket.recv(&mut [0; 8]).unwrap(), 2);
     }
 }

@@ -1,4 +1,16 @@
 //! Streams that speak iperf 2 as version 2.1.8 does, so that the original may be at either end.
 
+mod observer;
+pub mod options;
+mod pace;
+mod socket_options;
 pub mod tcp;
+pub mod text;
 pub mod udp;
+
+pub use observer::{Connected, IntervalRecord, Observer, Receipt, TcpStart};
+pub use pace::{Amount, Rate};
+pub use socket_options::SocketOptions;
+
+/// Clients that a listener serves at the same time, at most.
+pub const CLIENTS_MAX: usize = 128;

@@ -13,6 +13,7 @@ pub mod rr;
 pub mod sequence;
 mod signals;
 mod sockets;
+mod udp_server;
 
 pub use signals::Signals;
 pub use sockets::SocketBuffer;

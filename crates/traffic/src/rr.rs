@@ -11,7 +11,9 @@ mod server;
 use std::time::Duration;
 
 pub use client::{ClientConfig, ClientError, ClientReport, run_client};
-pub use server::{End, Server, ServerConfig, ServerError, ServerReport};
+pub use server::{End, Server, ServerReport};
+
+pub use crate::udp_server::{ServerConfig, ServerError};
 
 /// How long a response is waited for.
 pub const RESPONSE_TIMEOUT: Duration = Duration::from_millis(100);

@@ -11,6 +11,11 @@ pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
 pub struct Signals {
     /// Give up: every loop returns its `Cancelled` error within 100 ms.
     pub cancel: AtomicBool,
+    /// End well: a sender ends its stream as if its time were up. A receiver has [`sender_done`]
+    /// for that.
+    ///
+    /// [`sender_done`]: Self::sender_done
+    pub finish: AtomicBool,
     /// The sender has ended and nothing is on its way any more: receivers take what is queued in
     /// their sockets and end without waiting for silence.
     pub sender_done: AtomicBool,
@@ -19,6 +24,10 @@ pub struct Signals {
 impl Signals {
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancel.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_finishing(&self) -> bool {
+        self.finish.load(Ordering::Relaxed)
     }
 
     pub(crate) fn is_sender_done(&self) -> bool {

@@ -22,7 +22,7 @@ pub struct SocketBuffer {
 }
 
 /// Longest wait of a send. It ends so that the signals are looked at; the caller then tries again.
-const SEND_TIMEOUT: Duration = Duration::from_millis(50);
+pub(crate) const SEND_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// A UDP socket connected to `peer` whose sends and receives end within their timeouts.
 pub(crate) fn connected_udp(
@@ -39,19 +39,6 @@ pub(crate) fn connected_udp(
     udp.set_write_timeout(Some(SEND_TIMEOUT))?;
     udp.set_read_timeout(Some(receive_timeout))?;
     udp.connect(peer)?;
-    Ok((udp, buffer))
-}
-
-/// A UDP socket bound to `address` whose sends and receives end within their timeouts.
-pub(crate) fn bound_udp(
-    address: SocketAddr,
-    receive_buffer_bytes: Option<usize>,
-    receive_timeout: Duration,
-) -> io::Result<(UdpSocket, SocketBuffer)> {
-    let udp = UdpSocket::bind(address)?;
-    let buffer = receive_buffer(&udp, receive_buffer_bytes)?;
-    udp.set_write_timeout(Some(SEND_TIMEOUT))?;
-    udp.set_read_timeout(Some(receive_timeout))?;
     Ok((udp, buffer))
 }
 

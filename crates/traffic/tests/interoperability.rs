@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_traffic::Signals;
-use nicpoll_traffic::iperf::{tcp, udp};
+use nicpoll_traffic::iperf::{Amount, Rate, tcp, udp};
 
 const LOOPBACK: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -105,12 +105,10 @@ fn tcp_to_an_original_server() {
     drop(port);
     let server = Iperf::serve("-y C", "/proc/thread-self/net/tcp", peer.port());
     let config = tcp::ClientConfig {
-        peer,
-        duration: SHORT,
-        send_buffer_bytes: None,
         connect_timeout: PATIENCE,
+        ..tcp::ClientConfig::new(peer, Amount::Time(SHORT))
     };
-    let sent = tcp::run_client(&config, &Signals::default()).unwrap();
+    let sent = tcp::run_client(&config, &Signals::default(), &mut ()).unwrap();
     assert!(sent.seconds_to_close.is_some());
     assert_eq!(csv(&server.output())[7], sent.bytes_sent as i64);
 }
@@ -155,13 +153,9 @@ fn udp_to_an_original_server() {
             "/proc/thread-self/net/udp",
             peer.port(),
         );
-        let config = udp::ClientConfig {
-            peer,
-            payload_bytes,
-            duration: Duration::from_millis(20),
-            send_buffer_bytes: None,
-        };
-        let sent = udp::run_client(&config, &Signals::default()).unwrap();
+        let config =
+            udp::ClientConfig::new(peer, payload_bytes, Amount::Time(Duration::from_millis(20)));
+        let sent = udp::run_client(&config, &Signals::default(), &mut ()).unwrap();
         let printed = server.output();
         let fields = csv(&printed);
         let [bytes, lost, total] = [7, 10, 11].map(|field| fields[field]);
@@ -208,5 +202,108 @@ fn udp_from_an_original_client() {
         assert_eq!(printed.matches(&transfer).count(), 2, "{printed}");
         assert_eq!(received.fins_received, received.fin_acks_sent);
         assert!(received.jitter_seconds.is_some());
+    }
+}
+
+#[test]
+fn two_streams_from_an_original_client() {
+    if !has_iperf() {
+        return;
+    }
+    let signals = Signals::default();
+    let server = tcp::ServerConfig {
+        bind: LOOPBACK.into(),
+        receive_buffer_bytes: None,
+        idle_timeout: PATIENCE,
+    };
+    let listener = tcp::Listener::bind(&tcp::ListenerConfig::new(server)).unwrap();
+    let port = listener.local_addr().port();
+    let client = Iperf::spawn(&format!("-c 127.0.0.1 -p {port} -P 2 -n 512K -y C"));
+    thread::scope(|scope| {
+        for accepted in [(); 2].map(|()| listener.accept(&signals, PATIENCE).unwrap().unwrap()) {
+            scope.spawn(|| {
+                let report = accepted.run(&signals, &mut ()).unwrap();
+                assert_eq!(report.bytes_received, 512 << 10);
+                assert_eq!(report.header.unwrap().threads, 2);
+            });
+        }
+    });
+    client.output();
+
+    let server = udp::ServerConfig {
+        bind: LOOPBACK.into(),
+        receive_buffer_bytes: Some(RECEIVE_BUFFER_BYTES),
+        idle_timeout: PATIENCE,
+    };
+    let mut listener = udp::Listener::bind(&udp::ListenerConfig::new(server)).unwrap();
+    let port = listener.local_addr().port();
+    let client = Iperf::spawn(&format!(
+        "-c 127.0.0.1 -p {port} -u -P 2 -l 1000 -n 49500 -b 1000pps"
+    ));
+    thread::scope(|scope| {
+        for accepted in [(); 2].map(|()| listener.accept(&signals, PATIENCE).unwrap().unwrap()) {
+            scope.spawn(|| {
+                let report = accepted.run(&signals, &mut ()).unwrap();
+                assert_eq!((report.lost, report.duplicates), (0, 0));
+                assert_eq!(
+                    (report.datagrams_received, report.bytes_received),
+                    (50, 49_500)
+                );
+            });
+        }
+    });
+    let printed = client.output();
+    assert_eq!(printed.matches("Server Report:").count(), 2, "{printed}");
+}
+
+#[test]
+fn two_streams_to_an_original_server() {
+    if !has_iperf() {
+        return;
+    }
+    for (protocol, table) in [("", "tcp"), ("-u", "udp")] {
+        let port = TcpListener::bind(LOOPBACK).unwrap();
+        let peer = port.local_addr().unwrap();
+        drop(port);
+        let table = format!("/proc/thread-self/net/{table}");
+        let server = Iperf::serve(&format!("-P 2 {protocol} -y C"), &table, peer.port());
+        let stream = || {
+            let signals = Signals::default();
+            if protocol.is_empty() {
+                let amount = Amount::Bytes(200_000);
+                let config = tcp::ClientConfig {
+                    threads: 2,
+                    ..tcp::ClientConfig::new(peer, amount)
+                };
+                tcp::run_client(&config, &signals, &mut ()).unwrap();
+            } else {
+                let amount = Amount::Bytes(100 * 200);
+                let config = udp::ClientConfig {
+                    threads: 2,
+                    rate: Some(Rate::PacketsPerSecond(1000)),
+                    ..udp::ClientConfig::new(peer, 200, amount)
+                };
+                let sent = udp::run_client(&config, &signals, &mut ()).unwrap();
+                assert_eq!((sent.datagrams_sent, sent.bytes_sent), (100, 20_000));
+                // The original counts FINs. What comes while it changes sockets it may lose, or
+                // count for the other client.
+                let counted = sent.server_report.unwrap().bytes / 200;
+                assert!((90..=110 + sent.fins_sent).contains(&counted), "{sent:?}");
+            }
+        };
+        thread::scope(|scope| {
+            [(); 2]
+                .map(|()| scope.spawn(stream))
+                .map(|end| end.join().unwrap())
+        });
+        let printed = server.output();
+        let lines: Vec<_> = printed.lines().collect();
+        assert_eq!(lines.len(), 2, "{printed}");
+        if protocol.is_empty() {
+            assert!(
+                lines.iter().all(|line| csv(line)[7] == 200_000),
+                "{printed}"
+            );
+        }
     }
 }

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use nicpoll_traffic::Signals;
+use nicpoll_traffic::iperf::Amount as Sending;
 use nicpoll_traffic::iperf::tcp::{
     ClientConfig, ClientError, End, Server, ServerConfig, ServerError, ServerReport, run_client,
 };
@@ -27,10 +28,9 @@ fn server() -> Server {
 
 fn client_config(peer: SocketAddr, duration: Duration) -> ClientConfig {
     ClientConfig {
-        peer,
-        duration,
         send_buffer_bytes: Some(100_000),
         connect_timeout: Duration::from_secs(2),
+        ..ClientConfig::new(peer, Sending::Time(duration))
     }
 }
 
@@ -64,7 +64,7 @@ fn both_ends_count_the_same_bytes() {
     let config = client_config(server.local_addr(), Duration::from_millis(50));
     let (sent, received) = thread::scope(|scope| {
         let receiving = scope.spawn(|| server.run(&Signals::default()).unwrap());
-        let sent = run_client(&config, &Signals::default()).unwrap();
+        let sent = run_client(&config, &Signals::default(), &mut ()).unwrap();
         (sent, receiving.join().unwrap())
     });
     assert_eq!(received.bytes_received, sent.bytes_sent);
@@ -195,7 +195,7 @@ fn a_client_without_server_says_so() {
     let listener = TcpListener::bind(LOOPBACK).unwrap();
     let taken = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let unused = taken.local_addr().unwrap();
-    let error = run_client(&client_config(unused, LONG), &Signals::default()).unwrap_err();
+    let error = run_client(&client_config(unused, LONG), &Signals::default(), &mut ()).unwrap_err();
     assert!(matches!(error, ClientError::Connect { .. }), "{error}");
 }
 
@@ -204,7 +204,7 @@ fn a_client_whose_server_goes_says_so() {
     let listener = TcpListener::bind(LOOPBACK).unwrap();
     let config = client_config(listener.local_addr().unwrap(), LONG);
     thread::scope(|scope| {
-        let sending = scope.spawn(|| run_client(&config, &Signals::default()));
+        let sending = scope.spawn(|| run_client(&config, &Signals::default(), &mut ()));
         drop(listener.accept().unwrap());
         let error = sending.join().unwrap().unwrap_err();
         assert!(matches!(error, ClientError::Send { .. }), "{error}");
@@ -215,7 +215,7 @@ fn a_client_whose_server_goes_says_so() {
 fn cancel_ends_a_client_whose_server_does_not_read() {
     let listener = TcpListener::bind(LOOPBACK).unwrap();
     let config = client_config(listener.local_addr().unwrap(), LONG);
-    let error = cancelled(|signals| run_client(&config, signals)).unwrap_err();
+    let error = cancelled(|signals| run_client(&config, signals, &mut ())).unwrap_err();
     assert!(matches!(error, ClientError::Cancelled), "{error}");
 }
 
@@ -223,7 +223,7 @@ fn cancel_ends_a_client_whose_server_does_not_read() {
 fn cancel_ends_a_client_that_waits_for_the_server_to_close() {
     let listener = TcpListener::bind(LOOPBACK).unwrap();
     let config = client_config(listener.local_addr().unwrap(), Duration::ZERO);
-    let error = cancelled(|signals| run_client(&config, signals)).unwrap_err();
+    let error = cancelled(|signals| run_client(&config, signals, &mut ())).unwrap_err();
     assert!(matches!(error, ClientError::Cancelled), "{error}");
 }
 

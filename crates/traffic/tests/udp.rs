@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use nicpoll_traffic::Signals;
+use nicpoll_traffic::iperf::Amount as Sending;
 use nicpoll_traffic::iperf::udp::{
     ClientConfig, ClientError, ClientReport, End, Server, ServerConfig, ServerReport, run_client,
 };
@@ -30,12 +31,7 @@ fn server() -> Server {
 }
 
 fn client_config(peer: SocketAddr, payload_bytes: usize) -> ClientConfig {
-    ClientConfig {
-        peer,
-        payload_bytes,
-        duration: DURATION,
-        send_buffer_bytes: None,
-    }
+    ClientConfig::new(peer, payload_bytes, Sending::Time(DURATION))
 }
 
 /// Without room nothing can be said about what is lost.
@@ -58,7 +54,7 @@ fn through_relay(
     thread::scope(|scope| {
         let receiving = scope.spawn(|| server.run(&to_server).unwrap());
         let passing = scope.spawn(|| relay.run(&to_relay, is_passed));
-        let sent = run_client(&config, &to_relay).unwrap();
+        let sent = run_client(&config, &to_relay, &mut ()).unwrap();
         to_relay.sender_done.store(true, Ordering::Release);
         passing.join().unwrap();
         to_server.sender_done.store(true, Ordering::Release);
@@ -78,7 +74,7 @@ fn both_ends_count_the_same_datagrams() {
         let signals = Signals::default();
         let (sent, received) = thread::scope(|scope| {
             let receiving = scope.spawn(|| server.run(&signals).unwrap());
-            let sent = run_client(&config, &signals).unwrap();
+            let sent = run_client(&config, &signals, &mut ()).unwrap();
             signals.sender_done.store(true, Ordering::Release);
             (sent, receiving.join().unwrap())
         });
@@ -170,10 +166,10 @@ fn lost_and_repeated_datagrams_are_counted_as_such() {
 fn cancel_ends_a_client_that_sends() {
     let silent = UdpSocket::bind(LOOPBACK).unwrap();
     let mut config = client_config(silent.local_addr().unwrap(), 64);
-    config.duration = Duration::from_secs(60);
+    config.amount = Sending::Time(Duration::from_secs(60));
     let signals = Signals::default();
     let error = thread::scope(|scope| {
-        let sending = scope.spawn(|| run_client(&config, &signals));
+        let sending = scope.spawn(|| run_client(&config, &signals, &mut ()));
         thread::sleep(Duration::from_millis(20));
         signals.cancel.store(true, Ordering::Relaxed);
         sending.join().unwrap().unwrap_err()
@@ -188,10 +184,10 @@ fn a_client_without_answer_goes_on_asking_until_it_is_cancelled() {
         .set_read_timeout(Some(Duration::from_secs(10)))
         .unwrap();
     let mut config = client_config(silent.local_addr().unwrap(), 64);
-    config.duration = Duration::ZERO;
+    config.amount = Sending::Time(Duration::ZERO);
     let signals = Signals::default();
     let error = thread::scope(|scope| {
-        let sending = scope.spawn(|| run_client(&config, &signals));
+        let sending = scope.spawn(|| run_client(&config, &signals, &mut ()));
         for expected in 1..=5 {
             let mut datagram = [0; 64];
             assert_eq!(silent.recv(&mut datagram).unwrap(), 64);
@@ -212,9 +208,9 @@ fn answers_of_other_dialects_end_the_stream_too() {
     let patience = Some(Duration::from_secs(10));
     server.set_read_timeout(patience).unwrap();
     let mut config = client_config(server.local_addr().unwrap(), 64);
-    config.duration = Duration::ZERO;
+    config.amount = Sending::Time(Duration::ZERO);
     let sent = thread::scope(|scope| {
-        let sending = scope.spawn(|| run_client(&config, &Signals::default()));
+        let sending = scope.spawn(|| run_client(&config, &Signals::default(), &mut ()));
         let mut datagram = [0; 64];
         let (_, client) = server.recv_from(&mut datagram).unwrap();
         server.send_to(&header_ack.to_bytes(), client).unwrap();
@@ -233,10 +229,10 @@ fn a_closed_port_refuses_sends_without_using_up_ids() {
     // Connected elsewhere, it takes nothing from the client, and no other test gets the port.
     taken.connect(taken.local_addr().unwrap()).unwrap();
     let mut config = client_config(taken.local_addr().unwrap(), 64);
-    config.duration = Duration::from_millis(20);
+    config.amount = Sending::Time(Duration::from_millis(20));
     let signals = Signals::default();
     thread::scope(|scope| {
-        let sending = scope.spawn(|| run_client(&config, &signals));
+        let sending = scope.spawn(|| run_client(&config, &signals, &mut ()));
         thread::sleep(Duration::from_millis(60));
         signals.cancel.store(true, Ordering::Relaxed);
         let error = sending.join().unwrap().unwrap_err();
@@ -249,7 +245,7 @@ fn a_closed_port_refuses_sends_without_using_up_ids() {
 fn a_payload_without_room_for_the_headers_is_refused() {
     for payload_bytes in [0, 19, 65_508] {
         let config = client_config(LOOPBACK.into(), payload_bytes);
-        let error = run_client(&config, &Signals::default()).unwrap_err();
+        let error = run_client(&config, &Signals::default(), &mut ()).unwrap_err();
         assert!(matches!(error, ClientError::Payload { .. }), "{error}");
     }
 }

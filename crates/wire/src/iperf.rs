@@ -41,6 +41,8 @@ pub mod flags {
 
 /// Bits of [`Extension::upper_flags`].
 pub mod upper_flags {
+    /// The rate counts datagrams a second, not bits.
+    pub const RATE_IN_PACKETS: u16 = 0x0080;
     /// The server sends, the client receives (-R).
     pub const REVERSE: u16 = 0x0400;
     /// Both send on the one socket (`--full-duplex`).

@@ -1,13 +1,18 @@
-//! One UDP stream, client to server, one datagram a system call at the sending end.
+//! UDP streams, client to server, one datagram a system call at the sending end.
 
 mod client;
+mod listener;
+mod receiver;
 mod server;
 mod session;
 
 use std::time::Duration;
 
 pub use client::{ClientConfig, ClientError, ClientReport, run_client};
-pub use server::{End, Server, ServerConfig, ServerError, ServerReport};
+pub use listener::{Accepted, Listener, ListenerConfig};
+pub use server::{End, Server, ServerReport};
+
+pub use crate::udp_server::{ServerConfig, ServerError};
 
 /// Silence after which a 2.1.8 client sends its FIN again.
 const FIN_EVERY: Duration = Duration::from_millis(10);

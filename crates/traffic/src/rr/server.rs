@@ -1,28 +1,17 @@
 //! The end that answers.
 
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use nicpoll_wire::rr::{Kind, Message};
-use thiserror::Error;
 
-use crate::signals::{LOOK_EVERY, Signals};
+use crate::signals::Signals;
 use crate::sockets::{self, SocketBuffer};
+use crate::udp_server::{BoundUdp, ServerConfig, ServerError};
 
 /// The longest time to empty the socket after the requester is done.
 const DRAIN_LIMIT: Duration = Duration::from_secs(1);
-
-/// Where and how to answer.
-#[derive(Clone, Copy, Debug)]
-pub struct ServerConfig {
-    /// Address to answer at; port 0 lets the kernel choose.
-    pub bind: SocketAddr,
-    /// Receive buffer to ask for; `None` leaves it to the kernel.
-    pub receive_buffer_bytes: Option<usize>,
-    /// How long to wait for a request, the first and each further one.
-    pub idle_timeout: Duration,
-}
 
 /// How the answering ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,45 +41,10 @@ pub struct ServerReport {
     pub receive_buffer: SocketBuffer,
 }
 
-/// Why requests could not be answered.
-#[derive(Debug, Error)]
-pub enum ServerError {
-    /// No socket.
-    #[error("cannot receive at {address} over UDP; see whether it is local and the port free")]
-    Bind {
-        /// The address asked for.
-        address: SocketAddr,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// A receive failed for good.
-    #[error("cannot receive at {address}; see whether the interface is still there")]
-    Receive {
-        /// The server's address.
-        address: SocketAddr,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// A response could not be sent.
-    #[error("cannot answer {peer}; see whether there is a route back")]
-    Answer {
-        /// The requester.
-        peer: SocketAddr,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// [`Signals::cancel`] was set.
-    #[error("the responder was told to stop")]
-    Cancelled,
-}
-
 /// A bound responder, for one requester.
 #[derive(Debug)]
 pub struct Server {
-    socket: UdpSocket,
-    address: SocketAddr,
-    receive_buffer: SocketBuffer,
-    idle_timeout: Duration,
+    bound: BoundUdp,
 }
 
 impl Server {
@@ -99,27 +53,13 @@ impl Server {
     /// # Errors
     /// [`ServerError::Bind`].
     pub fn bind(config: &ServerConfig) -> Result<Self, ServerError> {
-        let bind = || {
-            let (udp, buffer) =
-                sockets::bound_udp(config.bind, config.receive_buffer_bytes, LOOK_EVERY)?;
-            let address = udp.local_addr()?;
-            Ok((udp, buffer, address))
-        };
-        let (socket, receive_buffer, address) = bind().map_err(|source| ServerError::Bind {
-            address: config.bind,
-            source,
-        })?;
-        Ok(Server {
-            socket,
-            address,
-            receive_buffer,
-            idle_timeout: config.idle_timeout,
-        })
+        let bound = BoundUdp::bind(config)?;
+        Ok(Server { bound })
     }
 
     /// The address bound to, with the port that was chosen.
     pub fn local_addr(&self) -> SocketAddr {
-        self.address
+        self.bound.address
     }
 
     /// Answers requests until the requester is done. The first request decides whose.
@@ -127,16 +67,13 @@ impl Server {
     /// # Errors
     /// See [`ServerError`]. A requester that never comes is no error: see [`ServerReport::end`].
     pub fn run(self, signals: &Signals) -> Result<ServerReport, ServerError> {
+        let bound = &self.bound;
         let mut responder = Responder {
-            server: &self,
+            bound,
             peer: None,
             requests_received: 0,
             responses_sent: 0,
             foreign_datagrams: 0,
-        };
-        let failed = |source| ServerError::Receive {
-            address: self.address,
-            source,
         };
         let mut begun = None;
         let mut last = Instant::now();
@@ -148,7 +85,10 @@ impl Server {
             // Looked at before the receive, so that an empty socket afterwards is empty for good.
             let is_draining = signals.is_sender_done();
             if is_draining && draining_since.is_none() {
-                self.socket.set_nonblocking(true).map_err(failed)?;
+                bound
+                    .socket
+                    .set_nonblocking(true)
+                    .map_err(|source| bound.receive_failed(source))?;
                 draining_since = Some(Instant::now());
             }
             let received = responder.serve_one()?;
@@ -161,7 +101,7 @@ impl Server {
                 if received == Received::Nothing || now.duration_since(since) >= DRAIN_LIMIT {
                     break End::SenderDone;
                 }
-            } else if now.duration_since(last) >= self.idle_timeout {
+            } else if now.duration_since(last) >= bound.idle_timeout {
                 break End::Idle;
             }
         };
@@ -172,7 +112,7 @@ impl Server {
             foreign_datagrams: responder.foreign_datagrams,
             seconds: begun.map_or(0.0, |begun| last.duration_since(begun).as_secs_f64()),
             end,
-            receive_buffer: self.receive_buffer,
+            receive_buffer: bound.receive_buffer,
         })
     }
 }
@@ -185,7 +125,7 @@ enum Received {
 }
 
 struct Responder<'a> {
-    server: &'a Server,
+    bound: &'a BoundUdp,
     peer: Option<SocketAddr>,
     requests_received: u64,
     responses_sent: u64,
@@ -197,18 +137,13 @@ impl Responder<'_> {
     fn serve_one(&mut self) -> Result<Received, ServerError> {
         // One byte more than a message, so that a longer datagram is not taken for one.
         let mut buffer = [0; Message::BYTES + 1];
-        let (length, source) = match self.server.socket.recv_from(&mut buffer) {
+        let (length, source) = match self.bound.socket.recv_from(&mut buffer) {
             Ok(received) => received,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 return Ok(Received::Nothing);
             }
             Err(error) if sockets::is_no_datagram(&error) => return Ok(Received::Other),
-            Err(source) => {
-                return Err(ServerError::Receive {
-                    address: self.server.address,
-                    source,
-                });
-            }
+            Err(source) => return Err(self.bound.receive_failed(source)),
         };
         let request = Message::parse(&buffer[..length])
             .ok()
@@ -224,15 +159,12 @@ impl Responder<'_> {
     }
 
     fn answer(&mut self, peer: SocketAddr, request: Message) -> Result<(), ServerError> {
-        let failed = |source| ServerError::Answer { peer, source };
         if self.peer.is_none() {
-            self.server.socket.connect(peer).map_err(failed)?;
+            self.bound.connect(peer)?;
             self.peer = Some(peer);
         }
-        match self.server.socket.send(&request.response().to_bytes()) {
-            Ok(_) => self.responses_sent += 1,
-            Err(error) if sockets::is_refused_send(&error) => {}
-            Err(error) => return Err(failed(error)),
+        if self.bound.answer(peer, &request.response().to_bytes())? {
+            self.responses_sent += 1;
         }
         Ok(())
     }

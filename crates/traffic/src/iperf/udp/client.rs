@@ -2,15 +2,22 @@
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use nicpoll_wire::iperf::datagram::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, prepare_payload};
+use nicpoll_wire::iperf::datagram::{
+    CLIENT_HEADER_OFFSET, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, prepare_payload,
+};
 use nicpoll_wire::iperf::reply::{self, Reply};
-use nicpoll_wire::iperf::{self, Amount, ClientHeader, DatagramHeader};
+use nicpoll_wire::iperf::{self, ClientHeader, DatagramHeader, upper_flags};
+use rustix::net::{SocketFlags, SocketType};
 use thiserror::Error;
 
 use super::{FIN_EVERY, FIN_RETRIES};
-use crate::signals::Signals;
+use crate::iperf::observer::{Connected, Intervals, Observer, Totals};
+use crate::iperf::pace::{Amount, Pace, Rate, SLEEP_MIN};
+use crate::iperf::socket_options::SocketOptions;
+use crate::signals::{LOOK_EVERY, Signals};
 use crate::sockets::{self, SocketBuffer};
 
 /// After an answer, answers to the other FINs are awaited until this long a silence,
@@ -18,17 +25,78 @@ const LATE_ACK_SILENCE: Duration = Duration::from_millis(20);
 /// and never longer than this.
 const LATE_ACK_LIMIT: Duration = Duration::from_millis(250);
 
-/// What to send where.
-#[derive(Clone, Copy, Debug)]
+/// What to send where, and how.
+#[derive(Clone, Debug)]
 pub struct ClientConfig {
     /// The server.
     pub peer: SocketAddr,
     /// UDP payload of each datagram, 20 to 65507 bytes.
     pub payload_bytes: usize,
-    /// How long to send, as fast as it goes.
-    pub duration: Duration,
+    /// How much to send. The last datagram carries what is left of a number of bytes, but never less
+    /// than the least payload.
+    pub amount: Amount,
+    /// Rate to keep to; as fast as it goes when `None` or 0.
+    pub rate: Option<Rate>,
     /// Send buffer to ask for; `None` leaves it to the kernel.
     pub send_buffer_bytes: Option<usize>,
+    /// Length of the intervals to record; none when `None`.
+    pub interval: Option<Duration>,
+    /// Local address; port 0 lets the kernel choose.
+    pub bind: Option<SocketAddr>,
+    /// Options of the socket.
+    pub options: SocketOptions,
+    /// Parallel streams that the header tells the server of.
+    pub threads: u32,
+    /// Whether datagrams carry the client header; without, zeros are at its place, which no server
+    /// takes for one.
+    pub has_header: bool,
+}
+
+impl ClientConfig {
+    /// One stream, as fast as it goes.
+    pub fn new(peer: SocketAddr, payload_bytes: usize, amount: Amount) -> Self {
+        ClientConfig {
+            peer,
+            payload_bytes,
+            amount,
+            rate: None,
+            send_buffer_bytes: None,
+            interval: None,
+            bind: None,
+            options: SocketOptions::default(),
+            threads: 1,
+            has_header: true,
+        }
+    }
+
+    fn header(&self) -> ClientHeader {
+        let amount = match self.amount {
+            Amount::Time(duration) => iperf::Amount::from_duration(duration),
+            Amount::Bytes(bytes) => iperf::Amount::Bytes(bytes.try_into().unwrap_or(u32::MAX)),
+        };
+        let (rate, rate_flags) = match self.rate {
+            Some(Rate::BitsPerSecond(rate)) => (rate, 0),
+            Some(Rate::PacketsPerSecond(rate)) => (rate, upper_flags::RATE_IN_PACKETS),
+            None => (0, 0),
+        };
+        let mut header = ClientHeader::for_udp(self.peer.port(), amount, rate);
+        header.threads = self.threads;
+        if let Some(extension) = &mut header.extension {
+            extension.upper_flags |= rate_flags;
+            extension.type_of_service = self.options.type_of_service.unwrap_or(0).into();
+        }
+        header
+    }
+
+    fn payload(&self) -> Vec<u8> {
+        let mut payload = vec![0; self.payload_bytes];
+        prepare_payload(&mut payload, &self.header());
+        if !self.has_header {
+            let place = payload.iter_mut().skip(CLIENT_HEADER_OFFSET);
+            place.take(ClientHeader::BYTES).for_each(|byte| *byte = 0);
+        }
+        payload
+    }
 }
 
 /// What the client counted. FINs are no data: they are in no other figure.
@@ -68,7 +136,8 @@ pub enum ClientError {
     },
     /// No socket.
     #[error(
-        "cannot set up a UDP socket to {peer}; see that there is a route and the buffer is sane"
+        "cannot set up a UDP socket to {peer}; see whether there is a route, and the local address, \
+         device and options asked for"
     )]
     Setup {
         /// The server.
@@ -83,6 +152,8 @@ pub enum ClientError {
         peer: SocketAddr,
         /// Datagrams sent until then.
         datagrams_sent: u64,
+        /// Time since the first send.
+        seconds: f64,
         /// What the kernel said.
         source: io::Error,
     },
@@ -101,48 +172,75 @@ pub enum ClientError {
     Cancelled,
 }
 
-/// Sends datagrams until the time is up, as fast as the socket takes them, then ends the stream as
-/// 2.1.8 does: a FIN, and another after each 10 ms without an answer, 201 at most.
+/// Sends datagrams until the time is up or everything is sent, then ends the stream as 2.1.8 does:
+/// a FIN, and another after each 10 ms without an answer, 201 at most.
+///
+/// A datagram belongs to the interval in which its send began.
 ///
 /// # Errors
 /// See [`ClientError`]. A server that never answers is no error.
-pub fn run_client(config: &ClientConfig, signals: &Signals) -> Result<ClientReport, ClientError> {
-    let ClientConfig {
-        peer,
-        payload_bytes,
-        duration,
-        send_buffer_bytes,
-    } = *config;
+pub fn run_client(
+    config: &ClientConfig,
+    signals: &Signals,
+    observer: &mut dyn Observer,
+) -> Result<ClientReport, ClientError> {
+    let (peer, payload_bytes) = (config.peer, config.payload_bytes);
     if !(PAYLOAD_BYTES_MIN..=PAYLOAD_BYTES_MAX).contains(&payload_bytes) {
         return Err(ClientError::Payload { payload_bytes });
     }
-    let (socket, send_buffer) = sockets::connected_udp(peer, send_buffer_bytes, FIN_EVERY)
-        .map_err(|source| ClientError::Setup { peer, source })?;
-    let mut payload = vec![0; payload_bytes];
-    let amount = Amount::from_duration(duration);
-    prepare_payload(&mut payload, &ClientHeader::for_udp(peer.port(), amount, 0));
+    let (socket, connected) =
+        connect(config).map_err(|source| ClientError::Setup { peer, source })?;
+    observer.connected(&connected);
     let mut client = Client {
         socket,
-        peer,
+        config,
         signals,
-        payload,
+        payload: config.payload(),
+        intervals: Intervals::new(config.interval, observer),
         clock: Clock::start(),
         datagrams_sent: 0,
+        bytes_sent: 0,
         refused_sends: 0,
         closing: Closing::default(),
     };
-    let seconds = client.send_data(duration)?;
+    let outcome = client.send_data();
+    let elapsed = *outcome.as_ref().unwrap_or(&client.clock.begun.elapsed());
+    let totals = client.totals();
+    client.intervals.finish(elapsed, totals);
+    outcome?;
     client.close()?;
     Ok(ClientReport {
         datagrams_sent: client.datagrams_sent,
-        bytes_sent: client.datagrams_sent * payload_bytes as u64,
-        seconds,
+        bytes_sent: client.bytes_sent,
+        seconds: elapsed.as_secs_f64(),
         refused_sends: client.refused_sends,
         fins_sent: client.closing.fins_sent,
         fin_acks_received: client.closing.acks_received,
         server_report: client.closing.server_report,
-        send_buffer,
+        send_buffer: connected.buffer,
     })
+}
+
+fn connect(config: &ClientConfig) -> io::Result<(UdpSocket, Connected)> {
+    let peer = config.peer;
+    let fd = config
+        .options
+        .open(SocketType::DGRAM, SocketFlags::empty(), peer)?;
+    let buffer = sockets::send_buffer(&fd, config.send_buffer_bytes)?;
+    if let Some(local) = config.bind {
+        rustix::net::bind(&fd, &local)?;
+    }
+    let socket = UdpSocket::from(fd);
+    socket.set_write_timeout(Some(sockets::SEND_TIMEOUT))?;
+    socket.set_read_timeout(Some(FIN_EVERY))?;
+    socket.connect(peer)?;
+    let connected = Connected {
+        local: socket.local_addr()?,
+        peer,
+        buffer,
+        tcp: None,
+    };
+    Ok((socket, connected))
 }
 
 /// Wall-clock time at the price of one reading of the monotonic clock, and without its steps.
@@ -179,44 +277,79 @@ struct Closing {
 
 struct Client<'a> {
     socket: UdpSocket,
-    peer: SocketAddr,
+    config: &'a ClientConfig,
     signals: &'a Signals,
     payload: Vec<u8>,
+    intervals: Intervals<'a>,
     clock: Clock,
     datagrams_sent: u64,
+    bytes_sent: u64,
     refused_sends: u64,
     closing: Closing,
 }
 
 impl Client<'_> {
-    /// Sends data until the time is up; returns how long it took in seconds.
-    fn send_data(&mut self, duration: Duration) -> Result<f64, ClientError> {
+    /// Sends the data; returns how long it took.
+    fn send_data(&mut self) -> Result<Duration, ClientError> {
+        let (duration, bytes_max) = match self.config.amount {
+            Amount::Time(duration) => (duration, u64::MAX),
+            Amount::Bytes(bytes) => (Duration::MAX, bytes),
+        };
+        let pace = self
+            .config
+            .rate
+            .and_then(|rate| Pace::of_datagrams(rate, self.config.payload_bytes));
         self.clock = Clock::start();
         loop {
             let elapsed = self.clock.begun.elapsed();
-            if elapsed >= duration {
-                return Ok(elapsed.as_secs_f64());
+            if self.intervals.is_due(elapsed) {
+                let totals = self.totals();
+                self.intervals.close_due(elapsed, totals);
+            }
+            let is_over = elapsed >= duration || self.bytes_sent >= bytes_max;
+            if is_over || self.signals.is_finishing() {
+                return Ok(elapsed);
             }
             self.stop_if_cancelled()?;
+            let ahead = pace.map_or(Duration::ZERO, |pace| {
+                pace.ahead(self.datagrams_sent, elapsed)
+            });
+            if ahead >= SLEEP_MIN {
+                let left = (duration - elapsed).min(self.intervals.left(elapsed));
+                thread::sleep(ahead.min(left).min(LOOK_EVERY));
+                continue;
+            }
             // A refused send does not use up its id.
             let id = self.datagrams_sent as i64 + 1;
-            if self.send(self.clock.header(id, elapsed))? {
+            let left = (bytes_max - self.bytes_sent).max(PAYLOAD_BYTES_MIN as u64);
+            let length = left.min(self.payload.len() as u64) as usize;
+            if self.send(self.clock.header(id, elapsed), length)? {
                 self.datagrams_sent += 1;
+                self.bytes_sent += length as u64;
             } else {
                 self.refused_sends += 1;
             }
         }
     }
 
-    /// `false` when the kernel refused the datagram for now.
-    fn send(&mut self, header: DatagramHeader) -> Result<bool, ClientError> {
+    fn totals(&self) -> Totals {
+        Totals {
+            bytes: self.bytes_sent,
+            datagrams: self.datagrams_sent,
+            receipt: None,
+        }
+    }
+
+    /// Sends the first `length` bytes of the payload; `false` when the kernel refused for now.
+    fn send(&mut self, header: DatagramHeader, length: usize) -> Result<bool, ClientError> {
         header.write_to(&mut self.payload);
-        match self.socket.send(&self.payload) {
+        match self.socket.send(&self.payload[..length]) {
             Ok(_) => Ok(true),
             Err(error) if sockets::is_refused_send(&error) => Ok(false),
             Err(source) => Err(ClientError::Send {
-                peer: self.peer,
+                peer: self.config.peer,
                 datagrams_sent: self.datagrams_sent,
+                seconds: self.clock.begun.elapsed().as_secs_f64(),
                 source,
             }),
         }
@@ -229,7 +362,7 @@ impl Client<'_> {
             self.stop_if_cancelled()?;
             let elapsed = self.clock.begun.elapsed();
             let fin = self.clock.header(-(first_fin + retry), elapsed);
-            if self.send(fin)? {
+            if self.send(fin, self.payload.len())? {
                 self.closing.fins_sent += 1;
             }
             if self.await_ack(FIN_EVERY)? {
@@ -243,7 +376,7 @@ impl Client<'_> {
     /// 2.0.10 to 2.0.13.
     fn discard_early_replies(&mut self) -> Result<(), ClientError> {
         let failed = |source| ClientError::Receive {
-            peer: self.peer,
+            peer: self.config.peer,
             source,
         };
         self.socket.set_nonblocking(true).map_err(failed)?;
@@ -291,7 +424,7 @@ impl Client<'_> {
             Ok(length) => Ok(Some(length)),
             Err(error) if sockets::is_no_datagram(&error) => Ok(None),
             Err(source) => Err(ClientError::Receive {
-                peer: self.peer,
+                peer: self.config.peer,
                 source,
             }),
         }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use nicpoll_wire::iperf::{DatagramHeader, ServerReport};
 
+use crate::iperf::observer::{ReceiptTotals, Totals};
 use crate::sequence::{Jitter, Sequence};
 
 /// 2.1.8 answers no more FINs than this.
@@ -101,6 +102,39 @@ impl Session {
     /// From the first datagram to the last one of data.
     pub(super) fn seconds(&self) -> f64 {
         self.last_data.duration_since(self.begun).as_secs_f64()
+    }
+
+    pub(super) fn seconds_to_fin(&self) -> Option<f64> {
+        let (_, since) = self.closing.as_ref()?;
+        Some(since.duration_since(self.begun).as_secs_f64())
+    }
+
+    /// Time from the first datagram to `now`, or to the first FIN when that has come.
+    pub(super) fn elapsed_at(&self, now: Instant) -> Duration {
+        let end = self.closing.as_ref().map_or(now, |(_, since)| *since);
+        end.duration_since(self.begun)
+    }
+
+    /// Time from the first datagram to the first FIN; without one, to the last datagram of data.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.elapsed_at(self.last_data)
+    }
+
+    pub(super) fn jitter_seconds(&self) -> Option<f64> {
+        Some(self.jitter.ns()? / 1e9)
+    }
+
+    pub(super) fn totals(&self) -> Totals {
+        Totals {
+            bytes: self.bytes,
+            datagrams: self.datagrams,
+            receipt: Some(ReceiptTotals {
+                expected: self.sequence.highest(),
+                lost: self.sequence.lost(),
+                out_of_order: self.sequence.out_of_order(),
+                jitter_seconds: self.jitter_seconds(),
+            }),
+        }
     }
 
     /// The figures as 2.1.8 states them, which counts the FIN among the datagrams.

@@ -1,0 +1,127 @@
+//! `nicpoll iperf`: the iperf 2 command, letter for letter.
+
+mod client;
+mod events;
+mod printer;
+mod server;
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use nicpoll_traffic::Signals;
+use nicpoll_traffic::iperf::options::{self, Common, Options, help_text, parse};
+use nicpoll_traffic::iperf::text::{self, Format, StreamId};
+
+use crate::stop::Stop;
+use printer::Manner;
+
+/// What the original ends with after a usage error, help or version.
+const EXIT_USAGE: u8 = 1;
+/// How often the signals are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Runs the command and returns its exit status.
+pub fn run(args: &[String]) -> io::Result<u8> {
+    let options = match parse(args.iter().cloned(), |name| std::env::var(name).ok()) {
+        Ok(options) => options,
+        Err(error) => {
+            eprintln!("{error}");
+            return Ok(EXIT_USAGE);
+        }
+    };
+    let signals = Arc::new(Signals::default());
+    match &options {
+        Options::Help => {
+            eprint!("{}", help_text());
+            Ok(EXIT_USAGE)
+        }
+        Options::Version => {
+            eprintln!(
+                "nicpoll {} as {}",
+                env!("CARGO_PKG_VERSION"),
+                text::version(text::Style::V2_1)
+            );
+            Ok(EXIT_USAGE)
+        }
+        Options::Client(options) => {
+            warn(&options.common);
+            on_signal(&signals, |signals| {
+                signals.finish.store(true, Ordering::Relaxed)
+            })?;
+            client::run(options, &signals)
+        }
+        Options::Server(options) => {
+            warn(&options.common);
+            on_signal(&signals, |signals| {
+                signals.sender_done.store(true, Ordering::Release)
+            })?;
+            server::run(options, &signals)
+        }
+    }
+}
+
+fn warn(common: &Common) {
+    for warning in &common.warnings {
+        eprintln!("{warning}");
+    }
+}
+
+/// Has `end` called with the first signal that asks to stop, so that what was measured until then is
+/// still told. A second signal ends the program at once. The thread that looks ends with the process.
+fn on_signal(signals: &Arc<Signals>, end: fn(&Signals)) -> io::Result<()> {
+    let stop = Stop::on_signals()?;
+    let signals = Arc::clone(signals);
+    thread::Builder::new()
+        .name(String::from("nicpoll-signals"))
+        .spawn(move || {
+            while !stop.asked().load(Ordering::Relaxed) {
+                thread::sleep(LOOK_EVERY);
+            }
+            end(&signals);
+        })?;
+    Ok(())
+}
+
+fn manner(common: &Common) -> Manner {
+    Manner {
+        format: Format {
+            style: common.style,
+            letter: common.format,
+        },
+        csv: common.csv,
+        print_mss: common.print_mss,
+        exclude: common.exclude,
+        interval_seconds: common.interval.map(|interval| interval.as_secs_f64()),
+        is_sender: false,
+    }
+}
+
+fn open_output(common: &Common) -> io::Result<Box<dyn Write + Send>> {
+    Ok(match &common.output {
+        Some(path) => Box::new(File::create(path)?),
+        None => Box::new(io::stdout()),
+    })
+}
+
+/// Microseconds from one datagram to the next at the rate asked for.
+fn banner_time(rate: Option<options::Rate>, payload_bytes: usize) -> f64 {
+    match rate {
+        Some(options::Rate::BitsPerSecond(rate)) if rate > 0 => {
+            8e6 * payload_bytes as f64 / rate as f64
+        }
+        Some(options::Rate::PacketsPerSecond(rate)) if rate > 0.0 => 1e6 / rate,
+        _ => 0.0,
+    }
+}
+
+fn no_acknowledgement(common: &Common, number: u32, tries: u32) -> String {
+    let id = StreamId {
+        number: number + 1,
+        is_reversed: false,
+    };
+    text::no_acknowledgement(common.style, id, tries)
+}

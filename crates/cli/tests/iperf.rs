@@ -1,0 +1,203 @@
+//! `nicpoll iperf` against iperf 2.1.8 itself, in namespaces, either at either end: the two ends' numbers
+//! agree with each other and with the kernel's counters.
+
+mod pair;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use pair::{Pair, Program, bytes, lost_and_total};
+
+const ENDS: [(Program, Program); 3] = [
+    (Program::Ours, Program::Iperf),
+    (Program::Iperf, Program::Ours),
+    (Program::Ours, Program::Ours),
+];
+
+#[test]
+fn tcp_bytes_are_the_same_at_both_ends() {
+    let Some(pair) = Pair::new("tcp_bytes_are_the_same_at_both_ends") else {
+        return;
+    };
+    for (client, server) in ENDS {
+        for options in [&["-t", "0.3"][..], &["-n", "1M"], &["-V", "-t", "0.3"]] {
+            let (sent, received) = pair.run(client, server, options);
+            let case = format!("{client:?} to {server:?} {options:?}\n{sent}\n{received}");
+            assert_eq!(bytes(&sent, "sec"), bytes(&received, "sec"), "{case}");
+            if options.contains(&"-n") {
+                assert_eq!(bytes(&sent, "sec"), 1 << 20, "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn parallel_streams_add_up_to_the_sum() {
+    let Some(pair) = Pair::new("parallel_streams_add_up_to_the_sum") else {
+        return;
+    };
+    for (client, server) in ENDS {
+        let (sent, received) = pair.run(client, server, &["-P", "2", "-t", "0.3"]);
+        let case = format!("{client:?} to {server:?}\n{sent}\n{received}");
+        assert_eq!(bytes(&sent, "[SUM]"), bytes(&received, "[SUM]"), "{case}");
+    }
+}
+
+#[test]
+fn udp_datagrams_agree_with_the_other_end_and_with_the_kernel() {
+    let test = "udp_datagrams_agree_with_the_other_end_and_with_the_kernel";
+    let Some(pair) = Pair::new(test) else {
+        return;
+    };
+    for (client, server) in ENDS {
+        for options in [
+            &["-u", "-b", "20m", "-t", "0.3"][..],
+            &["-u", "-V", "-b", "20m", "-t", "0.3"],
+            &["-u", "-b", "2000pps", "-l", "200", "-t", "0.3"],
+        ] {
+            let before = pair.receiver().link.rx_packets;
+            let (sent, received) = pair.run(client, server, options);
+            let arrived = pair.receiver().link.rx_packets - before;
+            let case = format!("{client:?} to {server:?} {options:?}\n{sent}\n{received}");
+            let (lost, total) = lost_and_total(&received);
+            assert_eq!(lost, 0, "{case}");
+            assert!(total > 100, "{case}");
+            // The kernel also saw the FIN, perhaps again, which iperf counts as a datagram.
+            assert!(
+                (total..=total + 3).contains(&arrived),
+                "{arrived} arrived\n{case}"
+            );
+            // The client prints the server's report as it was sent, the FIN counted.
+            let (relayed_lost, relayed_total) = lost_and_total(&sent);
+            assert_eq!(relayed_lost, 0, "{case}");
+            assert!((total..=total + 1).contains(&relayed_total), "{case}");
+        }
+    }
+}
+
+fn ours(args: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
+    let output = command.arg("iperf").args(args).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (
+        output.status.code(),
+        text(output.stdout),
+        text(output.stderr),
+    )
+}
+
+#[test]
+fn what_is_wrong_is_said_in_iperfs_words_with_exit_1() {
+    for (args, words) in [
+        (&[][..], "Usage: iperf [-s|-c host] [options]"),
+        (&["-q"], "invalid option -- q"),
+        (&["--bogus"], "unrecognized option `--bogus'"),
+        (&["-c"], "option requires an argument"),
+        (&["-c", "127.0.0.1", "-R"], "-R is not supported"),
+        (&["-c", "127.0.0.1", "-p", "0"], "-p"),
+    ] {
+        let (code, printed, said) = ours(args);
+        assert_eq!(code, Some(1), "{args:?}");
+        assert!(said.contains(words), "{args:?}: {said}");
+        assert_eq!(printed, "");
+    }
+}
+
+#[test]
+fn a_closed_port_is_told_as_the_original_tells_it() {
+    // Bound and not listening: nobody else can take the port meanwhile.
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    for (style, words) in [("2.0", "connect failed: "), ("2.1", "tcp connect failed: ")] {
+        let (code, _, said) = ours(&["-c", "127.0.0.1", "-p", &port, "--style", style]);
+        assert_eq!(code, Some(1));
+        assert_eq!(said, format!("{words}Connection refused\n"));
+    }
+}
+
+fn start(args: &[&str]) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
+    command.arg("iperf").args(args).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+/// Reads what a program prints until a line that contains `mark`.
+fn read_until(printed: &mut impl BufRead, mark: &str) -> String {
+    let mut text = String::new();
+    while !text.contains(mark) {
+        assert_ne!(
+            printed.read_line(&mut text).unwrap(),
+            0,
+            "no '{mark}' in {text}"
+        );
+    }
+    text
+}
+
+fn signal(child: &Child, signal: Signal) {
+    let pid = Pid::from_raw(child.id() as i32).unwrap();
+    kill_process(pid, signal).unwrap();
+}
+
+#[test]
+fn a_signal_ends_both_ends_with_their_reports() {
+    let port = free_port();
+    let mut server = start(&["-s", "-B", "127.0.0.1", "-p", &port, "-i", "0.1"]);
+    let mut heard = BufReader::new(server.stdout.take().unwrap());
+    read_until(&mut heard, "window size");
+    let mut client = start(&[
+        "-c",
+        "127.0.0.1",
+        "-p",
+        &port,
+        "-t",
+        "30",
+        "-i",
+        "0.1",
+        "-b",
+        "80m",
+    ]);
+    let mut told = BufReader::new(client.stdout.take().unwrap());
+    // An interval is told while the test still runs.
+    read_until(&mut told, " 0.1- 0.2 sec");
+    signal(&client, Signal::INT);
+    let told: Vec<String> = told.lines().map(Result::unwrap).collect();
+    assert!(told.last().unwrap().contains("]  0.0- "), "{told:?}");
+    assert!(client.wait().unwrap().success());
+    read_until(&mut heard, "]  0.0- 0.1 sec");
+    signal(&server, Signal::TERM);
+    assert!(server.wait().unwrap().success());
+}
+
+/// A port that nobody listens on at the moment.
+fn free_port() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port().to_string()
+}
+
+#[test]
+fn comma_separated_values_are_one_line_a_report() {
+    let port = free_port();
+    let mut server = start(&["-s", "-p", &port, "-P", "1", "-y", "C"]);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
+    let (code, printed, said) = loop {
+        let answer = ours(&["-c", "127.0.0.1", "-p", &port, "-n", "64K", "-y", "C"]);
+        // The server says nothing when it is up.
+        if answer.0 == Some(0) || std::time::Instant::now() > deadline {
+            break answer;
+        }
+    };
+    assert_eq!(code, Some(0), "{said}");
+    let fields: Vec<&str> = printed.trim_end().split(',').collect();
+    assert_eq!(fields.len(), 9, "{printed}");
+    assert_eq!(fields[0].len(), "20261120213840".len());
+    assert_eq!(
+        (fields[1], fields[3], fields[4]),
+        ("127.0.0.1", "127.0.0.1", port.as_str())
+    );
+    assert_eq!(fields[7], "65536");
+    assert!(server.wait().unwrap().success());
+}

@@ -1,0 +1,162 @@
+//! Two programs in two namespaces: one of them iperf 2, or both ours.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nicpoll_lab::{Host, Lab};
+use nicpoll_napi::Journal;
+use nicpoll_observe::HostSnapshot;
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Which program stands at an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    Ours,
+    Iperf,
+}
+
+impl Program {
+    fn command(self) -> Command {
+        match self {
+            Program::Ours => {
+                let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
+                command.arg("iperf");
+                command
+            }
+            Program::Iperf => Command::new("iperf"),
+        }
+    }
+}
+
+/// A lab for the two, and the state directory that it needs.
+pub struct Pair {
+    pub lab: Lab,
+    _state: tempfile::TempDir,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Pair {
+    /// A lab, or the reason why not on standard output and `None`.
+    pub fn new(test: &str) -> Option<Self> {
+        let missing = nicpoll_sys::privilege::missing_for_lab().unwrap();
+        if !missing.is_empty() {
+            println!("skipped {test}: missing {}", missing.join(", "));
+            return None;
+        }
+        if !Path::new("/usr/bin/iperf").exists() {
+            println!("skipped {test}: no iperf; 'cargo xtask test' as root installs it");
+            return None;
+        }
+        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = tempfile::tempdir().unwrap();
+        let lab = Lab::build(Journal::at(state.path().join("state"))).unwrap();
+        Some(Pair {
+            lab,
+            _state: state,
+            _alone: alone,
+        })
+    }
+
+    /// Runs a fresh server and one client with these options, and returns what each printed.
+    pub fn run(&self, client: Program, server: Program, options: &[&str]) -> (String, String) {
+        let is_server_option = |option: &&&str| matches!(**option, "-u" | "-V");
+        let streams = match options.iter().position(|option| *option == "-P") {
+            Some(at) => options[at + 1],
+            None => "1",
+        };
+        let mut server_args = vec!["-s", "-f", "B", "-P", streams];
+        server_args.extend(options.iter().filter(is_server_option));
+        let mut serving = spawn(&self.lab.receiver, server, &server_args);
+        let mut printed = BufReader::new(serving.stdout.take().unwrap());
+        let mut server_text = String::new();
+        // The second line of dashes: it listens.
+        while server_text.matches("-----\n").count() < 2 {
+            assert_ne!(
+                printed.read_line(&mut server_text).unwrap(),
+                0,
+                "{server_text}"
+            );
+        }
+        let address = if options.contains(&"-V") {
+            "2001:2::2"
+        } else {
+            "198.18.0.2"
+        };
+        let client_args = [&["-c", address, "-f", "B"], options].concat();
+        let sending = spawn(&self.lab.sender, client, &client_args);
+        let sent = sending.wait_with_output().unwrap();
+        let client_text = String::from_utf8(sent.stdout).unwrap();
+        assert!(
+            sent.status.success(),
+            "{}",
+            String::from_utf8_lossy(&sent.stderr)
+        );
+        end(serving);
+        for line in printed.lines() {
+            server_text.push_str(&line.unwrap());
+            server_text.push('\n');
+        }
+        (client_text, server_text)
+    }
+
+    /// The receiver's counters now.
+    pub fn receiver(&self) -> HostSnapshot {
+        let host = &self.lab.receiver;
+        host.run(|resident| resident.counters.snapshot())
+            .unwrap()
+            .unwrap()
+    }
+}
+
+fn spawn(host: &Host, program: Program, args: &[&str]) -> Child {
+    let args: Vec<String> = args.iter().map(ToString::to_string).collect();
+    host.run(move |_| {
+        let mut command = program.command();
+        command.args(args).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    })
+    .unwrap()
+}
+
+/// A server that was told how many streams to serve ends by itself; one that does not is ended.
+fn end(mut serving: Child) {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    while serving.try_wait().unwrap().is_none() {
+        if Instant::now() > deadline {
+            serving.kill().unwrap();
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The bytes of the last line of text that tells some and contains `mark`.
+pub fn bytes(text: &str, mark: &str) -> u64 {
+    let words = |line: &str| -> Option<u64> {
+        let (before, _) = line.split_once(" Bytes  ")?;
+        before.rsplit(' ').next()?.parse().ok()
+    };
+    let mut told = text.lines().filter(|line| line.contains(mark));
+    told.rfind(|line| words(line).is_some())
+        .and_then(words)
+        .unwrap_or_else(|| panic!("no line with bytes and '{mark}' in:\n{text}"))
+}
+
+/// Lost and total of the last line that tells them.
+pub fn lost_and_total(text: &str) -> (u64, u64) {
+    let numbers = |line: &str| -> Option<(u64, u64)> {
+        let (_, rest) = line.split_once(" ms ")?;
+        let (lost, rest) = rest.split_once('/')?;
+        let total = rest.trim_start().split(' ').next()?;
+        Some((lost.trim().parse().ok()?, total.parse().ok()?))
+    };
+    text.lines()
+        .rev()
+        .find_map(numbers)
+        .unwrap_or_else(|| panic!("no line with losses in:\n{text}"))
+}

@@ -1,0 +1,245 @@
+//! What a stream tells whoever runs it while it runs: who is connected, and interval records.
+//!
+//! What must hold: the records of a stream lie end to end from its start, and their counts add up to
+//! the stream's own; a stream pays one comparison a packet for them.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::sockets::SocketBuffer;
+
+/// Is told of a stream's progress, on the stream's own thread: what takes long here is missing there.
+pub trait Observer {
+    /// The stream has a peer. Called once, before any record.
+    fn connected(&mut self, connected: &Connected);
+    /// An interval has ended.
+    fn interval(&mut self, record: &IntervalRecord);
+}
+
+/// Looks away.
+impl Observer for () {
+    fn connected(&mut self, _: &Connected) {}
+    fn interval(&mut self, _: &IntervalRecord) {}
+}
+
+/// A stream at its beginning.
+#[derive(Clone, Copy, Debug)]
+pub struct Connected {
+    /// This end.
+    pub local: SocketAddr,
+    /// The other end.
+    pub peer: SocketAddr,
+    /// The sender's send buffer or the receiver's receive buffer.
+    pub buffer: SocketBuffer,
+    /// What TCP knew of the connection; `None` for UDP.
+    pub tcp: Option<TcpStart>,
+}
+
+/// TCP right after the handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpStart {
+    /// Payload of a segment ("mss").
+    pub segment_bytes: u32,
+    /// Congestion window in segments. iperf's "icwnd" is this times the segment, in KiB.
+    pub congestion_window_segments: u32,
+    /// Round-trip time of the handshake ("irtt").
+    pub round_trip: Duration,
+    /// How long connecting took; `None` at a server.
+    pub connecting: Option<Duration>,
+}
+
+/// What happened from `start` to `end`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct IntervalRecord {
+    /// Seconds from the start of the stream, an exact multiple of the interval.
+    pub start: f64,
+    /// Likewise, except for the last record of a stream that ends within an interval.
+    pub end: f64,
+    /// Whether the stream ended within the interval.
+    pub is_partial: bool,
+    /// Payload sent or received.
+    pub bytes: u64,
+    /// Datagrams of data, FINs excluded; 0 for TCP.
+    pub datagrams: u64,
+    /// What only a receiver of datagrams knows.
+    pub receipt: Option<Receipt>,
+}
+
+/// What a receiver of datagrams knows of an interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Receipt {
+    /// By how much the highest id grew.
+    pub expected: u64,
+    /// By how much the number of missing ids grew: less than nothing when ids that an earlier
+    /// interval missed came late.
+    pub lost: i64,
+    /// Datagrams that arrived after a later one.
+    pub out_of_order: u64,
+    /// The running jitter at the end of the interval; `None` before the second datagram.
+    pub jitter_seconds: Option<f64>,
+}
+
+/// Running totals of a stream.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Totals {
+    pub(super) bytes: u64,
+    pub(super) datagrams: u64,
+    pub(super) receipt: Option<ReceiptTotals>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ReceiptTotals {
+    pub(super) expected: u64,
+    pub(super) lost: u64,
+    pub(super) out_of_order: u64,
+    pub(super) jitter_seconds: Option<f64>,
+}
+
+impl Totals {
+    pub(super) fn of_bytes(bytes: u64) -> Self {
+        Totals {
+            bytes,
+            ..Totals::default()
+        }
+    }
+}
+
+/// Cuts a stream into intervals.
+pub(super) struct Intervals<'a> {
+    pub(super) observer: &'a mut dyn Observer,
+    length: Option<Duration>,
+    start: Duration,
+    /// End of the running interval.
+    boundary: Duration,
+    at_start: Totals,
+}
+
+impl<'a> Intervals<'a> {
+    /// No records when `length` is `None` or zero.
+    pub(super) fn new(length: Option<Duration>, observer: &'a mut dyn Observer) -> Self {
+        let length = length.filter(|length| !length.is_zero());
+        Intervals {
+            observer,
+            length,
+            start: Duration::ZERO,
+            boundary: length.unwrap_or(Duration::MAX),
+            at_start: Totals::default(),
+        }
+    }
+
+    /// Whether there are any.
+    pub(super) fn are_asked_for(&self) -> bool {
+        self.length.is_some()
+    }
+
+    /// Whether what happens `elapsed` after the start belongs to a later interval than the running
+    /// one, which [`close_due`](Self::close_due) must then close first.
+    pub(super) fn is_due(&self, elapsed: Duration) -> bool {
+        elapsed >= self.boundary
+    }
+
+    /// Time left in the running interval.
+    pub(super) fn left(&self, elapsed: Duration) -> Duration {
+        self.boundary.saturating_sub(elapsed)
+    }
+
+    /// Closes the intervals that have ended. `totals` are those before what happens now: all of it
+    /// belongs to the first of them, and the others are empty.
+    #[cold]
+    pub(super) fn close_due(&mut self, elapsed: Duration, totals: Totals) {
+        let Some(length) = self.length else { return };
+        while self.is_due(elapsed) {
+            self.record(self.boundary, false, totals);
+            self.boundary = self.boundary.saturating_add(length);
+        }
+    }
+
+    /// Closes the last interval at the end of the stream, unless it is empty.
+    pub(super) fn finish(&mut self, elapsed: Duration, totals: Totals) {
+        if self.length.is_none() {
+            return;
+        }
+        self.close_due(elapsed, totals);
+        let end = elapsed.max(self.start);
+        let has_changed = (totals.bytes, totals.datagrams)
+            != (self.at_start.bytes, self.at_start.datagrams)
+            || totals.receipt.map_or(0, |receipt| receipt.expected)
+                != self.at_start.receipt.map_or(0, |receipt| receipt.expected);
+        if end > self.start || has_changed {
+            self.record(end, true, totals);
+        }
+    }
+
+    fn record(&mut self, end: Duration, is_partial: bool, totals: Totals) {
+        let before = std::mem::replace(&mut self.at_start, totals);
+        let receipt = totals.receipt.map(|now| {
+            let before = before.receipt.unwrap_or_default();
+            Receipt {
+                expected: now.expected - before.expected,
+                lost: now.lost as i64 - before.lost as i64,
+                out_of_order: now.out_of_order - before.out_of_order,
+                jitter_seconds: now.jitter_seconds,
+            }
+        });
+        self.observer.interval(&IntervalRecord {
+            start: self.start.as_secs_f64(),
+            end: end.as_secs_f64(),
+            is_partial,
+            bytes: totals.bytes - before.bytes,
+            datagrams: totals.datagrams - before.datagrams,
+            receipt,
+        });
+        self.start = end;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Records(Vec<(f64, f64, u64, bool)>);
+
+    impl Observer for Records {
+        fn connected(&mut self, _: &Connected) {}
+        fn interval(&mut self, record: &IntervalRecord) {
+            let IntervalRecord { start, end, .. } = *record;
+            self.0.push((start, end, record.bytes, record.is_partial));
+        }
+    }
+
+    const HALF: Duration = Duration::from_millis(500);
+
+    #[test]
+    fn what_comes_late_belongs_to_the_interval_it_comes_in() {
+        let mut records = Records::default();
+        let mut intervals = Intervals::new(Some(HALF), &mut records);
+        assert!(!intervals.is_due(HALF - Duration::from_nanos(1)));
+        assert!(intervals.is_due(HALF));
+        intervals.close_due(3 * HALF + HALF / 2, Totals::of_bytes(7));
+        assert_eq!(intervals.left(3 * HALF + HALF / 2), HALF / 2);
+        intervals.finish(4 * HALF + HALF / 5, Totals::of_bytes(9));
+        let expected = [
+            (0.0, 0.5, 7, false),
+            (0.5, 1.0, 0, false),
+            (1.0, 1.5, 0, false),
+            (1.5, 2.0, 2, false),
+            (2.0, 2.1, 0, true),
+        ];
+        assert_eq!(records.0, expected);
+    }
+
+    #[test]
+    fn nothing_is_recorded_unasked_and_no_empty_rest() {
+        let mut records = Records::default();
+        for length in [None, Some(Duration::ZERO)] {
+            let mut intervals = Intervals::new(length, &mut records);
+            assert!(!intervals.are_asked_for() && !intervals.is_due(HALF));
+            intervals.finish(HALF, Totals::of_bytes(1));
+        }
+        assert_eq!(records.0, []);
+        let mut intervals = Intervals::new(Some(HALF), &mut records);
+        intervals.finish(HALF, Totals::of_bytes(1));
+        assert_eq!(records.0, [(0.0, 0.5, 1, false)]);
+    }
+}

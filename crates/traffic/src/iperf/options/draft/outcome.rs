@@ -1,0 +1,179 @@
+//! What the options come to when all are there.
+
+use std::time::Duration;
+
+use nicpoll_wire::iperf::DEFAULT_PORT;
+use nicpoll_wire::iperf::datagram::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN};
+
+use super::{Draft, Mode, Time, wrong_side};
+use crate::iperf::options::error::OptionError;
+use crate::iperf::options::table::{Meaning, Side};
+use crate::iperf::options::{Amount, Bind, ClientOptions, Common, Options, Rate, ServerOptions};
+
+const TCP_LENGTH_BYTES: usize = 131_072;
+const UDP_LENGTH_BYTES: usize = 1470;
+/// With the longer header of IPv6, the same packet.
+const UDP_LENGTH_BYTES_IPV6: usize = 1450;
+const UDP_RATE: Rate = Rate::BitsPerSecond(1 << 20);
+const SEND_TIME: Duration = Duration::from_secs(10);
+/// A UDP client that waits longer than this between datagrams is no test.
+const GAP_SECONDS_MAX: f64 = 60.0;
+
+impl Draft {
+    /// What all of it comes to.
+    pub fn finish(mut self) -> Result<Options, OptionError> {
+        match self.mode.take() {
+            None => Err(OptionError::NoMode),
+            Some(Mode::Server) => {
+                self.judge(Side::Server, "server")?;
+                self.server().map(Options::Server)
+            }
+            Some(Mode::Client { host, device }) => {
+                self.judge(Side::Client, "client")?;
+                self.client(host, device).map(Options::Client)
+            }
+        }
+    }
+
+    /// An option of the other end is passed over with a warning, whether it is left out or not.
+    fn judge(&mut self, side: Side, mode: &str) -> Result<(), OptionError> {
+        for (spec, source) in std::mem::take(&mut self.to_judge) {
+            if spec.side != Side::Both && spec.side != side {
+                self.warnings.push(wrong_side(&source, mode));
+            } else if let Meaning::LeftOut(instead) = spec.meaning {
+                return Err(OptionError::NotYet {
+                    option: source,
+                    instead,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn client(
+        mut self,
+        host: String,
+        device: Option<String>,
+    ) -> Result<ClientOptions, OptionError> {
+        let length_bytes = self.length_bytes(true)?;
+        if let Some(Bind { device, .. }) = &mut self.bind
+            && let Some(device) = device.take()
+        {
+            self.warnings.push(format!(
+                "WARNING: Client cannot set bind device {device} via -B consider using -c"
+            ));
+        }
+        let amount = match (self.bytes, self.time.take()) {
+            (Some(bytes), _) => Amount::Bytes(bytes),
+            (None, None) => Amount::Time(SEND_TIME),
+            (None, Some((Time::For(time), _))) => Amount::Time(time),
+            (None, Some((Time::Endless, source))) => {
+                return Err(OptionError::NotYet {
+                    option: format!("{source} 0 (until interrupted)"),
+                    instead: "give the time in seconds",
+                });
+            }
+        };
+        Ok(ClientOptions {
+            host,
+            device,
+            amount,
+            rate: client_rate(self.rate, self.udp, length_bytes)?,
+            streams: self.parallel.unwrap_or(1),
+            ttl: self.ttl,
+            compatibility: self.compatibility,
+            common: self.common(length_bytes),
+        })
+    }
+
+    fn server(mut self) -> Result<ServerOptions, OptionError> {
+        let length_bytes = self.length_bytes(false)?;
+        if let Some(Bind { port, .. }) = &mut self.bind
+            && let Some(port) = port.take()
+        {
+            self.warnings.push(format!(
+                "WARNING: port {port} ignored - set receive port on server via -p or -L"
+            ));
+        }
+        Ok(ServerOptions {
+            connections: self.parallel,
+            single_client: self.single_client,
+            time: match self.time {
+                Some((Time::For(time), _)) => Some(time),
+                Some((Time::Endless, _)) | None => None,
+            },
+            common: self.common(length_bytes),
+        })
+    }
+
+    fn length_bytes(&self, client: bool) -> Result<usize, OptionError> {
+        let range = PAYLOAD_BYTES_MIN..=PAYLOAD_BYTES_MAX;
+        match &self.length {
+            Some((length, source)) if self.udp && !range.contains(length) => {
+                Err(OptionError::Value {
+                    option: source.clone(),
+                    value: length.to_string(),
+                    expected: format!("{PAYLOAD_BYTES_MIN} to {PAYLOAD_BYTES_MAX} bytes with -u"),
+                })
+            }
+            Some((length, _)) => Ok(*length),
+            None if !self.udp => Ok(TCP_LENGTH_BYTES),
+            None if self.ipv6 && client => Ok(UDP_LENGTH_BYTES_IPV6),
+            None => Ok(UDP_LENGTH_BYTES),
+        }
+    }
+
+    fn common(self, length_bytes: usize) -> Common {
+        Common {
+            udp: self.udp,
+            port: self.port.unwrap_or(DEFAULT_PORT),
+            length_bytes,
+            length_was_set: self.length.is_some(),
+            window_bytes: self.window_bytes,
+            bind: self.bind,
+            ipv6: self.ipv6,
+            interval: self.interval,
+            format: self.format.unwrap_or('a'),
+            style: self.style,
+            csv: self.csv,
+            enhanced: self.enhanced,
+            exclude: self.exclude,
+            mss: self.mss,
+            print_mss: self.print_mss,
+            nodelay: self.nodelay,
+            tos: self.tos,
+            congestion: self.congestion,
+            output: self.output,
+            warnings: self.warnings,
+        }
+    }
+}
+
+/// What a client sends at, if it is a test at all.
+fn client_rate(
+    rate: Option<Rate>,
+    udp: bool,
+    length_bytes: usize,
+) -> Result<Option<Rate>, OptionError> {
+    if udp {
+        let rate = rate.unwrap_or(UDP_RATE);
+        let seconds = match rate {
+            Rate::BitsPerSecond(bits) => length_bytes as f64 * 8.0 / bits as f64,
+            Rate::PacketsPerSecond(packets) => packets.recip(),
+        };
+        if seconds > GAP_SECONDS_MAX {
+            return Err(OptionError::Gap { seconds });
+        }
+        return Ok(Some(rate));
+    }
+    match rate {
+        Some(Rate::PacketsPerSecond(_)) => Err(OptionError::PacketsOverTcp),
+        Some(Rate::BitsPerSecond(bits)) if bits / 8 < length_bytes as u64 => {
+            Err(OptionError::Incompatible {
+                length_bytes,
+                longest_bytes: bits / 8,
+            })
+        }
+        rate => Ok(rate),
+    }
+}

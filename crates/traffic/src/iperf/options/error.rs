@@ -1,0 +1,106 @@
+//! Why a command line was refused, in iperf's words where it has some.
+
+use std::fmt;
+
+/// What iperf says when it does not know what to do.
+pub(super) const USAGE: &str = "Usage: iperf [-s|-c host] [options]\n\
+     Try `iperf --help' for more information.";
+
+/// Why a command line was refused. Printed as it stands; the exit status is 1.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OptionError {
+    /// Neither -s nor -c.
+    NoMode,
+    /// A letter that is no option.
+    InvalidLetter(char),
+    /// A long name that is no option.
+    Unrecognized(String),
+    /// The beginning of more than one long name.
+    Ambiguous(String),
+    /// An option, as given, whose value is missing.
+    MissingArgument(String),
+    /// A value for a long option that takes none.
+    UnexpectedArgument(String),
+    /// An option of iperf 2 that is left out.
+    NotYet {
+        /// The option or the environment variable, and the value if that is what is left out.
+        option: String,
+        /// What to do in its place.
+        instead: &'static str,
+    },
+    /// A value that cannot be used.
+    Value {
+        /// The option or the environment variable.
+        option: String,
+        /// What was given.
+        value: String,
+        /// What can be given.
+        expected: String,
+    },
+    /// A TCP client's rate is below one buffer a second.
+    Incompatible {
+        /// -l.
+        length_bytes: usize,
+        /// The longest buffer for the rate.
+        longest_bytes: u64,
+    },
+    /// -b in packets for TCP, which has none.
+    PacketsOverTcp,
+    /// A UDP client would wait too long between two datagrams.
+    Gap {
+        /// How long.
+        seconds: f64,
+    },
+}
+
+impl fmt::Display for OptionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoMode => f.write_str(USAGE),
+            Self::InvalidLetter(letter) => write!(f, "iperf: invalid option -- {letter}\n{USAGE}"),
+            Self::Unrecognized(name) => {
+                write!(f, "iperf: unrecognized option `--{name}'\n{USAGE}")
+            }
+            Self::Ambiguous(name) => write!(f, "iperf: option `--{name}' is ambiguous\n{USAGE}"),
+            Self::MissingArgument(option) => match option.strip_prefix("--") {
+                Some(_) => write!(f, "iperf: option `{option}' requires an argument\n{USAGE}"),
+                None => {
+                    let letter = option.trim_start_matches('-');
+                    write!(f, "iperf: option requires an argument -- {letter}\n{USAGE}")
+                }
+            },
+            Self::UnexpectedArgument(name) => {
+                write!(
+                    f,
+                    "iperf: option `--{name}' doesn't allow an argument\n{USAGE}"
+                )
+            }
+            Self::NotYet { option, instead } => {
+                write!(f, "ERROR: option {option} is not supported; {instead}")
+            }
+            Self::Value {
+                option,
+                value,
+                expected,
+            } => write!(
+                f,
+                "ERROR: invalid value of '{value}' for {option}; give {expected}"
+            ),
+            Self::Incompatible {
+                length_bytes,
+                longest_bytes,
+            } => write!(
+                f,
+                "ERROR: option -b and -l of {length_bytes} are incompatible, consider setting -l \
+                 to {longest_bytes} or lower"
+            ),
+            Self::PacketsOverTcp => f.write_str("ERROR: units of pps not supported with TCP"),
+            Self::Gap { seconds } => write!(
+                f,
+                "ERROR: IPG delay target of {seconds:.1} secs too large (max value is 60 secs)"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for OptionError {}

@@ -1,0 +1,487 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn parsed_with(args: &str, environment: &[(&str, &str)]) -> Result<Options, OptionError> {
+    let find = |name: &str| {
+        let found = environment.iter().find(|(known, _)| *known == name)?;
+        Some(found.1.to_owned())
+    };
+    parse(args.split_whitespace().map(str::to_owned), find)
+}
+
+fn parsed(args: &str) -> Result<Options, OptionError> {
+    parsed_with(args, &[])
+}
+
+fn client(args: &str) -> ClientOptions {
+    match parsed(&format!("-c host {args}")) {
+        Ok(Options::Client(client)) => client,
+        other => panic!("{args}: {other:?}"),
+    }
+}
+
+fn server(args: &str) -> ServerOptions {
+    match parsed(&format!("-s {args}")) {
+        Ok(Options::Server(server)) => server,
+        other => panic!("{args}: {other:?}"),
+    }
+}
+
+fn refused(args: &str) -> String {
+    parsed(args).expect_err(args).to_string()
+}
+
+fn common() -> Common {
+    Common {
+        udp: false,
+        port: 5001,
+        length_bytes: 131_072,
+        length_was_set: false,
+        window_bytes: None,
+        bind: None,
+        ipv6: false,
+        interval: None,
+        format: 'a',
+        style: Style::V2_0,
+        csv: false,
+        enhanced: false,
+        exclude: Exclude::default(),
+        mss: None,
+        print_mss: false,
+        nodelay: false,
+        tos: None,
+        congestion: None,
+        output: None,
+        warnings: Vec::new(),
+    }
+}
+
+#[test]
+fn defaults_are_those_of_the_original() {
+    let expected = ClientOptions {
+        common: common(),
+        host: "host".to_owned(),
+        device: None,
+        amount: Amount::Time(Duration::from_secs(10)),
+        rate: None,
+        streams: 1,
+        ttl: None,
+        compatibility: false,
+    };
+    assert_eq!(client(""), expected);
+    let expected = ServerOptions {
+        common: common(),
+        connections: None,
+        single_client: false,
+        time: None,
+    };
+    assert_eq!(server(""), expected);
+}
+
+/// What an option changes.
+type Change = fn(&mut Common);
+
+#[test]
+fn every_common_option_changes_its_field() {
+    let table: &[(&str, Change)] = &[
+        ("-p 6000", |c| c.port = 6000),
+        ("--port=1", |c| c.port = 1),
+        ("-p65535", |c| c.port = 65_535),
+        ("-l 8K", |c| {
+            (c.length_bytes, c.length_was_set) = (8192, true)
+        }),
+        ("-l 8k", |c| {
+            (c.length_bytes, c.length_was_set) = (8000, true)
+        }),
+        ("--len 64M", |c| {
+            (c.length_bytes, c.length_was_set) = (64 << 20, true);
+        }),
+        ("-w 256K", |c| c.window_bytes = Some(262_144)),
+        ("-w 0", |_| {}),
+        ("-V", |c| c.ipv6 = true),
+        ("-i 1", |c| c.interval = Some(Duration::from_secs(1))),
+        ("-i .5", |c| c.interval = Some(Duration::from_millis(500))),
+        ("-i 0", |_| {}),
+        ("-f m", |c| c.format = 'm'),
+        ("-f Kbytes", |c| c.format = 'K'),
+        ("--style 2.0", |_| {}),
+        ("--style 2.1", |c| c.style = Style::V2_1),
+        ("-y C", |c| c.csv = true),
+        ("-e", |c| c.enhanced = true),
+        ("-x C", |c| c.exclude.connections = true),
+        ("-x ds", |c| {
+            (c.exclude.data, c.exclude.settings) = (true, true);
+        }),
+        ("-x CDMSV", |c| {
+            c.exclude = Exclude {
+                connections: true,
+                data: true,
+                sums: true,
+                settings: true,
+                server_report: true,
+            };
+        }),
+        ("-M 1400", |c| c.mss = Some(1400)),
+        ("-m", |c| c.print_mss = true),
+        ("-N", |c| c.nodelay = true),
+        ("-S 0x10", |c| c.tos = Some(16)),
+        ("-S af11", |c| c.tos = Some(0x28)),
+        ("-Z cubic", |c| c.congestion = Some("cubic".to_owned())),
+        ("--linux-congestion reno", |c| {
+            c.congestion = Some("reno".to_owned());
+        }),
+        ("-o report", |c| c.output = Some("report".into())),
+        ("-B 10.0.0.1", |c| {
+            c.bind = Some(Bind {
+                address: "10.0.0.1".to_owned(),
+                device: None,
+                port: None,
+            });
+        }),
+        ("-mNe -V", |c| {
+            (c.print_mss, c.nodelay, c.enhanced, c.ipv6) = (true, true, true, true);
+        }),
+    ];
+    for (args, change) in table {
+        let mut expected = common();
+        change(&mut expected);
+        assert_eq!(client(args).common, expected, "{args}");
+        assert_eq!(server(args).common, expected, "{args}");
+    }
+}
+
+#[test]
+fn a_client_has_options_of_its_own() {
+    let time = |ms| Amount::Time(Duration::from_millis(ms));
+    for (args, amount) in [
+        ("-t 2", time(2000)),
+        ("-t 0.25", time(250)),
+        ("-t 0.001", time(10)),
+        ("-n 1M", Amount::Bytes(1 << 20)),
+        ("-n 1m", Amount::Bytes(1_000_000)),
+        ("-t 2 -n 5", Amount::Bytes(5)),
+        ("-n 5 -t 2", time(2000)),
+    ] {
+        assert_eq!(client(args).amount, amount, "{args}");
+    }
+    for (args, rate) in [
+        ("-u", Some(Rate::BitsPerSecond(1 << 20))),
+        ("-u -b 1m", Some(Rate::BitsPerSecond(1_000_000))),
+        ("-b 10M", Some(Rate::BitsPerSecond(10 << 20))),
+        ("-b 100pps -u", Some(Rate::PacketsPerSecond(100.0))),
+        ("-b 10000 -l 1250", Some(Rate::BitsPerSecond(10_000))),
+    ] {
+        assert_eq!(client(args).rate, rate, "{args}");
+    }
+    assert_eq!(client("-P 128").streams, 128);
+    assert_eq!(client("-T 64").ttl, Some(64));
+    assert!(client("-C").compatibility);
+    assert_eq!(client("-u").common.length_bytes, 1470);
+    assert_eq!(client("-u -V").common.length_bytes, 1450);
+    assert_eq!(client("-u -l 20").common.length_bytes, 20);
+
+    let Ok(Options::Client(client)) = parsed("-ufk --client fe80::1%eth0 -B [::1]:7") else {
+        panic!("no client");
+    };
+    assert_eq!(client.host, "fe80::1");
+    assert_eq!(client.device.as_deref(), Some("eth0"));
+    assert_eq!(client.common.bind.and_then(|bind| bind.port), Some(7));
+}
+
+#[test]
+fn a_server_has_options_of_its_own() {
+    assert_eq!(server("-P 2").connections, Some(2));
+    assert!(server("-1").single_client);
+    assert_eq!(server("-t 2.5").time, Some(Duration::from_millis(2500)));
+    assert_eq!(server("-t 0").time, None);
+    assert_eq!(server("-u -V").common.length_bytes, 1470);
+    let bind = server("-B 10.0.0.1%eth0").common.bind;
+    let device = bind.and_then(|bind| bind.device);
+    assert_eq!(device.as_deref(), Some("eth0"));
+}
+
+#[test]
+fn what_is_put_right_is_said() {
+    let warning = |args: &str| {
+        let warnings = match parsed(args) {
+            Ok(Options::Client(client)) => client.common.warnings,
+            Ok(Options::Server(server)) => server.common.warnings,
+            other => panic!("{args}: {other:?}"),
+        };
+        assert_eq!(warnings.len(), 1, "{args}: {warnings:?}");
+        warnings.concat()
+    };
+    for (args, text) in [
+        ("-s -d", "WARNING: option -d is not valid for server mode"),
+        ("-d -s", "WARNING: option -d is not valid for server mode"),
+        ("-s -n 1", "WARNING: option -n is not valid for server mode"),
+        ("-s -c x", "WARNING: option -c is not valid for server mode"),
+        ("-c x -s", "WARNING: option -s is not valid for client mode"),
+        ("-c x -1", "WARNING: option -1 is not valid for client mode"),
+        (
+            "-s --trip-times",
+            "WARNING: option --trip-times is not valid for server mode",
+        ),
+        (
+            "-s -i 0.001",
+            "WARNING: interval too small, increasing to 5.0000 milliseconds.",
+        ),
+        (
+            "-s -w 100",
+            "WARNING: TCP window size set to 100 bytes. A small window size\nwill give poor \
+             performance. See the Iperf documentation.",
+        ),
+        (
+            "-s -y D",
+            "WARNING: unknown reporting style \"D\", switching to default",
+        ),
+        (
+            "-s -f q",
+            "WARNING: unknown reporting format \"q\", switching to adaptive",
+        ),
+        (
+            "-s -x q",
+            "WARNING: unknown reporting type \"q\", ignored\n valid options are:\n\t exclude: \
+             C(connection) D(data) M(multicast) S(settings) V(server) report\n",
+        ),
+        (
+            "-c x -B ::1%lo",
+            "WARNING: Client cannot set bind device lo via -B consider using -c",
+        ),
+        (
+            "-s -B 10.0.0.1:6000",
+            "WARNING: port 6000 ignored - set receive port on server via -p or -L",
+        ),
+        ("-s x", "iperf: ignoring extra argument -- x"),
+    ] {
+        assert_eq!(warning(args), text);
+    }
+    assert_eq!(
+        server("-i 0.001").common.interval,
+        Some(Duration::from_millis(5))
+    );
+}
+
+#[test]
+fn what_the_scanner_refuses_is_followed_by_the_usage() {
+    let usage = "Usage: iperf [-s|-c host] [options]\nTry `iperf --help' for more information.";
+    for args in ["", "-u", "x"] {
+        assert_eq!(refused(args), usage, "{args}");
+    }
+    for (args, line) in [
+        ("-q", "iperf: invalid option -- q"),
+        ("--x", "iperf: unrecognized option `--x'"),
+        ("-t", "iperf: option requires an argument -- t"),
+        ("--time", "iperf: option `--time' requires an argument"),
+        ("--t", "iperf: option `--t' is ambiguous"),
+        ("--udp=3", "iperf: option `--udp' doesn't allow an argument"),
+    ] {
+        assert_eq!(refused(args), format!("{line}\n{usage}"));
+    }
+}
+
+#[test]
+fn values_out_of_range_are_refused() {
+    for args in [
+        "-t x",
+        "-t 1e9",
+        "-t inf",
+        "-i x",
+        "-i -1",
+        "-i nan",
+        "-n 0",
+        "-n x",
+        "-n 1e300",
+        "-l 0",
+        "-l 65M",
+        "-u -l 19",
+        "-u -l 65508",
+        "-w x",
+        "-w 2G",
+        "-w -1",
+        "-p 0",
+        "-p 65536",
+        "-p x",
+        "-p 1-x",
+        "-P 0",
+        "-P 129",
+        "-M 0",
+        "-M 65536",
+        "-T 0",
+        "-T 256",
+        "-S bogus",
+        "-S 300",
+        "-b 0",
+        "-b x",
+        "-B a:b",
+        "--style 2.2",
+        "--style 2",
+        "--len=",
+        "--output=",
+        "--tcp-congestion=",
+    ] {
+        for mode in ["-c host", "-s"] {
+            let text = refused(&format!("{mode} {args}"));
+            assert!(text.starts_with("ERROR: invalid value of '"), "{text}");
+        }
+    }
+    assert!(refused("-c host%").starts_with("ERROR: invalid value of 'host%' for -c; "));
+}
+
+#[test]
+fn rates_that_make_no_test_are_refused() {
+    for (args, text) in [
+        (
+            "-c x -b 10000",
+            "ERROR: option -b and -l of 131072 are incompatible, consider setting -l to 1250 or \
+             lower",
+        ),
+        (
+            "-c x -b 10pps",
+            "ERROR: units of pps not supported with TCP",
+        ),
+        (
+            "-c x -u -b 10",
+            "ERROR: IPG delay target of 1176.0 secs too large (max value is 60 secs)",
+        ),
+        (
+            "-c x -u -b 0.01pps",
+            "ERROR: IPG delay target of 100.0 secs too large (max value is 60 secs)",
+        ),
+    ] {
+        assert_eq!(refused(args), text);
+    }
+}
+
+#[test]
+fn what_is_left_out_is_refused_by_name() {
+    for (args, begin) in [
+        ("-c x -d", "ERROR: option -d is not supported; run a client"),
+        ("-c x --reverse", "ERROR: option -R is not supported; run"),
+        ("-c x -t 0", "ERROR: option -t 0 (until interrupted) is not"),
+        ("-s -p 5001-5003", "ERROR: option -p 5001-5003 is not"),
+        ("-c x -b 1m,10k", "ERROR: option -b 1m,10k is not supported"),
+        ("-s -i f", "ERROR: option -i f is not supported; give -i"),
+        ("-s -D", "ERROR: option -D is not supported; start it"),
+    ] {
+        let text = refused(args);
+        assert!(text.starts_with(begin), "{text}");
+    }
+    for spec in TABLE {
+        let Meaning::LeftOut(instead) = spec.meaning else {
+            continue;
+        };
+        let mode = if spec.side == table::Side::Server {
+            "-s"
+        } else {
+            "-c x"
+        };
+        let value = match spec.argument {
+            Argument::Required => "1",
+            _ => "",
+        };
+        let name = spec.name();
+        let text = refused(&format!("{mode} {name} {value}"));
+        assert_eq!(
+            text,
+            format!("ERROR: option {name} is not supported; {instead}")
+        );
+    }
+}
+
+#[test]
+fn the_environment_comes_before_the_command_line() {
+    let environment = [
+        ("IPERF_CLIENT", "there"),
+        ("IPERF_UDP", ""),
+        ("IPERF_PORT", "77"),
+        ("IPERF_TIME", "3"),
+        ("IPERF_COMPAT", "1"),
+        ("IPERF_HELP", "1"),
+        ("TCP_WINDOW_SIZE", "8K"),
+    ];
+    let Ok(Options::Client(client)) = parsed_with("-p 78", &environment) else {
+        panic!("no client");
+    };
+    assert_eq!(client.host, "there");
+    assert!(client.common.udp && client.compatibility);
+    assert_eq!(client.common.port, 78);
+    assert_eq!(client.amount, Amount::Time(Duration::from_secs(3)));
+    assert_eq!(client.common.window_bytes, Some(8192));
+
+    let wrong = parsed_with("-s", &[("IPERF_TIME", "x")]).unwrap_err();
+    let text = "ERROR: invalid value of 'x' for IPERF_TIME; give seconds, at most 21474836";
+    assert_eq!(wrong.to_string(), text);
+    let left_out = parsed_with("-c x", &[("IPERF_REVERSE", "")]).unwrap_err();
+    let text = "ERROR: option IPERF_REVERSE is not supported; ";
+    assert!(left_out.to_string().starts_with(text), "{left_out}");
+}
+
+#[test]
+fn help_and_version_end_the_reading() {
+    for (args, options) in [
+        ("-h", Options::Help),
+        ("-s --help -q", Options::Help),
+        ("-d -v -h", Options::Version),
+        ("--version", Options::Version),
+    ] {
+        assert_eq!(parsed(args), Ok(options), "{args}");
+    }
+    assert_eq!(parsed("-q -h"), Err(OptionError::InvalidLetter('q')));
+}
+
+#[test]
+fn help_and_the_page_on_dialects_name_every_option() {
+    let page = include_str!("../../../../../docs/dialects.md");
+    let help = help_text();
+    for spec in TABLE {
+        let long = spec.long.first().map(|name| format!("--{name}"));
+        let name = long.unwrap_or_else(|| spec.name());
+        assert!(page.contains(&format!("`{name}`")), "{name}");
+        let begin = match spec.short {
+            Some(letter) => format!("\n  -{letter}, {name} "),
+            None => format!("\n      {name} "),
+        };
+        let carried_out = matches!(spec.meaning, Meaning::Known(_));
+        assert_eq!(help.contains(&begin), carried_out, "{name}");
+        if let Meaning::LeftOut(instead) = spec.meaning {
+            assert!(page.contains(instead), "{instead}");
+        }
+    }
+}
+
+/// Arguments that are often nearly right.
+fn argument() -> impl Strategy<Value = String> {
+    let name = (0..TABLE.len()).prop_map(|at| TABLE[at].name());
+    let long = (0..TABLE.len()).prop_map(|at| TABLE[at].long.concat());
+    let value = "[0-9a-zA-Z.:%,\\[\\]+-]{0,8}";
+    prop_oneof![
+        Just("-s".to_owned()),
+        Just("-c".to_owned()),
+        Just("-u".to_owned()),
+        (name, value).prop_map(|(name, value)| name + &value),
+        (long, value).prop_map(|(long, value)| format!("--{long}={value}")),
+        value,
+        any::<String>(),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn any_arguments_are_read_or_refused(
+        args in prop::collection::vec(argument(), 0..12),
+        value in prop::option::weighted(0.02, argument()),
+    ) {
+        match parse(args, |_| value.clone()) {
+            Ok(Options::Client(client)) => {
+                let rate = client.rate.is_some() || !client.common.udp;
+                prop_assert!(rate && (1..=128).contains(&client.streams));
+                prop_assert!(client.amount != Amount::Time(Duration::ZERO));
+            }
+            Ok(Options::Server(server)) => prop_assert!(server.time != Some(Duration::ZERO)),
+            Ok(Options::Help | Options::Version) => {}
+            Err(error) => prop_assert!(!error.to_string().is_empty()),
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Options of a stream's socket that both protocols have.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+
+use nicpoll_sys::socket;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+
+/// What is asked of a socket besides its buffer; the kernel's choice where nothing is.
+#[derive(Clone, Debug, Default)]
+pub struct SocketOptions {
+    /// Network device that the socket is tied to.
+    pub device: Option<String>,
+    /// IP type of service, or IPv6 traffic class.
+    pub type_of_service: Option<u8>,
+    /// IP time to live, or IPv6 hop limit; of multicasts when the peer is a group.
+    pub time_to_live: Option<u8>,
+}
+
+impl SocketOptions {
+    /// Makes a socket to reach or be reached at `address`.
+    pub(super) fn open(
+        &self,
+        kind: SocketType,
+        flags: SocketFlags,
+        address: SocketAddr,
+    ) -> io::Result<OwnedFd> {
+        let family = match address {
+            SocketAddr::V4(_) => AddressFamily::INET,
+            SocketAddr::V6(_) => AddressFamily::INET6,
+        };
+        let fd = rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC | flags, None)?;
+        self.apply(&fd, address)?;
+        Ok(fd)
+    }
+
+    fn apply(&self, fd: impl AsFd, address: SocketAddr) -> io::Result<()> {
+        if let Some(device) = &self.device {
+            socket::bind_to_device(&fd, device)?;
+        }
+        let is_multicast = address.ip().is_multicast();
+        match address {
+            SocketAddr::V4(_) => {
+                if let Some(service) = self.type_of_service {
+                    sockopt::set_ip_tos(&fd, service)?;
+                }
+                match self.time_to_live.map(u32::from) {
+                    Some(hops) if is_multicast => sockopt::set_ip_multicast_ttl(&fd, hops)?,
+                    Some(hops) => sockopt::set_ip_ttl(&fd, hops)?,
+                    None => {}
+                }
+            }
+            SocketAddr::V6(_) => {
+                if let Some(class) = self.type_of_service {
+                    sockopt::set_ipv6_tclass(&fd, class.into())?;
+                }
+                match self.time_to_live {
+                    Some(hops) if is_multicast => {
+                        sockopt::set_ipv6_multicast_hops(&fd, hops.into())?;
+                    }
+                    Some(hops) => sockopt::set_ipv6_unicast_hops(&fd, Some(hops))?,
+                    None => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,274 @@
+//! A socket that opens a session for each client, as iperf does: the socket that the first datagram
+//! came to is connected to its sender, and another is bound for further clients.
+//!
+//! What must hold: every datagram that the kernel queued is counted once, by the session of its
+//! sender. The new socket is bound before the old one is connected, so that at every moment one of
+//! them takes what comes; the kernel prefers the newest socket, and so the old one's queue grows no
+//! more and is read out. Then the old one is connected, and what the new one got of its client in
+//! between is read out too. So everything of the client is known in the order in which it came.
+//!
+//! What cannot be avoided: a datagram for which the kernel had chosen the new socket just before the
+//! connection, but which it queued only after the new socket was read out, comes too late for its
+//! session and is lost to it; [`Listener::stray_datagrams`] counts it. And a server at the
+//! unspecified address of a host with several addresses can serve only clients that send to the one
+//! from which the host answers them.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use nicpoll_sys::socket::{self, ReceiveBatch, Wait};
+use nicpoll_wire::iperf::datagram::PAYLOAD_BYTES_MAX;
+use rustix::net::{SocketFlags, SocketType, sockopt};
+
+use super::receiver::{BATCH_DATAGRAMS, Receiver, Taken};
+use super::server::ServerReport;
+use crate::iperf::CLIENTS_MAX;
+use crate::iperf::observer::Observer;
+use crate::iperf::socket_options::SocketOptions;
+use crate::signals::Signals;
+use crate::sockets::{self, SocketBuffer};
+use crate::udp_server::{BoundUdp, ServerConfig, ServerError};
+
+/// The longest that reading out a socket may take, should datagrams come as fast as they are read.
+const READ_OUT_LIMIT: Duration = Duration::from_millis(100);
+
+/// Where and how to receive.
+#[derive(Clone, Debug)]
+pub struct ListenerConfig {
+    /// Where, with which buffer, and how patiently.
+    pub server: ServerConfig,
+    /// Length of the intervals to record; none when `None`.
+    pub interval: Option<Duration>,
+    /// Options of the sockets.
+    pub options: SocketOptions,
+}
+
+impl ListenerConfig {
+    /// No intervals, no options.
+    pub fn new(server: ServerConfig) -> Self {
+        ListenerConfig {
+            server,
+            interval: None,
+            options: SocketOptions::default(),
+        }
+    }
+}
+
+/// A bound server, for any number of streams.
+pub struct Listener {
+    bound: BoundUdp,
+    config: ListenerConfig,
+    batch: ReceiveBatch,
+    /// Read, but not yet looked at.
+    pending: VecDeque<Taken>,
+    /// Clients whose sessions exist; each session holds the other end.
+    clients: Vec<Weak<SocketAddr>>,
+    stray_datagrams: u64,
+}
+
+impl Listener {
+    /// Binds the socket; datagrams are queued from now on.
+    ///
+    /// # Errors
+    /// [`ServerError::Bind`], also when the port is taken by another listener.
+    pub fn bind(config: &ListenerConfig) -> Result<Self, ServerError> {
+        let mut config = config.clone();
+        let bound = bind(&config, Sharing::FromNowOn)?;
+        config.server.bind = bound.address;
+        Ok(Listener {
+            bound,
+            config,
+            batch: ReceiveBatch::new(BATCH_DATAGRAMS, PAYLOAD_BYTES_MAX),
+            pending: VecDeque::new(),
+            clients: Vec::new(),
+            stray_datagrams: 0,
+        })
+    }
+
+    /// The address bound to, with the port that was chosen.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.bound.address
+    }
+
+    /// The receive buffer of each socket.
+    pub fn receive_buffer(&self) -> SocketBuffer {
+        self.bound.receive_buffer
+    }
+
+    /// Datagrams that no session counts: those that are none of iperf's, FINs of unknown clients,
+    /// those that came too late for their session, and those of clients beyond the limit.
+    pub fn stray_datagrams(&self) -> u64 {
+        self.stray_datagrams
+    }
+
+    /// Waits for the first datagram of an unknown client; `None` when none came for `patience`, or
+    /// when none waits and [`Signals::sender_done`] is set.
+    ///
+    /// # Errors
+    /// See [`ServerError`].
+    pub fn accept(
+        &mut self,
+        signals: &Signals,
+        patience: Duration,
+    ) -> Result<Option<Accepted>, ServerError> {
+        let begun = Instant::now();
+        loop {
+            if signals.is_cancelled() {
+                return Err(ServerError::Cancelled);
+            }
+            let is_last_look = begun.elapsed() >= patience || signals.is_sender_done();
+            while let Some(taken) = self.pending.pop_front() {
+                if self.opens_session(&taken)
+                    && let Some(accepted) = self.open(taken)?
+                {
+                    return Ok(Some(accepted));
+                }
+                self.stray_datagrams += 1;
+            }
+            let wait = if is_last_look {
+                Wait::Never
+            } else {
+                Wait::ForFirst
+            };
+            let is_empty = self.receive(wait)?;
+            if is_last_look && is_empty {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn opens_session(&mut self, taken: &Taken) -> bool {
+        self.clients.retain(|client| client.strong_count() > 0);
+        let is_known = self
+            .clients
+            .iter()
+            .any(|client| client.upgrade().is_some_and(|peer| *peer == taken.source));
+        // A FIN of nobody's session is left over from an earlier one.
+        taken.header.id >= 0 && !is_known && self.clients.len() < CLIENTS_MAX
+    }
+
+    /// Makes a session of the socket, and a new socket for further clients. `None` when there is no
+    /// way back to the client, which must not end the server.
+    fn open(&mut self, first: Taken) -> Result<Option<Accepted>, ServerError> {
+        let begun = Instant::now();
+        let next = bind(&self.config, Sharing::Already)?;
+        self.read_out()?;
+        let peer = first.source;
+        // Everything that the old socket got has been read, so that it may go.
+        let bound = std::mem::replace(&mut self.bound, next);
+        if bound.connect(peer).is_err() {
+            return Ok(None);
+        }
+        self.read_out()?;
+        let mut queued = vec![first];
+        self.pending.retain(|taken| {
+            let is_of_client = taken.source == peer;
+            if is_of_client {
+                queued.push(*taken);
+            }
+            !is_of_client
+        });
+        let client = Arc::new(peer);
+        self.clients.push(Arc::downgrade(&client));
+        Ok(Some(Accepted {
+            bound,
+            interval: self.config.interval,
+            queued,
+            begun,
+            client,
+        }))
+    }
+
+    /// Reads what is queued.
+    fn read_out(&mut self) -> Result<(), ServerError> {
+        let begun = Instant::now();
+        while begun.elapsed() < READ_OUT_LIMIT && !self.receive(Wait::Never)? {}
+        Ok(())
+    }
+
+    /// Reads a batch into `pending`; whether there was none.
+    fn receive(&mut self, wait: Wait) -> Result<bool, ServerError> {
+        match self.batch.receive(&self.bound.socket, wait) {
+            Ok(datagrams) => {
+                for datagram in datagrams {
+                    match Taken::of(&datagram) {
+                        Some(taken) => self.pending.push_back(taken),
+                        None => self.stray_datagrams += 1,
+                    }
+                }
+                Ok(false)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(true),
+            Err(error) if sockets::is_no_datagram(&error) => Ok(false),
+            Err(source) => Err(self.bound.receive_failed(source)),
+        }
+    }
+}
+
+/// Whether a port may be shared with the listener's other sockets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sharing {
+    /// The first socket: no other may have the port, but later ones may join.
+    FromNowOn,
+    /// A later one.
+    Already,
+}
+
+fn bind(config: &ListenerConfig, sharing: Sharing) -> Result<BoundUdp, ServerError> {
+    let address = config.server.bind;
+    let bind = || {
+        let fd = config
+            .options
+            .open(SocketType::DGRAM, SocketFlags::empty(), address)?;
+        if sharing == Sharing::Already {
+            sockopt::set_socket_reuseaddr(&fd, true)?;
+        }
+        // Before the address: datagrams are queued, and have to bear their times, from then on.
+        socket::enable_arrival_times(&fd)?;
+        rustix::net::bind(&fd, &address)?;
+        sockopt::set_socket_reuseaddr(&fd, true)?;
+        BoundUdp::set_up(UdpSocket::from(fd), &config.server)
+    };
+    bind().map_err(|source| ServerError::Bind { address, source })
+}
+
+/// A session that was opened and waits to be received.
+#[derive(Debug)]
+pub struct Accepted {
+    // The socket goes before the client's address does, so that the listener knows the client for as
+    // long as datagrams of it can come here.
+    bound: BoundUdp,
+    interval: Option<Duration>,
+    /// What came before the socket was the client's alone; not empty.
+    queued: Vec<Taken>,
+    /// When the first datagram was looked at.
+    begun: Instant,
+    client: Arc<SocketAddr>,
+}
+
+impl Accepted {
+    /// The client.
+    pub fn peer(&self) -> SocketAddr {
+        *self.client
+    }
+
+    /// Receives the stream to its end.
+    ///
+    /// # Errors
+    /// See [`ServerError`].
+    pub fn run(
+        self,
+        signals: &Signals,
+        observer: &mut dyn Observer,
+    ) -> Result<ServerReport, ServerError> {
+        let mut receiver = Receiver::new(&self.bound, self.interval, observer);
+        receiver.open(*self.client, self.begun)?;
+        for taken in &self.queued {
+            receiver.take(taken, self.begun)?;
+        }
+        receiver.run(signals)
+    }
+}

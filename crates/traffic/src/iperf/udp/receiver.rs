@@ -1,0 +1,222 @@
+//! The loop that receives one stream, whichever way it was opened.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use nicpoll_sys::socket::{Datagram, ReceiveBatch, Wait};
+use nicpoll_wire::iperf::DatagramHeader;
+use nicpoll_wire::iperf::datagram::PAYLOAD_BYTES_MAX;
+
+use super::server::{End, ServerReport};
+use super::session::Session;
+use crate::iperf::observer::{Connected, Intervals, Observer, Totals};
+use crate::signals::Signals;
+use crate::sockets;
+use crate::udp_server::{BoundUdp, ServerError};
+
+/// Datagrams taken with one system call, at most.
+pub(super) const BATCH_DATAGRAMS: usize = 64;
+/// Silence that ends the session after a FIN, as in 2.1.8.
+const SILENCE_AFTER_FIN: Duration = Duration::from_millis(250);
+/// A client's FINs take 2 s; whoever sends for longer is not listened to.
+const CLOSING_LIMIT: Duration = Duration::from_secs(4);
+/// The longest time to empty the socket after the sender is done.
+const DRAIN_LIMIT: Duration = Duration::from_secs(1);
+
+/// What is needed of a datagram once it has been read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taken {
+    pub(super) source: SocketAddr,
+    pub(super) header: DatagramHeader,
+    pub(super) payload_bytes: usize,
+    pub(super) arrival_ns: Option<i64>,
+}
+
+impl Taken {
+    /// `None` when the datagram is none of iperf's.
+    pub(super) fn of(datagram: &Datagram<'_>) -> Option<Self> {
+        Some(Taken {
+            source: datagram.source?,
+            header: DatagramHeader::parse(datagram.payload).ok()?,
+            payload_bytes: datagram.payload.len(),
+            arrival_ns: datagram.arrival_ns,
+        })
+    }
+}
+
+pub(super) struct Receiver<'a> {
+    bound: &'a BoundUdp,
+    intervals: Intervals<'a>,
+    session: Option<Session>,
+    foreign_datagrams: u64,
+    /// When the last datagram of the session came, or the wait for it began.
+    last_good: Instant,
+    draining_since: Option<Instant>,
+}
+
+impl<'a> Receiver<'a> {
+    pub(super) fn new(
+        bound: &'a BoundUdp,
+        interval: Option<Duration>,
+        observer: &'a mut dyn Observer,
+    ) -> Self {
+        Receiver {
+            bound,
+            intervals: Intervals::new(interval, observer),
+            session: None,
+            foreign_datagrams: 0,
+            last_good: Instant::now(),
+            draining_since: None,
+        }
+    }
+
+    pub(super) fn run(mut self, signals: &Signals) -> Result<ServerReport, ServerError> {
+        let outcome = self.receive(signals);
+        let totals = self.totals();
+        if let Some(session) = &self.session {
+            self.intervals.finish(session.elapsed(), totals);
+        }
+        Ok(self.report(outcome?))
+    }
+
+    fn receive(&mut self, signals: &Signals) -> Result<End, ServerError> {
+        let mut batch = ReceiveBatch::new(BATCH_DATAGRAMS, PAYLOAD_BYTES_MAX);
+        loop {
+            if signals.is_cancelled() {
+                return Err(ServerError::Cancelled);
+            }
+            // Looked at before the receive, so that an empty socket afterwards is empty for good.
+            let is_draining = signals.is_sender_done();
+            let wait = if is_draining {
+                Wait::Never
+            } else {
+                Wait::ForFirst
+            };
+            let received = batch.receive(&self.bound.socket, wait);
+            let now = Instant::now();
+            self.close_intervals(now);
+            let is_empty = match received {
+                Ok(mut datagrams) => {
+                    datagrams.try_for_each(|datagram| match Taken::of(&datagram) {
+                        Some(taken) => self.take(&taken, now),
+                        None => {
+                            self.foreign_datagrams += 1;
+                            Ok(())
+                        }
+                    })?;
+                    false
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => true,
+                Err(error) if sockets::is_no_datagram(&error) => false,
+                Err(source) => return Err(self.bound.receive_failed(source)),
+            };
+            if let Some(end) = self.end(is_draining, is_empty, now) {
+                return Ok(end);
+            }
+        }
+    }
+
+    pub(super) fn take(&mut self, taken: &Taken, now: Instant) -> Result<(), ServerError> {
+        let Taken { source, header, .. } = *taken;
+        let bound = self.bound;
+        let session = match &mut self.session {
+            Some(session) if session.peer == source => session,
+            // A FIN of nobody's session is left over from an earlier one.
+            None if header.id >= 0 => {
+                bound.connect(source)?;
+                self.open(source, now)?
+            }
+            _ => {
+                self.foreign_datagrams += 1;
+                return Ok(());
+            }
+        };
+        let length = taken.payload_bytes;
+        if header.id >= 0 {
+            session.data(&header, length, taken.arrival_ns, now);
+        } else if let Some(answer) = session.fin(&header, length, now)
+            && bound.answer(source, &answer)?
+        {
+            session.acks_sent += 1;
+        }
+        self.last_good = now;
+        Ok(())
+    }
+
+    /// Begins the session with a peer that the socket is connected to.
+    pub(super) fn open(
+        &mut self,
+        peer: SocketAddr,
+        now: Instant,
+    ) -> Result<&mut Session, ServerError> {
+        let local = self.bound.socket.local_addr();
+        self.intervals.observer.connected(&Connected {
+            local: local.map_err(|source| self.bound.receive_failed(source))?,
+            peer,
+            buffer: self.bound.receive_buffer,
+            tcp: None,
+        });
+        self.last_good = now;
+        Ok(self.session.insert(Session::open(peer, now)))
+    }
+
+    /// Closes the intervals that have ended. They begin with the session and end with its FIN.
+    fn close_intervals(&mut self, now: Instant) {
+        let Some(session) = &self.session else { return };
+        let elapsed = session.elapsed_at(now);
+        if self.intervals.is_due(elapsed) {
+            let totals = self.totals();
+            self.intervals.close_due(elapsed, totals);
+        }
+    }
+
+    fn totals(&self) -> Totals {
+        self.session
+            .as_ref()
+            .map_or_else(Totals::default, Session::totals)
+    }
+
+    /// Whether the session has ended, and how.
+    fn end(&mut self, is_draining: bool, is_empty: bool, now: Instant) -> Option<End> {
+        if is_draining && is_empty {
+            return Some(End::SenderDone);
+        }
+        if is_draining {
+            let since = *self.draining_since.get_or_insert(now);
+            return (now.duration_since(since) >= DRAIN_LIMIT).then_some(End::SenderDone);
+        }
+        let silence = now.duration_since(self.last_good);
+        let closing_for = self
+            .session
+            .as_ref()
+            .and_then(|session| session.closing_for(now));
+        match closing_for {
+            Some(time) if silence >= SILENCE_AFTER_FIN || time >= CLOSING_LIMIT => Some(End::Fin),
+            _ if silence >= self.bound.idle_timeout => Some(End::Idle),
+            _ => None,
+        }
+    }
+
+    fn report(self, end: End) -> ServerReport {
+        let session = self.session.as_ref();
+        let count = |of: fn(&Session) -> u64| session.map_or(0, of);
+        ServerReport {
+            peer: session.map(|session| session.peer),
+            datagrams_received: count(|session| session.datagrams),
+            bytes_received: count(|session| session.bytes),
+            seconds: session.map_or(0.0, Session::seconds),
+            seconds_to_fin: session.and_then(Session::seconds_to_fin),
+            datagrams_expected: count(|session| session.sequence.highest()),
+            lost: count(|session| session.sequence.lost()),
+            out_of_order: count(|session| session.sequence.out_of_order()),
+            duplicates: count(|session| session.sequence.duplicates()),
+            jitter_seconds: session.and_then(Session::jitter_seconds),
+            fins_received: count(|session| session.fins_received),
+            fin_acks_sent: count(|session| session.acks_sent),
+            foreign_datagrams: self.foreign_datagrams,
+            end,
+            receive_buffer: self.bound.receive_buffer,
+        }
+    }
+}

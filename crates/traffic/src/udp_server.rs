@@ -1,0 +1,111 @@
+//! What every UDP server is before it serves: a bound socket, and ways to fail.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::signals::LOOK_EVERY;
+use crate::sockets::{self, SocketBuffer};
+
+/// Where and how to receive.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerConfig {
+    /// Address to receive at; port 0 lets the kernel choose.
+    pub bind: SocketAddr,
+    /// Receive buffer to ask for; `None` leaves it to the kernel.
+    pub receive_buffer_bytes: Option<usize>,
+    /// How long to wait for a datagram, the first and each further one.
+    pub idle_timeout: Duration,
+}
+
+/// Why a server gave up.
+#[derive(Debug, Error)]
+pub enum ServerError {
+    /// No socket.
+    #[error("cannot receive at {address} over UDP; see whether it is local and the port free")]
+    Bind {
+        /// The address asked for.
+        address: SocketAddr,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A receive failed for good.
+    #[error("cannot receive at {address}; see whether the interface is still there")]
+    Receive {
+        /// The server's address.
+        address: SocketAddr,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// An answer could not be sent.
+    #[error("cannot answer {peer}; see whether there is a route back")]
+    Answer {
+        /// The client.
+        peer: SocketAddr,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// [`Signals::cancel`](crate::Signals::cancel) was set.
+    #[error("the UDP server was told to stop")]
+    Cancelled,
+}
+
+/// A socket that queues datagrams.
+#[derive(Debug)]
+pub(crate) struct BoundUdp {
+    pub(crate) socket: UdpSocket,
+    /// The address bound to, with the port that was chosen.
+    pub(crate) address: SocketAddr,
+    pub(crate) receive_buffer: SocketBuffer,
+    pub(crate) idle_timeout: Duration,
+}
+
+impl BoundUdp {
+    /// Binds a socket; datagrams are queued from now on.
+    pub(crate) fn bind(config: &ServerConfig) -> Result<Self, ServerError> {
+        UdpSocket::bind(config.bind)
+            .and_then(|socket| Self::set_up(socket, config))
+            .map_err(|source| ServerError::Bind {
+                address: config.bind,
+                source,
+            })
+    }
+
+    /// Makes a server's of a socket that is bound already.
+    pub(crate) fn set_up(socket: UdpSocket, config: &ServerConfig) -> io::Result<Self> {
+        let receive_buffer = sockets::receive_buffer(&socket, config.receive_buffer_bytes)?;
+        socket.set_write_timeout(Some(sockets::SEND_TIMEOUT))?;
+        socket.set_read_timeout(Some(LOOK_EVERY))?;
+        Ok(BoundUdp {
+            address: socket.local_addr()?,
+            socket,
+            receive_buffer,
+            idle_timeout: config.idle_timeout,
+        })
+    }
+
+    /// Serves one peer from now on, and no other.
+    pub(crate) fn connect(&self, peer: SocketAddr) -> Result<(), ServerError> {
+        self.socket
+            .connect(peer)
+            .map_err(|source| ServerError::Answer { peer, source })
+    }
+
+    /// Sends to the peer connected to; `false` when the kernel refused for now.
+    pub(crate) fn answer(&self, peer: SocketAddr, bytes: &[u8]) -> Result<bool, ServerError> {
+        match self.socket.send(bytes) {
+            Ok(_) => Ok(true),
+            Err(error) if sockets::is_refused_send(&error) => Ok(false),
+            Err(source) => Err(ServerError::Answer { peer, source }),
+        }
+    }
+
+    pub(crate) fn receive_failed(&self, source: io::Error) -> ServerError {
+        ServerError::Receive {
+            address: self.address,
+            source,
+        }
+    }
+}

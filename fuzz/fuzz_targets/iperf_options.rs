@@ -1,0 +1,46 @@
+//! The iperf command line comes from whoever wrote the script. What must hold: any arguments are read
+//! or refused without a panic, a refusal says something, and what was read is within its limits. Each
+//! line of the input is an argument; lines that begin with `$NAME=` are the environment.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use nicpoll_traffic::iperf::options::{Amount, Common, Options, parse};
+
+fuzz_target!(|input: &[u8]| {
+    let text = String::from_utf8_lossy(input);
+    let (variables, args): (Vec<&str>, Vec<&str>) =
+        text.lines().partition(|line| line.starts_with('$'));
+    let environment = |name: &str| {
+        let mut pairs = variables
+            .iter()
+            .filter_map(|line| line[1..].split_once('='));
+        pairs
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| value.to_owned())
+    };
+    match parse(args.into_iter().map(str::to_owned), environment) {
+        Ok(Options::Client(client)) => {
+            check(&client.common);
+            assert!((1..=128).contains(&client.streams));
+            assert!(client.rate.is_some() || !client.common.udp);
+            match client.amount {
+                Amount::Time(time) => assert!(!time.is_zero()),
+                Amount::Bytes(bytes) => assert!(bytes > 0),
+            }
+        }
+        Ok(Options::Server(server)) => check(&server.common),
+        Ok(Options::Help | Options::Version) => {}
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+});
+
+fn check(common: &Common) {
+    assert_ne!(common.port, 0);
+    let longest = if common.udp { 65_507 } else { 64 << 20 };
+    assert!((1..=longest).contains(&common.length_bytes));
+    assert!(
+        common
+            .interval
+            .is_none_or(|interval| interval.as_millis() >= 5)
+    );
+}
