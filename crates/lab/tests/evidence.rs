@@ -18,13 +18,14 @@ const QUIET: Duration = Duration::from_millis(20);
 fn polls_during_traffic(lab: &Lab) -> (PollCounts, u64) {
     thread::sleep(QUIET);
     let before = lab.polls.read().unwrap();
-    let duration = Duration::from_millis(150);
+    // So short that the receive buffer would hold all of it, should the receiver not run meanwhile.
+    let duration = Duration::from_millis(50);
     let mut running = Running::start(lab, Workload::Udp64, duration).unwrap();
     running.wait_for_sender(&AtomicBool::new(false)).unwrap();
     let run = running.drain(QUIET).unwrap();
     let fins = run.control[0].received.unwrap();
     let received = run.packets.unwrap().1 + fins;
-    assert!(received > 1000);
+    assert!(received > 100);
     (lab.polls.read().unwrap().since(&before), received)
 }
 

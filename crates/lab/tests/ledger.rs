@@ -11,7 +11,9 @@ use nicpoll_lab::{Lab, Resident, Run, Running, apply};
 use nicpoll_model::{Ledger, Place, Setting, Side, Workload};
 use nicpoll_observe::{Account, HostSnapshot, packet_ledger};
 
-const TRAFFIC: Duration = Duration::from_millis(150);
+/// So short that the receive buffer would hold all of it, should the receiver not run meanwhile: on a
+/// machine that is busy with other things no packet may be lost that the test did not want lost.
+const TRAFFIC: Duration = Duration::from_millis(50);
 const QUIET: Duration = Duration::from_millis(20);
 
 /// Runs UDP traffic and returns what the programs counted and the ledger.
@@ -67,7 +69,7 @@ fn without_loss_every_line_is_zero_and_the_books_close() {
     for setting in [Setting::Default, Setting::Interrupt] {
         apply(&test.lab, setting, 0).unwrap();
         let (run, ledger) = udp(&test.lab, 8 << 20);
-        assert!(ledger.offered > 1000, "{ledger:#?}");
+        assert!(ledger.offered > 100, "{ledger:#?}");
         assert_eq!(
             run.packets,
             Some((ledger.offered, ledger.offered)),
@@ -97,7 +99,7 @@ fn one_packet_in_seven_dropped_by_nftables_is_found_to_the_packet() {
     in_host(&test.lab.receiver, "nft", &[rules]);
     let (run, ledger) = udp(&test.lab, 8 << 20);
     let (offered, delivered) = run.packets.unwrap();
-    assert!(offered > 1000);
+    assert!(offered > 100);
     assert_all_lost_at(&ledger, Place::Nftables);
     // Every datagram to the port passes the rule, FINs too; one in seven stays there.
     let fins = ledger.control[0];

@@ -5,7 +5,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
-use std::thread::{self, Scope};
+use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use nicpoll_traffic::Signals;
@@ -82,21 +82,17 @@ fn serve_tcp<'scope>(
         let accepted = listener
             .accept(signals, PATIENCE)
             .map_err(io::Error::other)?;
-        let Some(accepted) = accepted else {
-            return Ok(None);
-        };
-        let events = events.clone();
-        Ok(Some(scope.spawn(move || {
-            let mut observer = Told::new(number, events.clone());
-            let total = accepted
-                .run(signals, &mut observer)
-                .map(|report| total(report.seconds, report.bytes_received, None))
-                .map_err(|error| match error {
-                    tcp::ServerError::Cancelled => Failed::Cancelled,
-                    error => Failed::Because(error.to_string()),
-                });
-            let _ = events.send(Event::Finished(number, total));
-        })))
+        Ok(accepted.map(|accepted| {
+            start(scope, events, number, move |observer| {
+                let report = accepted
+                    .run(signals, observer)
+                    .map_err(|error| match error {
+                        tcp::ServerError::Cancelled => Failed::Cancelled,
+                        error => Failed::Because(error.to_string()),
+                    })?;
+                Ok(total(report.seconds, report.bytes_received, None))
+            })
+        }))
     })
 }
 
@@ -124,30 +120,40 @@ fn serve_udp<'scope>(
         let session = listener
             .accept(signals, PATIENCE)
             .map_err(io::Error::other)?;
-        let Some(session) = session else {
-            return Ok(None);
-        };
-        let events = events.clone();
-        Ok(Some(scope.spawn(move || {
-            let mut observer = Told::new(number, events.clone());
-            let total = session
-                .run(signals, &mut observer)
-                .map(|report| {
-                    let receipt = Receipt {
-                        jitter_ms: 1e3 * report.jitter_seconds.unwrap_or(0.0),
-                        lost: report.lost as i64,
-                        total: report.datagrams_expected,
-                        out_of_order: report.out_of_order,
-                    };
-                    let seconds = report.seconds_to_fin.unwrap_or(report.seconds);
-                    total(seconds, report.bytes_received, Some(receipt))
-                })
-                .map_err(|error| match error {
-                    udp::ServerError::Cancelled => Failed::Cancelled,
-                    error => Failed::Because(error.to_string()),
-                });
-            let _ = events.send(Event::Finished(number, total));
-        })))
+        Ok(session.map(|session| {
+            start(scope, events, number, move |observer| {
+                let report = session
+                    .run(signals, observer)
+                    .map_err(|error| match error {
+                        udp::ServerError::Cancelled => Failed::Cancelled,
+                        error => Failed::Because(error.to_string()),
+                    })?;
+                let receipt = Receipt {
+                    jitter_ms: 1e3 * report.jitter_seconds.unwrap_or(0.0),
+                    lost: report.lost as i64,
+                    total: report.datagrams_expected,
+                    out_of_order: report.out_of_order,
+                };
+                let seconds = report.seconds_to_fin.unwrap_or(report.seconds);
+                Ok(total(seconds, report.bytes_received, Some(receipt)))
+            })
+        }))
+    })
+}
+
+/// Runs a stream on a thread of its own, which tells what it comes to.
+fn start<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    events: &mpsc::Sender<Event>,
+    number: u32,
+    run: impl FnOnce(&mut Told) -> Result<Total, Failed> + Send + 'scope,
+) -> ScopedJoinHandle<'scope, ()> {
+    let events = events.clone();
+    scope.spawn(move || {
+        let mut observer = Told::new(number, events.clone());
+        let total = run(&mut observer);
+        // Whoever prints may have ended on an error of its own.
+        let _ = events.send(Event::Finished(number, total));
     })
 }
 
@@ -156,7 +162,7 @@ fn serve_udp<'scope>(
 fn each_client<'scope>(
     options: &ServerOptions,
     signals: &Signals,
-    mut take: impl FnMut(u32) -> io::Result<Option<thread::ScopedJoinHandle<'scope, ()>>>,
+    mut take: impl FnMut(u32) -> io::Result<Option<ScopedJoinHandle<'scope, ()>>>,
 ) -> io::Result<()> {
     let end = options.time.map(|time| Instant::now() + time);
     let mut number = 0;
