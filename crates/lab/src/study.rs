@@ -240,8 +240,10 @@ fn warnings_of(plan: &Plan, trials: &[Trial]) -> Vec<Warning> {
         warn(
             WarningName::LargeEffectsOnly,
             format!(
-                "{} blocks can show large effects only; ask for --repeats {BLOCKS_FOR_SMALL_EFFECTS} or more",
-                plan.blocks
+                "with {} block{} a workload, large effects show at the most; ask for --repeats \
+                 {BLOCKS_FOR_SMALL_EFFECTS} or more",
+                plan.blocks,
+                if plan.blocks == 1 { "" } else { "s" }
             ),
         );
     }

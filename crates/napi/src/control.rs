@@ -22,7 +22,7 @@ const ATTRIBUTE_IRQ_SUSPEND_TIMEOUT: u16 = 7;
 
 /// Why a netlink request failed.
 #[derive(Debug, Error)]
-#[error("{doing}: {source}")]
+#[error("{doing}")]
 pub struct ControlError {
     doing: String,
     source: io::Error,

@@ -116,7 +116,7 @@ pub enum JournalError {
         reason: String,
     },
     /// The file system refused.
-    #[error("journal {}: {source}; it must be writable before anything is changed", path.display())]
+    #[error("journal {}: it must be writable before anything is changed", path.display())]
     Io {
         /// The file or directory.
         path: PathBuf,

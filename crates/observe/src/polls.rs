@@ -26,8 +26,8 @@ const TRACEPOINT: &str = "napi_poll";
 pub enum PollCounterError {
     /// The kernel gives no description of its types.
     #[error(
-        "the kernel has no /sys/kernel/btf/vmlinux ({0}); polls are counted by BPF, which needs a \
-         kernel built with CONFIG_DEBUG_INFO_BTF"
+        "the kernel has no /sys/kernel/btf/vmlinux; polls are counted by BPF, which needs a kernel built \
+         with CONFIG_DEBUG_INFO_BTF"
     )]
     NoBtf(#[source] aya::BtfError),
     /// The kernel refused the program.

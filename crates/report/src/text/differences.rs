@@ -13,7 +13,7 @@ use crate::numbers::{MISSING, aligned, counted, figure_or_missing};
 /// Width of the widest label.
 const LABEL: usize = 24;
 /// Below this a study has no intervals.
-const BLOCKS_FOR_INTERVAL: u32 = 3;
+pub(super) const BLOCKS_FOR_INTERVAL: u32 = 3;
 
 /// One sentence for each pair of settings.
 pub fn write_sentences(page: &mut Page, study: &Study, workload: Workload) {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nicpoll_model::{Plan, Setting, Study};
 
+use super::differences::BLOCKS_FOR_INTERVAL;
 use super::page::{Ink, Page};
 use crate::figures::Group;
 use crate::numbers::{counted, span};
@@ -17,14 +18,14 @@ const NAME: usize = 11;
 
 pub fn write(page: &mut Page, study: &Study) {
     page.heading("nicpoll: does polling pay on this machine, and under which traffic?");
-    if study.plan.quick || study.plan.blocks <= FEW_BLOCKS {
-        page.paragraph(
-            Ink::Unsure,
-            &format!(
-                "LARGE EFFECTS ONLY: {} can prove nothing smaller.",
-                counted(study.plan.blocks, "block")
-            ),
-        );
+    if study.plan.blocks <= FEW_BLOCKS {
+        let blocks = counted(study.plan.blocks, "block");
+        let label = if study.plan.blocks < BLOCKS_FOR_INTERVAL {
+            format!("NO INTERVALS: one takes {BLOCKS_FOR_INTERVAL} blocks, and this is {blocks}.")
+        } else {
+            format!("LARGE EFFECTS ONLY: {blocks} can prove nothing smaller.")
+        };
+        page.paragraph(Ink::Unsure, &label);
     }
     page.blank();
     for (name, text) in facts(study) {
