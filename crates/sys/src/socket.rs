@@ -1,9 +1,9 @@
 //! What sockets can do beyond the standard library: many datagrams a system call, the kernel's time
 //! of arrival, buffer sizes, TCP's own counters.
 //!
-//! What must hold: every received byte is copied to user space and every datagram is delivered by
-//! itself (no `MSG_TRUNC` to discard payload, no `UDP_GRO`), so that a figure measured here is that of an
-//! ordinary program.
+//! What must hold: every received byte is copied to user space (no `MSG_TRUNC` to discard payload), so
+//! that a figure measured here is that of an ordinary program. Datagrams travel in trains
+//! (`UDP_SEGMENT`, `UDP_GRO`) only on a socket for which that was asked.
 
 mod address;
 mod receive_batch;
@@ -46,6 +46,25 @@ pub fn send_buffer(socket: impl AsFd) -> io::Result<usize> {
 /// Has the kernel note when each datagram arrived ([`Datagram::arrival_ns`]).
 pub fn enable_arrival_times(socket: impl AsFd) -> io::Result<()> {
     set_integer(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
+}
+
+/// Has a send of more than `bytes` be taken as a train of datagrams of that length, the last one shorter
+/// when there is no more (`UDP_SEGMENT`, Linux 4.18). A train passes the stack once and is cut before
+/// the link unless that can cut it; it holds at most 64 datagrams and 65507 bytes (65487 with IPv6), and
+/// a datagram must fit the path's MTU. 0 ends it.
+pub fn set_segment(socket: impl AsFd, bytes: u16) -> io::Result<()> {
+    set_integer(
+        socket,
+        libc::SOL_UDP,
+        libc::UDP_SEGMENT,
+        libc::c_int::from(bytes),
+    )
+}
+
+/// Has the kernel hand over datagrams of one sender and length that follow each other as a train
+/// (`UDP_GRO`, Linux 5.0). [`ReceiveBatch`] shows them one by one; other ways to receive do not.
+pub fn enable_coalescing(socket: impl AsFd) -> io::Result<()> {
+    set_integer(socket, libc::SOL_UDP, libc::UDP_GRO, 1)
 }
 
 /// Asks for a largest TCP segment (`TCP_MAXSEG`), before the connection is made.

@@ -9,7 +9,8 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use super::address;
 
-/// Room for one control message with a `timespec`: 32 bytes on 64-bit machines.
+/// Room for a control message with a `timespec` and one with an `int`: 32 and 24 bytes on 64-bit
+/// machines.
 const CONTROL_BYTES: usize = 64;
 
 /// Control messages begin with a `cmsghdr` and must be aligned like one.
@@ -20,7 +21,11 @@ struct Control([u8; CONTROL_BYTES]);
 const _: () = assert!(align_of::<libc::cmsghdr>() <= align_of::<Control>());
 // SAFETY: `CMSG_SPACE` only computes.
 const _: () = assert!(
-    unsafe { libc::CMSG_SPACE(size_of::<libc::timespec>() as u32) } as usize <= CONTROL_BYTES
+    unsafe {
+        libc::CMSG_SPACE(size_of::<libc::timespec>() as u32)
+            + libc::CMSG_SPACE(size_of::<libc::c_int>() as u32)
+    } as usize
+        <= CONTROL_BYTES
 );
 
 /// Whether a call may wait.
@@ -124,19 +129,50 @@ impl ReceiveBatch {
         Ok(Datagrams {
             batch: self,
             next: 0,
+            current: None,
         })
     }
 
-    fn datagram(&self, index: usize) -> Datagram<'_> {
+    fn message(&self, index: usize) -> Message<'_> {
         let header = &self.headers[index];
         let begin = index * self.payload_bytes_max;
         let length = (header.msg_len as usize).min(self.payload_bytes_max);
-        Datagram {
-            payload: &self.payloads[begin..begin + length],
+        let control = ControlMessages::of(&header.msg_hdr);
+        Message {
+            rest: &self.payloads[begin..begin + length],
+            // A train without a length of its datagrams is one datagram.
+            segment_bytes: control.segment_bytes.unwrap_or(length).max(1),
             is_truncated: header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
             source: address::from_storage(&self.sources[index], header.msg_hdr.msg_namelen),
-            arrival_ns: arrival_ns(&header.msg_hdr),
+            arrival_ns: control.arrival_ns,
         }
+    }
+}
+
+/// What one header of the batch holds: a datagram, or a train of them (`UDP_GRO`).
+#[derive(Clone, Copy)]
+struct Message<'a> {
+    rest: &'a [u8],
+    segment_bytes: usize,
+    is_truncated: bool,
+    source: Option<SocketAddr>,
+    arrival_ns: Option<i64>,
+}
+
+impl<'a> Message<'a> {
+    /// The next datagram, and whether it is the last.
+    fn split(&mut self) -> (Datagram<'a>, bool) {
+        let (payload, rest) = self.rest.split_at(self.segment_bytes.min(self.rest.len()));
+        self.rest = rest;
+        let is_last = rest.is_empty();
+        let datagram = Datagram {
+            payload,
+            // What the buffer has no room for is cut off the end.
+            is_truncated: self.is_truncated && is_last,
+            source: self.source,
+            arrival_ns: self.arrival_ns,
+        };
+        (datagram, is_last)
     }
 }
 
@@ -150,7 +186,8 @@ pub struct Datagram<'a> {
     /// Who sent it; `None` when the family is neither IPv4 nor IPv6.
     pub source: Option<SocketAddr>,
     /// When the kernel took it from the interface, in nanoseconds since 1970 by CLOCK_REALTIME;
-    /// `None` unless [`enable_arrival_times`](super::enable_arrival_times) was called.
+    /// `None` unless [`enable_arrival_times`](super::enable_arrival_times) was called. The datagrams
+    /// of one train bear the time of the first.
     pub arrival_ns: Option<i64>,
 }
 
@@ -158,54 +195,81 @@ pub struct Datagram<'a> {
 pub struct Datagrams<'a> {
     batch: &'a ReceiveBatch,
     next: usize,
+    /// A train whose first datagrams were shown.
+    current: Option<Message<'a>>,
 }
 
 impl<'a> Iterator for Datagrams<'a> {
     type Item = Datagram<'a>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let index = self.next;
-        self.next += 1;
-        (index < self.batch.used).then(|| self.batch.datagram(index))
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = self.batch.used.saturating_sub(self.next);
-        (left, Some(left))
+        let mut message = match self.current.take() {
+            Some(message) => message,
+            None if self.next < self.batch.used => {
+                self.next += 1;
+                self.batch.message(self.next - 1)
+            }
+            None => return None,
+        };
+        let (datagram, is_last) = message.split();
+        if !is_last {
+            self.current = Some(message);
+        }
+        Some(datagram)
     }
 }
 
-impl ExactSizeIterator for Datagrams<'_> {}
+/// What the kernel says beside a message.
+#[derive(Default)]
+struct ControlMessages {
+    arrival_ns: Option<i64>,
+    segment_bytes: Option<usize>,
+}
 
-/// The time in the control messages of a header that recvmmsg wrote.
-fn arrival_ns(header: &libc::msghdr) -> Option<i64> {
-    // SAFETY: `msg_control` and `msg_controllen` describe the control messages that the kernel wrote
-    // to an aligned buffer.
-    let mut message = unsafe { libc::CMSG_FIRSTHDR(header) };
-    // SAFETY: a non-null `message` points to a whole `cmsghdr` within that buffer.
-    while let Some(control) = unsafe { message.as_ref() } {
-        if control.cmsg_level == libc::SOL_SOCKET && control.cmsg_type == libc::SCM_TIMESTAMPNS {
-            // SAFETY: this kind of message carries a whole `timespec`, perhaps not aligned.
-            let time: libc::timespec = unsafe {
-                libc::CMSG_DATA(message)
-                    .cast::<libc::timespec>()
-                    .read_unaligned()
-            };
-            return time
-                .tv_sec
-                .checked_mul(1_000_000_000)?
-                .checked_add(time.tv_nsec);
+impl ControlMessages {
+    /// Those of a header that recvmmsg wrote.
+    fn of(header: &libc::msghdr) -> Self {
+        let mut found = ControlMessages::default();
+        // SAFETY: `msg_control` and `msg_controllen` describe the control messages that the kernel
+        // wrote to an aligned buffer.
+        let mut message = unsafe { libc::CMSG_FIRSTHDR(header) };
+        // SAFETY: a non-null `message` points to a whole `cmsghdr` within that buffer.
+        while let Some(control) = unsafe { message.as_ref() } {
+            match (control.cmsg_level, control.cmsg_type) {
+                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
+                    // SAFETY: this kind of message carries a whole `timespec`, perhaps not aligned.
+                    let time: libc::timespec = unsafe {
+                        libc::CMSG_DATA(message)
+                            .cast::<libc::timespec>()
+                            .read_unaligned()
+                    };
+                    found.arrival_ns = time
+                        .tv_sec
+                        .checked_mul(1_000_000_000)
+                        .and_then(|ns| ns.checked_add(time.tv_nsec));
+                }
+                (libc::SOL_UDP, libc::UDP_GRO) => {
+                    // SAFETY: this kind of message carries an `int`, perhaps not aligned.
+                    let bytes: libc::c_int = unsafe {
+                        libc::CMSG_DATA(message)
+                            .cast::<libc::c_int>()
+                            .read_unaligned()
+                    };
+                    found.segment_bytes = usize::try_from(bytes).ok();
+                }
+                _ => {}
+            }
+            // SAFETY: as for `CMSG_FIRSTHDR`, `message` being one of its messages.
+            message = unsafe { libc::CMSG_NXTHDR(header, message) };
         }
-        // SAFETY: as for `CMSG_FIRSTHDR`, `message` being one of its messages.
-        message = unsafe { libc::CMSG_NXTHDR(header, message) };
+        found
     }
-    None
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::socket::enable_arrival_times;
+    use crate::socket::{enable_arrival_times, enable_coalescing, set_segment};
     use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
     use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -235,9 +299,10 @@ mod tests {
         }
         let mut batch = ReceiveBatch::new(8, 16);
         let datagrams = batch.receive(&receiver, Wait::ForFirst).unwrap();
-        assert_eq!(datagrams.len(), 3);
         let mut last_ns = before_ns;
+        let mut shown = 0;
         for (datagram, expected) in datagrams.zip([&b"one"[..], b"", b"three"]) {
+            shown += 1;
             assert_eq!(datagram.payload, expected);
             assert!(!datagram.is_truncated);
             assert_eq!(datagram.source, Some(sender.local_addr().unwrap()));
@@ -245,6 +310,27 @@ mod tests {
             assert!((last_ns..=now_ns()).contains(&arrival_ns));
             last_ns = arrival_ns;
         }
+        assert_eq!(shown, 3);
+    }
+
+    #[test]
+    fn a_train_is_shown_as_the_datagrams_that_were_sent() {
+        let (sender, receiver) = pair(Ipv4Addr::LOCALHOST);
+        set_segment(&sender, 4).unwrap();
+        enable_coalescing(&receiver).unwrap();
+        enable_arrival_times(&receiver).unwrap();
+        sender.send(b"aaaabbbbccccdd").unwrap();
+        sender.send(b"e").unwrap();
+        let mut batch = ReceiveBatch::new(8, 64);
+        let datagrams = batch.receive(&receiver, Wait::ForFirst).unwrap();
+        let shown: Vec<_> = datagrams
+            .map(|datagram| {
+                assert!(datagram.arrival_ns.is_some() && !datagram.is_truncated);
+                assert_eq!(datagram.source, Some(sender.local_addr().unwrap()));
+                datagram.payload.to_vec()
+            })
+            .collect();
+        assert_eq!(shown, [&b"aaaa"[..], b"bbbb", b"cccc", b"dd", b"e"]);
     }
 
     #[test]
