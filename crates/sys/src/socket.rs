@@ -50,8 +50,8 @@ pub fn enable_arrival_times(socket: impl AsFd) -> io::Result<()> {
 
 /// Has a send of more than `bytes` be taken as a train of datagrams of that length, the last one shorter
 /// when there is no more (`UDP_SEGMENT`, Linux 4.18). A train passes the stack once and is cut before
-/// the link unless that can cut it; it holds at most 64 datagrams and 65507 bytes (65487 with IPv6), and
-/// a datagram must fit the path's MTU. 0 ends it.
+/// the link unless that can cut it; it holds at most 64 datagrams and 65507 bytes, and a datagram must
+/// fit the path's MTU. 0 ends it.
 pub fn set_segment(socket: impl AsFd, bytes: u16) -> io::Result<()> {
     set_integer(
         socket,

@@ -183,6 +183,7 @@ fn send_udp(
     let common = &options.common;
     let config = udp::ClientConfig {
         rate: options.rate.map(rate),
+        datagrams_per_call: if common.no_batch { 1 } else { usize::MAX },
         send_buffer_bytes: common.window_bytes,
         interval: common.interval,
         bind: local_address(options, peer)?,

@@ -105,6 +105,7 @@ fn serve_udp<'scope>(
 ) -> io::Result<()> {
     let common = &options.common;
     let config = udp::ListenerConfig {
+        takes_trains: !common.no_batch,
         interval: common.interval,
         options: socket_options(common),
         ..udp::ListenerConfig::new(udp::ServerConfig {

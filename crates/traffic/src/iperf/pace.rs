@@ -1,9 +1,13 @@
 //! How much to send, and how fast.
 //!
 //! What must hold: a paced stream follows a schedule that was fixed at its start, so that no error of
-//! a sleep adds up; it is never ahead by more than the length below which sleeping is not worth it.
+//! a sleep adds up; nothing is sent before it is due, and what is due late is sent one by one unless
+//! that cannot keep up.
 
+use std::num::NonZeroU64;
 use std::time::Duration;
+
+use rustix::thread::set_current_timer_slack;
 
 /// How much to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +27,9 @@ pub enum Rate {
     PacketsPerSecond(u64),
 }
 
-/// iperf 2.1.8 sleeps for no shorter time; a datagram may be sent this much too early.
-pub(super) const SLEEP_MIN: Duration = Duration::from_micros(100);
+/// A stream that is later than this sends together what is due. iperf 2.1.8 sleeps for no shorter
+/// time, and so sends what falls due in it back to back.
+const LATE_MAX: Duration = Duration::from_micros(100);
 
 const NS_PER_SECOND: u128 = 1_000_000_000;
 
@@ -60,10 +65,34 @@ impl Pace {
     /// How long the schedule has still to run, `elapsed` after its start, before the next unit is
     /// due that follows on `sent` others; zero when it is due.
     pub(super) fn ahead(&self, sent: u64, elapsed: Duration) -> Duration {
-        let due_ns = u128::from(sent).saturating_mul(self.ns) / self.divisor;
-        let due_ns = u64::try_from(due_ns).unwrap_or(u64::MAX);
-        Duration::from_nanos(due_ns).saturating_sub(elapsed)
+        self.due(sent).saturating_sub(elapsed)
     }
+
+    /// How many units, of which the next follows on `sent` others and is due, are to be sent together
+    /// now: one, or all that are due when the stream is late by 100 µs.
+    pub(super) fn due_together(&self, sent: u64, elapsed: Duration) -> u64 {
+        if elapsed.saturating_sub(self.due(sent)) < LATE_MAX {
+            return 1;
+        }
+        let due = elapsed.as_nanos().saturating_mul(self.divisor) / self.ns;
+        u64::try_from(due)
+            .unwrap_or(u64::MAX)
+            .saturating_sub(sent)
+            .saturating_add(1)
+    }
+
+    /// When the unit that follows on `sent` others is due, after the start.
+    fn due(&self, sent: u64) -> Duration {
+        let due_ns = u128::from(sent).saturating_mul(self.ns) / self.divisor;
+        Duration::from_nanos(u64::try_from(due_ns).unwrap_or(u64::MAX))
+    }
+}
+
+/// Has the calling thread's sleeps end when they are over, rather than up to 50 µs later so that the
+/// kernel may join wake-ups.
+pub(super) fn make_sleeps_exact() {
+    // What it costs to go without is said by the rate and the gaps that are reached.
+    let _ = set_current_timer_slack(NonZeroU64::new(1));
 }
 
 #[cfg(test)]
@@ -87,6 +116,23 @@ mod tests {
         assert_eq!(pace.ahead(5, Duration::from_millis(7)), Duration::ZERO);
         let ahead = pace.ahead(5, Duration::from_millis(3));
         assert_eq!(ahead, Duration::from_millis(2));
+    }
+
+    #[test]
+    fn only_a_late_stream_sends_datagrams_together() {
+        let pace = Pace::of_datagrams(Rate::PacketsPerSecond(100_000), 64).unwrap();
+        let us = Duration::from_micros;
+        for (sent, elapsed_us, together) in [
+            (0, 0, 1),
+            (0, 99, 1),
+            // Due at 0, 10, ... 100.
+            (0, 100, 11),
+            (5, 149, 1),
+            (5, 155, 11),
+            (1_000_000, 10_000_200, 21),
+        ] {
+            assert_eq!(pace.due_together(sent, us(elapsed_us)), together, "{sent}");
+        }
     }
 
     #[test]

@@ -1,10 +1,11 @@
-//! UDP streams, client to server, one datagram a system call at the sending end.
+//! UDP streams, client to server.
 
 mod client;
 mod listener;
 mod receiver;
 mod server;
 mod session;
+mod train;
 
 use std::time::Duration;
 

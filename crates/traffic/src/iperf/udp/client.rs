@@ -3,19 +3,20 @@
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use nicpoll_wire::iperf::datagram::{
     CLIENT_HEADER_OFFSET, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, prepare_payload,
 };
 use nicpoll_wire::iperf::reply::{self, Reply};
-use nicpoll_wire::iperf::{self, ClientHeader, DatagramHeader, upper_flags};
+use nicpoll_wire::iperf::{self, ClientHeader, upper_flags};
 use rustix::net::{SocketFlags, SocketType};
 use thiserror::Error;
 
+use super::train::{Clock, Train};
 use super::{FIN_EVERY, FIN_RETRIES};
 use crate::iperf::observer::{Connected, Intervals, Observer, Totals};
-use crate::iperf::pace::{Amount, Pace, Rate, SLEEP_MIN};
+use crate::iperf::pace::{self, Amount, Pace, Rate};
 use crate::iperf::socket_options::SocketOptions;
 use crate::signals::{LOOK_EVERY, Signals};
 use crate::sockets::{self, SocketBuffer};
@@ -37,6 +38,10 @@ pub struct ClientConfig {
     pub amount: Amount,
     /// Rate to keep to; as fast as it goes when `None` or 0.
     pub rate: Option<Rate>,
+    /// Datagrams that one system call may hand to the kernel; 64 at most are. More than one is a train
+    /// (`UDP_SEGMENT`), which passes the sender's stack once. A stream with a rate sends one a call
+    /// while that keeps up.
+    pub datagrams_per_call: usize,
     /// Send buffer to ask for; `None` leaves it to the kernel.
     pub send_buffer_bytes: Option<usize>,
     /// Length of the intervals to record; none when `None`.
@@ -53,13 +58,14 @@ pub struct ClientConfig {
 }
 
 impl ClientConfig {
-    /// One stream, as fast as it goes.
+    /// One stream, as fast as it goes with one datagram a system call.
     pub fn new(peer: SocketAddr, payload_bytes: usize, amount: Amount) -> Self {
         ClientConfig {
             peer,
             payload_bytes,
             amount,
             rate: None,
+            datagrams_per_call: 1,
             send_buffer_bytes: None,
             interval: None,
             bind: None,
@@ -192,10 +198,10 @@ pub fn run_client(
         connect(config).map_err(|source| ClientError::Setup { peer, source })?;
     observer.connected(&connected);
     let mut client = Client {
+        train: Train::new(&socket, &config.payload(), config.datagrams_per_call),
         socket,
         config,
         signals,
-        payload: config.payload(),
         intervals: Intervals::new(config.interval, observer),
         clock: Clock::start(),
         datagrams_sent: 0,
@@ -243,31 +249,6 @@ fn connect(config: &ClientConfig) -> io::Result<(UdpSocket, Connected)> {
     Ok((socket, connected))
 }
 
-/// Wall-clock time at the price of one reading of the monotonic clock, and without its steps.
-struct Clock {
-    begun: Instant,
-    begun_wall: Duration,
-}
-
-impl Clock {
-    fn start() -> Self {
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH);
-        Clock {
-            begun: Instant::now(),
-            begun_wall: wall.unwrap_or_default(),
-        }
-    }
-
-    fn header(&self, id: i64, elapsed: Duration) -> DatagramHeader {
-        let now = self.begun_wall + elapsed;
-        DatagramHeader {
-            id,
-            sent_seconds: now.as_secs() as u32,
-            sent_microseconds: now.subsec_micros(),
-        }
-    }
-}
-
 #[derive(Default)]
 struct Closing {
     fins_sent: u64,
@@ -279,7 +260,7 @@ struct Client<'a> {
     socket: UdpSocket,
     config: &'a ClientConfig,
     signals: &'a Signals,
-    payload: Vec<u8>,
+    train: Train,
     intervals: Intervals<'a>,
     clock: Clock,
     datagrams_sent: u64,
@@ -295,10 +276,7 @@ impl Client<'_> {
             Amount::Time(duration) => (duration, u64::MAX),
             Amount::Bytes(bytes) => (Duration::MAX, bytes),
         };
-        let pace = self
-            .config
-            .rate
-            .and_then(|rate| Pace::of_datagrams(rate, self.config.payload_bytes));
+        let pace = self.pace();
         self.clock = Clock::start();
         loop {
             let elapsed = self.clock.begun.elapsed();
@@ -311,25 +289,50 @@ impl Client<'_> {
                 return Ok(elapsed);
             }
             self.stop_if_cancelled()?;
-            let ahead = pace.map_or(Duration::ZERO, |pace| {
-                pace.ahead(self.datagrams_sent, elapsed)
-            });
-            if ahead >= SLEEP_MIN {
-                let left = (duration - elapsed).min(self.intervals.left(elapsed));
-                thread::sleep(ahead.min(left).min(LOOK_EVERY));
-                continue;
-            }
-            // A refused send does not use up its id.
-            let id = self.datagrams_sent as i64 + 1;
-            let left = (bytes_max - self.bytes_sent).max(PAYLOAD_BYTES_MIN as u64);
-            let length = left.min(self.payload.len() as u64) as usize;
-            if self.send(self.clock.header(id, elapsed), length)? {
-                self.datagrams_sent += 1;
-                self.bytes_sent += length as u64;
-            } else {
-                self.refused_sends += 1;
-            }
+            let due = match pace {
+                None => u64::MAX,
+                Some(pace) => {
+                    let ahead = pace.ahead(self.datagrams_sent, elapsed);
+                    if !ahead.is_zero() {
+                        let left = (duration - elapsed).min(self.intervals.left(elapsed));
+                        thread::sleep(ahead.min(left).min(LOOK_EVERY));
+                        continue;
+                    }
+                    pace.due_together(self.datagrams_sent, elapsed)
+                }
+            };
+            self.send_next(due, bytes_max - self.bytes_sent)?;
         }
+    }
+
+    /// The schedule. Sleeps are as exact as the kernel's timers from then on.
+    fn pace(&self) -> Option<Pace> {
+        let rate = self.config.rate?;
+        pace::make_sleeps_exact();
+        Pace::of_datagrams(rate, self.config.payload_bytes)
+    }
+
+    /// Sends `due` datagrams, or as many as one call takes and `bytes_left` fill.
+    fn send_next(&mut self, due: u64, bytes_left: u64) -> Result<(), ClientError> {
+        let payload_bytes = self.config.payload_bytes as u64;
+        let datagrams = due.min(self.train.datagrams_max() as u64);
+        let length = (datagrams * payload_bytes).min(bytes_left);
+        let rest = length % payload_bytes;
+        let length = match length - rest {
+            _ if rest == 0 || rest >= PAYLOAD_BYTES_MIN as u64 => length,
+            // The last datagram is as long as it must be, and goes alone.
+            0 => PAYLOAD_BYTES_MIN as u64,
+            whole => whole,
+        };
+        // A refused send does not use up its ids.
+        let first_id = self.datagrams_sent as i64 + 1;
+        if self.send(first_id, length as usize)? {
+            self.datagrams_sent += length.div_ceil(payload_bytes);
+            self.bytes_sent += length;
+        } else {
+            self.refused_sends += 1;
+        }
+        Ok(())
     }
 
     fn totals(&self) -> Totals {
@@ -340,11 +343,10 @@ impl Client<'_> {
         }
     }
 
-    /// Sends the first `length` bytes of the payload; `false` when the kernel refused for now.
-    fn send(&mut self, header: DatagramHeader, length: usize) -> Result<bool, ClientError> {
-        header.write_to(&mut self.payload);
-        match self.socket.send(&self.payload[..length]) {
-            Ok(_) => Ok(true),
+    /// Sends `length` bytes of datagrams; `false` when the kernel refused for now.
+    fn send(&mut self, first_id: i64, length: usize) -> Result<bool, ClientError> {
+        match self.train.send(&self.socket, &self.clock, first_id, length) {
+            Ok(()) => Ok(true),
             Err(error) if sockets::is_refused_send(&error) => Ok(false),
             Err(source) => Err(ClientError::Send {
                 peer: self.config.peer,
@@ -360,9 +362,7 @@ impl Client<'_> {
         let first_fin = self.datagrams_sent as i64 + 1;
         for retry in 0..=i64::from(FIN_RETRIES) {
             self.stop_if_cancelled()?;
-            let elapsed = self.clock.begun.elapsed();
-            let fin = self.clock.header(-(first_fin + retry), elapsed);
-            if self.send(fin, self.payload.len())? {
+            if self.send(-(first_fin + retry), self.config.payload_bytes)? {
                 self.closing.fins_sent += 1;
             }
             if self.await_ack(FIN_EVERY)? {
@@ -403,7 +403,7 @@ impl Client<'_> {
         loop {
             self.stop_if_cancelled()?;
             if let Some(length) = self.receive(&mut buffer)? {
-                let reply = reply::classify(&buffer[..length], &self.payload);
+                let reply = reply::classify(&buffer[..length], self.train.payload());
                 match reply {
                     Reply::HeaderAck(_) => continue,
                     Reply::Report(report) => self.closing.server_report = Some(report),

@@ -44,15 +44,19 @@ pub struct ListenerConfig {
     pub interval: Option<Duration>,
     /// Options of the sockets.
     pub options: SocketOptions,
+    /// Whether the kernel may hand over datagrams that follow each other as a train (`UDP_GRO`), which
+    /// passes the receiver's stack once. The datagrams of a train have one time of arrival.
+    pub takes_trains: bool,
 }
 
 impl ListenerConfig {
-    /// No intervals, no options.
+    /// No intervals, no options, no trains.
     pub fn new(server: ServerConfig) -> Self {
         ListenerConfig {
             server,
             interval: None,
             options: SocketOptions::default(),
+            takes_trains: false,
         }
     }
 }
@@ -228,6 +232,9 @@ fn bind(config: &ListenerConfig, sharing: Sharing) -> Result<BoundUdp, ServerErr
         }
         // Before the address: datagrams are queued, and have to bear their times, from then on.
         socket::enable_arrival_times(&fd)?;
+        if config.takes_trains {
+            socket::enable_coalescing(&fd)?;
+        }
         rustix::net::bind(&fd, &address)?;
         sockopt::set_socket_reuseaddr(&fd, true)?;
         BoundUdp::set_up(UdpSocket::from(fd), &config.server)

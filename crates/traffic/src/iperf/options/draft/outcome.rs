@@ -140,6 +140,7 @@ impl Draft {
             exclude: self.exclude,
             mss: self.mss,
             print_mss: self.print_mss,
+            no_batch: self.no_batch,
             nodelay: self.nodelay,
             tos: self.tos,
             congestion: self.congestion,
