@@ -98,6 +98,7 @@ const ROWS: [Row; 3] = [
 
 fn main() -> Result<()> {
     let lab = Lab::build(Journal::of_this_machine())?;
+    lab.cut_trains()?;
     for row in &ROWS {
         println!("{}", row.title);
         let mut figures: Vec<Vec<f64>> = row.contenders.iter().map(|_| Vec::new()).collect();

@@ -17,6 +17,8 @@ use crate::link::{self, Addresses};
 /// Slots of a veth receive ring: `VETH_RING_SIZE` in the kernel's drivers/net/veth.c. It cannot be
 /// changed.
 pub const VETH_RING_SLOTS: u32 = 256;
+/// The feature of a device that sends trains of datagrams whole.
+const UDP_SEGMENTATION: &str = "tx-udp-segmentation";
 /// Link MTU of a veth pair as it comes up.
 const MTU_BYTES: u32 = 1500;
 
@@ -92,6 +94,20 @@ impl Lab {
         for host in [&self.receiver, &self.sender] {
             host.run(Resident::restore)?
                 .with_context(|| format!("putting back the {}'s settings", host.side()))?;
+        }
+        Ok(())
+    }
+
+    /// Has trains of datagrams (`UDP_SEGMENT`) be cut before the link, at both ends, so that it carries
+    /// single frames and counts them as such. A veth carries whole trains otherwise.
+    pub fn cut_trains(&self) -> Result<()> {
+        for host in self.hosts() {
+            host.run(|resident| {
+                let ifindex = resident.control.interface(INTERFACE)?.ifindex;
+                let off = BTreeMap::from([(String::from(UDP_SEGMENTATION), false)]);
+                resident.control.set_features(ifindex, &off)
+            })?
+            .with_context(|| format!("turning off {UDP_SEGMENTATION} of the {}", host.side()))?;
         }
         Ok(())
     }

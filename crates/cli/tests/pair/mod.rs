@@ -55,6 +55,7 @@ impl Pair {
         let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let state = tempfile::tempdir().unwrap();
         let lab = Lab::build(Journal::at(state.path().join("state"))).unwrap();
+        lab.cut_trains().unwrap();
         Some(Pair {
             lab,
             _state: state,
