@@ -48,6 +48,13 @@ pub fn enable_arrival_times(socket: impl AsFd) -> io::Result<()> {
     set_integer(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)
 }
 
+/// Has a blocking read wait until this many bytes are there (`SO_RCVLOWAT`), the stream ends or the
+/// socket's timeout is over. A TCP socket takes no more than half its receive buffer.
+pub fn set_receive_low_water(socket: impl AsFd, bytes: usize) -> io::Result<()> {
+    let bytes = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
+    set_integer(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes)
+}
+
 /// Has a send of more than `bytes` be taken as a train of datagrams of that length, the last one shorter
 /// when there is no more (`UDP_SEGMENT`, Linux 4.18). A train passes the stack once and is cut before
 /// the link unless that can cut it; it holds at most 64 datagrams and 65507 bytes, and a datagram must

@@ -60,6 +60,7 @@ fn tcp_listener(bind: SocketAddr) -> tcp::Listener {
         idle_timeout: PATIENCE,
     };
     let mut config = tcp::ListenerConfig::new(server);
+    config.waits_for_full_reads = true;
     config.interval = Some(INTERVAL);
     tcp::Listener::bind(&config).unwrap()
 }

@@ -66,6 +66,7 @@ fn serve_tcp<'scope>(
     let common = &options.common;
     let config = tcp::ListenerConfig {
         read_bytes: common.length_bytes,
+        waits_for_full_reads: !common.no_batch,
         interval: common.interval,
         options: socket_options(common),
         max_segment_bytes: common.mss.and_then(|mss| mss.try_into().ok()),

@@ -71,7 +71,8 @@ pub struct Common {
     pub mss: Option<u32>,
     /// Print the segment size (-m).
     pub print_mss: bool,
-    /// One datagram a system call, at either end (--no-batch).
+    /// One datagram a system call at either end, and TCP reads that return whatever is there
+    /// (--no-batch).
     pub no_batch: bool,
     /// No Nagle (-N).
     pub nodelay: bool,

@@ -2,6 +2,7 @@
 
 mod client;
 mod listener;
+mod low_water;
 mod server;
 
 use std::io;

@@ -39,7 +39,7 @@ Client specific:
 Miscellaneous:
   -x, --reportexclude [CDMSV]  exclude C(connection) D(data) M(sums) S(settings) V(server) reports
   -y, --reportstyle C      report as Comma-Separated Values
-      --no-batch           with -u: one datagram a system call, as iperf does
+      --no-batch           one datagram, or what is there of a TCP stream, a system call
       --style     2.0|2.1  lines as that version prints them (default 2.0)
   -h, --help               print this message and quit
   -v, --version            print version information and quit

@@ -16,6 +16,7 @@ use rustix::event::PollFlags;
 use rustix::net::{SocketFlags, SocketType, sockopt};
 
 use super::BUFFER_BYTES;
+use super::low_water::LowWater;
 use super::server::{End, ServerConfig, ServerError, ServerReport};
 use crate::iperf::CLIENTS_MAX;
 use crate::iperf::observer::{Intervals, Observer, Totals};
@@ -35,6 +36,9 @@ pub struct ListenerConfig {
     pub server: ServerConfig,
     /// Length of a read, 1 at least.
     pub read_bytes: usize,
+    /// Whether a read waits until it is full while the stream is fast, rather than be woken for every
+    /// segment.
+    pub waits_for_full_reads: bool,
     /// Length of the intervals to record; none when `None`.
     pub interval: Option<Duration>,
     /// Options of the socket, which the accepted ones inherit.
@@ -44,11 +48,12 @@ pub struct ListenerConfig {
 }
 
 impl ListenerConfig {
-    /// iperf's defaults: reads of 131072 bytes.
+    /// iperf's defaults: reads of 131072 bytes that return whatever is there.
     pub fn new(server: ServerConfig) -> Self {
         ListenerConfig {
             server,
             read_bytes: BUFFER_BYTES,
+            waits_for_full_reads: false,
             interval: None,
             options: SocketOptions::default(),
             max_segment_bytes: None,
@@ -220,6 +225,10 @@ impl Accepted {
             intervals: Intervals::new(self.config.interval, observer),
             accepted: self.accepted,
             bytes_received: 0,
+            low_water: self
+                .config
+                .waits_for_full_reads
+                .then(|| LowWater::new(self.config.read_bytes, self.accepted)),
         };
         let mut place = vec![0; self.config.read_bytes.max(1)];
         let outcome = connection.read_to_end(&mut place, self.config.server.idle_timeout);
@@ -251,6 +260,7 @@ struct Connection<'a> {
     intervals: Intervals<'a>,
     accepted: Instant,
     bytes_received: u64,
+    low_water: Option<LowWater>,
 }
 
 impl Connection<'_> {
@@ -293,6 +303,11 @@ impl Connection<'_> {
                 Ok(read) => {
                     self.close_intervals();
                     self.bytes_received += read as u64;
+                    if let Some(mark) = &mut self.low_water
+                        && let Err(source) = mark.after(self.stream, read, Instant::now())
+                    {
+                        return Err(self.broken(source));
+                    }
                     return Ok(Progress::Read(read));
                 }
                 Err(error) if sockets::is_no_progress(&error) => {}
