@@ -1,0 +1,257 @@
+//! Contenders take turns on the same link; their medians are compared.
+
+use std::fmt;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result, anyhow, ensure};
+use nicpoll_lab::{Host, Lab};
+use nicpoll_stats::Summary;
+
+const ROUNDS: usize = 5;
+const ADDRESS: &str = "198.18.0.2";
+/// Ticks a second of the times in /proc/self/stat, the same on every machine.
+const TICKS_PER_SECOND: f64 = 100.0;
+/// Frames that are no data: FINs, their answers, what the originals send beside.
+const OTHER_FRAMES_MAX: u64 = 1000;
+
+/// What one run came to.
+pub struct Run {
+    /// What the client printed.
+    pub client: String,
+    /// What the server printed.
+    pub server: String,
+    /// Processor time of the client.
+    pub client_cpu_seconds: f64,
+}
+
+/// A figure read from a run.
+pub struct Figure {
+    /// What is compared.
+    pub value: f64,
+    /// Lost datagrams by those sent.
+    pub loss: Option<f64>,
+    /// Datagrams that were sent, each of which must have crossed the link as a frame of its own.
+    pub datagrams: Option<u64>,
+}
+
+/// Programs at both ends; HOST stands for the server's address.
+pub struct Contender {
+    /// Client's and server's program.
+    pub name: &'static str,
+    /// The server.
+    pub server: &'static str,
+    /// The server's last line holds this.
+    pub last: &'static str,
+    /// The client.
+    pub client: &'static str,
+    /// Reads what is compared.
+    pub figure: fn(&Run) -> Option<Figure>,
+}
+
+/// The least that the first contender's median divided by another's must be; or the most.
+pub enum Target {
+    /// Beside the best of the contenders with these indices.
+    AtLeast(f64, &'static [usize]),
+    /// Beside the contender with this index, where less is better.
+    AtMost(f64, usize),
+    /// Of one contender beside another.
+    Pair(f64, usize, usize),
+}
+
+impl Target {
+    fn reached(&self, medians: &[f64]) -> f64 {
+        match *self {
+            Target::AtLeast(_, peers) => {
+                let best = peers.iter().map(|peer| medians[*peer]);
+                medians[0] / best.fold(f64::MIN, f64::max)
+            }
+            Target::AtMost(_, peer) => medians[0] / medians[peer],
+            Target::Pair(_, one, other) => medians[one] / medians[other],
+        }
+    }
+
+    /// Whether the ratio reached is what is aimed at.
+    pub fn is_met_by(&self, reached: f64) -> bool {
+        match *self {
+            Target::AtLeast(least, _) | Target::Pair(least, ..) => reached >= least,
+            Target::AtMost(most, _) => reached <= most,
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Target::AtLeast(least, _) => write!(f, "ours by the better peer's, at least {least}"),
+            Target::AtMost(most, _) => write!(f, "ours by the peer's, at most {most}"),
+            Target::Pair(least, ..) => {
+                write!(
+                    f,
+                    "ours to the peer by the peer to itself, at least {least}"
+                )
+            }
+        }
+    }
+}
+
+/// One comparison.
+pub struct Row {
+    /// What is measured.
+    pub title: &'static str,
+    /// Ours first.
+    pub contenders: &'static [Contender],
+    /// What is aimed at.
+    pub targets: &'static [Target],
+}
+
+/// Figures of one contender.
+pub struct Outcome {
+    /// One a round.
+    pub figures: Vec<f64>,
+    /// Their median.
+    pub median: f64,
+    /// The median loss.
+    pub loss: Option<f64>,
+}
+
+/// What a row came to.
+pub struct Contest {
+    /// By contender.
+    pub results: Vec<Outcome>,
+    /// By target.
+    pub reached: Vec<f64>,
+}
+
+impl Contest {
+    /// Runs every contender in turn, five times.
+    pub fn hold(lab: &Lab, row: &Row) -> Result<Contest> {
+        let mut figures: Vec<Vec<Figure>> = row.contenders.iter().map(|_| Vec::new()).collect();
+        for _ in 0..ROUNDS {
+            for (contender, figures) in row.contenders.iter().zip(&mut figures) {
+                figures.push(measure(lab, contender)?);
+            }
+        }
+        let results: Vec<Outcome> = figures.iter().filter_map(|of| outcome(of)).collect();
+        let medians: Vec<f64> = results.iter().map(|result| result.median).collect();
+        let reached = row.targets.iter();
+        Ok(Contest {
+            reached: reached.map(|target| target.reached(&medians)).collect(),
+            results,
+        })
+    }
+}
+
+fn outcome(figures: &[Figure]) -> Option<Outcome> {
+    let values: Vec<f64> = figures.iter().map(|figure| figure.value).collect();
+    let losses: Option<Vec<f64>> = figures.iter().map(|figure| figure.loss).collect();
+    Some(Outcome {
+        median: Summary::of(&values)?.median,
+        loss: losses.and_then(|losses| Some(Summary::of(&losses)?.median)),
+        figures: values,
+    })
+}
+
+fn measure(lab: &Lab, contender: &Contender) -> Result<Figure> {
+    let before = received_frames(lab)?;
+    let run = run(lab, contender)?;
+    let frames = received_frames(lab)? - before;
+    let figure = (contender.figure)(&run).ok_or_else(|| {
+        anyhow!(
+            "no figure of {} in:\n{}\n{}",
+            contender.name,
+            run.client,
+            run.server
+        )
+    })?;
+    if let Some(datagrams) = figure.datagrams {
+        ensure!(
+            (datagrams..datagrams + OTHER_FRAMES_MAX).contains(&frames),
+            "{}: {datagrams} datagrams in {frames} frames",
+            contender.name
+        );
+    }
+    Ok(figure)
+}
+
+fn received_frames(lab: &Lab) -> Result<u64> {
+    let snapshot = lab
+        .receiver
+        .run(|resident| resident.counters.snapshot())??;
+    Ok(snapshot.link.rx_packets)
+}
+
+fn run(lab: &Lab, contender: &Contender) -> Result<Run> {
+    let mut serving = spawn(&lab.receiver, lab.receiver_cpu, contender.server)?;
+    let mut printed = BufReader::new(serving.stdout.take().context("no output")?);
+    let mut server = String::new();
+    // Each of them draws a second line of dashes when it listens.
+    while server.matches("-----\n").count() < 2 {
+        if printed.read_line(&mut server)? == 0 {
+            return Err(anyhow!("{} ended at once: {server}", contender.server));
+        }
+    }
+    let before = children_cpu_seconds()?;
+    let client = spawn(&lab.sender, lab.sender_cpu, contender.client)?.wait_with_output()?;
+    let client_cpu_seconds = children_cpu_seconds()? - before;
+    // iperf 2.1.8 can wait for further datagrams after its last line.
+    for line in printed.lines() {
+        let line = line?;
+        server.push_str(&line);
+        server.push('\n');
+        if line.contains(contender.last) {
+            break;
+        }
+    }
+    let _ = serving.kill();
+    serving.wait()?;
+    Ok(Run {
+        client: String::from_utf8_lossy(&client.stdout).into_owned(),
+        server,
+        client_cpu_seconds,
+    })
+}
+
+/// Processor time of all children that were waited for.
+fn children_cpu_seconds() -> Result<f64> {
+    let stat = fs::read_to_string("/proc/self/stat")?;
+    // The name, in parentheses, may hold blanks; cutime and cstime are fields 16 and 17 of proc(5).
+    let (_, fields) = stat.rsplit_once(") ").context("no fields")?;
+    let ticks: Option<Vec<f64>> = fields
+        .split(' ')
+        .skip(13)
+        .take(2)
+        .map(|ticks| ticks.parse().ok())
+        .collect();
+    Ok(ticks.context("no times")?.iter().sum::<f64>() / TICKS_PER_SECOND)
+}
+
+/// Starts a program in a host's namespace, bound to a core.
+fn spawn(host: &Host, cpu: u32, words: &str) -> Result<Child> {
+    let words = words.replace("HOST", ADDRESS);
+    let ours = our_program()?;
+    let started = host.spawn_pinned(cpu, "bench", move || {
+        let mut words = words.split(' ');
+        let program = match words.next().unwrap_or_default() {
+            "nicpoll" => ours,
+            other => PathBuf::from(other),
+        };
+        let mut command = Command::new(program);
+        command.args(words).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        command.spawn()
+    })?;
+    let child = started
+        .join()
+        .map_err(|_| anyhow!("the starting thread panicked"))??;
+    child.context("starting a contender; iperf and iperf3 must be installed")
+}
+
+/// The program beside this example's directory.
+fn our_program() -> Result<PathBuf> {
+    let example = std::env::current_exe()?;
+    let directory = example.parent().and_then(|path| path.parent());
+    Ok(directory.context("no target directory")?.join("nicpoll"))
+}
