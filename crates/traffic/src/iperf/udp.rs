@@ -2,6 +2,7 @@
 
 mod client;
 mod listener;
+mod nap;
 mod receiver;
 mod server;
 mod session;

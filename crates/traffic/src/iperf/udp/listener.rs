@@ -45,7 +45,8 @@ pub struct ListenerConfig {
     /// Options of the sockets.
     pub options: SocketOptions,
     /// Whether the kernel may hand over datagrams that follow each other as a train (`UDP_GRO`), which
-    /// passes the receiver's stack once. The datagrams of a train have one time of arrival.
+    /// passes the receiver's stack once, and whether datagrams that come fast may gather for 50 µs
+    /// before they are read. The datagrams of a train have one time of arrival.
     pub takes_trains: bool,
 }
 
@@ -180,6 +181,7 @@ impl Listener {
         Ok(Some(Accepted {
             bound,
             interval: self.config.interval,
+            takes_trains: self.config.takes_trains,
             queued,
             begun,
             client,
@@ -249,6 +251,7 @@ pub struct Accepted {
     // long as datagrams of it can come here.
     bound: BoundUdp,
     interval: Option<Duration>,
+    takes_trains: bool,
     /// What came before the socket was the client's alone; not empty.
     queued: Vec<Taken>,
     /// When the first datagram was looked at.
@@ -272,6 +275,9 @@ impl Accepted {
         observer: &mut dyn Observer,
     ) -> Result<ServerReport, ServerError> {
         let mut receiver = Receiver::new(&self.bound, self.interval, observer);
+        if self.takes_trains {
+            receiver = receiver.napping();
+        }
         receiver.open(*self.client, self.begun)?;
         for taken in &self.queued {
             receiver.take(taken, self.begun)?;

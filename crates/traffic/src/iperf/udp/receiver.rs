@@ -2,15 +2,18 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_sys::socket::{Datagram, ReceiveBatch, Wait};
 use nicpoll_wire::iperf::DatagramHeader;
 use nicpoll_wire::iperf::datagram::PAYLOAD_BYTES_MAX;
 
+use super::nap::Nap;
 use super::server::{End, ServerReport};
 use super::session::Session;
 use crate::iperf::observer::{Connected, Intervals, Observer, Totals};
+use crate::iperf::pace;
 use crate::signals::Signals;
 use crate::sockets;
 use crate::udp_server::{BoundUdp, ServerError};
@@ -53,6 +56,8 @@ pub(super) struct Receiver<'a> {
     /// When the last datagram of the session came, or the wait for it began.
     last_good: Instant,
     draining_since: Option<Instant>,
+    /// `None` when every datagram is to be read as soon as it has come.
+    nap: Option<Nap>,
 }
 
 impl<'a> Receiver<'a> {
@@ -68,6 +73,16 @@ impl<'a> Receiver<'a> {
             foreign_datagrams: 0,
             last_good: Instant::now(),
             draining_since: None,
+            nap: None,
+        }
+    }
+
+    /// Lets datagrams gather while they come fast.
+    pub(super) fn napping(self) -> Self {
+        pace::make_sleeps_exact();
+        Receiver {
+            nap: Some(Nap::new(Instant::now())),
+            ..self
         }
     }
 
@@ -98,13 +113,20 @@ impl<'a> Receiver<'a> {
             self.close_intervals(now);
             let is_empty = match received {
                 Ok(mut datagrams) => {
-                    datagrams.try_for_each(|datagram| match Taken::of(&datagram) {
-                        Some(taken) => self.take(&taken, now),
-                        None => {
-                            self.foreign_datagrams += 1;
-                            Ok(())
+                    let mut count = 0;
+                    datagrams.try_for_each(|datagram| {
+                        count += 1;
+                        match Taken::of(&datagram) {
+                            Some(taken) => self.take(&taken, now),
+                            None => {
+                                self.foreign_datagrams += 1;
+                                Ok(())
+                            }
                         }
                     })?;
+                    if let Some(nap) = self.nap.as_mut().and_then(|nap| nap.after(count, now)) {
+                        thread::sleep(nap);
+                    }
                     false
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => true,
