@@ -123,7 +123,6 @@ const UDP_1470: Row = Row {
             last: "receiver",
             client: "iperf3 -u -c HOST -b 0 -l 1470 -w 4M -t 1",
             figure: delivered_pps_iperf3,
-            ..OURS_UDP
         },
         Contender {
             name: "nicpoll to iperf",
