@@ -1,0 +1,48 @@
+//! What the poller asks for packets.
+
+/// What a device is asked to do (`enum poll_cmd`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Move packets (`POLL_ONLY`).
+    PollOnly,
+    /// Move packets, and look at status registers or do other dear work that is rarely needed
+    /// (`POLL_AND_CHECK_STATUS`).
+    PollAndCheckStatus,
+}
+
+/// An interface that can be polled.
+///
+/// The time that a poll takes grows about linearly with `count`.
+pub trait Device {
+    /// Moves up to `count` packets; what `count` counts is the device's to say. Returns the work done,
+    /// which the poller does not look at but those who watch it do.
+    fn poll(&mut self, command: Command, count: u32) -> u32;
+
+    /// Turns the device's own interrupts on or off. Off while it is registered.
+    fn set_interrupts(&mut self, on: bool);
+}
+
+/// An interface's name for the poller; in the original its `struct ifnet` pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DeviceId(pub u32);
+
+/// Those whom the poller's identifiers mean.
+pub trait Devices {
+    /// Has device `id` move up to `count` packets. Identifiers are those that were registered.
+    fn poll(&mut self, id: DeviceId, command: Command, count: u32);
+}
+
+/// Devices that are identified by their place.
+impl<D: Device> Devices for [D] {
+    fn poll(&mut self, id: DeviceId, command: Command, count: u32) {
+        if let Some(device) = self.get_mut(id.0 as usize) {
+            device.poll(command, count);
+        }
+    }
+}
+
+impl<F: FnMut(DeviceId, Command, u32)> Devices for F {
+    fn poll(&mut self, id: DeviceId, command: Command, count: u32) {
+        self(id, command, count);
+    }
+}

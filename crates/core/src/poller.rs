@@ -1,0 +1,383 @@
+//! The state machine: `sys/kern/kern_poll.c`, function by function.
+
+use crate::controller::{Controller, Memory, freebsd_catch_up, freebsd_step};
+use crate::device::{Command, DeviceId, Devices};
+use crate::knob::{Access, Errno, Knob};
+use crate::list::List;
+use crate::share::Cycle;
+use crate::time::Time;
+
+/// `MIN_POLL_BURST_MAX`: the least that `burst_max` may be.
+const MIN_POLL_BURST_MAX: u32 = 10;
+/// `MAX_POLL_BURST_MAX`: the most; 1000 in FreeBSD 8.
+const MAX_POLL_BURST_MAX: u32 = 20_000;
+/// More pending ticks than this are given up.
+const PENDING_POLLS_MAX: u32 = 100;
+/// Ticks a second, at most: a period of a microsecond, which is what the clock resolves.
+pub const HZ_MAX: u32 = 1_000_000;
+const NS_PER_SECOND: u64 = 1_000_000_000;
+
+/// Every variable under `kern.polling`, with those that the original keeps to itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct State {
+    /// [`Knob::Burst`].
+    pub burst: u32,
+    /// [`Knob::BurstMax`].
+    pub burst_max: u32,
+    /// [`Knob::EachBurst`].
+    pub each_burst: u32,
+    /// [`Knob::IdlePoll`].
+    pub idle_poll: u32,
+    /// [`Knob::UserFrac`].
+    pub user_frac: u32,
+    /// [`Knob::RegFrac`].
+    pub reg_frac: u32,
+    /// [`Knob::ShortTicks`]. It wraps at 2^32 like the other counters.
+    pub short_ticks: u32,
+    /// [`Knob::LostPolls`].
+    pub lost_polls: u32,
+    /// [`Knob::PendingPolls`].
+    pub pending_polls: u32,
+    /// [`Knob::ResidualBurst`].
+    pub residual_burst: u32,
+    /// [`Knob::Handlers`].
+    pub handlers: u32,
+    /// [`Knob::Phase`].
+    pub phase: u32,
+    /// [`Knob::Suspect`].
+    pub suspect: u32,
+    /// [`Knob::Stalled`].
+    pub stalled: u32,
+    /// [`Knob::IdlepollSleeping`]: 0 or 1.
+    pub idlepoll_sleeping: u32,
+    /// Cycles since the last check of status (`reg_frac_count`).
+    pub reg_frac_count: u32,
+    /// Whether [`Poller::netisr_poll`] has something to do.
+    pub poll_scheduled: bool,
+    /// Whether [`Poller::netisr_pollmore`] has something to do.
+    pub pollmore_scheduled: bool,
+    /// Whether ticks are passed over ([`Poller::shutdown`]).
+    pub shutting_down: bool,
+}
+
+/// What has to happen after a registration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Registered {
+    /// The idle thread sleeps and is to be woken.
+    pub wakes_idle_thread: bool,
+}
+
+/// The poller of one processor.
+#[derive(Clone, Debug)]
+pub struct Poller {
+    hz: u32,
+    state: State,
+    list: List,
+    memory: Memory,
+    /// `prev_t`: the last tick that was not short.
+    previous_tick: Time,
+    /// `poll_start_t`: when the cycle began.
+    cycle_start: Time,
+    /// Packets that each device was asked for in this cycle.
+    asked: u32,
+}
+
+impl Poller {
+    /// A poller with the original's defaults and controller, whose clock ticks `hz` times a second, 1 to
+    /// [`HZ_MAX`].
+    ///
+    /// # Errors
+    /// `EINVAL` when `hz` is out of range.
+    pub fn new(hz: u32) -> Result<Self, Errno> {
+        if !(1..=HZ_MAX).contains(&hz) {
+            return Err(Errno::Einval);
+        }
+        Ok(Poller {
+            hz,
+            state: State {
+                burst: 5,
+                burst_max: 150,
+                each_burst: 5,
+                idle_poll: 0,
+                user_frac: 50,
+                reg_frac: 20,
+                short_ticks: 0,
+                lost_polls: 0,
+                pending_polls: 0,
+                residual_burst: 0,
+                handlers: 0,
+                phase: 0,
+                suspect: 0,
+                stalled: 0,
+                idlepoll_sleeping: 0,
+                reg_frac_count: 0,
+                poll_scheduled: false,
+                pollmore_scheduled: false,
+                shutting_down: false,
+            },
+            list: List::new(),
+            memory: Memory::Freebsd,
+            previous_tick: Time::default(),
+            cycle_start: Time::default(),
+            asked: 0,
+        })
+    }
+
+    /// Ticks a second.
+    pub fn hz(&self) -> u32 {
+        self.hz
+    }
+
+    /// All knobs and counters.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// The devices, in the order in which they are called.
+    pub fn devices(&self) -> &[DeviceId] {
+        self.list.as_slice()
+    }
+
+    /// How the burst is adapted.
+    pub fn controller(&self) -> Controller {
+        self.memory.controller()
+    }
+
+    /// Has the burst be adapted in another way from the next cycle's end on.
+    pub fn set_controller(&mut self, controller: Controller) {
+        self.memory = Memory::of(controller, self.state.burst);
+    }
+
+    /// Reads a knob, as sysctl(8) does.
+    pub fn read(&self, knob: Knob) -> u32 {
+        let state = &self.state;
+        match knob {
+            Knob::Burst => state.burst,
+            Knob::BurstMax => state.burst_max,
+            Knob::EachBurst => state.each_burst,
+            Knob::IdlePoll => state.idle_poll,
+            Knob::UserFrac => state.user_frac,
+            Knob::RegFrac => state.reg_frac,
+            Knob::ShortTicks => state.short_ticks,
+            Knob::LostPolls => state.lost_polls,
+            Knob::PendingPolls => state.pending_polls,
+            Knob::ResidualBurst => state.residual_burst,
+            Knob::Handlers => state.handlers,
+            Knob::Phase => state.phase,
+            Knob::Suspect => state.suspect,
+            Knob::Stalled => state.stalled,
+            Knob::IdlepollSleeping => state.idlepoll_sleeping,
+        }
+    }
+
+    /// Writes a knob, with the side effects of the original's handlers.
+    ///
+    /// # Errors
+    /// `EPERM` for a knob that can only be read, `EINVAL` for a value out of range; nothing is changed
+    /// then.
+    pub fn write(&mut self, knob: Knob, value: u32) -> Result<(), Errno> {
+        if knob.access() == Access::ReadOnly {
+            return Err(Errno::Eperm);
+        }
+        let state = &mut self.state;
+        match knob {
+            // poll_burst_max_sysctl
+            Knob::BurstMax if (MIN_POLL_BURST_MAX..=MAX_POLL_BURST_MAX).contains(&value) => {
+                state.burst_max = value;
+                state.burst = state.burst.min(value);
+                if state.each_burst > value {
+                    // Not to the new limit.
+                    state.each_burst = MIN_POLL_BURST_MAX;
+                }
+            }
+            // poll_each_burst_sysctl
+            Knob::EachBurst if (1..=state.burst_max).contains(&value) => state.each_burst = value,
+            Knob::IdlePoll => state.idle_poll = value,
+            // user_frac_sysctl
+            Knob::UserFrac if value <= 99 => state.user_frac = value,
+            // reg_frac_sysctl
+            Knob::RegFrac if (1..=self.hz).contains(&value) => {
+                state.reg_frac = value;
+                if state.reg_frac_count >= value {
+                    state.reg_frac_count = 0;
+                }
+            }
+            _ => return Err(Errno::Einval),
+        }
+        Ok(())
+    }
+
+    /// Adds a device at the end of the list (`ether_poll_register`). The caller turns its interrupts off
+    /// then.
+    ///
+    /// # Errors
+    /// `ENOMEM` when the list is full, `EEXIST` when the device is in it.
+    pub fn register(&mut self, id: DeviceId) -> Result<Registered, Errno> {
+        self.list.register(id)?;
+        self.state.handlers += 1;
+        Ok(Registered {
+            wakes_idle_thread: self.state.idlepoll_sleeping != 0,
+        })
+    }
+
+    /// Takes a device out of the list; the last one moves into its place (`ether_poll_deregister`). The
+    /// caller turns its interrupts on, also after an error, as em(4) does.
+    ///
+    /// # Errors
+    /// `ENOENT` when the device is not in the list.
+    pub fn deregister(&mut self, id: DeviceId) -> Result<(), Errno> {
+        self.list.deregister(id)?;
+        self.state.handlers -= 1;
+        Ok(())
+    }
+
+    /// Passes over all ticks from now on (`poll_shutdown`).
+    pub fn shutdown(&mut self) {
+        self.state.shutting_down = true;
+    }
+
+    /// The clock has ticked (`hardclock_device_poll`). Returns whether the network software interrupt is
+    /// to run ([`netisr_poll`](Self::netisr_poll), the protocols, then
+    /// [`netisr_pollmore`](Self::netisr_pollmore)).
+    pub fn hardclock(&mut self, now: Time) -> bool {
+        let state = &mut self.state;
+        if self.list.is_empty() || state.shutting_down {
+            return false;
+        }
+        let delta_us = now.us_since(self.previous_tick);
+        // Less than half a period. The original's product overflows an int; this one does not.
+        if delta_us.saturating_mul(i64::from(self.hz)) < 500_000 {
+            state.short_ticks = state.short_ticks.wrapping_add(1);
+        } else {
+            self.previous_tick = now;
+        }
+        if state.pending_polls > PENDING_POLLS_MAX {
+            state.stalled = state.stalled.wrapping_add(1);
+            state.pending_polls = 0;
+            state.phase = 0;
+        }
+        let schedules = state.phase <= 2;
+        if schedules {
+            if state.phase != 0 {
+                state.suspect = state.suspect.wrapping_add(1);
+            }
+            self.schedule(2);
+        }
+        let state = &mut self.state;
+        if state.pending_polls > 0 {
+            state.lost_polls = state.lost_polls.wrapping_add(1);
+        }
+        state.pending_polls += 1;
+        schedules
+    }
+
+    /// The first part of the network software interrupt: a chunk of the cycle (`netisr_poll`).
+    pub fn netisr_poll<D: Devices + ?Sized>(&mut self, now: Time, devices: &mut D) {
+        let state = &mut self.state;
+        if self.list.is_empty() || !state.poll_scheduled {
+            return;
+        }
+        state.poll_scheduled = false;
+        state.phase = 3;
+        let mut command = Command::PollOnly;
+        if state.residual_burst == 0 {
+            self.cycle_start = now;
+            self.asked = 0;
+            state.reg_frac_count += 1;
+            if state.reg_frac_count == state.reg_frac {
+                command = Command::PollAndCheckStatus;
+                state.reg_frac_count = 0;
+            }
+            state.residual_burst = state.burst;
+        }
+        let count = state.residual_burst.min(state.each_burst);
+        state.residual_burst -= count;
+        self.asked += count;
+        for id in self.list.as_slice() {
+            devices.poll(*id, command, count);
+        }
+        state.phase = 4;
+    }
+
+    /// The last part of the network software interrupt, after the protocols: schedules the next chunk, or
+    /// ends the cycle and adapts the burst (`netisr_pollmore`). Returns whether the software interrupt
+    /// is to run again at once.
+    pub fn netisr_pollmore(&mut self, now: Time) -> bool {
+        if self.list.is_empty() || !self.state.pollmore_scheduled {
+            return false;
+        }
+        self.state.pollmore_scheduled = false;
+        self.state.phase = 5;
+        if self.state.residual_burst > 0 && !self.time_is_up(now) {
+            self.schedule(5);
+            return true;
+        }
+        // The time that protocols and whatever came between took counts too.
+        let elapsed_us = now.us_since(self.cycle_start);
+        let state = &mut self.state;
+        if let Memory::Freebsd = self.memory {
+            let load_percent = elapsed_us.saturating_mul(i64::from(self.hz)) / 10_000;
+            state.burst = freebsd_step(state.burst, state.burst_max, load_percent, state.user_frac);
+        }
+        // A scheduled pollmore has a pending tick: nothing clears the one without the other.
+        state.pending_polls = state.pending_polls.saturating_sub(1);
+        let is_done = state.pending_polls == 0;
+        match &mut self.memory {
+            Memory::Freebsd if is_done => {}
+            Memory::Freebsd => state.burst = freebsd_catch_up(state.burst),
+            Memory::Share(share) => {
+                let elapsed_ns = now.ns().saturating_sub(self.cycle_start.ns());
+                state.residual_burst = 0;
+                state.burst = share.next_burst(&Cycle {
+                    asked: self.asked,
+                    elapsed_ns,
+                    share_ns: share_ns(self.hz, state.user_frac),
+                    burst_max: state.burst_max,
+                    pending: state.pending_polls,
+                });
+            }
+        }
+        if is_done {
+            state.phase = 0;
+        } else {
+            self.schedule(6);
+        }
+        !is_done
+    }
+
+    /// One pass of the idle thread (`poll_idle`, `ether_poll`). Returns whether it yields and comes again;
+    /// otherwise it sleeps for up to 3 s, or until a registration wakes it.
+    pub fn idle_poll<D: Devices + ?Sized>(&mut self, devices: &mut D) -> bool {
+        let is_polling = self.state.idle_poll != 0 && !self.list.is_empty();
+        self.state.idlepoll_sleeping = u32::from(!is_polling);
+        if is_polling {
+            for id in self.list.as_slice() {
+                devices.poll(*id, Command::PollOnly, self.state.each_burst);
+            }
+        }
+        is_polling
+    }
+
+    /// Has both parts of the software interrupt run, and notes where in the cycle that was.
+    fn schedule(&mut self, phase: u32) {
+        self.state.poll_scheduled = true;
+        self.state.pollmore_scheduled = true;
+        self.state.phase = phase;
+    }
+
+    /// Whether the cycle is to end although packets of its burst are left. Never for the original's.
+    fn time_is_up(&self, now: Time) -> bool {
+        let elapsed_ns = now.ns().saturating_sub(self.cycle_start.ns());
+        match self.memory {
+            Memory::Freebsd => false,
+            Memory::Share(_) => elapsed_ns >= share_ns(self.hz, self.state.user_frac),
+        }
+    }
+}
+
+/// The time of a tick that is not user programs'.
+fn share_ns(hz: u32, user_frac: u32) -> u64 {
+    let tick_ns = NS_PER_SECOND / u64::from(hz);
+    tick_ns * u64::from(100 - user_frac) / 100
+}
