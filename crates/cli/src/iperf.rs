@@ -4,6 +4,7 @@ mod client;
 mod events;
 mod printer;
 mod server;
+mod settings;
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -14,10 +15,11 @@ use std::time::Duration;
 
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::iperf::options::{self, Common, Options, help_text, parse};
-use nicpoll_traffic::iperf::text::{self, Format, StreamId};
+use nicpoll_traffic::iperf::tcp;
+use nicpoll_traffic::iperf::text::{self, Format, StreamId, Style};
 
 use crate::stop::Stop;
-use printer::Manner;
+use printer::{Manner, Total};
 
 /// What the original ends with after a usage error, help or version.
 const EXIT_USAGE: u8 = 1;
@@ -43,22 +45,18 @@ pub fn run(args: &[String]) -> io::Result<u8> {
             eprintln!(
                 "nicpoll {} as {}",
                 env!("CARGO_PKG_VERSION"),
-                text::version(text::Style::V2_1)
+                text::version(Style::V2_1)
             );
             Ok(EXIT_USAGE)
         }
         Options::Client(options) => {
             warn(&options.common);
-            on_signal(&signals, |signals| {
-                signals.finish.store(true, Ordering::Relaxed)
-            })?;
+            on_signal(&signals)?;
             client::run(options, &signals)
         }
         Options::Server(options) => {
             warn(&options.common);
-            on_signal(&signals, |signals| {
-                signals.sender_done.store(true, Ordering::Release)
-            })?;
+            on_signal(&signals)?;
             server::run(options, &signals)
         }
     }
@@ -70,9 +68,9 @@ fn warn(common: &Common) {
     }
 }
 
-/// Has `end` called with the first signal that asks to stop, so that what was measured until then is
-/// still told. A second signal ends the program at once. The thread that looks ends with the process.
-fn on_signal(signals: &Arc<Signals>, end: fn(&Signals)) -> io::Result<()> {
+/// Has streams end, whichever way they go, with the first signal that asks to stop, so that what was
+/// measured until then is still told. A second signal ends the program at once. The thread that looks ends with the process.
+fn on_signal(signals: &Arc<Signals>) -> io::Result<()> {
     let stop = Stop::on_signals()?;
     let signals = Arc::clone(signals);
     thread::Builder::new()
@@ -81,7 +79,8 @@ fn on_signal(signals: &Arc<Signals>, end: fn(&Signals)) -> io::Result<()> {
             while !stop.asked().load(Ordering::Relaxed) {
                 thread::sleep(LOOK_EVERY);
             }
-            end(&signals);
+            signals.finish.store(true, Ordering::Relaxed);
+            signals.sender_done.store(true, Ordering::Release);
         })?;
     Ok(())
 }
@@ -96,7 +95,7 @@ fn manner(common: &Common) -> Manner {
         print_mss: common.print_mss,
         exclude: common.exclude,
         interval_seconds: common.interval.map(|interval| interval.as_secs_f64()),
-        is_sender: false,
+        is_client: false,
     }
 }
 
@@ -116,6 +115,16 @@ fn banner_time(rate: Option<options::Rate>, payload_bytes: usize) -> f64 {
         Some(options::Rate::PacketsPerSecond(rate)) if rate > 0.0 => 1e6 / rate,
         _ => 0.0,
     }
+}
+
+/// What a sender of TCP came to. 2.1 tells the time until the receiver had read everything, 2.0 that of
+/// the writing.
+fn sent(style: Style, report: &tcp::SendReport) -> Total {
+    let seconds = match style {
+        Style::V2_1 => report.seconds_to_close.unwrap_or(report.seconds),
+        Style::V2_0 => report.seconds,
+    };
+    Total::of(seconds, report.bytes_sent)
 }
 
 fn no_acknowledgement(common: &Common, number: u32, tries: u32) -> String {

@@ -95,7 +95,8 @@ fn what_is_wrong_is_said_in_iperfs_words_with_exit_1() {
         (&["-q"], "invalid option -- q"),
         (&["--bogus"], "unrecognized option `--bogus'"),
         (&["-c"], "option requires an argument"),
-        (&["-c", "127.0.0.1", "-R"], "-R is not supported"),
+        (&["-c", "127.0.0.1", "-X"], "-X is not supported"),
+        (&["-c", "127.0.0.1", "-dR"], "mutually exclusive"),
         (&["-c", "127.0.0.1", "-p", "0"], "-p"),
     ] {
         let (code, printed, said) = ours(args);
@@ -170,6 +171,64 @@ fn a_signal_ends_both_ends_with_their_reports() {
     read_until(&mut heard, "]  0.0- 0.1 sec");
     signal(&server, Signal::TERM);
     assert!(server.wait().unwrap().success());
+}
+
+#[test]
+fn a_signal_ends_a_client_that_receives_with_its_report() {
+    let port = free_port();
+    let mut server = start(&["-s", "-B", "127.0.0.1", "-p", &port, "-P", "1"]);
+    let mut heard = BufReader::new(server.stdout.take().unwrap());
+    read_until(&mut heard, "window size");
+    let client = [
+        "-c",
+        "127.0.0.1",
+        "-p",
+        &port,
+        "-R",
+        "-t",
+        "30",
+        "-i",
+        "0.1",
+    ];
+    let mut client = start(&client);
+    let mut told = BufReader::new(client.stdout.take().unwrap());
+    read_until(&mut told, " 0.1- 0.2 sec");
+    signal(&client, Signal::INT);
+    let told: Vec<String> = told.lines().map(Result::unwrap).collect();
+    assert!(told.last().unwrap().contains("]  0.0- "), "{told:?}");
+    assert!(client.wait().unwrap().success());
+    // The server tells why it ended, and ends.
+    assert!(server.wait().unwrap().success());
+    let said = std::io::read_to_string(server.stderr.take().unwrap()).unwrap();
+    assert!(said.contains(" broke after "), "{said}");
+}
+
+#[test]
+fn a_server_that_does_not_connect_back_is_told_of() {
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port().to_string();
+    let reading = std::thread::spawn(move || {
+        let (mut stream, _) = server.accept().unwrap();
+        std::io::copy(&mut stream, &mut std::io::sink()).unwrap()
+    });
+    let back = free_port();
+    let client = ["-c", "127.0.0.1", "-p", &port, "-L", &back, "-n", "64K"];
+    let (code, printed, said) = ours(&[&client[..], &["-d", "-f", "B"]].concat());
+    assert_eq!(code, Some(1));
+    assert_eq!(said, "ERROR: expected reverse connect did not occur\n");
+    assert_eq!(reading.join().unwrap(), 65_536);
+    assert!(printed.contains("65536 Bytes"), "{printed}");
+}
+
+#[test]
+fn client_and_server_on_one_host_do_not_share_a_port() {
+    let port = free_port();
+    let (code, printed, said) = ours(&["-c", "127.0.0.1", "-p", &port, "-r"]);
+    assert_eq!((code, printed.as_str()), (Some(1), ""));
+    assert!(
+        said.contains("choose another port for the way back with -L"),
+        "{said}"
+    );
 }
 
 /// A port that nobody listens on at the moment.

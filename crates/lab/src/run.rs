@@ -59,13 +59,13 @@ pub struct Run {
 }
 
 enum SenderReport {
-    Tcp(tcp::ClientReport),
+    Tcp(tcp::SendReport),
     Udp(udp::ClientReport),
     Rr(rr::ClientReport),
 }
 
 enum ReceiverReport {
-    Tcp(tcp::ServerReport),
+    Tcp(tcp::ReceiveReport),
     Udp(udp::ServerReport),
     Rr(rr::ServerReport),
 }
@@ -261,7 +261,7 @@ fn receive(
     })
 }
 
-fn tcp_run(sent: tcp::ClientReport, received: tcp::ServerReport) -> Run {
+fn tcp_run(sent: tcp::SendReport, received: tcp::ReceiveReport) -> Run {
     let undrained = match (sent.seconds_to_close, received.end) {
         (Some(_), tcp::End::Closed) => None,
         _ => Some(String::from(

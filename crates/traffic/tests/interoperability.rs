@@ -222,7 +222,8 @@ fn two_streams_from_an_original_client() {
     thread::scope(|scope| {
         for accepted in [(); 2].map(|()| listener.accept(&signals, PATIENCE).unwrap().unwrap()) {
             scope.spawn(|| {
-                let report = accepted.run(&signals, &mut ()).unwrap();
+                let incoming = accepted.open(&signals).unwrap().incoming.unwrap();
+                let report = incoming.run(&signals, &mut ()).unwrap();
                 assert_eq!(report.bytes_received, 512 << 10);
                 assert_eq!(report.header.unwrap().threads, 2);
             });

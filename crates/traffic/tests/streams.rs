@@ -83,7 +83,8 @@ fn tcp_stream(config: &tcp::ClientConfig, listener: &tcp::Listener) -> [(u64, Lo
         let receiving = scope.spawn(|| {
             let accepted = listener.accept(&signals, PATIENCE).unwrap().unwrap();
             let mut log = Log::default();
-            let report = accepted.run(&signals, &mut log).unwrap();
+            let incoming = accepted.open(&signals).unwrap().incoming.unwrap();
+            let report = incoming.run(&signals, &mut log).unwrap();
             assert_eq!(report.end, tcp::End::Closed);
             (report.bytes_received, log)
         });
@@ -169,7 +170,8 @@ fn a_client_told_to_finish_ends_its_stream_well() {
     let (sent, received) = thread::scope(|scope| {
         let receiving = scope.spawn(|| {
             let accepted = listener.accept(&to_server, PATIENCE).unwrap().unwrap();
-            accepted.run(&to_server, &mut ()).unwrap()
+            let incoming = accepted.open(&to_server).unwrap().incoming.unwrap();
+            incoming.run(&to_server, &mut ()).unwrap()
         });
         let sending = scope.spawn(|| tcp::run_client(&config, &to_client, &mut ()).unwrap());
         thread::sleep(Duration::from_millis(30));

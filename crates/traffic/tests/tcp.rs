@@ -9,7 +9,7 @@ use std::time::Duration;
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::iperf::Amount as Sending;
 use nicpoll_traffic::iperf::tcp::{
-    ClientConfig, ClientError, End, Server, ServerConfig, ServerError, ServerReport, run_client,
+    ClientConfig, End, Error, ReceiveReport, Server, ServerConfig, run_client,
 };
 use nicpoll_wire::iperf::{Amount, ClientHeader};
 
@@ -35,7 +35,7 @@ fn client_config(peer: SocketAddr, duration: Duration) -> ClientConfig {
 }
 
 /// Runs a server against a plain socket, which `play` uses and then closes.
-fn serve(play: impl FnOnce(&mut TcpStream)) -> Result<ServerReport, ServerError> {
+fn serve(play: impl FnOnce(&mut TcpStream)) -> Result<ReceiveReport, Error> {
     let server = server();
     let mut stream = TcpStream::connect(server.local_addr()).unwrap();
     thread::scope(|scope| {
@@ -120,22 +120,19 @@ fn a_stream_that_ends_in_its_header_is_counted_as_far_as_it_came() {
 #[test]
 fn a_header_that_cannot_be_is_refused() {
     let error = serve(|stream| stream.write_all(&[0x40, 1, 0, 2]).unwrap()).unwrap_err();
-    assert!(matches!(error, ServerError::Header { .. }), "{error}");
+    assert!(matches!(error, Error::Header { .. }), "{error}");
 }
 
 #[test]
 fn a_client_that_wants_the_other_direction_is_refused() {
     let mut reverse = [0; 60];
     ClientHeader::for_tcp(5001, Amount::Ticks(1)).write_to(&mut reverse);
-    reverse[32] = 0x04;
+    (reverse[0], reverse[32]) = (0x44, 0x04);
     let mut dual = [0; 24];
-    dual[0] = 0x80;
+    (dual[0], dual[11]) = (0x80, 1);
     for header in [&reverse[..], &dual] {
         let error = serve(|stream| stream.write_all(header).unwrap()).unwrap_err();
-        assert!(
-            matches!(error, ServerError::OtherDirection { .. }),
-            "{error}"
-        );
+        assert!(matches!(error, Error::OtherDirection { .. }), "{error}");
     }
 }
 
@@ -161,9 +158,9 @@ fn a_server_without_client_says_so() {
     let server = Server::bind(&config).unwrap();
     config.bind = server.local_addr();
     let taken = Server::bind(&config).unwrap_err();
-    assert!(matches!(taken, ServerError::Bind { .. }), "{taken}");
+    assert!(matches!(taken, Error::Bind { .. }), "{taken}");
     let error = server.run(&Signals::default()).unwrap_err();
-    assert!(matches!(error, ServerError::NoClient { .. }), "{error}");
+    assert!(matches!(error, Error::NoClient { .. }), "{error}");
 }
 
 #[test]
@@ -180,7 +177,7 @@ fn a_silent_client_is_given_up() {
     assert!(
         matches!(
             error,
-            ServerError::Silent {
+            Error::Silent {
                 bytes_received: 4,
                 ..
             }
@@ -196,7 +193,7 @@ fn a_client_without_server_says_so() {
     let taken = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let unused = taken.local_addr().unwrap();
     let error = run_client(&client_config(unused, LONG), &Signals::default(), &mut ()).unwrap_err();
-    assert!(matches!(error, ClientError::Connect { .. }), "{error}");
+    assert!(matches!(error, Error::Connect { .. }), "{error}");
 }
 
 #[test]
@@ -207,7 +204,7 @@ fn a_client_whose_server_goes_says_so() {
         let sending = scope.spawn(|| run_client(&config, &Signals::default(), &mut ()));
         drop(listener.accept().unwrap());
         let error = sending.join().unwrap().unwrap_err();
-        assert!(matches!(error, ClientError::Send { .. }), "{error}");
+        assert!(matches!(error, Error::Send { .. }), "{error}");
     });
 }
 
@@ -216,7 +213,7 @@ fn cancel_ends_a_client_whose_server_does_not_read() {
     let listener = TcpListener::bind(LOOPBACK).unwrap();
     let config = client_config(listener.local_addr().unwrap(), LONG);
     let error = cancelled(|signals| run_client(&config, signals, &mut ())).unwrap_err();
-    assert!(matches!(error, ClientError::Cancelled), "{error}");
+    assert!(matches!(error, Error::Cancelled), "{error}");
 }
 
 #[test]
@@ -224,16 +221,16 @@ fn cancel_ends_a_client_that_waits_for_the_server_to_close() {
     let listener = TcpListener::bind(LOOPBACK).unwrap();
     let config = client_config(listener.local_addr().unwrap(), Duration::ZERO);
     let error = cancelled(|signals| run_client(&config, signals, &mut ())).unwrap_err();
-    assert!(matches!(error, ClientError::Cancelled), "{error}");
+    assert!(matches!(error, Error::Cancelled), "{error}");
 }
 
 #[test]
 fn cancel_ends_a_server_with_and_without_client() {
     let waiting = server();
     let error = cancelled(|signals| waiting.run(signals)).unwrap_err();
-    assert!(matches!(error, ServerError::Cancelled), "{error}");
+    assert!(matches!(error, Error::Cancelled), "{error}");
     let serving = server();
     let _silent = TcpStream::connect(serving.local_addr()).unwrap();
     let error = cancelled(|signals| serving.run(signals)).unwrap_err();
-    assert!(matches!(error, ServerError::Cancelled), "{error}");
+    assert!(matches!(error, Error::Cancelled), "{error}");
 }

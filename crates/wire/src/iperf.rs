@@ -10,12 +10,14 @@
 
 mod client_header;
 pub mod datagram;
+mod directions;
 pub mod reply;
 mod report;
 pub mod tcp;
 
 pub use client_header::{Amount, ClientHeader, Extension, HeaderError, Version};
 pub use datagram::DatagramHeader;
+pub use directions::Directions;
 pub use reply::Reply;
 pub use report::{ReportError, ServerReport};
 
@@ -28,6 +30,8 @@ pub mod flags {
     pub const DUAL: u32 = 0x8000_0000;
     /// An [`Extension`](super::Extension) follows the first 24 bytes.
     pub const EXTEND: u32 = 0x4000_0000;
+    /// The extension says more of a UDP test.
+    pub const UDP_TESTS: u32 = 0x2000_0000;
     /// Datagram ids have 64 bits.
     pub const IDS_64_BIT: u32 = 0x0800_0000;
     /// The client asks for a stream in the other direction on the same socket, or for an
@@ -37,10 +41,14 @@ pub mod flags {
     pub const PEER_DETECT: u32 = 0x0200_0000;
     /// Bits 1 to 8 hold the header's length.
     pub const HAS_LENGTH: u32 = 0x0001_0000;
+    /// With [`DUAL`]: the other direction begins at once (-d), not after the first one (-r).
+    pub const RUN_NOW: u32 = 0x0000_0001;
 }
 
 /// Bits of [`Extension::upper_flags`].
 pub mod upper_flags {
+    /// The receiver of a UDP stream does not answer its FIN.
+    pub const NO_UDP_FIN: u16 = 0x0008;
     /// The rate counts datagrams a second, not bits.
     pub const RATE_IN_PACKETS: u16 = 0x0080;
     /// The server sends, the client receives (-R).

@@ -7,7 +7,7 @@ use nicpoll_wire::iperf::reply::{self, Reply};
 use nicpoll_wire::iperf::tcp::{HeaderAck, header_length, is_acknowledged};
 use nicpoll_wire::iperf::{
     Amount, ClientHeader, DatagramHeader, HeaderError, ReportError, ServerReport, Version,
-    fill_payload, upper_flags,
+    fill_payload,
 };
 
 /// Bytes from hexadecimal digits; anything else separates.
@@ -52,15 +52,7 @@ fn tcp_dual_header_tells_port_time_and_rate() {
 }
 
 #[test]
-fn tcp_reverse_header_is_not_acknowledged_and_asks_for_the_other_direction() {
-    let reverse = tcp_header(&TCP_256K.replacen("40010078", "44010078", 1).replacen(
-        "0000 0000 00020001",
-        "0400 0000 00020001",
-        1,
-    ));
-    assert!(!is_acknowledged(&reverse));
-    assert!(reverse.asks_for(upper_flags::REVERSE));
-    assert!(!reverse.asks_for(upper_flags::FULL_DUPLEX));
+fn peer_detection_is_acknowledged() {
     let peer_detect = tcp_header(&TCP_256K.replacen("40010078", "46010078", 1));
     assert!(is_acknowledged(&peer_detect));
 }

@@ -15,6 +15,8 @@ use nicpoll_traffic::iperf::text::{
 use nicpoll_traffic::iperf::{Connected, IntervalRecord};
 use nicpoll_wire::iperf::ServerReport;
 
+use super::events::StreamKey;
+
 /// Part of an interval that its rest must be to be told, as in 2.1.8.
 const PARTIAL_MIN: f64 = 0.25;
 
@@ -31,6 +33,31 @@ pub struct Total {
     pub server_report: Option<ServerReport>,
 }
 
+impl Total {
+    /// Bytes, and nothing else.
+    pub fn of(seconds: f64, bytes: u64) -> Self {
+        Total {
+            interval: Interval {
+                start_seconds: 0.0,
+                end_seconds: seconds,
+                bytes,
+            },
+            receipt: None,
+            sent_datagrams: None,
+            server_report: None,
+        }
+    }
+
+    /// Datagrams that were sent, or received.
+    fn datagrams(&self) -> u64 {
+        match (self.sent_datagrams, self.receipt) {
+            (Some(sent), _) => sent,
+            (None, Some(receipt)) => receipt.total.saturating_add_signed(-receipt.lost),
+            (None, None) => 0,
+        }
+    }
+}
+
 /// How to print.
 #[derive(Clone, Copy, Debug)]
 pub struct Manner {
@@ -44,8 +71,8 @@ pub struct Manner {
     pub exclude: Exclude,
     /// Length of the intervals; none without -i.
     pub interval_seconds: Option<f64>,
-    /// Whether this end sends.
-    pub is_sender: bool,
+    /// Whether this end is the client.
+    pub is_client: bool,
 }
 
 struct Stream {
@@ -54,12 +81,23 @@ struct Stream {
     is_done: bool,
 }
 
+/// Streams that are summed: those of one address at the other end that run at the same time. Style
+/// 2.0 sums what this end sends and what it receives apart.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Group {
+    peer: IpAddr,
+    is_later: bool,
+    is_sender: Option<bool>,
+}
+
 /// A sum that waits for the rest of its group.
 #[derive(Default)]
 struct Sum {
     streams: u32,
     interval: Option<Interval>,
     receipt: Option<Receipt>,
+    /// Whether there are streams without receipt.
+    has_senders: bool,
     datagrams: u64,
 }
 
@@ -67,24 +105,30 @@ struct Sum {
 pub struct Printer {
     manner: Manner,
     out: Box<dyn Write + Send>,
-    streams: BTreeMap<u32, Stream>,
-    sums: BTreeMap<(IpAddr, u64), Sum>,
-    totals: BTreeMap<IpAddr, Sum>,
-    sender_header: bool,
-    receiver_header: bool,
+    streams: BTreeMap<StreamKey, Stream>,
+    sums: BTreeMap<(Group, u64), Sum>,
+    totals: BTreeMap<Group, Sum>,
+    headers: Vec<Header>,
+    next_number: u32,
 }
 
 impl Printer {
     /// A printer to `out`.
     pub fn new(manner: Manner, out: Box<dyn Write + Send>) -> Self {
+        // 2.0 shows descriptors, of which a client's first is 3 and a server's first connection 4.
+        let next_number = match (manner.format.style, manner.is_client) {
+            (Style::V2_1, _) => 1,
+            (Style::V2_0, true) => 3,
+            (Style::V2_0, false) => 4,
+        };
         Printer {
             manner,
             out,
             streams: BTreeMap::new(),
             sums: BTreeMap::new(),
             totals: BTreeMap::new(),
-            sender_header: false,
-            receiver_header: false,
+            headers: Vec::new(),
+            next_number,
         }
     }
 
@@ -96,37 +140,42 @@ impl Printer {
         self.line(banner)
     }
 
-    /// A stream has a peer. `number` is the stream's, from 0.
-    pub fn connected(&mut self, number: u32, connected: &Connected) -> io::Result<()> {
+    /// A stream has a peer.
+    pub fn connected(&mut self, key: StreamKey, connected: &Connected) -> io::Result<()> {
         let style = self.manner.format.style;
-        // 2.0 shows descriptors, of which a client's first is 3 and a server's first connection 4.
-        let shown = match (style, self.manner.is_sender) {
-            (Style::V2_1, _) => number + 1,
-            (Style::V2_0, true) => number + 3,
-            (Style::V2_0, false) => number + 4,
-        };
+        // Style 2.1 shows both ways of a socket under one number, in one line.
+        let other_way = self
+            .streams
+            .iter()
+            .find(|(told, _)| told.number == key.number);
+        let other_way = other_way.filter(|_| style == Style::V2_1);
+        let is_told = other_way.is_some();
         let id = StreamId {
-            number: shown,
-            is_reversed: false,
+            number: other_way.map_or(self.next_number, |(_, stream)| stream.id.number),
+            is_reversed: key.is_reversed,
         };
-        self.streams.insert(
-            number,
-            Stream {
-                id,
-                connected: *connected,
-                is_done: false,
-            },
-        );
-        if self.manner.csv || self.manner.exclude.connections {
+        self.next_number = self.next_number.max(id.number + 1);
+        let stream = Stream {
+            id,
+            connected: *connected,
+            is_done: false,
+        };
+        self.streams.insert(key, stream);
+        if self.manner.csv || self.manner.exclude.connections || is_told {
             return Ok(());
         }
+        // Both ways over the client's socket share its line.
+        let has_own_socket = connected.is_sender && connected.direction == Direction::Reverse;
         let line = text::connection_line(
             style,
             &Connection {
-                id,
+                id: StreamId {
+                    is_reversed: key.is_reversed && has_own_socket,
+                    ..id
+                },
                 local: connected.local,
                 peer: connected.peer,
-                direction: Direction::Forward,
+                direction: connected.direction,
                 has_no_fin: false,
                 tcp: connected.tcp.map(|tcp| InitialTcp {
                     window_segments: tcp.congestion_window_segments,
@@ -140,7 +189,7 @@ impl Printer {
     }
 
     /// An interval of a stream has ended.
-    pub fn interval(&mut self, number: u32, record: &IntervalRecord) -> io::Result<()> {
+    pub fn interval(&mut self, key: StreamKey, record: &IntervalRecord) -> io::Result<()> {
         let length = self.manner.interval_seconds.unwrap_or(f64::INFINITY);
         let interval = Interval {
             start_seconds: record.start,
@@ -157,39 +206,53 @@ impl Printer {
         {
             return Ok(());
         }
-        self.data(number, &interval, receipt.as_ref(), record.datagrams)?;
-        let Some(peer) = self.peer_of(number) else {
+        self.data(key, &interval, receipt.as_ref(), record.datagrams)?;
+        let Some(group) = self.group_of(key) else {
             return Ok(());
         };
         let index = (record.start / length).round() as u64;
-        let sum = self.sums.entry((peer, index)).or_default();
+        let sum = self.sums.entry((group, index)).or_default();
         sum.add(&interval, receipt.as_ref(), record.datagrams);
-        if sum.streams >= self.running(peer) {
-            let sum = self.sums.remove(&(peer, index)).unwrap_or_default();
-            self.sum(number, &sum)?;
+        if sum.streams >= self.running(group) {
+            let sum = self.sums.remove(&(group, index)).unwrap_or_default();
+            self.sum(key, &sum)?;
         }
         Ok(())
     }
 
-    /// A stream has ended.
-    pub fn finished(&mut self, number: u32, total: &Total) -> io::Result<()> {
-        let datagrams = total.sent_datagrams.unwrap_or(0);
-        self.data(number, &total.interval, total.receipt.as_ref(), datagrams)?;
-        self.after_total(number, total)?;
-        let Some(peer) = self.peer_of(number) else {
+    /// A stream has ended well.
+    pub fn finished(&mut self, key: StreamKey, total: &Total) -> io::Result<()> {
+        let datagrams = total.datagrams();
+        self.data(key, &total.interval, total.receipt.as_ref(), datagrams)?;
+        self.after_total(key, total)?;
+        let Some(group) = self.group_of(key) else {
             return Ok(());
         };
-        if let Some(stream) = self.streams.get_mut(&number) {
+        let sum = self.totals.entry(group).or_default();
+        sum.add(&total.interval, total.receipt.as_ref(), datagrams);
+        self.ended(key)
+    }
+
+    /// A stream has ended, well or not. The last one of a group has its sum told.
+    pub fn ended(&mut self, key: StreamKey) -> io::Result<()> {
+        let Some(group) = self.group_of(key) else {
+            return Ok(());
+        };
+        if let Some(stream) = self.streams.get_mut(&key) {
             stream.is_done = true;
         }
-        let sum = self.totals.entry(peer).or_default();
-        sum.add(&total.interval, total.receipt.as_ref(), datagrams);
-        if self.running(peer) == 0 {
-            let sum = self.totals.remove(&peer).unwrap_or_default();
-            self.sum(number, &sum)?;
-            self.sums.retain(|(group, _), _| *group != peer);
-            self.streams
-                .retain(|_, stream| group_of(&stream.connected) != peer);
+        if self.running(group) > 0 {
+            return Ok(());
+        }
+        let sum = self.totals.remove(&group).unwrap_or_default();
+        self.sum(key, &sum)?;
+        self.sums.retain(|(summed, _), _| *summed != group);
+        let ended = self.streams.keys().copied();
+        let ended: Vec<_> = ended
+            .filter(|key| self.group_of(*key) == Some(group))
+            .collect();
+        for key in ended {
+            self.streams.remove(&key);
         }
         Ok(())
     }
@@ -201,14 +264,14 @@ impl Printer {
 
     fn data(
         &mut self,
-        number: u32,
+        key: StreamKey,
         interval: &Interval,
         receipt: Option<&Receipt>,
         datagrams: u64,
     ) -> io::Result<()> {
         let Some((id, connected)) = self
             .streams
-            .get(&number)
+            .get(&key)
             .map(|stream| (stream.id, stream.connected))
         else {
             return Ok(());
@@ -234,9 +297,9 @@ impl Printer {
         }
     }
 
-    fn after_total(&mut self, number: u32, total: &Total) -> io::Result<()> {
+    fn after_total(&mut self, key: StreamKey, total: &Total) -> io::Result<()> {
         let style = self.manner.format.style;
-        let Some(stream) = self.streams.get(&number) else {
+        let Some(stream) = self.streams.get(&key) else {
             return Ok(());
         };
         let (id, connected) = (stream.id, stream.connected);
@@ -246,7 +309,7 @@ impl Printer {
             if let (Some((interval, receipt)), Style::V2_0) = (relayed, style) {
                 let mut row = self.csv_row(id, &connected, &interval, Some(&receipt), 0);
                 (row.reporter, row.peer) = (connected.peer, connected.local);
-                row.is_sender = false;
+                row.is_sender = !connected.is_sender;
                 return self.line(&text::csv_row(style, &row));
             }
             return Ok(());
@@ -277,7 +340,7 @@ impl Printer {
         Ok(())
     }
 
-    fn sum(&mut self, number: u32, sum: &Sum) -> io::Result<()> {
+    fn sum(&mut self, key: StreamKey, sum: &Sum) -> io::Result<()> {
         let (Some(interval), true) = (sum.interval, sum.streams > 1) else {
             return Ok(());
         };
@@ -286,7 +349,7 @@ impl Printer {
         }
         let format = self.manner.format;
         if self.manner.csv {
-            let Some(stream) = self.streams.get(&number) else {
+            let Some(stream) = self.streams.get(&key) else {
                 return Ok(());
             };
             let (id, connected) = (stream.id, stream.connected);
@@ -303,6 +366,10 @@ impl Printer {
             };
         }
         match &sum.receipt {
+            Some(_) if sum.has_senders => {
+                self.header(Header::DuplexSum)?;
+                self.line(&text::duplex_sum_line(format, &interval, sum.datagrams))
+            }
             Some(receipt) => self.line(&text::receiver_sum_line(format, &interval, receipt)),
             None => self.line(&text::sender_line(format, Label::Sum, &interval)),
         }
@@ -324,13 +391,13 @@ impl Printer {
             total: datagrams,
             out_of_order: 0,
         };
-        let adds = is_udp && self.manner.is_sender && self.manner.format.style == Style::V2_1;
+        let adds = is_udp && connected.is_sender && self.manner.format.style == Style::V2_1;
         CsvRow {
             time: local_time(),
             has_millis: false,
             reporter: connected.local,
             peer: connected.peer,
-            is_sender: self.manner.is_sender,
+            is_sender: connected.is_sender,
             id,
             interval: *interval,
             receipt: receipt.copied().or(adds.then_some(sent)),
@@ -338,27 +405,31 @@ impl Printer {
     }
 
     fn header(&mut self, header: Header) -> io::Result<()> {
-        let shown = match header {
-            Header::Receiver => &mut self.receiver_header,
-            _ => &mut self.sender_header,
-        };
-        if std::mem::replace(shown, true) {
+        if self.headers.contains(&header) {
             return Ok(());
         }
+        self.headers.push(header);
         self.line(text::header(header))
     }
 
-    fn peer_of(&self, number: u32) -> Option<IpAddr> {
-        let stream = self.streams.get(&number)?;
-        Some(group_of(&stream.connected))
+    fn group_of(&self, key: StreamKey) -> Option<Group> {
+        let connected = &self.streams.get(&key)?.connected;
+        Some(Group {
+            peer: connected.peer.ip(),
+            is_later: key.is_later,
+            is_sender: match self.manner.format.style {
+                Style::V2_0 => Some(connected.is_sender),
+                Style::V2_1 => None,
+            },
+        })
     }
 
-    fn running(&self, peer: IpAddr) -> u32 {
-        let running = self
+    fn running(&self, group: Group) -> u32 {
+        let of_group = self
             .streams
-            .values()
-            .filter(|stream| !stream.is_done && group_of(&stream.connected) == peer);
-        running.count() as u32
+            .iter()
+            .filter(|(key, stream)| !stream.is_done && self.group_of(**key) == Some(group));
+        of_group.count() as u32
     }
 
     fn line(&mut self, line: &str) -> io::Result<()> {
@@ -370,6 +441,7 @@ impl Printer {
 impl Sum {
     fn add(&mut self, part: &Interval, receipt: Option<&Receipt>, datagrams: u64) {
         self.streams += 1;
+        self.has_senders |= receipt.is_none();
         self.datagrams += datagrams;
         self.interval = Some(match self.interval {
             None => *part,
@@ -391,11 +463,6 @@ impl Sum {
             });
         }
     }
-}
-
-/// Streams are summed by the address at the other end.
-fn group_of(connected: &Connected) -> IpAddr {
-    connected.peer.ip()
 }
 
 fn from_server(report: &ServerReport) -> (Interval, Receipt) {

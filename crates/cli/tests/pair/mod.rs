@@ -63,15 +63,21 @@ impl Pair {
         })
     }
 
-    /// Runs a fresh server and one client with these options, and returns what each printed.
+    /// Runs a fresh server and one client with these options, and returns what each printed. What the
+    /// server has to know of them is given to it as well, and `--style` to no program but ours.
     pub fn run(&self, client: Program, server: Program, options: &[&str]) -> (String, String) {
         let is_server_option = |option: &&&str| matches!(**option, "-u" | "-V");
         let streams = match options.iter().position(|option| *option == "-P") {
             Some(at) => options[at + 1],
             None => "1",
         };
+        let style = |program| match options.iter().position(|option| *option == "--style") {
+            Some(at) if program == Program::Ours => &options[at..at + 2],
+            _ => &[],
+        };
         let mut server_args = vec!["-s", "-f", "B", "-P", streams];
         server_args.extend(options.iter().filter(is_server_option));
+        server_args.extend(style(server));
         let mut serving = spawn(&self.lab.receiver, server, &server_args);
         let mut printed = BufReader::new(serving.stdout.take().unwrap());
         let mut server_text = String::new();
@@ -88,7 +94,11 @@ impl Pair {
         } else {
             "198.18.0.2"
         };
-        let client_args = [&["-c", address, "-f", "B"], options].concat();
+        let asked = match options.iter().position(|option| *option == "--style") {
+            Some(at) => [&options[..at], &options[at + 2..]].concat(),
+            None => options.to_vec(),
+        };
+        let client_args = [&["-c", address, "-f", "B"], &asked[..], style(client)].concat();
         let sending = spawn(&self.lab.sender, client, &client_args);
         let sent = sending.wait_with_output().unwrap();
         let client_text = String::from_utf8(sent.stdout).unwrap();

@@ -6,6 +6,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use super::text::Direction;
 use crate::sockets::SocketBuffer;
 
 /// Is told of a stream's progress, on the stream's own thread: what takes long here is missing there.
@@ -29,6 +30,10 @@ pub struct Connected {
     pub local: SocketAddr,
     /// The other end.
     pub peer: SocketAddr,
+    /// Which way the test's data flow over this socket.
+    pub direction: Direction,
+    /// Whether this end sends the stream.
+    pub is_sender: bool,
     /// The sender's send buffer or the receiver's receive buffer.
     pub buffer: SocketBuffer,
     /// What TCP knew of the connection; `None` for UDP.

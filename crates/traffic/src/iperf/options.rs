@@ -20,6 +20,7 @@ use std::time::Duration;
 pub use error::OptionError;
 
 pub use super::text::Style;
+pub use nicpoll_wire::iperf::Directions;
 
 use draft::Draft;
 use scan::{Scanner, Token};
@@ -95,6 +96,8 @@ pub struct ClientOptions {
     pub host: String,
     /// Device to send through (`-c host%device`).
     pub device: Option<String>,
+    /// Which way data flow (-d, -r, -R, --full-duplex, and -L).
+    pub directions: Directions,
     /// How much to send (-t or -n, whichever came last).
     pub amount: Amount,
     /// How fast (-b). Always set with UDP; `None` is as fast as TCP goes.

@@ -289,4 +289,13 @@ pub enum HeaderError {
         /// What it states.
         announced_bytes: usize,
     },
+    /// The client wants a stream to a port that no socket can have.
+    #[error(
+        "the client asks for a stream to its port {port}, 1 to 65535 are possible; \
+         see that it is an iperf 2 client"
+    )]
+    Port {
+        /// What it states.
+        port: u32,
+    },
 }

@@ -39,6 +39,15 @@ enum Time {
     For(Duration),
 }
 
+/// A way that data flow besides the client's own stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Dual,
+    TradeOff,
+    Reverse,
+    FullDuplex,
+}
+
 /// A value, and how to complain about it.
 struct Given<'a> {
     value: &'a str,
@@ -115,6 +124,9 @@ pub struct Draft {
     single_client: bool,
     ttl: Option<u8>,
     compatibility: bool,
+    /// The ways that were asked for besides the client's own stream.
+    ways: Vec<Way>,
+    listen_port: Option<u16>,
     /// Options that are left out or mean something at one end only, and where they came from.
     to_judge: Vec<(&'static Spec, String)>,
 }
@@ -153,13 +165,17 @@ impl Draft {
     fn flag(&mut self, id: Id) {
         match id {
             Id::Compatibility => self.compatibility = true,
+            Id::Dual => self.way(Way::Dual),
             Id::Enhanced => self.enhanced = true,
+            Id::FullDuplex => self.way(Way::FullDuplex),
             Id::Ipv6 => self.ipv6 = true,
             Id::NoBatch => self.no_batch = true,
             Id::Nodelay => self.nodelay = true,
             Id::PrintMss => self.print_mss = true,
+            Id::Reverse => self.way(Way::Reverse),
             Id::Server => self.choose(Mode::Server, 's'),
             Id::SingleClient => self.single_client = true,
+            Id::TradeOff => self.way(Way::TradeOff),
             Id::Udp => self.udp = true,
             // Handled before, or with a value.
             _ => {}
@@ -189,6 +205,7 @@ impl Draft {
                 let length = given.count(1, TCP_LENGTH_BYTES_MAX as u64)?;
                 self.length = Some((length as usize, given.source.to_owned()));
             }
+            Id::ListenPort => self.listen_port = Some(port(given)?),
             Id::Mss => self.mss = Some(given.count(1, u16::MAX.into())? as u32),
             Id::Number => {
                 self.bytes = Some(given.count(1, EXACT_MAX)?);
@@ -223,6 +240,12 @@ impl Draft {
             _ => {}
         }
         Ok(())
+    }
+
+    fn way(&mut self, way: Way) {
+        if !self.ways.contains(&way) {
+            self.ways.push(way);
+        }
     }
 
     /// The first of -s and -c counts, as in the original.

@@ -44,6 +44,10 @@ pub enum OptionError {
         /// The longest buffer for the rate.
         longest_bytes: u64,
     },
+    /// More than one of -d, -r, -R and --full-duplex.
+    Exclusive,
+    /// One of them with -C, which leaves out what would tell the server.
+    NoHeaders,
     /// -b in packets for TCP, which has none.
     PacketsOverTcp,
     /// A UDP client would wait too long between two datagrams.
@@ -93,6 +97,12 @@ impl fmt::Display for OptionError {
                 f,
                 "ERROR: option -b and -l of {length_bytes} are incompatible, consider setting -l \
                  to {longest_bytes} or lower"
+            ),
+            Self::Exclusive => f.write_str(
+                "ERROR: options of --full-duplex, --reverse, -d and -r are mutually exclusive",
+            ),
+            Self::NoHeaders => f.write_str(
+                "ERROR: compatibility mode (-C) not supported with --full-duplex, --reverse, -d and -r",
             ),
             Self::PacketsOverTcp => f.write_str("ERROR: units of pps not supported with TCP"),
             Self::Gap { seconds } => write!(

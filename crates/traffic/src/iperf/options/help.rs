@@ -32,7 +32,12 @@ Server specific:
 Client specific:
   -b, --bandwidth #[kmgKMG | pps]  rate to send at in bits/sec, or with -u in packets/sec
   -c, --client    <host>[%<dev>]  run in client mode, connecting to <host>
+  -d, --dualtest           both ways at once, the server over a connection of its own
+      --full-duplex        both ways at once over the same socket
+  -L, --listenport #       port for the server's connection of -d and -r (default: that of -p)
   -n, --num       #[kmgKMG]  number of bytes to transmit (instead of -t)
+  -r, --tradeoff           both ways one after the other, the server over a connection of its own
+  -R, --reverse            the server sends, the client receives
   -t, --time      #        time in seconds to transmit for (default 10 secs)
   -T, --ttl       #        time-to-live of what is sent
 

@@ -31,13 +31,16 @@ pub enum Id {
     Client,
     Compatibility,
     Congestion,
+    Dual,
     Enhanced,
     Exclude,
     Format,
+    FullDuplex,
     Help,
     Interval,
     Ipv6,
     Length,
+    ListenPort,
     Mss,
     NoBatch,
     Nodelay,
@@ -47,11 +50,13 @@ pub enum Id {
     Port,
     PrintMss,
     ReportStyle,
+    Reverse,
     Server,
     SingleClient,
     Style,
     Time,
     Tos,
+    TradeOff,
     Ttl,
     Udp,
     Version,
@@ -150,9 +155,6 @@ const fn spec(
     }
 }
 
-const OTHER_WAY: &str =
-    "run the client at the other end and the server here for the other direction";
-const ONE_WAY_EACH: &str = "run a client at each end, one against each server";
 const CLOCKS: &str = "measure delays with request/response, which needs no common clock";
 const BURSTS: &str = "send at a steady rate with -b";
 const OWN_PATTERN: &str = "the payload is always the same pattern; leave it out";
@@ -171,13 +173,22 @@ pub static TABLE: &[Spec] = &[
     flag('C', &["compatibility"], Id::Compatibility).environment(&["IPERF_COMPAT"]),
     value('Z', &["tcp-congestion", "linux-congestion"], Id::Congestion)
         .environment(&["IPERF_CONGESTION_CONTROL"]),
+    flag('d', &["dualtest"], Id::Dual).only(Side::Client),
     flag('e', &["enhanced"], Id::Enhanced).environment(&["IPERF_ENHANCEDREPORTS"]),
     value('x', &["reportexclude"], Id::Exclude),
     value('f', &["format"], Id::Format),
+    spec(
+        None,
+        &["full-duplex"],
+        Argument::None,
+        Meaning::Known(Id::FullDuplex),
+    )
+    .only(Side::Client),
     flag('h', &["help"], Id::Help),
     value('i', &["interval"], Id::Interval),
     flag('V', &["ipv6_domain", "IPv6Version"], Id::Ipv6),
     value('l', &["len"], Id::Length),
+    value('L', &["listenport"], Id::ListenPort).only(Side::Client),
     value('M', &["mss"], Id::Mss),
     spec(
         None,
@@ -192,6 +203,7 @@ pub static TABLE: &[Spec] = &[
     value('p', &["port"], Id::Port),
     flag('m', &["print_mss"], Id::PrintMss),
     value('y', &["reportstyle"], Id::ReportStyle),
+    flag('R', &["reverse"], Id::Reverse).only(Side::Client),
     flag('s', &["server"], Id::Server),
     flag('1', &["singleclient"], Id::SingleClient).only(Side::Server),
     spec(
@@ -202,22 +214,11 @@ pub static TABLE: &[Spec] = &[
     ),
     value('t', &["time"], Id::Time),
     value('S', &["tos"], Id::Tos),
+    flag('r', &["tradeoff"], Id::TradeOff).only(Side::Client),
     value('T', &["ttl"], Id::Ttl).only(Side::Client),
     flag('u', &["udp"], Id::Udp),
     flag('v', &["version"], Id::Version),
     value('w', &["window"], Id::Window).environment(&["TCP_WINDOW_SIZE"]),
-    // Another direction.
-    out(Some('d'), &["dualtest"], Argument::None, ONE_WAY_EACH).only(Side::Client),
-    out(Some('r'), &["tradeoff"], Argument::None, OTHER_WAY).only(Side::Client),
-    out(Some('R'), &["reverse"], Argument::None, OTHER_WAY).only(Side::Client),
-    out(None, &["full-duplex"], Argument::None, ONE_WAY_EACH).only(Side::Client),
-    out(
-        Some('L'),
-        &["listenport"],
-        Argument::Required,
-        "it serves -d and -r only; run a client at each end",
-    )
-    .only(Side::Client),
     // How the process runs.
     out(
         Some('D'),

@@ -1,3 +1,5 @@
+mod directions;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -64,6 +66,7 @@ fn defaults_are_those_of_the_original() {
         common: common(),
         host: "host".to_owned(),
         device: None,
+        directions: Directions::Forward,
         amount: Amount::Time(Duration::from_secs(10)),
         rate: None,
         streams: 1,
@@ -255,6 +258,10 @@ fn what_is_put_right_is_said() {
             "-s -B 10.0.0.1:6000",
             "WARNING: port 6000 ignored - set receive port on server via -p or -L",
         ),
+        (
+            "-c x -R -L 6001",
+            "WARNING: option -L has no effect without -d or -r",
+        ),
         ("-s x", "iperf: ignoring extra argument -- x"),
     ] {
         assert_eq!(warning(args), text);
@@ -306,6 +313,7 @@ fn values_out_of_range_are_refused() {
         "-p 65536",
         "-p x",
         "-p 1-x",
+        "-L 0",
         "-P 0",
         "-P 129",
         "-M 0",
@@ -359,8 +367,8 @@ fn rates_that_make_no_test_are_refused() {
 #[test]
 fn what_is_left_out_is_refused_by_name() {
     for (args, begin) in [
-        ("-c x -d", "ERROR: option -d is not supported; run a client"),
-        ("-c x --reverse", "ERROR: option -R is not supported; run"),
+        ("-c x -X", "ERROR: option -X is not supported; leave it"),
+        ("-c x --ipg 3", "ERROR: option --ipg is not supported; use"),
         ("-c x -t 0", "ERROR: option -t 0 (until interrupted) is not"),
         ("-s -p 5001-5003", "ERROR: option -p 5001-5003 is not"),
         ("-c x -b 1m,10k", "ERROR: option -b 1m,10k is not supported"),
@@ -415,8 +423,8 @@ fn the_environment_comes_before_the_command_line() {
     let wrong = parsed_with("-s", &[("IPERF_TIME", "x")]).unwrap_err();
     let text = "ERROR: invalid value of 'x' for IPERF_TIME; give seconds, at most 21474836";
     assert_eq!(wrong.to_string(), text);
-    let left_out = parsed_with("-c x", &[("IPERF_REVERSE", "")]).unwrap_err();
-    let text = "ERROR: option IPERF_REVERSE is not supported; ";
+    let left_out = parsed_with("-c x", &[("IPERF_PEER_DETECT", "")]).unwrap_err();
+    let text = "ERROR: option IPERF_PEER_DETECT is not supported; ";
     assert!(left_out.to_string().starts_with(text), "{left_out}");
 }
 

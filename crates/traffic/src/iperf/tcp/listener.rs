@@ -1,40 +1,42 @@
 //! A listening socket, and the connections that it yields.
 //!
 //! What must hold: each connection is read on the thread that runs it, and no more than
-//! [`CLIENTS_MAX`] exist at a time; further clients wait in the kernel's queue.
+//! [`CLIENTS_MAX`] streams exist at a time, those that the server sends included; further clients wait
+//! in the kernel's queue.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_sys::socket;
-use nicpoll_wire::iperf::tcp::{HEADER_BYTES_MAX, HeaderAck, header_length, is_acknowledged};
-use nicpoll_wire::iperf::{ClientHeader, Version, flags, upper_flags};
+use nicpoll_wire::iperf::{ClientHeader, Directions};
 use rustix::event::PollFlags;
 use rustix::net::{SocketFlags, SocketType, sockopt};
 
-use super::BUFFER_BYTES;
-use super::low_water::LowWater;
-use super::server::{End, ServerConfig, ServerError, ServerReport};
+use super::request::{self, Request};
+use super::{BUFFER_BYTES, ConnectBack, Error, Incoming, Outgoing, Streams, View};
+use super::{SEND_TIME_MAX, ServerConfig, reverse};
 use crate::iperf::CLIENTS_MAX;
-use crate::iperf::observer::{Intervals, Observer, Totals};
+use crate::iperf::observer::Connected;
 use crate::iperf::socket_options::SocketOptions;
+use crate::iperf::text::Direction;
 use crate::signals::{LOOK_EVERY, Signals};
 use crate::sockets::{self, SocketBuffer};
 
-/// 2.1.8 gives a client this long for its header.
-const HEADER_LIMIT: Duration = Duration::from_secs(4);
+/// Held by each stream, and so counts them.
+pub(super) type Ticket = Arc<()>;
+
 /// Connections that wait to be accepted, the standard library's number.
 const BACKLOG: i32 = 128;
 
-/// Where and how to listen, and how to read.
+/// Where and how to listen, how to read, and how to send to clients that ask for it.
 #[derive(Clone, Debug)]
 pub struct ListenerConfig {
     /// Where, with which buffer, and how patiently.
     pub server: ServerConfig,
-    /// Length of a read, 1 at least.
+    /// Length of a read, and of a write where the client leaves it to the server; 1 at least.
     pub read_bytes: usize,
     /// Whether a read waits until it is full while the stream is fast, rather than be woken for every
     /// segment.
@@ -43,12 +45,18 @@ pub struct ListenerConfig {
     pub interval: Option<Duration>,
     /// Options of the socket, which the accepted ones inherit.
     pub options: SocketOptions,
+    /// Whether to send small segments without delay (`TCP_NODELAY`).
+    pub no_delay: bool,
     /// Largest segment to ask for (`TCP_MAXSEG`).
     pub max_segment_bytes: Option<u16>,
+    /// Congestion control to ask for by name.
+    pub congestion_control: Option<String>,
+    /// The longest that a stream to a client may take; never more than [`SEND_TIME_MAX`].
+    pub send_time_max: Duration,
 }
 
 impl ListenerConfig {
-    /// iperf's defaults: reads of 131072 bytes that return whatever is there.
+    /// iperf's defaults: reads of 131072 bytes that return whatever is there, and such writes.
     pub fn new(server: ServerConfig) -> Self {
         ListenerConfig {
             server,
@@ -56,7 +64,10 @@ impl ListenerConfig {
             waits_for_full_reads: false,
             interval: None,
             options: SocketOptions::default(),
+            no_delay: false,
             max_segment_bytes: None,
+            congestion_control: None,
+            send_time_max: SEND_TIME_MAX,
         }
     }
 }
@@ -68,16 +79,15 @@ pub struct Listener {
     address: SocketAddr,
     receive_buffer: SocketBuffer,
     config: ListenerConfig,
-    /// Cloned for each connection, and so counts them.
-    tickets: Arc<()>,
+    tickets: Ticket,
 }
 
 impl Listener {
     /// Begins to listen; clients may connect from now on.
     ///
     /// # Errors
-    /// [`ServerError::Bind`].
-    pub fn bind(config: &ListenerConfig) -> Result<Self, ServerError> {
+    /// [`Error::Bind`].
+    pub fn bind(config: &ListenerConfig) -> Result<Self, Error> {
         let bind = config.server.bind;
         let listen = || {
             let fd = config
@@ -85,8 +95,15 @@ impl Listener {
                 .open(SocketType::STREAM, SocketFlags::NONBLOCK, bind)?;
             // Connections of an earlier server may still be in TIME_WAIT.
             sockopt::set_socket_reuseaddr(&fd, true)?;
-            // Accepted sockets inherit both, and TCP has to know them before the first segment.
+            // Accepted sockets inherit all of it, and TCP has to know some before the first segment.
+            sockets::send_buffer(&fd, config.server.receive_buffer_bytes)?;
             let buffer = sockets::receive_buffer(&fd, config.server.receive_buffer_bytes)?;
+            if config.no_delay {
+                sockopt::set_tcp_nodelay(&fd, true)?;
+            }
+            if let Some(name) = &config.congestion_control {
+                sockopt::set_tcp_congestion(&fd, name)?;
+            }
             if let Some(bytes) = config.max_segment_bytes {
                 socket::set_max_segment(&fd, bytes)?;
             }
@@ -96,7 +113,7 @@ impl Listener {
             let address = listener.local_addr()?;
             Ok((listener, address, buffer))
         };
-        let (listener, address, receive_buffer) = listen().map_err(|source| ServerError::Bind {
+        let (listener, address, receive_buffer) = listen().map_err(|source| Error::Bind {
             address: bind,
             source,
         })?;
@@ -123,29 +140,25 @@ impl Listener {
     /// [`Signals::sender_done`] is set.
     ///
     /// # Errors
-    /// [`ServerError::Accept`] and [`ServerError::Cancelled`].
-    pub fn accept(
-        &self,
-        signals: &Signals,
-        patience: Duration,
-    ) -> Result<Option<Accepted>, ServerError> {
-        let failed = |source| ServerError::Accept {
+    /// [`Error::Accept`] and [`Error::Cancelled`].
+    pub fn accept(&self, signals: &Signals, patience: Duration) -> Result<Option<Accepted>, Error> {
+        let failed = |source| Error::Accept {
             address: self.address,
             source,
         };
         let begun = Instant::now();
         loop {
             if signals.is_cancelled() {
-                return Err(ServerError::Cancelled);
+                return Err(Error::Cancelled);
             }
             let is_full = Arc::strong_count(&self.tickets) > CLIENTS_MAX;
-            if !is_full && let Some((stream, peer)) = self.accept_one().map_err(failed)? {
+            if !is_full && let Some((socket, peer)) = self.accept_one().map_err(failed)? {
                 return Ok(Some(Accepted {
-                    stream,
+                    socket: Arc::new(socket),
                     peer,
                     accepted: Instant::now(),
                     config: self.config.clone(),
-                    _ticket: Arc::clone(&self.tickets),
+                    ticket: Arc::clone(&self.tickets),
                 }));
             }
             if begun.elapsed() >= patience || signals.is_sender_done() {
@@ -181,11 +194,11 @@ fn is_passing(error: &io::Error) -> bool {
 /// A connection that was taken and waits to be read.
 #[derive(Debug)]
 pub struct Accepted {
-    stream: TcpStream,
+    socket: Arc<TcpStream>,
     peer: SocketAddr,
     accepted: Instant,
     config: ListenerConfig,
-    _ticket: Arc<()>,
+    ticket: Ticket,
 }
 
 impl Accepted {
@@ -194,192 +207,117 @@ impl Accepted {
         self.peer
     }
 
-    /// Reads the stream to its end. What is read belongs to the interval in which the read
-    /// returned.
+    /// Reads what the client asks for; returns the streams that make it up.
     ///
     /// # Errors
-    /// See [`ServerError`].
-    pub fn run(
-        self,
-        signals: &Signals,
-        observer: &mut dyn Observer,
-    ) -> Result<ServerReport, ServerError> {
-        let asked = self.config.server.receive_buffer_bytes;
-        let buffer = || {
-            let granted = socket::receive_buffer(&self.stream)?;
-            Ok(sockets::described(asked, granted))
+    /// See [`Error`].
+    pub fn open(self, signals: &Signals) -> Result<Streams, Error> {
+        let Request { header, bytes } = request::read(&self.socket, self.peer, signals)?;
+        let Some(asked) = header else {
+            return Ok(Streams {
+                incoming: Some(self.incoming(Direction::Forward, None, bytes)?),
+                ..Streams::default()
+            });
         };
-        buffer()
-            .and_then(|buffer| super::connected(&self.stream, self.peer, buffer, None))
-            .map(|connected| observer.connected(&connected))
-            .map_err(|source| ServerError::Receive {
-                peer: self.peer,
-                bytes_received: 0,
-                seconds: 0.0,
-                source,
-            })?;
-        let mut connection = Connection {
-            stream: &self.stream,
+        let directions = asked.directions().map_err(|source| Error::Header {
             peer: self.peer,
-            signals,
-            intervals: Intervals::new(self.config.interval, observer),
-            accepted: self.accepted,
-            bytes_received: 0,
-            low_water: self
-                .config
-                .waits_for_full_reads
-                .then(|| LowWater::new(self.config.read_bytes, self.accepted)),
-        };
-        let mut place = vec![0; self.config.read_bytes.max(1)];
-        let outcome = connection.read_to_end(&mut place, self.config.server.idle_timeout);
-        let elapsed = self.accepted.elapsed();
-        let totals = Totals::of_bytes(connection.bytes_received);
-        connection.intervals.finish(elapsed, totals);
-        let (header, end) = outcome?;
-        Ok(ServerReport {
-            peer: self.peer,
+            source,
+        })?;
+        let mut streams = Streams::default();
+        match directions {
+            Directions::Forward => {
+                streams.incoming = Some(self.incoming(Direction::Forward, header, bytes)?);
+            }
+            Directions::Reverse => {
+                streams.outgoing = Some(self.outgoing(Direction::Reverse, &asked)?);
+            }
+            Directions::FullDuplex => {
+                self.stop_if_crowded()?;
+                streams.incoming = Some(self.incoming(Direction::FullDuplex, header, bytes)?);
+                streams.outgoing = Some(self.outgoing(Direction::FullDuplex, &asked)?);
+            }
+            Directions::Dual { port, is_at_once } => {
+                self.stop_if_crowded()?;
+                streams.back = Some(self.back(port, is_at_once, &asked)?);
+                streams.incoming = Some(self.incoming(Direction::Forward, header, bytes)?);
+            }
+        }
+        Ok(streams)
+    }
+
+    /// A stream without header, whatever it begins with: one that was asked for.
+    pub(super) fn without_header(self) -> Result<Incoming, Error> {
+        self.incoming(Direction::Forward, None, 0)
+    }
+
+    fn incoming(
+        &self,
+        direction: Direction,
+        header: Option<ClientHeader>,
+        bytes_received: u64,
+    ) -> Result<Incoming, Error> {
+        Ok(Incoming {
+            socket: Arc::clone(&self.socket),
+            connected: self.view(direction, false)?,
+            begun: self.accepted,
+            read_bytes: self.config.read_bytes,
+            waits_for_full_reads: self.config.waits_for_full_reads,
+            interval: self.config.interval,
+            silence_max: self.config.server.idle_timeout,
             header,
-            bytes_received: connection.bytes_received,
-            seconds: elapsed.as_secs_f64(),
-            end,
-            receive_buffer: buffer().map_err(|source| connection.broken(source))?,
+            bytes_received,
+            _ticket: Some(Arc::clone(&self.ticket)),
         })
     }
-}
 
-enum Progress {
-    Read(usize),
-    Ended(End),
-}
-
-/// A connection being read.
-struct Connection<'a> {
-    stream: &'a TcpStream,
-    peer: SocketAddr,
-    signals: &'a Signals,
-    intervals: Intervals<'a>,
-    accepted: Instant,
-    bytes_received: u64,
-    low_water: Option<LowWater>,
-}
-
-impl Connection<'_> {
-    /// Reads the stream to its end; returns its header with it.
-    fn read_to_end(
-        &mut self,
-        buffer: &mut [u8],
-        silence_max: Duration,
-    ) -> Result<(Option<ClientHeader>, End), ServerError> {
-        let header = self.read_header()?;
-        loop {
-            if let Progress::Ended(end) = self.read(buffer, silence_max)? {
-                return Ok((header, end));
-            }
-        }
+    fn outgoing(&self, direction: Direction, asked: &ClientHeader) -> Result<Outgoing, Error> {
+        Ok(Outgoing {
+            socket: Arc::clone(&self.socket),
+            connected: self.view(direction, true)?,
+            plan: reverse::plan(asked, &self.config),
+            is_read: direction == Direction::FullDuplex,
+            _ticket: Some(Arc::clone(&self.ticket)),
+        })
     }
 
-    /// Closes the intervals that have ended. The clock is not even read when there are none.
-    fn close_intervals(&mut self) {
-        if !self.intervals.are_asked_for() {
-            return;
-        }
-        let elapsed = self.accepted.elapsed();
-        if self.intervals.is_due(elapsed) {
-            let totals = Totals::of_bytes(self.bytes_received);
-            self.intervals.close_due(elapsed, totals);
-        }
-    }
-
-    /// One read. Returns when something came or the stream has ended.
-    fn read(&mut self, buffer: &mut [u8], silence_max: Duration) -> Result<Progress, ServerError> {
-        let mut silent_since = None;
-        loop {
-            if self.signals.is_cancelled() {
-                return Err(ServerError::Cancelled);
-            }
-            let is_sender_done = self.signals.is_sender_done();
-            match self.stream.read(buffer) {
-                Ok(0) => return Ok(Progress::Ended(End::Closed)),
-                Ok(read) => {
-                    self.close_intervals();
-                    self.bytes_received += read as u64;
-                    if let Some(mark) = &mut self.low_water
-                        && let Err(source) = mark.after(self.stream, read, Instant::now())
-                    {
-                        return Err(self.broken(source));
-                    }
-                    return Ok(Progress::Read(read));
-                }
-                Err(error) if sockets::is_no_progress(&error) => {}
-                Err(source) => return Err(self.broken(source)),
-            }
-            if is_sender_done {
-                return Ok(Progress::Ended(End::SenderDone));
-            }
-            self.close_intervals();
-            let since = *silent_since.get_or_insert_with(Instant::now);
-            if since.elapsed() >= silence_max {
-                return Err(ServerError::Silent {
-                    peer: self.peer,
-                    bytes_received: self.bytes_received,
-                    seconds: self.accepted.elapsed().as_secs_f64(),
-                });
-            }
-        }
-    }
-
-    /// Reads the header, if the stream begins with one, and not a byte more; answers it when 2.1.8
-    /// would. A stream that ends within its header is left for the next read to report.
-    fn read_header(&mut self) -> Result<Option<ClientHeader>, ServerError> {
-        let peer = self.peer;
-        let bad = |source| ServerError::Header { peer, source };
-        let mut bytes = [0; HEADER_BYTES_MAX];
-        let (first_word, rest) = bytes.split_at_mut(4);
-        if !self.read_whole(first_word)? {
-            return Ok(None);
-        }
-        let mut flag_word = [0; 4];
-        flag_word.copy_from_slice(first_word);
-        let length = header_length(flag_word).map_err(bad)?;
-        if length > 4 && !self.read_whole(&mut rest[..length - 4])? {
-            return Ok(None);
-        }
-        let Some(header) = ClientHeader::parse_tcp(&bytes).map_err(bad)? else {
-            return Ok(None);
-        };
-        if header.flags & flags::DUAL != 0
-            || header.asks_for(upper_flags::REVERSE | upper_flags::FULL_DUPLEX)
-        {
-            return Err(ServerError::OtherDirection { peer });
-        }
-        if is_acknowledged(&header) {
-            let ack = HeaderAck {
-                version: Version::V2_1_8,
-            };
-            self.stream
-                .write_all(&ack.to_bytes())
-                .map_err(|source| self.broken(source))?;
-        }
-        Ok(Some(header))
-    }
-
-    /// `false` when the stream ended first.
-    fn read_whole(&mut self, mut buffer: &mut [u8]) -> Result<bool, ServerError> {
-        while !buffer.is_empty() {
-            match self.read(buffer, HEADER_LIMIT)? {
-                Progress::Read(read) => buffer = &mut buffer[read..],
-                Progress::Ended(_) => return Ok(false),
-            }
-        }
-        Ok(true)
-    }
-
-    fn broken(&self, source: io::Error) -> ServerError {
-        ServerError::Receive {
+    fn back(
+        &self,
+        port: u16,
+        is_at_once: bool,
+        asked: &ClientHeader,
+    ) -> Result<ConnectBack, Error> {
+        let setup = |source| Error::Setup {
             peer: self.peer,
-            bytes_received: self.bytes_received,
-            seconds: self.accepted.elapsed().as_secs_f64(),
             source,
+        };
+        let local = self.socket.local_addr().map_err(setup)?;
+        Ok(ConnectBack {
+            config: reverse::way_back(local, self.peer, port, &self.config),
+            plan: reverse::plan(asked, &self.config),
+            is_at_once,
+            ticket: Arc::clone(&self.ticket),
+        })
+    }
+
+    fn view(&self, direction: Direction, is_sender: bool) -> Result<Connected, Error> {
+        let view = View {
+            direction,
+            is_sender,
+            asked_bytes: self.config.server.receive_buffer_bytes,
+            connecting: None,
+        };
+        view.of(&self.socket, self.peer)
+            .map_err(|source| Error::Setup {
+                peer: self.peer,
+                source,
+            })
+    }
+
+    /// Refuses a client whose second stream would be one too many.
+    fn stop_if_crowded(&self) -> Result<(), Error> {
+        if Arc::strong_count(&self.ticket) > CLIENTS_MAX {
+            return Err(Error::Crowded { peer: self.peer });
         }
+        Ok(())
     }
 }

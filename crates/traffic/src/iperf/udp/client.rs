@@ -18,6 +18,7 @@ use super::{FIN_EVERY, FIN_RETRIES};
 use crate::iperf::observer::{Connected, Intervals, Observer, Totals};
 use crate::iperf::pace::{self, Amount, Pace, Rate};
 use crate::iperf::socket_options::SocketOptions;
+use crate::iperf::text::Direction;
 use crate::signals::{LOOK_EVERY, Signals};
 use crate::sockets::{self, SocketBuffer};
 
@@ -243,6 +244,8 @@ fn connect(config: &ClientConfig) -> io::Result<(UdpSocket, Connected)> {
     let connected = Connected {
         local: socket.local_addr()?,
         peer,
+        direction: Direction::Forward,
+        is_sender: true,
         buffer,
         tcp: None,
     };

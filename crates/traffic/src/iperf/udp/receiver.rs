@@ -14,6 +14,7 @@ use super::server::{End, ServerReport};
 use super::session::Session;
 use crate::iperf::observer::{Connected, Intervals, Observer, Totals};
 use crate::iperf::pace;
+use crate::iperf::text::Direction;
 use crate::signals::Signals;
 use crate::sockets;
 use crate::udp_server::{BoundUdp, ServerError};
@@ -176,6 +177,8 @@ impl<'a> Receiver<'a> {
         self.intervals.observer.connected(&Connected {
             local: local.map_err(|source| self.bound.receive_failed(source))?,
             peer,
+            direction: Direction::Forward,
+            is_sender: false,
             buffer: self.bound.receive_buffer,
             tcp: None,
         });

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use nicpoll_wire::iperf::DEFAULT_PORT;
 use nicpoll_wire::iperf::datagram::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN};
+use nicpoll_wire::iperf::{DEFAULT_PORT, Directions};
 
-use super::{Draft, Mode, Time, wrong_side};
+use super::{Draft, Mode, Time, Way, wrong_side};
 use crate::iperf::options::error::OptionError;
 use crate::iperf::options::table::{Meaning, Side};
 use crate::iperf::options::{Amount, Bind, ClientOptions, Common, Options, Rate, ServerOptions};
@@ -16,6 +16,8 @@ const UDP_LENGTH_BYTES: usize = 1470;
 const UDP_LENGTH_BYTES_IPV6: usize = 1450;
 const UDP_RATE: Rate = Rate::BitsPerSecond(1 << 20);
 const SEND_TIME: Duration = Duration::from_secs(10);
+/// The most bytes that the header can ask a server for.
+const HEADER_BYTES_MAX: u64 = i32::MAX as u64;
 /// A UDP client that waits longer than this between datagrams is no test.
 const GAP_SECONDS_MAX: f64 = 60.0;
 
@@ -56,6 +58,7 @@ impl Draft {
         device: Option<String>,
     ) -> Result<ClientOptions, OptionError> {
         let length_bytes = self.length_bytes(true)?;
+        let directions = self.directions()?;
         if let Some(Bind { device, .. }) = &mut self.bind
             && let Some(device) = device.take()
         {
@@ -74,9 +77,22 @@ impl Draft {
                 });
             }
         };
+        if let (Amount::Bytes(bytes), true) = (amount, directions != Directions::Forward)
+            && bytes > HEADER_BYTES_MAX
+        {
+            return Err(OptionError::Value {
+                option: "-n".to_owned(),
+                value: bytes.to_string(),
+                expected: format!(
+                    "1 to {HEADER_BYTES_MAX} bytes with -d, -r, -R and --full-duplex, or -t: the \
+                     server cannot be told of more"
+                ),
+            });
+        }
         Ok(ClientOptions {
             host,
             device,
+            directions,
             amount,
             rate: client_rate(self.rate, self.udp, length_bytes)?,
             streams: self.parallel.unwrap_or(1),
@@ -84,6 +100,31 @@ impl Draft {
             compatibility: self.compatibility,
             common: self.common(length_bytes),
         })
+    }
+
+    /// Which way data flow, of which 2.1.8 allows one.
+    fn directions(&mut self) -> Result<Directions, OptionError> {
+        let port = self.listen_port.or(self.port).unwrap_or(DEFAULT_PORT);
+        let directions = match self.ways[..] {
+            [] => Directions::Forward,
+            [_, ..] if self.compatibility => return Err(OptionError::NoHeaders),
+            [Way::Reverse] => Directions::Reverse,
+            [Way::FullDuplex] => Directions::FullDuplex,
+            [Way::Dual] => Directions::Dual {
+                port,
+                is_at_once: true,
+            },
+            [Way::TradeOff] => Directions::Dual {
+                port,
+                is_at_once: false,
+            },
+            [_, _, ..] => return Err(OptionError::Exclusive),
+        };
+        if self.listen_port.is_some() && !matches!(directions, Directions::Dual { .. }) {
+            let warning = "WARNING: option -L has no effect without -d or -r";
+            self.warnings.push(warning.to_owned());
+        }
+        Ok(directions)
     }
 
     fn server(mut self) -> Result<ServerOptions, OptionError> {

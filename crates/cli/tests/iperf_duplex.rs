@@ -1,0 +1,123 @@
+//! `nicpoll iperf` against iperf 2.1.8 itself with data from the server to the client, in namespaces and
+//! either program at either end: both ends count the same of each stream.
+
+#[allow(dead_code, reason = "other tests of a pair read more of what it says")]
+mod pair;
+
+use pair::{Pair, Program};
+
+const ENDS: [(Program, Program); 3] = [
+    (Program::Ours, Program::Iperf),
+    (Program::Iperf, Program::Ours),
+    (Program::Ours, Program::Ours),
+];
+
+/// The way of the data that is asked for, and who marks its streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Dual,
+    TradeOff,
+    Reverse,
+    FullDuplex,
+}
+
+impl Way {
+    fn option(self) -> &'static str {
+        match self {
+            Way::Dual => "-d",
+            Way::TradeOff => "-r",
+            Way::Reverse => "-R",
+            Way::FullDuplex => "--full-duplex",
+        }
+    }
+
+    fn has_forward(self) -> bool {
+        self != Way::Reverse
+    }
+}
+
+const WAYS: [Way; 4] = [Way::Dual, Way::TradeOff, Way::Reverse, Way::FullDuplex];
+
+/// One final line: whether the stream is marked, its number, and its bytes.
+fn line(line: &str) -> Option<(bool, usize, u64)> {
+    let (label, rest) = line.strip_prefix('[')?.split_once(']')?;
+    let bytes = rest.split_once(" Bytes  ")?.0.rsplit(' ').next()?;
+    let label = label.trim();
+    let number = label.trim_start_matches('*').parse().ok()?;
+    Some((label.starts_with('*'), number, bytes.parse().ok()?))
+}
+
+/// Bytes of the streams from the client and of those from the server, each in order of size.
+fn flows(text: &str, is_back: impl Fn(bool, usize) -> bool) -> [Vec<u64>; 2] {
+    let lines = text.lines().filter_map(line);
+    let (back, forward): (Vec<_>, Vec<_>) =
+        lines.partition(|(is_marked, number, _)| is_back(*is_marked, *number));
+    [forward, back].map(|lines| {
+        let mut bytes: Vec<_> = lines.into_iter().map(|(_, _, bytes)| bytes).collect();
+        bytes.sort_unstable();
+        bytes
+    })
+}
+
+/// What each end says of each direction; panics where one of them misses a stream.
+fn check(way: Way, streams: usize, client: &str, server: &str, case: &str) -> [Vec<u64>; 2] {
+    // A client does not mark the streams that the server connected back for; they come last.
+    let own_socket = matches!(way, Way::Dual | Way::TradeOff);
+    let at_client = flows(client, |is_marked, number| {
+        is_marked || (own_socket && number > streams)
+    });
+    let at_server = flows(server, |is_marked, _| is_marked || way == Way::Reverse);
+    let forward = if way.has_forward() { streams } else { 0 };
+    assert_eq!(
+        [at_client[0].len(), at_client[1].len()],
+        [forward, streams],
+        "{case}"
+    );
+    assert_eq!(at_client, at_server, "{case}");
+    at_client
+}
+
+/// Runs all ways with these options besides.
+fn each_way(pair: &Pair, options: &[&str], mut judge: impl FnMut(Way, [Vec<u64>; 2], &str)) {
+    let streams = match options.iter().position(|option| *option == "-P") {
+        Some(at) => options[at + 1].parse().unwrap(),
+        None => 1,
+    };
+    for (client, server) in ENDS {
+        for way in WAYS {
+            let all = [&[way.option(), "--style", "2.1"], options].concat();
+            let (sent, received) = pair.run(client, server, &all);
+            let case = format!("{client:?} to {server:?} {all:?}\n{sent}\n{received}");
+            let flows = check(way, streams, &sent, &received, &case);
+            judge(way, flows, &case);
+        }
+    }
+}
+
+#[test]
+fn tcp_bytes_of_both_directions_are_the_same_at_both_ends() {
+    let Some(pair) = Pair::new("tcp_bytes_of_both_directions_are_the_same_at_both_ends") else {
+        return;
+    };
+    each_way(&pair, &["-t", "0.3"], |_, flows, case| {
+        assert!(flows.iter().flatten().all(|bytes| *bytes > 60), "{case}");
+    });
+    each_way(&pair, &["-V", "-n", "1M"], |_, flows, case| {
+        assert!(
+            flows.iter().flatten().all(|bytes| *bytes == 1 << 20),
+            "{case}"
+        );
+    });
+}
+
+#[test]
+fn tcp_has_a_stream_back_for_each_of_the_parallel_ones() {
+    let Some(pair) = Pair::new("tcp_has_a_stream_back_for_each_of_the_parallel_ones") else {
+        return;
+    };
+    each_way(
+        &pair,
+        &["-P", "2", "-t", "0.3", "-b", "40m", "-L", "6001"],
+        |_, _, _| {},
+    );
+}

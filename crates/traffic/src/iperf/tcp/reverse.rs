@@ -1,0 +1,175 @@
+//! Streams from a server to a client that asked for them: how much is sent, and the connection that
+//! -d and -r make for it, at both ends.
+//!
+//! What must hold: whatever a header states, the time, the length of a write and the memory are
+//! bounded; a server connects to the address that the client's own connection came from and to no
+//! other, and a client takes connections from its server's address only.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use nicpoll_wire::iperf::{self, ClientHeader};
+
+use super::client::Link;
+use super::listener::{Listener, ListenerConfig, Ticket};
+use super::sender::{Outgoing, Plan};
+use super::{ClientConfig, Error, Incoming};
+use crate::iperf::pace::Amount;
+use crate::iperf::text::Direction;
+use crate::signals::Signals;
+use crate::sockets::SocketBuffer;
+
+/// The longest that a server sends to a client, whatever that asks for.
+pub const SEND_TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+/// The longest write that a client can ask a server for.
+const WRITE_BYTES_MAX: u32 = 1 << 20;
+/// The unit of times in the header.
+const TICK: Duration = Duration::from_millis(10);
+
+/// What a server sends to a client that asks for it, within the bounds of the server.
+pub(super) fn plan(asked: &ClientHeader, config: &ListenerConfig) -> Plan {
+    let amount = match asked.amount {
+        iperf::Amount::Ticks(ticks) => Amount::Time(TICK * ticks),
+        iperf::Amount::Bytes(bytes) => Amount::Bytes(bytes.into()),
+    };
+    let write_bytes = match asked.buffer_bytes {
+        0 => config.read_bytes,
+        bytes => bytes.min(WRITE_BYTES_MAX) as usize,
+    };
+    let plan = Plan::new(amount, write_bytes);
+    let time_max = config.send_time_max.min(SEND_TIME_MAX);
+    Plan {
+        duration: plan.duration.min(time_max),
+        rate_bps: asked.extension.map(|extension| extension.rate_bps),
+        interval: config.interval,
+        ..plan
+    }
+}
+
+/// How a server connects back: from the address that the client reached to the one that it came from.
+pub(super) fn way_back(
+    mut local: SocketAddr,
+    mut peer: SocketAddr,
+    port: u16,
+    config: &ListenerConfig,
+) -> ClientConfig {
+    local.set_port(0);
+    peer.set_port(port);
+    ClientConfig {
+        bind: Some(local),
+        send_buffer_bytes: config.server.receive_buffer_bytes,
+        options: config.options.clone(),
+        no_delay: config.no_delay,
+        max_segment_bytes: config.max_segment_bytes,
+        congestion_control: config.congestion_control.clone(),
+        has_header: false,
+        ..ClientConfig::new(peer, Amount::Bytes(0))
+    }
+}
+
+/// A stream that waits to be sent to a client over a connection of its own (-d and -r).
+#[derive(Debug)]
+pub struct ConnectBack {
+    pub(super) config: ClientConfig,
+    pub(super) plan: Plan,
+    pub(super) is_at_once: bool,
+    pub(super) ticket: Ticket,
+}
+
+impl ConnectBack {
+    /// Where to: the client's address, and the port that it asked for.
+    pub fn peer(&self) -> SocketAddr {
+        self.config.peer
+    }
+
+    /// Length of a write.
+    pub fn write_bytes(&self) -> usize {
+        self.plan.write_bytes
+    }
+
+    /// Whether it is to begin at once rather than after the client's own stream.
+    pub fn is_at_once(&self) -> bool {
+        self.is_at_once
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    /// [`Error::Connect`], [`Error::Setup`] and [`Error::Cancelled`].
+    pub fn connect(self, signals: &Signals) -> Result<Outgoing, Error> {
+        let link = Link::connect(&self.config, signals)?;
+        Ok(Outgoing {
+            plan: self.plan,
+            _ticket: Some(self.ticket),
+            ..link.outgoing(Direction::Reverse)?
+        })
+    }
+}
+
+/// A client's socket for the streams that its server connects back for.
+#[derive(Debug)]
+pub struct ReverseListener {
+    listener: Listener,
+    server: SocketAddr,
+}
+
+impl ReverseListener {
+    /// Begins to listen for `server`.
+    ///
+    /// # Errors
+    /// [`Error::Bind`], and [`Error::PortOfServer`] when the server is on this host and has the same
+    /// port, so that the client would connect to itself should the server not run.
+    pub fn bind(config: &ListenerConfig, server: SocketAddr) -> Result<Self, Error> {
+        let bind = config.server.bind;
+        let reaches_server = bind.ip().is_unspecified() || bind.ip() == server.ip();
+        if bind.port() == server.port() && reaches_server && is_local(server) {
+            let port = bind.port();
+            return Err(Error::PortOfServer { server, port });
+        }
+        Ok(ReverseListener {
+            listener: Listener::bind(config)?,
+            server,
+        })
+    }
+
+    /// The address listened on, with the port that was chosen.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.listener.local_addr()
+    }
+
+    /// The receive buffer as granted to the listening socket.
+    pub fn receive_buffer(&self) -> SocketBuffer {
+        self.listener.receive_buffer()
+    }
+
+    /// Takes the next connection of the server and closes any other; `None` when none came for
+    /// `patience`, or when none waits and [`Signals::sender_done`] is set.
+    ///
+    /// # Errors
+    /// [`Error::Accept`], [`Error::Setup`] and [`Error::Cancelled`].
+    pub fn accept(&self, signals: &Signals, patience: Duration) -> Result<Option<Incoming>, Error> {
+        let begun = Instant::now();
+        loop {
+            let left = patience.saturating_sub(begun.elapsed());
+            let Some(accepted) = self.listener.accept(signals, left)? else {
+                return Ok(None);
+            };
+            if accepted.peer().ip().to_canonical() == self.server.ip().to_canonical() {
+                return accepted.without_header().map(Some);
+            }
+        }
+    }
+}
+
+/// Whether an address is one of this host's: to reach such a one, the host takes that one itself.
+fn is_local(address: SocketAddr) -> bool {
+    let any = match address {
+        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+    };
+    let chosen = UdpSocket::bind(any).and_then(|socket| {
+        socket.connect(address)?;
+        socket.local_addr()
+    });
+    chosen.is_ok_and(|chosen| chosen.ip() == address.ip())
+}
