@@ -31,6 +31,39 @@ pub enum Command {
         )]
         args: Vec<String>,
     },
+    /// Send datagrams as fast as it goes, as FreeBSD's netblast does
+    #[command(disable_help_flag = true)]
+    Netblast {
+        /// netblast's own arguments; 'nicpoll netblast --help' lists them
+        #[arg(
+            trailing_var_arg = true,
+            allow_hyphen_values = true,
+            value_name = "ARGUMENTS"
+        )]
+        args: Vec<String>,
+    },
+    /// Receive and count datagrams, as FreeBSD's netreceive does
+    #[command(disable_help_flag = true)]
+    Netreceive {
+        /// netreceive's own arguments; 'nicpoll netreceive --help' lists them
+        #[arg(
+            trailing_var_arg = true,
+            allow_hyphen_values = true,
+            value_name = "ARGUMENTS"
+        )]
+        args: Vec<String>,
+    },
+    /// Send datagrams at a steady rate, as FreeBSD's netsend does
+    #[command(disable_help_flag = true)]
+    Netsend {
+        /// netsend's own arguments; 'nicpoll netsend --help' lists them
+        #[arg(
+            trailing_var_arg = true,
+            allow_hyphen_values = true,
+            value_name = "ARGUMENTS"
+        )]
+        args: Vec<String>,
+    },
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  nicpoll completions bash > \
         /usr/share/bash-completion/completions/nicpoll")]

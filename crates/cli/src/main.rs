@@ -4,24 +4,30 @@
 //! what to do; the exit codes are in `nicpoll demo --help`.
 #![forbid(unsafe_code)]
 
+mod account;
 mod args;
 mod demo;
 mod failure;
 mod iperf;
+mod netrate;
 mod progress;
 mod stop;
 
+use std::env;
+use std::ffi::OsString;
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{CommandFactory, Parser};
+use nicpoll_traffic::netrate::options::Tool;
 
 use crate::args::{Cli, Command};
 use crate::failure::Failure;
 
 fn main() -> ExitCode {
-    match run(&Cli::parse().command) {
+    match run(&Cli::parse_from(arguments()).command) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             eprintln!("nicpoll: {failure}");
@@ -30,10 +36,24 @@ fn main() -> ExitCode {
     }
 }
 
+/// The arguments. Called through a link with a tool's name, the program is that tool.
+fn arguments() -> Vec<OsString> {
+    let mut args: Vec<OsString> = env::args_os().collect();
+    let name = args.first().and_then(|path| Path::new(path).file_name());
+    let name = name.and_then(|name| Tool::named(name.to_str()?));
+    if let Some(tool) = name {
+        args.insert(1, OsString::from(tool.name()));
+    }
+    args
+}
+
 fn run(command: &Command) -> Result<u8, Failure> {
     match command {
         Command::Demo(args) => return demo::demo(args),
         Command::Iperf { args } => return Ok(iperf::run(args).context("nicpoll iperf")?),
+        Command::Netblast { args } => return Ok(netrate::netblast(args).context("netblast")?),
+        Command::Netreceive { args } => return Ok(netrate::netreceive(args).context("netreceive")?),
+        Command::Netsend { args } => return Ok(netrate::netsend(args).context("netsend")?),
         Command::Completions { shell } => {
             clap_complete::generate(*shell, &mut Cli::command(), "nicpoll", &mut io::stdout());
         }

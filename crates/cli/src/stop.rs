@@ -1,12 +1,22 @@
-//! Signals that ask to stop: the first lets the study put everything back, a second one ends at once
+//! Signals that ask to stop: the first lets the study put everything back, a later one ends at once
 //! (what is left then is put back by the next start).
+//!
+//! What must hold: one request is one, however many signals carry it: timeout(1), for one, signals the
+//! program and then its whole process group.
 
-use std::io;
+use std::io::{self, Read};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
+use signal_hook::low_level::pipe;
+
+/// Signals that follow the first one within this time belong to it.
+const ONE_REQUEST: Duration = Duration::from_millis(500);
 
 /// Which signal came, if any.
 #[derive(Debug)]
@@ -22,12 +32,23 @@ impl Stop {
             asked: Arc::default(),
             number: Arc::default(),
         };
+        let is_repeated = Arc::new(AtomicBool::new(false));
+        let (mut first, told) = UnixStream::pair()?;
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // Registered first, so it acts on the signal after the one that sets the flag.
-            flag::register_conditional_shutdown(signal, 128 + signal, stop.asked.clone())?;
+            flag::register_conditional_shutdown(signal, 128 + signal, is_repeated.clone())?;
             flag::register_usize(signal, stop.number.clone(), signal as usize)?;
             flag::register(signal, stop.asked.clone())?;
+            pipe::register(signal, told.try_clone()?)?;
         }
+        // Asleep until the first signal; ends with the process.
+        thread::Builder::new()
+            .name(String::from("nicpoll-stop"))
+            .spawn(move || {
+                if first.read_exact(&mut [0]).is_ok() {
+                    thread::sleep(ONE_REQUEST);
+                    is_repeated.store(true, Ordering::Relaxed);
+                }
+            })?;
         Ok(stop)
     }
 

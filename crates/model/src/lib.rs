@@ -10,6 +10,7 @@
 
 mod comparison;
 mod cpu;
+mod host;
 mod ledger;
 mod study;
 mod trial;
@@ -17,6 +18,7 @@ mod vocabulary;
 
 pub use comparison::{Comparison, Metric, MetricKind, Verdict};
 pub use cpu::CpuStates;
+pub use host::{Drops, HostDelta, InterfaceDelta, ProcessCpu};
 pub use ledger::{ControlKind, ControlLine, CrossCheck, Ledger, LedgerLine, LedgerUnit, Place};
 pub use study::{
     CountingCost, HostFacts, LabFacts, Plan, SCHEMA, SettingFacts, Study, Warning, WarningName,

@@ -33,6 +33,11 @@ impl CpuSample {
         Ok(CpuSample(parse_stat(&text).map_err(io::Error::other)?))
     }
 
+    /// Numbers of the cores that were online.
+    pub fn cores(&self) -> Vec<u32> {
+        self.0.cores.iter().map(|ticks| ticks.core).collect()
+    }
+
     /// What `cores` did since `earlier`. A core that is missing from either sample is left out.
     pub fn since(&self, earlier: &CpuSample, cores: &[u32]) -> CpuDelta {
         let mut delta = CpuDelta {
@@ -131,6 +136,7 @@ mod tests {
     fn a_core_that_went_away_is_left_out() {
         let before = sample("cpu0 0 0 0 0 0 0 0 0\nctxt 0\n");
         assert!(before.since(&before, &[7]).states.is_empty());
+        assert_eq!(before.cores(), [0]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What queueing disciplines and packet filters dropped, over netlink.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use netlink_bindings::nftables::{self, ExprOps, IterableExprListAttrs, Nfgenmsg, VerdictCode};
@@ -10,24 +11,19 @@ use netlink_socket2::NetlinkSocket;
 /// count of drops includes those of the qdiscs inside it.
 const TC_H_ROOT: u32 = 0xFFFF_FFFF;
 
-/// Packets that the root qdisc of an interface dropped. `None` when there is none that counts:
-/// `noqueue`, the default of veth, has nothing to drop from.
-pub fn qdisc_drops(socket: &mut NetlinkSocket, ifindex: u32) -> io::Result<Option<u64>> {
-    let header = Tcmsg {
-        ifindex: ifindex as i32,
-        ..Default::default()
-    };
-    let request = tc::Request::new().op_getqdisc_dump(&header);
+/// Packets that the root qdisc of each interface dropped, by interface index. One whose qdisc does not
+/// count is absent: `noqueue`, the default of veth, has nothing to drop from.
+pub fn qdisc_drops(socket: &mut NetlinkSocket) -> io::Result<BTreeMap<u32, u64>> {
+    let request = tc::Request::new().op_getqdisc_dump(&Tcmsg::default());
     let mut reply = socket.request(&request)?;
-    let mut drops = None;
+    let mut drops = BTreeMap::new();
     while let Some(qdisc) = reply.recv() {
         let (header, qdisc) = qdisc?;
-        // The kernel's dump is of all interfaces, whatever the request names.
-        if header.ifindex as u32 != ifindex || header.parent != TC_H_ROOT {
+        if header.parent != TC_H_ROOT {
             continue;
         }
         if let Ok(queue) = qdisc.get_stats2().and_then(|stats| stats.get_queue()) {
-            drops = Some(u64::from(queue.drops));
+            drops.insert(header.ifindex as u32, u64::from(queue.drops));
         }
     }
     Ok(drops)

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 
-use netlink_bindings::rt_link;
+use netlink_bindings::rt_link::{self, RtnlLinkStats64};
 use netlink_socket2::NetlinkSocket;
 use nicpoll_sys::ethtool;
 
@@ -28,6 +28,17 @@ pub struct LinkCounters {
     pub rx_packets: u64,
     /// Frames received and dropped before a protocol saw them.
     pub rx_dropped: u64,
+}
+
+impl From<RtnlLinkStats64> for LinkCounters {
+    fn from(stats: RtnlLinkStats64) -> Self {
+        LinkCounters {
+            tx_packets: stats.tx_packets,
+            tx_dropped: stats.tx_dropped,
+            rx_packets: stats.rx_packets,
+            rx_dropped: stats.rx_dropped,
+        }
+    }
 }
 
 /// Everything that is counted on one host, at one moment.
@@ -73,21 +84,17 @@ impl HostCounters {
     /// Reads all counters now.
     pub fn snapshot(&mut self) -> io::Result<HostSnapshot> {
         let (ifindex, link) = self.link()?;
-        let mut protocols = parse_snmp(&read("snmp")?).map_err(io::Error::other)?;
-        // Absent when IPv6 is disabled.
-        if let Ok(text) = read("snmp6") {
-            protocols.extend(parse_snmp6(&text).map_err(io::Error::other)?);
-        }
         Ok(HostSnapshot {
             link,
-            qdisc_drops: filters::qdisc_drops(&mut self.socket, ifindex)?,
+            qdisc_drops: filters::qdisc_drops(&mut self.socket)?
+                .get(&ifindex)
+                .copied(),
             nftables_drops: filters::nftables_drops(&mut self.socket).ok(),
             xdp_drops: ethtool::statistics(&self.interface)
                 .ok()
                 .and_then(|statistics| sum_xdp_drops(&statistics)),
-            protocols,
-            softnet_dropped: parse_softnet_dropped(&read("softnet_stat")?)
-                .map_err(io::Error::other)?,
+            protocols: read_protocols()?,
+            softnet_dropped: read_softnet_dropped()?,
         })
     }
 
@@ -99,13 +106,7 @@ impl HostCounters {
         let mut reply = self.socket.request(&request)?;
         let (header, link) = reply.recv_one()?;
         let stats = link.get_stats64().map_err(io::Error::other)?;
-        let counters = LinkCounters {
-            tx_packets: stats.tx_packets,
-            tx_dropped: stats.tx_dropped,
-            rx_packets: stats.rx_packets,
-            rx_dropped: stats.rx_dropped,
-        };
-        Ok((header.ifi_index as u32, counters))
+        Ok((header.ifi_index as u32, LinkCounters::from(stats)))
     }
 }
 
@@ -116,6 +117,21 @@ fn sum_xdp_drops(statistics: &[(String, u64)]) -> Option<u64> {
         .filter(|(name, _)| name.starts_with("rx_queue_") && name.ends_with("_xdp_drops"))
         .map(|&(_, count)| count)
         .reduce(|sum, count| sum + count)
+}
+
+/// The counters of the caller's namespace: those of snmp, and of snmp6, which is absent when IPv6 is
+/// disabled.
+pub(crate) fn read_protocols() -> io::Result<BTreeMap<String, u64>> {
+    let mut protocols = parse_snmp(&read("snmp")?).map_err(io::Error::other)?;
+    if let Ok(text) = read("snmp6") {
+        protocols.extend(parse_snmp6(&text).map_err(io::Error::other)?);
+    }
+    Ok(protocols)
+}
+
+/// Backlog drops of each core of the machine.
+pub(crate) fn read_softnet_dropped() -> io::Result<Vec<u32>> {
+    parse_softnet_dropped(&read("softnet_stat")?).map_err(io::Error::other)
 }
 
 fn read(name: &str) -> io::Result<String> {

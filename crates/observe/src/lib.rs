@@ -9,12 +9,14 @@ mod filters;
 mod host;
 mod ledger;
 mod map_types;
+mod namespace;
 mod polls;
 mod proc_files;
 
 pub use cpu::{CpuDelta, CpuSample};
 pub use host::{HostCounters, HostSnapshot, LinkCounters};
 pub use ledger::{Account, packet_ledger, tcp_ledger};
+pub use namespace::{InterfaceCounters, NamespaceCounters, NamespaceSnapshot};
 pub use polls::{PollCounter, PollCounterError, PollCounts, RunTime, TimedRuns};
 pub use proc_files::{
     CoreTicks, ProcError, ProcStat, parse_snmp, parse_snmp6, parse_softnet_dropped, parse_stat,

@@ -1,5 +1,5 @@
 //! The only hand-written `unsafe` of nicpoll, behind safe functions: namespaces, affinity,
-//! privileges, sockets.
+//! privileges, sockets, what the process used.
 //!
 //! What must hold: every `unsafe` block says why it is sound, and nothing here knows of studies,
 //! trials or settings.
@@ -9,3 +9,4 @@ pub mod ethtool;
 pub mod netns;
 pub mod privilege;
 pub mod socket;
+pub mod usage;

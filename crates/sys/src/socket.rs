@@ -74,6 +74,39 @@ pub fn enable_coalescing(socket: impl AsFd) -> io::Result<()> {
     set_integer(socket, libc::SOL_UDP, libc::UDP_GRO, 1)
 }
 
+/// Has a send fail when the interface or its queue refuses the datagram (`IP_RECVERR`, `IPV6_RECVERR`).
+/// Without this, Linux keeps that from senders of UDP. ICMP errors, which a connected socket tells of
+/// anyway, then also come for one that is not connected.
+pub fn enable_send_errors(socket: impl AsFd, is_ipv6: bool) -> io::Result<()> {
+    if is_ipv6 {
+        set_integer(socket, libc::SOL_IPV6, libc::IPV6_RECVERR, 1)
+    } else {
+        set_integer(socket, libc::SOL_IP, libc::IP_RECVERR, 1)
+    }
+}
+
+/// Datagrams that were dropped because the socket's buffer had no room for them, or for another reason
+/// at the socket itself (`SO_MEMINFO`, Linux 4.12). The kernel's count is of 32 bits and wraps.
+pub fn receive_drops(socket: impl AsFd) -> io::Result<u32> {
+    /// `SK_MEMINFO_VARS`, include/uapi/linux/sock_diag.h.
+    const COUNTS: usize = 9;
+    let mut counts = [0u32; COUNTS];
+    let mut length = size_of_val(&counts) as libc::socklen_t;
+    // SAFETY: the descriptor is open for the whole call; the kernel writes at most `length` bytes
+    // to `counts`, which is that long, and the new length to `length`.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            counts.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    done(result)?;
+    Ok(counts[libc::SK_MEMINFO_DROPS as usize])
+}
+
 /// Asks for a largest TCP segment (`TCP_MAXSEG`), before the connection is made.
 pub fn set_max_segment(socket: impl AsFd, bytes: u16) -> io::Result<()> {
     set_integer(
@@ -200,6 +233,30 @@ mod tests {
         let socket = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
         assert!(tcp_info(&socket).is_err());
         assert!(set_max_segment(&socket, 1000).is_err());
+    }
+
+    #[test]
+    fn what_has_no_room_in_the_buffer_is_counted() {
+        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+        set_receive_buffer(&receiver, 4096).unwrap();
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let sent = 100;
+        for _ in 0..sent {
+            let to = receiver.local_addr().unwrap();
+            sender.send_to(&[0; 1000], to).unwrap();
+        }
+        receiver.set_nonblocking(true).unwrap();
+        let received = (0..sent).take_while(|_| receiver.recv(&mut [0; 1000]).is_ok());
+        let received = received.count() as u32;
+        assert!(received < sent);
+        assert_eq!(receive_drops(&receiver).unwrap(), sent - received);
+    }
+
+    #[test]
+    fn errors_are_asked_for_by_family() {
+        let ipv4 = UdpSocket::bind("127.0.0.1:0").unwrap();
+        enable_send_errors(&ipv4, false).unwrap();
+        assert!(enable_send_errors(&ipv4, true).is_err());
     }
 
     #[test]

@@ -1,14 +1,16 @@
-//! Traffic whose two ends count for themselves: iperf 2 streams, and request/response.
+//! Traffic whose two ends count for themselves: iperf 2 streams, request/response, and the datagrams of
+//! FreeBSD's netrate tools.
 //!
 //! What must hold: every loop is bounded in time and ends soon after [`Signals::cancel`]; nothing is
-//! allocated per packet; each datagram is sent and received by itself and every byte is copied
-//! between user space and kernel, so that a figure is that of an ordinary program. A server answers
-//! only the peer that opened its session, with no more bytes than it got from there.
+//! allocated per packet; each datagram is sent and received by itself (but for [`netrate::blast`], which
+//! says so) and every byte is copied between user space and kernel, so that a figure is that of an
+//! ordinary program. A server answers only the peer that opened its session, with no more bytes than it got from there.
 //!
 //! Everything runs on the caller's thread, in its network namespace and on its CPU.
 #![forbid(unsafe_code)]
 
 pub mod iperf;
+pub mod netrate;
 pub mod rr;
 pub mod sequence;
 mod signals;

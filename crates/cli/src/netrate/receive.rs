@@ -1,0 +1,235 @@
+//! netreceive: threads that receive, and one that tells every half second what came.
+
+use std::io;
+use std::net::UdpSocket;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nicpoll_model::{Drops, HostDelta};
+use nicpoll_sys::socket;
+use nicpoll_traffic::Signals;
+use nicpoll_traffic::netrate::options::ReceiveOptions;
+use nicpoll_traffic::netrate::receive::{RECEIVE_BUFFER_BYTES, ReceiveCount, listen, receive};
+use nicpoll_traffic::netrate::text;
+
+use super::{LOOK_EVERY, Refused, announce, json, perror, print, say, since_1970};
+use crate::account::HostAccount;
+use crate::stop::Stop;
+
+/// How often the original tells what came.
+const TELL_EVERY: Duration = Duration::from_millis(500);
+
+/// Receives until a signal comes, and tells what came and what was dropped.
+pub fn run(options: &ReceiveOptions) -> Result<(), Refused> {
+    let stop = Stop::on_signals()?;
+    let account = HostAccount::begin().ok();
+    let sockets = listen(options.port).map_err(|error| Refused::Because(perror(&error)))?;
+    let banner = text::netreceive(sockets.len(), options.threads, options.port);
+    announce(&banner, options.json)?;
+    let (started, start) = (since_1970(), Instant::now());
+    let counts: Vec<Vec<ReceiveCount>> = sockets
+        .iter()
+        .map(|_| {
+            (0..options.threads)
+                .map(|_| ReceiveCount::default())
+                .collect()
+        })
+        .collect();
+    receive_all(&sockets, &counts, start, &stop)?;
+    let elapsed = start.elapsed();
+    let described = sockets.iter().zip(&counts);
+    let described: Vec<json::Socket> = described
+        .map(|(socket, counts)| describe(socket, counts))
+        .collect::<io::Result<_>>()?;
+    let host = account.and_then(|account| account.end().ok());
+    let total = Total::of(&counts, &described);
+    if !options.json {
+        return Ok(say(&total.text(host.as_ref()))?);
+    }
+    let object = total.object(options, started, elapsed, &stop, described, host);
+    Ok(print(&json::render("nicpoll.netreceive-1", &object)?)?)
+}
+
+fn receive_all(
+    sockets: &[UdpSocket],
+    counts: &[Vec<ReceiveCount>],
+    start: Instant,
+    stop: &Stop,
+) -> io::Result<()> {
+    let signals = Signals::default();
+    thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for (socket, counts) in sockets.iter().zip(counts) {
+            for count in counts {
+                let signals = &signals;
+                let receiving = thread::Builder::new().name(String::from("nicpoll-netreceive"));
+                threads.push(
+                    receiving
+                        .spawn_scoped(scope, move || receive(socket, count, signals, start))?,
+                );
+            }
+        }
+        let told = tell(counts, stop, || threads.iter().any(|one| one.is_finished()));
+        signals.finish.store(true, Ordering::Relaxed);
+        for thread in threads {
+            match thread.join() {
+                Ok(result) => result?,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        told
+    })
+}
+
+/// The original's lines, until a signal comes or a thread has failed.
+fn tell(
+    counts: &[Vec<ReceiveCount>],
+    stop: &Stop,
+    has_failed: impl Fn() -> bool,
+) -> io::Result<()> {
+    let mut told_at = Instant::now();
+    let mut told = (0, 0);
+    say(&text::netreceive_start(since_1970()))?;
+    while stop.signal().is_none() && !has_failed() {
+        let left = TELL_EVERY.saturating_sub(told_at.elapsed());
+        thread::sleep(left.min(LOOK_EVERY));
+        if told_at.elapsed() < TELL_EVERY {
+            continue;
+        }
+        let now = (
+            sum(counts, ReceiveCount::datagrams),
+            sum(counts, ReceiveCount::bytes),
+        );
+        let elapsed = told_at.elapsed();
+        told_at += elapsed;
+        let (datagrams, bytes) = (now.0 - told.0, now.1 - told.1);
+        say(&text::netreceive_interval(datagrams, bytes, elapsed))?;
+        told = now;
+    }
+    Ok(())
+}
+
+fn sum(counts: &[Vec<ReceiveCount>], figure: impl Fn(&ReceiveCount) -> u64) -> u64 {
+    counts.iter().flatten().map(figure).sum()
+}
+
+fn describe(socket: &UdpSocket, counts: &[ReceiveCount]) -> io::Result<json::Socket> {
+    Ok(json::Socket {
+        address: socket.local_addr()?.ip().to_string(),
+        receive_buffer_asked_bytes: RECEIVE_BUFFER_BYTES,
+        receive_buffer_granted_bytes: socket::receive_buffer(socket)?,
+        received_packets: counts.iter().map(ReceiveCount::datagrams).sum(),
+        dropped_packets: socket::receive_drops(socket).ok().map(u64::from),
+    })
+}
+
+/// What all sockets received and dropped.
+struct Total {
+    datagrams: u64,
+    bytes: u64,
+    /// From the first batch taken to the last one.
+    receiving: Option<Duration>,
+    dropped: Option<u64>,
+}
+
+impl Total {
+    fn of(counts: &[Vec<ReceiveCount>], sockets: &[json::Socket]) -> Self {
+        let spans = || {
+            counts
+                .iter()
+                .flatten()
+                .filter_map(ReceiveCount::first_and_last)
+        };
+        let first = spans().map(|(first, _)| first).min();
+        let last = spans().map(|(_, last)| last).max();
+        Total {
+            datagrams: sum(counts, ReceiveCount::datagrams),
+            bytes: sum(counts, ReceiveCount::bytes),
+            receiving: last.zip(first).map(|(last, first)| last - first),
+            dropped: sockets.iter().map(|socket| socket.dropped_packets).sum(),
+        }
+    }
+
+    fn text(&self, host: Option<&HostDelta>) -> String {
+        let drops = host.map(|host| host.dropped_packets).unwrap_or_default();
+        format!(
+            "received: {} pkts, {} bytes\ndropped by these sockets: {}\ndropped by this host: {}\n",
+            self.datagrams,
+            self.bytes,
+            told(self.dropped),
+            places(&drops)
+        )
+    }
+
+    fn object(
+        &self,
+        options: &ReceiveOptions,
+        started: Duration,
+        elapsed: Duration,
+        stop: &Stop,
+        sockets: Vec<json::Socket>,
+        host: Option<HostDelta>,
+    ) -> json::Netreceive {
+        let seconds = self.receiving.map(|time| time.as_secs_f64());
+        let per_second = |count: u64| {
+            let seconds = seconds.filter(|&seconds| seconds > 0.0)?;
+            Some(count as f64 / seconds)
+        };
+        json::Netreceive {
+            side: "receiver",
+            port: options.port,
+            threads_per_socket: options.threads,
+            started_at: json::time_of_day(started),
+            elapsed_seconds: elapsed.as_secs_f64(),
+            ended_by_signal: stop.signal(),
+            received_packets: self.datagrams,
+            received_payload_bytes: self.bytes,
+            receiving_seconds: seconds,
+            received_packets_per_second: per_second(self.datagrams),
+            received_payload_bits_per_second: per_second(self.bytes).map(|rate| rate * 8.0),
+            socket_dropped_packets: self.dropped,
+            sockets,
+            host,
+        }
+    }
+}
+
+/// The places where a packet to a program can be lost, in the order in which it passes them.
+fn places(drops: &Drops) -> String {
+    let places = [
+        ("nftables", drops.nftables),
+        ("interfaces", drops.device_rx),
+        ("backlog (of the machine)", drops.backlog_of_machine),
+        ("IP", drops.ip_input),
+        ("no port", drops.udp_no_port),
+        ("checksum", drops.udp_checksum),
+        ("UDP memory", drops.udp_memory),
+        ("socket buffers", drops.udp_socket_buffer),
+    ];
+    let places = places.map(|(name, count)| format!("{name} {}", told(count)));
+    places.join(", ")
+}
+
+fn told(count: Option<u64>) -> String {
+    count.map_or_else(|| String::from("unknown"), |count| count.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_is_not_told_as_none() {
+        let drops = Drops {
+            device_rx: Some(0),
+            udp_socket_buffer: Some(12),
+            ..Drops::default()
+        };
+        assert_eq!(
+            places(&drops),
+            "nftables unknown, interfaces 0, backlog (of the machine) unknown, IP unknown, \
+             no port unknown, checksum unknown, UDP memory unknown, socket buffers 12"
+        );
+    }
+}

@@ -1,0 +1,86 @@
+//! netsend: one thread that sends by the clock.
+
+use std::thread;
+use std::time::Duration;
+
+use nicpoll_traffic::Signals;
+use nicpoll_traffic::netrate::options::SendOptions;
+use nicpoll_traffic::netrate::send::{PacedConfig, PacedSender, Schedule, Sent};
+use nicpoll_traffic::netrate::text::{self, Summary};
+
+use super::json::{self, Sender};
+use super::{Refused, announce, print, resolve, say, span, watch};
+use crate::account::HostAccount;
+use crate::stop::Stop;
+
+/// Sends, and tells what came of it.
+pub fn run(options: &SendOptions) -> Result<(), Refused> {
+    let addresses = resolve(&options.host, options.port).unwrap_or_default();
+    let Some(&peer) = addresses.first() else {
+        let words = format!("Couldn't resolv {}", options.host);
+        return Err(Refused::Because(words));
+    };
+    let schedule = Schedule::of_rate(options.packets_per_second);
+    let duration = options.duration_seconds;
+    let line = text::netsend(options.payload_bytes, schedule.interval_ns, duration);
+    announce(&line, options.json)?;
+    if let Some(resolution) = schedule.finer_than_clock() {
+        say(&text::netsend_coarse_clock(
+            schedule.interval_ns,
+            resolution,
+        ))?;
+    }
+    say(&text::netsend_looks(schedule.datagrams_a_look))?;
+    let sender = PacedSender::new(PacedConfig {
+        peer,
+        port_max: options.port_max,
+        payload_bytes: options.payload_bytes,
+        schedule,
+        duration: Duration::from_secs(duration),
+        is_blocking: options.is_blocking,
+    })?;
+    let stop = Stop::on_signals()?;
+    let account = HostAccount::begin().ok();
+    let sent = send(sender, &stop)?;
+    let host = account.and_then(|account| account.end().ok());
+    let elapsed = sent.finish.saturating_sub(sent.start);
+    let summary = Summary {
+        start: sent.start,
+        finish: sent.finish,
+        span: span(duration, elapsed, &stop),
+        send_calls: sent.count.calls,
+        send_errors: sent.count.errors,
+    };
+    if !options.json {
+        return Ok(print(&text::netsend_summary(&summary, sent.waited))?);
+    }
+    let plan = json::Plan {
+        peer,
+        payload_bytes: options.payload_bytes,
+        duration_seconds: duration,
+        is_blocking: options.is_blocking,
+    };
+    let is_paced = options.packets_per_second > 0;
+    let object = json::Netsend {
+        sender: Sender::new(plan, &summary, &sent.count, elapsed, stop.signal()),
+        port_max: options.port_max,
+        asked_packets_per_second: is_paced.then_some(options.packets_per_second),
+        interval_ns: is_paced.then_some(schedule.interval_ns),
+        clock_looks_in_vain: sent.waited,
+        host,
+    };
+    Ok(print(&json::render("nicpoll.netsend-1", &object)?)?)
+}
+
+fn send(mut sender: PacedSender, stop: &Stop) -> Result<Sent, Refused> {
+    let signals = Signals::default();
+    thread::scope(|scope| {
+        let sending = thread::Builder::new().name(String::from("nicpoll-netsend"));
+        let thread = sending.spawn_scoped(scope, || sender.run(&signals))?;
+        watch(None, stop, &signals, || thread.is_finished());
+        match thread.join() {
+            Ok(sent) => Ok(sent),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}

@@ -1,0 +1,485 @@
+//! `nicpoll netblast`, `netreceive` and `netsend` as a user meets them: what is sent is received or its
+//! loss is told, to the datagram and as the kernel counts it.
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use nicpoll_lab::{Host, Lab};
+use nicpoll_napi::Journal;
+use nicpoll_observe::HostSnapshot;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+const NICPOLL: &str = env!("CARGO_BIN_EXE_nicpoll");
+const SCHEMA_PAGE: &str = include_str!("../../../docs/schema.md");
+const PORT: &str = "9000";
+const ADDRESSES: [&str; 2] = ["198.18.0.2", "2001:2::2"];
+
+/// What a shaper holds at the sender's end is through by then.
+const QUIET_AFTER: Duration = Duration::from_millis(50);
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Two hosts with a link between them.
+struct Hosts {
+    lab: Lab,
+    _state: tempfile::TempDir,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Hosts {
+    /// Two hosts, or the reason why not on standard output and `None`.
+    fn new(test: &str) -> Option<Self> {
+        let missing = nicpoll_sys::privilege::missing_for_lab().unwrap();
+        if !missing.is_empty() {
+            println!("skipped {test}: missing {}", missing.join(", "));
+            return None;
+        }
+        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = tempfile::tempdir().unwrap();
+        let lab = Lab::build(Journal::at(state.path().join("state"))).unwrap();
+        Some(Hosts {
+            lab,
+            _state: state,
+            _alone: alone,
+        })
+    }
+
+    fn receiver_counters(&self) -> HostSnapshot {
+        let host = &self.lab.receiver;
+        host.run(|resident| resident.counters.snapshot())
+            .unwrap()
+            .unwrap()
+    }
+
+    fn sender_counters(&self) -> HostSnapshot {
+        let host = &self.lab.sender;
+        host.run(|resident| resident.counters.snapshot())
+            .unwrap()
+            .unwrap()
+    }
+
+    /// Runs a sender to its end.
+    fn send(&self, args: &[&str]) -> Output {
+        spawn(&self.lab.sender, NICPOLL, args)
+            .wait_with_output()
+            .unwrap()
+    }
+
+    /// Runs a sender against a netreceive, and returns the objects that both printed.
+    fn run(&self, args: &[&str]) -> (Value, Value) {
+        let receiver = Receiver::start(&self.lab.receiver, &["--json"]);
+        let sent = self.send(args);
+        assert_eq!(sent.status.code(), Some(0), "{}", stderr(&sent));
+        thread::sleep(QUIET_AFTER);
+        (object(&sent.stdout), receiver.end_with_object())
+    }
+}
+
+fn spawn(host: &Host, program: &'static str, args: &[&str]) -> Child {
+    let args: Vec<String> = args.iter().map(ToString::to_string).collect();
+    host.run(move |_| {
+        let mut command = Command::new(program);
+        command.args(args).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    })
+    .unwrap()
+}
+
+/// A netreceive that listens.
+struct Receiver {
+    child: Child,
+    errors: BufReader<std::process::ChildStderr>,
+    said: String,
+}
+
+impl Receiver {
+    fn start(host: &Host, options: &[&str]) -> Self {
+        let args = [&["netreceive"], options, &[PORT]].concat();
+        let mut child = spawn(host, NICPOLL, &args);
+        let mut receiver = Receiver {
+            errors: BufReader::new(child.stderr.take().unwrap()),
+            child,
+            said: String::new(),
+        };
+        while !receiver.said.contains("start at ") {
+            let read = receiver.errors.read_line(&mut receiver.said).unwrap();
+            assert_ne!(read, 0, "{}", receiver.said);
+        }
+        receiver
+    }
+
+    /// Ends it as Ctrl-C does, and returns what it printed and said.
+    fn end(mut self) -> (String, String) {
+        signal(&self.child, Signal::INT);
+        self.errors.read_to_string(&mut self.said).unwrap();
+        let output = self.child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", self.said);
+        (String::from_utf8(output.stdout).unwrap(), self.said)
+    }
+
+    fn end_with_object(self) -> Value {
+        object(self.end().0.as_bytes())
+    }
+}
+
+fn signal(child: &Child, signal: Signal) {
+    let pid = Pid::from_raw(child.id() as i32).unwrap();
+    kill_process(pid, signal).unwrap();
+}
+
+fn object(text: &[u8]) -> Value {
+    serde_json::from_slice(text)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(text)))
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+fn count(object: &Value, path: &str) -> u64 {
+    let found = object.pointer(path);
+    found
+        .and_then(Value::as_u64)
+        .unwrap_or_else(|| panic!("no {path} in {object:#}"))
+}
+
+#[test]
+fn what_was_sent_was_received_or_is_accounted_for() {
+    let test = "what_was_sent_was_received_or_is_accounted_for";
+    let Some(hosts) = Hosts::new(test) else {
+        return;
+    };
+    for address in ADDRESSES {
+        for options in [&[][..], &["--no-batch"], &["--blocking"]] {
+            let before = hosts.receiver_counters();
+            let blast = ["netblast", "--json", address, PORT, "64", "1"];
+            let (sent, received) = hosts.run(&[&blast, options].concat());
+            let after = hosts.receiver_counters();
+            let case = format!("{address} {options:?}\n{sent:#}\n{received:#}");
+            let successes = count(&sent, "/send_successes");
+            let delivered = count(&received, "/received_packets");
+            let dropped = count(&received, "/socket_dropped_packets");
+            assert!(delivered > 0, "{case}");
+            assert_eq!(
+                successes,
+                count(&sent, "/send_calls") - count(&sent, "/send_errors")
+            );
+            assert_eq!(successes, delivered + dropped, "{case}");
+            let family = if address.contains(':') {
+                "Udp6"
+            } else {
+                "Udp."
+            };
+            let grown = |name: &str| {
+                let name = format!("{family}{name}");
+                after.protocols[&name] - before.protocols[&name]
+            };
+            assert_eq!(grown("InDatagrams"), delivered, "{case}");
+            assert_eq!(grown("RcvbufErrors"), dropped, "{case}");
+            let told = count(&received, "/host/dropped_packets/udp_socket_buffer");
+            assert_eq!(told, dropped, "{case}");
+            let datagrams = count(&sent, "/datagrams_per_system_call");
+            let expected = if options == ["--no-batch"] { 1 } else { 64 };
+            assert_eq!(datagrams, expected, "{case}");
+        }
+    }
+}
+
+#[test]
+fn a_datagram_that_does_not_fit_the_link_is_sent_by_itself() {
+    let test = "a_datagram_that_does_not_fit_the_link_is_sent_by_itself";
+    let Some(hosts) = Hosts::new(test) else {
+        return;
+    };
+    for (payload, expected) in [("1400", true), ("2000", false)] {
+        let blast = ["netblast", "--json", ADDRESSES[0], PORT, payload, "1"];
+        let (sent, received) = hosts.run(&blast);
+        let has_trains = count(&sent, "/datagrams_per_system_call") > 1;
+        assert_eq!(has_trains, expected, "{sent:#}");
+        assert_eq!(count(&sent, "/send_errors"), 0, "{sent:#}");
+        let bytes = payload.parse::<u64>().unwrap() * count(&received, "/received_packets");
+        assert_eq!(count(&received, "/received_payload_bytes"), bytes);
+        assert!(bytes > 0);
+    }
+}
+
+#[test]
+fn a_full_queue_is_a_send_error() {
+    let test = "a_full_queue_is_a_send_error";
+    if !Path::new("/usr/sbin/tc").exists() && !Path::new("/sbin/tc").exists() {
+        println!("skipped {test}: tc is not installed; 'cargo xtask test' as root installs it");
+        return;
+    }
+    let Some(hosts) = Hosts::new(test) else {
+        return;
+    };
+    let shaper = "qdisc add dev em0 root tbf rate 10mbit burst 4kb limit 2000";
+    let shaper: Vec<&str> = shaper.split(' ').collect();
+    let shaped = spawn(&hosts.lab.sender, "tc", &shaper).wait_with_output();
+    assert!(shaped.unwrap().status.success());
+    let before = hosts.sender_counters();
+    let blast = [
+        "netblast",
+        "--no-batch",
+        "--json",
+        ADDRESSES[0],
+        PORT,
+        "64",
+        "1",
+    ];
+    let (sent, received) = hosts.run(&blast);
+    let after = hosts.sender_counters();
+    let dropped = after.qdisc_drops.unwrap() - before.qdisc_drops.unwrap();
+    assert!(dropped > 0);
+    assert_eq!(count(&sent, "/send_errors"), dropped, "{sent:#}");
+    assert_eq!(
+        count(&sent, "/host/dropped_packets/qdisc"),
+        dropped,
+        "{sent:#}"
+    );
+    let errno = count(&sent, "/send_errors_by_errno/0/errno");
+    assert_eq!(errno, rustix::io::Errno::NOBUFS.raw_os_error() as u64);
+    let ratio = sent["error_ratio"].as_f64().unwrap();
+    assert!(ratio > 0.0 && ratio < 1.0, "{sent:#}");
+    let delivered = count(&received, "/received_packets");
+    assert_eq!(
+        count(&sent, "/send_successes"),
+        delivered,
+        "{sent:#}\n{received:#}"
+    );
+}
+
+#[test]
+fn netsend_keeps_its_schedule_and_each_datagram_arrives() {
+    let test = "netsend_keeps_its_schedule_and_each_datagram_arrives";
+    let Some(hosts) = Hosts::new(test) else {
+        return;
+    };
+    for (port, options) in [(PORT, &[][..]), ("9000-9001", &["--blocking"])] {
+        let send = ["netsend", "--json", ADDRESSES[0], port, "64", "1000", "1"];
+        let (sent, received) = hosts.run(&[&send, options].concat());
+        let calls = count(&sent, "/send_calls");
+        // A sender that was kept from its core at the very end leaves out what was due then.
+        assert!((1..=1000).contains(&calls), "{sent:#}");
+        assert_eq!(sent["interval_ns"], 1_000_000);
+        assert_eq!(count(&sent, "/system_calls"), calls);
+        let delivered = count(&received, "/received_packets");
+        if port == PORT {
+            assert_eq!(delivered, calls, "{sent:#}\n{received:#}");
+            assert_eq!(received["sockets"][1]["received_packets"], calls);
+        } else {
+            // The second port is closed.
+            assert_eq!(delivered, calls.div_ceil(2), "{sent:#}\n{received:#}");
+        }
+    }
+}
+
+#[test]
+fn every_field_is_described() {
+    let Some(hosts) = Hosts::new("every_field_is_described") else {
+        return;
+    };
+    let blast = ["netblast", "--json", ADDRESSES[1], PORT, "64", "1"];
+    let send = ["netsend", "--json", ADDRESSES[0], PORT, "64", "10", "1"];
+    for args in [&blast[..], &send] {
+        let (sent, received) = hosts.run(args);
+        for (object, tool) in [(sent, args[0]), (received, "netreceive")] {
+            let schema = format!("nicpoll.{tool}-1");
+            assert_eq!(object["schema"], schema);
+            assert!(SCHEMA_PAGE.contains(&format!("`{schema}`")), "{schema}");
+            let fields = object.as_object().unwrap().keys();
+            let drops = object["host"]["dropped_packets"].as_object().unwrap();
+            for field in fields.chain(drops.keys()) {
+                let is_described = SCHEMA_PAGE.contains(&format!("`{field}`"));
+                assert!(is_described, "{tool}: {field}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_lines_are_the_originals_and_the_account_follows() {
+    let test = "the_lines_are_the_originals_and_the_account_follows";
+    let Some(hosts) = Hosts::new(test) else {
+        return;
+    };
+    let receiver = Receiver::start(&hosts.lab.receiver, &[]);
+    let blast = [
+        "netblast",
+        "--style",
+        "freebsd",
+        ADDRESSES[0],
+        PORT,
+        "64",
+        "1",
+        "1",
+    ];
+    let sent = hosts.send(&blast);
+    let (printed, said) = receiver.end();
+    let lines = String::from_utf8(sent.stdout.clone()).unwrap();
+    let labels: Vec<&str> = lines
+        .lines()
+        .map(|line| line.get(..19).unwrap_or(line))
+        .collect();
+    assert_eq!(
+        labels,
+        [
+            "netblast 1 threads ",
+            "",
+            "start:             ",
+            "finish:            ",
+            "send calls:        ",
+            "send errors:       ",
+            "approx send rate:  ",
+            "approx error rate: ",
+        ]
+    );
+    assert_eq!(stderr(&sent), "");
+    assert_eq!(
+        printed,
+        "netreceive 2 sockets x 1 threads listening on UDP port 9000\n"
+    );
+    let calls = lines.lines().nth(4).unwrap()[19..].parse::<u64>().unwrap();
+    let after = |mark: &str| -> u64 {
+        let (_, rest) = said.split_once(mark).unwrap_or_else(|| panic!("{said}"));
+        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap();
+        rest[..end].parse().unwrap()
+    };
+    let errors = lines.lines().nth(5).unwrap()[19..].parse::<u64>().unwrap();
+    let accounted = after("received: ") + after("dropped by these sockets: ");
+    assert_eq!(accounted, calls - errors, "{said}");
+    assert_eq!(
+        after("socket buffers "),
+        after("dropped by these sockets: ")
+    );
+    assert!(said.contains(" pps "), "{said}");
+}
+
+#[test]
+fn a_signal_ends_a_sender_with_its_report() {
+    let args = ["netblast", "--no-batch", "127.0.0.1", "9", "64", "0"];
+    let mut command = Command::new(NICPOLL);
+    command.args(args).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap();
+    thread::sleep(Duration::from_millis(300));
+    // As timeout(1) does it: to the program, and at once again to its process group.
+    signal(&child, Signal::TERM);
+    thread::sleep(Duration::from_millis(2));
+    signal(&child, Signal::TERM);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(printed.contains("\napprox throughput: "), "{printed}");
+}
+
+#[test]
+fn netreceive_ends_when_nobody_reads_its_lines() {
+    let mut command = Command::new(NICPOLL);
+    let port = free_port();
+    command.args(["netreceive", &port]).stdin(Stdio::null());
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut errors = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    errors.read_line(&mut line).unwrap();
+    assert!(line.starts_with("start at "), "{line}");
+    drop(errors);
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
+
+/// A port that nobody listens on at the moment.
+fn free_port() -> String {
+    let socket = std::net::UdpSocket::bind("[::]:0").unwrap();
+    socket.local_addr().unwrap().port().to_string()
+}
+
+fn run(program: &Path, args: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(program).args(args).output().unwrap();
+    let printed = String::from_utf8(output.stdout.clone()).unwrap();
+    (output.status.code(), printed, stderr(&output))
+}
+
+#[test]
+fn what_is_wrong_is_said_in_the_originals_words_with_status_255() {
+    for (args, words) in [
+        (
+            &["netblast"][..],
+            "netblast [ip] [port] [payloadsize] [duration]\n",
+        ),
+        (
+            &["netblast", "127.0.0.1", "0", "64", "1"],
+            "Invalid port number: 0\nnetblast [ip] [port] [payloadsize] [duration]\n",
+        ),
+        (
+            &["netblast", "127.0.0.1", "9", "40000", "1"],
+            "payloadsize > 32768\n",
+        ),
+        (
+            &["netblast", "255.255.255.255", "9", "64", "1"],
+            "connect: Permission denied\n",
+        ),
+        (&["netreceive"], "netreceive port [nthreads]\n"),
+        (&["netreceive", "9", "65"], "netreceive port [nthreads]\n"),
+        (
+            &["netsend", "127.0.0.1", "9", "64", "200000000", "1"],
+            "packet rate at most 100000000\n",
+        ),
+        (
+            &["netsend", "not/a/name", "9", "64", "1", "1"],
+            "Couldn't resolv not/a/name\n",
+        ),
+    ] {
+        let (code, printed, said) = run(Path::new(NICPOLL), args);
+        assert_eq!(code, Some(255), "{args:?}");
+        assert_eq!(said, words, "{args:?}");
+        assert_eq!(printed, "", "{args:?}");
+    }
+}
+
+#[test]
+fn a_taken_port_is_told_as_the_original_tells_it() {
+    // Either family alone would leave the other to netreceive.
+    let taken = std::net::UdpSocket::bind("[::]:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let (code, printed, said) = run(Path::new(NICPOLL), &["netreceive", &port]);
+    assert_eq!((code, printed.as_str()), (Some(255), ""));
+    assert_eq!(said, "bind: Address already in use\n");
+}
+
+#[test]
+fn through_a_link_with_its_name_the_program_is_the_tool() {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, usage) in [
+        (
+            "netblast",
+            "netblast [ip] [port] [payloadsize] [duration]\n",
+        ),
+        ("netreceive", "netreceive port [nthreads]\n"),
+        (
+            "netsend",
+            "netsend [ip] [port[-port_max]] [payloadsize] [packet_rate] [duration]\n",
+        ),
+    ] {
+        let link = directory.path().join(name);
+        symlink(NICPOLL, &link).unwrap();
+        let (code, printed, said) = run(&link, &["x"; 9]);
+        assert_eq!((code, printed.as_str()), (Some(255), ""), "{name}");
+        assert_eq!(said, usage);
+        let (code, printed, said) = run(&link, &["--help"]);
+        assert_eq!((code, said.as_str()), (Some(0), ""), "{name}");
+        assert!(printed.contains(&format!("\nUsage: {name} ")), "{printed}");
+        assert!(printed.contains("\nExamples:\n"), "{printed}");
+    }
+    let other = directory.path().join("other");
+    symlink(NICPOLL, &other).unwrap();
+    assert_eq!(run(&other, &["netreceive"]).0, Some(255));
+    assert_eq!(run(&other, &[]).0, Some(2));
+}

@@ -1,0 +1,19 @@
+//! The dialect of FreeBSD's netrate tools: netblast sends as fast as it goes, netsend at a steady rate,
+//! netreceive counts.
+//!
+//! What must hold: a datagram is zeros, with a 32-bit big-endian counter in its first four bytes when
+//! there is room. The counter advances with every send call, whatever came of it. Arguments, printed
+//! lines and exit status are the originals'.
+//!
+//! The facts are those of `tools/tools/netrate` in FreeBSD's source: netblast and netsend with IPv6,
+//! netreceive with threads and statistics, and the build of netblast that also prints successes
+//! and throughput.
+
+pub mod blast;
+pub mod options;
+pub mod receive;
+pub mod send;
+mod sending;
+pub mod text;
+
+pub use sending::{ConnectError, SendCount, connect_first};

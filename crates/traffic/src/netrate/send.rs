@@ -1,0 +1,360 @@
+//! netsend: sends at a steady rate, by a clock that is watched and not slept on.
+//!
+//! What must hold: the n-th datagram is due n intervals after a start on a whole second, and the
+//! interval is the original's: whole nanoseconds, cut off. As in the original the clock is looked at
+//! before every k-th datagram only, and those in between are sent at once.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::net::{SendFlags, SocketAddrAny, send, sendto};
+use rustix::time::{ClockId, clock_getres};
+
+use super::sending::{self, SendCount, number};
+use crate::Signals;
+
+const NS_PER_SECOND: u64 = 1_000_000_000;
+/// The original looks at the clock no more often than this, unless a datagram takes longer...
+const LOOK_EVERY_NS: u64 = 200_000;
+/// ... and no less often than this.
+const DATAGRAMS_A_LOOK_MAX: u64 = 100;
+/// The start is waited for asleep until it is this close.
+const SPIN_NS: u64 = 20_000_000;
+
+/// When datagrams are due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    /// From one datagram to the next; 0 sends without waiting.
+    pub interval_ns: u64,
+    /// The clock is looked at before every so manieth datagram; 0 and 1 both mean each.
+    pub datagrams_a_look: u64,
+}
+
+impl Schedule {
+    /// The original's schedule for a rate. At 1 a second the original mistakes the interval for none
+    /// and sends 99 datagrams at once; here it is kept.
+    pub fn of_rate(packets_per_second: u64) -> Self {
+        let interval_ns = NS_PER_SECOND.checked_div(packets_per_second).unwrap_or(0);
+        let datagrams_a_look = if interval_ns < LOOK_EVERY_NS / DATAGRAMS_A_LOOK_MAX {
+            DATAGRAMS_A_LOOK_MAX
+        } else {
+            LOOK_EVERY_NS / interval_ns
+        };
+        Schedule {
+            interval_ns,
+            datagrams_a_look,
+        }
+    }
+
+    /// The clock's resolution, when an interval is no longer than that.
+    pub fn finer_than_clock(&self) -> Option<Duration> {
+        let resolution = clock_getres(ClockId::Realtime);
+        let resolution = Duration::new(resolution.tv_sec as u64, resolution.tv_nsec as u32);
+        (Duration::from_nanos(self.interval_ns) <= resolution).then_some(resolution)
+    }
+}
+
+/// What netsend found out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// What came of the send calls.
+    pub count: SendCount,
+    /// The start of the schedule, since 1970.
+    pub start: Duration,
+    /// The end, since 1970.
+    pub finish: Duration,
+    /// How often the clock was looked at in vain.
+    pub waited: u64,
+}
+
+/// Where to send, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacedConfig {
+    /// The receiver's address and first port.
+    pub peer: SocketAddr,
+    /// Its last port. Datagrams go to all of them in turn, each port gets every number.
+    pub port_max: u16,
+    /// Bytes of UDP payload.
+    pub payload_bytes: usize,
+    /// When datagrams are due.
+    pub schedule: Schedule,
+    /// How long to send; zero sends until told to stop.
+    pub duration: Duration,
+    /// A send waits for room in the socket's buffer.
+    pub is_blocking: bool,
+}
+
+/// A sender with its socket and its datagram.
+#[derive(Debug)]
+pub struct PacedSender {
+    socket: UdpSocket,
+    flags: SendFlags,
+    config: PacedConfig,
+    /// Whether there is one port only; the socket is connected then.
+    is_connected: bool,
+    packet: Vec<u8>,
+    counter: u32,
+    port: u16,
+}
+
+impl PacedSender {
+    /// Makes the socket. It is connected when there is one port only.
+    ///
+    /// # Errors
+    /// With the original's word for what failed.
+    pub fn new(config: PacedConfig) -> Result<Self, sending::ConnectError> {
+        let port = config.peer.port();
+        let is_connected = port == config.port_max;
+        let socket = if is_connected {
+            let step = match config.peer {
+                SocketAddr::V4(_) => "connect (ipv4)",
+                SocketAddr::V6(_) => "connect (ipv6)",
+            };
+            let socket = sending::open(config.peer)?;
+            let connected = socket.connect(config.peer);
+            connected.map_err(|source| sending::ConnectError { step, source })?;
+            socket
+        } else {
+            sending::open(config.peer)?
+        };
+        let flags = sending::set_up(&socket, config.peer, config.is_blocking)
+            .map_err(sending::ConnectError::at_socket)?;
+        Ok(PacedSender {
+            socket,
+            flags,
+            is_connected,
+            packet: vec![0; config.payload_bytes],
+            counter: 0,
+            port,
+            config,
+        })
+    }
+
+    /// Waits for the start, then sends until the time is up or `signals` say to finish or to cancel.
+    pub fn run(&mut self, signals: &Signals) -> Sent {
+        let mut clock = RealTime { signals };
+        let start_ns = clock.start_ns();
+        let mut count = SendCount::default();
+        let waited = pace(
+            self.config.schedule,
+            start_ns,
+            self.config.duration,
+            &mut clock,
+            || self.send_next(&mut count, signals),
+        );
+        Sent {
+            count,
+            start: Duration::from_nanos(start_ns),
+            // A signal may have come before the start.
+            finish: Duration::from_nanos(real_time_ns().max(start_ns)),
+            waited,
+        }
+    }
+
+    fn send_next(&mut self, count: &mut SendCount, signals: &Signals) {
+        if self.port == self.config.peer.port() {
+            number(&mut self.packet, self.counter);
+            self.counter = self.counter.wrapping_add(1);
+        }
+        let result = loop {
+            match self.send() {
+                Err(errno) if sending::is_unfinished(self.flags, errno) => {
+                    if signals.is_finishing() || signals.is_cancelled() {
+                        return;
+                    }
+                }
+                result => break result,
+            }
+        };
+        count.count(1, result.map(|_| ()));
+        self.port = if self.port == self.config.port_max {
+            self.config.peer.port()
+        } else {
+            self.port + 1
+        };
+    }
+
+    fn send(&self) -> rustix::io::Result<usize> {
+        if self.is_connected {
+            return send(&self.socket, &self.packet, self.flags);
+        }
+        let mut peer = self.config.peer;
+        peer.set_port(self.port);
+        sendto(
+            &self.socket,
+            &self.packet,
+            self.flags,
+            &SocketAddrAny::from(peer),
+        )
+    }
+}
+
+/// A clock that can be told to give up.
+trait Clock {
+    /// Nanoseconds since 1970; `None` to end.
+    fn now_ns(&mut self) -> Option<u64>;
+}
+
+struct RealTime<'a> {
+    signals: &'a Signals,
+}
+
+impl Clock for RealTime<'_> {
+    fn now_ns(&mut self) -> Option<u64> {
+        let is_over = self.signals.is_finishing() || self.signals.is_cancelled();
+        (!is_over).then(real_time_ns)
+    }
+}
+
+impl RealTime<'_> {
+    /// A whole second, more than one from now. Returns shortly before it.
+    fn start_ns(&mut self) -> u64 {
+        let now_ns = real_time_ns();
+        let start_ns = (now_ns / NS_PER_SECOND + 2) * NS_PER_SECOND;
+        while let Some(now_ns) = self.now_ns() {
+            let left_ns = start_ns.saturating_sub(now_ns);
+            if left_ns <= SPIN_NS {
+                break;
+            }
+            thread::sleep(Duration::from_nanos((left_ns - SPIN_NS).min(SPIN_NS)));
+        }
+        start_ns
+    }
+}
+
+fn real_time_ns() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or_default().as_nanos() as u64
+}
+
+/// The original's loop. Calls `send_next` for each datagram that is due, and returns how often the clock
+/// was looked at in vain.
+fn pace(
+    schedule: Schedule,
+    start_ns: u64,
+    duration: Duration,
+    clock: &mut impl Clock,
+    mut send_next: impl FnMut(),
+) -> u64 {
+    let second = |ns: u64| ns / NS_PER_SECOND;
+    let finish_second = second(start_ns).saturating_add(duration.as_secs());
+    let Some(mut now_ns) = wait_beyond(start_ns, clock).0 else {
+        return 0;
+    };
+    let mut all_waited = 0;
+    let mut due_ns = start_ns;
+    let mut until_look = schedule.datagrams_a_look;
+    loop {
+        due_ns = due_ns.saturating_add(schedule.interval_ns);
+        until_look = until_look.saturating_sub(1);
+        if until_look == 0 {
+            until_look = schedule.datagrams_a_look;
+            let (seen_ns, waited) = wait_beyond(due_ns, clock);
+            all_waited += waited;
+            let Some(seen_ns) = seen_ns else {
+                return all_waited;
+            };
+            now_ns = seen_ns;
+        }
+        send_next();
+        if !duration.is_zero() && second(now_ns) >= finish_second {
+            return all_waited;
+        }
+    }
+}
+
+/// Watches the clock until it is past a time. Returns what it showed then, and how often it was looked at
+/// in vain.
+fn wait_beyond(time_ns: u64, clock: &mut impl Clock) -> (Option<u64>, u64) {
+    let mut waited = 0;
+    loop {
+        match clock.now_ns() {
+            Some(now_ns) if now_ns <= time_ns => waited += 1,
+            other => return (other, waited),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START_NS: u64 = 1_000 * NS_PER_SECOND;
+
+    /// Goes on by a step at each look, and by a tenth of a second more once.
+    struct Steps {
+        now_ns: u64,
+        step_ns: u64,
+        stalls_at_ns: u64,
+    }
+
+    impl Clock for Steps {
+        fn now_ns(&mut self) -> Option<u64> {
+            self.now_ns += self.step_ns;
+            if self.now_ns >= self.stalls_at_ns {
+                self.stalls_at_ns = u64::MAX;
+                self.now_ns += NS_PER_SECOND / 10;
+            }
+            Some(self.now_ns)
+        }
+    }
+
+    fn sent(packets_per_second: u64, seconds: u64, step_ns: u64, stalls_at_ns: u64) -> (u64, u64) {
+        let mut clock = Steps {
+            now_ns: START_NS - 10 * step_ns,
+            step_ns,
+            stalls_at_ns,
+        };
+        let mut sent = 0;
+        let schedule = Schedule::of_rate(packets_per_second);
+        let duration = Duration::from_secs(seconds);
+        let waited = pace(schedule, START_NS, duration, &mut clock, || sent += 1);
+        (sent, waited)
+    }
+
+    #[test]
+    fn intervals_and_looks_are_the_originals() {
+        for (rate, interval_ns, datagrams_a_look) in [
+            (0, 0, 100),
+            (2, 500_000_000, 0),
+            (3, 333_333_333, 0),
+            (5_000, 200_000, 1),
+            (1_000, 1_000_000, 0),
+            (100_000, 10_000, 20),
+            (500_000, 2_000, 100),
+            (1_000_000, 1_000, 100),
+            (100_000_000, 10, 100),
+        ] {
+            let schedule = Schedule::of_rate(rate);
+            assert_eq!(schedule.interval_ns, interval_ns, "{rate}");
+            assert_eq!(schedule.datagrams_a_look, datagrams_a_look, "{rate}");
+        }
+        // The original's 100 looks would mean 99 datagrams at once.
+        assert_eq!(Schedule::of_rate(1).datagrams_a_look, 0);
+    }
+
+    #[test]
+    fn as_many_are_sent_as_the_schedule_has() {
+        for (rate, seconds) in [(1, 3), (2, 1), (1_000, 2), (5_000, 1), (100_000, 1)] {
+            let (count, waited) = sent(rate, seconds, 90, u64::MAX);
+            assert_eq!(count, rate * seconds, "{rate}");
+            assert!(waited > count, "{rate}");
+        }
+    }
+
+    #[test]
+    fn what_was_missed_is_made_up_for_and_the_end_stays() {
+        let (count, _) = sent(1_000, 1, 90, START_NS + NS_PER_SECOND / 2);
+        assert_eq!(count, 1_000);
+        let (count, _) = sent(1_000, 1, 90, START_NS + NS_PER_SECOND * 95 / 100);
+        assert!((940..=960).contains(&count), "{count}");
+    }
+
+    #[test]
+    fn without_a_rate_the_clock_is_watched_for_the_end_only() {
+        let (count, waited) = sent(0, 1, 1_000_000, u64::MAX);
+        assert!(count >= 100 && count.is_multiple_of(100), "{count}");
+        assert_eq!(waited, 0);
+    }
+}
