@@ -6,6 +6,9 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use nicpoll_model::Workload;
 
+use crate::linerate::LinerateArgs;
+use crate::rr::RrArgs;
+
 /// Interrupts or polling? Measures it on this machine.
 #[derive(Debug, Parser)]
 #[command(name = "nicpoll", version, max_term_width = 100)]
@@ -64,6 +67,10 @@ pub enum Command {
         )]
         args: Vec<String>,
     },
+    /// Ask and answer over UDP or TCP, and tell how long the answers take
+    Rr(RrArgs),
+    /// Say what an Ethernet line carries, and what share of it a rate is
+    Linerate(LinerateArgs),
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  nicpoll completions bash > \
         /usr/share/bash-completion/completions/nicpoll")]
@@ -138,7 +145,8 @@ fn parse_period(text: &str) -> Result<Duration, String> {
     duration(number, unit)
 }
 
-fn parse_seconds(text: &str) -> Result<Duration, String> {
+/// A time in seconds, or with a unit.
+pub fn parse_seconds(text: &str) -> Result<Duration, String> {
     let (number, unit) = split_unit(text);
     duration(number, if unit.is_empty() { "s" } else { unit })
 }

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::hash::{BuildHasher, Hasher};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::time::SystemTime;
 
 use anyhow::Context;
@@ -14,6 +14,7 @@ use nicpoll_stats::order::Seed;
 
 use crate::args::DemoArgs;
 use crate::failure::{EXIT_INCONCLUSIVE, Failure};
+use crate::output;
 use crate::progress::Bar;
 use crate::stop::Stop;
 
@@ -57,8 +58,8 @@ fn run(keep: bool, plan: Plan, identity: Identity, stop: &Stop) -> anyhow::Resul
     })
 }
 
-/// To the second: nobody needs more of a start.
-fn now() -> String {
+/// The time in RFC 3339, to the second: nobody needs more of a start.
+pub fn now() -> String {
     let now = jiff::Timestamp::now();
     now.round(jiff::Unit::Second).unwrap_or(now).to_string()
 }
@@ -99,11 +100,7 @@ fn print(study: &Study, json: bool) -> Result<(), Failure> {
             },
         )
     };
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        // The reader has seen enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => Ok(written.context("writing to standard output")?),
-    }
+    Ok(output::print(&text)?)
 }
 
 fn exit_code(study: &Study) -> u8 {

@@ -10,21 +10,17 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread;
-use std::time::Duration;
 
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::iperf::options::{self, Common, Options, help_text, parse};
 use nicpoll_traffic::iperf::tcp;
 use nicpoll_traffic::iperf::text::{self, Format, StreamId, Style};
 
-use crate::stop::Stop;
+use crate::stop::on_signal;
 use printer::{Manner, Total};
 
 /// What the original ends with after a usage error, help or version.
 const EXIT_USAGE: u8 = 1;
-/// How often the signals are looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Runs the command and returns its exit status.
 pub fn run(args: &[String]) -> io::Result<u8> {
@@ -51,12 +47,12 @@ pub fn run(args: &[String]) -> io::Result<u8> {
         }
         Options::Client(options) => {
             warn(&options.common);
-            on_signal(&signals)?;
+            on_signal(&signals, end)?;
             client::run(options, &signals)
         }
         Options::Server(options) => {
             warn(&options.common);
-            on_signal(&signals)?;
+            on_signal(&signals, end)?;
             server::run(options, &signals)
         }
     }
@@ -68,21 +64,10 @@ fn warn(common: &Common) {
     }
 }
 
-/// Has streams end, whichever way they go, with the first signal that asks to stop, so that what was
-/// measured until then is still told. A second signal ends the program at once. The thread that looks ends with the process.
-fn on_signal(signals: &Arc<Signals>) -> io::Result<()> {
-    let stop = Stop::on_signals()?;
-    let signals = Arc::clone(signals);
-    thread::Builder::new()
-        .name(String::from("nicpoll-signals"))
-        .spawn(move || {
-            while !stop.asked().load(Ordering::Relaxed) {
-                thread::sleep(LOOK_EVERY);
-            }
-            signals.finish.store(true, Ordering::Relaxed);
-            signals.sender_done.store(true, Ordering::Release);
-        })?;
-    Ok(())
+/// Has streams end, whichever way they go, so that what was measured until then is still told.
+fn end(signals: &Signals) {
+    signals.finish.store(true, Ordering::Relaxed);
+    signals.sender_done.store(true, Ordering::Release);
 }
 
 fn manner(common: &Common) -> Manner {

@@ -9,9 +9,13 @@ mod args;
 mod demo;
 mod failure;
 mod iperf;
+mod linerate;
 mod netrate;
+mod output;
 mod progress;
+mod rr;
 mod stop;
+mod units;
 
 use std::env;
 use std::ffi::OsString;
@@ -50,6 +54,8 @@ fn arguments() -> Vec<OsString> {
 fn run(command: &Command) -> Result<u8, Failure> {
     match command {
         Command::Demo(args) => return demo::demo(args),
+        Command::Rr(args) => return rr::run(args),
+        Command::Linerate(args) => return linerate::run(args),
         Command::Iperf { args } => return Ok(iperf::run(args).context("nicpoll iperf")?),
         Command::Netblast { args } => return Ok(netrate::netblast(args).context("netblast")?),
         Command::Netreceive { args } => return Ok(netrate::netreceive(args).context("netreceive")?),

@@ -11,12 +11,16 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use nicpoll_traffic::Signals;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::low_level::pipe;
 
 /// Signals that follow the first one within this time belong to it.
 const ONE_REQUEST: Duration = Duration::from_millis(500);
+
+/// How often the signals are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Which signal came, if any.
 #[derive(Debug)]
@@ -64,4 +68,21 @@ impl Stop {
             number => Some(number as i32),
         }
     }
+}
+
+/// Has `end` called with the first signal that asks to stop, so that what was measured until then is
+/// still told. A second signal ends the program at once. The thread that looks ends with the process.
+pub fn on_signal(signals: &Arc<Signals>, end: fn(&Signals)) -> io::Result<Arc<Stop>> {
+    let stop = Arc::new(Stop::on_signals()?);
+    let signals = Arc::clone(signals);
+    let looking = Arc::clone(&stop);
+    thread::Builder::new()
+        .name(String::from("nicpoll-signals"))
+        .spawn(move || {
+            while !looking.asked().load(Ordering::Relaxed) {
+                thread::sleep(LOOK_EVERY);
+            }
+            end(&signals);
+        })?;
+    Ok(stop)
 }

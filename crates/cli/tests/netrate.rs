@@ -291,7 +291,7 @@ fn every_field_is_described() {
     for args in [&blast[..], &send] {
         let (sent, received) = hosts.run(args);
         for (object, tool) in [(sent, args[0]), (received, "netreceive")] {
-            let schema = format!("nicpoll.{tool}-1");
+            let schema = format!("nicpoll.{tool}/1");
             assert_eq!(object["schema"], schema);
             assert!(SCHEMA_PAGE.contains(&format!("`{schema}`")), "{schema}");
             let fields = object.as_object().unwrap().keys();

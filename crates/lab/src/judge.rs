@@ -1,5 +1,6 @@
 //! Turns what was measured into a trial: rates, ledger, evidence, and whether it counts.
 
+use nicpoll_model::line::{IpVersion, Line, Packet, Rate};
 use nicpoll_model::{
     Calibration, CpuStates, Ledger, Placement, Plan, PollEvidence, RoundTrip, Trial, Warmup,
     Workload,
@@ -65,6 +66,11 @@ pub fn judge(measured: Measured<'_>) -> Trial {
         delivered_packets: packets.map(|(_, delivered)| delivered),
         delivered_bits_per_second: run.receiver.bits_per_second,
         delivered_packets_per_second: run.receiver.packets_per_second,
+        delivered_line_ratio: line_ratio(
+            lab.line(),
+            place.workload,
+            run.receiver.packets_per_second,
+        ),
         loss_ratio: packets.and_then(|(offered, delivered)| loss_ratio(offered, delivered)),
         sender: run.sender,
         receiver: run.receiver,
@@ -169,6 +175,23 @@ fn worked_for(
     count.filter(|&count| count > 0)
 }
 
+/// The share of the line that datagrams of a one-way workload take. The lab's traffic is IPv4.
+fn line_ratio(
+    line: Option<Line>,
+    workload: Workload,
+    packets_per_second: Option<f64>,
+) -> Option<f64> {
+    let payload_bytes = match workload {
+        Workload::Tcp | Workload::Rr => None,
+        Workload::Udp1470 | Workload::Udp64 => workload.datagram_bytes(),
+    };
+    let packet = Packet::Udp {
+        ip: IpVersion::V4,
+        payload_bytes: payload_bytes?.try_into().ok()?,
+    };
+    line?.share(packet, Rate::PacketsPerSecond(packets_per_second?))
+}
+
 /// Duplicates can make more arrive than were sent: that is no loss.
 fn loss_ratio(offered: u64, delivered: u64) -> Option<f64> {
     (offered > 0).then(|| offered.saturating_sub(delivered) as f64 / offered as f64)
@@ -193,6 +216,17 @@ mod tests {
     fn polls_name_their_cores() {
         assert_eq!(cpus_with_polls(&[0, 3, 0, 1]), [1, 3]);
         assert!(cpus_with_polls(&[0, 0]).is_empty());
+    }
+
+    #[test]
+    fn only_datagrams_one_way_on_a_line_have_a_share_of_it() {
+        let share = |line, workload| line_ratio(line, workload, Some(48_076.9));
+        let line = Line::new(100_000_000);
+        let half = share(line, Workload::Udp64).unwrap();
+        assert!((half - 0.5).abs() < 1e-6, "{half}");
+        assert_eq!(share(line, Workload::Rr), None);
+        assert_eq!(share(line, Workload::Tcp), None);
+        assert_eq!(share(None, Workload::Udp64), None);
     }
 
     #[test]

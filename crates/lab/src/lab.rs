@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use nicpoll_model::line::Line;
 use nicpoll_model::{LabFacts, Side};
 use nicpoll_napi::{Journal, Recovered};
 use nicpoll_observe::PollCounter;
@@ -141,6 +142,11 @@ impl Lab {
             .collect()
     }
 
+    /// The line between the hosts. A veth pair has none, whatever speed its driver tells.
+    pub fn line(&self) -> Option<Line> {
+        None
+    }
+
     /// What the lab is, for the record.
     pub fn facts(&self) -> Result<LabFacts> {
         let driver = self
@@ -151,6 +157,10 @@ impl Lab {
             is_virtual: true,
             interface: String::from(INTERFACE),
             driver,
+            line_bits_per_second: self.line().map(|line| line.bits_per_second.get()),
+            no_line_because: Some(String::from(
+                "a veth pair has no line; the speed that its driver tells is nominal",
+            )),
             mtu_bytes: MTU_BYTES,
             ring_slots: VETH_RING_SLOTS,
             netns_inodes: self

@@ -197,12 +197,9 @@ fn send(
     let amount = Amount::Time(duration);
     Ok(match (workload, workload.datagram_bytes()) {
         (Workload::Rr, _) => SenderReport::Rr(rr::run_client(
-            &rr::ClientConfig {
-                peer,
-                duration,
-                send_buffer_bytes: None,
-            },
+            &rr::ClientConfig::udp(peer, duration),
             signals,
+            &mut |_| {},
         )?),
         (_, Some(payload_bytes)) => {
             let config = udp::ClientConfig::new(peer, payload_bytes, amount);
@@ -338,7 +335,7 @@ fn rr_run(sent: rr::ClientReport, received: rr::ServerReport) -> Run {
         receiver: window(received.requests_received, received.seconds),
         jitter_seconds: None,
         out_of_order_packets: None,
-        round_trip: sent.round_trip,
+        round_trip: sent.round_trip(),
         control: Vec::new(),
         socket_buffers: buffers(sent.send_buffer, received.receive_buffer),
         undrained: (received.end == rr::End::Idle)

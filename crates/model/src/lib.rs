@@ -12,6 +12,8 @@ mod comparison;
 mod cpu;
 mod host;
 mod ledger;
+pub mod line;
+pub mod rr;
 mod study;
 mod trial;
 mod vocabulary;

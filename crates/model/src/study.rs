@@ -62,6 +62,10 @@ pub struct LabFacts {
     pub interface: String,
     /// Driver of both interfaces.
     pub driver: String,
+    /// Speed of the line between the hosts, each way; null when there is none.
+    pub line_bits_per_second: Option<u64>,
+    /// Why there is none; null when there is one.
+    pub no_line_because: Option<String>,
     /// Link MTU in bytes.
     pub mtu_bytes: u32,
     /// Slots of the receive ring, when it is in use.

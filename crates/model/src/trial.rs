@@ -160,6 +160,9 @@ pub struct Trial {
     pub delivered_bits_per_second: f64,
     /// Datagrams that the receiver read, a second, by the receiver's clock. Null for TCP.
     pub delivered_packets_per_second: Option<f64>,
+    /// Share of the line that the delivered datagrams take with headers, preamble and gap, 0 to 1.
+    /// Null for TCP and `rr`, and where there is no line: see `no_line_because`.
+    pub delivered_line_ratio: Option<f64>,
     /// Share of the offered datagrams that was not delivered, 0 to 1. Null for TCP.
     pub loss_ratio: Option<f64>,
     /// The sender's own figures.

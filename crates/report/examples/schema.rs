@@ -1,9 +1,18 @@
-//! Prints the JSON Schema of a study.
+//! Prints the JSON Schema of what a command prints: of a study, or of the command that is named.
 //!
 //! ```text
 //! cargo run -p nicpoll-report --example schema > docs/nicpoll.demo-1.schema.json
+//! cargo run -p nicpoll-report --example schema linerate > docs/nicpoll.linerate-1.schema.json
+//! cargo run -p nicpoll-report --example schema rr > docs/nicpoll.rr-1.schema.json
 //! ```
 
 fn main() {
-    print!("{}", nicpoll_report::json_schema());
+    let command = std::env::args().nth(1);
+    let schema = match command.as_deref() {
+        None | Some("demo") => nicpoll_report::json_schema(),
+        Some("linerate") => nicpoll_report::line_rates_schema(),
+        Some("rr") => nicpoll_report::rr_schema(),
+        Some(other) => panic!("{other} has no schema; name demo, linerate or rr"),
+    };
+    print!("{schema}");
 }

@@ -8,7 +8,7 @@
 use nicpoll_model::{SCHEMA, Study};
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
-use schemars::{Schema, SchemaGenerator};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::Value;
 
 /// The study as one pretty-printed JSON object, with a newline at its end.
@@ -32,26 +32,27 @@ fn reads_back_as(text: &str, study: &Study) -> bool {
     serde_json::from_str::<Study>(text).is_ok_and(|read| read == *study)
 }
 
-/// The JSON Schema of what [`render_json`] prints, as `docs/schema/` holds it.
+/// The JSON Schema of what [`render_json`] prints, as `docs/` holds it.
 pub fn json_schema() -> String {
+    schema_of::<Study>(
+        "What `nicpoll demo --json` prints",
+        "A finished nicpoll study: what was planned, where it ran, every trial, and what \
+         follows. docs/schema.md explains it. Units stand in field names; null means not \
+         measured.",
+        SCHEMA,
+    )
+}
+
+/// The JSON Schema of a document whose field `schema` holds `version`.
+pub fn schema_of<T: JsonSchema>(title: &str, description: &str, version: &str) -> String {
     // Of what is written, not of what may be read: fields without a value are there as null.
     let settings = SchemaSettings::draft2020_12().for_serialize();
-    let mut schema = SchemaGenerator::new(settings).into_root_schema_for::<Study>();
+    let mut schema = SchemaGenerator::new(settings).into_root_schema_for::<T>();
     RecursiveTransform(plain_description).transform(&mut schema);
-    schema.insert(
-        String::from("title"),
-        Value::from("What `nicpoll demo --json` prints"),
-    );
-    schema.insert(
-        String::from("description"),
-        Value::from(
-            "A finished nicpoll study: what was planned, where it ran, every trial, and what \
-             follows. docs/schema.md explains it. Units stand in field names; null means not \
-             measured.",
-        ),
-    );
-    if let Some(version) = schema.pointer_mut("/properties/schema") {
-        version["const"] = Value::from(SCHEMA);
+    schema.insert(String::from("title"), Value::from(title));
+    schema.insert(String::from("description"), Value::from(description));
+    if let Some(named) = schema.pointer_mut("/properties/schema") {
+        named["const"] = Value::from(version);
     }
     let mut text = serde_json::to_string_pretty(&schema).expect("a schema serialises");
     text.push('\n');

@@ -6,10 +6,16 @@
 
 #![forbid(unsafe_code)]
 
+mod documents;
 mod figures;
 mod json;
+mod line_rates;
 mod numbers;
+mod rr;
 mod text;
 
+pub use documents::{line_rates_schema, render_document, render_event, rr_schema};
 pub use json::{json_schema, render_json};
+pub use line_rates::render_line_rates;
+pub use rr::{render_rr_end, render_rr_interval, render_rr_start};
 pub use text::{TextOptions, render_text};

@@ -3,7 +3,7 @@
 mod fixture;
 
 use nicpoll_model::Study;
-use nicpoll_report::{json_schema, render_json};
+use nicpoll_report::{json_schema, line_rates_schema, render_json, rr_schema};
 use serde_json::Value;
 
 const SCHEMA: &str = include_str!("../../../docs/nicpoll.demo-1.schema.json");
@@ -19,6 +19,22 @@ fn the_committed_schema_is_the_one_of_the_model() {
         "the model changed. Run: cargo run -p nicpoll-report --example schema > \
          docs/nicpoll.demo-1.schema.json, and describe the change in docs/schema.md"
     );
+}
+
+#[test]
+fn the_committed_schemas_of_other_commands_are_those_of_the_model() {
+    let linerate = include_str!("../../../docs/nicpoll.linerate-1.schema.json");
+    let rr = include_str!("../../../docs/nicpoll.rr-1.schema.json");
+    for (command, schema, committed) in [
+        ("linerate", line_rates_schema(), linerate),
+        ("rr", rr_schema(), rr),
+    ] {
+        assert!(
+            schema == committed,
+            "the model changed. Run: cargo run -p nicpoll-report --example schema {command} > \
+             docs/nicpoll.{command}-1.schema.json, and describe the change in docs/{command}.md"
+        );
+    }
 }
 
 #[test]

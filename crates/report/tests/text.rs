@@ -46,6 +46,22 @@ fn the_whole_report_is_as_recorded() {
 }
 
 #[test]
+fn a_share_of_the_line_is_shown_only_where_there_is_a_line() {
+    let mut study = fixture::study();
+    let label = "delivered, % of the line";
+    assert!(!plain(&study).contains(label));
+    for trial in &mut study.trials {
+        trial.delivered_line_ratio = (trial.workload == Workload::Udp64).then_some(0.5);
+    }
+    let text = plain(&study);
+    let rows: Vec<&str> = text.lines().filter(|line| line.contains(label)).collect();
+    let [row] = rows[..] else {
+        panic!("one workload has a share: {rows:?}");
+    };
+    assert_eq!(row.matches("50.0").count(), 3, "{row}");
+}
+
+#[test]
 fn no_line_is_wider_than_the_page() {
     let study = fixture::study();
     for (asked, kept) in [(40, 80), (80, 80), (90, 90), (100, 100), (250, 100)] {

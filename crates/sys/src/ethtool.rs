@@ -1,5 +1,5 @@
 //! Driver statistics over the ethtool ioctl, which has them by name; netlink has only the
-//! standardised ones.
+//! standardised ones. And what a driver says of its link.
 
 use std::io;
 use std::net::UdpSocket;
@@ -8,9 +8,11 @@ use std::os::fd::AsRawFd;
 /// include/uapi/linux/sockios.h
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
 /// include/uapi/linux/ethtool.h
+const ETHTOOL_GDRVINFO: u32 = 0x03;
 const ETHTOOL_GSTRINGS: u32 = 0x1b;
 const ETHTOOL_GSTATS: u32 = 0x1d;
 const ETHTOOL_GSSET_INFO: u32 = 0x37;
+const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
 const ETH_SS_STATS: u32 = 1;
 const ETH_GSTRING_LEN: usize = 32;
 
@@ -19,6 +21,102 @@ const COUNTERS_MAX: usize = 4_096;
 /// Room for this many is given to the kernel, which writes as many as the driver has *then*: see
 /// [`ioctl`].
 const COUNTERS_ROOM: usize = 16 * COUNTERS_MAX;
+
+/// `SPEED_UNKNOWN`.
+const SPEED_UNKNOWN: u32 = u32::MAX;
+/// Words of struct ethtool_drvinfo, and of its names.
+const DRVINFO_WORDS: usize = 196 / 4;
+const DRVINFO_NAME_WORDS: usize = 32 / 4;
+/// Words of struct ethtool_link_settings, and of the three masks behind it at their longest.
+const LINK_SETTINGS_WORDS: usize = 48 / 4;
+const LINK_MASKS_WORDS: usize = 3 * 127;
+
+/// What a driver says of its link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Speed in Mbit/s; `None` when the link is down or the driver knows none.
+    pub speed_mbps: Option<u32>,
+    /// Name of the driver.
+    pub driver: String,
+    /// Whether there is no device behind the interface, so that its speed is a mere word.
+    pub is_virtual: bool,
+    /// The longest packet that it takes.
+    pub mtu_bytes: u32,
+}
+
+/// The link of an interface of the caller's namespace (`ethtool`, `ethtool -i`).
+///
+/// # Errors
+/// `ENODEV` for an unknown interface, `EOPNOTSUPP` for one that is no network card at all, such as lo.
+pub fn link(interface: &str) -> io::Result<Link> {
+    let socket = UdpSocket::bind(("0.0.0.0", 0))?;
+    let mut info = vec![0u64; DRVINFO_WORDS.div_ceil(2)];
+    set_words(&mut info, &[ETHTOOL_GDRVINFO]);
+    ioctl(&socket, interface, &mut info)?;
+    // struct ethtool_drvinfo { cmd, driver[32], version[32], fw_version[32], bus_info[32], ... }
+    let words = words(&info);
+    let name_at = |index: usize| {
+        let at = 1 + index * DRVINFO_NAME_WORDS;
+        text(&words[at..at + DRVINFO_NAME_WORDS])
+    };
+    Ok(Link {
+        speed_mbps: speed_mbps(&socket, interface)?,
+        driver: name_at(0),
+        // The kernel fills in the parent device's name when the driver does not.
+        is_virtual: name_at(3).is_empty(),
+        mtu_bytes: mtu_bytes(&socket, interface)?,
+    })
+}
+
+fn speed_mbps(socket: &UdpSocket, interface: &str) -> io::Result<Option<u32>> {
+    let mut settings = vec![0u64; (LINK_SETTINGS_WORDS + LINK_MASKS_WORDS).div_ceil(2)];
+    // Asked for masks of no words, the kernel answers with how many they have, negated.
+    set_words(&mut settings, &[ETHTOOL_GLINKSETTINGS]);
+    match ioctl(socket, interface, &mut settings) {
+        Ok(()) => {}
+        // A driver without link settings, such as dummy's, has no speed.
+        Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    // struct ethtool_link_settings { cmd, speed, four bytes, three bytes and the number of words }
+    let [a, b, c, masks] = words(&settings)[3].to_ne_bytes();
+    let masks = (masks as i8).wrapping_neg() as u8;
+    settings.fill(0);
+    let asked = u32::from_ne_bytes([a, b, c, masks]);
+    set_words(&mut settings, &[ETHTOOL_GLINKSETTINGS, 0, 0, asked]);
+    ioctl(socket, interface, &mut settings)?;
+    let speed = words(&settings)[1];
+    Ok((speed != SPEED_UNKNOWN && speed != 0).then_some(speed))
+}
+
+fn mtu_bytes(socket: &UdpSocket, interface: &str) -> io::Result<u32> {
+    let mut request = request_for(interface)?;
+    // SAFETY: the kernel reads the name and writes one integer into the request, which outlives the
+    // call.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: SIOCGIFMTU has just written this member, and every bit pattern is an integer.
+    let mtu = unsafe { request.ifr_ifru.ifru_mtu };
+    u32::try_from(mtu).map_err(io::Error::other)
+}
+
+/// The buffer as 32-bit words.
+fn words(buffer: &[u64]) -> Vec<u32> {
+    let bytes: Vec<u8> = buffer.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let words = bytes.chunks_exact(4);
+    words
+        .map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]))
+        .collect()
+}
+
+/// Text that ends with its buffer or with the first zero.
+fn text(words: &[u32]) -> String {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+    let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).into_owned()
+}
 
 /// Every statistic of an interface of the caller's namespace, in the driver's order
 /// (`ethtool -S`).
@@ -80,6 +178,22 @@ fn set_words(buffer: &mut [u64], words: &[u32]) {
 }
 
 fn ioctl(socket: &UdpSocket, interface: &str, buffer: &mut [u64]) -> io::Result<()> {
+    let mut request = request_for(interface)?;
+    request.ifr_ifru.ifru_data = buffer.as_mut_ptr().cast();
+    // SAFETY: the request and the buffer that it points to outlive the call. For GSSET_INFO the kernel
+    // writes one number for the one set that is asked for, for GDRVINFO one structure of fixed length,
+    // for GLINKSETTINGS one of fixed length and three masks, whose words it counts in 7 bits. For the
+    // other two it writes as many entries as the driver has at that moment; the buffers have room for
+    // sixteen times as many as were accepted a moment before, and a driver's count grows with its
+    // queues only.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+fn request_for(interface: &str) -> io::Result<libc::ifreq> {
     // SAFETY: all zeros is a valid ifreq: it holds integers and a raw pointer.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if interface.len() >= request.ifr_name.len() {
@@ -88,14 +202,26 @@ fn ioctl(socket: &UdpSocket, interface: &str, buffer: &mut [u64]) -> io::Result<
     for (target, &byte) in request.ifr_name.iter_mut().zip(interface.as_bytes()) {
         *target = byte as libc::c_char;
     }
-    request.ifr_ifru.ifru_data = buffer.as_mut_ptr().cast();
-    // SAFETY: the request and the buffer that it points to outlive the call. For GSSET_INFO the kernel
-    // writes one number for the one set that is asked for. For the other two it writes as many entries
-    // as the driver has at that moment; the buffers have room for sixteen times as many as were
-    // accepted a moment before, and a driver's count grows with its queues only.
-    let result = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
-    if result < 0 {
-        return Err(io::Error::last_os_error());
+    Ok(request)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_has_no_line() {
+        match link("lo") {
+            Ok(link) => assert!(link.is_virtual && link.speed_mbps.is_none(), "{link:?}"),
+            Err(error) => assert_eq!(error.raw_os_error(), Some(libc::EOPNOTSUPP)),
+        }
     }
-    Ok(())
+
+    #[test]
+    fn an_interface_that_is_not_there_is_said_so() {
+        for name in ["nicpoll-none", "a-name-that-is-longer-than-any"] {
+            let error = link(name).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(libc::ENODEV), "{name}");
+        }
+    }
 }

@@ -2,9 +2,10 @@
 //! FreeBSD's netrate tools.
 //!
 //! What must hold: every loop is bounded in time and ends soon after [`Signals::cancel`]; nothing is
-//! allocated per packet; each datagram is sent and received by itself (but for [`netrate::blast`], which
-//! says so) and every byte is copied between user space and kernel, so that a figure is that of an
-//! ordinary program. A server answers only the peer that opened its session, with no more bytes than it got from there.
+//! allocated per packet; every byte is copied between user space and kernel, so that a figure is that of
+//! an ordinary program; datagrams travel together only where a sender or receiver was asked for it. A
+//! server sends no more bytes to an address than it got from there, unless that has completed a
+//! handshake.
 //!
 //! Everything runs on the caller's thread, in its network namespace and on its CPU.
 #![forbid(unsafe_code)]

@@ -24,9 +24,11 @@ pub struct SocketBuffer {
 /// Longest wait of a send. It ends so that the signals are looked at; the caller then tries again.
 pub(crate) const SEND_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// A UDP socket connected to `peer` whose sends and receives end within their timeouts.
+/// A UDP socket connected to `peer`, from `local` where that is given, whose sends and receives end
+/// within their timeouts.
 pub(crate) fn connected_udp(
     peer: SocketAddr,
+    local: Option<SocketAddr>,
     send_buffer_bytes: Option<usize>,
     receive_timeout: Duration,
 ) -> io::Result<(UdpSocket, SocketBuffer)> {
@@ -34,7 +36,7 @@ pub(crate) fn connected_udp(
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    let udp = UdpSocket::bind((any, 0))?;
+    let udp = UdpSocket::bind(local.unwrap_or(SocketAddr::new(any, 0)))?;
     let buffer = send_buffer(&udp, send_buffer_bytes)?;
     udp.set_write_timeout(Some(SEND_TIMEOUT))?;
     udp.set_read_timeout(Some(receive_timeout))?;

@@ -1,13 +1,13 @@
 //! Request and response over loopback.
 
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::rr::{
-    ClientConfig, ClientError, End, Server, ServerConfig, ServerError, run_client,
+    ClientConfig, ClientError, ClientReport, End, Server, ServerConfig, ServerError, run_client,
 };
 use nicpoll_wire::rr::{Kind, Message};
 
@@ -22,12 +22,8 @@ fn server(idle_timeout: Duration) -> Server {
     Server::bind(&config).unwrap()
 }
 
-fn client_config(peer: SocketAddr, duration: Duration) -> ClientConfig {
-    ClientConfig {
-        peer,
-        duration,
-        send_buffer_bytes: None,
-    }
+fn ask(config: &ClientConfig, signals: &Signals) -> Result<ClientReport, ClientError> {
+    run_client(config, signals, &mut |_| {})
 }
 
 /// A plain socket, whose receives end also when what they wait for does not come.
@@ -39,30 +35,26 @@ fn socket() -> UdpSocket {
 }
 
 fn request(sequence: u64) -> Message {
-    Message {
-        kind: Kind::Request,
-        sequence,
-        sent_ns: 7,
-    }
+    Message::request(sequence, 7)
 }
 
 #[test]
 fn both_ends_count_the_same_transactions() {
     let server = server(Duration::from_secs(5));
-    let config = client_config(server.local_addr(), Duration::from_millis(30));
+    let config = ClientConfig::udp(server.local_addr(), Duration::from_millis(30));
     let signals = Signals::default();
     let (asked, answered) = thread::scope(|scope| {
         let answering = scope.spawn(|| server.run(&signals).unwrap());
-        let asked = run_client(&config, &signals).unwrap();
+        let asked = ask(&config, &signals).unwrap();
         signals.sender_done.store(true, Ordering::Release);
         (asked, answering.join().unwrap())
     });
     assert!(asked.requests_sent > 0);
     assert_eq!(answered.requests_received, asked.requests_sent);
     assert_eq!(answered.responses_sent, asked.responses_received);
-    assert_eq!(answered.foreign_datagrams + asked.foreign_datagrams, 0);
+    assert_eq!(answered.foreign_datagrams + asked.foreign_messages, 0);
     assert_eq!(answered.end, End::SenderDone);
-    let round_trip = asked.round_trip.unwrap();
+    let round_trip = asked.round_trip().unwrap();
     assert_eq!(
         round_trip.transactions + asked.late_responses,
         asked.responses_received
@@ -81,9 +73,9 @@ fn both_ends_count_the_same_transactions() {
 #[test]
 fn a_late_answer_is_known_as_late_and_a_repeated_one_as_foreign() {
     let server = socket();
-    let config = client_config(server.local_addr().unwrap(), Duration::ZERO);
+    let config = ClientConfig::udp(server.local_addr().unwrap(), Duration::ZERO);
     let asked = thread::scope(|scope| {
-        let asking = scope.spawn(|| run_client(&config, &Signals::default()));
+        let asking = scope.spawn(|| ask(&config, &Signals::default()));
         let mut datagram = [0; Message::BYTES];
         let (_, client) = server.recv_from(&mut datagram).unwrap();
         let asked = Message::parse(&datagram).unwrap();
@@ -99,15 +91,15 @@ fn a_late_answer_is_known_as_late_and_a_repeated_one_as_foreign() {
     });
     assert_eq!((asked.requests_sent, asked.timeouts), (1, 1));
     assert_eq!((asked.responses_received, asked.late_responses), (1, 1));
-    assert!(asked.round_trip.is_none());
+    assert!(asked.round_trip().is_none());
 }
 
 #[test]
 fn what_answers_nothing_is_not_taken_for_an_answer() {
     let server = socket();
-    let config = client_config(server.local_addr().unwrap(), Duration::ZERO);
+    let config = ClientConfig::udp(server.local_addr().unwrap(), Duration::ZERO);
     let asked = thread::scope(|scope| {
-        let asking = scope.spawn(|| run_client(&config, &Signals::default()));
+        let asking = scope.spawn(|| ask(&config, &Signals::default()));
         let mut datagram = [0; Message::BYTES];
         let (_, client) = server.recv_from(&mut datagram).unwrap();
         let mut longer = request(1).response().to_bytes().to_vec();
@@ -125,8 +117,8 @@ fn what_answers_nothing_is_not_taken_for_an_answer() {
             .unwrap();
         asking.join().unwrap().unwrap()
     });
-    assert_eq!(asked.foreign_datagrams, 4);
-    assert_eq!(asked.round_trip.unwrap().transactions, 1);
+    assert_eq!(asked.foreign_messages, 4);
+    assert_eq!(asked.round_trip().unwrap().transactions, 1);
     assert_eq!((asked.timeouts, asked.late_responses), (0, 0));
 }
 
@@ -169,11 +161,11 @@ fn a_server_that_nobody_asks_ends() {
 #[test]
 fn cancel_ends_both_ends() {
     let silent = UdpSocket::bind(LOOPBACK).unwrap();
-    let config = client_config(silent.local_addr().unwrap(), Duration::from_secs(60));
+    let config = ClientConfig::udp(silent.local_addr().unwrap(), Duration::from_secs(60));
     let server = server(Duration::from_secs(60));
     let signals = Signals::default();
     thread::scope(|scope| {
-        let asking = scope.spawn(|| run_client(&config, &signals));
+        let asking = scope.spawn(|| ask(&config, &signals));
         let answering = scope.spawn(|| server.run(&signals));
         thread::sleep(Duration::from_millis(50));
         assert!(!asking.is_finished() && !answering.is_finished());

@@ -1,7 +1,9 @@
-//! nicpoll's request and response: 64 bytes each, one transaction at a time.
+//! nicpoll's request and response.
 //!
-//! A response is the request with another kind, so that it is exactly as long and repeats the
-//! sequence number and the time, by which the requester knows late answers from timely ones.
+//! Each message is a head of 64 bytes and filler up to the length that the head tells. Over UDP a
+//! message is a datagram; over TCP they follow each other, and [`Decoder`] finds where they end. A
+//! response repeats the request's number and time, by which the requester knows late answers from
+//! timely ones, and is as long as the request asks.
 
 use thiserror::Error;
 use zerocopy::byteorder::big_endian::{U32, U64};
@@ -12,14 +14,19 @@ const MAGIC: [u8; 4] = *b"npRR";
 const REQUEST: u32 = 1;
 const RESPONSE: u32 = 2;
 
+/// The longest message: what a stranger may make a reader of a stream wait for.
+pub const MESSAGE_BYTES_MAX: u32 = 1 << 20;
+
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
-struct MessageWords {
+struct HeadWords {
     magic: [u8; 4],
     kind: U32,
     sequence: U64,
     sent_ns: U64,
-    filler: [u8; 40],
+    bytes: U32,
+    response_bytes: U32,
+    filler: [u8; 32],
 }
 
 /// Which way a message goes.
@@ -41,15 +48,30 @@ pub struct Message {
     /// When the request was sent: nanoseconds by the requester's monotonic clock, from an origin of
     /// its own choice.
     pub sent_ns: u64,
+    /// Length of the whole message, from [`Message::BYTES`] to [`MESSAGE_BYTES_MAX`].
+    pub bytes: u32,
+    /// Length of the whole response, within the same bounds.
+    pub response_bytes: u32,
 }
 
 impl Message {
-    /// Length of every message.
-    pub const BYTES: usize = size_of::<MessageWords>();
+    /// Length of the head, which is the shortest message.
+    pub const BYTES: usize = size_of::<HeadWords>();
 
-    /// The message as sent; unused bytes are zero.
+    /// A request that is as long as its response: a head and nothing else.
+    pub fn request(sequence: u64, sent_ns: u64) -> Self {
+        Message {
+            kind: Kind::Request,
+            sequence,
+            sent_ns,
+            bytes: Self::BYTES as u32,
+            response_bytes: Self::BYTES as u32,
+        }
+    }
+
+    /// The head as sent; unused bytes are zero. Filler of any kind follows it, up to the length.
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
-        let words = MessageWords {
+        let words = HeadWords {
             magic: MAGIC,
             kind: U32::new(match self.kind {
                 Kind::Request => REQUEST,
@@ -57,19 +79,32 @@ impl Message {
             }),
             sequence: self.sequence.into(),
             sent_ns: self.sent_ns.into(),
-            filler: [0; 40],
+            bytes: self.bytes.into(),
+            response_bytes: self.response_bytes.into(),
+            filler: [0; 32],
         };
         zerocopy::transmute!(words)
     }
 
-    /// Reads a whole datagram. The unused bytes may hold anything.
+    /// Reads a whole datagram. The unused bytes and the filler may hold anything.
     ///
     /// # Errors
     /// [`MessageError`] when the length, the mark or the kind is not that of a message.
     pub fn parse(datagram: &[u8]) -> Result<Self, MessageError> {
-        let words = MessageWords::read_from_bytes(datagram).map_err(|_| MessageError::Length {
+        let length = || MessageError::Length {
             found_bytes: datagram.len(),
-        })?;
+        };
+        let head = datagram.first_chunk().ok_or_else(length)?;
+        let message = Self::parse_head(head)?;
+        if message.bytes as usize != datagram.len() {
+            return Err(length());
+        }
+        Ok(message)
+    }
+
+    /// Reads the head of a message.
+    fn parse_head(head: &[u8; Self::BYTES]) -> Result<Self, MessageError> {
+        let words: HeadWords = zerocopy::transmute!(*head);
         if words.magic != MAGIC {
             return Err(MessageError::Magic { found: words.magic });
         }
@@ -78,10 +113,18 @@ impl Message {
             RESPONSE => Kind::Response,
             found => return Err(MessageError::Kind { found }),
         };
+        let [bytes, response_bytes] = [words.bytes.get(), words.response_bytes.get()];
+        for told_bytes in [bytes, response_bytes] {
+            if !(Self::BYTES as u32..=MESSAGE_BYTES_MAX).contains(&told_bytes) {
+                return Err(MessageError::ToldLength { told_bytes });
+            }
+        }
         Ok(Message {
             kind,
             sequence: words.sequence.get(),
             sent_ns: words.sent_ns.get(),
+            bytes,
+            response_bytes,
         })
     }
 
@@ -89,30 +132,96 @@ impl Message {
     pub fn response(self) -> Self {
         Message {
             kind: Kind::Response,
+            bytes: self.response_bytes,
             ..self
         }
     }
 }
 
-/// Why a datagram is neither request nor response.
+/// Finds messages in a stream, however it is cut. Filler is passed over, never kept.
+#[derive(Clone, Debug)]
+pub struct Decoder {
+    head: [u8; Message::BYTES],
+    head_bytes: usize,
+    /// The message whose head was read, and how much of its filler is still to come.
+    open: Option<(Message, usize)>,
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Decoder {
+            head: [0; Message::BYTES],
+            head_bytes: 0,
+            open: None,
+        }
+    }
+}
+
+impl Decoder {
+    /// Takes bytes from the front of `stream` up to the end of the next message, and returns that
+    /// message; `None` when the stream has no more for now.
+    ///
+    /// # Errors
+    /// [`MessageError`] when what comes is no message. The stream cannot be read on after that.
+    pub fn next(&mut self, stream: &mut &[u8]) -> Result<Option<Message>, MessageError> {
+        if self.open.is_none() {
+            let missing = Message::BYTES - self.head_bytes;
+            let (now, rest) = stream.split_at(missing.min(stream.len()));
+            self.head[self.head_bytes..][..now.len()].copy_from_slice(now);
+            self.head_bytes += now.len();
+            *stream = rest;
+            if self.head_bytes < Message::BYTES {
+                return Ok(None);
+            }
+            let message = Message::parse_head(&self.head)?;
+            self.open = Some((message, message.bytes as usize - Message::BYTES));
+        }
+        let Some((message, filler)) = &mut self.open else {
+            return Ok(None);
+        };
+        let now = (*filler).min(stream.len());
+        *stream = &stream[now..];
+        *filler -= now;
+        if *filler > 0 {
+            return Ok(None);
+        }
+        let message = *message;
+        *self = Decoder::default();
+        Ok(Some(message))
+    }
+
+    /// Whether the stream stands within a message.
+    pub fn is_within_message(&self) -> bool {
+        self.head_bytes > 0
+    }
+}
+
+/// Why bytes are neither request nor response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MessageError {
-    /// Not 64 bytes.
+    /// Not as long as its head says, or too short for one.
     #[error(
-        "a datagram of {found_bytes} bytes is no request or response, which have 64; ignore it"
+        "a datagram of {found_bytes} bytes is no request or response, which tell their length and \
+         have at least 64; ignore it"
     )]
     Length {
         /// Length of the payload.
         found_bytes: usize,
     },
+    /// The message, or the response that it asks for, is too short or too long.
+    #[error("a message tells a length of {told_bytes} bytes; it must be from 64 to 1048576")]
+    ToldLength {
+        /// The length as read.
+        told_bytes: u32,
+    },
     /// Does not begin with `npRR`.
-    #[error("a datagram begins with {found:02x?} instead of npRR; another program uses the port")]
+    #[error("a message begins with {found:02x?} instead of npRR; another program uses the port")]
     Magic {
         /// What it begins with.
         found: [u8; 4],
     },
     /// The kind is neither 1 nor 2.
-    #[error("a datagram has the kind {found}, neither request nor response; ignore it")]
+    #[error("a message has the kind {found}, neither request nor response; ignore it")]
     Kind {
         /// The kind as read.
         found: u32,

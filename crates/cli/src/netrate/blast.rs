@@ -56,7 +56,7 @@ pub fn run(options: &BlastOptions) -> Result<(), Refused> {
         datagrams_per_system_call: blasters[0].datagrams_per_system_call(),
         host,
     };
-    Ok(print(&json::render("nicpoll.netblast-1", &object)?)?)
+    Ok(print(&json::render("nicpoll.netblast/1", &object)?)?)
 }
 
 fn config(options: &BlastOptions) -> BlastConfig {

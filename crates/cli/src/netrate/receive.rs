@@ -48,7 +48,7 @@ pub fn run(options: &ReceiveOptions) -> Result<(), Refused> {
         return Ok(say(&total.text(host.as_ref()))?);
     }
     let object = total.object(options, started, elapsed, &stop, described, host);
-    Ok(print(&json::render("nicpoll.netreceive-1", &object)?)?)
+    Ok(print(&json::render("nicpoll.netreceive/1", &object)?)?)
 }
 
 fn receive_all(

@@ -69,7 +69,7 @@ pub fn run(options: &SendOptions) -> Result<(), Refused> {
         clock_looks_in_vain: sent.waited,
         host,
     };
-    Ok(print(&json::render("nicpoll.netsend-1", &object)?)?)
+    Ok(print(&json::render("nicpoll.netsend/1", &object)?)?)
 }
 
 fn send(mut sender: PacedSender, stop: &Stop) -> Result<Sent, Refused> {

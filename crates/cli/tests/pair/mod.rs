@@ -77,6 +77,10 @@ impl Pair {
         };
         let mut server_args = vec!["-s", "-f", "B", "-P", streams];
         server_args.extend(options.iter().filter(is_server_option));
+        if options.contains(&"-u") {
+            // A client that had to wait for a core catches up with more than the usual buffer holds.
+            server_args.extend(["-w", "4M"]);
+        }
         server_args.extend(style(server));
         let mut serving = spawn(&self.lab.receiver, server, &server_args);
         let mut printed = BufReader::new(serving.stdout.take().unwrap());

@@ -102,6 +102,13 @@ fn traffic_rows(workload: Workload, groups: &[Group]) -> Vec<Row> {
     rows.extend(spread_rows("delivered, packets/s", groups, |trial| {
         trial.delivered_packets_per_second
     }));
+    let line_percent = |trial: &Trial| Some(trial.delivered_line_ratio? * 100.0);
+    if groups
+        .iter()
+        .any(|group| group.range(line_percent).is_some())
+    {
+        rows.push(median_row("delivered, % of the line", groups, line_percent));
+    }
     rows.push(median_row("offered, packets/s", groups, |trial| {
         trial.sender.packets_per_second
     }));

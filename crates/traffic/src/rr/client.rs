@@ -1,56 +1,129 @@
 //! The end that asks.
 
-use std::collections::BTreeSet;
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
 use nicpoll_model::RoundTrip;
-use nicpoll_wire::rr::{Kind, Message};
+use nicpoll_model::rr::{Protocol, RrClientInterval};
+use nicpoll_wire::rr::Message;
 use thiserror::Error;
 
 use super::RESPONSE_TIMEOUT;
+use super::channel::{Channel, Incoming, Sent};
+use super::latency::Latencies;
+use super::outstanding::{Answer, Outstanding};
+use super::schedule::{Pacing, Schedule};
 use crate::signals::{LOOK_EVERY, Signals};
-use crate::sockets::{self, SocketBuffer};
+use crate::sockets::SocketBuffer;
 
-/// Round trips are recorded up to this; longer ones count as this long.
-const ROUND_TRIP_MAX_NS: u64 = 10_000_000_000;
-/// Significant digits of a recorded round trip.
-const ROUND_TRIP_DIGITS: u8 = 3;
+/// How long a connection may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Requests whose fate is kept at a time. Beyond it none is sent until some are decided, which shows
+/// as requests sent late or not at all.
+const KEPT_MAX: usize = 1 << 20;
 
-/// Whom to ask, and for how long.
+/// Whom to ask, how, and for how long.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientConfig {
     /// The server.
     pub peer: SocketAddr,
-    /// How long to ask. The transaction that is running then is finished; there is one at least.
-    pub duration: Duration,
+    /// Local address; the kernel's choice when `None`.
+    pub bind: Option<SocketAddr>,
+    /// What carries the messages.
+    pub protocol: Protocol,
+    /// When requests are sent.
+    pub pacing: Pacing,
+    /// How long to send; `None` without a limit. There is one request at least, and what is on its way
+    /// then is waited for.
+    pub duration: Option<Duration>,
+    /// How many to send at most; `None` without a limit.
+    pub requests: Option<NonZeroU64>,
+    /// Length of a request, from [`Message::BYTES`] on.
+    pub request_bytes: u32,
+    /// Length of a response, from [`Message::BYTES`] on. A server does not answer over UDP when it is
+    /// longer than the request.
+    pub response_bytes: u32,
+    /// Time after which a request counts as lost.
+    pub timeout: Duration,
+    /// How long a TCP connection may take.
+    pub connect_timeout: Duration,
     /// Send buffer to ask for; `None` leaves it to the kernel.
     pub send_buffer_bytes: Option<usize>,
+    /// Length of an interval that is told of; `None` for none.
+    pub interval: Option<Duration>,
 }
 
-/// What the requester counted.
-#[derive(Clone, Copy, Debug)]
+impl ClientConfig {
+    /// Over UDP, the shortest messages, one at a time.
+    pub fn udp(peer: SocketAddr, duration: Duration) -> Self {
+        ClientConfig {
+            peer,
+            bind: None,
+            protocol: Protocol::Udp,
+            pacing: Pacing::Closed {
+                depth: NonZeroU32::MIN,
+            },
+            duration: Some(duration),
+            requests: None,
+            request_bytes: Message::BYTES as u32,
+            response_bytes: Message::BYTES as u32,
+            timeout: RESPONSE_TIMEOUT,
+            connect_timeout: CONNECT_TIMEOUT,
+            send_buffer_bytes: None,
+            interval: None,
+        }
+    }
+}
+
+/// What the requester counted: `requests_sent = transactions + timeouts`.
+#[derive(Clone, Debug)]
 pub struct ClientReport {
+    /// Requests whose time had come; `None` in a closed loop.
+    pub scheduled_requests: Option<u64>,
     /// Requests that the kernel took.
     pub requests_sent: u64,
     /// Responses that were read, late ones included.
     pub responses_received: u64,
     /// Responses that came after their request had been given up.
     pub late_responses: u64,
-    /// Requests that were not answered within [`RESPONSE_TIMEOUT`].
+    /// Requests that were not answered in time.
     pub timeouts: u64,
     /// Sends that the kernel refused. Their requests were not sent.
     pub refused_sends: u64,
-    /// Datagrams that answer no open request.
-    pub foreign_datagrams: u64,
-    /// From the first request to the end of the last transaction.
+    /// Messages that answer no open request.
+    pub foreign_messages: u64,
+    /// From the first request to the last answer or the end of the sending, whichever is later; to the
+    /// end of the last transaction, answered or not, in a closed loop.
     pub seconds: f64,
-    /// Round trips of the requests that were answered in time; `None` when there were none.
-    pub round_trip: Option<RoundTrip>,
+    /// Of the requests that were answered in time: from the sending in a closed loop, from the
+    /// scheduled time in an open one.
+    pub latencies: Latencies,
+    /// From the scheduled time to the sending; `None` in a closed loop.
+    pub send_lags: Option<Latencies>,
     /// The send buffer.
     pub send_buffer: SocketBuffer,
+    /// Why it ended before its time; `None` when it did not.
+    pub broken: Option<String>,
+}
+
+impl ClientReport {
+    /// The round trips, however few; `None` when there were none.
+    pub fn round_trip(&self) -> Option<RoundTrip> {
+        let recorded = &self.latencies;
+        (recorded.samples() > 0).then(|| RoundTrip {
+            transactions: recorded.samples(),
+            transactions_per_second: recorded.samples() as f64 / self.seconds,
+            timeouts: self.timeouts,
+            min_ns: recorded.min_ns(),
+            p50_ns: recorded.quantile_ns(0.5),
+            p99_ns: recorded.quantile_ns(0.99),
+            p999_ns: recorded.quantile_ns(0.999),
+            max_ns: recorded.max_ns(),
+            mean_ns: recorded.mean_ns(),
+        })
+    }
 }
 
 /// Why requests could not be made.
@@ -61,6 +134,14 @@ pub enum ClientError {
         "cannot set up a UDP socket to {peer}; see that there is a route and the buffer is sane"
     )]
     Setup {
+        /// The server.
+        peer: SocketAddr,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// No connection.
+    #[error("cannot connect to {peer}; see whether a server runs there: nicpoll rr -s")]
+    Connect {
         /// The server.
         peer: SocketAddr,
         /// What the kernel said.
@@ -82,175 +163,309 @@ pub enum ClientError {
         /// What the kernel said.
         source: io::Error,
     },
-    /// [`Signals::cancel`] was set.
+    /// [`Signals::cancel`] was set, or [`Signals::finish`] before there was a connection.
     #[error("the requester was told to stop")]
     Cancelled,
 }
 
-/// Sends a request, waits for its response, and so on until the time is up; then waits a little for
-/// responses that are still on their way.
+/// Asks as the pacing says until the time is up; then waits for the responses that are still on their
+/// way. Each interval is told of when it ends.
 ///
 /// # Errors
-/// See [`ClientError`]. A server that never answers is no error.
-pub fn run_client(config: &ClientConfig, signals: &Signals) -> Result<ClientReport, ClientError> {
+/// See [`ClientError`]. A server that never answers is no error, and neither is a connection that ends
+/// on the way: see [`ClientReport::broken`].
+pub fn run_client(
+    config: &ClientConfig,
+    signals: &Signals,
+    on_interval: &mut dyn FnMut(RrClientInterval),
+) -> Result<ClientReport, ClientError> {
     let peer = config.peer;
-    let (socket, send_buffer) = sockets::connected_udp(peer, config.send_buffer_bytes, LOOK_EVERY)
-        .map_err(|source| ClientError::Setup { peer, source })?;
-    let begun = Instant::now();
-    let mut client = Client {
-        socket,
-        peer,
-        signals,
-        begun,
-        requests_sent: 0,
-        timeouts: 0,
-        late_responses: 0,
-        refused_sends: 0,
-        foreign_datagrams: 0,
-        given_up: BTreeSet::new(),
-        round_trips: histogram(),
-    };
-    loop {
-        client.transact()?;
-        if begun.elapsed() >= config.duration {
-            break;
+    let channel = match config.protocol {
+        Protocol::Udp => {
+            Channel::udp(config).map_err(|source| ClientError::Setup { peer, source })?
         }
+        Protocol::Tcp => Channel::tcp(config, signals)
+            .map_err(|source| ClientError::Connect { peer, source })?
+            .ok_or(ClientError::Cancelled)?,
+    };
+    let schedule = Schedule::new(config.pacing);
+    // The kernel may wake a sleeper late by the slack, 50 us by default: too late for a schedule.
+    let slack = schedule
+        .is_open()
+        .then(rustix::thread::current_timer_slack)
+        .and_then(Result::ok);
+    let set_slack = |ns| rustix::thread::set_current_timer_slack(NonZeroU64::new(ns));
+    if slack.is_some() {
+        let _ = set_slack(1);
     }
-    let seconds = begun.elapsed().as_secs_f64();
-    client.await_late_responses()?;
-    Ok(ClientReport {
-        requests_sent: client.requests_sent,
-        responses_received: client.round_trips.len() + client.late_responses,
-        late_responses: client.late_responses,
-        timeouts: client.timeouts,
-        refused_sends: client.refused_sends,
-        foreign_datagrams: client.foreign_datagrams,
-        seconds,
-        round_trip: client.summary(seconds),
-        send_buffer,
-    })
-}
-
-fn histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, ROUND_TRIP_MAX_NS, ROUND_TRIP_DIGITS)
-        .expect("constant bounds that the histogram accepts")
+    let mut client = Client::new(config, signals, channel, schedule, on_interval);
+    let outcome = client.run();
+    if let Some(slack) = slack {
+        let _ = set_slack(slack);
+    }
+    outcome?;
+    Ok(client.report())
 }
 
 struct Client<'a> {
-    socket: UdpSocket,
-    peer: SocketAddr,
+    config: &'a ClientConfig,
     signals: &'a Signals,
-    begun: Instant,
-    requests_sent: u64,
-    timeouts: u64,
-    late_responses: u64,
+    channel: Channel,
+    schedule: Schedule,
+    books: Outstanding,
+    latencies: Latencies,
+    send_lags: Latencies,
     refused_sends: u64,
-    foreign_datagrams: u64,
-    /// Requests without a response, of which ten a second can come at most.
-    given_up: BTreeSet<u64>,
-    round_trips: Histogram<u64>,
+    begun: Instant,
+    /// When the sending ended; `None` while it goes on.
+    sending_ended: Option<Duration>,
+    /// What the report's seconds last to.
+    ended: Duration,
+    broken: Option<String>,
+    interval: Interval,
+    on_interval: &'a mut dyn FnMut(RrClientInterval),
 }
 
-impl Client<'_> {
-    /// One request, and its response or the end of the wait for it.
-    fn transact(&mut self) -> Result<(), ClientError> {
-        let sequence = self.requests_sent + 1;
-        let asked = Instant::now();
-        let request = Message {
-            kind: Kind::Request,
-            sequence,
-            sent_ns: asked.duration_since(self.begun).as_nanos() as u64,
+/// The interval that is open, and the books at its beginning.
+#[derive(Default)]
+struct Interval {
+    start: Duration,
+    sent: u64,
+    transactions: u64,
+    lost: u64,
+    latencies: Latencies,
+}
+
+impl<'a> Client<'a> {
+    fn new(
+        config: &'a ClientConfig,
+        signals: &'a Signals,
+        channel: Channel,
+        schedule: Schedule,
+        on_interval: &'a mut dyn FnMut(RrClientInterval),
+    ) -> Self {
+        Client {
+            config,
+            signals,
+            channel,
+            schedule,
+            books: Outstanding::new(config.timeout),
+            latencies: Latencies::default(),
+            send_lags: Latencies::default(),
+            refused_sends: 0,
+            begun: Instant::now(),
+            sending_ended: None,
+            ended: Duration::ZERO,
+            broken: None,
+            interval: Interval::default(),
+            on_interval,
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    fn run(&mut self) -> Result<(), ClientError> {
+        let mut now = self.now();
+        loop {
+            if self.signals.is_cancelled() {
+                return Err(ClientError::Cancelled);
+            }
+            self.books.give_up(now);
+            self.close_intervals(now);
+            if self.sending_ended.is_none() {
+                self.send_due(now)?;
+            }
+            if self.sending_ended.is_some() && self.books.on_their_way() == 0 {
+                break;
+            }
+            now = self.receive(self.wait(now))?;
+            if self.broken.is_some() {
+                self.sending_ended.get_or_insert(now);
+                self.books.give_up_all();
+            }
+        }
+        let now = self.now();
+        if !self.schedule.is_open() {
+            self.ended = now;
+        }
+        self.ended = self.ended.max(self.sending_ended.unwrap_or(now));
+        self.close_last_interval(now);
+        self.await_late_responses()
+    }
+
+    /// Sends the next request when its time has come, or ends the sending.
+    fn send_due(&mut self, now: Duration) -> Result<(), ClientError> {
+        let tried = self.books.requests_sent() + self.refused_sends;
+        let is_over = self.config.duration.is_some_and(|end| now >= end)
+            || self.config.requests.is_some_and(|most| tried >= most.get());
+        if self.signals.is_finishing() || tried > 0 && is_over {
+            self.sending_ended = Some(now);
+            return Ok(());
+        }
+        let Some(from) = self.schedule.due(now, tried, self.books.on_their_way()) else {
+            return Ok(());
         };
-        match self.socket.send(&request.to_bytes()) {
-            Ok(_) => self.requests_sent = sequence,
-            Err(error) if sockets::is_refused_send(&error) => {
-                self.refused_sends += 1;
-                return self.stop_if_cancelled();
+        if self.books.kept() >= KEPT_MAX {
+            return Ok(());
+        }
+        // Read again: what went before may have taken its time.
+        let sent = self.now();
+        let message = Message {
+            bytes: self.config.request_bytes,
+            response_bytes: self.config.response_bytes,
+            ..Message::request(self.books.next_sequence(), sent.as_nanos() as u64)
+        };
+        match self.channel.send(message) {
+            Ok(Sent::Taken) => {
+                self.books.sent(from.unwrap_or(sent), sent);
+                if let Some(from) = from {
+                    self.send_lags.record(sent.saturating_sub(from));
+                }
+            }
+            Ok(Sent::Refused) => self.refused_sends += 1,
+            Ok(Sent::Busy) => {}
+            Err(source) if self.config.protocol == Protocol::Tcp => {
+                self.broken = Some(source.to_string());
+                self.sending_ended = Some(sent);
+                self.books.give_up_all();
             }
             Err(source) => {
                 return Err(ClientError::Send {
-                    peer: self.peer,
+                    peer: self.config.peer,
                     source,
                 });
             }
         }
-        loop {
-            self.stop_if_cancelled()?;
-            let answered = self.receive()?;
-            let round_trip = asked.elapsed();
-            if answered == Some(sequence) {
-                let round_trip_ns = round_trip.as_nanos().try_into().unwrap_or(u64::MAX);
-                self.round_trips.saturating_record(round_trip_ns);
-                return Ok(());
+        Ok(())
+    }
+
+    /// How long nothing has to be done but to receive.
+    fn wait(&self, now: Duration) -> Duration {
+        let mut wait = LOOK_EVERY;
+        if let Some(left) = self.books.left(now) {
+            wait = wait.min(left);
+        }
+        if let Some(interval) = self.config.interval {
+            wait = wait.min((self.interval.start + interval).saturating_sub(now));
+        }
+        if self.sending_ended.is_none() {
+            let tried = self.books.requests_sent() + self.refused_sends;
+            let until_due = self.schedule.left(now, tried, self.books.on_their_way());
+            wait = wait.min(until_due.unwrap_or(LOOK_EVERY));
+        }
+        wait
+    }
+
+    /// One receive. Returns the time after it.
+    fn receive(&mut self, wait: Duration) -> Result<Duration, ClientError> {
+        let incoming = self.channel.receive(wait);
+        let now = self.now();
+        match incoming {
+            Ok(Incoming::Response(sequence)) => {
+                if let Answer::InTime(latency) = self.books.answered(sequence, now) {
+                    self.latencies.record(latency);
+                    if self.config.interval.is_some() {
+                        self.interval.latencies.record(latency);
+                    }
+                    self.ended = now;
+                }
             }
-            self.take_late(answered);
-            if round_trip >= RESPONSE_TIMEOUT {
-                self.timeouts += 1;
-                self.given_up.insert(sequence);
-                return Ok(());
+            Ok(Incoming::Foreign) => self.books.foreign(),
+            Ok(Incoming::Nothing) => {}
+            Err(source) if self.config.protocol == Protocol::Tcp => {
+                self.broken = Some(source.to_string());
+            }
+            Err(source) => {
+                return Err(ClientError::Receive {
+                    peer: self.config.peer,
+                    source,
+                });
             }
         }
+        Ok(now)
     }
 
     fn await_late_responses(&mut self) -> Result<(), ClientError> {
-        let deadline = Instant::now() + RESPONSE_TIMEOUT;
-        while !self.given_up.is_empty() && Instant::now() < deadline {
-            self.stop_if_cancelled()?;
-            let answered = self.receive()?;
-            self.take_late(answered);
+        let deadline = self.now() + self.config.timeout;
+        let mut now = self.now();
+        while self.books.awaits_late() && self.broken.is_none() && now < deadline {
+            if self.signals.is_cancelled() {
+                return Err(ClientError::Cancelled);
+            }
+            if self.signals.is_finishing() {
+                break;
+            }
+            now = self.receive(LOOK_EVERY.min(deadline - now))?;
         }
         Ok(())
     }
 
-    /// One receive: the number of the request that it answers. `None` when nothing came, or nothing
-    /// that is a response.
-    fn receive(&mut self) -> Result<Option<u64>, ClientError> {
-        // One byte more than a message, so that a longer datagram is not taken for one.
-        let mut buffer = [0; Message::BYTES + 1];
-        match self.socket.recv(&mut buffer) {
-            Ok(length) => match Message::parse(&buffer[..length]) {
-                Ok(message) if message.kind == Kind::Response => Ok(Some(message.sequence)),
-                _ => {
-                    self.foreign_datagrams += 1;
-                    Ok(None)
-                }
-            },
-            Err(error) if sockets::is_no_datagram(&error) => Ok(None),
-            Err(source) => Err(ClientError::Receive {
-                peer: self.peer,
-                source,
-            }),
+    fn close_intervals(&mut self, now: Duration) {
+        while let Some(length) = self.config.interval
+            && now >= self.interval.start + length
+        {
+            self.close_interval(self.interval.start + length);
         }
     }
 
-    fn take_late(&mut self, answered: Option<u64>) {
-        let Some(sequence) = answered else { return };
-        if self.given_up.remove(&sequence) {
-            self.late_responses += 1;
-        } else {
-            self.foreign_datagrams += 1;
+    /// What is left of the last interval, unless it is next to nothing.
+    fn close_last_interval(&mut self, now: Duration) {
+        self.close_intervals(now);
+        let has_new = self.books.requests_sent() > self.interval.sent
+            || self.books.transactions() > self.interval.transactions
+            || self.books.lost() > self.interval.lost;
+        if self.config.interval.is_some() && has_new {
+            self.close_interval(now);
         }
     }
 
-    fn stop_if_cancelled(&self) -> Result<(), ClientError> {
-        if self.signals.is_cancelled() {
-            return Err(ClientError::Cancelled);
-        }
-        Ok(())
+    fn close_interval(&mut self, end: Duration) {
+        let [sent, transactions, lost] = [
+            self.books.requests_sent(),
+            self.books.transactions(),
+            self.books.lost(),
+        ];
+        let length = end.saturating_sub(self.interval.start).as_secs_f64();
+        let answered = transactions - self.interval.transactions;
+        (self.on_interval)(RrClientInterval {
+            start_seconds: self.interval.start.as_secs_f64(),
+            end_seconds: end.as_secs_f64(),
+            requests_sent: sent - self.interval.sent,
+            transactions: answered,
+            lost_requests: lost - self.interval.lost,
+            transactions_per_second: answered as f64 / length,
+            latency: self.interval.latencies.summary(),
+        });
+        self.interval.start = end;
+        self.interval.sent = sent;
+        self.interval.transactions = transactions;
+        self.interval.lost = lost;
+        self.interval.latencies.clear();
     }
 
-    fn summary(&self, seconds: f64) -> Option<RoundTrip> {
-        let recorded = &self.round_trips;
-        (!recorded.is_empty()).then(|| RoundTrip {
-            transactions: recorded.len(),
-            transactions_per_second: recorded.len() as f64 / seconds,
-            timeouts: self.timeouts,
-            min_ns: recorded.min(),
-            p50_ns: recorded.value_at_quantile(0.5),
-            p99_ns: recorded.value_at_quantile(0.99),
-            p999_ns: recorded.value_at_quantile(0.999),
-            max_ns: recorded.max(),
-            mean_ns: recorded.mean(),
-        })
+    fn report(self) -> ClientReport {
+        let tried = self.books.requests_sent() + self.refused_sends;
+        let ended = self.sending_ended.unwrap_or(self.ended);
+        let ended = self.config.duration.map_or(ended, |end| end.min(ended));
+        let due = self.schedule.due_by(ended).map(|due| {
+            let most = self.config.requests.map_or(u64::MAX, NonZeroU64::get);
+            due.min(most).max(tried)
+        });
+        ClientReport {
+            scheduled_requests: due,
+            requests_sent: self.books.requests_sent(),
+            responses_received: self.books.transactions() + self.books.late(),
+            late_responses: self.books.late(),
+            timeouts: self.books.lost(),
+            refused_sends: self.refused_sends,
+            foreign_messages: self.books.foreign_messages(),
+            seconds: self.ended.as_secs_f64(),
+            latencies: self.latencies,
+            send_lags: self.schedule.is_open().then_some(self.send_lags),
+            send_buffer: self.channel.send_buffer,
+            broken: self.broken,
+        }
     }
 }

@@ -4,8 +4,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use nicpoll_wire::rr::{Kind, Message};
+use nicpoll_wire::rr::Message;
 
+use super::datagram_request;
 use crate::signals::Signals;
 use crate::sockets::{self, SocketBuffer};
 use crate::udp_server::{BoundUdp, ServerConfig, ServerError};
@@ -145,9 +146,7 @@ impl Responder<'_> {
             Err(error) if sockets::is_no_datagram(&error) => return Ok(Received::Other),
             Err(source) => return Err(self.bound.receive_failed(source)),
         };
-        let request = Message::parse(&buffer[..length])
-            .ok()
-            .filter(|message| message.kind == Kind::Request)
+        let request = datagram_request(&buffer[..length])
             .filter(|_| self.peer.is_none_or(|peer| peer == source));
         let Some(request) = request else {
             self.foreign_datagrams += 1;

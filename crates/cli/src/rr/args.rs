@@ -1,0 +1,144 @@
+//! The options of `nicpoll rr`.
+
+use std::time::Duration;
+
+use clap::{ArgGroup, Args};
+use nicpoll_wire::rr::{MESSAGE_BYTES_MAX, Message};
+
+use super::printer::Output;
+use crate::args::parse_seconds;
+use crate::units::parse_count_rate;
+
+/// Port of the server: one that no registered service has.
+const PORT: u16 = 5018;
+/// The shortest message.
+const HEAD_BYTES: u32 = Message::BYTES as u32;
+/// The longest datagram that both versions of IP take.
+const DATAGRAM_BYTES_MAX: u32 = 65_507;
+/// Beyond this a request is a stream.
+const DEPTH_MAX: i64 = 1024;
+/// The longest time that the histogram can tell.
+const TIMEOUT_MAX: Duration = Duration::from_secs(60);
+const INTERVAL_MIN: Duration = Duration::from_millis(10);
+
+const ABOUT: &str = "\
+Ask and answer over UDP or TCP, and tell how long the answers take
+
+The server answers over both at one port. The client asks in a closed loop, the next request when the
+one before is answered, or in an open loop (--rate), at times that no answer can shift: latency then
+counts from the scheduled time, so that a stalled server cannot hide the wait (no coordinated
+omission). Requests that are not answered within --timeout count as lost. Both ends tell what they
+counted; Ctrl-C ends either with its report.
+
+The server may stay open to strangers: over UDP it never sends more than it got.";
+
+const EXAMPLES: &str = "\
+Examples:
+  nicpoll rr -s                                  answer until Ctrl-C
+  nicpoll rr -c 198.18.0.2                       TCP, one request at a time, 10 s
+  nicpoll rr -c 198.18.0.2 -u -i 1 -t 30         UDP, a line every second
+  nicpoll rr -c 198.18.0.2 -u --rate 10k         open loop: 10,000 requests/s
+  nicpoll rr -c host -n 100000 --response-bytes 16384 --json > rr.json
+
+Exit codes: 0 done, 1 failed or no answer came, 2 usage, 130 and 143 ended by a signal.";
+
+/// Options of `nicpoll rr`.
+#[derive(Args, Debug)]
+#[command(long_about = ABOUT, after_help = EXAMPLES)]
+#[command(group = ArgGroup::new("end").required(true).args(["server", "client"]))]
+pub struct RrArgs {
+    /// Answer, over UDP and TCP
+    #[arg(short, long, conflicts_with_all = [
+        "udp", "requests", "rate", "depth", "timeout", "request_bytes", "response_bytes",
+    ])]
+    server: bool,
+    /// Ask the server at this name or address
+    #[arg(short, long, value_name = "HOST")]
+    pub client: Option<String>,
+    /// Ask over UDP rather than TCP
+    #[arg(short, long)]
+    pub udp: bool,
+    /// Port of the server
+    #[arg(short, long, default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    pub port: u16,
+    /// Local address
+    #[arg(short = 'B', long, value_name = "ADDRESS")]
+    pub bind: Option<String>,
+    /// IPv6; a server then takes IPv4 as well
+    #[arg(short = 'V', long)]
+    pub ipv6: bool,
+    /// How long to ask [default: 10s unless -n is given] or to answer [default: until a signal]
+    #[arg(short, long, value_name = "TIME", value_parser = parse_seconds)]
+    pub time: Option<Duration>,
+    /// How many requests to send; with -t whichever ends first
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub requests: Option<u64>,
+    /// Tell of each interval when it ends
+    #[arg(short, long, value_name = "TIME", value_parser = parse_seconds)]
+    pub interval: Option<Duration>,
+    /// Open loop: requests a second, such as 500 or 10k
+    #[arg(long, value_name = "RATE", value_parser = parse_count_rate, conflicts_with = "depth")]
+    pub rate: Option<f64>,
+    /// Closed loop: requests on their way at a time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=DEPTH_MAX))]
+    pub depth: u32,
+    /// Time after which a request counts as lost, up to 60s
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_seconds)]
+    pub timeout: Duration,
+    /// Length of a request, from 64 on
+    #[arg(long, value_name = "BYTES", default_value_t = HEAD_BYTES, value_parser = message_bytes())]
+    pub request_bytes: u32,
+    /// Length of a response, from 64 on; over UDP no longer than the request
+    #[arg(long, value_name = "BYTES", default_value_t = HEAD_BYTES, value_parser = message_bytes())]
+    pub response_bytes: u32,
+    /// Print one JSON object instead of text (docs/rr.md)
+    #[arg(long)]
+    json: bool,
+    /// Print a line of JSON for each event as it happens
+    #[arg(long, conflicts_with = "json")]
+    json_stream: bool,
+}
+
+fn message_bytes() -> clap::builder::RangedI64ValueParser<u32> {
+    let [least, most] = [HEAD_BYTES, MESSAGE_BYTES_MAX].map(i64::from);
+    clap::value_parser!(u32).range(least..=most)
+}
+
+impl RrArgs {
+    /// Refuses what cannot be, and says what to do instead.
+    pub fn check(&self) -> Result<(), String> {
+        if self.udp && self.request_bytes > DATAGRAM_BYTES_MAX {
+            return Err(format!(
+                "a request of {} bytes does not fit into a datagram; give --request-bytes \
+                 {DATAGRAM_BYTES_MAX} or less, or leave out -u",
+                self.request_bytes
+            ));
+        }
+        if self.udp && self.response_bytes > self.request_bytes {
+            return Err(format!(
+                "over UDP a server sends no more than it gets: a response of {} bytes takes a request \
+                 as long; give --request-bytes {0}, or leave out -u",
+                self.response_bytes
+            ));
+        }
+        if self.timeout.is_zero() || self.timeout > TIMEOUT_MAX {
+            return Err(String::from("--timeout takes a time above 0 and up to 60s"));
+        }
+        if self
+            .interval
+            .is_some_and(|interval| interval < INTERVAL_MIN)
+        {
+            return Err(String::from("-i takes a time from 10ms on"));
+        }
+        Ok(())
+    }
+
+    /// How to print.
+    pub fn output(&self) -> Output {
+        match (self.json, self.json_stream) {
+            (true, _) => Output::Json,
+            (_, true) => Output::JsonStream,
+            _ => Output::Text,
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! `nicpoll linerate` as a user meets it.
+
+use std::process::{Command, Output};
+
+use nicpoll_lab::Lab;
+use nicpoll_napi::Journal;
+use serde_json::Value;
+
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
+    command.arg("linerate").args(args);
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// The one object that was printed, which the schema describes.
+fn document(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let schema = include_str!("../../../docs/nicpoll.linerate-1.schema.json");
+    let schema: Value = serde_json::from_str(schema).unwrap();
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    let errors: Vec<String> = validator
+        .iter_errors(&document)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert_eq!(errors, Vec::<String>::new(), "{document}");
+    document
+}
+
+#[test]
+fn the_published_rates_are_printed() {
+    let printed = |args: &[&str]| text(&command(args).output().unwrap().stdout);
+    assert!(printed(&["100m"]).contains("148,809"));
+    let udp = printed(&["100m", "--udp", "64"]);
+    assert!(udp.contains("96,153") && udp.contains("83,333"), "{udp}");
+    let cut = printed(&["1g", "--udp", "1473", "--ip", "4"]);
+    assert!(cut.contains("is fragmented"), "{cut}");
+}
+
+#[test]
+fn json_holds_what_the_schema_says() {
+    let args = [
+        "1g", "--frame", "64", "--udp", "64", "--tcp", "1460", "--vlan", "1",
+    ];
+    let args = [&args[..], &["--rate", "70kpps", "--json"]].concat();
+    let rates = document(&command(&args).output().unwrap());
+    assert_eq!(rates["schema"], "nicpoll.linerate/1");
+    let rows = rates["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 5);
+    assert_eq!(rows[0]["frames_per_second"], 1_420_454);
+    assert!(rows[0]["payload_bits_per_second"].is_null());
+    for row in rows {
+        let bits = 8.0 * row["line_bytes"].as_f64().unwrap();
+        let share = row["rate"]["line_ratio"].as_f64().unwrap();
+        assert!((share - 70e3 * bits / 1e9).abs() < 1e-9, "{row}");
+    }
+}
+
+#[test]
+fn a_veth_has_a_nominal_speed() {
+    let missing = nicpoll_sys::privilege::missing_for_lab().unwrap();
+    if !missing.is_empty() {
+        println!(
+            "skipped a_veth_has_a_nominal_speed: missing {}",
+            missing.join(", ")
+        );
+        return;
+    }
+    let state = tempfile::tempdir().unwrap();
+    let lab = Lab::build(Journal::at(state.path().join("state"))).unwrap();
+    let interface = lab.facts().unwrap().interface;
+    let of = |options: &[&str]| {
+        let mut command = command(&[&["--interface", &interface], options].concat());
+        lab.sender.run(move |_| command.output().unwrap()).unwrap()
+    };
+    let line = document(&of(&["--json"]))["line"].clone();
+    assert_eq!(line["bits_per_second"], 10_000_000_000_u64);
+    assert_eq!(
+        (&line["driver"], &line["is_nominal"]),
+        (&"veth".into(), &true.into())
+    );
+    assert!(text(&of(&[]).stdout).contains("nominal"));
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_its_remedy() {
+    for (args, code, words) in [
+        (&[][..], 2, "<SPEED|--interface"),
+        (&["fast"], 2, "such as 100m"),
+        (&["1g", "--interface", "eth0"], 2, "cannot be used with"),
+        (&["1g", "--frame", "9018"], 2, "an MTU of 9000"),
+        (&["1g", "--udp", "65508", "--ip", "4"], 2, "65507"),
+        (&["1g", "--vlan", "3"], 2, "0..=2"),
+        (&["1g", "--rate", "fast"], 2, "70kpps"),
+        (&["--interface", "nicpoll-none"], 1, "'ip link'"),
+    ] {
+        let output = command(args).output().unwrap();
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
+        assert!(said.contains(words), "{args:?}: {said}");
+        assert!(output.stdout.is_empty());
+    }
+}

@@ -1,0 +1,239 @@
+//! `nicpoll rr` in namespaces: the two ends' numbers agree with each other and with the kernel's counters,
+//! over both protocols, both versions of IP and in both loops.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::UdpSocket;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+use nicpoll_lab::{Host, Lab};
+use nicpoll_napi::Journal;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
+    command.arg("rr").args(args).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// A program in a host's namespace.
+fn spawn(host: &Host, args: &[&str]) -> Child {
+    let mut command = command(args);
+    host.run(move |_| command.spawn().unwrap()).unwrap()
+}
+
+fn lab(test: &str) -> Option<(Lab, tempfile::TempDir)> {
+    let missing = nicpoll_sys::privilege::missing_for_lab().unwrap();
+    if !missing.is_empty() {
+        println!("skipped {test}: missing {}", missing.join(", "));
+        return None;
+    }
+    let state = tempfile::tempdir().unwrap();
+    let lab = Lab::build(Journal::at(state.path().join("state"))).unwrap();
+    Some((lab, state))
+}
+
+/// A server that prints events, and has said that it answers.
+struct Server {
+    child: Child,
+    events: BufReader<ChildStdout>,
+}
+
+impl Server {
+    fn new(mut child: Child) -> Self {
+        let mut events = BufReader::new(child.stdout.take().unwrap());
+        let mut start = String::new();
+        events.read_line(&mut start).unwrap();
+        let start: Value = serde_json::from_str(&start).expect("it starts");
+        assert_eq!(start["event"], "start");
+        Server { child, events }
+    }
+
+    /// Interrupts it; what it came to.
+    fn end(mut self) -> Value {
+        signal(&self.child, Signal::INT);
+        let mut rest = String::new();
+        self.events.read_to_string(&mut rest).unwrap();
+        assert_eq!(self.child.wait().unwrap().code(), Some(130));
+        let end: Value = serde_json::from_str(rest.lines().last().unwrap()).unwrap();
+        assert_eq!(end["event"], "end");
+        end["data"].clone()
+    }
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_raw(child.id() as i32).unwrap(), signal).unwrap();
+}
+
+/// The one object that a program printed, which the schema describes.
+fn document(output: &Output) -> Value {
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let schema = include_str!("../../../docs/nicpoll.rr-1.schema.json");
+    let schema: Value = serde_json::from_str(schema).unwrap();
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    let errors: Vec<String> = validator
+        .iter_errors(&document)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert_eq!(errors, Vec::<String>::new(), "{document}");
+    document
+}
+
+#[test]
+fn both_ends_and_the_kernel_count_the_same() {
+    let Some((lab, _state)) = lab("both_ends_and_the_kernel_count_the_same") else {
+        return;
+    };
+    for (address, server_options) in [("198.18.0.2", &[][..]), ("2001:2::2", &["-V"])] {
+        for protocol in ["udp", "tcp"] {
+            for pacing in [&["--depth", "2"][..], &["--rate", "2k"]] {
+                let case = format!("{address} {protocol} {pacing:?}");
+                let serve = [&["-s", "--json-stream"], server_options].concat();
+                let server = Server::new(spawn(&lab.receiver, &serve));
+                let mut ask = vec!["-c", address, "-n", "300", "--json", "-i", "0.05"];
+                ask.extend(pacing);
+                if protocol == "udp" {
+                    ask.push("-u");
+                }
+                let before = arrived(&lab);
+                let output = spawn(&lab.sender, &ask).wait_with_output().unwrap();
+                let packets = arrived(&lab) - before;
+                let said = String::from_utf8_lossy(&output.stderr);
+                assert!(output.status.success(), "{case}: {said}");
+                let asked = document(&output);
+                let answered = &server.end()[protocol];
+                check(&asked["end"], answered, &case);
+                let is_open = pacing[0] == "--rate";
+                let scheduled = is_open.then_some(300);
+                assert_eq!(asked["end"]["scheduled_requests"], Value::from(scheduled));
+                assert!(!asked["intervals"].as_array().unwrap().is_empty());
+                if protocol == "udp" {
+                    // Besides requests: neighbours asking for each other.
+                    assert!((300..=320).contains(&packets), "{case}: {packets}");
+                }
+            }
+        }
+    }
+}
+
+fn check(end: &Value, served: &Value, case: &str) {
+    let case = format!("{case}\n{end}\n{served}");
+    assert_eq!(end["requests_sent"], 300, "{case}");
+    let [answered, lost] = ["transactions", "lost_requests"].map(|key| end[key].as_u64().unwrap());
+    assert_eq!(answered + lost, 300, "{case}");
+    assert_eq!(end["latency"]["samples"], answered, "{case}");
+    assert_eq!(served["requests_received"], 300, "{case}");
+    assert_eq!(served["responses_sent"], 300, "{case}");
+    assert_eq!(served["bytes_sent"], served["bytes_received"], "{case}");
+    assert!(end["latency"]["p50_ns"].as_u64().unwrap() > 0, "{case}");
+    assert!(end["latency"]["p999_ns"].is_null(), "300 samples: {case}");
+}
+
+fn arrived(lab: &Lab) -> u64 {
+    let snapshot = lab
+        .receiver
+        .run(|resident| resident.counters.snapshot())
+        .unwrap();
+    snapshot.unwrap().link.rx_packets
+}
+
+#[test]
+fn a_signal_ends_a_client_with_its_report() {
+    let port = free_port();
+    let server = Server::new(
+        command(&["-s", "-B", "127.0.0.1", "-p", &port, "--json-stream"])
+            .spawn()
+            .unwrap(),
+    );
+    let args = ["-c", "127.0.0.1", "-p", &port, "-t", "60", "--rate", "500"];
+    let args = [&args[..], &["-i", "0.05", "--json-stream"]].concat();
+    let mut client = command(&args).spawn().unwrap();
+    let mut events = BufReader::new(client.stdout.take().unwrap());
+    let mut text = String::new();
+    while !text.contains("\"interval\"") {
+        assert_ne!(events.read_line(&mut text).unwrap(), 0, "{text}");
+    }
+    signal(&client, Signal::TERM);
+    events.read_to_string(&mut text).unwrap();
+    assert_eq!(client.wait().unwrap().code(), Some(143));
+    let end: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!(
+        (&end["event"], &end["data"]["side"]),
+        (&"end".into(), &"sender".into())
+    );
+    assert_eq!(end["data"]["is_interrupted"], true);
+    let count = |key: &str| end["data"][key].as_u64().unwrap();
+    assert!(count("transactions") > 0);
+    assert_eq!(
+        count("requests_sent"),
+        count("transactions") + count("lost_requests")
+    );
+    let told = ["requests_sent", "refused_sends", "unsent_requests"].map(count);
+    assert_eq!(count("scheduled_requests"), told.iter().sum::<u64>());
+    assert_eq!(
+        server.end()["tcp"]["requests_received"],
+        count("requests_sent")
+    );
+}
+
+fn free_port() -> String {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.local_addr().unwrap().port().to_string()
+}
+
+#[test]
+fn a_server_that_is_not_there_is_said_so() {
+    // Bound and not answering: nobody else can take the port meanwhile.
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    for (protocol, words) in [(&[][..], "nicpoll rr -s"), (&["-u"], "no response came")] {
+        let mut args = vec![
+            "-c",
+            "127.0.0.1",
+            "-p",
+            &port,
+            "-n",
+            "1",
+            "--timeout",
+            "0.05",
+        ];
+        args.extend(protocol);
+        args.push("--json");
+        let output = command(&args).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let said = String::from_utf8(output.stderr.clone()).unwrap();
+        assert!(said.contains(words), "{said}");
+        let error = document(&output)["error"].clone();
+        assert!(error.as_str().unwrap().contains(words), "{error}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_exit_2() {
+    for (args, words) in [
+        (&[][..], "--server|--client"),
+        (&["-s", "-c", "host"], "cannot be used with"),
+        (&["-s", "--rate", "5"], "cannot be used with"),
+        (
+            &["-c", "h", "--rate", "5", "--depth", "2"],
+            "cannot be used with",
+        ),
+        (
+            &["-c", "h", "-u", "--response-bytes", "65"],
+            "--request-bytes 65",
+        ),
+        (&["-c", "h", "-u", "--request-bytes", "65508"], "65507"),
+        (&["-c", "h", "--request-bytes", "63"], "64"),
+        (&["-c", "h", "--timeout", "61"], "60s"),
+        (&["-c", "h", "-i", "1ms"], "10ms"),
+        (&["-c", "h", "-p", "0"], "1..=65535"),
+        (&["-c", "h", "--rate", "2m"], "to 1m a second"),
+    ] {
+        let output = command(args).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+        assert!(said.contains(words), "{args:?}: {said}");
+        assert!(output.stdout.is_empty());
+    }
+}

@@ -1,0 +1,400 @@
+//! What a packet costs on an Ethernet line, and what share of the line a rate is.
+//!
+//! Between two packets of payload the line also carries headers, padding, a checksum, a preamble and a
+//! gap. The lengths are those of IEEE 802.3: preamble and start frame delimiter (clauses 3.2.1, 3.2.2),
+//! addresses and type (3.2.3 to 3.2.6), frame check sequence (3.2.9), minFrameSize and
+//! interPacketGap (table 4-2, the same from 10 Mbit/s on); a VLAN tag is that of IEEE 802.1Q, clause 9.
+//!
+//! What must hold: rates at full line are exact ratios of whole numbers, so that a figure which is cut
+//! to a whole number is cut only once. A length names what it counts: *payload* is what a program
+//! hands over, a *frame* (layer 2) goes from the destination address to the check sequence, and the
+//! *line* (layer 1) also carries preamble and gap.
+
+mod report;
+
+pub use report::{IpNumber, LINE_RATES_SCHEMA, LineFacts, LineRates, LineRow, RateShare};
+
+use std::fmt;
+use std::num::NonZeroU64;
+
+/// Preamble (7) and start frame delimiter (1) before each frame.
+pub const PREAMBLE_BYTES: u64 = 8;
+/// The least gap after each frame: 96 bit times.
+pub const GAP_BYTES: u64 = 12;
+/// Destination, source and type.
+pub const MAC_HEADER_BYTES: u64 = 14;
+/// Frame check sequence.
+pub const FCS_BYTES: u64 = 4;
+/// The shortest frame, check sequence included; shorter ones are padded. A tag counts towards it.
+pub const FRAME_MIN_BYTES: u64 = 64;
+/// One VLAN tag.
+pub const VLAN_TAG_BYTES: u64 = 4;
+/// MTU of Ethernet: the longest data field of a basic frame (clause 3.2.7).
+pub const MTU_BYTES: u32 = 1500;
+
+const UDP_HEADER_BYTES: u64 = 8;
+const TCP_HEADER_BYTES: u64 = 20;
+/// The timestamps option (RFC 7323) with its padding, as Linux sends it in every segment.
+const TCP_TIMESTAMPS_BYTES: u64 = 12;
+/// The fragment header of IPv6 (RFC 8200, section 4.5).
+const IPV6_FRAGMENT_BYTES: u64 = 8;
+/// Fragments but the last carry a multiple of this (RFC 791, RFC 8200).
+const FRAGMENT_UNIT_BYTES: u64 = 8;
+/// What the length fields of IP and UDP can count to.
+const LENGTH_FIELD_MAX: u64 = 65_535;
+
+/// Version of the Internet Protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IpVersion {
+    /// IPv4 without options.
+    V4,
+    /// IPv6 without extension headers, save that of a fragment.
+    V6,
+}
+
+impl IpVersion {
+    fn header_bytes(self) -> u64 {
+        match self {
+            IpVersion::V4 => 20,
+            IpVersion::V6 => 40,
+        }
+    }
+
+    /// The least MTU that a link of this version must have (RFC 791, RFC 8200 section 5).
+    fn mtu_min_bytes(self) -> u32 {
+        match self {
+            IpVersion::V4 => 68,
+            IpVersion::V6 => 1280,
+        }
+    }
+}
+
+/// One unit of what is sent: what the rates count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packet {
+    /// A frame as generators and RFC 2544 count it: check sequence included, tags not.
+    Frame {
+        /// Its length; below 64 it is padded.
+        bytes: u32,
+    },
+    /// One UDP datagram, in fragments when it exceeds the MTU.
+    Udp {
+        /// What carries it.
+        ip: IpVersion,
+        /// What the program sends.
+        payload_bytes: u32,
+    },
+    /// One write to a TCP stream, in as many segments as it takes.
+    Tcp {
+        /// What carries it.
+        ip: IpVersion,
+        /// What the program writes.
+        payload_bytes: u32,
+        /// Whether each segment has the timestamps option, which is Linux's default.
+        has_timestamps: bool,
+    },
+}
+
+/// An Ethernet line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Speed at layer 1: bits a second, each way.
+    pub bits_per_second: NonZeroU64,
+    /// The longest IP packet in a frame.
+    pub mtu_bytes: u32,
+    /// VLAN tags in each frame.
+    pub vlan_tags: u8,
+}
+
+/// What one packet puts on the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// Frames: fragments or segments.
+    pub frames: u64,
+    /// Payload; `None` for a bare frame, of whose inside nothing is known.
+    pub payload_bytes: Option<u64>,
+    /// All frames together, padding and check sequences included (layer 2).
+    pub frame_bytes: u64,
+    /// Padding in them.
+    pub padding_bytes: u64,
+    /// Frames with preamble and gap (layer 1).
+    pub line_bytes: u64,
+}
+
+/// An exact rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExactRate {
+    numerator: u128,
+    denominator: u128,
+}
+
+impl ExactRate {
+    /// The whole number of them that a second holds.
+    pub fn whole(self) -> u64 {
+        u64::try_from(self.numerator / self.denominator).unwrap_or(u64::MAX)
+    }
+}
+
+/// How much is sent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rate {
+    /// Packets a second.
+    PacketsPerSecond(f64),
+    /// Bits of payload a second; of frames (layer 2) for a bare frame.
+    BitsPerSecond(f64),
+}
+
+impl Line {
+    /// An untagged line with an MTU of 1500; `None` when the speed is 0.
+    pub fn new(bits_per_second: u64) -> Option<Self> {
+        Some(Line {
+            bits_per_second: NonZeroU64::new(bits_per_second)?,
+            mtu_bytes: MTU_BYTES,
+            vlan_tags: 0,
+        })
+    }
+
+    /// What a packet puts on this line.
+    ///
+    /// # Errors
+    /// [`LineError`] when such a packet cannot be sent here.
+    pub fn cost(&self, packet: Packet) -> Result<Cost, LineError> {
+        match packet {
+            Packet::Frame { bytes } => self.frame(bytes),
+            Packet::Udp { ip, payload_bytes } => self.datagram(ip, payload_bytes),
+            Packet::Tcp {
+                ip,
+                payload_bytes,
+                has_timestamps,
+            } => self.segments(ip, payload_bytes, has_timestamps),
+        }
+    }
+
+    /// The share of the line that a rate takes, one way: 1 is all of it, and more than it can carry is
+    /// above 1. `None` when such a packet cannot be sent here, or the rate is no number from 0 on, or
+    /// is one of bits that packets without payload cannot make.
+    pub fn share(&self, packet: Packet, rate: Rate) -> Option<f64> {
+        let cost = self.cost(packet).ok()?;
+        let packets_per_second = match rate {
+            Rate::PacketsPerSecond(rate) => rate,
+            Rate::BitsPerSecond(rate) => match cost.rated_bytes() {
+                0 => return None,
+                bytes => rate / (8 * bytes) as f64,
+            },
+        };
+        let is_rate = packets_per_second.is_finite() && packets_per_second >= 0.0;
+        let line_bits = (8 * cost.line_bytes) as f64;
+        is_rate.then(|| packets_per_second * line_bits / self.bits_per_second.get() as f64)
+    }
+
+    /// So much of something in each packet, at full line.
+    fn at_full(&self, each_packet: u64, cost: &Cost) -> ExactRate {
+        ExactRate {
+            numerator: u128::from(each_packet) * u128::from(self.bits_per_second.get()),
+            denominator: u128::from(8 * cost.line_bytes),
+        }
+    }
+
+    /// Packets a second when the line is full.
+    pub fn packets_per_second(&self, cost: &Cost) -> ExactRate {
+        self.at_full(1, cost)
+    }
+
+    /// Frames a second when the line is full.
+    pub fn frames_per_second(&self, cost: &Cost) -> ExactRate {
+        self.at_full(cost.frames, cost)
+    }
+
+    /// Bits of frames a second (layer 2) when the line is full.
+    pub fn frame_bits_per_second(&self, cost: &Cost) -> ExactRate {
+        self.at_full(8 * cost.frame_bytes, cost)
+    }
+
+    /// Bits of payload a second when the line is full; `None` for a bare frame.
+    pub fn payload_bits_per_second(&self, cost: &Cost) -> Option<ExactRate> {
+        Some(self.at_full(8 * cost.payload_bytes?, cost))
+    }
+
+    fn frame(&self, bytes: u32) -> Result<Cost, LineError> {
+        let data_bytes = u64::from(bytes).saturating_sub(MAC_HEADER_BYTES + FCS_BYTES);
+        if data_bytes > u64::from(self.mtu_bytes) {
+            return Err(LineError::FrameAboveMtu {
+                bytes,
+                data_bytes,
+                mtu_bytes: self.mtu_bytes,
+            });
+        }
+        // Below the least the pad comes first and the tag after it, as on a port that adds the tag.
+        let padded = u64::from(bytes).max(FRAME_MIN_BYTES);
+        let frame_bytes = padded + u64::from(self.vlan_tags) * VLAN_TAG_BYTES;
+        Ok(Cost {
+            frames: 1,
+            payload_bytes: None,
+            frame_bytes,
+            padding_bytes: padded - u64::from(bytes),
+            line_bytes: frame_bytes + PREAMBLE_BYTES + GAP_BYTES,
+        })
+    }
+
+    fn datagram(&self, ip: IpVersion, payload_bytes: u32) -> Result<Cost, LineError> {
+        self.see_that_ip_fits(ip)?;
+        let payload = u64::from(payload_bytes);
+        let counted = match ip {
+            IpVersion::V4 => ip.header_bytes() + UDP_HEADER_BYTES,
+            IpVersion::V6 => UDP_HEADER_BYTES,
+        };
+        let max_bytes = LENGTH_FIELD_MAX - counted;
+        if payload > max_bytes {
+            return Err(LineError::DatagramTooLong {
+                payload_bytes,
+                max_bytes,
+            });
+        }
+        let mtu = u64::from(self.mtu_bytes);
+        let datagram = payload + UDP_HEADER_BYTES;
+        let mut cost = Cost::of(payload);
+        if datagram + ip.header_bytes() <= mtu {
+            self.add(&mut cost, 1, ip.header_bytes() + datagram);
+            return Ok(cost);
+        }
+        let header = match ip {
+            IpVersion::V4 => ip.header_bytes(),
+            IpVersion::V6 => ip.header_bytes() + IPV6_FRAGMENT_BYTES,
+        };
+        let last_max = mtu - header;
+        let full = last_max / FRAGMENT_UNIT_BYTES * FRAGMENT_UNIT_BYTES;
+        let full_ones = (datagram - last_max).div_ceil(full);
+        self.add(&mut cost, full_ones, header + full);
+        self.add(&mut cost, 1, header + datagram - full_ones * full);
+        Ok(cost)
+    }
+
+    fn segments(
+        &self,
+        ip: IpVersion,
+        payload_bytes: u32,
+        has_timestamps: bool,
+    ) -> Result<Cost, LineError> {
+        self.see_that_ip_fits(ip)?;
+        let options = if has_timestamps {
+            TCP_TIMESTAMPS_BYTES
+        } else {
+            0
+        };
+        let header = ip.header_bytes() + TCP_HEADER_BYTES + options;
+        let segment = u64::from(self.mtu_bytes) - header;
+        let payload = u64::from(payload_bytes);
+        let mut cost = Cost::of(payload);
+        let full_ones = payload / segment;
+        self.add(&mut cost, full_ones, header + segment);
+        let rest = payload % segment;
+        // A segment without payload is an acknowledgement.
+        if rest > 0 || full_ones == 0 {
+            self.add(&mut cost, 1, header + rest);
+        }
+        Ok(cost)
+    }
+
+    fn see_that_ip_fits(&self, ip: IpVersion) -> Result<(), LineError> {
+        let min_bytes = ip.mtu_min_bytes();
+        if self.mtu_bytes < min_bytes {
+            return Err(LineError::MtuTooSmall {
+                mtu_bytes: self.mtu_bytes,
+                min_bytes,
+            });
+        }
+        Ok(())
+    }
+
+    /// Adds frames with so many bytes of IP packet each.
+    fn add(&self, cost: &mut Cost, frames: u64, ip_bytes: u64) {
+        let tags = u64::from(self.vlan_tags) * VLAN_TAG_BYTES;
+        let bare = MAC_HEADER_BYTES + tags + ip_bytes + FCS_BYTES;
+        let frame = bare.max(FRAME_MIN_BYTES);
+        cost.frames += frames;
+        cost.frame_bytes += frames * frame;
+        cost.padding_bytes += frames * (frame - bare);
+        cost.line_bytes += frames * (frame + PREAMBLE_BYTES + GAP_BYTES);
+    }
+}
+
+impl Cost {
+    fn of(payload_bytes: u64) -> Self {
+        Cost {
+            frames: 0,
+            payload_bytes: Some(payload_bytes),
+            frame_bytes: 0,
+            padding_bytes: 0,
+            line_bytes: 0,
+        }
+    }
+
+    /// The bytes that a rate in bits counts.
+    fn rated_bytes(&self) -> u64 {
+        self.payload_bytes.unwrap_or(self.frame_bytes)
+    }
+}
+
+/// Why a packet cannot be sent on a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineError {
+    /// An Ethernet frame is never fragmented.
+    FrameAboveMtu {
+        /// Its length, check sequence included.
+        bytes: u32,
+        /// What it carries.
+        data_bytes: u64,
+        /// The line's MTU.
+        mtu_bytes: u32,
+    },
+    /// The length field cannot say it.
+    DatagramTooLong {
+        /// Its payload.
+        payload_bytes: u32,
+        /// The longest.
+        max_bytes: u64,
+    },
+    /// The IP version asks for more.
+    MtuTooSmall {
+        /// The line's MTU.
+        mtu_bytes: u32,
+        /// The least.
+        min_bytes: u32,
+    },
+}
+
+impl fmt::Display for LineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LineError::FrameAboveMtu {
+                bytes,
+                data_bytes,
+                mtu_bytes,
+            } => write!(
+                f,
+                "a frame of {bytes} bytes carries {data_bytes}, which is above the MTU of \
+                 {mtu_bytes}, and a frame is not fragmented; give an MTU of {data_bytes} or a \
+                 shorter frame"
+            ),
+            LineError::DatagramTooLong {
+                payload_bytes,
+                max_bytes,
+            } => write!(
+                f,
+                "a UDP payload of {payload_bytes} bytes is too long; it can have {max_bytes}"
+            ),
+            LineError::MtuTooSmall {
+                mtu_bytes,
+                min_bytes,
+            } => write!(
+                f,
+                "an MTU of {mtu_bytes} is too small for this version of IP; give {min_bytes} or more"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for LineError {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+//! JSON of the commands other than the demo, and its JSON Schemas.
+//!
+//! What must hold: a document is one object with a newline at its end, and every field is there, `null`
+//! where nothing was measured.
+
+use nicpoll_model::line::{LINE_RATES_SCHEMA, LineRates};
+use nicpoll_model::rr::{RR_SCHEMA, RrDocument};
+use serde::Serialize;
+
+use crate::json::schema_of;
+
+/// A document as one pretty-printed JSON object.
+pub fn render_document<T: Serialize>(document: &T) -> String {
+    let mut text =
+        serde_json::to_string_pretty(document).expect("a document has string keys and serialises");
+    text.push('\n');
+    text
+}
+
+/// An event of a stream as one line of JSON: `{"event": ..., "data": ...}`.
+pub fn render_event<T: Serialize>(event: &'static str, data: &T) -> String {
+    #[derive(Serialize)]
+    struct Event<'a, T> {
+        event: &'static str,
+        data: &'a T,
+    }
+    let mut text = serde_json::to_string(&Event { event, data })
+        .expect("an event has string keys and serialises");
+    text.push('\n');
+    text
+}
+
+/// The JSON Schema of what `nicpoll linerate --json` prints.
+pub fn line_rates_schema() -> String {
+    schema_of::<LineRates>(
+        "What `nicpoll linerate --json` prints",
+        "Rates of a line at full load. docs/linerate.md explains it. Units stand in field names.",
+        LINE_RATES_SCHEMA,
+    )
+}
+
+/// The JSON Schema of what `nicpoll rr --json` prints. The events of `--json-stream` hold its parts.
+pub fn rr_schema() -> String {
+    schema_of::<RrDocument>(
+        "What `nicpoll rr --json` prints",
+        "One end of a request/response test. docs/rr.md explains it. Units stand in field names; null \
+         means not measured, or not asked for.",
+        RR_SCHEMA,
+    )
+}

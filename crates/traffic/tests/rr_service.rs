@@ -1,0 +1,257 @@
+//! The request/response service and its clients over loopback: both protocols, both loops, and what
+//! strangers may do.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::num::{NonZeroU32, NonZeroU64};
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nicpoll_model::rr::Protocol;
+use nicpoll_traffic::Signals;
+use nicpoll_traffic::rr::{
+    ClientConfig, ClientReport, Pacing, Served, Service, ServiceConfig, run_client,
+};
+use nicpoll_wire::rr::Message;
+
+const LOOPBACK: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
+const PATIENCE: Duration = Duration::from_secs(20);
+const OPEN: Pacing = Pacing::Open {
+    rate_per_second: 2000.0,
+};
+
+/// Runs `work` beside a service, and ends that.
+fn with_service<T>(work: impl FnOnce(SocketAddr, &Served) -> T) -> (T, Served) {
+    let config = ServiceConfig {
+        bind: LOOPBACK.into(),
+        duration: None,
+    };
+    let service = Service::bind(&config).unwrap();
+    let signals = Signals::default();
+    let served = Served::default();
+    let done = thread::scope(|scope| {
+        let serving = scope.spawn(|| service.run(&signals, &served).unwrap());
+        let done = work(service.local_addr(), &served);
+        signals.finish.store(true, Ordering::Relaxed);
+        serving.join().unwrap();
+        done
+    });
+    (done, served)
+}
+
+fn config(peer: SocketAddr, protocol: Protocol, pacing: Pacing) -> ClientConfig {
+    ClientConfig {
+        protocol,
+        pacing,
+        duration: None,
+        requests: NonZeroU64::new(200),
+        timeout: Duration::from_secs(5),
+        ..ClientConfig::udp(peer, Duration::ZERO)
+    }
+}
+
+fn ask(config: &ClientConfig) -> ClientReport {
+    run_client(config, &Signals::default(), &mut |_| {}).unwrap()
+}
+
+fn closed(depth: u32) -> Pacing {
+    Pacing::Closed {
+        depth: NonZeroU32::new(depth).unwrap(),
+    }
+}
+
+fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !condition() {
+        assert!(begun.elapsed() < PATIENCE, "waited too long until {what}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn both_ends_count_the_same_over_both_protocols_in_both_loops() {
+    for protocol in [Protocol::Udp, Protocol::Tcp] {
+        for pacing in [closed(1), closed(16), OPEN] {
+            let (report, served) = with_service(|peer, _| {
+                let mut config = config(peer, protocol, pacing);
+                config.request_bytes = 700;
+                config.response_bytes = 300;
+                ask(&config)
+            });
+            let case = format!("{protocol:?} {pacing:?} {report:?} {served:?}");
+            assert_eq!(report.requests_sent, 200, "{case}");
+            assert_eq!(report.latencies.samples() + report.timeouts, 200, "{case}");
+            assert_eq!((report.timeouts, report.foreign_messages), (0, 0), "{case}");
+            let (asked, other) = match protocol {
+                Protocol::Udp => (served.udp(), served.tcp()),
+                Protocol::Tcp => (served.tcp(), served.udp()),
+            };
+            assert_eq!((asked.requests_received, asked.responses_sent), (200, 200));
+            assert_eq!((asked.bytes_received, asked.bytes_sent), (140_000, 60_000));
+            assert_eq!(other.requests_received, 0, "{case}");
+            let scheduled = (pacing == OPEN).then_some(200);
+            assert_eq!(report.scheduled_requests, scheduled, "{case}");
+            assert_eq!(report.send_lags.is_some(), pacing == OPEN);
+        }
+    }
+}
+
+#[test]
+fn long_messages_pass_both_ways_at_once() {
+    let (report, served) = with_service(|peer, _| {
+        let mut config = config(peer, Protocol::Tcp, closed(32));
+        config.request_bytes = 1 << 20;
+        config.response_bytes = 1 << 20;
+        config.requests = NonZeroU64::new(64);
+        ask(&config)
+    });
+    assert_eq!(report.latencies.samples(), 64, "{report:?}");
+    assert_eq!(served.tcp().bytes_sent, 64 << 20);
+}
+
+#[test]
+fn intervals_add_up_to_the_whole() {
+    let mut told = Vec::new();
+    let (report, _) = with_service(|peer, _| {
+        let config = ClientConfig {
+            interval: Some(Duration::from_millis(20)),
+            ..config(peer, Protocol::Udp, OPEN)
+        };
+        run_client(&config, &Signals::default(), &mut |interval| {
+            told.push(interval);
+        })
+        .unwrap()
+    });
+    assert!(told.len() >= 5, "{told:?}");
+    for pair in told.windows(2) {
+        assert_eq!(pair[0].end_seconds, pair[1].start_seconds);
+    }
+    let sum = |of: fn(&_) -> u64| told.iter().map(of).sum::<u64>();
+    assert_eq!(sum(|one| one.requests_sent), report.requests_sent);
+    assert_eq!(sum(|one| one.transactions), report.latencies.samples());
+    assert_eq!(sum(|one| one.latency.samples), report.latencies.samples());
+    assert_eq!(sum(|one| one.lost_requests), report.timeouts);
+}
+
+/// Answers nothing for 150 ms after the first request, and then everything.
+fn answer_after_a_stall(server: &UdpSocket, requests: usize) {
+    let mut buffer = [0; 128];
+    for number in 0..requests {
+        let (length, client) = server.recv_from(&mut buffer).unwrap();
+        if number == 0 {
+            thread::sleep(Duration::from_millis(150));
+        }
+        let request = Message::parse(&buffer[..length]).unwrap();
+        let response = request.response().to_bytes();
+        server.send_to(&response, client).unwrap();
+    }
+}
+
+#[test]
+fn a_stall_shows_in_the_latency_of_all_that_were_scheduled_meanwhile() {
+    let server = UdpSocket::bind(LOOPBACK).unwrap();
+    server.set_read_timeout(Some(PATIENCE)).unwrap();
+    let peer = server.local_addr().unwrap();
+    let pacing = Pacing::Open {
+        rate_per_second: 100.0,
+    };
+    let report = thread::scope(|scope| {
+        scope.spawn(|| answer_after_a_stall(&server, 20));
+        let mut config = config(peer, Protocol::Udp, pacing);
+        config.requests = NonZeroU64::new(20);
+        ask(&config)
+    });
+    assert_eq!(report.latencies.samples(), 20);
+    // Those of the first 100 ms waited 50 ms or longer: 11 of 20. One at a time it would be one.
+    let median = report.latencies.quantile_ns(0.5);
+    assert!(median >= 49_900_000, "{median}");
+}
+
+#[test]
+fn an_open_loop_that_nobody_answers_counts_every_request() {
+    let silent = UdpSocket::bind(LOOPBACK).unwrap();
+    let peer = silent.local_addr().unwrap();
+    let mut config = config(peer, Protocol::Udp, OPEN);
+    config.duration = Some(Duration::from_millis(100));
+    config.requests = None;
+    config.timeout = Duration::from_millis(50);
+    let report = ask(&config);
+    let scheduled = report.scheduled_requests.unwrap();
+    assert_eq!(scheduled, 200);
+    assert!(report.requests_sent > 0 && report.requests_sent <= scheduled);
+    assert_eq!(report.timeouts, report.requests_sent);
+    assert_eq!(report.latencies.samples(), 0);
+}
+
+#[test]
+fn a_connection_that_ends_early_is_told_and_nothing_is_left_open() {
+    let listener = TcpListener::bind(LOOPBACK).unwrap();
+    let peer = listener.local_addr().unwrap();
+    let report = thread::scope(|scope| {
+        scope.spawn(|| {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut head = [0; Message::BYTES];
+            stream.read_exact(&mut head).unwrap();
+            let request = Message::parse(&head).unwrap();
+            stream.write_all(&request.response().to_bytes()).unwrap();
+        });
+        ask(&config(peer, Protocol::Tcp, closed(1)))
+    });
+    assert!(report.broken.is_some());
+    assert_eq!(report.latencies.samples(), 1);
+    assert_eq!(report.requests_sent, 1 + report.timeouts);
+}
+
+#[test]
+fn a_datagram_is_never_answered_with_more_than_it_had() {
+    let client = UdpSocket::bind(LOOPBACK).unwrap();
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    let ((), served) = with_service(|peer, _| {
+        let greedy = Message {
+            response_bytes: 65,
+            ..Message::request(1, 0)
+        };
+        let response = Message::request(2, 0).response();
+        for datagram in [&greedy.to_bytes()[..], &response.to_bytes(), b"noise", b""] {
+            client.send_to(datagram, peer).unwrap();
+        }
+        let good = Message::request(3, 0);
+        client.send_to(&good.to_bytes(), peer).unwrap();
+        let mut buffer = [0; 256];
+        // Only the last one is answered.
+        let length = client.recv(&mut buffer).unwrap();
+        assert_eq!(Message::parse(&buffer[..length]), Ok(good.response()));
+    });
+    assert_eq!(served.udp().foreign_messages, 4);
+    assert!(served.udp().bytes_sent <= served.udp().bytes_received);
+}
+
+#[test]
+fn noise_on_a_connection_ends_it_and_no_other() {
+    let ((), served) = with_service(|peer, _| {
+        let mut noisy = TcpStream::connect(peer).unwrap();
+        noisy.set_read_timeout(Some(PATIENCE)).unwrap();
+        noisy.write_all(&[b'x'; Message::BYTES]).unwrap();
+        assert_eq!(noisy.read(&mut [0; 16]).unwrap(), 0);
+        let report = ask(&config(peer, Protocol::Tcp, closed(1)));
+        assert_eq!(report.latencies.samples(), 200);
+    });
+    assert_eq!(served.tcp().foreign_messages, 1);
+    assert_eq!(served.connections(), 2);
+}
+
+#[test]
+fn connections_are_bounded_and_silent_ones_do_not_keep_the_service() {
+    let (silent, served) = with_service(|peer, served| {
+        let silent: Vec<TcpStream> = (0..140)
+            .map(|_| TcpStream::connect(peer).unwrap())
+            .collect();
+        wait_until("all were taken or refused", || {
+            served.connections() + served.refused_connections() == 140
+        });
+        silent
+    });
+    assert_eq!((silent.len(), served.connections()), (140, 128));
+    assert_eq!(served.refused_connections(), 12);
+}
