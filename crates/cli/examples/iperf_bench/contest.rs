@@ -43,8 +43,10 @@ pub struct Contender {
     pub name: &'static str,
     /// The server.
     pub server: &'static str,
-    /// The server's last line holds this.
-    pub last: &'static str,
+    /// What the server has printed, and how often, when it listens.
+    pub ready: (&'static str, usize),
+    /// What its last line holds; nothing when it has none.
+    pub last: Option<&'static str>,
     /// The client.
     pub client: &'static str,
     /// Reads what is compared.
@@ -187,8 +189,8 @@ fn run(lab: &Lab, contender: &Contender) -> Result<Run> {
     let mut serving = spawn(&lab.receiver, lab.receiver_cpu, contender.server)?;
     let mut printed = BufReader::new(serving.stdout.take().context("no output")?);
     let mut server = String::new();
-    // Each of them draws a second line of dashes when it listens.
-    while server.matches("-----\n").count() < 2 {
+    let (ready, times) = contender.ready;
+    while server.matches(ready).count() < times {
         if printed.read_line(&mut server)? == 0 {
             return Err(anyhow!("{} ended at once: {server}", contender.server));
         }
@@ -197,13 +199,13 @@ fn run(lab: &Lab, contender: &Contender) -> Result<Run> {
     let client = spawn(&lab.sender, lab.sender_cpu, contender.client)?.wait_with_output()?;
     let client_cpu_seconds = children_cpu_seconds()? - before;
     // iperf 2.1.8 can wait for further datagrams after its last line.
-    for line in printed.lines() {
-        let line = line?;
-        server.push_str(&line);
-        server.push('\n');
-        if line.contains(contender.last) {
+    while let Some(last) = contender.last {
+        let mut line = String::new();
+        if printed.read_line(&mut line)? == 0 || line.contains(last) {
+            server.push_str(&line);
             break;
         }
+        server.push_str(&line);
     }
     let _ = serving.kill();
     serving.wait()?;

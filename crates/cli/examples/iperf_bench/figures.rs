@@ -30,6 +30,16 @@ pub fn delivered_pps_iperf3(run: &Run) -> Option<Figure> {
     received(times.trim_start())
 }
 
+/// Datagrams that netblast's kernel took in its second, and which must have crossed the link.
+pub fn send_calls(run: &Run) -> Option<Figure> {
+    let (_, rest) = run.client.split_once("send success:")?;
+    let sent = number(rest.lines().next()?)?;
+    Some(Figure {
+        datagrams: Some(sent as u64),
+        ..plain(sent)
+    })
+}
+
 /// `start-end sec ... ms lost/total (...)`
 fn received(times: &str) -> Option<Figure> {
     let (start, rest) = times.split_once('-')?;

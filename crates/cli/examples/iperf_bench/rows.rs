@@ -1,15 +1,21 @@
 //! What is compared with what.
 
 use crate::contest::{Contender, Row, Target};
-use crate::figures::{cpu_seconds_per_gigabyte, delivered_pps, delivered_pps_iperf3, tcp_mbps};
+use crate::figures::{
+    cpu_seconds_per_gigabyte, delivered_pps, delivered_pps_iperf3, send_calls, tcp_mbps,
+};
+
+/// Each iperf draws a second line of dashes when it listens.
+const DASHES: (&str, usize) = ("-----\n", 2);
 
 /// All comparisons.
-pub const ROWS: &[Row] = &[TCP, TCP_CPU, UDP_64, UDP_1470];
+pub const ROWS: &[Row] = &[TCP, TCP_CPU, UDP_64, UDP_1470, NETBLAST];
 
 const OURS_TCP: Contender = Contender {
     name: "nicpoll",
     server: "nicpoll iperf -s -P 1",
-    last: "sec",
+    ready: DASHES,
+    last: Some("sec"),
     client: "nicpoll iperf -c HOST -t 1 -f m",
     figure: tcp_mbps,
 };
@@ -29,7 +35,7 @@ const TCP: Row = Row {
         Contender {
             name: "iperf3",
             server: "iperf3 -s -1 --forceflush",
-            last: "receiver",
+            last: Some("receiver"),
             client: "iperf3 -c HOST -t 1 -f m",
             ..OURS_TCP
         },
@@ -71,7 +77,8 @@ const TCP_CPU: Row = Row {
 const OURS_UDP: Contender = Contender {
     name: "nicpoll",
     server: "nicpoll iperf -s -u -P 1 -w 8M --style 2.1",
-    last: "%)",
+    ready: DASHES,
+    last: Some("%)"),
     client: "nicpoll iperf -u -c HOST -b 100g -l 64 -t 1",
     figure: delivered_pps,
 };
@@ -120,7 +127,8 @@ const UDP_1470: Row = Row {
         Contender {
             name: "iperf3",
             server: "iperf3 -s -1 --forceflush",
-            last: "receiver",
+            ready: DASHES,
+            last: Some("receiver"),
             client: "iperf3 -u -c HOST -b 0 -l 1470 -w 4M -t 1",
             figure: delivered_pps_iperf3,
         },
@@ -142,4 +150,28 @@ const UDP_1470: Row = Row {
         Target::Pair(1.0, 3, 1),
         Target::Pair(1.0, 4, 1),
     ],
+};
+
+const NETBLAST: Row = Row {
+    title: "netblast 64 B, send calls/s that did not fail",
+    contenders: &[
+        Contender {
+            name: "netblast",
+            server: "nicpoll netreceive 9000",
+            ready: ("listening on UDP port", 1),
+            last: None,
+            client: "nicpoll netblast HOST 9000 64 1",
+            figure: send_calls,
+        },
+        // The original's loop: one blocking send a datagram.
+        Contender {
+            name: "one send a datagram",
+            server: "nicpoll netreceive 9000",
+            ready: ("listening on UDP port", 1),
+            last: None,
+            client: "nicpoll netblast --no-batch --blocking HOST 9000 64 1",
+            figure: send_calls,
+        },
+    ],
+    targets: &[Target::AtLeast(3.0, &[1])],
 };
