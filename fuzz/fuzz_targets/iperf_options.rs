@@ -10,13 +10,13 @@ fuzz_target!(|input: &[u8]| {
     let text = String::from_utf8_lossy(input);
     let (variables, args): (Vec<&str>, Vec<&str>) =
         text.lines().partition(|line| line.starts_with('$'));
+    let variables: Vec<_> = variables
+        .iter()
+        .filter_map(|line| line[1..].split_once('='))
+        .collect();
     let environment = |name: &str| {
-        let mut pairs = variables
-            .iter()
-            .filter_map(|line| line[1..].split_once('='));
-        pairs
-            .find(|(known, _)| *known == name)
-            .map(|(_, value)| value.to_owned())
+        let found = variables.iter().find(|(known, _)| *known == name);
+        found.map(|(_, value)| (*value).to_owned())
     };
     match parse(args.into_iter().map(str::to_owned), environment) {
         Ok(Options::Client(client)) => {

@@ -1,5 +1,5 @@
-//! The formats of iperf 2, as version 2.1.8 speaks them. It must be possible to have the original
-//! at either end.
+//! The formats of iperf 2, as version 2.1.8 speaks them, and what 2.0.2 to 2.0.13 do otherwise. It
+//! must be possible to have any of them at the other end.
 //!
 //! Every field is big-endian. A TCP test begins with a [`ClientHeader`]; the server may answer with
 //! a [`HeaderAck`](tcp::HeaderAck). A UDP test repeats the header in every datagram behind a
@@ -10,13 +10,15 @@
 
 mod client_header;
 pub mod datagram;
+pub mod dialect;
 mod directions;
 pub mod reply;
 mod report;
 pub mod tcp;
 
 pub use client_header::{Amount, ClientHeader, Extension, HeaderError, Version};
-pub use datagram::DatagramHeader;
+pub use datagram::{DatagramHeader, RawDatagram};
+pub use dialect::Dialect;
 pub use directions::Directions;
 pub use reply::Reply;
 pub use report::{ReportError, ServerReport};

@@ -6,7 +6,7 @@ use nicpoll_wire::iperf::datagram::{self, prepare_payload};
 use nicpoll_wire::iperf::reply;
 use nicpoll_wire::iperf::tcp::{HeaderAck, header_length};
 use nicpoll_wire::iperf::{
-    Amount, ClientHeader, DatagramHeader, Extension, ServerReport, Version, flags,
+    Amount, ClientHeader, DatagramHeader, Dialect, Extension, ServerReport, Version, flags,
 };
 use nicpoll_wire::rr::{Decoder, Kind, MESSAGE_BYTES_MAX, Message};
 use proptest::collection::vec;
@@ -118,7 +118,7 @@ proptest! {
 
     #[test]
     fn server_report_reads_back(report in server_report()) {
-        prop_assert_eq!(ServerReport::parse(&report.to_bytes()), Ok(report));
+        prop_assert_eq!(ServerReport::parse(&report.to_bytes(), Dialect::V2_1), Ok(report));
     }
 
     #[test]
@@ -175,9 +175,9 @@ proptest! {
     fn any_bytes_are_survived(bytes in vec(any::<u8>(), 0..300), sent in vec(any::<u8>(), 0..50)) {
         let _ = ClientHeader::parse_tcp(&bytes);
         let _ = DatagramHeader::parse(&bytes).map(|header| header.sent_ns());
-        let _ = ServerReport::parse(&bytes);
+        let _ = ServerReport::parse(&bytes, Dialect::V2_0_10);
         let _ = HeaderAck::parse(&bytes);
-        let _ = reply::classify(&bytes, &sent);
+        let _ = reply::classify(&bytes, &sent, Dialect::V2_1);
         let _ = Message::parse(&bytes);
         let mut stream = &bytes[..];
         let mut decoder = Decoder::default();

@@ -17,6 +17,8 @@ mod units;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use nicpoll_wire::iperf::Dialect;
+
 pub use error::OptionError;
 
 pub use super::text::Style;
@@ -24,7 +26,7 @@ pub use nicpoll_wire::iperf::Directions;
 
 use draft::Draft;
 use scan::{Scanner, Token};
-use table::{Argument, Id, Meaning, TABLE};
+use table::{Argument, Id, Meaning, VARIABLES};
 
 /// What the command line asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,6 +110,8 @@ pub struct ClientOptions {
     pub ttl: Option<u8>,
     /// No headers (-C).
     pub compatibility: bool,
+    /// The version to speak as over UDP (--dialect); 2.1 without it.
+    pub dialect: Dialect,
 }
 
 /// A server.
@@ -176,13 +180,11 @@ pub fn parse(
     environment: impl Fn(&str) -> Option<String>,
 ) -> Result<Options, OptionError> {
     let mut draft = Draft::default();
-    for spec in TABLE {
-        for variable in spec.variables() {
-            if let Some(value) = environment(&variable) {
-                // A flag is set by being there, also when empty.
-                let value = (spec.argument != Argument::None).then_some(value);
-                draft.take(spec, value, &variable)?;
-            }
+    for (variable, spec) in VARIABLES.iter() {
+        if let Some(value) = environment(variable) {
+            // A flag is set by being there, also when empty.
+            let value = (spec.argument != Argument::None).then_some(value);
+            draft.take(spec, value, variable)?;
         }
     }
     for token in Scanner::new(args.into_iter()) {

@@ -7,7 +7,7 @@ use thiserror::Error;
 use zerocopy::byteorder::big_endian::{I32, U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::flags;
+use super::{flags, upper_flags};
 
 /// The part that every version since 2.0.2 has.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -21,7 +21,8 @@ struct BaseWords {
     amount: I32,
 }
 
-/// The part that 2.1.x adds. 2.0.10 to 2.0.13 put other things in as many bytes.
+/// The part that 2.1.x adds. 2.0.10 to 2.0.13 put other things in as many bytes: the version and the
+/// rate stand at the same places, the flags in one word for the upper and lower ones.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 struct ExtensionWords {
@@ -40,6 +41,16 @@ struct ExtensionWords {
 
 const BASE_BYTES: usize = size_of::<BaseWords>();
 const EXTENSION_BYTES: usize = size_of::<ExtensionWords>();
+
+/// Kind of the extension of 2.0.10 to 2.0.13; that of 2.1.x is 0.
+const OLD_EXTENSION: u32 = 1;
+/// Its flag for a rate in packets a second, in the lower half of the word.
+const OLD_RATE_IN_PACKETS: u16 = 0x0001;
+
+/// What stands where 2.0.10 to 2.0.13 write nothing into [`BaseWords::window_or_rate`],
+const FILLER_AT_WINDOW: u32 = u32::from_be_bytes(*b"6789");
+/// and into [`ExtensionWords::rate_low`].
+const FILLER_AT_RATE: u64 = u32::from_be_bytes(*b"8901") as u64;
 
 /// Mask of the header's length in the flag word, which holds it shifted left by one.
 const LENGTH_MASK: u32 = 0x0000_01FE;
@@ -95,10 +106,46 @@ impl Amount {
     }
 }
 
-/// What 2.1.x says beyond the first 24 bytes.
+impl ExtensionWords {
+    /// `None` when it is of no known kind.
+    fn read(&self) -> Option<Extension> {
+        let version = Version {
+            upper: self.version_upper.get(),
+            lower: self.version_lower.get(),
+        };
+        let rate_low = u64::from(self.rate_low.get());
+        match self.kind.get() {
+            0 => Some(Extension {
+                upper_flags: self.upper_flags.get(),
+                version,
+                type_of_service: self.type_of_service.get(),
+                rate_bps: u64::from(self.rate_high.get() >> 8) << 32 | rate_low,
+            }),
+            OLD_EXTENSION => {
+                let in_packets = self.lower_flags.get() & OLD_RATE_IN_PACKETS != 0;
+                Some(Extension {
+                    upper_flags: if in_packets {
+                        upper_flags::RATE_IN_PACKETS
+                    } else {
+                        0
+                    },
+                    version,
+                    type_of_service: 0,
+                    rate_bps: match rate_low {
+                        FILLER_AT_RATE => 0,
+                        asked => asked,
+                    },
+                })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What a client says beyond the first 24 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extension {
-    /// [`upper_flags`](super::upper_flags).
+    /// [`upper_flags`](super::upper_flags). Of 2.0.10 to 2.0.13 only the rate's unit.
     pub upper_flags: u16,
     /// The client's version.
     pub version: Version,
@@ -119,11 +166,11 @@ pub struct ClientHeader {
     pub port: u32,
     /// Write length in bytes (-l); 0 when left to the server.
     pub buffer_bytes: u32,
-    /// Up to 2.0.8 the window (TCP) or the rate (UDP) that was asked for; 0 from 2.1 on.
+    /// Up to 2.0.9 the window (TCP) or the rate (UDP) that was asked for; 0 from 2.0.10 on.
     pub window_or_rate: u32,
     /// How much the client means to send.
     pub amount: Amount,
-    /// `None` when the client did not send one of 2.1.x.
+    /// `None` when the client did not send one. Of 2.0.10 to 2.0.13 it holds version and rate.
     pub extension: Option<Extension>,
 }
 
@@ -141,6 +188,16 @@ impl ClientHeader {
     pub fn for_udp(port: u16, amount: Amount, rate_bps: u64) -> Self {
         let flags = flags::EXTEND | flags::IDS_64_BIT | flags::HAS_LENGTH | UDP_LENGTH << 1;
         Self::plain(flags, port, amount, rate_bps)
+    }
+
+    /// The header that 2.0.5 sends over UDP, which has no extension. A rate beyond 2^32 - 1 counts as
+    /// that.
+    pub fn for_udp_v2_0_5(port: u16, amount: Amount, rate_bps: u64) -> Self {
+        ClientHeader {
+            window_or_rate: rate_bps.try_into().unwrap_or(u32::MAX),
+            extension: None,
+            ..Self::plain(0, port, amount, 0)
+        }
     }
 
     fn plain(flags: u32, port: u16, amount: Amount, rate_bps: u64) -> Self {
@@ -215,26 +272,18 @@ impl ClientHeader {
         let header = bytes.get(..length).ok_or(truncated(length))?;
         let (base, rest) =
             BaseWords::read_from_prefix(header).map_err(|_| truncated(BASE_BYTES))?;
-        let extension = ExtensionWords::read_from_prefix(rest)
-            .ok()
-            .filter(|(words, _)| words.kind == U32::ZERO);
+        let extension = ExtensionWords::read_from_prefix(rest).ok();
         Ok(Some(ClientHeader {
             flags: base.flags.get(),
             threads: base.threads.get(),
             port: base.port.get(),
             buffer_bytes: base.buffer_bytes.get(),
-            window_or_rate: base.window_or_rate.get(),
+            window_or_rate: match base.window_or_rate.get() {
+                FILLER_AT_WINDOW => 0,
+                asked => asked,
+            },
             amount: Amount::from_word(base.amount.get()),
-            extension: extension.map(|(words, _)| Extension {
-                upper_flags: words.upper_flags.get(),
-                version: Version {
-                    upper: words.version_upper.get(),
-                    lower: words.version_lower.get(),
-                },
-                type_of_service: words.type_of_service.get(),
-                rate_bps: u64::from(words.rate_high.get() >> 8) << 32
-                    | u64::from(words.rate_low.get()),
-            }),
+            extension: extension.and_then(|(words, _)| words.read()),
         }))
     }
 

@@ -1,14 +1,15 @@
 //! UDP datagrams: id and time of sending, then the client header, then filler.
 //!
-//! Ids of data count from 1. A FIN has the id -N, N being the id that the next datagram of data
-//! would have had; each repetition subtracts one more, so that it is not taken for a datagram out
-//! of order.
+//! In 2.1.x ids of data count from 1. A FIN has the id -N, N being the id that the next datagram of
+//! data would have had; each repetition subtracts one more, so that it is not taken for a datagram
+//! out of order. What other versions do instead is in [`dialect`](super::dialect).
 
 use thiserror::Error;
 use zerocopy::byteorder::big_endian::U32;
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
-use super::{ClientHeader, fill_payload, flags};
+use super::dialect::Dialect;
+use super::{ClientHeader, fill_payload};
 
 /// Offset of the client header.
 pub const CLIENT_HEADER_OFFSET: usize = size_of::<DatagramWords>();
@@ -22,7 +23,7 @@ pub const ID_MAX: i64 = 1 << 48;
 /// 2.1.8 clears this much before it writes its headers; filler begins behind it.
 const CLEARED_BYTES: usize = 160;
 
-#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[derive(IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 struct DatagramWords {
     id_low: U32,
@@ -48,47 +49,82 @@ impl DatagramHeader {
     /// # Panics
     /// When the payload is shorter than 16 bytes.
     pub fn write_to(&self, payload: &mut [u8]) {
+        payload[..CLIENT_HEADER_OFFSET].copy_from_slice(&self.to_bytes());
+    }
+
+    pub(super) fn to_bytes(self) -> [u8; CLIENT_HEADER_OFFSET] {
         let words = DatagramWords {
             id_low: (self.id as u32).into(),
             seconds: self.sent_seconds.into(),
             microseconds: self.sent_microseconds.into(),
             id_high: ((self.id >> 32) as u32).into(),
         };
-        payload[..CLIENT_HEADER_OFFSET].copy_from_slice(words.as_bytes());
+        zerocopy::transmute!(words)
     }
 
-    /// Reads the header of a received datagram. As in 2.1.8 the id has 64 bits when the client's
-    /// flag word says so, and 32 otherwise.
+    /// Reads the header of a datagram by what its own marks say.
     ///
     /// # Errors
-    /// [`DatagramError::Truncated`] below 16 bytes, [`DatagramError::Id`] when the id cannot be
+    /// [`DatagramError::Truncated`] below 12 bytes, [`DatagramError::Id`] when the id cannot be
     /// true.
     pub fn parse(payload: &[u8]) -> Result<Self, DatagramError> {
-        let (words, rest) =
-            DatagramWords::read_from_prefix(payload).map_err(|_| DatagramError::Truncated {
-                found_bytes: payload.len(),
-            })?;
-        let client_flags = rest.first_chunk().copied().map_or(0, u32::from_be_bytes);
-        let low = words.id_low.get();
-        let id = if client_flags & flags::IDS_64_BIT != 0 {
-            (u64::from(words.id_high.get()) << 32 | u64::from(low)) as i64
-        } else {
-            i64::from(low as i32)
-        };
-        if id.unsigned_abs() > ID_MAX.unsigned_abs() {
-            return Err(DatagramError::Id { id });
-        }
-        Ok(DatagramHeader {
-            id,
-            sent_seconds: words.seconds.get(),
-            sent_microseconds: words.microseconds.get(),
-        })
+        let raw = RawDatagram::parse(payload)?;
+        Dialect::of_client(&raw).header(&raw, 0)
     }
 
     /// When the datagram was sent, in nanoseconds since 1970. Fits an `i64` whatever the sender
     /// wrote.
     pub fn sent_ns(&self) -> i64 {
         i64::from(self.sent_seconds) * 1_000_000_000 + i64::from(self.sent_microseconds) * 1_000
+    }
+}
+
+/// The words at the head of a datagram as they stand. What they mean depends on who sent them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RawDatagram {
+    pub(super) id_low: u32,
+    pub(super) sent_seconds: u32,
+    pub(super) sent_microseconds: u32,
+    /// The words at 12, 16 and 20, which tell the dialects apart. Zeros in a datagram that ends
+    /// before the second.
+    pub(super) marks: [u32; 3],
+}
+
+impl RawDatagram {
+    /// Reads the head of a received datagram.
+    ///
+    /// # Errors
+    /// [`DatagramError::Truncated`] below 12 bytes.
+    pub fn parse(payload: &[u8]) -> Result<Self, DatagramError> {
+        let ([id_low, sent_seconds, sent_microseconds], rest) =
+            <[U32; 3]>::read_from_prefix(payload).map_err(|_| DatagramError::Truncated {
+                found_bytes: payload.len(),
+            })?;
+        let mark = |index: usize| {
+            let bytes = rest.get(4 * index..)?.first_chunk()?;
+            Some(u32::from_be_bytes(*bytes))
+        };
+        let marks = match (mark(0), mark(1)) {
+            (Some(at_12), Some(at_16)) => [at_12, at_16, mark(2).unwrap_or(0)],
+            _ => [0; 3],
+        };
+        Ok(RawDatagram {
+            id_low: id_low.get(),
+            sent_seconds: sent_seconds.get(),
+            sent_microseconds: sent_microseconds.get(),
+            marks,
+        })
+    }
+
+    /// The first 16 bytes.
+    pub(super) fn head(&self) -> [u8; CLIENT_HEADER_OFFSET] {
+        let words = DatagramWords {
+            id_low: self.id_low.into(),
+            seconds: self.sent_seconds.into(),
+            microseconds: self.sent_microseconds.into(),
+            id_high: self.marks[0].into(),
+        };
+        zerocopy::transmute!(words)
     }
 }
 
@@ -108,7 +144,7 @@ pub fn prepare_payload(payload: &mut [u8], client: &ClientHeader) {
 pub enum DatagramError {
     /// Too short for id and time.
     #[error(
-        "a datagram of {found_bytes} bytes has no room for iperf's 16-byte header; \
+        "a datagram of {found_bytes} bytes has no room for iperf's id and time, 12 bytes; \
          the peer does not speak iperf 2"
     )]
     Truncated {

@@ -4,7 +4,7 @@
 //! its marks.
 
 use super::tcp::HeaderAck;
-use super::{ServerReport, Version};
+use super::{Dialect, ServerReport, Version};
 
 /// The client header's bytes by which a reply is known for an echo.
 const ECHO: std::ops::Range<usize> = 16..40;
@@ -23,8 +23,9 @@ pub enum Reply {
     BareAck,
 }
 
-/// Tells what `reply` is to a client whose payload was `sent`.
-pub fn classify(reply: &[u8], sent: &[u8]) -> Reply {
+/// Tells what `reply` is to a client whose payload was `sent`. `server` is what is known of the
+/// server: the dialect that a [`Reply::HeaderAck`] told, or the one that the client chose.
+pub fn classify(reply: &[u8], sent: &[u8], server: Dialect) -> Reply {
     if let Some(ack) = HeaderAck::parse(reply) {
         return Reply::HeaderAck(ack.version);
     }
@@ -33,5 +34,5 @@ pub fn classify(reply: &[u8], sent: &[u8]) -> Reply {
     {
         return Reply::Echo;
     }
-    ServerReport::parse(reply).map_or(Reply::BareAck, Reply::Report)
+    ServerReport::parse(reply, server).map_or(Reply::BareAck, Reply::Report)
 }

@@ -6,6 +6,8 @@ use thiserror::Error;
 use zerocopy::byteorder::big_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use super::{Dialect, RawDatagram};
+
 /// Marks a report.
 const REPORT: u32 = 0x8000_0000;
 /// The words on transit times are valid.
@@ -44,6 +46,23 @@ struct LaterWords {
     datagrams_high: U32,
 }
 
+/// What 2.0.10 to 2.0.12 send: the upper half of the datagrams stands in the middle.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct V2_0_10Words {
+    flags: U32,
+    bytes_high: U32,
+    bytes_low: U32,
+    stop_seconds: U32,
+    stop_microseconds: U32,
+    errors: U32,
+    out_of_order: U32,
+    datagrams_low: U32,
+    datagrams_high: U32,
+    jitter_seconds: U32,
+    jitter_microseconds: U32,
+}
+
 /// What a UDP server counted, by its own clock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerReport {
@@ -62,25 +81,33 @@ pub struct ServerReport {
 }
 
 impl ServerReport {
-    /// Length of 2.1.8's answer, and the least that every older client reads.
+    /// Length of 2.1.8's answer. No older client asks for more before it reads it.
     pub const BYTES: usize = BASE + size_of::<ReportWords>() + size_of::<LaterWords>();
+
+    /// The answer to a FIN, at the place and in the layout that the client's version looks for.
+    /// Transit times are not told. Before it, versions up to 2.0.12 find their FIN's header again,
+    /// as their own servers leave it there.
+    pub fn answer(&self, client: Dialect, fin: &RawDatagram) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        match client {
+            Dialect::V2_0_2 | Dialect::HeaderlessV2_0 => {
+                bytes[..OLD_BASE].copy_from_slice(&fin.head()[..OLD_BASE]);
+                put(&mut bytes[OLD_BASE..], &self.words(REPORT, saturated));
+            }
+            Dialect::V2_0_10 => {
+                bytes[..BASE].copy_from_slice(&fin.head());
+                put(&mut bytes[BASE..], &self.v2_0_10_words());
+            }
+            Dialect::V2_0_13 | Dialect::V2_1 | Dialect::HeaderlessLater | Dialect::Unknown => {
+                return self.to_bytes();
+            }
+        }
+        bytes
+    }
 
     /// The answer as 2.1.8 sends it, without transit times.
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {
-        let (elapsed_seconds, elapsed_microseconds) = time_words(self.elapsed);
-        let (jitter_seconds, jitter_microseconds) = time_words(self.jitter);
-        let words = ReportWords {
-            flags: (REPORT | COUNTERS_64_BIT).into(),
-            bytes_high: high(self.bytes),
-            bytes_low: low(self.bytes),
-            stop_seconds: elapsed_seconds,
-            stop_microseconds: elapsed_microseconds,
-            errors: low(self.lost),
-            out_of_order: low(self.out_of_order),
-            datagrams: low(self.datagrams),
-            jitter_seconds,
-            jitter_microseconds,
-        };
+        let words = self.words(REPORT | COUNTERS_64_BIT, low);
         let later = LaterWords {
             transit: [U32::ZERO; 15],
             errors_high: high(self.lost),
@@ -94,17 +121,73 @@ impl ServerReport {
         bytes
     }
 
-    /// Reads a whole answer, of 2.0.2 to 2.0.9 or of 2.0.13 and later. The answer of 2.0.10 to 2.0.12
-    /// has the same marks as the latter and is read like it, which makes its jitter wrong.
+    /// What every version sends, its counters made 32 bits wide by `narrow`.
+    fn words(&self, flags: u32, narrow: fn(u64) -> U32) -> ReportWords {
+        let (stop_seconds, stop_microseconds) = time_words(self.elapsed);
+        let (jitter_seconds, jitter_microseconds) = time_words(self.jitter);
+        ReportWords {
+            flags: flags.into(),
+            bytes_high: high(self.bytes),
+            bytes_low: low(self.bytes),
+            stop_seconds,
+            stop_microseconds,
+            errors: narrow(self.lost),
+            out_of_order: narrow(self.out_of_order),
+            datagrams: narrow(self.datagrams),
+            jitter_seconds,
+            jitter_microseconds,
+        }
+    }
+
+    fn v2_0_10_words(&self) -> V2_0_10Words {
+        let words = self.words(REPORT, saturated);
+        V2_0_10Words {
+            flags: words.flags,
+            bytes_high: words.bytes_high,
+            bytes_low: words.bytes_low,
+            stop_seconds: words.stop_seconds,
+            stop_microseconds: words.stop_microseconds,
+            errors: words.errors,
+            out_of_order: words.out_of_order,
+            datagrams_low: low(self.datagrams),
+            datagrams_high: high(self.datagrams),
+            jitter_seconds: words.jitter_seconds,
+            jitter_microseconds: words.jitter_microseconds,
+        }
+    }
+
+    /// Reads a whole answer of any version. 2.0.10 to 2.0.12 set the same marks as an answer of 2.0.13
+    /// with 32-bit counters would have; when nothing is known of the server, such an answer is theirs if
+    /// what would be the jitter is 0.
     ///
     /// # Errors
     /// [`ReportError::NotAReport`] when the marks of a report are at neither place.
-    pub fn parse(message: &[u8]) -> Result<Self, ReportError> {
+    pub fn parse(message: &[u8], server: Dialect) -> Result<Self, ReportError> {
         Self::parse_at(message, OLD_BASE)
+            .or_else(|| Self::parse_v2_0_10(message, server))
             .or_else(|| Self::parse_at(message, BASE))
             .ok_or(ReportError::NotAReport {
                 found_bytes: message.len(),
             })
+    }
+
+    fn parse_v2_0_10(message: &[u8], server: Dialect) -> Option<Self> {
+        let (words, _) = V2_0_10Words::read_from_prefix(message.get(BASE..)?).ok()?;
+        if words.flags.get() & !TRANSIT_VALID != REPORT {
+            return None;
+        }
+        let is_plausible = words.datagrams_high == U32::ZERO && words.jitter_seconds == U32::ZERO;
+        if server != Dialect::V2_0_10 && !is_plausible {
+            return None;
+        }
+        Some(ServerReport {
+            bytes: wide(words.bytes_high, words.bytes_low),
+            elapsed: time(words.stop_seconds, words.stop_microseconds),
+            lost: words.errors.get().into(),
+            out_of_order: words.out_of_order.get().into(),
+            datagrams: wide(words.datagrams_high, words.datagrams_low),
+            jitter: time(words.jitter_seconds, words.jitter_microseconds),
+        })
     }
 
     fn parse_at(message: &[u8], base: usize) -> Option<Self> {
@@ -118,16 +201,13 @@ impl ServerReport {
             .then(|| LaterWords::read_from_prefix(rest).ok())
             .flatten()
             .map(|(later, _)| later);
-        let wide = |low: U32, high: fn(&LaterWords) -> U32| {
-            let high = later.as_ref().map_or(0, |later| high(later).get());
-            u64::from(high) << 32 | u64::from(low.get())
-        };
+        let upper = |of: fn(&LaterWords) -> U32| later.as_ref().map_or(U32::ZERO, of);
         Some(ServerReport {
-            bytes: u64::from(words.bytes_high.get()) << 32 | u64::from(words.bytes_low.get()),
+            bytes: wide(words.bytes_high, words.bytes_low),
             elapsed: time(words.stop_seconds, words.stop_microseconds),
-            lost: wide(words.errors, |later| later.errors_high),
-            out_of_order: wide(words.out_of_order, |later| later.out_of_order_high),
-            datagrams: wide(words.datagrams, |later| later.datagrams_high),
+            lost: wide(upper(|later| later.errors_high), words.errors),
+            out_of_order: wide(upper(|later| later.out_of_order_high), words.out_of_order),
+            datagrams: wide(upper(|later| later.datagrams_high), words.datagrams),
             jitter: time(words.jitter_seconds, words.jitter_microseconds),
         })
     }
@@ -139,6 +219,21 @@ fn high(value: u64) -> U32 {
 
 fn low(value: u64) -> U32 {
     U32::new(value as u32)
+}
+
+/// A counter for a client that knows no upper half.
+fn saturated(value: u64) -> U32 {
+    U32::new(value.try_into().unwrap_or(u32::MAX))
+}
+
+fn wide(high: U32, low: U32) -> u64 {
+    u64::from(high.get()) << 32 | u64::from(low.get())
+}
+
+/// Writes words to the beginning of a place that has room for them.
+fn put(place: &mut [u8], words: &(impl IntoBytes + Immutable)) {
+    let bytes = words.as_bytes();
+    place[..bytes.len()].copy_from_slice(bytes);
 }
 
 fn time_words(time: Duration) -> (U32, U32) {

@@ -1,7 +1,7 @@
 //! What a TCP server needs besides the client header: how long the header is, and the answer to it.
 
 use zerocopy::byteorder::big_endian::U32;
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
 use super::client_header::{self, HeaderError};
 use super::{ClientHeader, Version, flags};
@@ -27,10 +27,12 @@ pub fn is_acknowledged(header: &ClientHeader) -> bool {
 
 const ACK_KIND: u32 = 2;
 const ACK_BYTES: u32 = HeaderAck::BYTES as u32;
+/// Without the last reserved word: what one way of building 2.0.10 to 2.0.12 comes to.
+const SHORT_ACK_BYTES: u32 = 24;
 /// With the times of `--trip-times`.
 const ACK_WITH_TIMES_BYTES: u32 = 52;
 
-#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[derive(IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 struct AckWords {
     kind: U32,
@@ -65,18 +67,15 @@ impl HeaderAck {
         zerocopy::transmute!(words)
     }
 
-    /// Reads a whole message, of 28 or 52 bytes; `None` when it is something else.
+    /// Reads a whole message, of 24, 28 or 52 bytes; `None` when it is something else.
     pub fn parse(message: &[u8]) -> Option<Self> {
-        let (words, _) = AckWords::read_from_prefix(message).ok()?;
-        let length = words.length.get();
-        let is_ack = words.kind.get() == ACK_KIND
-            && (length == ACK_BYTES || length == ACK_WITH_TIMES_BYTES)
+        let (words, _) = <[U32; 5]>::read_from_prefix(message).ok()?;
+        let [kind, length, _, upper, lower] = words.map(U32::get);
+        let is_ack = kind == ACK_KIND
+            && matches!(length, SHORT_ACK_BYTES | ACK_BYTES | ACK_WITH_TIMES_BYTES)
             && message.len() == length as usize;
         is_ack.then_some(HeaderAck {
-            version: Version {
-                upper: words.version_upper.get(),
-                lower: words.version_lower.get(),
-            },
+            version: Version { upper, lower },
         })
     }
 }

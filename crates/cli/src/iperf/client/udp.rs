@@ -41,6 +41,7 @@ fn send(client: Client<'_>, told: &mut Told) -> Result<Total, Failed> {
         options: client.socket_options(),
         threads: options.streams,
         has_header: !options.compatibility,
+        dialect: options.dialect,
         ..udp::ClientConfig::new(peer, common.length_bytes, client.amount())
     };
     let report = udp::run_client(&config, signals, told).map_err(|error| match error {

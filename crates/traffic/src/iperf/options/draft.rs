@@ -5,6 +5,8 @@ mod outcome;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use nicpoll_wire::iperf::Dialect;
+
 use super::bind;
 use super::error::OptionError;
 use super::table::{Id, Meaning, Side, Spec};
@@ -114,6 +116,7 @@ pub struct Draft {
     nodelay: bool,
     tos: Option<u8>,
     congestion: Option<String>,
+    dialect: Option<Dialect>,
     output: Option<PathBuf>,
     warnings: Vec<String>,
     /// -t, and where it came from.
@@ -198,6 +201,7 @@ impl Draft {
                 self.choose(Mode::Client { host, device }, 'c');
             }
             Id::Congestion => self.congestion = Some(named(given, "the name of an algorithm")?),
+            Id::Dialect => self.dialect = Some(dialect(given)?),
             Id::Exclude => self.exclude(given.value),
             Id::Format => self.format(given.value),
             Id::Interval => self.interval = self.interval(given)?,
@@ -353,6 +357,17 @@ fn port(given: &Given) -> Result<u16, OptionError> {
         return Err(given.left_out("start one server for each port"));
     }
     Ok(given.integer(1, u16::MAX.into())? as u16)
+}
+
+/// The dialect of a version before 2.1, which is spoken without being asked for.
+fn dialect(given: &Given) -> Result<Dialect, OptionError> {
+    let patch = given.value.strip_prefix("2.0.");
+    match patch.and_then(|patch| units::integer(patch, 2..=13)) {
+        Some(..=9) => Ok(Dialect::V2_0_2),
+        Some(..=12) => Ok(Dialect::V2_0_10),
+        Some(_) => Ok(Dialect::V2_0_13),
+        None => Err(given.invalid("the server's version, 2.0.2 to 2.0.13; 2.1 needs none")),
+    }
 }
 
 fn rate(given: &Given) -> Result<Rate, OptionError> {

@@ -32,6 +32,7 @@ Server specific:
 Client specific:
   -b, --bandwidth #[kmgKMG | pps]  rate to send at in bits/sec, or with -u in packets/sec
   -c, --client    <host>[%<dev>]  run in client mode, connecting to <host>
+      --dialect   2.0.<n>  speak UDP as this version does, 2.0.2 to 2.0.13, for a server of that age
   -d, --dualtest           both ways at once, the server over a connection of its own
       --full-duplex        both ways at once over the same socket
   -L, --listenport #       port for the server's connection of -d and -r (default: that of -p)

@@ -1,6 +1,8 @@
 //! Every option of iperf 2.1.8 in one table: the scanner must know which of them take a value, and
 //! one that is left out must be told from one that never was.
 
+use std::sync::LazyLock;
+
 /// Whether a value follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Argument {
@@ -31,6 +33,7 @@ pub enum Id {
     Client,
     Compatibility,
     Congestion,
+    Dialect,
     Dual,
     Enhanced,
     Exclude,
@@ -101,7 +104,7 @@ impl Spec {
 
     /// The environment variables that stand for the option. None for those that print and leave:
     /// they would make every call useless.
-    pub fn variables(&self) -> Vec<String> {
+    fn variables(&self) -> Vec<String> {
         if matches!(self.meaning, Meaning::Known(Id::Help | Id::Version)) {
             return Vec::new();
         }
@@ -165,6 +168,12 @@ const DEFAULT_TUNING: &str = "leave it out: the socket's own behaviour is measur
 const FIREWALL: &str = "let a packet filter admit the client";
 const ALWAYS_THERE: &str = "leave it out: it is not needed";
 
+/// Every environment variable with its option, in the table's order.
+pub static VARIABLES: LazyLock<Vec<(String, &Spec)>> = LazyLock::new(|| {
+    let of = |spec: &'static Spec| spec.variables().into_iter().map(move |name| (name, spec));
+    TABLE.iter().flat_map(of).collect()
+});
+
 /// All options, those that are carried out first.
 pub static TABLE: &[Spec] = &[
     value('b', &["bandwidth"], Id::Bandwidth).only(Side::Client),
@@ -173,6 +182,13 @@ pub static TABLE: &[Spec] = &[
     flag('C', &["compatibility"], Id::Compatibility).environment(&["IPERF_COMPAT"]),
     value('Z', &["tcp-congestion", "linux-congestion"], Id::Congestion)
         .environment(&["IPERF_CONGESTION_CONTROL"]),
+    spec(
+        None,
+        &["dialect"],
+        Argument::Required,
+        Meaning::Known(Id::Dialect),
+    )
+    .only(Side::Client),
     flag('d', &["dualtest"], Id::Dual).only(Side::Client),
     flag('e', &["enhanced"], Id::Enhanced).environment(&["IPERF_ENHANCEDREPORTS"]),
     value('x', &["reportexclude"], Id::Exclude),

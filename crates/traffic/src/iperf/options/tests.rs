@@ -1,7 +1,9 @@
+mod dialect;
 mod directions;
 
 use proptest::prelude::*;
 
+use super::table::TABLE;
 use super::*;
 
 fn parsed_with(args: &str, environment: &[(&str, &str)]) -> Result<Options, OptionError> {
@@ -72,6 +74,7 @@ fn defaults_are_those_of_the_original() {
         streams: 1,
         ttl: None,
         compatibility: false,
+        dialect: Dialect::V2_1,
     };
     assert_eq!(client(""), expected);
     let expected = ServerOptions {

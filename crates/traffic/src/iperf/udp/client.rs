@@ -1,31 +1,26 @@
 //! The sending end of a UDP stream.
 
+mod closing;
+
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use nicpoll_wire::iperf::datagram::{
-    CLIENT_HEADER_OFFSET, PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, prepare_payload,
-};
-use nicpoll_wire::iperf::reply::{self, Reply};
-use nicpoll_wire::iperf::{self, ClientHeader, upper_flags};
+use nicpoll_wire::iperf::datagram::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN};
+use nicpoll_wire::iperf::{self, ClientHeader, Dialect, upper_flags};
 use rustix::net::{SocketFlags, SocketType};
 use thiserror::Error;
 
+use closing::{Closing, FIN_EVERY};
+
 use super::train::{Clock, Train};
-use super::{FIN_EVERY, FIN_RETRIES};
 use crate::iperf::observer::{Connected, Intervals, Observer, Totals};
 use crate::iperf::pace::{self, Amount, Pace, Rate};
 use crate::iperf::socket_options::SocketOptions;
 use crate::iperf::text::Direction;
 use crate::signals::{LOOK_EVERY, Signals};
 use crate::sockets::{self, SocketBuffer};
-
-/// After an answer, answers to the other FINs are awaited until this long a silence,
-const LATE_ACK_SILENCE: Duration = Duration::from_millis(20);
-/// and never longer than this.
-const LATE_ACK_LIMIT: Duration = Duration::from_millis(250);
 
 /// What to send where, and how.
 #[derive(Clone, Debug)]
@@ -56,6 +51,9 @@ pub struct ClientConfig {
     /// Whether datagrams carry the client header; without, zeros are at its place, which no server
     /// takes for one.
     pub has_header: bool,
+    /// The version to speak as. Servers of 2.0.9 and older understand [`Dialect::V2_0_2`] only. Later
+    /// ones understand [`Dialect::V2_1`], but those of 2.0.x count its first datagram as lost.
+    pub dialect: Dialect,
 }
 
 impl ClientConfig {
@@ -73,6 +71,7 @@ impl ClientConfig {
             options: SocketOptions::default(),
             threads: 1,
             has_header: true,
+            dialect: Dialect::V2_1,
         }
     }
 
@@ -83,10 +82,17 @@ impl ClientConfig {
         };
         let (rate, rate_flags) = match self.rate {
             Some(Rate::BitsPerSecond(rate)) => (rate, 0),
+            // It knows of bits only.
+            Some(Rate::PacketsPerSecond(rate)) if self.dialect == Dialect::V2_0_2 => {
+                (rate.saturating_mul(8 * self.payload_bytes as u64), 0)
+            }
             Some(Rate::PacketsPerSecond(rate)) => (rate, upper_flags::RATE_IN_PACKETS),
             None => (0, 0),
         };
-        let mut header = ClientHeader::for_udp(self.peer.port(), amount, rate);
+        let mut header = match self.dialect {
+            Dialect::V2_0_2 => ClientHeader::for_udp_v2_0_5(self.peer.port(), amount, rate),
+            _ => ClientHeader::for_udp(self.peer.port(), amount, rate),
+        };
         header.threads = self.threads;
         if let Some(extension) = &mut header.extension {
             extension.upper_flags |= rate_flags;
@@ -97,9 +103,10 @@ impl ClientConfig {
 
     fn payload(&self) -> Vec<u8> {
         let mut payload = vec![0; self.payload_bytes];
-        prepare_payload(&mut payload, &self.header());
+        self.dialect.prepare_payload(&mut payload, &self.header());
         if !self.has_header {
-            let place = payload.iter_mut().skip(CLIENT_HEADER_OFFSET);
+            let offset = self.dialect.client_header_offset();
+            let place = payload.iter_mut().skip(offset);
             place.take(ClientHeader::BYTES).for_each(|byte| *byte = 0);
         }
         payload
@@ -180,7 +187,8 @@ pub enum ClientError {
 }
 
 /// Sends datagrams until the time is up or everything is sent, then ends the stream as 2.1.8 does:
-/// a FIN, and another after each 10 ms without an answer, 201 at most.
+/// a FIN, and another after each 10 ms without an answer, 201 at most. With a server that is known to
+/// be of 2.0.x there are ten, 250 ms apart.
 ///
 /// A datagram belongs to the interval in which its send began.
 ///
@@ -210,6 +218,7 @@ pub fn run_client(
         refused_sends: 0,
         closing: Closing::default(),
     };
+    client.train.dialect = config.dialect;
     let outcome = client.send_data();
     let elapsed = *outcome.as_ref().unwrap_or(&client.clock.begun.elapsed());
     let totals = client.totals();
@@ -250,13 +259,6 @@ fn connect(config: &ClientConfig) -> io::Result<(UdpSocket, Connected)> {
         tcp: None,
     };
     Ok((socket, connected))
-}
-
-#[derive(Default)]
-struct Closing {
-    fins_sent: u64,
-    acks_received: u64,
-    server_report: Option<iperf::ServerReport>,
 }
 
 struct Client<'a> {
@@ -328,14 +330,17 @@ impl Client<'_> {
             whole => whole,
         };
         // A refused send does not use up its ids.
-        let first_id = self.datagrams_sent as i64 + 1;
-        if self.send(first_id, length as usize)? {
+        if self.send(self.next_id(), length as usize)? {
             self.datagrams_sent += length.div_ceil(payload_bytes);
             self.bytes_sent += length;
         } else {
             self.refused_sends += 1;
         }
         Ok(())
+    }
+
+    fn next_id(&self) -> i64 {
+        (self.datagrams_sent + self.config.dialect.first_id()) as i64
     }
 
     fn totals(&self) -> Totals {
@@ -357,67 +362,6 @@ impl Client<'_> {
                 seconds: self.clock.begun.elapsed().as_secs_f64(),
                 source,
             }),
-        }
-    }
-
-    fn close(&mut self) -> Result<(), ClientError> {
-        self.discard_early_replies()?;
-        let first_fin = self.datagrams_sent as i64 + 1;
-        for retry in 0..=i64::from(FIN_RETRIES) {
-            self.stop_if_cancelled()?;
-            if self.send(-(first_fin + retry), self.config.payload_bytes)? {
-                self.closing.fins_sent += 1;
-            }
-            if self.await_ack(FIN_EVERY)? {
-                return self.await_late_acks();
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes what came before the first FIN and therefore answers none: header acknowledgements of
-    /// 2.0.10 to 2.0.13.
-    fn discard_early_replies(&mut self) -> Result<(), ClientError> {
-        let failed = |source| ClientError::Receive {
-            peer: self.config.peer,
-            source,
-        };
-        self.socket.set_nonblocking(true).map_err(failed)?;
-        let deadline = Instant::now() + LATE_ACK_LIMIT;
-        while Instant::now() < deadline && self.receive(&mut [0; 64])?.is_some() {}
-        self.socket.set_nonblocking(false).map_err(failed)
-    }
-
-    /// Waits for the answers to the remaining FINs, which would otherwise find no socket and be
-    /// missing from the account of what was sent and received.
-    fn await_late_acks(&mut self) -> Result<(), ClientError> {
-        let deadline = Instant::now() + LATE_ACK_LIMIT;
-        while self.closing.acks_received < self.closing.fins_sent
-            && Instant::now() < deadline
-            && self.await_ack(LATE_ACK_SILENCE)?
-        {}
-        Ok(())
-    }
-
-    /// Waits for one answer to a FIN; `false` when none came in time.
-    fn await_ack(&mut self, timeout: Duration) -> Result<bool, ClientError> {
-        let deadline = Instant::now() + timeout;
-        let mut buffer = [0; 2048];
-        loop {
-            self.stop_if_cancelled()?;
-            if let Some(length) = self.receive(&mut buffer)? {
-                let reply = reply::classify(&buffer[..length], self.train.payload());
-                match reply {
-                    Reply::HeaderAck(_) => continue,
-                    Reply::Report(report) => self.closing.server_report = Some(report),
-                    Reply::Echo | Reply::BareAck => {}
-                }
-                self.closing.acks_received += 1;
-                return Ok(true);
-            }
-            if Instant::now() >= deadline {
-                return Ok(false);
-            }
         }
     }
 

@@ -151,8 +151,7 @@ impl Listener {
             .clients
             .iter()
             .any(|client| client.upgrade().is_some_and(|peer| *peer == taken.source));
-        // A FIN of nobody's session is left over from an earlier one.
-        taken.header.id >= 0 && !is_known && self.clients.len() < CLIENTS_MAX
+        taken.opens_session() && !is_known && self.clients.len() < CLIENTS_MAX
     }
 
     /// Makes a session of the socket, and a new socket for further clients. `None` when there is no
@@ -278,7 +277,9 @@ impl Accepted {
         if self.takes_trains {
             receiver = receiver.napping();
         }
-        receiver.open(*self.client, self.begun)?;
+        if let Some(first) = self.queued.first() {
+            receiver.open(first, self.begun)?;
+        }
         for taken in &self.queued {
             receiver.take(taken, self.begun)?;
         }

@@ -6,8 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_sys::socket::{Datagram, ReceiveBatch, Wait};
-use nicpoll_wire::iperf::DatagramHeader;
 use nicpoll_wire::iperf::datagram::PAYLOAD_BYTES_MAX;
+use nicpoll_wire::iperf::{Dialect, RawDatagram};
 
 use super::nap::Nap;
 use super::server::{End, ServerReport};
@@ -21,9 +21,7 @@ use crate::udp_server::{BoundUdp, ServerError};
 
 /// Datagrams taken with one system call, at most.
 pub(super) const BATCH_DATAGRAMS: usize = 64;
-/// Silence that ends the session after a FIN, as in 2.1.8.
-const SILENCE_AFTER_FIN: Duration = Duration::from_millis(250);
-/// A client's FINs take 2 s; whoever sends for longer is not listened to.
+/// A client's FINs take 2.5 s; whoever sends for longer is not listened to.
 const CLOSING_LIMIT: Duration = Duration::from_secs(4);
 /// The longest time to empty the socket after the sender is done.
 const DRAIN_LIMIT: Duration = Duration::from_secs(1);
@@ -32,7 +30,7 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taken {
     pub(super) source: SocketAddr,
-    pub(super) header: DatagramHeader,
+    pub(super) raw: RawDatagram,
     pub(super) payload_bytes: usize,
     pub(super) arrival_ns: Option<i64>,
 }
@@ -42,10 +40,16 @@ impl Taken {
     pub(super) fn of(datagram: &Datagram<'_>) -> Option<Self> {
         Some(Taken {
             source: datagram.source?,
-            header: DatagramHeader::parse(datagram.payload).ok()?,
+            raw: RawDatagram::parse(datagram.payload).ok()?,
             payload_bytes: datagram.payload.len(),
             arrival_ns: datagram.arrival_ns,
         })
+    }
+
+    /// Whether it may be a client's first. A FIN of nobody's session is left over from an earlier one.
+    pub(super) fn opens_session(&self) -> bool {
+        let header = Dialect::of_client(&self.raw).header(&self.raw, 0);
+        header.is_ok_and(|header| header.id >= 0)
     }
 }
 
@@ -141,25 +145,28 @@ impl<'a> Receiver<'a> {
     }
 
     pub(super) fn take(&mut self, taken: &Taken, now: Instant) -> Result<(), ServerError> {
-        let Taken { source, header, .. } = *taken;
+        let Taken { source, raw, .. } = taken;
         let bound = self.bound;
         let session = match &mut self.session {
-            Some(session) if session.peer == source => session,
-            // A FIN of nobody's session is left over from an earlier one.
-            None if header.id >= 0 => {
-                bound.connect(source)?;
-                self.open(source, now)?
+            Some(session) if session.peer == *source => session,
+            None if taken.opens_session() => {
+                bound.connect(*source)?;
+                self.open(taken, now)?
             }
             _ => {
                 self.foreign_datagrams += 1;
                 return Ok(());
             }
         };
+        let Some(header) = session.read(raw) else {
+            self.foreign_datagrams += 1;
+            return Ok(());
+        };
         let length = taken.payload_bytes;
         if header.id >= 0 {
             session.data(&header, length, taken.arrival_ns, now);
-        } else if let Some(answer) = session.fin(&header, length, now)
-            && bound.answer(source, &answer)?
+        } else if let Some(answer) = session.fin(raw, &header, length, now)
+            && bound.answer(*source, &answer)?
         {
             session.acks_sent += 1;
         }
@@ -167,12 +174,13 @@ impl<'a> Receiver<'a> {
         Ok(())
     }
 
-    /// Begins the session with a peer that the socket is connected to.
+    /// Begins the session with the sender of this datagram, which the socket is connected to.
     pub(super) fn open(
         &mut self,
-        peer: SocketAddr,
+        first: &Taken,
         now: Instant,
     ) -> Result<&mut Session, ServerError> {
+        let peer = first.source;
         let local = self.bound.socket.local_addr();
         self.intervals.observer.connected(&Connected {
             local: local.map_err(|source| self.bound.receive_failed(source))?,
@@ -183,7 +191,7 @@ impl<'a> Receiver<'a> {
             tcp: None,
         });
         self.last_good = now;
-        Ok(self.session.insert(Session::open(peer, now)))
+        Ok(self.session.insert(Session::open(peer, &first.raw, now)))
     }
 
     /// Closes the intervals that have ended. They begin with the session and end with its FIN.
@@ -212,12 +220,12 @@ impl<'a> Receiver<'a> {
             return (now.duration_since(since) >= DRAIN_LIMIT).then_some(End::SenderDone);
         }
         let silence = now.duration_since(self.last_good);
-        let closing_for = self
-            .session
-            .as_ref()
-            .and_then(|session| session.closing_for(now));
-        match closing_for {
-            Some(time) if silence >= SILENCE_AFTER_FIN || time >= CLOSING_LIMIT => Some(End::Fin),
+        let closing = self.session.as_ref().and_then(|session| {
+            let closing_for = session.closing_for(now)?;
+            Some((closing_for, session.silence_after_fin()))
+        });
+        match closing {
+            Some((time, limit)) if silence >= limit || time >= CLOSING_LIMIT => Some(End::Fin),
             _ if silence >= self.bound.idle_timeout => Some(End::Idle),
             _ => None,
         }

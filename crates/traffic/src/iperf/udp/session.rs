@@ -1,17 +1,25 @@
 //! What a server knows of the one client that it serves. No clock, no socket.
 //!
-//! What must hold: the client is never sent more bytes than came from it.
+//! What must hold: the client is never sent more bytes than came from it, and what it sends is read
+//! as its version means it.
+
+#[cfg(test)]
+mod tests;
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use nicpoll_wire::iperf::{DatagramHeader, ServerReport};
+use nicpoll_wire::iperf::{DatagramHeader, Dialect, RawDatagram, ServerReport};
 
 use crate::iperf::observer::{ReceiptTotals, Totals};
 use crate::sequence::{Jitter, Sequence};
 
 /// 2.1.8 answers no more FINs than this.
 const ACKS_MAX: u64 = 9;
+/// Silence that ends the session after a FIN, as in 2.1.8, whose client repeats it every 10 ms.
+const SILENCE_AFTER_FIN: Duration = Duration::from_millis(250);
+/// The same for clients that repeat it every 250 ms, as 2.0.x, whose servers wait so long.
+const SILENCE_AFTER_OLD_FIN: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Session {
@@ -22,6 +30,9 @@ pub(super) struct Session {
     pub(super) acks_sent: u64,
     pub(super) sequence: Sequence,
     pub(super) jitter: Jitter,
+    dialect: Dialect,
+    /// The id of the client's first datagram, 0 or 1.
+    first_id: u64,
     /// When the first datagram was read.
     begun: Instant,
     /// When the last datagram of data was read.
@@ -33,7 +44,10 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn open(peer: SocketAddr, now: Instant) -> Self {
+    /// With the client whose first datagram this is.
+    pub(super) fn open(peer: SocketAddr, first: &RawDatagram, now: Instant) -> Self {
+        let dialect = Dialect::of_client(first);
+        let is_zero = dialect.header(first, 0).is_ok_and(|first| first.id == 0);
         Session {
             peer,
             datagrams: 0,
@@ -42,11 +56,19 @@ impl Session {
             acks_sent: 0,
             sequence: Sequence::default(),
             jitter: Jitter::default(),
+            dialect,
+            first_id: if is_zero { 0 } else { dialect.first_id() },
             begun: now,
             last_data: now,
             closing: None,
             fin_bytes: 0,
         }
+    }
+
+    /// Reads a header as the client means it; `None` when the datagram cannot be its.
+    pub(super) fn read(&self, raw: &RawDatagram) -> Option<DatagramHeader> {
+        let highest_id = (self.sequence.highest() + self.first_id).saturating_sub(1);
+        self.dialect.header(raw, highest_id).ok()
     }
 
     /// Takes a datagram of data.
@@ -60,9 +82,10 @@ impl Session {
         self.datagrams += 1;
         self.bytes += payload_bytes as u64;
         self.last_data = now;
-        // Clients before 2.0.13 begin with id 0, which 2.1.8 leaves out of its statistics.
-        if header.id > 0 {
-            self.sequence.record(header.id.unsigned_abs());
+        // Counted from 1, whatever the client calls its first. An id before that is none of the test.
+        let number = (header.id.unsigned_abs() + 1).saturating_sub(self.first_id);
+        if number > 0 {
+            self.sequence.record(number);
         }
         if let Some(arrival_ns) = arrival_ns {
             self.jitter.record(header.sent_ns(), arrival_ns);
@@ -72,6 +95,7 @@ impl Session {
     /// Takes a FIN; returns the answer that is due, or `None` when enough were given.
     pub(super) fn fin(
         &mut self,
+        raw: &RawDatagram,
         header: &DatagramHeader,
         payload_bytes: usize,
         now: Instant,
@@ -82,7 +106,7 @@ impl Session {
         if self.closing.is_none() {
             // All data has smaller ids. A FIN that was lost before this one counts as lost data,
             // which the receiver cannot tell apart.
-            self.sequence.expect_up_to(id.saturating_sub(1));
+            self.sequence.expect_up_to(id.saturating_sub(self.first_id));
             self.closing = Some((self.report(id, now), now));
         }
         let answer = ServerReport::BYTES as u64;
@@ -90,7 +114,16 @@ impl Session {
         if self.acks_sent >= ACKS_MAX || (self.acks_sent + 1) * answer > budget {
             return None;
         }
-        self.closing.as_ref().map(|(report, _)| report.to_bytes())
+        let (report, _) = self.closing.as_ref()?;
+        Some(report.answer(self.dialect, raw))
+    }
+
+    /// Silence after which the client has its answer, or has given up asking for it.
+    pub(super) fn silence_after_fin(&self) -> Duration {
+        match self.dialect {
+            Dialect::V2_1 => SILENCE_AFTER_FIN,
+            _ => SILENCE_AFTER_OLD_FIN,
+        }
     }
 
     /// How long ago the first FIN came; `None` before it.
@@ -137,10 +170,16 @@ impl Session {
         }
     }
 
-    /// The figures as 2.1.8 states them, which counts the FIN among the datagrams.
+    /// The figures as the original states them. 2.1.8 counts the FIN among the datagrams; with clients
+    /// that count from 0 one of the two ends is left out instead, so that data is all that is told.
     fn report(&self, fin_id: u64, now: Instant) -> ServerReport {
+        let fin_bytes = if self.first_id == 0 {
+            0
+        } else {
+            self.fin_bytes
+        };
         ServerReport {
-            bytes: self.bytes + self.fin_bytes,
+            bytes: self.bytes + fin_bytes,
             elapsed: now.duration_since(self.begun),
             lost: self.sequence.lost(),
             out_of_order: self.sequence.out_of_order(),

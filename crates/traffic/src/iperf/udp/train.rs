@@ -8,8 +8,8 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nicpoll_sys::socket;
-use nicpoll_wire::iperf::DatagramHeader;
 use nicpoll_wire::iperf::datagram::PAYLOAD_BYTES_MAX;
+use nicpoll_wire::iperf::{DatagramHeader, Dialect};
 use rustix::io::Errno;
 
 /// The most that every kernel with `UDP_SEGMENT` takes (`UDP_MAX_SEGMENTS`).
@@ -46,6 +46,8 @@ impl Clock {
 
 /// Payloads side by side, of which each call sends the first ones.
 pub(super) struct Train {
+    /// How ids are written; as in 2.1 unless set.
+    pub(super) dialect: Dialect,
     payloads: Vec<u8>,
     payload_bytes: usize,
     datagrams_max: usize,
@@ -73,6 +75,7 @@ impl Train {
             datagrams_max = 1;
         }
         Train {
+            dialect: Dialect::V2_1,
             payloads: payload.repeat(datagrams_max),
             payload_bytes,
             datagrams_max,
@@ -114,7 +117,7 @@ impl Train {
     fn number(&mut self, clock: &Clock, first_id: i64, length: usize) {
         let payloads = self.payloads[..length].chunks_mut(self.payload_bytes);
         for (id, payload) in (first_id..).zip(payloads) {
-            clock.header(id).write_to(payload);
+            self.dialect.write_header(&clock.header(id), payload);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use nicpoll_wire::iperf::datagram::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN};
-use nicpoll_wire::iperf::{DEFAULT_PORT, Directions};
+use nicpoll_wire::iperf::{DEFAULT_PORT, Dialect, Directions};
 
 use super::{Draft, Mode, Time, Way, wrong_side};
 use crate::iperf::options::error::OptionError;
@@ -77,6 +77,11 @@ impl Draft {
                 });
             }
         };
+        if self.dialect.is_some() && !self.udp {
+            self.warnings.push(String::from(
+                "WARNING: option --dialect is not valid without -u, ignored",
+            ));
+        }
         if let (Amount::Bytes(bytes), true) = (amount, directions != Directions::Forward)
             && bytes > HEADER_BYTES_MAX
         {
@@ -98,6 +103,7 @@ impl Draft {
             streams: self.parallel.unwrap_or(1),
             ttl: self.ttl,
             compatibility: self.compatibility,
+            dialect: self.dialect.unwrap_or(Dialect::V2_1),
             common: self.common(length_bytes),
         })
     }
