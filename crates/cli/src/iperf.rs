@@ -5,6 +5,7 @@ mod events;
 mod printer;
 mod server;
 mod settings;
+mod ways;
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,8 +14,8 @@ use std::sync::atomic::Ordering;
 
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::iperf::options::{self, Common, Options, help_text, parse};
-use nicpoll_traffic::iperf::tcp;
-use nicpoll_traffic::iperf::text::{self, Format, StreamId, Style};
+use nicpoll_traffic::iperf::text::{self, Format, Receipt, StreamId, Style};
+use nicpoll_traffic::iperf::{tcp, udp};
 
 use crate::stop::on_signal;
 use printer::{Manner, Total};
@@ -112,10 +113,38 @@ fn sent(style: Style, report: &tcp::SendReport) -> Total {
     Total::of(seconds, report.bytes_sent)
 }
 
-fn no_acknowledgement(common: &Common, number: u32, tries: u32) -> String {
-    let id = StreamId {
-        number: number + 1,
-        is_reversed: false,
-    };
-    text::no_acknowledgement(common.style, id, tries)
+/// What a sender of datagrams came to.
+fn sent_datagrams(
+    common: &Common,
+    number: u32,
+    is_answered: bool,
+    report: &udp::SendReport,
+) -> Total {
+    if is_answered && report.fin_acks_received == 0 {
+        let id = StreamId {
+            number: number + 1,
+            is_reversed: false,
+        };
+        let tries = report.fins_sent.try_into().unwrap_or(u32::MAX);
+        eprintln!("{}", text::no_acknowledgement(common.style, id, tries));
+    }
+    Total {
+        sent_datagrams: Some(report.datagrams_sent),
+        server_report: report.server_report,
+        ..Total::of(report.seconds, report.bytes_sent)
+    }
+}
+
+/// What a receiver of datagrams came to.
+fn received(report: &udp::ReceiveReport) -> Total {
+    let seconds = report.seconds_to_fin.unwrap_or(report.seconds);
+    Total {
+        receipt: Some(Receipt {
+            jitter_ms: 1e3 * report.jitter_seconds.unwrap_or(0.0),
+            lost: report.lost as i64,
+            total: report.datagrams_expected,
+            out_of_order: report.out_of_order,
+        }),
+        ..Total::of(seconds, report.bytes_received)
+    }
 }

@@ -121,3 +121,71 @@ fn tcp_has_a_stream_back_for_each_of_the_parallel_ones() {
         |_, _, _| {},
     );
 }
+
+/// What was sent and received of the streams that `is_wanted`, by their marks and numbers.
+fn datagrams(text: &str, is_wanted: impl Fn(bool, usize) -> bool) -> (u64, u64) {
+    let mut last = (false, 0);
+    let (mut sent, mut received) = (0, 0);
+    let mut is_relayed = false;
+    for printed in text.lines() {
+        // The line above tells of which way of its socket it is.
+        if let Some((_, count)) = printed.split_once(" Sent ") {
+            let count: u64 = count.split(' ').next().unwrap().parse().unwrap();
+            sent += if is_wanted(last.0, last.1) && !printed.contains("SUM") {
+                count
+            } else {
+                0
+            };
+        }
+        is_relayed |= printed.contains("Server Report:");
+        let Some((is_marked, number, _)) = line(printed) else {
+            continue;
+        };
+        last = (is_marked, number);
+        let Some((_, rest)) = printed.split_once(" ms ") else {
+            continue;
+        };
+        let (lost, total) = rest.split_once(' ').unwrap().0.split_once('/').unwrap();
+        assert_eq!(lost, "0", "{text}");
+        if !std::mem::take(&mut is_relayed) && is_wanted(is_marked, number) {
+            received += total.parse::<u64>().unwrap();
+        }
+    }
+    (sent, received)
+}
+
+#[test]
+fn udp_datagrams_of_both_directions_agree() {
+    let Some(pair) = Pair::new("udp_datagrams_of_both_directions_agree") else {
+        return;
+    };
+    // Slow enough that the buffer of a receiver holds what comes while it does not run.
+    let over_ipv4 = "-b 3m -t 0.5 --allow 198.18.0.0/16";
+    let over_ipv6 = "-V -b 300pps -l 200 -t 0.5 --allow 2001:2::1";
+    for (client, server) in ENDS {
+        for options in [over_ipv4, over_ipv6] {
+            let options: Vec<&str> = options.split(' ').collect();
+            for way in WAYS {
+                let all = [&["-u", way.option(), "--style", "2.1"], &options[..]].concat();
+                let (told, heard) = pair.run(client, server, &all);
+                let case = format!("{client:?} to {server:?} {all:?}\n{told}\n{heard}");
+                let own_socket = matches!(way, Way::Dual | Way::TradeOff);
+                let is_back = |is_marked, number| is_marked || (own_socket && number > 1);
+                let (forward_sent, _) = datagrams(&told, |mark, number| !is_back(mark, number));
+                let (_, back_received) = datagrams(&told, is_back);
+                let is_back = |is_marked, _| is_marked || way == Way::Reverse;
+                let (back_sent, _) = datagrams(&heard, is_back);
+                let (_, forward_received) =
+                    datagrams(&heard, |mark, number| !is_back(mark, number));
+                // The original counts the FIN, and one more in what it sent.
+                for (sent, received) in
+                    [(forward_sent, forward_received), (back_sent, back_received)]
+                {
+                    assert!(sent.abs_diff(received) <= 2, "{sent} {received}\n{case}");
+                }
+                assert!(back_received > 100, "{case}");
+                assert_eq!(forward_received > 100, way.has_forward(), "{case}");
+            }
+        }
+    }
+}

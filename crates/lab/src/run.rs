@@ -60,13 +60,13 @@ pub struct Run {
 
 enum SenderReport {
     Tcp(tcp::SendReport),
-    Udp(udp::ClientReport),
+    Udp(udp::SendReport),
     Rr(rr::ClientReport),
 }
 
 enum ReceiverReport {
     Tcp(tcp::ReceiveReport),
-    Udp(udp::ServerReport),
+    Udp(udp::ReceiveReport),
     Rr(rr::ServerReport),
 }
 
@@ -280,7 +280,7 @@ fn tcp_run(sent: tcp::SendReport, received: tcp::ReceiveReport) -> Run {
     }
 }
 
-fn udp_run(sent: udp::ClientReport, received: udp::ServerReport) -> Run {
+fn udp_run(sent: udp::SendReport, received: udp::ReceiveReport) -> Run {
     let in_balance = |kind, from, sent, received| ControlLine {
         kind,
         from,

@@ -1,13 +1,16 @@
 //! Streams that speak iperf 2 as version 2.1.8 does, so that the original may be at either end.
 
+mod network;
 mod observer;
 pub mod options;
 mod pace;
+mod reverse;
 mod socket_options;
 pub mod tcp;
 pub mod text;
 pub mod udp;
 
+pub use network::{Network, NetworkError};
 pub use observer::{Connected, IntervalRecord, Observer, Receipt, TcpStart};
 pub use pace::{Amount, Rate};
 pub use socket_options::SocketOptions;

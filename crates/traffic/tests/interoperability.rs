@@ -244,7 +244,8 @@ fn two_streams_from_an_original_client() {
     thread::scope(|scope| {
         for accepted in [(); 2].map(|()| listener.accept(&signals, PATIENCE).unwrap().unwrap()) {
             scope.spawn(|| {
-                let report = accepted.run(&signals, &mut ()).unwrap();
+                let incoming = accepted.open().unwrap().incoming.unwrap();
+                let report = incoming.run(&signals, &mut ()).unwrap();
                 assert_eq!((report.lost, report.duplicates), (0, 0));
                 assert_eq!(
                     (report.datagrams_received, report.bytes_received),

@@ -28,7 +28,7 @@ fn server_config() -> udp::ServerConfig {
 }
 
 /// A client of an old version against our server.
-fn serve(client: &Client) -> (udp::ServerReport, udp_client::Outcome) {
+fn serve(client: &Client) -> (udp::ReceiveReport, udp_client::Outcome) {
     let server = udp::Server::bind(&server_config()).unwrap();
     let address = server.local_addr();
     let signals = Signals::default();
@@ -208,7 +208,8 @@ fn the_listener_serves_clients_of_all_versions_side_by_side() {
             .iter()
             .map(|_| {
                 let session = listener.accept(&signals, fake::PATIENCE).unwrap().unwrap();
-                scope.spawn(|| session.run(&signals, &mut ()).unwrap())
+                let incoming = session.open().unwrap().incoming.unwrap();
+                scope.spawn(|| incoming.run(&signals, &mut ()).unwrap())
             })
             .collect();
         for client in clients {
@@ -227,7 +228,7 @@ fn ask(
     version: Version,
     dialect: Dialect,
     fins_lost: u32,
-) -> (udp::ClientReport, fake::udp_server::Outcome) {
+) -> (udp::SendReport, fake::udp_server::Outcome) {
     let mut server = fake::udp_server::Server::bind(version);
     server.fins_lost = fins_lost;
     let amount = Amount::Bytes(20 * 1470);
@@ -245,7 +246,7 @@ fn ask(
 }
 
 /// What the client was told, in the server's words.
-fn told(sent: &udp::ClientReport) -> Report {
+fn told(sent: &udp::SendReport) -> Report {
     let report = sent.server_report.expect("no report was understood");
     let split = |time: Duration| (time.as_secs() as u32, time.subsec_micros());
     Report {

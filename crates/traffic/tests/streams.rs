@@ -258,7 +258,8 @@ fn many_udp_clients_are_served_at_once_and_every_datagram_counts_once() {
                     let signals = &signals;
                     scope.spawn(move || {
                         let mut log = Log::default();
-                        let report = accepted.run(signals, &mut log).unwrap();
+                        let incoming = accepted.open().unwrap().incoming.unwrap();
+                        let report = incoming.run(signals, &mut log).unwrap();
                         (report, log)
                     })
                 })

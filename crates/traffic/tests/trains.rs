@@ -15,7 +15,7 @@ fn stream(
     ip: IpAddr,
     configure: impl FnOnce(&mut udp::ClientConfig),
     takes_trains: bool,
-) -> Option<(udp::ClientReport, udp::ServerReport)> {
+) -> Option<(udp::SendReport, udp::ReceiveReport)> {
     const BUFFER_BYTES: usize = 16 << 20;
     let mut config = udp::ListenerConfig::new(udp::ServerConfig {
         bind: SocketAddr::new(ip, 0),
@@ -35,7 +35,8 @@ fn stream(
     thread::scope(|scope| {
         let sending = scope.spawn(|| udp::run_client(&config, &signals, &mut ()).unwrap());
         let accepted = listener.accept(&signals, PATIENCE).unwrap().unwrap();
-        let received = accepted.run(&signals, &mut ()).unwrap();
+        let incoming = accepted.open().unwrap().incoming.unwrap();
+        let received = incoming.run(&signals, &mut ()).unwrap();
         Some((sending.join().unwrap(), received))
     })
 }

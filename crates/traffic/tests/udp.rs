@@ -8,7 +8,7 @@ use std::time::Duration;
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::iperf::Amount as Sending;
 use nicpoll_traffic::iperf::udp::{
-    ClientConfig, ClientError, ClientReport, End, Server, ServerConfig, ServerReport, run_client,
+    ClientConfig, End, ReceiveReport, SendError, SendReport, Server, ServerConfig, run_client,
 };
 use nicpoll_wire::iperf::datagram::prepare_payload;
 use nicpoll_wire::iperf::{self, Amount, ClientHeader, DatagramHeader};
@@ -35,7 +35,7 @@ fn client_config(peer: SocketAddr, payload_bytes: usize) -> ClientConfig {
 }
 
 /// Without room nothing can be said about what is lost.
-fn has_room(received: &ServerReport) -> bool {
+fn has_room(received: &ReceiveReport) -> bool {
     let has_room = received.receive_buffer.granted_bytes >= RECEIVE_BUFFER_BYTES as u64;
     if !has_room {
         eprintln!("skipped: a receive buffer of this size needs CAP_NET_ADMIN");
@@ -46,7 +46,7 @@ fn has_room(received: &ServerReport) -> bool {
 /// A stream of 64-byte datagrams through a relay that passes what `is_passed` says.
 fn through_relay(
     is_passed: impl FnMut(Direction, &[u8]) -> u32 + Send,
-) -> (ClientReport, ServerReport) {
+) -> (SendReport, ReceiveReport) {
     let server = server();
     let relay = Relay::to(server.local_addr());
     let config = client_config(relay.address(), 64);
@@ -174,7 +174,7 @@ fn cancel_ends_a_client_that_sends() {
         signals.cancel.store(true, Ordering::Relaxed);
         sending.join().unwrap().unwrap_err()
     });
-    assert!(matches!(error, ClientError::Cancelled), "{error}");
+    assert!(matches!(error, SendError::Cancelled), "{error}");
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn a_client_without_answer_goes_on_asking_until_it_is_cancelled() {
         signals.cancel.store(true, Ordering::Relaxed);
         sending.join().unwrap().unwrap_err()
     });
-    assert!(matches!(error, ClientError::Cancelled), "{error}");
+    assert!(matches!(error, SendError::Cancelled), "{error}");
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn a_closed_port_refuses_sends_without_using_up_ids() {
         signals.cancel.store(true, Ordering::Relaxed);
         let error = sending.join().unwrap().unwrap_err();
         // Refused sends are no failure: the client got as far as its FINs.
-        assert!(matches!(error, ClientError::Cancelled), "{error}");
+        assert!(matches!(error, SendError::Cancelled), "{error}");
     });
 }
 
@@ -246,7 +246,7 @@ fn a_payload_without_room_for_the_headers_is_refused() {
     for payload_bytes in [0, 19, 65_508] {
         let config = client_config(LOOPBACK.into(), payload_bytes);
         let error = run_client(&config, &Signals::default(), &mut ()).unwrap_err();
-        assert!(matches!(error, ClientError::Payload { .. }), "{error}");
+        assert!(matches!(error, SendError::Payload { .. }), "{error}");
     }
 }
 

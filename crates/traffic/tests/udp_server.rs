@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use nicpoll_traffic::Signals;
-use nicpoll_traffic::iperf::udp::{End, Server, ServerConfig, ServerError, ServerReport};
+use nicpoll_traffic::iperf::udp::{End, ReceiveReport, Server, ServerConfig, ServerError};
 use nicpoll_wire::iperf::datagram::prepare_payload;
 use nicpoll_wire::iperf::{self, Amount, ClientHeader, DatagramHeader};
 
@@ -41,7 +41,7 @@ impl Bench {
     }
 
     /// Runs the server on what is queued. Returns its report and its answers.
-    fn run(self) -> (ServerReport, Vec<Vec<u8>>) {
+    fn run(self) -> (ReceiveReport, Vec<Vec<u8>>) {
         let signals = Signals::default();
         signals.sender_done.store(true, Ordering::Release);
         let report = self.server.run(&signals).unwrap();

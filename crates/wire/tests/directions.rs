@@ -2,7 +2,7 @@
 
 use nicpoll_wire::iperf::datagram::prepare_payload;
 use nicpoll_wire::iperf::tcp::is_acknowledged;
-use nicpoll_wire::iperf::{Amount, ClientHeader, Directions, HeaderError};
+use nicpoll_wire::iperf::{Amount, ClientHeader, Dialect, Directions, HeaderError, RawDatagram};
 
 /// Bytes from hexadecimal digits; anything else separates.
 fn bytes(hex: &str) -> Vec<u8> {
@@ -104,7 +104,48 @@ fn udp_requests_have_the_flags_of_the_original() {
         assert_eq!(payload[16..20], bytes(flags), "{directions:?}");
         assert_eq!(payload[24..28], bytes(port), "{directions:?}");
         assert_eq!(payload[48..50], bytes(upper_flags), "{directions:?}");
-        assert_eq!(header.directions(), Ok(directions));
+        let parsed = ClientHeader::parse_udp(&payload).unwrap();
+        assert_eq!(parsed, header);
+        assert_eq!(parsed.directions(), Ok(directions));
+    }
+}
+
+#[test]
+fn udp_headers_that_are_none_or_of_older_versions_are_left_alone() {
+    // -C: filler; 2.0.12: no 64-bit ids; too short.
+    for rest in [
+        "36373839 30313233 34353637 38393031 32333435 36373839",
+        "00000000",
+        "48010098",
+    ] {
+        let payload = bytes(&format!("00000001 6b00ba6e 0005e70d 00000000 {rest}"));
+        assert_eq!(ClientHeader::parse_udp(&payload), None, "{rest}");
+    }
+    // 2.0.13: no extension of 2.1.
+    let dual = "88000001 00000001 00001771 00000000 36373839 ffffff9c 00000000 00000000 \
+                00000000 00000000 00000000 00000000 00000000 00000000 00000000";
+    let payload = bytes(&format!("00000001 6b00ba6e 0005e70d 00000000 {dual}"));
+    let header = ClientHeader::parse_udp(&payload).unwrap();
+    assert_eq!(header.extension, None);
+    assert_eq!(header.directions(), Ok(self::dual(6001, true)));
+}
+
+/// What a 2.1.8 server sends with -R, --full-duplex and -d: filler where a client has its header.
+#[test]
+fn datagrams_of_a_server_have_wide_ids_and_no_header() {
+    for (id, hex) in [
+        (1, "00000001 6b00ba6e 0005e70d 00000000 36373839 30313233"),
+        (-54, "ffffffca 6b00ba6e 0005e70d ffffffff 36373839 30313233"),
+        (1 << 31, "80000000 6b00ba6e 0005e70d 00000000 36373839"),
+    ] {
+        let payload = bytes(hex);
+        let raw = RawDatagram::parse(&payload).unwrap();
+        let dialect = Dialect::HeaderlessLater;
+        assert_eq!(dialect.header(&raw, 0).unwrap().id, id);
+        assert_eq!(ClientHeader::parse_udp(&payload), None);
+        if id > 0 {
+            assert_eq!(Dialect::of_client(&raw), dialect);
+        }
     }
 }
 

@@ -8,14 +8,15 @@ mod udp;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::mpsc;
-use std::thread;
+use std::thread::{self, Scope, ScopedJoinHandle};
 
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::iperf::options::{self, ClientOptions, Directions};
 use nicpoll_traffic::iperf::{Amount, Connected, SocketOptions};
 
-use super::events::{Event, Failed};
+use super::events::{Event, Failed, StreamKey, Told};
 use super::printer::{Manner, Printer};
+use super::ways::Ways;
 use super::{manner, open_output, settings};
 
 /// What every stream needs to know.
@@ -101,7 +102,31 @@ fn is_own(options: &ClientOptions, connected: &Connected) -> bool {
     connected.is_sender || !matches!(options.directions, Directions::Dual { .. })
 }
 
-impl Client<'_> {
+impl<'a> Client<'a> {
+    /// Starts the client's own streams, each with what `connect` makes of its key. Their threads end
+    /// with whether there was anything.
+    fn start<'scope>(
+        self,
+        scope: &'scope Scope<'scope, '_>,
+        events: &mpsc::Sender<Event>,
+        connect: impl Fn(StreamKey) -> Result<Ways<'a>, Failed> + Copy + Send + 'scope,
+    ) -> Vec<ScopedJoinHandle<'scope, bool>> {
+        let start = |number| {
+            let events = events.clone();
+            scope.spawn(move || {
+                let key = StreamKey::new(number);
+                let ways = connect(key);
+                let has_any = ways.is_ok();
+                match ways {
+                    Ok(ways) => ways.run(&events),
+                    Err(failed) => Told::run(key, &events, |_| Err(failed)),
+                }
+                has_any
+            })
+        };
+        (0..self.options.streams).map(start).collect()
+    }
+
     fn amount(&self) -> Amount {
         match self.options.amount {
             options::Amount::Time(time) => Amount::Time(time),

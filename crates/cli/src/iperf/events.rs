@@ -2,7 +2,7 @@
 
 use std::sync::mpsc;
 
-use nicpoll_traffic::iperf::{Connected, IntervalRecord, Observer, tcp};
+use nicpoll_traffic::iperf::{Connected, IntervalRecord, Observer, tcp, udp};
 
 use super::printer::Total;
 
@@ -60,7 +60,7 @@ pub enum Failed {
 
 impl Failed {
     /// An error in full.
-    pub fn because(error: &dyn std::error::Error) -> Self {
+    fn because(error: &dyn std::error::Error) -> Self {
         Failed::Because(match error.source() {
             Some(source) => format!("nicpoll iperf: {error} ({source})"),
             None => format!("nicpoll iperf: {error}"),
@@ -72,6 +72,24 @@ impl From<tcp::Error> for Failed {
     fn from(error: tcp::Error) -> Self {
         match error {
             tcp::Error::Cancelled => Failed::Cancelled,
+            error => Failed::because(&error),
+        }
+    }
+}
+
+impl From<udp::SendError> for Failed {
+    fn from(error: udp::SendError) -> Self {
+        match error {
+            udp::SendError::Cancelled => Failed::Cancelled,
+            error => Failed::because(&error),
+        }
+    }
+}
+
+impl From<udp::ServerError> for Failed {
+    fn from(error: udp::ServerError) -> Self {
+        match error {
+            udp::ServerError::Cancelled => Failed::Cancelled,
             error => Failed::because(&error),
         }
     }

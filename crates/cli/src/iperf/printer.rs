@@ -109,18 +109,12 @@ pub struct Printer {
     sums: BTreeMap<(Group, u64), Sum>,
     totals: BTreeMap<Group, Sum>,
     headers: Vec<Header>,
-    next_number: u32,
+    descriptors: u32,
 }
 
 impl Printer {
     /// A printer to `out`.
     pub fn new(manner: Manner, out: Box<dyn Write + Send>) -> Self {
-        // 2.0 shows descriptors, of which a client's first is 3 and a server's first connection 4.
-        let next_number = match (manner.format.style, manner.is_client) {
-            (Style::V2_1, _) => 1,
-            (Style::V2_0, true) => 3,
-            (Style::V2_0, false) => 4,
-        };
         Printer {
             manner,
             out,
@@ -128,7 +122,7 @@ impl Printer {
             sums: BTreeMap::new(),
             totals: BTreeMap::new(),
             headers: Vec::new(),
-            next_number,
+            descriptors: 0,
         }
     }
 
@@ -143,18 +137,16 @@ impl Printer {
     /// A stream has a peer.
     pub fn connected(&mut self, key: StreamKey, connected: &Connected) -> io::Result<()> {
         let style = self.manner.format.style;
-        // Style 2.1 shows both ways of a socket under one number, in one line.
-        let other_way = self
-            .streams
-            .iter()
-            .find(|(told, _)| told.number == key.number);
-        let other_way = other_way.filter(|_| style == Style::V2_1);
-        let is_told = other_way.is_some();
+        let mut told = self.streams.keys();
+        let is_told = style == Style::V2_1 && told.any(|told| told.number == key.number);
         let id = StreamId {
-            number: other_way.map_or(self.next_number, |(_, stream)| stream.id.number),
+            number: match style {
+                // Both ways of a socket have one number, and one line.
+                Style::V2_1 => key.number + 1,
+                Style::V2_0 => self.next_descriptor(),
+            },
             is_reversed: key.is_reversed,
         };
-        self.next_number = self.next_number.max(id.number + 1);
         let stream = Stream {
             id,
             connected: *connected,
@@ -176,7 +168,7 @@ impl Printer {
                 local: connected.local,
                 peer: connected.peer,
                 direction: connected.direction,
-                has_no_fin: false,
+                has_no_fin: connected.tcp.is_none() && is_unanswered(key, connected),
                 tcp: connected.tcp.map(|tcp| InitialTcp {
                     window_segments: tcp.congestion_window_segments,
                     mss_bytes: tcp.segment_bytes,
@@ -186,6 +178,14 @@ impl Printer {
             },
         );
         self.line(&line)
+    }
+
+    /// What style 2.0 shows for a stream: its descriptor, of which a client's first is 3 and that of a
+    /// server's first connection 4.
+    fn next_descriptor(&mut self) -> u32 {
+        let first = if self.manner.is_client { 3 } else { 4 };
+        self.descriptors += 1;
+        first + self.descriptors - 1
     }
 
     /// An interval of a stream has ended.
@@ -324,11 +324,17 @@ impl Printer {
                 self.line(&line)?;
             }
         }
+        // 2.1 does not mark these lines, whichever way the stream goes.
+        let unmarked = StreamId {
+            is_reversed: false,
+            ..id
+        };
         if let Some(datagrams) = total.sent_datagrams {
-            self.line(&text::sent_line(style, Label::Stream(id), datagrams))?;
+            let label = Label::Stream(unmarked);
+            self.line(&text::sent_line(style, label, datagrams))?;
         }
         if let Some((interval, receipt)) = relayed.filter(|_| !self.manner.exclude.server_report) {
-            self.line(&text::server_report_line(style, id))?;
+            self.line(&text::server_report_line(style, unmarked))?;
             self.header(Header::Receiver)?;
             let format = self.manner.format;
             self.line(&text::receiver_line(format, id, &interval, &receipt))?;
@@ -462,6 +468,16 @@ impl Sum {
                 },
             });
         }
+    }
+}
+
+/// Whether nobody answers the FIN, as a client that does so remarks of both ways and one that only
+/// receives leaves to the server to remark.
+fn is_unanswered(key: StreamKey, connected: &Connected) -> bool {
+    match connected.direction {
+        Direction::Forward => false,
+        Direction::Reverse => connected.is_sender && !key.is_reversed,
+        Direction::FullDuplex => true,
     }
 }
 

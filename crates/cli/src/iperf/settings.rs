@@ -1,8 +1,8 @@
 //! The settings that are told before a test: of whoever listens, and of whoever connects.
 
-use nicpoll_traffic::iperf::Connected;
 use nicpoll_traffic::iperf::options::{ClientOptions, Common};
 use nicpoll_traffic::iperf::text::{self, ClientBanner, Mss, Protocol, ServerBanner, Window};
+use nicpoll_traffic::iperf::{Connected, Rate};
 
 use super::{banner_time, manner};
 
@@ -37,14 +37,25 @@ pub fn of_client(options: &ClientOptions, connected: &Connected) -> String {
     )
 }
 
-/// What a server tells that connects back to a client.
-pub fn of_way_back(common: &Common, connected: &Connected, write_bytes: usize) -> String {
+/// What a server tells that connects back to a client, at a rate over UDP.
+pub fn of_way_back(
+    common: &Common,
+    connected: &Connected,
+    write_bytes: usize,
+    rate: Option<Rate>,
+) -> String {
     let host = connected.peer.ip().to_canonical().to_string();
     let port = connected.peer.port();
+    let gap_micros = match rate {
+        Some(Rate::BitsPerSecond(rate)) => 8e6 * write_bytes as f64 / rate as f64,
+        Some(Rate::PacketsPerSecond(rate)) => 1e6 / rate as f64,
+        None => 0.0,
+    };
     text::client_banner(
         manner(common).format,
         &ClientBanner {
             write_bytes: write_bytes as u64,
+            gap_micros,
             ..connecting(common, &host, port, connected)
         },
     )

@@ -10,6 +10,10 @@ use std::time::{Duration, Instant};
 use nicpoll_lab::{Host, Lab};
 use nicpoll_napi::Journal;
 use nicpoll_observe::HostSnapshot;
+use rustix::process::{Pid, Signal, kill_process};
+
+/// A server that does not end by itself has that long for its last lines.
+const TIME_TO_REPORT: Duration = Duration::from_millis(500);
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -64,24 +68,31 @@ impl Pair {
     }
 
     /// Runs a fresh server and one client with these options, and returns what each printed. What the
-    /// server has to know of them is given to it as well, and `--style` to no program but ours.
+    /// server has to know of them is given to it as well, `--style` to no program but ours, and `--allow`
+    /// to our server only.
     pub fn run(&self, client: Program, server: Program, options: &[&str]) -> (String, String) {
         let is_server_option = |option: &&&str| matches!(**option, "-u" | "-V");
+        let (style, options) = taken_out("--style", options);
+        let (allow, options) = taken_out("--allow", &options);
         let streams = match options.iter().position(|option| *option == "-P") {
             Some(at) => options[at + 1],
             None => "1",
         };
-        let style = |program| match options.iter().position(|option| *option == "--style") {
-            Some(at) if program == Program::Ours => &options[at..at + 2],
-            _ => &[],
-        };
-        let mut server_args = vec!["-s", "-f", "B", "-P", streams];
+        // The original counts connections to it, and may end before it has connected back.
+        let connects_back = options.iter().any(|option| matches!(*option, "-d" | "-r"));
+        let counts = server == Program::Ours || !connects_back;
+        let mut server_args = vec!["-s", "-f", "B"];
+        if counts {
+            server_args.extend(["-P", streams]);
+        }
         server_args.extend(options.iter().filter(is_server_option));
+        if server == Program::Ours {
+            server_args.extend(style.iter().chain(&allow));
+        }
         if options.contains(&"-u") {
             // A client that had to wait for a core catches up with more than the usual buffer holds.
             server_args.extend(["-w", "4M"]);
         }
-        server_args.extend(style(server));
         let mut serving = spawn(&self.lab.receiver, server, &server_args);
         let mut printed = BufReader::new(serving.stdout.take().unwrap());
         let mut server_text = String::new();
@@ -98,24 +109,28 @@ impl Pair {
         } else {
             "198.18.0.2"
         };
-        let asked = match options.iter().position(|option| *option == "--style") {
-            Some(at) => [&options[..at], &options[at + 2..]].concat(),
-            None => options.to_vec(),
-        };
-        let client_args = [&["-c", address, "-f", "B"], &asked[..], style(client)].concat();
+        let mut client_args = [&["-c", address, "-f", "B"], &options[..]].concat();
+        if client == Program::Ours {
+            client_args.extend(&style);
+        }
         let sending = spawn(&self.lab.sender, client, &client_args);
         let sent = sending.wait_with_output().unwrap();
         let client_text = String::from_utf8(sent.stdout).unwrap();
-        assert!(
-            sent.status.success(),
-            "{}",
-            String::from_utf8_lossy(&sent.stderr)
-        );
+        if !counts {
+            thread::sleep(TIME_TO_REPORT);
+            let pid = Pid::from_raw(serving.id() as i32).unwrap();
+            kill_process(pid, Signal::INT).unwrap();
+        }
         end(serving);
         for line in printed.lines() {
             server_text.push_str(&line.unwrap());
             server_text.push('\n');
         }
+        assert!(
+            sent.status.success(),
+            "{client:?} to {server:?} {options:?}: {}\n{client_text}\n{server_text}",
+            String::from_utf8_lossy(&sent.stderr)
+        );
         (client_text, server_text)
     }
 
@@ -125,6 +140,15 @@ impl Pair {
         host.run(|resident| resident.counters.snapshot())
             .unwrap()
             .unwrap()
+    }
+}
+
+/// An option with its value, and the options without it.
+fn taken_out<'a>(name: &str, options: &[&'a str]) -> (Vec<&'a str>, Vec<&'a str>) {
+    let mut rest = options.to_vec();
+    match rest.iter().position(|option| *option == name) {
+        Some(at) => (rest.drain(at..at + 2).collect(), rest),
+        None => (Vec::new(), rest),
     }
 }
 

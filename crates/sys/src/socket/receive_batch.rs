@@ -52,6 +52,10 @@ pub struct ReceiveBatch {
     used: usize,
 }
 
+// SAFETY: the pointers in `headers` and `vectors` lead to what the batch itself owns, which goes to the
+// other thread with it; nothing else has them.
+unsafe impl Send for ReceiveBatch {}
+
 impl ReceiveBatch {
     /// Room for `datagrams_max` datagrams a call, of which the first `payload_bytes_max` bytes are
     /// kept. The kernel takes at most 1024 a call.

@@ -21,6 +21,7 @@ use nicpoll_wire::iperf::Dialect;
 
 pub use error::OptionError;
 
+pub use super::Network;
 pub use super::text::Style;
 pub use nicpoll_wire::iperf::Directions;
 
@@ -123,6 +124,8 @@ pub struct ServerOptions {
     pub connections: Option<u32>,
     /// One test at a time (-1).
     pub single_client: bool,
+    /// Whom datagrams may be sent to that ask for them (--allow).
+    pub allow: Vec<Network>,
     /// How long to listen, and the longest test (-t); `None` is until interrupted.
     pub time: Option<Duration>,
 }

@@ -7,6 +7,7 @@ use thiserror::Error;
 use zerocopy::byteorder::big_endian::{I32, U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use super::datagram::CLIENT_HEADER_OFFSET;
 use super::{flags, upper_flags};
 
 /// The part that every version since 2.0.2 has.
@@ -270,10 +271,28 @@ impl ClientHeader {
             return Ok(None);
         }
         let header = bytes.get(..length).ok_or(truncated(length))?;
-        let (base, rest) =
-            BaseWords::read_from_prefix(header).map_err(|_| truncated(BASE_BYTES))?;
+        let header = Self::from_prefix(header).ok_or(truncated(BASE_BYTES))?;
+        Ok(Some(header))
+    }
+
+    /// Reads the header of a UDP datagram of 2.0.13 or later, which lies behind the datagram's own;
+    /// `None` when there is none, or an older one.
+    pub fn parse_udp(payload: &[u8]) -> Option<Self> {
+        let mut header = Self::from_prefix(payload.get(CLIENT_HEADER_OFFSET..)?)?;
+        if header.flags & flags::IDS_64_BIT == 0 {
+            return None;
+        }
+        if header.flags & flags::EXTEND == 0 {
+            header.extension = None;
+        }
+        Some(header)
+    }
+
+    /// Reads what there is of a header; bytes behind it are not looked at.
+    fn from_prefix(bytes: &[u8]) -> Option<Self> {
+        let (base, rest) = BaseWords::read_from_prefix(bytes).ok()?;
         let extension = ExtensionWords::read_from_prefix(rest).ok();
-        Ok(Some(ClientHeader {
+        Some(ClientHeader {
             flags: base.flags.get(),
             threads: base.threads.get(),
             port: base.port.get(),
@@ -284,7 +303,7 @@ impl ClientHeader {
             },
             amount: Amount::from_word(base.amount.get()),
             extension: extension.and_then(|(words, _)| words.read()),
-        }))
+        })
     }
 
     /// Whether any of the extension's `upper_flags` is set.

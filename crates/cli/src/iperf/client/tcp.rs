@@ -2,17 +2,17 @@
 
 use std::io;
 use std::sync::mpsc;
-use std::thread::{self, Scope};
+use std::thread::Scope;
 
-use nicpoll_traffic::Signals;
 use nicpoll_traffic::iperf::options::{self, Directions};
-use nicpoll_traffic::iperf::tcp::{self, Incoming, Outgoing, Streams};
+use nicpoll_traffic::iperf::tcp::{self, Incoming, ReverseListener};
 use nicpoll_traffic::iperf::text::{self, Protocol};
 
 use super::{Client, reverse};
-use crate::iperf::events::{Event, Failed, StreamKey, Told};
+use crate::iperf::events::{Event, Failed, StreamKey};
 use crate::iperf::printer::Total;
 use crate::iperf::sent;
+use crate::iperf::ways::{Run, Ways};
 
 /// Starts all streams.
 ///
@@ -24,47 +24,23 @@ pub(super) fn start<'scope>(
     events: &mpsc::Sender<Event>,
 ) -> Result<(), Failed> {
     let listener = match client.options.directions {
-        Directions::Dual { port, .. } => Some(reverse::listen(client, port, events)?),
+        Directions::Dual { port, .. } => Some(listen(client, port, events)?),
         _ => None,
     };
-    let own = (0..client.options.streams).map(|number| {
-        let events = events.clone();
-        scope.spawn(move || run(client, number, &events))
-    });
-    let own = own.collect();
+    let own = client.start(scope, events, move |key| connect(client, key));
     if let Some(listener) = listener {
         let events = events.clone();
-        scope.spawn(move || reverse::take(client, &listener, own, &events));
+        scope.spawn(move || {
+            reverse::take(client, own, &events, |patience| {
+                let incoming = listener.accept(client.signals, patience)?;
+                Ok(incoming.map(|incoming| receive(client, incoming)))
+            });
+        });
     }
     Ok(())
 }
 
-/// Runs what goes over one connection of the client's own; `false` when there was none.
-fn run(client: Client<'_>, number: u32, events: &mpsc::Sender<Event>) -> bool {
-    let key = StreamKey::new(number);
-    let streams = match connect(client) {
-        Ok(streams) => streams,
-        Err(failed) => {
-            Told::run(key, events, |_| Err(failed));
-            return false;
-        }
-    };
-    thread::scope(|scope| {
-        if let Some(incoming) = streams.incoming {
-            scope.spawn(move || {
-                Told::run(key.reversed(), events, |told| {
-                    receive(incoming, client.signals, told)
-                });
-            });
-        }
-        if let Some(outgoing) = streams.outgoing {
-            Told::run(key, events, |told| send(client, outgoing, told));
-        }
-    });
-    true
-}
-
-fn connect(client: Client<'_>) -> Result<Streams, Failed> {
+fn connect<'a>(client: Client<'a>, key: StreamKey) -> Result<Ways<'a>, Failed> {
     let Client { options, peer, .. } = client;
     let common = &options.common;
     let config = tcp::ClientConfig {
@@ -86,28 +62,54 @@ fn connect(client: Client<'_>) -> Result<Streams, Failed> {
         has_header: !options.compatibility,
         ..tcp::ClientConfig::new(peer, client.amount())
     };
-    tcp::connect(&config, client.signals).map_err(|error| match error {
+    let streams = tcp::connect(&config, client.signals).map_err(|error| match error {
         tcp::Error::Connect { source, .. } => {
             let reason = plain(&source);
             Failed::Because(text::connect_failed(common.style, Protocol::Tcp, &reason))
         }
         error => error.into(),
+    })?;
+    let incoming = streams.incoming.map(|incoming| receive(client, incoming));
+    let outgoing = streams.outgoing.map(|outgoing| -> Run {
+        Box::new(move |told| Ok(sent(common.style, &outgoing.run(client.signals, told)?)))
+    });
+    Ok(Ways {
+        incoming: incoming.map(|run| (key.reversed(), run)),
+        outgoing: outgoing.map(|run| (key, run)),
+        back: None,
     })
 }
 
-fn send(client: Client<'_>, outgoing: Outgoing, told: &mut Told) -> Result<Total, Failed> {
-    let report = outgoing.run(client.signals, told)?;
-    Ok(sent(client.options.common.style, &report))
+/// Receives a stream of the server's.
+fn receive(client: Client<'_>, incoming: Incoming) -> Run<'_> {
+    Box::new(move |told| {
+        let report = incoming.run(client.signals, told)?;
+        Ok(Total::of(report.seconds, report.bytes_received))
+    })
 }
 
-/// Receives a stream of the server's.
-pub(super) fn receive(
-    incoming: Incoming,
-    signals: &Signals,
-    told: &mut Told,
-) -> Result<Total, Failed> {
-    let report = incoming.run(signals, told)?;
-    Ok(Total::of(report.seconds, report.bytes_received))
+/// Begins to listen for the server.
+fn listen(
+    client: Client<'_>,
+    port: u16,
+    events: &mpsc::Sender<Event>,
+) -> Result<ReverseListener, Failed> {
+    let common = &client.options.common;
+    let config = tcp::ListenerConfig {
+        read_bytes: common.length_bytes,
+        waits_for_full_reads: !common.no_batch,
+        interval: common.interval,
+        options: client.socket_options(),
+        max_segment_bytes: common.mss.and_then(|mss| mss.try_into().ok()),
+        ..tcp::ListenerConfig::new(tcp::ServerConfig {
+            bind: reverse::address(client, port)?,
+            receive_buffer_bytes: common.window_bytes,
+            idle_timeout: reverse::IDLE_TIMEOUT,
+        })
+    };
+    let listener = ReverseListener::bind(&config, client.peer)?;
+    reverse::announce(client, port, listener.receive_buffer(), events);
+    Ok(listener)
 }
 
 /// The kernel's words alone, as the original prints them.

@@ -3,36 +3,49 @@
 use std::sync::mpsc;
 use std::thread::Scope;
 
-use nicpoll_traffic::iperf::{Rate, options, udp};
+use nicpoll_traffic::iperf::options::Directions;
+use nicpoll_traffic::iperf::udp::{self, Incoming, Listener, Outgoing};
+use nicpoll_traffic::iperf::{Rate, options};
 
-use super::Client;
-use crate::iperf::events::{Event, Failed, StreamKey, Told};
-use crate::iperf::no_acknowledgement;
-use crate::iperf::printer::Total;
+use super::{Client, reverse};
+use crate::iperf::events::{Event, Failed, StreamKey};
+use crate::iperf::ways::{Run, Ways};
+use crate::iperf::{received, sent_datagrams};
 
 /// Starts all streams.
+///
+/// # Errors
+/// When there cannot be any, because the server could not send back.
 pub(super) fn start<'scope>(
     client: Client<'scope>,
     scope: &'scope Scope<'scope, '_>,
     events: &mpsc::Sender<Event>,
 ) -> Result<(), Failed> {
-    for number in 0..client.options.streams {
+    let listener = match client.options.directions {
+        Directions::Dual { port, .. } => Some(listen(client, port, events)?),
+        _ => None,
+    };
+    let own = client.start(scope, events, move |key| connect(client, key));
+    if let Some(mut listener) = listener {
         let events = events.clone();
         scope.spawn(move || {
-            Told::run(StreamKey::new(number), &events, |told| send(client, told));
+            reverse::take(client, own, &events, |patience| {
+                let Some(accepted) = listener.accept(client.signals, patience)? else {
+                    return Ok(None);
+                };
+                let incoming = accepted.open()?.incoming;
+                Ok(incoming.map(|incoming| receive(client, incoming)))
+            });
         });
     }
     Ok(())
 }
 
-fn send(client: Client<'_>, told: &mut Told) -> Result<Total, Failed> {
-    let Client {
-        options,
-        peer,
-        signals,
-    } = client;
+fn connect<'a>(client: Client<'a>, key: StreamKey) -> Result<Ways<'a>, Failed> {
+    let Client { options, peer, .. } = client;
     let common = &options.common;
     let config = udp::ClientConfig {
+        directions: options.directions,
         rate: options.rate.map(rate),
         datagrams_per_call: if common.no_batch { 1 } else { usize::MAX },
         send_buffer_bytes: common.window_bytes,
@@ -44,19 +57,47 @@ fn send(client: Client<'_>, told: &mut Told) -> Result<Total, Failed> {
         dialect: options.dialect,
         ..udp::ClientConfig::new(peer, common.length_bytes, client.amount())
     };
-    let report = udp::run_client(&config, signals, told).map_err(|error| match error {
-        udp::ClientError::Cancelled => Failed::Cancelled,
-        error => Failed::because(&error),
-    })?;
-    if report.fin_acks_received == 0 {
-        let tries = report.fins_sent.try_into().unwrap_or(u32::MAX);
-        eprintln!("{}", no_acknowledgement(common, told.number(), tries));
-    }
-    Ok(Total {
-        sent_datagrams: Some(report.datagrams_sent),
-        server_report: report.server_report,
-        ..Total::of(report.seconds, report.bytes_sent)
+    let streams = udp::connect(&config)?;
+    let incoming = streams.incoming.map(|incoming| receive(client, incoming));
+    let outgoing = streams.outgoing.map(|outgoing| send(client, outgoing));
+    Ok(Ways {
+        incoming: incoming.map(|run| (key.reversed(), run)),
+        outgoing: outgoing.map(|run| (key, run)),
+        back: None,
     })
+}
+
+fn send(client: Client<'_>, outgoing: Outgoing) -> Run<'_> {
+    let is_answered = client.options.directions != Directions::FullDuplex;
+    Box::new(move |told| {
+        let report = outgoing.run(client.signals, told)?;
+        let common = &client.options.common;
+        Ok(sent_datagrams(common, told.number(), is_answered, &report))
+    })
+}
+
+/// Receives a stream of the server's.
+fn receive(client: Client<'_>, incoming: Incoming) -> Run<'_> {
+    Box::new(move |told| Ok(received(&incoming.run(client.signals, told)?)))
+}
+
+/// Begins to listen for the server.
+fn listen(client: Client<'_>, port: u16, events: &mpsc::Sender<Event>) -> Result<Listener, Failed> {
+    let common = &client.options.common;
+    let config = udp::ListenerConfig {
+        takes_trains: !common.no_batch,
+        interval: common.interval,
+        options: client.socket_options(),
+        of_server: Some(client.peer),
+        ..udp::ListenerConfig::new(udp::ServerConfig {
+            bind: reverse::address(client, port)?,
+            receive_buffer_bytes: common.window_bytes,
+            idle_timeout: reverse::IDLE_TIMEOUT,
+        })
+    };
+    let listener = Listener::bind(&config)?;
+    reverse::announce(client, port, listener.receive_buffer(), events);
+    Ok(listener)
 }
 
 fn rate(rate: options::Rate) -> Rate {

@@ -1,15 +1,15 @@
 //! TCP streams of a server.
 
 use std::io;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, mpsc};
-use std::thread::{self, Scope};
+use std::sync::mpsc;
+use std::thread::Scope;
 
-use nicpoll_traffic::iperf::tcp::{self, Accepted, ConnectBack, Incoming, Outgoing};
+use nicpoll_traffic::iperf::tcp::{self, Outgoing, Streams};
 
 use super::{IDLE_TIMEOUT, PATIENCE, Server, announce};
-use crate::iperf::events::{Event, Failed, StreamKey, Told};
+use crate::iperf::events::{Event, StreamKey, Told};
 use crate::iperf::printer::Total;
+use crate::iperf::ways::{Numbers, Run, Ways};
 use crate::iperf::{sent, settings};
 
 /// Serves clients until it is time to end.
@@ -42,86 +42,51 @@ pub(super) fn serve<'scope>(
             .accept(server.signals, PATIENCE)
             .map_err(io::Error::other)?;
         Ok(accepted.map(|accepted| {
-            let connection = Connection {
-                server,
-                numbers: numbers.clone(),
-                events: events.clone(),
-            };
-            scope.spawn(move || connection.run(accepted))
+            let (numbers, events) = (numbers.clone(), events.clone());
+            scope.spawn(move || {
+                let key = numbers.next();
+                match accepted.open(server.signals) {
+                    Ok(streams) => ways(server, key, &numbers, streams).run(&events),
+                    Err(error) => Told::run(key, &events, |_| Err(error.into())),
+                }
+            })
         }))
     })
 }
 
-/// Numbers sockets from 0.
-#[derive(Clone, Default)]
-struct Numbers(Arc<AtomicU32>);
-
-impl Numbers {
-    fn next(&self) -> u32 {
-        self.0.fetch_add(1, Ordering::Relaxed)
-    }
-}
-
-/// A client's connection, and the one back to it if it asks for that.
-struct Connection<'a> {
-    server: Server<'a>,
-    numbers: Numbers,
-    events: mpsc::Sender<Event>,
-}
-
-impl Connection<'_> {
-    fn run(&self, accepted: Accepted) {
-        let key = StreamKey::new(self.numbers.next());
-        let streams = match accepted.open(self.server.signals) {
-            Ok(streams) => streams,
-            Err(error) => return Told::run(key, &self.events, |_| Err(error.into())),
+fn ways<'a>(server: Server<'a>, key: StreamKey, numbers: &Numbers, streams: Streams) -> Ways<'a> {
+    let common = &server.options.common;
+    let is_both_ways = streams.incoming.is_some();
+    let incoming = streams.incoming.map(|incoming| -> (StreamKey, Run) {
+        let run = move |told: &mut Told| {
+            let report = incoming.run(server.signals, told)?;
+            Ok(Total::of(report.seconds, report.bytes_received))
         };
-        let is_both_ways = streams.incoming.is_some();
-        let (at_once, later) = match streams.back {
-            Some(back) if back.is_at_once() => (Some(back), None),
-            back => (None, back),
-        };
-        thread::scope(|scope| {
-            if let Some(outgoing) = streams.outgoing {
-                let key = if is_both_ways { key.reversed() } else { key };
-                scope.spawn(move || {
-                    Told::run(key, &self.events, |told| self.send(outgoing, told));
-                });
-            }
-            if let Some(back) = at_once {
-                scope.spawn(|| self.connect_back(back));
-            }
-            if let Some(incoming) = streams.incoming {
-                Told::run(key, &self.events, |told| self.receive(incoming, told));
-            }
-        });
-        if let Some(back) = later {
-            self.connect_back(back);
-        }
-    }
-
-    fn receive(&self, incoming: Incoming, told: &mut Told) -> Result<Total, Failed> {
-        let report = incoming.run(self.server.signals, told)?;
-        Ok(Total::of(report.seconds, report.bytes_received))
-    }
-
-    fn send(&self, outgoing: Outgoing, told: &mut Told) -> Result<Total, Failed> {
-        let report = outgoing.run(self.server.signals, told)?;
-        Ok(sent(self.server.options.common.style, &report))
-    }
-
-    fn connect_back(&self, back: ConnectBack) {
-        let key = StreamKey {
-            is_later: !back.is_at_once(),
-            ..StreamKey::new(self.numbers.next()).reversed()
-        };
-        Told::run(key, &self.events, |told| {
+        (key, Box::new(run))
+    });
+    let outgoing = streams.outgoing.map(|outgoing| -> (StreamKey, Run) {
+        let key = if is_both_ways { key.reversed() } else { key };
+        (key, send(server, outgoing))
+    });
+    let back = streams.back.map(|back| -> (StreamKey, Run) {
+        let key = numbers.next_back(back.is_at_once());
+        let run = move |told: &mut Told| {
             let write_bytes = back.write_bytes();
-            let outgoing = back.connect(self.server.signals)?;
-            let common = &self.server.options.common;
+            let outgoing = back.connect(server.signals)?;
             let connected = outgoing.connected();
-            told.settings(settings::of_way_back(common, connected, write_bytes));
-            self.send(outgoing, told)
-        });
+            told.settings(settings::of_way_back(common, connected, write_bytes, None));
+            send(server, outgoing)(told)
+        };
+        (key, Box::new(run))
+    });
+    Ways {
+        incoming,
+        outgoing,
+        back,
     }
+}
+
+fn send(server: Server<'_>, outgoing: Outgoing) -> Run<'_> {
+    let style = server.options.common.style;
+    Box::new(move |told| Ok(sent(style, &outgoing.run(server.signals, told)?)))
 }

@@ -4,12 +4,12 @@ use std::io;
 use std::sync::mpsc;
 use std::thread::Scope;
 
-use nicpoll_traffic::iperf::text::Receipt;
-use nicpoll_traffic::iperf::udp;
+use nicpoll_traffic::iperf::udp::{self, Outgoing, Streams};
 
 use super::{IDLE_TIMEOUT, PATIENCE, Server, announce};
-use crate::iperf::events::{Event, Failed, StreamKey, Told};
-use crate::iperf::printer::Total;
+use crate::iperf::events::{Event, StreamKey, Told};
+use crate::iperf::ways::{Numbers, Run, Ways};
+use crate::iperf::{received, sent_datagrams, settings};
 
 /// Serves clients until it is time to end.
 pub(super) fn serve<'scope>(
@@ -22,6 +22,9 @@ pub(super) fn serve<'scope>(
         takes_trains: !common.no_batch,
         interval: common.interval,
         options: server.socket_options(),
+        allow: server.options.allow.clone(),
+        payload_bytes: common.length_bytes,
+        send_time_max: server.options.time.unwrap_or(udp::SEND_TIME_MAX),
         ..udp::ListenerConfig::new(udp::ServerConfig {
             bind: server.bind,
             receive_buffer_bytes: common.window_bytes,
@@ -30,37 +33,68 @@ pub(super) fn serve<'scope>(
     };
     let mut listener = udp::Listener::bind(&config).map_err(io::Error::other)?;
     announce(common, listener.receive_buffer().granted_bytes, events);
-    let mut number = 0;
+    let numbers = Numbers::default();
+    let mut has_warned = false;
     server.each_client(|| {
-        let Some(session) = listener
+        let session = listener
             .accept(server.signals, PATIENCE)
-            .map_err(io::Error::other)?
-        else {
-            return Ok(None);
+            .map_err(io::Error::other)?;
+        if let (Some(client), false) = (listener.refused(), has_warned) {
+            has_warned = true;
+            let client = client.ip().to_canonical();
+            eprintln!(
+                "WARNING: {client} asks for datagrams, which anybody can ask for in its name; to send \
+                 them start the server with --allow {client}"
+            );
+        }
+        Ok(session.map(|session| {
+            let (key, numbers, events) = (numbers.next(), numbers.clone(), events.clone());
+            scope.spawn(move || match session.open() {
+                Ok(streams) => ways(server, key, &numbers, streams).run(&events),
+                Err(error) => Told::run(key, &events, |_| Err(error.into())),
+            })
+        }))
+    })
+}
+
+fn ways<'a>(server: Server<'a>, key: StreamKey, numbers: &Numbers, streams: Streams) -> Ways<'a> {
+    let common = &server.options.common;
+    let is_both_ways = streams.incoming.is_some();
+    let incoming = streams.incoming.map(|incoming| -> (StreamKey, Run) {
+        let run = move |told: &mut Told| Ok(received(&incoming.run(server.signals, told)?));
+        (key, Box::new(run))
+    });
+    let outgoing = streams.outgoing.map(|outgoing| -> (StreamKey, Run) {
+        let key = if is_both_ways { key.reversed() } else { key };
+        (key, send(server, outgoing, false))
+    });
+    let back = streams.back.map(|back| -> (StreamKey, Run) {
+        let key = numbers.next_back(back.is_at_once());
+        let run = move |told: &mut Told| {
+            let (payload_bytes, rate) = (back.payload_bytes(), back.rate());
+            let outgoing = back.connect()?;
+            let connected = outgoing.connected();
+            told.settings(settings::of_way_back(
+                common,
+                connected,
+                payload_bytes,
+                rate,
+            ));
+            send(server, outgoing, true)(told)
         };
-        let key = StreamKey::new(number);
-        number += 1;
-        let events = events.clone();
-        Ok(Some(scope.spawn(move || {
-            Told::run(key, &events, |told| {
-                let report = session
-                    .run(server.signals, told)
-                    .map_err(|error| match error {
-                        udp::ServerError::Cancelled => Failed::Cancelled,
-                        error => Failed::because(&error),
-                    })?;
-                let receipt = Receipt {
-                    jitter_ms: 1e3 * report.jitter_seconds.unwrap_or(0.0),
-                    lost: report.lost as i64,
-                    total: report.datagrams_expected,
-                    out_of_order: report.out_of_order,
-                };
-                let seconds = report.seconds_to_fin.unwrap_or(report.seconds);
-                Ok(Total {
-                    receipt: Some(receipt),
-                    ..Total::of(seconds, report.bytes_received)
-                })
-            });
-        })))
+        (key, Box::new(run))
+    });
+    Ways {
+        incoming,
+        outgoing,
+        back,
+    }
+}
+
+fn send(server: Server<'_>, outgoing: Outgoing, is_answered: bool) -> Run<'_> {
+    Box::new(move |told| {
+        let report = outgoing.run(server.signals, told)?;
+        let common = &server.options.common;
+        Ok(sent_datagrams(common, told.number(), is_answered, &report))
     })
 }

@@ -11,7 +11,7 @@ use super::bind;
 use super::error::OptionError;
 use super::table::{Id, Meaning, Side, Spec};
 use super::units::{self, EXACT_MAX, SECONDS_MAX};
-use super::{Bind, Exclude, Rate, Style};
+use super::{Bind, Exclude, Network, Rate, Style};
 
 const TCP_LENGTH_BYTES_MAX: usize = 64 << 20;
 const WINDOW_BYTES_MAX: u64 = 1 << 30;
@@ -130,6 +130,7 @@ pub struct Draft {
     /// The ways that were asked for besides the client's own stream.
     ways: Vec<Way>,
     listen_port: Option<u16>,
+    allow: Vec<Network>,
     /// Options that are left out or mean something at one end only, and where they came from.
     to_judge: Vec<(&'static Spec, String)>,
 }
@@ -187,6 +188,12 @@ impl Draft {
 
     fn value(&mut self, id: Id, given: &Given) -> Result<(), OptionError> {
         match id {
+            Id::Allow => {
+                let network = given.value.parse().map_err(|_| {
+                    given.invalid("an address or address/prefix, such as 10.0.0.0/8")
+                })?;
+                self.allow.push(network);
+            }
             Id::Bandwidth => self.rate = Some(rate(given)?),
             Id::Bind => {
                 let bound = bind::bind(given.value);

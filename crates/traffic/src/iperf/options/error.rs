@@ -48,6 +48,8 @@ pub enum OptionError {
     Exclusive,
     /// One of them with -C, which leaves out what would tell the server.
     NoHeaders,
+    /// One of them with --dialect: the way back is spoken as 2.1 only.
+    OldDialect,
     /// -b in packets for TCP, which has none.
     PacketsOverTcp,
     /// A UDP client would wait too long between two datagrams.
@@ -103,6 +105,10 @@ impl fmt::Display for OptionError {
             ),
             Self::NoHeaders => f.write_str(
                 "ERROR: compatibility mode (-C) not supported with --full-duplex, --reverse, -d and -r",
+            ),
+            Self::OldDialect => f.write_str(
+                "ERROR: option --dialect is not supported with --full-duplex, --reverse, -d and -r; \
+                 leave it out, or run a client at each end",
             ),
             Self::PacketsOverTcp => f.write_str("ERROR: units of pps not supported with TCP"),
             Self::Gap { seconds } => write!(

@@ -26,6 +26,8 @@ Client/Server:
 
 Server specific:
   -s, --server             run in server mode
+      --allow     <address>[/<prefix>]  with -u, send to clients there that ask for it (-d, -r, -R,
+                           --full-duplex); may be repeated
   -1, --singleclient       run one test at a time
   -t, --time      #        time in seconds to listen and to receive (default not set)
 

@@ -28,6 +28,7 @@ pub enum Side {
 /// The options that are carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Id {
+    Allow,
     Bandwidth,
     Bind,
     Client,
@@ -176,6 +177,13 @@ pub static VARIABLES: LazyLock<Vec<(String, &Spec)>> = LazyLock::new(|| {
 
 /// All options, those that are carried out first.
 pub static TABLE: &[Spec] = &[
+    spec(
+        None,
+        &["allow"],
+        Argument::Required,
+        Meaning::Known(Id::Allow),
+    )
+    .only(Side::Server),
     value('b', &["bandwidth"], Id::Bandwidth).only(Side::Client),
     value('B', &["bind"], Id::Bind),
     value('c', &["client"], Id::Client),

@@ -80,6 +80,7 @@ fn defaults_are_those_of_the_original() {
     let expected = ServerOptions {
         common: common(),
         connections: None,
+        allow: Vec::new(),
         single_client: false,
         time: None,
     };
@@ -317,6 +318,8 @@ fn values_out_of_range_are_refused() {
         "-p x",
         "-p 1-x",
         "-L 0",
+        "--allow x",
+        "--allow 10.0.0.0/33",
         "-P 0",
         "-P 129",
         "-M 0",

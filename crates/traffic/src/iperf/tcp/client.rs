@@ -16,6 +16,7 @@ use super::sender::{Outgoing, Plan, SendReport};
 use super::{BUFFER_BYTES, Error, Incoming, Streams, View};
 use crate::iperf::observer::{Connected, Observer};
 use crate::iperf::pace::Amount;
+use crate::iperf::reverse::own_bounds;
 use crate::iperf::socket_options::SocketOptions;
 use crate::iperf::text::Direction;
 use crate::signals::{LOOK_EVERY, Signals};
@@ -230,14 +231,17 @@ impl<'a> Link<'a> {
     /// What is to be sent.
     pub(super) fn outgoing(&self, direction: Direction) -> Result<Outgoing, Error> {
         let config = self.config;
+        let (duration, bytes_max) = own_bounds(config.amount);
         Ok(Outgoing {
             socket: Arc::clone(&self.socket),
             connected: self.connected(direction, true)?,
             plan: Plan {
+                duration,
+                bytes_max,
                 rate_bps: config.rate_bps,
+                write_bytes: config.write_bytes,
                 header: config.header(),
                 interval: config.interval,
-                ..Plan::new(config.amount, config.write_bytes)
             },
             is_read: direction == Direction::FullDuplex,
             _ticket: None,

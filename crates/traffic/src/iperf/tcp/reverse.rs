@@ -5,16 +5,17 @@
 //! bounded; a server connects to the address that the client's own connection came from and to no
 //! other, and a client takes connections from its server's address only.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use nicpoll_wire::iperf::{self, ClientHeader};
+use nicpoll_wire::iperf::ClientHeader;
 
 use super::client::Link;
 use super::listener::{Listener, ListenerConfig, Ticket};
 use super::sender::{Outgoing, Plan};
 use super::{ClientConfig, Error, Incoming};
 use crate::iperf::pace::Amount;
+use crate::iperf::reverse::{bounds, is_address_of_server};
 use crate::iperf::text::Direction;
 use crate::signals::Signals;
 use crate::sockets::SocketBuffer;
@@ -23,26 +24,21 @@ use crate::sockets::SocketBuffer;
 pub const SEND_TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest write that a client can ask a server for.
 const WRITE_BYTES_MAX: u32 = 1 << 20;
-/// The unit of times in the header.
-const TICK: Duration = Duration::from_millis(10);
 
 /// What a server sends to a client that asks for it, within the bounds of the server.
 pub(super) fn plan(asked: &ClientHeader, config: &ListenerConfig) -> Plan {
-    let amount = match asked.amount {
-        iperf::Amount::Ticks(ticks) => Amount::Time(TICK * ticks),
-        iperf::Amount::Bytes(bytes) => Amount::Bytes(bytes.into()),
-    };
-    let write_bytes = match asked.buffer_bytes {
-        0 => config.read_bytes,
-        bytes => bytes.min(WRITE_BYTES_MAX) as usize,
-    };
-    let plan = Plan::new(amount, write_bytes);
     let time_max = config.send_time_max.min(SEND_TIME_MAX);
+    let (duration, bytes_max) = bounds(asked.amount, time_max);
     Plan {
-        duration: plan.duration.min(time_max),
+        duration,
+        bytes_max,
         rate_bps: asked.extension.map(|extension| extension.rate_bps),
+        write_bytes: match asked.buffer_bytes {
+            0 => config.read_bytes,
+            bytes => bytes.min(WRITE_BYTES_MAX) as usize,
+        },
+        header: None,
         interval: config.interval,
-        ..plan
     }
 }
 
@@ -121,8 +117,7 @@ impl ReverseListener {
     /// port, so that the client would connect to itself should the server not run.
     pub fn bind(config: &ListenerConfig, server: SocketAddr) -> Result<Self, Error> {
         let bind = config.server.bind;
-        let reaches_server = bind.ip().is_unspecified() || bind.ip() == server.ip();
-        if bind.port() == server.port() && reaches_server && is_local(server) {
+        if is_address_of_server(bind, server) {
             let port = bind.port();
             return Err(Error::PortOfServer { server, port });
         }
@@ -161,15 +156,33 @@ impl ReverseListener {
     }
 }
 
-/// Whether an address is one of this host's: to reach such a one, the host takes that one itself.
-fn is_local(address: SocketAddr) -> bool {
-    let any = match address {
-        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
-    };
-    let chosen = UdpSocket::bind(any).and_then(|socket| {
-        socket.connect(address)?;
-        socket.local_addr()
-    });
-    chosen.is_ok_and(|chosen| chosen.ip() == address.ip())
+#[cfg(test)]
+mod tests {
+    use nicpoll_wire::iperf::Amount;
+
+    use super::*;
+    use crate::iperf::tcp::{BUFFER_BYTES, ServerConfig};
+
+    #[test]
+    fn a_client_cannot_ask_for_more_than_the_server_gives() {
+        let mut config = ListenerConfig::new(ServerConfig {
+            bind: ([127, 0, 0, 1], 0).into(),
+            receive_buffer_bytes: None,
+            idle_timeout: Duration::ZERO,
+        });
+        let mut asked = ClientHeader::for_tcp(1, Amount::Ticks(u32::MAX));
+        assert_eq!(plan(&asked, &config).duration, SEND_TIME_MAX);
+        config.send_time_max = Duration::MAX;
+        assert_eq!(plan(&asked, &config).duration, SEND_TIME_MAX);
+        config.send_time_max = Duration::from_secs(1);
+        assert_eq!(plan(&asked, &config).duration, config.send_time_max);
+        for (buffer_bytes, write_bytes) in [
+            (0, BUFFER_BYTES),
+            (1, 1),
+            (u32::MAX, WRITE_BYTES_MAX as usize),
+        ] {
+            asked.buffer_bytes = buffer_bytes;
+            assert_eq!(plan(&asked, &config).write_bytes, write_bytes);
+        }
+    }
 }

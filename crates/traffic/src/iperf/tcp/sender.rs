@@ -15,7 +15,7 @@ use nicpoll_wire::iperf::{ClientHeader, fill_payload};
 use super::Error;
 use super::listener::Ticket;
 use crate::iperf::observer::{Connected, Intervals, Observer, Totals};
-use crate::iperf::pace::{Amount, Pace};
+use crate::iperf::pace::Pace;
 use crate::signals::{LOOK_EVERY, Signals};
 use crate::sockets::{self, SocketBuffer};
 
@@ -40,24 +40,6 @@ pub(super) struct Plan {
     pub(super) header: Option<ClientHeader>,
     /// Length of the intervals to record; none when `None`.
     pub(super) interval: Option<Duration>,
-}
-
-impl Plan {
-    /// An amount, in writes of this length, and nothing else.
-    pub(super) fn new(amount: Amount, write_bytes: usize) -> Self {
-        let (duration, bytes_max) = match amount {
-            Amount::Time(duration) => (duration, u64::MAX),
-            Amount::Bytes(bytes) => (Duration::MAX, bytes),
-        };
-        Plan {
-            duration,
-            bytes_max,
-            rate_bps: None,
-            write_bytes,
-            header: None,
-            interval: None,
-        }
-    }
 }
 
 /// What the sender of a stream counted.

@@ -20,17 +20,23 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use nicpoll_sys::socket::{self, ReceiveBatch, Wait};
+use nicpoll_wire::iperf::ClientHeader;
 use nicpoll_wire::iperf::datagram::PAYLOAD_BYTES_MAX;
 use rustix::net::{SocketFlags, SocketType, sockopt};
 
-use super::receiver::{BATCH_DATAGRAMS, Receiver, Taken};
-use super::server::ServerReport;
-use crate::iperf::CLIENTS_MAX;
-use crate::iperf::observer::Observer;
+use super::accepted::Accepted;
+use super::receiver::{BATCH_DATAGRAMS, Taken};
+use super::reverse::{self, Answer};
+use super::{PAYLOAD_BYTES_DEFAULT, SEND_TIME_MAX};
+use crate::iperf::reverse::is_address_of_server;
 use crate::iperf::socket_options::SocketOptions;
+use crate::iperf::{CLIENTS_MAX, Network};
 use crate::signals::Signals;
 use crate::sockets::{self, SocketBuffer};
 use crate::udp_server::{BoundUdp, ServerConfig, ServerError};
+
+/// Held by each stream, and so counts them.
+pub(super) type Ticket = Arc<()>;
 
 /// The longest that reading out a socket may take, should datagrams come as fast as they are read.
 const READ_OUT_LIMIT: Duration = Duration::from_millis(100);
@@ -46,18 +52,31 @@ pub struct ListenerConfig {
     pub options: SocketOptions,
     /// Whether the kernel may hand over datagrams that follow each other as a train (`UDP_GRO`), which
     /// passes the receiver's stack once, and whether datagrams that come fast may gather for 50 µs
-    /// before they are read. The datagrams of a train have one time of arrival.
+    /// before they are read. The datagrams of a train have one time of arrival. What the server sends
+    /// itself goes in trains then as well.
     pub takes_trains: bool,
+    /// Whom data may be sent to that ask for them; nobody when empty.
+    pub allow: Vec<Network>,
+    /// Payload of the datagrams that are sent where the client leaves it to the server.
+    pub payload_bytes: usize,
+    /// The longest that a stream to a client may take; never more than [`SEND_TIME_MAX`].
+    pub send_time_max: Duration,
+    /// At a client (-d and -r): the server whose streams are expected, and no other's.
+    pub of_server: Option<SocketAddr>,
 }
 
 impl ListenerConfig {
-    /// No intervals, no options, no trains.
+    /// No intervals, no options, no trains, and nobody that data may be sent to.
     pub fn new(server: ServerConfig) -> Self {
         ListenerConfig {
             server,
             interval: None,
             options: SocketOptions::default(),
             takes_trains: false,
+            allow: Vec::new(),
+            payload_bytes: PAYLOAD_BYTES_DEFAULT,
+            send_time_max: SEND_TIME_MAX,
+            of_server: None,
         }
     }
 }
@@ -68,18 +87,33 @@ pub struct Listener {
     config: ListenerConfig,
     batch: ReceiveBatch,
     /// Read, but not yet looked at.
-    pending: VecDeque<Taken>,
+    pending: VecDeque<First>,
     /// Clients whose sessions exist; each session holds the other end.
     clients: Vec<Weak<SocketAddr>>,
+    tickets: Ticket,
+    refused: Option<SocketAddr>,
     stray_datagrams: u64,
+}
+
+/// A datagram that may open a session, and what it asks for.
+#[derive(Clone, Copy)]
+struct First {
+    taken: Taken,
+    asked: Option<ClientHeader>,
 }
 
 impl Listener {
     /// Binds the socket; datagrams are queued from now on.
     ///
     /// # Errors
-    /// [`ServerError::Bind`], also when the port is taken by another listener.
+    /// [`ServerError::Bind`], also when the port is taken by another listener, and
+    /// [`ServerError::PortOfServer`] at a client whose server is on this host and has the same port.
     pub fn bind(config: &ListenerConfig) -> Result<Self, ServerError> {
+        if let Some(server) = config.of_server
+            && is_address_of_server(config.server.bind, server)
+        {
+            return Err(ServerError::PortOfServer { server });
+        }
         let mut config = config.clone();
         let bound = bind(&config, Sharing::FromNowOn)?;
         config.server.bind = bound.address;
@@ -89,6 +123,8 @@ impl Listener {
             batch: ReceiveBatch::new(BATCH_DATAGRAMS, PAYLOAD_BYTES_MAX),
             pending: VecDeque::new(),
             clients: Vec::new(),
+            tickets: Ticket::default(),
+            refused: None,
             stray_datagrams: 0,
         })
     }
@@ -103,8 +139,14 @@ impl Listener {
         self.bound.receive_buffer
     }
 
+    /// The first client that asked for data and was not allowed to have them.
+    pub fn refused(&self) -> Option<SocketAddr> {
+        self.refused
+    }
+
     /// Datagrams that no session counts: those that are none of iperf's, FINs of unknown clients,
-    /// those that came too late for their session, and those of clients beyond the limit.
+    /// those that came too late for their session, those of clients beyond the limit, and those that
+    /// ask for nothing but data and are refused.
     pub fn stray_datagrams(&self) -> u64 {
         self.stray_datagrams
     }
@@ -125,9 +167,9 @@ impl Listener {
                 return Err(ServerError::Cancelled);
             }
             let is_last_look = begun.elapsed() >= patience || signals.is_sender_done();
-            while let Some(taken) = self.pending.pop_front() {
-                if self.opens_session(&taken)
-                    && let Some(accepted) = self.open(taken)?
+            while let Some(first) = self.pending.pop_front() {
+                if let Some(answer) = self.answer(&first)
+                    && let Some(accepted) = self.open(first, answer)?
                 {
                     return Ok(Some(accepted));
                 }
@@ -145,30 +187,45 @@ impl Listener {
         }
     }
 
-    fn opens_session(&mut self, taken: &Taken) -> bool {
+    /// What the sender of a datagram gets; `None` when no session.
+    fn answer(&mut self, First { taken, asked }: &First) -> Option<Answer> {
         self.clients.retain(|client| client.strong_count() > 0);
         let is_known = self
             .clients
             .iter()
             .any(|client| client.upgrade().is_some_and(|peer| *peer == taken.source));
-        taken.opens_session() && !is_known && self.clients.len() < CLIENTS_MAX
+        let source = taken.source.ip().to_canonical();
+        let is_expected = match self.config.of_server {
+            Some(server) => server.ip().to_canonical() == source,
+            None => true,
+        };
+        if !taken.opens_session() || is_known || !is_expected {
+            return None;
+        }
+        let answer = reverse::answer(asked.as_ref(), source, &self.config);
+        if let Answer::Refused(_) = answer {
+            self.refused.get_or_insert(taken.source);
+        }
+        let streams = answer.streams();
+        let running = Arc::strong_count(&self.tickets) - 1;
+        (streams > 0 && running + streams <= CLIENTS_MAX).then_some(answer)
     }
 
     /// Makes a session of the socket, and a new socket for further clients. `None` when there is no
     /// way back to the client, which must not end the server.
-    fn open(&mut self, first: Taken) -> Result<Option<Accepted>, ServerError> {
+    fn open(&mut self, first: First, answer: Answer) -> Result<Option<Accepted>, ServerError> {
         let begun = Instant::now();
         let next = bind(&self.config, Sharing::Already)?;
         self.read_out()?;
-        let peer = first.source;
+        let peer = first.taken.source;
         // Everything that the old socket got has been read, so that it may go.
         let bound = std::mem::replace(&mut self.bound, next);
         if bound.connect(peer).is_err() {
             return Ok(None);
         }
         self.read_out()?;
-        let mut queued = vec![first];
-        self.pending.retain(|taken| {
+        let mut queued = vec![first.taken];
+        self.pending.retain(|First { taken, .. }| {
             let is_of_client = taken.source == peer;
             if is_of_client {
                 queued.push(*taken);
@@ -179,11 +236,13 @@ impl Listener {
         self.clients.push(Arc::downgrade(&client));
         Ok(Some(Accepted {
             bound,
-            interval: self.config.interval,
-            takes_trains: self.config.takes_trains,
+            config: self.config.clone(),
             queued,
             begun,
+            answer,
+            asked: first.asked,
             client,
+            ticket: Arc::clone(&self.tickets),
         }))
     }
 
@@ -200,7 +259,11 @@ impl Listener {
             Ok(datagrams) => {
                 for datagram in datagrams {
                     match Taken::of(&datagram) {
-                        Some(taken) => self.pending.push_back(taken),
+                        Some(taken) => self.pending.push_back(First {
+                            taken,
+                            // A server's datagrams have none.
+                            asked: ClientHeader::parse_udp(datagram.payload),
+                        }),
                         None => self.stray_datagrams += 1,
                     }
                 }
@@ -241,48 +304,4 @@ fn bind(config: &ListenerConfig, sharing: Sharing) -> Result<BoundUdp, ServerErr
         BoundUdp::set_up(UdpSocket::from(fd), &config.server)
     };
     bind().map_err(|source| ServerError::Bind { address, source })
-}
-
-/// A session that was opened and waits to be received.
-#[derive(Debug)]
-pub struct Accepted {
-    // The socket goes before the client's address does, so that the listener knows the client for as
-    // long as datagrams of it can come here.
-    bound: BoundUdp,
-    interval: Option<Duration>,
-    takes_trains: bool,
-    /// What came before the socket was the client's alone; not empty.
-    queued: Vec<Taken>,
-    /// When the first datagram was looked at.
-    begun: Instant,
-    client: Arc<SocketAddr>,
-}
-
-impl Accepted {
-    /// The client.
-    pub fn peer(&self) -> SocketAddr {
-        *self.client
-    }
-
-    /// Receives the stream to its end.
-    ///
-    /// # Errors
-    /// See [`ServerError`].
-    pub fn run(
-        self,
-        signals: &Signals,
-        observer: &mut dyn Observer,
-    ) -> Result<ServerReport, ServerError> {
-        let mut receiver = Receiver::new(&self.bound, self.interval, observer);
-        if self.takes_trains {
-            receiver = receiver.napping();
-        }
-        if let Some(first) = self.queued.first() {
-            receiver.open(first, self.begun)?;
-        }
-        for taken in &self.queued {
-            receiver.take(taken, self.begun)?;
-        }
-        receiver.run(signals)
-    }
 }

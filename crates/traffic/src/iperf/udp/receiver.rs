@@ -10,7 +10,7 @@ use nicpoll_wire::iperf::datagram::PAYLOAD_BYTES_MAX;
 use nicpoll_wire::iperf::{Dialect, RawDatagram};
 
 use super::nap::Nap;
-use super::server::{End, ServerReport};
+use super::server::{End, ReceiveReport};
 use super::session::Session;
 use crate::iperf::observer::{Connected, Intervals, Observer, Totals};
 use crate::iperf::pace;
@@ -23,6 +23,8 @@ use crate::udp_server::{BoundUdp, ServerError};
 pub(super) const BATCH_DATAGRAMS: usize = 64;
 /// A client's FINs take 2.5 s; whoever sends for longer is not listened to.
 const CLOSING_LIMIT: Duration = Duration::from_secs(4);
+/// Silence that ends a stream whose time is over, should its FINs be lost.
+const SILENCE_AT_END: Duration = Duration::from_secs(2);
 /// The longest time to empty the socket after the sender is done.
 const DRAIN_LIMIT: Duration = Duration::from_secs(1);
 
@@ -53,8 +55,29 @@ impl Taken {
     }
 }
 
+/// How a stream is received.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Manner {
+    /// Which way the test's data flow over the socket.
+    pub(super) direction: Direction,
+    /// Whether FINs are answered; where they are not, the first one ends the stream.
+    pub(super) is_answered: bool,
+    /// When the stream should be over: a short silence ends it then.
+    pub(super) expected: Option<Duration>,
+}
+
+impl Manner {
+    /// A stream that is answered, however long it takes.
+    pub(super) const ANSWERED: Manner = Manner {
+        direction: Direction::Forward,
+        is_answered: true,
+        expected: None,
+    };
+}
+
 pub(super) struct Receiver<'a> {
     bound: &'a BoundUdp,
+    manner: Manner,
     intervals: Intervals<'a>,
     session: Option<Session>,
     foreign_datagrams: u64,
@@ -73,6 +96,7 @@ impl<'a> Receiver<'a> {
     ) -> Self {
         Receiver {
             bound,
+            manner: Manner::ANSWERED,
             intervals: Intervals::new(interval, observer),
             session: None,
             foreign_datagrams: 0,
@@ -80,6 +104,11 @@ impl<'a> Receiver<'a> {
             draining_since: None,
             nap: None,
         }
+    }
+
+    /// Receives in another manner than the usual one.
+    pub(super) fn in_manner(self, manner: Manner) -> Self {
+        Receiver { manner, ..self }
     }
 
     /// Lets datagrams gather while they come fast.
@@ -91,7 +120,7 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    pub(super) fn run(mut self, signals: &Signals) -> Result<ServerReport, ServerError> {
+    pub(super) fn run(mut self, signals: &Signals) -> Result<ReceiveReport, ServerError> {
         let outcome = self.receive(signals);
         let totals = self.totals();
         if let Some(session) = &self.session {
@@ -147,6 +176,7 @@ impl<'a> Receiver<'a> {
     pub(super) fn take(&mut self, taken: &Taken, now: Instant) -> Result<(), ServerError> {
         let Taken { source, raw, .. } = taken;
         let bound = self.bound;
+        let is_answered = self.manner.is_answered;
         let session = match &mut self.session {
             Some(session) if session.peer == *source => session,
             None if taken.opens_session() => {
@@ -166,6 +196,7 @@ impl<'a> Receiver<'a> {
         if header.id >= 0 {
             session.data(&header, length, taken.arrival_ns, now);
         } else if let Some(answer) = session.fin(raw, &header, length, now)
+            && is_answered
             && bound.answer(*source, &answer)?
         {
             session.acks_sent += 1;
@@ -185,7 +216,7 @@ impl<'a> Receiver<'a> {
         self.intervals.observer.connected(&Connected {
             local: local.map_err(|source| self.bound.receive_failed(source))?,
             peer,
-            direction: Direction::Forward,
+            direction: self.manner.direction,
             is_sender: false,
             buffer: self.bound.receive_buffer,
             tcp: None,
@@ -224,17 +255,28 @@ impl<'a> Receiver<'a> {
             let closing_for = session.closing_for(now)?;
             Some((closing_for, session.silence_after_fin()))
         });
+        let is_over = self.is_over(now) && silence >= SILENCE_AT_END;
         match closing {
+            Some(_) if !self.manner.is_answered => Some(End::Fin),
             Some((time, limit)) if silence >= limit || time >= CLOSING_LIMIT => Some(End::Fin),
-            _ if silence >= self.bound.idle_timeout => Some(End::Idle),
+            _ if is_over || silence >= self.bound.idle_timeout => Some(End::Idle),
             _ => None,
         }
     }
 
-    fn report(self, end: End) -> ServerReport {
+    /// Whether the stream should have ended by itself.
+    fn is_over(&self, now: Instant) -> bool {
+        let session = self.session.as_ref();
+        session.is_some_and(|session| {
+            let expected = self.manner.expected;
+            expected.is_some_and(|expected| session.elapsed_at(now) >= expected)
+        })
+    }
+
+    fn report(self, end: End) -> ReceiveReport {
         let session = self.session.as_ref();
         let count = |of: fn(&Session) -> u64| session.map_or(0, of);
-        ServerReport {
+        ReceiveReport {
             peer: session.map(|session| session.peer),
             datagrams_received: count(|session| session.datagrams),
             bytes_received: count(|session| session.bytes),

@@ -12,18 +12,18 @@ use crate::udp_server::{BoundUdp, ServerConfig, ServerError};
 /// How a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The client's FIN came, and silence after it.
+    /// The sender's FIN came, and silence after it where it is answered.
     Fin,
     /// [`Signals::sender_done`] was set and the socket is empty.
     SenderDone,
-    /// Nothing came for the idle timeout.
+    /// Nothing came for the idle timeout, or for some time when the test should have been over.
     Idle,
 }
 
-/// What the server counted. FINs are no data: they are in no other figure.
+/// What the receiver counted. FINs are no data: they are in no other figure.
 #[derive(Clone, Copy, Debug)]
-pub struct ServerReport {
-    /// The client; `None` when nobody came.
+pub struct ReceiveReport {
+    /// The sender; `None` when nobody came.
     pub peer: Option<SocketAddr>,
     /// Datagrams of data that were read, duplicates included.
     pub datagrams_received: u64,
@@ -33,7 +33,7 @@ pub struct ServerReport {
     pub seconds: f64,
     /// From the first datagram to the first FIN: what 2.1.8 divides by. `None` without FIN.
     pub seconds_to_fin: Option<f64>,
-    /// The highest id known to be data: datagrams that the client sent.
+    /// The highest id known to be data: datagrams that the sender sent.
     pub datagrams_expected: u64,
     /// Ids up to the highest known that did not arrive. The first FIN tells of the last ones, and
     /// of one too many for each FIN that was lost before it.
@@ -85,8 +85,8 @@ impl Server {
     /// Receives one stream to its end. The first good datagram decides whose.
     ///
     /// # Errors
-    /// See [`ServerError`]. A client that never comes is no error: see [`ServerReport::end`].
-    pub fn run(self, signals: &Signals) -> Result<ServerReport, ServerError> {
+    /// See [`ServerError`]. A client that never comes is no error: see [`ReceiveReport::end`].
+    pub fn run(self, signals: &Signals) -> Result<ReceiveReport, ServerError> {
         Receiver::new(&self.bound, None, &mut ()).run(signals)
     }
 }

@@ -114,6 +114,7 @@ impl Draft {
         let directions = match self.ways[..] {
             [] => Directions::Forward,
             [_, ..] if self.compatibility => return Err(OptionError::NoHeaders),
+            [_, ..] if self.udp && self.dialect.is_some() => return Err(OptionError::OldDialect),
             [Way::Reverse] => Directions::Reverse,
             [Way::FullDuplex] => Directions::FullDuplex,
             [Way::Dual] => Directions::Dual {
@@ -142,7 +143,12 @@ impl Draft {
                 "WARNING: port {port} ignored - set receive port on server via -p or -L"
             ));
         }
+        if !self.allow.is_empty() && !self.udp {
+            let warning = "WARNING: option --allow has no effect without -u";
+            self.warnings.push(warning.to_owned());
+        }
         Ok(ServerOptions {
+            allow: std::mem::take(&mut self.allow),
             connections: self.parallel,
             single_client: self.single_client,
             time: match self.time {

@@ -23,9 +23,27 @@ fn one_way_or_the_other() {
     let headers = "ERROR: compatibility mode (-C) not supported with --full-duplex, --reverse, -d \
                    and -r";
     assert_eq!(refused("-c x -C -d"), headers);
+    let dialect = refused("-c x -u -d --dialect 2.0.5");
+    assert!(dialect.starts_with("ERROR: option --dialect is not supported with"));
     let text = refused("-c x -R -n 2147483648");
     assert!(
         text.starts_with("ERROR: invalid value of '2147483648' for -n"),
         "{text}"
+    );
+}
+
+#[test]
+fn a_server_may_send_datagrams_where_it_is_told_to() {
+    let allow = server("-u --allow 10.0.0.0/8 --allow 2001:db8::1").allow;
+    let allowed = |address: &str| {
+        let address = address.parse().unwrap();
+        allow.iter().any(|network| network.contains(address))
+    };
+    assert!(allowed("10.1.2.3") && allowed("2001:db8::1"));
+    assert!(!allowed("11.0.0.1") && !allowed("2001:db8::2"));
+    let warnings = server("--allow ::1").common.warnings;
+    assert_eq!(
+        warnings,
+        ["WARNING: option --allow has no effect without -u"]
     );
 }

@@ -1,0 +1,340 @@
+//! The loop that sends a stream of datagrams, at whichever end sends it.
+//!
+//! What must hold: a datagram belongs to the interval in which its send began, and no wait goes without
+//! a look at the signals.
+
+mod closing;
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use nicpoll_wire::iperf::datagram::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN};
+use nicpoll_wire::iperf::{self, Dialect};
+use thiserror::Error;
+
+use closing::Closing;
+pub(super) use closing::FIN_EVERY;
+
+use super::listener::Ticket;
+use super::train::{Clock, Train};
+use crate::iperf::observer::{Connected, Intervals, Observer, Totals};
+use crate::iperf::pace::{self, Pace, Rate};
+use crate::signals::{LOOK_EVERY, Signals};
+use crate::sockets::{self, SocketBuffer};
+
+/// What to send.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    /// The stream ends after this time
+    pub(super) duration: Duration,
+    /// or after this many bytes, whichever comes first. The last datagram carries what is left of
+    /// them, but never less than the least payload.
+    pub(super) bytes_max: u64,
+    /// Rate to keep to; as fast as it goes when `None` or 0.
+    pub(super) rate: Option<Rate>,
+    /// What each datagram carries, but for its own header.
+    pub(super) payload: Vec<u8>,
+    /// Datagrams that one system call may hand to the kernel.
+    pub(super) datagrams_per_call: usize,
+    /// Length of the intervals to record; none when `None`.
+    pub(super) interval: Option<Duration>,
+    /// The version to speak as.
+    pub(super) dialect: Dialect,
+    /// Whether FINs are answered: not where the other end sends over the same socket as well, or
+    /// instead.
+    pub(super) is_answered: bool,
+    /// Whether a closed port at the other end ends the stream, as it must where a client can ask for
+    /// it and go.
+    pub(super) ends_at_closed_port: bool,
+}
+
+/// What the sender counted. FINs are no data: they are in no other figure.
+#[derive(Clone, Copy, Debug)]
+pub struct SendReport {
+    /// Datagrams of data that the kernel took.
+    pub datagrams_sent: u64,
+    /// Their payload.
+    pub bytes_sent: u64,
+    /// From the first send to the return of the last.
+    pub seconds: f64,
+    /// Sends that the kernel refused: no buffers, or a closed port reported. Their datagrams were
+    /// not sent.
+    pub refused_sends: u64,
+    /// FINs that the kernel took.
+    pub fins_sent: u64,
+    /// Answers to FINs that arrived; 0 when none was.
+    pub fin_acks_received: u64,
+    /// What the receiver says it counted. `None` when it did not say.
+    pub server_report: Option<iperf::ServerReport>,
+    /// The send buffer.
+    pub send_buffer: SocketBuffer,
+}
+
+/// Why a stream could not be sent.
+#[derive(Debug, Error)]
+pub enum SendError {
+    /// The payload has no room for the headers, or does not fit a datagram.
+    #[error(
+        "a UDP payload of {payload_bytes} bytes cannot carry an iperf stream; choose {min} to {max}",
+        min = PAYLOAD_BYTES_MIN,
+        max = PAYLOAD_BYTES_MAX
+    )]
+    Payload {
+        /// The length asked for.
+        payload_bytes: usize,
+    },
+    /// No socket.
+    #[error(
+        "cannot set up a UDP socket to {peer}; see whether there is a route, and the local address, \
+         device and options asked for"
+    )]
+    Setup {
+        /// The receiver.
+        peer: SocketAddr,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A send failed for good.
+    #[error("cannot send to {peer} after {datagrams_sent} datagrams; see the route and the MTU")]
+    Send {
+        /// The receiver.
+        peer: SocketAddr,
+        /// Datagrams sent until then.
+        datagrams_sent: u64,
+        /// Time since the first send.
+        seconds: f64,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The receiver has gone.
+    #[error("{peer} closed its port after {datagrams_sent} datagrams; see why it ended")]
+    Closed {
+        /// The receiver.
+        peer: SocketAddr,
+        /// Datagrams sent until then.
+        datagrams_sent: u64,
+    },
+    /// A receive failed for good.
+    #[error("cannot receive the answer from {peer}; see whether the interface is still up")]
+    Receive {
+        /// The receiver.
+        peer: SocketAddr,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// [`Signals::cancel`] was set.
+    #[error("the UDP stream was told to stop")]
+    Cancelled,
+}
+
+/// A stream that waits to be sent.
+#[derive(Debug)]
+pub struct Outgoing {
+    // The socket goes before the client's address does, as it does where a stream is received.
+    pub(super) socket: UdpSocket,
+    pub(super) connected: Connected,
+    pub(super) plan: Plan,
+    /// Has the listener know the client for as long as this lives.
+    pub(super) _client: Option<Arc<SocketAddr>>,
+    /// Counts the stream at a server.
+    pub(super) _ticket: Option<Ticket>,
+}
+
+impl Outgoing {
+    /// Both ends, and the send buffer.
+    pub fn connected(&self) -> &Connected {
+        &self.connected
+    }
+
+    /// Sends datagrams until the time is up or everything is sent, then ends the stream as 2.1.8 does:
+    /// a FIN, and another after each 10 ms without an answer, 201 at most. With a server that is known to
+    /// be of 2.0.x there are ten, 250 ms apart; where none is answered, three.
+    ///
+    /// # Errors
+    /// See [`SendError`]. A receiver that never answers is no error.
+    pub fn run(
+        self,
+        signals: &Signals,
+        observer: &mut dyn Observer,
+    ) -> Result<SendReport, SendError> {
+        let plan = &self.plan;
+        let payload_bytes = plan.payload.len();
+        if !(PAYLOAD_BYTES_MIN..=PAYLOAD_BYTES_MAX).contains(&payload_bytes) {
+            return Err(SendError::Payload { payload_bytes });
+        }
+        observer.connected(&self.connected);
+        let mut sender = Sender {
+            train: Train::new(&self.socket, &plan.payload, plan.datagrams_per_call),
+            socket: &self.socket,
+            peer: self.connected.peer,
+            plan,
+            signals,
+            intervals: Intervals::new(plan.interval, observer),
+            clock: Clock::start(),
+            datagrams_sent: 0,
+            bytes_sent: 0,
+            refused_sends: 0,
+            closing: Closing::default(),
+        };
+        sender.train.dialect = plan.dialect;
+        let outcome = sender.send_data();
+        let elapsed = *outcome.as_ref().unwrap_or(&sender.clock.begun.elapsed());
+        let totals = sender.totals();
+        sender.intervals.finish(elapsed, totals);
+        outcome?;
+        if plan.is_answered {
+            sender.close()?;
+        } else {
+            sender.close_unanswered()?;
+        }
+        Ok(SendReport {
+            datagrams_sent: sender.datagrams_sent,
+            bytes_sent: sender.bytes_sent,
+            seconds: elapsed.as_secs_f64(),
+            refused_sends: sender.refused_sends,
+            fins_sent: sender.closing.fins_sent,
+            fin_acks_received: sender.closing.acks_received,
+            server_report: sender.closing.server_report,
+            send_buffer: self.connected.buffer,
+        })
+    }
+}
+
+struct Sender<'a> {
+    socket: &'a UdpSocket,
+    peer: SocketAddr,
+    plan: &'a Plan,
+    signals: &'a Signals,
+    train: Train,
+    intervals: Intervals<'a>,
+    clock: Clock,
+    datagrams_sent: u64,
+    bytes_sent: u64,
+    refused_sends: u64,
+    closing: Closing,
+}
+
+impl Sender<'_> {
+    /// Sends the data; returns how long it took.
+    fn send_data(&mut self) -> Result<Duration, SendError> {
+        let Plan {
+            duration,
+            bytes_max,
+            ..
+        } = *self.plan;
+        let pace = self.pace();
+        self.clock = Clock::start();
+        loop {
+            let elapsed = self.clock.begun.elapsed();
+            if self.intervals.is_due(elapsed) {
+                let totals = self.totals();
+                self.intervals.close_due(elapsed, totals);
+            }
+            let is_over = elapsed >= duration || self.bytes_sent >= bytes_max;
+            if is_over || self.signals.is_finishing() {
+                return Ok(elapsed);
+            }
+            self.stop_if_cancelled()?;
+            let due = match pace {
+                None => u64::MAX,
+                Some(pace) => {
+                    let ahead = pace.ahead(self.datagrams_sent, elapsed);
+                    if !ahead.is_zero() {
+                        let left = (duration - elapsed).min(self.intervals.left(elapsed));
+                        thread::sleep(ahead.min(left).min(LOOK_EVERY));
+                        continue;
+                    }
+                    pace.due_together(self.datagrams_sent, elapsed)
+                }
+            };
+            self.send_next(due, bytes_max - self.bytes_sent)?;
+        }
+    }
+
+    /// The schedule. Sleeps are as exact as the kernel's timers from then on.
+    fn pace(&self) -> Option<Pace> {
+        let rate = self.plan.rate?;
+        pace::make_sleeps_exact();
+        Pace::of_datagrams(rate, self.plan.payload.len())
+    }
+
+    /// Sends `due` datagrams, or as many as one call takes and `bytes_left` fill.
+    fn send_next(&mut self, due: u64, bytes_left: u64) -> Result<(), SendError> {
+        let payload_bytes = self.plan.payload.len() as u64;
+        let datagrams = due.min(self.train.datagrams_max() as u64);
+        let length = (datagrams * payload_bytes).min(bytes_left);
+        let rest = length % payload_bytes;
+        let length = match length - rest {
+            _ if rest == 0 || rest >= PAYLOAD_BYTES_MIN as u64 => length,
+            // The last datagram is as long as it must be, and goes alone.
+            0 => PAYLOAD_BYTES_MIN as u64,
+            whole => whole,
+        };
+        // A refused send does not use up its ids.
+        if self.send(self.next_id(), length as usize)? {
+            self.datagrams_sent += length.div_ceil(payload_bytes);
+            self.bytes_sent += length;
+        } else {
+            self.refused_sends += 1;
+        }
+        Ok(())
+    }
+
+    fn next_id(&self) -> i64 {
+        (self.datagrams_sent + self.plan.dialect.first_id()) as i64
+    }
+
+    fn totals(&self) -> Totals {
+        Totals {
+            bytes: self.bytes_sent,
+            datagrams: self.datagrams_sent,
+            receipt: None,
+        }
+    }
+
+    /// Sends `length` bytes of datagrams; `false` when the kernel refused for now.
+    fn send(&mut self, first_id: i64, length: usize) -> Result<bool, SendError> {
+        match self.train.send(self.socket, &self.clock, first_id, length) {
+            Ok(()) => Ok(true),
+            Err(error) if self.is_gone(&error) => Err(SendError::Closed {
+                peer: self.peer,
+                datagrams_sent: self.datagrams_sent,
+            }),
+            Err(error) if sockets::is_refused_send(&error) => Ok(false),
+            Err(source) => Err(SendError::Send {
+                peer: self.peer,
+                datagrams_sent: self.datagrams_sent,
+                seconds: self.clock.begun.elapsed().as_secs_f64(),
+                source,
+            }),
+        }
+    }
+
+    /// Whether the receiver has gone before the end and that matters.
+    fn is_gone(&self, error: &io::Error) -> bool {
+        let is_closed = error.kind() == io::ErrorKind::ConnectionRefused;
+        is_closed && self.plan.ends_at_closed_port && !self.closing.has_begun
+    }
+
+    /// One receive; `None` when there was nothing in the socket's time.
+    fn receive(&self, buffer: &mut [u8]) -> Result<Option<usize>, SendError> {
+        match self.socket.recv(buffer) {
+            Ok(length) => Ok(Some(length)),
+            Err(error) if sockets::is_no_datagram(&error) => Ok(None),
+            Err(source) => Err(SendError::Receive {
+                peer: self.peer,
+                source,
+            }),
+        }
+    }
+
+    fn stop_if_cancelled(&self) -> Result<(), SendError> {
+        if self.signals.is_cancelled() {
+            return Err(SendError::Cancelled);
+        }
+        Ok(())
+    }
+}
