@@ -3,9 +3,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use nicpoll_wire::iperf::datagram::has_shared_clock;
 use nicpoll_wire::iperf::{DatagramHeader, Dialect, RawDatagram};
 
 fuzz_target!(|payload: &[u8]| {
+    let _ = has_shared_clock(payload);
     let Ok(raw) = RawDatagram::parse(payload) else {
         assert!(payload.len() < 12);
         return;

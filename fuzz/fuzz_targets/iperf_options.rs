@@ -22,6 +22,7 @@ fuzz_target!(|input: &[u8]| {
         Ok(Options::Client(client)) => {
             check(&client.common);
             assert!((1..=128).contains(&client.streams));
+            assert!(client.burst >= 1);
             assert!(client.rate.is_some() || !client.common.udp);
             match client.amount {
                 Amount::Time(time) => assert!(!time.is_zero()),

@@ -56,6 +56,7 @@ fn udp_datagrams_agree_with_the_other_end_and_with_the_kernel() {
             &["-u", "-b", "20m", "-t", "0.3"][..],
             &["-u", "-V", "-b", "20m", "-t", "0.3"],
             &["-u", "-b", "2000pps", "-l", "200", "-t", "0.3"],
+            &["-u", "-b", "20m", "--trip-times", "-t", "0.3"],
         ] {
             let before = pair.receiver().link.rx_packets;
             let (sent, received) = pair.run(client, server, options);

@@ -11,6 +11,7 @@
 mod comparison;
 mod cpu;
 mod host;
+pub mod iperf;
 mod ledger;
 pub mod line;
 pub mod rr;

@@ -3,8 +3,10 @@
 //! What must hold: a document is one object with a newline at its end, and every field is there, `null`
 //! where nothing was measured.
 
+use nicpoll_model::iperf::{IPERF_SCHEMA, IperfEvent, IperfRun};
 use nicpoll_model::line::{LINE_RATES_SCHEMA, LineRates};
 use nicpoll_model::rr::{RR_SCHEMA, RrDocument};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::json::schema_of;
@@ -46,5 +48,23 @@ pub fn rr_schema() -> String {
         "One end of a request/response test. docs/rr.md explains it. Units stand in field names; null \
          means not measured, or not asked for.",
         RR_SCHEMA,
+    )
+}
+
+/// The JSON Schema of what `nicpoll iperf --json` prints, and of a line of `--json-stream`.
+pub fn iperf_schema() -> String {
+    /// Either form.
+    #[derive(JsonSchema)]
+    #[serde(untagged)]
+    #[expect(dead_code, reason = "only its schema is used")]
+    enum Output {
+        Run(Box<IperfRun>),
+        Event(Box<IperfEvent>),
+    }
+    schema_of::<Output>(
+        "What `nicpoll iperf --json` prints, or one line of `--json-stream`",
+        "A test with its streams, as each side counted them, or one thing that happened in it. \
+         docs/schema.md explains it. Units stand in field names; null means not measured.",
+        IPERF_SCHEMA,
     )
 }

@@ -43,7 +43,8 @@ pub fn json_schema() -> String {
     )
 }
 
-/// The JSON Schema of a document whose field `schema` holds `version`.
+/// The JSON Schema of a document whose field `schema` holds `version`. When the document may be one of
+/// several, that holds for whichever of them has the field.
 pub fn schema_of<T: JsonSchema>(title: &str, description: &str, version: &str) -> String {
     // Of what is written, not of what may be read: fields without a value are there as null.
     let settings = SchemaSettings::draft2020_12().for_serialize();
@@ -53,6 +54,11 @@ pub fn schema_of<T: JsonSchema>(title: &str, description: &str, version: &str) -
     schema.insert(String::from("description"), Value::from(description));
     if let Some(named) = schema.pointer_mut("/properties/schema") {
         named["const"] = Value::from(version);
+    } else if let Some(Value::Object(parts)) = schema.get_mut("$defs") {
+        let named = |part| Value::pointer_mut(part, "/properties/schema");
+        for named in parts.values_mut().filter_map(named) {
+            named["const"] = Value::from(version);
+        }
     }
     let mut text = serde_json::to_string_pretty(&schema).expect("a schema serialises");
     text.push('\n');

@@ -14,7 +14,7 @@ mod numbers;
 mod rr;
 mod text;
 
-pub use documents::{line_rates_schema, render_document, render_event, rr_schema};
+pub use documents::{iperf_schema, line_rates_schema, render_document, render_event, rr_schema};
 pub use json::{json_schema, render_json};
 pub use line_rates::render_line_rates;
 pub use rr::{render_rr_end, render_rr_interval, render_rr_start};

@@ -3,7 +3,7 @@
 mod fixture;
 
 use nicpoll_model::Study;
-use nicpoll_report::{json_schema, line_rates_schema, render_json, rr_schema};
+use nicpoll_report::{iperf_schema, json_schema, line_rates_schema, render_json, rr_schema};
 use serde_json::Value;
 
 const SCHEMA: &str = include_str!("../../../docs/nicpoll.demo-1.schema.json");
@@ -23,18 +23,22 @@ fn the_committed_schema_is_the_one_of_the_model() {
 
 #[test]
 fn the_committed_schemas_of_other_commands_are_those_of_the_model() {
+    let iperf = include_str!("../../../docs/nicpoll.iperf-1.schema.json");
     let linerate = include_str!("../../../docs/nicpoll.linerate-1.schema.json");
     let rr = include_str!("../../../docs/nicpoll.rr-1.schema.json");
     for (command, schema, committed) in [
+        ("iperf", iperf_schema(), iperf),
         ("linerate", line_rates_schema(), linerate),
         ("rr", rr_schema(), rr),
     ] {
         assert!(
             schema == committed,
             "the model changed. Run: cargo run -p nicpoll-report --example schema {command} > \
-             docs/nicpoll.{command}-1.schema.json, and describe the change in docs/{command}.md"
+             docs/nicpoll.{command}-1.schema.json, and describe the change in its page"
         );
     }
+    // The version is pinned in each part that states it.
+    assert_eq!(iperf.matches("\"const\": \"nicpoll.iperf-1\"").count(), 2);
 }
 
 #[test]

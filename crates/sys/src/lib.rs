@@ -1,10 +1,11 @@
 //! The only hand-written `unsafe` of nicpoll, behind safe functions: namespaces, affinity,
-//! privileges, sockets, what the process used.
+//! privileges, sockets, what the process used, and leaving the terminal.
 //!
 //! What must hold: every `unsafe` block says why it is sound, and nothing here knows of studies,
 //! trials or settings.
 
 pub mod affinity;
+pub mod daemon;
 pub mod ethtool;
 pub mod netns;
 pub mod privilege;

@@ -145,6 +145,8 @@ pub struct TcpInfo {
     pub congestion_window_segments: u32,
     /// Smoothed round-trip time (`tcpi_rtt`), in whole microseconds.
     pub round_trip: Duration,
+    /// Its mean deviation (`tcpi_rttvar`), in whole microseconds.
+    pub round_trip_variation: Duration,
 }
 
 /// Reads [`TcpInfo`].
@@ -169,6 +171,7 @@ pub fn tcp_info(socket: impl AsFd) -> io::Result<TcpInfo> {
         send_segment_bytes: info.tcpi_snd_mss,
         congestion_window_segments: info.tcpi_snd_cwnd,
         round_trip: Duration::from_micros(u64::from(info.tcpi_rtt)),
+        round_trip_variation: Duration::from_micros(u64::from(info.tcpi_rttvar)),
     })
 }
 

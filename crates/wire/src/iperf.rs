@@ -41,14 +41,21 @@ pub mod flags {
     pub const VERSION2: u32 = 0x0400_0000;
     /// The client waits for the header's acknowledgement (-X).
     pub const PEER_DETECT: u32 = 0x0200_0000;
+    /// The whole flag word of a datagram that is too short for the header and bears times that the
+    /// receiver may compare with its own.
+    pub const SHORT_TRIP_TIMES: u32 = 0x0002_0000;
     /// Bits 1 to 8 hold the header's length.
     pub const HAS_LENGTH: u32 = 0x0001_0000;
+    /// The header's length, shifted left by one.
+    pub const LENGTH_MASK: u32 = 0x0000_01FE;
     /// With [`DUAL`]: the other direction begins at once (-d), not after the first one (-r).
     pub const RUN_NOW: u32 = 0x0000_0001;
 }
 
 /// Bits of [`Extension::upper_flags`].
 pub mod upper_flags {
+    /// The two ends' clocks are one (`--trip-times`).
+    pub const TRIP_TIMES: u16 = 0x0010;
     /// The receiver of a UDP stream does not answer its FIN.
     pub const NO_UDP_FIN: u16 = 0x0008;
     /// The rate counts datagrams a second, not bits.

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use nicpoll_wire::iperf::datagram::{self, DatagramError, prepare_payload};
+use nicpoll_wire::iperf::datagram::{
+    self, DatagramError, has_shared_clock, mark_shared_clock, prepare_payload,
+};
 use nicpoll_wire::iperf::reply::{self, Reply};
 use nicpoll_wire::iperf::tcp::{HeaderAck, header_length, is_acknowledged};
 use nicpoll_wire::iperf::{
@@ -298,4 +300,41 @@ fn durations_become_ticks_of_ten_milliseconds() {
         assert_eq!(amount, Amount::Ticks(ticks), "{milliseconds} ms");
     }
     assert_eq!(Amount::from_duration(Duration::MAX), Amount::Ticks(1 << 31));
+}
+
+/// `--trip-times -t 0.05`: the header is longer, and ends with when the stream began.
+const UDP_TRIP_TIMES: &str = "00000001 6b0189ad 0000d24c 00000000 \
+     680100d8 00000001 00003e1f 00000000 00000000 fffffffb \
+     00000000 00000000 00100000 00020001 00080003 00000000 00100000 00000000 00000000 \
+     00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 \
+     00000000 6b0189ad 0000d24c 00000000 00000000 \
+     00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 30313233";
+
+#[test]
+fn a_shared_clock_is_told_byte_for_byte_as_the_original_tells_it() {
+    let amount = Amount::from_duration(Duration::from_millis(50));
+    let mut built = [0; 164];
+    prepare_payload(&mut built, &ClientHeader::for_udp(15_903, amount, 1 << 20));
+    assert!(!has_shared_clock(&built));
+    let begun = Duration::new(0x6b01_89ad, 0xd24c * 1000);
+    mark_shared_clock(&mut built, begun);
+    let header = DatagramHeader {
+        id: 1,
+        sent_seconds: 0x6b01_89ad,
+        sent_microseconds: 0xd24c,
+    };
+    header.write_to(&mut built);
+    assert_eq!(built[..], bytes(UDP_TRIP_TIMES));
+    assert!(has_shared_clock(&built));
+}
+
+#[test]
+fn short_datagrams_tell_of_a_shared_clock_by_a_word_of_their_own() {
+    let short = bytes("00000001 6b0189ae 00055b66 00000000 00020000 30313233 34353637");
+    assert!(has_shared_clock(&short));
+    // The pattern, which -C leaves there, has the same bit among others.
+    let pattern = bytes("00000001 6b0189ae 00055b66 00000000 36373839 30313233 34353637");
+    for payload in [&pattern[..], &short[..19], &[]] {
+        assert!(!has_shared_clock(payload));
+    }
 }

@@ -15,9 +15,11 @@ use nicpoll_traffic::iperf::options::{self, ClientOptions, Directions};
 use nicpoll_traffic::iperf::{Amount, Connected, SocketOptions};
 
 use super::events::{Event, Failed, StreamKey, Told};
-use super::printer::{Manner, Printer};
+use super::json::Asked;
+use super::output::{self, Output};
+use super::printer::Manner;
 use super::ways::Ways;
-use super::{manner, open_output, settings};
+use super::{manner, settings};
 
 /// What every stream needs to know.
 #[derive(Clone, Copy)]
@@ -30,13 +32,6 @@ struct Client<'a> {
 /// Runs a client. Returns the exit status: 1 when any stream failed.
 pub fn run(options: &ClientOptions, signals: &Signals) -> io::Result<u8> {
     let common = &options.common;
-    let peer = match resolve(&options.host, common.port, common.ipv6) {
-        Ok(peer) => peer,
-        Err(error) => {
-            eprintln!("nicpoll iperf: cannot find {}: {error}", options.host);
-            return Ok(1);
-        }
-    };
     let mut manner = Manner {
         is_client: true,
         ..manner(common)
@@ -44,7 +39,14 @@ pub fn run(options: &ClientOptions, signals: &Signals) -> io::Result<u8> {
     // As in 2.1.8, a stream and what the server connects back for are not summed here.
     let is_full_duplex = options.directions == Directions::FullDuplex;
     manner.exclude.sums |= options.streams == 1 && !is_full_duplex;
-    let mut printer = Printer::new(manner, open_output(common)?);
+    let mut output = output::open(common, Asked::Client(options), manner)?;
+    let peer = match resolve(&options.host, common.port, common.ipv6) {
+        Ok(peer) => peer,
+        Err(error) => {
+            let text = format!("nicpoll iperf: cannot find {}: {error}", options.host);
+            return give_up(&text, output.as_mut());
+        }
+    };
     let (events, told) = mpsc::channel();
     let client = Client {
         options,
@@ -58,42 +60,40 @@ pub fn run(options: &ClientOptions, signals: &Signals) -> io::Result<u8> {
             tcp::start(client, scope, &events)
         };
         if let Err(Failed::Because(text)) = started {
-            eprintln!("{text}");
-            return Ok(1);
+            return give_up(&text, output.as_mut());
         }
         drop(events);
-        print(options, &told, &mut printer)
+        print(options, &told, output.as_mut())
     })
+}
+
+fn give_up(text: &str, output: &mut dyn Output) -> io::Result<u8> {
+    eprintln!("{text}");
+    output.gave_up(text)?;
+    output.end()?;
+    Ok(1)
 }
 
 fn print(
     options: &ClientOptions,
     told: &mpsc::Receiver<Event>,
-    printer: &mut Printer,
+    output: &mut (dyn Output + 'static),
 ) -> io::Result<u8> {
     let mut has_settings = false;
     let mut status = 0;
     for event in told {
-        match event {
-            Event::Settings(text) => printer.banner(&text)?,
-            Event::Connected(key, connected) => {
-                if !has_settings && is_own(options, &connected) {
-                    printer.banner(&settings::of_client(options, &connected))?;
-                    has_settings = true;
-                }
-                printer.connected(key, &connected)?;
-            }
-            Event::Interval(key, record) => printer.interval(key, &record)?,
-            Event::Finished(key, Ok(total)) => printer.finished(key, &total)?,
-            Event::Finished(key, Err(failed)) => {
-                if let Failed::Because(text) = failed {
-                    eprintln!("{text}");
-                    status = 1;
-                }
-                printer.ended(key)?;
-            }
+        if let Event::Connected(_, connected) = &event
+            && !has_settings
+            && is_own(options, connected)
+        {
+            output.banner(&settings::of_client(options, connected))?;
+            has_settings = true;
+        }
+        if output.tell(event)? {
+            status = 1;
         }
     }
+    output.end()?;
     Ok(status)
 }
 

@@ -4,7 +4,7 @@ use std::sync::mpsc;
 
 use nicpoll_traffic::iperf::{Connected, IntervalRecord, Observer, tcp, udp};
 
-use super::printer::Total;
+use super::total::Total;
 
 /// Which stream of this end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

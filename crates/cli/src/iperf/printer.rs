@@ -9,54 +9,18 @@ use std::net::IpAddr;
 
 use nicpoll_traffic::iperf::options::Exclude;
 use nicpoll_traffic::iperf::text::{
-    self, Connection, CsvRow, Direction, Format, Header, InitialTcp, Interval, Label, Receipt,
-    StreamId, Style, Timestamp,
+    self, Connection, CsvRow, Direction, EnhancedHeader, Format, Header, InitialTcp, Interval,
+    Label, Receipt, StreamId, Style, Timestamp,
 };
 use nicpoll_traffic::iperf::{Connected, IntervalRecord};
-use nicpoll_wire::iperf::ServerReport;
 
+use super::enhanced;
 use super::events::StreamKey;
+use super::sum::Sum;
+use super::total::Total;
 
 /// Part of an interval that its rest must be to be told, as in 2.1.8.
 const PARTIAL_MIN: f64 = 0.25;
-
-/// What one end of a stream came to.
-#[derive(Clone, Copy, Debug)]
-pub struct Total {
-    /// From the start to the end.
-    pub interval: Interval,
-    /// What a receiver of datagrams adds.
-    pub receipt: Option<Receipt>,
-    /// Datagrams that a sender sent.
-    pub sent_datagrams: Option<u64>,
-    /// What the server said it received.
-    pub server_report: Option<ServerReport>,
-}
-
-impl Total {
-    /// Bytes, and nothing else.
-    pub fn of(seconds: f64, bytes: u64) -> Self {
-        Total {
-            interval: Interval {
-                start_seconds: 0.0,
-                end_seconds: seconds,
-                bytes,
-            },
-            receipt: None,
-            sent_datagrams: None,
-            server_report: None,
-        }
-    }
-
-    /// Datagrams that were sent, or received.
-    fn datagrams(&self) -> u64 {
-        match (self.sent_datagrams, self.receipt) {
-            (Some(sent), _) => sent,
-            (None, Some(receipt)) => receipt.total.saturating_add_signed(-receipt.lost),
-            (None, None) => 0,
-        }
-    }
-}
 
 /// How to print.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +29,8 @@ pub struct Manner {
     pub format: Format,
     /// Comma-separated values instead of text.
     pub csv: bool,
+    /// More columns and lines (-e).
+    pub enhanced: bool,
     /// Whether to tell the segment size (-m).
     pub print_mss: bool,
     /// What to leave out.
@@ -90,17 +56,6 @@ struct Group {
     is_sender: Option<bool>,
 }
 
-/// A sum that waits for the rest of its group.
-#[derive(Default)]
-struct Sum {
-    streams: u32,
-    interval: Option<Interval>,
-    receipt: Option<Receipt>,
-    /// Whether there are streams without receipt.
-    has_senders: bool,
-    datagrams: u64,
-}
-
 /// The printer of one client or server.
 pub struct Printer {
     manner: Manner,
@@ -110,6 +65,10 @@ pub struct Printer {
     totals: BTreeMap<Group, Sum>,
     headers: Vec<Header>,
     descriptors: u32,
+    enhanced_headers: Vec<EnhancedHeader>,
+    /// How long connecting took, of a client's TCP streams.
+    connect_seconds: Vec<f64>,
+    failed_streams: u64,
 }
 
 impl Printer {
@@ -123,6 +82,9 @@ impl Printer {
             totals: BTreeMap::new(),
             headers: Vec::new(),
             descriptors: 0,
+            enhanced_headers: Vec::new(),
+            connect_seconds: Vec::new(),
+            failed_streams: 0,
         }
     }
 
@@ -153,6 +115,10 @@ impl Printer {
             is_done: false,
         };
         self.streams.insert(key, stream);
+        let connecting = connected.tcp.and_then(|tcp| tcp.connecting);
+        if let Some(time) = connecting.filter(|_| self.is_enhanced() && !is_told) {
+            self.connect_seconds.push(time.as_secs_f64());
+        }
         if self.manner.csv || self.manner.exclude.connections || is_told {
             return Ok(());
         }
@@ -206,13 +172,14 @@ impl Printer {
         {
             return Ok(());
         }
-        self.data(key, &interval, receipt.as_ref(), record.datagrams)?;
+        self.data(key, &interval, receipt.as_ref(), record)?;
         let Some(group) = self.group_of(key) else {
             return Ok(());
         };
         let index = (record.start / length).round() as u64;
+        let is_sender = self.is_sender(key);
         let sum = self.sums.entry((group, index)).or_default();
-        sum.add(&interval, receipt.as_ref(), record.datagrams);
+        sum.add(is_sender, &interval, receipt.as_ref(), record);
         if sum.streams >= self.running(group) {
             let sum = self.sums.remove(&(group, index)).unwrap_or_default();
             self.sum(key, &sum)?;
@@ -222,19 +189,36 @@ impl Printer {
 
     /// A stream has ended well.
     pub fn finished(&mut self, key: StreamKey, total: &Total) -> io::Result<()> {
-        let datagrams = total.datagrams();
-        self.data(key, &total.interval, total.receipt.as_ref(), datagrams)?;
+        let whole = &total.detail.whole;
+        self.data(key, &total.interval, total.receipt.as_ref(), whole)?;
         self.after_total(key, total)?;
         let Some(group) = self.group_of(key) else {
             return Ok(());
         };
+        let is_sender = self.is_sender(key);
         let sum = self.totals.entry(group).or_default();
-        sum.add(&total.interval, total.receipt.as_ref(), datagrams);
+        sum.add(is_sender, &total.interval, total.receipt.as_ref(), whole);
         self.ended(key)
     }
 
+    /// A stream has ended otherwise.
+    pub fn failed(&mut self, key: StreamKey) -> io::Result<()> {
+        self.failed_streams += 1;
+        self.ended(key)
+    }
+
+    /// Everything has ended.
+    pub fn end(&mut self) -> io::Result<()> {
+        let streams = self.connect_seconds.len() as u64 + self.failed_streams;
+        let line = text::connect_times_line(&self.connect_seconds, self.failed_streams);
+        match line {
+            Some(line) if streams > 1 && !self.manner.csv => self.line(&line),
+            _ => Ok(()),
+        }
+    }
+
     /// A stream has ended, well or not. The last one of a group has its sum told.
-    pub fn ended(&mut self, key: StreamKey) -> io::Result<()> {
+    fn ended(&mut self, key: StreamKey) -> io::Result<()> {
         let Some(group) = self.group_of(key) else {
             return Ok(());
         };
@@ -267,7 +251,7 @@ impl Printer {
         key: StreamKey,
         interval: &Interval,
         receipt: Option<&Receipt>,
-        datagrams: u64,
+        record: &IntervalRecord,
     ) -> io::Result<()> {
         let Some((id, connected)) = self
             .streams
@@ -280,19 +264,26 @@ impl Printer {
             return Ok(());
         }
         if self.manner.csv {
-            let row = self.csv_row(id, &connected, interval, receipt, datagrams);
+            let row = self.csv_row(id, &connected, interval, receipt, record.datagrams);
             return self.line(&text::csv_row(self.manner.format.style, &row));
+        }
+        let format = self.manner.format;
+        if self.is_enhanced()
+            && let Some((header, line)) =
+                enhanced::line(format, id, &connected, interval, receipt, record)
+        {
+            self.enhanced_header(header)?;
+            return self.line(&line);
         }
         match receipt {
             Some(receipt) => {
                 self.header(Header::Receiver)?;
-                let format = self.manner.format;
                 self.line(&text::receiver_line(format, id, interval, receipt))
             }
             None => {
                 self.header(Header::Sender)?;
                 let label = Label::Stream(id);
-                self.line(&text::sender_line(self.manner.format, label, interval))
+                self.line(&text::sender_line(format, label, interval))
             }
         }
     }
@@ -303,7 +294,7 @@ impl Printer {
             return Ok(());
         };
         let (id, connected) = (stream.id, stream.connected);
-        let relayed = total.server_report.map(|report| from_server(&report));
+        let relayed = total.relayed();
         if self.manner.csv {
             // 2.1 leaves the relayed report out.
             if let (Some((interval, receipt)), Style::V2_0) = (relayed, style) {
@@ -333,6 +324,9 @@ impl Printer {
             let label = Label::Stream(unmarked);
             self.line(&text::sent_line(style, label, datagrams))?;
         }
+        if let (Some(gaps), true) = (&total.detail.gaps, self.manner.enhanced) {
+            self.line(&text::gaps_line(style, id, gaps))?;
+        }
         if let Some((interval, receipt)) = relayed.filter(|_| !self.manner.exclude.server_report) {
             self.line(&text::server_report_line(style, unmarked))?;
             self.header(Header::Receiver)?;
@@ -347,7 +341,8 @@ impl Printer {
     }
 
     fn sum(&mut self, key: StreamKey, sum: &Sum) -> io::Result<()> {
-        let (Some(interval), true) = (sum.interval, sum.streams > 1) else {
+        let (Some(interval), Some(record), true) = (sum.interval, sum.record, sum.streams > 1)
+        else {
             return Ok(());
         };
         if self.manner.exclude.sums || self.manner.exclude.data {
@@ -364,17 +359,27 @@ impl Printer {
                 &connected,
                 &interval,
                 sum.receipt.as_ref(),
-                sum.datagrams,
+                record.datagrams,
             );
             return match text::csv_sum_row(format.style, &row) {
                 Some(line) => self.line(&line),
                 None => Ok(()),
             };
         }
+        // Both ways together have no columns of their own.
+        let is_one_way = sum.has_sides != [true; 2];
+        if self.is_enhanced()
+            && is_one_way
+            && let Some(stream) = self.streams.get(&key)
+        {
+            let receipt = sum.receipt.as_ref();
+            let line = enhanced::sum_line(format, &stream.connected, &interval, receipt, &record);
+            return self.line(&line);
+        }
         match &sum.receipt {
             Some(_) if sum.has_senders => {
                 self.header(Header::DuplexSum)?;
-                self.line(&text::duplex_sum_line(format, &interval, sum.datagrams))
+                self.line(&text::duplex_sum_line(format, &interval, record.datagrams))
             }
             Some(receipt) => self.line(&text::receiver_sum_line(format, &interval, receipt)),
             None => self.line(&text::sender_line(format, Label::Sum, &interval)),
@@ -400,7 +405,7 @@ impl Printer {
         let adds = is_udp && connected.is_sender && self.manner.format.style == Style::V2_1;
         CsvRow {
             time: local_time(),
-            has_millis: false,
+            has_millis: self.manner.enhanced,
             reporter: connected.local,
             peer: connected.peer,
             is_sender: connected.is_sender,
@@ -408,6 +413,24 @@ impl Printer {
             interval: *interval,
             receipt: receipt.copied().or(adds.then_some(sent)),
         }
+    }
+
+    /// Style 2.0 has no further columns.
+    fn is_enhanced(&self) -> bool {
+        self.manner.enhanced && self.manner.format.style == Style::V2_1
+    }
+
+    fn is_sender(&self, key: StreamKey) -> bool {
+        let stream = self.streams.get(&key);
+        stream.is_some_and(|stream| stream.connected.is_sender)
+    }
+
+    fn enhanced_header(&mut self, header: EnhancedHeader) -> io::Result<()> {
+        if self.enhanced_headers.contains(&header) {
+            return Ok(());
+        }
+        self.enhanced_headers.push(header);
+        self.line(text::enhanced_header(header))
     }
 
     fn header(&mut self, header: Header) -> io::Result<()> {
@@ -444,33 +467,6 @@ impl Printer {
     }
 }
 
-impl Sum {
-    fn add(&mut self, part: &Interval, receipt: Option<&Receipt>, datagrams: u64) {
-        self.streams += 1;
-        self.has_senders |= receipt.is_none();
-        self.datagrams += datagrams;
-        self.interval = Some(match self.interval {
-            None => *part,
-            Some(sum) => Interval {
-                start_seconds: sum.start_seconds.min(part.start_seconds),
-                end_seconds: sum.end_seconds.max(part.end_seconds),
-                bytes: sum.bytes + part.bytes,
-            },
-        });
-        if let Some(part) = receipt {
-            self.receipt = Some(match self.receipt {
-                None => *part,
-                Some(sum) => Receipt {
-                    jitter_ms: sum.jitter_ms.max(part.jitter_ms),
-                    lost: sum.lost + part.lost,
-                    total: sum.total + part.total,
-                    out_of_order: sum.out_of_order + part.out_of_order,
-                },
-            });
-        }
-    }
-}
-
 /// Whether nobody answers the FIN, as a client that does so remarks of both ways and one that only
 /// receives leaves to the server to remark.
 fn is_unanswered(key: StreamKey, connected: &Connected) -> bool {
@@ -479,21 +475,6 @@ fn is_unanswered(key: StreamKey, connected: &Connected) -> bool {
         Direction::Reverse => connected.is_sender && !key.is_reversed,
         Direction::FullDuplex => true,
     }
-}
-
-fn from_server(report: &ServerReport) -> (Interval, Receipt) {
-    let interval = Interval {
-        start_seconds: 0.0,
-        end_seconds: report.elapsed.as_secs_f64(),
-        bytes: report.bytes,
-    };
-    let receipt = Receipt {
-        jitter_ms: 1e3 * report.jitter.as_secs_f64(),
-        lost: report.lost as i64,
-        total: report.datagrams,
-        out_of_order: report.out_of_order,
-    };
-    (interval, receipt)
 }
 
 fn local_time() -> Timestamp {

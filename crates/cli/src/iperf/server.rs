@@ -4,6 +4,7 @@
 mod tcp;
 mod udp;
 
+use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::atomic::Ordering;
@@ -11,14 +12,16 @@ use std::sync::mpsc;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
+use nicpoll_sys::daemon::Daemon;
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::iperf::SocketOptions;
 use nicpoll_traffic::iperf::options::{Common, ServerOptions};
 use nicpoll_traffic::iperf::text;
 
-use super::events::{Event, Failed};
-use super::printer::Printer;
-use super::{manner, open_output, settings};
+use super::events::Event;
+use super::json::Asked;
+use super::output::{self, Output};
+use super::{manner, settings};
 
 /// How often the end of the time is looked at while nobody connects.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -33,14 +36,14 @@ struct Server<'a> {
     signals: &'a Signals,
 }
 
-/// Runs a server. Returns the exit status.
-pub fn run(options: &ServerOptions, signals: &Signals) -> io::Result<u8> {
+/// Runs a server. Returns the exit status. A daemon lets go of the terminal when it listens.
+pub fn run(options: &ServerOptions, signals: &Signals, daemon: Option<Daemon>) -> io::Result<u8> {
     let common = &options.common;
+    let mut output = output::open(common, Asked::Server(options), manner(common))?;
     let bind = match address(common) {
         Ok(bind) => bind,
-        Err(error) => return Ok(refuse(common, &error)),
+        Err(error) => return refuse(common, &error, output.as_mut()),
     };
-    let mut printer = Printer::new(manner(common), open_output(common)?);
     let (events, told) = mpsc::channel();
     let server = Server {
         options,
@@ -48,26 +51,37 @@ pub fn run(options: &ServerOptions, signals: &Signals) -> io::Result<u8> {
         signals,
     };
     thread::scope(|scope| {
-        let printing = scope.spawn(move || print(&told, &mut printer));
+        let printing = scope.spawn(move || {
+            let mut events = told.into_iter();
+            let printed = events.try_for_each(|event| output.tell(event).map(drop));
+            (output, printed)
+        });
         let served = if common.udp {
-            udp::serve(server, scope, &events)
+            udp::serve(server, scope, &events, daemon)
         } else {
-            tcp::serve(server, scope, &events)
+            tcp::serve(server, scope, &events, daemon)
         };
         drop(events);
-        let printed = printing
-            .join()
-            .unwrap_or_else(|_| Err(io::Error::other("the printing thread panicked")));
-        match (served, printed) {
-            (Err(error), _) => Ok(refuse(common, &error)),
-            (Ok(()), printed) => printed.map(|()| 0),
+        let Ok((mut output, printed)) = printing.join() else {
+            return Err(io::Error::other("the printing thread panicked"));
+        };
+        match served {
+            Err(error) => refuse(common, &error, output.as_mut()),
+            Ok(()) => {
+                printed?;
+                output.end()?;
+                Ok(0)
+            }
         }
     })
 }
 
-fn refuse(common: &Common, error: &io::Error) -> u8 {
-    eprintln!("{}", text::bind_failed(common.style, &error.to_string()));
-    1
+fn refuse(common: &Common, error: &io::Error, output: &mut dyn Output) -> io::Result<u8> {
+    let text = text::bind_failed(common.style, &error.to_string());
+    eprintln!("{text}");
+    output.gave_up(&text)?;
+    output.end()?;
+    Ok(1)
 }
 
 impl Server<'_> {
@@ -116,28 +130,19 @@ impl Server<'_> {
     }
 }
 
+/// A daemon's errors go where its reports go, when those are for people.
+fn settle(daemon: Option<Daemon>, common: &Common) -> io::Result<()> {
+    let Some(daemon) = daemon else { return Ok(()) };
+    let is_text = !common.csv && common.json.is_none();
+    let log = common.output.as_ref().filter(|_| is_text);
+    let log = log.map(|path| File::options().append(true).open(path));
+    daemon.settle(log.transpose()?)
+}
+
 /// Tells that the server is up.
 fn announce(common: &Common, granted_bytes: u64, events: &mpsc::Sender<Event>) {
     let settings = settings::of_listener(common, common.port, granted_bytes);
     let _ = events.send(Event::Settings(settings));
-}
-
-fn print(told: &mpsc::Receiver<Event>, printer: &mut Printer) -> io::Result<()> {
-    for event in told {
-        match event {
-            Event::Settings(text) => printer.banner(&text)?,
-            Event::Connected(key, connected) => printer.connected(key, &connected)?,
-            Event::Interval(key, record) => printer.interval(key, &record)?,
-            Event::Finished(key, Ok(total)) => printer.finished(key, &total)?,
-            Event::Finished(key, Err(failed)) => {
-                if let Failed::Because(text) = failed {
-                    eprintln!("{text}");
-                }
-                printer.ended(key)?;
-            }
-        }
-    }
-    Ok(())
 }
 
 fn address(common: &Common) -> io::Result<SocketAddr> {

@@ -1,7 +1,9 @@
 //! The settings that are told before a test: of whoever listens, and of whoever connects.
 
 use nicpoll_traffic::iperf::options::{ClientOptions, Common};
-use nicpoll_traffic::iperf::text::{self, ClientBanner, Mss, Protocol, ServerBanner, Window};
+use nicpoll_traffic::iperf::text::{
+    self, ClientBanner, ClientEnhanced, Mss, Protocol, ServerBanner, Window,
+};
 use nicpoll_traffic::iperf::{Connected, Rate};
 
 use super::{banner_time, manner};
@@ -32,6 +34,12 @@ pub fn of_client(options: &ClientOptions, connected: &Connected) -> String {
         &ClientBanner {
             bind,
             gap_micros: banner_time(options.rate, common.length_bytes),
+            enhanced: common.enhanced.then(|| ClientEnhanced {
+                pid: std::process::id(),
+                flows: options.streams,
+                tos: common.tos.unwrap_or(0),
+                has_nodelay: common.nodelay,
+            }),
             ..connecting(common, &options.host, common.port, connected)
         },
     )

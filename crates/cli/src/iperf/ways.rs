@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use super::events::{Event, Failed, StreamKey, Told};
-use super::printer::Total;
+use super::total::Total;
 
 /// Runs one stream.
 pub type Run<'a> = Box<dyn FnOnce(&mut Told) -> Result<Total, Failed> + Send + 'a>;

@@ -22,6 +22,7 @@ use nicpoll_wire::iperf::Dialect;
 pub use error::OptionError;
 
 pub use super::Network;
+pub use super::input::Input;
 pub use super::text::Style;
 pub use nicpoll_wire::iperf::Directions;
 
@@ -84,6 +85,8 @@ pub struct Common {
     pub tos: Option<u8>,
     /// Congestion control by name (-Z).
     pub congestion: Option<String>,
+    /// JSON instead of text.
+    pub json: Option<Json>,
     /// File that takes all output (-o).
     pub output: Option<PathBuf>,
     /// Lines to print to standard error before anything else.
@@ -111,6 +114,12 @@ pub struct ClientOptions {
     pub ttl: Option<u8>,
     /// No headers (-C).
     pub compatibility: bool,
+    /// Datagrams back to back (--burst), with as much time from burst to burst as the rate leaves.
+    pub burst: u32,
+    /// Tell the server that both ends have one clock (--trip-times); UDP only.
+    pub trip_times: bool,
+    /// Payload (-F, -I), whose end is that of the test.
+    pub input: Option<Input>,
     /// The version to speak as over UDP (--dialect); 2.1 without it.
     pub dialect: Dialect,
 }
@@ -128,6 +137,19 @@ pub struct ServerOptions {
     pub allow: Vec<Network>,
     /// How long to listen, and the longest test (-t); `None` is until interrupted.
     pub time: Option<Duration>,
+    /// Bits a second to read a TCP stream at, at most (-b).
+    pub rate_bps: Option<u64>,
+    /// Leave the terminal (-D).
+    pub daemon: bool,
+}
+
+/// JSON instead of text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Json {
+    /// One object at the end (--json).
+    Whole,
+    /// One object a line as things happen (--json-stream).
+    Stream,
 }
 
 /// How much to send.

@@ -39,6 +39,8 @@ pub(super) struct Pace {
     /// The time that one unit takes is this many nanoseconds divided by `divisor`.
     ns: u128,
     divisor: u128,
+    /// Units that are due at a time: the first of them when it is due by itself, the others with it.
+    burst: u64,
 }
 
 impl Pace {
@@ -59,7 +61,16 @@ impl Pace {
         (rate > 0).then(|| Pace {
             ns: cost * NS_PER_SECOND,
             divisor: u128::from(rate),
+            burst: 1,
         })
+    }
+
+    /// The same rate in bursts of so many units, 1 at least.
+    pub(super) fn in_bursts(self, units: u32) -> Self {
+        Pace {
+            burst: u64::from(units.max(1)),
+            ..self
+        }
     }
 
     /// How long the schedule has still to run, `elapsed` after its start, before the next unit is
@@ -69,21 +80,23 @@ impl Pace {
     }
 
     /// How many units, of which the next follows on `sent` others and is due, are to be sent together
-    /// now: one, or all that are due when the stream is late by 100 µs.
+    /// now: the rest of its burst, or all that are due when the stream is late by 100 µs.
     pub(super) fn due_together(&self, sent: u64, elapsed: Duration) -> u64 {
         if elapsed.saturating_sub(self.due(sent)) < LATE_MAX {
-            return 1;
+            return self.burst - sent % self.burst;
         }
         let due = elapsed.as_nanos().saturating_mul(self.divisor) / self.ns;
-        u64::try_from(due)
-            .unwrap_or(u64::MAX)
-            .saturating_sub(sent)
+        let bursts = u64::try_from(due).unwrap_or(u64::MAX) / self.burst;
+        bursts
             .saturating_add(1)
+            .saturating_mul(self.burst)
+            .saturating_sub(sent)
     }
 
     /// When the unit that follows on `sent` others is due, after the start.
     fn due(&self, sent: u64) -> Duration {
-        let due_ns = u128::from(sent).saturating_mul(self.ns) / self.divisor;
+        let first_of_burst = sent - sent % self.burst;
+        let due_ns = u128::from(first_of_burst).saturating_mul(self.ns) / self.divisor;
         Duration::from_nanos(u64::try_from(due_ns).unwrap_or(u64::MAX))
     }
 }
@@ -130,6 +143,33 @@ mod tests {
             (5, 149, 1),
             (5, 155, 11),
             (1_000_000, 10_000_200, 21),
+        ] {
+            assert_eq!(pace.due_together(sent, us(elapsed_us)), together, "{sent}");
+        }
+    }
+
+    #[test]
+    fn a_burst_is_due_at_once_and_the_next_one_when_its_rate_allows() {
+        let pace = Pace::of_datagrams(Rate::PacketsPerSecond(10_000), 64).unwrap();
+        let pace = pace.in_bursts(10);
+        let us = Duration::from_micros;
+        for (sent, elapsed_us, ahead_us) in [
+            (0, 0, 0),
+            (9, 5, 0),
+            (10, 5, 995),
+            (10, 1_000, 0),
+            (19, 1_000, 0),
+            (20, 1_500, 500),
+        ] {
+            assert_eq!(pace.ahead(sent, us(elapsed_us)), us(ahead_us), "{sent}");
+        }
+        for (sent, elapsed_us, together) in [
+            (0, 0, 10),
+            (3, 50, 7),
+            (10, 1_000, 10),
+            // Two bursts were missed.
+            (10, 3_150, 30),
+            (14, 3_150, 26),
         ] {
             assert_eq!(pace.due_together(sent, us(elapsed_us)), together, "{sent}");
         }

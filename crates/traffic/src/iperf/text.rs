@@ -8,6 +8,7 @@
 mod banner;
 mod connection;
 mod csv;
+mod enhanced;
 mod lines;
 mod messages;
 mod units;
@@ -17,6 +18,11 @@ pub use banner::{
 };
 pub use connection::{Connection, ConnectionEnhanced, Direction, InitialTcp, connection_line};
 pub use csv::{CsvRow, csv_row, csv_sum_row};
+pub use enhanced::{
+    EnhancedHeader, connect_times_line, enhanced_header, gaps_line, tcp_receiver_line,
+    tcp_sender_line, tcp_sender_sum_line, udp_receiver_line, udp_receiver_sum_line,
+    udp_sender_line,
+};
 pub use lines::{
     Header, duplex_sum_line, header, out_of_order_line, receiver_line, receiver_sum_line,
     sender_line, sent_line, server_report_line,

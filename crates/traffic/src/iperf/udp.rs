@@ -5,6 +5,7 @@
 
 mod accepted;
 mod client;
+mod client_config;
 mod incoming;
 mod listener;
 mod nap;
@@ -16,7 +17,8 @@ mod session;
 mod train;
 
 pub use accepted::Accepted;
-pub use client::{ClientConfig, connect, run_client};
+pub use client::{connect, run_client};
+pub use client_config::ClientConfig;
 pub use incoming::Incoming;
 pub use listener::{Listener, ListenerConfig};
 pub use reverse::{ConnectBack, SEND_TIME_MAX};

@@ -53,8 +53,6 @@ const FILLER_AT_WINDOW: u32 = u32::from_be_bytes(*b"6789");
 /// and into [`ExtensionWords::rate_low`].
 const FILLER_AT_RATE: u64 = u32::from_be_bytes(*b"8901") as u64;
 
-/// Mask of the header's length in the flag word, which holds it shifted left by one.
-const LENGTH_MASK: u32 = 0x0000_01FE;
 /// The length that 2.1.8 announces over UDP: 16 bytes of datagram header, then the client header.
 const UDP_LENGTH: u32 = 16 + ClientHeader::BYTES as u32;
 
@@ -323,7 +321,7 @@ pub(super) fn tcp_length(flag_word: u32) -> Result<usize, HeaderError> {
         return Ok(0);
     }
     if flag_word & flags::HAS_LENGTH != 0 {
-        let announced_bytes = ((flag_word & LENGTH_MASK) >> 1) as usize;
+        let announced_bytes = ((flag_word & flags::LENGTH_MASK) >> 1) as usize;
         return if announced_bytes < BASE_BYTES {
             Err(HeaderError::Length { announced_bytes })
         } else {

@@ -4,12 +4,14 @@
 //! data would have had; each repetition subtracts one more, so that it is not taken for a datagram
 //! out of order. What other versions do instead is in [`dialect`](super::dialect).
 
+use std::time::Duration;
+
 use thiserror::Error;
 use zerocopy::byteorder::big_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
 use super::dialect::Dialect;
-use super::{ClientHeader, fill_payload};
+use super::{ClientHeader, fill_payload, flags, upper_flags};
 
 /// Offset of the client header.
 pub const CLIENT_HEADER_OFFSET: usize = size_of::<DatagramWords>();
@@ -22,6 +24,14 @@ pub const ID_MAX: i64 = 1 << 48;
 
 /// 2.1.8 clears this much before it writes its headers; filler begins behind it.
 const CLEARED_BYTES: usize = 160;
+/// Offset of the extension's flags within the client header: behind the first part and two words.
+const UPPER_FLAGS_OFFSET: usize = 32;
+/// The header's length that 2.1.8 announces with `--trip-times`.
+const SHARED_CLOCK_LENGTH: u32 = 108;
+/// Offset in the datagram of when the stream began, in seconds and microseconds.
+const BEGUN_OFFSET: usize = 112;
+/// The least payload that can say that both ends have one clock.
+pub const SHARED_CLOCK_BYTES_MIN: usize = 128;
 
 #[derive(IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
@@ -126,6 +136,45 @@ impl RawDatagram {
         };
         zerocopy::transmute!(words)
     }
+}
+
+/// Whether the sender of a datagram says that its clock and the receiver's are one, so that the time
+/// of transit means something (`--trip-times`). A payload too short for the header says it by a flag
+/// word of its own; anything else is a no.
+pub fn has_shared_clock(payload: &[u8]) -> bool {
+    let header = payload.get(CLIENT_HEADER_OFFSET..).unwrap_or_default();
+    let Some(word) = header.first_chunk().copied().map(u32::from_be_bytes) else {
+        return false;
+    };
+    let upper = header
+        .get(UPPER_FLAGS_OFFSET..)
+        .and_then(<[u8]>::first_chunk);
+    let upper = upper.copied().map_or(0, u16::from_be_bytes);
+    let has_header =
+        word & (flags::EXTEND | flags::HAS_LENGTH) == flags::EXTEND | flags::HAS_LENGTH;
+    word == flags::SHORT_TRIP_TIMES || has_header && upper & upper_flags::TRIP_TIMES != 0
+}
+
+/// Has a payload that [`prepare_payload`] made say that both ends have one clock, as 2.1.8 says it with
+/// `--trip-times`: the header is longer by when the stream began, as a time since 1970.
+///
+/// # Panics
+/// When the payload is shorter than [`SHARED_CLOCK_BYTES_MIN`].
+pub fn mark_shared_clock(payload: &mut [u8], begun: Duration) {
+    let mut change = |offset: usize, change: &dyn Fn(u32) -> u32| {
+        if let Some(word) = payload[offset..].first_chunk_mut() {
+            *word = change(u32::from_be_bytes(*word)).to_be_bytes();
+        }
+    };
+    change(CLIENT_HEADER_OFFSET, &|word| {
+        word & !flags::LENGTH_MASK | flags::UDP_TESTS | SHARED_CLOCK_LENGTH << 1
+    });
+    let upper = u32::from(upper_flags::TRIP_TIMES) << u16::BITS;
+    change(CLIENT_HEADER_OFFSET + UPPER_FLAGS_OFFSET, &|word| {
+        word | upper
+    });
+    change(BEGUN_OFFSET, &|_| begun.as_secs() as u32);
+    change(BEGUN_OFFSET + 4, &|_| begun.subsec_micros());
 }
 
 /// Makes a payload ready for sending over and over: filler, and the client header at its place, or

@@ -10,8 +10,8 @@ use nicpoll_traffic::iperf::text::{self, Protocol};
 
 use super::{Client, reverse};
 use crate::iperf::events::{Event, Failed, StreamKey};
-use crate::iperf::printer::Total;
 use crate::iperf::sent;
+use crate::iperf::total::Total;
 use crate::iperf::ways::{Run, Ways};
 
 /// Starts all streams.
@@ -49,6 +49,7 @@ fn connect<'a>(client: Client<'a>, key: StreamKey) -> Result<Ways<'a>, Failed> {
             Some(options::Rate::BitsPerSecond(rate)) => Some(rate),
             _ => None,
         },
+        input: options.input.clone(),
         write_bytes: common.length_bytes,
         waits_for_full_reads: !common.no_batch,
         send_buffer_bytes: common.window_bytes,
@@ -84,7 +85,7 @@ fn connect<'a>(client: Client<'a>, key: StreamKey) -> Result<Ways<'a>, Failed> {
 fn receive(client: Client<'_>, incoming: Incoming) -> Run<'_> {
     Box::new(move |told| {
         let report = incoming.run(client.signals, told)?;
-        Ok(Total::of(report.seconds, report.bytes_received))
+        Ok(Total::received(&report))
     })
 }
 

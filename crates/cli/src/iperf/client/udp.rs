@@ -10,7 +10,7 @@ use nicpoll_traffic::iperf::{Rate, options};
 use super::{Client, reverse};
 use crate::iperf::events::{Event, Failed, StreamKey};
 use crate::iperf::ways::{Run, Ways};
-use crate::iperf::{received, sent_datagrams};
+use crate::iperf::{received, records_times, sent_datagrams};
 
 /// Starts all streams.
 ///
@@ -46,7 +46,11 @@ fn connect<'a>(client: Client<'a>, key: StreamKey) -> Result<Ways<'a>, Failed> {
     let common = &options.common;
     let config = udp::ClientConfig {
         directions: options.directions,
+        input: options.input.clone(),
         rate: options.rate.map(rate),
+        burst_datagrams: options.burst,
+        has_shared_clock: options.trip_times,
+        records_times: records_times(common),
         datagrams_per_call: if common.no_batch { 1 } else { usize::MAX },
         send_buffer_bytes: common.window_bytes,
         interval: common.interval,
@@ -72,13 +76,13 @@ fn send(client: Client<'_>, outgoing: Outgoing) -> Run<'_> {
     Box::new(move |told| {
         let report = outgoing.run(client.signals, told)?;
         let common = &client.options.common;
-        Ok(sent_datagrams(common, told.number(), is_answered, &report))
+        Ok(sent_datagrams(common, told.number(), is_answered, report))
     })
 }
 
 /// Receives a stream of the server's.
 fn receive(client: Client<'_>, incoming: Incoming) -> Run<'_> {
-    Box::new(move |told| Ok(received(&incoming.run(client.signals, told)?)))
+    Box::new(move |told| Ok(received(incoming.run(client.signals, told)?)))
 }
 
 /// Begins to listen for the server.
@@ -86,6 +90,7 @@ fn listen(client: Client<'_>, port: u16, events: &mpsc::Sender<Event>) -> Result
     let common = &client.options.common;
     let config = udp::ListenerConfig {
         takes_trains: !common.no_batch,
+        records_times: records_times(common),
         interval: common.interval,
         options: client.socket_options(),
         of_server: Some(client.peer),

@@ -4,11 +4,12 @@ use std::io;
 use std::sync::mpsc;
 use std::thread::Scope;
 
+use nicpoll_sys::daemon::Daemon;
 use nicpoll_traffic::iperf::tcp::{self, Outgoing, Streams};
 
-use super::{IDLE_TIMEOUT, PATIENCE, Server, announce};
+use super::{IDLE_TIMEOUT, PATIENCE, Server, announce, settle};
 use crate::iperf::events::{Event, StreamKey, Told};
-use crate::iperf::printer::Total;
+use crate::iperf::total::Total;
 use crate::iperf::ways::{Numbers, Run, Ways};
 use crate::iperf::{sent, settings};
 
@@ -17,10 +18,12 @@ pub(super) fn serve<'scope>(
     server: Server<'scope>,
     scope: &'scope Scope<'scope, '_>,
     events: &mpsc::Sender<Event>,
+    daemon: Option<Daemon>,
 ) -> io::Result<()> {
     let common = &server.options.common;
     let config = tcp::ListenerConfig {
         read_bytes: common.length_bytes,
+        rate_bps: server.options.rate_bps,
         waits_for_full_reads: !common.no_batch,
         interval: common.interval,
         options: server.socket_options(),
@@ -35,6 +38,7 @@ pub(super) fn serve<'scope>(
         })
     };
     let listener = tcp::Listener::bind(&config).map_err(io::Error::other)?;
+    settle(daemon, common)?;
     announce(common, listener.receive_buffer().granted_bytes, events);
     let numbers = Numbers::default();
     server.each_client(|| {
@@ -60,7 +64,7 @@ fn ways<'a>(server: Server<'a>, key: StreamKey, numbers: &Numbers, streams: Stre
     let incoming = streams.incoming.map(|incoming| -> (StreamKey, Run) {
         let run = move |told: &mut Told| {
             let report = incoming.run(server.signals, told)?;
-            Ok(Total::of(report.seconds, report.bytes_received))
+            Ok(Total::received(&report))
         };
         (key, Box::new(run))
     });

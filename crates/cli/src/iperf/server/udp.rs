@@ -4,23 +4,26 @@ use std::io;
 use std::sync::mpsc;
 use std::thread::Scope;
 
+use nicpoll_sys::daemon::Daemon;
 use nicpoll_traffic::iperf::udp::{self, Outgoing, Streams};
 
-use super::{IDLE_TIMEOUT, PATIENCE, Server, announce};
+use super::{IDLE_TIMEOUT, PATIENCE, Server, announce, settle};
 use crate::iperf::events::{Event, StreamKey, Told};
 use crate::iperf::ways::{Numbers, Run, Ways};
-use crate::iperf::{received, sent_datagrams, settings};
+use crate::iperf::{received, records_times, sent_datagrams, settings};
 
 /// Serves clients until it is time to end.
 pub(super) fn serve<'scope>(
     server: Server<'scope>,
     scope: &'scope Scope<'scope, '_>,
     events: &mpsc::Sender<Event>,
+    daemon: Option<Daemon>,
 ) -> io::Result<()> {
     let common = &server.options.common;
     let config = udp::ListenerConfig {
         takes_trains: !common.no_batch,
         interval: common.interval,
+        records_times: records_times(common),
         options: server.socket_options(),
         allow: server.options.allow.clone(),
         payload_bytes: common.length_bytes,
@@ -32,6 +35,7 @@ pub(super) fn serve<'scope>(
         })
     };
     let mut listener = udp::Listener::bind(&config).map_err(io::Error::other)?;
+    settle(daemon, common)?;
     announce(common, listener.receive_buffer().granted_bytes, events);
     let numbers = Numbers::default();
     let mut has_warned = false;
@@ -61,7 +65,7 @@ fn ways<'a>(server: Server<'a>, key: StreamKey, numbers: &Numbers, streams: Stre
     let common = &server.options.common;
     let is_both_ways = streams.incoming.is_some();
     let incoming = streams.incoming.map(|incoming| -> (StreamKey, Run) {
-        let run = move |told: &mut Told| Ok(received(&incoming.run(server.signals, told)?));
+        let run = move |told: &mut Told| Ok(received(incoming.run(server.signals, told)?));
         (key, Box::new(run))
     });
     let outgoing = streams.outgoing.map(|outgoing| -> (StreamKey, Run) {
@@ -95,6 +99,6 @@ fn send(server: Server<'_>, outgoing: Outgoing, is_answered: bool) -> Run<'_> {
     Box::new(move |told| {
         let report = outgoing.run(server.signals, told)?;
         let common = &server.options.common;
-        Ok(sent_datagrams(common, told.number(), is_answered, &report))
+        Ok(sent_datagrams(common, told.number(), is_answered, report))
     })
 }

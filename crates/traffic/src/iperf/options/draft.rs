@@ -11,7 +11,7 @@ use super::bind;
 use super::error::OptionError;
 use super::table::{Id, Meaning, Side, Spec};
 use super::units::{self, EXACT_MAX, SECONDS_MAX};
-use super::{Bind, Exclude, Network, Rate, Style};
+use super::{Bind, Exclude, Input, Json, Network, Rate, Style};
 
 const TCP_LENGTH_BYTES_MAX: usize = 64 << 20;
 const WINDOW_BYTES_MAX: u64 = 1 << 30;
@@ -21,6 +21,8 @@ const WINDOW_BYTES_SMALL: usize = 2048;
 const TICK: Duration = Duration::from_millis(10);
 const INTERVAL_MIN: Duration = Duration::from_millis(5);
 const PARALLEL_MAX: u32 = 128;
+/// A second of the smallest datagrams at 10 Gbit/s, and then some, would be one burst.
+const BURST_MAX: u32 = 1 << 24;
 const FORMATS: &str = "abkmgtpABKMGTP";
 
 /// The end that is asked for.
@@ -127,6 +129,12 @@ pub struct Draft {
     single_client: bool,
     ttl: Option<u8>,
     compatibility: bool,
+    json: Option<Json>,
+    burst: Option<u32>,
+    trip_times: bool,
+    input: Option<Input>,
+    daemon: bool,
+    single_udp: bool,
     /// The ways that were asked for besides the client's own stream.
     ways: Vec<Way>,
     listen_port: Option<u16>,
@@ -169,16 +177,22 @@ impl Draft {
     fn flag(&mut self, id: Id) {
         match id {
             Id::Compatibility => self.compatibility = true,
+            Id::Daemon => self.daemon = true,
             Id::Dual => self.way(Way::Dual),
             Id::Enhanced => self.enhanced = true,
             Id::FullDuplex => self.way(Way::FullDuplex),
             Id::Ipv6 => self.ipv6 = true,
+            Id::Json => self.json = Some(Json::Whole),
+            Id::JsonStream => self.json = Some(Json::Stream),
             Id::NoBatch => self.no_batch = true,
             Id::Nodelay => self.nodelay = true,
             Id::PrintMss => self.print_mss = true,
             Id::Reverse => self.way(Way::Reverse),
             Id::Server => self.choose(Mode::Server, 's'),
             Id::SingleClient => self.single_client = true,
+            Id::SingleUdp => (self.udp, self.single_udp) = (true, true),
+            Id::StdinInput => self.input = Some(Input::Stdin),
+            Id::TripTimes => self.trip_times = true,
             Id::TradeOff => self.way(Way::TradeOff),
             Id::Udp => self.udp = true,
             // Handled before, or with a value.
@@ -202,6 +216,7 @@ impl Draft {
                         .ok_or_else(|| given.invalid("address, address:port or address%device"))?,
                 );
             }
+            Id::Burst => self.burst = Some(given.integer(1, BURST_MAX)?),
             Id::Client => {
                 let (host, device) =
                     bind::host(given.value).ok_or_else(|| given.invalid("host or host%device"))?;
@@ -210,6 +225,9 @@ impl Draft {
             Id::Congestion => self.congestion = Some(named(given, "the name of an algorithm")?),
             Id::Dialect => self.dialect = Some(dialect(given)?),
             Id::Exclude => self.exclude(given.value),
+            Id::FileInput => {
+                self.input = Some(Input::File(named(given, "the name of a file")?.into()));
+            }
             Id::Format => self.format(given.value),
             Id::Interval => self.interval = self.interval(given)?,
             Id::Length => {
@@ -225,13 +243,7 @@ impl Draft {
             Id::Parallel => self.parallel = Some(given.integer(1, PARALLEL_MAX)?),
             Id::Port => self.port = Some(port(given)?),
             Id::ReportStyle => self.report_style(given.value),
-            Id::Style => {
-                self.style = match given.value {
-                    "2.0" => Style::V2_0,
-                    "2.1" => Style::V2_1,
-                    _ => return Err(given.invalid("2.0 or 2.1")),
-                }
-            }
+            Id::Style => self.style = style(given)?,
             Id::Time => {
                 let seconds = given.seconds()?;
                 let time =
@@ -367,6 +379,14 @@ fn port(given: &Given) -> Result<u16, OptionError> {
 }
 
 /// The dialect of a version before 2.1, which is spoken without being asked for.
+fn style(given: &Given) -> Result<Style, OptionError> {
+    match given.value {
+        "2.0" => Ok(Style::V2_0),
+        "2.1" => Ok(Style::V2_1),
+        _ => Err(given.invalid("2.0 or 2.1")),
+    }
+}
+
 fn dialect(given: &Given) -> Result<Dialect, OptionError> {
     let patch = given.value.strip_prefix("2.0.");
     match patch.and_then(|patch| units::integer(patch, 2..=13)) {

@@ -52,6 +52,12 @@ pub enum OptionError {
     OldDialect,
     /// -b in packets for TCP, which has none.
     PacketsOverTcp,
+    /// An option that only UDP has, for TCP.
+    NeedsUdp(&'static str),
+    /// --trip-times in a dialect that cannot tell of it.
+    OldTripTimes,
+    /// Standard input for several streams, which cannot share it.
+    SharedStdin,
     /// A UDP client would wait too long between two datagrams.
     Gap {
         /// How long.
@@ -111,6 +117,17 @@ impl fmt::Display for OptionError {
                  leave it out, or run a client at each end",
             ),
             Self::PacketsOverTcp => f.write_str("ERROR: units of pps not supported with TCP"),
+            Self::NeedsUdp(option) => write!(
+                f,
+                "ERROR: option {option} is not valid with TCP; add -u or leave it out"
+            ),
+            Self::OldTripTimes => f.write_str(
+                "ERROR: option --trip-times is not known to servers of 2.0.x; leave out --dialect",
+            ),
+            Self::SharedStdin => f.write_str(
+                "ERROR: option -I is not valid with several streams, which cannot share standard \
+                 input; leave out -P, or give them a file with -F",
+            ),
             Self::Gap { seconds } => write!(
                 f,
                 "ERROR: IPG delay target of {seconds:.1} secs too large (max value is 60 secs)"

@@ -6,9 +6,12 @@ Usage: iperf [-s|-c host] [options]
        iperf [-h|--help] [-v|--version]
 
 Client/Server:
-  -e, --enhanced           the server's process id in its settings (--style 2.1)
+  -b, --bandwidth #[kmgKMG | pps]  rate to send or read at in bits/sec, or for a client with -u in packets/sec
+  -e, --enhanced           more columns with --style 2.1, and the gaps between datagrams
   -f, --format    [kmgtpKMGTP]  unit of the report, small letters for bits and capitals for bytes
   -i, --interval  #        seconds between periodic reports, at least 0.005
+      --json               one JSON object at the end instead of text
+      --json-stream        JSON objects as things happen, one a line
   -l, --len       #[kmgKMG]  length of buffer in bytes to read or write (Defaults: TCP=128K, v4 UDP=1470, v6 UDP=1450)
   -m, --print_mss          print TCP maximum segment size
   -o, --output    <filename>  write reports to this file
@@ -29,10 +32,12 @@ Server specific:
       --allow     <address>[/<prefix>]  with -u, send to clients there that ask for it (-d, -r, -R,
                            --full-duplex); may be repeated
   -1, --singleclient       run one test at a time
+  -D, --daemon             run in the background; a TERM signal ends it with its reports
+  -U, --single_udp         receive UDP from one client at a time
   -t, --time      #        time in seconds to listen and to receive (default not set)
 
 Client specific:
-  -b, --bandwidth #[kmgKMG | pps]  rate to send at in bits/sec, or with -u in packets/sec
+      --burst     #        with -u: datagrams to send back to back, as often as -b allows
   -c, --client    <host>[%<dev>]  run in client mode, connecting to <host>
       --dialect   2.0.<n>  speak UDP as this version does, 2.0.2 to 2.0.13, for a server of that age
   -d, --dualtest           both ways at once, the server over a connection of its own
@@ -42,7 +47,10 @@ Client specific:
   -r, --tradeoff           both ways one after the other, the server over a connection of its own
   -R, --reverse            the server sends, the client receives
   -t, --time      #        time in seconds to transmit for (default 10 secs)
+  -F, --fileinput <name>   send what is in a file, to its end
+  -I, --stdin              send what comes from standard input, to its end
   -T, --ttl       #        time-to-live of what is sent
+      --trip-times         with -u: both ends have one clock, so that the server may measure delays
 
 Miscellaneous:
   -x, --reportexclude [CDMSV]  exclude C(connection) D(data) M(sums) S(settings) V(server) reports

@@ -31,18 +31,23 @@ pub enum Id {
     Allow,
     Bandwidth,
     Bind,
+    Burst,
     Client,
     Compatibility,
     Congestion,
+    Daemon,
     Dialect,
     Dual,
     Enhanced,
     Exclude,
+    FileInput,
     Format,
     FullDuplex,
     Help,
     Interval,
     Ipv6,
+    Json,
+    JsonStream,
     Length,
     ListenPort,
     Mss,
@@ -57,10 +62,13 @@ pub enum Id {
     Reverse,
     Server,
     SingleClient,
+    SingleUdp,
+    StdinInput,
     Style,
     Time,
     Tos,
     TradeOff,
+    TripTimes,
     Ttl,
     Udp,
     Version,
@@ -161,7 +169,6 @@ const fn spec(
 
 const CLOCKS: &str = "measure delays with request/response, which needs no common clock";
 const BURSTS: &str = "send at a steady rate with -b";
-const OWN_PATTERN: &str = "the payload is always the same pattern; leave it out";
 const ONE_TARGET: &str = "start one client for each address or port";
 const RUN_COMMAND: &str = "start the program later with the shell or a timer";
 const NO_HISTOGRAM: &str = "use -i for a course over time";
@@ -184,12 +191,20 @@ pub static TABLE: &[Spec] = &[
         Meaning::Known(Id::Allow),
     )
     .only(Side::Server),
-    value('b', &["bandwidth"], Id::Bandwidth).only(Side::Client),
+    value('b', &["bandwidth"], Id::Bandwidth),
     value('B', &["bind"], Id::Bind),
+    spec(
+        None,
+        &["burst"],
+        Argument::Required,
+        Meaning::Known(Id::Burst),
+    )
+    .only(Side::Client),
     value('c', &["client"], Id::Client),
     flag('C', &["compatibility"], Id::Compatibility).environment(&["IPERF_COMPAT"]),
     value('Z', &["tcp-congestion", "linux-congestion"], Id::Congestion)
         .environment(&["IPERF_CONGESTION_CONTROL"]),
+    flag('D', &["daemon"], Id::Daemon).only(Side::Server),
     spec(
         None,
         &["dialect"],
@@ -200,6 +215,7 @@ pub static TABLE: &[Spec] = &[
     flag('d', &["dualtest"], Id::Dual).only(Side::Client),
     flag('e', &["enhanced"], Id::Enhanced).environment(&["IPERF_ENHANCEDREPORTS"]),
     value('x', &["reportexclude"], Id::Exclude),
+    value('F', &["fileinput", "file_input"], Id::FileInput).only(Side::Client),
     value('f', &["format"], Id::Format),
     spec(
         None,
@@ -211,6 +227,13 @@ pub static TABLE: &[Spec] = &[
     flag('h', &["help"], Id::Help),
     value('i', &["interval"], Id::Interval),
     flag('V', &["ipv6_domain", "IPv6Version"], Id::Ipv6),
+    spec(None, &["json"], Argument::None, Meaning::Known(Id::Json)),
+    spec(
+        None,
+        &["json-stream"],
+        Argument::None,
+        Meaning::Known(Id::JsonStream),
+    ),
     value('l', &["len"], Id::Length),
     value('L', &["listenport"], Id::ListenPort).only(Side::Client),
     value('M', &["mss"], Id::Mss),
@@ -230,6 +253,8 @@ pub static TABLE: &[Spec] = &[
     flag('R', &["reverse"], Id::Reverse).only(Side::Client),
     flag('s', &["server"], Id::Server),
     flag('1', &["singleclient"], Id::SingleClient).only(Side::Server),
+    flag('U', &["single_udp"], Id::SingleUdp),
+    flag('I', &["stdin", "stdin_input"], Id::StdinInput).only(Side::Client),
     spec(
         None,
         &["style"],
@@ -238,6 +263,13 @@ pub static TABLE: &[Spec] = &[
     ),
     value('t', &["time"], Id::Time),
     value('S', &["tos"], Id::Tos),
+    spec(
+        None,
+        &["trip-times"],
+        Argument::None,
+        Meaning::Known(Id::TripTimes),
+    )
+    .only(Side::Client),
     flag('r', &["tradeoff"], Id::TradeOff).only(Side::Client),
     value('T', &["ttl"], Id::Ttl).only(Side::Client),
     flag('u', &["udp"], Id::Udp),
@@ -245,38 +277,11 @@ pub static TABLE: &[Spec] = &[
     value('w', &["window"], Id::Window).environment(&["TCP_WINDOW_SIZE"]),
     // How the process runs.
     out(
-        Some('D'),
-        &["daemon"],
-        Argument::None,
-        "start it in the background with the shell or as a service",
-    ),
-    out(
-        Some('U'),
-        &["single_udp"],
-        Argument::None,
-        "use -u, and -1 for one client at a time",
-    ),
-    out(
         Some('z'),
         &["realtime"],
         Argument::None,
         "start it with chrt --rr",
     ),
-    // What is sent.
-    out(
-        Some('F'),
-        &["fileinput", "file_input"],
-        Argument::Required,
-        OWN_PATTERN,
-    )
-    .only(Side::Client),
-    out(
-        Some('I'),
-        &["stdin", "stdin_input"],
-        Argument::None,
-        OWN_PATTERN,
-    )
-    .only(Side::Client),
     // Addresses.
     out(
         Some('4'),
@@ -365,7 +370,6 @@ pub static TABLE: &[Spec] = &[
     out(None, &["burst-period"], Argument::Required, BURSTS).only(Side::Client),
     out(None, &["near-congestion"], Argument::Optional, BURSTS).only(Side::Client),
     // Delays.
-    out(None, &["trip-times"], Argument::None, CLOCKS).only(Side::Client),
     out(None, &["bounceback"], Argument::Optional, CLOCKS),
     out(None, &["bounceback-congest"], Argument::Optional, CLOCKS),
     out(None, &["bounceback-hold"], Argument::Required, CLOCKS),

@@ -14,6 +14,7 @@ use rustix::net::{SocketFlags, SocketType, sockopt};
 
 use super::sender::{Outgoing, Plan, SendReport};
 use super::{BUFFER_BYTES, Error, Incoming, Streams, View};
+use crate::iperf::input::{Input, Source};
 use crate::iperf::observer::{Connected, Observer};
 use crate::iperf::pace::Amount;
 use crate::iperf::reverse::own_bounds;
@@ -36,8 +37,10 @@ pub struct ClientConfig {
     pub peer: SocketAddr,
     /// Which way data flow. What is said of sending here holds for the server as well when it sends.
     pub directions: Directions,
-    /// How much to send, the header included.
+    /// How much to send, the header included. Does not count when there is an `input`.
     pub amount: Amount,
+    /// Payload that follows the header, to its end; the pattern when `None`, and when the server sends.
+    pub input: Option<Input>,
     /// Bits a second to keep to; as fast as it goes when `None` or 0.
     pub rate_bps: Option<u64>,
     /// Length of a write and of a read, 1 at least.
@@ -75,6 +78,7 @@ impl ClientConfig {
             peer,
             directions: Directions::Forward,
             amount,
+            input: None,
             rate_bps: None,
             write_bytes: BUFFER_BYTES,
             waits_for_full_reads: false,
@@ -116,6 +120,16 @@ impl ClientConfig {
         Some(header)
     }
 
+    /// Opens the input, which is to be there before anybody is connected to.
+    fn open_input(&self) -> Result<Option<Source>, Error> {
+        let input = self.input.as_ref();
+        let input = input.map(|input| Source::open(input, self.write_bytes));
+        input.transpose().map_err(|source| Error::Input {
+            peer: self.peer,
+            source,
+        })
+    }
+
     /// How long a server that was asked to send may be silent.
     fn silence_max(&self) -> Duration {
         match self.amount {
@@ -136,28 +150,40 @@ pub fn run_client(
     signals: &Signals,
     observer: &mut dyn Observer,
 ) -> Result<SendReport, Error> {
+    let input = config.open_input()?;
     let link = Link::connect(config, signals)?;
-    link.outgoing(Direction::Forward)?.run(signals, observer)
+    let outgoing = Outgoing {
+        input,
+        ..link.outgoing(Direction::Forward)?
+    };
+    outgoing.run(signals, observer)
 }
 
 /// Connects; returns what is to be sent and received over the connection. A server that is to send
 /// has been told when this returns, unless the client sends as well and so tells it first of all.
 ///
 /// # Errors
-/// [`Error::Connect`], [`Error::Setup`], [`Error::Send`] and [`Error::Cancelled`].
+/// [`Error::Input`], [`Error::Connect`], [`Error::Setup`], [`Error::Send`] and [`Error::Cancelled`].
 pub fn connect(config: &ClientConfig, signals: &Signals) -> Result<Streams, Error> {
+    let input = config.open_input()?;
     let link = Link::connect(config, signals)?;
     let mut streams = Streams::default();
     match config.directions {
         Directions::Forward | Directions::Dual { .. } => {
-            streams.outgoing = Some(link.outgoing(Direction::Forward)?);
+            streams.outgoing = Some(Outgoing {
+                input,
+                ..link.outgoing(Direction::Forward)?
+            });
         }
         Directions::Reverse => {
             link.ask()?;
             streams.incoming = Some(link.incoming(Direction::Reverse)?);
         }
         Directions::FullDuplex => {
-            streams.outgoing = Some(link.outgoing(Direction::FullDuplex)?);
+            streams.outgoing = Some(Outgoing {
+                input,
+                ..link.outgoing(Direction::FullDuplex)?
+            });
             streams.incoming = Some(link.incoming(Direction::FullDuplex)?);
         }
     }
@@ -243,6 +269,7 @@ impl<'a> Link<'a> {
                 header: config.header(),
                 interval: config.interval,
             },
+            input: None,
             is_read: direction == Direction::FullDuplex,
             _ticket: None,
         })
@@ -256,6 +283,7 @@ impl<'a> Link<'a> {
             connected: self.connected(direction, false)?,
             begun: self.begun,
             read_bytes: config.write_bytes,
+            rate_bps: None,
             waits_for_full_reads: config.waits_for_full_reads,
             interval: config.interval,
             silence_max: config.silence_max(),

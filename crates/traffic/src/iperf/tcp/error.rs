@@ -85,6 +85,16 @@ pub enum Error {
         /// What the kernel said.
         source: io::Error,
     },
+    /// The input could not be opened or read.
+    #[error(
+        "cannot read the payload to send to {peer}; see whether the file is there and readable"
+    )]
+    Input {
+        /// The receiver.
+        peer: SocketAddr,
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// The connection broke while it was sent to.
     #[error("the connection to {peer} broke after {bytes_sent} bytes; see why the other end ended")]
     Send {

@@ -38,6 +38,8 @@ pub struct ListenerConfig {
     pub server: ServerConfig,
     /// Length of a read, and of a write where the client leaves it to the server; 1 at least.
     pub read_bytes: usize,
+    /// Bits a second to read a stream at, at most; as fast as they come when `None` or 0.
+    pub rate_bps: Option<u64>,
     /// Whether a read waits until it is full while the stream is fast, rather than be woken for every
     /// segment.
     pub waits_for_full_reads: bool,
@@ -61,6 +63,7 @@ impl ListenerConfig {
         ListenerConfig {
             server,
             read_bytes: BUFFER_BYTES,
+            rate_bps: None,
             waits_for_full_reads: false,
             interval: None,
             options: SocketOptions::default(),
@@ -261,6 +264,7 @@ impl Accepted {
             connected: self.view(direction, false)?,
             begun: self.accepted,
             read_bytes: self.config.read_bytes,
+            rate_bps: self.config.rate_bps,
             waits_for_full_reads: self.config.waits_for_full_reads,
             interval: self.config.interval,
             silence_max: self.config.server.idle_timeout,
@@ -275,6 +279,7 @@ impl Accepted {
             socket: Arc::clone(&self.socket),
             connected: self.view(direction, true)?,
             plan: reverse::plan(asked, &self.config),
+            input: None,
             is_read: direction == Direction::FullDuplex,
             _ticket: Some(Arc::clone(&self.ticket)),
         })

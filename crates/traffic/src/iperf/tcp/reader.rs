@@ -6,6 +6,7 @@
 use std::io::{self, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_sys::socket;
@@ -14,8 +15,9 @@ use nicpoll_wire::iperf::ClientHeader;
 use super::Error;
 use super::listener::Ticket;
 use super::low_water::LowWater;
-use crate::iperf::observer::{Connected, Intervals, Observer, Totals};
-use crate::signals::Signals;
+use crate::iperf::observer::{Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
+use crate::iperf::pace::Pace;
+use crate::signals::{LOOK_EVERY, Signals};
 use crate::sockets::{self, SocketBuffer};
 
 /// The longest time to read what is queued after [`Signals::sender_done`], should more come as fast as
@@ -44,6 +46,8 @@ pub struct ReceiveReport {
     pub seconds: f64,
     /// How the stream ended.
     pub end: End,
+    /// The stream as one interval. Reads of the header are no calls.
+    pub whole: IntervalRecord,
     /// The receive buffer.
     pub receive_buffer: SocketBuffer,
 }
@@ -56,6 +60,8 @@ pub struct Incoming {
     pub(super) begun: Instant,
     /// Length of a read, 1 at least.
     pub(super) read_bytes: usize,
+    /// Bits a second to read at, at most; as fast as they come when `None` or 0.
+    pub(super) rate_bps: Option<u64>,
     /// Whether a read waits until it is full while the stream is fast.
     pub(super) waits_for_full_reads: bool,
     /// Length of the intervals to record; none when `None`.
@@ -87,6 +93,8 @@ impl Incoming {
             intervals: Intervals::new(self.interval, observer),
             begun: self.begun,
             bytes_received: self.bytes_received,
+            calls: Calls::default(),
+            pace: self.rate_bps.and_then(Pace::of_bytes),
             draining_since: None,
             low_water: self
                 .waits_for_full_reads
@@ -95,7 +103,7 @@ impl Incoming {
         let mut place = vec![0; self.read_bytes.max(1)];
         let outcome = reader.read_to_end(&mut place, self.silence_max);
         let elapsed = self.begun.elapsed();
-        let totals = Totals::of_bytes(reader.bytes_received);
+        let totals = reader.totals();
         reader.intervals.finish(elapsed, totals);
         let end = outcome?;
         let granted =
@@ -106,6 +114,7 @@ impl Incoming {
             bytes_received: reader.bytes_received,
             seconds: elapsed.as_secs_f64(),
             end,
+            whole: totals.whole(elapsed),
             receive_buffer: SocketBuffer {
                 granted_bytes: granted as u64,
                 ..self.connected.buffer
@@ -127,6 +136,8 @@ pub(super) struct Reader<'a> {
     intervals: Intervals<'a>,
     begun: Instant,
     bytes_received: u64,
+    calls: Calls,
+    pace: Option<Pace>,
     draining_since: Option<Instant>,
     low_water: Option<LowWater>,
 }
@@ -146,6 +157,8 @@ impl<'a> Reader<'a> {
             intervals: Intervals::new(None, nobody),
             begun: Instant::now(),
             bytes_received: 0,
+            calls: Calls::default(),
+            pace: None,
             draining_since: None,
             low_water: None,
         }
@@ -154,6 +167,23 @@ impl<'a> Reader<'a> {
     /// How many bytes were read.
     pub(super) fn bytes_received(&self) -> u64 {
         self.bytes_received
+    }
+
+    fn totals(&self) -> Totals {
+        Totals {
+            bytes: self.bytes_received,
+            calls: self.calls,
+            ..Totals::default()
+        }
+    }
+
+    /// Waits until the rate asked for allows another read, or the signals have to be looked at.
+    /// Whether it does.
+    fn is_due(&self) -> bool {
+        let Some(pace) = self.pace else { return true };
+        let ahead = pace.ahead(self.bytes_received, self.begun.elapsed());
+        thread::sleep(ahead.min(LOOK_EVERY));
+        ahead <= LOOK_EVERY
     }
 
     fn read_to_end(&mut self, buffer: &mut [u8], silence_max: Duration) -> Result<End, Error> {
@@ -187,7 +217,7 @@ impl<'a> Reader<'a> {
         }
         let elapsed = self.begun.elapsed();
         if self.intervals.is_due(elapsed) {
-            let totals = Totals::of_bytes(self.bytes_received);
+            let totals = self.totals();
             self.intervals.close_due(elapsed, totals);
         }
     }
@@ -203,11 +233,16 @@ impl<'a> Reader<'a> {
             if is_sender_done && self.has_drained() {
                 return Ok(Progress::Ended(End::SenderDone));
             }
+            if !self.is_due() {
+                self.close_intervals();
+                continue;
+            }
             match self.socket.read(buffer) {
                 Ok(0) => return Ok(Progress::Ended(End::Closed)),
                 Ok(read) => {
                     self.close_intervals();
                     self.bytes_received += read as u64;
+                    self.calls.record_read(read, buffer.len());
                     if let Some(mark) = &mut self.low_water
                         && let Err(source) = mark.after(self.socket, read, Instant::now())
                     {

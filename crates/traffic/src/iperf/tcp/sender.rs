@@ -14,7 +14,8 @@ use nicpoll_wire::iperf::{ClientHeader, fill_payload};
 
 use super::Error;
 use super::listener::Ticket;
-use crate::iperf::observer::{Connected, Intervals, Observer, Totals};
+use crate::iperf::input::{Block, Source};
+use crate::iperf::observer::{Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
 use crate::iperf::pace::Pace;
 use crate::signals::{LOOK_EVERY, Signals};
 use crate::sockets::{self, SocketBuffer};
@@ -55,6 +56,8 @@ pub struct SendReport {
     pub seconds_to_close: Option<f64>,
     /// Segments that TCP sent again.
     pub retransmitted_segments: u64,
+    /// The stream as one interval that ends with the last write.
+    pub whole: IntervalRecord,
     /// The send buffer.
     pub send_buffer: SocketBuffer,
 }
@@ -65,6 +68,8 @@ pub struct Outgoing {
     pub(super) socket: Arc<TcpStream>,
     pub(super) connected: Connected,
     pub(super) plan: Plan,
+    /// Payload that follows the header, whose end is that of the stream; the pattern when `None`.
+    pub(super) input: Option<Source>,
     /// Whether the other direction of the connection is read by somebody else.
     pub(super) is_read: bool,
     /// Counts the stream at a server.
@@ -81,8 +86,13 @@ impl Outgoing {
     /// the receiver to close the other.
     ///
     /// # Errors
-    /// [`Error::Send`], [`Error::Stalled`], [`Error::Setup`] and [`Error::Cancelled`].
-    pub fn run(self, signals: &Signals, observer: &mut dyn Observer) -> Result<SendReport, Error> {
+    /// [`Error::Input`], [`Error::Send`], [`Error::Stalled`], [`Error::Setup`] and
+    /// [`Error::Cancelled`].
+    pub fn run(
+        mut self,
+        signals: &Signals,
+        observer: &mut dyn Observer,
+    ) -> Result<SendReport, Error> {
         let peer = self.connected.peer;
         let setup = |source| Error::Setup { peer, source };
         observer.connected(&self.connected);
@@ -98,10 +108,14 @@ impl Outgoing {
             intervals: Intervals::new(self.plan.interval, observer),
             begun: Instant::now(),
             bytes_sent: 0,
+            calls: Calls::default(),
         };
-        let outcome = sender.send(&self.plan, &buffer);
+        let outcome = match &mut self.input {
+            Some(input) => sender.send_input(&self.plan, &buffer, input),
+            None => sender.send(&self.plan, &buffer),
+        };
         let elapsed = *outcome.as_ref().unwrap_or(&sender.begun.elapsed());
-        let totals = Totals::of_bytes(sender.bytes_sent);
+        let totals = sender.totals();
         sender.intervals.finish(elapsed, totals);
         outcome?;
 
@@ -116,6 +130,7 @@ impl Outgoing {
             seconds: elapsed.as_secs_f64(),
             seconds_to_close: is_closed.then(|| sender.begun.elapsed().as_secs_f64()),
             retransmitted_segments: info.retransmitted_segments,
+            whole: sender.totals().whole(elapsed),
             send_buffer: SocketBuffer {
                 granted_bytes: granted as u64,
                 ..self.connected.buffer
@@ -132,6 +147,7 @@ struct Sender<'a> {
     /// Just before the first write.
     begun: Instant,
     bytes_sent: u64,
+    calls: Calls,
 }
 
 impl Sender<'_> {
@@ -161,9 +177,55 @@ impl Sender<'_> {
         }
     }
 
+    /// Sends the header and all of the input; returns how long it took.
+    fn send_input(
+        &mut self,
+        plan: &Plan,
+        buffer: &[u8],
+        input: &mut Source,
+    ) -> Result<Duration, Error> {
+        let pace = plan.rate_bps.and_then(Pace::of_bytes);
+        if plan.header.is_some() {
+            self.write_all(&buffer[..ClientHeader::BYTES])?;
+        }
+        loop {
+            let elapsed = self.begun.elapsed();
+            self.close_intervals(elapsed);
+            self.stop_if_cancelled()?;
+            if self.signals.is_finishing() {
+                return Ok(elapsed);
+            }
+            let ahead = pace.map_or(Duration::ZERO, |pace| pace.ahead(self.bytes_sent, elapsed));
+            if !ahead.is_zero() {
+                thread::sleep(ahead.min(self.intervals.left(elapsed)).min(LOOK_EVERY));
+                continue;
+            }
+            match input.next_block() {
+                Ok(Block::Ready(block)) => self.write_all(block)?,
+                Ok(Block::NotYet) => {}
+                Ok(Block::End) => return Ok(elapsed),
+                Err(source) => {
+                    let peer = self.peer;
+                    return Err(Error::Input { peer, source });
+                }
+            }
+        }
+    }
+
+    /// What was sent until now, and TCP's own figures. Those cannot be read any more once the connection
+    /// is broken, and are then missing.
+    fn totals(&self) -> Totals {
+        Totals {
+            bytes: self.bytes_sent,
+            calls: self.calls,
+            tcp: socket::tcp_info(self.socket).ok(),
+            ..Totals::default()
+        }
+    }
+
     fn close_intervals(&mut self, elapsed: Duration) {
         if self.intervals.is_due(elapsed) {
-            let totals = Totals::of_bytes(self.bytes_sent);
+            let totals = self.totals();
             self.intervals.close_due(elapsed, totals);
         }
     }
@@ -177,9 +239,10 @@ impl Sender<'_> {
             match self.socket.write(bytes) {
                 Ok(written) => {
                     self.bytes_sent += written as u64;
+                    self.calls.done += 1;
                     return Ok(written);
                 }
-                Err(error) if sockets::is_no_progress(&error) => {}
+                Err(error) if sockets::is_no_progress(&error) => self.calls.refused += 1,
                 Err(source) => return Err(self.broken(source)),
             }
             if self.signals.is_finishing() {

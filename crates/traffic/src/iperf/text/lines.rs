@@ -108,7 +108,7 @@ pub fn server_report_line(style: Style, id: StreamId) -> String {
 }
 
 /// Whom the line is about and when.
-fn times(style: Style, label: Label, interval: &Interval) -> String {
+pub(super) fn times(style: Style, label: Label, interval: &Interval) -> String {
     let label = label.text(style);
     let start = printable(interval.start_seconds);
     let end = printable(interval.end_seconds);

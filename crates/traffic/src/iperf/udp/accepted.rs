@@ -71,6 +71,7 @@ impl Accepted {
             bound: self.bound,
             interval: self.config.interval,
             naps: self.config.takes_trains,
+            records_times: self.config.records_times,
             manner: Manner {
                 direction,
                 is_answered,

@@ -28,6 +28,8 @@ pub struct Incoming {
     pub(super) interval: Option<Duration>,
     /// Whether datagrams are let gather while they come fast.
     pub(super) naps: bool,
+    /// Whether gaps and times of transit are recorded.
+    pub(super) records_times: bool,
     pub(super) manner: Manner,
     /// What came before the socket was the sender's alone.
     pub(super) queued: Vec<Taken>,
@@ -58,6 +60,9 @@ impl Incoming {
             Receiver::new(&self.bound, self.interval, observer).in_manner(self.manner);
         if self.naps {
             receiver = receiver.napping();
+        }
+        if self.records_times {
+            receiver = receiver.recording_times();
         }
         if let (Some(first), Some(begun)) = (self.queued.first(), self.begun) {
             receiver.open(first, begun)?;

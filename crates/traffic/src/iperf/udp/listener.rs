@@ -50,6 +50,8 @@ pub struct ListenerConfig {
     pub interval: Option<Duration>,
     /// Options of the sockets.
     pub options: SocketOptions,
+    /// Whether to record gaps and times of transit.
+    pub records_times: bool,
     /// Whether the kernel may hand over datagrams that follow each other as a train (`UDP_GRO`), which
     /// passes the receiver's stack once, and whether datagrams that come fast may gather for 50 µs
     /// before they are read. The datagrams of a train have one time of arrival. What the server sends
@@ -66,12 +68,13 @@ pub struct ListenerConfig {
 }
 
 impl ListenerConfig {
-    /// No intervals, no options, no trains, and nobody that data may be sent to.
+    /// No intervals, no options, no times, no trains, and nobody that data may be sent to.
     pub fn new(server: ServerConfig) -> Self {
         ListenerConfig {
             server,
             interval: None,
             options: SocketOptions::default(),
+            records_times: false,
             takes_trains: false,
             allow: Vec::new(),
             payload_bytes: PAYLOAD_BYTES_DEFAULT,

@@ -6,13 +6,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_sys::socket::{Datagram, ReceiveBatch, Wait};
-use nicpoll_wire::iperf::datagram::PAYLOAD_BYTES_MAX;
+use nicpoll_wire::iperf::datagram::{PAYLOAD_BYTES_MAX, has_shared_clock};
 use nicpoll_wire::iperf::{Dialect, RawDatagram};
 
 use super::nap::Nap;
 use super::server::{End, ReceiveReport};
 use super::session::Session;
-use crate::iperf::observer::{Connected, Intervals, Observer, Totals};
+use crate::iperf::observer::{Calls, Connected, Intervals, Observer, Totals};
 use crate::iperf::pace;
 use crate::iperf::text::Direction;
 use crate::signals::Signals;
@@ -35,6 +35,8 @@ pub(super) struct Taken {
     pub(super) raw: RawDatagram,
     pub(super) payload_bytes: usize,
     pub(super) arrival_ns: Option<i64>,
+    /// See [`has_shared_clock`].
+    pub(super) has_shared_clock: bool,
 }
 
 impl Taken {
@@ -45,6 +47,7 @@ impl Taken {
             raw: RawDatagram::parse(datagram.payload).ok()?,
             payload_bytes: datagram.payload.len(),
             arrival_ns: datagram.arrival_ns,
+            has_shared_clock: has_shared_clock(datagram.payload),
         })
     }
 
@@ -80,6 +83,8 @@ pub(super) struct Receiver<'a> {
     manner: Manner,
     intervals: Intervals<'a>,
     session: Option<Session>,
+    records_times: bool,
+    calls: Calls,
     foreign_datagrams: u64,
     /// When the last datagram of the session came, or the wait for it began.
     last_good: Instant,
@@ -99,6 +104,8 @@ impl<'a> Receiver<'a> {
             manner: Manner::ANSWERED,
             intervals: Intervals::new(interval, observer),
             session: None,
+            records_times: false,
+            calls: Calls::default(),
             foreign_datagrams: 0,
             last_good: Instant::now(),
             draining_since: None,
@@ -109,6 +116,14 @@ impl<'a> Receiver<'a> {
     /// Receives in another manner than the usual one.
     pub(super) fn in_manner(self, manner: Manner) -> Self {
         Receiver { manner, ..self }
+    }
+
+    /// Records gaps and times of transit.
+    pub(super) fn recording_times(self) -> Self {
+        Receiver {
+            records_times: true,
+            ..self
+        }
     }
 
     /// Lets datagrams gather while they come fast.
@@ -147,6 +162,7 @@ impl<'a> Receiver<'a> {
             self.close_intervals(now);
             let is_empty = match received {
                 Ok(mut datagrams) => {
+                    self.calls.done += 1;
                     let mut count = 0;
                     datagrams.try_for_each(|datagram| {
                         count += 1;
@@ -222,7 +238,11 @@ impl<'a> Receiver<'a> {
             tcp: None,
         });
         self.last_good = now;
-        Ok(self.session.insert(Session::open(peer, &first.raw, now)))
+        let session = self.session.insert(Session::open(peer, &first.raw, now));
+        if self.records_times {
+            session.record_times(first.has_shared_clock);
+        }
+        Ok(session)
     }
 
     /// Closes the intervals that have ended. They begin with the session and end with its FIN.
@@ -232,13 +252,22 @@ impl<'a> Receiver<'a> {
         if self.intervals.is_due(elapsed) {
             let totals = self.totals();
             self.intervals.close_due(elapsed, totals);
+            let times = self
+                .session
+                .as_mut()
+                .and_then(|session| session.times.as_mut());
+            if let Some(times) = times {
+                times.begin_interval();
+            }
         }
     }
 
     fn totals(&self) -> Totals {
-        self.session
-            .as_ref()
-            .map_or_else(Totals::default, Session::totals)
+        let session = self.session.as_ref();
+        Totals {
+            calls: self.calls,
+            ..session.map_or_else(Totals::default, Session::totals)
+        }
     }
 
     /// Whether the session has ended, and how.
@@ -291,6 +320,11 @@ impl<'a> Receiver<'a> {
             fin_acks_sent: count(|session| session.acks_sent),
             foreign_datagrams: self.foreign_datagrams,
             end,
+            whole: self
+                .totals()
+                .whole(session.map_or(Duration::ZERO, Session::elapsed)),
+            gaps: session.and_then(Session::gaps).map(Box::new),
+            one_way_delays: session.and_then(Session::one_way_delays).map(Box::new),
             receive_buffer: self.bound.receive_buffer,
         }
     }

@@ -79,7 +79,10 @@ pub(super) fn plan(asked: &ClientHeader, peer: IpAddr, config: &ListenerConfig) 
     Plan {
         duration,
         bytes_max,
+        input: None,
         rate: Some(rate(asked)),
+        burst_datagrams: 1,
+        records_times: config.records_times,
         payload,
         datagrams_per_call: if config.takes_trains { usize::MAX } else { 1 },
         interval: config.interval,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use nicpoll_wire::iperf::datagram::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN};
+use nicpoll_wire::iperf::datagram::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, SHARED_CLOCK_BYTES_MIN};
 use nicpoll_wire::iperf::{self, Dialect};
 use thiserror::Error;
 
@@ -20,8 +20,10 @@ pub(super) use closing::FIN_EVERY;
 
 use super::listener::Ticket;
 use super::train::{Clock, Train};
-use crate::iperf::observer::{Connected, Intervals, Observer, Totals};
+use crate::iperf::input::{Block, Input, Source};
+use crate::iperf::observer::{Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
 use crate::iperf::pace::{self, Pace, Rate};
+use crate::iperf::times::{Distribution, Gaps};
 use crate::signals::{LOOK_EVERY, Signals};
 use crate::sockets::{self, SocketBuffer};
 
@@ -33,8 +35,15 @@ pub(super) struct Plan {
     /// or after this many bytes, whichever comes first. The last datagram carries what is left of
     /// them, but never less than the least payload.
     pub(super) bytes_max: u64,
+    /// Payload behind the header of each datagram, to its end; the pattern when `None`. With it neither
+    /// time nor bytes count.
+    pub(super) input: Option<Input>,
     /// Rate to keep to; as fast as it goes when `None` or 0.
     pub(super) rate: Option<Rate>,
+    /// Datagrams to send back to back at a time, as far apart in time as the rate says.
+    pub(super) burst_datagrams: u32,
+    /// Whether to record the gaps between datagrams.
+    pub(super) records_times: bool,
     /// What each datagram carries, but for its own header.
     pub(super) payload: Vec<u8>,
     /// Datagrams that one system call may hand to the kernel.
@@ -52,7 +61,7 @@ pub(super) struct Plan {
 }
 
 /// What the sender counted. FINs are no data: they are in no other figure.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct SendReport {
     /// Datagrams of data that the kernel took.
     pub datagrams_sent: u64,
@@ -69,6 +78,11 @@ pub struct SendReport {
     pub fin_acks_received: u64,
     /// What the receiver says it counted. `None` when it did not say.
     pub server_report: Option<iperf::ServerReport>,
+    /// The stream as one interval.
+    pub whole: IntervalRecord,
+    /// Gaps between the beginnings of the sends; datagrams that were sent with one system call have
+    /// none between them. `None` when they are not recorded, and below two datagrams.
+    pub gaps: Option<Box<Distribution>>,
     /// The send buffer.
     pub send_buffer: SocketBuffer,
 }
@@ -78,9 +92,11 @@ pub struct SendReport {
 pub enum SendError {
     /// The payload has no room for the headers, or does not fit a datagram.
     #[error(
-        "a UDP payload of {payload_bytes} bytes cannot carry an iperf stream; choose {min} to {max}",
+        "a UDP payload of {payload_bytes} bytes cannot carry an iperf stream; choose {min} to {max}, \
+         {clock_min} at least to tell of a clock that both ends have",
         min = PAYLOAD_BYTES_MIN,
-        max = PAYLOAD_BYTES_MAX
+        max = PAYLOAD_BYTES_MAX,
+        clock_min = SHARED_CLOCK_BYTES_MIN
     )]
     Payload {
         /// The length asked for.
@@ -92,6 +108,16 @@ pub enum SendError {
          device and options asked for"
     )]
     Setup {
+        /// The receiver.
+        peer: SocketAddr,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The input could not be opened or read.
+    #[error(
+        "cannot read the payload to send to {peer}; see whether the file is there and readable"
+    )]
+    Input {
         /// The receiver.
         peer: SocketAddr,
         /// What the kernel said.
@@ -165,9 +191,15 @@ impl Outgoing {
         if !(PAYLOAD_BYTES_MIN..=PAYLOAD_BYTES_MAX).contains(&payload_bytes) {
             return Err(SendError::Payload { payload_bytes });
         }
+        let input = self.open_input()?;
+        // Payload from elsewhere is read for one datagram at a time.
+        let datagrams_per_call = match input {
+            Some(_) => 1,
+            None => plan.datagrams_per_call,
+        };
         observer.connected(&self.connected);
         let mut sender = Sender {
-            train: Train::new(&self.socket, &plan.payload, plan.datagrams_per_call),
+            train: Train::new(&self.socket, &plan.payload, datagrams_per_call),
             socket: &self.socket,
             peer: self.connected.peer,
             plan,
@@ -176,7 +208,10 @@ impl Outgoing {
             clock: Clock::start(),
             datagrams_sent: 0,
             bytes_sent: 0,
-            refused_sends: 0,
+            calls: Calls::default(),
+            input,
+            loaded: None,
+            gaps: plan.records_times.then(Gaps::new),
             closing: Closing::default(),
         };
         sender.train.dialect = plan.dialect;
@@ -194,13 +229,46 @@ impl Outgoing {
             datagrams_sent: sender.datagrams_sent,
             bytes_sent: sender.bytes_sent,
             seconds: elapsed.as_secs_f64(),
-            refused_sends: sender.refused_sends,
+            refused_sends: sender.calls.refused,
             fins_sent: sender.closing.fins_sent,
             fin_acks_received: sender.closing.acks_received,
             server_report: sender.closing.server_report,
+            whole: totals.whole(elapsed),
+            gaps: sender
+                .gaps
+                .as_ref()
+                .and_then(Gaps::distribution)
+                .map(Box::new),
             send_buffer: self.connected.buffer,
         })
     }
+
+    fn open_input(&self) -> Result<Option<Source>, SendError> {
+        let Plan {
+            input,
+            payload,
+            dialect,
+            ..
+        } = &self.plan;
+        let block_bytes = payload.len() - dialect.client_header_offset();
+        let source = input.as_ref().map(|input| Source::open(input, block_bytes));
+        source.transpose().map_err(|source| SendError::Input {
+            peer: self.connected.peer,
+            source,
+        })
+    }
+}
+
+/// What the next datagram carries.
+enum Load {
+    /// The pattern.
+    Pattern,
+    /// So many bytes, the datagram's header included, of another payload.
+    Input(usize),
+    /// It is not there yet.
+    NotYet,
+    /// There is no more.
+    End,
 }
 
 struct Sender<'a> {
@@ -213,18 +281,21 @@ struct Sender<'a> {
     clock: Clock,
     datagrams_sent: u64,
     bytes_sent: u64,
-    refused_sends: u64,
+    calls: Calls,
+    input: Option<Source>,
+    /// Length of the next datagram, when it holds payload from elsewhere that was not sent yet.
+    loaded: Option<usize>,
+    gaps: Option<Gaps>,
     closing: Closing,
 }
 
 impl Sender<'_> {
     /// Sends the data; returns how long it took.
     fn send_data(&mut self) -> Result<Duration, SendError> {
-        let Plan {
-            duration,
-            bytes_max,
-            ..
-        } = *self.plan;
+        let (duration, bytes_max) = match self.input {
+            Some(_) => (Duration::MAX, u64::MAX),
+            None => (self.plan.duration, self.plan.bytes_max),
+        };
         let pace = self.pace();
         self.clock = Clock::start();
         loop {
@@ -250,7 +321,42 @@ impl Sender<'_> {
                     pace.due_together(self.datagrams_sent, elapsed)
                 }
             };
-            self.send_next(due, bytes_max - self.bytes_sent)?;
+            match self.load()? {
+                Load::Pattern => {
+                    self.send_next(due, bytes_max - self.bytes_sent, elapsed)?;
+                }
+                Load::Input(length) => {
+                    if self.send_counted(1, length, elapsed)? {
+                        self.loaded = None;
+                    }
+                }
+                Load::NotYet => {}
+                Load::End => return Ok(elapsed),
+            }
+        }
+    }
+
+    /// Puts payload into the next datagram. As in 2.1.8 the first one has the header and the pattern,
+    /// and what comes from elsewhere follows in the place of both.
+    fn load(&mut self) -> Result<Load, SendError> {
+        let Some(input) = self.input.as_mut().filter(|_| self.datagrams_sent > 0) else {
+            return Ok(Load::Pattern);
+        };
+        if let Some(length) = self.loaded {
+            return Ok(Load::Input(length));
+        }
+        match input.next_block() {
+            Ok(Block::Ready(block)) => {
+                let length = self.train.load(block);
+                self.loaded = Some(length);
+                Ok(Load::Input(length))
+            }
+            Ok(Block::NotYet) => Ok(Load::NotYet),
+            Ok(Block::End) => Ok(Load::End),
+            Err(source) => Err(SendError::Input {
+                peer: self.peer,
+                source,
+            }),
         }
     }
 
@@ -258,11 +364,17 @@ impl Sender<'_> {
     fn pace(&self) -> Option<Pace> {
         let rate = self.plan.rate?;
         pace::make_sleeps_exact();
-        Pace::of_datagrams(rate, self.plan.payload.len())
+        let pace = Pace::of_datagrams(rate, self.plan.payload.len())?;
+        Some(pace.in_bursts(self.plan.burst_datagrams))
     }
 
     /// Sends `due` datagrams, or as many as one call takes and `bytes_left` fill.
-    fn send_next(&mut self, due: u64, bytes_left: u64) -> Result<(), SendError> {
+    fn send_next(
+        &mut self,
+        due: u64,
+        bytes_left: u64,
+        elapsed: Duration,
+    ) -> Result<bool, SendError> {
         let payload_bytes = self.plan.payload.len() as u64;
         let datagrams = due.min(self.train.datagrams_max() as u64);
         let length = (datagrams * payload_bytes).min(bytes_left);
@@ -273,14 +385,29 @@ impl Sender<'_> {
             0 => PAYLOAD_BYTES_MIN as u64,
             whole => whole,
         };
-        // A refused send does not use up its ids.
-        if self.send(self.next_id(), length as usize)? {
-            self.datagrams_sent += length.div_ceil(payload_bytes);
-            self.bytes_sent += length;
+        self.send_counted(length.div_ceil(payload_bytes), length as usize, elapsed)
+    }
+
+    /// Sends `length` bytes of `datagrams` datagrams; `false` when the kernel refused for now, which does
+    /// not use up their ids.
+    fn send_counted(
+        &mut self,
+        datagrams: u64,
+        length: usize,
+        elapsed: Duration,
+    ) -> Result<bool, SendError> {
+        let is_sent = self.send(self.next_id(), length)?;
+        if is_sent {
+            self.datagrams_sent += datagrams;
+            self.bytes_sent += length as u64;
+            self.calls.done += 1;
+            if let Some(gaps) = &mut self.gaps {
+                gaps.record_together(elapsed.as_nanos() as i64, datagrams);
+            }
         } else {
-            self.refused_sends += 1;
+            self.calls.refused += 1;
         }
-        Ok(())
+        Ok(is_sent)
     }
 
     fn next_id(&self) -> i64 {
@@ -291,7 +418,8 @@ impl Sender<'_> {
         Totals {
             bytes: self.bytes_sent,
             datagrams: self.datagrams_sent,
-            receipt: None,
+            calls: self.calls,
+            ..Totals::default()
         }
     }
 

@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use nicpoll_sys::socket;
 
 use super::receiver::Receiver;
+use crate::iperf::observer::IntervalRecord;
+use crate::iperf::times::Distribution;
 use crate::signals::Signals;
 use crate::sockets::SocketBuffer;
 use crate::udp_server::{BoundUdp, ServerConfig, ServerError};
@@ -21,7 +23,7 @@ pub enum End {
 }
 
 /// What the receiver counted. FINs are no data: they are in no other figure.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ReceiveReport {
     /// The sender; `None` when nobody came.
     pub peer: Option<SocketAddr>,
@@ -53,6 +55,15 @@ pub struct ReceiveReport {
     pub foreign_datagrams: u64,
     /// How the session ended.
     pub end: End,
+    /// The stream as one interval that ends with the first FIN, without one with the last datagram of
+    /// data.
+    pub whole: IntervalRecord,
+    /// Gaps between arrivals by the kernel's times; datagrams that were handed over as one train have
+    /// none between them. `None` when they are not recorded, and below two datagrams.
+    pub gaps: Option<Box<Distribution>>,
+    /// From sending to arrival. `None` when it is not recorded, unless the client says that both ends
+    /// have one clock (`--trip-times`), and when a datagram arrived before it was sent.
+    pub one_way_delays: Option<Box<Distribution>>,
     /// The receive buffer.
     pub receive_buffer: SocketBuffer,
 }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use nicpoll_wire::iperf::{DatagramHeader, Dialect, RawDatagram, ServerReport};
 
 use crate::iperf::observer::{ReceiptTotals, Totals};
+use crate::iperf::times::{ArrivalTimes, Distribution};
 use crate::sequence::{Jitter, Sequence};
 
 /// 2.1.8 answers no more FINs than this.
@@ -30,6 +31,10 @@ pub(super) struct Session {
     pub(super) acks_sent: u64,
     pub(super) sequence: Sequence,
     pub(super) jitter: Jitter,
+    /// Recorded when that was asked for.
+    pub(super) times: Option<Box<ArrivalTimes>>,
+    /// The first datagram says that the client has this host's clock.
+    has_shared_clock: bool,
     dialect: Dialect,
     /// The id of the client's first datagram, 0 or 1.
     first_id: u64,
@@ -56,6 +61,8 @@ impl Session {
             acks_sent: 0,
             sequence: Sequence::default(),
             jitter: Jitter::default(),
+            times: None,
+            has_shared_clock: false,
             dialect,
             first_id: if is_zero { 0 } else { dialect.first_id() },
             begun: now,
@@ -63,6 +70,13 @@ impl Session {
             closing: None,
             fin_bytes: 0,
         }
+    }
+
+    /// Records gaps and times of transit from now on. The client has this host's clock, or says nothing
+    /// of it.
+    pub(super) fn record_times(&mut self, has_shared_clock: bool) {
+        self.times = Some(Box::new(ArrivalTimes::new()));
+        self.has_shared_clock = has_shared_clock;
     }
 
     /// Reads a header as the client means it; `None` when the datagram cannot be its.
@@ -89,6 +103,9 @@ impl Session {
         }
         if let Some(arrival_ns) = arrival_ns {
             self.jitter.record(header.sent_ns(), arrival_ns);
+            if let Some(times) = &mut self.times {
+                times.record(header.sent_ns(), arrival_ns);
+            }
         }
     }
 
@@ -158,6 +175,7 @@ impl Session {
     }
 
     pub(super) fn totals(&self) -> Totals {
+        let times = self.times.as_deref();
         Totals {
             bytes: self.bytes,
             datagrams: self.datagrams,
@@ -165,9 +183,26 @@ impl Session {
                 expected: self.sequence.highest(),
                 lost: self.sequence.lost(),
                 out_of_order: self.sequence.out_of_order(),
+                duplicates: self.sequence.duplicates(),
                 jitter_seconds: self.jitter_seconds(),
+                interval_transit: times.and_then(ArrivalTimes::interval_transit),
+                transit: times.and_then(ArrivalTimes::transit),
             }),
+            ..Totals::default()
         }
+    }
+
+    /// The gaps between arrivals; `None` when they are not recorded.
+    pub(super) fn gaps(&self) -> Option<Distribution> {
+        self.times.as_deref()?.gaps()
+    }
+
+    /// From sending to arrival; `None` unless the client says that it has this host's clock.
+    pub(super) fn one_way_delays(&self) -> Option<Distribution> {
+        self.times
+            .as_deref()
+            .filter(|_| self.has_shared_clock)?
+            .delays()
     }
 
     /// The figures as the original states them. 2.1.8 counts the FIN among the datagrams; with clients

@@ -92,6 +92,16 @@ impl Train {
         &self.payloads[..self.payload_bytes]
     }
 
+    /// Puts `block`, cut off where the datagram ends, behind the header of the first datagram, in the
+    /// place of everything else. Returns the datagram's length.
+    pub(super) fn load(&mut self, block: &[u8]) -> usize {
+        let offset = self.dialect.client_header_offset();
+        let place = &mut self.payloads[offset..self.payload_bytes];
+        let length = block.len().min(place.len());
+        place[..length].copy_from_slice(&block[..length]);
+        offset + length
+    }
+
     /// Sends `length` bytes: datagrams of the full length with ids from `first_id` on, and a last one
     /// with what is left. `length` is 1 at least and fits the train.
     pub(super) fn send(

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use nicpoll_wire::iperf::datagram::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN};
+use nicpoll_wire::iperf::datagram::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, SHARED_CLOCK_BYTES_MIN};
 use nicpoll_wire::iperf::{DEFAULT_PORT, Dialect, Directions};
 
 use super::{Draft, Mode, Time, Way, wrong_side};
 use crate::iperf::options::error::OptionError;
 use crate::iperf::options::table::{Meaning, Side};
-use crate::iperf::options::{Amount, Bind, ClientOptions, Common, Options, Rate, ServerOptions};
+use crate::iperf::options::{
+    Amount, Bind, ClientOptions, Common, Input, Options, Rate, ServerOptions,
+};
 
 const TCP_LENGTH_BYTES: usize = 131_072;
 const UDP_LENGTH_BYTES: usize = 1470;
@@ -77,6 +79,7 @@ impl Draft {
                 });
             }
         };
+        let (burst, trip_times, input) = self.client_only(length_bytes)?;
         if self.dialect.is_some() && !self.udp {
             self.warnings.push(String::from(
                 "WARNING: option --dialect is not valid without -u, ignored",
@@ -99,13 +102,45 @@ impl Draft {
             device,
             directions,
             amount,
-            rate: client_rate(self.rate, self.udp, length_bytes)?,
+            rate: client_rate(self.rate, self.udp, length_bytes, burst)?,
             streams: self.parallel.unwrap_or(1),
             ttl: self.ttl,
             compatibility: self.compatibility,
+            burst,
+            trip_times,
+            input,
             dialect: self.dialect.unwrap_or(Dialect::V2_1),
             common: self.common(length_bytes),
         })
+    }
+
+    /// --burst, --trip-times and what -F and -I name, which not every client can have.
+    fn client_only(
+        &mut self,
+        length_bytes: usize,
+    ) -> Result<(u32, bool, Option<Input>), OptionError> {
+        if !self.udp && self.burst.is_some() {
+            return Err(OptionError::NeedsUdp("--burst"));
+        }
+        if !self.udp && self.trip_times {
+            return Err(OptionError::NeedsUdp("--trip-times"));
+        }
+        let dialect = self.dialect.unwrap_or(Dialect::V2_1);
+        if self.trip_times && dialect != Dialect::V2_1 {
+            return Err(OptionError::OldTripTimes);
+        }
+        if self.trip_times && length_bytes < SHARED_CLOCK_BYTES_MIN {
+            return Err(OptionError::Value {
+                option: String::from("--trip-times"),
+                value: format!("-l {length_bytes}"),
+                expected: format!("{SHARED_CLOCK_BYTES_MIN} bytes at least"),
+            });
+        }
+        let input = self.input.take();
+        if input == Some(Input::Stdin) && self.parallel.is_some_and(|streams| streams > 1) {
+            return Err(OptionError::SharedStdin);
+        }
+        Ok((self.burst.unwrap_or(1), self.trip_times, input))
     }
 
     /// Which way data flow, of which 2.1.8 allows one.
@@ -135,6 +170,7 @@ impl Draft {
     }
 
     fn server(mut self) -> Result<ServerOptions, OptionError> {
+        let rate_bps = self.server_rate()?;
         let length_bytes = self.length_bytes(false)?;
         if let Some(Bind { port, .. }) = &mut self.bind
             && let Some(port) = port.take()
@@ -150,13 +186,28 @@ impl Draft {
         Ok(ServerOptions {
             allow: std::mem::take(&mut self.allow),
             connections: self.parallel,
-            single_client: self.single_client,
+            single_client: self.single_client || self.single_udp,
+            rate_bps,
+            daemon: self.daemon,
             time: match self.time {
                 Some((Time::For(time), _)) => Some(time),
                 Some((Time::Endless, _)) | None => None,
             },
             common: self.common(length_bytes),
         })
+    }
+
+    /// -b limits what is read of TCP. UDP sends on whether it is read or not.
+    fn server_rate(&mut self) -> Result<Option<u64>, OptionError> {
+        match self.rate {
+            Some(_) if self.udp => {
+                self.warnings.push(wrong_side("-b", "UDP server"));
+                Ok(None)
+            }
+            Some(Rate::PacketsPerSecond(_)) => Err(OptionError::PacketsOverTcp),
+            Some(Rate::BitsPerSecond(bits)) => Ok(Some(bits)),
+            None => Ok(None),
+        }
     }
 
     fn length_bytes(&self, client: bool) -> Result<usize, OptionError> {
@@ -197,6 +248,7 @@ impl Draft {
             nodelay: self.nodelay,
             tos: self.tos,
             congestion: self.congestion,
+            json: self.json,
             output: self.output,
             warnings: self.warnings,
         }
@@ -208,13 +260,14 @@ fn client_rate(
     rate: Option<Rate>,
     udp: bool,
     length_bytes: usize,
+    burst: u32,
 ) -> Result<Option<Rate>, OptionError> {
     if udp {
         let rate = rate.unwrap_or(UDP_RATE);
         let seconds = match rate {
             Rate::BitsPerSecond(bits) => length_bytes as f64 * 8.0 / bits as f64,
             Rate::PacketsPerSecond(packets) => packets.recip(),
-        };
+        } * f64::from(burst);
         if seconds > GAP_SECONDS_MAX {
             return Err(OptionError::Gap { seconds });
         }

@@ -1,0 +1,258 @@
+//! Options of `nicpoll iperf` that are about the process, its payload and its columns, from outside, on
+//! this machine's loopback.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+fn iperf(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
+    command.arg("iperf").args(args).stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// A port that nobody listens on at the moment, TCP or UDP.
+fn free_port() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port().to_string()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+/// A server that listens, and what it has printed until then.
+fn serve(args: &[&str]) -> (Child, BufReader<ChildStdout>, String) {
+    let mut child = iperf(args).spawn().unwrap();
+    let mut printed = BufReader::new(child.stdout.take().unwrap());
+    let mut banner = String::new();
+    while banner.matches("-----\n").count() < 2 {
+        assert_ne!(printed.read_line(&mut banner).unwrap(), 0, "{banner}");
+    }
+    (child, printed, banner)
+}
+
+/// What a server that ends by itself prints.
+fn rest(mut server: Child, printed: BufReader<ChildStdout>) -> String {
+    let lines: Vec<String> = printed.lines().map(Result::unwrap).collect();
+    assert!(server.wait().unwrap().success());
+    lines.join("\n")
+}
+
+fn succeeded(output: &Output) -> &str {
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// Processes that were started with an argument, in words only they have.
+fn processes_with(argument: &str) -> Vec<i32> {
+    let numbers = fs::read_dir("/proc").unwrap().flatten();
+    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let has_argument = |pid: &i32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        // One that has ended and waits for its parent has no command line.
+        line.split(|byte| *byte == 0)
+            .any(|word| word == argument.as_bytes())
+    };
+    numbers.filter(has_argument).collect()
+}
+
+fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !condition() {
+        assert!(Instant::now() < deadline, "{what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_daemon_serves_in_a_session_of_its_own_and_ends_with_its_reports() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("server.log");
+    let log_argument = format!("--output={}", log.display());
+    let port = free_port();
+    let server = ["-s", "-D", "-B", "127.0.0.1", "-p", &port, &log_argument];
+    // It ends although the server runs on, which thus holds neither pipe.
+    let output = iperf(&server).output().unwrap();
+    assert_eq!(succeeded(&output), "");
+    assert_eq!(text(&output.stderr), "Running Iperf Server as a daemon\n");
+
+    let [pid] = processes_with(&log_argument)[..] else {
+        panic!("one server runs");
+    };
+    // A leader of its own session, and of a directory that nobody needs to unmount.
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
+    assert_eq!(fields[3], pid.to_string(), "the session in {stat}");
+    let link = |name: &str| fs::read_link(format!("/proc/{pid}/{name}")).unwrap();
+    assert_eq!(link("cwd"), Path::new("/"));
+    assert_eq!(link("fd/0"), Path::new("/dev/null"));
+    assert_eq!((link("fd/1"), link("fd/2")), (log.clone(), log.clone()));
+
+    let client = ["-c", "127.0.0.1", "-p", &port, "-n", "64K"];
+    succeeded(&iperf(&client).output().unwrap());
+    kill_process(Pid::from_raw(pid).unwrap(), Signal::TERM).unwrap();
+    wait_until("the server ends", || {
+        processes_with(&log_argument).is_empty()
+    });
+    let reports = fs::read_to_string(&log).unwrap();
+    assert!(
+        reports.contains("Server listening on TCP port"),
+        "{reports}"
+    );
+    assert!(reports.contains("64.0 KBytes"), "{reports}");
+    let port: u16 = port.parse().unwrap();
+    let again = std::net::TcpListener::bind(("127.0.0.1", port));
+    // The connection may be in TIME_WAIT, which std passes over.
+    assert!(again.is_ok(), "{again:?}");
+}
+
+#[test]
+fn a_daemon_that_cannot_listen_says_so_before_it_goes() {
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let mark = format!("--port={port}");
+    let server = ["-s", "-u", "-D", "-B", "127.0.0.1", &mark];
+    let output = iperf(&server).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stderr).starts_with("bind failed: "),
+        "{output:?}"
+    );
+    assert!(processes_with(&mark).is_empty());
+}
+
+#[test]
+fn payload_comes_from_a_file_or_from_standard_input() {
+    let directory = tempfile::tempdir().unwrap();
+    let payload = directory.path().join("payload");
+    fs::write(&payload, vec![7; 300_000]).unwrap();
+    let port = free_port();
+    let (server, printed, _) = serve(&["-s", "-p", &port, "-P", "2", "-f", "B"]);
+    let client = ["-c", "127.0.0.1", "-p", &port, "-f", "B"];
+    let file = ["-F", payload.to_str().unwrap()];
+    let sent = iperf(&[&client[..], &file[..]].concat()).output().unwrap();
+    assert!(succeeded(&sent).contains(" 300060 Bytes "), "{sent:?}");
+
+    let mut piped = iperf(&[&client[..], &["-I"]].concat());
+    let mut piped = piped.stdin(Stdio::piped()).spawn().unwrap();
+    let mut input = piped.stdin.take().unwrap();
+    input.write_all(&[7; 1000]).unwrap();
+    // The stream waits for the rest.
+    thread::sleep(Duration::from_millis(100));
+    input.write_all(&[7; 234]).unwrap();
+    drop(input);
+    let sent = piped.wait_with_output().unwrap();
+    assert!(succeeded(&sent).contains(" 1294 Bytes "), "{sent:?}");
+    let received = rest(server, printed);
+    for bytes in [" 300060 Bytes ", " 1294 Bytes "] {
+        assert!(received.contains(bytes), "{received}");
+    }
+
+    let missing = ["-c", "127.0.0.1", "-F", "/nonexistent/payload"];
+    let output = iperf(&missing).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("cannot read the payload") && said.contains("No such file"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_single_udp_server_takes_one_client_after_the_other() {
+    let port = free_port();
+    let (mut server, mut printed, banner) = serve(&["-s", "-U", "-p", &port, "-B", "127.0.0.1"]);
+    assert!(banner.contains("Server listening on UDP port"), "{banner}");
+    let client = [
+        "-U",
+        "-c",
+        "127.0.0.1",
+        "-p",
+        &port,
+        "-b",
+        "800k",
+        "-n",
+        "4410",
+    ];
+    for _ in 0..2 {
+        let sent = iperf(&client).output().unwrap();
+        assert!(succeeded(&sent).contains("Sent 3 datagrams"), "{sent:?}");
+        let mut report = String::new();
+        while !report.contains("%)") {
+            assert_ne!(printed.read_line(&mut report).unwrap(), 0, "{report}");
+        }
+        assert!(report.contains("0/    3 (0%)"), "{report}");
+    }
+    kill_process(Pid::from_raw(server.id() as i32).unwrap(), Signal::TERM).unwrap();
+    assert!(server.wait().unwrap().success());
+}
+
+/// A server and a client with `-e`, and what each printed.
+fn enhanced(options: &[&str]) -> (String, String) {
+    let port = free_port();
+    let style = ["-p", &port, "-e", "--style", "2.1", "-i", "0.1"];
+    let udp = options.iter().filter(|option| **option == "-u").copied();
+    let streams = match options.contains(&"-P") {
+        true => "2",
+        false => "1",
+    };
+    let udp: Vec<&str> = udp.collect();
+    let (server, printed, banner) = serve(&[&["-s", "-P", streams], &style[..], &udp].concat());
+    let client = [&["-c", "127.0.0.1"], &style[..], options].concat();
+    let sent = iperf(&client).output().unwrap();
+    (
+        String::from(succeeded(&sent)),
+        banner + &rest(server, printed),
+    )
+}
+
+#[test]
+fn enhanced_lines_of_tcp_tell_what_the_sockets_did() {
+    let (sent, received) = enhanced(&["-P", "2", "-t", "0.25", "-b", "80m"]);
+    for part in [
+        "(2 flows)",
+        "Write/Err  Rtry     Cwnd/RTT(var)        NetPwr",
+        " us  ",
+        "[ CT] final",
+    ] {
+        assert!(sent.contains(part), "'{part}' in {sent}");
+    }
+    // Everything was read, in reads whose sizes add up to their number.
+    let lines = received.lines().filter(|line| line.contains(" sec  "));
+    let sizes: Vec<(&str, &str)> = lines
+        .filter_map(|line| line.rsplit_once("  ")?.1.split_once('='))
+        .collect();
+    assert!(sizes.len() >= 6, "{received}");
+    for (count, bins) in sizes {
+        let bins: Vec<u64> = bins.split(':').map(|bin| bin.parse().unwrap()).collect();
+        assert_eq!(bins.len(), 8);
+        assert_eq!(
+            bins.iter().sum::<u64>(),
+            count.parse::<u64>().unwrap(),
+            "{received}"
+        );
+    }
+    assert!(received.contains("[SUM]"), "{received}");
+}
+
+#[test]
+fn enhanced_lines_of_udp_tell_latency_and_gaps() {
+    let (sent, received) = enhanced(&["-u", "-t", "0.25", "-b", "1m"]);
+    for part in ["Write/Err  PPS", " pps\n", "] Gaps min/mean/p50/p99/max = "] {
+        assert!(sent.contains(part), "'{part}' in {sent}");
+    }
+    for part in [
+        "Latency avg/min/max/stdev PPS  Rx/inP  NetPwr",
+        "(0) pkts ",
+        "] Gaps ",
+    ] {
+        assert!(received.contains(part), "'{part}' in {received}");
+    }
+}
