@@ -1,13 +1,15 @@
-//! Any datagram may reach the UDP server. What must hold: reading it never panics, and an id that was
-//! read is written back as one that reads the same.
+//! Any datagram may reach the UDP server. What must hold: reading it never panics, an id that was read
+//! is written back as one that reads the same, and so is a client header; no stream is asked for to a
+//! port that cannot be.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nicpoll_wire::iperf::datagram::has_shared_clock;
-use nicpoll_wire::iperf::{DatagramHeader, Dialect, RawDatagram};
+use nicpoll_wire::iperf::datagram::{CLIENT_HEADER_OFFSET, has_shared_clock};
+use nicpoll_wire::iperf::{ClientHeader, DatagramHeader, Dialect, Directions, RawDatagram};
 
 fuzz_target!(|payload: &[u8]| {
     let _ = has_shared_clock(payload);
+    client_header(payload);
     let Ok(raw) = RawDatagram::parse(payload) else {
         assert!(payload.len() < 12);
         return;
@@ -25,3 +27,19 @@ fuzz_target!(|payload: &[u8]| {
         assert_eq!(dialect.header(&raw, header.id.unsigned_abs()), Ok(header));
     }
 });
+
+fn client_header(payload: &[u8]) {
+    let Some(asked) = ClientHeader::parse_udp(payload) else {
+        return;
+    };
+    if let Ok(Directions::Dual { port, .. }) = asked.directions() {
+        assert_eq!(u32::from(port), asked.port);
+        assert_ne!(port, 0);
+    }
+    let mut again = payload.to_vec();
+    asked.write_to(&mut again[CLIENT_HEADER_OFFSET..]);
+    assert_eq!(
+        ClientHeader::parse_udp(&again).map(|read| read.directions()),
+        Some(asked.directions())
+    );
+}

@@ -9,8 +9,12 @@ use nicpoll_wire::iperf::datagram::ID_MAX;
 use nicpoll_wire::iperf::{Dialect, RawDatagram, ServerReport};
 
 fuzz_target!(|input: &[u8]| {
-    let mut datagrams = input.chunks(24).filter_map(|head| RawDatagram::parse(head).ok());
-    let Some(first) = datagrams.next() else { return };
+    let mut datagrams = input
+        .chunks(24)
+        .filter_map(|head| RawDatagram::parse(head).ok());
+    let Some(first) = datagrams.next() else {
+        return;
+    };
     let dialect = Dialect::of_client(&first);
     let mut highest_id = 0;
     for raw in std::iter::once(first).chain(datagrams) {

@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nicpoll_traffic::iperf::options::{Amount, Common, Options, parse};
+use nicpoll_traffic::iperf::options::{Amount, Common, Directions, Options, parse};
 
 fuzz_target!(|input: &[u8]| {
     let text = String::from_utf8_lossy(input);
@@ -27,6 +27,11 @@ fuzz_target!(|input: &[u8]| {
             match client.amount {
                 Amount::Time(time) => assert!(!time.is_zero()),
                 Amount::Bytes(bytes) => assert!(bytes > 0),
+            }
+            if client.directions != Directions::Forward {
+                // What the server is asked for has to fit the header, and there has to be one.
+                assert!(!client.compatibility);
+                assert!(!matches!(client.amount, Amount::Bytes(bytes) if bytes > i32::MAX as u64));
             }
         }
         Ok(Options::Server(server)) => check(&server.common),

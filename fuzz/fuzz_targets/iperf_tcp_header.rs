@@ -15,7 +15,7 @@ fuzz_target!(|stream: &[u8]| {
         (Ok(0), Ok(None)) | (Err(_), Err(_)) => {}
         (Ok(length), Ok(Some(header))) => {
             assert!(length <= stream.len());
-            let _ = is_acknowledged(&header);
+            let _ = (is_acknowledged(&header), header.directions());
             // What follows the header does not change what it says.
             assert_eq!(ClientHeader::parse_tcp(&stream[..length]), Ok(Some(header)));
         }

@@ -222,6 +222,26 @@ fn a_server_that_does_not_connect_back_is_told_of() {
 }
 
 #[test]
+fn a_server_says_once_that_it_sends_datagrams_to_nobody_unasked() {
+    let port = free_port();
+    let mut server = start(&["-s", "-u", "-B", "127.0.0.1", "-p", &port]);
+    let mut heard = BufReader::new(server.stdout.take().unwrap());
+    read_until(&mut heard, "buffer size");
+    for _ in 0..2 {
+        let client = ["-c", "127.0.0.1", "-p", &port, "-u", "-R", "-t", "0.1"];
+        let (code, _, said) = ours(&client);
+        assert_eq!(code, Some(1));
+        assert!(said.contains("no data came from 127.0.0.1"), "{said}");
+    }
+    signal(&server, Signal::TERM);
+    assert!(server.wait().unwrap().success());
+    let said = std::io::read_to_string(server.stderr.take().unwrap()).unwrap();
+    assert_eq!(said.matches("--allow 127.0.0.1").count(), 1, "{said}");
+    let heard = std::io::read_to_string(heard).unwrap();
+    assert!(!heard.contains("connected with"), "{heard}");
+}
+
+#[test]
 fn client_and_server_on_one_host_do_not_share_a_port() {
     let port = free_port();
     let (code, printed, said) = ours(&["-c", "127.0.0.1", "-p", &port, "-r"]);

@@ -85,6 +85,12 @@ fn each_way(pair: &Pair, options: &[&str], mut judge: impl FnMut(Way, [Vec<u64>;
     };
     for (client, server) in ENDS {
         for way in WAYS {
+            // With -r and several streams the original comes to a standstill now and then, also with
+            // itself at the other end: its threads wait for a lock that none of them has.
+            let is_ours = (client, server) == (Program::Ours, Program::Ours);
+            if way == Way::TradeOff && streams > 1 && !is_ours {
+                continue;
+            }
             let all = [&[way.option(), "--style", "2.1"], options].concat();
             let (sent, received) = pair.run(client, server, &all);
             let case = format!("{client:?} to {server:?} {all:?}\n{sent}\n{received}");
@@ -187,5 +193,33 @@ fn udp_datagrams_of_both_directions_agree() {
                 assert_eq!(forward_received > 100, way.has_forward(), "{case}");
             }
         }
+    }
+}
+
+#[test]
+fn udp_has_a_stream_back_for_each_of_the_parallel_ones() {
+    let Some(pair) = Pair::new("udp_has_a_stream_back_for_each_of_the_parallel_ones") else {
+        return;
+    };
+    // The original does not get on with several streams of datagrams at either end.
+    let options = "-u -P 2 -b 2m -t 0.4 -L 6001 --style 2.1 --allow 198.18.0.1";
+    for way in WAYS {
+        let mut all = vec![way.option()];
+        all.extend(options.split(' '));
+        let (told, heard) = pair.run(Program::Ours, Program::Ours, &all);
+        let case = format!("{way:?}\n{told}\n{heard}");
+        let own_socket = matches!(way, Way::Dual | Way::TradeOff);
+        let is_back = |is_marked, number| is_marked || (own_socket && number > 2);
+        let (forward_sent, _) = datagrams(&told, |mark, number| !is_back(mark, number));
+        let (_, back_received) = datagrams(&told, is_back);
+        let is_back = |is_marked, _| is_marked || way == Way::Reverse;
+        let (back_sent, _) = datagrams(&heard, is_back);
+        let (_, forward_received) = datagrams(&heard, |mark, number| !is_back(mark, number));
+        assert_eq!(
+            (forward_sent, back_sent),
+            (forward_received, back_received),
+            "{case}"
+        );
+        assert!(back_received > 100, "{case}");
     }
 }

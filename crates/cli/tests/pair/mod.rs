@@ -12,6 +12,8 @@ use nicpoll_napi::Journal;
 use nicpoll_observe::HostSnapshot;
 use rustix::process::{Pid, Signal, kill_process};
 
+/// A client that has not ended after this never will.
+const TIME_TO_SEND: Duration = Duration::from_secs(60);
 /// A server that does not end by itself has that long for its last lines.
 const TIME_TO_REPORT: Duration = Duration::from_millis(500);
 
@@ -114,7 +116,7 @@ impl Pair {
             client_args.extend(&style);
         }
         let sending = spawn(&self.lab.sender, client, &client_args);
-        let sent = sending.wait_with_output().unwrap();
+        let sent = ended(sending).wait_with_output().unwrap();
         let client_text = String::from_utf8(sent.stdout).unwrap();
         if !counts {
             thread::sleep(TIME_TO_REPORT);
@@ -161,6 +163,18 @@ fn spawn(host: &Host, program: Program, args: &[&str]) -> Child {
         command.spawn().unwrap()
     })
     .unwrap()
+}
+
+/// A client that ends by itself, or is ended after a time in which every test is over.
+fn ended(mut sending: Child) -> Child {
+    let deadline = Instant::now() + TIME_TO_SEND;
+    while sending.try_wait().unwrap().is_none() {
+        if Instant::now() > deadline {
+            sending.kill().unwrap();
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    sending
 }
 
 /// A server that was told how many streams to serve ends by itself; one that does not is ended.

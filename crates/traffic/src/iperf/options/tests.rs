@@ -269,10 +269,6 @@ fn what_is_put_right_is_said() {
             "-s -B 10.0.0.1:6000",
             "WARNING: port 6000 ignored - set receive port on server via -p or -L",
         ),
-        (
-            "-c x -R -L 6001",
-            "WARNING: option -L has no effect without -d or -r",
-        ),
         ("-s x", "iperf: ignoring extra argument -- x"),
     ] {
         assert_eq!(warning(args), text);

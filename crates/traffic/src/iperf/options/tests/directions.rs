@@ -20,6 +20,11 @@ fn one_way_or_the_other() {
     for args in ["-d -r", "-d -R", "-rR", "-R --full-duplex", "-drR"] {
         assert_eq!(refused(&format!("-c x {args}")), exclusive);
     }
+    let warnings = client("-R -L 6001").common.warnings;
+    assert_eq!(
+        warnings,
+        ["WARNING: option -L has no effect without -d or -r"]
+    );
     let headers = "ERROR: compatibility mode (-C) not supported with --full-duplex, --reverse, -d \
                    and -r";
     assert_eq!(refused("-c x -C -d"), headers);
