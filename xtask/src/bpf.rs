@@ -143,14 +143,14 @@ fn version_in(text: &str) -> Option<String> {
 }
 
 /// The little-endian target is named because the objects are committed: "bpf" is the byte order of
-/// the machine that compiles. BTF holds the directory of the source, so that is mapped away; DWARF,
+/// the machine that compiles. The instruction set v3 (Linux 5.12) is the first with an atomic exchange. BTF holds the directory of the source, so that is mapped away; DWARF,
 /// which the loader does not read, goes last, because clang makes BTF from the same information.
 fn compile(compiler: &Compiler, name: &str, folder: &Path) -> Result<()> {
     let sources = fs::canonicalize(SOURCES)?;
     let object = fs::canonicalize(folder)?.join(format!("{name}.bpf.o"));
     let prefix_map = format!("-ffile-prefix-map={}=.", sources.display());
     let mut clang = Command::new(&compiler.clang);
-    clang.args(["-target", "bpfel", "-O2", "-g"]);
+    clang.args(["-target", "bpfel", "-mcpu=v3", "-O2", "-g"]);
     clang.args(["-Wall", "-Wextra", "-Werror"]).arg(prefix_map);
     clang.args(["-c", &format!("{name}.bpf.c"), "-o"]);
     run(clang.arg(&object).current_dir(&sources))?;

@@ -15,14 +15,16 @@ pub enum Failure {
     Signal(i32),
 }
 
-/// Too many trials were void for a conclusion.
+/// What was measured is not as it should be.
+pub const EXIT_FAILED: u8 = 1;
+/// Nothing could be concluded: too many trials were void, or the machine was disturbed.
 pub const EXIT_INCONCLUSIVE: u8 = 4;
 
 impl Failure {
     /// The exit code.
     pub fn code(&self) -> u8 {
         match self {
-            Failure::Failed(_) => 1,
+            Failure::Failed(_) => EXIT_FAILED,
             Failure::Usage(_) => 2,
             Failure::Missing(_) => 5,
             Failure::Signal(number) => 128 + *number as u8,

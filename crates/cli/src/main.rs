@@ -7,6 +7,7 @@
 mod account;
 mod args;
 mod demo;
+mod doctor;
 mod failure;
 mod iperf;
 mod linerate;
@@ -56,6 +57,7 @@ fn run(command: &Command) -> Result<u8, Failure> {
         Command::Demo(args) => return demo::demo(args),
         Command::Rr(args) => return rr::run(args),
         Command::Linerate(args) => return linerate::run(args),
+        Command::Doctor(args) => return doctor::doctor(args),
         Command::Iperf { args } => return Ok(iperf::run(args).context("nicpoll iperf")?),
         Command::Netblast { args } => return Ok(netrate::netblast(args).context("netblast")?),
         Command::Netreceive { args } => return Ok(netrate::netreceive(args).context("netreceive")?),

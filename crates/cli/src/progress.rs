@@ -18,7 +18,8 @@ impl Bar {
     /// A bar for the trials of a plan.
     pub fn new(plan: &Plan) -> Self {
         let bar = ProgressBar::new(plan.order.len() as u64);
-        let per_trial = plan.warmup_seconds + plan.trial_seconds + OVERHEAD_SECONDS;
+        let per_trial =
+            plan.warmup_seconds + plan.trial_seconds + plan.cpu_window_seconds + OVERHEAD_SECONDS;
         let style = ProgressStyle::with_template(
             "{spinner} {bar:30} trial {pos}/{len}  {elapsed} gone, about {left} left  {msg}",
         );

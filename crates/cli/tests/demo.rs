@@ -76,7 +76,24 @@ fn check_trial(trial: &Value) {
     }
     let residual = &trial["ledger"]["residual_packets"];
     assert_eq!(residual.is_null(), is_tcp);
-    assert_eq!(trial["cpu"].as_array().unwrap().len(), 2);
+    check_cpu(trial);
+}
+
+/// CPU time is exact where the program may count polls at all, and adds up without steal.
+fn check_cpu(trial: &Value) {
+    assert_eq!(trial["cpu_source"], "exact");
+    for states in ["cpu", "cpu_tick_sampled"] {
+        assert_eq!(trial[states].as_array().unwrap().len(), 2, "{states}");
+    }
+    for core in trial["cpu"].as_array().unwrap() {
+        let share = |state: &str| core[state].as_f64().unwrap();
+        let sum: f64 = ["user", "nice", "system", "irq", "softirq", "idle"]
+            .map(share)
+            .iter()
+            .sum();
+        assert!((sum - 1.0).abs() < 0.005, "{core}");
+    }
+    assert!(trial["cpu_ns_per_byte"].as_f64().unwrap() > 0.0);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use nicpoll_model::{
 };
 use nicpoll_observe::{Account, packet_ledger, tcp_ledger};
 
+use crate::cpu_window::{CpuFigures, CpuWindow};
 use crate::lab::Lab;
 use crate::run::Run;
 use crate::setting::Applied;
@@ -33,6 +34,8 @@ pub struct Measured<'a> {
     pub run: Run,
     /// Counters before and after, while all was quiet.
     pub books: [Books; 2],
+    /// Where CPU time went in a run of its own; `None` when that cannot be accounted for exactly.
+    pub cpu_window: Option<CpuWindow>,
     /// The edges of the window.
     pub edges: [Edge; 2],
 }
@@ -45,22 +48,22 @@ pub fn judge(measured: Measured<'_>) -> Trial {
     let ledger = ledger(&measured);
     let [opened, closed] = &measured.edges;
     let seconds = closed.at.duration_since(opened.at).as_secs_f64();
-    let cpu = closed
-        .cpu
-        .since(&opened.cpu, &[lab.sender_cpu, lab.receiver_cpu]);
+    let sampled = closed.cpu.since(&opened.cpu, &lab.cpus());
+    let cpu = match &measured.cpu_window {
+        Some(window) => CpuFigures::exact(window, place.workload, &sampled),
+        None => CpuFigures::tick_sampled(&sampled, seconds, place.workload, run),
+    };
     let polls = poll_evidence(&measured, seconds);
     let rate = |count: u64| count as f64 / seconds;
     let rhythm = (rate(polls.polls), rate(polls.rounds));
     let packets = run.packets;
-    let worked_for = worked_for(place.workload, packets, run.round_trip);
-    let cpu_ns = 1e9 * cpu.busy_seconds;
     Trial {
         sequence: place.sequence,
         block: place.block,
         attempt: place.attempt,
         workload: place.workload,
         setting: place.setting,
-        void: void(&measured, &cpu.states, rhythm, &ledger),
+        void: void(&measured, &sampled.states, rhythm, &ledger),
         warmup: measured.warmup,
         offered_packets: packets.map(|(offered, _)| offered),
         delivered_packets: packets.map(|(_, delivered)| delivered),
@@ -87,10 +90,13 @@ pub fn judge(measured: Measured<'_>) -> Trial {
         },
         polls: Some(polls),
         calibration: measured.calibration.clone(),
+        cpu_source: cpu.source,
+        cpu_seconds: cpu.seconds,
         cpu: cpu.states,
-        cpu_ns_per_packet: worked_for.map(|count| cpu_ns / count as f64),
-        cpu_ns_per_byte: (run.delivered_bytes > 0).then(|| cpu_ns / run.delivered_bytes as f64),
-        context_switches_per_second: rate(cpu.context_switches),
+        cpu_tick_sampled: sampled.states,
+        cpu_ns_per_packet: cpu.ns_per_packet,
+        cpu_ns_per_byte: cpu.ns_per_byte,
+        context_switches_per_second: rate(sampled.context_switches),
         socket_buffers: run.socket_buffers,
         ledger,
     }
@@ -162,7 +168,7 @@ fn cpus_with_polls(polls_by_cpu: &[u64]) -> Vec<u32> {
 
 /// What CPU time is divided by: datagrams delivered, or transactions. `None` for TCP, and when there
 /// were none.
-fn worked_for(
+pub fn worked_for(
     workload: Workload,
     packets: Option<(u64, u64)>,
     round_trip: Option<RoundTrip>,

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use nicpoll_model::line::Line;
 use nicpoll_model::{LabFacts, Side};
 use nicpoll_napi::{Journal, Recovered};
-use nicpoll_observe::PollCounter;
+use nicpoll_observe::{BpfError, ExactCpu, ExactCpuOptions, PollCounter};
 use nicpoll_sys::affinity;
 
 use crate::INTERFACE;
@@ -33,6 +33,9 @@ pub struct Lab {
     pub journal: Journal,
     /// Counts the receiver's polls.
     pub polls: PollCounter,
+    /// Accounts for CPU time exactly while it is attached, or why the kernel refuses: then trials say
+    /// that their CPU time is sampled.
+    pub exact_cpu: Result<ExactCpu, BpfError>,
     /// The core of the sending thread.
     pub sender_cpu: u32,
     /// The core of the receiving thread.
@@ -58,6 +61,7 @@ impl Lab {
             receiver,
             journal,
             polls,
+            exact_cpu: ExactCpu::load(&ExactCpuOptions::default()),
             sender_cpu,
             receiver_cpu,
             kept: Vec::new(),
@@ -87,6 +91,11 @@ impl Lab {
     /// Both hosts, the sender first.
     pub fn hosts(&self) -> [&Host; 2] {
         [&self.sender, &self.receiver]
+    }
+
+    /// The cores of the traffic, the sender's first.
+    pub fn cpus(&self) -> [u32; 2] {
+        [self.sender_cpu, self.receiver_cpu]
     }
 
     /// Puts back every setting of both hosts, the receiver's first: its NAPI must go on being fed as

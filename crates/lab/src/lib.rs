@@ -6,6 +6,7 @@
 
 mod calibrate;
 mod cost;
+mod cpu_window;
 mod facts;
 mod host;
 mod judge;

@@ -7,6 +7,8 @@ use nicpoll_stats::Confidence;
 use nicpoll_stats::order::{Seed, shuffle};
 use thiserror::Error;
 
+use crate::cpu_window::CPU_WINDOW;
+
 /// The comparisons that are made for each workload: judged setting and reference.
 pub const CONTRASTS: [(Setting, Setting); 2] = [
     (Setting::Polling, Setting::Interrupt),
@@ -132,6 +134,7 @@ pub fn plan(options: &Options, seed: Seed) -> Result<Plan, PlanError> {
         blocks,
         trial_seconds: trial.as_secs_f64(),
         warmup_seconds: warmup.as_secs_f64(),
+        cpu_window_seconds: CPU_WINDOW.as_secs_f64(),
         period_ns: period.as_nanos() as u64,
         order: draw_order(&workloads, blocks, seed),
         workloads,

@@ -76,7 +76,8 @@ pub fn run_study(
     let host = facts::host_facts()?;
     let lab_facts = lab.facts()?;
     progress(Progress::MeasuringCost);
-    let counting_cost = cost::measure(lab, plan.quick, cancel)?;
+    let costs = cost::measure(lab, plan.quick, cancel)?;
+    let exact_cpu_refused = lab.exact_cpu.as_ref().err().map(ToString::to_string);
     let mut trials = Trials::new(lab, &plan, cancel);
     progress(Progress::Rehearsing);
     trials.rehearse()?;
@@ -85,6 +86,10 @@ pub fn run_study(
     let comparisons = compare_all(&plan, &done, seed)?;
     let mut warnings = facts::confounders(&host);
     warnings.extend(warnings_of(&plan, &done));
+    warnings.extend(exact_cpu_refused.map(|why| Warning {
+        name: WarningName::CounterMissing,
+        text: format!("CPU time is sampled at the clock tick: {why}"),
+    }));
     Ok(Study {
         schema: String::from(SCHEMA),
         nicpoll_version: identity.version,
@@ -96,7 +101,8 @@ pub fn run_study(
         plan,
         host,
         lab: lab_facts,
-        counting_cost: Some(counting_cost),
+        counting_cost: Some(costs.polls),
+        cpu_counting_cost: costs.cpu,
         trials: done,
         comparisons,
         warnings,

@@ -1,7 +1,8 @@
 //! One trial: apply the setting, warm up, measure, and put back.
 //!
 //! What must hold: both hosts are quiet at both ends of the measured window, so that the ledger's
-//! counters cover exactly the packets of that window; the setting is put back whatever happens.
+//! counters cover exactly the packets of that window; no rate is measured while CPU time is accounted
+//! for; the setting is put back whatever happens.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -14,6 +15,7 @@ use nicpoll_observe::{CpuSample, HostSnapshot, PollCounts};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::calibrate::{Memory, calibrate};
+use crate::cpu_window::CpuWindow;
 use crate::host::Host;
 use crate::judge::{Measured, judge};
 use crate::lab::Lab;
@@ -154,6 +156,7 @@ impl<'a> Trials<'a> {
             }
             self.memories.insert(place.workload, memory);
         }
+        let cpu_window = self.cpu_window(place.workload)?;
         Ok(judge(Measured {
             place,
             plan: self.plan,
@@ -164,7 +167,39 @@ impl<'a> Trials<'a> {
             calibration,
             run,
             books: [books_before, books_after],
+            cpu_window,
             edges: [opened, closed],
+        }))
+    }
+
+    /// A short run of the trial's traffic, in which CPU time is accounted for. `None` when it cannot be
+    /// exactly.
+    fn cpu_window(&mut self, workload: Workload) -> Result<Option<CpuWindow>> {
+        let Ok(exact) = &mut self.lab.exact_cpu else {
+            return Ok(None);
+        };
+        exact.attach()?;
+        let window = self.accounted_run(workload);
+        // Also after an error: what is measured next must not pay for it.
+        if let Ok(exact) = &mut self.lab.exact_cpu {
+            exact.detach()?;
+        }
+        window
+    }
+
+    fn accounted_run(&self, workload: Workload) -> Result<Option<CpuWindow>> {
+        let Ok(exact) = &self.lab.exact_cpu else {
+            return Ok(None);
+        };
+        let duration = Duration::from_secs_f64(self.plan.cpu_window_seconds);
+        let before = exact.read()?;
+        let mut running = Running::start(self.lab, workload, duration)?;
+        running.wait_for_sender(self.cancel)?;
+        let after = exact.read()?;
+        let run = running.drain(self.quiet_time())?;
+        Ok(Some(CpuWindow {
+            times: after.since(&before, &self.lab.cpus()),
+            run,
         }))
     }
 

@@ -1,13 +1,33 @@
-//! Where a core's time went during a trial.
+//! Where a core's time went during a trial, and how that was measured.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Shares of one core's time during the measured window, each 0 to 1.
+/// How CPU time was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CpuSource {
+    /// Every switch and interrupt was an event, by BPF: exact to the event.
+    Exact,
+    /// `/proc/stat`, which on kernels without interrupt time accounting looks at the state at each clock
+    /// tick: work that is in step with the tick is misjudged, timer polling most of all.
+    TickSampled,
+}
+
+impl CpuSource {
+    /// As the text report names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            CpuSource::Exact => "exact",
+            CpuSource::TickSampled => "tick-sampled",
+        }
+    }
+}
+
+/// Shares of one core's time during a window, each 0 to 1.
 ///
-/// The shares add up to 1. They come from `/proc/stat`, which on kernels without interrupt time
-/// accounting *samples* the state at each clock tick: work that is in step with the tick is
-/// misjudged, timer polling most of all. The figure is therefore named as sampled.
+/// Sampled shares add up to 1. Exact ones add up to 1 without `steal`: no event shows it, so it is
+/// `/proc/stat`'s and lies within the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuStates {
     /// Number of the core.

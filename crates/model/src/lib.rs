@@ -10,6 +10,7 @@
 
 mod comparison;
 mod cpu;
+mod cpu_truth;
 mod host;
 pub mod iperf;
 mod ledger;
@@ -20,11 +21,16 @@ mod trial;
 mod vocabulary;
 
 pub use comparison::{Comparison, Metric, MetricKind, Verdict};
-pub use cpu::CpuStates;
+pub use cpu::{CpuSource, CpuStates};
+pub use cpu_truth::{
+    CPU_TRUTH_SCHEMA, CpuTruth, EXACT_POINTS_MAX, EventCost, FoldBin, FoldedPulses,
+    TICK_SAMPLED_POINTS_MIN, TruthPhase, TruthVerdict,
+};
 pub use host::{Drops, HostDelta, InterfaceDelta, ProcessCpu};
 pub use ledger::{ControlKind, ControlLine, CrossCheck, Ledger, LedgerLine, LedgerUnit, Place};
 pub use study::{
-    CountingCost, HostFacts, LabFacts, Plan, SCHEMA, SettingFacts, Study, Warning, WarningName,
+    CountingCost, CpuCountingCost, HostFacts, LabFacts, Plan, SCHEMA, SettingFacts, Study, Warning,
+    WarningName,
 };
 pub use trial::{
     Calibration, Placement, PollEvidence, RoundTrip, SocketBuffers, Trial, Warmup, WindowRates,

@@ -20,6 +20,8 @@ pub struct Plan {
     pub trial_seconds: f64,
     /// Length of the warm-up before it.
     pub warmup_seconds: f64,
+    /// Length of the run after each trial in which CPU time is accounted for exactly.
+    pub cpu_window_seconds: f64,
     /// Time from round to round under `polling`.
     pub period_ns: u64,
     /// The workloads, in the order in which they are reported.
@@ -114,6 +116,24 @@ pub struct CountingCost {
     pub pairs: u32,
 }
 
+/// What the exact account of CPU time costs, measured in the same run. No rate is measured with it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CpuCountingCost {
+    /// Mean run time of its programs for each event, by the kernel's own BPF statistics. An event is a
+    /// switch of threads, or the begin or end of an interrupt or a system call.
+    pub ns_per_event: Option<f64>,
+    /// Events a second of the whole machine while that was measured: `udp64` under `interrupt`.
+    pub events_per_second: Option<f64>,
+    /// Delivered rate with the account over the rate without: geometric mean over the pairs.
+    pub delivered_ratio: Option<f64>,
+    /// 95 % interval of that ratio: lower end.
+    pub delivered_ratio_low: Option<f64>,
+    /// 95 % interval of that ratio: upper end.
+    pub delivered_ratio_high: Option<f64>,
+    /// Pairs of trials that were compared.
+    pub pairs: u32,
+}
+
 /// What a warning is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -164,6 +184,8 @@ pub struct Study {
     pub settings: Vec<SettingFacts>,
     /// What counting cost.
     pub counting_cost: Option<CountingCost>,
+    /// What accounting for CPU time cost; null when it could not be done exactly.
+    pub cpu_counting_cost: Option<CpuCountingCost>,
     /// Every trial in the order in which it ran, void ones included.
     pub trials: Vec<Trial>,
     /// What follows.

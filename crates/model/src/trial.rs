@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CpuStates, Ledger, Setting, Workload};
+use crate::{CpuSource, CpuStates, Ledger, Setting, Workload};
 
 /// The CPUs that a trial's parts were bound to, and where the polls were seen to run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -185,8 +185,15 @@ pub struct Trial {
     pub polls: Option<PollEvidence>,
     /// How the timer was set. Null unless the setting is `polling`.
     pub calibration: Option<Calibration>,
-    /// Shares of time by core and state, sampled by the kernel's clock tick.
+    /// How `cpu` and CPU time per packet and byte were measured.
+    pub cpu_source: CpuSource,
+    /// Length of the window that they are of: the measured window when sampled, a run of its own, under the
+    /// same traffic and setting, when exact.
+    pub cpu_seconds: f64,
+    /// Shares of time by core and state.
     pub cpu: Vec<CpuStates>,
+    /// The same during the measured window, sampled by the kernel's clock tick.
+    pub cpu_tick_sampled: Vec<CpuStates>,
     /// Busy time of both cores over delivered datagrams (`rr`: over transactions). Null for TCP.
     pub cpu_ns_per_packet: Option<f64>,
     /// Busy time of both cores over delivered bytes of payload.

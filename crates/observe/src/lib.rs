@@ -4,7 +4,9 @@
 //! a counter that cannot be read is absent, never 0.
 #![deny(unsafe_code)]
 
+mod bpf;
 mod cpu;
+mod exact_cpu;
 mod filters;
 mod host;
 mod ledger;
@@ -12,12 +14,18 @@ mod map_types;
 mod namespace;
 mod polls;
 mod proc_files;
+pub mod reference;
 
+pub use bpf::{BpfError, RunTime, TimedRuns, start_timing};
 pub use cpu::{CpuDelta, CpuSample};
+pub use exact_cpu::{
+    CpuTimes, ExactCpu, ExactCpuOptions, ExactSample, Fold, FoldOptions, InterruptCounts,
+    InterruptSource, Interrupts, SOFTIRQ_NAMES, TaskTimes, ThreadTimes, by_process,
+};
 pub use host::{HostCounters, HostSnapshot, LinkCounters};
 pub use ledger::{Account, packet_ledger, tcp_ledger};
 pub use namespace::{InterfaceCounters, NamespaceCounters, NamespaceSnapshot};
-pub use polls::{PollCounter, PollCounterError, PollCounts, RunTime, TimedRuns};
+pub use polls::{PollCounter, PollCounts};
 pub use proc_files::{
     CoreTicks, ProcError, ProcStat, parse_snmp, parse_snmp6, parse_softnet_dropped, parse_stat,
 };

@@ -1,4 +1,5 @@
-//! The maps of `bpf/napi_poll.bpf.c` as plain data. The layouts are those of the C structures.
+//! The maps of `bpf/napi_poll.bpf.c` and `bpf/cpu_time.bpf.c` as plain data. The layouts are those of
+//! the C structures.
 #![allow(unsafe_code)]
 
 /// Which polls are counted.
@@ -21,6 +22,85 @@ pub struct Counts {
     pub frames: u64,
 }
 
+/// States of a CPU as `cpu_time.bpf.c` numbers them.
+pub mod state {
+    pub const IDLE: usize = 0;
+    pub const USER: usize = 1;
+    pub const NICE: usize = 2;
+    pub const SYSTEM: usize = 3;
+    pub const IRQ: usize = 4;
+    /// Soft interrupts: this and the vector.
+    pub const SOFTIRQ: usize = 5;
+    pub const SOFTIRQ_VECTORS: usize = 10;
+    pub const ALL: usize = SOFTIRQ + SOFTIRQ_VECTORS;
+    /// States of tasks, which are the first.
+    pub const TASKS: usize = SYSTEM + 1;
+}
+
+/// What one core's time went to. It is consistent when `ns` adds up to `last_ns - start_ns`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Cpu {
+    pub start_ns: u64,
+    pub last_ns: u64,
+    pub ns: [u64; state::ALL],
+    pub switches: u64,
+    pub slice_ns: [u64; state::TASKS],
+    pub irq_entered_ns: u64,
+    pub task: u32,
+    pub user: u32,
+    pub softirq: u32,
+    pub irq_depth: u32,
+    pub irq_source: u32,
+    pub pid: u32,
+    pub tgid: u32,
+    pub reserved: u32,
+}
+
+/// Hard interrupts of one source on one core.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Source {
+    pub ns: u64,
+    pub entries: u64,
+    pub run: u64,
+    pub longest_run: u64,
+    pub storm_entries: u64,
+    pub task_ns: u64,
+}
+
+/// What one thread used in the slices that are over.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Thread {
+    pub started_ns: u64,
+    pub ns: [u64; state::TASKS],
+    pub slices: u64,
+    pub tgid: u32,
+    pub reserved: u32,
+    pub comm: [u8; 16],
+}
+
+/// Bins that a period is folded into.
+pub const FOLD_BINS: usize = 20;
+/// What is folded apart: user, system, irq, softirq.
+pub const FOLD_ROWS: usize = 4;
+
+/// One core's time by phase of a period.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Fold {
+    pub ns: [[u64; FOLD_BINS]; FOLD_ROWS],
+}
+
+// SAFETY: integers without padding: 23 of 8 bytes, then 8 of 4; every bit pattern is valid.
+unsafe impl aya::Pod for Cpu {}
+// SAFETY: six integers without padding; every bit pattern is valid.
+unsafe impl aya::Pod for Source {}
+// SAFETY: six integers of 8 bytes, two of 4 and 16 bytes, without padding; every bit pattern is valid.
+unsafe impl aya::Pod for Thread {}
+// SAFETY: integers of one size without padding; every bit pattern is valid.
+unsafe impl aya::Pod for Fold {}
 // SAFETY: two integers without padding; every bit pattern is valid.
 unsafe impl aya::Pod for Target {}
 // SAFETY: four integers without padding; every bit pattern is valid.

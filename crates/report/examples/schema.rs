@@ -5,16 +5,18 @@
 //! cargo run -p nicpoll-report --example schema iperf > docs/nicpoll.iperf-1.schema.json
 //! cargo run -p nicpoll-report --example schema linerate > docs/nicpoll.linerate-1.schema.json
 //! cargo run -p nicpoll-report --example schema rr > docs/nicpoll.rr-1.schema.json
+//! cargo run -p nicpoll-report --example schema cpu-truth > docs/nicpoll.cpu-truth-1.schema.json
 //! ```
 
 fn main() {
     let command = std::env::args().nth(1);
     let schema = match command.as_deref() {
         None | Some("demo") => nicpoll_report::json_schema(),
+        Some("cpu-truth") => nicpoll_report::cpu_truth_json_schema(),
         Some("iperf") => nicpoll_report::iperf_schema(),
         Some("linerate") => nicpoll_report::line_rates_schema(),
         Some("rr") => nicpoll_report::rr_schema(),
-        Some(other) => panic!("{other} has no schema; name demo, iperf, linerate or rr"),
+        Some(other) => panic!("{other} has no schema; name cpu-truth, demo, iperf, linerate or rr"),
     };
     print!("{schema}");
 }

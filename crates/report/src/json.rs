@@ -1,14 +1,16 @@
-//! A study as JSON, and the JSON Schema of it.
+//! A study and the proof of the CPU account as JSON, and the JSON Schemas of them.
 //!
-//! What must hold: the JSON reads back as the very same study. Every field is there in every
+//! What must hold: the JSON reads back as the very same object. Every field is there in every
 //! document, `null` where nothing was measured. A figure that is not finite is a mistake of the part
 //! that computed it: builds with debug assertions refuse it. Others print `null`, because a run of
 //! many minutes is worth more than its one bad figure.
 
-use nicpoll_model::{SCHEMA, Study};
+use nicpoll_model::{CPU_TRUTH_SCHEMA, CpuTruth, SCHEMA, Study};
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// The study as one pretty-printed JSON object, with a newline at its end.
@@ -17,19 +19,31 @@ use serde_json::Value;
 ///
 /// With debug assertions, when a figure of the study is infinite or not a number.
 pub fn render_json(study: &Study) -> String {
-    let mut text =
-        serde_json::to_string_pretty(study).expect("a study has string keys and serialises");
+    render(study)
+}
+
+/// The proof of the CPU account as one pretty-printed JSON object, with a newline at its end.
+///
+/// # Panics
+///
+/// With debug assertions, when a figure of it is infinite or not a number.
+pub fn render_cpu_truth_json(truth: &CpuTruth) -> String {
+    render(truth)
+}
+
+fn render<T: Serialize + DeserializeOwned + PartialEq>(object: &T) -> String {
+    let mut text = serde_json::to_string_pretty(object).expect("it has string keys and serialises");
     text.push('\n');
     debug_assert!(
-        reads_back_as(&text, study),
-        "the study holds a figure that is not finite"
+        reads_back_as(&text, object),
+        "there is a figure that is not finite"
     );
     text
 }
 
 /// JSON has no number for infinity and none for "not a number", so such a figure does not return.
-fn reads_back_as(text: &str, study: &Study) -> bool {
-    serde_json::from_str::<Study>(text).is_ok_and(|read| read == *study)
+fn reads_back_as<T: DeserializeOwned + PartialEq>(text: &str, object: &T) -> bool {
+    serde_json::from_str::<T>(text).is_ok_and(|read| read == *object)
 }
 
 /// The JSON Schema of what [`render_json`] prints, as `docs/` holds it.
@@ -40,6 +54,16 @@ pub fn json_schema() -> String {
          follows. docs/schema.md explains it. Units stand in field names; null means not \
          measured.",
         SCHEMA,
+    )
+}
+
+/// The JSON Schema of what [`render_cpu_truth_json`] prints, as `docs/` holds it.
+pub fn cpu_truth_json_schema() -> String {
+    schema_of::<CpuTruth>(
+        "What `nicpoll doctor --cpu-truth --json` prints",
+        "A load that measured itself, and what two accounts of CPU time made of it. docs/cpu-time.md \
+         explains it. Units stand in field names; null means not measured.",
+        CPU_TRUTH_SCHEMA,
     )
 }
 

@@ -1,4 +1,5 @@
-//! Renders a finished [`nicpoll_model::Study`]: as text for a terminal and as JSON for programs.
+//! Renders a finished [`nicpoll_model::Study`], or the proof of the CPU account, as text for a
+//! terminal and as JSON for programs.
 //!
 //! What must hold: this crate runs nothing, measures nothing and decides nothing. Verdicts and
 //! intervals come out of the study as they are, so that an old study renders the same again. The
@@ -15,7 +16,7 @@ mod rr;
 mod text;
 
 pub use documents::{iperf_schema, line_rates_schema, render_document, render_event, rr_schema};
-pub use json::{json_schema, render_json};
+pub use json::{cpu_truth_json_schema, json_schema, render_cpu_truth_json, render_json};
 pub use line_rates::render_line_rates;
 pub use rr::{render_rr_end, render_rr_interval, render_rr_start};
-pub use text::{TextOptions, render_text};
+pub use text::{TextOptions, render_cpu_truth_text, render_text};

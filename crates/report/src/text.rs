@@ -7,6 +7,7 @@
 //! strings hold. Running text is never wider than the page, nor are tables with figures of ordinary
 //! size: the layout leaves room for the rates and ratios that a veth link can have.
 
+mod cpu_truth;
 mod differences;
 mod header;
 mod notes;
@@ -14,7 +15,7 @@ mod page;
 mod summary;
 mod workload;
 
-use nicpoll_model::Study;
+use nicpoll_model::{CpuTruth, Study};
 
 use self::page::Page;
 
@@ -52,5 +53,13 @@ pub fn render_text(study: &Study, options: &TextOptions) -> String {
     }
     notes::write(&mut page, study);
     summary::write(&mut page, study);
+    page.into_text()
+}
+
+/// The proof of the CPU account as text, with a newline at its end.
+pub fn render_cpu_truth_text(truth: &CpuTruth, options: &TextOptions) -> String {
+    let width = options.width.clamp(NARROWEST, WIDEST);
+    let mut page = Page::new(width, options.color);
+    cpu_truth::write(&mut page, truth);
     page.into_text()
 }

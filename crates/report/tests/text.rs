@@ -5,7 +5,7 @@ mod fixture;
 use std::path::Path;
 use std::{env, fs};
 
-use nicpoll_model::{Metric, Setting, Study, Verdict, Workload};
+use nicpoll_model::{CpuSource, Metric, Setting, Study, Verdict, Workload};
 use nicpoll_report::{TextOptions, render_text};
 
 /// Set to any value to write the golden file anew instead of comparing with it.
@@ -107,6 +107,7 @@ fn what_was_not_measured_shows_as_a_dash() {
         trial.polls_per_second = None;
         trial.rounds_per_second = None;
         trial.cpu.clear();
+        trial.cpu_tick_sampled.clear();
         for line in &mut trial.ledger.lines {
             line.packets = None;
         }
@@ -133,6 +134,21 @@ fn what_was_not_measured_shows_as_a_dash() {
         assert_eq!(dashes(label), 3, "{label}");
     }
     assert_eq!(dashes("gro_flush_timeout"), 2);
+}
+
+#[test]
+fn sampled_cpu_time_is_named_so() {
+    let mut study = fixture::study();
+    let exact = plain(&study);
+    assert!(exact.contains("% of time, exact") && exact.contains("busy, sampled"));
+    study.cpu_counting_cost = None;
+    for trial in &mut study.trials {
+        trial.cpu_source = CpuSource::TickSampled;
+    }
+    let sampled = plain(&study);
+    assert!(sampled.contains("% of time, tick-sampled"));
+    assert!(sampled.contains("CPU ns/packet, tick-sampled"));
+    assert!(!sampled.contains("exact"), "{sampled}");
 }
 
 #[test]

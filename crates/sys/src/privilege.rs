@@ -12,8 +12,11 @@ const NEEDED: [(CapabilitySet, &str); 4] = [
         "CAP_NET_ADMIN (interfaces and their settings)",
     ),
     (CapabilitySet::SYS_ADMIN, "CAP_SYS_ADMIN (namespaces)"),
-    (CapabilitySet::BPF, "CAP_BPF (counting polls)"),
-    (CapabilitySet::PERFMON, "CAP_PERFMON (counting polls)"),
+    (CapabilitySet::BPF, "CAP_BPF (counting polls and CPU time)"),
+    (
+        CapabilitySet::PERFMON,
+        "CAP_PERFMON (counting polls and CPU time)",
+    ),
 ];
 
 /// Names what is missing to build a lab, most important first; empty when nothing is.

@@ -1,4 +1,6 @@
 //! What the tests of the program share: a state directory of their own, and ways to see what is left.
+// Each test program uses a part of it.
+#![allow(dead_code)]
 
 use std::collections::BTreeMap;
 use std::fs;

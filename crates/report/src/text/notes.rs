@@ -1,7 +1,9 @@
 //! What to know before believing a figure: how to read it, what counting cost, what was thrown out,
 //! and the study's warnings.
 
-use nicpoll_model::{CountingCost, Setting, Study, Trial, WarningName, Workload};
+use nicpoll_model::{
+    CountingCost, CpuCountingCost, CpuSource, Setting, Study, Trial, WarningName, Workload,
+};
 
 use super::page::{Ink, Page};
 use crate::numbers::{aligned, counted, figure};
@@ -16,6 +18,10 @@ pub fn write(page: &mut Page, study: &Study) {
     if let Some(cost) = &study.counting_cost {
         page.heading("What counting the polls cost");
         page.paragraph(Ink::Plain, &counting(cost));
+    }
+    if let Some(cost) = &study.cpu_counting_cost {
+        page.heading("What accounting for CPU time exactly cost");
+        page.paragraph(Ink::Plain, &accounting(cost));
     }
     write_voids(page, study);
     if !study.warnings.is_empty() {
@@ -37,7 +43,7 @@ fn write_legend(page: &mut Page, study: &Study) {
         plan.family,
         margin = plan.margin
     );
-    let legend = [
+    let mut legend = vec![
         (
             "-",
             "not measured, or without meaning under this traffic. It is never 0.",
@@ -52,10 +58,20 @@ fn write_legend(page: &mut Page, study: &Study) {
             "pt",
             "percentage points. 100 pt of CPU busy are one whole core.",
         ),
+    ];
+    let is_exact = |trial: &Trial| trial.cpu_source == CpuSource::Exact;
+    if study.trials.iter().any(is_exact) {
+        legend.push((
+            "exact",
+            "CPU time by switch and interrupt events, in a short run of its own after each trial: no \
+             rate above was measured meanwhile. No event shows steal; it lies within the other states.",
+        ));
+    }
+    legend.extend([
         (
             "sampled",
-            "the kernel looks at each CPU once a clock tick. Work in step with the tick is \
-             misjudged, timer polling most of all. CPU time per packet builds on the same samples.",
+            "by /proc/stat: the kernel looks at each CPU once a clock tick. Work in step with the tick \
+             is misjudged, timer polling most of all.",
         ),
         (
             "round",
@@ -67,7 +83,7 @@ fn write_legend(page: &mut Page, study: &Study) {
             "residual",
             "what no counter explains: offered less delivered and every named loss.",
         ),
-    ];
+    ]);
     page.heading("How to read it");
     for (word, text) in legend {
         page.item(&format!("{word:<WORD$}  "), Ink::Plain, text);
@@ -86,23 +102,54 @@ fn counting(cost: &CountingCost) -> String {
         (Some(ns), None) => format!("Counting takes {} ns a poll.", figure(ns)),
         (None, _) => String::from("The time that counting takes was not measured."),
     };
-    if let Some(ratio) = cost.delivered_ratio {
-        let (ratio, interval) = match (cost.delivered_ratio_low, cost.delivered_ratio_high) {
-            (Some(low), Some(high)) => {
-                let [low, ratio, high] = aligned([low, ratio, high], &[1.0]);
-                (ratio, format!("interval {low} to {high}"))
-            }
-            _ => {
-                let [ratio] = aligned([ratio], &[]);
-                (ratio, String::from("no interval"))
-            }
-        };
+    let bounds = (cost.delivered_ratio_low, cost.delivered_ratio_high);
+    if let Some(ratio) = slowed(cost.delivered_ratio, bounds, cost.pairs) {
+        text.push_str(&format!(" With counting, {ratio}."));
+    }
+    text
+}
+
+fn accounting(cost: &CpuCountingCost) -> String {
+    let mut text = match (cost.ns_per_event, cost.events_per_second) {
+        (Some(ns), Some(events)) => format!(
+            "It takes {} ns an event; at {} events/s (udp64 under interrupt) that is {} % of one core, \
+             beside what the kernel takes to call it.",
+            figure(ns),
+            figure(events),
+            figure(ns * events / 1e9 * 100.0)
+        ),
+        (Some(ns), None) => format!("It takes {} ns an event.", figure(ns)),
+        (None, _) => String::from("The time that it takes was not measured."),
+    };
+    let bounds = (cost.delivered_ratio_low, cost.delivered_ratio_high);
+    if let Some(ratio) = slowed(cost.delivered_ratio, bounds, cost.pairs) {
         text.push_str(&format!(
-            " With counting, {ratio} times as much was delivered as without ({interval}, {}).",
-            counted(cost.pairs, "pair")
+            " With it, {ratio}: CPU time per packet is too high by about as much."
         ));
     }
     text
+}
+
+/// What was delivered with a counter, in words; `None` when that was not measured.
+fn slowed(
+    ratio: Option<f64>,
+    (low, high): (Option<f64>, Option<f64>),
+    pairs: u32,
+) -> Option<String> {
+    let (ratio, interval) = match (ratio?, low, high) {
+        (ratio, Some(low), Some(high)) => {
+            let [low, ratio, high] = aligned([low, ratio, high], &[1.0]);
+            (ratio, format!("interval {low} to {high}"))
+        }
+        (ratio, ..) => {
+            let [ratio] = aligned([ratio], &[]);
+            (ratio, String::from("no interval"))
+        }
+    };
+    Some(format!(
+        "{ratio} times as much was delivered as without ({interval}, {})",
+        counted(pairs, "pair")
+    ))
 }
 
 fn write_voids(page: &mut Page, study: &Study) {

@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
 
-use nicpoll_model::{CpuStates, LedgerUnit, Place, Setting, Side, Study, Trial, Workload};
+use nicpoll_model::{
+    CpuSource, CpuStates, LedgerUnit, Place, Setting, Side, Study, Trial, Workload,
+};
 
 use super::differences;
 use super::page::{Align, Ink, Page, Row};
@@ -140,14 +142,16 @@ fn round_trip_rows(groups: &[Group]) -> Vec<Row> {
 
 /// Reads one state's share.
 type Share = fn(&CpuStates) -> f64;
+/// Reads the states of a trial's cores.
+type States = fn(&Trial) -> &Vec<CpuStates>;
 
 fn cpu_rows(study: &Study, groups: &[Group]) -> Vec<Row> {
-    let states: [(&str, Share); 5] = [
+    let source = source(groups);
+    let states: [(&str, Share); 4] = [
         ("  user + nice", |cpu| cpu.user + cpu.nice),
         ("  system", |cpu| cpu.system),
         ("  irq + softirq", |cpu| cpu.irq + cpu.softirq),
         ("  idle", |cpu| cpu.idle),
-        ("  steal", |cpu| cpu.steal),
     ];
     let cores: BTreeSet<u32> = groups
         .iter()
@@ -158,14 +162,35 @@ fn cpu_rows(study: &Study, groups: &[Group]) -> Vec<Row> {
     let mut rows = Vec::new();
     for cores in cores.chunks(CORES_A_GROUP) {
         let names: Vec<String> = cores.iter().map(|core| core_name(study, *core)).collect();
-        let title = format!("{}: % of time, sampled", names.join(" | "));
+        let title = format!("{}: % of time, {}", names.join(" | "), source.name());
         rows.push(Row::new(title, vec![], Ink::Plain));
         for (label, read) in states {
-            let cells = groups
-                .iter()
-                .map(|group| core_shares(group, cores, read))
-                .collect();
-            rows.push(Row::new(label, cells, Ink::Plain));
+            rows.push(core_row(label, groups, cores, |trial| &trial.cpu, read));
+        }
+        if source == CpuSource::Exact {
+            let sampled: States = |trial| &trial.cpu_tick_sampled;
+            rows.push(core_row(
+                "  steal, sampled",
+                groups,
+                cores,
+                sampled,
+                |cpu| cpu.steal,
+            ));
+            rows.push(core_row(
+                "  busy, sampled",
+                groups,
+                cores,
+                sampled,
+                CpuStates::busy,
+            ));
+        } else {
+            rows.push(core_row(
+                "  steal",
+                groups,
+                cores,
+                |trial| &trial.cpu,
+                |cpu| cpu.steal,
+            ));
         }
     }
     rows
@@ -181,13 +206,28 @@ fn core_name(study: &Study, core: u32) -> String {
     }
 }
 
+/// How CPU time was measured: in one way throughout a study. A study without good trials shows none.
+fn source(groups: &[Group]) -> CpuSource {
+    let mut good = groups.iter().flat_map(|group| &group.good);
+    good.next()
+        .map_or(CpuSource::TickSampled, |trial| trial.cpu_source)
+}
+
+fn core_row(label: &str, groups: &[Group], cores: &[u32], states: States, read: Share) -> Row {
+    let cells = groups
+        .iter()
+        .map(|group| core_shares(group, cores, states, read))
+        .collect();
+    Row::new(label, cells, Ink::Plain)
+}
+
 /// The share of one state on each of the cores: ` 52 |   3`.
-fn core_shares(group: &Group, cores: &[u32], read: Share) -> String {
+fn core_shares(group: &Group, cores: &[u32], states: States, read: Share) -> String {
     let shares: Vec<String> = cores
         .iter()
         .map(|core| {
             let share = group.median(|trial| {
-                let states = trial.cpu.iter().find(|states| states.core == *core)?;
+                let states = states(trial).iter().find(|states| states.core == *core)?;
                 Some(read(states))
             });
             format!("{:>3}", share.map_or(String::from(MISSING), percent))
@@ -197,16 +237,17 @@ fn core_shares(group: &Group, cores: &[u32], read: Share) -> String {
 }
 
 fn cost_rows(workload: Workload, groups: &[Group]) -> Vec<Row> {
+    let source = source(groups).name();
     let time = match workload {
         // The counter is a byte's; a byte's share is too small a figure to read.
-        Workload::Tcp => median_row("CPU ns/KiB, sampled", groups, |trial| {
+        Workload::Tcp => median_row(&format!("CPU ns/KiB, {source}"), groups, |trial| {
             Some(trial.cpu_ns_per_byte? * 1024.0)
         }),
-        Workload::Rr => median_row("CPU ns/transaction, sampled", groups, |trial| {
+        Workload::Rr => median_row(&format!("CPU ns/transaction, {source}"), groups, |trial| {
             trial.cpu_ns_per_packet
         }),
         Workload::Udp1470 | Workload::Udp64 => {
-            median_row("CPU ns/packet, sampled", groups, |trial| {
+            median_row(&format!("CPU ns/packet, {source}"), groups, |trial| {
                 trial.cpu_ns_per_packet
             })
         }

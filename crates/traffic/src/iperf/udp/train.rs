@@ -71,7 +71,8 @@ impl Train {
             .min(PAYLOAD_BYTES_MAX / payload_bytes.max(1))
             .max(1);
         let segment_bytes = u16::try_from(payload_bytes).unwrap_or(0);
-        if !fits || socket::set_segment(socket, segment_bytes).is_err() {
+        // A socket for trains pays for them with every datagram: one without them does not ask.
+        if datagrams_max > 1 && (!fits || socket::set_segment(socket, segment_bytes).is_err()) {
             datagrams_max = 1;
         }
         Train {

@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * Says where each CPU's time goes, to the nanosecond, from the kernel's switch and interrupt events.
+ *
+ * What it is for: /proc/stat looks at a CPU once a clock tick, so work in step with the tick is
+ * misjudged, timer polling most of all. Here every change of state is an event, and each event gives
+ * the time since the last one to the state that ends with it.
+ *
+ * What must hold:
+ * - The names of maps, programs and constants and the layouts of `struct cpu`, `struct source`,
+ *   `struct thread` and `struct fold` are a contract with the loader in crates/observe.
+ * - A CPU's states add up to `last_ns - start_ns`, always: `last_ns` is exchanged in one instruction,
+ *   and what the exchange gives back is what is added. Interrupts may come in between anywhere. Who
+ *   reads a copy that does not add up has read it half-way, and reads again.
+ * - An interrupt is taken off the soft interrupt or the task that it came upon, and a soft interrupt
+ *   off its task, because only the state on top is given time.
+ * - An exit without an entry is ignored, and a switch of tasks ends what may still seem open.
+ * - Nothing is sent to user space or allocated for an event, but one map entry for a new thread.
+ */
+typedef unsigned char __u8;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+
+#define SEC(name) __attribute__((section(name), used))
+#define CORE __attribute__((preserve_access_index))
+#define INLINE static __attribute__((always_inline)) inline
+#define HAS_FIELD(field) __builtin_preserve_field_info(field, 2)
+/* A map's definition is read from BTF: numbers and types are encoded as types of pointers. */
+#define __uint(name, val) int (*name)[val]
+#define __type(name, val) val *name
+
+#define BPF_MAP_TYPE_PERCPU_ARRAY 6
+#define BPF_MAP_TYPE_LRU_HASH 9
+
+static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
+static long (*bpf_map_update_elem)(void *map, const void *key, const void *value,
+				   __u64 flags) = (void *)2;
+static __u64 (*bpf_ktime_get_ns)(void) = (void *)5;
+static long (*bpf_probe_read_kernel)(void *to, __u32 size, const void *from) = (void *)113;
+static struct task_struct *(*bpf_get_current_task_btf)(void) = (void *)158;
+static struct pt_regs *(*bpf_task_pt_regs)(struct task_struct *task) = (void *)175;
+
+#define COMM_BYTES 16
+
+struct task_struct {
+	int pid;
+	int tgid;
+	unsigned int flags;
+	int static_prio;
+	__u64 start_time;
+	char comm[COMM_BYTES];
+} CORE;
+
+/* What the last entry from user mode was: x86 keeps the system call's number, arm64 too under
+ * another name, and both a negative number when it was an interrupt or an exception. */
+struct pt_regs {
+	unsigned long orig_ax;
+} CORE;
+
+struct pt_regs___arm64 {
+	int syscallno;
+} CORE;
+
+/* Flags of tasks that never run in user mode: kernel threads, io_uring's and vhost's workers. */
+#define PF_IO_WORKER 0x10
+#define PF_USER_WORKER 0x4000
+#define PF_KTHREAD 0x200000
+/* The static priority of nice 0. */
+#define DEFAULT_PRIO 120
+
+/* The states of a CPU. A soft interrupt's state is SOFTIRQ and its vector. */
+enum {
+	IDLE,
+	USER,
+	NICE,
+	SYSTEM,
+	IRQ,
+	SOFTIRQ,
+};
+#define SOFTIRQ_VECTORS 10
+#define STATES (SOFTIRQ + SOFTIRQ_VECTORS)
+
+/* Sources of hard interrupts: first the vectors that have events of their own, then irq numbers. */
+enum {
+	LOCAL_TIMER,
+	RESCHEDULE,
+	CALL_FUNCTION,
+	CALL_FUNCTION_SINGLE,
+	IRQ_WORK,
+	FIRST_IRQ,
+};
+
+#define BINS 20
+/* What is folded: user (nice included), system, irq, softirq. */
+#define FOLDED 4
+
+struct cpu {
+	__u64 start_ns; /* first event */
+	__u64 last_ns;  /* latest event; 0 before the first */
+	__u64 ns[STATES];
+	__u64 switches;
+	__u64 slice_ns[SYSTEM + 1]; /* ns[] when the running thread was switched to */
+	__u64 irq_entered_ns;
+	__u32 task;       /* state of the running thread: IDLE, USER, NICE or SYSTEM */
+	__u32 user;       /* what it is in user mode: USER or NICE */
+	__u32 softirq;    /* 0, or 1 and the vector of the soft interrupt that is handled */
+	__u32 irq_depth;  /* hard interrupts that are handled */
+	__u32 irq_source; /* the outermost of them */
+	__u32 pid;
+	__u32 tgid;
+	__u32 reserved;
+};
+
+struct source {
+	__u64 ns;
+	__u64 entries;
+	__u64 run;           /* entries back to back, this one included */
+	__u64 longest_run;
+	__u64 storm_entries; /* entries whose run had reached the threshold */
+	__u64 task_ns;       /* time of all tasks of the CPU, idle included, when it was last left */
+};
+
+struct thread {
+	__u64 started_ns; /* tells threads apart that had the same number one after another */
+	__u64 ns[SYSTEM + 1];
+	__u64 slices;
+	__u32 tgid;
+	__u32 reserved;
+	__u8 comm[COMM_BYTES];
+};
+
+struct fold {
+	__u64 ns[FOLDED][BINS];
+};
+
+/* Set by the loader before the programs are verified, so that what is off costs nothing. */
+const volatile __u64 FOLD_PERIOD_NS = 0; /* 0: no folding */
+const volatile __u32 FOLD_TGID = 0;      /* the process whose time is folded, beside interrupts */
+const volatile __u64 STORM_THRESHOLD = 0; /* as hw.intr_storm_threshold; 0: off */
+const volatile __u64 BACK_TO_BACK_NS = 0; /* less task time than this between two entries is none */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct cpu);
+} CPUS SEC(".maps");
+
+/* The loader sizes it for the machine's interrupts. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, FIRST_IRQ);
+	__type(key, __u32);
+	__type(value, struct source);
+} SOURCES SEC(".maps");
+
+/* The longest unused threads make room for new ones. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, __u32);
+	__type(value, struct thread);
+} THREADS SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct fold);
+} FOLD SEC(".maps");
+
+INLINE struct cpu *this_cpu(void)
+{
+	__u32 only = 0;
+
+	return bpf_map_lookup_elem(&CPUS, &only);
+}
+
+/* The state that the CPU is in: what came last is on top. */
+INLINE __u32 state_of(struct cpu *cpu)
+{
+	if (cpu->irq_depth)
+		return IRQ;
+	if (cpu->softirq)
+		return SOFTIRQ - 1 + cpu->softirq;
+	return cpu->task;
+}
+
+INLINE int is_in_syscall(struct task_struct *task)
+{
+	struct pt_regs *regs = bpf_task_pt_regs(task);
+
+	if (HAS_FIELD(regs->orig_ax))
+		return (long)regs->orig_ax >= 0;
+	return ((struct pt_regs___arm64 *)regs)->syscallno >= 0;
+}
+
+/* Makes `task` the running one, from now on. */
+INLINE void adopt(struct cpu *cpu, struct task_struct *task)
+{
+	int i;
+
+	cpu->pid = task->pid;
+	cpu->tgid = task->tgid;
+	cpu->user = task->static_prio > DEFAULT_PRIO ? NICE : USER;
+	if (!task->pid)
+		cpu->task = IDLE;
+	else if (task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
+		cpu->task = SYSTEM;
+	else
+		cpu->task = is_in_syscall(task) ? SYSTEM : cpu->user;
+	for (i = 0; i <= SYSTEM; i++)
+		cpu->slice_ns[i] = cpu->ns[i];
+}
+
+INLINE int folded_as(struct cpu *cpu, __u32 state)
+{
+	if (state >= SOFTIRQ)
+		return 3;
+	if (state == IRQ)
+		return 2;
+	if (state == IDLE || cpu->tgid != FOLD_TGID)
+		return -1;
+	return state == SYSTEM;
+}
+
+/* Spreads a stretch of time over the bins of the period. */
+static __attribute__((noinline)) int fold(struct cpu *cpu, __u32 state, __u64 from, __u64 until)
+{
+	__u64 width = FOLD_PERIOD_NS / BINS;
+	int row = folded_as(cpu, state);
+	__u32 only = 0;
+	int i;
+
+	struct fold *fold = bpf_map_lookup_elem(&FOLD, &only);
+	if (!fold || row < 0 || row >= FOLDED || until <= from)
+		return 0;
+	__u64 whole = (until - from) / FOLD_PERIOD_NS;
+	__u64 phase = from % FOLD_PERIOD_NS;
+	__u64 left = (until - from) % FOLD_PERIOD_NS;
+	for (i = 0; whole && i < BINS; i++)
+		__sync_fetch_and_add(&fold->ns[row][i], whole * width);
+	for (i = 0; left && i <= BINS; i++) {
+		__u64 bin = phase / width;
+		if (bin >= BINS)
+			bin = BINS - 1;
+		__u64 room = (bin == BINS - 1 ? FOLD_PERIOD_NS : (bin + 1) * width) - phase;
+		__u64 part = left < room ? left : room;
+		__sync_fetch_and_add(&fold->ns[row][bin], part);
+		left -= part;
+		phase += part;
+		if (phase >= FOLD_PERIOD_NS)
+			phase = 0;
+	}
+	return 0;
+}
+
+/* Gives the time since the latest event to the state that the CPU was in. */
+INLINE __u64 advance(struct cpu *cpu)
+{
+	__u64 now = bpf_ktime_get_ns();
+	__u64 last = __sync_lock_test_and_set(&cpu->last_ns, now);
+
+	if (!last) {
+		cpu->start_ns = now;
+		adopt(cpu, bpf_get_current_task_btf());
+		return now;
+	}
+	__u32 state = state_of(cpu);
+	if (state < STATES)
+		__sync_fetch_and_add(&cpu->ns[state], now - last);
+	if (FOLD_PERIOD_NS)
+		fold(cpu, state, last, now);
+	return now;
+}
+
+/* Adds what the thread that leaves used since it came. */
+INLINE void charge(struct cpu *cpu, struct task_struct *task)
+{
+	struct thread fresh = {};
+	__u32 pid = task->pid;
+	int i;
+
+	struct thread *thread = bpf_map_lookup_elem(&THREADS, &pid);
+	if (!thread || thread->started_ns != task->start_time) {
+		fresh.started_ns = task->start_time;
+		fresh.tgid = task->tgid;
+		bpf_map_update_elem(&THREADS, &pid, &fresh, 0);
+		thread = bpf_map_lookup_elem(&THREADS, &pid);
+		if (!thread)
+			return;
+	}
+	for (i = USER; i <= SYSTEM; i++)
+		thread->ns[i] += cpu->ns[i] - cpu->slice_ns[i];
+	thread->slices++;
+	bpf_probe_read_kernel(thread->comm, COMM_BYTES, task->comm);
+}
+
+/* Arguments: bool preempt, struct task_struct *prev, struct task_struct *next. */
+SEC("tp_btf/sched_switch")
+int on_switch(__u64 *ctx)
+{
+	struct task_struct *prev = (struct task_struct *)ctx[1];
+	struct task_struct *next = (struct task_struct *)ctx[2];
+	struct cpu *cpu = this_cpu();
+
+	if (!cpu)
+		return 0;
+	advance(cpu);
+	if (prev->pid)
+		charge(cpu, prev);
+	cpu->irq_depth = 0;
+	cpu->softirq = 0;
+	cpu->switches++;
+	adopt(cpu, next);
+	return 0;
+}
+
+INLINE int enter_irq(__u32 number)
+{
+	struct cpu *cpu = this_cpu();
+
+	if (!cpu)
+		return 0;
+	__u64 now = advance(cpu);
+	if (cpu->irq_depth++)
+		return 0;
+	cpu->irq_source = number;
+	cpu->irq_entered_ns = now;
+	struct source *source = bpf_map_lookup_elem(&SOURCES, &number);
+	if (!source)
+		return 0;
+	source->entries++;
+	__u64 task_ns = cpu->ns[IDLE] + cpu->ns[USER] + cpu->ns[NICE] + cpu->ns[SYSTEM];
+	source->run = task_ns - source->task_ns < BACK_TO_BACK_NS ? source->run + 1 : 1;
+	if (source->run > source->longest_run)
+		source->longest_run = source->run;
+	if (STORM_THRESHOLD && source->run >= STORM_THRESHOLD)
+		source->storm_entries++;
+	return 0;
+}
+
+INLINE int exit_irq(void)
+{
+	struct cpu *cpu = this_cpu();
+
+	if (!cpu)
+		return 0;
+	__u64 now = advance(cpu);
+	if (!cpu->irq_depth || --cpu->irq_depth)
+		return 0;
+	__u32 number = cpu->irq_source;
+	struct source *source = bpf_map_lookup_elem(&SOURCES, &number);
+	if (!source)
+		return 0;
+	source->ns += now - cpu->irq_entered_ns;
+	source->task_ns = cpu->ns[IDLE] + cpu->ns[USER] + cpu->ns[NICE] + cpu->ns[SYSTEM];
+	return 0;
+}
+
+SEC("tp_btf/irq_handler_entry")
+int on_irq_entry(__u64 *ctx)
+{
+	return enter_irq(FIRST_IRQ + (__u32)ctx[0]);
+}
+
+SEC("tp_btf/irq_handler_exit")
+int on_irq_exit(__u64 *ctx)
+{
+	(void)ctx;
+	return exit_irq();
+}
+
+/* Interrupts of the CPU's own vectors, which do not pass through an irq handler. */
+#define VECTOR(name, source)                                                                       \
+	SEC("tp_btf/" #name "_entry")                                                              \
+	int on_##name##_entry(__u64 *ctx)                                                          \
+	{                                                                                          \
+		(void)ctx;                                                                         \
+		return enter_irq(source);                                                          \
+	}                                                                                          \
+	SEC("tp_btf/" #name "_exit")                                                               \
+	int on_##name##_exit(__u64 *ctx)                                                           \
+	{                                                                                          \
+		(void)ctx;                                                                         \
+		return exit_irq();                                                                 \
+	}
+
+VECTOR(local_timer, LOCAL_TIMER)
+VECTOR(reschedule, RESCHEDULE)
+VECTOR(call_function, CALL_FUNCTION)
+VECTOR(call_function_single, CALL_FUNCTION_SINGLE)
+VECTOR(irq_work, IRQ_WORK)
+
+SEC("tp_btf/softirq_entry")
+int on_softirq_entry(__u64 *ctx)
+{
+	struct cpu *cpu = this_cpu();
+	__u32 vector = ctx[0];
+
+	if (!cpu || vector >= SOFTIRQ_VECTORS)
+		return 0;
+	advance(cpu);
+	cpu->softirq = 1 + vector;
+	return 0;
+}
+
+SEC("tp_btf/softirq_exit")
+int on_softirq_exit(__u64 *ctx)
+{
+	struct cpu *cpu = this_cpu();
+
+	(void)ctx;
+	if (!cpu)
+		return 0;
+	advance(cpu);
+	cpu->softirq = 0;
+	return 0;
+}
+
+SEC("tp_btf/sys_enter")
+int on_sys_enter(__u64 *ctx)
+{
+	struct cpu *cpu = this_cpu();
+
+	(void)ctx;
+	if (!cpu)
+		return 0;
+	advance(cpu);
+	cpu->task = SYSTEM;
+	return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int on_sys_exit(__u64 *ctx)
+{
+	struct cpu *cpu = this_cpu();
+
+	(void)ctx;
+	if (!cpu)
+		return 0;
+	advance(cpu);
+	cpu->task = cpu->user;
+	return 0;
+}
+
+char _license[] SEC("license") = "Dual MIT/GPL";

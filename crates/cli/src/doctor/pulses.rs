@@ -1,0 +1,123 @@
+//! Pulses of datagrams over loopback, and CPU time by the phase of the pulse: first the kernel works
+//! through the datagrams, then the program that reads them.
+//!
+//! What must hold: both ends are pinned and bounded in time, and nothing leaves loopback.
+
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use nicpoll_model::{FoldBin, FoldedPulses};
+use nicpoll_observe::reference::{monotonic_ns, next_phase, sleep_until, spin_until};
+use nicpoll_observe::{ExactCpu, ExactCpuOptions, Fold, FoldOptions};
+use nicpoll_sys::affinity;
+
+use super::truth::missing;
+use crate::failure::Failure;
+
+/// How long pulses are sent.
+const RUN: Duration = Duration::from_secs(2);
+/// Datagrams a pulse.
+const DATAGRAMS: u32 = 32;
+const PAYLOAD_BYTES: usize = 64;
+/// The reader works on a pulse for this part of the period.
+const WORK_FRACTION: u64 = 4;
+/// Silence after which the reader knows that the sender has ended.
+const SILENCE: Duration = Duration::from_millis(200);
+
+/// Sends pulses `period` apart and folds the CPU time that they take.
+pub fn fold(period: Duration) -> Result<FoldedPulses, Failure> {
+    let period_ns = period.as_nanos() as u64;
+    let options = ExactCpuOptions {
+        fold: Some(FoldOptions {
+            period_ns,
+            tgid: std::process::id(),
+        }),
+        ..ExactCpuOptions::default()
+    };
+    let mut exact = ExactCpu::load(&options).map_err(missing)?;
+    exact.attach().map_err(missing)?;
+    let pulses = exchange(period_ns)?;
+    let fold = exact.fold().map_err(missing)?;
+    let fold = fold.ok_or_else(|| anyhow!("folding was asked for and did not take place"))?;
+    Ok(folded(&fold, pulses))
+}
+
+fn folded(fold: &Fold, pulses: u64) -> FoldedPulses {
+    let bin = |bin: usize| FoldBin {
+        phase_ns: fold.phase_ns(bin),
+        user_ns: fold.user_ns[bin],
+        system_ns: fold.system_ns[bin],
+        irq_ns: fold.irq_ns[bin],
+        softirq_ns: fold.softirq_ns[bin],
+    };
+    FoldedPulses {
+        period_ns: fold.period_ns,
+        pulses,
+        datagrams_per_pulse: DATAGRAMS,
+        bins: (0..fold.user_ns.len()).map(bin).collect(),
+    }
+}
+
+/// Runs both ends and returns the number of pulses that were sent.
+fn exchange(period_ns: u64) -> anyhow::Result<u64> {
+    let cpus = affinity::allowed_cpus().context("asking which CPUs may be used")?;
+    let (Some(&sender_cpu), Some(&reader_cpu)) = (cpus.first(), cpus.last()) else {
+        return Err(anyhow!("this process may use no CPU"));
+    };
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).context("binding to loopback")?;
+    let address = socket.local_addr()?;
+    socket.set_read_timeout(Some(SILENCE))?;
+    let reader = thread::spawn(move || read_pulses(&socket, reader_cpu, period_ns));
+    let sender = thread::spawn(move || -> anyhow::Result<u64> {
+        affinity::pin(sender_cpu).context("pinning the sender")?;
+        super::run_before_others();
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        socket.connect(address)?;
+        send_pulses(&socket, period_ns)
+    });
+    let sent = sender.join();
+    let read = reader.join();
+    let pulses = sent.map_err(|_| anyhow!("the sender's thread panicked"))?;
+    read.map_err(|_| anyhow!("the reader's thread panicked"))??;
+    pulses.context("sending over loopback")
+}
+
+fn send_pulses(socket: &UdpSocket, period_ns: u64) -> anyhow::Result<u64> {
+    let end = monotonic_ns() + RUN.as_nanos() as u64;
+    let mut pulses = 0;
+    while monotonic_ns() < end {
+        sleep_until(next_phase(monotonic_ns(), period_ns, 0))?;
+        for _ in 0..DATAGRAMS {
+            socket.send(&[0; PAYLOAD_BYTES])?;
+        }
+        pulses += 1;
+    }
+    Ok(pulses)
+}
+
+/// Reads pulse after pulse, and works on each when it is complete.
+fn read_pulses(socket: &UdpSocket, cpu: u32, period_ns: u64) -> anyhow::Result<()> {
+    affinity::pin(cpu).context("pinning the reader")?;
+    super::run_before_others();
+    let mut datagram = [0; PAYLOAD_BYTES];
+    loop {
+        for _ in 0..DATAGRAMS {
+            match socket.recv(&mut datagram) {
+                Ok(_) => {}
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+                    ) =>
+                {
+                    return Ok(());
+                }
+                Err(error) => return Err(error).context("reading from loopback"),
+            }
+        }
+        spin_until(monotonic_ns() + period_ns / WORK_FRACTION);
+    }
+}

@@ -1,0 +1,295 @@
+//! Is the exact account of CPU time right, where `/proc/stat` is not? A load is busy for a quarter of
+//! each clock tick's period, in step with the tick. It measures itself; both accounts are held
+//! against that.
+//!
+//! What must hold: the load is pinned to one core and bounded in time. Nothing is concluded from a
+//! machine whose hypervisor or other work kept the load from running.
+
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use nicpoll_model::{
+    CPU_TRUTH_SCHEMA, CpuTruth, EXACT_POINTS_MAX, EventCost, TICK_SAMPLED_POINTS_MIN, TruthPhase,
+    TruthVerdict,
+};
+use nicpoll_observe::reference::{
+    Spun, monotonic_ns, next_phase, sleep_until, spin_until, tick_ns,
+};
+use nicpoll_observe::{CpuSample, ExactCpu, ExactCpuOptions, start_timing};
+use nicpoll_sys::affinity;
+use rustix::thread::gettid;
+
+use super::pulses;
+use crate::failure::Failure;
+
+/// Phases of the tick that are tried: with pulses of a quarter, one of them meets the tick.
+const PHASES: u64 = 4;
+/// All phases together stay below 3 s.
+const PHASE_RUN: Duration = Duration::from_millis(700);
+/// How long cores are watched to find the least busy one.
+const LOOK_AROUND: Duration = Duration::from_millis(100);
+/// For how long events are timed.
+const COST_RUN: Duration = Duration::from_millis(300);
+/// All phases run again while others disturb.
+const TRIES: u32 = 3;
+/// The load sees that the hypervisor took time, events do not: with more, half the tolerance is gone.
+const STEAL_MAX: f64 = 0.005;
+/// Each time that others have come upon the load, or before it wakes, some microseconds are in no event
+/// and count to it. With more than this share of others, that may be a point.
+const OTHERS_MAX: f64 = 0.1;
+/// A load that got less of its quarter than this was kept from running.
+const OWN_MIN: f64 = 0.15;
+
+/// Runs the load, and what `fold` asks for beside it.
+pub fn measure(fold: Option<Duration>) -> Result<CpuTruth, Failure> {
+    let mut exact = ExactCpu::load(&ExactCpuOptions::default()).map_err(missing)?;
+    exact.attach().map_err(missing)?;
+    let core = least_busy_core(&exact)?;
+    let tick_ns = tick_ns();
+    let mut phases = Vec::new();
+    let mut verdict = (TruthVerdict::Inconclusive, String::new());
+    let mut tries = 0;
+    while verdict.0 == TruthVerdict::Inconclusive && tries < TRIES {
+        tries += 1;
+        phases.clear();
+        for index in 0..PHASES {
+            let pulses = Pulses {
+                core,
+                tick_ns,
+                phase_ns: index * tick_ns / PHASES,
+            };
+            phases.push(run_phase(&exact, pulses)?);
+        }
+        verdict = judge(&phases);
+    }
+    let cost = cost(&mut exact, core, tick_ns)?;
+    drop(exact);
+    let fold = fold.map(pulses::fold).transpose()?;
+    let (verdict, reason) = verdict;
+    Ok(CpuTruth {
+        schema: String::from(CPU_TRUTH_SCHEMA),
+        nicpoll_version: String::from(env!("CARGO_PKG_VERSION")),
+        core,
+        tick_ns,
+        pulse_ns: tick_ns / PHASES,
+        phases,
+        tries,
+        cost,
+        fold,
+        verdict,
+        reason,
+    })
+}
+
+/// Without privileges, or on a kernel that cannot: both are said by the error.
+pub fn missing(error: nicpoll_observe::BpfError) -> Failure {
+    Failure::Missing(format!(
+        "{error}.\nRun it as root: sudo nicpoll doctor --cpu-truth"
+    ))
+}
+
+fn least_busy_core(exact: &ExactCpu) -> anyhow::Result<u32> {
+    let allowed = affinity::allowed_cpus().context("asking which CPUs may be used")?;
+    let before = exact.read()?;
+    thread::sleep(LOOK_AROUND);
+    let times = exact.read()?.since(&before, &allowed);
+    let least = times.iter().min_by_key(|core| core.busy_ns());
+    least
+        .map(|core| core.core)
+        .ok_or_else(|| anyhow!("no CPU had an event within {LOOK_AROUND:?}"))
+}
+
+/// Where and when the load is busy.
+#[derive(Clone, Copy, Debug)]
+struct Pulses {
+    core: u32,
+    tick_ns: u64,
+    phase_ns: u64,
+}
+
+impl Pulses {
+    /// Runs the load on a thread of its own. Returns the thread's number and how it spent its time.
+    fn run(self, duration: Duration) -> anyhow::Result<(u32, Spun)> {
+        let load = thread::spawn(move || -> anyhow::Result<(u32, Spun)> {
+            affinity::pin(self.core).context("pinning the load")?;
+            super::run_before_others();
+            let mut spun = Spun::default();
+            let end = monotonic_ns() + duration.as_nanos() as u64;
+            while monotonic_ns() < end {
+                let begin = next_phase(monotonic_ns(), self.tick_ns, self.phase_ns);
+                sleep_until(begin)?;
+                spun = spun.plus(spin_until(begin + self.tick_ns / PHASES));
+            }
+            Ok((gettid().as_raw_nonzero().get() as u32, spun))
+        });
+        load.join()
+            .map_err(|_| anyhow!("the load's thread panicked"))?
+    }
+}
+
+fn run_phase(exact: &ExactCpu, pulses: Pulses) -> anyhow::Result<TruthPhase> {
+    let stat = || CpuSample::now().context("reading /proc/stat");
+    let (exact_before, stat_before, from) = (exact.read()?, stat()?, monotonic_ns());
+    let (tid, spun) = pulses.run(PHASE_RUN)?;
+    let (exact_after, stat_after, until) = (exact.read()?, stat()?, monotonic_ns());
+    let threads = exact.threads()?;
+    let load = threads.iter().find(|thread| thread.tid == tid);
+    let load = load.map(|thread| thread.times).unwrap_or_default();
+    let core = [pulses.core];
+    let [times] = exact_after.since(&exact_before, &core)[..] else {
+        return Err(anyhow!("CPU {} has no account", pulses.core));
+    };
+    let sampled = stat_after.since(&stat_before, &core).states;
+    let sampled = sampled
+        .first()
+        .ok_or_else(|| anyhow!("/proc/stat does not show CPU {}", pulses.core))?;
+    let ratio = |ns: u64| ns as f64 / (until - from) as f64;
+    Ok(TruthPhase {
+        phase_ns: pulses.phase_ns,
+        wall_ns: until - from,
+        own_ratio: ratio(spun.own_ns),
+        exact_ratio: ratio(load.user_ns + load.nice_ns),
+        exact_system_ratio: ratio(load.system_ns),
+        exact_core_ratio: ratio(times.busy_ns()),
+        tick_sampled_core_ratio: sampled.busy(),
+        steal_ratio: sampled.steal,
+        residual_ratio: ratio(times.residual_ns.unsigned_abs()),
+    })
+}
+
+fn judge(phases: &[TruthPhase]) -> (TruthVerdict, String) {
+    let greatest = |read: fn(&TruthPhase) -> f64| phases.iter().map(read).fold(0.0, f64::max);
+    let steal = greatest(|phase| phase.steal_ratio);
+    let exact = greatest(|phase| phase.exact_error_points().abs());
+    let sampled = greatest(|phase| phase.tick_sampled_error_points().abs());
+    let others = greatest(TruthPhase::others_ratio);
+    let own = phases.iter().map(|phase| phase.own_ratio);
+    let own = own.fold(f64::INFINITY, f64::min);
+    if own < OWN_MIN {
+        let reason = format!(
+            "the load was kept from running: it got {:.1} % of its core where it asked for 25; try \
+             again when the machine is quieter",
+            100.0 * own
+        );
+        return (TruthVerdict::Inconclusive, reason);
+    }
+    if exact > EXACT_POINTS_MAX && steal > STEAL_MAX {
+        let reason = format!(
+            "the hypervisor took {:.1} % of the core, which the load sees and no event shows; try \
+             again when the machine is quieter",
+            100.0 * steal
+        );
+        return (TruthVerdict::Inconclusive, reason);
+    }
+    if exact > EXACT_POINTS_MAX && others > OTHERS_MAX {
+        let reason = format!(
+            "others used up to {:.0} % of the core, and what their coming and going takes is in no \
+             event; try again when the machine is quieter",
+            100.0 * others
+        );
+        return (TruthVerdict::Inconclusive, reason);
+    }
+    if exact > EXACT_POINTS_MAX {
+        let reason = format!(
+            "the exact account is {exact:.1} points off what the load measured itself, more than \
+             {EXACT_POINTS_MAX:.0}"
+        );
+        return (TruthVerdict::Fails, reason);
+    }
+    if sampled <= TICK_SAMPLED_POINTS_MIN {
+        let reason = format!(
+            "the exact account is right to {exact:.2} points, but /proc/stat was not seen to be wrong \
+             by more than {TICK_SAMPLED_POINTS_MIN:.0}: others used up to {:.0} % of the core \
+             meanwhile, or this kernel does not sample at the tick",
+            100.0 * others
+        );
+        return (TruthVerdict::Inconclusive, reason);
+    }
+    let reason = format!(
+        "the exact account is right to {exact:.2} points at every phase; /proc/stat is wrong by up to \
+         {sampled:.0}"
+    );
+    (TruthVerdict::Holds, reason)
+}
+
+fn cost(exact: &mut ExactCpu, core: u32, tick_ns: u64) -> anyhow::Result<Option<EventCost>> {
+    let timing = start_timing()?;
+    let (before, from) = (exact.timed_runs()?, monotonic_ns());
+    let phase_ns = 0;
+    Pulses {
+        core,
+        tick_ns,
+        phase_ns,
+    }
+    .run(COST_RUN)?;
+    let seconds = (monotonic_ns() - from) as f64 / 1e9;
+    let runs = exact.timed_runs()?.since(before);
+    drop(timing);
+    Ok(runs.map(|runs| EventCost {
+        ns_per_event: runs.ns_per_run,
+        events_per_second: runs.runs as f64 / seconds,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn phase() -> TruthPhase {
+        TruthPhase {
+            phase_ns: 0,
+            wall_ns: 700_000_000,
+            own_ratio: 0.25,
+            exact_ratio: 0.254,
+            exact_system_ratio: 0.001,
+            exact_core_ratio: 0.26,
+            tick_sampled_core_ratio: 0.25,
+            steal_ratio: 0.0,
+            residual_ratio: 0.0,
+        }
+    }
+
+    fn verdict(change: impl FnOnce(&mut TruthPhase)) -> (TruthVerdict, String) {
+        let mut changed = phase();
+        change(&mut changed);
+        judge(&[phase(), changed])
+    }
+
+    #[test]
+    fn it_holds_when_one_is_right_and_the_other_wrong() {
+        let (verdict, reason) = verdict(|phase| phase.tick_sampled_core_ratio = 0.57);
+        assert_eq!(verdict, TruthVerdict::Holds, "{reason}");
+        assert!(
+            reason.contains("0.40 points") && reason.contains("31"),
+            "{reason}"
+        );
+    }
+
+    #[test]
+    fn an_account_that_is_off_fails_unless_the_machine_was_disturbed() {
+        let (failed, reason) = verdict(|phase| phase.exact_ratio = 0.265);
+        assert_eq!(failed, TruthVerdict::Fails, "{reason}");
+        let disturbances: [fn(&mut TruthPhase); 2] = [
+            |phase| phase.steal_ratio = 0.02,
+            |phase| phase.exact_core_ratio = 0.5,
+        ];
+        for disturb in disturbances {
+            let (disturbed, reason) = verdict(|phase| {
+                phase.exact_ratio = 0.265;
+                disturb(phase);
+            });
+            assert_eq!(disturbed, TruthVerdict::Inconclusive, "{reason}");
+        }
+    }
+
+    #[test]
+    fn nothing_follows_from_a_load_that_did_not_run_or_a_sample_that_was_right() {
+        let (kept, reason) = verdict(|phase| phase.own_ratio = 0.1);
+        assert_eq!(kept, TruthVerdict::Inconclusive);
+        assert!(reason.contains("kept from running"), "{reason}");
+        let (right, reason) = verdict(|phase| phase.exact_core_ratio = 0.907);
+        assert_eq!(right, TruthVerdict::Inconclusive);
+        assert!(reason.contains("others used up to 65 %"), "{reason}");
+    }
+}

@@ -1,0 +1,171 @@
+//! Where CPU time went in a trial: exactly, in a window of its own, or else sampled.
+//!
+//! The exact account costs for each event, and events are frequent where packets come one by one: a
+//! rate that was measured with it would be too low, and more so under one setting than another. So
+//! each trial has a second, short run of the same traffic under the same setting, and only that one is
+//! accounted for. It may be short, since nothing is sampled.
+
+use std::time::Duration;
+
+use nicpoll_model::{CpuSource, CpuStates, Workload};
+use nicpoll_observe::{CpuDelta, CpuTimes};
+
+use crate::judge::worked_for;
+use crate::run::Run;
+
+/// Length of the traffic that is accounted for exactly.
+pub const CPU_WINDOW: Duration = Duration::from_millis(100);
+
+/// What the cores did during a run of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CpuWindow {
+    /// The cores, the sender's first.
+    pub times: Vec<CpuTimes>,
+    /// The run's traffic.
+    pub run: Run,
+}
+
+/// CPU time as a trial shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CpuFigures {
+    /// Where they are from.
+    pub source: CpuSource,
+    /// Length of the window that they are of.
+    pub seconds: f64,
+    /// Shares of each core's time.
+    pub states: Vec<CpuStates>,
+    /// Busy time over delivered datagrams or transactions.
+    pub ns_per_packet: Option<f64>,
+    /// Busy time over delivered bytes.
+    pub ns_per_byte: Option<f64>,
+}
+
+impl CpuFigures {
+    /// Exact figures. Steal, which no event shows, is that of the trial's own window.
+    pub fn exact(window: &CpuWindow, workload: Workload, sampled: &CpuDelta) -> Self {
+        let steal = |core: u32| {
+            let states = sampled.states.iter().find(|states| states.core == core);
+            states.map_or(0.0, |states| states.steal)
+        };
+        let wall_ns = window.times.iter().map(|times| times.wall_ns).max();
+        let busy_ns: u64 = window.times.iter().map(CpuTimes::busy_ns).sum();
+        let states = window.times.iter();
+        Self::of(
+            CpuSource::Exact,
+            wall_ns.unwrap_or(0) as f64 / 1e9,
+            states
+                .map(|times| times.shares(steal(times.core)))
+                .collect(),
+            busy_ns as f64,
+            (workload, &window.run),
+        )
+    }
+
+    /// Sampled figures of the trial's own window.
+    pub fn tick_sampled(sampled: &CpuDelta, seconds: f64, workload: Workload, run: &Run) -> Self {
+        Self::of(
+            CpuSource::TickSampled,
+            seconds,
+            sampled.states.clone(),
+            1e9 * sampled.busy_seconds,
+            (workload, run),
+        )
+    }
+
+    fn of(
+        source: CpuSource,
+        seconds: f64,
+        states: Vec<CpuStates>,
+        busy_ns: f64,
+        (workload, run): (Workload, &Run),
+    ) -> Self {
+        let count = worked_for(workload, run.packets, run.round_trip);
+        CpuFigures {
+            source,
+            seconds,
+            states,
+            ns_per_packet: count.map(|count| busy_ns / count as f64),
+            ns_per_byte: (run.delivered_bytes > 0).then(|| busy_ns / run.delivered_bytes as f64),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nicpoll_model::{SocketBuffers, WindowRates};
+
+    fn run(delivered_packets: u64) -> Run {
+        let bytes = 64 * delivered_packets;
+        let rates = WindowRates::new(Some(delivered_packets), bytes, 0.1);
+        Run {
+            packets: Some((delivered_packets + 5, delivered_packets)),
+            offered_bytes: bytes + 320,
+            delivered_bytes: bytes,
+            sender: rates,
+            receiver: rates,
+            jitter_seconds: None,
+            out_of_order_packets: None,
+            round_trip: None,
+            control: vec![],
+            socket_buffers: SocketBuffers {
+                send_asked_bytes: None,
+                send_granted_bytes: 0,
+                receive_asked_bytes: None,
+                receive_granted_bytes: 0,
+            },
+            undrained: None,
+        }
+    }
+
+    fn sampled() -> CpuDelta {
+        CpuDelta {
+            states: vec![CpuStates {
+                core: 3,
+                user: 0.5,
+                steal: 0.02,
+                idle: 0.48,
+                ..CpuStates::default()
+            }],
+            busy_seconds: 0.75,
+            context_switches: 0,
+        }
+    }
+
+    #[test]
+    fn exact_figures_are_of_their_own_window_and_steal_is_sampled() {
+        let window = CpuWindow {
+            times: vec![CpuTimes {
+                core: 3,
+                wall_ns: 100_000_000,
+                user_ns: 30_000_000,
+                softirq_ns: [0, 0, 0, 20_000_000, 0, 0, 0, 0, 0, 0],
+                idle_ns: 50_000_000,
+                ..CpuTimes::default()
+            }],
+            run: run(1_000),
+        };
+        let figures = CpuFigures::exact(&window, Workload::Udp64, &sampled());
+        assert_eq!((figures.source, figures.seconds), (CpuSource::Exact, 0.1));
+        assert_eq!(figures.ns_per_packet, Some(50_000.0));
+        assert_eq!(figures.ns_per_byte, Some(50_000.0 / 64.0));
+        let states = figures.states[0];
+        assert_eq!(
+            (states.user, states.softirq, states.steal),
+            (0.3, 0.2, 0.02)
+        );
+    }
+
+    #[test]
+    fn without_the_account_they_are_of_the_measured_window_and_say_so() {
+        let figures = CpuFigures::tick_sampled(&sampled(), 1.5, Workload::Udp64, &run(3_000));
+        assert_eq!(figures.source, CpuSource::TickSampled);
+        assert_eq!(
+            (figures.seconds, figures.ns_per_packet),
+            (1.5, Some(250_000.0))
+        );
+        assert_eq!(figures.states[0].user, 0.5);
+        let nothing = CpuFigures::tick_sampled(&sampled(), 1.5, Workload::Udp64, &run(0));
+        assert_eq!((nothing.ns_per_packet, nothing.ns_per_byte), (None, None));
+    }
+}

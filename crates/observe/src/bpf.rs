@@ -1,0 +1,121 @@
+//! What the BPF programs of this crate share: why they cannot run, and what their runs take.
+
+use std::os::fd::OwnedFd;
+
+use aya::maps::{Map, MapError};
+use aya::programs::{ProgramError, ProgramInfo};
+use aya::{Btf, BtfError, Ebpf, EbpfError};
+use thiserror::Error;
+
+/// Why something cannot be counted in the kernel.
+#[derive(Debug, Error)]
+pub enum BpfError {
+    /// The kernel gives no description of its types.
+    #[error(
+        "the kernel has no /sys/kernel/btf/vmlinux; {what} is counted by BPF, which needs a kernel built \
+         with CONFIG_DEBUG_INFO_BTF"
+    )]
+    NoBtf {
+        /// What was to be counted.
+        what: &'static str,
+        /// Why there are no types.
+        source: BtfError,
+    },
+    /// The kernel refused the program.
+    #[error(
+        "the kernel refused the program that counts {what} ({why}); CAP_BPF and CAP_PERFMON are needed"
+    )]
+    Refused {
+        /// What was to be counted.
+        what: &'static str,
+        /// The kernel's reason.
+        why: String,
+    },
+}
+
+impl BpfError {
+    pub(crate) fn refused(what: &'static str, error: &dyn std::error::Error) -> Self {
+        let causes: Vec<String> = std::iter::successors(Some(error), |error| error.source())
+            .map(ToString::to_string)
+            .collect();
+        BpfError::Refused {
+            what,
+            why: causes.join(": "),
+        }
+    }
+}
+
+/// The kernel's description of its types.
+pub(crate) fn kernel_types(what: &'static str) -> Result<Btf, BpfError> {
+    Btf::from_sys_fs().map_err(|source| BpfError::NoBtf { what, source })
+}
+
+/// Takes a map out of a loaded object.
+pub(crate) fn take_map<M>(ebpf: &mut Ebpf, what: &'static str, name: &str) -> Result<M, BpfError>
+where
+    M: TryFrom<Map, Error = MapError>,
+{
+    let map = ebpf.take_map(name).ok_or_else(|| BpfError::Refused {
+        what,
+        why: format!("it has no map {name}"),
+    })?;
+    map.try_into()
+        .map_err(|error: MapError| BpfError::refused(what, &error))
+}
+
+/// Mean run time of a program, by the kernel's BPF statistics.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RunTime {
+    /// Events that ran the program, of the whole machine.
+    pub runs: u64,
+    /// Nanoseconds a run, the kernel's own measuring included.
+    pub ns_per_run: f64,
+}
+
+/// Runs that the kernel timed, and their time together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TimedRuns {
+    runs: u64,
+    ns: u64,
+}
+
+impl TimedRuns {
+    pub(crate) fn of(info: &ProgramInfo) -> Self {
+        TimedRuns {
+            runs: info.run_count(),
+            ns: info.run_time().as_nanos() as u64,
+        }
+    }
+
+    /// Runs of both.
+    pub(crate) fn plus(self, other: TimedRuns) -> TimedRuns {
+        TimedRuns {
+            runs: self.runs + other.runs,
+            ns: self.ns + other.ns,
+        }
+    }
+
+    /// The mean of the runs since `earlier`; `None` when there were none.
+    pub fn since(self, earlier: TimedRuns) -> Option<RunTime> {
+        let (runs, ns) = (self.runs - earlier.runs, self.ns - earlier.ns);
+        (runs > 0).then(|| RunTime {
+            runs,
+            ns_per_run: ns as f64 / runs as f64,
+        })
+    }
+}
+
+/// Has the kernel time every run of every BPF program until the result is dropped. The timing itself
+/// costs, so nothing else should be measured meanwhile.
+pub fn start_timing() -> Result<OwnedFd, BpfError> {
+    aya::sys::enable_stats(aya::sys::Stats::RunTime)
+        .map_err(|error| BpfError::refused("run times", &error))
+}
+
+/// Whether a program could not be loaded because the kernel lacks the tracepoint it is for.
+pub(crate) fn lacks_tracepoint(error: &EbpfError) -> bool {
+    matches!(
+        error,
+        EbpfError::ProgramError(ProgramError::Btf(BtfError::UnknownBtfTypeName { .. }))
+    )
+}

@@ -1,0 +1,270 @@
+//! The exact account of CPU time on a real kernel: that it adds up, and that it is right about loads
+//! whose time is known from elsewhere.
+
+use std::fs::File;
+use std::io::Read;
+use std::net::UdpSocket;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nicpoll_observe::reference::{Spun, monotonic_ns, next_phase, sleep_until, spin_until};
+use nicpoll_observe::{
+    CpuSample, CpuTimes, ExactCpu, ExactCpuOptions, FoldOptions, TaskTimes, start_timing,
+};
+use rustix::thread::gettid;
+
+/// Length of the loads.
+const LOAD: Duration = Duration::from_millis(300);
+/// The hypervisor taking more than this of the cores makes a check meaningless: the load sees that it
+/// was away, the kernel's events do not.
+const STEAL_MAX: f64 = 0.01;
+/// How far the account may be from the load's own measure, of that measure.
+const TOLERANCE: f64 = 0.02;
+/// What an interruption may take beside: coming and going is in no event, and is a hypervisor's work too
+/// in a virtual machine.
+const INTERRUPTION_NS: f64 = 30_000.0;
+/// A machine that others use now and then spoils a try.
+const TRIES: u32 = 5;
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Keeps the other tests of this program away: they are loads too.
+fn alone() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The programs, attached, or a stated reason to skip.
+fn exact(test: &str, options: ExactCpuOptions) -> Option<ExactCpu> {
+    let missing = nicpoll_sys::privilege::missing_for_lab().unwrap();
+    if !missing.is_empty() {
+        println!("skipped {test}: missing {}", missing.join(", "));
+        return None;
+    }
+    let mut exact = ExactCpu::load(&options).unwrap();
+    exact.attach().unwrap();
+    Some(exact)
+}
+
+/// What this thread used so far.
+fn own_times(exact: &ExactCpu) -> TaskTimes {
+    let tid = gettid().as_raw_nonzero().get() as u32;
+    let threads = exact.threads().unwrap();
+    let own = threads.iter().find(|thread| thread.tid == tid);
+    own.map(|thread| thread.times).unwrap_or_default()
+}
+
+fn since(now: TaskTimes, then: TaskTimes) -> TaskTimes {
+    TaskTimes {
+        user_ns: now.user_ns - then.user_ns,
+        nice_ns: now.nice_ns - then.nice_ns,
+        system_ns: now.system_ns - then.system_ns,
+    }
+}
+
+/// How far the account is from what the load measured itself, beyond what is allowed; in words.
+fn off(accounted_ns: u64, spun: Spun) -> Option<String> {
+    let off_ns = accounted_ns as f64 - spun.own_ns as f64;
+    let beside_ns = spun.interruptions as f64 * INTERRUPTION_NS;
+    let allowed_ns = TOLERANCE * spun.own_ns as f64;
+    (off_ns < -allowed_ns || off_ns > allowed_ns + beside_ns)
+        .then(|| format!("{off_ns:+.0} ns off {spun:?}"))
+}
+
+/// Runs `check` until it has nothing to complain of; a try during which the hypervisor took time
+/// does not count.
+fn try_often(test: &str, mut check: impl FnMut() -> Result<(), String>) {
+    let mut complaints = Vec::new();
+    for _ in 0..TRIES {
+        let before = CpuSample::now().unwrap();
+        let outcome = check();
+        let cores: Vec<u32> = (0..1024).collect();
+        let states = CpuSample::now().unwrap().since(&before, &cores).states;
+        let steal = states.iter().map(|core| core.steal).fold(0.0, f64::max);
+        match outcome {
+            Ok(()) => return,
+            Err(_) if steal > STEAL_MAX => println!("a try of {test} had {steal:.3} steal"),
+            Err(complaint) => complaints.push(complaint),
+        }
+    }
+    if complaints.is_empty() {
+        println!("skipped {test}: the hypervisor took time in every try");
+    } else {
+        panic!("{complaints:#?}");
+    }
+}
+
+/// Datagrams over loopback: system calls and soft interrupts.
+fn send_datagrams(until: Instant) {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(socket.local_addr().unwrap()).unwrap();
+    let mut datagram = [0; 64];
+    while Instant::now() < until {
+        socket.send(&datagram).unwrap();
+        socket.recv(&mut datagram).unwrap();
+    }
+}
+
+#[test]
+fn the_states_of_each_cpu_add_up_to_wall_time() {
+    let test = "the_states_of_each_cpu_add_up_to_wall_time";
+    let _alone = alone();
+    let Some(exact) = exact(test, ExactCpuOptions::default()) else {
+        return;
+    };
+    let (before, from) = (exact.read().unwrap(), Instant::now());
+    let traffic = thread::spawn(|| send_datagrams(Instant::now() + Duration::from_millis(500)));
+    thread::sleep(Duration::from_secs(1));
+    traffic.join().unwrap();
+    let (after, wall) = (exact.read().unwrap(), from.elapsed());
+    let cores = nicpoll_sys::affinity::allowed_cpus().unwrap();
+    let times = after.since(&before, &cores);
+    assert_eq!(times.len(), cores.len(), "every CPU has an account");
+    for core in &times {
+        let off = core.residual_ns.unsigned_abs() as f64 / core.wall_ns as f64;
+        assert!(off < 0.005, "{core:?}");
+        // Two clocks of this process against the account's own: another mistake would show here.
+        let wall_off = core.wall_ns as f64 / wall.as_nanos() as f64 - 1.0;
+        assert!(wall_off.abs() < 0.005, "{wall:?} {core:?}");
+    }
+    let of_all = |read: fn(&CpuTimes) -> u64| times.iter().map(read).sum::<u64>();
+    const NET_RX: usize = 3;
+    assert!(of_all(|core| core.softirq_ns[NET_RX]) > 0, "{times:?}");
+    assert!(of_all(|core| core.system_ns) > 0, "{times:?}");
+    assert!(of_all(|core| core.irq_ns) > 0, "{times:?}");
+    assert!(of_all(|core| core.context_switches) > 0, "{times:?}");
+}
+
+#[test]
+fn a_busy_loop_is_given_the_time_that_it_measured_itself() {
+    let test = "a_busy_loop_is_given_the_time_that_it_measured_itself";
+    let _alone = alone();
+    let Some(exact) = exact(test, ExactCpuOptions::default()) else {
+        return;
+    };
+    try_often(test, || {
+        let before = own_times(&exact);
+        let spun = spin_until(monotonic_ns() + LOAD.as_nanos() as u64);
+        let times = since(own_times(&exact), before);
+        let in_user_mode = times.user_ns + times.nice_ns;
+        if let Some(off) = off(in_user_mode, spun) {
+            return Err(off);
+        }
+        if in_user_mode < 20 * times.system_ns {
+            return Err(format!("a busy loop is in user mode: {times:?}"));
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn time_in_system_calls_is_the_kernels() {
+    let test = "time_in_system_calls_is_the_kernels";
+    let _alone = alone();
+    let Some(exact) = exact(test, ExactCpuOptions::default()) else {
+        return;
+    };
+    let mut zeros = File::open("/dev/zero").unwrap();
+    let mut buffer = vec![0; 4 << 20];
+    let before = own_times(&exact);
+    let until = Instant::now() + LOAD;
+    while Instant::now() < until {
+        zeros.read_exact(&mut buffer).unwrap();
+    }
+    let times = since(own_times(&exact), before);
+    assert!(times.system_ns > 20 * times.user_ns, "{times:?}");
+}
+
+#[test]
+fn interrupts_have_a_source_and_the_threshold_is_that_of_a_run() {
+    let test = "interrupts_have_a_source_and_the_threshold_is_that_of_a_run";
+    let _alone = alone();
+    for threshold in [0, 1, u64::MAX] {
+        let options = ExactCpuOptions {
+            storm_threshold: threshold,
+            ..ExactCpuOptions::default()
+        };
+        let Some(exact) = exact(test, options) else {
+            return;
+        };
+        // Ticks and timers.
+        spin_until(monotonic_ns() + 50_000_000);
+        thread::sleep(Duration::from_millis(10));
+        let interrupts = exact.interrupts().unwrap();
+        assert!(!interrupts.0.is_empty());
+        for counts in &interrupts.0 {
+            assert!(counts.ns > 0 && counts.longest_run >= 1, "{counts:?}");
+            // Every entry is a run of one at the least; none is as long as the greatest number.
+            let storm = if threshold == 1 { counts.entries } else { 0 };
+            assert_eq!(counts.storm_entries, storm, "{counts:?}");
+            assert!(!counts.source.name().is_empty() || counts.entries > 0);
+        }
+    }
+}
+
+#[test]
+fn a_pulse_is_found_at_its_phase() {
+    let test = "a_pulse_is_found_at_its_phase";
+    let _alone = alone();
+    const PERIOD_NS: u64 = 4_000_000;
+    let fold = FoldOptions {
+        period_ns: PERIOD_NS,
+        tgid: std::process::id(),
+    };
+    let options = ExactCpuOptions {
+        fold: Some(fold),
+        ..ExactCpuOptions::default()
+    };
+    let Some(exact) = exact(test, options) else {
+        return;
+    };
+    try_often(test, || {
+        let before = exact.fold().unwrap().unwrap();
+        let mut spun = Spun::default();
+        for _ in 0..50 {
+            let begin = next_phase(monotonic_ns(), PERIOD_NS, PERIOD_NS / 4);
+            sleep_until(begin).unwrap();
+            spun = spun.plus(spin_until(begin + PERIOD_NS / 4));
+        }
+        // The time up to a thread's latest event is folded; sleeping is one.
+        thread::sleep(Duration::from_millis(1));
+        let after = exact.fold().unwrap().unwrap();
+        let user: Vec<u64> = (0..after.user_ns.len())
+            .map(|bin| after.user_ns[bin] - before.user_ns[bin])
+            .collect();
+        let bins = user.len();
+        let inside: u64 = user[bins / 4..bins / 2].iter().sum();
+        let total: u64 = user.iter().sum();
+        if let Some(off) = off(total, spun) {
+            return Err(off);
+        }
+        // Who is kept from a CPU at the end of a pulse ends it a little late.
+        if (inside as f64) < 0.9 * total as f64 {
+            return Err(format!("{user:?}"));
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn detached_programs_run_no_more() {
+    let _alone = alone();
+    let Some(mut exact) = exact("detached_programs_run_no_more", ExactCpuOptions::default()) else {
+        return;
+    };
+    let _timing = start_timing().unwrap();
+    let before = exact.timed_runs().unwrap();
+    thread::sleep(Duration::from_millis(20));
+    let attached = exact.timed_runs().unwrap();
+    let time = attached.since(before).expect("this very test makes events");
+    assert!(time.runs > 0 && time.ns_per_run > 0.0);
+    exact.detach().unwrap();
+    // A program that was running on another CPU may end a moment later.
+    thread::sleep(Duration::from_millis(20));
+    let detached = exact.timed_runs().unwrap();
+    thread::sleep(Duration::from_millis(20));
+    assert_eq!(exact.timed_runs().unwrap().since(detached), None);
+    exact.attach().unwrap();
+    thread::sleep(Duration::from_millis(20));
+    assert!(exact.timed_runs().unwrap().since(detached).is_some());
+}
