@@ -38,7 +38,7 @@ fn the_committed_schemas_of_other_commands_are_those_of_the_model() {
         );
     }
     // The version is pinned in each part that states it.
-    assert_eq!(iperf.matches("\"const\": \"nicpoll.iperf-1\"").count(), 2);
+    assert_eq!(iperf.matches("\"const\": \"nicpoll.iperf/1\"").count(), 2);
 }
 
 #[test]
