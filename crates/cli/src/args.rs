@@ -6,8 +6,10 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use nicpoll_model::Workload;
 
+use crate::doctor::{self, DoctorArgs};
 use crate::linerate::LinerateArgs;
 use crate::rr::RrArgs;
+use crate::show::{self, ShowArgs};
 
 /// Interrupts or polling? Measures it on this machine.
 #[derive(Debug, Parser)]
@@ -23,7 +25,11 @@ pub struct Cli {
 pub enum Command {
     /// Measure interrupts against polling on this machine, in namespaces of its own
     Demo(DemoArgs),
-    /// Check that this machine can be measured, and that what measures it is right
+    /// Show what interfaces can do and do: polling or interrupts, by evidence
+    #[command(long_about = show::ABOUT)]
+    Show(ShowArgs),
+    /// Check what this machine can do, and what would blur a measurement on it
+    #[command(long_about = doctor::ABOUT)]
     Doctor(DoctorArgs),
     /// Send or receive traffic as iperf 2 does, with its options
     #[command(disable_help_flag = true)]
@@ -137,40 +143,8 @@ pub struct DemoArgs {
     pub keep: bool,
 }
 
-const DOCTOR_EXAMPLES: &str = "\
-Examples:
-  nicpoll doctor --cpu-truth              a known load against both accounts of CPU time
-  nicpoll doctor --cpu-truth --fold 1ms   and CPU time by the phase of a pulse of datagrams
-  nicpoll doctor --cpu-truth --json
-
-Exit codes: 0 the exact account is right, 1 it is wrong or failed, 2 usage, 4 inconclusive: the
-machine was disturbed, 5 a privilege or kernel feature is missing.";
-
-/// Options of `nicpoll doctor`.
-#[derive(Args, Debug)]
-#[command(after_help = DOCTOR_EXAMPLES)]
-pub struct DoctorArgs {
-    /// Hold the exact account of CPU time and /proc/stat against a load that measures itself
-    #[arg(long, required = true)]
-    pub cpu_truth: bool,
-    /// Also show CPU time by the phase of a pulse of datagrams, 200us to 100ms from pulse to pulse
-    #[arg(long, value_name = "PERIOD", value_parser = parse_fold, requires = "cpu_truth")]
-    pub fold: Option<Duration>,
-    /// Print one JSON object instead of text
-    #[arg(long)]
-    pub json: bool,
-}
-
-fn parse_fold(text: &str) -> Result<Duration, String> {
-    let period = parse_period(text)?;
-    if (Duration::from_micros(200)..=Duration::from_millis(100)).contains(&period) {
-        Ok(period)
-    } else {
-        Err(String::from("a period from 200us to 100ms was expected"))
-    }
-}
-
-fn parse_period(text: &str) -> Result<Duration, String> {
+/// A time with a unit.
+pub fn parse_period(text: &str) -> Result<Duration, String> {
     let (number, unit) = split_unit(text);
     if unit.is_empty() {
         return Err(format!(
@@ -224,14 +198,6 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn a_pulse_has_time_for_its_datagrams() {
-        assert_eq!(parse_fold("1ms"), Ok(Duration::from_millis(1)));
-        for wrong in ["199us", "101ms", "1"] {
-            assert!(parse_fold(wrong).is_err(), "{wrong}");
-        }
     }
 
     #[test]

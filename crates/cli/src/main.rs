@@ -15,6 +15,7 @@ mod netrate;
 mod output;
 mod progress;
 mod rr;
+mod show;
 mod stop;
 mod units;
 
@@ -58,6 +59,7 @@ fn run(command: &Command) -> Result<u8, Failure> {
         Command::Rr(args) => return rr::run(args),
         Command::Linerate(args) => return linerate::run(args),
         Command::Doctor(args) => return doctor::doctor(args),
+        Command::Show(args) => return show::show(args),
         Command::Iperf { args } => return Ok(iperf::run(args).context("nicpoll iperf")?),
         Command::Netblast { args } => return Ok(netrate::netblast(args).context("netblast")?),
         Command::Netreceive { args } => return Ok(netrate::netreceive(args).context("netreceive")?),

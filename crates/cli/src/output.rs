@@ -1,8 +1,10 @@
 //! Standard output, which carries results only.
 
-use std::io::{self, Write};
+use std::env;
+use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;
+use nicpoll_report::TextOptions;
 
 /// Writes to standard output and flushes it. A reader that has seen enough is no failure.
 pub fn print(text: &str) -> anyhow::Result<()> {
@@ -10,5 +12,14 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("writing to standard output"),
+    }
+}
+
+/// How text for standard output is to look: coloured on a terminal, unless `NO_COLOR` is set.
+pub fn text_options() -> TextOptions {
+    let is_terminal = io::stdout().is_terminal();
+    TextOptions {
+        width: 100,
+        color: is_terminal && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
     }
 }

@@ -19,6 +19,7 @@ mod study;
 mod trial;
 mod void;
 
+pub use facts::host_facts;
 pub use host::{Host, Resident};
 pub use lab::{Lab, VETH_RING_SLOTS};
 pub use link::Addresses;

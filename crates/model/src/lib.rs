@@ -11,11 +11,13 @@
 mod comparison;
 mod cpu;
 mod cpu_truth;
+mod doctor;
 mod host;
 pub mod iperf;
 mod ledger;
 pub mod line;
 pub mod rr;
+mod show;
 mod study;
 mod trial;
 mod vocabulary;
@@ -26,8 +28,13 @@ pub use cpu_truth::{
     CPU_TRUTH_SCHEMA, CpuTruth, EXACT_POINTS_MAX, EventCost, FoldBin, FoldedPulses,
     TICK_SAMPLED_POINTS_MIN, TruthPhase, TruthVerdict,
 };
+pub use doctor::{Check, CheckGroup, CheckStatus, DOCTOR_SCHEMA, Doctor};
 pub use host::{Drops, HostDelta, InterfaceDelta, ProcessCpu};
 pub use ledger::{ControlKind, ControlLine, CrossCheck, Ledger, LedgerLine, LedgerUnit, Place};
+pub use show::{
+    Ceiling, Discipline, Finding, InterfaceShow, InterruptShow, LookCost, NapiShow,
+    PollingVariable, Rhythm, SHOW_SCHEMA, Show, ThreadShow, Unseen, ValueSource,
+};
 pub use study::{
     CountingCost, CpuCountingCost, HostFacts, LabFacts, Plan, SCHEMA, SettingFacts, Study, Warning,
     WarningName,

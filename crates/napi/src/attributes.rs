@@ -5,38 +5,55 @@
 /// Length of an attribute's header: u16 length, u16 type.
 const HEADER_BYTES: usize = 4;
 
+/// `NLA_F_NESTED` and `NLA_F_NET_BYTEORDER`: flags in the upper bits of an attribute's type.
+const TYPE_MASK: u16 = 0x3fff;
+
+/// The attributes of a list, as type and payload; a torn one ends the list.
+pub fn attributes(mut list: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let header = list.first_chunk::<HEADER_BYTES>()?;
+        let length = usize::from(u16::from_ne_bytes([header[0], header[1]]));
+        let kind = u16::from_ne_bytes([header[2], header[3]]) & TYPE_MASK;
+        let payload = list.get(HEADER_BYTES..length)?;
+        list = list
+            .get(length.next_multiple_of(HEADER_BYTES)..)
+            .unwrap_or_default();
+        Some((kind, payload))
+    })
+}
+
+/// The payload of attribute `kind`.
+pub fn attribute(list: &[u8], kind: u16) -> Option<&[u8]> {
+    attributes(list)
+        .find(|&(found, _)| found == kind)
+        .map(|(_, payload)| payload)
+}
+
 /// Finds attribute `kind` in a list of attributes and reads it as a `uint`; `None` when it is absent
 /// or has another length.
-pub fn uint_attribute(mut attributes: &[u8], kind: u16) -> Option<u64> {
-    while let Some(header) = attributes.first_chunk::<HEADER_BYTES>() {
-        let length = usize::from(u16::from_ne_bytes([header[0], header[1]]));
-        let found = u16::from_ne_bytes([header[2], header[3]]);
-        let value = attributes.get(HEADER_BYTES..length)?;
-        if found == kind {
-            return match *value {
-                [a, b, c, d] => Some(u64::from(u32::from_ne_bytes([a, b, c, d]))),
-                _ => Some(u64::from_ne_bytes(value.try_into().ok()?)),
-            };
-        }
-        attributes = attributes.get(length.next_multiple_of(HEADER_BYTES)..)?;
+pub fn uint_attribute(list: &[u8], kind: u16) -> Option<u64> {
+    match *attribute(list, kind)? {
+        [a, b, c, d] => Some(u64::from(u32::from_ne_bytes([a, b, c, d]))),
+        ref long => Some(u64::from_ne_bytes(long.try_into().ok()?)),
     }
-    None
 }
 
 /// Appends attribute `kind` as a `uint`.
-pub fn push_uint(attributes: &mut Vec<u8>, kind: u16, value: u64) {
-    let short = u32::try_from(value).map(u32::to_ne_bytes);
-    let long = value.to_ne_bytes();
-    let payload: &[u8] = match &short {
-        Ok(bytes) => bytes,
-        Err(_) => &long,
-    };
+pub fn push_uint(list: &mut Vec<u8>, kind: u16, value: u64) {
+    match u32::try_from(value) {
+        Ok(short) => push_attribute(list, kind, &short.to_ne_bytes()),
+        Err(_) => push_attribute(list, kind, &value.to_ne_bytes()),
+    }
+}
+
+/// Appends attribute `kind`; the payload is a few bytes.
+pub fn push_attribute(list: &mut Vec<u8>, kind: u16, payload: &[u8]) {
     // The bindings pad an attribute when the next one begins, so the last one may still be ragged.
-    attributes.resize(attributes.len().next_multiple_of(HEADER_BYTES), 0);
+    list.resize(list.len().next_multiple_of(HEADER_BYTES), 0);
     let length = (HEADER_BYTES + payload.len()) as u16;
-    attributes.extend_from_slice(&length.to_ne_bytes());
-    attributes.extend_from_slice(&kind.to_ne_bytes());
-    attributes.extend_from_slice(payload);
+    list.extend_from_slice(&length.to_ne_bytes());
+    list.extend_from_slice(&kind.to_ne_bytes());
+    list.extend_from_slice(payload);
 }
 
 #[cfg(test)]

@@ -13,12 +13,15 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::attributes::{push_uint, uint_attribute};
-use crate::ethtool_request::{Command, FeaturesRequest};
+use crate::ethtool_request::{Command, EthtoolRequest};
 
 /// `NETDEV_A_NAPI_GRO_FLUSH_TIMEOUT`, include/uapi/linux/netdev.h.
 const ATTRIBUTE_GRO_FLUSH_TIMEOUT: u16 = 6;
 /// `NETDEV_A_NAPI_IRQ_SUSPEND_TIMEOUT`.
 const ATTRIBUTE_IRQ_SUSPEND_TIMEOUT: u16 = 7;
+
+/// `NETDEV_QUEUE_TYPE_RX`.
+const QUEUE_TYPE_RX: u32 = 0;
 
 /// Why a netlink request failed.
 #[derive(Debug, Error)]
@@ -29,7 +32,13 @@ pub struct ControlError {
 }
 
 impl ControlError {
-    fn of(doing: impl Into<String>) -> impl FnOnce(ReplyError) -> ControlError {
+    /// The kind of the kernel's answer: `Unsupported` where a device or kernel has no such thing,
+    /// `PermissionDenied` where the caller may not.
+    pub fn kind(&self) -> io::ErrorKind {
+        self.source.kind()
+    }
+
+    pub(crate) fn of(doing: impl Into<String>) -> impl FnOnce(ReplyError) -> ControlError {
         let doing = doing.into();
         // The kernel's own explanation is in the text of the reply, not in the error number.
         move |reply| {
@@ -41,7 +50,7 @@ impl ControlError {
         }
     }
 
-    fn of_io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> ControlError {
+    pub(crate) fn of_io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> ControlError {
         let doing = doing.into();
         move |source| ControlError { doing, source }
     }
@@ -71,6 +80,8 @@ pub struct Napi {
     pub irq_suspend_timeout_ns: Option<u64>,
     /// Whether a kernel thread does the polling; null before Linux 6.17.
     pub threaded: Option<u32>,
+    /// The thread that does the polling, if one does.
+    pub thread_pid: Option<u32>,
 }
 
 /// Offload features by name: what was asked for and what is in force.
@@ -84,7 +95,7 @@ pub struct Features {
 
 /// A connection to the kernel for the settings of one namespace's interfaces.
 pub struct Control {
-    socket: NetlinkSocket,
+    pub(crate) socket: NetlinkSocket,
 }
 
 impl Control {
@@ -142,10 +153,32 @@ impl Control {
                 gro_flush_timeout_ns: uint(ATTRIBUTE_GRO_FLUSH_TIMEOUT).unwrap_or(0),
                 irq_suspend_timeout_ns: uint(ATTRIBUTE_IRQ_SUSPEND_TIMEOUT),
                 threaded: napi.get_threaded().ok(),
+                thread_pid: napi.get_pid().ok(),
             });
         }
         napis.sort_by_key(|napi| napi.id);
         Ok(napis)
+    }
+
+    /// The NAPI instance of each receive queue, where the driver says so: veth does not.
+    pub fn rx_queues(&mut self, ifindex: u32) -> Result<BTreeMap<u32, u32>, ControlError> {
+        let doing = || format!("listing the queues of interface {ifindex}");
+        let mut request = netdev::Request::new().op_queue_get_dump();
+        request.encode().push_ifindex(ifindex);
+        let mut reply = self
+            .socket
+            .request(&request)
+            .map_err(ControlError::of_io(doing()))?;
+        let mut queues = BTreeMap::new();
+        while let Some(queue) = reply.recv() {
+            let queue = queue.map_err(ControlError::of(doing()))?;
+            if queue.get_type() == Ok(QUEUE_TYPE_RX)
+                && let (Ok(id), Ok(napi_id)) = (queue.get_id(), queue.get_napi_id())
+            {
+                queues.insert(id, napi_id);
+            }
+        }
+        Ok(queues)
     }
 
     /// Sets the deferral of one NAPI instance (netdev `napi-set`, Linux 6.13 and later).
@@ -177,17 +210,17 @@ impl Control {
     /// Reads the offload features of an interface.
     pub fn features(&mut self, ifindex: u32) -> Result<Features, ControlError> {
         let doing = || format!("reading the features of interface {ifindex}");
-        let mut request = FeaturesRequest::new(Command::FeaturesGet);
-        request
-            .encode()
+        let mut request = EthtoolRequest::new(Command::FeaturesGet);
+        ethtool::PushFeatures::new(request.payload_mut())
             .nested_header()
             .push_dev_index(ifindex)
+            .end_nested()
             .end_nested();
         let mut reply = self
             .socket
             .request(&request)
             .map_err(ControlError::of_io(doing()))?;
-        let features = reply.recv_one().map_err(ControlError::of(doing()))?;
+        let features = ethtool::Features::new(reply.recv_one().map_err(ControlError::of(doing()))?);
         // The "hw" set has a mask and so names every feature that exists; the others name those
         // that are on.
         let read = || -> Result<Features, netlink_bindings::utils::ErrorContext> {
@@ -217,9 +250,8 @@ impl Control {
         changes: &BTreeMap<String, bool>,
     ) -> Result<(), ControlError> {
         let doing = || format!("setting features of interface {ifindex}");
-        let mut request = FeaturesRequest::new(Command::FeaturesSet);
-        let mut bits = request
-            .encode()
+        let mut request = EthtoolRequest::new(Command::FeaturesSet);
+        let mut bits = ethtool::PushFeatures::new(request.payload_mut())
             .nested_header()
             .push_dev_index(ifindex)
             .end_nested()

@@ -4,7 +4,6 @@
 //! them, which is not what include/uapi/linux/ethtool_netlink.h says (its features-get goes out as
 //! 15, the kernel's is 11). Attributes are numbered right, so only the header is written here.
 
-use netlink_bindings::ethtool::{Features, IterableFeatures, PushFeatures};
 use netlink_bindings::traits::{NetlinkRequest, Protocol};
 
 /// Length of the generic netlink header: command, version, two bytes reserved.
@@ -14,33 +13,41 @@ const ETHTOOL_GENL_VERSION: u8 = 1;
 /// The commands that are used, by their numbers in the kernel.
 #[derive(Clone, Copy)]
 pub enum Command {
+    /// `ETHTOOL_MSG_LINKMODES_GET`.
+    LinkModesGet = 4,
     /// `ETHTOOL_MSG_FEATURES_GET`.
     FeaturesGet = 11,
     /// `ETHTOOL_MSG_FEATURES_SET`.
     FeaturesSet = 12,
+    /// `ETHTOOL_MSG_RINGS_GET`.
+    RingsGet = 15,
+    /// `ETHTOOL_MSG_COALESCE_GET`.
+    CoalesceGet = 19,
+    /// `ETHTOOL_MSG_COALESCE_SET`.
+    CoalesceSet = 20,
 }
 
-/// A features request.
-pub struct FeaturesRequest {
+/// A request; its reply is a list of attributes.
+pub struct EthtoolRequest {
     payload: Vec<u8>,
 }
 
-impl FeaturesRequest {
+impl EthtoolRequest {
     /// A request without attributes.
     pub fn new(command: Command) -> Self {
-        FeaturesRequest {
+        EthtoolRequest {
             payload: vec![command as u8, ETHTOOL_GENL_VERSION, 0, 0],
         }
     }
 
     /// Where attributes are added.
-    pub fn encode(&mut self) -> PushFeatures<&mut Vec<u8>> {
-        PushFeatures::new(&mut self.payload)
+    pub fn payload_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.payload
     }
 }
 
-impl NetlinkRequest for FeaturesRequest {
-    type ReplyType<'buf> = IterableFeatures<'buf>;
+impl NetlinkRequest for EthtoolRequest {
+    type ReplyType<'buf> = &'buf [u8];
 
     fn protocol(&self) -> Protocol {
         Protocol::Generic(b"ethtool")
@@ -54,7 +61,7 @@ impl NetlinkRequest for FeaturesRequest {
         &self.payload
     }
 
-    fn decode_reply(reply: &[u8]) -> IterableFeatures<'_> {
-        Features::new(reply.get(GENERIC_HEADER_BYTES..).unwrap_or_default())
+    fn decode_reply(reply: &[u8]) -> &[u8] {
+        reply.get(GENERIC_HEADER_BYTES..).unwrap_or_default()
     }
 }

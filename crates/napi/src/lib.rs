@@ -8,14 +8,18 @@ mod attributes;
 mod control;
 mod ethtool_request;
 mod hold;
+mod inventory;
 mod journal;
+mod moderation;
 mod owner;
 mod probe;
 
 pub use control::{Control, ControlError, Features, Interface, Napi};
 pub use hold::{DEFER_HARD_IRQS_MAX, Held, HoldError, Recovered, recover};
+pub use inventory::{LinkFacts, XdpAbilities};
 pub use journal::{
     Change, DEFAULT_DIRECTORY, DIRECTORY_VARIABLE, Entry, Journal, JournalError, Record,
 };
+pub use moderation::Moderation;
 pub use owner::Owner;
-pub use probe::{Unsupported, per_napi_settings};
+pub use probe::{Abilities, Unsupported, per_napi_settings};

@@ -6,8 +6,89 @@ use netlink_bindings::nlctrl;
 use netlink_socket2::NetlinkSocket;
 use thiserror::Error;
 
+use crate::attributes::{attribute, attributes, uint_attribute};
+
 /// `NETDEV_CMD_NAPI_SET`, include/uapi/linux/netdev.h.
 const NETDEV_CMD_NAPI_SET: u32 = 14;
+/// `NETDEV_A_NAPI_IRQ_SUSPEND_TIMEOUT`.
+const NAPI_SUSPEND: u16 = 7;
+/// `NETDEV_A_NAPI_THREADED`.
+const NAPI_THREADED: u16 = 8;
+
+/// `CTRL_ATTR_POLICY`, include/uapi/linux/genetlink.h: policies by index, each by attribute.
+const CTRL_ATTR_POLICY: u16 = 8;
+/// `NL_POLICY_TYPE_ATTR_MAX_VALUE_U`, include/uapi/linux/netlink.h.
+const POLICY_MAX_VALUE_U: u16 = 5;
+/// `NL_POLICY_TYPE_ATTR_TYPE`: 0 (`NL_ATTR_TYPE_INVALID`) is refused.
+const POLICY_TYPE: u16 = 1;
+
+/// What `napi-set` of the running kernel takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Abilities {
+    /// Whether values of a single NAPI instance can be set at all.
+    pub has_napi_set: bool,
+    /// The highest mode of threads that a single instance can be given; null: none.
+    pub threaded_max: Option<u32>,
+    /// Whether `irq-suspend-timeout` can be set.
+    pub has_suspend: bool,
+}
+
+impl Abilities {
+    /// Asks the kernel, by the policy that it checks requests against (`CTRL_CMD_GETPOLICY`).
+    pub fn probe() -> Abilities {
+        if per_napi_settings().is_err() {
+            return Abilities::default();
+        }
+        // A kernel that keeps its policies to itself (before 5.9) has no napi-set either.
+        let lists = napi_set_policy().unwrap_or_default();
+        Abilities {
+            has_napi_set: true,
+            ..Abilities::of_policy(&lists)
+        }
+    }
+
+    /// Each list is the answer to one message of the dump.
+    fn of_policy(lists: &[Vec<u8>]) -> Abilities {
+        let mut abilities = Abilities::default();
+        let policies = lists
+            .iter()
+            .filter_map(|list| attribute(list, CTRL_ATTR_POLICY));
+        // Index of the policy, then number of the attribute, then what holds for it.
+        for (kind, rules) in policies
+            .flat_map(attributes)
+            .flat_map(|(_, by_attribute)| attributes(by_attribute))
+        {
+            let number = |kind| uint_attribute(rules, kind);
+            if number(POLICY_TYPE).is_none_or(|found| found == 0) {
+                continue;
+            }
+            match kind {
+                NAPI_SUSPEND => abilities.has_suspend = true,
+                NAPI_THREADED => {
+                    let max = number(POLICY_MAX_VALUE_U).unwrap_or(1);
+                    abilities.threaded_max = u32::try_from(max).ok();
+                }
+                _ => {}
+            }
+        }
+        abilities
+    }
+}
+
+fn napi_set_policy() -> io::Result<Vec<Vec<u8>>> {
+    let mut request = nlctrl::Request::new().op_getpolicy_dump();
+    request
+        .encode()
+        .push_family_name_bytes(b"netdev")
+        .push_op(NETDEV_CMD_NAPI_SET);
+    let mut socket = NetlinkSocket::new();
+    let mut reply = socket.request(&request)?;
+    let mut lists = Vec::new();
+    while let Some(part) = reply.recv() {
+        lists.push(part?.get_buf().to_vec());
+    }
+    Ok(lists)
+}
 
 /// A kernel feature that is missing.
 #[derive(Debug, Error)]

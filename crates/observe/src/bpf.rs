@@ -35,14 +35,28 @@ pub enum BpfError {
 
 impl BpfError {
     pub(crate) fn refused(what: &'static str, error: &dyn std::error::Error) -> Self {
-        let causes: Vec<String> = std::iter::successors(Some(error), |error| error.source())
-            .map(ToString::to_string)
-            .collect();
-        BpfError::Refused {
-            what,
-            why: causes.join(": "),
+        let mut why = String::new();
+        for cause in std::iter::successors(Some(error), |error| error.source()) {
+            let cause = without_log(&cause.to_string());
+            // Some errors tell their cause themselves.
+            if !why.contains(&cause) {
+                let between = if why.is_empty() { "" } else { ": " };
+                why.push_str(between);
+                why.push_str(&cause);
+            }
         }
+        BpfError::Refused { what, why }
     }
+}
+
+/// What the verifier found wrong, without the steps that led there.
+fn without_log(text: &str) -> String {
+    let Some((before, log)) = text.split_once("Verifier output:") else {
+        return String::from(text);
+    };
+    let end = log.find("\nverification time").unwrap_or(log.len());
+    let verdict = log[..end].trim().lines().last().unwrap_or_default();
+    format!("{before}{verdict}")
 }
 
 /// The kernel's description of its types.
@@ -118,4 +132,24 @@ pub(crate) fn lacks_tracepoint(error: &EbpfError) -> bool {
         error,
         EbpfError::ProgramError(ProgramError::Btf(BtfError::UnknownBtfTypeName { .. }))
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_one_line() {
+        let log = "load returned EACCES. Verifier output: 0: R1=ctx()\n1: (79) r2\nR4 unbounded access\n\
+                   verification time 8 usec\nstack depth 24\n";
+        assert_eq!(
+            without_log(log),
+            "load returned EACCES. R4 unbounded access"
+        );
+        assert_eq!(
+            without_log("load returned EPERM. Verifier output: "),
+            "load returned EPERM. "
+        );
+        assert_eq!(without_log("EPERM"), "EPERM");
+    }
 }

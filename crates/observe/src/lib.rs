@@ -9,12 +9,15 @@ mod cpu;
 mod exact_cpu;
 mod filters;
 mod host;
+mod interrupts;
 mod ledger;
 mod map_types;
 mod namespace;
 mod polls;
 mod proc_files;
 pub mod reference;
+mod rhythm;
+mod tasks;
 
 pub use bpf::{BpfError, RunTime, TimedRuns, start_timing};
 pub use cpu::{CpuDelta, CpuSample};
@@ -23,9 +26,12 @@ pub use exact_cpu::{
     InterruptSource, Interrupts, SOFTIRQ_NAMES, TaskTimes, ThreadTimes, by_process,
 };
 pub use host::{HostCounters, HostSnapshot, LinkCounters};
+pub use interrupts::{InterruptLine, parse_interrupts};
 pub use ledger::{Account, packet_ledger, tcp_ledger};
 pub use namespace::{InterfaceCounters, NamespaceCounters, NamespaceSnapshot};
 pub use polls::{PollCounter, PollCounts};
 pub use proc_files::{
     CoreTicks, ProcError, ProcStat, parse_snmp, parse_snmp6, parse_softnet_dropped, parse_stat,
 };
+pub use rhythm::{PollRhythm, RhythmWatch};
+pub use tasks::{Task, parse_allowed_cpus, parse_task_stat};

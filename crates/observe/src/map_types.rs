@@ -1,5 +1,5 @@
-//! The maps of `bpf/napi_poll.bpf.c` and `bpf/cpu_time.bpf.c` as plain data. The layouts are those of
-//! the C structures.
+//! The maps of `bpf/napi_poll.bpf.c`, `bpf/cpu_time.bpf.c` and `bpf/poll_rhythm.bpf.c` as plain data. The
+//! layouts are those of the C structures.
 #![allow(unsafe_code)]
 
 /// Which polls are counted.
@@ -101,6 +101,81 @@ unsafe impl aya::Pod for Source {}
 unsafe impl aya::Pod for Thread {}
 // SAFETY: integers of one size without padding; every bit pattern is valid.
 unsafe impl aya::Pod for Fold {}
+/// Lower end of the first octave of gaps: 2 to this power, in ns.
+pub const GAP_FIRST_OCTAVE: u32 = 8;
+/// Buckets of each octave.
+pub const GAP_PARTS: usize = 16;
+/// Buckets of all octaves.
+pub const GAP_BUCKETS: usize = 26 * GAP_PARTS;
+/// A poll's work: 0 to 64, and more.
+pub const WORK_BUCKETS: usize = 66;
+/// Polls on CPUs above this are counted, but not where they ran.
+pub const CPUS_MAX: usize = 256;
+
+/// The rhythm of one NAPI instance.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Rhythm {
+    pub period_ns: u64,
+    pub polls: u64,
+    pub frames: u64,
+    pub full_polls: u64,
+    pub foreign_polls: u64,
+    pub rounds: u64,
+    pub timer_rounds: u64,
+    pub empty_rounds: u64,
+    pub short_gaps: u64,
+    pub long_gaps: u64,
+    pub missed_periods: u64,
+    pub stalls: u64,
+    pub timer_gaps: u64,
+    pub began_ns: u64,
+    pub round_frames: u64,
+    pub budget: u32,
+    pub in_round: u32,
+    pub timer_fired: u32,
+    pub by_timer: u32,
+    pub timer_known: u32,
+    pub reserved: u32,
+    pub gaps: [u64; GAP_BUCKETS],
+    pub work: [u64; WORK_BUCKETS],
+    pub polls_by_cpu: [u64; CPUS_MAX],
+}
+
+impl Rhythm {
+    /// Nothing seen yet, to be held against `period_ns`.
+    pub const fn of_period(period_ns: u64) -> Self {
+        Rhythm {
+            period_ns,
+            polls: 0,
+            frames: 0,
+            full_polls: 0,
+            foreign_polls: 0,
+            rounds: 0,
+            timer_rounds: 0,
+            empty_rounds: 0,
+            short_gaps: 0,
+            long_gaps: 0,
+            missed_periods: 0,
+            stalls: 0,
+            timer_gaps: 0,
+            began_ns: 0,
+            round_frames: 0,
+            budget: 0,
+            in_round: 0,
+            timer_fired: 0,
+            by_timer: 0,
+            timer_known: 0,
+            reserved: 0,
+            gaps: [0; GAP_BUCKETS],
+            work: [0; WORK_BUCKETS],
+            polls_by_cpu: [0; CPUS_MAX],
+        }
+    }
+}
+
+// SAFETY: integers without padding: 15 of 8 bytes, 6 of 4, then arrays of 8; every bit pattern is valid.
+unsafe impl aya::Pod for Rhythm {}
 // SAFETY: two integers without padding; every bit pattern is valid.
 unsafe impl aya::Pod for Target {}
 // SAFETY: four integers without padding; every bit pattern is valid.

@@ -74,6 +74,37 @@ pub fn span(seconds: f64) -> String {
     }
 }
 
+/// A number for programs: no separators, three significant figures when it is no whole number, `-` when it
+/// is missing.
+pub fn plain_number(value: Option<f64>) -> String {
+    match value.filter(|value| value.is_finite()) {
+        None => String::from(MISSING),
+        Some(value) if value.fract() == 0.0 || value.abs() >= 100.0 => format!("{value:.0}"),
+        Some(value) => {
+            let scale = 10f64.powi(2 - value.abs().log10().floor() as i32);
+            ((value * scale).round() / scale).to_string()
+        }
+    }
+}
+
+/// A short time in the unit that suits it, with three significant figures: `200 us`, `1.04 ms`, `0`.
+pub fn duration_text(ns: u64) -> String {
+    let (scale, unit) = match ns {
+        0 => return String::from("0"),
+        1..1_000 => (1.0, "ns"),
+        1_000..1_000_000 => (1e3, "us"),
+        1_000_000..1_000_000_000 => (1e6, "ms"),
+        _ => (1e9, "s"),
+    };
+    let number = figure(ns as f64 / scale);
+    let number = match number.split_once('.') {
+        Some((whole, decimals)) if decimals.trim_end_matches('0').is_empty() => whole,
+        Some(_) => number.trim_end_matches('0'),
+        None => &number,
+    };
+    format!("{number} {unit}")
+}
+
 /// Prints figures that are compared with one another, such as an interval's, with the same decimals.
 ///
 /// Enough of them for three significant figures of the greatest (two from 0.3 to 1: 0.81 says as
@@ -219,6 +250,34 @@ mod tests {
             aligned([0.0, f64::NAN, 250.0], &thresholds),
             ["0", MISSING, "250"]
         );
+    }
+
+    #[test]
+    fn plain_numbers_are_for_programs() {
+        assert_eq!(plain_number(None), "-");
+        assert_eq!(plain_number(Some(f64::NAN)), "-");
+        assert_eq!(plain_number(Some(2_147_483_647.0)), "2147483647");
+        assert_eq!(plain_number(Some(956.7)), "957");
+        assert_eq!(plain_number(Some(12.34)), "12.3");
+        assert_eq!(plain_number(Some(0.04001)), "0.04");
+        assert_eq!(plain_number(Some(-0.5)), "-0.5");
+        assert_eq!(plain_number(Some(0.0)), "0");
+    }
+
+    #[test]
+    fn durations_have_the_unit_that_suits_them() {
+        let shown = [
+            (0, "0"),
+            (999, "999 ns"),
+            (200_000, "200 us"),
+            (1_040_000, "1.04 ms"),
+            (1_500_000, "1.5 ms"),
+            (20_000_000, "20 ms"),
+            (2_147_483_647_000_000, "2,150,000 s"),
+        ];
+        for (ns, text) in shown {
+            assert_eq!(duration_text(ns), text);
+        }
     }
 
     #[test]

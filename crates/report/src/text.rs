@@ -9,13 +9,15 @@
 
 mod cpu_truth;
 mod differences;
+mod doctor;
 mod header;
 mod notes;
 mod page;
+mod show;
 mod summary;
 mod workload;
 
-use nicpoll_model::{CpuTruth, Study};
+use nicpoll_model::{CpuTruth, Doctor, Show, Study};
 
 use self::page::Page;
 
@@ -61,5 +63,19 @@ pub fn render_cpu_truth_text(truth: &CpuTruth, options: &TextOptions) -> String 
     let width = options.width.clamp(NARROWEST, WIDEST);
     let mut page = Page::new(width, options.color);
     cpu_truth::write(&mut page, truth);
+    page.into_text()
+}
+
+/// What interfaces can do and do, as text with a newline at its end.
+pub fn render_show_text(show: &Show, options: &TextOptions) -> String {
+    let mut page = Page::new(options.width.clamp(NARROWEST, WIDEST), options.color);
+    show::write(&mut page, show);
+    page.into_text()
+}
+
+/// What a machine can do, as text with a newline at its end.
+pub fn render_doctor_text(doctor: &Doctor, options: &TextOptions) -> String {
+    let mut page = Page::new(options.width.clamp(NARROWEST, WIDEST), options.color);
+    doctor::write(&mut page, doctor);
     page.into_text()
 }

@@ -44,11 +44,20 @@ pub struct Link {
     pub mtu_bytes: u32,
 }
 
-/// The link of an interface of the caller's namespace (`ethtool`, `ethtool -i`).
+/// Who drives an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Driver {
+    /// Name of the driver, such as `virtio_net`.
+    pub name: String,
+    /// Where the device is on its bus, such as `0000:00:03.0`; `None` for a virtual one.
+    pub bus_address: Option<String>,
+}
+
+/// The driver of an interface of the caller's namespace (`ethtool -i`).
 ///
 /// # Errors
-/// `ENODEV` for an unknown interface, `EOPNOTSUPP` for one that is no network card at all, such as lo.
-pub fn link(interface: &str) -> io::Result<Link> {
+/// `ENODEV` for an unknown interface, `EOPNOTSUPP` when there is no driver to speak of.
+pub fn driver(interface: &str) -> io::Result<Driver> {
     let socket = UdpSocket::bind(("0.0.0.0", 0))?;
     let mut info = vec![0u64; DRVINFO_WORDS.div_ceil(2)];
     set_words(&mut info, &[ETHTOOL_GDRVINFO]);
@@ -59,11 +68,24 @@ pub fn link(interface: &str) -> io::Result<Link> {
         let at = 1 + index * DRVINFO_NAME_WORDS;
         text(&words[at..at + DRVINFO_NAME_WORDS])
     };
+    Ok(Driver {
+        name: name_at(0),
+        // The kernel fills in the parent device's name when the driver does not.
+        bus_address: Some(name_at(3)).filter(|name| !name.is_empty()),
+    })
+}
+
+/// The link of an interface of the caller's namespace (`ethtool`, `ethtool -i`).
+///
+/// # Errors
+/// `ENODEV` for an unknown interface, `EOPNOTSUPP` for one that is no network card at all, such as lo.
+pub fn link(interface: &str) -> io::Result<Link> {
+    let driver = driver(interface)?;
+    let socket = UdpSocket::bind(("0.0.0.0", 0))?;
     Ok(Link {
         speed_mbps: speed_mbps(&socket, interface)?,
-        driver: name_at(0),
-        // The kernel fills in the parent device's name when the driver does not.
-        is_virtual: name_at(3).is_empty(),
+        is_virtual: driver.bus_address.is_none(),
+        driver: driver.name,
         mtu_bytes: mtu_bytes(&socket, interface)?,
     })
 }

@@ -19,6 +19,66 @@ const NEEDED: [(CapabilitySet, &str); 4] = [
     ),
 ];
 
+/// A capability, what takes it, and whether this process has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capability {
+    /// Its name.
+    pub name: &'static str,
+    /// What takes it.
+    pub purpose: &'static str,
+    /// Whether it is effective.
+    pub is_held: bool,
+}
+
+/// Every capability that some part of nicpoll takes.
+const USED: [(CapabilitySet, &str, &str); 6] = [
+    (
+        CapabilitySet::NET_ADMIN,
+        "CAP_NET_ADMIN",
+        "changing settings, and nftables counters",
+    ),
+    (
+        CapabilitySet::SYS_ADMIN,
+        "CAP_SYS_ADMIN",
+        "network namespaces: the demo, and --netns",
+    ),
+    (CapabilitySet::BPF, "CAP_BPF", "watching and counting polls"),
+    (
+        CapabilitySet::PERFMON,
+        "CAP_PERFMON",
+        "watching and counting polls",
+    ),
+    (
+        CapabilitySet::NET_RAW,
+        "CAP_NET_RAW",
+        "AF_PACKET and AF_XDP sockets, and binding to an interface",
+    ),
+    (
+        CapabilitySet::SYS_NICE,
+        "CAP_SYS_NICE",
+        "scheduling of threads that poll",
+    ),
+];
+
+/// The capabilities that nicpoll's parts take, most important first.
+pub fn capabilities() -> io::Result<Vec<Capability>> {
+    let effective = rustix::thread::capabilities(None)?.effective;
+    let capability =
+        |(set, name, purpose): &(CapabilitySet, &'static str, &'static str)| Capability {
+            name,
+            purpose,
+            is_held: effective.contains(*set),
+        };
+    Ok(USED.iter().map(capability).collect())
+}
+
+/// Whether this process is in the initial user namespace; in another one the kernel refuses the polling
+/// knobs even to its root.
+pub fn in_initial_user_namespace() -> io::Result<bool> {
+    let map = fs::read_to_string("/proc/self/uid_map")?;
+    Ok(is_initial_user_namespace(&map))
+}
+
 /// Names what is missing to build a lab, most important first; empty when nothing is.
 ///
 /// Capabilities count in the *initial* user namespace only: the kernel refuses the polling knobs to a
@@ -30,7 +90,7 @@ pub fn missing_for_lab() -> io::Result<Vec<String>> {
         .filter(|(capability, _)| !effective.contains(*capability))
         .map(|(_, name)| String::from(*name))
         .collect();
-    if !is_initial_user_namespace(&fs::read_to_string("/proc/self/uid_map")?) {
+    if !in_initial_user_namespace()? {
         missing.push(String::from("the initial user namespace"));
     }
     Ok(missing)

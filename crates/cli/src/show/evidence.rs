@@ -1,0 +1,267 @@
+//! How an interface learns of packets: by what is set, and by what was seen.
+//!
+//! What must hold: the evidence comes from what began the rounds of polls, never from the settings.
+
+use std::time::Duration;
+
+use nicpoll_model::{Discipline, Finding, NapiShow};
+use nicpoll_observe::PollRhythm;
+use nicpoll_report::{count, duration_text, figure};
+
+/// Share of rounds from which on one cause is the discipline; between the two it is a hybrid.
+const MOST: f64 = 0.9;
+/// From so long on without packets, deferral no longer gives way to interrupts in any sense that matters.
+const LONG_IDLENESS: Duration = Duration::from_secs(1);
+/// `NETDEV_NAPI_THREADED_BUSY_POLL`, include/uapi/linux/netdev.h.
+pub const THREADED_BUSY_POLL: u32 = 2;
+
+/// The values that say how a NAPI instance is to learn of packets.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Values {
+    pub defer_hard_irqs: u32,
+    pub gro_flush_timeout_ns: u64,
+    pub irq_suspend_timeout_ns: Option<u64>,
+    pub threaded: Option<u32>,
+}
+
+/// Whether a timer polls by these values.
+pub fn is_timed(defer_hard_irqs: u32, gro_flush_timeout_ns: u64) -> bool {
+    defer_hard_irqs > 0 && gro_flush_timeout_ns > 0
+}
+
+/// What the settings say.
+pub fn by_setting(values: Values) -> Finding {
+    let timeout_ns = values.gro_flush_timeout_ns;
+    let defer = values.defer_hard_irqs;
+    let (discipline, mut why) = if values.threaded == Some(THREADED_BUSY_POLL) {
+        let why = "a kernel thread polls without end (threaded 2)";
+        (Discipline::BusyPoll, String::from(why))
+    } else if is_timed(defer, timeout_ns) {
+        let idle_ns = u128::from(defer) * u128::from(timeout_ns);
+        let timer = duration_text(timeout_ns);
+        if idle_ns >= LONG_IDLENESS.as_nanos() {
+            let why = format!("a timer polls {timer} after each round (defer-hard-irqs {defer})");
+            (Discipline::Polling, why)
+        } else {
+            let idle = duration_text(idle_ns as u64);
+            let why = format!(
+                "a timer polls {timer} after each round; interrupts come back after {defer} empty polls, \
+                 {idle}"
+            );
+            (Discipline::Hybrid, why)
+        }
+    } else {
+        let why = match (defer, timeout_ns) {
+            (0, 0) => String::from("nothing is deferred"),
+            (0, _) => format!(
+                "gro-flush-timeout {} without defer-hard-irqs only holds back packets to be joined",
+                duration_text(timeout_ns)
+            ),
+            _ => format!("defer-hard-irqs {defer} without gro-flush-timeout does nothing"),
+        };
+        (Discipline::Interrupt, why)
+    };
+    if values.threaded == Some(1) {
+        why.push_str("; a kernel thread does the polling");
+    }
+    if let Some(suspend @ 1..) = values.irq_suspend_timeout_ns {
+        let suspend = duration_text(suspend);
+        why.push_str(&format!(
+            "; an application that polls may keep interrupts off for {suspend}"
+        ));
+    }
+    Finding { discipline, why }
+}
+
+/// What the settings of all instances together say.
+pub fn by_settings(napis: &[NapiShow], is_up: bool) -> Finding {
+    let Some(first) = napis.first() else {
+        return without_napi(is_up);
+    };
+    if napis.iter().all(|napi| napi.setting == first.setting) {
+        return first.setting.clone();
+    }
+    let same = |napi: &NapiShow| napi.setting.discipline == first.setting.discipline;
+    Finding {
+        discipline: if napis.iter().all(same) {
+            first.setting.discipline
+        } else {
+            Discipline::Hybrid
+        },
+        why: String::from("the NAPI instances have different values"),
+    }
+}
+
+fn without_napi(is_up: bool) -> Finding {
+    if is_up {
+        Finding {
+            discipline: Discipline::Backlog,
+            why: String::from("it has no receive NAPI instance (a veth has one with GRO on)"),
+        }
+    } else {
+        Finding {
+            discipline: Discipline::Idle,
+            why: String::from("it is down, and NAPI instances are there only while it is up"),
+        }
+    }
+}
+
+/// What polls say. `timeout_ns` is what the timer is set to, 0 when it is not.
+pub fn of_rhythm(rhythm: &PollRhythm, timeout_ns: u64) -> Finding {
+    let finding = |discipline, why| Finding { discipline, why };
+    let (polls, rounds, timed) = (rhythm.polls, rhythm.rounds, rhythm.timer_rounds);
+    if polls == 0 {
+        return finding(Discipline::Idle, String::from("it did not poll"));
+    }
+    let share = |part: u64, whole: u64| part as f64 / whole as f64;
+    let packets = format!("{} packets a poll", figure(share(rhythm.frames, polls)));
+    if share(rhythm.foreign_polls, polls) > 1.0 - MOST {
+        let own = count(rhythm.foreign_polls);
+        let why = format!(
+            "{own} of {} polls were made by applications, {packets}",
+            count(polls)
+        );
+        let all = share(rhythm.foreign_polls, polls) >= MOST;
+        let discipline = if all {
+            Discipline::BusyPoll
+        } else {
+            Discipline::Hybrid
+        };
+        return finding(discipline, why);
+    }
+    if rounds == 0 {
+        let why = format!(
+            "{} polls used up their budget and no round ended",
+            count(polls)
+        );
+        return finding(Discipline::Polling, why);
+    }
+    if share(rhythm.empty_rounds, rounds) > 0.5 {
+        let why = format!(
+            "{} of {} rounds were begun by no timer and found nothing",
+            count(rhythm.empty_rounds),
+            count(rounds)
+        );
+        return finding(Discipline::BusyPoll, why);
+    }
+    let by_timer = share(timed, rounds);
+    let mut why = if timed == 0 {
+        format!("no timer began a round, of {}", count(rounds))
+    } else {
+        format!(
+            "its timer began {} of {} rounds",
+            count(timed),
+            count(rounds)
+        )
+    };
+    if let Some(gap) = rhythm.median_gap_ns() {
+        why.push_str(&format!(", {} apart", duration_text(gap)));
+        if timeout_ns > 0 {
+            why.push_str(&format!(" (timeout {})", duration_text(timeout_ns)));
+        }
+    }
+    why.push_str(&format!(", {packets}"));
+    let discipline = if by_timer >= MOST {
+        Discipline::Polling
+    } else if by_timer <= 1.0 - MOST {
+        Discipline::Interrupt
+    } else {
+        Discipline::Hybrid
+    };
+    finding(discipline, why)
+}
+
+/// What an interface without polls says for itself.
+pub fn without_polls(has_napi: bool, rx_packets_per_second: Option<f64>) -> Finding {
+    let idle = |why: &str| Finding {
+        discipline: Discipline::Idle,
+        why: String::from(why),
+    };
+    let rx_packets_per_second = match rx_packets_per_second {
+        None => return idle("nothing polled; packets are not counted"),
+        Some(0.0) => return idle("no packet came and nothing polled"),
+        Some(rate) => rate,
+    };
+    let rate = figure(rx_packets_per_second);
+    let why = if has_napi {
+        format!("{rate} packets/s went past its NAPI instance, which did not poll")
+    } else {
+        format!("{rate} packets/s came without a NAPI instance")
+    };
+    Finding {
+        discipline: Discipline::Backlog,
+        why,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(defer_hard_irqs: u32, gro_flush_timeout_ns: u64) -> Values {
+        Values {
+            defer_hard_irqs,
+            gro_flush_timeout_ns,
+            ..Values::default()
+        }
+    }
+
+    #[test]
+    fn settings_mean_what_the_kernel_makes_of_them() {
+        let discipline = |defer, timeout| by_setting(values(defer, timeout)).discipline;
+        assert_eq!(discipline(0, 0), Discipline::Interrupt);
+        assert_eq!(discipline(5, 0), Discipline::Interrupt);
+        assert_eq!(discipline(0, 20_000), Discipline::Interrupt);
+        assert_eq!(discipline(2, 200_000), Discipline::Hybrid);
+        assert_eq!(discipline(i32::MAX as u32, 200_000), Discipline::Polling);
+        let busy = by_setting(Values {
+            threaded: Some(2),
+            irq_suspend_timeout_ns: Some(20_000_000),
+            ..values(0, 0)
+        });
+        assert_eq!(busy.discipline, Discipline::BusyPoll);
+        assert!(busy.why.contains("20 ms"), "{}", busy.why);
+    }
+
+    fn rhythm(rounds: u64, timer_rounds: u64) -> PollRhythm {
+        PollRhythm {
+            polls: rounds,
+            frames: 10 * rounds,
+            rounds,
+            timer_rounds,
+            ..PollRhythm::default()
+        }
+    }
+
+    #[test]
+    fn what_began_the_rounds_decides() {
+        let discipline = |rhythm: &PollRhythm| of_rhythm(rhythm, 0).discipline;
+        assert_eq!(discipline(&rhythm(0, 0)), Discipline::Idle);
+        assert_eq!(discipline(&rhythm(100, 0)), Discipline::Interrupt);
+        assert_eq!(discipline(&rhythm(100, 9)), Discipline::Interrupt);
+        assert_eq!(discipline(&rhythm(100, 50)), Discipline::Hybrid);
+        assert_eq!(discipline(&rhythm(100, 95)), Discipline::Polling);
+        let mut applications = rhythm(100, 0);
+        applications.foreign_polls = 95;
+        assert_eq!(discipline(&applications), Discipline::BusyPoll);
+        applications.foreign_polls = 30;
+        assert_eq!(discipline(&applications), Discipline::Hybrid);
+        let mut spinning = rhythm(100, 0);
+        spinning.empty_rounds = 99;
+        assert_eq!(discipline(&spinning), Discipline::BusyPoll);
+        let mut flooded = rhythm(0, 0);
+        (flooded.polls, flooded.full_polls) = (100, 100);
+        assert_eq!(discipline(&flooded), Discipline::Polling);
+    }
+
+    #[test]
+    fn packets_without_polls_went_another_way() {
+        assert_eq!(without_polls(false, Some(0.0)).discipline, Discipline::Idle);
+        assert_eq!(
+            without_polls(true, Some(5.0)).discipline,
+            Discipline::Backlog
+        );
+        assert_eq!(by_settings(&[], true).discipline, Discipline::Backlog);
+        assert_eq!(by_settings(&[], false).discipline, Discipline::Idle);
+    }
+}

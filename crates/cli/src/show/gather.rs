@@ -1,0 +1,178 @@
+//! What can be read of an interface at one moment.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+
+use nicpoll_lab::VETH_RING_SLOTS;
+use nicpoll_model::{InterruptShow, NapiShow, ThreadShow};
+use nicpoll_napi::{Abilities, Control, ControlError, LinkFacts, Napi};
+use nicpoll_observe::{InterruptLine, Task, parse_interrupts};
+use nicpoll_sys::ethtool::{self, Driver};
+
+use super::evidence::{Values, by_setting};
+
+/// The kernel's name for the feature that joins received packets.
+const GRO_FEATURE: &str = "rx-gro";
+
+/// What is known of an interface without looking for long.
+pub struct Still {
+    pub link: LinkFacts,
+    pub driver: Option<Driver>,
+    pub link_bits_per_second: Option<u64>,
+    pub rx_ring_slots: Option<u32>,
+    pub has_gro: Option<bool>,
+    pub moderation: BTreeMap<String, u32>,
+    pub napis: Option<Vec<NapiShow>>,
+}
+
+/// Reads an interface. What the driver does not have or the kernel does not tell is absent.
+pub fn still(
+    control: &mut Control,
+    abilities: &Abilities,
+    mut link: LinkFacts,
+) -> Result<Still, ControlError> {
+    let ifindex = link.ifindex;
+    if let Some((receive @ 1.., transmit)) = told(control.queues(ifindex))? {
+        (link.rx_queues, link.tx_queues) = (Some(receive), Some(transmit));
+    }
+    let features = told(control.features(ifindex))?;
+    let moderation = told(control.moderation(ifindex))?.unwrap_or_default();
+    let driver = ethtool::driver(&link.name).ok();
+    Ok(Still {
+        link_bits_per_second: told(control.link_bits_per_second(ifindex))?.flatten(),
+        // veth does not tell.
+        rx_ring_slots: match link.kind.as_deref() {
+            Some("veth") => Some(VETH_RING_SLOTS),
+            _ => told(control.rx_ring_slots(ifindex))?.flatten(),
+        },
+        has_gro: features.and_then(|features| features.active.get(GRO_FEATURE).copied()),
+        moderation: moderation
+            .into_iter()
+            .map(|(parameter, value)| (String::from(parameter.name()), value))
+            .collect(),
+        napis: napis(control, abilities, &link)?,
+        driver,
+        link,
+    })
+}
+
+/// `None` when a driver or kernel has no such thing.
+fn told<T>(answer: Result<T, ControlError>) -> Result<Option<T>, ControlError> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) => match error.kind() {
+            io::ErrorKind::Unsupported | io::ErrorKind::NotFound => Ok(None),
+            _ => Err(error),
+        },
+    }
+}
+
+fn napis(
+    control: &mut Control,
+    abilities: &Abilities,
+    link: &LinkFacts,
+) -> Result<Option<Vec<NapiShow>>, ControlError> {
+    let ifindex = link.ifindex;
+    let Some(napis) = told(control.napis(ifindex))? else {
+        return Ok(None);
+    };
+    let interrupts = control.napi_interrupts(ifindex)?;
+    let queues = told(control.rx_queues(ifindex))?.unwrap_or_default();
+    let device = (!abilities.has_napi_set).then(|| device_values(link));
+    let show = |napi: Napi| {
+        // Kernels that cannot set the values of single instances do not tell them either.
+        let values = device.unwrap_or(Values {
+            defer_hard_irqs: napi.defer_hard_irqs,
+            gro_flush_timeout_ns: napi.gro_flush_timeout_ns,
+            irq_suspend_timeout_ns: napi.irq_suspend_timeout_ns,
+            threaded: napi.threaded,
+        });
+        let served = queues.iter().filter(|(_, id)| **id == napi.id);
+        NapiShow {
+            id: napi.id,
+            irq: interrupts.get(&napi.id).copied(),
+            rx_queues: served.map(|(queue, _)| *queue).collect(),
+            defer_hard_irqs: values.defer_hard_irqs,
+            gro_flush_timeout_ns: values.gro_flush_timeout_ns,
+            irq_suspend_timeout_ns: values.irq_suspend_timeout_ns,
+            threaded: values.threaded,
+            thread: napi.thread_pid.and_then(thread),
+            setting: by_setting(values),
+            rhythm: None,
+        }
+    };
+    Ok(Some(napis.into_iter().map(show).collect()))
+}
+
+/// The values that all instances of an interface have on kernels that know no others.
+fn device_values(link: &LinkFacts) -> Values {
+    let directory = format!("/sys/class/net/{}", link.name);
+    let read = |file: &str| -> Option<u64> {
+        let text = fs::read_to_string(format!("{directory}/{file}")).ok()?;
+        text.trim().parse().ok()
+    };
+    // A thread in another namespace may see the interfaces of the first one there.
+    if read("ifindex") != Some(link.ifindex.into()) {
+        return Values::default();
+    }
+    Values {
+        defer_hard_irqs: read("napi_defer_hard_irqs").unwrap_or(0) as u32,
+        gro_flush_timeout_ns: read("gro_flush_timeout").unwrap_or(0),
+        irq_suspend_timeout_ns: None,
+        threaded: read("threaded").map(|threaded| threaded as u32),
+    }
+}
+
+fn thread(pid: u32) -> Option<ThreadShow> {
+    let task = Task::look(pid).ok()?;
+    Some(ThreadShow {
+        pid,
+        name: task.name,
+        state: task.state,
+        cpus: task.cpus,
+    })
+}
+
+/// Every source of interrupts of the machine; `None` when they cannot be read.
+pub fn interrupts() -> Option<Vec<InterruptLine>> {
+    let text = fs::read_to_string("/proc/interrupts").ok()?;
+    parse_interrupts(&text).ok()
+}
+
+/// The interrupts of one interface: those that its NAPI instances name, and those that bear its
+/// device's address or its name. A virtual device has none.
+pub fn interrupts_of(still: &Still, lines: &[InterruptLine]) -> Vec<InterruptShow> {
+    let bus_address = still
+        .driver
+        .as_ref()
+        .and_then(|driver| driver.bus_address.as_deref());
+    let named: Vec<u32> = still
+        .napis
+        .iter()
+        .flatten()
+        .filter_map(|napi| napi.irq)
+        .collect();
+    let show = |line: &InterruptLine| {
+        let irq = line.irq.parse().ok()?;
+        let is_of_device = bus_address.is_some() && line.is_of(&still.link.name, bus_address);
+        (named.contains(&irq) || is_of_device).then(|| InterruptShow {
+            irq,
+            description: line
+                .description
+                .split_ascii_whitespace()
+                .collect::<Vec<_>>()
+                .join(" "),
+            cpus: cpus_of(irq),
+            total: line.total(),
+            per_second: None,
+        })
+    };
+    lines.iter().filter_map(show).collect()
+}
+
+fn cpus_of(irq: u32) -> Option<String> {
+    let read = |file: &str| fs::read_to_string(format!("/proc/irq/{irq}/{file}")).ok();
+    let list = read("effective_affinity_list").or_else(|| read("smp_affinity_list"))?;
+    Some(String::from(list.trim())).filter(|list| !list.is_empty())
+}

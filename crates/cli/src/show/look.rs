@@ -1,0 +1,311 @@
+//! The look: what the interfaces did between two moments.
+
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use nicpoll_model::{
+    Ceiling, Discipline, Finding, InterfaceShow, InterruptShow, LookCost, NapiShow, Rhythm, Unseen,
+};
+use nicpoll_napi::{Abilities, Control, LinkFacts};
+use nicpoll_observe::{InterruptLine, PollRhythm, RhythmWatch};
+
+use super::evidence::{by_settings, of_rhythm, without_polls};
+use super::gather::{Still, interrupts, interrupts_of, still};
+use super::variables::{Sources, read_all};
+use crate::failure::Failure;
+
+/// How long the cost of looking is looked at.
+const COST_LOOK: Duration = Duration::from_millis(100);
+
+/// Interfaces that are looked at.
+pub struct Look {
+    control: Control,
+    stills: Vec<Still>,
+    watched: Option<Watched>,
+    cost: Option<LookCost>,
+    unseen: Vec<Unseen>,
+}
+
+/// What was seen between the two moments.
+struct Watched {
+    /// From one count to the next.
+    seconds: f64,
+    /// How long polls were watched, which is a little more.
+    poll_seconds: f64,
+    before: Counters,
+    after: Counters,
+    /// By NAPI id; `None` when polls could not be watched.
+    rhythms: Option<BTreeMap<u32, PollRhythm>>,
+}
+
+/// What is counted at either end of the look.
+struct Counters {
+    /// By index of interface.
+    rx_packets: BTreeMap<u32, u64>,
+    /// Of the machine; `None` when they cannot be read.
+    interrupts: Option<Vec<InterruptLine>>,
+}
+
+impl Watched {
+    /// Packets that an interface received a second; `None` when it does not count, or came or went.
+    fn rx_packets_per_second(&self, ifindex: u32) -> Option<f64> {
+        let [after, before] =
+            [&self.after, &self.before].map(|counters| counters.rx_packets.get(&ifindex).copied());
+        Some(after?.saturating_sub(before?) as f64 / self.seconds)
+    }
+}
+
+impl Look {
+    /// Finds the interfaces of the caller's namespace: those of the names, or all but the loopback.
+    pub fn new(names: &[String]) -> Result<Self, Failure> {
+        let mut control = Control::new();
+        let abilities = Abilities::probe();
+        let links = control.inventory().context("looking for interfaces")?;
+        let mut stills = Vec::new();
+        for link in chosen(links, names)? {
+            let name = link.name.clone();
+            let read = still(&mut control, &abilities, link);
+            stills.push(read.with_context(|| format!("reading interface {name}"))?);
+        }
+        let mut unseen = Vec::new();
+        if stills.iter().any(|still| still.napis.is_none()) {
+            unseen.push(Unseen {
+                what: String::from("NAPI instances"),
+                why: String::from("this kernel does not list them; Linux 6.8 or later does"),
+            });
+        }
+        Ok(Look {
+            control,
+            stills,
+            watched: None,
+            cost: None,
+            unseen,
+        })
+    }
+
+    /// Watches for so long, and returns the seconds that polls were watched; `None` when they were not.
+    pub fn watch(&mut self, time: Duration) -> Result<Option<f64>, Failure> {
+        if time.is_zero() {
+            return Ok(None);
+        }
+        let napis = self
+            .stills
+            .iter()
+            .flat_map(|still| still.napis.iter().flatten());
+        let instances: Vec<(u32, u64)> = napis
+            .map(|napi| (napi.id, napi.gro_flush_timeout_ns))
+            .collect();
+        let watch = match RhythmWatch::begin(&instances) {
+            Ok(watch) => Some(watch),
+            Err(error) => {
+                let why = format!("{error}; run it as root");
+                let what = String::from("polls");
+                self.unseen.insert(0, Unseen { what, why });
+                None
+            }
+        };
+        // Loading the programs takes time that is no part of the look.
+        let watched_from = Instant::now();
+        let before = self.count()?;
+        let began = Instant::now();
+        thread::sleep(time);
+        let seconds = began.elapsed().as_secs_f64();
+        let after = self.count()?;
+        let poll_seconds = watched_from.elapsed().as_secs_f64();
+        let rhythms = watch.as_ref().map(|watch| {
+            let read = instances.iter().map(|(id, _)| Ok((*id, watch.read(*id)?)));
+            read.collect::<anyhow::Result<BTreeMap<u32, PollRhythm>>>()
+        });
+        let rhythms = rhythms.transpose().context("reading what was watched")?;
+        let was_watched = rhythms.is_some();
+        self.watched = Some(Watched {
+            seconds,
+            poll_seconds,
+            before,
+            after,
+            rhythms,
+        });
+        self.cost = watch.and_then(|watch| cost_of(&watch));
+        Ok(was_watched.then_some(poll_seconds))
+    }
+
+    /// What watching cost.
+    pub fn cost(&self) -> Option<LookCost> {
+        self.cost
+    }
+
+    fn count(&mut self) -> Result<Counters, Failure> {
+        let links = self.control.inventory().context("counting packets")?;
+        let counted = |link: LinkFacts| Some((link.ifindex, link.rx_packets?));
+        Ok(Counters {
+            rx_packets: links.into_iter().filter_map(counted).collect(),
+            interrupts: interrupts(),
+        })
+    }
+
+    /// What was found, and what could not be.
+    pub fn finish(self) -> (Vec<InterfaceShow>, Vec<Unseen>) {
+        let watched = self.watched.as_ref();
+        let interfaces = self.stills.into_iter();
+        (
+            interfaces.map(|still| interface(still, watched)).collect(),
+            self.unseen,
+        )
+    }
+}
+
+/// Has the kernel time the programs for a moment. The timing itself costs, so it is no part of the look.
+fn cost_of(watch: &RhythmWatch) -> Option<LookCost> {
+    let timing = nicpoll_observe::start_timing().ok()?;
+    let (before, began) = (watch.timed_runs().ok()?, Instant::now());
+    thread::sleep(COST_LOOK);
+    let seconds = began.elapsed().as_secs_f64();
+    let runs = watch.timed_runs().ok()?.since(before);
+    drop(timing);
+    runs.map(|runs| LookCost {
+        ns_per_event: runs.ns_per_run,
+        events_per_second: runs.runs as f64 / seconds,
+    })
+}
+
+fn chosen(links: Vec<LinkFacts>, names: &[String]) -> Result<Vec<LinkFacts>, Failure> {
+    if names.is_empty() {
+        return Ok(links.into_iter().filter(|link| !link.is_loopback).collect());
+    }
+    let find = |name: &String| {
+        let found = links.iter().find(|link| link.name == *name).cloned();
+        found.ok_or_else(|| {
+            let known: Vec<&str> = links.iter().map(|link| link.name.as_str()).collect();
+            Failure::Failed(anyhow!(
+                "no interface '{name}' here; there are: {}. One in another network namespace is shown \
+                 with --netns",
+                known.join(", ")
+            ))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+fn interface(mut still: Still, watched: Option<&Watched>) -> InterfaceShow {
+    let interrupts = interrupt_rates(&still, watched);
+    let rhythms = watched.and_then(|watched| watched.rhythms.as_ref());
+    let sum = rhythms.map(|rhythms| put_rhythms(still.napis.as_deref_mut(), rhythms));
+    let rx_packets_per_second =
+        watched.and_then(|watched| watched.rx_packets_per_second(still.link.ifindex));
+    let napis = still.napis.as_deref();
+    let evidence = sum
+        .as_ref()
+        .map(|sum| evidence(sum, napis.unwrap_or_default(), rx_packets_per_second));
+    let setting = napis.map(|napis| by_settings(napis, still.link.is_up));
+    let kern_polling = read_all(&Sources {
+        napis,
+        rhythm: sum.as_ref(),
+        ring_slots: still.rx_ring_slots,
+    });
+    InterfaceShow {
+        ceiling: ceiling(&still, watched),
+        driver: still.driver.map(|driver| driver.name).or(still.link.kind),
+        name: still.link.name,
+        ifindex: still.link.ifindex,
+        is_up: still.link.is_up,
+        link_bits_per_second: still.link_bits_per_second,
+        rx_queues: still.link.rx_queues,
+        tx_queues: still.link.tx_queues,
+        rx_ring_slots: still.rx_ring_slots,
+        has_gro: still.has_gro,
+        moderation: still.moderation,
+        interrupts,
+        napis: still.napis,
+        setting,
+        evidence,
+        rx_packets_per_second,
+        kern_polling,
+    }
+}
+
+fn interrupt_rates(still: &Still, watched: Option<&Watched>) -> Vec<InterruptShow> {
+    let of = |lines: Option<&[InterruptLine]>| interrupts_of(still, lines.unwrap_or_default());
+    let Some(watched) = watched else {
+        return of(interrupts().as_deref());
+    };
+    let before = of(watched.before.interrupts.as_deref());
+    let mut now = of(watched.after.interrupts.as_deref());
+    for interrupt in &mut now {
+        let then = before.iter().find(|then| then.irq == interrupt.irq);
+        interrupt.per_second =
+            then.map(|then| interrupt.total.saturating_sub(then.total) as f64 / watched.seconds);
+    }
+    now
+}
+
+/// Gives each instance what it did, and returns what all did together.
+fn put_rhythms(napis: Option<&mut [NapiShow]>, rhythms: &BTreeMap<u32, PollRhythm>) -> PollRhythm {
+    let mut sum = PollRhythm::default();
+    for napi in napis.into_iter().flatten() {
+        let Some(rhythm) = rhythms.get(&napi.id) else {
+            continue;
+        };
+        sum = sum.plus(rhythm);
+        napi.rhythm = Some(Rhythm {
+            evidence: of_rhythm(rhythm, napi.gro_flush_timeout_ns),
+            polls: rhythm.polls,
+            rounds: rhythm.rounds,
+            timer_rounds: rhythm.timer_rounds,
+            packets: rhythm.frames,
+            packets_per_poll: (rhythm.polls > 0)
+                .then(|| rhythm.frames as f64 / rhythm.polls as f64),
+            median_gap_ns: rhythm.median_gap_ns(),
+            packets_histogram: rhythm.work.clone(),
+            gaps_histogram: rhythm.gaps_ns.clone(),
+            polls_by_cpu: rhythm.polls_by_cpu.clone(),
+        });
+    }
+    sum
+}
+
+fn evidence(sum: &PollRhythm, napis: &[NapiShow], rx_packets_per_second: Option<f64>) -> Finding {
+    if sum.polls == 0 {
+        return without_polls(!napis.is_empty(), rx_packets_per_second);
+    }
+    of_rhythm(sum, common_timeout_ns(napis))
+}
+
+/// The timeout of all instances; 0 when they differ.
+fn common_timeout_ns(napis: &[NapiShow]) -> u64 {
+    let first = napis.first().map_or(0, |napi| napi.gro_flush_timeout_ns);
+    let same = napis.iter().all(|napi| napi.gro_flush_timeout_ns == first);
+    if same { first } else { 0 }
+}
+
+/// An interface whose rounds begin by a timer takes a ringful a round; arrivals set no such limit.
+fn ceiling(still: &Still, watched: Option<&Watched>) -> Option<Ceiling> {
+    let napis = still.napis.as_deref()?;
+    let setting = by_settings(napis, still.link.is_up);
+    if setting.discipline != Discipline::Polling {
+        return None;
+    }
+    let slots = u64::from(still.rx_ring_slots?) * u64::from(still.link.rx_queues?);
+    let measured = watched.and_then(|watched| rounds_per_second(napis, watched.poll_seconds));
+    let timeout_ns = Some(common_timeout_ns(napis)).filter(|timeout| *timeout > 0);
+    let predicted = timeout_ns.map(|timeout_ns| 1e9 / timeout_ns as f64);
+    let rounds_per_second = measured.or(predicted)?;
+    Some(Ceiling {
+        slots,
+        rounds_per_second,
+        packets_per_second: slots as f64 * rounds_per_second,
+        is_measured: measured.is_some(),
+    })
+}
+
+/// Rounds of one instance, mean of those that polled; `None` when none did.
+fn rounds_per_second(napis: &[NapiShow], seconds: f64) -> Option<f64> {
+    let rhythms = napis.iter().filter_map(|napi| napi.rhythm.as_ref());
+    let rounds: Vec<u64> = rhythms
+        .map(|rhythm| rhythm.rounds)
+        .filter(|rounds| *rounds > 0)
+        .collect();
+    let mean = rounds.iter().sum::<u64>() as f64 / rounds.len() as f64;
+    (!rounds.is_empty()).then_some(mean / seconds)
+}

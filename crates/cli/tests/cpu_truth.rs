@@ -1,0 +1,99 @@
+//! `nicpoll doctor --cpu-truth` as a user meets it: what it prints, what it refuses, and what it concludes.
+
+mod stage;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use serde_json::Value;
+use stage::{Stage, stderr};
+
+#[test]
+fn the_exact_account_is_right_where_the_machine_lets_it_be_told() {
+    let test = "the_exact_account_is_right_where_the_machine_lets_it_be_told";
+    let Some(stage) = Stage::as_root(test) else {
+        return;
+    };
+    let output = stage.run(&["doctor", "--cpu-truth", "--fold", "1ms", "--json"]);
+    let code = output.status.code().unwrap();
+    // A machine that is busy with other things lets nothing be concluded.
+    assert!(code == 0 || code == 4, "{code}: {}", stderr(&output));
+    let truth: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let schema = include_str!("../../../docs/nicpoll.cpu-truth-1.schema.json");
+    let schema: Value = serde_json::from_str(schema).unwrap();
+    let errors: Vec<String> = jsonschema::validator_for(&schema)
+        .unwrap()
+        .iter_errors(&truth)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert_eq!(errors, Vec::<String>::new());
+    let verdict = if code == 0 { "holds" } else { "inconclusive" };
+    assert_eq!(truth["verdict"], verdict);
+    let phases = truth["phases"].as_array().unwrap();
+    assert_eq!(phases.len(), 4);
+    for phase in phases {
+        let ratio = |name: &str| phase[name].as_f64().unwrap();
+        assert!(ratio("residual_ratio") < 0.005, "{phase}");
+        if code == 0 {
+            let off = ratio("exact_ratio") - ratio("own_ratio");
+            assert!(off.abs() <= 0.01, "{phase}");
+        }
+    }
+    check_fold(&truth["fold"]);
+}
+
+/// What holds for the fold however busy the machine is: the load was there, and the kernel.
+fn check_fold(fold: &Value) {
+    assert_eq!(fold["period_ns"], 1_000_000);
+    assert!(fold["pulses"].as_u64().unwrap() > 0);
+    let sum = |name: &str| -> u64 {
+        let bins = fold["bins"].as_array().unwrap().iter();
+        bins.map(|bin| bin[name].as_u64().unwrap()).sum()
+    };
+    for name in ["user_ns", "system_ns", "softirq_ns"] {
+        assert!(sum(name) > 0, "{name}: {fold}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_a_remedy() {
+    let stage = Stage::new();
+    for (args, remedy) in [
+        (&["doctor", "--fold", "1ms"][..], "--cpu-truth"),
+        (
+            &["doctor", "--cpu-truth", "--fold", "1"],
+            "a unit is needed",
+        ),
+        (
+            &["doctor", "--cpu-truth", "--fold", "1us"],
+            "from 200us to 100ms",
+        ),
+    ] {
+        let output = stage.run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(stderr(&output).contains(remedy), "{}", stderr(&output));
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn without_root_it_says_what_is_missing() {
+    let stage = Stage::new();
+    // In a place where nobody may go, the program would not even start.
+    let home = stage.home.path();
+    let program = home.join("nicpoll");
+    fs::copy(env!("CARGO_BIN_EXE_nicpoll"), &program).unwrap();
+    fs::set_permissions(home, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = Command::new(&program);
+    command.args(["doctor", "--cpu-truth"]);
+    if rustix::process::geteuid().is_root() {
+        command.uid(65534).gid(65534);
+    }
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
+    assert!(stderr(&output).contains("CAP_BPF"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("sudo"));
+    assert!(output.stdout.is_empty());
+}

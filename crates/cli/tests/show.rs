@@ -1,0 +1,273 @@
+//! `nicpoll show` on a real kernel: what it says of a link in namespaces of the test's own, under settings that
+//! the test makes.
+
+mod stage;
+
+use std::fs;
+use std::net::UdpSocket;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::Duration;
+
+use nicpoll_lab::{Host, INTERFACE, Lab, Running, apply};
+use nicpoll_model::{Setting, Workload};
+use nicpoll_napi::Journal;
+use serde_json::Value;
+use stage::Stage;
+
+/// A bucket of gaps is a sixteenth of an octave wide; its middle is what is told.
+const BUCKET: f64 = 1.04;
+/// Longer than any look of these tests.
+const TRAFFIC: Duration = Duration::from_millis(1500);
+
+fn lab(stage: &Stage) -> Lab {
+    Lab::build(Journal::at(stage.state())).unwrap()
+}
+
+fn show_in(host: &Host, args: &[&str]) -> Output {
+    let args: Vec<String> = args.iter().map(ToString::to_string).collect();
+    let run = move || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
+        command.arg("show").args(args).stdin(Stdio::null());
+        command.output().unwrap()
+    };
+    host.run(move |_| run()).unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let show: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(show["schema"], "nicpoll.show/1");
+    // Every field is in it.
+    serde_json::from_value::<nicpoll_model::Show>(show.clone()).unwrap();
+    show
+}
+
+/// The interface of the lab's receiver.
+fn receiver(lab: &Lab, args: &[&str]) -> Value {
+    let args = [&[INTERFACE, "--json"], args].concat();
+    json(&show_in(&lab.receiver, &args))["interfaces"][0].clone()
+}
+
+fn variable<'a>(interface: &'a Value, name: &str) -> &'a Value {
+    let mut all = interface["kern_polling"].as_array().unwrap().iter();
+    &all.find(|one| one["name"] == name).unwrap()["value"]
+}
+
+/// Runs `look` while UDP traffic runs for longer.
+fn under_traffic<T>(lab: &mut Lab, look: impl FnOnce(&Lab) -> T) -> T {
+    let mut running = Running::start(lab, Workload::Udp64, TRAFFIC).unwrap();
+    thread::sleep(Duration::from_millis(100));
+    let seen = look(lab);
+    running.wait_for_sender(&AtomicBool::new(false)).unwrap();
+    running.drain(Duration::from_millis(20)).unwrap();
+    seen
+}
+
+fn a_few_packets(lab: &mut Lab) {
+    let mut running = Running::start(lab, Workload::Udp64, Duration::from_millis(10)).unwrap();
+    running.wait_for_sender(&AtomicBool::new(false)).unwrap();
+    running.drain(Duration::from_millis(20)).unwrap();
+}
+
+#[test]
+fn interrupts_are_seen_as_such() {
+    let Some(stage) = Stage::as_root("interrupts_are_seen_as_such") else {
+        return;
+    };
+    let mut lab = lab(&stage);
+    apply(&lab, Setting::Interrupt, 0).unwrap();
+    let seen = under_traffic(&mut lab, |lab| receiver(lab, &["--for", "0.3"]));
+    assert_eq!(seen["evidence"]["discipline"], "interrupt", "{seen:#}");
+    assert_eq!(seen["setting"]["discipline"], "interrupt");
+    assert_eq!(seen["driver"], "veth");
+    assert_eq!(seen["rx_ring_slots"], 256);
+    assert_eq!(seen["ceiling"], Value::Null);
+    assert_eq!(seen["napis"].as_array().unwrap().len(), 1);
+    assert_eq!(*variable(&seen, "hz"), Value::Null);
+    assert_eq!(*variable(&seen, "handlers"), 0.0);
+    assert!(variable(&seen, "burst").as_f64().unwrap() >= 1.0);
+    // Without a look there are settings and no evidence.
+    let still = receiver(&lab, &["--for", "0"]);
+    assert_eq!(still["evidence"], Value::Null);
+    assert_eq!(still["setting"]["discipline"], "interrupt");
+    assert_eq!(*variable(&still, "burst"), Value::Null);
+}
+
+#[test]
+fn polling_is_seen_with_the_period_that_is_set() {
+    let test = "polling_is_seen_with_the_period_that_is_set";
+    let Some(stage) = Stage::as_root(test) else {
+        return;
+    };
+    let mut rates = Vec::new();
+    for period_ns in [1_000_000, 4_000_000] {
+        let mut lab = lab(&stage);
+        apply(&lab, Setting::Polling, period_ns).unwrap();
+        // The first packet starts the timer.
+        a_few_packets(&mut lab);
+        let seen = receiver(&lab, &["--for", "0.5"]);
+        assert_eq!(seen["evidence"]["discipline"], "polling", "{seen:#}");
+        assert_eq!(seen["setting"]["discipline"], "polling");
+        assert_eq!(seen["ceiling"]["is_measured"], true);
+        assert_eq!(seen["ceiling"]["slots"], 256);
+        assert_eq!(*variable(&seen, "enable"), 1.0);
+        assert_eq!(*variable(&seen, "handlers"), 1.0);
+        assert_eq!(*variable(&seen, "each_burst"), 64.0);
+        let printed = show_in(
+            &lab.receiver,
+            &[INTERFACE, "--for", "0.5", "-n", "kern.polling.hz"],
+        );
+        let hz: f64 = String::from_utf8(printed.stdout)
+            .unwrap()
+            .trim()
+            .parse()
+            .unwrap();
+        // The timer starts when a round ends, so that no machine can be faster.
+        assert!(
+            hz <= BUCKET * 1e9 / period_ns as f64,
+            "{period_ns} ns: {hz}"
+        );
+        rates.push(hz);
+    }
+    assert!(rates[0] > 1.5 * rates[1], "{rates:?}");
+}
+
+/// With so few packets each one wakes the NAPI, and then the timer polls twice in vain before arrivals may
+/// wake it again.
+#[test]
+fn short_deferral_is_seen_as_a_hybrid() {
+    let Some(stage) = Stage::as_root("short_deferral_is_seen_as_a_hybrid") else {
+        return;
+    };
+    let lab = lab(&stage);
+    apply(&lab, Setting::Interrupt, 0).unwrap();
+    let values = [
+        ("napi_defer_hard_irqs", "2"),
+        ("gro_flush_timeout", "300000"),
+    ];
+    lab.receiver
+        .run(move |_| {
+            for (file, value) in values {
+                fs::write(format!("/sys/class/net/{INTERFACE}/{file}"), value).unwrap();
+            }
+        })
+        .unwrap();
+    let sending = lab
+        .sender
+        .spawn_pinned(0, "trickle", || {
+            let socket = UdpSocket::bind(("198.18.0.1", 0)).unwrap();
+            for _ in 0..200 {
+                socket.send_to(b"one", ("198.18.0.2", 9)).unwrap();
+                thread::sleep(Duration::from_millis(5));
+            }
+        })
+        .unwrap();
+    let seen = receiver(&lab, &["--for", "0.5"]);
+    sending.join().unwrap().unwrap();
+    assert_eq!(seen["evidence"]["discipline"], "hybrid", "{seen:#}");
+    assert_eq!(seen["setting"]["discipline"], "hybrid");
+}
+
+#[test]
+fn packets_that_go_past_napi_are_seen_in_the_backlog() {
+    let test = "packets_that_go_past_napi_are_seen_in_the_backlog";
+    let Some(stage) = Stage::as_root(test) else {
+        return;
+    };
+    let mut lab = lab(&stage);
+    let seen = under_traffic(&mut lab, |lab| receiver(lab, &["--for", "0.3"]));
+    assert_eq!(seen["evidence"]["discipline"], "backlog", "{seen:#}");
+    assert_eq!(seen["setting"]["discipline"], "backlog");
+    assert_eq!(seen["napis"], Value::Array(Vec::new()));
+    assert!(seen["rx_packets_per_second"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn another_namespace_is_shown_and_not_the_hosts_own() {
+    let test = "another_namespace_is_shown_and_not_the_hosts_own";
+    let Some(stage) = Stage::as_root(test) else {
+        return;
+    };
+    let lab = lab(&stage);
+    let tid = lab.receiver.run(|_| rustix::thread::gettid()).unwrap();
+    let path = format!("/proc/{}/task/{tid}/ns/net", std::process::id());
+    let shown = json(&stage.run(&["show", "--netns", &path, "--for", "0", "--json"]));
+    let names: Vec<&Value> = shown["interfaces"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|interface| &interface["name"])
+        .collect();
+    assert_eq!(names, [INTERFACE]);
+    assert_eq!(shown["netns"], path.as_str());
+    assert_eq!(shown["interfaces"][0]["driver"], "veth");
+}
+
+#[test]
+fn an_ordinary_user_sees_settings_and_is_told_what_takes_root() {
+    let test = "an_ordinary_user_sees_settings_and_is_told_what_takes_root";
+    let Some(stage) = Stage::as_root(test) else {
+        return;
+    };
+    let lab = lab(&stage);
+    apply(&lab, Setting::Interrupt, 0).unwrap();
+    // A copy where anybody may run it.
+    let program = stage.home.path().join("nicpoll");
+    fs::copy(env!("CARGO_BIN_EXE_nicpoll"), &program).unwrap();
+    open_to_all(stage.home.path());
+    let run = |args: &[&str]| {
+        let (program, args) = (program.clone(), args.iter().map(ToString::to_string));
+        let args: Vec<String> = args.collect();
+        let run = move |_: &mut _| {
+            let mut command = Command::new(program);
+            command.args(args).uid(65_534).gid(65_534).output().unwrap()
+        };
+        lab.receiver.run(run).unwrap()
+    };
+    let shown = json(&run(&["show", INTERFACE, "--for", "0.1", "--json"]));
+    assert_eq!(shown["look_seconds"], Value::Null);
+    assert!(shown["unseen"][0]["why"].as_str().unwrap().contains("root"));
+    let interface = &shown["interfaces"][0];
+    assert_eq!(interface["setting"]["discipline"], "interrupt");
+    assert_eq!(interface["evidence"], Value::Null);
+    let value = run(&["show", INTERFACE, "--for", "0.1", "-n", "kern.polling.hz"]);
+    assert_eq!(value.status.code(), Some(5));
+    assert_eq!(value.stdout, b"-\n");
+    // What is only set needs no privilege.
+    let value = run(&["show", INTERFACE, "--for", "0", "-n", "handlers"]);
+    assert_eq!(value.status.code(), Some(0));
+    assert_eq!(value.stdout, b"0\n");
+}
+
+fn open_to_all(directory: &std::path::Path) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn what_is_not_there_is_an_error_with_a_next_step() {
+    let stage = Stage::new();
+    let unknown = stage.run(&["show", "no-such-interface", "--for", "0"]);
+    assert_eq!(unknown.status.code(), Some(1));
+    assert!(stage::stderr(&unknown).contains("--netns"), "{unknown:?}");
+    assert!(unknown.stdout.is_empty());
+    let variable = stage.run(&["show", "-n", "kern.polling.nonsense"]);
+    assert_eq!(variable.status.code(), Some(2));
+    assert!(
+        stage::stderr(&variable).contains("lost_polls"),
+        "{variable:?}"
+    );
+    let namespace = stage.run(&["show", "--netns", "no-such-namespace"]);
+    assert_eq!(namespace.status.code(), Some(1));
+    assert!(
+        stage::stderr(&namespace).contains("ip netns list"),
+        "{namespace:?}"
+    );
+}

@@ -1,0 +1,256 @@
+//! In what rhythm NAPI instances poll, and what begins their rounds: the evidence of a receive
+//! discipline.
+//!
+//! A BPF program looks at the polls of the watched instances and at the expiry of their timers. A round
+//! that a timer began is timer polling, whatever the settings say.
+//!
+//! What must hold: nothing is watched but what was asked for, and the kernel is as before when the watch
+//! is dropped.
+
+use aya::maps::{HashMap, MapData};
+use aya::programs::BtfTracePoint;
+use aya::{Btf, Ebpf};
+
+use crate::bpf::{self, BpfError, TimedRuns};
+use crate::map_types::{GAP_FIRST_OCTAVE, GAP_PARTS, Rhythm};
+
+const WHAT: &str = "polls by what began them";
+
+/// Programs and the tracepoints that they are for. The first round is not known for a timer's unless its
+/// timer is watched before its polls are.
+const PROGRAMS: [(&str, &str); 2] = [
+    ("watch_napi_timers", "hrtimer_expire_entry"),
+    ("watch_napi_polls", "napi_poll"),
+];
+
+/// What one NAPI instance did while it was watched. The round in which it is first seen only makes it known
+/// and is in no figure.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PollRhythm {
+    /// Calls of the poll function.
+    pub polls: u64,
+    /// Frames that the polls reported as their work.
+    pub frames: u64,
+    /// Polls whose work reached their budget: more may have been left.
+    pub full_polls: u64,
+    /// Polls with another budget than the instance's own weight: those of applications that busy-poll.
+    pub foreign_polls: u64,
+    /// Rounds: runs of polls that end with one that is not full.
+    pub rounds: u64,
+    /// Rounds that the instance's own timer began.
+    pub timer_rounds: u64,
+    /// Rounds that something else began and that found nothing.
+    pub empty_rounds: u64,
+    /// Timer rounds that came less than half a period after the round before.
+    pub short_gaps: u64,
+    /// Timer rounds that came more than two periods after the round before.
+    pub long_gaps: u64,
+    /// Whole periods without a round in the long gaps.
+    pub missed_periods: u64,
+    /// Gaps of more than a hundred periods.
+    pub stalls: u64,
+    /// Budget of the last poll; `None` when there was none.
+    pub budget: Option<u32>,
+    /// Gaps between the beginning of a timer round and that of the round before: bucket's lower end in ns
+    /// (a sixteenth of an octave wide), and how many.
+    pub gaps_ns: Vec<(u64, u64)>,
+    /// Frames of a poll, and how many polls had so many. The last stands for 65 and more.
+    pub work: Vec<(u32, u64)>,
+    /// CPUs that polled, and how often each.
+    pub polls_by_cpu: Vec<(u32, u64)>,
+}
+
+impl PollRhythm {
+    /// The gap that half of the timer rounds did not exceed, to a thirty-second of an octave.
+    pub fn median_gap_ns(&self) -> Option<u64> {
+        let all: u64 = self.gaps_ns.iter().map(|(_, count)| count).sum();
+        let mut below = 0;
+        for &(lower, count) in &self.gaps_ns {
+            below += count;
+            if below * 2 >= all {
+                return Some(lower + bucket_width_ns(lower) / 2);
+            }
+        }
+        None
+    }
+
+    /// Both instances' polls together. The budget is the greater one.
+    pub fn plus(&self, other: &PollRhythm) -> PollRhythm {
+        PollRhythm {
+            polls: self.polls + other.polls,
+            frames: self.frames + other.frames,
+            full_polls: self.full_polls + other.full_polls,
+            foreign_polls: self.foreign_polls + other.foreign_polls,
+            rounds: self.rounds + other.rounds,
+            timer_rounds: self.timer_rounds + other.timer_rounds,
+            empty_rounds: self.empty_rounds + other.empty_rounds,
+            short_gaps: self.short_gaps + other.short_gaps,
+            long_gaps: self.long_gaps + other.long_gaps,
+            missed_periods: self.missed_periods + other.missed_periods,
+            stalls: self.stalls + other.stalls,
+            budget: self.budget.max(other.budget),
+            gaps_ns: merged(&self.gaps_ns, &other.gaps_ns),
+            work: merged(&self.work, &other.work),
+            polls_by_cpu: merged(&self.polls_by_cpu, &other.polls_by_cpu),
+        }
+    }
+}
+
+impl From<&Rhythm> for PollRhythm {
+    fn from(raw: &Rhythm) -> Self {
+        PollRhythm {
+            polls: raw.polls,
+            frames: raw.frames,
+            full_polls: raw.full_polls,
+            foreign_polls: raw.foreign_polls,
+            rounds: raw.rounds,
+            timer_rounds: raw.timer_rounds,
+            empty_rounds: raw.empty_rounds,
+            short_gaps: raw.short_gaps,
+            long_gaps: raw.long_gaps,
+            missed_periods: raw.missed_periods,
+            stalls: raw.stalls,
+            budget: (raw.polls > 0).then_some(raw.budget),
+            gaps_ns: filled(&raw.gaps, bucket_lower_ns),
+            work: filled(&raw.work, |index| index as u32),
+            polls_by_cpu: filled(&raw.polls_by_cpu, |index| index as u32),
+        }
+    }
+}
+
+fn filled<K>(buckets: &[u64], key: impl Fn(usize) -> K) -> Vec<(K, u64)> {
+    let counted = buckets.iter().enumerate().filter(|(_, count)| **count > 0);
+    counted.map(|(index, count)| (key(index), *count)).collect()
+}
+
+fn merged<K: Copy + Ord>(one: &[(K, u64)], other: &[(K, u64)]) -> Vec<(K, u64)> {
+    let mut sums = std::collections::BTreeMap::new();
+    for &(key, count) in one.iter().chain(other) {
+        *sums.entry(key).or_insert(0) += count;
+    }
+    sums.into_iter().collect()
+}
+
+/// The program's `gap_bucket` the other way round.
+fn bucket_lower_ns(index: usize) -> u64 {
+    let (octave, part) = (index / GAP_PARTS, (index % GAP_PARTS) as u64);
+    let base = 1u64 << (GAP_FIRST_OCTAVE as usize + octave);
+    base + part * (base / GAP_PARTS as u64)
+}
+
+fn bucket_width_ns(lower_ns: u64) -> u64 {
+    let octave = 1u64 << lower_ns.max(1 << GAP_FIRST_OCTAVE).ilog2();
+    octave / GAP_PARTS as u64
+}
+
+/// Loaded and attached programs that watch NAPI instances.
+pub struct RhythmWatch {
+    // Declared first: the programs are detached before their maps go.
+    programs: Ebpf,
+    rhythms: HashMap<MapData, u32, Rhythm>,
+}
+
+impl RhythmWatch {
+    /// Watches NAPI instances from now on: their ids, and the timeout of each that its gaps are held
+    /// against, in ns, or 0.
+    ///
+    /// # Errors
+    /// Without kernel types, CAP_BPF or CAP_PERFMON.
+    pub fn begin(instances: &[(u32, u64)]) -> Result<Self, BpfError> {
+        let btf = bpf::kernel_types(WHAT)?;
+        let object = aya::include_bytes_aligned!("../bpf/poll_rhythm.bpf.o");
+        let mut ebpf = Ebpf::load(object).map_err(|error| BpfError::refused(WHAT, &error))?;
+        let mut rhythms: HashMap<_, u32, Rhythm> = bpf::take_map(&mut ebpf, WHAT, "RHYTHMS")?;
+        for &(id, period_ns) in instances {
+            rhythms
+                .insert(id, Rhythm::of_period(period_ns), 0)
+                .map_err(|error| BpfError::refused(WHAT, &error))?;
+        }
+        for (program, tracepoint) in PROGRAMS {
+            attach(&mut ebpf, program, tracepoint, &btf)
+                .map_err(|error| BpfError::refused(WHAT, &error))?;
+        }
+        Ok(RhythmWatch {
+            programs: ebpf,
+            rhythms,
+        })
+    }
+
+    /// What one of the instances has done so far.
+    pub fn read(&self, napi_id: u32) -> Result<PollRhythm, BpfError> {
+        let raw = self.rhythms.get(&napi_id, 0);
+        Ok(PollRhythm::from(
+            &raw.map_err(|error| BpfError::refused(WHAT, &error))?,
+        ))
+    }
+
+    /// What the runs took that were timed so far
+    /// ([`start_timing`](crate::start_timing)).
+    pub fn timed_runs(&self) -> Result<TimedRuns, BpfError> {
+        let mut sum = TimedRuns::default();
+        for (_, program) in self.programs.programs() {
+            let program: &BtfTracePoint = program
+                .try_into()
+                .map_err(|error: aya::programs::ProgramError| BpfError::refused(WHAT, &error))?;
+            let info = program
+                .info()
+                .map_err(|error| BpfError::refused(WHAT, &error))?;
+            sum = sum.plus(TimedRuns::of(&info));
+        }
+        Ok(sum)
+    }
+}
+
+fn attach(
+    ebpf: &mut Ebpf,
+    program: &str,
+    tracepoint: &str,
+    btf: &Btf,
+) -> Result<(), aya::EbpfError> {
+    let program = ebpf.program_mut(program).ok_or(aya::EbpfError::NoBTF)?;
+    let program: &mut BtfTracePoint = program.try_into()?;
+    program.load(tracepoint, btf)?;
+    program.attach()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_in_the_middle_bucket() {
+        let mut raw = Rhythm::of_period(1_000_000);
+        // 1 ms is 2^19 ns and 14.5 sixteenths more.
+        raw.gaps[11 * GAP_PARTS + 14] = 7;
+        raw.gaps[0] = 3;
+        raw.gaps[20 * GAP_PARTS] = 3;
+        let rhythm = PollRhythm::from(&raw);
+        let median = rhythm.median_gap_ns().unwrap() as f64;
+        assert!((median / 1e6 - 1.0).abs() < 0.04, "{median}");
+        assert_eq!(PollRhythm::default().median_gap_ns(), None);
+    }
+
+    #[test]
+    fn buckets_lie_end_to_end() {
+        for index in 0..26 * GAP_PARTS - 1 {
+            let lower = bucket_lower_ns(index);
+            assert_eq!(lower + bucket_width_ns(lower), bucket_lower_ns(index + 1));
+        }
+    }
+
+    #[test]
+    fn what_did_not_poll_has_no_budget_and_sums_keep_their_keys() {
+        let mut raw = Rhythm::of_period(0);
+        let idle = PollRhythm::from(&raw);
+        assert_eq!(idle, PollRhythm::default());
+        (raw.polls, raw.budget) = (2, 64);
+        raw.polls_by_cpu[1] = 2;
+        raw.work[65] = 2;
+        let one = PollRhythm::from(&raw);
+        let both = one.plus(&one).plus(&idle);
+        assert_eq!((both.polls, both.budget), (4, Some(64)));
+        assert_eq!(both.polls_by_cpu, [(1, 4)]);
+        assert_eq!(both.work, [(65, 4)]);
+    }
+}

@@ -1,0 +1,212 @@
+//! Interfaces as text: what each one can do and does, and FreeBSD's variables for it.
+
+use nicpoll_model::{
+    Ceiling, Finding, InterfaceShow, InterruptShow, LookCost, NapiShow, Show, Unseen,
+};
+
+use super::page::{Ink, Page};
+use crate::numbers::{count, duration_text, figure, plain_number};
+
+/// Width of the names before each line.
+const LEAD: usize = 13;
+/// Width of a variable's name.
+const VARIABLE: usize = 30;
+/// Width of a variable's value.
+const VALUE: usize = 8;
+/// Width of the word for where it comes from.
+const SOURCE: usize = 9;
+
+pub fn write(page: &mut Page, show: &Show) {
+    if show.interfaces.is_empty() {
+        page.paragraph(Ink::Plain, "There is no interface here but the loopback.");
+    }
+    for interface in &show.interfaces {
+        write_interface(page, interface);
+    }
+    if let Some(cost) = &show.look_cost {
+        page.blank();
+        page.paragraph(Ink::Faint, &cost_text(cost));
+    }
+    for unseen in &show.unseen {
+        write_unseen(page, unseen);
+    }
+}
+
+fn write_interface(page: &mut Page, interface: &InterfaceShow) {
+    page.heading(&format!("{}: {}", interface.name, summary(interface)));
+    line(
+        page,
+        "discipline",
+        &finding(interface.evidence.as_ref(), "not looked at"),
+    );
+    line(
+        page,
+        "setting",
+        &finding(interface.setting.as_ref(), "cannot be read"),
+    );
+    line(page, "queues", &queues(interface));
+    for napi in interface.napis.iter().flatten() {
+        line(page, &format!("NAPI {}", napi.id), &instance(napi));
+    }
+    for interrupt in &interface.interrupts {
+        line(page, &format!("IRQ {}", interrupt.irq), &source(interrupt));
+    }
+    if !interface.moderation.is_empty() {
+        let values = interface.moderation.iter();
+        let values: Vec<String> = values
+            .map(|(name, value)| format!("{name} {value}"))
+            .collect();
+        line(page, "moderation", &values.join(", "));
+    }
+    if let Some(packets) = interface.rx_packets_per_second {
+        line(page, "received", &format!("{} packets/s", figure(packets)));
+    }
+    if let Some(ceiling) = &interface.ceiling {
+        line(page, "ceiling", &limit(ceiling));
+    }
+    if interface.napis.as_ref().is_none_or(Vec::is_empty) {
+        return;
+    }
+    page.blank();
+    for variable in &interface.kern_polling {
+        let name = format!("kern.polling.{}", variable.name);
+        let value = plain_number(variable.value);
+        let from = variable.source.to_string();
+        let lead = format!("{name:<VARIABLE$}{value:>VALUE$}  {from:<SOURCE$}");
+        let ink = if variable.value.is_some() {
+            Ink::Plain
+        } else {
+            Ink::Faint
+        };
+        page.item(&lead, ink, &variable.note);
+    }
+}
+
+fn line(page: &mut Page, name: &str, text: &str) {
+    page.item(&format!("{name:<LEAD$}"), Ink::Plain, text);
+}
+
+fn summary(interface: &InterfaceShow) -> String {
+    let mut parts = vec![
+        interface
+            .driver
+            .clone()
+            .unwrap_or(String::from("no driver")),
+    ];
+    parts.push(String::from(if interface.is_up { "up" } else { "down" }));
+    if let Some(speed) = interface.link_bits_per_second {
+        parts.push(format!("{} Gbit/s", plain_number(Some(speed as f64 / 1e9))));
+    }
+    parts.join(", ")
+}
+
+fn finding(finding: Option<&Finding>, without: &str) -> String {
+    match finding {
+        Some(finding) => format!("{}: {}", finding.discipline, finding.why),
+        None => String::from(without),
+    }
+}
+
+fn queues(interface: &InterfaceShow) -> String {
+    let number = |queues: Option<u32>| queues.map_or_else(|| String::from("?"), |n| n.to_string());
+    let mut text = format!(
+        "{} to receive, {} to send",
+        number(interface.rx_queues),
+        number(interface.tx_queues)
+    );
+    if let Some(slots) = interface.rx_ring_slots {
+        text.push_str(&format!(", receive rings of {} slots", count(slots)));
+    }
+    if let Some(has_gro) = interface.has_gro {
+        text.push_str(if has_gro { ", GRO on" } else { ", GRO off" });
+    }
+    text
+}
+
+fn instance(napi: &NapiShow) -> String {
+    let mut parts = vec![format!(
+        "defer-hard-irqs {}, gro-flush-timeout {}",
+        napi.defer_hard_irqs,
+        duration_text(napi.gro_flush_timeout_ns)
+    )];
+    if let Some(suspend) = napi.irq_suspend_timeout_ns {
+        parts.push(format!("irq-suspend-timeout {}", duration_text(suspend)));
+    }
+    if let Some(threaded) = napi.threaded {
+        parts.push(format!("threaded {threaded}"));
+    }
+    if let Some(irq) = napi.irq {
+        parts.push(format!("IRQ {irq}"));
+    }
+    if !napi.rx_queues.is_empty() {
+        let queues: Vec<String> = napi.rx_queues.iter().map(u32::to_string).collect();
+        parts.push(format!("receive queue {}", queues.join(", ")));
+    }
+    if let Some(thread) = &napi.thread {
+        let cpus = thread.cpus.as_deref().unwrap_or("?");
+        parts.push(format!(
+            "thread {} ({}) on CPUs {cpus}",
+            thread.pid, thread.name
+        ));
+    }
+    let mut text = parts.join(", ");
+    if let Some(rhythm) = napi.rhythm.as_ref().filter(|rhythm| rhythm.polls > 0) {
+        let cpus: Vec<String> = rhythm
+            .polls_by_cpu
+            .iter()
+            .map(|(cpu, _)| cpu.to_string())
+            .collect();
+        text.push_str(&format!(
+            "; {}: polls {}, rounds {}, packets {}, on CPU {}",
+            rhythm.evidence.discipline,
+            count(rhythm.polls),
+            count(rhythm.rounds),
+            count(rhythm.packets),
+            cpus.join(", ")
+        ));
+    }
+    text
+}
+
+fn source(interrupt: &InterruptShow) -> String {
+    let mut text = interrupt.description.clone();
+    if let Some(cpus) = &interrupt.cpus {
+        text.push_str(&format!(", on CPU {cpus}"));
+    }
+    if let Some(rate) = interrupt.per_second {
+        text.push_str(&format!(", {}/s", figure(rate)));
+    }
+    text
+}
+
+fn limit(ceiling: &Ceiling) -> String {
+    let how = if ceiling.is_measured {
+        "measured"
+    } else {
+        "predicted from the timeout"
+    };
+    format!(
+        "{} slots x {} rounds/s ({how}) = {} packets/s, and what comes while a round runs",
+        count(ceiling.slots),
+        figure(ceiling.rounds_per_second),
+        figure(ceiling.packets_per_second)
+    )
+}
+
+fn cost_text(cost: &LookCost) -> String {
+    let core_share = cost.ns_per_event * cost.events_per_second / 1e9;
+    format!(
+        "Watching cost {} ns for each of {} polls and timers a second: {} % of one core.",
+        figure(cost.ns_per_event),
+        figure(cost.events_per_second),
+        figure(100.0 * core_share)
+    )
+}
+
+fn write_unseen(page: &mut Page, unseen: &Unseen) {
+    page.blank();
+    page.paragraph(
+        Ink::Unsure,
+        &format!("Not seen: {}: {}.", unseen.what, unseen.why),
+    );
+}
