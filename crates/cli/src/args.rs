@@ -9,9 +9,10 @@ use nicpoll_model::Workload;
 use crate::doctor::{self, DoctorArgs};
 use crate::linerate::LinerateArgs;
 use crate::rr::RrArgs;
+use crate::set::args::{GuardArgs, RESTORE_ABOUT, RestoreArgs, SET_ABOUT, SetArgs};
 use crate::show::{self, ShowArgs};
 
-/// Interrupts or polling? Measures it on this machine.
+/// Interrupts or polling? Measures it on this machine, and switches.
 #[derive(Debug, Parser)]
 #[command(name = "nicpoll", version, max_term_width = 100)]
 pub struct Cli {
@@ -24,6 +25,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Measure interrupts against polling on this machine, in namespaces of its own
+    #[command(long_about = DEMO_ABOUT)]
     Demo(DemoArgs),
     /// Show what interfaces can do and do: polling or interrupts, by evidence
     #[command(long_about = show::ABOUT)]
@@ -31,6 +33,15 @@ pub enum Command {
     /// Check what this machine can do, and what would blur a measurement on it
     #[command(long_about = doctor::ABOUT)]
     Doctor(DoctorArgs),
+    /// Switch interfaces to polling and back
+    #[command(long_about = SET_ABOUT)]
+    Set(Box<SetArgs>),
+    /// Put back everything that nicpoll changed
+    #[command(long_about = RESTORE_ABOUT)]
+    Restore(RestoreArgs),
+    /// Undo a change that nobody confirms
+    #[command(hide = true)]
+    Guard(GuardArgs),
     /// Send or receive traffic as iperf 2 does, with its options
     #[command(disable_help_flag = true)]
     Iperf {
@@ -115,7 +126,7 @@ kernel feature is missing, 130 and 143 ended by a signal.";
 
 /// Options of `nicpoll demo`.
 #[derive(Args, Debug)]
-#[command(long_about = DEMO_ABOUT, after_help = DEMO_EXAMPLES)]
+#[command(after_help = DEMO_EXAMPLES)]
 pub struct DemoArgs {
     /// 3 blocks of 0.5 s trials: shows large effects only
     #[arg(long)]

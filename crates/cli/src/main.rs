@@ -1,7 +1,7 @@
 //! `nicpoll`: device polling for network interfaces, and the bench that proves what it does.
 //!
 //! Standard output carries results only. Errors go to standard error and say what failed, why, and
-//! what to do; the exit codes are in `nicpoll demo --help`.
+//! what to do; the exit codes are in each command's `--help`.
 #![forbid(unsafe_code)]
 
 mod account;
@@ -15,6 +15,7 @@ mod netrate;
 mod output;
 mod progress;
 mod rr;
+mod set;
 mod show;
 mod stop;
 mod units;
@@ -33,7 +34,7 @@ use crate::args::{Cli, Command};
 use crate::failure::Failure;
 
 fn main() -> ExitCode {
-    match run(&Cli::parse_from(arguments()).command) {
+    match run(&Cli::parse_from(set::translated(arguments().into_iter())).command) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             eprintln!("nicpoll: {failure}");
@@ -60,6 +61,9 @@ fn run(command: &Command) -> Result<u8, Failure> {
         Command::Linerate(args) => return linerate::run(args),
         Command::Doctor(args) => return doctor::doctor(args),
         Command::Show(args) => return show::show(args),
+        Command::Set(args) => return set::set(args),
+        Command::Restore(args) => return set::restore(args),
+        Command::Guard(args) => return set::guard(args),
         Command::Iperf { args } => return Ok(iperf::run(args).context("nicpoll iperf")?),
         Command::Netblast { args } => return Ok(netrate::netblast(args).context("netblast")?),
         Command::Netreceive { args } => return Ok(netrate::netreceive(args).context("netreceive")?),

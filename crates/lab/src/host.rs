@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, Result, anyhow};
 use nicpoll_model::Side;
-use nicpoll_napi::{Control, Held, HoldError};
+use nicpoll_napi::{Control, Held, SwitchError};
 use nicpoll_observe::HostCounters;
 use nicpoll_sys::netns::{self, NetNamespace};
 
@@ -28,7 +28,7 @@ pub struct Resident {
 
 impl Resident {
     /// Puts back what is changed on the interface.
-    pub fn restore(&mut self) -> Result<(), HoldError> {
+    pub fn restore(&mut self) -> Result<(), SwitchError> {
         match self.held.take() {
             Some(held) => held.restore(&mut self.control),
             None => Ok(()),

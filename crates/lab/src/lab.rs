@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use nicpoll_model::line::Line;
 use nicpoll_model::{LabFacts, Side};
+pub use nicpoll_napi::VETH_RING_SLOTS;
 use nicpoll_napi::{Journal, Recovered};
 use nicpoll_observe::{BpfError, ExactCpu, ExactCpuOptions, PollCounter};
 use nicpoll_sys::affinity;
@@ -15,9 +16,6 @@ use crate::INTERFACE;
 use crate::host::{Host, Resident};
 use crate::link::{self, Addresses};
 
-/// Slots of a veth receive ring: `VETH_RING_SIZE` in the kernel's drivers/net/veth.c. It cannot be
-/// changed.
-pub const VETH_RING_SLOTS: u32 = 256;
 /// The feature of a device that sends trains of datagrams whole.
 const UDP_SEGMENTATION: &str = "tx-udp-segmentation";
 /// Link MTU of a veth pair as it comes up.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use common::TestLab;
 use nicpoll_lab::{INTERFACE, apply};
 use nicpoll_model::Setting;
-use nicpoll_napi::{Control, Journal, Recovered};
+use nicpoll_napi::{Control, Journal, Kernel, Knob, Recovered, Scope, Target, Value};
 use nicpoll_sys::netns::NetNamespace;
 
 #[test]
@@ -41,7 +41,8 @@ fn every_setting_is_undone_exactly() {
             );
             assert!(!test.journal_is_empty());
         }
-        let polls = has_napi && during["receiver: NAPI 0"].contains("gro_flush_timeout_ns: 200000");
+        let polls =
+            has_napi && during["receiver: NAPI 0"].contains("gro_flush_timeout_ns: Some(200000)");
         assert_eq!(polls, setting == Setting::Polling);
         lab.restore().unwrap();
         assert_eq!(lab.settings().unwrap(), before, "{setting}");
@@ -62,12 +63,23 @@ fn values_that_were_not_zero_come_back_too() {
             let ifindex = control.interface(INTERFACE).unwrap().ifindex;
             let on = BTreeMap::from([(String::from("rx-gro"), true)]);
             control.set_features(ifindex, &on).unwrap();
+            let interface = control.interface(INTERFACE).unwrap();
             let napi = control.napis(ifindex).unwrap()[0];
-            control.set_deferral(napi.id, 7, 5_000_000_000).unwrap();
+            let own = Target {
+                netns_inode: NetNamespace::current().unwrap().inode(),
+                interface,
+            };
+            let scope = Scope::Napi(napi.id);
+            for (knob, value) in [
+                (Knob::DeferHardIrqs(scope), 7),
+                (Knob::GroFlushTimeout(scope), 5_000_000_000),
+            ] {
+                control.write(&own, &knob, &Value::Number(value)).unwrap();
+            }
         })
         .unwrap();
     let before = lab.settings().unwrap();
-    assert!(before["receiver: NAPI 0"].contains("gro_flush_timeout_ns: 5000000000"));
+    assert!(before["receiver: NAPI 0"].contains("gro_flush_timeout_ns: Some(5000000000)"));
     // Shorter than the value that was there, whose timer the undoing waits for.
     apply(lab, Setting::Polling, 100_000).unwrap();
     assert_ne!(lab.settings().unwrap(), before);
@@ -98,7 +110,7 @@ fn a_lab_that_is_dropped_with_a_setting_in_force_puts_it_back() {
     let [sender, receiver] = namespaces.each_ref().map(features_in);
     assert!(sender["tx-tcp-segmentation"] && sender["tx-tcp6-segmentation"]);
     assert!(!receiver["rx-gro"]);
-    assert!(journal.entries().unwrap().is_empty());
+    assert!(journal.paths().unwrap().is_empty());
 }
 
 fn features_in(namespace: &NetNamespace) -> BTreeMap<String, bool> {
@@ -130,23 +142,27 @@ fn the_record_of_a_namespace_that_is_gone_is_closed_by_the_next_start() {
     let left = journal_of_a_dead_process(&journal, test.state.path());
     let closed = nicpoll_napi::recover(&left).unwrap();
     assert!(matches!(closed[..], [(_, Recovered::Gone)]), "{closed:?}");
-    assert!(left.entries().unwrap().is_empty());
+    assert!(left.paths().unwrap().is_empty());
 }
 
 /// One of the records, as a process that is no more would have left it for a namespace that is no
 /// more.
 fn journal_of_a_dead_process(journal: &Journal, home: &Path) -> Journal {
-    let entry = journal.entries().unwrap().remove(0).unwrap();
-    let text = fs::read_to_string(entry.path()).unwrap();
-    let pid = format!("\"pid\": {}", std::process::id());
-    let inode = format!("\"netns_inode\": {}", entry.record().netns_inode);
-    let text = text
-        .replace(&pid, "\"pid\": 4194304")
-        .replace(&inode, "\"netns_inode\": 1");
+    let path = journal.paths().unwrap().remove(0);
+    let inode = journal.records().unwrap().remove(0).1.unwrap().netns_inode;
+    let netns = format!("\"netns_inode\": {inode}");
+    let text = as_of_a_dead_process(&path).replace(&netns, "\"netns_inode\": 1");
     let directory = home.join("left");
     fs::create_dir(&directory).unwrap();
     fs::write(directory.join("1-2.json"), text).unwrap();
     Journal::at(directory)
+}
+
+/// As after a kill -9: the record names an owner that does not live.
+fn as_of_a_dead_process(path: &Path) -> String {
+    let pid = format!("\"pid\": {}", std::process::id());
+    let text = fs::read_to_string(path).unwrap();
+    text.replace(&pid, "\"pid\": 4194304")
 }
 
 #[test]
@@ -158,19 +174,19 @@ fn what_a_dead_process_left_in_a_living_namespace_is_put_back() {
     let lab = &test.lab;
     let before = lab.settings().unwrap();
     apply(lab, Setting::Polling, 300_000).unwrap();
-    // As after a kill -9: the records name an owner that does not live.
-    let pid = format!("\"pid\": {}", std::process::id());
-    for entry in lab.journal.entries().unwrap() {
-        let entry = entry.unwrap();
-        let text = fs::read_to_string(entry.path()).unwrap();
-        fs::write(entry.path(), text.replace(&pid, "\"pid\": 4194304")).unwrap();
+    // The lab holds its own records, so copies are left by the dead process.
+    let left = Journal::at(test.state.path().join("left"));
+    fs::create_dir(left.directory()).unwrap();
+    for path in lab.journal.paths().unwrap() {
+        let copy = left.directory().join(path.file_name().unwrap());
+        fs::write(copy, as_of_a_dead_process(&path)).unwrap();
     }
     // Only this process holds the namespaces, by descriptor; a name makes them findable.
     let names = lab.hosts().map(|host| {
         host.netns()
             .keep_as(&format!("nicpoll-test-{}", host.netns().inode()))
     });
-    let recovered = nicpoll_napi::recover(&lab.journal).unwrap();
+    let recovered = nicpoll_napi::recover(&left).unwrap();
     for name in names {
         nicpoll_sys::netns::forget(&name.unwrap()).unwrap();
     }
@@ -182,10 +198,9 @@ fn what_a_dead_process_left_in_a_living_namespace_is_put_back() {
         );
     }
     assert_eq!(lab.settings().unwrap(), before);
-    for host in lab.hosts() {
-        // Its record is closed; putting back once more would find no file.
-        host.run(|resident| drop(resident.held.take())).unwrap();
-    }
+    // Putting back once more finds everything as it was.
+    lab.restore().unwrap();
+    assert_eq!(lab.settings().unwrap(), before);
 }
 
 #[test]

@@ -7,13 +7,14 @@ use std::collections::BTreeMap;
 use std::io;
 
 use netlink_bindings::traits::Pusher;
-use netlink_bindings::{ethtool, netdev, rt_link};
+use netlink_bindings::{ethtool, netdev};
 use netlink_socket2::{NetlinkSocket, ReplyError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::attributes::{push_uint, uint_attribute};
 use crate::ethtool_request::{Command, EthtoolRequest};
+use crate::knob::Knob;
 
 /// `NETDEV_A_NAPI_GRO_FLUSH_TIMEOUT`, include/uapi/linux/netdev.h.
 const ATTRIBUTE_GRO_FLUSH_TIMEOUT: u16 = 6;
@@ -22,6 +23,19 @@ const ATTRIBUTE_IRQ_SUSPEND_TIMEOUT: u16 = 7;
 
 /// `NETDEV_QUEUE_TYPE_RX`.
 const QUEUE_TYPE_RX: u32 = 0;
+
+/// What `napi-set` can set, by the number of its attribute.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum NapiAttribute {
+    /// `NETDEV_A_NAPI_DEFER_HARD_IRQS`; a `u32`.
+    DeferHardIrqs = 5,
+    /// `NETDEV_A_NAPI_GRO_FLUSH_TIMEOUT`.
+    GroFlushTimeout = ATTRIBUTE_GRO_FLUSH_TIMEOUT as isize,
+    /// `NETDEV_A_NAPI_IRQ_SUSPEND_TIMEOUT`.
+    IrqSuspendTimeout = ATTRIBUTE_IRQ_SUSPEND_TIMEOUT as isize,
+    /// `NETDEV_A_NAPI_THREADED`; a `u32`.
+    Threaded = 8,
+}
 
 /// Why a netlink request failed.
 #[derive(Debug, Error)]
@@ -65,6 +79,21 @@ pub struct Interface {
     pub name: String,
     /// Kind of virtual device (`veth`), or empty for one that is not virtual.
     pub driver: String,
+    /// Hardware address: the permanent one where there is one.
+    pub address: String,
+    /// What the kernel calls its namespace, unlike any other of this boot; null before Linux 5.14.
+    pub netns_cookie: Option<u64>,
+}
+
+impl Interface {
+    /// Whether `now` is the interface that was recorded: renamed perhaps, or with another address,
+    /// but not a later one that got the same index.
+    pub fn is_still(&self, now: &Interface) -> bool {
+        self.ifindex == now.ifindex
+            && self.netns_cookie == now.netns_cookie
+            && self.driver == now.driver
+            && (self.name == now.name || self.address == now.address)
+    }
 }
 
 /// The values of one NAPI instance that a switch may change.
@@ -72,16 +101,33 @@ pub struct Interface {
 pub struct Napi {
     /// Id, unique in the machine while the instance exists.
     pub id: u32,
-    /// How many empty polls keep the interrupt masked.
-    pub defer_hard_irqs: u32,
-    /// From the end of one round to the next poll, in ns; 0: no timer.
-    pub gro_flush_timeout_ns: u64,
+    /// How many empty polls keep the interrupt masked; null before Linux 6.13.
+    pub defer_hard_irqs: Option<u32>,
+    /// From the end of one round to the next poll, in ns; 0: no timer; null before Linux 6.13.
+    pub gro_flush_timeout_ns: Option<u64>,
     /// How long an application may keep interrupts off, in ns; null before Linux 6.13.
     pub irq_suspend_timeout_ns: Option<u64>,
     /// Whether a kernel thread does the polling; null before Linux 6.17.
     pub threaded: Option<u32>,
     /// The thread that does the polling, if one does.
     pub thread_pid: Option<u32>,
+}
+
+impl Napi {
+    /// What a knob of this instance holds; `None` when this kernel does not have it, or when the knob is
+    /// of something else.
+    pub fn value_of(&self, knob: &Knob) -> Option<u64> {
+        if knob.napi_id() != Some(self.id) {
+            return None;
+        }
+        match knob {
+            Knob::DeferHardIrqs(_) => self.defer_hard_irqs.map(u64::from),
+            Knob::GroFlushTimeout(_) => self.gro_flush_timeout_ns,
+            Knob::IrqSuspendTimeout(_) => self.irq_suspend_timeout_ns,
+            Knob::Threaded(_) => self.threaded.map(u64::from),
+            _ => None,
+        }
+    }
 }
 
 /// Offload features by name: what was asked for and what is in force.
@@ -111,24 +157,7 @@ impl Control {
     /// # Errors
     /// `ENODEV` when this namespace has none of that name.
     pub fn interface(&mut self, name: &str) -> Result<Interface, ControlError> {
-        let doing = || format!("asking for interface '{name}'");
-        let mut request = rt_link::Request::new().op_getlink_do(&Default::default());
-        request.encode().push_ifname_bytes(name.as_bytes());
-        let mut reply = self
-            .socket
-            .request(&request)
-            .map_err(ControlError::of_io(doing()))?;
-        let (header, link) = reply.recv_one().map_err(ControlError::of(doing()))?;
-        let driver = link
-            .get_linkinfo()
-            .and_then(|info| info.get_kind())
-            .map(|kind| kind.to_string_lossy().into_owned())
-            .unwrap_or_default();
-        Ok(Interface {
-            ifindex: header.ifi_index as u32,
-            name: String::from(name),
-            driver,
-        })
+        Ok(self.link_named(name)?.interface)
     }
 
     /// Every NAPI instance of an interface. There are none while it is down, and on veth none unless
@@ -149,8 +178,8 @@ impl Control {
                 id: napi
                     .get_id()
                     .map_err(|error| ControlError::of(doing())(error.into()))?,
-                defer_hard_irqs: napi.get_defer_hard_irqs().unwrap_or(0),
-                gro_flush_timeout_ns: uint(ATTRIBUTE_GRO_FLUSH_TIMEOUT).unwrap_or(0),
+                defer_hard_irqs: napi.get_defer_hard_irqs().ok(),
+                gro_flush_timeout_ns: uint(ATTRIBUTE_GRO_FLUSH_TIMEOUT),
                 irq_suspend_timeout_ns: uint(ATTRIBUTE_IRQ_SUSPEND_TIMEOUT),
                 threaded: napi.get_threaded().ok(),
                 thread_pid: napi.get_pid().ok(),
@@ -181,24 +210,17 @@ impl Control {
         Ok(queues)
     }
 
-    /// Sets the deferral of one NAPI instance (netdev `napi-set`, Linux 6.13 and later).
-    pub fn set_deferral(
+    /// Sets one value of one NAPI instance (netdev `napi-set`, Linux 6.13 and later).
+    pub(crate) fn set_napi(
         &mut self,
         napi_id: u32,
-        defer_hard_irqs: u32,
-        gro_flush_timeout_ns: u64,
+        attribute: NapiAttribute,
+        value: u64,
     ) -> Result<(), ControlError> {
-        let doing = || format!("setting the deferral of NAPI {napi_id}");
+        let doing = || format!("setting {attribute:?} of NAPI {napi_id} to {value}");
         let mut request = netdev::Request::new().op_napi_set_do();
-        let mut attributes = request
-            .encode()
-            .push_id(napi_id)
-            .push_defer_hard_irqs(defer_hard_irqs);
-        push_uint(
-            attributes.as_vec_mut(),
-            ATTRIBUTE_GRO_FLUSH_TIMEOUT,
-            gro_flush_timeout_ns,
-        );
+        let mut attributes = request.encode().push_id(napi_id);
+        push_uint(attributes.as_vec_mut(), attribute as u16, value);
         drop(attributes);
         self.socket
             .request(&request)

@@ -3,106 +3,70 @@
 //! One file an interface, named by network namespace and ifindex. What must hold:
 //! - a file appears and changes as a whole (written aside, synced, then linked or renamed, then the
 //!   directory synced), so a reader sees a record or none;
-//! - an interface has one owner at a time: making a record where there is one fails;
+//! - who reads a file to act on it holds its lock (flock(2)), which ends with the process: two
+//!   commands that want the same interface are never interleaved, the second one is refused;
 //! - a file that is not exactly a record of this version is left alone and named: nothing is ever
 //!   written to an interface that a record does not say.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use serde::{Deserialize, Serialize};
+use rustix::fs::{FlockOperation, flock};
 use thiserror::Error;
 
-use crate::control::Interface;
-use crate::owner::{Owner, boot_id};
+use crate::fault;
+use crate::kernel::Target;
+use crate::record::Record;
 
 /// Where the journal lies unless the environment says otherwise.
 pub const DEFAULT_DIRECTORY: &str = "/var/lib/nicpoll";
 /// Names another directory for the journal.
 pub const DIRECTORY_VARIABLE: &str = "NICPOLL_STATE_DIR";
 
-const VERSION: u32 = 1;
-/// A record is well under a kilobyte an interface; more than this is not a record.
-const RECORD_BYTES_MAX: u64 = 65_536;
-
-/// One value that was changed, with what was there before.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Change {
-    /// Offload features.
-    Features {
-        /// By name, as `ethtool -k` shows it: whether it was asked for before.
-        before: BTreeMap<String, bool>,
-    },
-    /// The deferral of one NAPI instance.
-    Deferral {
-        /// Id of the instance.
-        napi_id: u32,
-        /// `napi_defer_hard_irqs` before.
-        defer_hard_irqs_before: u32,
-        /// `gro_flush_timeout` before, in ns.
-        gro_flush_timeout_before_ns: u64,
-        /// The longest timeout that was written since, in ns: undoing waits for one that may be
-        /// running.
-        gro_flush_timeout_max_ns: u64,
-    },
-}
-
-/// Everything needed to put one interface back.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Record {
-    version: u32,
-    boot_id: String,
-    /// Whose change it is; it is put back when this process ends.
-    pub owner: Owner,
-    /// Inode number of the interface's network namespace.
-    pub netns_inode: u64,
-    /// The interface.
-    pub interface: Interface,
-    /// What was changed, in order.
-    pub changes: Vec<Change>,
-}
-
-impl Record {
-    /// Reads a record.
-    ///
-    /// # Errors
-    /// What is wrong with the bytes, in words. Any bytes are survived.
-    pub fn parse(bytes: &[u8]) -> Result<Record, String> {
-        let record: Record = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-        if record.version != VERSION {
-            return Err(format!(
-                "version {} where this nicpoll writes {VERSION}",
-                record.version
-            ));
-        }
-        Ok(record)
-    }
-
-    /// Whether the record was made since the machine was last started.
-    pub fn is_of_this_boot(&self) -> io::Result<bool> {
-        Ok(self.boot_id == boot_id()?)
-    }
-}
+/// A change takes under 200 bytes, and an interface with a thousand NAPI instances a few thousand
+/// changes; more than this is not a record.
+const RECORD_BYTES_MAX: u64 = 4 << 20;
+/// How often a file that is replaced while it is being locked is tried.
+const LOCK_TRIES: u32 = 100;
 
 /// Why the journal could not be written or read.
 #[derive(Debug, Error)]
 pub enum JournalError {
-    /// Somebody else's change is in force.
+    /// Somebody is changing the interface.
     #[error(
-        "interface {interface} (ifindex {ifindex}) is already changed by process {pid}; wait until it \
-         ends, or end it: its settings are put back then"
+        "interface {interface} (ifindex {ifindex}) is being changed by {by}; wait until it ends, or end it: \
+         its settings are put back then"
     )]
     Busy {
         /// The interface.
         interface: String,
         /// Its index.
         ifindex: u32,
-        /// The owner.
-        pid: u32,
+        /// Who does.
+        by: String,
+    },
+    /// A change stands, and what is wanted needs the interface as it was.
+    #[error(
+        "interface {interface} (ifindex {ifindex}) has settings of 'nicpoll set' in force; put them back \
+         first: nicpoll restore {interface}"
+    )]
+    Standing {
+        /// The interface.
+        interface: String,
+        /// Its index.
+        ifindex: u32,
+    },
+    /// An earlier change waits to be confirmed, or could not be put back.
+    #[error(
+        "interface {interface} has a change that is not confirmed; keep it with 'nicpoll set {interface} \
+         --confirm', or undo it with 'nicpoll set {interface} -polling'"
+    )]
+    Unconfirmed {
+        /// The interface.
+        interface: String,
     },
     /// A file in the journal is not a record.
     #[error(
@@ -126,11 +90,14 @@ pub enum JournalError {
 }
 
 impl JournalError {
-    fn io(path: &Path) -> impl FnOnce(io::Error) -> JournalError {
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> JournalError {
         let path = path.to_path_buf();
         move |source| JournalError::Io { path, source }
     }
 }
+
+/// A file of the journal, and the record in it if it is one.
+pub type Found = (PathBuf, Result<Record, JournalError>);
 
 /// The directory of records.
 #[derive(Clone, Debug)]
@@ -154,47 +121,84 @@ impl Journal {
         }
     }
 
-    /// Starts the record of an interface that nobody else has changed.
-    pub fn begin(
-        &self,
-        netns_inode: u64,
-        interface: Interface,
-        first: Change,
-    ) -> Result<Entry, JournalError> {
-        fs::create_dir_all(&self.directory).map_err(JournalError::io(&self.directory))?;
-        let path = self
-            .directory
-            .join(format!("{netns_inode}-{}.json", interface.ifindex));
-        let record = Record {
-            version: VERSION,
-            boot_id: boot_id().map_err(JournalError::io(&path))?,
-            owner: Owner::this_process().map_err(JournalError::io(&path))?,
-            netns_inode,
-            interface,
-            changes: vec![first],
-        };
-        let aside = write_aside(&path, &record)?;
-        // Unlike a rename, a link fails when the name is taken.
-        let linked = fs::hard_link(&aside, &path);
-        fs::remove_file(&aside).map_err(JournalError::io(&aside))?;
-        match linked {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                let holder = read_record(&path)?;
-                return Err(JournalError::Busy {
-                    interface: holder.interface.name,
-                    ifindex: holder.interface.ifindex,
-                    pid: holder.owner.pid,
-                });
-            }
-            Err(error) => return Err(JournalError::io(&path)(error)),
-        }
-        sync_directory(&self.directory)?;
-        Ok(Entry { path, record })
+    /// Where the journal lies.
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 
-    /// Every record, and every file that should be one and is not.
-    pub fn entries(&self) -> Result<Vec<Result<Entry, JournalError>>, JournalError> {
+    /// The name of an interface's file.
+    pub fn file_name(target: &Target) -> String {
+        format!("{}-{}.json", target.netns_inode, target.interface.ifindex)
+    }
+
+    /// Takes an interface for a change: locks its record, or makes one. A record of another boot or of an
+    /// interface that is no more gives way to a new one: its values went with them.
+    ///
+    /// # Errors
+    /// [`JournalError::Busy`] when somebody else has it.
+    pub fn take(&self, target: &Target) -> Result<Entry, JournalError> {
+        fs::create_dir_all(&self.directory).map_err(JournalError::io(&self.directory))?;
+        let path = self.directory.join(Self::file_name(target));
+        for _ in 0..LOCK_TRIES {
+            if let Some(entry) = self.lock(&path)? {
+                let record = entry.record();
+                let is_current = record.is_of_this_boot().map_err(JournalError::io(&path))?
+                    && record.interface.is_still(&target.interface);
+                if is_current {
+                    return Ok(entry);
+                }
+                entry.close_keeping_directory()?;
+            }
+            let record = Record::new(target).map_err(JournalError::io(&path))?;
+            let (aside, file) = write_aside(&path, &record)?;
+            // Unlike a rename, a link fails when the name is taken.
+            let linked = fs::hard_link(&aside, &path);
+            fs::remove_file(&aside).map_err(JournalError::io(&aside))?;
+            match linked {
+                Ok(()) => {
+                    sync_directory(&self.directory)?;
+                    fault::point();
+                    return Ok(Entry {
+                        path,
+                        record,
+                        lock: file,
+                    });
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(JournalError::io(&path)(error)),
+            }
+        }
+        Err(JournalError::io(&path)(io::ErrorKind::WouldBlock.into()))
+    }
+
+    /// Locks a record; `None` when there is none.
+    pub fn lock(&self, path: &Path) -> Result<Option<Entry>, JournalError> {
+        for _ in 0..LOCK_TRIES {
+            let file = match File::open(path) {
+                Ok(file) => file,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+                Err(error) => return Err(JournalError::io(path)(error)),
+            };
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => {}
+                Err(rustix::io::Errno::WOULDBLOCK) => return Err(busy(&read_record(path)?)),
+                Err(error) => return Err(JournalError::io(path)(error.into())),
+            }
+            // The file may have been replaced between opening and locking.
+            let locked = file.metadata().map_err(JournalError::io(path))?;
+            if fs::metadata(path).is_ok_and(|now| now.ino() == locked.ino()) {
+                return Ok(Some(Entry {
+                    path: path.to_path_buf(),
+                    record: read_record(path)?,
+                    lock: file,
+                }));
+            }
+        }
+        Err(JournalError::io(path)(io::ErrorKind::WouldBlock.into()))
+    }
+
+    /// The files that should be records, by name.
+    pub fn paths(&self) -> Result<Vec<PathBuf>, JournalError> {
         let listing = match fs::read_dir(&self.directory) {
             Ok(listing) => listing,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -206,21 +210,60 @@ impl Journal {
             .map_err(JournalError::io(&self.directory))?;
         paths.retain(|path| path.extension().is_some_and(|end| end == "json"));
         paths.sort();
-        Ok(paths
-            .into_iter()
-            .map(|path| {
-                let record = read_record(&path)?;
-                Ok(Entry { path, record })
-            })
-            .collect())
+        Ok(paths)
+    }
+
+    /// Every record as it is now, without its lock, and every file that should be one and is not.
+    pub fn records(&self) -> Result<Vec<Found>, JournalError> {
+        let read = |path: PathBuf| {
+            let record = read_record(&path);
+            (path, record)
+        };
+        Ok(self.paths()?.into_iter().map(read).collect())
+    }
+
+    /// Removes what writers that are no more left beside the records.
+    pub fn sweep(&self) -> Result<(), JournalError> {
+        let Ok(listing) = fs::read_dir(&self.directory) else {
+            return Ok(());
+        };
+        for path in listing.flatten().map(|file| file.path()) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let Some((_, pid)) = name
+                .strip_suffix(".tmp")
+                .and_then(|name| name.rsplit_once('.'))
+            else {
+                continue;
+            };
+            let pid = pid.split('-').next().unwrap_or_default();
+            if pid.parse::<u32>().is_ok() && !Path::new("/proc").join(pid).exists() {
+                fs::remove_file(&path).map_err(JournalError::io(&path))?;
+            }
+        }
+        remove_if_empty(&self.directory);
+        Ok(())
     }
 }
 
-/// A record on disk.
+fn busy(record: &Record) -> JournalError {
+    let owner = record.attempt.as_ref().map(|attempt| attempt.owner);
+    JournalError::Busy {
+        interface: record.interface.name.clone(),
+        ifindex: record.interface.ifindex,
+        by: owner.map_or_else(
+            || String::from("another nicpoll"),
+            |owner| format!("process {}", owner.pid),
+        ),
+    }
+}
+
+/// A record that this process has locked.
 #[derive(Debug)]
 pub struct Entry {
     path: PathBuf,
     record: Record,
+    /// The lock; it goes when the file is closed.
+    lock: File,
 }
 
 impl Entry {
@@ -234,41 +277,61 @@ impl Entry {
         &self.path
     }
 
-    /// Adds a change. When this returns the change may be made.
-    pub fn add(&mut self, change: Change) -> Result<(), JournalError> {
+    /// Changes the record. When this returns, what it says is on disk.
+    pub fn update(&mut self, change: impl FnOnce(&mut Record)) -> Result<(), JournalError> {
         let mut record = self.record.clone();
-        record.changes.push(change);
-        let aside = write_aside(&self.path, &record)?;
+        change(&mut record);
+        let (aside, file) = write_aside(&self.path, &record)?;
         fs::rename(&aside, &self.path).map_err(JournalError::io(&self.path))?;
         sync_directory(directory_of(&self.path))?;
+        fault::point();
         self.record = record;
+        // The lock of the file that is no more ends here; the new one was locked before it had its name.
+        self.lock = file;
         Ok(())
     }
 
     /// Takes the record away: everything in it has been put back, or went with its boot or namespace.
     pub fn close(self) -> Result<(), JournalError> {
-        fs::remove_file(&self.path).map_err(JournalError::io(&self.path))?;
-        let directory = directory_of(&self.path);
-        sync_directory(directory)?;
-        // Fails while other records are there, which is as it should be.
-        let _ = fs::remove_dir(directory);
+        let directory = directory_of(&self.path).to_path_buf();
+        self.close_keeping_directory()?;
+        remove_if_empty(&directory);
         Ok(())
     }
+
+    fn close_keeping_directory(self) -> Result<(), JournalError> {
+        fs::remove_file(&self.path).map_err(JournalError::io(&self.path))?;
+        sync_directory(directory_of(&self.path))?;
+        fault::point();
+        Ok(())
+    }
+}
+
+/// A journal without records leaves nothing behind.
+fn remove_if_empty(directory: &Path) {
+    // Fails while other records are there, which is as it should be.
+    let _ = fs::remove_dir(directory);
 }
 
 fn directory_of(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("/"))
 }
 
-fn write_aside(path: &Path, record: &Record) -> Result<PathBuf, JournalError> {
-    let aside = path.with_extension(format!("{}.tmp", std::process::id()));
-    let write = || -> io::Result<()> {
+/// Writes a record beside its place and locks it.
+fn write_aside(path: &Path, record: &Record) -> Result<(PathBuf, File), JournalError> {
+    static WRITTEN: AtomicU64 = AtomicU64::new(0);
+    let count = WRITTEN.fetch_add(1, Ordering::Relaxed);
+    let aside = path.with_extension(format!("{}-{count}.tmp", std::process::id()));
+    let write = || -> io::Result<File> {
         let mut file = File::create(&aside)?;
         file.write_all(&serde_json::to_vec_pretty(record)?)?;
-        file.sync_all()
+        file.sync_all()?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(file)
     };
-    write().map_err(JournalError::io(&aside))?;
-    Ok(aside)
+    let file = write().map_err(JournalError::io(&aside))?;
+    fault::point();
+    Ok((aside, file))
 }
 
 fn sync_directory(directory: &Path) -> Result<(), JournalError> {
@@ -289,90 +352,17 @@ fn read_record(path: &Path) -> Result<Record, JournalError> {
     if bytes.len() as u64 > RECORD_BYTES_MAX {
         return Err(refuse(format!("longer than {RECORD_BYTES_MAX} bytes")));
     }
-    Record::parse(&bytes).map_err(refuse)
+    let record = Record::parse(&bytes).map_err(refuse)?;
+    let is_own = path
+        .file_name()
+        .is_some_and(|name| *name == *Journal::file_name(&record.target()));
+    if !is_own {
+        return Err(refuse(String::from(
+            "it says that it is of another interface than its name",
+        )));
+    }
+    Ok(record)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn interface() -> Interface {
-        Interface {
-            ifindex: 2,
-            name: String::from("em0"),
-            driver: String::from("veth"),
-        }
-    }
-
-    fn feature(name: &str) -> Change {
-        Change::Features {
-            before: BTreeMap::from([(String::from(name), true)]),
-        }
-    }
-
-    #[test]
-    fn a_record_is_on_disk_until_it_is_closed() {
-        let home = tempfile::tempdir().unwrap();
-        let journal = Journal::at(home.path().join("state"));
-        assert!(journal.entries().unwrap().is_empty());
-        let mut entry = journal.begin(7, interface(), feature("a")).unwrap();
-        entry.add(feature("b")).unwrap();
-        let mut found = journal.entries().unwrap();
-        assert_eq!(found.len(), 1);
-        let found = found.remove(0).unwrap();
-        assert_eq!(found.record(), entry.record());
-        assert_eq!(found.record().changes, [feature("a"), feature("b")]);
-        assert!(found.record().is_of_this_boot().unwrap());
-        entry.close().unwrap();
-        assert!(!home.path().join("state").exists());
-    }
-
-    #[test]
-    fn a_second_owner_is_refused_and_told_of_the_first() {
-        let home = tempfile::tempdir().unwrap();
-        let journal = Journal::at(home.path());
-        let _first = journal.begin(7, interface(), feature("a")).unwrap();
-        let error = journal.begin(7, interface(), feature("b")).unwrap_err();
-        assert!(matches!(error, JournalError::Busy { pid, .. } if pid == std::process::id()));
-        // Another namespace's interface of the same index is another interface.
-        journal.begin(8, interface(), feature("b")).unwrap();
-    }
-
-    #[test]
-    fn what_is_not_a_record_is_named_and_left_alone() {
-        let home = tempfile::tempdir().unwrap();
-        let journal = Journal::at(home.path());
-        let entry = journal.begin(7, interface(), feature("a")).unwrap();
-        let whole = fs::read(entry.path()).unwrap();
-        for torn in [&whole[..whole.len() / 2], b"", b"{}", b"[1]"] {
-            fs::write(entry.path(), torn).unwrap();
-            let error = journal.entries().unwrap().remove(0).unwrap_err();
-            assert!(matches!(error, JournalError::NotARecord { .. }), "{error}");
-            assert_eq!(fs::read(entry.path()).unwrap(), torn);
-        }
-        fs::write(entry.path(), vec![b' '; RECORD_BYTES_MAX as usize + 1]).unwrap();
-        assert!(journal.entries().unwrap().remove(0).is_err());
-    }
-
-    #[test]
-    fn another_version_is_refused() {
-        let home = tempfile::tempdir().unwrap();
-        let entry = Journal::at(home.path())
-            .begin(7, interface(), feature("a"))
-            .unwrap();
-        let text = fs::read_to_string(entry.path()).unwrap();
-        let newer = text.replace("\"version\": 1", "\"version\": 2");
-        assert_ne!(text, newer);
-        assert!(Record::parse(newer.as_bytes()).unwrap_err().contains("2"));
-        let unknown = text.replacen('{', "{\"extra\": 1,", 1);
-        assert!(Record::parse(unknown.as_bytes()).is_err());
-    }
-
-    proptest! {
-        #[test]
-        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-            let _ = Record::parse(&bytes);
-        }
-    }
-}
+mod tests;

@@ -18,9 +18,17 @@ pub struct Owner {
 impl Owner {
     /// The calling process.
     pub fn this_process() -> io::Result<Self> {
-        let pid = std::process::id();
-        let start_time_ticks = start_time_of(pid)?
-            .ok_or_else(|| io::Error::other("/proc does not show this process; is it mounted?"))?;
+        Self::of_process(std::process::id())
+    }
+
+    /// A process that runs.
+    ///
+    /// # Errors
+    /// When it does not, or `/proc` does not show it.
+    pub fn of_process(pid: u32) -> io::Result<Self> {
+        let start_time_ticks = start_time_of(pid)?.ok_or_else(|| {
+            io::Error::other(format!("/proc does not show process {pid}; is it mounted?"))
+        })?;
         Ok(Owner {
             pid,
             start_time_ticks,

@@ -126,3 +126,42 @@ fn netdev_commands() -> io::Result<Vec<u32>> {
         .map(|command| command.get_id().map_err(io::Error::other))
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attributes::push_attribute;
+
+    fn nested(kind: u16, inner: &[u8]) -> Vec<u8> {
+        let mut list = Vec::new();
+        push_attribute(&mut list, kind, inner);
+        list
+    }
+
+    /// One message of the dump: what holds for one attribute of policy 0.
+    fn rules(of: u16, threaded_max: Option<u64>) -> Vec<u8> {
+        let mut rules = nested(POLICY_TYPE, &4u32.to_ne_bytes());
+        if let Some(max) = threaded_max {
+            push_attribute(&mut rules, POLICY_MAX_VALUE_U, &max.to_ne_bytes());
+        }
+        nested(CTRL_ATTR_POLICY, &nested(0, &nested(of, &rules)))
+    }
+
+    #[test]
+    fn the_policy_says_what_can_be_set() {
+        let lists = [rules(NAPI_THREADED, Some(2)), rules(NAPI_SUSPEND, None)];
+        let abilities = Abilities::of_policy(&lists);
+        assert_eq!(abilities.threaded_max, Some(2));
+        assert!(abilities.has_suspend);
+        assert_eq!(Abilities::of_policy(&[]), Abilities::default());
+        let refused = nested(POLICY_TYPE, &0u32.to_ne_bytes());
+        let refused = nested(
+            CTRL_ATTR_POLICY,
+            &nested(0, &nested(NAPI_THREADED, &refused)),
+        );
+        assert_eq!(Abilities::of_policy(&[refused]).threaded_max, None);
+        for length in 0..lists[0].len() {
+            let _ = Abilities::of_policy(&[lists[0][..length].to_vec()]);
+        }
+    }
+}

@@ -1,4 +1,4 @@
-//! The only hand-written `unsafe` of nicpoll, behind safe functions: namespaces, affinity,
+//! The only hand-written `unsafe` of nicpoll, behind safe functions: namespaces, affinity, scheduling,
 //! privileges, sockets, what the process used, and leaving the terminal.
 //!
 //! What must hold: every `unsafe` block says why it is sound, and nothing here knows of studies,
@@ -9,5 +9,6 @@ pub mod daemon;
 pub mod ethtool;
 pub mod netns;
 pub mod privilege;
+pub mod schedule;
 pub mod socket;
 pub mod usage;

@@ -11,12 +11,17 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::mem;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::thread;
 
 use rustix::mount::{self, MountFlags, MountPropagationFlags, UnmountFlags};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags};
+
+/// include/uapi/asm-generic/socket.h
+const SO_NETNS_COOKIE: libc::c_int = 71;
 
 /// Where ip-netns(8) keeps its names.
 pub const NAMED_DIRECTORY: &str = "/run/netns";
@@ -94,6 +99,39 @@ impl AsFd for NetNamespace {
     }
 }
 
+/// What the kernel calls the calling thread's namespace, unlike any other of this boot; `None` before
+/// Linux 5.14. Inode numbers are given again, to the next namespace that is made.
+pub fn cookie() -> io::Result<Option<u64>> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+    let mut cookie = 0u64;
+    let mut length = mem::size_of::<u64>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes to the number; both outlive the call.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_NETNS_COOKIE,
+            (&raw mut cookie).cast(),
+            &raw mut length,
+        )
+    };
+    if result == 0 {
+        return Ok(Some(cookie));
+    }
+    match io::Error::last_os_error() {
+        error if error.raw_os_error() == Some(libc::ENOPROTOOPT) => Ok(None),
+        error => Err(error),
+    }
+}
+
+/// The name of a namespace, if it has one.
+pub fn name_of(inode: u64) -> Option<String> {
+    let names = fs::read_dir(NAMED_DIRECTORY).ok()?.flatten();
+    names
+        .filter(|name| NetNamespace::open(&name.path()).is_ok_and(|found| found.inode() == inode))
+        .find_map(|name| name.file_name().into_string().ok())
+}
+
 /// Takes a name away again; the namespace goes when nothing else refers to it.
 pub fn forget(path: &Path) -> io::Result<()> {
     mount::unmount(path, UnmountFlags::DETACH)?;
@@ -112,14 +150,18 @@ pub fn enter_with_private_sysfs(namespace: &NetNamespace) -> io::Result<()> {
         "/",
         MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
     )?;
-    mount::mount(
+    let mounted = mount::mount(
         "nicpoll",
         "/sys",
         "sysfs",
         MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC,
         None,
-    )?;
-    Ok(())
+    );
+    match mounted {
+        // A namespace has one sysfs; the kernel refuses to mount it over itself, so it is there already.
+        Err(rustix::io::Errno::BUSY) => Ok(()),
+        mounted => Ok(mounted?),
+    }
 }
 
 fn unshare(flags: UnshareFlags) -> io::Result<()> {

@@ -79,13 +79,25 @@ pub fn in_initial_user_namespace() -> io::Result<bool> {
     Ok(is_initial_user_namespace(&map))
 }
 
+/// How many of them, from the first, changing an interface's settings needs.
+const NEEDED_FOR_SWITCH: usize = 2;
+
 /// Names what is missing to build a lab, most important first; empty when nothing is.
 ///
 /// Capabilities count in the *initial* user namespace only: the kernel refuses the polling knobs to a
 /// root that exists only in a container's user namespace.
 pub fn missing_for_lab() -> io::Result<Vec<String>> {
+    missing(&NEEDED)
+}
+
+/// Names what is missing to change an interface's settings, as [`missing_for_lab`] does.
+pub fn missing_for_switch() -> io::Result<Vec<String>> {
+    missing(&NEEDED[..NEEDED_FOR_SWITCH])
+}
+
+fn missing(needed: &[(CapabilitySet, &str)]) -> io::Result<Vec<String>> {
     let effective = rustix::thread::capabilities(None)?.effective;
-    let mut missing: Vec<String> = NEEDED
+    let mut missing: Vec<String> = needed
         .iter()
         .filter(|(capability, _)| !effective.contains(*capability))
         .map(|(_, name)| String::from(*name))

@@ -81,10 +81,11 @@ fn napis(
     let queues = told(control.rx_queues(ifindex))?.unwrap_or_default();
     let device = (!abilities.has_napi_set).then(|| device_values(link));
     let show = |napi: Napi| {
-        // Kernels that cannot set the values of single instances do not tell them either.
+        // Kernels that cannot set the values of single instances do not tell them either; all others
+        // tell both.
         let values = device.unwrap_or(Values {
-            defer_hard_irqs: napi.defer_hard_irqs,
-            gro_flush_timeout_ns: napi.gro_flush_timeout_ns,
+            defer_hard_irqs: napi.defer_hard_irqs.unwrap_or_default(),
+            gro_flush_timeout_ns: napi.gro_flush_timeout_ns.unwrap_or_default(),
             irq_suspend_timeout_ns: napi.irq_suspend_timeout_ns,
             threaded: napi.threaded,
         });

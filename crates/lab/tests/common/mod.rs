@@ -43,7 +43,7 @@ impl TestLab {
 
     /// Whether the journal holds no record.
     pub fn journal_is_empty(&self) -> bool {
-        self.lab.journal.entries().unwrap().is_empty()
+        self.lab.journal.paths().unwrap().is_empty()
     }
 }
 

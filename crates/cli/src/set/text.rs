@@ -1,0 +1,95 @@
+//! What `nicpoll set` says.
+
+use std::io::{self, Write as _};
+
+use anyhow::Context;
+use nicpoll_napi::persist::FileChange;
+use nicpoll_napi::plan::Overflow;
+use nicpoll_napi::standing::Preview;
+use nicpoll_napi::{Drift, Facts, Target, Write};
+
+use crate::failure::Failure;
+
+/// Prints results; a reader that has seen enough is no error.
+pub fn print(text: &str) -> Result<(), Failure> {
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written.context("writing to standard output")?),
+    }
+}
+
+/// One line for each value that changes, as seen from a namespace. Those of NAPI instances that the kernel
+/// sets along with the interface's own are not listed.
+fn writes(writes: &[Write], netns_inode: u64) -> String {
+    let is_own_line = |write: &&Write| {
+        let device = write.knob.of_device();
+        let comes_along = writes.iter().any(|other| {
+            other.target == write.target
+                && other.from != other.to
+                && Some(&other.knob) == device.as_ref()
+        });
+        write.from != write.to && !(write.is_implied && comes_along)
+    };
+    writes
+        .iter()
+        .filter(is_own_line)
+        .map(|write| {
+            let name = label(&write.target, netns_inode);
+            format!("{name}: {} {} -> {}\n", write.knob, write.from, write.to)
+        })
+        .collect()
+}
+
+/// An interface's name, with its namespace when that is another one: both ends of a pair may have one name.
+pub fn label(target: &Target, netns_inode: u64) -> String {
+    let name = &target.interface.name;
+    if target.netns_inode == netns_inode {
+        return name.clone();
+    }
+    match nicpoll_sys::netns::name_of(target.netns_inode) {
+        Some(netns) => format!("{name} (netns {netns})"),
+        None => format!("{name} (net:[{}])", target.netns_inode),
+    }
+}
+
+/// What is written, or would be.
+pub fn preview(preview: &Preview, netns_inode: u64) -> String {
+    let mut text = writes(&preview.writes, netns_inode);
+    if preview.is_open_ended {
+        text.push_str(
+            "and what was asked for of NAPI instances or threads that come only with that\n",
+        );
+    }
+    if text.is_empty() {
+        text.push_str("nothing: everything is so already\n");
+    }
+    text
+}
+
+/// The files that are written or removed, as differences.
+pub fn file_changes(changes: &[FileChange]) -> String {
+    changes.iter().map(FileChange::diff).collect()
+}
+
+/// That somebody else changed a value.
+pub fn drift(interface: &str, drift: &Drift) -> String {
+    let Drift { knob, written, now } = drift;
+    match now {
+        Some(now) => format!(
+            "{interface}: {knob} is {now}; nicpoll had set it to {written}, and somebody else changed it since"
+        ),
+        None => format!("{interface}: {knob} is gone; nicpoll had set it to {written}"),
+    }
+}
+
+/// That a ring would fill up between polls.
+pub fn overflow(facts: &Facts, overflow: &Overflow) -> String {
+    format!(
+        "warning: {} receives {:.0} packets a period now, and its rings have {} slots, so packets will be \
+         lost; a period of {} us would fit",
+        facts.target.interface.name,
+        overflow.packets_per_period,
+        overflow.slots,
+        overflow.fitting_period_ns / 1_000
+    )
+}

@@ -1,0 +1,424 @@
+//! `nicpoll set` as a user meets it: what it takes, what it prints, what it refuses, and why.
+
+mod switched;
+
+use std::fs;
+use std::net::UdpSocket;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use nicpoll_napi::{Kernel, Knob, Scope, Value};
+use switched::{Switched, said};
+
+#[test]
+fn a_dry_run_says_what_a_run_says_and_writes_nothing() {
+    let Some(pair) = Switched::new("a_dry_run_says_what_a_run_says_and_writes_nothing") else {
+        return;
+    };
+    let before = pair.dump();
+    let set = "set em0 polling --period 50us --fix";
+    let output = pair.run(&format!("{set} --dry-run"));
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(pair.dump(), before);
+    assert!(pair.is_clean());
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    for line in [
+        "em0: feature rx-gro 0 -> 1",
+        "em0: napi_defer_hard_irqs 0 -> 2147483647",
+        "em0: gro_flush_timeout 0 -> 50000",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+    }
+    // The other end has the same name, so it is named with its namespace.
+    let far = pair.lab.sender.netns().inode();
+    let line = format!("em0 (netns nicpoll-test-{far}): feature tx-tcp-segmentation 1 -> 0");
+    assert!(text.contains(&line), "{line} in\n{text}");
+    assert_eq!(pair.run(set).stdout, output.stdout);
+    let back = pair.done("set em0 -polling --dry-run");
+    assert!(back.contains("em0: gro_flush_timeout 50000 -> 0"), "{back}");
+    assert!(!pair.is_clean());
+    pair.done("set em0 -polling");
+    assert_eq!(pair.dump(), before);
+}
+
+#[test]
+fn what_polling_needs_is_explained_and_only_done_when_asked() {
+    let test = "what_polling_needs_is_explained_and_only_done_when_asked";
+    let Some(pair) = Switched::new(test) else {
+        return;
+    };
+    let before = pair.dump();
+    let refusal = pair.refused("set em0 polling", 1);
+    for words in ["GRO is off", "TSO is on", "--fix"] {
+        assert!(refusal.contains(words), "{refusal}");
+    }
+    assert_eq!(pair.dump(), before);
+    assert!(pair.is_clean());
+}
+
+#[test]
+fn what_cannot_work_is_refused_with_reason_and_remedy() {
+    let Some(pair) = Switched::new("what_cannot_work_is_refused_with_reason_and_remedy") else {
+        return;
+    };
+    pair.ip("tuntap add tap0 mode tap");
+    pair.ip("link add br0 type bridge");
+    let before = pair.dump();
+    for (line, code, words) in [
+        ("set lo polling", 1, "loopback"),
+        ("set tap0 polling --fix", 1, "writes of a program"),
+        ("set br0 polling", 1, "nothing below it"),
+        (
+            "set em9 polling",
+            1,
+            "there is no interface 'em9'; there are",
+        ),
+        ("set em0:napi99999 polling --fix", 1, "no NAPI instance"),
+        ("set em0:rx0 polling --fix", 1, "name it by id"),
+        ("set em0 --threaded-cpus 1 --fix", 1, "--threaded"),
+        (
+            "set em0 --moderation rx-usecs=5",
+            1,
+            "no coalescing parameter",
+        ),
+        ("set em0 --busy-poll --fix", 5, "poll without end"),
+        ("set em0 polling --period 0us", 2, "no timer"),
+        ("set em0", 2, "nothing is asked for"),
+        ("set polling", 2, "name an interface"),
+        ("set em0:tx0 polling", 2, "em0:rx0-3"),
+        ("set em0 polling --no-polling", 2, "does not go with"),
+        ("set em0 --period 5", 2, "a unit is needed"),
+        (
+            "set em0 polling --cpu-share 50 --nice 3",
+            2,
+            "cannot be used with",
+        ),
+        ("set em0 polling --nice 40", 2, "-20..=19"),
+    ] {
+        if code == 5 && nicpoll_napi::Abilities::probe().threaded_max == Some(2) {
+            continue;
+        }
+        let refusal = pair.refused(line, code);
+        assert!(refusal.contains(words), "{line}: {refusal}");
+        assert!(pair.is_clean(), "{line}");
+    }
+    assert_eq!(pair.dump(), before);
+}
+
+#[test]
+fn a_namespace_that_is_not_there_is_said_so() {
+    let Some(pair) = Switched::new("a_namespace_that_is_not_there_is_said_so") else {
+        return;
+    };
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
+    command.env("NICPOLL_STATE_DIR", pair.state());
+    let output = command
+        .args(["set", "em0", "polling", "--netns", "nowhere"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("'nowhere'"), "{}", said(&output));
+}
+
+#[test]
+fn stacked_interfaces_stand_for_what_lies_below() {
+    let Some(pair) = Switched::new("stacked_interfaces_stand_for_what_lies_below") else {
+        return;
+    };
+    pair.ip("link add link em0 name mac0 type macvlan");
+    pair.ip("link add br0 type bridge");
+    pair.ip("link set mac0 master br0");
+    let before = pair.dump();
+    let text = pair.done("set br0 polling --fix");
+    assert!(
+        text.contains("br0 is a bridge; its packets arrive at em0"),
+        "{text}"
+    );
+    assert!(
+        text.contains("em0: gro_flush_timeout 0 -> 200000"),
+        "{text}"
+    );
+    pair.done("set mac0 -polling");
+    assert_eq!(pair.dump(), before);
+    assert!(pair.is_clean());
+}
+
+#[test]
+fn all_is_every_interface_that_can_and_the_others_are_named() {
+    let test = "all_is_every_interface_that_can_and_the_others_are_named";
+    let Some(pair) = Switched::new(test) else {
+        return;
+    };
+    pair.ip("link set lo up");
+    let before = pair.dump();
+    let text = pair.done("set all polling --fix");
+    assert!(text.contains("left alone: lo"), "{text}");
+    assert!(text.contains("em0: gro_flush_timeout"), "{text}");
+    pair.done("set all -polling");
+    assert_eq!(pair.dump(), before);
+    assert!(pair.is_clean());
+}
+
+#[test]
+fn both_ends_in_one_command_are_changed_together() {
+    let Some(pair) = Switched::new("both_ends_in_one_command_are_changed_together") else {
+        return;
+    };
+    pair.ip("link add v0 type veth peer name v1");
+    pair.ip("link set v0 up");
+    let down = pair.refused("set v0 v1 polling", 1);
+    assert!(down.contains("v1") || down.contains("v0"), "{down}");
+    pair.done("set v0 v1 polling --fix");
+    assert_eq!(pair.journal().paths().unwrap().len(), 2);
+    // A second interface that cannot do it takes the first one along.
+    let before = pair.dump();
+    pair.refused("set em0 lo polling --fix", 1);
+    assert_eq!(pair.dump(), before);
+    pair.done("set v0 v1 -polling");
+    assert!(pair.is_clean());
+}
+
+#[test]
+fn a_ring_that_would_overflow_is_warned_about() {
+    let Some(pair) = Switched::new("a_ring_that_would_overflow_is_warned_about") else {
+        return;
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    let asked = stop.clone();
+    let sending = pair.lab.sender.spawn_pinned(0, "test", move || {
+        let socket = UdpSocket::bind("198.18.0.1:0").unwrap();
+        while !asked.load(Ordering::Relaxed) {
+            // Nobody listens, which the socket is told now and then.
+            let _ = socket.send_to(b"one of many", "198.18.0.2:9");
+            thread::sleep(Duration::from_micros(200));
+        }
+    });
+    // So slow a timer that any traffic fills 256 slots.
+    let said = pair.done("set em0 --period 10s --fix --dry-run");
+    stop.store(true, Ordering::Relaxed);
+    sending.unwrap().join().unwrap().unwrap();
+    for words in ["warning: em0 receives", "256 slots", "would fit"] {
+        assert!(said.contains(words), "{said}");
+    }
+    // Without traffic there is nothing to warn about.
+    thread::sleep(Duration::from_millis(100));
+    let said = pair.done("set em0 --period 10s --fix --dry-run");
+    assert!(!said.contains("warning"), "{said}");
+}
+
+#[test]
+fn one_instance_is_set_alone() {
+    let Some(pair) = Switched::new("one_instance_is_set_alone") else {
+        return;
+    };
+    pair.set_up_by_hand();
+    // What polling needs, so that only the instance is changed below.
+    pair.done("set em0 --suspend 1ms --fix");
+    let before = pair.dump();
+    let id = pair.near(|control, target| control.napis(target.interface.ifindex).unwrap()[0].id);
+    let text = pair.done(&format!("set em0:napi{id} polling --period 90us"));
+    assert!(text.contains(&format!(
+        "em0: NAPI {id} gro_flush_timeout 3000000 -> 90000"
+    )));
+    let during = pair.dump();
+    assert_eq!(
+        during["receiver: sysfs gro_flush_timeout"],
+        "20000\n".trim()
+    );
+    assert!(during["receiver: NAPI 0"].contains("gro_flush_timeout_ns: Some(90000)"));
+    assert_ne!(during, before);
+    pair.done("set em0 -polling");
+    assert!(pair.is_clean());
+    let napi = &pair.dump()["receiver: NAPI 0"];
+    for value in [
+        "defer_hard_irqs: Some(7)",
+        "timeout_ns: Some(3000000)",
+        "Some(11000000)",
+    ] {
+        assert!(napi.contains(value), "{napi}");
+    }
+}
+
+#[test]
+fn what_somebody_else_changed_is_told() {
+    let Some(pair) = Switched::new("what_somebody_else_changed_is_told") else {
+        return;
+    };
+    let before = pair.dump();
+    pair.done("set em0 polling --fix");
+    assert!(
+        !pair
+            .done("set em0 --period 300us")
+            .contains("somebody else")
+    );
+    pair.near(|control, target| {
+        let knob = Knob::GroFlushTimeout(Scope::Device);
+        control
+            .write(target, &knob, &Value::Number(77_000))
+            .unwrap();
+    });
+    for line in ["set em0 --defer 5 --dry-run", "set em0 -polling"] {
+        let text = pair.done(line);
+        assert!(
+            text.contains("gro_flush_timeout is 77000; nicpoll had set it to 300000"),
+            "{line}: {text}"
+        );
+    }
+    assert_eq!(pair.dump(), before);
+    let nothing = pair.done("set em0 -polling");
+    assert!(nothing.contains("nothing"), "{nothing}");
+}
+
+#[test]
+fn interrupt_moderation_is_set_and_put_back() {
+    let Some(pair) = Switched::new("interrupt_moderation_is_set_and_put_back") else {
+        return;
+    };
+    // A tap device has one parameter of it, and neither interrupts nor a use for the others.
+    pair.ip("tuntap add tap0 mode tap");
+    let frames = |pair: &Switched| {
+        pair.near(|control, _| {
+            let ifindex = control.interface("tap0").unwrap().ifindex;
+            format!("{:?}", control.moderation(ifindex).unwrap())
+        })
+    };
+    let before = frames(&pair);
+    let text = pair.done("set tap0 --moderation rx-frames=16");
+    assert!(
+        text.contains("tap0: coalescing rx-frames 0 -> 16"),
+        "{text}"
+    );
+    assert_ne!(frames(&pair), before);
+    pair.done("restore");
+    assert_eq!(frames(&pair), before);
+    let refusal = pair.refused("set tap0 --moderation rx-frames=16,rx-usecs=3", 1);
+    assert!(refusal.contains("it has rx-frames"), "{refusal}");
+    assert_eq!(frames(&pair), before);
+}
+
+#[test]
+fn settings_persist_by_files_that_are_shown_first_and_removed_exactly() {
+    let test = "settings_persist_by_files_that_are_shown_first_and_removed_exactly";
+    let Some(pair) = Switched::new(test) else {
+        return;
+    };
+    let root = pair.home.path().join("root");
+    fs::create_dir(&root).unwrap();
+    // What comes back at boot is of the namespace that the program is started in.
+    let run = |line: &str| {
+        let mut inside = Command::new("ip");
+        inside.args(["netns", "exec", &pair.netns()]);
+        inside.arg(env!("CARGO_BIN_EXE_nicpoll"));
+        inside
+            .args(line.split(' '))
+            .args([Path::new("--root"), &root]);
+        inside.env("NICPOLL_STATE_DIR", pair.state());
+        inside.output().unwrap()
+    };
+    let set = "set em0 polling --period 50us --fix --persist";
+    let shown = run(&format!("{set} --dry-run"));
+    assert_eq!(shown.status.code(), Some(0), "{}", said(&shown));
+    assert!(said(&shown).contains("+NICPOLL_OPTIONS=polling --period=50000ns --fix"));
+    assert!(fs::read_dir(&root).unwrap().next().is_none());
+
+    let done = run(set);
+    assert_eq!(done.status.code(), Some(0), "{}", said(&done));
+    assert_eq!(said(&done).matches("+++ ").count(), 3, "{}", said(&done));
+    let options = fs::read_to_string(root.join("etc/nicpoll/em0.conf")).unwrap();
+    // What the unit runs at boot is what was run now: nothing is left to do.
+    let line = options.rsplit_once("NICPOLL_OPTIONS=").unwrap().1.trim();
+    let again = run(&format!("set em0 {line} --dry-run"));
+    assert!(
+        said(&again).contains("nothing: everything is so already"),
+        "{}",
+        said(&again)
+    );
+
+    let refused = run("set em0:napi300 polling --persist");
+    assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+    let removed = run("set em0 --no-persist");
+    assert_eq!(removed.status.code(), Some(0), "{}", said(&removed));
+    assert!(!root.join("etc/nicpoll").exists());
+    assert!(!root.join("etc/systemd/system/nicpoll@.service").exists());
+    pair.done("restore");
+    assert!(pair.is_clean());
+}
+
+#[test]
+fn a_study_does_not_start_on_an_interface_that_is_set() {
+    let test = "a_study_does_not_start_on_an_interface_that_is_set";
+    let Some(pair) = Switched::new(test) else {
+        return;
+    };
+    pair.done("set em0 polling --fix");
+    let journal = pair.journal();
+    let refused = pair.near(move |control, target| {
+        let interface = target.interface.clone();
+        let mut held = nicpoll_napi::Held::new(&journal, target.netns_inode, interface);
+        let off = std::collections::BTreeMap::from([(String::from("rx-gro"), false)]);
+        held.set_features(control, &off).unwrap_err().to_string()
+    });
+    assert!(refused.contains("nicpoll restore em0"), "{refused}");
+    pair.done("restore");
+}
+
+#[test]
+fn without_root_it_says_what_is_missing() {
+    let home = tempfile::tempdir().unwrap();
+    // In a place where nobody may go, the program would not even start.
+    let program = home.path().join("nicpoll");
+    fs::copy(env!("CARGO_BIN_EXE_nicpoll"), &program).unwrap();
+    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    for line in ["set lo polling", "restore"] {
+        let mut command = Command::new(&program);
+        command.args(line.split(' '));
+        command.env("NICPOLL_STATE_DIR", home.path().join("state"));
+        if rustix::process::geteuid().is_root() {
+            command.uid(65534).gid(65534);
+        }
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+        assert!(said(&output).contains("CAP_NET_ADMIN"));
+        assert!(said(&output).contains("sudo"));
+    }
+}
+
+#[test]
+fn help_has_examples_and_exit_codes() {
+    for (command, words) in [
+        (
+            "set",
+            &[
+                "Examples:",
+                "-polling",
+                "--for 60s",
+                "Exit codes:",
+                "--cpu-share",
+                "ifconfig",
+            ][..],
+        ),
+        (
+            "restore",
+            &["Examples:", "Exit codes:", "--netns", "killed"],
+        ),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_nicpoll"))
+            .args([command, "--help"])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        for words in words {
+            assert!(
+                said(&output).contains(words),
+                "{words} in\n{}",
+                said(&output)
+            );
+        }
+    }
+}

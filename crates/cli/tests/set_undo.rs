@@ -1,0 +1,448 @@
+//! Whatever happens after `nicpoll set`, everything can be put back exactly: after every profile, an error, a
+//! kill at any point, down and up, renaming, removal and a reboot.
+
+mod switched;
+
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+use nicpoll_napi::{Journal, Kernel, Knob, Scope, Value};
+use switched::{Dump, Switched, said, wait_until};
+
+/// Each profile with something that must be seen of it.
+const PROFILES: [(&str, &str, &str); 7] = [
+    (
+        "polling",
+        "receiver: sysfs napi_defer_hard_irqs",
+        "2147483647",
+    ),
+    (
+        "polling --period 50us",
+        "receiver: sysfs gro_flush_timeout",
+        "50000",
+    ),
+    (
+        "--period 1ms --defer 2",
+        "receiver: sysfs napi_defer_hard_irqs",
+        "2",
+    ),
+    (
+        "polling --threaded --threaded-cpus 1 --nice -5",
+        "receiver: sysfs threaded",
+        "1",
+    ),
+    (
+        "polling --threaded --rt 10",
+        "receiver: sysfs threaded",
+        "1",
+    ),
+    (
+        "polling --threaded --cpu-share 20",
+        "receiver: sysfs threaded",
+        "1",
+    ),
+    (
+        "polling --suspend 20ms",
+        "receiver: NAPI 0",
+        "irq_suspend_timeout_ns: Some(20000000)",
+    ),
+];
+
+#[test]
+fn every_profile_is_switched_and_undone_exactly() {
+    let Some(pair) = Switched::new("every_profile_is_switched_and_undone_exactly") else {
+        return;
+    };
+    for by_hand in [false, true] {
+        if by_hand {
+            pair.set_up_by_hand();
+        }
+        let before = pair.dump();
+        for (profile, name, value) in PROFILES {
+            let said = pair.done(&format!("set em0 {profile} --fix"));
+            assert!(said.contains("->"), "{profile}: {said}");
+            let during = pair.dump();
+            assert!(during[name].contains(value), "{profile}: {}", during[name]);
+            assert_eq!(during["receiver: feature rx-gro (active)"], "true");
+            assert_eq!(
+                during["sender: feature tx-tcp-segmentation (active)"],
+                "false"
+            );
+            pair.done("set em0 -polling");
+            assert_same(&pair.dump(), &before, profile);
+            assert!(pair.is_clean(), "{profile}");
+        }
+    }
+}
+
+#[test]
+fn polls_come_by_the_timer_while_it_is_set_and_none_come_after() {
+    let test = "polls_come_by_the_timer_while_it_is_set_and_none_come_after";
+    let Some(mut pair) = Switched::new(test) else {
+        return;
+    };
+    pair.done("set em0 polling --period 1ms --fix");
+    let inode = pair.lab.receiver.netns().inode();
+    pair.lab.polls.watch(inode, None).unwrap();
+    // The timer starts with the first packet, and goes on without any.
+    ping(&pair);
+    let idle = Duration::from_millis(500);
+    let polls_while_idle = |pair: &Switched| {
+        let before = pair.lab.polls.read().unwrap();
+        thread::sleep(idle);
+        pair.lab.polls.read().unwrap().since(&before).polls()
+    };
+    let polls = polls_while_idle(&pair);
+    assert!((50..=600).contains(&polls), "{polls}");
+    // The undoing leaves no timer behind, although the countdown had 2^31 polls to go.
+    pair.done("set em0 -polling");
+    assert_eq!(polls_while_idle(&pair), 0);
+}
+
+fn ping(pair: &Switched) {
+    pair.lab
+        .sender
+        .run(|_| {
+            let socket = std::net::UdpSocket::bind("198.18.0.1:0").unwrap();
+            socket.send_to(b"wake up", "198.18.0.2:9").unwrap();
+        })
+        .unwrap();
+}
+
+#[test]
+fn setting_again_keeps_what_was_there_first() {
+    let Some(pair) = Switched::new("setting_again_keeps_what_was_there_first") else {
+        return;
+    };
+    pair.set_up_by_hand();
+    let before = pair.dump();
+    pair.done("set em0 polling --fix");
+    pair.done("set em0 --period 50us");
+    pair.done("set em0 --threaded --defer 3");
+    let again = pair.done("set em0 --defer 3 --dry-run");
+    assert!(again.contains("nothing"), "{again}");
+    pair.done("restore");
+    assert_same(&pair.dump(), &before, "three commands");
+    assert!(pair.is_clean());
+}
+
+#[test]
+fn a_command_that_fails_halfway_leaves_nothing() {
+    let Some(pair) = Switched::new("a_command_that_fails_halfway_leaves_nothing") else {
+        return;
+    };
+    let before = pair.dump();
+    // The last write of all, after GRO, TSO, threads and deferral: no such CPU.
+    let said = pair.refused("set em0 polling --fix --threaded --threaded-cpus 1000", 1);
+    assert!(said.contains("1000"), "{said}");
+    assert_same(&pair.dump(), &before, "an error");
+    assert!(pair.is_clean());
+}
+
+/// Killed at every point at which something is written, to disk or to the kernel.
+#[test]
+fn a_kill_at_any_point_leaves_everything_or_nothing() {
+    let Some(pair) = Switched::new("a_kill_at_any_point_leaves_everything_or_nothing") else {
+        return;
+    };
+    if !cfg!(debug_assertions) {
+        println!("skipped: a build without debug assertions has no points to be killed at");
+        return;
+    }
+    pair.set_up_by_hand();
+    let before = pair.dump();
+    let set = "set em0 polling --fix --threaded --nice 3 --suspend 5ms";
+    pair.done(set);
+    let after = pair.dump();
+    pair.done("restore");
+
+    // From nothing to something: afterwards the next start finds all or none of it.
+    let points = kill_at_every_point(&pair, set, |point| {
+        let refused = pair.refused("set em0 --confirm", 1);
+        assert!(refused.contains("nothing waits"), "{refused}");
+        let now = pair.dump();
+        assert!(now == before || now == after, "killed at point {point}");
+        pair.done("restore");
+        assert_same(&pair.dump(), &before, &format!("killed at point {point}"));
+        assert!(pair.is_clean(), "killed at point {point}");
+    });
+    assert!(points > 20, "{points}");
+    pair.done("restore");
+
+    // From something to something else: what stood before stands.
+    pair.done(set);
+    let again = "set em0 --period 70us --defer 2";
+    let points = kill_at_every_point(&pair, again, |point| {
+        let _ = pair.refused("set em0 --confirm", 1);
+        let now = pair.dump();
+        let is_new = now["receiver: sysfs gro_flush_timeout"] == "70000";
+        assert!(now == after || is_new, "killed at point {point}");
+        pair.done("restore");
+        assert_same(&pair.dump(), &before, &format!("again, point {point}"));
+        pair.done(set);
+    });
+    assert!(points > 8, "{points}");
+
+    // Back: the next try finishes it.
+    let back = "set em0 -polling";
+    let points = kill_at_every_point(&pair, back, |point| {
+        pair.done(back);
+        assert_same(&pair.dump(), &before, &format!("back, point {point}"));
+        assert!(pair.is_clean(), "back, point {point}");
+        pair.done(set);
+    });
+    assert!(points > 8, "{points}");
+}
+
+/// Runs a command again and again, killed one point later each time, until it gets through. Returns how
+/// often it was killed.
+fn kill_at_every_point(pair: &Switched, line: &str, mut check: impl FnMut(u32)) -> u32 {
+    for point in 1..500 {
+        let mut command = pair.command(line);
+        command.env("NICPOLL_TEST_KILL_AT_POINT", point.to_string());
+        let output = command.output().unwrap();
+        match output.status.code() {
+            Some(code) => {
+                assert_eq!(code, 0, "{}", said(&output));
+                return point - 1;
+            }
+            None => check(point),
+        }
+    }
+    panic!("there is no end of points");
+}
+
+#[test]
+fn down_and_up_make_no_difference() {
+    let Some(pair) = Switched::new("down_and_up_make_no_difference") else {
+        return;
+    };
+    let before = pair.dump();
+    pair.done("set em0 polling --fix --threaded");
+    let during = pair.dump();
+    pair.ip("link set em0 down");
+    pair.ip("link set em0 up");
+    wait_until("the link is up", || pair.dump() == during);
+    pair.done("set em0 -polling");
+    assert_same(&pair.dump(), &before, "down and up");
+    assert!(pair.is_clean());
+}
+
+#[test]
+fn what_cannot_be_put_back_now_is_put_back_when_it_can() {
+    let test = "what_cannot_be_put_back_now_is_put_back_when_it_can";
+    let Some(pair) = Switched::new(test) else {
+        return;
+    };
+    let before = pair.dump();
+    pair.done("set em0 polling --fix --threaded");
+    pair.ip("link set em0 down");
+    // Without an instance the kernel does not change this flag.
+    let output = pair.run("set em0 -polling");
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("Bring it up"), "{text}");
+    assert!(!pair.is_clean());
+    pair.ip("link set em0 up");
+    let text = pair.done("set em0 -polling");
+    assert!(!text.contains("somebody else"), "{text}");
+    wait_until("it is as before", || pair.dump() == before);
+    assert!(pair.is_clean());
+}
+
+#[test]
+fn an_interface_that_was_down_is_down_again() {
+    let Some(pair) = Switched::new("an_interface_that_was_down_is_down_again") else {
+        return;
+    };
+    pair.ip("link set em0 down");
+    let before = pair.dump();
+    let refusal = pair.refused("set em0 polling", 1);
+    assert!(
+        refusal.contains("down") && refusal.contains("--fix"),
+        "{refusal}"
+    );
+    pair.done("set em0 polling --fix");
+    assert!(pair.dump().contains_key("receiver: NAPI 0"));
+    pair.done("set em0 -polling");
+    let state = "receiver: sysfs operstate";
+    wait_until("it is down", || pair.dump()[state] == before[state]);
+    assert_same(&pair.dump(), &before, "up and down");
+}
+
+#[test]
+fn a_renamed_interface_is_put_back_by_its_new_name() {
+    let Some(pair) = Switched::new("a_renamed_interface_is_put_back_by_its_new_name") else {
+        return;
+    };
+    let before = pair.dump();
+    pair.done("set em0 polling --fix");
+    pair.ip("link set em0 down");
+    pair.ip("link set em0 name wan0");
+    pair.ip("link set wan0 up");
+    let refusal = pair.refused("set em0 -polling", 1);
+    assert!(
+        refusal.contains("there are lo, wan0") || refusal.contains("wan0"),
+        "{refusal}"
+    );
+    pair.done("set wan0 -polling");
+    assert!(pair.is_clean());
+    pair.ip("link set wan0 down");
+    pair.ip("link set wan0 name em0");
+    pair.ip("link set em0 up");
+    wait_until("it is as before", || pair.dump() == before);
+}
+
+#[test]
+fn a_removed_interface_leaves_no_record_and_its_successor_is_not_touched() {
+    let test = "a_removed_interface_leaves_no_record_and_its_successor_is_not_touched";
+    let Some(pair) = Switched::new(test) else {
+        return;
+    };
+    pair.ip("link add v0 type veth peer name v1");
+    pair.ip("link set v0 up");
+    pair.ip("link set v1 up");
+    let ifindex = index_of(&pair, "v0");
+    pair.done("set v0 polling --fix");
+    pair.ip("link del v0");
+    pair.ip(&format!(
+        "link add w0 index {ifindex} type veth peer name w1"
+    ));
+    assert_eq!(index_of(&pair, "w0"), ifindex);
+    let successor = |pair: &Switched, value: Option<u64>| {
+        pair.near(move |control, target| {
+            let mut target = target.clone();
+            target.interface = control.interface("w0").unwrap();
+            let knob = Knob::GroFlushTimeout(Scope::Device);
+            if let Some(value) = value {
+                control
+                    .write(&target, &knob, &Value::Number(value))
+                    .unwrap();
+            }
+            control.read(&target, &knob).unwrap()
+        })
+    };
+    successor(&pair, Some(12_345));
+    let said = pair.done("restore");
+    assert!(
+        said.contains("v0 (netns") && said.contains("is gone"),
+        "{said}"
+    );
+    assert!(pair.is_clean());
+    assert_eq!(successor(&pair, None), Some(Value::Number(12_345)));
+}
+
+fn index_of(pair: &Switched, name: &str) -> u32 {
+    let name = String::from(name);
+    pair.near(move |control, _| control.interface(&name).unwrap().ifindex)
+}
+
+#[test]
+fn after_a_reboot_nothing_is_written() {
+    let Some(pair) = Switched::new("after_a_reboot_nothing_is_written") else {
+        return;
+    };
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let another = "00000000-0000-0000-0000-000000000000";
+    nothing_is_written_when_records_say(&pair, boot.trim(), another);
+}
+
+#[test]
+fn a_namespace_with_the_number_of_one_that_is_gone_is_not_touched() {
+    let test = "a_namespace_with_the_number_of_one_that_is_gone_is_not_touched";
+    let Some(pair) = Switched::new(test) else {
+        return;
+    };
+    nothing_is_written_when_records_say(&pair, "\"netns_cookie\": ", "\"netns_cookie\": 9");
+}
+
+fn nothing_is_written_when_records_say(pair: &Switched, instead_of: &str, this: &str) {
+    pair.done("set em0 polling --fix");
+    let during = pair.dump();
+    for path in pair.journal().paths().unwrap() {
+        let text = fs::read_to_string(&path).unwrap();
+        let other = text.replace(instead_of, this);
+        assert_ne!(text, other);
+        fs::write(&path, other).unwrap();
+    }
+    pair.done("restore");
+    assert!(pair.is_clean());
+    assert_same(&pair.dump(), &during, "nothing");
+}
+
+#[test]
+fn a_torn_or_foreign_record_is_named_and_nothing_is_written() {
+    let Some(pair) = Switched::new("a_torn_or_foreign_record_is_named_and_nothing_is_written")
+    else {
+        return;
+    };
+    pair.done("set em0 polling --fix");
+    let during = pair.dump();
+    let target = pair.near(|_, target| target.clone());
+    let path = pair.state().join(Journal::file_name(&target));
+    let whole = fs::read(&path).unwrap();
+    for torn in [&whole[..whole.len() / 2], b"{}"] {
+        fs::write(&path, torn).unwrap();
+        for line in [
+            "set em0 --period 50us",
+            "set em0 -polling",
+            "set em0 --confirm",
+        ] {
+            let refusal = pair.refused(line, 1);
+            assert!(refusal.contains("is not a record"), "{refusal}");
+        }
+        assert_eq!(fs::read(&path).unwrap(), torn);
+    }
+    fs::write(&path, &whole).unwrap();
+    assert_same(&pair.dump(), &during, "a torn record");
+    pair.done("restore");
+    assert!(pair.is_clean());
+}
+
+#[test]
+fn two_commands_at_once_are_not_interleaved() {
+    let Some(pair) = Switched::new("two_commands_at_once_are_not_interleaved") else {
+        return;
+    };
+    pair.near(|control, target| {
+        for (knob, value) in [
+            (Knob::Feature(String::from("rx-gro")), 1),
+            (Knob::GroFlushTimeout(Scope::Device), 2_000_000_000),
+        ] {
+            control.write(target, &knob, &Value::Number(value)).unwrap();
+        }
+    });
+    let before = pair.dump();
+    pair.done("set em0 polling --fix");
+    // It waits for the old timeout of two seconds, and has the interface all the while.
+    let first = pair.start("set em0 -polling");
+    wait_until("it has come to rest", || {
+        pair.dump()["receiver: sysfs gro_flush_timeout"] == "0"
+    });
+    for second in [
+        "set em0 polling --fix",
+        "set em0 --period 50us",
+        "set em0 -polling",
+    ] {
+        let refusal = pair.refused(second, 1);
+        assert!(
+            refusal.contains("is being changed by"),
+            "{second}: {refusal}"
+        );
+    }
+    let first = first.wait_with_output().unwrap();
+    assert_eq!(first.status.code(), Some(0), "{}", said(&first));
+    assert_same(&pair.dump(), &before, "two at once");
+    assert!(pair.is_clean());
+}
+
+/// Says which values differ, not all of them.
+fn assert_same(now: &Dump, before: &Dump, after_what: &str) {
+    let names = now.keys().chain(before.keys());
+    let differing: Vec<String> = names
+        .filter(|name| now.get(*name) != before.get(*name))
+        .map(|name| format!("{name}: {:?} -> {:?}", before.get(name), now.get(name)))
+        .collect();
+    assert_eq!(differing, Vec::<String>::new(), "after {after_what}");
+}

@@ -1,0 +1,221 @@
+//! What the tests of `nicpoll set` share: a veth pair between two named namespaces, and everything that
+//! can be read of it.
+// Each test program uses a part of it.
+#![allow(dead_code)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nicpoll_lab::{INTERFACE, Lab};
+use nicpoll_napi::{Control, Journal, Kernel, Knob, Scope, Target, Value};
+use nicpoll_sys::netns;
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Everything that can be read of both ends.
+pub type Dump = BTreeMap<String, String>;
+
+/// A pair, the far end of which sends; all commands go to the near end.
+pub struct Switched {
+    pub lab: Lab,
+    pub home: tempfile::TempDir,
+    names: Vec<PathBuf>,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Switched {
+    /// A pair, or the reason why not on standard output and `None`.
+    pub fn new(test: &str) -> Option<Self> {
+        let missing = nicpoll_sys::privilege::missing_for_lab().unwrap();
+        if !missing.is_empty() {
+            println!("skipped {test}: missing {}", missing.join(", "));
+            return None;
+        }
+        if let Err(unsupported) = nicpoll_napi::per_napi_settings() {
+            println!("skipped {test}: {unsupported}");
+            return None;
+        }
+        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let home = tempfile::tempdir().unwrap();
+        let lab = Lab::build(Journal::at(home.path().join("lab"))).unwrap();
+        let names = lab.hosts().map(|host| {
+            let name = format!("nicpoll-test-{}", host.netns().inode());
+            host.netns().keep_as(&name).unwrap()
+        });
+        Some(Switched {
+            lab,
+            home,
+            names: names.to_vec(),
+            _alone: alone,
+        })
+    }
+
+    /// The name of the near end's namespace.
+    pub fn netns(&self) -> String {
+        let name = self.names[1].file_name().unwrap();
+        name.to_string_lossy().into_owned()
+    }
+
+    pub fn state(&self) -> PathBuf {
+        self.home.path().join("state")
+    }
+
+    pub fn journal(&self) -> Journal {
+        Journal::at(self.state())
+    }
+
+    /// A command line, with the namespace added to it.
+    pub fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
+        command.args(line.split(' '));
+        if line != "restore" {
+            command.args(["--netns", &self.netns()]);
+        }
+        command.env("NICPOLL_STATE_DIR", self.state());
+        command.env_remove("SSH_CONNECTION");
+        command.stdin(Stdio::null());
+        command.stdout(Stdio::piped());
+        command.stderr(Stdio::piped());
+        command
+    }
+
+    pub fn run(&self, line: &str) -> Output {
+        self.command(line).output().unwrap()
+    }
+
+    /// Runs a command that must work, and returns what it said on both outputs.
+    pub fn done(&self, line: &str) -> String {
+        let output = self.run(line);
+        assert_eq!(output.status.code(), Some(0), "{line}: {}", said(&output));
+        said(&output)
+    }
+
+    /// Runs a command that must be refused, and returns why it was.
+    pub fn refused(&self, line: &str, code: i32) -> String {
+        let output = self.run(line);
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{line}: {}",
+            said(&output)
+        );
+        assert!(output.stdout.is_empty(), "{line}: {}", said(&output));
+        said(&output)
+    }
+
+    pub fn start(&self, line: &str) -> Child {
+        self.command(line).spawn().unwrap()
+    }
+
+    /// Everything that can be read of both ends, ids and counters apart.
+    pub fn dump(&self) -> Dump {
+        let mut dump = self.lab.settings().unwrap();
+        for value in dump.values_mut() {
+            // Ids come and go with the instances.
+            *value = without(value, "id: ");
+            *value = without(value, "thread_pid: ");
+        }
+        let sysctls = fs::read_dir("/proc/sys/net/core").unwrap().flatten();
+        for path in sysctls.map(|file| file.path()) {
+            if let Ok(value) = fs::read_to_string(&path) {
+                dump.insert(path.display().to_string(), value);
+            }
+        }
+        let is_history = |name: &str| {
+            ["carrier_changes", "_count", "name_assign_type"]
+                .iter()
+                .any(|end| name.ends_with(end))
+        };
+        dump.retain(|name, _| !is_history(name));
+        dump
+    }
+
+    /// Works inside the near end's namespace, in a thread that sees it under `/sys`.
+    pub fn near<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Control, &Target) -> T + Send + 'static,
+    ) -> T {
+        let inode = self.lab.receiver.netns().inode();
+        self.lab
+            .receiver
+            .run(move |resident| {
+                let interface = resident.control.interface(INTERFACE).unwrap();
+                let target = Target {
+                    netns_inode: inode,
+                    interface,
+                };
+                job(&mut resident.control, &target)
+            })
+            .unwrap()
+    }
+
+    /// An administrator's own settings: GRO on, a driver's deferral, and one instance with other values.
+    pub fn set_up_by_hand(&self) {
+        self.near(|control, target| {
+            let mut write = |knob: Knob, value: u64| {
+                control.write(target, &knob, &Value::Number(value)).unwrap();
+            };
+            write(Knob::Feature(String::from("rx-gro")), 1);
+            write(Knob::DeferHardIrqs(Scope::Device), 1);
+            write(Knob::GroFlushTimeout(Scope::Device), 20_000);
+            let id = control.napis(target.interface.ifindex).unwrap()[0].id;
+            let scope = Scope::Napi(id);
+            for (knob, value) in [
+                (Knob::DeferHardIrqs(scope), 7),
+                (Knob::GroFlushTimeout(scope), 3_000_000),
+                (Knob::IrqSuspendTimeout(id), 11_000_000),
+            ] {
+                control.write(target, &knob, &Value::Number(value)).unwrap();
+            }
+        });
+    }
+
+    /// Runs ip(8) inside the near end's namespace.
+    pub fn ip(&self, line: &str) {
+        let output = Command::new("ip")
+            .args(["-n", &self.netns()])
+            .args(line.split(' '))
+            .output()
+            .expect("ip(8) is needed by this test");
+        assert!(output.status.success(), "ip {line}: {}", said(&output));
+    }
+
+    pub fn is_clean(&self) -> bool {
+        !self.state().exists()
+    }
+}
+
+impl Drop for Switched {
+    fn drop(&mut self) {
+        for name in &self.names {
+            let _ = netns::forget(name);
+        }
+    }
+}
+
+/// `text` without the word that follows `name`.
+fn without(text: &str, name: &str) -> String {
+    let Some((before, after)) = text.split_once(name) else {
+        return String::from(text);
+    };
+    let rest = after.find([',', '}']).map_or("", |end| &after[end..]);
+    format!("{before}{rest}")
+}
+
+pub fn said(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    text(&output.stdout) + &text(&output.stderr)
+}
+
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !condition() {
+        assert!(Instant::now() < deadline, "waited too long until {what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}

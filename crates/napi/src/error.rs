@@ -1,0 +1,76 @@
+//! Why a setting could not be changed or put back.
+
+use thiserror::Error;
+
+use crate::control::ControlError;
+use crate::journal::JournalError;
+
+/// Why a change could not be made or put back.
+#[derive(Debug, Error)]
+pub enum SwitchError {
+    /// It could not be recorded, so it was not made.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The kernel refused.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+    /// The kernel accepted a value and shows another one.
+    #[error(
+        "{interface}: {what} is {is} after it was set to {asked}; the driver does not allow it, or \
+         something else changes it too"
+    )]
+    NotTaken {
+        /// The interface.
+        interface: String,
+        /// The value's name.
+        what: String,
+        /// What was asked for.
+        asked: String,
+        /// What the kernel shows.
+        is: String,
+    },
+    /// The NAPI instance is not there.
+    #[error(
+        "{interface} has no NAPI instance {napi_id}; it comes and goes with GRO, XDP and up/down"
+    )]
+    NoNapi {
+        /// The interface.
+        interface: String,
+        /// The id.
+        napi_id: u32,
+    },
+    /// Values of single NAPI instances cannot be reached.
+    #[error(
+        "{interface} is down, and its NAPI instances had values of their own, which can be put back only \
+         while it is up. Bring it up (ip link set {interface} up), then: nicpoll restore {interface}"
+    )]
+    Down {
+        /// The interface.
+        interface: String,
+    },
+    /// Threads cannot be taken away from instances that are not there.
+    #[error(
+        "{interface} has no NAPI instance now, and the kernel changes 'threaded' only while it has. Bring it up \
+         (a veth needs GRO on, too), then: nicpoll restore {interface}"
+    )]
+    NoInstances {
+        /// The interface.
+        interface: String,
+    },
+    /// Something failed, and what had been changed could not be put back either.
+    #[error("{first}; putting back failed too: {second}. Try again: nicpoll restore")]
+    AndBack {
+        /// What failed.
+        first: Box<SwitchError>,
+        /// Why putting back failed.
+        second: Box<SwitchError>,
+    },
+    /// A network namespace cannot be entered.
+    #[error("entering the network namespace of {interface}")]
+    Namespace {
+        /// The interface or the namespace's name.
+        interface: String,
+        /// Why.
+        source: std::io::Error,
+    },
+}

@@ -1,0 +1,170 @@
+use super::*;
+use crate::control::Interface;
+use crate::knob::{Knob, Scope, Value};
+use crate::record::Change;
+use proptest::prelude::*;
+
+fn target(ifindex: u32) -> Target {
+    Target {
+        netns_inode: 7,
+        interface: Interface {
+            ifindex,
+            name: String::from("em0"),
+            driver: String::from("veth"),
+            address: String::from("02:00:00:00:00:01"),
+            netns_cookie: Some(9),
+        },
+    }
+}
+
+fn change(before: u64) -> Change {
+    Change {
+        knob: Knob::GroFlushTimeout(Scope::Device),
+        before: Value::Number(before),
+        written: Value::Number(1),
+    }
+}
+
+#[test]
+fn a_record_is_on_disk_until_it_is_closed() {
+    let home = tempfile::tempdir().unwrap();
+    let journal = Journal::at(home.path().join("state"));
+    assert!(journal.paths().unwrap().is_empty());
+    let mut entry = journal.take(&target(2)).unwrap();
+    entry
+        .update(|record| record.standing.push(change(4)))
+        .unwrap();
+    let (path, found) = journal.records().unwrap().remove(0);
+    let found = found.unwrap();
+    assert_eq!(path, entry.path());
+    assert_eq!(found, *entry.record());
+    assert_eq!(found.standing, [change(4)]);
+    assert!(found.is_of_this_boot().unwrap());
+    entry.close().unwrap();
+    assert!(!home.path().join("state").exists());
+}
+
+#[test]
+fn who_has_an_interface_has_it_alone_until_the_file_is_closed() {
+    let home = tempfile::tempdir().unwrap();
+    let journal = Journal::at(home.path());
+    let mut first = journal.take(&target(2)).unwrap();
+    // The lock goes along when the file is replaced.
+    first
+        .update(|record| record.standing.push(change(4)))
+        .unwrap();
+    let error = journal.take(&target(2)).unwrap_err();
+    assert!(matches!(error, JournalError::Busy { .. }), "{error}");
+    let error = journal.lock(first.path()).unwrap_err();
+    assert!(matches!(error, JournalError::Busy { .. }), "{error}");
+    // Another interface is free.
+    let _other = journal.take(&target(3)).unwrap();
+    drop(first);
+    assert_eq!(
+        journal.take(&target(2)).unwrap().record().standing,
+        [change(4)]
+    );
+}
+
+#[test]
+fn a_record_of_another_boot_or_interface_gives_way() {
+    let home = tempfile::tempdir().unwrap();
+    let journal = Journal::at(home.path());
+    let mut entry = journal.take(&target(2)).unwrap();
+    entry
+        .update(|record| record.standing.push(change(4)))
+        .unwrap();
+    let path = entry.path().to_path_buf();
+    drop(entry);
+    let text = fs::read_to_string(&path).unwrap();
+    let boot = crate::owner::boot_id().unwrap();
+    fs::write(&path, text.replace(&boot, "another")).unwrap();
+    assert!(
+        journal
+            .take(&target(2))
+            .unwrap()
+            .record()
+            .standing
+            .is_empty()
+    );
+
+    fs::write(&path, &text).unwrap();
+    let mut renamed = target(2);
+    renamed.interface.name = String::from("wan0");
+    assert_eq!(journal.take(&renamed).unwrap().record().standing.len(), 1);
+    let mut successor = renamed;
+    successor.interface.address = String::from("02:00:00:00:00:02");
+    // A namespace that got the number of one that is gone, with the same interface in it.
+    let mut elsewhere = target(2);
+    elsewhere.interface.netns_cookie = Some(10);
+    for other in [successor, elsewhere] {
+        fs::write(&path, &text).unwrap();
+        let entry = journal.take(&other).unwrap();
+        assert!(entry.record().standing.is_empty(), "{other:?}");
+    }
+}
+
+#[test]
+fn what_is_not_a_record_is_named_and_left_alone() {
+    let home = tempfile::tempdir().unwrap();
+    let journal = Journal::at(home.path());
+    let path = journal.take(&target(2)).unwrap().path().to_path_buf();
+    let whole = fs::read(&path).unwrap();
+    let foreign = String::from_utf8(whole.clone())
+        .unwrap()
+        .replace("\"ifindex\": 2", "\"ifindex\": 3");
+    for torn in [
+        &whole[..whole.len() / 2],
+        b"",
+        b"{}",
+        b"[1]",
+        foreign.as_bytes(),
+    ] {
+        fs::write(&path, torn).unwrap();
+        for error in [
+            journal.take(&target(2)).unwrap_err(),
+            journal.lock(&path).unwrap_err(),
+            journal.records().unwrap().remove(0).1.unwrap_err(),
+        ] {
+            assert!(matches!(error, JournalError::NotARecord { .. }), "{error}");
+        }
+        assert_eq!(fs::read(&path).unwrap(), torn);
+    }
+    fs::write(&path, vec![b' '; RECORD_BYTES_MAX as usize + 1]).unwrap();
+    assert!(journal.lock(&path).is_err());
+}
+
+#[test]
+fn another_version_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let entry = Journal::at(home.path()).take(&target(2)).unwrap();
+    let text = fs::read_to_string(entry.path()).unwrap();
+    let newer = text.replace("\"version\": 2", "\"version\": 3");
+    assert_ne!(text, newer);
+    assert!(Record::parse(newer.as_bytes()).unwrap_err().contains('3'));
+    let unknown = text.replacen('{', "{\"extra\": 1,", 1);
+    assert!(Record::parse(unknown.as_bytes()).is_err());
+}
+
+#[test]
+fn what_a_dead_writer_left_is_swept_away_and_what_a_living_one_writes_is_not() {
+    let home = tempfile::tempdir().unwrap();
+    let journal = Journal::at(home.path());
+    let mine = home
+        .path()
+        .join(format!("7-2.{}-0.tmp", std::process::id()));
+    let left = home.path().join("7-2.4194304-0.tmp");
+    let foreign = home.path().join("notes.txt");
+    for path in [&mine, &left, &foreign] {
+        fs::write(path, "").unwrap();
+    }
+    journal.sweep().unwrap();
+    assert!(mine.exists() && foreign.exists() && !left.exists());
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        let _ = Record::parse(&bytes);
+    }
+}

@@ -1,0 +1,194 @@
+//! Interfaces as rtnetlink shows them: who is below whom, who is up, and whose address it is.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use netlink_bindings::rt_link::{Ifinfomsg, IterableLinkAttrs};
+use netlink_bindings::traits::{NetlinkRequest, Protocol};
+use netlink_bindings::{rt_addr, rt_link};
+use nicpoll_sys::netns;
+
+use crate::attributes::push_attribute;
+use crate::control::{Control, ControlError, Interface};
+
+/// include/uapi/linux/if.h
+const IFF_UP: u32 = 1 << 0;
+const IFF_LOOPBACK: u32 = 1 << 3;
+
+/// An interface with its place among the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Who it is.
+    pub interface: Interface,
+    /// Whether it is up.
+    pub is_up: bool,
+    /// Whether it is the loopback.
+    pub is_loopback: bool,
+    /// Index of the interface that it lies on or, for veth, of its other end.
+    pub lower: Option<u32>,
+    /// Number of the namespace of `lower` as this one counts them, when it is another one.
+    pub lower_netnsid: Option<i32>,
+    /// Index of the bond or bridge that it is a port of.
+    pub master: Option<u32>,
+    /// Packets received since it was made.
+    pub rx_packets: u64,
+}
+
+impl Control {
+    /// Every interface of the namespace.
+    pub fn links(&mut self) -> Result<Vec<Link>, ControlError> {
+        let doing = || String::from("listing the interfaces");
+        let cookie = netns::cookie().map_err(ControlError::of_io(doing()))?;
+        let request = rt_link::Request::new().op_getlink_dump(&Ifinfomsg::new());
+        let mut reply = self
+            .socket
+            .request(&request)
+            .map_err(ControlError::of_io(doing()))?;
+        let mut links = Vec::new();
+        while let Some(link) = reply.recv() {
+            let (header, attributes) = link.map_err(ControlError::of(doing()))?;
+            links.push(read_link(cookie, &header, &attributes));
+        }
+        Ok(links)
+    }
+
+    /// The interface of a name.
+    ///
+    /// # Errors
+    /// `ENODEV` when this namespace has none of that name.
+    pub fn link_named(&mut self, name: &str) -> Result<Link, ControlError> {
+        let doing = || format!("asking for interface '{name}'");
+        let cookie = netns::cookie().map_err(ControlError::of_io(doing()))?;
+        let mut request = rt_link::Request::new().op_getlink_do(&Ifinfomsg::new());
+        request.encode().push_ifname_bytes(name.as_bytes());
+        let mut reply = self
+            .socket
+            .request(&request)
+            .map_err(ControlError::of_io(doing()))?;
+        let (header, link) = reply.recv_one().map_err(ControlError::of(doing()))?;
+        Ok(read_link(cookie, &header, &link))
+    }
+
+    /// Brings an interface up, or takes it down.
+    pub fn set_up(&mut self, ifindex: u32, up: bool) -> Result<(), ControlError> {
+        let doing = || {
+            let state = if up { "up" } else { "down" };
+            format!("setting interface {ifindex} {state}")
+        };
+        let mut header = Ifinfomsg::new();
+        header.ifi_index = ifindex as i32;
+        header.ifi_flags = if up { IFF_UP } else { 0 };
+        header.ifi_change = IFF_UP;
+        let request = rt_link::Request::new().op_setlink_do(&header);
+        self.socket
+            .request(&request)
+            .map_err(ControlError::of_io(doing()))?
+            .recv_ack()
+            .map_err(ControlError::of(doing()))
+    }
+
+    /// Indices of the interfaces that have an address.
+    pub fn interfaces_with(&mut self, address: IpAddr) -> Result<BTreeSet<u32>, ControlError> {
+        let doing = || format!("asking which interface has {address}");
+        let request = rt_addr::Request::new().op_getaddr_dump(&rt_addr::Ifaddrmsg::new());
+        let mut reply = self
+            .socket
+            .request(&request)
+            .map_err(ControlError::of_io(doing()))?;
+        let mut found = BTreeSet::new();
+        while let Some(entry) = reply.recv() {
+            let (header, attributes) = entry.map_err(ControlError::of(doing()))?;
+            let is = [attributes.get_local(), attributes.get_address()];
+            if is.contains(&Ok(address)) {
+                found.insert(header.ifa_index);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The number that this namespace has for the one behind a descriptor (`RTM_GETNSID`);
+    /// `None` when it has none.
+    pub fn netnsid_of(&mut self, descriptor: u32) -> Result<Option<i32>, ControlError> {
+        let doing = || String::from("asking for a namespace's number");
+        let mut reply = self
+            .socket
+            .request(&NetnsIdRequest::new(descriptor))
+            .map_err(ControlError::of_io(doing()))?;
+        let answer = reply.recv_one().map_err(ControlError::of(doing()))?;
+        Ok(answer.filter(|&id| id >= 0))
+    }
+}
+
+fn read_link(netns_cookie: Option<u64>, header: &Ifinfomsg, link: &IterableLinkAttrs<'_>) -> Link {
+    let driver = link
+        .get_linkinfo()
+        .and_then(|info| info.get_kind())
+        .map(|kind| kind.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let name = link
+        .get_ifname()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let address = link.get_perm_address().or_else(|_| link.get_address());
+    let octets = address.unwrap_or_default().iter();
+    let octets: Vec<String> = octets.map(|octet| format!("{octet:02x}")).collect();
+    Link {
+        interface: Interface {
+            ifindex: header.ifi_index as u32,
+            name,
+            driver,
+            address: octets.join(":"),
+            netns_cookie,
+        },
+        is_up: header.ifi_flags & IFF_UP != 0,
+        is_loopback: header.ifi_flags & IFF_LOOPBACK != 0,
+        lower: link.get_link().ok().filter(|&index| index != 0),
+        lower_netnsid: link.get_link_netnsid().ok(),
+        master: link.get_master().ok().filter(|&index| index != 0),
+        rx_packets: link.get_stats64().map_or(0, |stats| stats.rx_packets),
+    }
+}
+
+/// `RTM_GETNSID` (include/uapi/linux/net_namespace.h), which netlink-bindings does not have.
+struct NetnsIdRequest {
+    payload: Vec<u8>,
+}
+
+impl NetnsIdRequest {
+    const RTM_GETNSID: u16 = 90;
+    const NETNSA_NSID: u16 = 1;
+    const NETNSA_FD: u16 = 3;
+    /// struct rtgenmsg, padded: one byte of family.
+    const HEADER_BYTES: usize = 4;
+
+    fn new(descriptor: u32) -> Self {
+        let mut payload = vec![0; Self::HEADER_BYTES];
+        push_attribute(&mut payload, Self::NETNSA_FD, &descriptor.to_ne_bytes());
+        NetnsIdRequest { payload }
+    }
+}
+
+impl NetlinkRequest for NetnsIdRequest {
+    type ReplyType<'buf> = Option<i32>;
+
+    fn protocol(&self) -> Protocol {
+        Protocol::Raw {
+            protonum: 0,
+            request_type: Self::RTM_GETNSID,
+        }
+    }
+
+    fn flags(&self) -> u16 {
+        0
+    }
+
+    fn payload(&self) -> &[u8] {
+        &self.payload
+    }
+
+    fn decode_reply(reply: &[u8]) -> Option<i32> {
+        let list = reply.get(Self::HEADER_BYTES..)?;
+        let id = crate::attributes::attribute(list, Self::NETNSA_NSID)?;
+        Some(i32::from_ne_bytes(id.try_into().ok()?))
+    }
+}

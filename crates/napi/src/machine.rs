@@ -1,0 +1,170 @@
+//! The interfaces of all network namespaces of this machine, each reached from a thread inside its
+//! namespace.
+//!
+//! What must hold: a thread that entered a namespace never leaves it and has a `/sys` of its own, so
+//! that no read or write meets another namespace's interface of the same name.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::io;
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use nicpoll_sys::netns::{self, NetNamespace};
+
+use crate::control::{Control, ControlError};
+use crate::kernel::{Kernel, Target};
+use crate::knob::{Knob, Value};
+
+/// The namespaces that have been entered so far, and [`Control`]s in them.
+#[derive(Default)]
+pub struct Machine {
+    rooms: BTreeMap<u64, Room>,
+}
+
+type Job = Box<dyn FnOnce(&mut Control) + Send>;
+
+struct Room {
+    jobs: Option<mpsc::Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Machine {
+    /// No namespace entered yet.
+    pub fn new() -> Self {
+        Machine::default()
+    }
+
+    /// Enters a namespace and returns its inode number, by which it is known from then on.
+    ///
+    /// # Errors
+    /// `EPERM` without CAP_SYS_ADMIN.
+    pub fn enter(&mut self, namespace: NetNamespace) -> io::Result<u64> {
+        let inode = namespace.inode();
+        if let Entry::Vacant(place) = self.rooms.entry(inode) {
+            place.insert(Room::open(namespace)?);
+        }
+        Ok(inode)
+    }
+
+    /// Enters the namespace of an inode number if it has not been entered. `false` when there is none
+    /// (any more).
+    pub fn enter_inode(&mut self, inode: u64) -> io::Result<bool> {
+        if self.rooms.contains_key(&inode) {
+            return Ok(true);
+        }
+        match find_namespace(|namespace| namespace.inode() == inode)? {
+            Some(namespace) => self.enter(namespace).map(|_| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Runs `job` inside a namespace that has been entered.
+    pub fn run<T: Send + 'static>(
+        &self,
+        netns_inode: u64,
+        job: impl FnOnce(&mut Control) -> T + Send + 'static,
+    ) -> Result<T, ControlError> {
+        let doing = || format!("working in network namespace {netns_inode}");
+        let gone = || ControlError::of_io(doing())(io::ErrorKind::NotFound.into());
+        let room = self.rooms.get(&netns_inode).ok_or_else(gone)?;
+        room.run(job).ok_or_else(gone)
+    }
+}
+
+impl Room {
+    fn open(namespace: NetNamespace) -> io::Result<Self> {
+        let (jobs, inbox) = mpsc::channel::<Job>();
+        let (ready, entered) = mpsc::channel();
+        let thread = thread::Builder::new()
+            .name(String::from("nicpoll-netns"))
+            .spawn(move || {
+                let entering = netns::enter_with_private_sysfs(&namespace);
+                let is_in = entering.is_ok();
+                // Held by being in it from now on; a descriptor would keep it from going away later.
+                drop(namespace);
+                let _ = ready.send(entering);
+                if !is_in {
+                    return;
+                }
+                let mut control = Control::new();
+                for job in inbox {
+                    job(&mut control);
+                }
+            })?;
+        entered
+            .recv()
+            .map_err(|_| io::Error::other("the thread ended before it entered the namespace"))??;
+        Ok(Room {
+            jobs: Some(jobs),
+            thread: Some(thread),
+        })
+    }
+
+    /// `None` when the thread is gone, which it is only after a panic.
+    fn run<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut Control) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (answer, result) = mpsc::channel();
+        self.jobs
+            .as_ref()?
+            .send(Box::new(move |control| {
+                let _ = answer.send(job(control));
+            }))
+            .ok()?;
+        result.recv().ok()
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic on that thread has been reported by `run` already.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Kernel for Machine {
+    fn read(&mut self, target: &Target, knob: &Knob) -> Result<Option<Value>, ControlError> {
+        let (own, knob) = (target.clone(), knob.clone());
+        self.run(target.netns_inode, move |control| control.read(&own, &knob))?
+    }
+
+    fn write(&mut self, target: &Target, knob: &Knob, value: &Value) -> Result<(), ControlError> {
+        let (own, knob, value) = (target.clone(), knob.clone(), value.clone());
+        self.run(target.netns_inode, move |control| {
+            control.write(&own, &knob, &value)
+        })?
+    }
+
+    fn wait(&mut self, time: Duration) {
+        thread::sleep(time);
+    }
+}
+
+/// Finds a namespace of this machine. One lives by a process in it, or by a name.
+pub(crate) fn find_namespace(
+    mut is_it: impl FnMut(&NetNamespace) -> bool,
+) -> io::Result<Option<NetNamespace>> {
+    let names = std::fs::read_dir(netns::NAMED_DIRECTORY)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|file| file.path());
+    let processes = std::fs::read_dir("/proc")?
+        .flatten()
+        .map(|process| process.path().join("ns/net"));
+    let own = Path::new("/proc/thread-self/ns/net").to_path_buf();
+    let mut seen = std::collections::BTreeSet::new();
+    // Most paths are not namespaces or are gone by now.
+    Ok(std::iter::once(own)
+        .chain(names)
+        .chain(processes)
+        .filter_map(|path| NetNamespace::open(&path).ok())
+        .find(|namespace| seen.insert(namespace.inode()) && is_it(namespace)))
+}

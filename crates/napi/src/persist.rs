@@ -1,0 +1,348 @@
+//! Settings that come back after a reboot: a systemd unit for each interface.
+//!
+//! One form for everything, because no other carries everything: a `.link` file knows no deferral, a udev
+//! rule runs before NAPI instances are there. The unit runs `nicpoll set` when the interface is up and
+//! `nicpoll restore` when it is stopped.
+//!
+//! What must hold: files that nicpoll did not write are never changed or removed, and removing takes
+//! away exactly what was written.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// The first line of every file that is written here, by which it is known again.
+const MARK: &str =
+    "# Written by 'nicpoll set --persist'; 'nicpoll set IF --no-persist' removes it.";
+/// The unit template, below the root directory.
+const TEMPLATE: &str = "etc/systemd/system/nicpoll@.service";
+/// A file of options for each interface, below the root directory.
+const OPTIONS_DIRECTORY: &str = "etc/nicpoll";
+
+/// Why settings could not be made to persist.
+#[derive(Debug, Error)]
+pub enum PersistError {
+    /// Somebody else's file is in the way.
+    #[error("{} was not written by nicpoll and was left alone; move it away first", .0.display())]
+    Foreign(PathBuf),
+    /// The file system refused.
+    #[error("writing {}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+fn io_at(path: &Path) -> impl FnOnce(io::Error) -> PersistError {
+    let path = path.to_path_buf();
+    move |source| PersistError::Io { path, source }
+}
+
+/// What is on disk for one file, and what is to be there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileChange {
+    /// The file.
+    pub path: PathBuf,
+    /// Its text now; null when there is none.
+    pub before: Option<String>,
+    /// Its text to be; null when it is to go.
+    pub after: Option<String>,
+    /// Whether the text is the target of a symbolic link.
+    pub is_link: bool,
+}
+
+impl FileChange {
+    /// The difference, line by line, as `diff -u` would mark it.
+    pub fn diff(&self) -> String {
+        let lines = |text: &Option<String>| -> Vec<String> {
+            let text = text.as_deref().unwrap_or_default();
+            let arrow = if self.is_link { "-> " } else { "" };
+            text.lines().map(|line| format!("{arrow}{line}")).collect()
+        };
+        let (before, after) = (lines(&self.before), lines(&self.after));
+        let name = |text: &Option<String>| match text {
+            Some(_) => self.path.display().to_string(),
+            None => String::from("/dev/null"),
+        };
+        let mut diff = format!("--- {}\n+++ {}\n", name(&self.before), name(&self.after));
+        for line in before.iter().filter(|line| !after.contains(line)) {
+            diff.push_str(&format!("-{line}\n"));
+        }
+        for line in after.iter().filter(|line| !before.contains(line)) {
+            diff.push_str(&format!("+{line}\n"));
+        }
+        diff
+    }
+}
+
+/// Where the files of interfaces lie.
+#[derive(Clone, Debug)]
+pub struct Persistence {
+    root: PathBuf,
+}
+
+impl Persistence {
+    /// Files below `root`: `/` for this machine, another directory for an image of one.
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        Persistence { root: root.into() }
+    }
+
+    /// What is to be written for an interface, so that `program set INTERFACE OPTIONS` runs at boot. Files
+    /// that are right already are left out.
+    pub fn install(
+        &self,
+        program: &Path,
+        interface: &str,
+        options: &[String],
+    ) -> Result<Vec<FileChange>, PersistError> {
+        let [template, environment, link] = self.paths(interface);
+        let wanted = [
+            (template, template_text(program), false),
+            (environment, options_text(options), false),
+            (link, String::from("../nicpoll@.service"), true),
+        ];
+        let mut changes = Vec::new();
+        for (path, after, is_link) in wanted {
+            let before = read(&path, is_link)?;
+            if before.as_ref() != Some(&after) {
+                changes.push(FileChange {
+                    path,
+                    before,
+                    after: Some(after),
+                    is_link,
+                });
+            }
+        }
+        Ok(changes)
+    }
+
+    /// What is to be removed for an interface: the template too, with the last interface that uses it.
+    pub fn remove(&self, interface: &str) -> Result<Vec<FileChange>, PersistError> {
+        let [template, environment, link] = self.paths(interface);
+        let mut paths = vec![(link, true), (environment.clone(), false)];
+        let others = fs::read_dir(self.root.join(OPTIONS_DIRECTORY)).into_iter();
+        let has_others = others
+            .flatten()
+            .flatten()
+            .any(|file| file.path() != environment);
+        if !has_others {
+            paths.push((template, false));
+        }
+        let mut changes = Vec::new();
+        for (path, is_link) in paths {
+            let before = read(&path, is_link)?;
+            if before.is_some() {
+                changes.push(FileChange {
+                    path,
+                    before,
+                    after: None,
+                    is_link,
+                });
+            }
+        }
+        Ok(changes)
+    }
+
+    fn paths(&self, interface: &str) -> [PathBuf; 3] {
+        let escaped = escape(interface);
+        let wants = format!(
+            "etc/systemd/system/sys-subsystem-net-devices-{escaped}.device.wants/nicpoll@{escaped}.service"
+        );
+        [
+            self.root.join(TEMPLATE),
+            self.root
+                .join(OPTIONS_DIRECTORY)
+                .join(format!("{interface}.conf")),
+            self.root.join(wants),
+        ]
+    }
+}
+
+/// Writes and removes files as planned.
+pub fn carry_out(changes: &[FileChange]) -> Result<(), PersistError> {
+    for change in changes {
+        let path = &change.path;
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        match &change.after {
+            Some(text) if change.is_link => {
+                fs::create_dir_all(directory).map_err(io_at(path))?;
+                std::os::unix::fs::symlink(text, path).map_err(io_at(path))?;
+            }
+            Some(text) => {
+                fs::create_dir_all(directory).map_err(io_at(path))?;
+                fs::write(path, text).map_err(io_at(path))?;
+            }
+            None => {
+                fs::remove_file(path).map_err(io_at(path))?;
+                let is_own = directory.ends_with(OPTIONS_DIRECTORY)
+                    || directory.extension().is_some_and(|end| end == "wants");
+                if is_own {
+                    // Fails while other files are in it, which is as it should be.
+                    let _ = fs::remove_dir(directory);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn read(path: &Path, is_link: bool) -> Result<Option<String>, PersistError> {
+    if is_link {
+        return match fs::read_link(path) {
+            Ok(target) => Ok(Some(target.to_string_lossy().into_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(_) => Err(PersistError::Foreign(path.to_path_buf())),
+        };
+    }
+    match fs::read_to_string(path) {
+        Ok(text) if text.starts_with(MARK) => Ok(Some(text)),
+        Ok(_) => Err(PersistError::Foreign(path.to_path_buf())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(io_at(path)(error)),
+    }
+}
+
+/// It may start before the interface is up, so it is tried again.
+fn template_text(program: &Path) -> String {
+    let program = program.display();
+    format!(
+        "{MARK}
+[Unit]
+Description=Polling settings of %I (nicpoll)
+BindsTo=sys-subsystem-net-devices-%i.device
+After=sys-subsystem-net-devices-%i.device network-online.target
+Wants=network-online.target
+StartLimitIntervalSec=120
+StartLimitBurst=60
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+EnvironmentFile=/{OPTIONS_DIRECTORY}/%I.conf
+ExecStart={program} set %I $NICPOLL_OPTIONS
+ExecStop={program} restore %I
+Restart=on-failure
+RestartSec=1
+"
+    )
+}
+
+fn options_text(options: &[String]) -> String {
+    format!("{MARK}\nNICPOLL_OPTIONS={}\n", options.join(" "))
+}
+
+/// As systemd-escape(1) does: what is not a letter, a digit, `:`, `_` or `.` is written as `\xNN`.
+fn escape(name: &str) -> String {
+    let mut escaped = String::new();
+    for (index, byte) in name.bytes().enumerate() {
+        match byte {
+            b'.' if index == 0 => escaped.push_str("\\x2e"),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b':' | b'_' | b'.' => {
+                escaped.push(byte.into());
+            }
+            b'/' => escaped.push('-'),
+            other => escaped.push_str(&format!("\\x{other:02x}")),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn options(text: &str) -> Vec<String> {
+        text.split(' ').map(String::from).collect()
+    }
+
+    fn tree(directory: &Path) -> BTreeMap<PathBuf, String> {
+        let mut found = BTreeMap::new();
+        for file in fs::read_dir(directory).into_iter().flatten().flatten() {
+            let path = file.path();
+            if path.is_dir() {
+                found.insert(path.clone(), String::from("directory"));
+                found.extend(tree(&path));
+            } else {
+                let text = fs::read_link(&path).map_or_else(
+                    |_| fs::read_to_string(&path).unwrap(),
+                    |target| target.display().to_string(),
+                );
+                found.insert(path, text);
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn what_was_written_is_removed_and_nothing_else() {
+        let home = tempfile::tempdir().unwrap();
+        let units = home.path().join("etc/systemd/system");
+        fs::create_dir_all(&units).unwrap();
+        fs::write(units.join("other.service"), "[Unit]\n").unwrap();
+        let before = tree(home.path());
+        let files = Persistence::at(home.path());
+        let program = Path::new("/usr/bin/nicpoll");
+        for (interface, asked) in [("eth0", "polling"), ("br-lan", "polling --period 50us")] {
+            let changes = files.install(program, interface, &options(asked)).unwrap();
+            assert!(changes[0].diff().contains("--- /dev/null"), "{changes:?}");
+            carry_out(&changes).unwrap();
+            let again = files.install(program, interface, &options(asked)).unwrap();
+            assert!(again.is_empty(), "{again:?}");
+        }
+        let during = tree(home.path());
+        let link = "sys-subsystem-net-devices-br\\x2dlan.device.wants/nicpoll@br\\x2dlan.service";
+        assert_eq!(during[&units.join(link)], "../nicpoll@.service");
+        let template = &during[&units.join("nicpoll@.service")];
+        assert!(template.contains("ExecStart=/usr/bin/nicpoll set %I $NICPOLL_OPTIONS"));
+        assert!(template.contains("ExecStop=/usr/bin/nicpoll restore %I"));
+
+        carry_out(&files.remove("eth0").unwrap()).unwrap();
+        assert!(units.join("nicpoll@.service").exists());
+        carry_out(&files.remove("br-lan").unwrap()).unwrap();
+        assert_eq!(tree(home.path()), before);
+        assert!(files.remove("br-lan").unwrap().is_empty());
+    }
+
+    #[test]
+    fn other_options_show_as_a_difference() {
+        let home = tempfile::tempdir().unwrap();
+        let files = Persistence::at(home.path());
+        let program = Path::new("/usr/bin/nicpoll");
+        carry_out(&files.install(program, "eth0", &options("polling")).unwrap()).unwrap();
+        let changes = files
+            .install(program, "eth0", &options("polling --period 50us"))
+            .unwrap();
+        assert_eq!(changes.len(), 1);
+        let diff = changes[0].diff();
+        assert!(diff.contains("-NICPOLL_OPTIONS=polling\n"), "{diff}");
+        assert!(diff.contains("+NICPOLL_OPTIONS=polling --period 50us\n"));
+        assert!(!diff.contains(MARK));
+    }
+
+    #[test]
+    fn somebody_elses_file_is_left_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let files = Persistence::at(home.path());
+        let path = home.path().join(TEMPLATE);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "[Unit]\n").unwrap();
+        let error = files
+            .install(Path::new("/usr/bin/nicpoll"), "eth0", &options("polling"))
+            .unwrap_err();
+        assert!(matches!(error, PersistError::Foreign(_)));
+        assert!(files.remove("eth0").is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "[Unit]\n");
+    }
+
+    #[test]
+    fn names_are_escaped_as_systemd_does() {
+        assert_eq!(escape("eth0.7"), "eth0.7");
+        assert_eq!(escape("br-lan"), "br\\x2dlan");
+        assert_eq!(escape(".hidden"), "\\x2ehidden");
+    }
+}

@@ -1,0 +1,335 @@
+use super::*;
+use crate::control::Interface;
+use crate::facts::{Peer, Poller};
+use crate::links::Link;
+use crate::moderation::Moderation;
+use nicpoll_sys::schedule::Policy;
+use std::collections::BTreeMap;
+
+fn target(ifindex: u32, driver: &str) -> Target {
+    Target {
+        netns_inode: 7,
+        interface: Interface {
+            ifindex,
+            name: format!("if{ifindex}"),
+            driver: String::from(driver),
+            address: String::new(),
+            netns_cookie: None,
+        },
+    }
+}
+
+fn napi(id: u32, defer_hard_irqs: u32, gro_flush_timeout_ns: u64) -> Napi {
+    Napi {
+        id,
+        defer_hard_irqs: Some(defer_hard_irqs),
+        gro_flush_timeout_ns: Some(gro_flush_timeout_ns),
+        irq_suspend_timeout_ns: Some(0),
+        threaded: Some(0),
+        thread_pid: None,
+    }
+}
+
+/// A card of two queues that starts with a deferral of its own, as some drivers do.
+fn card() -> Facts {
+    let target = target(2, "");
+    Facts {
+        link: Link {
+            interface: target.interface.clone(),
+            is_up: true,
+            is_loopback: false,
+            lower: None,
+            lower_netnsid: None,
+            master: None,
+            rx_packets: 0,
+        },
+        target,
+        has_gro: true,
+        device: BTreeMap::from([
+            (Knob::Threaded(Scope::Device), 0),
+            (Knob::DeferHardIrqs(Scope::Device), 1),
+            (Knob::GroFlushTimeout(Scope::Device), 20_000),
+        ]),
+        napis: Some(vec![napi(300, 1, 20_000), napi(301, 7, 20_000)]),
+        rx_queues: BTreeMap::from([(0, 300), (1, 301)]),
+        pollers: BTreeMap::new(),
+        moderation: BTreeMap::from([(Moderation::RxUsecs, 3), (Moderation::AdaptiveRx, 1)]),
+        ring_slots: Some(1024),
+        peer: None,
+    }
+}
+
+fn veth() -> Facts {
+    let mut facts = card();
+    facts.target = target(2, "veth");
+    facts.link.interface = facts.target.interface.clone();
+    facts.has_gro = false;
+    facts.napis = Some(Vec::new());
+    facts.peer = Some(Peer {
+        target: Some(target(3, "veth")),
+        tso_features_on: vec![String::from("tx-tcp-segmentation")],
+    });
+    facts
+}
+
+fn polling() -> Request {
+    Request {
+        defer_hard_irqs: Some(1000),
+        gro_flush_timeout_ns: Some(200_000),
+        ..Request::default()
+    }
+}
+
+fn able() -> Abilities {
+    Abilities {
+        has_napi_set: true,
+        threaded_max: Some(1),
+        has_suspend: true,
+    }
+}
+
+/// Writes as one line each; what is only recorded in brackets.
+fn lines(writes: &[Write]) -> Vec<String> {
+    writes
+        .iter()
+        .map(|write| {
+            let name = &write.target.interface.name;
+            let line = format!("{name} {} {}->{}", write.knob, write.from, write.to);
+            if write.is_implied {
+                format!("[{line}]")
+            } else {
+                line
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn a_whole_interface_is_written_once_and_every_instance_is_recorded() {
+    let writes = settings(&card(), &polling(), &Part::Whole).unwrap();
+    let wanted = [
+        "if2 napi_defer_hard_irqs 1->1000",
+        "if2 gro_flush_timeout 20000->200000",
+        "if2 NAPI 300 napi_defer_hard_irqs 1->1000",
+        "if2 NAPI 300 gro_flush_timeout 20000->200000",
+        "if2 NAPI 301 napi_defer_hard_irqs 7->1000",
+        "if2 NAPI 301 gro_flush_timeout 20000->200000",
+    ];
+    let is_device = |line: &String| !line.contains("NAPI");
+    let lines: Vec<String> = lines(&writes);
+    for (line, wanted) in lines.iter().zip(wanted) {
+        let expected = if is_device(line) {
+            String::from(wanted)
+        } else {
+            format!("[{wanted}]")
+        };
+        assert_eq!(*line, expected);
+    }
+    assert_eq!(lines.len(), wanted.len());
+}
+
+#[test]
+fn one_of_the_pair_alone_has_the_other_recorded_with_it() {
+    let request = Request {
+        gro_flush_timeout_ns: Some(200_000),
+        ..Request::default()
+    };
+    let part = Part::Napis(vec![301]);
+    assert_eq!(
+        lines(&settings(&card(), &request, &part).unwrap()),
+        [
+            "[if2 NAPI 301 napi_defer_hard_irqs 7->7]",
+            "if2 NAPI 301 gro_flush_timeout 20000->200000",
+        ]
+    );
+}
+
+#[test]
+fn what_is_so_already_is_not_written() {
+    let request = Request {
+        gro_flush_timeout_ns: Some(20_000),
+        moderation: BTreeMap::from([(Moderation::RxUsecs, 3)]),
+        ..Request::default()
+    };
+    assert!(
+        settings(&card(), &request, &Part::Whole)
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[test]
+fn queues_stand_for_the_instances_that_serve_them() {
+    let part = |queues: &[u32]| Part::RxQueues(queues.to_vec());
+    let writes = settings(&card(), &polling(), &part(&[1])).unwrap();
+    assert!(lines(&writes).iter().all(|line| line.contains("NAPI 301")));
+    assert_eq!(writes.len(), 2);
+    let refusal = settings(&card(), &polling(), &part(&[0, 2])).unwrap_err();
+    assert_eq!(refusal.kind, RefusalKind::Unknown);
+    assert!(refusal.to_string().contains("rx0, rx1"), "{refusal}");
+    let refusal = settings(&card(), &polling(), &Part::Napis(vec![9])).unwrap_err();
+    assert!(refusal.to_string().contains("300, 301"), "{refusal}");
+}
+
+#[test]
+fn the_driver_is_stopped_before_its_numbers_are_written() {
+    let request = Request {
+        moderation: BTreeMap::from([(Moderation::RxUsecs, 50), (Moderation::AdaptiveRx, 0)]),
+        ..Request::default()
+    };
+    assert_eq!(
+        lines(&settings(&card(), &request, &Part::Whole).unwrap()),
+        [
+            "if2 coalescing adaptive-rx 1->0",
+            "if2 coalescing rx-usecs 3->50"
+        ]
+    );
+}
+
+#[test]
+fn a_veth_needs_gro_here_and_no_tso_there() {
+    let refusal = preconditions(&veth(), &polling(), false).unwrap_err();
+    assert_eq!(refusal.kind, RefusalKind::Precondition);
+    for words in ["GRO is off", "TSO is on", "--fix"] {
+        assert!(refusal.to_string().contains(words), "{refusal}");
+    }
+    assert_eq!(
+        lines(&preconditions(&veth(), &polling(), true).unwrap()),
+        [
+            "if2 feature rx-gro 0->1",
+            "if3 feature tx-tcp-segmentation 1->0"
+        ]
+    );
+    // With an XDP program it has an instance without GRO, and no TSO comes its way.
+    let mut xdp = veth();
+    xdp.napis = Some(vec![napi(300, 0, 0)]);
+    assert!(preconditions(&xdp, &polling(), false).unwrap().is_empty());
+    // Interrupt moderation alone needs none of it.
+    let request = Request {
+        moderation: BTreeMap::from([(Moderation::RxUsecs, 3)]),
+        ..Request::default()
+    };
+    assert!(preconditions(&veth(), &request, false).unwrap().is_empty());
+}
+
+#[test]
+fn the_end_of_a_pair_that_cannot_be_found_is_a_reason_even_with_fix() {
+    let mut facts = veth();
+    facts.peer = Some(Peer {
+        target: None,
+        tso_features_on: Vec::new(),
+    });
+    let refusal = preconditions(&facts, &polling(), true).unwrap_err();
+    assert!(refusal.to_string().contains("ip netns attach"), "{refusal}");
+}
+
+#[test]
+fn what_cannot_work_is_refused_with_the_reason() {
+    let of = |change: fn(&mut Facts), request: &Request, part: Part| {
+        let mut facts = card();
+        change(&mut facts);
+        let checked = check(&facts, &able(), request, &part);
+        let prepared = checked.and_then(|()| preconditions(&facts, request, true));
+        prepared.map(|_| ()).unwrap_err()
+    };
+    let whole = Part::Whole;
+    let kind = RefusalKind::Impossible;
+    let refusal = of(|f| f.link.is_loopback = true, &polling(), whole.clone());
+    assert!(refusal.kind == kind && refusal.reason.contains("loopback"));
+    let tun = |f: &mut Facts| f.link.interface.driver = String::from("tun");
+    assert!(of(tun, &polling(), whole.clone()).reason.contains("tap"));
+    let bridge = |f: &mut Facts| f.link.interface.driver = String::from("bridge");
+    assert!(
+        of(bridge, &polling(), whole.clone())
+            .reason
+            .contains("below")
+    );
+    let refusal = of(|f| f.napis = Some(Vec::new()), &polling(), whole.clone());
+    assert!(refusal.reason.contains("no NAPI"));
+    let request = Request {
+        moderation: BTreeMap::from([(Moderation::TxUsecs, 1)]),
+        ..Request::default()
+    };
+    let refusal = of(|_| {}, &request, whole.clone());
+    assert!(refusal.to_string().contains("rx-usecs, adaptive-rx"));
+    let request = Request {
+        threaded: Some(2),
+        ..Request::default()
+    };
+    assert_eq!(of(|_| {}, &request, whole).kind, RefusalKind::Kernel);
+}
+
+#[test]
+fn an_old_kernel_takes_whole_interfaces_and_nothing_smaller() {
+    let old = Abilities::default();
+    let mut facts = card();
+    facts.napis = None;
+    facts.rx_queues.clear();
+    assert_eq!(check(&facts, &old, &polling(), &Part::Whole), Ok(()));
+    assert!(preconditions(&facts, &polling(), false).unwrap().is_empty());
+    assert_eq!(
+        lines(&settings(&facts, &polling(), &Part::Whole).unwrap()),
+        [
+            "if2 napi_defer_hard_irqs 1->1000",
+            "if2 gro_flush_timeout 20000->200000"
+        ]
+    );
+    let suspend = Request {
+        irq_suspend_timeout_ns: Some(1),
+        ..Request::default()
+    };
+    let bound = Request {
+        thread_cpus: Some(vec![0]),
+        ..Request::default()
+    };
+    for (request, part) in [
+        (&polling(), Part::RxQueues(vec![0])),
+        (&suspend, Part::Whole),
+        (&bound, Part::Whole),
+    ] {
+        let refusal = check(&facts, &old, request, &part).unwrap_err();
+        assert_eq!(refusal.kind, RefusalKind::Kernel);
+    }
+}
+
+#[test]
+fn threads_are_looked_for_before_they_are_bound() {
+    let request = Request {
+        thread_cpus: Some(vec![1]),
+        thread_policy: Some(Policy::Fifo { priority: 5 }),
+        ..Request::default()
+    };
+    let refusal = threads(&card(), &request, &Part::Whole).unwrap_err();
+    assert!(refusal.to_string().contains("--threaded"), "{refusal}");
+    let mut facts = card();
+    facts.napis = Some(vec![Napi {
+        thread_pid: Some(44),
+        ..napi(300, 0, 0)
+    }]);
+    let poller = Poller {
+        cpus: vec![0, 1],
+        policy: Policy::Fair { nice: 0 },
+    };
+    facts.pollers.insert(44, poller);
+    assert_eq!(
+        lines(&threads(&facts, &request, &Part::Whole).unwrap()),
+        [
+            "if2 thread 44 scheduling nice 0->FIFO 5",
+            "if2 thread 44 CPUs 0,1->1"
+        ]
+    );
+}
+
+#[test]
+fn a_ring_that_would_overflow_is_told_with_the_period_that_fits() {
+    let facts = card();
+    // Two rings of 1024 slots: 2 M packets/s fill them in 1.024 ms.
+    assert_eq!(overflow(&facts, 2e6, 1_000_000), None);
+    let found = overflow(&facts, 2e6, 2_000_000).unwrap();
+    assert_eq!(found.slots, 2048);
+    assert_eq!(found.fitting_period_ns, 1_024_000);
+    assert!((found.packets_per_period - 4000.0).abs() < 1e-6);
+    let mut silent = card();
+    silent.ring_slots = None;
+    assert_eq!(overflow(&silent, 2e6, 2_000_000), None);
+}

@@ -1,0 +1,136 @@
+//! What one file of the journal says: an interface, what was changed on it, and what is being tried.
+//!
+//! What must hold: bytes that are not exactly a record of this version are refused; what a record says
+//! is all that is ever put back from it.
+
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+use crate::control::Interface;
+use crate::kernel::Target;
+use crate::knob::{Knob, Value};
+use crate::owner::{Owner, boot_id};
+
+const VERSION: u32 = 2;
+
+/// One knob that was changed, with what was there before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    /// Which.
+    pub knob: Knob,
+    /// What it held before.
+    pub before: Value,
+    /// What it was given.
+    pub written: Value,
+}
+
+/// Changes that last as long as their owner, or until they are confirmed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Attempt {
+    /// Whose change it is; it is put back when this process ends.
+    pub owner: Owner,
+    /// The same for all interfaces that one command changes.
+    pub transaction: String,
+    /// The files of all of them.
+    pub group: Vec<String>,
+    /// When it is put back unless it is confirmed, in ns of CLOCK_BOOTTIME; null: not while the owner
+    /// runs.
+    pub until_boottime_ns: Option<u64>,
+    /// What was changed, in order.
+    pub changes: Vec<Change>,
+}
+
+/// Everything needed to put one interface back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    version: u32,
+    boot_id: String,
+    /// Inode number of the interface's network namespace.
+    pub netns_inode: u64,
+    /// The interface.
+    pub interface: Interface,
+    /// The file of the interface for whose sake alone this one was changed.
+    pub companion_of: Option<String>,
+    /// The last transaction that was made to stand.
+    pub transaction: Option<String>,
+    /// Changes that stand until they are undone.
+    pub standing: Vec<Change>,
+    /// Changes that do not stand yet.
+    pub attempt: Option<Attempt>,
+}
+
+impl Record {
+    /// A record of an interface on which nothing is changed yet.
+    pub fn new(target: &Target) -> io::Result<Self> {
+        Ok(Record {
+            version: VERSION,
+            boot_id: boot_id()?,
+            netns_inode: target.netns_inode,
+            interface: target.interface.clone(),
+            companion_of: None,
+            transaction: None,
+            standing: Vec::new(),
+            attempt: None,
+        })
+    }
+
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// What is wrong with the bytes, in words. Any bytes are survived.
+    pub fn parse(bytes: &[u8]) -> Result<Record, String> {
+        let record: Record = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        if record.version != VERSION {
+            return Err(format!(
+                "version {} where this nicpoll writes {VERSION}",
+                record.version
+            ));
+        }
+        Ok(record)
+    }
+
+    /// Whether the record was made since the machine was last started.
+    pub fn is_of_this_boot(&self) -> io::Result<bool> {
+        Ok(self.boot_id == boot_id()?)
+    }
+
+    /// The interface with its namespace.
+    pub fn target(&self) -> Target {
+        Target {
+            netns_inode: self.netns_inode,
+            interface: self.interface.clone(),
+        }
+    }
+
+    /// Lets the attempt stand.
+    pub fn settle(&mut self) {
+        if let Some(attempt) = self.attempt.take() {
+            self.transaction = Some(attempt.transaction.clone());
+            self.standing = merged(&self.standing, &attempt.changes);
+        }
+    }
+
+    /// Every change that is in force, those that do not stand yet included.
+    pub fn all_changes(&self) -> Vec<Change> {
+        match &self.attempt {
+            Some(attempt) => merged(&self.standing, &attempt.changes),
+            None => self.standing.clone(),
+        }
+    }
+}
+
+/// `earlier` and `later` as one list: what a knob held at first and what it was given last.
+pub fn merged(earlier: &[Change], later: &[Change]) -> Vec<Change> {
+    let mut all: Vec<Change> = Vec::new();
+    for change in earlier.iter().chain(later) {
+        match all.iter_mut().find(|known| known.knob == change.knob) {
+            Some(known) => known.written = change.written.clone(),
+            None => all.push(change.clone()),
+        }
+    }
+    all
+}

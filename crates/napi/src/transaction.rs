@@ -1,0 +1,252 @@
+//! Everything that one command changes, on one interface or many: all of it, or none.
+//!
+//! What must hold: each old value is on disk before its new one is written; whoever dies in the middle leaves
+//! records from which everything can be put back; and once one of the interfaces stands, all do.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::SwitchError;
+use crate::fault;
+use crate::journal::{Entry, Journal, JournalError};
+use crate::kernel::{Kernel, Target};
+use crate::knob::{Knob, Value};
+use crate::owner::Owner;
+use crate::record::{Attempt, Change};
+use crate::undo;
+
+/// A change to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// Of which interface.
+    pub target: Target,
+    /// Which knob.
+    pub knob: Knob,
+    /// What it holds now.
+    pub from: Value,
+    /// What it is to hold.
+    pub to: Value,
+    /// Whether the kernel does it along with another write, or nothing is to change: it is recorded, and
+    /// written only where it turns out not to be so.
+    pub is_implied: bool,
+}
+
+/// How long the changes last, and whose they are.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// The process whose end undoes them while they do not stand.
+    pub owner: Owner,
+    /// When they are undone unless they are confirmed, in ns of CLOCK_BOOTTIME.
+    pub until_boottime_ns: Option<u64>,
+}
+
+/// Interfaces that are taken for a change, and what was changed on them.
+#[derive(Debug)]
+pub struct Transaction {
+    entries: Vec<Entry>,
+}
+
+impl Transaction {
+    /// Takes the interfaces. Nothing is changed yet.
+    ///
+    /// A companion is an interface that is changed only for another one's sake, such as the other end of
+    /// a pair; it is put back with that one.
+    ///
+    /// # Errors
+    /// When somebody else has one of them, or an earlier change of one waits to be confirmed.
+    pub fn begin(
+        journal: &Journal,
+        terms: Terms,
+        targets: &[Target],
+        companions: &[(Target, Target)],
+    ) -> Result<Self, SwitchError> {
+        let mut wanted: Vec<(&Target, Option<&Target>)> =
+            targets.iter().map(|target| (target, None)).collect();
+        for (target, of) in companions {
+            if !targets.contains(target) {
+                wanted.push((target, Some(of)));
+            }
+        }
+        // In one order everywhere, so that of two commands one gets all.
+        wanted.sort_by_key(|(target, _)| Journal::file_name(target));
+        let mut transaction = Transaction {
+            entries: Vec::new(),
+        };
+        match transaction.take(journal, terms, &wanted) {
+            Ok(()) => Ok(transaction),
+            Err(error) => {
+                transaction.drop_attempts()?;
+                Err(error.into())
+            }
+        }
+    }
+
+    fn take(
+        &mut self,
+        journal: &Journal,
+        terms: Terms,
+        wanted: &[(&Target, Option<&Target>)],
+    ) -> Result<(), JournalError> {
+        let group: Vec<String> = wanted
+            .iter()
+            .map(|(target, _)| Journal::file_name(target))
+            .collect();
+        let id = transaction_id(terms.owner);
+        for (target, companion_of) in wanted {
+            let mut entry = journal.take(target)?;
+            if entry.record().attempt.is_some() {
+                return Err(JournalError::Unconfirmed {
+                    interface: target.interface.name.clone(),
+                });
+            }
+            let is_new = entry.record().standing.is_empty();
+            let taken = entry.update(|record| {
+                record.attempt = Some(Attempt {
+                    owner: terms.owner,
+                    transaction: id.clone(),
+                    group: group.clone(),
+                    until_boottime_ns: terms.until_boottime_ns,
+                    changes: Vec::new(),
+                });
+                match companion_of {
+                    Some(of) if is_new => record.companion_of = Some(Journal::file_name(of)),
+                    Some(_) => {}
+                    None => record.companion_of = None,
+                }
+            });
+            self.entries.push(entry);
+            taken?;
+        }
+        Ok(())
+    }
+
+    /// Makes changes: records them all, then writes one after the other, then looks whether each was
+    /// taken.
+    pub fn write(&mut self, kernel: &mut dyn Kernel, writes: &[Write]) -> Result<(), SwitchError> {
+        for entry in &mut self.entries {
+            let changes = changes_of(&entry.record().target(), writes);
+            if !changes.is_empty() {
+                entry.update(|record| {
+                    if let Some(attempt) = &mut record.attempt {
+                        attempt.changes.extend(changes);
+                    }
+                })?;
+            }
+        }
+        for entry in &self.entries {
+            let target = entry.record().target();
+            let changes = changes_of(&target, writes);
+            if lowers_count(&changes) {
+                undo::come_to_rest(kernel, &target, &changes)?;
+            }
+        }
+        for write in writes {
+            let holds = |kernel: &mut dyn Kernel| -> Result<bool, SwitchError> {
+                Ok(kernel.read(&write.target, &write.knob)?.as_ref() == Some(&write.to))
+            };
+            // The kernel has done it along, unless it was set to 0 to come to rest.
+            if write.is_implied && holds(kernel)? {
+                continue;
+            }
+            fault::point();
+            kernel.write(&write.target, &write.knob, &write.to)?;
+        }
+        for write in writes {
+            let now = kernel.read(&write.target, &write.knob)?;
+            if now.as_ref() != Some(&write.to) {
+                return Err(SwitchError::NotTaken {
+                    interface: write.target.interface.name.clone(),
+                    what: write.knob.to_string(),
+                    asked: write.to.to_string(),
+                    is: now.map_or_else(|| String::from("gone"), |now| now.to_string()),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the changes stand until they are undone.
+    pub fn settle(self) -> Result<(), SwitchError> {
+        for mut entry in self.entries {
+            settle_entry(&mut entry)?;
+            close_if_empty(entry)?;
+        }
+        Ok(())
+    }
+
+    /// Leaves the changes to their owner, until they are confirmed.
+    pub fn leave(self) {}
+
+    /// Puts back what was changed since the transaction began, on the interface that was taken last
+    /// first.
+    pub fn undo(self, kernel: &mut dyn Kernel) -> Result<(), SwitchError> {
+        for entry in self.entries.into_iter().rev() {
+            undo_attempt(entry, kernel)?;
+        }
+        Ok(())
+    }
+
+    fn drop_attempts(self) -> Result<(), JournalError> {
+        for mut entry in self.entries {
+            entry.update(|record| record.attempt = None)?;
+            close_if_empty(entry)?;
+        }
+        Ok(())
+    }
+}
+
+/// Lets an attempt stand.
+pub(crate) fn settle_entry(entry: &mut Entry) -> Result<(), JournalError> {
+    entry.update(crate::record::Record::settle)
+}
+
+/// Puts back what an attempt changed; what stood before it stays.
+pub(crate) fn undo_attempt(mut entry: Entry, kernel: &mut dyn Kernel) -> Result<(), SwitchError> {
+    if let Some(attempt) = &entry.record().attempt {
+        let changes = crate::record::merged(&[], &attempt.changes);
+        undo::put_back(kernel, &entry.record().target(), &changes)?;
+    }
+    if entry.record().standing.is_empty() {
+        return Ok(entry.close()?);
+    }
+    entry.update(|record| record.attempt = None)?;
+    Ok(())
+}
+
+fn close_if_empty(entry: Entry) -> Result<(), JournalError> {
+    let record = entry.record();
+    if record.standing.is_empty() && record.attempt.is_none() {
+        entry.close()?;
+    }
+    Ok(())
+}
+
+fn changes_of(target: &Target, writes: &[Write]) -> Vec<Change> {
+    writes
+        .iter()
+        .filter(|write| write.target == *target)
+        .map(|write| Change {
+            knob: write.knob.clone(),
+            before: write.from.clone(),
+            written: write.to.clone(),
+        })
+        .collect()
+}
+
+/// An idle NAPI goes on counting down the old number, so a smaller one has to start from rest.
+fn lowers_count(changes: &[Change]) -> bool {
+    changes.iter().any(|change| {
+        matches!(change.knob, Knob::DeferHardIrqs(_))
+            && change.written.number() < change.before.number()
+    })
+}
+
+/// Unlike any other of this boot.
+fn transaction_id(owner: Owner) -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let own = std::process::id();
+    format!("{}-{}-{own}-{count}", owner.pid, owner.start_time_ticks)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,327 @@
+//! All or nothing, against a kernel of a few lines: killed at any write, then put back, everything is as it
+//! was and every interrupt is unmasked.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::control::{ControlError, Interface, Napi};
+use crate::facts::Facts;
+use crate::knob::Scope;
+use crate::links::Link;
+use crate::moderation::Moderation;
+use crate::plan;
+use crate::request::{Part, Request};
+
+/// A timer that runs, and how many empty polls keep it running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Masked {
+    countdown: u64,
+    armed_ns: u64,
+}
+
+/// One interface. What is read and written behaves as the kernel's does, deferral above all.
+#[derive(Clone, Debug)]
+struct Model {
+    values: BTreeMap<Knob, u64>,
+    masked: BTreeMap<u32, Masked>,
+    /// Writes until the process is killed.
+    writes_left: Option<u32>,
+}
+
+impl Model {
+    /// Packets arrive: where a timer is set, the interrupt is masked and the countdown starts.
+    fn traffic(&mut self) {
+        for id in self.napi_ids() {
+            let scope = Scope::Napi(id);
+            let countdown = self.values[&Knob::DeferHardIrqs(scope)];
+            let armed_ns = self.values[&Knob::GroFlushTimeout(scope)];
+            if countdown > 0 && armed_ns > 0 {
+                let masked = Masked {
+                    countdown,
+                    armed_ns,
+                };
+                self.masked.insert(id, masked);
+            }
+        }
+    }
+
+    fn napi_ids(&self) -> Vec<u32> {
+        let ids = self.values.keys().filter_map(|knob| match knob {
+            Knob::DeferHardIrqs(Scope::Napi(id)) => Some(*id),
+            _ => None,
+        });
+        ids.collect()
+    }
+
+    fn facts(&self, target: &Target) -> Facts {
+        let device = self
+            .values
+            .iter()
+            .filter(|(knob, _)| {
+                matches!(
+                    knob,
+                    Knob::Threaded(Scope::Device)
+                        | Knob::DeferHardIrqs(Scope::Device)
+                        | Knob::GroFlushTimeout(Scope::Device)
+                )
+            })
+            .map(|(knob, value)| (knob.clone(), *value))
+            .collect();
+        let napi = |id: u32| Napi {
+            id,
+            defer_hard_irqs: Some(self.values[&Knob::DeferHardIrqs(Scope::Napi(id))] as u32),
+            gro_flush_timeout_ns: Some(self.values[&Knob::GroFlushTimeout(Scope::Napi(id))]),
+            irq_suspend_timeout_ns: Some(self.values[&Knob::IrqSuspendTimeout(id)]),
+            threaded: Some(self.values[&Knob::Threaded(Scope::Napi(id))] as u32),
+            thread_pid: None,
+        };
+        Facts {
+            target: target.clone(),
+            link: Link {
+                interface: target.interface.clone(),
+                is_up: true,
+                is_loopback: false,
+                lower: None,
+                lower_netnsid: None,
+                master: None,
+                rx_packets: 0,
+            },
+            has_gro: true,
+            device,
+            napis: Some(self.napi_ids().into_iter().map(napi).collect()),
+            rx_queues: BTreeMap::new(),
+            pollers: BTreeMap::new(),
+            moderation: BTreeMap::from([(
+                Moderation::RxUsecs,
+                self.values[&Knob::Moderation(Moderation::RxUsecs)] as u32,
+            )]),
+            ring_slots: None,
+            peer: None,
+        }
+    }
+}
+
+impl Kernel for Model {
+    fn read(&mut self, _: &Target, knob: &Knob) -> Result<Option<Value>, ControlError> {
+        Ok(self.values.get(knob).map(|&value| Value::Number(value)))
+    }
+
+    fn write(&mut self, _: &Target, knob: &Knob, value: &Value) -> Result<(), ControlError> {
+        if let Some(left) = &mut self.writes_left {
+            if *left == 0 {
+                return Err(ControlError::of_io("writing")(io::Error::other("killed")));
+            }
+            *left -= 1;
+        }
+        let number = value.number().unwrap();
+        self.values.insert(knob.clone(), number);
+        for id in self.napi_ids() {
+            for own in [
+                Knob::Threaded(Scope::Napi(id)),
+                Knob::DeferHardIrqs(Scope::Napi(id)),
+                Knob::GroFlushTimeout(Scope::Napi(id)),
+            ] {
+                if own.of_device().as_ref() == Some(knob) {
+                    self.values.insert(own, number);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One timer fires, if it had the time to, and finds nothing to poll.
+    fn wait(&mut self, time: Duration) {
+        let values = &self.values;
+        self.masked.retain(|&id, masked| {
+            if u128::from(masked.armed_ns) > time.as_nanos() {
+                return true;
+            }
+            let timeout = values[&Knob::GroFlushTimeout(Scope::Napi(id))];
+            let goes_on = masked.countdown > 0 && timeout > 0;
+            masked.countdown = masked.countdown.saturating_sub(1);
+            masked.armed_ns = timeout;
+            goes_on
+        });
+    }
+}
+
+fn target() -> Target {
+    Target {
+        netns_inode: 7,
+        interface: Interface {
+            ifindex: 2,
+            name: String::from("em0"),
+            driver: String::new(),
+            address: String::new(),
+            netns_cookie: None,
+        },
+    }
+}
+
+/// What a process does from taking the interface to letting the change stand.
+fn set(
+    journal: &Journal,
+    kernel: &mut Model,
+    request: &Request,
+    part: &Part,
+) -> Result<(), SwitchError> {
+    let terms = Terms {
+        owner: Owner {
+            pid: 4_194_304,
+            start_time_ticks: 1,
+        },
+        until_boottime_ns: None,
+    };
+    let writes = plan::settings(&kernel.facts(&target()), request, part).unwrap();
+    let mut transaction = Transaction::begin(journal, terms, &[target()], &[])?;
+    transaction.write(kernel, &writes)?;
+    transaction.settle()
+}
+
+fn the_record(journal: &Journal) -> Entry {
+    journal.take(&target()).unwrap()
+}
+
+/// Everything that a later process does about it.
+fn put_back_all(journal: &Journal, kernel: &mut Model) -> Result<(), SwitchError> {
+    let entry = the_record(journal);
+    let changes = entry.record().all_changes();
+    undo::put_back(kernel, &target(), &changes)?;
+    Ok(entry.close()?)
+}
+
+fn value() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(0), Just(1), Just(20_000), 0..1_000_000u64]
+}
+
+fn models() -> impl Strategy<Value = Model> {
+    let device = (value(), value(), 0..2u64, value());
+    let napis = prop::collection::vec((value(), value(), 0..2u64, value()), 1..4);
+    (device, napis).prop_map(|(device, napis)| {
+        let mut values = BTreeMap::from([(Knob::Moderation(Moderation::RxUsecs), device.3)]);
+        let scopes = [(Scope::Device, device)].into_iter().chain(
+            napis
+                .into_iter()
+                .enumerate()
+                .map(|(index, napi)| (Scope::Napi(300 + index as u32), napi)),
+        );
+        for (scope, (count, timeout, threaded, suspend)) in scopes {
+            values.insert(Knob::DeferHardIrqs(scope), count);
+            values.insert(Knob::GroFlushTimeout(scope), timeout);
+            values.insert(Knob::Threaded(scope), threaded);
+            if let Scope::Napi(id) = scope {
+                values.insert(Knob::IrqSuspendTimeout(id), suspend);
+            }
+        }
+        Model {
+            values,
+            masked: BTreeMap::new(),
+            writes_left: None,
+        }
+    })
+}
+
+fn requests() -> impl Strategy<Value = Request> {
+    (
+        prop::option::of(0..=i32::MAX as u32),
+        prop::option::of(value()),
+        prop::option::of(0..2u32),
+        prop::option::of(value()),
+        prop::option::of(0..1000u32),
+    )
+        .prop_map(|(count, timeout, threaded, suspend, usecs)| Request {
+            defer_hard_irqs: count,
+            gro_flush_timeout_ns: timeout,
+            threaded,
+            irq_suspend_timeout_ns: suspend,
+            moderation: usecs
+                .map(|us| (Moderation::RxUsecs, us))
+                .into_iter()
+                .collect(),
+            ..Request::default()
+        })
+}
+
+fn parts() -> impl Strategy<Value = Part> {
+    prop_oneof![Just(Part::Whole), Just(Part::Napis(vec![300]))]
+}
+
+/// A NAPI may be masked after putting back only if its own old values poll by a timer.
+fn is_at_rest(kernel: &Model) -> bool {
+    kernel.masked.keys().all(|&id| {
+        let scope = Scope::Napi(id);
+        kernel.values[&Knob::DeferHardIrqs(scope)] > 0
+            && kernel.values[&Knob::GroFlushTimeout(scope)] > 0
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_was_set_and_set_again_is_put_back_exactly(
+        model in models(), first in requests(), second in requests(), part in parts()
+    ) {
+        let home = tempfile::tempdir().unwrap();
+        let journal = Journal::at(home.path().join("state"));
+        let mut kernel = model.clone();
+        for request in [&first, &second] {
+            set(&journal, &mut kernel, request, &part).unwrap();
+            kernel.traffic();
+        }
+        put_back_all(&journal, &mut kernel).unwrap();
+        prop_assert_eq!(&kernel.values, &model.values);
+        prop_assert!(is_at_rest(&kernel));
+        prop_assert!(!home.path().join("state").exists());
+    }
+
+    #[test]
+    fn a_kill_at_any_write_leaves_what_was_there_before_that_command(
+        model in models(), first in requests(), second in requests(), part in parts(),
+        killed_at in 0..12u32, again_at in 0..12u32
+    ) {
+        let home = tempfile::tempdir().unwrap();
+        let journal = Journal::at(home.path().join("state"));
+        let mut kernel = model.clone();
+        set(&journal, &mut kernel, &first, &part).unwrap();
+        let standing = kernel.values.clone();
+        kernel.writes_left = Some(killed_at);
+        let finished = set(&journal, &mut kernel, &second, &part).is_ok();
+        kernel.traffic();
+        // The next process is killed, too, and the one after that gets through.
+        for writes_left in [Some(again_at), None] {
+            kernel.writes_left = writes_left;
+            let _ = undo_attempt(the_record(&journal), &mut kernel);
+        }
+        if !finished {
+            prop_assert_eq!(&kernel.values, &standing);
+            prop_assert!(is_at_rest(&kernel));
+        }
+        put_back_all(&journal, &mut kernel).unwrap();
+        prop_assert_eq!(&kernel.values, &model.values);
+        prop_assert!(is_at_rest(&kernel));
+    }
+
+    /// A record that was read back, with any values in it: nothing is written but what it says, and zeros.
+    #[test]
+    fn only_what_is_recorded_is_written(model in models(), request in requests(), part in parts()) {
+        let home = tempfile::tempdir().unwrap();
+        let journal = Journal::at(home.path().join("state"));
+        let mut kernel = model.clone();
+        set(&journal, &mut kernel, &request, &part).unwrap();
+        let changes = the_record(&journal).record().all_changes();
+        let steps = undo::steps_back(&changes);
+        for step in steps {
+            if let undo::Step::Write(knob, value) = step {
+                let change = changes.iter().find(|change| change.knob == knob);
+                let is_zero_of_a_pair = value == Value::Number(0)
+                    && changes.iter().any(|c| c.knob.deferral_scope() == knob.deferral_scope());
+                prop_assert!(
+                    change.is_some_and(|change| change.before == value) || is_zero_of_a_pair
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Putting back: the order that works, and what somebody else changed meanwhile.
+//!
+//! The order matters (facts of the kernel's `napi_complete_done`): with the deferral count set to 0 alone, an
+//! idle NAPI goes on counting down the old number. So count and timeout are set to 0, one old timeout is
+//! waited for, in which the timer fires a last time and unmasks the interrupt, and only then the old
+//! values are written: those of the interface first, because they go to every NAPI instance, then those of
+//! each instance. Threads come first of all, while they are there; features last, because turning
+//! them off may take the NAPI away.
+//!
+//! What must hold: nothing is written that the changes do not say, zeros on the way apart.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::time::Duration;
+
+use nicpoll_sys::schedule::Policy;
+
+use crate::control::ControlError;
+use crate::error::SwitchError;
+use crate::fault;
+use crate::kernel::{Kernel, Target};
+use crate::knob::{Knob, Scope, Value};
+use crate::record::Change;
+
+/// How late a timer and the softirq that it raises may be on a busy machine.
+const TIMER_LATENCY: Duration = Duration::from_millis(10);
+
+/// A step on the way back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Write this, where it is not so already.
+    Write(Knob, Value),
+    /// Let a timer that may be running fire a last time.
+    Wait(Duration),
+}
+
+/// A knob that no longer holds what was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drift {
+    /// Which.
+    pub knob: Knob,
+    /// What was written.
+    pub written: Value,
+    /// What it holds now; null when it is gone.
+    pub now: Option<Value>,
+}
+
+/// What somebody else changed: an administrator, NetworkManager, tuned, or the driver at a reset.
+pub fn drift(
+    kernel: &mut dyn Kernel,
+    target: &Target,
+    changes: &[Change],
+) -> Result<Vec<Drift>, SwitchError> {
+    let mut found = Vec::new();
+    for change in changes {
+        let now = kernel.read(target, &change.knob)?;
+        if now.as_ref() == Some(&change.written) {
+            continue;
+        }
+        // An instance comes and goes with up and down; the interface's own value stays.
+        let device = change.knob.of_device();
+        let is_kept = device.is_some_and(|device| changes.iter().any(|c| c.knob == device));
+        if now.is_some() || !is_kept {
+            found.push(Drift {
+                knob: change.knob.clone(),
+                written: change.written.clone(),
+                now,
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// What somebody else changed, as far as it matters to putting back: what is as it was already, or was left
+/// at rest by a try before this one, is no news.
+pub(crate) fn drift_before_putting_back(
+    kernel: &mut dyn Kernel,
+    target: &Target,
+    changes: &[Change],
+) -> Result<Vec<Drift>, SwitchError> {
+    let mut found = drift(kernel, target, changes)?;
+    found.retain(|drift| {
+        let is_back = |change: &Change| {
+            change.knob == drift.knob && Some(&change.before) == drift.now.as_ref()
+        };
+        let is_at_rest =
+            drift.knob.deferral_scope().is_some() && drift.now == Some(Value::Number(0));
+        !is_at_rest && !changes.iter().any(is_back)
+    });
+    Ok(found)
+}
+
+/// Puts every change back. What has been put back already is left alone, so this may be done again
+/// after it was interrupted.
+pub fn put_back(
+    kernel: &mut dyn Kernel,
+    target: &Target,
+    changes: &[Change],
+) -> Result<(), SwitchError> {
+    let is_down = kernel.read(target, &Knob::Up)? == Some(Value::flag(false));
+    if is_down && has_values_of_instances(changes) {
+        return Err(SwitchError::Down {
+            interface: target.interface.name.clone(),
+        });
+    }
+    run(kernel, target, &steps_back(changes))?;
+    for change in changes {
+        match kernel.read(target, &change.knob)? {
+            // It is gone, and took its value along.
+            None => {}
+            Some(now) if now == change.before => {}
+            Some(now) => {
+                return Err(SwitchError::NotTaken {
+                    interface: target.interface.name.clone(),
+                    what: change.knob.to_string(),
+                    asked: change.before.to_string(),
+                    is: now.to_string(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Takes timer polling off the scopes of these changes, so that new values start from rest.
+pub(crate) fn come_to_rest(
+    kernel: &mut dyn Kernel,
+    target: &Target,
+    changes: &[Change],
+) -> Result<(), SwitchError> {
+    run(kernel, target, &steps_to_rest(changes))
+}
+
+fn run(kernel: &mut dyn Kernel, target: &Target, steps: &[Step]) -> Result<(), SwitchError> {
+    for step in steps {
+        match step {
+            Step::Wait(time) => kernel.wait(*time),
+            Step::Write(knob, value) => {
+                let now = kernel.read(target, knob)?;
+                if now.is_some_and(|now| now != *value) {
+                    fault::point();
+                    let written = kernel.write(target, knob, value);
+                    written.map_err(|error| explained(error, target, knob))?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn explained(error: ControlError, target: &Target, knob: &Knob) -> SwitchError {
+    match knob {
+        Knob::Threaded(Scope::Device) if error.kind() == io::ErrorKind::Unsupported => {
+            SwitchError::NoInstances {
+                interface: target.interface.name.clone(),
+            }
+        }
+        _ => error.into(),
+    }
+}
+
+/// Whether NAPI instances had values of their own. They can be reached only while the interface is up.
+fn has_values_of_instances(changes: &[Change]) -> bool {
+    changes
+        .iter()
+        .filter(|change| change.knob.napi_id().is_some())
+        .any(|change| {
+            let device = change.knob.of_device();
+            let whole = changes.iter().find(|c| Some(&c.knob) == device.as_ref());
+            whole.is_none_or(|whole| whole.before != change.before)
+        })
+}
+
+fn steps_to_rest(changes: &[Change]) -> Vec<Step> {
+    let scopes: BTreeSet<Scope> = changes
+        .iter()
+        .filter_map(|change| change.knob.deferral_scope())
+        .collect();
+    if scopes.is_empty() {
+        return Vec::new();
+    }
+    let zero = |knob| Step::Write(knob, Value::Number(0));
+    let mut steps: Vec<Step> = scopes
+        .into_iter()
+        .flat_map(|scope| {
+            [
+                zero(Knob::DeferHardIrqs(scope)),
+                zero(Knob::GroFlushTimeout(scope)),
+            ]
+        })
+        .collect();
+    let longest = changes
+        .iter()
+        .filter(|change| matches!(change.knob, Knob::GroFlushTimeout(_)))
+        .flat_map(|change| [change.before.number(), change.written.number()])
+        .flatten()
+        .max();
+    steps.push(Step::Wait(
+        Duration::from_nanos(longest.unwrap_or(0)) + TIMER_LATENCY,
+    ));
+    steps
+}
+
+pub(crate) fn steps_back(changes: &[Change]) -> Vec<Step> {
+    let back = |change: &Change| Step::Write(change.knob.clone(), change.before.clone());
+    let mut steps = thread_steps(changes);
+    steps.extend(steps_to_rest(changes));
+    let mut values: Vec<&Change> = changes
+        .iter()
+        .filter(|change| napi_rank(&change.knob).is_some())
+        .collect();
+    values.sort_by_key(|change| napi_rank(&change.knob));
+    steps.extend(values.into_iter().map(back));
+    steps.extend(moderation_steps(changes));
+    let mut features: Vec<&Change> = changes
+        .iter()
+        .filter(|change| matches!(change.knob, Knob::Feature(_)))
+        .collect();
+    features.reverse();
+    steps.extend(features.into_iter().map(back));
+    let up = changes.iter().filter(|change| change.knob == Knob::Up);
+    steps.extend(up.map(back));
+    steps
+}
+
+/// The interface's own values before those of its instances, and each time threads before deferral.
+fn napi_rank(knob: &Knob) -> Option<(Scope, u8)> {
+    match knob {
+        Knob::Threaded(scope) => Some((*scope, 0)),
+        Knob::DeferHardIrqs(scope) => Some((*scope, 1)),
+        Knob::GroFlushTimeout(scope) => Some((*scope, 2)),
+        Knob::IrqSuspendTimeout(id) => Some((Scope::Napi(*id), 3)),
+        _ => None,
+    }
+}
+
+/// A thread under SCHED_DEADLINE may use every CPU and cannot be bound: a thread leaves that class before its
+/// CPUs are put back, and enters it after.
+fn thread_steps(changes: &[Change]) -> Vec<Step> {
+    let mut ordered: Vec<&Change> = changes
+        .iter()
+        .filter(|change| matches!(change.knob, Knob::ThreadCpus(_) | Knob::ThreadPolicy(_)))
+        .collect();
+    ordered.sort_by_key(|change| match (&change.knob, &change.before) {
+        (Knob::ThreadPolicy(_), Value::Policy(Policy::Deadline { .. })) => 2,
+        (Knob::ThreadCpus(_), _) => 1,
+        _ => 0,
+    });
+    ordered
+        .into_iter()
+        .map(|change| Step::Write(change.knob.clone(), change.before.clone()))
+        .collect()
+}
+
+/// The driver stops moving the numbers before they are written.
+fn moderation_steps(changes: &[Change]) -> Vec<Step> {
+    let of = |adaptive: bool| {
+        changes.iter().filter(
+            move |change| matches!(change.knob, Knob::Moderation(p) if p.is_adaptive() == adaptive),
+        )
+    };
+    let back = |change: &Change| Step::Write(change.knob.clone(), change.before.clone());
+    let off = of(true).map(|change| Step::Write(change.knob.clone(), Value::Number(0)));
+    off.chain(of(false).map(back))
+        .chain(of(true).map(back))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;
