@@ -7,8 +7,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
+use nicpoll_model::line::Line;
 use nicpoll_model::{Drops, HostDelta, InterfaceDelta, ProcessCpu};
 use nicpoll_observe::{CpuSample, InterfaceCounters, NamespaceCounters, NamespaceSnapshot};
+use nicpoll_sys::ethtool;
 use nicpoll_sys::usage::{CpuTime, process_cpu_time};
 
 /// The books at the beginning. They are of the network namespace that the caller is in.
@@ -58,7 +60,7 @@ impl HostAccount {
                 system_seconds: seconds(process.system, self.process.system),
             },
             dropped_packets: drops(&self.before, &after),
-            interfaces: changed_interfaces(&self.before, &after),
+            interfaces: changed_interfaces(&self.before, &after, duration.as_secs_f64()),
         })
     }
 }
@@ -142,16 +144,27 @@ fn sum_over_interfaces(
 fn changed_interfaces(
     before: &NamespaceSnapshot,
     after: &NamespaceSnapshot,
+    seconds: f64,
 ) -> Option<Vec<InterfaceDelta>> {
     let (before, after) = (before.interfaces.as_ref()?, after.interfaces.as_ref()?);
     let delta = |(index, now): (&u32, &InterfaceCounters)| {
         let then = before.get(index);
         let link = then.map(|then| then.link).unwrap_or_default();
+        let (tx_packets, rx_packets) = (
+            now.link.tx_packets.saturating_sub(link.tx_packets),
+            now.link.rx_packets.saturating_sub(link.rx_packets),
+        );
+        let line_bits_per_second = line_of(&now.name);
+        let line = line_bits_per_second.and_then(Line::new);
+        let share = |packets, bytes| line?.share_of_counters(packets, bytes, seconds);
         InterfaceDelta {
             name: now.name.clone(),
-            tx_packets: now.link.tx_packets.saturating_sub(link.tx_packets),
+            tx_packets,
+            tx_line_ratio: share(tx_packets, now.link.tx_bytes.saturating_sub(link.tx_bytes)),
+            rx_line_ratio: share(rx_packets, now.link.rx_bytes.saturating_sub(link.rx_bytes)),
+            line_bits_per_second,
             tx_dropped_packets: now.link.tx_dropped.saturating_sub(link.tx_dropped),
-            rx_packets: now.link.rx_packets.saturating_sub(link.rx_packets),
+            rx_packets,
             rx_dropped_packets: now.link.rx_dropped.saturating_sub(link.rx_dropped),
             qdisc_dropped_packets: difference(
                 now.qdisc_drops,
@@ -170,6 +183,13 @@ fn changed_interfaces(
         counts.iter().any(|&count| count > 0)
     };
     Some(after.iter().map(delta).filter(changed).collect())
+}
+
+/// The speed of what is behind an interface. A virtual one has a speed in name only.
+fn line_of(interface: &str) -> Option<u64> {
+    let link = ethtool::link(interface).ok()?;
+    let speed = link.speed_mbps.filter(|_| !link.is_virtual)?;
+    Some(u64::from(speed) * 1_000_000)
 }
 
 #[cfg(test)]
@@ -212,7 +232,7 @@ mod tests {
         assert_eq!((drops.device_tx, drops.qdisc), (Some(3), Some(4)));
         assert_eq!(drops.ip_output, Some(2));
         assert_eq!(drops.backlog_of_machine, Some(2));
-        let changed = changed_interfaces(&before, &after).unwrap();
+        let changed = changed_interfaces(&before, &after, 1.0).unwrap();
         assert_eq!(changed.len(), 1);
         assert_eq!(changed[0].name, "new");
         assert_eq!(changed[0].qdisc_dropped_packets, Some(4));

@@ -64,7 +64,7 @@ pub struct Drops {
 }
 
 /// What one interface carried and dropped.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InterfaceDelta {
     /// Its name.
     pub name: String,
@@ -79,4 +79,11 @@ pub struct InterfaceDelta {
     pub rx_dropped_packets: u64,
     /// Packets that the root queueing discipline dropped.
     pub qdisc_dropped_packets: Option<u64>,
+    /// Speed of the line at layer 1; null where there is none, as behind a virtual interface.
+    pub line_bits_per_second: Option<u64>,
+    /// The share of the line that what was sent took, preambles and gaps included, on average over the
+    /// account.
+    pub tx_line_ratio: Option<f64>,
+    /// The same of what was received.
+    pub rx_line_ratio: Option<f64>,
 }

@@ -170,6 +170,16 @@ impl Line {
         }
     }
 
+    /// The share of the line that an interface used in one direction in `seconds`, from its counters: frames,
+    /// and their bytes without check sequence. `None` in no time.
+    pub fn share_of_counters(&self, frames: u64, bytes: u64, seconds: f64) -> Option<f64> {
+        let shortest = frames.saturating_mul(FRAME_MIN_BYTES - FCS_BYTES);
+        let around = frames.saturating_mul(FCS_BYTES + PREAMBLE_BYTES + GAP_BYTES);
+        let bits = 8.0 * bytes.max(shortest).saturating_add(around) as f64;
+        let share = bits / (self.bits_per_second.get() as f64 * seconds);
+        (seconds > 0.0).then_some(share)
+    }
+
     /// The share of the line that a rate takes, one way: 1 is all of it, and more than it can carry is
     /// above 1. `None` when such a packet cannot be sent here, or the rate is no number from 0 on, or
     /// is one of bits that packets without payload cannot make.

@@ -22,10 +22,14 @@ const NET: &str = "/proc/thread-self/net";
 pub struct LinkCounters {
     /// Frames handed to the driver and not dropped.
     pub tx_packets: u64,
+    /// Their bytes, from the Ethernet header to the end of the payload.
+    pub tx_bytes: u64,
     /// Frames that the driver dropped. On veth: the peer's ring or backlog was full.
     pub tx_dropped: u64,
     /// Frames received.
     pub rx_packets: u64,
+    /// Their bytes, as of those sent.
+    pub rx_bytes: u64,
     /// Frames received and dropped before a protocol saw them.
     pub rx_dropped: u64,
 }
@@ -34,8 +38,10 @@ impl From<RtnlLinkStats64> for LinkCounters {
     fn from(stats: RtnlLinkStats64) -> Self {
         LinkCounters {
             tx_packets: stats.tx_packets,
+            tx_bytes: stats.tx_bytes,
             tx_dropped: stats.tx_dropped,
             rx_packets: stats.rx_packets,
+            rx_bytes: stats.rx_bytes,
             rx_dropped: stats.rx_dropped,
         }
     }

@@ -308,7 +308,7 @@ mod tests {
                 tx_packets: tx,
                 tx_dropped,
                 rx_packets: rx,
-                rx_dropped: 0,
+                ..LinkCounters::default()
             },
             qdisc_drops: None,
             nftables_drops: Some(0),

@@ -117,6 +117,13 @@ pub fn set_max_segment(socket: impl AsFd, bytes: u16) -> io::Result<()> {
     )
 }
 
+/// Has the kernel spread what is written over time, so that no more than this leaves a second, headers
+/// included (`SO_MAX_PACING_RATE`). TCP does so by itself; UDP only through the `fq` queueing discipline.
+pub fn set_max_pacing_rate(socket: impl AsFd, bytes_per_second: u32) -> io::Result<()> {
+    let rate = bytes_per_second as libc::c_int;
+    set_integer(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, rate)
+}
+
 /// Ties a socket to a network device by name (`SO_BINDTODEVICE`). Once a socket is tied, only
 /// CAP_NET_RAW may tie it to another.
 pub fn bind_to_device(socket: impl AsFd, device: &str) -> io::Result<()> {

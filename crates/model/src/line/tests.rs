@@ -172,3 +172,18 @@ fn what_is_no_rate_has_no_share() {
     assert_eq!(line.share(too_long, Rate::PacketsPerSecond(1.0)), None);
     assert_eq!(Line::new(0), None);
 }
+
+#[test]
+fn counters_of_a_full_line_make_all_of_it() {
+    let line = line(100_000_000);
+    // Minimum frames as a driver counts them: without check sequence, padded or not yet.
+    for bytes in [60, 42] {
+        let share = line
+            .share_of_counters(148_809, 148_809 * bytes, 1.0)
+            .unwrap();
+        assert!((share - 1.0).abs() < 1e-4, "{share}");
+    }
+    let half = line.share_of_counters(8_127, 8_127 * 1514, 2.0).unwrap();
+    assert!((half - 0.5).abs() < 1e-4, "{half}");
+    assert_eq!(line.share_of_counters(1, 60, 0.0), None);
+}

@@ -110,6 +110,7 @@ impl Outgoing {
             bytes_sent: 0,
             calls: Calls::default(),
         };
+        pace_segments(&self.socket, self.plan.rate_bps).map_err(setup)?;
         let outcome = match &mut self.input {
             Some(input) => sender.send_input(&self.plan, &buffer, input),
             None => sender.send(&self.plan, &buffer),
@@ -136,6 +137,20 @@ impl Outgoing {
                 ..self.connected.buffer
             },
         })
+    }
+}
+
+/// Has a paced stream's writes leave as segments that are spread over time, rather than as a burst of one
+/// write each. The kernel's rate counts headers, and must not hold back a stream that catches up: it is
+/// a quarter above the stream's own, which the schedule of the writes keeps.
+fn pace_segments(socket: &TcpStream, rate_bps: Option<u64>) -> io::Result<()> {
+    let with_room = rate_bps
+        .filter(|rate| *rate > 0)
+        .map(|rate| rate / 8 / 4 * 5);
+    // Beyond what 32 bits hold the segments of a write follow each other closely in any case.
+    match with_room.and_then(|rate| u32::try_from(rate.max(1)).ok()) {
+        Some(rate) => socket::set_max_pacing_rate(socket, rate),
+        None => Ok(()),
     }
 }
 
