@@ -20,7 +20,11 @@ fuzz_target!(|bytes: &[u8]| {
         }
         for to_be in &all {
             let mut of_knob = recorded.iter().filter(|change| change.knob == to_be.knob);
-            assert!(of_knob.next().is_some_and(|oldest| oldest.before == to_be.before));
+            assert!(
+                of_knob
+                    .next()
+                    .is_some_and(|oldest| oldest.before == to_be.before)
+            );
         }
     }
 });
