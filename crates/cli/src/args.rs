@@ -11,6 +11,7 @@ use crate::linerate::LinerateArgs;
 use crate::rr::RrArgs;
 use crate::set::args::{GuardArgs, RESTORE_ABOUT, RestoreArgs, SET_ABOUT, SetArgs};
 use crate::show::{self, ShowArgs};
+use crate::sim::SimArgs;
 
 /// Interrupts or polling? Measures it on this machine, and switches.
 #[derive(Debug, Parser)]
@@ -88,6 +89,8 @@ pub enum Command {
     },
     /// Ask and answer over UDP or TCP, and tell how long the answers take
     Rr(RrArgs),
+    /// Simulate hosts that receive packets: what would interrupts, polling and their like do?
+    Sim(SimArgs),
     /// Say what an Ethernet line carries, and what share of it a rate is
     Linerate(LinerateArgs),
     /// Print a completion script for a shell

@@ -17,6 +17,7 @@ mod progress;
 mod rr;
 mod set;
 mod show;
+mod sim;
 mod stop;
 mod units;
 
@@ -58,6 +59,7 @@ fn run(command: &Command) -> Result<u8, Failure> {
     match command {
         Command::Demo(args) => return demo::demo(args),
         Command::Rr(args) => return rr::run(args),
+        Command::Sim(args) => return sim::run(args),
         Command::Linerate(args) => return linerate::run(args),
         Command::Doctor(args) => return doctor::doctor(args),
         Command::Show(args) => return show::show(args),

@@ -18,6 +18,7 @@ mod ledger;
 pub mod line;
 pub mod rr;
 mod show;
+pub mod sim;
 mod study;
 mod trial;
 mod vocabulary;

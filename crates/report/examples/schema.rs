@@ -6,6 +6,8 @@
 //! cargo run -p nicpoll-report --example schema linerate > docs/nicpoll.linerate-1.schema.json
 //! cargo run -p nicpoll-report --example schema rr > docs/nicpoll.rr-1.schema.json
 //! cargo run -p nicpoll-report --example schema cpu-truth > docs/nicpoll.cpu-truth-1.schema.json
+//! cargo run -p nicpoll-report --example schema sim-run > docs/nicpoll.sim-run-1.schema.json
+//! cargo run -p nicpoll-report --example schema sim-sweep > docs/nicpoll.sim-sweep-1.schema.json
 //! ```
 
 fn main() {
@@ -16,7 +18,11 @@ fn main() {
         Some("iperf") => nicpoll_report::iperf_schema(),
         Some("linerate") => nicpoll_report::line_rates_schema(),
         Some("rr") => nicpoll_report::rr_schema(),
-        Some(other) => panic!("{other} has no schema; name cpu-truth, demo, iperf, linerate or rr"),
+        Some("sim-run") => nicpoll_report::sim_run_schema(),
+        Some("sim-sweep") => nicpoll_report::sim_sweep_schema(),
+        Some(other) => panic!(
+            "{other} has no schema; name cpu-truth, demo, iperf, linerate, rr, sim-run or sim-sweep"
+        ),
     };
     print!("{schema}");
 }

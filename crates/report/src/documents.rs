@@ -6,6 +6,7 @@
 use nicpoll_model::iperf::{IPERF_SCHEMA, IperfEvent, IperfRun};
 use nicpoll_model::line::{LINE_RATES_SCHEMA, LineRates};
 use nicpoll_model::rr::{RR_SCHEMA, RrDocument};
+use nicpoll_model::sim::{SIM_RUN_SCHEMA, SIM_SWEEP_SCHEMA, SimRun, SimSweep};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -66,5 +67,25 @@ pub fn iperf_schema() -> String {
         "A test with its streams, as each side counted them, or one thing that happened in it. \
          docs/schema.md explains it. Units stand in field names; null means not measured.",
         IPERF_SCHEMA,
+    )
+}
+
+/// The JSON Schema of what `nicpoll sim run --json` prints.
+pub fn sim_run_schema() -> String {
+    schema_of::<SimRun>(
+        "What `nicpoll sim run --json` prints",
+        "One run of a simulated host. docs/simulator.md explains it. Nothing in it was measured. Units \
+         stand in field names; null means that there is no such figure.",
+        SIM_RUN_SCHEMA,
+    )
+}
+
+/// The JSON Schema of what `nicpoll sim sweep --json` prints.
+pub fn sim_sweep_schema() -> String {
+    schema_of::<SimSweep>(
+        "What `nicpoll sim sweep --json` prints",
+        "Runs of a simulated host over a range of one parameter. docs/simulator.md explains it. Nothing in \
+         it was measured. Units stand in field names; null means that there is no such figure.",
+        SIM_SWEEP_SCHEMA,
     )
 }

@@ -126,7 +126,7 @@ fn megabits(bits: Option<u64>) -> String {
 }
 
 /// The first column to the left, the others to the right, two blanks between them.
-fn aligned(lines: &[Vec<String>]) -> String {
+pub(crate) fn aligned(lines: &[Vec<String>]) -> String {
     let widths: Vec<usize> = (0..lines[0].len())
         .map(|column| {
             lines

@@ -185,7 +185,7 @@ fn item(text: &mut String, name: &str, value: &str) {
     let _ = writeln!(text, "{name:<NAME$}{value}");
 }
 
-fn percentiles(latency: &Latency) -> String {
+pub(crate) fn percentiles(latency: &Latency) -> String {
     let mean = latency.mean_ns.map(|ns| ns.round() as u64);
     [
         ("min", latency.min_ns),
@@ -201,7 +201,7 @@ fn percentiles(latency: &Latency) -> String {
 }
 
 /// A time in the unit in which it has one to three digits before the point.
-fn time(ns: Option<u64>) -> String {
+pub(crate) fn time(ns: Option<u64>) -> String {
     let Some(ns) = ns else {
         return String::from(MISSING);
     };

@@ -1,0 +1,107 @@
+//! `nicpoll sim`: hosts in virtual time.
+
+mod args;
+mod sweep;
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context;
+use nicpoll_model::sim::{SIM_RUN_SCHEMA, SimRun};
+use nicpoll_report::{render_document, render_sim_run};
+use nicpoll_sim::{Host, Plan, explain, simulate};
+
+pub use args::SimArgs;
+use args::{Length, RunArgs, SimCommand};
+
+use crate::failure::Failure;
+use crate::output;
+
+/// A host file longer than this is none.
+const HOST_FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Runs the command and returns its exit code.
+pub fn run(args: &SimArgs) -> Result<u8, Failure> {
+    match &args.command {
+        SimCommand::Run(args) => run_once(args),
+        SimCommand::Sweep(args) => sweep::run(args),
+    }
+}
+
+fn run_once(args: &RunArgs) -> Result<u8, Failure> {
+    let host = read_host(&args.host)?;
+    let plan = Plan {
+        discipline: args.discipline.clone(),
+        workload: args.workload,
+        duration_ns: nanos(args.length.duration.unwrap_or(Duration::from_secs(10))),
+        warmup_ns: nanos(args.length.warmup),
+        seed: args.length.seed,
+        slices: args.slices,
+    };
+    plan.check(&host).map_err(usage)?;
+    args.length.refuse_endless(packets(&plan), 1)?;
+    let figures = simulate(&host, &plan).map_err(usage)?;
+    let run = SimRun {
+        schema: String::from(SIM_RUN_SCHEMA),
+        nicpoll_version: String::from(env!("CARGO_PKG_VERSION")),
+        plan: plan.facts(&host),
+        bottleneck: explain(&host, &plan, &figures).map_err(usage)?,
+        figures,
+    };
+    output::print(&if args.json {
+        render_document(&run)
+    } else {
+        render_sim_run(&run)
+    })?;
+    Ok(0)
+}
+
+fn read_host(path: &Path) -> Result<Host, Failure> {
+    let shown = path.display();
+    let found = fs::metadata(path).and_then(|file| {
+        let is_read = file.len() <= HOST_FILE_BYTES_MAX;
+        is_read.then(|| fs::read_to_string(path)).transpose()
+    });
+    let text = found.with_context(|| format!("cannot read the host file {shown}"))?;
+    let Some(text) = text else {
+        let message =
+            format!("{shown} is longer than {HOST_FILE_BYTES_MAX} bytes: this is no host file");
+        return Err(Failure::Usage(message));
+    };
+    Host::parse(&text)
+        .map_err(|error| Failure::Usage(format!("{shown}:{}: {}", error.line, error.message)))
+}
+
+fn usage(error: impl ToString) -> Failure {
+    Failure::Usage(error.to_string())
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// About so many packets a run has to carry; one that sends as fast as it can makes about a million a
+/// second at most.
+fn packets(plan: &Plan) -> f64 {
+    let seconds = (plan.duration_ns as f64 + plan.warmup_ns as f64) / 1e9;
+    plan.workload.rate_pps.unwrap_or(1_000_000) as f64 * seconds
+}
+
+impl Length {
+    /// Refuses what would take very long, unless that is wanted.
+    fn refuse_endless(&self, packets: f64, workers: usize) -> Result<(), Failure> {
+        /// What a slow core simulates a second.
+        const PACKETS_PER_SECOND: f64 = 5e6;
+        const SECONDS_MAX: f64 = 600.0;
+        let seconds = packets / PACKETS_PER_SECOND / workers as f64;
+        if self.long || seconds <= SECONDS_MAX {
+            return Ok(());
+        }
+        Err(Failure::Usage(format!(
+            "this takes about {packets:.0} packets and up to {:.0} minutes; shorten --duration, take \
+             fewer points, or give --long to run it all the same",
+            seconds / 60.0
+        )))
+    }
+}

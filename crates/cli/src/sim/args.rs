@@ -1,0 +1,264 @@
+//! The options of `nicpoll sim`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use nicpoll_sim::{Discipline, Host, Workload, number};
+
+use crate::args::parse_seconds;
+
+/// More points than a plot can show.
+const POINTS_MAX: u64 = 1000;
+
+const ABOUT: &str = "\
+Simulate hosts that receive packets: what would interrupts, polling and their like do?
+
+A host file (sim/hosts/*.toml) says what the host's processor, card, line and protocols can hold and what
+each thing costs. The host then runs in virtual time; device polling is the same code that polls real
+interfaces. Nothing is sent and nothing is measured: every figure is a prediction from the host file. The
+same file, options and seed give the same figures to the last digit (docs/simulator.md).";
+
+const RUN_EXAMPLES: &str = "\
+Disciplines: interrupt, polling, napi, napi-timer, busy-poll. Options follow with colons, and so do
+numbers of the host file: polling:user_frac=20:burst_max=1000, interrupt:card.moderation_ns=100us.
+Workloads: constant, poisson and pulses (rate, payload, ip; pulses also period) come from outside;
+under blast (payload, ip) the host sends.
+
+Examples:
+  nicpoll sim run sim/hosts/generic.toml --workload poisson:rate=70k
+  nicpoll sim run sim/hosts/generic.toml --discipline polling:controller=share
+  nicpoll sim run sim/hosts/generic.toml --discipline napi --workload pulses:rate=50k --json
+  nicpoll sim run sim/hosts/generic.toml --discipline polling --warmup 0 --slices 20
+  nicpoll sim run sim/hosts/generic.toml --discipline polling --workload blast:payload=1470
+
+Exit codes: 0 done, 1 failed, 2 usage or a host file that is wrong.";
+
+const SWEEP_EXAMPLES: &str = "\
+Examples:
+  nicpoll sim sweep sim/hosts/generic.toml
+  nicpoll sim sweep sim/hosts/generic.toml --disciplines interrupt,polling --svg livelock.svg
+  nicpoll sim sweep sim/hosts/generic.toml --over cpu.hz=100..4000:14 --workload poisson:rate=60k \\
+      --disciplines polling,polling:controller=share --csv
+  nicpoll sim sweep sim/hosts/generic.toml --over offered=10k..1m:100 --shard 1/4 --json
+
+Exit codes: 0 done, 1 failed, 2 usage or a host file that is wrong.";
+
+/// Options of `nicpoll sim`.
+#[derive(Args, Debug)]
+#[command(long_about = ABOUT)]
+pub struct SimArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: SimCommand,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum SimCommand {
+    /// Run one load under one discipline, and say what held it back
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(RunArgs),
+    /// Run a range of loads, or of any number of the host, under several disciplines
+    #[command(after_help = SWEEP_EXAMPLES)]
+    Sweep(SweepArgs),
+}
+
+/// How long runs are, and their chance.
+#[derive(Args, Debug)]
+pub struct Length {
+    /// Virtual time that is counted [default: 10s, in a sweep 1s]
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
+    pub duration: Option<Duration>,
+    /// Virtual time before it that is not counted
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "500ms")]
+    pub warmup: Duration,
+    /// Seed of all chance
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Run even if that takes more than ten minutes
+    #[arg(long)]
+    pub long: bool,
+}
+
+/// Options of `nicpoll sim run`.
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    /// The host file
+    #[arg(value_name = "HOSTFILE")]
+    pub host: PathBuf,
+    /// How the host learns of packets
+    #[arg(long, value_name = "NAME[:OPTION=VALUE]...", default_value = "interrupt", value_parser = Discipline::parse)]
+    pub discipline: Discipline,
+    /// What is sent
+    #[arg(long, value_name = "NAME[:OPTION=VALUE]...", default_value = "poisson:rate=50k", value_parser = Workload::parse)]
+    pub workload: Workload,
+    #[command(flatten)]
+    pub length: Length,
+    /// Tell of the counted time in N parts of equal length too, with every knob at the end of each
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub slices: u32,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `nicpoll sim sweep`.
+#[derive(Args, Debug)]
+pub struct SweepArgs {
+    /// The host file
+    #[arg(value_name = "HOSTFILE")]
+    pub host: PathBuf,
+    /// What varies: 'offered' (packets/s) or a number of the host file, from, to and how many points
+    #[arg(long, value_name = "NAME=FROM..TO:POINTS", default_value = "offered=10k..200k:20", value_parser = Range::parse)]
+    pub over: Range,
+    /// Disciplines, with their options
+    #[arg(
+        long,
+        value_name = "NAME[:OPTION=VALUE]...",
+        value_delimiter = ',',
+        default_value = "interrupt,polling,napi,napi-timer,busy-poll",
+        value_parser = Discipline::parse
+    )]
+    pub disciplines: Vec<Discipline>,
+    /// What is sent
+    #[arg(long, value_name = "NAME[:OPTION=VALUE]...", default_value = "poisson", value_parser = Workload::parse)]
+    pub workload: Workload,
+    #[command(flatten)]
+    pub length: Length,
+    /// Print CSV, a line a point, instead of a table
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    pub json: bool,
+    /// Write the plot to this file too
+    #[arg(long, value_name = "FILE", conflicts_with = "shard")]
+    pub svg: Option<PathBuf>,
+    /// Run the Ith of N parts only; the parts' points together are the sweep
+    #[arg(long, value_name = "I/N", value_parser = Shard::parse)]
+    pub shard: Option<Shard>,
+}
+
+/// Values of a parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// `offered`, or a number of the host.
+    pub parameter: String,
+    /// Each once, the least first.
+    pub values: Vec<u64>,
+}
+
+impl Range {
+    /// The parameter that is no number of the host: packets offered a second.
+    pub const OFFERED: &str = "offered";
+
+    fn parse(text: &str) -> Result<Range, String> {
+        let expected = || {
+            format!(
+                "'{text}' is no range; the form is NAME=FROM..TO:POINTS, as in offered=10k..200k:20"
+            )
+        };
+        let (parameter, range) = text.split_once('=').ok_or_else(expected)?;
+        let (ends, points) = range.rsplit_once(':').ok_or_else(expected)?;
+        let (from, to) = ends.split_once("..").ok_or_else(expected)?;
+        let (from, to, points) = (number(from)?, number(to)?, number(points)?);
+        if from > to {
+            return Err(format!("the range {ends} ends before it begins"));
+        }
+        if !(2..=POINTS_MAX).contains(&points) {
+            return Err(format!(
+                "a sweep of {points} points; give 2 to {POINTS_MAX}"
+            ));
+        }
+        Range::within_bounds(parameter, from, to)?;
+        let steps = u128::from(points - 1);
+        let at = |step: u128| from + (u128::from(to - from) * step / steps) as u64;
+        let mut values: Vec<u64> = (0..=steps).map(at).collect();
+        values.dedup();
+        Ok(Range {
+            parameter: String::from(parameter),
+            values,
+        })
+    }
+
+    fn within_bounds(parameter: &str, from: u64, to: u64) -> Result<(), String> {
+        if parameter == Range::OFFERED {
+            let is_rate = from >= 1 && to <= 1_000_000_000;
+            return is_rate
+                .then_some(())
+                .ok_or_else(|| String::from("offered goes from 1 to 1g packets/s"));
+        }
+        if Host::field(parameter).is_none() {
+            let names: Vec<_> = Host::FIELDS.iter().map(|field| field.name).collect();
+            return Err(format!(
+                "no such parameter: '{parameter}'; there are offered, {}",
+                names.join(", ")
+            ));
+        }
+        let mut host = Host::default();
+        host.set(parameter, from)?;
+        host.set(parameter, to)
+    }
+}
+
+/// A part of a sweep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    /// Which, from 0.
+    pub index: usize,
+    /// Of how many.
+    pub of: usize,
+}
+
+impl Shard {
+    fn parse(text: &str) -> Result<Shard, String> {
+        let parts = text.split_once('/');
+        let numbers =
+            parts.and_then(|(i, n)| Some((i.parse::<usize>().ok()?, n.parse::<usize>().ok()?)));
+        match numbers {
+            Some((number, of)) if (1..=of).contains(&number) => Ok(Shard {
+                index: number - 1,
+                of,
+            }),
+            _ => Err(format!(
+                "'{text}' is no part; the form is I/N with I from 1 to N, as in 1/4"
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_hold_both_ends() {
+        let range = Range::parse("offered=10k..200k:20").unwrap();
+        assert_eq!(range.values.len(), 20);
+        assert_eq!((range.values[0], range.values[19]), (10_000, 200_000));
+        let moderation = Range::parse("card.moderation_ns=0..100us:3").unwrap();
+        assert_eq!(moderation.values, [0, 50_000, 100_000]);
+        assert_eq!(Range::parse("cpu.hz=1..2:10").unwrap().values, [1, 2]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_refused_with_its_remedy() {
+        for (text, words) in [
+            ("offered", "NAME=FROM..TO:POINTS"),
+            ("offered=1..2", "NAME=FROM..TO:POINTS"),
+            ("offered=2k..1k:5", "ends before"),
+            ("offered=1k..2k:1", "give 2 to 1000"),
+            ("offered=0..2k:5", "1 to 1g"),
+            ("cpu.speed=1..2:2", "there are offered, cpu.hz"),
+            ("cpu.hz=0..10:2", "from 1 to 10000"),
+        ] {
+            let error = Range::parse(text).unwrap_err();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+        assert_eq!(Shard::parse("2/4"), Ok(Shard { index: 1, of: 4 }));
+        for wrong in ["", "0/4", "5/4", "1", "1/0", "a/b"] {
+            assert!(Shard::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

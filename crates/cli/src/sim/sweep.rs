@@ -1,0 +1,116 @@
+//! `nicpoll sim sweep`: many runs, on all cores.
+
+use std::fs;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context;
+use nicpoll_model::sim::{SIM_SWEEP_SCHEMA, SimPoint, SimSweep};
+use nicpoll_report::{plot_sweep, render_document, render_sim_sweep, sweep_as_csv};
+use nicpoll_sim::{Host, Plan, PlanError, simulate};
+
+use super::args::{Range, SweepArgs};
+use super::{nanos, packets, read_host, usage};
+use crate::failure::Failure;
+use crate::output;
+
+/// A run that is to be made.
+struct Job {
+    value: u64,
+    host: Host,
+    plan: Plan,
+}
+
+pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
+    let jobs = jobs(args)?;
+    let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let all_packets = jobs.iter().map(|job| packets(&job.plan)).sum();
+    args.length.refuse_endless(all_packets, workers)?;
+    let sweep = SimSweep {
+        schema: String::from(SIM_SWEEP_SCHEMA),
+        nicpoll_version: String::from(env!("CARGO_PKG_VERSION")),
+        parameter: args.over.parameter.clone(),
+        workload: args.workload.to_string(),
+        points: points(&jobs, workers).map_err(usage)?,
+    };
+    if let Some(path) = &args.svg {
+        let written = fs::write(path, plot_sweep(&sweep));
+        written.with_context(|| format!("cannot write the plot to {}", path.display()))?;
+    }
+    output::print(&if args.json {
+        render_document(&sweep)
+    } else if args.csv {
+        sweep_as_csv(&sweep)
+    } else {
+        render_sim_sweep(&sweep)
+    })?;
+    Ok(0)
+}
+
+/// Every run of the sweep, or of the part that is asked for. All are seen to be possible first.
+fn jobs(args: &SweepArgs) -> Result<Vec<Job>, Failure> {
+    let host = read_host(&args.host)?;
+    let mut jobs = Vec::new();
+    for discipline in &args.disciplines {
+        for &value in &args.over.values {
+            let mut job = Job {
+                value,
+                host: host.clone(),
+                plan: Plan {
+                    discipline: discipline.clone(),
+                    workload: args.workload,
+                    duration_ns: nanos(args.length.duration.unwrap_or(Duration::from_secs(1))),
+                    warmup_ns: nanos(args.length.warmup),
+                    seed: args.length.seed,
+                    slices: 0,
+                },
+            };
+            if args.over.parameter == Range::OFFERED {
+                job.plan.workload = args.workload.at(value).map_err(usage)?;
+            } else {
+                job.host.set(&args.over.parameter, value).map_err(usage)?;
+            }
+            job.plan.check(&job.host).map_err(usage)?;
+            jobs.push(job);
+        }
+    }
+    if let Some(shard) = args.shard {
+        let all = jobs.into_iter().enumerate();
+        let own = all.filter(|(index, _)| index % shard.of == shard.index);
+        return Ok(own.map(|(_, job)| job).collect());
+    }
+    Ok(jobs)
+}
+
+/// Runs all, each on whatever core is free; the order of the points is that of the jobs.
+fn points(jobs: &[Job], workers: usize) -> Result<Vec<SimPoint>, PlanError> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        while let index = next.fetch_add(1, Ordering::Relaxed)
+            && let Some(job) = jobs.get(index)
+        {
+            done.push((index, point(job)));
+        }
+        done
+    };
+    let mut done: Vec<_> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        let joined = threads.into_iter().map(|thread| thread.join());
+        joined
+            .flat_map(|done| done.expect("a run does not panic"))
+            .collect()
+    });
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, point)| point).collect()
+}
+
+fn point(job: &Job) -> Result<SimPoint, PlanError> {
+    Ok(SimPoint {
+        value: job.value as f64,
+        plan: job.plan.facts(&job.host),
+        figures: simulate(&job.host, &job.plan)?,
+    })
+}

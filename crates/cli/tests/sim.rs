@@ -1,0 +1,321 @@
+//! `nicpoll sim` as a user meets it.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+const GENERIC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sim/hosts/generic.toml");
+/// Short, for a build without optimisation.
+const SHORT: [&str; 4] = ["--duration", "50ms", "--warmup", "50ms"];
+
+fn sim(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
+    command.arg("sim").args(args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn printed(args: &[&str]) -> String {
+    let output = sim(args);
+    assert!(
+        output.status.success(),
+        "{args:?}: {}",
+        text(&output.stderr)
+    );
+    text(&output.stdout)
+}
+
+/// What was printed, which the schema describes.
+fn document(args: &[&str], schema: &str) -> Value {
+    let document: Value = serde_json::from_str(&printed(args)).unwrap();
+    let schema: Value = serde_json::from_str(schema).unwrap();
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    let errors: Vec<String> = validator
+        .iter_errors(&document)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert_eq!(errors, Vec::<String>::new(), "{document}");
+    document
+}
+
+fn run<'a>(options: &[&'a str]) -> Vec<&'a str> {
+    [&["run", GENERIC], &SHORT[..], options].concat()
+}
+
+fn sweep<'a>(options: &[&'a str]) -> Vec<&'a str> {
+    let over = [
+        "--over",
+        "offered=20k..120k:3",
+        "--disciplines",
+        "interrupt,polling",
+    ];
+    [&["sweep", GENERIC], &SHORT[..], &over, options].concat()
+}
+
+#[test]
+fn a_run_says_what_came_out_and_why_no_more() {
+    let options = [
+        "--discipline",
+        "interrupt",
+        "--workload",
+        "poisson:rate=90k",
+    ];
+    let shown = printed(&run(&options));
+    for words in [
+        "Simulated, not measured",
+        "seed 1",
+        "in flight +",
+        "lost: IP input queue",
+        "Bottleneck: processor",
+        "discipline polling",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    assert_eq!(shown, printed(&run(&options)), "it replays to the byte");
+    let other = [&options[..], &["--seed", "2"]].concat();
+    assert_ne!(shown, printed(&run(&other)));
+}
+
+#[test]
+fn every_discipline_gives_json_that_its_schema_describes() {
+    let schema = include_str!("../../../docs/nicpoll.sim-run-1.schema.json");
+    for discipline in ["interrupt", "polling", "napi", "napi-timer", "busy-poll"] {
+        let options = [
+            "--discipline",
+            discipline,
+            "--json",
+            "--workload",
+            "constant:rate=20k",
+        ];
+        let run = document(&run(&options), schema);
+        assert_eq!(run["schema"], "nicpoll.sim-run/1");
+        assert_eq!(run["plan"]["discipline"], discipline);
+        let figures = &run["figures"];
+        assert_eq!(figures["polling"].is_null(), discipline != "polling");
+        assert_eq!(figures["storm"].is_null(), discipline != "interrupt");
+        let ledger = &figures["ledger"];
+        let losses = ledger["losses"].as_array().unwrap();
+        let lost: u64 = losses
+            .iter()
+            .map(|loss| loss["packets"].as_u64().unwrap())
+            .sum();
+        let count = |name: &str| ledger[name].as_u64().unwrap();
+        assert_eq!(
+            count("in_flight_at_start") + count("offered"),
+            count("delivered") + lost + count("in_flight_at_end")
+        );
+    }
+    document(
+        &run(&["--workload", "blast:payload=1470", "--json"]),
+        schema,
+    );
+}
+
+#[test]
+fn a_sweep_gives_table_csv_json_and_a_plot() {
+    let folder = tempfile::tempdir().unwrap();
+    let plot = folder.path().join("livelock.svg");
+    let table = printed(&sweep(&["--svg", plot.to_str().unwrap()]));
+    assert!(
+        table.contains("interrupt") && table.contains("120000"),
+        "{table}"
+    );
+    let svg = fs::read_to_string(&plot).unwrap();
+    for words in [
+        "<svg",
+        "offered packets/s",
+        "delivered packets/s",
+        ">polling<",
+        "simulated",
+    ] {
+        assert!(svg.contains(words), "{words}: {svg}");
+    }
+    assert_eq!(svg.matches("<polyline").count(), 2);
+
+    let csv = printed(&sweep(&["--csv"]));
+    let lines: Vec<_> = csv.lines().collect();
+    assert_eq!(lines.len(), 1 + 6);
+    let columns = lines[0].split(',').count();
+    assert!(
+        lines.iter().all(|line| line.split(',').count() == columns),
+        "{csv}"
+    );
+
+    let schema = include_str!("../../../docs/nicpoll.sim-sweep-1.schema.json");
+    let whole = document(&sweep(&["--json"]), schema);
+    let mut parts = Vec::new();
+    for shard in ["1/2", "2/2"] {
+        let part = document(&sweep(&["--json", "--shard", shard]), schema);
+        parts.extend(part["points"].as_array().unwrap().clone());
+    }
+    let points = whole["points"].as_array().unwrap();
+    assert_eq!(points.len(), 6);
+    assert_eq!(parts.len(), 6);
+    assert!(
+        points.iter().all(|point| parts.contains(point)),
+        "the parts are the whole"
+    );
+}
+
+#[test]
+fn a_sweep_varies_any_number_of_the_host() {
+    let args = [&["sweep", GENERIC], &SHORT[..]].concat();
+    let over = [
+        "--over",
+        "link.bits_per_second=10m..100m:2",
+        "--disciplines",
+        "busy-poll",
+    ];
+    let csv = printed(
+        &[
+            &args[..],
+            &over,
+            &["--workload", "constant:rate=50k", "--csv"],
+        ]
+        .concat(),
+    );
+    let delivered: Vec<f64> = csv
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').nth(7).unwrap().parse().unwrap())
+        .collect();
+    assert!(delivered[1] > 2.0 * delivered[0], "{csv}");
+}
+
+fn refuses(cases: &[(&[&str], i32, &str)]) {
+    for (args, code, words) in cases {
+        let output = sim(args);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(*code), "{args:?}: {said}");
+        assert!(said.contains(words), "{args:?}: {said}");
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_wrong_host_file_is_refused_with_line_and_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let wrong = folder.path().join("wrong.toml");
+    let generic = fs::read_to_string(GENERIC).unwrap();
+    let before = generic.lines().position(|line| line.starts_with("rx_ring"));
+    let line = 1 + before.unwrap();
+    fs::write(&wrong, generic.replacen("rx_ring = 256", "rx_ring = 0", 1)).unwrap();
+    let wrong = wrong.to_str().unwrap();
+    let place = format!("wrong.toml:{line}: card.rx_ring = 0 is out of range; give a whole number");
+    refuses(&[
+        (&["run", wrong], 2, &place),
+        (&["sweep", wrong], 2, &place),
+        (
+            &["run", "no-such-host.toml"],
+            1,
+            "cannot read the host file no-such-host.toml",
+        ),
+    ]);
+}
+
+#[test]
+fn what_cannot_be_simulated_is_refused_with_its_remedy() {
+    let discipline = |text| ["run", GENERIC, "--discipline", text];
+    let workload = |text| ["run", GENERIC, "--workload", text];
+    let endless = [&workload("constant:rate=1g")[..], &["--duration", "1000"]].concat();
+    refuses(&[
+        (&discipline("fast"), 2, "there are interrupt, polling"),
+        (&discipline("polling:user_frac=100"), 2, "user_frac 0 to 99"),
+        (&workload("constant"), 2, "constant:rate=100k"),
+        (
+            &workload("constant:rate=5k:payload=2000"),
+            2,
+            "smaller payload",
+        ),
+        (&endless, 2, "--long"),
+        (&["run", GENERIC, "--duration", "0"], 2, "above 0"),
+        (
+            &["sweep", GENERIC, "--over", "offered=1..2"],
+            2,
+            "NAME=FROM..TO:POINTS",
+        ),
+        (
+            &["sweep", GENERIC, "--workload", "blast"],
+            2,
+            "no rate to vary",
+        ),
+        (&["sweep", GENERIC, "--shard", "3/2"], 2, "I from 1 to N"),
+        (
+            &["sweep", GENERIC, "--csv", "--json"],
+            2,
+            "cannot be used with",
+        ),
+    ]);
+}
+
+/// The command of a documentation's example that begins so, as arguments after `nicpoll sim`.
+fn documented(page: &str, begin: &str) -> Vec<String> {
+    let start = page.find(begin).unwrap() + "nicpoll sim ".len();
+    let end = page[start..].find("\n```").unwrap();
+    let example = page[start..start + end].replace("\\\n", "");
+    let line = example.lines().next().unwrap();
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
+    let full = |word: &str| match word.strip_prefix("sim/hosts/") {
+        Some(_) => format!("{root}{word}"),
+        None => String::from(word),
+    };
+    line.split_whitespace().map(full).collect()
+}
+
+#[test]
+fn the_documentation_shows_what_the_program_prints() {
+    let page = include_str!("../../../docs/simulator.md");
+    let command = documented(page, "nicpoll sim run");
+    let words: Vec<_> = command.iter().map(String::as_str).collect();
+    let shown = printed(&words);
+    assert!(
+        page.contains(shown.trim_end()),
+        "docs/simulator.md should show:\n{shown}"
+    );
+
+    let folder = tempfile::tempdir().unwrap();
+    let plot = folder.path().join("livelock.svg");
+    let command = documented(page, "nicpoll sim sweep sim/hosts");
+    let words: Vec<_> = command
+        .iter()
+        .map(|word| {
+            if word == "docs/livelock.svg" {
+                plot.to_str().unwrap()
+            } else {
+                word
+            }
+        })
+        .collect();
+    printed(&words);
+    assert!(
+        fs::read_to_string(&plot).unwrap() == include_str!("../../../docs/livelock.svg"),
+        "docs/livelock.svg is not what the command in docs/simulator.md draws; run it again"
+    );
+}
+
+#[test]
+fn every_host_file_of_the_project_can_be_simulated() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sim/hosts");
+    let mut hosts = 0;
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let shown = printed(&[&["run", path.to_str().unwrap()], &SHORT[..]].concat());
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        assert!(shown.contains(&format!("host {name} ")), "{shown}");
+        let text = fs::read_to_string(&path).unwrap();
+        let values = text
+            .lines()
+            .filter(|line| line.contains(" = ") && !line.starts_with(['#', 'n']));
+        for value in values {
+            assert!(
+                value.contains('#'),
+                "{name}: a value without its source: {value}"
+            );
+        }
+        hosts += 1;
+    }
+    assert!(hosts >= 3);
+}

@@ -1,0 +1,265 @@
+//! Runs and sweeps of the simulator: text, CSV and a plot.
+//!
+//! What must hold: whatever is shown says that it was simulated.
+
+mod plot;
+mod sweep;
+
+pub use plot::plot_sweep;
+pub use sweep::{render_sim_sweep, sweep_as_csv};
+
+use std::fmt::Write;
+
+use nicpoll_model::sim::{
+    SimBottleneck, SimFigures, SimLedger, SimNapi, SimPlan, SimPolling, SimRun, SimSlice, SimStorm,
+};
+
+use crate::line_rates::aligned;
+use crate::numbers::{MISSING, count, figure, figure_or_missing};
+use crate::rr::{percentiles, time};
+
+/// Width of the names at the left.
+const NAME: usize = 12;
+
+/// A run as text: what came out, and why no more did.
+pub fn render_sim_run(run: &SimRun) -> String {
+    let mut text = head(&run.plan);
+    let figures = &run.figures;
+    rates(&mut text, figures, run.plan.workload.starts_with("blast"));
+    ledger(&mut text, &figures.ledger);
+    item(&mut text, "latency", &percentiles(&figures.latency));
+    let jitter = figures.jitter_ns.map(|ns| ns.round() as u64);
+    item(&mut text, "jitter", &time(jitter));
+    processor(&mut text, figures);
+    queues(&mut text, figures);
+    if let Some(storm) = figures.storm {
+        self::storm(&mut text, storm);
+    }
+    if let Some(polling) = &figures.polling {
+        self::polling(&mut text, polling);
+    }
+    if let Some(napi) = figures.napi {
+        self::napi(&mut text, napi);
+    }
+    if figures.latency.samples > 0 && figures.latency.p999_ns.is_none() {
+        let _ = writeln!(
+            text,
+            "{MISSING}: a percentile is told when ten samples or more lie beyond it."
+        );
+    }
+    if !figures.slices.is_empty() {
+        text.push('\n');
+        text.push_str(&slices(&figures.slices));
+    }
+    text.push('\n');
+    bottleneck(&mut text, &run.bottleneck);
+    text
+}
+
+fn head(plan: &SimPlan) -> String {
+    format!(
+        "Simulated, not measured: host {} under {}.\n{}, {} s of virtual time after {} s of warm-up, \
+         seed {}.\n\n",
+        plan.host, plan.discipline, plan.workload, plan.seconds, plan.warmup_seconds, plan.seed
+    )
+}
+
+fn item(text: &mut String, name: &str, value: &str) {
+    let _ = writeln!(text, "{name:<NAME$}{value}");
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+fn rates(text: &mut String, figures: &SimFigures, is_blast: bool) {
+    let unit = if is_blast { "calls/s" } else { "packets/s" };
+    let offered = format!("{} {unit}", figure(figures.offered_pps));
+    item(text, "offered", &offered);
+    let loss = match figures.loss_ratio {
+        Some(ratio) => format!("{} lost", percent(ratio)),
+        None => String::from("nothing offered"),
+    };
+    let delivered = format!(
+        "{} packets/s, {} Mbit/s of payload; {loss}; {} of the line in use",
+        figure(figures.delivered_pps),
+        figure(figures.delivered_payload_bits_per_second / 1e6),
+        percent(figures.line_ratio)
+    );
+    item(text, "delivered", &delivered);
+}
+
+fn ledger(text: &mut String, ledger: &SimLedger) {
+    let balance = format!(
+        "{} in flight + {} offered = {} delivered + {} lost + {} in flight",
+        count(ledger.in_flight_at_start),
+        count(ledger.offered),
+        count(ledger.delivered),
+        count(ledger.lost()),
+        count(ledger.in_flight_at_end)
+    );
+    item(text, "ledger", &balance);
+    for loss in ledger.losses.iter().filter(|loss| loss.packets > 0) {
+        item(
+            text,
+            "",
+            &format!("{} lost: {}", count(loss.packets), loss.place.name()),
+        );
+    }
+}
+
+/// The parts of the counted time, as a table.
+fn slices(slices: &[SimSlice]) -> String {
+    let knobs = ["burst", "pending_polls", "lost_polls", "stalled"];
+    let has_knobs = slices.iter().any(|slice| !slice.knobs.is_empty());
+    let shown = if has_knobs { &knobs[..] } else { &[] };
+    let names = [
+        "until s",
+        "offered",
+        "delivered",
+        "lost",
+        "interrupts",
+        "throttled",
+    ];
+    let mut lines: Vec<Vec<String>> =
+        vec![names.iter().chain(shown).map(ToString::to_string).collect()];
+    for slice in slices {
+        let mut cells = vec![slice.end_seconds.to_string()];
+        let counts = [
+            slice.offered,
+            slice.delivered,
+            slice.lost,
+            slice.interrupts,
+            slice.throttled,
+        ];
+        cells.extend(counts.map(count));
+        cells.extend(shown.iter().map(|name| {
+            let knob = slice.knobs.iter().find(|knob| knob.name == *name);
+            knob.map_or_else(|| String::from(MISSING), |knob| knob.value.to_string())
+        }));
+        lines.push(cells);
+    }
+    aligned(&lines)
+}
+
+fn processor(text: &mut String, figures: &SimFigures) {
+    let cpu = &figures.cpu;
+    let states = format!(
+        "user {}  system {}  interrupt {}  soft interrupt {}  idle {}",
+        percent(cpu.user),
+        percent(cpu.system),
+        percent(cpu.interrupt),
+        percent(cpu.soft_interrupt),
+        percent(cpu.idle)
+    );
+    item(text, "processor", &states);
+    let switches = format!(
+        "{} ({} a packet); {} interrupts of the card",
+        count(figures.context_switches),
+        figure_or_missing(figures.context_switches_per_packet),
+        count(figures.interrupts)
+    );
+    item(text, "switches", &switches);
+}
+
+fn queues(text: &mut String, figures: &SimFigures) {
+    let used = figures.queues.iter().filter(|queue| queue.most > 0);
+    let each: Vec<_> = used
+        .map(|queue| {
+            format!(
+                "{} {}/{}",
+                queue.name,
+                count(queue.most),
+                count(queue.limit)
+            )
+        })
+        .collect();
+    if !each.is_empty() {
+        item(text, "most held", &each.join(", "));
+    }
+}
+
+fn storm(text: &mut String, storm: SimStorm) {
+    let passes = format!(
+        "{} passes of the interrupt thread, {} throttled, {} storms reported",
+        count(storm.passes),
+        count(storm.throttled),
+        count(storm.reports)
+    );
+    item(text, "passes", &passes);
+}
+
+fn polling(text: &mut String, polling: &SimPolling) {
+    let bound = |burst: Option<u32>| burst.map_or_else(|| String::from(MISSING), count);
+    let cycles = format!(
+        "{} cycles asked for {} packets; burst {} on average, {} to {}; controller {}",
+        count(polling.cycles),
+        count(polling.asked),
+        figure_or_missing(polling.burst_mean),
+        bound(polling.burst_min),
+        bound(polling.burst_max_reached),
+        polling.controller
+    );
+    item(text, "polling", &cycles);
+    for (row, knobs) in polling.knobs.chunks(8).enumerate() {
+        let each: Vec<_> = knobs
+            .iter()
+            .map(|knob| format!("{} {}", knob.name, knob.value))
+            .collect();
+        item(text, if row == 0 { "knobs" } else { "" }, &each.join("  "));
+    }
+}
+
+fn napi(text: &mut String, napi: SimNapi) {
+    let polls = format!(
+        "{} polls, {} of them empty, {} begun by the timer; {} by the program; time_squeeze {}; handed to \
+         ksoftirqd {} times",
+        count(napi.polls),
+        count(napi.empty_polls),
+        count(napi.timer_polls),
+        count(napi.busy_polls),
+        count(napi.time_squeezes),
+        count(napi.handovers)
+    );
+    item(text, "NAPI", &polls);
+}
+
+fn bottleneck(text: &mut String, bottleneck: &SimBottleneck) {
+    let name = if bottleneck.is_binding {
+        "Bottleneck"
+    } else {
+        "No bottleneck. Fullest"
+    };
+    let _ = writeln!(
+        text,
+        "{name}: {}, {} full.\n{}",
+        bottleneck.resource,
+        percent(bottleneck.fullness),
+        bottleneck.explanation
+    );
+    if !bottleneck.is_binding {
+        return;
+    }
+    if bottleneck.moves.is_empty() {
+        text.push_str("No single change that was tried brings more.\n");
+        return;
+    }
+    text.push_str("What would move it, each change simulated by itself:\n");
+    let width = bottleneck
+        .moves
+        .iter()
+        .map(|tried| tried.change.len())
+        .max();
+    for tried in &bottleneck.moves {
+        let ratio = tried
+            .ratio
+            .map_or_else(|| String::from(MISSING), |ratio| format!("x {ratio:.2}"));
+        let _ = writeln!(
+            text,
+            "  {:<width$}  {:>9} packets/s  {ratio}",
+            tried.change,
+            figure(tried.delivered_pps),
+            width = width.unwrap_or(0)
+        );
+    }
+}

@@ -1,0 +1,139 @@
+//! Trying single changes.
+
+use nicpoll_core::Knob;
+use nicpoll_model::sim::{SimFigures, SimMove};
+
+use crate::discipline::{Discipline, Kind};
+use crate::host::Host;
+use crate::machine::simulate;
+use crate::plan::{Plan, PlanError};
+use crate::workload::Pattern;
+
+/// A gain below this is none, unless it is a good part of what was lost.
+const GAIN_MIN: f64 = 0.01;
+const LOSS_PART: f64 = 0.25;
+/// So many are told.
+const TOLD_MAX: usize = 6;
+/// Length of a trial: as long as these many packets take, within bounds.
+const TRIAL_PACKETS: f64 = 100_000.0;
+const TRIAL_MIN_S: f64 = 0.1;
+const TRIAL_MAX_S: f64 = 0.5;
+/// The plan's warm-up, within bounds. The original's burst climbs from 5 to 150 in 145 cycles.
+const WARMUP_MIN_NS: u64 = 200_000_000;
+const WARMUP_MAX_NS: u64 = 5_000_000_000;
+const ALTERNATIVES: [&str; 5] = ["interrupt", "polling", "napi", "napi-timer", "busy-poll"];
+
+/// The changes that gain something, the greatest gain first.
+pub(super) fn tried(
+    host: &Host,
+    plan: &Plan,
+    figures: &SimFigures,
+) -> Result<Vec<SimMove>, PlanError> {
+    let gain_min = figures
+        .loss_ratio
+        .map_or(GAIN_MIN, |lost| GAIN_MIN.min(LOSS_PART * lost));
+    let seconds = (TRIAL_PACKETS / figures.offered_pps.max(1.0)).clamp(TRIAL_MIN_S, TRIAL_MAX_S);
+    let trial = Plan {
+        duration_ns: (seconds * 1e9) as u64,
+        warmup_ns: plan.warmup_ns.clamp(WARMUP_MIN_NS, WARMUP_MAX_NS),
+        slices: 0,
+        ..plan.clone()
+    };
+    let before_pps = simulate(host, &trial)?.delivered_pps;
+    let mut moves = Vec::new();
+    for (change, discipline) in changes(host, plan) {
+        let changed = Plan {
+            discipline,
+            ..trial.clone()
+        };
+        // A change can make a plan impossible; then it moves nothing.
+        let Ok(figures) = simulate(host, &changed) else {
+            continue;
+        };
+        let delivered_pps = figures.delivered_pps;
+        if delivered_pps > before_pps * (1.0 + gain_min) {
+            let ratio = (before_pps > 0.0).then(|| delivered_pps / before_pps);
+            moves.push(SimMove {
+                change,
+                delivered_pps,
+                ratio,
+            });
+        }
+    }
+    moves.sort_by(|a, b| b.delivered_pps.total_cmp(&a.delivered_pps));
+    moves.truncate(TOLD_MAX);
+    Ok(moves)
+}
+
+fn changes(host: &Host, plan: &Plan) -> Vec<(String, Discipline)> {
+    let own = plan.discipline.applied_to(host);
+    let mut changes = Vec::new();
+    for field in Host::FIELDS {
+        let was = own.get(field.name).unwrap_or_default();
+        let value = moved(field.name, was).clamp(field.min, field.max);
+        if value != was {
+            let change = format!("{} = {value} (was {was})", field.name);
+            changes.push((change, plan.discipline.with(field.name, value)));
+        }
+    }
+    if let Ok(Some(poller)) = plan.poller(&own) {
+        let state = poller.state();
+        for (knob, was, value) in [
+            (Knob::UserFrac, state.user_frac, state.user_frac / 2),
+            (
+                Knob::BurstMax,
+                state.burst_max,
+                state.burst_max.saturating_mul(2),
+            ),
+            (
+                Knob::EachBurst,
+                state.each_burst,
+                state.each_burst.saturating_mul(2),
+            ),
+        ] {
+            let change = format!("{} = {value} (was {was})", knob.name());
+            changes.push((change, plan.discipline.with_knob(knob, value)));
+        }
+    }
+    changes.extend(alternatives(plan));
+    changes
+}
+
+/// Work a fifth cheaper, room and speed twice as great, moderation of a tenth of a millisecond.
+fn moved(name: &str, was: u64) -> u64 {
+    match name {
+        "card.moderation_ns" if was == 0 => 100_000,
+        "card.moderation_ns" => was.saturating_mul(2),
+        // Neither is room or speed.
+        "link.mtu_bytes" | "socket.packet_overhead_bytes" => was,
+        "storm.threshold" => 0,
+        _ if name.ends_with("_ns") => was * 4 / 5,
+        _ => was.saturating_mul(2),
+    }
+}
+
+/// The other disciplines as they come, with the host's numbers that go with this one.
+fn alternatives(plan: &Plan) -> Vec<(String, Discipline)> {
+    let is_blast = plan.workload.pattern == Pattern::Blast;
+    let is_own = |name: &str| match &plan.discipline.kind {
+        Kind::Interrupt => name == "interrupt",
+        Kind::Polling { .. } => name == "polling",
+        Kind::Napi(options) => match (options.deferral, options.busy) {
+            (None, _) => name == "napi",
+            (Some(_), None) => name == "napi-timer",
+            (Some(_), Some(_)) => name == "busy-poll",
+        },
+    };
+    let mut others = Vec::new();
+    for name in ALTERNATIVES {
+        let is_possible = !(is_blast && name == "busy-poll");
+        if is_possible
+            && !is_own(name)
+            && let Ok(other) = Discipline::parse(name)
+        {
+            let changed = other.with_changes_of(&plan.discipline);
+            others.push((format!("discipline {name}"), changed));
+        }
+    }
+    others
+}

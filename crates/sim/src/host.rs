@@ -1,0 +1,214 @@
+//! A simulated host: what its hardware can hold and what each thing that it does costs.
+//!
+//! A host is a TOML file of sections and whole numbers, each with a range. Nothing has a default:
+//! a figure that a simulation rests on stands in the file, with a word on where it comes from.
+
+mod read;
+
+pub use read::HostError;
+
+/// A number of a host file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Section and name, such as `cpu.hz`.
+    pub name: &'static str,
+    /// The least it may be.
+    pub min: u64,
+    /// The most it may be.
+    pub max: u64,
+    /// What it says.
+    pub meaning: &'static str,
+}
+
+macro_rules! host {
+    ($($(#[$about:meta])* $section:ident: $Section:ident {
+        $($(#[doc = $meaning:literal])+ $field:ident: $min:literal..=$max:literal,)*
+    })*) => {
+        $(
+            $(#[$about])*
+            #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+            pub struct $Section {
+                $($(#[doc = $meaning])+ pub $field: u64,)*
+            }
+        )*
+
+        /// A host.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct Host {
+            /// What it is called.
+            pub name: String,
+            $($(#[$about])* pub $section: $Section,)*
+        }
+
+        impl Host {
+            /// Every number of a host file, in the order of its sections.
+            pub const FIELDS: &'static [Field] = &[$($(Field {
+                name: concat!(stringify!($section), ".", stringify!($field)),
+                min: $min,
+                max: $max,
+                meaning: concat!($($meaning,)+).trim_ascii_start(),
+            },)*)*];
+
+            /// The number of a name such as `cpu.hz`.
+            pub fn get(&self, name: &str) -> Option<u64> {
+                match name {
+                    $($(concat!(stringify!($section), ".", stringify!($field)) => {
+                        Some(self.$section.$field)
+                    })*)*
+                    _ => None,
+                }
+            }
+
+            fn slot(&mut self, name: &str) -> Option<&mut u64> {
+                match name {
+                    $($(concat!(stringify!($section), ".", stringify!($field)) => {
+                        Some(&mut self.$section.$field)
+                    })*)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+host! {
+    /// The processor: one, which does one thing at a time.
+    cpu: Cpu {
+        /// Clock ticks a second.
+        hz: 1..=10_000,
+        /// The work of a clock tick, the entry of its interrupt left out.
+        tick_ns: 0..=1_000_000,
+        /// Entering a hard interrupt and leaving it.
+        interrupt_entry_ns: 0..=1_000_000,
+        /// Switching to another thread.
+        context_switch_ns: 0..=1_000_000,
+        /// A system call that moves a datagram, without what it copies.
+        syscall_ns: 1..=10_000_000,
+    }
+    /// The network card and its driver.
+    card: Card {
+        /// Receive descriptors.
+        rx_ring: 1..=65_536,
+        /// Transmit descriptors.
+        tx_ring: 1..=65_536,
+        /// The least time from interrupt to interrupt; 0 without moderation.
+        moderation_ns: 0..=100_000_000,
+        /// The handler's work of an interrupt, packets left out: reading and clearing the cause.
+        interrupt_ns: 0..=10_000_000,
+        /// One look at the rings, packets left out.
+        poll_ns: 1..=10_000_000,
+        /// A look at status registers, which a polled driver takes now and then.
+        status_ns: 0..=10_000_000,
+        /// The driver's work on a received packet.
+        rx_packet_ns: 1..=10_000_000,
+        /// The driver's work on a packet to send.
+        tx_packet_ns: 1..=10_000_000,
+        /// The driver's work on a packet that was sent.
+        tx_done_ns: 0..=10_000_000,
+        /// The most packets that one pass of the interrupt handler takes.
+        pass_packets: 1..=65_536,
+    }
+    /// The line to the card, and the queue at its far end.
+    link: Link {
+        /// Speed at layer 1, each way.
+        bits_per_second: 1_000_000..=400_000_000_000,
+        /// The longest IP packet in a frame.
+        mtu_bytes: 576..=65_535,
+        /// Packets that may wait at the far end for the line.
+        queue_packets: 1..=65_536,
+    }
+    /// The protocols.
+    network: Network {
+        /// Packets that may wait for IP; 0 when drivers hand each packet on at once.
+        ip_queue_packets: 0..=65_536,
+        /// IP version 4, receiving a packet.
+        ipv4_ns: 0..=10_000_000,
+        /// IP version 6, receiving a packet.
+        ipv6_ns: 0..=10_000_000,
+        /// UDP, receiving a packet: checksum, finding the socket, waking its program.
+        udp_ns: 0..=10_000_000,
+        /// UDP and IP, sending a packet.
+        output_ns: 0..=10_000_000,
+        /// Packets that may wait for the transmit ring.
+        send_queue_packets: 1..=65_536,
+    }
+    /// The socket of the receiving program.
+    socket: Socket {
+        /// What its buffer holds.
+        buffer_bytes: 1..=2_147_483_648,
+        /// What a packet takes of it beside its payload.
+        packet_overhead_bytes: 0..=65_535,
+        /// Copying 1024 bytes between kernel and program.
+        copy_kib_ns: 0..=10_000_000,
+    }
+    /// The program that receives or sends.
+    application: Application {
+        /// Its own work on a packet.
+        packet_ns: 0..=1_000_000_000,
+    }
+    /// Kernel work that every interrupt of the card causes for later, such as entropy harvesting.
+    background: Background {
+        /// What an interrupt causes.
+        interrupt_ns: 0..=10_000_000,
+        /// Interrupts whose work may wait; what comes beyond is forgotten.
+        queue_events: 0..=1_000_000,
+    }
+    /// Interrupt storm detection (`hw.intr_storm_threshold`).
+    storm: Storm {
+        /// Passes back to back after which a source is throttled; 0 for never.
+        threshold: 0..=1_000_000,
+    }
+}
+
+impl Host {
+    /// The field of a name such as `cpu.hz`.
+    pub fn field(name: &str) -> Option<&'static Field> {
+        Host::FIELDS.iter().find(|field| field.name == name)
+    }
+
+    /// Sets the number of a name such as `cpu.hz`.
+    ///
+    /// # Errors
+    /// What is wrong with name or value, and what would be right.
+    pub fn set(&mut self, name: &str, value: u64) -> Result<(), String> {
+        let (Some(field), Some(slot)) = (Host::field(name), self.slot(name)) else {
+            let known: Vec<_> = Host::FIELDS.iter().map(|field| field.name).collect();
+            return Err(format!(
+                "no such number: {name}; there are {}",
+                known.join(", ")
+            ));
+        };
+        if !(field.min..=field.max).contains(&value) {
+            return Err(field.refusal(&value.to_string()));
+        }
+        *slot = value;
+        Ok(())
+    }
+}
+
+impl Field {
+    fn refusal(&self, value: &str) -> String {
+        format!(
+            "{} = {value} is out of range; give a whole number from {} to {}: {}",
+            self.name,
+            self.min,
+            self.max,
+            lowered(self.meaning)
+        )
+    }
+}
+
+/// The meaning as the rest of a sentence: abbreviations keep their capitals.
+fn lowered(meaning: &str) -> String {
+    let meaning = meaning.trim_end_matches('.');
+    let mut letters = meaning.chars();
+    let first = letters.next().unwrap_or_default();
+    let is_word = letters
+        .as_str()
+        .starts_with(|c: char| c.is_lowercase() || c == ' ');
+    if is_word {
+        first.to_lowercase().chain(letters).collect()
+    } else {
+        String::from(meaning)
+    }
+}

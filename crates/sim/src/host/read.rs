@@ -1,0 +1,265 @@
+//! Reading a host file.
+//!
+//! What must hold: whatever the text, it is read or refused with the line at fault, and nothing is
+//! missing, unknown or out of range in what was read.
+
+use std::fmt;
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::{Field, Host};
+
+/// A name longer than this is no name.
+const NAME_CHARS_MAX: usize = 80;
+
+/// Why a text is no host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostError {
+    /// Where in the text, counted from 1.
+    pub line: usize,
+    /// What is wrong, and what would be right.
+    pub message: String,
+}
+
+impl fmt::Display for HostError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.message)
+    }
+}
+
+impl std::error::Error for HostError {}
+
+impl Host {
+    /// Reads a host file.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it, with its line.
+    pub fn parse(text: &str) -> Result<Host, HostError> {
+        let reader = Reader { text };
+        let document = DeTable::parse(text).map_err(|error| {
+            let message = format!("this is no TOML: {}", error.message());
+            reader.error(error.span().unwrap_or_default(), message)
+        })?;
+        reader.host(document.get_ref())
+    }
+}
+
+struct Reader<'a> {
+    text: &'a str,
+}
+
+impl Reader<'_> {
+    fn host(&self, document: &DeTable<'_>) -> Result<Host, HostError> {
+        let mut host = Host {
+            name: self.name(document)?,
+            ..Host::default()
+        };
+        self.refuse_unknown(document)?;
+        for field in Host::FIELDS {
+            let value = self.number(document, field)?;
+            // The name is that of a field and the value was seen to be in its range.
+            let set = host.set(field.name, value);
+            set.map_err(|message| self.error(0..0, message))?;
+        }
+        Ok(host)
+    }
+
+    fn name(&self, document: &DeTable<'_>) -> Result<String, HostError> {
+        let wanted = format!(
+            "name = \"...\" is wanted before the first section: what the host is called, 1 to \
+             {NAME_CHARS_MAX} characters on one line"
+        );
+        let Some(value) = document.get("name") else {
+            return Err(self.error(0..0, wanted));
+        };
+        match value.get_ref() {
+            DeValue::String(name)
+                if (1..=NAME_CHARS_MAX).contains(&name.chars().count())
+                    && !name.contains(char::is_control) =>
+            {
+                Ok(name.to_string())
+            }
+            _ => Err(self.error(value.span(), wanted)),
+        }
+    }
+
+    fn refuse_unknown(&self, document: &DeTable<'_>) -> Result<(), HostError> {
+        for (section, value) in document {
+            if section.get_ref() == "name" {
+                continue;
+            }
+            let known = fields_of(section.get_ref());
+            let DeValue::Table(table) = value.get_ref() else {
+                let message = format!("{} is neither a section nor the name", section.get_ref());
+                return Err(self.error(section.span(), message));
+            };
+            if known.is_empty() {
+                let message = format!(
+                    "no such section: [{}]; there are {}",
+                    section.get_ref(),
+                    sections().join(", ")
+                );
+                return Err(self.error(section.span(), message));
+            }
+            let unknown = table.keys().find(|key| !known.contains(&&**key.get_ref()));
+            if let Some(key) = unknown {
+                let message = format!(
+                    "[{}] has no {}; it has {}",
+                    section.get_ref(),
+                    key.get_ref(),
+                    known.join(", ")
+                );
+                return Err(self.error(key.span(), message));
+            }
+        }
+        Ok(())
+    }
+
+    fn number(&self, document: &DeTable<'_>, field: &Field) -> Result<u64, HostError> {
+        let (section, name) = split(field.name);
+        let table = document.get(section);
+        let value = table.and_then(|table| match table.get_ref() {
+            DeValue::Table(table) => table.get(name),
+            _ => None,
+        });
+        let Some(value) = value else {
+            let end = self.text.len()..self.text.len();
+            let message = format!(
+                "{} is missing; give [{section}] a line {name} = ..., a whole number from {} to {}: {}",
+                field.name,
+                field.min,
+                field.max,
+                super::lowered(field.meaning)
+            );
+            return Err(self.error(table.map_or(end, Spanned::span), message));
+        };
+        let number = match value.get_ref() {
+            DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
+            _ => None,
+        };
+        number
+            .filter(|number| (field.min..=field.max).contains(number))
+            .ok_or_else(|| {
+                let given = self.text.get(value.span()).unwrap_or_default();
+                // A value may be as long as the file.
+                let given: String = given
+                    .lines()
+                    .next()
+                    .unwrap_or_default()
+                    .chars()
+                    .take(40)
+                    .collect();
+                self.error(value.span(), field.refusal(&given))
+            })
+    }
+
+    fn error(&self, span: Range<usize>, message: String) -> HostError {
+        let before = self.text.as_bytes().get(..span.start).unwrap_or_default();
+        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+        HostError { line, message }
+    }
+}
+
+fn split(name: &'static str) -> (&'static str, &'static str) {
+    name.split_once('.').unwrap_or(("", name))
+}
+
+fn fields_of(section: &str) -> Vec<&'static str> {
+    let names = Host::FIELDS.iter().map(|field| split(field.name));
+    let of_section = names.filter(|(of, _)| *of == section);
+    of_section.map(|(_, name)| name).collect()
+}
+
+fn sections() -> Vec<&'static str> {
+    let mut names: Vec<_> = Host::FIELDS
+        .iter()
+        .map(|field| split(field.name).0)
+        .collect();
+    names.dedup();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GENERIC: &str = include_str!("../../../../sim/hosts/generic.toml");
+
+    fn refused(from: &str, to: &str) -> HostError {
+        assert!(GENERIC.contains(from), "{from}");
+        Host::parse(&GENERIC.replacen(from, to, 1)).unwrap_err()
+    }
+
+    fn line_of(text: &str) -> usize {
+        let found = GENERIC.lines().position(|line| line.starts_with(text));
+        found.unwrap() + 1
+    }
+
+    #[test]
+    fn every_field_is_read() {
+        let host = Host::parse(GENERIC).unwrap();
+        assert_eq!(host.name, "generic");
+        assert_eq!(host.cpu.hz, 1000);
+        for field in Host::FIELDS {
+            assert!((field.min..=field.max).contains(&host.get(field.name).unwrap()));
+        }
+    }
+
+    #[test]
+    fn errors_name_line_field_range_and_remedy() {
+        let hz = line_of("hz = ");
+        for (to, words) in [
+            (
+                "hz = 0",
+                "cpu.hz = 0 is out of range; give a whole number from 1 to 10000",
+            ),
+            ("hz = -5", "cpu.hz = -5 is out of range"),
+            ("hz = 1e3", "cpu.hz = 1e3 is out of range"),
+            ("hz = \"fast\"", "cpu.hz = \"fast\" is out of range"),
+            ("herz = 1000", "[cpu] has no herz; it has hz, tick_ns"),
+            ("hz = ", "this is no TOML"),
+        ] {
+            let error = refused("hz = 1000", to);
+            assert_eq!(error.line, hz, "{to}: {error}");
+            assert!(error.message.contains(words), "{to}: {error}");
+        }
+        let error = refused("hz = 1000", "");
+        assert_eq!(error.line, line_of("[cpu]"), "{error}");
+        assert!(error.message.contains("cpu.hz is missing"), "{error}");
+        assert!(error.message.contains("clock ticks a second"), "{error}");
+    }
+
+    #[test]
+    fn sections_are_known_and_all_there() {
+        let error = refused("[storm]", "[strom]");
+        assert_eq!(error.line, line_of("[storm]"));
+        assert!(
+            error.message.contains("there are cpu, card, link"),
+            "{error}"
+        );
+        let error = Host::parse("name = \"empty\"\n").unwrap_err();
+        assert!(error.message.contains("cpu.hz is missing"), "{error}");
+        let error = refused("name = ", "title = ");
+        assert!(error.message.contains("name = "), "{error}");
+        assert!(Host::parse("").is_err());
+    }
+
+    #[test]
+    fn values_can_be_set_by_name_within_their_range() {
+        let mut host = Host::parse(GENERIC).unwrap();
+        host.set("card.rx_ring", 64).unwrap();
+        assert_eq!(host.card.rx_ring, 64);
+        assert!(
+            host.set("card.rx_ring", 0)
+                .unwrap_err()
+                .contains("from 1 to")
+        );
+        assert!(
+            host.set("card.size", 1)
+                .unwrap_err()
+                .contains("card.rx_ring")
+        );
+    }
+}

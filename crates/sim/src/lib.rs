@@ -1,0 +1,35 @@
+//! A host that receives and sends packets in virtual time: what interrupts, polling and their like would
+//! do on hardware that is known by its numbers only.
+//!
+//! [`Host`] holds the numbers, [`Discipline`] says how the host learns of packets, [`Workload`] what
+//! comes, [`Plan`] for how long. [`simulate`] runs it. `polling` is not modelled: the [`nicpoll_core`]
+//! poller itself runs, against a simulated card and clock.
+//!
+//! What must hold: host, plan and seed decide a run to the last digit, on every machine. Each packet
+//! keeps its own times, and each ends in exactly one line of the ledger. Memory follows from the
+//! host's limits, never from the length of a run. Nothing here reads a clock or does I/O.
+#![forbid(unsafe_code)]
+
+mod bottleneck;
+mod chance;
+mod cpu;
+mod discipline;
+mod host;
+mod line;
+mod machine;
+mod plan;
+mod queue;
+mod source;
+mod spec;
+mod tally;
+mod workload;
+
+pub use bottleneck::explain;
+pub use discipline::Discipline;
+pub use host::{
+    Application, Background, Card, Cpu, Field, Host, HostError, Link, Network, Socket, Storm,
+};
+pub use machine::simulate;
+pub use plan::{Plan, PlanError};
+pub use spec::number;
+pub use workload::{Pattern, Workload};

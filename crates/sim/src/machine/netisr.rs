@@ -1,0 +1,170 @@
+//! FreeBSD's network software interrupt: what the poller asks for, then the IP queue, then the
+//! poller's account of it (`netisr_poll`, `ipintr`, `netisr_pollmore`). The poller is that of the core.
+
+use nicpoll_core::{Command, DeviceId, Knob, Poller, Time};
+
+use super::{Machine, Receive};
+use crate::cpu::{Level, State, Step};
+
+const LEVEL: Level = Level::Soft;
+const STATE: State = State::SoftInterrupt;
+
+#[derive(Clone, Debug)]
+pub(super) struct Netisr {
+    poller: Option<Poller>,
+}
+
+impl Netisr {
+    pub(super) fn new(poller: Option<Poller>) -> Self {
+        Netisr { poller }
+    }
+
+    pub(super) fn is_polling(&self) -> bool {
+        self.poller.is_some()
+    }
+
+    pub(super) fn poller(&self) -> Option<&Poller> {
+        self.poller.as_ref()
+    }
+}
+
+/// What the poller asks the card for. The packets are moved afterwards, one by one, since each takes
+/// its time.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    command: Command,
+    count: u32,
+}
+
+impl Machine {
+    fn poller_mut(&mut self) -> Option<&mut Poller> {
+        match &mut self.receive {
+            Receive::Threads(_, netisr) => netisr.poller.as_mut(),
+            Receive::Napi(_) => None,
+        }
+    }
+
+    pub(super) fn tick_netisr(&mut self) {
+        let now = Time::from_ns(self.now_ns);
+        if self
+            .poller_mut()
+            .is_some_and(|poller| poller.hardclock(now))
+        {
+            self.wake_netisr();
+        }
+    }
+
+    /// There is something for netisr to do.
+    pub(super) fn wake_netisr(&mut self) {
+        if !self.cpu.has_work(LEVEL) {
+            self.begin_netisr();
+        }
+    }
+
+    fn begin_netisr(&mut self) {
+        let now = Time::from_ns(self.now_ns);
+        let mut asked = None;
+        let mut cycle = None;
+        if let Some(poller) = self.poller_mut() {
+            let state = poller.state();
+            if state.poll_scheduled && state.residual_burst == 0 {
+                cycle = Some((state.burst, state.burst_max));
+            }
+            poller.netisr_poll(now, &mut |_: DeviceId, command, count| {
+                asked = Some(Asked { command, count });
+            });
+        }
+        if let Some((burst, limit)) = cycle {
+            self.tally.cycles.begin(burst, limit);
+        }
+        match asked {
+            Some(asked) => self.look_at_card(LEVEL, asked),
+            None => self.next_protocol(),
+        }
+    }
+
+    fn look_at_card(&mut self, level: Level, asked: Asked) {
+        let card = &self.host.card;
+        let status_ns = match asked.command {
+            Command::PollOnly => 0,
+            Command::PollAndCheckStatus => card.status_ns,
+        };
+        self.tally.cycles.asked += u64::from(asked.count);
+        self.left[level as usize] = u64::from(asked.count);
+        let state = if level == LEVEL { STATE } else { State::System };
+        self.cpu
+            .start(level, Step::Look, card.poll_ns + status_ns, state);
+    }
+
+    pub(super) fn netisr_done(&mut self, step: Step) {
+        match step {
+            Step::Look if self.reclaim(LEVEL, STATE) => return,
+            Step::Reclaim { done } => self.reclaimed(done),
+            Step::Receive => self.take_from_card(),
+            Step::Protocol => {
+                self.take_from_ip_queue();
+                return self.next_protocol();
+            }
+            _ => {}
+        }
+        if !self.receive_next(LEVEL, STATE) {
+            self.next_protocol();
+        }
+    }
+
+    fn next_protocol(&mut self) {
+        if self.ip_queue.is_empty() {
+            self.end_netisr();
+        } else {
+            let cost_ns = self.costs.protocol_ns;
+            self.cpu.start(LEVEL, Step::Protocol, cost_ns, STATE);
+        }
+    }
+
+    fn end_netisr(&mut self) {
+        let now = Time::from_ns(self.now_ns);
+        let runs_again = self.poller_mut().is_some_and(|poller| {
+            // A tick may have come after the last look at the poller.
+            poller.netisr_pollmore(now) || poller.state().poll_scheduled
+        });
+        if runs_again {
+            self.begin_netisr();
+        } else {
+            self.cpu.stop(LEVEL);
+        }
+    }
+
+    /// Begins idle polling, which then never ends.
+    pub(super) fn start_idle_poll(&mut self) {
+        let is_on = self
+            .poller_mut()
+            .is_some_and(|poller| poller.read(Knob::IdlePoll) != 0);
+        if is_on {
+            self.next_idle_poll();
+        }
+    }
+
+    fn next_idle_poll(&mut self) {
+        let mut asked = None;
+        if let Some(poller) = self.poller_mut() {
+            poller.idle_poll(&mut |_: DeviceId, command, count| {
+                asked = Some(Asked { command, count });
+            });
+        }
+        if let Some(asked) = asked {
+            self.look_at_card(Level::Idle, asked);
+        }
+    }
+
+    pub(super) fn idle_poll_done(&mut self, step: Step) {
+        match step {
+            Step::Look if self.reclaim(Level::Idle, State::System) => return,
+            Step::Reclaim { done } => self.reclaimed(done),
+            Step::Receive => self.take_from_card(),
+            _ => {}
+        }
+        if !self.receive_next(Level::Idle, State::System) {
+            self.next_idle_poll();
+        }
+    }
+}

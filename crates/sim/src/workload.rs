@@ -1,0 +1,183 @@
+//! What is sent.
+
+use std::fmt;
+
+use nicpoll_model::line::{IpVersion, Packet};
+
+use crate::spec::{Spec, number, ranged};
+
+const NAMES: &str = "constant, poisson, pulses, blast";
+/// More than any line carries.
+const RATE_MAX_PPS: u64 = 1_000_000_000;
+
+/// Datagrams, and when they are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Workload {
+    /// When.
+    pub pattern: Pattern,
+    /// Packets a second; `None` when it is not given, or when the host sends as fast as it can.
+    pub rate_pps: Option<u64>,
+    /// Bytes of UDP payload in each.
+    pub payload_bytes: u32,
+    /// What carries them.
+    pub ip: IpVersion,
+}
+
+/// When datagrams are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pattern {
+    /// Another host sends, each as long after the last.
+    Constant,
+    /// Another host sends, at times that are independent of each other.
+    Poisson,
+    /// Another host sends all that a period has at its start, back to back.
+    Pulses {
+        /// From pulse to pulse.
+        period_ns: u64,
+    },
+    /// The simulated host itself sends, without a pause, and does not wait when a queue is full.
+    Blast,
+}
+
+impl fmt::Display for Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.pattern {
+            Pattern::Constant => "constant",
+            Pattern::Poisson => "poisson",
+            Pattern::Pulses { .. } => "pulses",
+            Pattern::Blast => "blast",
+        })?;
+        if let Some(rate) = self.rate_pps {
+            write!(f, ":rate={rate}")?;
+        }
+        let ip = match self.ip {
+            IpVersion::V4 => 4,
+            IpVersion::V6 => 6,
+        };
+        write!(f, ":payload={}:ip={ip}", self.payload_bytes)?;
+        if let Pattern::Pulses { period_ns } = self.pattern {
+            write!(f, ":period={period_ns}ns")?;
+        }
+        Ok(())
+    }
+}
+
+impl Workload {
+    /// Reads a name with its options: `constant:rate=100k`, `poisson:rate=5k:payload=1470`,
+    /// `pulses:rate=50k:period=1ms`, `blast:payload=64:ip=6`.
+    ///
+    /// # Errors
+    /// What is wrong, and what would be right.
+    pub fn parse(text: &str) -> Result<Workload, String> {
+        let spec = Spec::parse(text)?;
+        let mut workload = Workload {
+            pattern: match spec.name {
+                "constant" => Pattern::Constant,
+                "poisson" => Pattern::Poisson,
+                "pulses" => Pattern::Pulses {
+                    period_ns: 1_000_000,
+                },
+                "blast" => Pattern::Blast,
+                other => return Err(format!("no such workload: '{other}'; there are {NAMES}")),
+            },
+            rate_pps: None,
+            payload_bytes: 64,
+            ip: IpVersion::V4,
+        };
+        for (name, value) in spec.options {
+            match (name, &mut workload.pattern) {
+                ("rate", pattern) if *pattern != Pattern::Blast => {
+                    let value = value.strip_suffix("pps").unwrap_or(value);
+                    workload.rate_pps = Some(ranged(name, value, 1, RATE_MAX_PPS)?);
+                }
+                ("payload", _) => workload.payload_bytes = ranged(name, value, 0, 65_535)? as u32,
+                ("ip", _) => {
+                    workload.ip = match number(value) {
+                        Ok(4) => IpVersion::V4,
+                        Ok(6) => IpVersion::V6,
+                        _ => return Err(format!("ip={value}: 4 or 6 was expected")),
+                    }
+                }
+                ("period", Pattern::Pulses { period_ns }) => {
+                    *period_ns = ranged(name, value, 1_000, 1_000_000_000)?;
+                }
+                _ => return Err(unknown(spec.name, name)),
+            }
+        }
+        Ok(workload)
+    }
+
+    /// The same at another rate.
+    ///
+    /// # Errors
+    /// Why it has none.
+    pub fn at(self, rate_pps: u64) -> Result<Workload, String> {
+        if self.pattern == Pattern::Blast {
+            return Err(String::from(
+                "blast has no rate to vary: it sends as fast as it can; vary a number of the host",
+            ));
+        }
+        Ok(Workload {
+            rate_pps: Some(rate_pps),
+            ..self
+        })
+    }
+
+    pub(crate) fn packet(&self) -> Packet {
+        Packet::Udp {
+            ip: self.ip,
+            payload_bytes: self.payload_bytes,
+        }
+    }
+}
+
+fn unknown(workload: &str, option: &str) -> String {
+    let own = match workload {
+        "pulses" => "rate, period, ",
+        "blast" => "",
+        _ => "rate, ",
+    };
+    format!("{workload} has no option '{option}'; it has {own}payload, ip")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workloads_are_read_and_written_alike() {
+        for (text, full) in [
+            ("constant:rate=100k", "constant:rate=100000:payload=64:ip=4"),
+            (
+                "poisson:rate=5kpps:ip=6",
+                "poisson:rate=5000:payload=64:ip=6",
+            ),
+            (
+                "pulses:rate=50k",
+                "pulses:rate=50000:payload=64:ip=4:period=1000000ns",
+            ),
+            ("blast:payload=1470", "blast:payload=1470:ip=4"),
+        ] {
+            let workload = Workload::parse(text).unwrap();
+            assert_eq!(workload.to_string(), full);
+            assert_eq!(Workload::parse(full), Ok(workload));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_refused_with_what_would_be_right() {
+        for (text, words) in [
+            ("steady", "there are constant"),
+            (
+                "blast:rate=5k",
+                "blast has no option 'rate'; it has payload, ip",
+            ),
+            ("constant:period=1ms", "it has rate, payload, ip"),
+            ("constant:rate=0", "give 1 to"),
+            ("constant:ip=5", "4 or 6"),
+        ] {
+            let error = Workload::parse(text).unwrap_err();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Runs whose outcome can be computed by hand.
+
+mod common;
+
+use common::{host, lost, plan, run};
+use nicpoll_model::sim::SimPlace;
+use nicpoll_sim::{PlanError, simulate};
+
+#[test]
+fn a_lone_packet_takes_the_sum_of_its_steps() {
+    let mut host = host();
+    // No tick comes between.
+    host.cpu.hz = 1;
+    let mut alone = plan("interrupt", "constant:rate=1000");
+    alone.warmup_ns = 0;
+    let figures = simulate(&host, &alone).unwrap();
+    let host = &host;
+    let interrupt = host.cpu.interrupt_entry_ns + host.card.interrupt_ns + host.card.rx_packet_ns;
+    let protocols = host.network.ipv4_ns + host.network.udp_ns;
+    let read = host.cpu.syscall_ns + host.socket.copy_kib_ns * 64 / 1024;
+    // To the interrupt thread, to netisr, to the program.
+    let switches = 3 * host.cpu.context_switch_ns;
+    let expected = interrupt + protocols + read + switches;
+    // The histogram keeps three digits.
+    let close = |ns: Option<u64>| ns.unwrap().abs_diff(expected) <= expected / 500;
+    assert!(
+        close(figures.latency.min_ns),
+        "{:?}, {expected}",
+        figures.latency
+    );
+    assert!(
+        close(figures.latency.max_ns),
+        "{:?}, {expected}",
+        figures.latency
+    );
+    assert_eq!(figures.jitter_ns, Some(0.0));
+    // And back to the idle thread.
+    assert_eq!(figures.context_switches_per_packet, Some(4.0));
+    assert_eq!(figures.interrupts, figures.ledger.delivered);
+}
+
+#[test]
+fn time_is_spent_on_what_was_done() {
+    let figures = run("polling", "constant:rate=20k");
+    let host = host();
+    let ticks = 200.0;
+    let packets = figures.ledger.delivered as f64;
+    let window_ns = 2e8;
+    let clock = ticks * (host.cpu.interrupt_entry_ns + host.cpu.tick_ns) as f64 / window_ns;
+    assert!(
+        (figures.cpu.interrupt - clock).abs() < 1e-3,
+        "{:?}",
+        figures.cpu
+    );
+    let program = packets * host.application.packet_ns as f64 / window_ns;
+    assert!(
+        (figures.cpu.user - program).abs() < 1e-3,
+        "{:?}",
+        figures.cpu
+    );
+    let cpu = &figures.cpu;
+    let sum = cpu.user + cpu.system + cpu.interrupt + cpu.soft_interrupt + cpu.idle;
+    assert!((sum - 1.0).abs() < 1e-12);
+    let polling = figures.polling.unwrap();
+    assert_eq!(polling.cycles, 200);
+    let knob = |name| {
+        polling
+            .knobs
+            .iter()
+            .find(|knob| knob.name == name)
+            .unwrap()
+            .value
+    };
+    assert_eq!(
+        (knob("short_ticks"), knob("lost_polls"), knob("handlers")),
+        (0, 0, 1)
+    );
+}
+
+#[test]
+fn no_more_comes_through_than_the_line_carries() {
+    let on_slow_line = "busy-poll:link.bits_per_second=10m";
+    let figures = run(on_slow_line, "constant:rate=20k:payload=1000");
+    // 1000 + 8 + 20 + 14 + 4 + 8 + 12 bytes.
+    let line_pps = 10e6 / (8.0 * 1066.0);
+    assert!(
+        (figures.delivered_pps - line_pps).abs() <= 5.0,
+        "{}",
+        figures.delivered_pps
+    );
+    assert!(
+        (figures.line_ratio - 1.0).abs() < 0.01,
+        "{}",
+        figures.line_ratio
+    );
+    assert_eq!(figures.ledger.lost(), lost(&figures, SimPlace::FarQueue));
+}
+
+#[test]
+fn a_blast_fills_the_line_and_what_does_not_fit_is_enobufs() {
+    let slow_line = "link.bits_per_second=100m";
+    let figures = run(&format!("interrupt:{slow_line}"), "blast:payload=1470");
+    let line_pps = 100e6 / (8.0 * 1536.0);
+    assert!(
+        (figures.delivered_pps - line_pps).abs() <= 10.0,
+        "{}",
+        figures.delivered_pps
+    );
+    let failed = lost(&figures, SimPlace::SendQueue);
+    assert!(failed > figures.ledger.delivered, "{:?}", figures.ledger);
+    assert_eq!(figures.ledger.lost(), failed);
+}
+
+#[test]
+fn a_polled_sender_is_bound_by_how_often_its_ring_is_cleared() {
+    let small = "card.tx_ring=8:network.send_queue_packets=8";
+    // A cycle of one chunk looks at the card once.
+    let polled = run(&format!("polling:each_burst=150:{small}"), "blast");
+    // Each tick clears 8 descriptors and refills them.
+    assert!(
+        polled.delivered_pps <= 8.0 * 1001.0,
+        "{}",
+        polled.delivered_pps
+    );
+    let woken = run(&format!("interrupt:{small}"), "blast");
+    assert!(
+        woken.delivered_pps > 2.0 * polled.delivered_pps,
+        "{}",
+        woken.delivered_pps
+    );
+}
+
+#[test]
+fn pulses_wait_in_the_ring_and_beyond_it_are_lost() {
+    let figures = run("polling:card.rx_ring=64:burst_max=1000", "pulses:rate=100k");
+    // Of 100 packets, 64 find a descriptor, and some of these are taken meanwhile.
+    let delivered = figures.ledger.delivered as f64 / figures.ledger.offered as f64;
+    assert!((0.3..0.9).contains(&delivered), "{delivered}");
+    assert!(lost(&figures, SimPlace::RxRing) > 0);
+}
+
+#[test]
+fn background_work_comes_before_the_program_and_is_bounded() {
+    let plain = run("interrupt", "constant:rate=20k");
+    let harvest = run(
+        "interrupt:background.interrupt_ns=10us",
+        "constant:rate=20k",
+    );
+    let added = harvest.cpu.system - plain.cpu.system;
+    // 20,000 interrupts of 10 us are 0.2, and every harvest is a switch.
+    assert!((0.19..0.35).contains(&added), "{added}");
+    let endless = run("interrupt:background.interrupt_ns=1ms", "constant:rate=20k");
+    assert!(endless.delivered_pps < 0.1 * plain.delivered_pps);
+    let forgotten = "interrupt:background.interrupt_ns=1ms:background.queue_events=0";
+    assert_eq!(
+        run(forgotten, "constant:rate=20k").delivered_pps,
+        plain.delivered_pps
+    );
+}
+
+#[test]
+fn idle_polling_takes_what_is_left_and_shortens_the_wait() {
+    let plain = run("polling", "poisson:rate=20k");
+    let idle = run("polling:idle_poll=1", "poisson:rate=20k");
+    assert!(idle.cpu.idle < 0.01, "{:?}", idle.cpu);
+    assert!(idle.latency.p50_ns < plain.latency.p50_ns.map(|ns| ns / 5));
+}
+
+#[test]
+fn what_a_host_cannot_do_is_refused() {
+    let refused =
+        |discipline, workload| simulate(&host(), &plan(discipline, workload)).unwrap_err();
+    let fragments = refused("napi", "constant:rate=1k:payload=1473");
+    assert!(
+        matches!(fragments, PlanError::Fragments { .. }),
+        "{fragments}"
+    );
+    let line = refused("napi", "constant:rate=1k:payload=65535");
+    assert!(line.to_string().contains("65507"), "{line}");
+    let buffer = refused("napi:socket.buffer_bytes=64", "constant:rate=1k");
+    assert!(buffer.to_string().contains("80"), "{buffer}");
+    let rate = refused("napi", "poisson");
+    assert!(rate.to_string().contains("poisson:rate="), "{rate}");
+    let both = refused("busy-poll", "blast");
+    assert_eq!(both, PlanError::BlastWhilePolling);
+    let knob = refused("polling:each_burst=1000", "constant:rate=1k");
+    assert!(
+        knob.to_string()
+            .contains("each_burst = 1000 is refused (EINVAL)"),
+        "{knob}"
+    );
+    let mut nothing = plan("napi", "constant:rate=1k");
+    nothing.duration_ns = 0;
+    assert_eq!(simulate(&host(), &nothing), Err(PlanError::NoDuration));
+}

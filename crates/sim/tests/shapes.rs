@@ -1,0 +1,153 @@
+//! The shapes of Mogul and Ramakrishnan (Eliminating receive livelock, 1996), and of what came after:
+//! not the figures, which are each host's own, but what rises, what falls and what holds.
+
+mod common;
+
+use common::{host, lost, plan, run};
+use nicpoll_model::sim::{SimFigures, SimPlace};
+use nicpoll_sim::simulate;
+
+fn at(discipline: &str, kpps: u64) -> SimFigures {
+    run(discipline, &format!("poisson:rate={kpps}k"))
+}
+
+/// Delivered packets a second under each load in thousands.
+fn curve(discipline: &str, loads: &[u64]) -> Vec<f64> {
+    let delivered = loads.iter().map(|kpps| at(discipline, *kpps).delivered_pps);
+    delivered.collect()
+}
+
+fn peak(curve: &[f64]) -> f64 {
+    curve.iter().copied().fold(0.0, f64::max)
+}
+
+const LOADS: [u64; 7] = [20, 40, 60, 80, 100, 150, 200];
+/// Every packet that is there is asked for, and no share is kept for programs.
+const NO_QUOTA: &str = "polling:burst_max=20000:each_burst=20000:user_frac=0";
+
+#[test]
+fn interrupts_rise_to_a_peak_and_fall_to_nothing() {
+    let curve = curve("interrupt", &LOADS);
+    assert!(curve[0] < curve[1] && curve[1] < curve[2], "{curve:?}");
+    assert!(curve[3] < curve[2] / 2.0, "{curve:?}");
+    assert!(curve[6] < peak(&curve) / 100.0, "{curve:?}");
+    // The processor has not stopped: it works on packets that it then throws away.
+    let livelock = at("interrupt", 200);
+    assert!(livelock.cpu.idle < 0.01 && livelock.cpu.interrupt > 0.9);
+    assert!(lost(&livelock, SimPlace::IpQueue) > 0);
+}
+
+#[test]
+fn moderation_moves_the_peak_and_not_the_fall() {
+    let plain = curve("interrupt", &LOADS);
+    let moderated = curve("interrupt:card.moderation_ns=100us", &LOADS);
+    assert!(peak(&moderated) > 1.1 * peak(&plain), "{moderated:?}");
+    assert!(moderated[6] < peak(&moderated) / 100.0, "{moderated:?}");
+}
+
+#[test]
+fn polling_without_quota_starves_the_program() {
+    let curve = curve(NO_QUOTA, &LOADS);
+    assert!(curve[6] < peak(&curve) / 3.0, "{curve:?}");
+    let overload = at(NO_QUOTA, 200);
+    assert!(
+        overload.cpu.user + overload.cpu.system < 0.1,
+        "{:?}",
+        overload.cpu
+    );
+}
+
+#[test]
+fn polling_with_a_quota_holds_its_throughput() {
+    // The quota alone: nothing is kept for programs but what the bounded burst leaves.
+    let quota = "polling:burst_max=60:user_frac=0";
+    let curve = curve(quota, &LOADS);
+    assert!(curve[6] > 0.95 * peak(&curve), "{curve:?}");
+    let overload = at(quota, 200);
+    // HZ x burst_max, the ceiling of polling(4).
+    assert!(
+        (overload.delivered_pps - 60_000.0).abs() < 600.0,
+        "{}",
+        overload.delivered_pps
+    );
+    assert_eq!(lost(&overload, SimPlace::IpQueue), 0);
+    assert_eq!(lost(&overload, SimPlace::SocketBuffer), 0);
+}
+
+#[test]
+fn with_feedback_the_program_keeps_its_share() {
+    for controller in ["freebsd", "share"] {
+        for user_frac in [30, 50, 80] {
+            let discipline =
+                format!("polling:burst_max=1000:user_frac={user_frac}:controller={controller}");
+            let figures = at(&discipline, 200);
+            let left = 1.0 - figures.cpu.interrupt - figures.cpu.soft_interrupt;
+            let wanted = f64::from(user_frac) / 100.0;
+            assert!((left - wanted).abs() < 0.05, "{discipline}: {left}");
+            assert_eq!(lost(&figures, SimPlace::SocketBuffer), 0, "{discipline}");
+        }
+    }
+}
+
+#[test]
+fn what_polling_cannot_take_is_lost_where_it_costs_nothing() {
+    let figures = at("polling", 200);
+    assert_eq!(figures.ledger.lost(), lost(&figures, SimPlace::RxRing));
+}
+
+#[test]
+fn interrupts_a_packet_collapse_under_load_with_napi() {
+    let light = at("napi", 5);
+    let heavy = at("napi", 200);
+    let a_packet = |figures: &SimFigures| figures.interrupts as f64 / figures.ledger.offered as f64;
+    assert!(a_packet(&light) > 0.9, "{}", a_packet(&light));
+    assert!(a_packet(&heavy) < 0.01, "{}", a_packet(&heavy));
+    let napi = heavy.napi.unwrap();
+    assert!(napi.time_squeezes > 0 && napi.handovers > 0, "{napi:?}");
+}
+
+#[test]
+fn deferral_turns_interrupts_into_polls_a_period() {
+    let figures = at("napi-timer:timeout=500us", 10);
+    let napi = figures.napi.unwrap();
+    assert!(figures.interrupts < 10, "{}", figures.interrupts);
+    // A period is the timeout and what the round itself takes: 400 in 0.2 s at most.
+    assert!((300..=400).contains(&napi.timer_polls), "{napi:?}");
+    // A longer period makes latency.
+    let slow = at("napi-timer:timeout=5ms", 10);
+    assert!(slow.latency.p50_ns > figures.latency.p50_ns);
+}
+
+#[test]
+fn a_program_that_polls_never_starves_itself() {
+    let curve = curve("busy-poll", &LOADS);
+    assert!(curve[6] > 0.95 * peak(&curve), "{curve:?}");
+    let light = at("busy-poll:spin=1ms", 5);
+    let woken = at("napi", 5);
+    assert!(light.latency.p50_ns < woken.latency.p50_ns);
+}
+
+#[test]
+fn storm_throttling_lets_one_pass_a_tick_through() {
+    // From the start: the storm is reported once a second.
+    let mut early = plan("interrupt:storm.threshold=100", "poisson:rate=200k");
+    early.warmup_ns = 0;
+    let figures = simulate(&host(), &early).unwrap();
+    let storm = figures.storm.unwrap();
+    assert!(storm.throttled > 0 && storm.reports >= 1, "{storm:?}");
+    // 200 ticks in 0.2 s.
+    assert!(storm.throttled <= 201, "{storm:?}");
+    // Throttling is what lets anything through at all.
+    assert!(figures.delivered_pps > 10.0 * at("interrupt", 200).delivered_pps + 1000.0);
+    let off = at("interrupt:storm.threshold=0", 200).storm.unwrap();
+    assert_eq!((off.throttled, off.reports), (0, 0));
+}
+
+#[test]
+fn batches_are_cheaper_at_full_load_than_at_half() {
+    let busy_ns = |kpps: u64| {
+        let figures = at("interrupt:card.moderation_ns=200us", kpps);
+        (1.0 - figures.cpu.idle) / figures.delivered_pps
+    };
+    assert!(busy_ns(60) < 0.95 * busy_ns(15));
+}

@@ -1,0 +1,35 @@
+//! Any text may be handed over as a host file. What must hold: reading it never panics; what is refused is
+//! refused with a line that the text has; and what was read is within every range and can be simulated,
+//! or says why not, with all packets accounted for.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use nicpoll_sim::{Discipline, Host, Plan, Workload, simulate};
+
+fuzz_target!(|text: &str| {
+    let host = match Host::parse(text) {
+        Ok(host) => host,
+        Err(error) => {
+            assert!((1..=text.lines().count() + 1).contains(&error.line));
+            assert!(!error.message.is_empty());
+            return;
+        }
+    };
+    for field in Host::FIELDS {
+        let value = host.get(field.name).expect("every field was read");
+        assert!((field.min..=field.max).contains(&value));
+    }
+    for discipline in ["interrupt", "polling", "napi-timer"] {
+        let plan = Plan {
+            discipline: Discipline::parse(discipline).expect("it is one"),
+            workload: Workload::parse("constant:rate=100k").expect("it is one"),
+            duration_ns: 1_000_000,
+            warmup_ns: 0,
+            seed: 1,
+            slices: 0,
+        };
+        if let Ok(figures) = simulate(&host, &plan) {
+            assert!(figures.ledger.is_closed());
+        }
+    }
+});
