@@ -4,7 +4,9 @@
 //! a bridge or what somebody else changed meanwhile, goes to standard error.
 
 pub mod args;
+mod freebsd;
 mod guard;
+mod kern_polling;
 mod persistence;
 mod restore;
 mod session;
@@ -27,6 +29,7 @@ use self::targets::{Name, Resolved};
 use crate::failure::Failure;
 use crate::stop::Stop;
 
+pub use self::freebsd::{failure as freebsd_failure, target_among};
 pub use self::guard::guard;
 pub use self::restore::restore;
 
@@ -46,6 +49,10 @@ pub fn translated(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
 
 /// Runs `nicpoll set` and returns its exit code.
 pub fn set(args: &SetArgs) -> Result<u8, Failure> {
+    if let Some(target) = freebsd::target_among(freebsd::names(&args.words))? {
+        return freebsd::set(args, &target);
+    }
+    args.kern_polling.refuse_on_linux()?;
     let (names, is_polling) = words(args)?;
     if args.no_persist {
         return persistence::remove(args, &names);

@@ -5,6 +5,7 @@
 
 mod args;
 mod evidence;
+mod freebsd;
 mod gather;
 mod look;
 mod variables;
@@ -28,6 +29,9 @@ use crate::output::{print, text_options};
 
 /// Runs the command and returns its exit code.
 pub fn show(args: &ShowArgs) -> Result<u8, Failure> {
+    if let Some(target) = crate::set::target_among(&args.interfaces)? {
+        return freebsd::show(args, &target);
+    }
     let asked = asked_variables(&args.values)?;
     let show = match &args.netns {
         None => gather(args)?,

@@ -1,6 +1,7 @@
 //! The journal: what was there before each change, on disk before the change is made.
 //!
-//! One file an interface, named by network namespace and ifindex. What must hold:
+//! One file an interface, named by network namespace and ifindex, and one for each host that is changed
+//! through ssh. What must hold:
 //! - a file appears and changes as a whole (written aside, synced, then linked or renamed, then the
 //!   directory synced), so a reader sees a record or none;
 //! - who reads a file to act on it holds its lock (flock(2)), which ends with the process: two
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{FlockOperation, flock};
+use serde::Serialize;
 use thiserror::Error;
 
 use crate::fault;
@@ -47,6 +49,12 @@ pub enum JournalError {
         ifindex: u32,
         /// Who does.
         by: String,
+    },
+    /// Somebody is changing a host.
+    #[error("{host} is being changed by another nicpoll; wait until it ends")]
+    HostBusy {
+        /// The host.
+        host: String,
     },
     /// A change stands, and what is wanted needs the interface as it was.
     #[error(
@@ -96,6 +104,38 @@ impl JournalError {
     }
 }
 
+/// What a file of the journal says.
+pub(crate) trait Content: Clone + Serialize {
+    /// Reads it; the error is what is wrong with the bytes.
+    fn parse(bytes: &[u8]) -> Result<Self, String>;
+    /// The name that the file must have.
+    fn file_name(&self) -> String;
+    /// That somebody else has it.
+    fn busy(&self) -> JournalError;
+}
+
+impl Content for Record {
+    fn parse(bytes: &[u8]) -> Result<Self, String> {
+        Record::parse(bytes)
+    }
+
+    fn file_name(&self) -> String {
+        Journal::file_name(&self.target())
+    }
+
+    fn busy(&self) -> JournalError {
+        let owner = self.attempt.as_ref().map(|attempt| attempt.owner);
+        JournalError::Busy {
+            interface: self.interface.name.clone(),
+            ifindex: self.interface.ifindex,
+            by: owner.map_or_else(
+                || String::from("another nicpoll"),
+                |owner| format!("process {}", owner.pid),
+            ),
+        }
+    }
+}
+
 /// A file of the journal, and the record in it if it is one.
 pub type Found = (PathBuf, Result<Record, JournalError>);
 
@@ -137,19 +177,29 @@ impl Journal {
     /// # Errors
     /// [`JournalError::Busy`] when somebody else has it.
     pub fn take(&self, target: &Target) -> Result<Entry, JournalError> {
+        let is_current = |record: &Record| {
+            Ok(record.is_of_this_boot()? && record.interface.is_still(&target.interface))
+        };
+        self.take_as(&Self::file_name(target), is_current, || Record::new(target))
+    }
+
+    /// Takes a file of any content, as [`Journal::take`] does.
+    pub(crate) fn take_as<R: Content>(
+        &self,
+        name: &str,
+        is_current: impl Fn(&R) -> io::Result<bool>,
+        new: impl Fn() -> io::Result<R>,
+    ) -> Result<Entry<R>, JournalError> {
         fs::create_dir_all(&self.directory).map_err(JournalError::io(&self.directory))?;
-        let path = self.directory.join(Self::file_name(target));
+        let path = self.directory.join(name);
         for _ in 0..LOCK_TRIES {
-            if let Some(entry) = self.lock(&path)? {
-                let record = entry.record();
-                let is_current = record.is_of_this_boot().map_err(JournalError::io(&path))?
-                    && record.interface.is_still(&target.interface);
-                if is_current {
+            if let Some(entry) = self.lock_as(&path)? {
+                if is_current(entry.record()).map_err(JournalError::io(&path))? {
                     return Ok(entry);
                 }
                 entry.close_keeping_directory()?;
             }
-            let record = Record::new(target).map_err(JournalError::io(&path))?;
+            let record = new().map_err(JournalError::io(&path))?;
             let (aside, file) = write_aside(&path, &record)?;
             // Unlike a rename, a link fails when the name is taken.
             let linked = fs::hard_link(&aside, &path);
@@ -173,6 +223,14 @@ impl Journal {
 
     /// Locks a record; `None` when there is none.
     pub fn lock(&self, path: &Path) -> Result<Option<Entry>, JournalError> {
+        self.lock_as(path)
+    }
+
+    /// Locks a file of any content.
+    pub(crate) fn lock_as<R: Content>(
+        &self,
+        path: &Path,
+    ) -> Result<Option<Entry<R>>, JournalError> {
         for _ in 0..LOCK_TRIES {
             let file = match File::open(path) {
                 Ok(file) => file,
@@ -181,7 +239,7 @@ impl Journal {
             };
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
-                Err(rustix::io::Errno::WOULDBLOCK) => return Err(busy(&read_record(path)?)),
+                Err(rustix::io::Errno::WOULDBLOCK) => return Err(read_record::<R>(path)?.busy()),
                 Err(error) => return Err(JournalError::io(path)(error.into())),
             }
             // The file may have been replaced between opening and locking.
@@ -199,6 +257,11 @@ impl Journal {
 
     /// The files that should be records, by name.
     pub fn paths(&self) -> Result<Vec<PathBuf>, JournalError> {
+        self.paths_ending("json")
+    }
+
+    /// The files with an extension, by name.
+    pub(crate) fn paths_ending(&self, extension: &str) -> Result<Vec<PathBuf>, JournalError> {
         let listing = match fs::read_dir(&self.directory) {
             Ok(listing) => listing,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -208,7 +271,7 @@ impl Journal {
             .map(|file| file.map(|file| file.path()))
             .collect::<io::Result<_>>()
             .map_err(JournalError::io(&self.directory))?;
-        paths.retain(|path| path.extension().is_some_and(|end| end == "json"));
+        paths.retain(|path| path.extension().is_some_and(|end| end == extension));
         paths.sort();
         Ok(paths)
     }
@@ -245,30 +308,19 @@ impl Journal {
     }
 }
 
-fn busy(record: &Record) -> JournalError {
-    let owner = record.attempt.as_ref().map(|attempt| attempt.owner);
-    JournalError::Busy {
-        interface: record.interface.name.clone(),
-        ifindex: record.interface.ifindex,
-        by: owner.map_or_else(
-            || String::from("another nicpoll"),
-            |owner| format!("process {}", owner.pid),
-        ),
-    }
-}
-
 /// A record that this process has locked.
 #[derive(Debug)]
-pub struct Entry {
+pub struct Entry<R = Record> {
     path: PathBuf,
-    record: Record,
+    record: R,
     /// The lock; it goes when the file is closed.
     lock: File,
 }
 
-impl Entry {
+#[expect(private_bounds, reason = "the contents of files are this crate's")]
+impl<R: Content> Entry<R> {
     /// What is recorded.
-    pub fn record(&self) -> &Record {
+    pub fn record(&self) -> &R {
         &self.record
     }
 
@@ -278,7 +330,7 @@ impl Entry {
     }
 
     /// Changes the record. When this returns, what it says is on disk.
-    pub fn update(&mut self, change: impl FnOnce(&mut Record)) -> Result<(), JournalError> {
+    pub fn update(&mut self, change: impl FnOnce(&mut R)) -> Result<(), JournalError> {
         let mut record = self.record.clone();
         change(&mut record);
         let (aside, file) = write_aside(&self.path, &record)?;
@@ -318,7 +370,7 @@ fn directory_of(path: &Path) -> &Path {
 }
 
 /// Writes a record beside its place and locks it.
-fn write_aside(path: &Path, record: &Record) -> Result<(PathBuf, File), JournalError> {
+fn write_aside(path: &Path, record: &impl Serialize) -> Result<(PathBuf, File), JournalError> {
     static WRITTEN: AtomicU64 = AtomicU64::new(0);
     let count = WRITTEN.fetch_add(1, Ordering::Relaxed);
     let aside = path.with_extension(format!("{}-{count}.tmp", std::process::id()));
@@ -340,7 +392,7 @@ fn sync_directory(directory: &Path) -> Result<(), JournalError> {
         .map_err(JournalError::io(directory))
 }
 
-fn read_record(path: &Path) -> Result<Record, JournalError> {
+fn read_record<R: Content>(path: &Path) -> Result<R, JournalError> {
     let mut bytes = Vec::new();
     File::open(path)
         .and_then(|file| file.take(RECORD_BYTES_MAX + 1).read_to_end(&mut bytes))
@@ -352,13 +404,13 @@ fn read_record(path: &Path) -> Result<Record, JournalError> {
     if bytes.len() as u64 > RECORD_BYTES_MAX {
         return Err(refuse(format!("longer than {RECORD_BYTES_MAX} bytes")));
     }
-    let record = Record::parse(&bytes).map_err(refuse)?;
+    let record = R::parse(&bytes).map_err(refuse)?;
     let is_own = path
         .file_name()
-        .is_some_and(|name| *name == *Journal::file_name(&record.target()));
+        .is_some_and(|name| *name == *record.file_name());
     if !is_own {
         return Err(refuse(String::from(
-            "it says that it is of another interface than its name",
+            "it says that it is of something else than its name",
         )));
     }
     Ok(record)

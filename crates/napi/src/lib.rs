@@ -11,6 +11,7 @@ mod error;
 mod ethtool_request;
 mod facts;
 mod fault;
+pub mod freebsd;
 mod hold;
 mod inventory;
 mod journal;

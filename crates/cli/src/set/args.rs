@@ -8,6 +8,7 @@ use clap::Args;
 use nicpoll_napi::{DEFER_HARD_IRQS_MAX, Moderation, Request};
 use nicpoll_sys::schedule::Policy;
 
+use super::kern_polling::KernPolling;
 use crate::args::{parse_period, parse_seconds};
 use crate::failure::Failure;
 
@@ -52,6 +53,7 @@ Examples:
   nicpoll set veth0 polling --fix           GRO here and TSO at the other end, too
   nicpoll set all polling --netns lab
   nicpoll set eth0 polling --persist        after a reboot, too (shows what it writes)
+  nicpoll set root@bsd:em0 polling --user-frac 20     a FreeBSD host
 
 Over ssh: when the interface carries your own connection, the change is undone after 60 s unless
 it is confirmed. '--for forever' makes it stay at once.
@@ -66,7 +68,7 @@ missing. More in docs/switch.md.";
     override_usage = "nicpoll set IF... [polling | -polling] [OPTIONS]"
 )]
 pub struct SetArgs {
-    /// Interfaces (eth0, eth0:rx0-3, eth0:napi257, all), then 'polling' or '-polling'
+    /// Interfaces (eth0, eth0:rx0-3, eth0:napi257, all, HOST:em0), then 'polling' or '-polling'
     #[arg(required = true, value_name = "IF")]
     pub words: Vec<String>,
     /// Put back everything that nicpoll changed; the same as -polling
@@ -105,6 +107,8 @@ pub struct SetArgs {
     /// Interrupt moderation of the card: rx-usecs=50,rx-frames=32,adaptive=off,...
     #[arg(long, value_name = "LIST", value_parser = parse_moderation)]
     pub moderation: Option<Parameters>,
+    #[command(flatten)]
+    pub kern_polling: KernPolling,
     /// Network namespace, by its name for 'ip netns'
     #[arg(long, value_name = "NAME")]
     pub netns: Option<String>,
@@ -132,7 +136,7 @@ pub struct SetArgs {
 }
 
 /// Options that set something.
-const SETTINGS: [&str; 11] = [
+const SETTINGS: [&str; 16] = [
     "period",
     "defer",
     "threaded",
@@ -143,6 +147,11 @@ const SETTINGS: [&str; 11] = [
     "cpu_share",
     "suspend",
     "moderation",
+    "user_frac",
+    "burst_max",
+    "each_burst",
+    "idle_poll",
+    "reg_frac",
     "trial",
 ];
 
@@ -150,13 +159,15 @@ const SETTINGS: [&str; 11] = [
 pub const RESTORE_ABOUT: &str = "\
 Put back everything that nicpoll changed
 
-Without a name: on every interface of every network namespace, what killed programs left included.
+Without a name: on every interface of every network namespace, what killed programs left included, and
+on every FreeBSD host.
 Values that somebody else changed meanwhile are named.";
 
 /// Options of `nicpoll restore`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  nicpoll restore\n  nicpoll restore eth0\n  nicpoll restore em0 --netns lab\n\n\
+    after_help = "Examples:\n  nicpoll restore\n  nicpoll restore eth0\n  nicpoll restore em0 --netns lab\n  \
+        nicpoll restore root@bsd:em0\n\n\
         Exit codes: 0 done, 1 something could not be put back, 5 a privilege is missing."
 )]
 pub struct RestoreArgs {

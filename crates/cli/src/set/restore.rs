@@ -8,6 +8,7 @@ use nicpoll_napi::{Journal, Link, Machine, Restored, Target};
 use nicpoll_sys::netns::NetNamespace;
 
 use super::args::RestoreArgs;
+use super::freebsd;
 use super::targets::{self, Name, Resolved};
 use super::text;
 use crate::failure::Failure;
@@ -15,17 +16,22 @@ use crate::stop::Stop;
 
 /// Runs `nicpoll restore` and returns its exit code.
 pub fn restore(args: &RestoreArgs) -> Result<u8, Failure> {
+    if let Some(target) = freebsd::target_among(&args.interfaces)? {
+        return freebsd::restore(&target, false);
+    }
     super::check_privileges()?;
     let _stop = Stop::on_signals().context("catching signals")?;
     let journal = Journal::of_this_machine();
     let mut machine = Machine::new();
     if args.interfaces.is_empty() {
         let paths = journal.paths().map_err(anyhow::Error::from)?;
-        if paths.is_empty() {
+        let far = nicpoll_napi::freebsd::changed_targets(&journal).map_err(anyhow::Error::from)?;
+        if paths.is_empty() && far.is_empty() {
             eprintln!("nicpoll: nothing is changed, so there is nothing to put back");
         }
         let own = NetNamespace::current().context("opening the current network namespace")?;
-        return put_back(&journal, &mut machine, paths, own.inode());
+        let code = put_back(&journal, &mut machine, paths, own.inode())?;
+        return Ok(code.max(freebsd::restore_all(&far)));
     }
     let netns_inode = targets::enter(&mut machine, args.netns.as_deref())?;
     let links = targets::links(&machine, netns_inode)?;

@@ -25,6 +25,7 @@ Examples:
   nicpoll show --for 0                    settings only
   nicpoll show --netns red em0            in a namespace of 'ip netns'
   nicpoll show eth0 -n kern.polling.hz    the value alone
+  nicpoll show root@bsd:em0               kern.polling of a FreeBSD host, by ssh
   nicpoll show --json | jq '.interfaces[].evidence'
 
 Exit codes: 0 done, 1 failed, 2 usage, 5 a value was asked for that takes a privilege or kernel

@@ -1,0 +1,238 @@
+//! `nicpoll set HOST:IF`: an interface of a FreeBSD host.
+
+use anyhow::Context;
+use nicpoll_core::Knob;
+use nicpoll_napi::Journal;
+use nicpoll_napi::freebsd::{
+    self, Asked, FreebsdError, HZ_ADVISED, Host, LineChange, Restored, Ssh, Survey, Target, Write,
+};
+
+use super::args::{POLLING, SetArgs};
+use super::text;
+use crate::failure::Failure;
+use crate::stop::Stop;
+
+/// The words without the one that switches on.
+pub fn names(words: &[String]) -> &[String] {
+    match words.split_last() {
+        Some((last, names)) if last == POLLING => names,
+        _ => words,
+    }
+}
+
+/// The host's interface that is named; `None` when interfaces of this machine are.
+pub fn target_among(names: &[String]) -> Result<Option<Target>, Failure> {
+    let targets = names
+        .iter()
+        .filter_map(|name| Target::parse(name).transpose())
+        .collect::<Result<Vec<Target>, String>>()
+        .map_err(Failure::Usage)?;
+    match targets.as_slice() {
+        [] => Ok(None),
+        [target] if names.len() == 1 => Ok(Some(target.clone())),
+        _ => Err(Failure::Usage(String::from(
+            "an interface of a FreeBSD host (HOST:em0) is named alone, one a command",
+        ))),
+    }
+}
+
+/// Runs the command for an interface of a host and returns its exit code.
+pub fn set(args: &SetArgs, target: &Target) -> Result<u8, Failure> {
+    refuse_options_of_linux(args)?;
+    let polling = args.words.len() > 1;
+    let asked = Asked {
+        polling,
+        knobs: args.kern_polling.asked(),
+    };
+    let is_asked = asked != Asked::default();
+    if is_asked && (args.no_polling || args.no_persist) {
+        return usage("'polling' does not go with -polling or --no-persist");
+    }
+    let _stop = Stop::on_signals().context("catching signals")?;
+    let journal = Journal::of_this_machine();
+    if args.no_persist {
+        return no_persist(&journal, target, args.dry_run);
+    }
+    if args.no_polling {
+        return restore(target, args.dry_run);
+    }
+    if !is_asked {
+        return usage(
+            "nothing is asked for; say 'polling', '-polling' or a setting such as --user-frac 20",
+        );
+    }
+    if args.persist && !(polling && asked.knobs.is_empty()) {
+        return usage(
+            "--persist writes the word 'polling' to the host's /etc/rc.conf and no more; lines such as \
+             kern.polling.user_frac=20 go to its /etc/sysctl.conf by hand",
+        );
+    }
+    switch(args, target, &asked, &journal)
+}
+
+fn switch(
+    args: &SetArgs,
+    target: &Target,
+    asked: &Asked,
+    journal: &Journal,
+) -> Result<u8, Failure> {
+    let host = Host::reach(Ssh::to(target)).map_err(failure)?;
+    let survey = host.survey(target.interface()).map_err(failure)?;
+    let writes = freebsd::plan(&survey, target, asked).map_err(failure)?;
+    advise(&survey, target);
+    let line = match args.persist {
+        true => freebsd::would_persist(&host, target).map_err(failure)?,
+        false => None,
+    };
+    let shown = line.as_ref().map_or_else(String::new, LineChange::diff);
+    if args.dry_run {
+        return text::print(&format!("{}{shown}", commands(target, &writes))).map(|()| 0);
+    }
+    freebsd::set(journal, &host, target, &writes).map_err(failure)?;
+    text::print(&changes(target, &writes))?;
+    text::print(&shown)?;
+    if let Some(line) = &line {
+        freebsd::persist(journal, &host, target, line).map_err(failure)?;
+    }
+    Ok(0)
+}
+
+/// Says what the clock means for polling.
+fn advise(survey: &Survey, target: &Target) {
+    let hz = survey.hz;
+    if hz < HZ_ADVISED {
+        eprintln!(
+            "nicpoll: {} ticks {hz} times a second, and polling waits for a tick; {HZ_ADVISED} or more is advised: \
+             kern.hz=\"{HZ_ADVISED}\" in its /boot/loader.conf, or 'options HZ={HZ_ADVISED}'",
+            target.host()
+        );
+    }
+    let burst_max = survey.polling.get(Knob::BurstMax);
+    if let Some(burst_max) = burst_max.filter(|_| survey.polling.get(Knob::IdlePoll) == Some(0)) {
+        eprintln!(
+            "nicpoll: with the burst_max of now, {target} takes {} packets a second at the most (hz x burst_max)",
+            i64::from(hz) * burst_max
+        );
+    }
+}
+
+/// Puts an interface back, and returns the exit code.
+pub fn restore(target: &Target, dry_run: bool) -> Result<u8, Failure> {
+    let journal = Journal::of_this_machine();
+    let restored = if dry_run {
+        freebsd::would_restore(&journal, target)
+    } else {
+        freebsd::restore(&journal, target)
+    };
+    let Some(restored) = restored.map_err(failure)? else {
+        eprintln!("nicpoll: nicpoll has changed nothing on {target}, so nothing is put back");
+        return Ok(0);
+    };
+    let Restored {
+        writes,
+        drift,
+        is_gone,
+    } = restored;
+    for drift in drift {
+        eprintln!("nicpoll: {target}: {drift}");
+    }
+    if is_gone {
+        eprintln!(
+            "nicpoll: the kernel of {target} has polling no more, and what was set went along"
+        );
+    } else if dry_run {
+        text::print(&commands(target, &writes))?;
+    } else {
+        text::print(&format!("{target}: every value is as it was\n"))?;
+    }
+    Ok(0)
+}
+
+/// Puts back what was changed on hosts; one that cannot be reached does not keep the others.
+pub fn restore_all(targets: &[Target]) -> u8 {
+    let mut code = 0;
+    for target in targets {
+        match restore(target, false) {
+            Ok(_) => {}
+            Err(failure) => {
+                eprintln!("nicpoll: {target}: {failure}");
+                code = failure.code();
+            }
+        }
+    }
+    code
+}
+
+fn no_persist(journal: &Journal, target: &Target, dry_run: bool) -> Result<u8, Failure> {
+    let Some(line) = freebsd::would_no_persist(journal, target).map_err(failure)? else {
+        eprintln!("nicpoll: nicpoll has written nothing to /etc/rc.conf for {target}");
+        return Ok(0);
+    };
+    text::print(&line.diff())?;
+    if !dry_run {
+        let host = Host::reach(Ssh::to(target)).map_err(failure)?;
+        freebsd::no_persist(journal, &host, target, &line).map_err(failure)?;
+    }
+    Ok(0)
+}
+
+fn commands(target: &Target, writes: &[Write]) -> String {
+    let lines = writes.iter().map(|write| {
+        format!(
+            "ssh {} {}\n",
+            target.host(),
+            write.command(target.interface())
+        )
+    });
+    or_nothing(lines.collect())
+}
+
+fn changes(target: &Target, writes: &[Write]) -> String {
+    let lines = writes.iter().map(|write| format!("{target}: {write}\n"));
+    or_nothing(lines.collect())
+}
+
+fn or_nothing(text: String) -> String {
+    if text.is_empty() {
+        return String::from("nothing: everything is so already\n");
+    }
+    text
+}
+
+fn refuse_options_of_linux(args: &SetArgs) -> Result<(), Failure> {
+    let given = [
+        (args.period.is_some(), "--period"),
+        (args.defer.is_some(), "--defer"),
+        (args.threaded, "--threaded"),
+        (args.busy_poll, "--busy-poll"),
+        (args.threaded_cpus.is_some(), "--threaded-cpus"),
+        (args.nice.is_some(), "--nice"),
+        (args.rt.is_some(), "--rt"),
+        (args.cpu_share.is_some(), "--cpu-share"),
+        (args.suspend.is_some(), "--suspend"),
+        (args.moderation.is_some(), "--moderation"),
+        (args.netns.is_some(), "--netns"),
+        (args.trial.is_some(), "--for"),
+        (args.confirm, "--confirm"),
+        (args.fix, "--fix"),
+    ];
+    match given.iter().find(|(is_given, _)| *is_given) {
+        None => Ok(()),
+        Some((_, option)) => usage(&format!(
+            "{option} is for interfaces of this machine; a FreeBSD host knows --user-frac, --burst-max, \
+             --each-burst, --idle-poll and --reg-frac"
+        )),
+    }
+}
+
+fn usage<T>(text: &str) -> Result<T, Failure> {
+    Err(Failure::Usage(String::from(text)))
+}
+
+/// A failure with the exit code that it means.
+pub fn failure(error: FreebsdError) -> Failure {
+    match error {
+        FreebsdError::NoDevicePolling { .. } => Failure::Missing(error.to_string()),
+        other => Failure::Failed(other.into()),
+    }
+}

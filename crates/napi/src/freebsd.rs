@@ -1,0 +1,30 @@
+//! The switch of a FreeBSD host, through its own commands: `ifconfig IF polling` and `sysctl kern.polling`,
+//! by the system's ssh.
+//!
+//! What must hold: what was there is in the journal before anything is written; nothing but names that
+//! [`Target`] lets through and numbers gets into a command; what the host prints is read within limits.
+//! It has been tested on recorded output only.
+
+mod error;
+mod host;
+mod output;
+mod persist;
+mod rc_conf;
+mod record;
+mod ssh;
+mod switch;
+mod target;
+
+pub use error::FreebsdError;
+pub use host::{HZ_ADVISED, Host, Survey};
+pub use output::{
+    Capabilities, OutputError, Polling, parse_hz, parse_interface, parse_polling, parse_uname,
+};
+pub use persist::{LineChange, no_persist, persist, would_no_persist, would_persist};
+pub use rc_conf::with_polling;
+pub use record::HostRecord;
+pub use ssh::Ssh;
+pub use switch::{
+    Asked, Drift, Restored, Write, changed_targets, plan, restore, set, would_restore,
+};
+pub use target::Target;

@@ -1,0 +1,200 @@
+//! What one file of the journal says of a host: which interfaces were changed, and the variables of
+//! kern.polling, which all of them share.
+//!
+//! What must hold: bytes that are not exactly a record of this version are refused, and every name in one
+//! is one that may get into a command.
+
+use std::collections::BTreeMap;
+
+use nicpoll_core::{Access, Knob};
+use serde::{Deserialize, Serialize};
+
+use super::target::{is_host, is_interface};
+use crate::journal::{Content, JournalError};
+
+const VERSION: u32 = 1;
+/// The extension of the files.
+pub(super) const EXTENSION: &str = "host";
+
+/// A value that was changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Changed<T> {
+    /// What was there before.
+    pub before: T,
+    /// What it was given.
+    pub written: T,
+}
+
+impl<T: Clone> Changed<T> {
+    /// Keeps what was there at first.
+    fn again(this: &mut Option<Self>, before: &T, written: &T) {
+        match this {
+            Some(changed) => changed.written = written.clone(),
+            None => {
+                *this = Some(Changed {
+                    before: before.clone(),
+                    written: written.clone(),
+                });
+            }
+        }
+    }
+}
+
+/// What was changed for an interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct InterfaceRecord {
+    /// Whether a change of this interface or made along with it is in force.
+    pub is_set: bool,
+    /// Whether it polls; null when that was not changed.
+    pub polling: Option<Changed<bool>>,
+    /// Its line of /etc/rc.conf; null when that was not changed.
+    pub rc_conf: Option<Changed<String>>,
+}
+
+/// Everything needed to put one host back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostRecord {
+    version: u32,
+    pub(super) host: String,
+    pub(super) interfaces: BTreeMap<String, InterfaceRecord>,
+    /// By their names, without `kern.polling.` before them.
+    pub(super) knobs: BTreeMap<String, Changed<u32>>,
+}
+
+impl HostRecord {
+    /// A record of a host on which nothing is changed yet.
+    pub(super) fn new(host: &str) -> Self {
+        HostRecord {
+            version: VERSION,
+            host: String::from(host),
+            interfaces: BTreeMap::new(),
+            knobs: BTreeMap::new(),
+        }
+    }
+
+    /// The name of a host's file: every letter of a host's name may stand in a file's.
+    pub(super) fn file_of(host: &str) -> String {
+        format!("{host}.{EXTENSION}")
+    }
+
+    /// Reads a record.
+    ///
+    /// # Errors
+    /// What is wrong with the bytes, in words. Any bytes are survived.
+    pub fn parse(bytes: &[u8]) -> Result<HostRecord, String> {
+        let record: HostRecord =
+            serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        if record.version != VERSION {
+            return Err(format!(
+                "version {} where this nicpoll writes {VERSION}",
+                record.version
+            ));
+        }
+        let is_writable = |name: &String| {
+            Knob::ALL
+                .iter()
+                .any(|knob| knob.name() == name && knob.access() == Access::ReadWrite)
+        };
+        let is_line = |line: &String| !line.contains(['\n', '\r', '\0']);
+        let are_lines = record.interfaces.values().all(|interface| {
+            let rc_conf = interface.rc_conf.as_ref();
+            rc_conf.is_none_or(|line| is_line(&line.before) && is_line(&line.written))
+        });
+        let are_names = is_host(&record.host)
+            && record.interfaces.keys().all(|name| is_interface(name))
+            && record.knobs.keys().all(is_writable);
+        if are_names && are_lines {
+            Ok(record)
+        } else {
+            Err(String::from("it has names that nicpoll does not write"))
+        }
+    }
+
+    pub(super) fn note_polling(&mut self, interface: &str, before: bool, written: bool) {
+        let interface = self.interfaces.entry(String::from(interface)).or_default();
+        Changed::again(&mut interface.polling, &before, &written);
+    }
+
+    pub(super) fn note_knob(&mut self, knob: Knob, before: u32, written: u32) {
+        let mut known = self.knobs.remove(knob.name());
+        Changed::again(&mut known, &before, &written);
+        let known = known.map(|changed| (String::from(knob.name()), changed));
+        self.knobs.extend(known);
+    }
+
+    /// The line as it is now counts: one that nicpoll had changed earlier would need no change.
+    pub(super) fn note_line(&mut self, interface: &str, before: &str, written: &str) {
+        let interface = self.interfaces.entry(String::from(interface)).or_default();
+        interface.rc_conf = Some(Changed {
+            before: String::from(before),
+            written: String::from(written),
+        });
+    }
+
+    /// Whether something is in force on the host now.
+    pub(super) fn is_set(&self) -> bool {
+        self.interfaces.values().any(|interface| interface.is_set)
+    }
+
+    /// Takes out what has been put back.
+    pub(super) fn tidy(&mut self) {
+        self.interfaces
+            .retain(|_, interface| interface.is_set || interface.rc_conf.is_some());
+    }
+
+    /// Whether there is nothing left to put back.
+    pub(super) fn is_empty(&self) -> bool {
+        self.interfaces.is_empty() && self.knobs.is_empty()
+    }
+}
+
+impl Content for HostRecord {
+    fn parse(bytes: &[u8]) -> Result<Self, String> {
+        HostRecord::parse(bytes)
+    }
+
+    fn file_name(&self) -> String {
+        Self::file_of(&self.host)
+    }
+
+    fn busy(&self) -> JournalError {
+        JournalError::HostBusy {
+            host: self.host.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_reads_as_it_was_written_and_a_foreign_one_is_refused() {
+        let mut record = HostRecord::new("root@bsd");
+        record.note_polling("em0", false, true);
+        record.note_knob(Knob::UserFrac, 50, 20);
+        record.note_knob(Knob::UserFrac, 20, 10);
+        record.note_line("em0", "ifconfig_em0=\"up\"", "ifconfig_em0=\"up polling\"");
+        let text = serde_json::to_string(&record).unwrap();
+        assert_eq!(HostRecord::parse(text.as_bytes()).as_ref(), Ok(&record));
+        let user_frac = &record.knobs["user_frac"];
+        assert_eq!((user_frac.before, user_frac.written), (50, 10));
+        for (from, to) in [
+            ("root@bsd", "-oProxyCommand=x"),
+            ("\"em0\"", "\"em0;reboot\""),
+            ("user_frac", "burst"),
+            ("user_frac", "x y"),
+            ("\"version\":1", "\"version\":2"),
+            ("\"knobs\"", "\"other\":1,\"knobs\""),
+            ("=\\\"up\\\"", "\\nreboot"),
+        ] {
+            let foreign = text.replace(from, to);
+            assert_ne!(foreign, text, "{from}");
+            assert!(HostRecord::parse(foreign.as_bytes()).is_err(), "{to}");
+        }
+        assert!(HostRecord::parse(&text.as_bytes()[..text.len() / 2]).is_err());
+    }
+}

@@ -1,0 +1,379 @@
+//! Changes of a host, and putting them back.
+//!
+//! What must hold: what was there is in the journal before the first command that changes something; a
+//! command line that fails leaves the host as it found it, or says that it could not; what is put back is
+//! what the record says, and is read again.
+
+use std::fmt;
+
+use nicpoll_core::{Knob, Poller};
+
+use super::error::FreebsdError;
+use super::host::{Host, Survey};
+use super::record::{EXTENSION, HostRecord};
+use super::ssh::Ssh;
+use super::target::Target;
+use crate::fault;
+use crate::journal::{Entry, Journal, JournalError};
+
+/// In this order any values can be written: `each_burst` may not exceed `burst_max`, and lowering
+/// `burst_max` changes it.
+const ORDER: [Knob; 5] = [
+    Knob::BurstMax,
+    Knob::EachBurst,
+    Knob::IdlePoll,
+    Knob::UserFrac,
+    Knob::RegFrac,
+];
+
+/// What is asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// The interface is to poll.
+    pub polling: bool,
+    /// Variables under kern.polling.
+    pub knobs: Vec<(Knob, u32)>,
+}
+
+/// One value that changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// Whether the interface polls.
+    Polling {
+        /// Now.
+        from: bool,
+        /// To be.
+        to: bool,
+    },
+    /// A variable under kern.polling, for all interfaces of the host.
+    Knob {
+        /// Which.
+        knob: Knob,
+        /// Now.
+        from: u32,
+        /// To be.
+        to: u32,
+    },
+}
+
+impl Write {
+    /// The command that makes it.
+    pub fn command(&self, interface: &str) -> String {
+        match self {
+            Write::Polling { to: true, .. } => format!("ifconfig {interface} polling"),
+            Write::Polling { to: false, .. } => format!("ifconfig {interface} -polling"),
+            Write::Knob { knob, to, .. } => format!("sysctl kern.polling.{}={to}", knob.name()),
+        }
+    }
+
+    fn back(&self) -> Write {
+        match *self {
+            Write::Polling { from, to } => Write::Polling { from: to, to: from },
+            Write::Knob { knob, from, to } => Write::Knob {
+                knob,
+                from: to,
+                to: from,
+            },
+        }
+    }
+
+    /// The value's name, with what it is on the host and what it was to be, if that differs.
+    fn missed(&self, now: &Survey) -> Option<(String, String, String)> {
+        match *self {
+            Write::Polling { to, .. } => {
+                let is = now.interface.is_polling;
+                let name = String::from("polling");
+                (is != to).then(|| (name, on_off(to).into(), on_off(is).into()))
+            }
+            Write::Knob { knob, to, .. } => {
+                let is = now.polling.get(knob);
+                let shown = is.map_or_else(|| String::from("gone"), |is| is.to_string());
+                (is != Some(i64::from(to))).then(|| (name_of(knob), to.to_string(), shown))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Write {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Write::Polling { from, to } => {
+                write!(f, "polling {} -> {}", on_off(*from), on_off(*to))
+            }
+            Write::Knob { knob, from, to } => write!(f, "{} {from} -> {to}", name_of(*knob)),
+        }
+    }
+}
+
+fn on_off(is_on: bool) -> &'static str {
+    if is_on { "on" } else { "off" }
+}
+
+fn name_of(knob: Knob) -> String {
+    format!("kern.polling.{}", knob.name())
+}
+
+/// What has to be written so that the host is as asked. The kernel's own rules decide what is in range and
+/// what changes along: they are those of [`nicpoll_core`].
+pub fn plan(survey: &Survey, target: &Target, asked: &Asked) -> Result<Vec<Write>, FreebsdError> {
+    survey.check(target)?;
+    let mut rules = Poller::new(survey.hz).map_err(|_| range(survey, target, Knob::RegFrac, 0))?;
+    let now: Vec<(Knob, u32)> = survey.polling.writable().collect();
+    for knob in ORDER {
+        if let Some((_, value)) = now.iter().find(|(known, _)| *known == knob) {
+            let written = rules.write(knob, *value);
+            written.map_err(|_| range(survey, target, knob, *value))?;
+        }
+    }
+    for knob in ORDER {
+        for (_, value) in asked.knobs.iter().filter(|(wanted, _)| *wanted == knob) {
+            let written = rules.write(knob, *value);
+            written.map_err(|_| range(survey, target, knob, *value))?;
+        }
+    }
+    let mut writes = Vec::new();
+    for knob in ORDER {
+        let to = rules.read(knob);
+        let from = now.iter().find(|(known, _)| *known == knob);
+        if let Some((_, from)) = from.filter(|(_, from)| *from != to) {
+            writes.push(Write::Knob {
+                knob,
+                from: *from,
+                to,
+            });
+        }
+    }
+    if asked.polling && !survey.interface.is_polling {
+        writes.push(Write::Polling {
+            from: false,
+            to: true,
+        });
+    }
+    Ok(writes)
+}
+
+fn range(survey: &Survey, target: &Target, knob: Knob, value: u32) -> FreebsdError {
+    let range = match knob {
+        Knob::BurstMax => String::from("10 to 20000"),
+        Knob::EachBurst => String::from("1 to burst_max"),
+        Knob::UserFrac => String::from("0 to 99"),
+        _ => format!("1 to hz, which is {}", survey.hz),
+    };
+    FreebsdError::Range {
+        host: String::from(target.host()),
+        knob: knob.name(),
+        value,
+        range,
+    }
+}
+
+pub(super) fn take(journal: &Journal, host: &str) -> Result<Entry<HostRecord>, JournalError> {
+    let new = || Ok(HostRecord::new(host));
+    journal.take_as(&HostRecord::file_of(host), |_| Ok(true), new)
+}
+
+/// Leaves a record as it is to be, or none when it says nothing.
+pub(super) fn leave(
+    mut entry: Entry<HostRecord>,
+    change: impl FnOnce(&mut HostRecord),
+) -> Result<(), JournalError> {
+    let mut record = entry.record().clone();
+    change(&mut record);
+    record.tidy();
+    if record.is_empty() {
+        return entry.close();
+    }
+    entry.update(|old| *old = record)
+}
+
+/// Makes the changes, and sees that they were taken.
+///
+/// # Errors
+/// Everything has been put back then, unless it is [`FreebsdError::AndBack`].
+pub fn set(
+    journal: &Journal,
+    host: &Host,
+    target: &Target,
+    writes: &[Write],
+) -> Result<(), FreebsdError> {
+    if writes.is_empty() {
+        return Ok(());
+    }
+    let mut entry = take(journal, target.host())?;
+    let earlier = entry.record().clone();
+    entry.update(|record| {
+        let name = String::from(target.interface());
+        record.interfaces.entry(name).or_default().is_set = true;
+        for write in writes {
+            match *write {
+                Write::Polling { from, to } => record.note_polling(target.interface(), from, to),
+                Write::Knob { knob, from, to } => record.note_knob(knob, from, to),
+            }
+        }
+    })?;
+    let Err(first) = carry_out(host, target, writes) else {
+        return Ok(());
+    };
+    let back: Vec<Write> = writes.iter().map(Write::back).collect();
+    if let Err(second) = carry_out(host, target, &back) {
+        return Err(FreebsdError::AndBack {
+            target: target.to_string(),
+            first: Box::new(first),
+            second: Box::new(second),
+        });
+    }
+    leave(entry, |record| *record = earlier)?;
+    Err(first)
+}
+
+fn carry_out(host: &Host, target: &Target, writes: &[Write]) -> Result<(), FreebsdError> {
+    for write in writes {
+        fault::point();
+        host.ssh().run(&write.command(target.interface()))?;
+    }
+    let now = host.survey(target.interface())?;
+    match writes.iter().find_map(|write| write.missed(&now)) {
+        None => Ok(()),
+        Some((what, asked, is)) => Err(FreebsdError::NotTaken {
+            host: String::from(target.host()),
+            what,
+            asked,
+            is,
+        }),
+    }
+}
+
+/// A value that somebody else changed since.
+pub type Drift = String;
+
+/// What became of an interface that was to be put back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restored {
+    /// What is written.
+    pub writes: Vec<Write>,
+    /// What somebody else had changed, in words.
+    pub drift: Vec<Drift>,
+    /// Whether the kernel has polling no more, so that every value went with the one that had.
+    pub is_gone: bool,
+}
+
+/// The interfaces on which something is in force, by the journal.
+pub fn changed_targets(journal: &Journal) -> Result<Vec<Target>, FreebsdError> {
+    let mut targets = Vec::new();
+    for path in journal.paths_ending(EXTENSION)? {
+        if let Some(entry) = journal.lock_as::<HostRecord>(&path)? {
+            let record = entry.record();
+            let set = record.interfaces.iter().filter(|(_, one)| one.is_set);
+            targets.extend(set.filter_map(|(name, _)| Target::from_parts(&record.host, name)));
+        }
+    }
+    Ok(targets)
+}
+
+fn lock(journal: &Journal, target: &Target) -> Result<Option<Entry<HostRecord>>, JournalError> {
+    let path = journal.directory().join(HostRecord::file_of(target.host()));
+    let entry = journal.lock_as::<HostRecord>(&path)?;
+    let Some(entry) = entry else {
+        return Ok(None);
+    };
+    let interface = entry.record().interfaces.get(target.interface());
+    if interface.is_some_and(|interface| interface.is_set) {
+        return Ok(Some(entry));
+    }
+    if entry.record().is_empty() {
+        // Its writer was killed before it had changed anything.
+        entry.close()?;
+    }
+    Ok(None)
+}
+
+/// What [`restore`] would do; `None` when nothing was changed there.
+pub fn would_restore(journal: &Journal, target: &Target) -> Result<Option<Restored>, FreebsdError> {
+    let Some(entry) = lock(journal, target)? else {
+        return Ok(None);
+    };
+    let host = Host::reach(Ssh::to(target))?;
+    compare(&host, entry.record(), target).map(Some)
+}
+
+/// Puts an interface back, and the variables of kern.polling with the last interface of the host; `None`
+/// when nothing was changed there.
+pub fn restore(journal: &Journal, target: &Target) -> Result<Option<Restored>, FreebsdError> {
+    let Some(entry) = lock(journal, target)? else {
+        return Ok(None);
+    };
+    let host = Host::reach(Ssh::to(target))?;
+    let restored = compare(&host, entry.record(), target)?;
+    if !restored.is_gone {
+        carry_out(&host, target, &restored.writes)?;
+    }
+    leave(entry, |record| {
+        if let Some(interface) = record.interfaces.get_mut(target.interface()) {
+            interface.is_set = false;
+            interface.polling = None;
+        }
+        if !record.is_set() {
+            record.knobs.clear();
+        }
+    })?;
+    Ok(Some(restored))
+}
+
+/// Compares a host with its record.
+fn compare(host: &Host, record: &HostRecord, target: &Target) -> Result<Restored, FreebsdError> {
+    let mut restored = Restored {
+        writes: Vec::new(),
+        drift: Vec::new(),
+        is_gone: false,
+    };
+    let now = match host.survey(target.interface()) {
+        Ok(now) => now,
+        Err(FreebsdError::NoDevicePolling { .. }) => {
+            restored.is_gone = true;
+            return Ok(restored);
+        }
+        Err(error) => return Err(error),
+    };
+    let mut note = |name: &str, is: String, written: String| {
+        if is != written {
+            restored.drift.push(format!(
+                "{name} is {is}; nicpoll had set it to {written}, and a reboot or somebody else changed it since"
+            ));
+        }
+    };
+    let own = record.interfaces.get(target.interface());
+    if let Some(polling) = own.and_then(|own| own.polling.as_ref()) {
+        let from = now.interface.is_polling;
+        note(
+            "polling",
+            on_off(from).into(),
+            on_off(polling.written).into(),
+        );
+        let to = polling.before;
+        restored
+            .writes
+            .extend((from != to).then_some(Write::Polling { from, to }));
+    }
+    let others = record.interfaces.iter();
+    let is_last = !others
+        .clone()
+        .any(|(name, one)| one.is_set && name != target.interface());
+    let values: Vec<(Knob, u32)> = now.polling.writable().collect();
+    for knob in ORDER.into_iter().filter(|_| is_last) {
+        let recorded = record.knobs.get(knob.name());
+        let is = values.iter().find(|(known, _)| *known == knob);
+        let (Some(recorded), Some((_, from))) = (recorded, is) else {
+            continue;
+        };
+        note(
+            &name_of(knob),
+            from.to_string(),
+            recorded.written.to_string(),
+        );
+        let (from, to) = (*from, recorded.before);
+        restored
+            .writes
+            .extend((from != to).then_some(Write::Knob { knob, from, to }));
+    }
+    Ok(restored)
+}
