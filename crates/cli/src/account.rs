@@ -65,7 +65,8 @@ impl HostAccount {
     }
 }
 
-fn drops(before: &NamespaceSnapshot, after: &NamespaceSnapshot) -> Drops {
+/// Packets that were dropped between two looks at the same namespace, by place.
+pub fn drops(before: &NamespaceSnapshot, after: &NamespaceSnapshot) -> Drops {
     let counter = |name: &str| {
         let [after, before] = [after, before].map(|snapshot| snapshot.protocols.get(name));
         Some(after?.saturating_sub(*before?))

@@ -12,6 +12,7 @@ use crate::rr::RrArgs;
 use crate::set::args::{GuardArgs, RESTORE_ABOUT, RestoreArgs, SET_ABOUT, SetArgs};
 use crate::show::{self, ShowArgs};
 use crate::sim::SimArgs;
+use crate::watch::{self, WatchArgs};
 
 /// Interrupts or polling? Measures it on this machine, and switches.
 #[derive(Debug, Parser)]
@@ -31,6 +32,9 @@ pub enum Command {
     /// Show what interfaces can do and do: polling or interrupts, by evidence
     #[command(long_about = show::ABOUT)]
     Show(ShowArgs),
+    /// Watch interfaces, CPUs, interrupts, polls and drops as they go
+    #[command(long_about = watch::ABOUT)]
+    Watch(WatchArgs),
     /// Check what this machine can do, and what would blur a measurement on it
     #[command(long_about = doctor::ABOUT)]
     Doctor(DoctorArgs),

@@ -11,6 +11,7 @@ mod doctor;
 mod failure;
 mod iperf;
 mod linerate;
+mod namespace;
 mod netrate;
 mod output;
 mod progress;
@@ -20,6 +21,7 @@ mod show;
 mod sim;
 mod stop;
 mod units;
+mod watch;
 
 use std::env;
 use std::ffi::OsString;
@@ -61,6 +63,7 @@ fn run(command: &Command) -> Result<u8, Failure> {
         Command::Rr(args) => return rr::run(args),
         Command::Sim(args) => return sim::run(args),
         Command::Linerate(args) => return linerate::run(args),
+        Command::Watch(args) => return watch::watch(args),
         Command::Doctor(args) => return doctor::doctor(args),
         Command::Show(args) => return show::show(args),
         Command::Set(args) => return set::set(args),

@@ -8,10 +8,15 @@ use nicpoll_report::TextOptions;
 
 /// Writes to standard output and flushes it. A reader that has seen enough is no failure.
 pub fn print(text: &str) -> anyhow::Result<()> {
+    print_while_read(text).map(drop)
+}
+
+/// Writes to standard output and flushes it. `false` when nobody reads it any more.
+pub fn print_while_read(text: &str) -> anyhow::Result<bool> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.context("writing to standard output"),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        written => written.context("writing to standard output").map(|()| true),
     }
 }
 

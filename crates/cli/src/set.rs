@@ -6,6 +6,7 @@
 pub mod args;
 mod freebsd;
 mod guard;
+mod held;
 mod kern_polling;
 mod persistence;
 mod restore;
@@ -31,6 +32,7 @@ use crate::stop::Stop;
 
 pub use self::freebsd::{failure as freebsd_failure, target_among};
 pub use self::guard::guard;
+pub use self::held::Held;
 pub use self::restore::restore;
 
 /// How long arrivals are counted to see whether a ring would overflow.

@@ -11,20 +11,18 @@ mod look;
 mod variables;
 
 use std::env;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::thread;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use nicpoll_model::{InterfaceShow, PollingVariable, SHOW_SCHEMA, Show};
 use nicpoll_report::{plain_number, render_show_text};
-use nicpoll_sys::netns::{self, NAMED_DIRECTORY, NetNamespace};
 
 pub use self::args::{ABOUT, ShowArgs};
-pub use self::evidence::THREADED_BUSY_POLL;
+pub use self::evidence::{THREADED_BUSY_POLL, of_rhythm, without_polls};
+pub use self::gather::interrupts;
 use self::look::Look;
 use self::variables::{NOT_WATCHED, Variable};
 use crate::failure::Failure;
+use crate::namespace;
 use crate::output::{print, text_options};
 
 /// Runs the command and returns its exit code.
@@ -35,7 +33,7 @@ pub fn show(args: &ShowArgs) -> Result<u8, Failure> {
     let asked = asked_variables(&args.values)?;
     let show = match &args.netns {
         None => gather(args)?,
-        Some(name) => inside(name, args)?,
+        Some(name) => namespace::inside(name, || gather(args))?,
     };
     if !asked.is_empty() {
         return print_values(&show, &asked);
@@ -82,40 +80,6 @@ fn gather(args: &ShowArgs) -> Result<Show, Failure> {
         interfaces,
         unseen,
     })
-}
-
-/// The interfaces of another namespace, from a thread that enters it for good and ends.
-fn inside(name: &str, args: &ShowArgs) -> Result<Show, Failure> {
-    let path = if name.contains('/') {
-        PathBuf::from(name)
-    } else {
-        Path::new(NAMED_DIRECTORY).join(name)
-    };
-    let namespace = NetNamespace::open(&path).map_err(|error| not_open(&path, &error))?;
-    let worker = thread::scope(|scope| {
-        let worker = scope.spawn(|| {
-            netns::enter_with_private_sysfs(&namespace).map_err(|error| {
-                Failure::Missing(format!(
-                    "cannot enter the network namespace {name}: {error}; that takes CAP_SYS_ADMIN, so \
-                     run it as root"
-                ))
-            })?;
-            gather(args)
-        });
-        worker.join()
-    });
-    worker.map_err(|_| Failure::Failed(anyhow!("the thread in namespace {name} panicked")))?
-}
-
-fn not_open(path: &Path, error: &io::Error) -> Failure {
-    let path = path.display();
-    if error.kind() == io::ErrorKind::PermissionDenied {
-        return Failure::Missing(format!("{path} may not be opened: {error}; run it as root"));
-    }
-    Failure::Failed(anyhow!(
-        "no network namespace at {path}: {error}; 'ip netns list' lists those that have a name, and \
-         /proc/PID/ns/net is a process's"
-    ))
 }
 
 /// Values alone, as `sysctl -n` prints them: for each interface one line for each variable.

@@ -63,6 +63,25 @@ pub struct Drops {
     pub udp_socket_buffer: Option<u64>,
 }
 
+impl Drops {
+    /// Each place by its name, in the order of the fields.
+    pub fn by_place(&self) -> [(&'static str, Option<u64>); 11] {
+        [
+            ("ip_output", self.ip_output),
+            ("qdisc", self.qdisc),
+            ("device_tx", self.device_tx),
+            ("nftables", self.nftables),
+            ("device_rx", self.device_rx),
+            ("backlog_of_machine", self.backlog_of_machine),
+            ("ip_input", self.ip_input),
+            ("udp_no_port", self.udp_no_port),
+            ("udp_checksum", self.udp_checksum),
+            ("udp_memory", self.udp_memory),
+            ("udp_socket_buffer", self.udp_socket_buffer),
+        ]
+    }
+}
+
 /// What one interface carried and dropped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InterfaceDelta {

@@ -22,6 +22,7 @@ pub mod sim;
 mod study;
 mod trial;
 mod vocabulary;
+mod watch;
 
 pub use comparison::{Comparison, Metric, MetricKind, Verdict};
 pub use cpu::{CpuSource, CpuStates};
@@ -44,3 +45,7 @@ pub use trial::{
     Calibration, Placement, PollEvidence, RoundTrip, SocketBuffers, Trial, Warmup, WindowRates,
 };
 pub use vocabulary::{Setting, Side, Workload};
+pub use watch::{
+    WATCH_SCHEMA, WatchCost, WatchCounter, WatchDrops, WatchEnd, WatchFlow, WatchInterface,
+    WatchInterrupt, WatchSample, WatchStart,
+};

@@ -74,6 +74,27 @@ impl PollRhythm {
         None
     }
 
+    /// What happened since `earlier`, a look at the same instance by the same watch.
+    pub fn since(&self, earlier: &PollRhythm) -> PollRhythm {
+        PollRhythm {
+            polls: self.polls - earlier.polls,
+            frames: self.frames - earlier.frames,
+            full_polls: self.full_polls - earlier.full_polls,
+            foreign_polls: self.foreign_polls - earlier.foreign_polls,
+            rounds: self.rounds - earlier.rounds,
+            timer_rounds: self.timer_rounds - earlier.timer_rounds,
+            empty_rounds: self.empty_rounds - earlier.empty_rounds,
+            short_gaps: self.short_gaps - earlier.short_gaps,
+            long_gaps: self.long_gaps - earlier.long_gaps,
+            missed_periods: self.missed_periods - earlier.missed_periods,
+            stalls: self.stalls - earlier.stalls,
+            budget: self.budget,
+            gaps_ns: grown(&self.gaps_ns, &earlier.gaps_ns),
+            work: grown(&self.work, &earlier.work),
+            polls_by_cpu: grown(&self.polls_by_cpu, &earlier.polls_by_cpu),
+        }
+    }
+
     /// Both instances' polls together. The budget is the greater one.
     pub fn plus(&self, other: &PollRhythm) -> PollRhythm {
         PollRhythm {
@@ -129,6 +150,15 @@ fn merged<K: Copy + Ord>(one: &[(K, u64)], other: &[(K, u64)]) -> Vec<(K, u64)> 
         *sums.entry(key).or_insert(0) += count;
     }
     sums.into_iter().collect()
+}
+
+/// Buckets without those that have not grown.
+fn grown<K: Copy + Ord>(now: &[(K, u64)], then: &[(K, u64)]) -> Vec<(K, u64)> {
+    let before = |key: K| then.iter().find(|(other, _)| *other == key);
+    now.iter()
+        .map(|&(key, count)| (key, count - before(key).map_or(0, |(_, count)| *count)))
+        .filter(|(_, count)| *count > 0)
+        .collect()
 }
 
 /// The program's `gap_bucket` the other way round.
@@ -252,5 +282,8 @@ mod tests {
         assert_eq!((both.polls, both.budget), (4, Some(64)));
         assert_eq!(both.polls_by_cpu, [(1, 4)]);
         assert_eq!(both.work, [(65, 4)]);
+        let since = both.since(&one);
+        assert_eq!((since.polls, &since.work[..]), (2, &[(65, 2)][..]));
+        assert!(both.since(&both).polls_by_cpu.is_empty());
     }
 }

@@ -15,6 +15,7 @@ mod numbers;
 mod rr;
 mod sim;
 mod text;
+mod watch;
 
 pub use documents::{
     iperf_schema, line_rates_schema, render_document, render_event, rr_schema, sim_run_schema,
@@ -28,3 +29,4 @@ pub use sim::{plot_sweep, render_sim_run, render_sim_sweep, sweep_as_csv};
 pub use text::{
     TextOptions, render_cpu_truth_text, render_doctor_text, render_show_text, render_text,
 };
+pub use watch::{WatchScale, WatchTable, WatchTables, render_watch_start, render_watch_text};

@@ -20,7 +20,7 @@ pub const MINUS_POLLING: &str = "-polling";
 pub const NO_POLLING: &str = "--no-polling";
 
 /// From poll to poll unless --period says otherwise; 200 µs is 5000 rounds a second.
-const PERIOD_NS: u64 = 200_000;
+pub const PERIOD_NS: u64 = 200_000;
 /// How long an unconfirmed change of the interface that carries the caller's own ssh connection lasts.
 const TRIAL_OVER_SSH: Duration = Duration::from_secs(60);
 /// A share of the CPU is given in each period of this length.

@@ -1,0 +1,99 @@
+//! The command line of `nicpoll watch`.
+
+use std::time::Duration;
+
+use clap::Args;
+use nicpoll_report::WatchScale;
+
+use crate::args::parse_seconds;
+
+/// What '--help' says first.
+pub const ABOUT: &str = "\
+Watch interfaces, CPUs, interrupts, polls and drops as they go
+
+One screen for what took systat, top, vmstat -i and netstat: rates of the interfaces now, at their
+peak and in total, CPU time by state with exact interrupt and softirq time, context switches,
+interrupts by source, polls and packets a poll, and where packets are dropped.
+
+Exact CPU time, polls and storms take root (CAP_BPF and CAP_PERFMON). Without, CPU time is
+tick-sampled and says so; the rest is shown to everybody. What watching itself takes is shown, too.
+
+Keys: up and down select an interface, p switches polling on it on and off as 'nicpoll set' does
+(undone when the watch ends), s changes the scale, q ends.";
+
+const EXAMPLES: &str = "\
+Examples:
+  nicpoll watch                           every interface but the loopback, on a screen
+  nicpoll watch eth0 --scale packets
+  nicpoll watch --plain --interval 10s >> watch.log
+  nicpoll watch eth0 --plain --count 1    one second as text
+  nicpoll watch --netns red em0
+  nicpoll watch --json-stream | jq -c 'select(.event == \"interval\") | .data.interfaces'
+
+Exit codes: 0 done, 1 failed, 2 usage, 5 a privilege is missing, 130 and 143 ended by a signal. More
+in docs/watch.md.";
+
+/// Options of `nicpoll watch`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct WatchArgs {
+    /// Interfaces [default: all but the loopback]
+    #[arg(value_name = "IF")]
+    pub interfaces: Vec<String>,
+    /// Print a block of text for each interval; the default where there is no terminal
+    #[arg(long, conflicts_with = "json_stream")]
+    pub plain: bool,
+    /// Print JSON, an object a line: start, each interval, end (docs/schema.md)
+    #[arg(long)]
+    pub json_stream: bool,
+    /// Length of an interval, in seconds or with a unit
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
+    pub interval: Duration,
+    /// End after so many intervals
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// What rates are shown in: bits, bytes or packets
+    #[arg(long, value_name = "SCALE", default_value = "bits", value_parser = parse_scale)]
+    pub scale: WatchScale,
+    /// Handler entries back to back that are a storm, as hw.intr_storm_threshold; 0: none is
+    #[arg(long, value_name = "N", default_value_t = STORM_THRESHOLD)]
+    pub storm_threshold: u64,
+    /// Look into another network namespace: a name of 'ip netns', or a path
+    #[arg(long, value_name = "NAME")]
+    pub netns: Option<String>,
+}
+
+/// FreeBSD's default while it had one other than 0.
+const STORM_THRESHOLD: u64 = 1000;
+/// Below this, watching would be most of what is seen.
+const INTERVAL_MIN: Duration = Duration::from_millis(100);
+/// Nobody waits longer.
+const INTERVAL_MAX: Duration = Duration::from_secs(3600);
+
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    let interval = parse_seconds(text)?;
+    if !(INTERVAL_MIN..=INTERVAL_MAX).contains(&interval) {
+        return Err(String::from("an interval takes 100ms to an hour"));
+    }
+    Ok(interval)
+}
+
+fn parse_scale(text: &str) -> Result<WatchScale, String> {
+    WatchScale::ALL
+        .into_iter()
+        .find(|scale| scale.name() == text)
+        .ok_or_else(|| String::from("a scale is bits, bytes or packets"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_has_its_bounds() {
+        assert_eq!(parse_interval("2"), Ok(Duration::from_secs(2)));
+        assert!(parse_interval("50ms").is_err());
+        assert!(parse_interval("2h").is_err());
+        assert!(parse_scale("bit").is_err());
+    }
+}

@@ -1,0 +1,368 @@
+//! From two readings to what happened between them. Pure: readings in, a sample out.
+
+use std::collections::BTreeMap;
+
+use nicpoll_model::{
+    CpuSource, CpuStates, Drops, WatchCost, WatchCounter, WatchDrops, WatchFlow, WatchInterface,
+    WatchInterrupt, WatchSample,
+};
+use nicpoll_observe::{InterfaceCounters, InterruptSource, Interrupts, LinkCounters};
+
+use super::read::{Polls, Reading};
+use crate::account::drops;
+use crate::show::{of_rhythm, without_polls};
+
+/// Counters of IP and UDP that are shown.
+const PROTOCOLS: [&str; 18] = [
+    "Ip.InReceives",
+    "Ip.InDelivers",
+    "Ip.ForwDatagrams",
+    "Ip.OutRequests",
+    "Udp.InDatagrams",
+    "Udp.InErrors",
+    "Udp.NoPorts",
+    "Udp.RcvbufErrors",
+    "Udp.OutDatagrams",
+    "Ip6InReceives",
+    "Ip6InDelivers",
+    "Ip6OutForwDatagrams",
+    "Ip6OutRequests",
+    "Udp6InDatagrams",
+    "Udp6InErrors",
+    "Udp6NoPorts",
+    "Udp6RcvbufErrors",
+    "Udp6OutDatagrams",
+];
+/// Lines of /proc/interrupts that count the CPU's own vectors, and the vectors.
+const VECTORS: [(&str, &[&str]); 4] = [
+    ("LOC", &["local_timer"]),
+    ("RES", &["reschedule"]),
+    ("CAL", &["call_function", "call_function_single"]),
+    ("IWI", &["irq_work"]),
+];
+
+/// What is kept from interval to interval.
+pub struct History {
+    began: Reading,
+    then: Option<Reading>,
+    peaks: BTreeMap<u32, [Peak; 2]>,
+    dropped: BTreeMap<&'static str, u64>,
+}
+
+/// The greatest rates of one direction so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Peak {
+    packets_per_second: Option<f64>,
+    bytes_per_second: Option<f64>,
+}
+
+impl History {
+    /// Begins with a first reading.
+    pub fn new(began: Reading) -> Self {
+        History {
+            began,
+            then: None,
+            peaks: BTreeMap::new(),
+            dropped: BTreeMap::new(),
+        }
+    }
+
+    /// What happened since the reading before. `bpf_cpu_ratio` is passed on.
+    pub fn sample(&mut self, now: Reading, bpf_cpu_ratio: Option<f64>) -> WatchSample {
+        let then = self.then.as_ref().unwrap_or(&self.began);
+        let seconds = now.at.duration_since(then.at).as_secs_f64();
+        let (cpu_source, cpu, switches) = cpu(then, &now);
+        let found = drops(&then.namespace, &now.namespace);
+        let used = |reading: &Reading| reading.process.user + reading.process.system;
+        let used = used(&now).saturating_sub(used(then));
+        let sample = WatchSample {
+            elapsed_seconds: now.at.duration_since(self.began.at).as_secs_f64(),
+            seconds,
+            interfaces: interfaces(then, &now, seconds, &mut self.peaks),
+            cpu_source,
+            cpu,
+            context_switches_per_second: switches as f64 / seconds,
+            interrupts: interrupts(then, &now, seconds),
+            drops: add_drops(&mut self.dropped, &found, seconds),
+            protocols: protocols(&self.began, then, &now, seconds),
+            cost: WatchCost {
+                process_cpu_ratio: used.as_secs_f64() / seconds,
+                bpf_cpu_ratio,
+            },
+        };
+        self.then = Some(now);
+        sample
+    }
+}
+
+fn interfaces(
+    then: &Reading,
+    now: &Reading,
+    seconds: f64,
+    peaks: &mut BTreeMap<u32, [Peak; 2]>,
+) -> Option<Vec<WatchInterface>> {
+    let listed = now.namespace.interfaces.as_ref()?;
+    let before = then.namespace.interfaces.as_ref();
+    let watched = now.watched.iter().filter_map(|ifindex| {
+        let counters = listed.get(ifindex)?;
+        let before = before.and_then(|before| before.get(ifindex));
+        let polls = now.polls.as_ref().and_then(|polls| polls.get(ifindex));
+        let peaks = peaks.entry(*ifindex).or_default();
+        Some(interface(*ifindex, before, counters, polls, seconds, peaks))
+    });
+    Some(watched.collect())
+}
+
+fn interface(
+    ifindex: u32,
+    before: Option<&InterfaceCounters>,
+    now: &InterfaceCounters,
+    polls: Option<&Polls>,
+    seconds: f64,
+    [rx_peak, tx_peak]: &mut [Peak; 2],
+) -> WatchInterface {
+    let direction = |counts: fn(&LinkCounters) -> (u64, u64), peak| {
+        let before = before.map(|before| counts(&before.link));
+        flow(before, counts(&now.link), seconds, peak)
+    };
+    let rx = direction(|link| (link.rx_packets, link.rx_bytes), rx_peak);
+    let tx = direction(|link| (link.tx_packets, link.tx_bytes), tx_peak);
+    let rhythm = polls.and_then(|polls| polls.rhythm.as_ref());
+    let finding = rhythm.map(|rhythm| {
+        if rhythm.polls == 0 {
+            let has_napi = polls.is_some_and(|polls| polls.has_napi);
+            without_polls(has_napi, rx.packets_per_second)
+        } else {
+            // The timeout is needed for its reasons only.
+            of_rhythm(rhythm, 0)
+        }
+    });
+    WatchInterface {
+        name: now.name.clone(),
+        ifindex,
+        rx,
+        tx,
+        discipline: finding.map(|finding| finding.discipline),
+        polls_per_second: rhythm.map(|rhythm| rhythm.polls as f64 / seconds),
+        packets_per_poll: rhythm
+            .filter(|rhythm| rhythm.polls > 0)
+            .map(|rhythm| rhythm.frames as f64 / rhythm.polls as f64),
+        packets_histogram: rhythm.map(|rhythm| rhythm.work.clone()),
+    }
+}
+
+/// Packets and bytes of one direction.
+fn flow(
+    before: Option<(u64, u64)>,
+    (packets, bytes): (u64, u64),
+    seconds: f64,
+    peak: &mut Peak,
+) -> WatchFlow {
+    let rate = |before: Option<u64>, now: u64| Some(now.checked_sub(before?)? as f64 / seconds);
+    let packets_per_second = rate(before.map(|before| before.0), packets);
+    let bytes_per_second = rate(before.map(|before| before.1), bytes);
+    let greater = |peak: Option<f64>, rate: Option<f64>| match (peak, rate) {
+        (Some(peak), Some(rate)) => Some(peak.max(rate)),
+        (peak, rate) => peak.or(rate),
+    };
+    peak.packets_per_second = greater(peak.packets_per_second, packets_per_second);
+    peak.bytes_per_second = greater(peak.bytes_per_second, bytes_per_second);
+    WatchFlow {
+        packets_per_second,
+        bytes_per_second,
+        peak_packets_per_second: peak.packets_per_second,
+        peak_bytes_per_second: peak.bytes_per_second,
+        total_packets: packets,
+        total_bytes: bytes,
+    }
+}
+
+/// Steal, which no event shows, is always `/proc/stat`'s.
+fn cpu(then: &Reading, now: &Reading) -> (CpuSource, Vec<CpuStates>, u64) {
+    let sampled = now.cpu.since(&then.cpu, &now.cpu.cores());
+    let (Some(before), Some(after)) = (&then.exact, &now.exact) else {
+        return (
+            CpuSource::TickSampled,
+            sampled.states,
+            sampled.context_switches,
+        );
+    };
+    let steal = |core: u32| {
+        let states = sampled.states.iter().find(|states| states.core == core);
+        states.map_or(0.0, |states| states.steal)
+    };
+    let times = after.since(before, &after.cores());
+    let states = times.iter().map(|times| times.shares(steal(times.core)));
+    (CpuSource::Exact, states.collect(), sampled.context_switches)
+}
+
+fn interrupts(then: &Reading, now: &Reading, seconds: f64) -> Option<Vec<WatchInterrupt>> {
+    let before = then.interrupts.as_deref().unwrap_or_default();
+    let lines = now.interrupts.as_ref()?.iter();
+    let came = lines.filter(|line| line.total() > 0).map(|line| {
+        let earlier = before.iter().find(|earlier| earlier.irq == line.irq);
+        let grown = earlier.map(|earlier| line.total().saturating_sub(earlier.total()));
+        let words = line.description.split_ascii_whitespace();
+        WatchInterrupt {
+            irq: line.irq.clone(),
+            description: words.collect::<Vec<_>>().join(" "),
+            total: line.total(),
+            per_second: grown.map(|grown| grown as f64 / seconds),
+            is_storm: is_storm(
+                &line.irq,
+                then.storms.as_ref(),
+                now.storms.as_ref(),
+                &now.unseen_vectors,
+            ),
+        }
+    });
+    Some(came.collect())
+}
+
+/// Whether a line's handlers were entered in a storm between the readings; `None` for lines whose entries
+/// no event shows.
+fn is_storm(
+    irq: &str,
+    then: Option<&Interrupts>,
+    now: Option<&Interrupts>,
+    unseen: &[&str],
+) -> Option<bool> {
+    let vectors = VECTORS.iter().find(|(line, _)| *line == irq);
+    let number = irq.parse().ok();
+    let is_unseen =
+        vectors.is_some_and(|(_, names)| names.iter().any(|name| unseen.contains(name)));
+    if is_unseen || (vectors.is_none() && number.is_none()) {
+        return None;
+    }
+    let is_of = |source: InterruptSource| match source {
+        InterruptSource::Irq(found) => Some(found) == number,
+        InterruptSource::Vector(name) => vectors.is_some_and(|(_, names)| names.contains(&name)),
+    };
+    let entries = |interrupts: &Interrupts| -> u64 {
+        let counts = interrupts.0.iter().filter(|counts| is_of(counts.source));
+        counts.map(|counts| counts.storm_entries).sum()
+    };
+    Some(entries(now?) > entries(then?))
+}
+
+fn add_drops(
+    dropped: &mut BTreeMap<&'static str, u64>,
+    found: &Drops,
+    seconds: f64,
+) -> Vec<WatchDrops> {
+    let add = |(place, packets): (&'static str, Option<u64>)| {
+        if let Some(packets) = packets {
+            *dropped.entry(place).or_default() += packets;
+        }
+        WatchDrops {
+            place: String::from(place),
+            packets: dropped.get(place).copied(),
+            packets_per_second: packets.map(|packets| packets as f64 / seconds),
+        }
+    };
+    found.by_place().into_iter().map(add).collect()
+}
+
+fn protocols(began: &Reading, then: &Reading, now: &Reading, seconds: f64) -> Vec<WatchCounter> {
+    let counter = |name: &&str| {
+        let of = |reading: &Reading| reading.namespace.protocols.get(*name).copied();
+        let count = of(now)?;
+        Some(WatchCounter {
+            name: String::from(*name),
+            count: count.checked_sub(of(began)?)?,
+            per_second: count.checked_sub(of(then)?)? as f64 / seconds,
+        })
+    };
+    PROTOCOLS.iter().filter_map(counter).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nicpoll_observe::InterruptCounts;
+
+    #[test]
+    fn a_peak_stays_and_a_counter_that_began_anew_has_no_rate() {
+        let mut peak = Peak::default();
+        let first = flow(Some((0, 0)), (100, 6_000), 2.0, &mut peak);
+        assert_eq!(first.packets_per_second, Some(50.0));
+        let second = flow(Some((100, 6_000)), (110, 7_000), 1.0, &mut peak);
+        assert_eq!(second.packets_per_second, Some(10.0));
+        assert_eq!(second.peak_packets_per_second, Some(50.0));
+        assert_eq!(second.peak_bytes_per_second, Some(3_000.0));
+        let anew = flow(Some((110, 7_000)), (3, 180), 1.0, &mut peak);
+        assert_eq!((anew.packets_per_second, anew.total_packets), (None, 3));
+        assert_eq!(anew.peak_packets_per_second, Some(50.0));
+        assert_eq!(flow(None, (3, 180), 1.0, &mut peak).bytes_per_second, None);
+    }
+
+    #[test]
+    fn drops_add_up_over_the_intervals_that_could_be_told() {
+        let mut dropped = BTreeMap::new();
+        let qdisc = |qdisc| Drops {
+            qdisc,
+            ..nothing_known()
+        };
+        let place = |drops: Vec<WatchDrops>| {
+            let mut all = drops.into_iter();
+            all.find(|drops| drops.place == "qdisc").unwrap()
+        };
+        let none = place(add_drops(&mut dropped, &qdisc(None), 1.0));
+        assert_eq!((none.packets, none.packets_per_second), (None, None));
+        add_drops(&mut dropped, &qdisc(Some(4)), 1.0);
+        let missing = place(add_drops(&mut dropped, &qdisc(None), 1.0));
+        assert_eq!(
+            (missing.packets, missing.packets_per_second),
+            (Some(4), None)
+        );
+        let more = place(add_drops(&mut dropped, &qdisc(Some(6)), 2.0));
+        assert_eq!(
+            (more.packets, more.packets_per_second),
+            (Some(10), Some(3.0))
+        );
+    }
+
+    fn nothing_known() -> Drops {
+        Drops {
+            ip_output: None,
+            qdisc: None,
+            device_tx: None,
+            nftables: None,
+            device_rx: None,
+            backlog_of_machine: None,
+            ip_input: None,
+            udp_no_port: None,
+            udp_checksum: None,
+            udp_memory: None,
+            udp_socket_buffer: None,
+        }
+    }
+
+    #[test]
+    fn a_storm_is_of_its_own_line_and_interval() {
+        let counted = |source, storm_entries| {
+            Interrupts(vec![InterruptCounts {
+                source,
+                entries: 9,
+                ns: 9,
+                longest_run: 9,
+                storm_entries,
+            }])
+        };
+        let irq = |entries| counted(InterruptSource::Irq(7), entries);
+        let storm = |line| is_storm(line, Some(&irq(1)), Some(&irq(2)), &[]);
+        assert_eq!(storm("7"), Some(true));
+        assert_eq!(storm("8"), Some(false));
+        assert_eq!(storm("LOC"), Some(false));
+        assert_eq!(storm("NMI"), None);
+        assert_eq!(
+            is_storm("7", Some(&irq(2)), Some(&irq(2)), &[]),
+            Some(false)
+        );
+        assert_eq!(is_storm("7", None, Some(&irq(2)), &[]), None);
+        let timer = |entries| counted(InterruptSource::Vector("local_timer"), entries);
+        let of_timer = |unseen| is_storm("LOC", Some(&timer(0)), Some(&timer(3)), unseen);
+        assert_eq!(of_timer(&["irq_work"]), Some(true));
+        assert_eq!(of_timer(&["local_timer"]), None);
+    }
+}

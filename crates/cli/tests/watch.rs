@@ -1,0 +1,326 @@
+//! `nicpoll watch` as text and as JSON lines, against what the kernel's own counters say of the same time.
+
+mod stage;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use nicpoll_lab::{Host, INTERFACE, Lab, apply};
+use nicpoll_model::{Setting, WatchEnd, WatchSample, WatchStart};
+use nicpoll_napi::Journal;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use stage::Stage;
+
+/// A port that no socket of the lab is bound to.
+const PORT: u16 = 9;
+const PACKETS: u64 = 200;
+/// No test needs so many intervals.
+const INTERVALS_MAX: usize = 100;
+
+fn lab(stage: &Stage) -> Lab {
+    let lab = Lab::build(Journal::at(stage.state())).unwrap();
+    apply(&lab, Setting::Interrupt, 0).unwrap();
+    lab
+}
+
+/// The receiver's namespace, as a path.
+fn netns(lab: &Lab) -> String {
+    let tid = lab.receiver.run(|_| rustix::thread::gettid()).unwrap();
+    format!("/proc/{}/task/{tid}/ns/net", std::process::id())
+}
+
+fn rx_packets(host: &Host) -> u64 {
+    let snapshot = host.run(|resident| resident.counters.snapshot());
+    snapshot.unwrap().unwrap().link.rx_packets
+}
+
+fn send(lab: &Lab) {
+    let sent = lab.sender.run(|_| {
+        let socket = UdpSocket::bind(("198.18.0.1", 0)).unwrap();
+        for _ in 0..PACKETS {
+            // An answer that nobody listens is no failure of the next one.
+            let _ = socket.send_to(&[0; 100], ("198.18.0.2", PORT));
+            thread::sleep(Duration::from_micros(200));
+        }
+    });
+    sent.unwrap();
+}
+
+/// A watch whose lines are read as they come.
+struct Watching {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Watching {
+    fn begin(stage: &Stage, lab: &Lab) -> Self {
+        let netns = netns(lab);
+        let args = [
+            "watch",
+            "--json-stream",
+            "--interval",
+            "0.2",
+            "--netns",
+            &netns,
+        ];
+        let mut child = stage.nicpoll(&args).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        Watching { child, lines }
+    }
+
+    fn event(&mut self, name: &str) -> Value {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).unwrap();
+        let event: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(event["event"], name, "{line}");
+        event["data"].clone()
+    }
+
+    fn sample(&mut self) -> WatchSample {
+        serde_json::from_value(self.event("interval")).unwrap()
+    }
+
+    /// Samples until one of them is as wanted.
+    fn samples_until(&mut self, is_wanted: impl Fn(&WatchSample) -> bool) -> Vec<WatchSample> {
+        let mut samples = Vec::new();
+        while samples.len() < INTERVALS_MAX {
+            samples.push(self.sample());
+            if samples.last().is_some_and(&is_wanted) {
+                return samples;
+            }
+        }
+        panic!("not seen in {INTERVALS_MAX} intervals: {samples:#?}");
+    }
+
+    /// Asks it to end, and returns its last words and its exit code.
+    fn end(mut self) -> (WatchEnd, Option<i32>) {
+        kill_process(Pid::from_raw(self.child.id() as i32).unwrap(), Signal::TERM).unwrap();
+        let mut last = String::new();
+        for line in (&mut self.lines).lines() {
+            last = line.unwrap();
+        }
+        let event: Value = serde_json::from_str(&last).unwrap();
+        assert_eq!(event["event"], "end");
+        let end = serde_json::from_value(event["data"].clone()).unwrap();
+        (end, self.child.wait().unwrap().code())
+    }
+}
+
+#[test]
+fn rates_agree_with_the_interfaces_own_counters() {
+    let Some(stage) = Stage::as_root("rates_agree_with_the_interfaces_own_counters") else {
+        return;
+    };
+    let lab = lab(&stage);
+    let mut watching = Watching::begin(&stage, &lab);
+    let start: WatchStart = serde_json::from_value(watching.event("start")).unwrap();
+    assert_eq!(start.schema, "nicpoll.watch/1");
+    assert!(start.unseen.is_empty(), "{:?}", start.unseen);
+    // The first round of a NAPI instance only makes it known.
+    send(&lab);
+    let first = watching.sample();
+    let before = rx_packets(&lab.receiver);
+    send(&lab);
+    let after = rx_packets(&lab.receiver);
+    let em0 = |sample: &WatchSample| sample.interfaces.as_ref().unwrap()[0].clone();
+    let samples = watching.samples_until(|sample| em0(sample).rx.total_packets >= after);
+    let (end, code) = watching.end();
+    assert_eq!(code, Some(143));
+    assert!(end.intervals > samples.len() as u64);
+    assert!(end.cost.unwrap().process_cpu_ratio > 0.0);
+    let count = |sample: &WatchSample| em0(sample).rx.packets_per_second.unwrap() * sample.seconds;
+    let counted: f64 = samples.iter().map(count).sum();
+    let grown = em0(samples.last().unwrap()).rx.total_packets - em0(&first).rx.total_packets;
+    assert!((counted - grown as f64).abs() < 0.01, "{counted} {grown}");
+    assert!(grown >= after - before && after - before >= PACKETS);
+    let peak = em0(samples.last().unwrap()).rx.peak_packets_per_second;
+    let rates = std::iter::once(&first).chain(&samples);
+    let greatest = rates.filter_map(|sample| em0(sample).rx.packets_per_second);
+    assert_eq!(peak, greatest.reduce(f64::max));
+    // Each packet was polled for, by arrivals.
+    let polled: f64 = samples
+        .iter()
+        .map(|sample| {
+            let histogram = em0(sample).packets_histogram.unwrap();
+            histogram
+                .iter()
+                .map(|(packets, polls)| f64::from(*packets) * *polls as f64)
+                .sum::<f64>()
+        })
+        .sum();
+    assert!(polled >= PACKETS as f64, "{polled}");
+    let disciplines = samples.iter().filter_map(|sample| em0(sample).discipline);
+    assert!(
+        disciplines
+            .map(|one| one.to_string())
+            .any(|one| one == "interrupt")
+    );
+}
+
+#[test]
+fn drops_appear_where_they_are_made() {
+    let Some(stage) = Stage::as_root("drops_appear_where_they_are_made") else {
+        return;
+    };
+    let lab = lab(&stage);
+    let mut watching = Watching::begin(&stage, &lab);
+    watching.event("start");
+    watching.sample();
+    let dropped = |sample: &WatchSample, place: &str| {
+        let found = sample.drops.iter().find(|drops| drops.place == place);
+        found.unwrap().packets
+    };
+    send(&lab);
+    let samples = watching.samples_until(|sample| dropped(sample, "udp_no_port") >= Some(PACKETS));
+    let last = samples.last().unwrap();
+    assert_eq!(dropped(last, "udp_no_port"), Some(PACKETS));
+    assert_eq!(dropped(last, "nftables"), Some(0));
+    let rule = format!(
+        "table inet t {{ chain c {{ type filter hook input priority 0; udp dport {PORT} counter drop; }} }}"
+    );
+    let made = lab.receiver.run(move |_| {
+        let mut nft = Command::new("nft");
+        nft.arg(rule).output().map(|output| output.status.success())
+    });
+    if !matches!(made.unwrap(), Ok(true)) {
+        println!("skipped a part of drops_appear_where_they_are_made: nft(8) makes no rule here");
+        return;
+    }
+    send(&lab);
+    let samples = watching.samples_until(|sample| dropped(sample, "nftables") >= Some(PACKETS));
+    let last = samples.last().unwrap();
+    assert_eq!(dropped(last, "nftables"), Some(PACKETS));
+    assert_eq!(dropped(last, "udp_no_port"), Some(PACKETS));
+    watching.end();
+}
+
+#[test]
+fn the_count_ends_it_and_text_has_a_block_an_interval() {
+    let Some(stage) = Stage::as_root("the_count_ends_it_and_text_has_a_block_an_interval") else {
+        return;
+    };
+    let lab = lab(&stage);
+    let netns = netns(&lab);
+    let base = [
+        "watch",
+        INTERFACE,
+        "--interval",
+        "0.1",
+        "--count",
+        "2",
+        "--netns",
+        &netns,
+    ];
+    let text = stage.run(&base);
+    assert_eq!(text.status.code(), Some(0), "{text:?}");
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert_eq!(text.matches("s, the last ").count(), 2, "{text}");
+    for words in [
+        "bit/s",
+        "discipline",
+        "(exact)",
+        "since boot",
+        "of one core",
+    ] {
+        assert!(text.contains(words), "{words} in\n{text}");
+    }
+    let packets = stage.run(&[&base[..], &["--plain", "--scale", "packets"]].concat());
+    let packets = String::from_utf8(packets.stdout).unwrap();
+    assert!(
+        packets.contains("p/s") && !packets.contains("bit/s"),
+        "{packets}"
+    );
+    let lines = stage.run(&[&base[..], &["--json-stream"]].concat());
+    let lines = String::from_utf8(lines.stdout).unwrap();
+    assert_eq!(lines.lines().count(), 4, "{lines}");
+    assert!(lines.lines().last().unwrap().contains("\"intervals\":2"));
+}
+
+#[test]
+fn nothing_is_watched_for_nobody() {
+    let stage = Stage::new();
+    let args = ["watch", "lo", "--plain", "--interval", "0.1"];
+    let mut child = stage.nicpoll(&args).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    lines.read_line(&mut String::new()).unwrap();
+    drop(lines);
+    let mut code = None;
+    stage::wait_until("it ends", || {
+        code = child.try_wait().unwrap();
+        code.is_some()
+    });
+    assert_eq!(code.unwrap().code(), Some(0));
+}
+
+#[test]
+fn what_is_not_there_is_an_error_with_a_next_step() {
+    let stage = Stage::new();
+    let unknown = stage.run(&["watch", "no-such-interface", "--count", "1"]);
+    assert_eq!(unknown.status.code(), Some(1));
+    assert!(stage::stderr(&unknown).contains("--netns"), "{unknown:?}");
+    assert!(unknown.stdout.is_empty());
+    for wrong in [["--interval", "1us"], ["--scale", "baud"], ["--count", "0"]] {
+        let usage = stage.run(&[&["watch"], &wrong[..]].concat());
+        assert_eq!(usage.status.code(), Some(2), "{wrong:?}");
+    }
+}
+
+#[test]
+fn an_ordinary_user_gets_sampled_times_that_are_named_so() {
+    let test = "an_ordinary_user_gets_sampled_times_that_are_named_so";
+    let Some(stage) = Stage::as_root(test) else {
+        return;
+    };
+    let lab = lab(&stage);
+    // A copy where anybody may run it.
+    let program = stage.home.path().join("nicpoll");
+    fs::copy(env!("CARGO_BIN_EXE_nicpoll"), &program).unwrap();
+    let open = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(stage.home.path(), open).unwrap();
+    let run = move |_: &mut _| {
+        let mut command = Command::new(program);
+        command.args([
+            "watch",
+            "--json-stream",
+            "--interval",
+            "0.1",
+            "--count",
+            "1",
+        ]);
+        command
+            .stdin(Stdio::null())
+            .uid(65_534)
+            .gid(65_534)
+            .output()
+            .unwrap()
+    };
+    let output = lab.receiver.run(run).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let events: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let unseen = events[0]["data"]["unseen"].as_array().unwrap();
+    assert_eq!(unseen.len(), 2, "{unseen:?}");
+    assert!(
+        unseen
+            .iter()
+            .all(|one| one["why"].as_str().unwrap().contains("root"))
+    );
+    let interval = &events[1]["data"];
+    assert_eq!(interval["cpu_source"], "tick_sampled");
+    assert!(!interval["cpu"].as_array().unwrap().is_empty());
+    assert_eq!(interval["cost"]["bpf_cpu_ratio"], Value::Null);
+    let interface = &interval["interfaces"][0];
+    assert_eq!(interface["polls_per_second"], Value::Null);
+    assert_eq!(interface["discipline"], Value::Null);
+    assert!(interface["rx"]["packets_per_second"].is_number());
+}
