@@ -49,48 +49,16 @@ pub enum Command {
     Guard(GuardArgs),
     /// Send or receive traffic as iperf 2 does, with its options
     #[command(disable_help_flag = true)]
-    Iperf {
-        /// iperf's own options; 'nicpoll iperf --help' lists them
-        #[arg(
-            trailing_var_arg = true,
-            allow_hyphen_values = true,
-            value_name = "OPTIONS"
-        )]
-        args: Vec<String>,
-    },
+    Iperf(OwnArgs),
     /// Send datagrams as fast as it goes, as FreeBSD's netblast does
     #[command(disable_help_flag = true)]
-    Netblast {
-        /// netblast's own arguments; 'nicpoll netblast --help' lists them
-        #[arg(
-            trailing_var_arg = true,
-            allow_hyphen_values = true,
-            value_name = "ARGUMENTS"
-        )]
-        args: Vec<String>,
-    },
+    Netblast(OwnArgs),
     /// Receive and count datagrams, as FreeBSD's netreceive does
     #[command(disable_help_flag = true)]
-    Netreceive {
-        /// netreceive's own arguments; 'nicpoll netreceive --help' lists them
-        #[arg(
-            trailing_var_arg = true,
-            allow_hyphen_values = true,
-            value_name = "ARGUMENTS"
-        )]
-        args: Vec<String>,
-    },
+    Netreceive(OwnArgs),
     /// Send datagrams at a steady rate, as FreeBSD's netsend does
     #[command(disable_help_flag = true)]
-    Netsend {
-        /// netsend's own arguments; 'nicpoll netsend --help' lists them
-        #[arg(
-            trailing_var_arg = true,
-            allow_hyphen_values = true,
-            value_name = "ARGUMENTS"
-        )]
-        args: Vec<String>,
-    },
+    Netsend(OwnArgs),
     /// Ask and answer over UDP or TCP, and tell how long the answers take
     Rr(RrArgs),
     /// Simulate hosts that receive packets: what would interrupts, polling and their like do?
@@ -107,6 +75,18 @@ pub enum Command {
     /// Print the manual page
     #[command(after_help = "Example:\n  nicpoll man > /usr/local/share/man/man1/nicpoll.1")]
     Man,
+}
+
+/// Arguments of a command that reads them by the rules of the program whose part it takes.
+#[derive(Debug, Args)]
+pub struct OwnArgs {
+    /// That program's own arguments; '--help' among them lists them
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "ARGUMENTS"
+    )]
+    pub args: Vec<String>,
 }
 
 const DEMO_ABOUT: &str = "\

@@ -33,7 +33,7 @@ use anyhow::Context;
 use clap::{CommandFactory, Parser};
 use nicpoll_traffic::netrate::options::Tool;
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, OwnArgs};
 use crate::failure::Failure;
 
 fn main() -> ExitCode {
@@ -69,10 +69,14 @@ fn run(command: &Command) -> Result<u8, Failure> {
         Command::Set(args) => return set::set(args),
         Command::Restore(args) => return set::restore(args),
         Command::Guard(args) => return set::guard(args),
-        Command::Iperf { args } => return Ok(iperf::run(args).context("nicpoll iperf")?),
-        Command::Netblast { args } => return Ok(netrate::netblast(args).context("netblast")?),
-        Command::Netreceive { args } => return Ok(netrate::netreceive(args).context("netreceive")?),
-        Command::Netsend { args } => return Ok(netrate::netsend(args).context("netsend")?),
+        Command::Iperf(OwnArgs { args }) => return Ok(iperf::run(args).context("nicpoll iperf")?),
+        Command::Netblast(OwnArgs { args }) => {
+            return Ok(netrate::netblast(args).context("netblast")?);
+        }
+        Command::Netreceive(OwnArgs { args }) => {
+            return Ok(netrate::netreceive(args).context("netreceive")?);
+        }
+        Command::Netsend(OwnArgs { args }) => return Ok(netrate::netsend(args).context("netsend")?),
         Command::Completions { shell } => {
             clap_complete::generate(*shell, &mut Cli::command(), "nicpoll", &mut io::stdout());
         }

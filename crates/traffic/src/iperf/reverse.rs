@@ -1,6 +1,6 @@
-//! What a server needs to know before it sends to a client, over either protocol.
+//! What both ends need to know before a server sends to a client, over either protocol.
 //!
-//! What must hold: whatever a header states, the time is bounded.
+//! What must hold: whatever a header states, the time is bounded, and so is the wait for the other end.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -11,6 +11,19 @@ use super::pace::Amount;
 
 /// The unit of times in the header.
 const TICK: Duration = Duration::from_millis(10);
+
+/// What 2.1.8 grants a server that sends for a time beyond that time,
+const GRACE: Duration = Duration::from_secs(2);
+/// and the longest silence in any case.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+
+/// How long a server that was asked to send may be silent.
+pub(super) fn silence_max(amount: Amount) -> Duration {
+    match amount {
+        Amount::Time(duration) => duration.saturating_add(GRACE).min(SILENCE_MAX),
+        Amount::Bytes(_) => SILENCE_MAX,
+    }
+}
 
 /// How long to send and how many bytes at most, of which the first that is reached ends the stream.
 pub(super) fn bounds(asked: iperf::Amount, time_max: Duration) -> (Duration, u64) {

@@ -17,7 +17,7 @@ use super::{BUFFER_BYTES, Error, Incoming, Streams, View};
 use crate::iperf::input::{Input, Source};
 use crate::iperf::observer::{Connected, Observer};
 use crate::iperf::pace::Amount;
-use crate::iperf::reverse::own_bounds;
+use crate::iperf::reverse::{own_bounds, silence_max};
 use crate::iperf::socket_options::SocketOptions;
 use crate::iperf::text::Direction;
 use crate::signals::{LOOK_EVERY, Signals};
@@ -25,10 +25,6 @@ use crate::sockets;
 
 /// How long connecting may take unless told otherwise.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
-/// What 2.1.8 grants a server that sends for a time beyond that time,
-const REVERSE_GRACE: Duration = Duration::from_secs(2);
-/// and the longest silence in any case.
-const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// What to send where, and how.
 #[derive(Clone, Debug)]
@@ -128,14 +124,6 @@ impl ClientConfig {
             peer: self.peer,
             source,
         })
-    }
-
-    /// How long a server that was asked to send may be silent.
-    fn silence_max(&self) -> Duration {
-        match self.amount {
-            Amount::Time(duration) => duration.saturating_add(REVERSE_GRACE).min(SILENCE_MAX),
-            Amount::Bytes(_) => SILENCE_MAX,
-        }
     }
 }
 
@@ -286,7 +274,7 @@ impl<'a> Link<'a> {
             rate_bps: None,
             waits_for_full_reads: config.waits_for_full_reads,
             interval: config.interval,
-            silence_max: config.silence_max(),
+            silence_max: silence_max(config.amount),
             header: None,
             bytes_received: 0,
             _ticket: None,

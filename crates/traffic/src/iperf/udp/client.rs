@@ -14,7 +14,7 @@ use super::incoming::Incoming;
 use super::receiver::Manner;
 use super::sender::{FIN_EVERY, Outgoing, Plan, SendError, SendReport};
 use crate::iperf::observer::{Connected, Observer};
-use crate::iperf::reverse::own_bounds;
+use crate::iperf::reverse::{own_bounds, silence_max};
 use crate::iperf::socket_options::SocketOptions;
 use crate::iperf::text::Direction;
 use crate::signals::Signals;
@@ -117,7 +117,7 @@ fn incoming(
     let server = ServerConfig {
         bind: peer,
         receive_buffer_bytes: config.send_buffer_bytes,
-        idle_timeout: config.silence_max(),
+        idle_timeout: silence_max(config.amount),
     };
     let bound = BoundUdp::set_up(socket, &server).map_err(setup)?;
     Ok(Incoming {

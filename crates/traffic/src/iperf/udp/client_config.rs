@@ -11,11 +11,6 @@ use crate::iperf::input::Input;
 use crate::iperf::pace::{Amount, Rate};
 use crate::iperf::socket_options::SocketOptions;
 
-/// What 2.1.8 grants a server that sends for a time beyond that time,
-const REVERSE_GRACE: Duration = Duration::from_secs(2);
-/// and the longest silence in any case.
-const SILENCE_MAX: Duration = Duration::from_secs(60);
-
 /// What to send where, and how.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
@@ -124,12 +119,6 @@ impl ClientConfig {
             Amount::Time(duration) => Some(duration),
             Amount::Bytes(_) => None,
         }
-    }
-
-    /// How long a server that was asked to send may be silent.
-    pub(super) fn silence_max(&self) -> Duration {
-        let granted = self.duration().unwrap_or(SILENCE_MAX);
-        granted.saturating_add(REVERSE_GRACE).min(SILENCE_MAX)
     }
 
     /// The least payload that holds the headers.
