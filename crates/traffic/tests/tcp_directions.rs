@@ -151,6 +151,40 @@ fn the_server_connects_back_to_where_the_client_came_from() {
 }
 
 #[test]
+fn a_client_that_listens_late_is_reached() {
+    let signals = Signals::default();
+    let server = listener();
+    // An address that nobody else takes a port of meanwhile.
+    let reserved = TcpListener::bind((CLIENT, 0)).unwrap();
+    let late = reserved.local_addr().unwrap();
+    drop(reserved);
+    let config = ClientConfig {
+        directions: Directions::Dual {
+            port: late.port(),
+            is_at_once: true,
+        },
+        bind: Some(SocketAddr::new(CLIENT, 0)),
+        ..ClientConfig::new(server.local_addr(), Amount::Bytes(1000))
+    };
+    thread::scope(|scope| {
+        let serving = scope.spawn(|| {
+            let mut streams = accepted(&server, &signals);
+            let way_back = streams.back.take().unwrap();
+            scope.spawn(|| run(streams, &signals));
+            way_back.connect(&signals).map(drop)
+        });
+        run(connect(&config, &signals).unwrap(), &signals);
+        thread::sleep(Duration::from_millis(120));
+        let mut late_config = listener_config(CLIENT);
+        late_config.server.bind = late;
+        let back = ReverseListener::bind(&late_config, server.local_addr()).unwrap();
+        let incoming = back.accept(&signals, PATIENCE).unwrap();
+        assert!(incoming.is_some());
+        serving.join().unwrap().unwrap();
+    });
+}
+
+#[test]
 fn a_client_takes_connections_of_its_server_only() {
     let signals = Signals::default();
     let server = SocketAddr::new(SERVER, 1);

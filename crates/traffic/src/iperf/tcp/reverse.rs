@@ -5,7 +5,9 @@
 //! bounded; a server connects to the address that the client's own connection came from and to no
 //! other, and a client takes connections from its server's address only.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_wire::iperf::ClientHeader;
@@ -24,6 +26,10 @@ use crate::sockets::SocketBuffer;
 pub const SEND_TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// The longest write that a client can ask a server for.
 const WRITE_BYTES_MAX: u32 = 1 << 20;
+
+/// Waits between tries to connect back. 2.1.8 begins to listen beside its own stream, and on a busy host
+/// after it; few tries, since a stranger can ask for them.
+const LISTENER_WAITS_MS: [u64; 5] = [50, 100, 200, 400, 800];
 
 /// What a server sends to a client that asks for it, within the bounds of the server.
 pub(super) fn plan(asked: &ClientHeader, config: &ListenerConfig) -> Plan {
@@ -88,12 +94,27 @@ impl ConnectBack {
         self.is_at_once
     }
 
-    /// Connects.
+    /// Connects, and tries again for a while when the client does not listen yet.
     ///
     /// # Errors
     /// [`Error::Connect`], [`Error::Setup`] and [`Error::Cancelled`].
     pub fn connect(self, signals: &Signals) -> Result<Outgoing, Error> {
-        let link = Link::connect(&self.config, signals)?;
+        let mut waits = LISTENER_WAITS_MS.into_iter();
+        let link = loop {
+            let tried = Link::connect(&self.config, signals);
+            let wait = match &tried {
+                Err(Error::Connect { source, .. })
+                    if source.kind() == ErrorKind::ConnectionRefused =>
+                {
+                    waits.next()
+                }
+                _ => None,
+            };
+            match wait {
+                Some(wait_ms) => thread::sleep(Duration::from_millis(wait_ms)),
+                None => break tried?,
+            }
+        };
         Ok(Outgoing {
             plan: self.plan,
             _ticket: Some(self.ticket),
