@@ -1,6 +1,7 @@
 //! `nicpoll sim`: hosts in virtual time.
 
 mod args;
+mod path;
 mod sweep;
 
 use std::fs;
@@ -24,6 +25,7 @@ const HOST_FILE_BYTES_MAX: u64 = 1 << 20;
 /// Runs the command and returns its exit code.
 pub fn run(args: &SimArgs) -> Result<u8, Failure> {
     match &args.command {
+        SimCommand::Run(args) if args.peer.is_some() => path::run(args),
         SimCommand::Run(args) => run_once(args),
         SimCommand::Sweep(args) => sweep::run(args),
     }
@@ -34,7 +36,7 @@ fn run_once(args: &RunArgs) -> Result<u8, Failure> {
     let plan = Plan {
         discipline: args.discipline.clone(),
         workload: args.workload,
-        duration_ns: nanos(args.length.duration.unwrap_or(Duration::from_secs(10))),
+        duration_ns: duration_ns(args),
         warmup_ns: nanos(args.length.warmup),
         seed: args.length.seed,
         slices: args.slices,
@@ -55,6 +57,10 @@ fn run_once(args: &RunArgs) -> Result<u8, Failure> {
         render_sim_run(&run)
     })?;
     Ok(0)
+}
+
+fn duration_ns(args: &RunArgs) -> u64 {
+    nanos(args.length.duration.unwrap_or(Duration::from_secs(10)))
 }
 
 fn read_host(path: &Path) -> Result<Host, Failure> {

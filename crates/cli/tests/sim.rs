@@ -115,6 +115,41 @@ fn every_discipline_gives_json_that_its_schema_describes() {
 }
 
 #[test]
+fn hosts_on_a_path_have_figures_each_and_together() {
+    let path = [
+        "--peer",
+        GENERIC,
+        "--through",
+        GENERIC,
+        "--router-discipline",
+        "polling",
+        "--workload",
+        "netblast:ip=6",
+    ];
+    let shown = printed(&run(&path));
+    for words in [
+        "Simulated, not measured: generic under interrupt, then generic under polling",
+        "lost: receive ring of generic (host 2)",
+        "line 2-3",
+        "Host 3, generic under interrupt:",
+        "Bottleneck: ",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    assert_eq!(shown, printed(&run(&path)), "it replays to the byte");
+    let schema = include_str!("../../../docs/nicpoll.sim-path-1.schema.json");
+    for workload in ["rr", "iperf-udp:rate=200m"] {
+        let peer = ["--peer", GENERIC, "--workload", workload, "--json"];
+        let document = document(&run(&peer), schema);
+        assert_eq!(document["schema"], "nicpoll.sim-path/1");
+        let figures = &document["figures"];
+        assert_eq!(figures["hosts"].as_array().unwrap().len(), 2);
+        let has_round_trips = !figures["flows"][0]["round_trip"].is_null();
+        assert_eq!(has_round_trips, workload == "rr");
+    }
+}
+
+#[test]
 fn a_sweep_gives_table_csv_json_and_a_plot() {
     let folder = tempfile::tempdir().unwrap();
     let plot = folder.path().join("livelock.svg");
@@ -225,11 +260,13 @@ fn what_cannot_be_simulated_is_refused_with_its_remedy() {
         (&discipline("fast"), 2, "there are interrupt, polling"),
         (&discipline("polling:user_frac=100"), 2, "user_frac 0 to 99"),
         (&workload("constant"), 2, "constant:rate=100k"),
+        (&workload("rr"), 2, "name the other with --peer"),
         (
-            &workload("constant:rate=5k:payload=2000"),
+            &["run", GENERIC, "--peer", GENERIC],
             2,
-            "smaller payload",
+            "comes from an ideal far end",
         ),
+        (&["run", GENERIC, "--through", GENERIC], 2, "--peer"),
         (&endless, 2, "--long"),
         (&["run", GENERIC, "--duration", "0"], 2, "above 0"),
         (
@@ -240,7 +277,7 @@ fn what_cannot_be_simulated_is_refused_with_its_remedy() {
         (
             &["sweep", GENERIC, "--workload", "blast"],
             2,
-            "no rate to vary",
+            "no rate of packets to vary",
         ),
         (&["sweep", GENERIC, "--shard", "3/2"], 2, "I from 1 to N"),
         (

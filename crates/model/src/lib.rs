@@ -19,6 +19,7 @@ pub mod line;
 pub mod rr;
 mod show;
 pub mod sim;
+pub mod sim_path;
 mod study;
 mod trial;
 mod vocabulary;

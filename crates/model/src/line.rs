@@ -121,6 +121,26 @@ pub struct Cost {
     pub line_bytes: u64,
 }
 
+/// One frame of a UDP datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DatagramFrame {
+    /// The frame with preamble and gap (layer 1).
+    pub line_bytes: u32,
+    /// What it carries of the datagram's payload.
+    pub payload_bytes: u32,
+}
+
+/// A datagram, cut for the MTU.
+struct Cut {
+    /// IP header of each part.
+    header: u64,
+    /// Bytes of the datagram in each part but the last.
+    full: u64,
+    full_ones: u64,
+    /// Bytes of the datagram in the last part.
+    last: u64,
+}
+
 /// An exact rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExactRate {
@@ -260,12 +280,24 @@ impl Line {
                 max_bytes,
             });
         }
+        let mut cost = Cost::of(payload);
+        let cut = self.cut(ip, payload);
+        self.add(&mut cost, cut.full_ones, cut.header + cut.full);
+        self.add(&mut cost, 1, cut.header + cut.last);
+        Ok(cost)
+    }
+
+    /// How IP carries a datagram: in one packet, or in fragments.
+    fn cut(&self, ip: IpVersion, payload: u64) -> Cut {
         let mtu = u64::from(self.mtu_bytes);
         let datagram = payload + UDP_HEADER_BYTES;
-        let mut cost = Cost::of(payload);
         if datagram + ip.header_bytes() <= mtu {
-            self.add(&mut cost, 1, ip.header_bytes() + datagram);
-            return Ok(cost);
+            return Cut {
+                header: ip.header_bytes(),
+                full: 0,
+                full_ones: 0,
+                last: datagram,
+            };
         }
         let header = match ip {
             IpVersion::V4 => ip.header_bytes(),
@@ -274,9 +306,40 @@ impl Line {
         let last_max = mtu - header;
         let full = last_max / FRAGMENT_UNIT_BYTES * FRAGMENT_UNIT_BYTES;
         let full_ones = (datagram - last_max).div_ceil(full);
-        self.add(&mut cost, full_ones, header + full);
-        self.add(&mut cost, 1, header + datagram - full_ones * full);
-        Ok(cost)
+        Cut {
+            header,
+            full,
+            full_ones,
+            last: datagram - full_ones * full,
+        }
+    }
+
+    /// The frames of one UDP datagram, in their order: one, or one for each fragment.
+    ///
+    /// # Errors
+    /// [`LineError`] when such a datagram cannot be sent here.
+    pub fn datagram_frames(
+        &self,
+        ip: IpVersion,
+        payload_bytes: u32,
+    ) -> Result<Vec<DatagramFrame>, LineError> {
+        self.datagram(ip, payload_bytes)?;
+        let cut = self.cut(ip, u64::from(payload_bytes));
+        let mut left = payload_bytes;
+        let full = std::iter::repeat_n(cut.full, cut.full_ones as usize);
+        let frame = |(index, carried): (usize, u64)| {
+            let mut cost = Cost::of(0);
+            self.add(&mut cost, 1, cut.header + carried);
+            // The UDP header goes with the first. All is below 2^16 bytes, frames a little above.
+            let udp = if index == 0 { UDP_HEADER_BYTES } else { 0 };
+            let payload_bytes = left.min((carried - udp) as u32);
+            left -= payload_bytes;
+            DatagramFrame {
+                line_bytes: cost.line_bytes as u32,
+                payload_bytes,
+            }
+        };
+        Ok(full.chain([cut.last]).enumerate().map(frame).collect())
     }
 
     fn segments(

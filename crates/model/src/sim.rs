@@ -145,18 +145,21 @@ pub enum SimPlace {
     RxRing,
     /// The queue before IP was full.
     IpQueue,
+    /// A fragment came whose datagram misses another one for ever; the datagram was lost there.
+    Reassembly,
     /// The receive buffer of the socket was full.
     SocketBuffer,
-    /// The interface's send queue was full: the call failed with ENOBUFS.
+    /// An interface's send queue was full: a call failed with ENOBUFS, or a packet could not be forwarded.
     SendQueue,
 }
 
 impl SimPlace {
     /// All of them, in the order of a packet's way in, then its way out.
-    pub const ALL: [SimPlace; 5] = [
+    pub const ALL: [SimPlace; 6] = [
         SimPlace::FarQueue,
         SimPlace::RxRing,
         SimPlace::IpQueue,
+        SimPlace::Reassembly,
         SimPlace::SocketBuffer,
         SimPlace::SendQueue,
     ];
@@ -167,6 +170,7 @@ impl SimPlace {
             SimPlace::FarQueue => "far_queue",
             SimPlace::RxRing => "rx_ring",
             SimPlace::IpQueue => "ip_queue",
+            SimPlace::Reassembly => "reassembly",
             SimPlace::SocketBuffer => "socket_buffer",
             SimPlace::SendQueue => "send_queue",
         }
@@ -178,6 +182,7 @@ impl SimPlace {
             SimPlace::FarQueue => "queue at the far end",
             SimPlace::RxRing => "receive ring",
             SimPlace::IpQueue => "IP input queue",
+            SimPlace::Reassembly => "reassembly",
             SimPlace::SocketBuffer => "socket buffer",
             SimPlace::SendQueue => "send queue (ENOBUFS)",
         }

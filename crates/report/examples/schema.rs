@@ -7,6 +7,7 @@
 //! cargo run -p nicpoll-report --example schema rr > docs/nicpoll.rr-1.schema.json
 //! cargo run -p nicpoll-report --example schema cpu-truth > docs/nicpoll.cpu-truth-1.schema.json
 //! cargo run -p nicpoll-report --example schema sim-run > docs/nicpoll.sim-run-1.schema.json
+//! cargo run -p nicpoll-report --example schema sim-path > docs/nicpoll.sim-path-1.schema.json
 //! cargo run -p nicpoll-report --example schema sim-sweep > docs/nicpoll.sim-sweep-1.schema.json
 //! ```
 
@@ -19,9 +20,10 @@ fn main() {
         Some("linerate") => nicpoll_report::line_rates_schema(),
         Some("rr") => nicpoll_report::rr_schema(),
         Some("sim-run") => nicpoll_report::sim_run_schema(),
+        Some("sim-path") => nicpoll_report::sim_path_schema(),
         Some("sim-sweep") => nicpoll_report::sim_sweep_schema(),
         Some(other) => panic!(
-            "{other} has no schema; name cpu-truth, demo, iperf, linerate, rr, sim-run or sim-sweep"
+            "{other} has no schema; name cpu-truth, demo, iperf, linerate, rr, sim-run, sim-path or sim-sweep"
         ),
     };
     print!("{schema}");

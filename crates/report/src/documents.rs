@@ -7,6 +7,7 @@ use nicpoll_model::iperf::{IPERF_SCHEMA, IperfEvent, IperfRun};
 use nicpoll_model::line::{LINE_RATES_SCHEMA, LineRates};
 use nicpoll_model::rr::{RR_SCHEMA, RrDocument};
 use nicpoll_model::sim::{SIM_RUN_SCHEMA, SIM_SWEEP_SCHEMA, SimRun, SimSweep};
+use nicpoll_model::sim_path::{SIM_PATH_SCHEMA, SimPathRun};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -77,6 +78,16 @@ pub fn sim_run_schema() -> String {
         "One run of a simulated host. docs/simulator.md explains it. Nothing in it was measured. Units \
          stand in field names; null means that there is no such figure.",
         SIM_RUN_SCHEMA,
+    )
+}
+
+/// The JSON Schema of what `nicpoll sim run --peer --json` prints.
+pub fn sim_path_schema() -> String {
+    schema_of::<SimPathRun>(
+        "What `nicpoll sim run --peer --json` prints",
+        "One run of simulated hosts that send to each other. docs/simulator.md explains it. Nothing in it was \
+         measured. Units stand in field names; null means that there is no such figure.",
+        SIM_PATH_SCHEMA,
     )
 }
 

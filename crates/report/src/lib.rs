@@ -18,14 +18,14 @@ mod text;
 mod watch;
 
 pub use documents::{
-    iperf_schema, line_rates_schema, render_document, render_event, rr_schema, sim_run_schema,
-    sim_sweep_schema,
+    iperf_schema, line_rates_schema, render_document, render_event, rr_schema, sim_path_schema,
+    sim_run_schema, sim_sweep_schema,
 };
 pub use json::{cpu_truth_json_schema, json_schema, render_cpu_truth_json, render_json};
 pub use line_rates::render_line_rates;
 pub use numbers::{count, duration_text, figure, plain_number};
 pub use rr::{render_rr_end, render_rr_interval, render_rr_start};
-pub use sim::{plot_sweep, render_sim_run, render_sim_sweep, sweep_as_csv};
+pub use sim::{plot_sweep, render_sim_path, render_sim_run, render_sim_sweep, sweep_as_csv};
 pub use text::{
     TextOptions, render_cpu_truth_text, render_doctor_text, render_show_text, render_text,
 };

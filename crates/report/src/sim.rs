@@ -2,16 +2,19 @@
 //!
 //! What must hold: whatever is shown says that it was simulated.
 
+mod path;
 mod plot;
 mod sweep;
 
+pub use path::render_sim_path;
 pub use plot::plot_sweep;
 pub use sweep::{render_sim_sweep, sweep_as_csv};
 
 use std::fmt::Write;
 
 use nicpoll_model::sim::{
-    SimBottleneck, SimFigures, SimLedger, SimNapi, SimPlan, SimPolling, SimRun, SimSlice, SimStorm,
+    SimBottleneck, SimCpu, SimFigures, SimLedger, SimNapi, SimPlan, SimPolling, SimQueue, SimRun,
+    SimSlice, SimStorm,
 };
 
 use crate::line_rates::aligned;
@@ -31,7 +34,7 @@ pub fn render_sim_run(run: &SimRun) -> String {
     let jitter = figures.jitter_ns.map(|ns| ns.round() as u64);
     item(&mut text, "jitter", &time(jitter));
     processor(&mut text, figures);
-    queues(&mut text, figures);
+    queues(&mut text, &figures.queues);
     if let Some(storm) = figures.storm {
         self::storm(&mut text, storm);
     }
@@ -143,16 +146,7 @@ fn slices(slices: &[SimSlice]) -> String {
 }
 
 fn processor(text: &mut String, figures: &SimFigures) {
-    let cpu = &figures.cpu;
-    let states = format!(
-        "user {}  system {}  interrupt {}  soft interrupt {}  idle {}",
-        percent(cpu.user),
-        percent(cpu.system),
-        percent(cpu.interrupt),
-        percent(cpu.soft_interrupt),
-        percent(cpu.idle)
-    );
-    item(text, "processor", &states);
+    processor_states(text, &figures.cpu);
     let switches = format!(
         "{} ({} a packet); {} interrupts of the card",
         count(figures.context_switches),
@@ -162,8 +156,20 @@ fn processor(text: &mut String, figures: &SimFigures) {
     item(text, "switches", &switches);
 }
 
-fn queues(text: &mut String, figures: &SimFigures) {
-    let used = figures.queues.iter().filter(|queue| queue.most > 0);
+fn processor_states(text: &mut String, cpu: &SimCpu) {
+    let states = format!(
+        "user {}  system {}  interrupt {}  soft interrupt {}  idle {}",
+        percent(cpu.user),
+        percent(cpu.system),
+        percent(cpu.interrupt),
+        percent(cpu.soft_interrupt),
+        percent(cpu.idle)
+    );
+    item(text, "processor", &states);
+}
+
+fn queues(text: &mut String, queues: &[SimQueue]) {
+    let used = queues.iter().filter(|queue| queue.most > 0);
     let each: Vec<_> = used
         .map(|queue| {
             format!(

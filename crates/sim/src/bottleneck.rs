@@ -4,12 +4,16 @@
 //! is not deduced but tried: one number at a time is changed and the run is made again.
 
 mod moves;
+mod path;
 
-use nicpoll_model::sim::{SimBottleneck, SimFigures, SimPlace, SimPolling};
+use nicpoll_model::sim::{
+    SimBottleneck, SimCpu, SimFigures, SimLoss, SimPlace, SimPolling, SimStorm,
+};
 
 use crate::host::Host;
 use crate::plan::{Plan, PlanError};
 use crate::workload::Pattern;
+pub use path::explain_path;
 
 /// Fewer losses than this share are no bottleneck, but chance.
 const LOSS_MIN: f64 = 0.001;
@@ -23,6 +27,38 @@ struct Finding {
     explanation: String,
 }
 
+/// What speaks for one resource of a host or another.
+#[derive(Clone, Copy)]
+struct Evidence<'a> {
+    cpu: &'a SimCpu,
+    storm: Option<SimStorm>,
+    polling: Option<&'a SimPolling>,
+    /// Share of the line out that is in use, or of the only one.
+    line_ratio: f64,
+    /// Packets that the driver took from the rings.
+    taken: u64,
+}
+
+fn lost_at(losses: &[SimLoss], place: SimPlace) -> u64 {
+    let there = losses.iter().find(|loss| loss.place == place);
+    there.map_or(0, |loss| loss.packets)
+}
+
+impl<'a> Evidence<'a> {
+    fn of(figures: &'a SimFigures) -> Self {
+        let ledger = &figures.ledger;
+        let lost = |place| lost_at(&ledger.losses, place);
+        let reached = ledger.offered.saturating_sub(lost(SimPlace::FarQueue));
+        Evidence {
+            cpu: &figures.cpu,
+            storm: figures.storm,
+            polling: figures.polling.as_ref(),
+            line_ratio: figures.line_ratio,
+            taken: reached.saturating_sub(lost(SimPlace::RxRing)),
+        }
+    }
+}
+
 /// Names what held a run back, and tries what would move it.
 ///
 /// # Errors
@@ -32,10 +68,11 @@ pub fn explain(host: &Host, plan: &Plan, figures: &SimFigures) -> Result<SimBott
     let own = plan.discipline.applied_to(host);
     let is_blast = plan.workload.pattern == Pattern::Blast;
     let is_binding = is_blast || figures.loss_ratio.is_some_and(|ratio| ratio >= LOSS_MIN);
+    let evidence = Evidence::of(figures);
     let finding = match worst_place(figures) {
-        _ if is_blast => sending(figures),
-        Some(place) if is_binding => binding(&own, figures, place),
-        _ => headroom(figures),
+        place if is_blast => sending(evidence, place.is_some()),
+        Some(place) if is_binding => binding(&own, evidence, place),
+        _ => headroom(evidence),
     };
     Ok(SimBottleneck {
         resource: String::from(finding.resource),
@@ -57,8 +94,8 @@ fn worst_place(figures: &SimFigures) -> Option<SimPlace> {
         .map(|loss| loss.place)
 }
 
-fn busy(figures: &SimFigures) -> f64 {
-    1.0 - figures.cpu.idle
+fn busy(evidence: Evidence<'_>) -> f64 {
+    1.0 - evidence.cpu.idle
 }
 
 fn percent(share: f64) -> String {
@@ -66,24 +103,19 @@ fn percent(share: f64) -> String {
 }
 
 /// What of the packets that the poller asked for it got.
-fn used_quota(figures: &SimFigures, polling: &SimPolling) -> f64 {
-    let lost = |place| {
-        let mut losses = figures.ledger.losses.iter();
-        losses
-            .find(|loss| loss.place == place)
-            .map_or(0, |loss| loss.packets)
-    };
-    let ledger = &figures.ledger;
-    let reached = ledger.offered - lost(SimPlace::FarQueue).min(ledger.offered);
-    let taken = reached.saturating_sub(lost(SimPlace::RxRing));
-    taken as f64 / polling.asked.max(1) as f64
+fn used_quota(evidence: Evidence<'_>, polling: &SimPolling) -> f64 {
+    // Each card is asked for as many, and one of a router's has most of the packets.
+    let handlers = polling.knobs.iter().find(|knob| knob.name == "handlers");
+    let cards = handlers.map_or(1, |knob| u64::from(knob.value));
+    let asked = (polling.asked / cards.max(1)).max(1);
+    (evidence.taken as f64 / asked as f64).min(1.0)
 }
 
 /// All came through: what is fullest will be full first.
-fn headroom(figures: &SimFigures) -> Finding {
-    let mut all = vec![("line", figures.line_ratio), ("processor", busy(figures))];
-    if let Some(polling) = &figures.polling {
-        all.push(("burst", used_quota(figures, polling)));
+fn headroom(evidence: Evidence<'_>) -> Finding {
+    let mut all = vec![("line", evidence.line_ratio), ("processor", busy(evidence))];
+    if let Some(polling) = evidence.polling {
+        all.push(("burst", used_quota(evidence, polling)));
     }
     let (resource, fullness) = all.iter().copied().fold(("line", 0.0), |fullest, next| {
         if next.1 > fullest.1 { next } else { fullest }
@@ -102,48 +134,48 @@ fn headroom(figures: &SimFigures) -> Finding {
     }
 }
 
-fn sending(figures: &SimFigures) -> Finding {
-    if figures.line_ratio >= FULL {
-        return line(figures);
+fn sending(evidence: Evidence<'_>, has_failures: bool) -> Finding {
+    if evidence.line_ratio >= FULL {
+        return line(evidence);
     }
-    if worst_place(figures).is_some() {
+    if has_failures {
         return Finding {
             resource: "transmit ring",
             fullness: 1.0,
             explanation: format!(
                 "The transmit ring is full of frames that have left, and is cleared too seldom: the line \
                  is only {} in use while calls fail.",
-                percent(figures.line_ratio)
+                percent(evidence.line_ratio)
             ),
         };
     }
     Finding {
         resource: "processor",
-        fullness: busy(figures),
+        fullness: busy(evidence),
         explanation: format!(
             "Every call succeeds and the line is {} in use: the processor, {}, cannot send faster.",
-            percent(figures.line_ratio),
-            split(figures)
+            percent(evidence.line_ratio),
+            split(evidence)
         ),
     }
 }
 
-fn line(figures: &SimFigures) -> Finding {
+fn line(evidence: Evidence<'_>) -> Finding {
     Finding {
         resource: "line",
-        fullness: figures.line_ratio,
+        fullness: evidence.line_ratio,
         explanation: format!(
             "The line is {} in use: more than it carries was to be sent.",
-            percent(figures.line_ratio)
+            percent(evidence.line_ratio)
         ),
     }
 }
 
-fn split(figures: &SimFigures) -> String {
-    let cpu = &figures.cpu;
+fn split(evidence: Evidence<'_>) -> String {
+    let cpu = &evidence.cpu;
     format!(
         "{} busy ({} interrupts, {} software interrupts, {} system, {} program)",
-        percent(busy(figures)),
+        percent(busy(evidence)),
         percent(cpu.interrupt),
         percent(cpu.soft_interrupt),
         percent(cpu.system),
@@ -151,13 +183,13 @@ fn split(figures: &SimFigures) -> String {
     )
 }
 
-fn binding(host: &Host, figures: &SimFigures, place: SimPlace) -> Finding {
-    let is_full = busy(figures) >= FULL;
+fn binding(host: &Host, evidence: Evidence<'_>, place: SimPlace) -> Finding {
+    let is_full = busy(evidence) >= FULL;
     match place {
-        SimPlace::FarQueue | SimPlace::SendQueue => line(figures),
-        SimPlace::RxRing => ring(host, figures),
+        SimPlace::FarQueue | SimPlace::SendQueue => line(evidence),
+        SimPlace::RxRing => ring(host, evidence),
         SimPlace::IpQueue if is_full => processor(
-            figures,
+            evidence,
             "The work of interrupts comes first and leaves too little for the protocols: packets are \
              lost before IP after the driver's work was spent on them",
         ),
@@ -168,8 +200,10 @@ fn binding(host: &Host, figures: &SimFigures, place: SimPlace) -> Finding {
                 host.network.ip_queue_packets
             ),
         ),
+        // Never the first loss of a datagram.
+        SimPlace::Reassembly => headroom(evidence),
         SimPlace::SocketBuffer if is_full => processor(
-            figures,
+            evidence,
             "The work on arriving packets comes before the program, which is starved: packets are lost \
              at its socket after all the kernel's work was spent on them",
         ),
@@ -179,17 +213,17 @@ fn binding(host: &Host, figures: &SimFigures, place: SimPlace) -> Finding {
                 "More arrives at once than the {} bytes of the socket hold, though the processor is only \
                  {} busy.",
                 host.socket.buffer_bytes,
-                percent(busy(figures))
+                percent(busy(evidence))
             ),
         ),
     }
 }
 
-fn processor(figures: &SimFigures, why: &str) -> Finding {
+fn processor(evidence: Evidence<'_>, why: &str) -> Finding {
     Finding {
         resource: "processor",
-        fullness: busy(figures),
-        explanation: format!("{why}. The processor is {}.", split(figures)),
+        fullness: busy(evidence),
+        explanation: format!("{why}. The processor is {}.", split(evidence)),
     }
 }
 
@@ -202,8 +236,8 @@ fn queue(resource: &'static str, explanation: String) -> Finding {
 }
 
 /// The ring was full: whoever should have emptied it did not come, or not often enough.
-fn ring(host: &Host, figures: &SimFigures) -> Finding {
-    if let Some(storm) = figures.storm.filter(|storm| storm.throttled > 0) {
+fn ring(host: &Host, evidence: Evidence<'_>) -> Finding {
+    if let Some(storm) = evidence.storm.filter(|storm| storm.throttled > 0) {
         return queue(
             "storm throttling",
             format!(
@@ -213,14 +247,14 @@ fn ring(host: &Host, figures: &SimFigures) -> Finding {
             ),
         );
     }
-    if let Some(polling) = &figures.polling
-        && used_quota(figures, polling) >= FULL
+    if let Some(polling) = evidence.polling
+        && used_quota(evidence, polling) >= FULL
     {
-        return quota(host, figures, polling);
+        return quota(host, evidence, polling);
     }
-    if busy(figures) >= FULL {
+    if busy(evidence) >= FULL {
         return processor(
-            figures,
+            evidence,
             "Packets are lost in the ring, at no cost, because the processor has no time to take them",
         );
     }
@@ -230,13 +264,13 @@ fn ring(host: &Host, figures: &SimFigures) -> Finding {
             "The {} descriptors of the ring fill up before the driver comes to them, though the processor \
              is only {} busy over all: packets come in bursts, or the card is looked at too seldom.",
             host.card.rx_ring,
-            percent(busy(figures))
+            percent(busy(evidence))
         ),
     )
 }
 
-fn quota(host: &Host, figures: &SimFigures, polling: &SimPolling) -> Finding {
-    let fullness = used_quota(figures, polling);
+fn quota(host: &Host, evidence: Evidence<'_>, polling: &SimPolling) -> Finding {
+    let fullness = used_quota(evidence, polling);
     let burst = polling.burst_mean.unwrap_or_default();
     if polling.full_cycles * 2 > polling.cycles {
         return Finding {
@@ -246,7 +280,7 @@ fn quota(host: &Host, figures: &SimFigures, polling: &SimPolling) -> Finding {
                 "Every burst is used up and is as great as burst_max allows: {} ticks of {burst:.0} \
                  packets a second. The processor is {} busy.",
                 host.cpu.hz,
-                percent(busy(figures))
+                percent(busy(evidence))
             ),
         };
     }
@@ -269,7 +303,7 @@ fn quota(host: &Host, figures: &SimFigures, polling: &SimPolling) -> Finding {
         explanation: format!(
             "Every burst is used up, and the poller keeps it at {burst:.0} packets a tick so that \
              receiving does not take the share of user programs. The processor is {}.",
-            split(figures)
+            split(evidence)
         ),
     }
 }

@@ -25,7 +25,7 @@ pub(crate) enum Level {
     Idle,
 }
 
-const LEVELS: usize = 7;
+pub(crate) const LEVELS: usize = 7;
 const BY_NUMBER: [Level; LEVELS] = [
     Level::Hard,
     Level::InterruptThread,
@@ -41,7 +41,7 @@ const BY_NUMBER: [Level; LEVELS] = [
 pub(crate) enum Step {
     /// The clock interrupts.
     Tick,
-    /// The card interrupts.
+    /// A card interrupts.
     CardInterrupt,
     /// The deferral timer interrupts.
     Timer,
@@ -60,14 +60,18 @@ pub(crate) enum Step {
     Background,
     /// ksoftirqd wakes.
     Wake,
+    /// A packet goes out to the driver, with the work of making it if the kernel makes it.
+    Transmit,
     /// The program reads a packet.
     Read,
+    /// The program reads the clock.
+    Clock,
     /// The program works on the packet that it read.
     Use,
     /// The program calls to send a packet.
     Call,
-    /// The driver takes the packet that the program sends.
-    Transmit,
+    /// The program reads the clock over and over.
+    Spin,
 }
 
 /// What time counts as.
@@ -150,6 +154,12 @@ impl Cpu {
             remaining_ns: cost_ns,
         };
         self.runnable |= 1 << level as u8;
+    }
+
+    /// The step just given to a level is another thread's than the level's last one.
+    pub(crate) fn switch_within(&mut self, level: Level) {
+        self.switches += 1;
+        self.slots[level as usize].remaining_ns += self.context_switch_ns;
     }
 
     /// The level has nothing to do.

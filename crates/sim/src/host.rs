@@ -105,6 +105,12 @@ host! {
         tx_packet_ns: 1..=10_000_000,
         /// The driver's work on a packet that was sent.
         tx_done_ns: 0..=10_000_000,
+        /// The driver's copying of 1024 bytes that were received; 0 when it hands on what the card wrote.
+        rx_kib_ns: 0..=10_000_000,
+        /// The driver's copying of 1024 bytes to send; 0 when the card reads them where they are.
+        tx_kib_ns: 0..=10_000_000,
+        /// Time that the card needs between two frames that it sends, beside the line's own gap.
+        tx_gap_ns: 0..=10_000_000,
         /// The most packets that one pass of the interrupt handler takes.
         pass_packets: 1..=65_536,
     }
@@ -116,6 +122,10 @@ host! {
         mtu_bytes: 576..=65_535,
         /// Packets that may wait at the far end for the line.
         queue_packets: 1..=65_536,
+        /// From one end to the other, beside the time of the frame itself.
+        delay_ns: 0..=1_000_000_000,
+        /// 1 when both ways share the line, 0 when each has its own.
+        half_duplex: 0..=1,
     }
     /// The protocols.
     network: Network {
@@ -129,6 +139,12 @@ host! {
         udp_ns: 0..=10_000_000,
         /// UDP and IP, sending a packet.
         output_ns: 0..=10_000_000,
+        /// Forwarding a packet to another card: the route, the time to live, the output.
+        forward_ns: 0..=10_000_000,
+        /// Making a fragment, or taking one in until its datagram is whole.
+        fragment_ns: 0..=10_000_000,
+        /// The checksum over 1024 bytes of payload; 0 when the card computes it.
+        checksum_kib_ns: 0..=10_000_000,
         /// Packets that may wait for the transmit ring.
         send_queue_packets: 1..=65_536,
     }
@@ -141,10 +157,12 @@ host! {
         /// Copying 1024 bytes between kernel and program.
         copy_kib_ns: 0..=10_000_000,
     }
-    /// The program that receives or sends.
+    /// The programs that receive or send.
     application: Application {
         /// Its own work on a packet.
         packet_ns: 0..=1_000_000_000,
+        /// Reading the clock, which iperf does for each packet (`gettimeofday`).
+        clock_ns: 0..=10_000_000,
     }
     /// Kernel work that every interrupt of the card causes for later, such as entropy harvesting.
     background: Background {

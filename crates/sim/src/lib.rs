@@ -10,6 +10,7 @@
 //! host's limits, never from the length of a run. Nothing here reads a clock or does I/O.
 #![forbid(unsafe_code)]
 
+mod alone;
 mod bottleneck;
 mod chance;
 mod cpu;
@@ -17,19 +18,24 @@ mod discipline;
 mod host;
 mod line;
 mod machine;
+mod packet;
+mod path;
 mod plan;
 mod queue;
+mod shared;
 mod source;
 mod spec;
 mod tally;
 mod workload;
+mod world;
 
-pub use bottleneck::explain;
+pub use alone::simulate;
+pub use bottleneck::{explain, explain_path};
 pub use discipline::Discipline;
 pub use host::{
     Application, Background, Card, Cpu, Field, Host, HostError, Link, Network, Socket, Storm,
 };
-pub use machine::simulate;
+pub use path::{PathPlan, Stop, simulate_path};
 pub use plan::{Plan, PlanError};
 pub use spec::number;
 pub use workload::{Pattern, Workload};

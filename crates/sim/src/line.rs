@@ -1,51 +1,58 @@
 //! How long a frame takes on the line, without losing a fraction of a nanosecond.
 
-use nicpoll_model::line::{Line, LineError, Packet};
+const NS_PER_SECOND: u64 = 1_000_000_000;
 
-const NS_PER_SECOND: u128 = 1_000_000_000;
-
-/// The line one way, for frames of one length.
+/// A line one way; both ways if it is half duplex.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wire {
-    /// Whole nanoseconds of a frame with preamble and gap.
+    bits_per_second: u64,
+    /// Frames of this length, with preamble and gap, were carried last.
+    line_bytes: u32,
+    /// Whole nanoseconds of such a frame.
     frame_ns: u64,
     /// What is left over, in parts of `bits_per_second` of a nanosecond.
     frame_rest: u64,
-    bits_per_second: u64,
     /// When the last frame has passed.
     free_at_ns: u64,
     free_rest: u64,
 }
 
 impl Wire {
-    /// For packets of one kind.
-    pub(crate) fn new(line: &Line, packet: Packet) -> Result<Self, LineError> {
-        let cost = line.cost(packet)?;
-        let bits_per_second = line.bits_per_second.get();
-        let parts = u128::from(8 * cost.line_bytes) * NS_PER_SECOND;
-        Ok(Wire {
-            // A frame of the longest length takes half a second on the slowest line.
-            frame_ns: (parts / u128::from(bits_per_second)) as u64,
-            frame_rest: (parts % u128::from(bits_per_second)) as u64,
+    pub(crate) fn new(bits_per_second: u64) -> Self {
+        Wire {
             bits_per_second,
+            line_bytes: 0,
+            frame_ns: 0,
+            frame_rest: 0,
             free_at_ns: 0,
             free_rest: 0,
-        })
+        }
+    }
+
+    fn measure(&mut self, line_bytes: u32) {
+        // The longest frame and the fastest line are far from what 64 bits hold.
+        let parts = 8 * u64::from(line_bytes) * NS_PER_SECOND;
+        self.line_bytes = line_bytes;
+        self.frame_ns = parts / self.bits_per_second;
+        self.frame_rest = parts % self.bits_per_second;
     }
 
     /// Time of one frame, cut to whole nanoseconds, at least one.
-    pub(crate) fn frame_ns(&self) -> u64 {
+    pub(crate) fn frame_ns(mut self, line_bytes: u32) -> u64 {
+        self.measure(line_bytes);
         self.frame_ns.max(1)
     }
 
-    /// Time of one frame, exact to a float's precision.
-    pub(crate) fn frame_seconds(&self) -> f64 {
-        let rest = self.frame_rest as f64 / self.bits_per_second as f64;
-        (self.frame_ns as f64 + rest) / 1e9
+    /// What share of the line so many bytes are in a time.
+    pub(crate) fn share(&self, line_bytes: u64, seconds: f64) -> f64 {
+        8.0 * line_bytes as f64 / self.bits_per_second as f64 / seconds
     }
 
     /// Puts a frame on the line as soon as it is free. Returns when it has passed.
-    pub(crate) fn carry(&mut self, now_ns: u64) -> u64 {
+    pub(crate) fn carry(&mut self, now_ns: u64, line_bytes: u32) -> u64 {
+        if line_bytes != self.line_bytes {
+            self.measure(line_bytes);
+        }
         if self.free_at_ns < now_ns {
             self.free_at_ns = now_ns;
             self.free_rest = 0;
@@ -67,19 +74,17 @@ mod tests {
     #[test]
     fn a_full_line_carries_its_rate_to_the_frame() {
         for (bits, rate) in [(10_000_000_000, 14_880_952), (100_000_000, 148_809)] {
-            let line = Line::new(bits).unwrap();
-            let mut wire = Wire::new(&line, Packet::Frame { bytes: 64 }).unwrap();
-            let passed = (0..rate + 10).filter(|_| wire.carry(0) <= 1_000_000_000);
+            let mut wire = Wire::new(bits);
+            let passed = (0..rate + 10).filter(|_| wire.carry(0, 84) <= 1_000_000_000);
             assert_eq!(passed.count(), rate);
         }
     }
 
     #[test]
     fn an_idle_line_starts_when_the_frame_comes() {
-        let line = Line::new(1_000_000_000).unwrap();
-        let mut wire = Wire::new(&line, Packet::Frame { bytes: 64 }).unwrap();
-        assert_eq!(wire.carry(1000), 1672);
-        assert_eq!(wire.carry(1000), 2344);
-        assert_eq!(wire.carry(9000), 9672);
+        let mut wire = Wire::new(1_000_000_000);
+        assert_eq!(wire.carry(1000, 84), 1672);
+        assert_eq!(wire.carry(1000, 84), 2344);
+        assert_eq!(wire.carry(9000, 1538), 9000 + 12_304);
     }
 }

@@ -1,13 +1,13 @@
 //! What a run follows from beside the host.
 
 use nicpoll_core::{Errno, Knob, Poller};
-use nicpoll_model::line::{Line, LineError};
+use nicpoll_model::line::{DatagramFrame, Line, LineError};
 use nicpoll_model::sim::SimPlan;
 use thiserror::Error;
 
 use crate::discipline::{Discipline, Kind};
 use crate::host::Host;
-use crate::line::Wire;
+use crate::packet::Shape;
 use crate::workload::{Pattern, Workload};
 
 /// A run.
@@ -33,17 +33,6 @@ pub enum PlanError {
     /// The line cannot carry such packets.
     #[error("{0}")]
     Line(#[from] LineError),
-    /// Fragments are not simulated.
-    #[error(
-        "a payload of {payload_bytes} bytes is fragmented at an MTU of {mtu_bytes}, and fragments are \
-         not simulated; give a smaller payload"
-    )]
-    Fragments {
-        /// What was asked for.
-        payload_bytes: u32,
-        /// The line's.
-        mtu_bytes: u64,
-    },
     /// The socket could never take a packet.
     #[error(
         "socket.buffer_bytes = {buffer_bytes} does not hold one packet, which takes {packet_bytes} \
@@ -57,13 +46,37 @@ pub enum PlanError {
     },
     /// A workload from outside has a rate.
     #[error("the workload has no rate; give one, such as {0}:rate=100k")]
-    NoRate(String),
+    NoRate(&'static str),
+    /// Another simulated host is needed.
+    #[error("{0} goes from one simulated host to another; name the other with --peer")]
+    NoPeer(&'static str),
+    /// The workload comes from a far end, and there is none.
+    #[error(
+        "{0} comes from an ideal far end, and a path has none; give netblast, iperf-udp or rr, or leave out \
+         --peer"
+    )]
+    NoFarEnd(&'static str),
+    /// The lines differ in what they carry.
+    #[error(
+        "the lines of the path have MTUs of {first_bytes} and {other_bytes} bytes, and routers that cut packets \
+         are not simulated; give both lines' hosts the same link.mtu_bytes"
+    )]
+    Mtus {
+        /// Of the first line.
+        first_bytes: u64,
+        /// Of another.
+        other_bytes: u64,
+    },
+    /// A path has ends.
+    #[error("a path of {0} hosts; give 2 to {STOPS_MAX}")]
+    Stops(usize),
     /// Nothing would be counted.
     #[error("a run of no length counts nothing; give a duration above 0")]
     NoDuration,
     /// The program cannot send and poll for what it receives.
     #[error(
-        "under busy-poll the program receives, and under blast it sends; give one of them another"
+        "under busy-poll a program polls for what it receives, and this host's sends, or there is none; give \
+         the host another discipline"
     )]
     BlastWhilePolling,
     /// The poller refuses a knob.
@@ -101,19 +114,14 @@ impl Plan {
     /// Why it cannot.
     pub fn check(&self, host: &Host) -> Result<(), PlanError> {
         let host = self.discipline.applied_to(host);
-        self.wire(&host)?;
-        let packet_bytes = packet_bytes(&host, &self.workload);
-        if packet_bytes > host.socket.buffer_bytes {
-            return Err(PlanError::Buffer {
-                buffer_bytes: host.socket.buffer_bytes,
-                packet_bytes,
-            });
-        }
+        shapes(&self.workload, host.link.mtu_bytes)?;
+        check_buffer(&host, &self.workload)?;
         let is_blast = self.workload.pattern == Pattern::Blast;
+        if self.workload.pattern.needs_peer() {
+            return Err(PlanError::NoPeer(self.workload.name()));
+        }
         if !is_blast && self.workload.rate_pps.is_none() {
-            let text = self.workload.to_string();
-            let name = text.split(':').next().unwrap_or_default();
-            return Err(PlanError::NoRate(String::from(name)));
+            return Err(PlanError::NoRate(self.workload.name()));
         }
         if self.duration_ns == 0 {
             return Err(PlanError::NoDuration);
@@ -123,44 +131,64 @@ impl Plan {
                 Err(PlanError::BlastWhilePolling)
             }
             Kind::Napi(_) | Kind::Interrupt => Ok(()),
-            Kind::Polling { .. } => self.poller(&host).map(|_| ()),
+            Kind::Polling { .. } => poller(&self.discipline, &host, 1).map(|_| ()),
         }
-    }
-
-    /// The line for this plan's packets. `host` has the discipline's numbers.
-    pub(crate) fn wire(&self, host: &Host) -> Result<Wire, PlanError> {
-        let mut line = Line::new(host.link.bits_per_second).expect("a host's line has a speed");
-        // Its range ends at 65,535.
-        line.mtu_bytes = host.link.mtu_bytes as u32;
-        let packet = self.workload.packet();
-        if line.cost(packet)?.frames != 1 {
-            return Err(PlanError::Fragments {
-                payload_bytes: self.workload.payload_bytes,
-                mtu_bytes: host.link.mtu_bytes,
-            });
-        }
-        Ok(Wire::new(&line, packet)?)
-    }
-
-    /// The poller with its knobs written and the card registered; `None` for other disciplines.
-    pub(crate) fn poller(&self, host: &Host) -> Result<Option<Poller>, PlanError> {
-        let Kind::Polling { knobs, controller } = &self.discipline.kind else {
-            return Ok(None);
-        };
-        // A host's range ends long before that of the poller.
-        let mut poller = Poller::new(host.cpu.hz as u32).expect("a host's clock ticks");
-        for &(knob, value) in knobs {
-            let written = poller.write(knob, value);
-            written.map_err(|errno| PlanError::Knob { knob, value, errno })?;
-        }
-        poller.set_controller(*controller);
-        let registered = poller.register(nicpoll_core::DeviceId(0));
-        let _ = registered.expect("the list is empty");
-        Ok(Some(poller))
     }
 }
 
+/// A path has so many hosts at most.
+pub(crate) const STOPS_MAX: usize = 16;
+
+/// The poller with its knobs written and the cards registered; `None` for other disciplines. `host` has the
+/// discipline's numbers.
+pub(crate) fn poller(
+    discipline: &Discipline,
+    host: &Host,
+    cards: u32,
+) -> Result<Option<Poller>, PlanError> {
+    let Kind::Polling { knobs, controller } = &discipline.kind else {
+        return Ok(None);
+    };
+    // A host's range ends long before that of the poller.
+    let mut poller = Poller::new(host.cpu.hz as u32).expect("a host's clock ticks");
+    for &(knob, value) in knobs {
+        let written = poller.write(knob, value);
+        written.map_err(|errno| PlanError::Knob { knob, value, errno })?;
+    }
+    poller.set_controller(*controller);
+    for card in 0..cards {
+        let registered = poller.register(nicpoll_core::DeviceId(card));
+        let _ = registered.expect("the list has room, and no card twice");
+    }
+    Ok(Some(poller))
+}
+
+/// The frames that a datagram of a workload becomes on a line with this MTU.
+pub(crate) fn shapes(workload: &Workload, mtu_bytes: u64) -> Result<Vec<Shape>, PlanError> {
+    let mut line = Line::new(1).expect("a speed above 0");
+    // Its range ends at 65,535.
+    line.mtu_bytes = mtu_bytes as u32;
+    let frames = line.datagram_frames(workload.ip, workload.payload_bytes)?;
+    let shape = |frame: &DatagramFrame| Shape {
+        line_bytes: frame.line_bytes,
+        payload_bytes: frame.payload_bytes,
+    };
+    Ok(frames.iter().map(shape).collect())
+}
+
+/// Refuses a workload whose datagrams a socket of the host could never take.
+pub(crate) fn check_buffer(host: &Host, workload: &Workload) -> Result<(), PlanError> {
+    let packet_bytes = packet_bytes(host, workload.payload_bytes);
+    if packet_bytes > host.socket.buffer_bytes {
+        return Err(PlanError::Buffer {
+            buffer_bytes: host.socket.buffer_bytes,
+            packet_bytes,
+        });
+    }
+    Ok(())
+}
+
 /// What a packet takes of the socket's buffer. An empty one takes a byte, so that the buffer ends.
-pub(crate) fn packet_bytes(host: &Host, workload: &Workload) -> u64 {
-    (u64::from(workload.payload_bytes) + host.socket.packet_overhead_bytes).max(1)
+pub(crate) fn packet_bytes(host: &Host, payload_bytes: u32) -> u64 {
+    (u64::from(payload_bytes) + host.socket.packet_overhead_bytes).max(1)
 }

@@ -5,14 +5,7 @@
 
 use std::collections::VecDeque;
 
-/// A packet's own times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Packet {
-    /// When its sender handed it over.
-    pub(crate) sent_ns: u64,
-    /// When its last bit reached the card; as `sent_ns` before that.
-    pub(crate) arrived_ns: u64,
-}
+use crate::packet::Packet;
 
 /// First in, first out.
 #[derive(Clone, Debug)]
@@ -54,6 +47,15 @@ impl Queue {
 
     pub(crate) fn pop(&mut self) -> Option<Packet> {
         self.packets.pop_front()
+    }
+
+    /// The next to be popped.
+    pub(crate) fn front(&self) -> Option<&Packet> {
+        self.packets.front()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Packet> {
+        self.packets.iter()
     }
 
     pub(crate) fn limit(&self) -> u64 {

@@ -26,7 +26,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// `None` when no other host sends. `frame_ns` is a frame's time on the line.
+    /// `None` when no other host sends. `frame_ns` is a datagram's time on the line.
     pub(crate) fn new(workload: &Workload, frame_ns: u64, seed: u64) -> Option<Self> {
         let rate_pps = workload.rate_pps?;
         let mut source = Source {
@@ -67,7 +67,9 @@ impl Source {
                 self.next_ns = self.next_ns.saturating_add(self.chance.exponential(gap_ns));
             }
             Pattern::Pulses { period_ns } => self.advance_in_pulse(period_ns),
-            Pattern::Blast => self.next_ns = u64::MAX,
+            Pattern::Blast | Pattern::IperfUdp { .. } | Pattern::RequestResponse => {
+                self.next_ns = u64::MAX;
+            }
         }
     }
 

@@ -4,6 +4,8 @@ use hdrhistogram::Histogram;
 use nicpoll_model::rr::Latency;
 use nicpoll_model::sim::{SimNapi, SimPlace, SimStorm};
 
+use crate::shared::Losses;
+
 /// Latencies are told up to this; longer ones count as this long.
 const LATENCY_MAX_NS: u64 = 60_000_000_000;
 /// Significant digits of a latency.
@@ -11,21 +13,71 @@ const DIGITS: u8 = 3;
 /// Samples that must lie beyond a percentile for it to be told.
 const SAMPLES_BEYOND: u64 = 10;
 
-#[derive(Clone, Debug)]
+/// What a machine counts of its own work.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
-    pub(crate) offered: u64,
-    pub(crate) delivered: u64,
-    losses: [u64; SimPlace::ALL.len()],
-    /// Frames that passed the line.
-    pub(crate) line_frames: u64,
+    /// IP packets that reached its cards.
+    pub(crate) received: u64,
+    /// IP packets that it made.
+    pub(crate) made: u64,
+    /// IP packets that left its cards.
+    pub(crate) transmitted: u64,
+    /// IP packets whose content its programs took.
+    pub(crate) taken: u64,
+    /// IP packets that others took up when a datagram was put together.
+    pub(crate) merged: u64,
+    losses: Losses,
+    /// Bytes on the lines, in and out, by card, with preamble and gap.
+    pub(crate) line_bytes: Vec<LineBytes>,
     pub(crate) interrupts: u64,
-    latencies: Histogram<u64>,
-    last_transit_ns: Option<u64>,
-    jitter_ns: f64,
-    has_jitter: bool,
     pub(crate) storm: SimStorm,
     pub(crate) napi: SimNapi,
     pub(crate) cycles: Cycles,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LineBytes {
+    pub(crate) received: u64,
+    pub(crate) transmitted: u64,
+}
+
+impl Tally {
+    pub(crate) fn new(cards: usize) -> Self {
+        Tally {
+            line_bytes: vec![LineBytes::default(); cards],
+            ..Tally::default()
+        }
+    }
+
+    pub(crate) fn lose(&mut self, place: SimPlace) {
+        self.losses[place as usize] += 1;
+    }
+
+    pub(crate) fn lost(&self, place: SimPlace) -> u64 {
+        self.losses[place as usize]
+    }
+}
+
+/// What is counted of a flow, in datagrams.
+#[derive(Clone, Debug)]
+pub(crate) struct FlowTally {
+    /// The machine that sends.
+    pub(crate) from: usize,
+    /// The number of the next one. Never begun anew.
+    pub(crate) next_number: u64,
+    pub(crate) offered: u64,
+    pub(crate) delivered: u64,
+    /// Calls that were refused.
+    pub(crate) send_errors: u64,
+    pub(crate) out_of_order: u64,
+    /// The first number that was delivered and the one after the highest.
+    numbers: Option<(u64, u64)>,
+    latencies: Histogram<u64>,
+    /// Of requests, from the call to the end of the reply's read.
+    round_trips: Option<Histogram<u64>>,
+    last_transit_ns: Option<u64>,
+    jitter_ns: f64,
+    has_jitter: bool,
 }
 
 /// The poller's cycles.
@@ -50,39 +102,53 @@ impl Cycles {
     }
 }
 
-impl Default for Tally {
-    fn default() -> Self {
-        let latencies = Histogram::new_with_bounds(1, LATENCY_MAX_NS, DIGITS);
-        Tally {
+fn histogram() -> Histogram<u64> {
+    let latencies = Histogram::new_with_bounds(1, LATENCY_MAX_NS, DIGITS);
+    latencies.expect("constant bounds that the histogram accepts")
+}
+
+impl FlowTally {
+    pub(crate) fn new(from: usize) -> Self {
+        FlowTally {
+            from,
+            next_number: 0,
             offered: 0,
             delivered: 0,
-            losses: [0; SimPlace::ALL.len()],
-            line_frames: 0,
-            interrupts: 0,
-            latencies: latencies.expect("constant bounds that the histogram accepts"),
+            send_errors: 0,
+            out_of_order: 0,
+            numbers: None,
+            latencies: histogram(),
+            round_trips: None,
             last_transit_ns: None,
             jitter_ns: 0.0,
             has_jitter: false,
-            storm: SimStorm::default(),
-            napi: SimNapi::default(),
-            cycles: Cycles::default(),
         }
     }
-}
 
-impl Tally {
-    pub(crate) fn lose(&mut self, place: SimPlace) {
-        self.losses[place as usize] += 1;
+    /// With nothing counted; numbers go on.
+    pub(crate) fn begun_anew(&self) -> Self {
+        FlowTally {
+            next_number: self.next_number,
+            ..FlowTally::new(self.from)
+        }
     }
 
-    pub(crate) fn lost(&self, place: SimPlace) -> u64 {
-        self.losses[place as usize]
+    /// A datagram sets out. Returns its number.
+    pub(crate) fn offer(&mut self) -> u64 {
+        self.offered += 1;
+        self.next_number += 1;
+        self.next_number - 1
     }
 
-    /// A packet has arrived where it was to go.
-    pub(crate) fn deliver(&mut self, transit_ns: u64, latency_ns: u64) {
+    /// A datagram has arrived where it was to go.
+    pub(crate) fn deliver(&mut self, number: u64, transit_ns: u64, latency_ns: u64) {
         self.delivered += 1;
         self.latencies.saturating_record(latency_ns.max(1));
+        match &mut self.numbers {
+            None => self.numbers = Some((number, number + 1)),
+            Some((_, next)) if number < *next => self.out_of_order += 1,
+            Some((_, next)) => *next = number + 1,
+        }
         if let Some(last) = self.last_transit_ns.replace(transit_ns) {
             let step = transit_ns.abs_diff(last) as f64;
             self.jitter_ns += (step - self.jitter_ns) / 16.0;
@@ -90,29 +156,49 @@ impl Tally {
         }
     }
 
+    /// A reply has come.
+    pub(crate) fn answer(&mut self, round_trip_ns: u64) {
+        let trips = self.round_trips.get_or_insert_with(histogram);
+        trips.saturating_record(round_trip_ns.max(1));
+    }
+
+    /// Gaps in the numbers of those delivered, as iperf's receiver counts them.
+    pub(crate) fn missing(&self) -> u64 {
+        let span = self.numbers.map_or(0, |(first, next)| next - first);
+        span.saturating_sub(self.delivered)
+    }
+
     pub(crate) fn jitter_ns(&self) -> Option<f64> {
         self.has_jitter.then_some(self.jitter_ns)
     }
 
-    /// What can be said of so many latencies.
     pub(crate) fn latency(&self) -> Latency {
-        let samples = self.latencies.len();
-        // One in `share` lies beyond the percentile.
-        let percentile = |quantile, share| {
-            let is_told = samples >= SAMPLES_BEYOND * share;
-            is_told.then(|| self.latencies.value_at_quantile(quantile))
-        };
-        let has_any = samples > 0;
-        Latency {
-            samples,
-            min_ns: has_any.then(|| self.latencies.min()),
-            p50_ns: percentile(0.5, 2),
-            p90_ns: percentile(0.9, 10),
-            p99_ns: percentile(0.99, 100),
-            p999_ns: percentile(0.999, 1000),
-            max_ns: has_any.then(|| self.latencies.max()),
-            mean_ns: has_any.then(|| self.latencies.mean()),
-        }
+        told(&self.latencies)
+    }
+
+    pub(crate) fn round_trip(&self) -> Option<Latency> {
+        self.round_trips.as_ref().map(told)
+    }
+}
+
+/// What can be said of so many latencies.
+fn told(latencies: &Histogram<u64>) -> Latency {
+    let samples = latencies.len();
+    // One in `share` lies beyond the percentile.
+    let percentile = |quantile, share| {
+        let is_told = samples >= SAMPLES_BEYOND * share;
+        is_told.then(|| latencies.value_at_quantile(quantile))
+    };
+    let has_any = samples > 0;
+    Latency {
+        samples,
+        min_ns: has_any.then(|| latencies.min()),
+        p50_ns: percentile(0.5, 2),
+        p90_ns: percentile(0.9, 10),
+        p99_ns: percentile(0.99, 100),
+        p999_ns: percentile(0.999, 1000),
+        max_ns: has_any.then(|| latencies.max()),
+        mean_ns: has_any.then(|| latencies.mean()),
     }
 }
 
@@ -122,15 +208,26 @@ mod tests {
 
     #[test]
     fn jitter_is_a_sixteenth_of_each_step_smoothed() {
-        let mut tally = Tally::default();
+        let mut tally = FlowTally::new(0);
         assert_eq!(tally.jitter_ns(), None);
-        tally.deliver(1000, 1);
+        tally.deliver(0, 1000, 1);
         assert_eq!(tally.jitter_ns(), None);
-        tally.deliver(1160, 1);
+        tally.deliver(1, 1160, 1);
         assert_eq!(tally.jitter_ns(), Some(10.0));
-        tally.deliver(1160, 1);
+        tally.deliver(2, 1160, 1);
         assert_eq!(tally.jitter_ns(), Some(9.375));
-        tally.deliver(1000, 1);
+        tally.deliver(3, 1000, 1);
         assert_eq!(tally.jitter_ns(), Some(9.375 + (160.0 - 9.375) / 16.0));
+    }
+
+    #[test]
+    fn gaps_and_order_follow_from_the_numbers() {
+        let mut tally = FlowTally::new(0);
+        assert_eq!(tally.missing(), 0);
+        for number in [10, 11, 14, 13, 15] {
+            tally.deliver(number, 0, 1);
+        }
+        assert_eq!((tally.missing(), tally.out_of_order), (1, 1));
+        assert_eq!(tally.begun_anew().missing(), 0);
     }
 }

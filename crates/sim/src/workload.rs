@@ -2,13 +2,14 @@
 
 use std::fmt;
 
-use nicpoll_model::line::{IpVersion, Packet};
+use nicpoll_model::line::IpVersion;
 
 use crate::spec::{Spec, number, ranged};
 
-const NAMES: &str = "constant, poisson, pulses, blast";
+const NAMES: &str = "constant, poisson, pulses, blast (or netblast), iperf-udp, rr";
 /// More than any line carries.
 const RATE_MAX_PPS: u64 = 1_000_000_000;
+const BITS_PER_SECOND_MAX: u64 = 1_000_000_000_000;
 
 /// Datagrams, and when they are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,18 +38,38 @@ pub enum Pattern {
     },
     /// The simulated host itself sends, without a pause, and does not wait when a queue is full.
     Blast,
+    /// One simulated host sends to another at a rate of payload, as iperf 2.0 keeps it.
+    IperfUdp {
+        /// The rate that is asked for.
+        bits_per_second: u64,
+    },
+    /// One simulated host sends a request to another, waits for the reply, and sends the next.
+    RequestResponse,
+}
+
+impl Pattern {
+    /// Whether it goes from one simulated host to another.
+    pub(crate) fn needs_peer(self) -> bool {
+        matches!(self, Pattern::IperfUdp { .. } | Pattern::RequestResponse)
+    }
+
+    /// Whether it comes from an ideal far end.
+    pub(crate) fn needs_far_end(self) -> bool {
+        matches!(
+            self,
+            Pattern::Constant | Pattern::Poisson | Pattern::Pulses { .. }
+        )
+    }
 }
 
 impl fmt::Display for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self.pattern {
-            Pattern::Constant => "constant",
-            Pattern::Poisson => "poisson",
-            Pattern::Pulses { .. } => "pulses",
-            Pattern::Blast => "blast",
-        })?;
+        f.write_str(self.name())?;
         if let Some(rate) = self.rate_pps {
             write!(f, ":rate={rate}")?;
+        }
+        if let Pattern::IperfUdp { bits_per_second } = self.pattern {
+            write!(f, ":rate={bits_per_second}")?;
         }
         let ip = match self.ip {
             IpVersion::V4 => 4,
@@ -77,16 +98,24 @@ impl Workload {
                 "pulses" => Pattern::Pulses {
                     period_ns: 1_000_000,
                 },
-                "blast" => Pattern::Blast,
+                "blast" | "netblast" => Pattern::Blast,
+                // iperf's own default is 1 Mbit/s.
+                "iperf-udp" => Pattern::IperfUdp {
+                    bits_per_second: 1_048_576,
+                },
+                "rr" => Pattern::RequestResponse,
                 other => return Err(format!("no such workload: '{other}'; there are {NAMES}")),
             },
             rate_pps: None,
-            payload_bytes: 64,
+            payload_bytes: if spec.name == "iperf-udp" { 1470 } else { 64 },
             ip: IpVersion::V4,
         };
         for (name, value) in spec.options {
             match (name, &mut workload.pattern) {
-                ("rate", pattern) if *pattern != Pattern::Blast => {
+                ("rate", Pattern::IperfUdp { bits_per_second }) => {
+                    *bits_per_second = ranged(name, value, 1, BITS_PER_SECOND_MAX)?;
+                }
+                ("rate", pattern) if pattern.needs_far_end() => {
                     let value = value.strip_suffix("pps").unwrap_or(value);
                     workload.rate_pps = Some(ranged(name, value, 1, RATE_MAX_PPS)?);
                 }
@@ -112,9 +141,10 @@ impl Workload {
     /// # Errors
     /// Why it has none.
     pub fn at(self, rate_pps: u64) -> Result<Workload, String> {
-        if self.pattern == Pattern::Blast {
-            return Err(String::from(
-                "blast has no rate to vary: it sends as fast as it can; vary a number of the host",
+        if !self.pattern.needs_far_end() {
+            return Err(format!(
+                "{} has no rate of packets to vary; vary a number of the host",
+                self.name()
             ));
         }
         Ok(Workload {
@@ -123,10 +153,14 @@ impl Workload {
         })
     }
 
-    pub(crate) fn packet(&self) -> Packet {
-        Packet::Udp {
-            ip: self.ip,
-            payload_bytes: self.payload_bytes,
+    pub(crate) fn name(&self) -> &'static str {
+        match self.pattern {
+            Pattern::Constant => "constant",
+            Pattern::Poisson => "poisson",
+            Pattern::Pulses { .. } => "pulses",
+            Pattern::Blast => "blast",
+            Pattern::IperfUdp { .. } => "iperf-udp",
+            Pattern::RequestResponse => "rr",
         }
     }
 }
@@ -134,7 +168,7 @@ impl Workload {
 fn unknown(workload: &str, option: &str) -> String {
     let own = match workload {
         "pulses" => "rate, period, ",
-        "blast" => "",
+        "blast" | "netblast" | "rr" => "",
         _ => "rate, ",
     };
     format!("{workload} has no option '{option}'; it has {own}payload, ip")
@@ -157,6 +191,12 @@ mod tests {
                 "pulses:rate=50000:payload=64:ip=4:period=1000000ns",
             ),
             ("blast:payload=1470", "blast:payload=1470:ip=4"),
+            ("netblast:ip=6", "blast:payload=64:ip=6"),
+            (
+                "iperf-udp:rate=500m",
+                "iperf-udp:rate=500000000:payload=1470:ip=4",
+            ),
+            ("rr", "rr:payload=64:ip=4"),
         ] {
             let workload = Workload::parse(text).unwrap();
             assert_eq!(workload.to_string(), full);
@@ -174,6 +214,7 @@ mod tests {
             ),
             ("constant:period=1ms", "it has rate, payload, ip"),
             ("constant:rate=0", "give 1 to"),
+            ("rr:rate=5", "rr has no option 'rate'; it has payload, ip"),
             ("constant:ip=5", "4 or 6"),
         ] {
             let error = Workload::parse(text).unwrap_err();

@@ -3,7 +3,9 @@
 mod common;
 
 use nicpoll_model::sim::{SimFigures, SimSlice};
-use nicpoll_sim::{Discipline, Host, Plan, Workload, explain, simulate};
+use nicpoll_sim::{
+    Discipline, Host, PathPlan, Plan, Stop, Workload, explain, simulate, simulate_path,
+};
 use proptest::prelude::*;
 
 /// Any value of a field that leaves a run short enough to test: the limits themselves, and what lies
@@ -56,9 +58,15 @@ fn workload() -> impl Strategy<Value = Workload> {
         Just("pulses:period=10us:"),
     ];
     let rate = prop_oneof![1..1000u64, 1000..400_000u64];
-    let received = (pattern, rate, 0..600u32, prop_oneof![Just(4), Just(6)]).prop_map(
-        |(pattern, rate, payload, ip)| format!("{pattern}rate={rate}:payload={payload}:ip={ip}"),
-    );
+    let received = (
+        pattern,
+        rate,
+        prop_oneof![9 => 0..600u32, 1 => 1400..5000u32],
+        prop_oneof![Just(4), Just(6)],
+    )
+        .prop_map(|(pattern, rate, payload, ip)| {
+            format!("{pattern}rate={rate}:payload={payload}:ip={ip}")
+        });
     let sent = (0..600u32).prop_map(|payload| format!("blast:payload={payload}"));
     prop_oneof![6 => received, 1 => sent].prop_map(|text| Workload::parse(&text).unwrap())
 }
@@ -102,6 +110,56 @@ proptest! {
         }
         prop_assert_eq!(&figures, &SimFigures { slices: Vec::new(), ..parts });
         prop_assert_eq!(Ok(figures), simulate(&host, &plan));
+    }
+}
+
+/// What goes from one simulated host to another; long ones come in fragments.
+fn path_workload() -> impl Strategy<Value = Workload> {
+    let name = prop_oneof![
+        Just("netblast:"),
+        Just("rr:"),
+        Just("iperf-udp:rate=1m:"),
+        Just("iperf-udp:rate=500m:"),
+    ];
+    let payload = prop_oneof![0..600u32, 1400..9000u32];
+    (name, payload, prop_oneof![Just(4), Just(6)]).prop_map(|(name, payload, ip)| {
+        Workload::parse(&format!("{name}payload={payload}:ip={ip}")).unwrap()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_datagram_on_a_path_is_accounted_for(
+        stops in prop::collection::vec((host(), discipline()), 2..=4),
+        mtu_bytes in prop_oneof![Just(1500), 1280..9000u64],
+        workload in path_workload(),
+        warmup_ns in prop_oneof![Just(0), 0..10_000_000u64],
+        duration_ns in 1..10_000_000u64,
+    ) {
+        let stop = |(mut host, discipline): (Host, Discipline)| {
+            host.link.mtu_bytes = mtu_bytes;
+            Stop { host, discipline }
+        };
+        let stops = stops.into_iter().map(stop).collect();
+        let plan = PathPlan { stops, workload, duration_ns, warmup_ns, seed: 1 };
+        let Ok(figures) = simulate_path(&plan) else {
+            return Ok(());
+        };
+        common::path::assert_closed(&figures);
+        for host in &figures.hosts {
+            let cpu = &host.cpu;
+            let sum = cpu.user + cpu.system + cpu.interrupt + cpu.soft_interrupt + cpu.idle;
+            prop_assert!((sum - 1.0).abs() < 1e-9, "{cpu:?}");
+            for queue in &host.queues {
+                prop_assert!(queue.most <= queue.limit, "{queue:?}");
+            }
+        }
+        let delivered: u64 = figures.flows.iter().map(|flow| flow.delivered).sum();
+        prop_assert_eq!(delivered, figures.ledger.delivered);
+        prop_assert!(figures.flows.iter().all(|flow| flow.out_of_order == 0));
+        prop_assert_eq!(Ok(figures), simulate_path(&plan));
     }
 }
 

@@ -23,7 +23,9 @@ const RUN_EXAMPLES: &str = "\
 Disciplines: interrupt, polling, napi, napi-timer, busy-poll. Options follow with colons, and so do
 numbers of the host file: polling:user_frac=20:burst_max=1000, interrupt:card.moderation_ns=100us.
 Workloads: constant, poisson and pulses (rate, payload, ip; pulses also period) come from outside;
-under blast (payload, ip) the host sends.
+under blast (payload, ip) the host sends. With --peer both ends are simulated hosts: netblast (payload, ip)
+sends without a pause, iperf-udp (rate in bit/s of payload, payload, ip) as iperf 2.0 keeps its rate, and
+rr (payload, ip) sends a request, waits for the reply, and sends the next.
 
 Examples:
   nicpoll sim run sim/hosts/generic.toml --workload poisson:rate=70k
@@ -31,6 +33,9 @@ Examples:
   nicpoll sim run sim/hosts/generic.toml --discipline napi --workload pulses:rate=50k --json
   nicpoll sim run sim/hosts/generic.toml --discipline polling --warmup 0 --slices 20
   nicpoll sim run sim/hosts/generic.toml --discipline polling --workload blast:payload=1470
+  nicpoll sim run sim/hosts/asa633.toml --peer sim/hosts/poweredge.toml --workload iperf-udp:rate=500m
+  nicpoll sim run sim/hosts/generic.toml --peer sim/hosts/generic.toml --through sim/hosts/generic.toml \\
+      --router-discipline polling --workload netblast
 
 Exit codes: 0 done, 1 failed, 2 usage or a host file that is wrong.";
 
@@ -58,10 +63,10 @@ pub struct SimArgs {
 pub enum SimCommand {
     /// Run one load under one discipline, and say what held it back
     #[command(after_help = RUN_EXAMPLES)]
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Run a range of loads, or of any number of the host, under several disciplines
     #[command(after_help = SWEEP_EXAMPLES)]
-    Sweep(SweepArgs),
+    Sweep(Box<SweepArgs>),
 }
 
 /// How long runs are, and their chance.
@@ -93,6 +98,18 @@ pub struct RunArgs {
     /// What is sent
     #[arg(long, value_name = "NAME[:OPTION=VALUE]...", default_value = "poisson:rate=50k", value_parser = Workload::parse)]
     pub workload: Workload,
+    /// The host file of the host that receives what this one sends
+    #[arg(long, value_name = "HOSTFILE", conflicts_with = "slices")]
+    pub peer: Option<PathBuf>,
+    /// How the peer learns of packets [default: as the host]
+    #[arg(long, value_name = "NAME[:OPTION=VALUE]...", requires = "peer", value_parser = Discipline::parse)]
+    pub peer_discipline: Option<Discipline>,
+    /// The host file of a router between the two; several stand in the order of the path
+    #[arg(long, value_name = "HOSTFILE", requires = "peer")]
+    pub through: Vec<PathBuf>,
+    /// How routers learn of packets [default: as the host]
+    #[arg(long, value_name = "NAME[:OPTION=VALUE]...", requires = "through", value_parser = Discipline::parse)]
+    pub router_discipline: Option<Discipline>,
     #[command(flatten)]
     pub length: Length,
     /// Tell of the counted time in N parts of equal length too, with every knob at the end of each

@@ -126,6 +126,25 @@ fn fragments_are_those_that_the_kernel_makes() {
 }
 
 #[test]
+fn the_frames_of_a_datagram_carry_all_of_it() {
+    let line = line(1_000_000_000);
+    for ip in [IpVersion::V4, IpVersion::V6] {
+        for payload_bytes in [0, 64, 1452, 1453, 1472, 1473, 5000, 65_507] {
+            let frames = line.datagram_frames(ip, payload_bytes).unwrap();
+            let cost = line.cost(udp(ip, payload_bytes)).unwrap();
+            let carried: u32 = frames.iter().map(|frame| frame.payload_bytes).sum();
+            let bytes: u64 = frames.iter().map(|frame| u64::from(frame.line_bytes)).sum();
+            assert_eq!(frames.len() as u64, cost.frames);
+            assert_eq!((carried, bytes), (payload_bytes, cost.line_bytes));
+        }
+    }
+    let cut = line.datagram_frames(IpVersion::V6, 1470).unwrap();
+    // 1448 bytes with the UDP header, and 30.
+    let payloads: Vec<_> = cut.iter().map(|frame| frame.payload_bytes).collect();
+    assert_eq!(payloads, [1440, 30]);
+}
+
+#[test]
 fn rates_are_cut_once_and_add_up_to_the_line() {
     let line = line(2_500_000_000);
     for payload in 0..3000 {

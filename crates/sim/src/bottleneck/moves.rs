@@ -3,14 +3,14 @@
 use nicpoll_core::Knob;
 use nicpoll_model::sim::{SimFigures, SimMove};
 
+use crate::alone::simulate;
 use crate::discipline::{Discipline, Kind};
 use crate::host::Host;
-use crate::machine::simulate;
-use crate::plan::{Plan, PlanError};
+use crate::plan::{self, Plan, PlanError};
 use crate::workload::Pattern;
 
 /// A gain below this is none, unless it is a good part of what was lost.
-const GAIN_MIN: f64 = 0.01;
+pub(super) const GAIN_MIN: f64 = 0.01;
 const LOSS_PART: f64 = 0.25;
 /// So many are told.
 const TOLD_MAX: usize = 6;
@@ -40,43 +40,74 @@ pub(super) fn tried(
         ..plan.clone()
     };
     let before_pps = simulate(host, &trial)?.delivered_pps;
-    let mut moves = Vec::new();
-    for (change, discipline) in changes(host, plan) {
+    let can_busy_poll = plan.workload.pattern != Pattern::Blast;
+    let mut moves = Moves::from(before_pps, gain_min);
+    for (change, discipline) in changes(host, &plan.discipline, can_busy_poll) {
         let changed = Plan {
             discipline,
             ..trial.clone()
         };
         // A change can make a plan impossible; then it moves nothing.
-        let Ok(figures) = simulate(host, &changed) else {
-            continue;
-        };
-        let delivered_pps = figures.delivered_pps;
-        if delivered_pps > before_pps * (1.0 + gain_min) {
-            let ratio = (before_pps > 0.0).then(|| delivered_pps / before_pps);
-            moves.push(SimMove {
+        if let Ok(figures) = simulate(host, &changed) {
+            moves.consider(change, figures.delivered_pps);
+        }
+    }
+    Ok(moves.told())
+}
+
+/// Changes that gain something.
+pub(super) struct Moves {
+    before_pps: f64,
+    /// Gains below this share are none.
+    gain_min: f64,
+    moves: Vec<SimMove>,
+}
+
+impl Moves {
+    pub(super) fn from(before_pps: f64, gain_min: f64) -> Self {
+        Moves {
+            before_pps,
+            gain_min,
+            moves: Vec::new(),
+        }
+    }
+
+    pub(super) fn consider(&mut self, change: String, delivered_pps: f64) {
+        if delivered_pps > self.before_pps * (1.0 + self.gain_min) {
+            self.moves.push(SimMove {
                 change,
                 delivered_pps,
-                ratio,
+                ratio: (self.before_pps > 0.0).then(|| delivered_pps / self.before_pps),
             });
         }
     }
-    moves.sort_by(|a, b| b.delivered_pps.total_cmp(&a.delivered_pps));
-    moves.truncate(TOLD_MAX);
-    Ok(moves)
+
+    /// Those that gain most, the greatest gain first.
+    pub(super) fn told(mut self) -> Vec<SimMove> {
+        self.moves
+            .sort_by(|a, b| b.delivered_pps.total_cmp(&a.delivered_pps));
+        self.moves.truncate(TOLD_MAX);
+        self.moves
+    }
 }
 
-fn changes(host: &Host, plan: &Plan) -> Vec<(String, Discipline)> {
-    let own = plan.discipline.applied_to(host);
+/// Single changes of one host or its discipline, with what each comes to.
+pub(super) fn changes(
+    host: &Host,
+    discipline: &Discipline,
+    can_busy_poll: bool,
+) -> Vec<(String, Discipline)> {
+    let own = discipline.applied_to(host);
     let mut changes = Vec::new();
     for field in Host::FIELDS {
         let was = own.get(field.name).unwrap_or_default();
         let value = moved(field.name, was).clamp(field.min, field.max);
         if value != was {
             let change = format!("{} = {value} (was {was})", field.name);
-            changes.push((change, plan.discipline.with(field.name, value)));
+            changes.push((change, discipline.with(field.name, value)));
         }
     }
-    if let Ok(Some(poller)) = plan.poller(&own) {
+    if let Ok(Some(poller)) = plan::poller(discipline, &own, 1) {
         let state = poller.state();
         for (knob, was, value) in [
             (Knob::UserFrac, state.user_frac, state.user_frac / 2),
@@ -92,10 +123,10 @@ fn changes(host: &Host, plan: &Plan) -> Vec<(String, Discipline)> {
             ),
         ] {
             let change = format!("{} = {value} (was {was})", knob.name());
-            changes.push((change, plan.discipline.with_knob(knob, value)));
+            changes.push((change, discipline.with_knob(knob, value)));
         }
     }
-    changes.extend(alternatives(plan));
+    changes.extend(alternatives(discipline, can_busy_poll));
     changes
 }
 
@@ -105,7 +136,7 @@ fn moved(name: &str, was: u64) -> u64 {
         "card.moderation_ns" if was == 0 => 100_000,
         "card.moderation_ns" => was.saturating_mul(2),
         // Neither is room or speed.
-        "link.mtu_bytes" | "socket.packet_overhead_bytes" => was,
+        "link.mtu_bytes" | "link.half_duplex" | "socket.packet_overhead_bytes" => was,
         "storm.threshold" => 0,
         _ if name.ends_with("_ns") => was * 4 / 5,
         _ => was.saturating_mul(2),
@@ -113,9 +144,8 @@ fn moved(name: &str, was: u64) -> u64 {
 }
 
 /// The other disciplines as they come, with the host's numbers that go with this one.
-fn alternatives(plan: &Plan) -> Vec<(String, Discipline)> {
-    let is_blast = plan.workload.pattern == Pattern::Blast;
-    let is_own = |name: &str| match &plan.discipline.kind {
+fn alternatives(discipline: &Discipline, can_busy_poll: bool) -> Vec<(String, Discipline)> {
+    let is_own = |name: &str| match &discipline.kind {
         Kind::Interrupt => name == "interrupt",
         Kind::Polling { .. } => name == "polling",
         Kind::Napi(options) => match (options.deferral, options.busy) {
@@ -126,12 +156,12 @@ fn alternatives(plan: &Plan) -> Vec<(String, Discipline)> {
     };
     let mut others = Vec::new();
     for name in ALTERNATIVES {
-        let is_possible = !(is_blast && name == "busy-poll");
+        let is_possible = can_busy_poll || name != "busy-poll";
         if is_possible
             && !is_own(name)
             && let Ok(other) = Discipline::parse(name)
         {
-            let changed = other.with_changes_of(&plan.discipline);
+            let changed = other.with_changes_of(discipline);
             others.push((format!("discipline {name}"), changed));
         }
     }

@@ -1,22 +1,34 @@
-//! The card: its rings, when it interrupts, and the frames that it sends.
+//! A card: its rings, when it interrupts, and the frames that come and go.
 //!
 //! An interrupt masks the card until its handler lets it interrupt again; a card that then still has
 //! something to tell does so at once, or when its moderation is over.
 
+use std::collections::VecDeque;
+
 use nicpoll_model::sim::SimPlace;
 
-use super::{Machine, NEVER, Timer, hard};
+use super::{Attachment, FarEnd, Machine, Of, hard};
 use crate::cpu::{Level, State, Step};
 use crate::host::Host;
-use crate::queue::{Packet, Queue};
+use crate::packet::{FAR, Packet};
+use crate::queue::Queue;
 
 #[derive(Clone, Debug)]
 pub(super) struct Card {
+    /// The line out, of the world's.
+    pub(super) wire: usize,
+    delay_ns: u64,
+    /// What sends to it, when no simulated machine does.
+    pub(super) far: Option<FarEnd>,
+    /// Frames on their way to it, with the time of their arrival.
+    inbound: VecDeque<(u64, Packet)>,
     pub(super) rx_ring: Queue,
     /// Packets whose frames have not left; the first one is on the line.
     pub(super) tx_ring: Queue,
     /// Descriptors whose frames have left and that the driver has not cleared.
     tx_done: u64,
+    /// When the card can send the next frame.
+    tx_ready_ns: u64,
     /// Packets that wait for the transmit ring (`if_snd`).
     pub(super) send_queue: Queue,
     /// Whether it may interrupt.
@@ -28,11 +40,16 @@ pub(super) struct Card {
 }
 
 impl Card {
-    pub(super) fn new(host: &Host) -> Self {
+    pub(super) fn new(host: &Host, attachment: Attachment) -> Self {
         Card {
+            wire: attachment.wire,
+            delay_ns: attachment.delay_ns,
+            far: attachment.far,
+            inbound: VecDeque::new(),
             rx_ring: Queue::new(host.card.rx_ring),
             tx_ring: Queue::new(host.card.tx_ring),
             tx_done: 0,
+            tx_ready_ns: 0,
             send_queue: Queue::new(host.network.send_queue_packets),
             has_interrupts: true,
             is_raised: false,
@@ -47,115 +64,229 @@ impl Card {
     fn has_tx_room(&self) -> bool {
         self.tx_ring.len() + self.tx_done < self.tx_ring.limit()
     }
+
+    /// Whether so many packets more fit into ring and send queue.
+    pub(super) fn has_room_for(&self, packets: u64) -> bool {
+        let ring = self
+            .tx_ring
+            .limit()
+            .saturating_sub(self.tx_ring.len() + self.tx_done);
+        let queue = self.send_queue.limit() - self.send_queue.len();
+        ring + queue >= packets
+    }
+
+    /// Whether a packet can go to the ring past the send queue.
+    pub(super) fn can_transmit_at_once(&self) -> bool {
+        self.send_queue.is_empty() && self.has_tx_room()
+    }
+
+    /// Packets that have not reached it yet.
+    pub(super) fn coming(&self) -> impl Iterator<Item = &Packet> {
+        let far = self.far.iter().flat_map(|far| far.queue.iter());
+        far.chain(self.inbound.iter().map(|(_, packet)| packet))
+    }
 }
 
+/// The way in.
 impl Machine {
-    /// The card has something to tell.
-    pub(super) fn request_interrupt(&mut self) {
-        let is_waiting = self.timers[Timer::Moderation as usize] != NEVER;
-        if !self.card.has_interrupts || self.card.is_raised || is_waiting {
+    /// The far end hands over its next datagram.
+    pub(super) fn offer(&mut self, card: usize) {
+        let now_ns = self.now_ns;
+        let Some(far) = &mut self.cards[card].far else {
             return;
-        }
-        if self.card.quiet_until_ns <= self.now_ns {
-            self.interrupt_now();
-        } else {
-            self.timers[Timer::Moderation as usize] = self.card.quiet_until_ns;
+        };
+        let Some(source) = &mut far.source else {
+            return;
+        };
+        source.advance();
+        self.timers.set(card, Of::Offer, source.next_ns());
+        let flow = &self.flows[far.flow];
+        let number = self.shared.flows[far.flow].offer();
+        let fate = flow.begin_fate(&mut self.shared.fates);
+        for index in 0..flow.shapes.len() {
+            let packet = flow.packet(index, number, fate, now_ns);
+            if !far.queue.push(packet) {
+                self.shared.lose(self.number, SimPlace::FarQueue, &packet);
+            } else if far.queue.len() == 1 {
+                let arrival_ns = self.shared.wires[far.wire].carry(now_ns, packet.line_bytes);
+                self.timers.set(card, Of::Arrival, arrival_ns);
+            }
         }
     }
 
-    pub(super) fn interrupt_now(&mut self) {
-        self.timers[Timer::Moderation as usize] = NEVER;
-        self.card.is_raised = true;
-        self.card.quiet_until_ns = self.now_ns.saturating_add(self.host.card.moderation_ns);
+    /// A frame is on its way to the card, from another machine's, and has left that now.
+    pub(crate) fn expect(&mut self, card: usize, packet: Packet, left_ns: u64) {
+        let arrival_ns = left_ns.saturating_add(self.cards[card].delay_ns);
+        let inbound = &mut self.cards[card].inbound;
+        inbound.push_back((arrival_ns, packet));
+        if inbound.len() == 1 {
+            self.timers.set(card, Of::Arrival, arrival_ns);
+        }
+    }
+
+    /// A frame has reached the card.
+    pub(super) fn arrive(&mut self, card: usize) {
+        let Some(mut packet) = self.next_arrival(card) else {
+            return;
+        };
+        packet.arrived_ns = self.now_ns;
+        self.tally.received += 1;
+        self.tally.line_bytes[card].received += u64::from(packet.line_bytes);
+        if self.cards[card].rx_ring.push(packet) {
+            self.request_interrupt(card);
+        } else {
+            self.lose(SimPlace::RxRing, &packet);
+        }
+    }
+
+    fn next_arrival(&mut self, card: usize) -> Option<Packet> {
+        let at = &mut self.cards[card];
+        let (packet, next_ns) = if let Some(far) = &mut at.far {
+            let packet = far.queue.pop();
+            let wire = &mut self.shared.wires[far.wire];
+            let carry = |next: &Packet| wire.carry(self.now_ns, next.line_bytes);
+            (packet, far.queue.front().map(carry))
+        } else {
+            let packet = at.inbound.pop_front().map(|(_, packet)| packet);
+            (
+                packet,
+                at.inbound.front().map(|(arrival_ns, _)| *arrival_ns),
+            )
+        };
+        match next_ns {
+            Some(ns) => self.timers.set(card, Of::Arrival, ns),
+            None => self.timers.clear(card, Of::Arrival),
+        }
+        packet
+    }
+}
+
+/// Interrupts.
+impl Machine {
+    /// The card has something to tell.
+    pub(super) fn request_interrupt(&mut self, card: usize) {
+        let at = &self.cards[card];
+        let is_waiting = self.timers.is_set(card, Of::Moderation);
+        if !at.has_interrupts || at.is_raised || is_waiting {
+            return;
+        }
+        if at.quiet_until_ns <= self.now_ns {
+            self.interrupt_now(card);
+        } else {
+            self.timers.set(card, Of::Moderation, at.quiet_until_ns);
+        }
+    }
+
+    pub(super) fn interrupt_now(&mut self, card: usize) {
+        self.timers.clear(card, Of::Moderation);
+        let at = &mut self.cards[card];
+        at.is_raised = true;
+        at.quiet_until_ns = self.now_ns.saturating_add(self.host.card.moderation_ns);
         self.tally.interrupts += 1;
-        self.raise(hard::CARD);
+        self.raise(hard::card(card));
     }
 
     /// Lets the card interrupt. It may do so at once.
-    pub(super) fn unmask(&mut self) {
-        self.card.has_interrupts = true;
-        if self.card.has_news() {
-            self.request_interrupt();
+    pub(super) fn unmask(&mut self, card: usize) {
+        self.cards[card].has_interrupts = true;
+        if self.cards[card].has_news() {
+            self.request_interrupt(card);
         }
     }
 
     /// Keeps the card from interrupting.
-    pub(super) fn mask(&mut self) {
-        self.card.has_interrupts = false;
-        self.timers[Timer::Moderation as usize] = NEVER;
+    pub(super) fn mask(&mut self, card: usize) {
+        self.cards[card].has_interrupts = false;
+        self.timers.clear(card, Of::Moderation);
     }
+}
 
+/// The way out.
+impl Machine {
     /// Begins to clear what was sent, if anything was. False when there is nothing to clear.
     pub(super) fn reclaim(&mut self, level: Level, state: State) -> bool {
-        let done = self.card.tx_done;
+        let card = &self.cards[self.looks_at[level as usize]];
+        let done = card.tx_done;
         if done == 0 {
             return false;
         }
-        let refilled = done.min(self.card.send_queue.len());
-        let cost_ns = done * self.host.card.tx_done_ns + refilled * self.host.card.tx_packet_ns;
+        let refilled = card.send_queue.iter().take(done as usize);
+        let driver_ns: u64 = refilled.map(|packet| self.transmit_ns(packet)).sum();
+        let cost_ns = done * self.host.card.tx_done_ns + driver_ns;
         self.cpu
             .start(level, Step::Reclaim { done }, cost_ns, state);
         true
     }
 
     /// What was sent is cleared; what waited takes its place.
-    pub(super) fn reclaimed(&mut self, done: u64) {
+    pub(super) fn reclaimed(&mut self, level: Level, done: u64) {
+        let card = self.looks_at[level as usize];
+        let at = &mut self.cards[card];
         // Two levels may have set out to clear the same descriptors.
-        self.card.tx_done = self.card.tx_done.saturating_sub(done);
+        at.tx_done = at.tx_done.saturating_sub(done);
         for _ in 0..done {
-            if !self.card.has_tx_room() {
+            let at = &mut self.cards[card];
+            if !at.has_tx_room() {
                 break;
             }
-            let Some(packet) = self.card.send_queue.pop() else {
+            let Some(packet) = at.send_queue.pop() else {
                 break;
             };
-            self.put_on_ring(packet);
+            self.put_on_ring(card, packet);
         }
-    }
-
-    /// Whether a packet can go to the ring past the send queue.
-    pub(super) fn can_transmit_at_once(&self) -> bool {
-        self.card.send_queue.is_empty() && self.card.has_tx_room()
     }
 
     /// A packet that the driver has taken goes to the ring, or waits if that has filled meanwhile.
     pub(super) fn transmit(&mut self, packet: Packet) {
-        if self.can_transmit_at_once() {
-            self.put_on_ring(packet);
+        let card = self.flows[usize::from(packet.flow)].card;
+        if self.cards[card].can_transmit_at_once() {
+            self.put_on_ring(card, packet);
         } else {
-            self.queue_to_send(packet);
+            self.queue_to_send(card, packet);
         }
     }
 
-    pub(super) fn queue_to_send(&mut self, packet: Packet) {
-        if !self.card.send_queue.push(packet) {
-            self.tally.lose(SimPlace::SendQueue);
+    pub(super) fn queue_to_send(&mut self, card: usize, packet: Packet) {
+        if !self.cards[card].send_queue.push(packet) {
+            self.lose(SimPlace::SendQueue, &packet);
         }
     }
 
-    fn put_on_ring(&mut self, packet: Packet) {
-        let was_idle = self.card.tx_ring.is_empty();
-        if !self.card.tx_ring.push(packet) {
-            self.tally.lose(SimPlace::SendQueue);
+    fn put_on_ring(&mut self, card: usize, packet: Packet) {
+        let was_idle = self.cards[card].tx_ring.is_empty();
+        if !self.cards[card].tx_ring.push(packet) {
+            self.lose(SimPlace::SendQueue, &packet);
         } else if was_idle {
-            self.timers[Timer::Sent as usize] = self.wire.carry(self.now_ns);
+            self.send_frame(card, packet.line_bytes);
         }
+    }
+
+    fn send_frame(&mut self, card: usize, line_bytes: u32) {
+        let at = &self.cards[card];
+        let ready_ns = self.now_ns.max(at.tx_ready_ns);
+        let sent_ns = self.shared.wires[at.wire].carry(ready_ns, line_bytes);
+        self.timers.set(card, Of::Sent, sent_ns);
     }
 
     /// A frame has left the card.
-    pub(super) fn frame_sent(&mut self) {
-        let packet = self.card.tx_ring.pop();
-        self.timers[Timer::Sent as usize] = if self.card.tx_ring.is_empty() {
-            NEVER
-        } else {
-            self.wire.carry(self.now_ns)
-        };
-        if let Some(packet) = packet {
-            let took_ns = self.now_ns - packet.sent_ns;
-            self.tally.line_frames += 1;
-            self.tally.deliver(took_ns, took_ns);
+    pub(super) fn frame_sent(&mut self, card: usize) {
+        let at = &mut self.cards[card];
+        let packet = at.tx_ring.pop();
+        at.tx_done += 1;
+        at.tx_ready_ns = self.now_ns + self.host.card.tx_gap_ns;
+        match at.tx_ring.front().map(|next| next.line_bytes) {
+            Some(line_bytes) => self.send_frame(card, line_bytes),
+            None => self.timers.clear(card, Of::Sent),
         }
-        self.card.tx_done += 1;
-        self.request_interrupt();
+        if let Some(packet) = packet {
+            self.tally.transmitted += 1;
+            self.tally.line_bytes[card].transmitted += u64::from(packet.line_bytes);
+            if packet.to == FAR {
+                self.reached_far_end(&packet);
+            } else {
+                self.outbox = Some((card, packet));
+            }
+        }
+        self.request_interrupt(card);
     }
 }

@@ -1,32 +1,23 @@
-//! What came out of a run.
+//! What came out on a machine.
 
 use nicpoll_core::{Knob, Poller};
 use nicpoll_model::sim::{
-    SimCpu, SimFigures, SimKnob, SimLedger, SimLoss, SimPlace, SimPolling, SimQueue, SimSlice,
+    SimCpu, SimKnob, SimLoss, SimNapi, SimPlace, SimPolling, SimQueue, SimStorm,
 };
+use nicpoll_model::sim_path::{SimHostFigures, SimHostLedger};
 
 use super::{Machine, Receive};
 use crate::cpu::{State, Times};
-use crate::plan::Plan;
-use crate::tally::Tally;
+use crate::queue::Queue;
+use crate::tally::{LineBytes, Tally};
 
 /// What there was when the counted time began.
 #[derive(Clone, Debug)]
-pub(super) struct Start {
+pub(crate) struct Start {
     times: Times,
     switches: u64,
     /// Knobs and counters of the poller, in the order of [`Knob::ALL`].
     knobs: Vec<u32>,
-}
-
-/// Counts so far.
-#[derive(Clone, Copy, Debug, Default)]
-struct Mark {
-    offered: u64,
-    delivered: u64,
-    lost: u64,
-    interrupts: u64,
-    throttled: u64,
 }
 
 impl Machine {
@@ -43,18 +34,20 @@ impl Machine {
     }
 
     /// The warm-up is over.
-    pub(super) fn begin_counting(&mut self) -> Start {
-        self.tally = Tally::default();
-        self.in_flight_at_start = self.in_flight();
-        for queue in [
-            &mut self.far,
-            &mut self.card.rx_ring,
-            &mut self.ip_queue,
-            &mut self.socket,
-            &mut self.card.send_queue,
-            &mut self.card.tx_ring,
-        ] {
-            queue.begin_counting();
+    pub(crate) fn begin_counting(&mut self) -> Start {
+        self.tally = Tally::new(self.cards.len());
+        self.in_flight_at_start = self.packets();
+        for card in &mut self.cards {
+            card.rx_ring.begin_counting();
+            card.send_queue.begin_counting();
+            card.tx_ring.begin_counting();
+            if let Some(far) = &mut card.far {
+                far.queue.begin_counting();
+            }
+        }
+        self.ip_queue.begin_counting();
+        for program in &mut self.programs.list {
+            program.socket.begin_counting();
         }
         Start {
             times: self.cpu.times,
@@ -63,99 +56,100 @@ impl Machine {
         }
     }
 
-    /// Runs through all the slices that are asked for.
-    pub(super) fn run_slices(&mut self, plan: &Plan, start: &Start) -> Vec<SimSlice> {
-        let mut before = Mark::default();
-        let mut slices = Vec::new();
-        for number in 1..=u64::from(plan.slices) {
-            let end_ns =
-                u128::from(plan.duration_ns) * u128::from(number) / u128::from(plan.slices);
-            // Not beyond the duration.
-            let end_ns = end_ns as u64;
-            self.run_until(plan.warmup_ns.saturating_add(end_ns));
-            let now = self.mark();
-            slices.push(SimSlice {
-                end_seconds: end_ns as f64 / 1e9,
-                offered: now.offered - before.offered,
-                delivered: now.delivered - before.delivered,
-                lost: now.lost - before.lost,
-                interrupts: now.interrupts - before.interrupts,
-                throttled: now.throttled - before.throttled,
-                knobs: self.knob_figures(start),
-            });
-            before = now;
-        }
-        slices
+    pub(crate) fn interrupts(&self) -> u64 {
+        self.tally.interrupts
     }
 
-    fn mark(&self) -> Mark {
-        let tally = &self.tally;
-        Mark {
-            offered: tally.offered,
-            delivered: tally.delivered,
-            lost: SimPlace::ALL.iter().map(|place| tally.lost(*place)).sum(),
-            interrupts: tally.interrupts,
-            throttled: tally.storm.throttled,
-        }
+    pub(crate) fn throttled(&self) -> u64 {
+        self.tally.storm.throttled
     }
 
-    pub(super) fn figures(&self, plan: &Plan, start: &Start, slices: Vec<SimSlice>) -> SimFigures {
-        let seconds = plan.duration_ns as f64 / 1e9;
-        let tally = &self.tally;
-        let delivered_pps = tally.delivered as f64 / seconds;
-        let payload_bits = 8.0 * f64::from(plan.workload.payload_bytes);
-        let ledger = self.ledger();
-        let switches = self.cpu.switches - start.switches;
+    pub(crate) fn line_bytes(&self, card: usize) -> LineBytes {
+        self.tally.line_bytes[card]
+    }
+
+    pub(crate) fn cpu_figures(&self, start: &Start) -> SimCpu {
+        shares(&self.cpu.times, &start.times)
+    }
+
+    pub(crate) fn context_switches(&self, start: &Start) -> u64 {
+        self.cpu.switches - start.switches
+    }
+
+    pub(crate) fn storm_figures(&self) -> Option<SimStorm> {
         let is_thread =
             matches!(&self.receive, Receive::Threads(_, netisr) if !netisr.is_polling());
-        let is_napi = matches!(self.receive, Receive::Napi(_));
-        SimFigures {
-            offered_pps: tally.offered as f64 / seconds,
-            delivered_pps,
-            delivered_payload_bits_per_second: delivered_pps * payload_bits,
-            loss_ratio: ratio(ledger.lost(), tally.offered),
-            line_ratio: tally.line_frames as f64 * self.wire.frame_seconds() / seconds,
-            latency: tally.latency(),
-            jitter_ns: tally.jitter_ns(),
-            cpu: shares(&self.cpu.times, &start.times),
-            context_switches: switches,
-            context_switches_per_packet: ratio(switches, tally.delivered),
-            interrupts: tally.interrupts,
-            slices,
+        is_thread.then_some(self.tally.storm)
+    }
+
+    pub(crate) fn napi_figures(&self) -> Option<SimNapi> {
+        matches!(self.receive, Receive::Napi(_)).then_some(self.tally.napi)
+    }
+
+    pub(crate) fn host_figures(&self, start: &Start) -> SimHostFigures {
+        SimHostFigures {
+            host: self.host.name.clone(),
+            cpu: self.cpu_figures(start),
+            context_switches: self.context_switches(start),
+            interrupts: self.tally.interrupts,
+            ledger: self.ledger(),
             queues: self.queue_figures(),
-            storm: is_thread.then_some(tally.storm),
+            storm: self.storm_figures(),
             polling: self.polling_figures(start),
-            napi: is_napi.then_some(tally.napi),
-            ledger,
+            napi: self.napi_figures(),
         }
     }
 
-    fn ledger(&self) -> SimLedger {
+    fn ledger(&self) -> SimHostLedger {
+        let tally = &self.tally;
         let loss = |place| SimLoss {
             place,
-            packets: self.tally.lost(place),
+            packets: tally.lost(place),
         };
-        SimLedger {
+        SimHostLedger {
             in_flight_at_start: self.in_flight_at_start,
-            offered: self.tally.offered,
-            delivered: self.tally.delivered,
+            received: tally.received,
+            made: tally.made,
+            transmitted: tally.transmitted,
+            taken: tally.taken,
+            merged: tally.merged,
             losses: SimPlace::ALL.map(loss).to_vec(),
-            in_flight_at_end: self.in_flight(),
+            in_flight_at_end: self.packets(),
         }
     }
 
-    fn queue_figures(&self) -> Vec<SimQueue> {
-        let queues = self.queues();
-        let with_limit = queues.iter().filter(|(_, queue)| queue.limit() > 0);
-        let figures = with_limit.map(|(name, queue)| SimQueue {
-            name: String::from(*name),
-            limit: queue.limit(),
-            most: queue.most(),
-        });
-        figures.collect()
+    /// Every queue with a limit, in the order of a packet's way in, then its way out. Those of a second card
+    /// or program have its number, counted from 1.
+    pub(crate) fn queue_figures(&self) -> Vec<SimQueue> {
+        let card = |of: fn(&super::Card) -> &Queue| self.cards.iter().map(of).collect::<Vec<_>>();
+        let far = self.cards.iter().filter_map(|card| card.far.as_ref());
+        let sockets = self.programs.list.iter().map(|program| &program.socket);
+        let all = [
+            ("queue at the far end", far.map(|far| &far.queue).collect()),
+            ("receive ring", card(|card| &card.rx_ring)),
+            ("IP input queue", vec![&self.ip_queue]),
+            ("socket buffer", sockets.collect()),
+            ("send queue", card(|card| &card.send_queue)),
+            ("transmit ring", card(|card| &card.tx_ring)),
+        ];
+        let mut figures = Vec::new();
+        for (name, queues) in all {
+            for (index, queue) in queues.iter().enumerate().filter(|(_, of)| of.limit() > 0) {
+                let number = match index {
+                    0 => String::new(),
+                    _ => format!(" {}", index + 1),
+                };
+                figures.push(SimQueue {
+                    name: format!("{name}{number}"),
+                    limit: queue.limit(),
+                    most: queue.most(),
+                });
+            }
+        }
+        figures
     }
 
-    fn knob_figures(&self, start: &Start) -> Vec<SimKnob> {
+    pub(crate) fn knob_figures(&self, start: &Start) -> Vec<SimKnob> {
         let now = self.knobs();
         let knobs = Knob::ALL.iter().zip(now).zip(&start.knobs);
         let figures = knobs.map(|((knob, value), before)| SimKnob {
@@ -169,7 +163,7 @@ impl Machine {
         figures.collect()
     }
 
-    fn polling_figures(&self, start: &Start) -> Option<SimPolling> {
+    pub(crate) fn polling_figures(&self, start: &Start) -> Option<SimPolling> {
         let poller = self.poller()?;
         let cycles = &self.tally.cycles;
         Some(SimPolling {
@@ -192,7 +186,7 @@ fn is_counter(knob: Knob) -> bool {
     )
 }
 
-fn ratio(part: u64, whole: u64) -> Option<f64> {
+pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 

@@ -1,15 +1,30 @@
-//! Hard interrupts: the clock, the card, the deferral timer. One at a time, the clock first.
+//! Hard interrupts: the clock, each card, each deferral timer. One at a time, in this order.
 
-use super::{Machine, Receive, Timer};
+use super::{Machine, Receive};
 use crate::cpu::{Level, State, Step};
 
-pub(super) const CLOCK: u8 = 1;
-pub(super) const CARD: u8 = 2;
-pub(super) const DEFERRAL: u8 = 4;
+/// As many as the bits of a source leave room for; a host on a path has two.
+pub(super) const CARDS_MAX: usize = 8;
+
+/// A source's bit.
+pub(super) const CLOCK: u32 = 1;
+
+pub(super) const fn card(card: usize) -> u32 {
+    2 << card
+}
+
+pub(super) const fn deferral(card: usize) -> u32 {
+    2 << (CARDS_MAX + card)
+}
+
+/// The card of a source that is not the clock.
+fn card_of(source: u32) -> usize {
+    (source.trailing_zeros() as usize - 1) % CARDS_MAX
+}
 
 impl Machine {
     /// An interrupt reaches the processor.
-    pub(super) fn raise(&mut self, source: u8) {
+    pub(super) fn raise(&mut self, source: u32) {
         self.hard_pending |= source;
         if !self.cpu.has_work(Level::Hard) {
             self.next_interrupt();
@@ -19,15 +34,16 @@ impl Machine {
     fn next_interrupt(&mut self) {
         let source = self.hard_pending & self.hard_pending.wrapping_neg();
         self.hard_pending &= !source;
+        self.hard_served = source;
         let host = &self.host;
         let (step, work_ns) = match source {
             CLOCK => (Step::Tick, host.cpu.tick_ns),
+            _ if source >= deferral(0) => (Step::Timer, 0),
             // An interrupt thread reads the cause itself; a Linux handler does it here.
-            CARD => match self.receive {
+            _ => match self.receive {
                 Receive::Threads(..) => (Step::CardInterrupt, 0),
                 Receive::Napi(_) => (Step::CardInterrupt, host.card.interrupt_ns),
             },
-            _ => (Step::Timer, 0),
         };
         let cost_ns = host.cpu.interrupt_entry_ns + work_ns;
         self.cpu.start(Level::Hard, step, cost_ns, State::Interrupt);
@@ -38,16 +54,8 @@ impl Machine {
         self.cpu.stop(Level::Hard);
         match step {
             Step::Tick => self.clock_ticked(),
-            Step::CardInterrupt => {
-                self.card.is_raised = false;
-                self.mask();
-                self.cause_background();
-                match self.receive {
-                    Receive::Threads(..) => self.wake_interrupt_thread(),
-                    Receive::Napi(_) => self.schedule_napi(),
-                }
-            }
-            _ => self.deferral_over(),
+            Step::CardInterrupt => self.card_interrupted(card_of(self.hard_served)),
+            _ => self.deferral_over(card_of(self.hard_served)),
         }
         if !self.cpu.has_work(Level::Hard) && self.hard_pending != 0 {
             self.next_interrupt();
@@ -57,8 +65,19 @@ impl Machine {
         }
     }
 
+    fn card_interrupted(&mut self, card: usize) {
+        self.cards[card].is_raised = false;
+        self.mask(card);
+        self.cause_background();
+        match self.receive {
+            Receive::Threads(..) => self.wake_interrupt_thread(card),
+            Receive::Napi(_) => self.schedule_napi(card),
+        }
+    }
+
     fn clock_ticked(&mut self) {
         self.tick += 1;
+        self.tick_programs();
         match &self.receive {
             Receive::Threads(..) => {
                 self.tick_netisr();
@@ -74,11 +93,10 @@ impl Machine {
         }
     }
 
-    fn deferral_over(&mut self) {
-        debug_assert_eq!(self.timers[Timer::Deferral as usize], super::NEVER);
+    fn deferral_over(&mut self, card: usize) {
         if let Receive::Napi(_) = self.receive {
             self.tally.napi.timer_polls += 1;
-            self.schedule_napi();
+            self.schedule_napi(card);
         }
     }
 

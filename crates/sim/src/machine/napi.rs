@@ -5,7 +5,9 @@
 //! polls it until the card is empty, or until packets or time of the pass are used up; after too much of
 //! that ksoftirqd goes on, a thread that takes turns with the program.
 
-use super::{Machine, NS_PER_SECOND, Receive, Timer};
+use std::collections::VecDeque;
+
+use super::{Machine, NS_PER_SECOND, Of, Receive};
 use crate::cpu::{Level, State, Step};
 use crate::discipline::NapiOptions;
 use crate::host::Host;
@@ -20,11 +22,11 @@ pub(super) struct Napi {
     options: NapiOptions,
     /// The longest pass.
     budget_ns: u64,
-    /// Whether it is on the list, and its card masked.
-    is_scheduled: bool,
+    /// Cards whose NAPI is on the list; they are masked.
+    list: VecDeque<usize>,
     softirq: Option<Softirq>,
-    /// Empty polls until interrupts come back.
-    deferred_left: u64,
+    /// Empty polls until interrupts come back, for each card.
+    deferred_left: Vec<u64>,
 }
 
 /// A softirq in progress.
@@ -40,19 +42,23 @@ struct Softirq {
 }
 
 impl Napi {
-    pub(super) fn new(options: NapiOptions, host: &Host) -> Self {
+    pub(super) fn new(options: NapiOptions, host: &Host, cards: usize) -> Self {
         Napi {
             options,
             // netdev_budget_usecs is two ticks by default.
             budget_ns: options.budget_ns.unwrap_or(2 * NS_PER_SECOND / host.cpu.hz),
-            is_scheduled: false,
+            list: VecDeque::new(),
             softirq: None,
-            deferred_left: 0,
+            deferred_left: vec![0; cards],
         }
     }
 
-    pub(super) fn is_scheduled(&self) -> bool {
-        self.is_scheduled
+    pub(super) fn is_scheduled(&self, card: usize) -> bool {
+        self.list.contains(&card)
+    }
+
+    fn waits(&self) -> bool {
+        !self.list.is_empty() && self.softirq.is_none()
     }
 }
 
@@ -72,16 +78,17 @@ impl Machine {
         }
     }
 
-    pub(super) fn schedule_napi(&mut self) {
-        if let Some(napi) = self.napi() {
-            napi.is_scheduled = true;
+    pub(super) fn schedule_napi(&mut self, card: usize) {
+        if let Some(napi) = self.napi()
+            && !napi.is_scheduled(card)
+        {
+            napi.list.push_back(card);
         }
     }
 
     /// The way out of a hard interrupt (`irq_exit`): a softirq that waits runs, unless one is running.
     pub(super) fn softirq_on_exit(&mut self) {
-        let waits = |napi: &mut Napi| napi.is_scheduled && napi.softirq.is_none();
-        if self.napi().is_some_and(waits) {
+        if self.napi().is_some_and(|napi| napi.waits()) {
             self.begin_softirq(Level::Soft);
         }
     }
@@ -120,7 +127,12 @@ impl Machine {
         if let Some(softirq) = &mut napi.softirq {
             softirq.work = 0;
         }
-        self.left[level as usize] = napi.options.weight;
+        let weight = napi.options.weight;
+        let Some(card) = napi.list.front().copied() else {
+            return;
+        };
+        self.left[level as usize] = weight;
+        self.looks_at[level as usize] = card;
         self.tally.napi.polls += 1;
         let cost_ns = self.host.card.poll_ns;
         self.cpu.start(level, Step::Look, cost_ns, state_of(level));
@@ -130,9 +142,10 @@ impl Machine {
         match step {
             Step::Wake => return self.soft_thread_woke(),
             Step::Look if self.reclaim(level, state_of(level)) => return,
-            Step::Reclaim { done } => self.reclaimed(done),
+            Step::Reclaim { done } => self.reclaimed(level, done),
+            Step::Transmit => self.output_done(level),
             Step::Receive => {
-                self.take_from_card();
+                self.take_from_card(level);
                 if let Some(softirq) = self.napi().and_then(|napi| napi.softirq.as_mut()) {
                     softirq.work += 1;
                 }
@@ -158,9 +171,17 @@ impl Machine {
         let is_over = softirq.budget_left == 0 || now_ns >= softirq.pass_ends_ns;
         // Where the program prefers to poll, the rest of a full poll is left to it.
         let is_complete = work < weight || napi.options.busy.is_some();
+        // One that has more goes to the end of the list.
+        let card = napi.list.pop_front();
+        if !is_complete {
+            napi.list.extend(card);
+        }
+        let is_empty = napi.list.is_empty();
         self.tally.napi.empty_polls += u64::from(work == 0);
-        if is_complete {
-            self.complete(work);
+        if is_complete && let Some(card) = card {
+            self.complete(card, work);
+        }
+        if is_empty {
             self.end_softirq(level);
         } else if is_over {
             self.tally.napi.time_squeezes += 1;
@@ -170,39 +191,40 @@ impl Machine {
         }
     }
 
-    /// `napi_complete_done`: NAPI leaves the list. Interrupts come back, or the timer polls again.
-    fn complete(&mut self, work: u64) {
+    /// `napi_complete_done`: NAPI is off the list. Interrupts come back, or the timer polls again.
+    fn complete(&mut self, card: usize, work: u64) {
         let Some(napi) = self.napi() else {
             return;
         };
-        napi.is_scheduled = false;
         if let Some(deferral) = napi.options.deferral {
+            let left = &mut napi.deferred_left[card];
             if work > 0 {
-                napi.deferred_left = deferral.defer;
+                *left = deferral.defer;
             }
-            if napi.deferred_left > 0 {
-                napi.deferred_left -= 1;
-                return self.defer();
+            if *left > 0 {
+                *left -= 1;
+                return self.defer(card);
             }
         }
-        self.unmask();
+        self.unmask(card);
     }
 
     /// The program stops polling for now (`busy_poll_stop`).
-    pub(super) fn leave_to_timer(&mut self) {
+    pub(super) fn leave_to_timer(&mut self, card: usize) {
         if let Some(napi) = self.napi()
             && let Some(deferral) = napi.options.deferral
         {
-            napi.deferred_left = deferral.defer;
+            napi.deferred_left[card] = deferral.defer;
         }
-        self.defer();
+        self.defer(card);
     }
 
     /// The timer is to poll, unless something else does before.
-    fn defer(&mut self) {
+    fn defer(&mut self, card: usize) {
         let now_ns = self.now_ns;
         if let Some(deferral) = self.napi().and_then(|napi| napi.options.deferral) {
-            self.timers[Timer::Deferral as usize] = now_ns + deferral.timeout_ns;
+            self.timers
+                .set(card, Of::Deferral, now_ns + deferral.timeout_ns);
         }
     }
 
@@ -246,8 +268,7 @@ impl Machine {
     }
 
     fn soft_thread_woke(&mut self) {
-        let waits = |napi: &mut Napi| napi.is_scheduled && napi.softirq.is_none();
-        if self.napi().is_some_and(waits) {
+        if self.napi().is_some_and(|napi| napi.waits()) {
             self.begin_softirq(Level::SoftThread);
         } else {
             self.cpu.stop(Level::SoftThread);

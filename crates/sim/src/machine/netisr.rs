@@ -1,6 +1,8 @@
 //! FreeBSD's network software interrupt: what the poller asks for, then the IP queue, then the
 //! poller's account of it (`netisr_poll`, `ipintr`, `netisr_pollmore`). The poller is that of the core.
 
+use std::collections::VecDeque;
+
 use nicpoll_core::{Command, DeviceId, Knob, Poller, Time};
 
 use super::{Machine, Receive};
@@ -12,11 +14,18 @@ const STATE: State = State::SoftInterrupt;
 #[derive(Clone, Debug)]
 pub(super) struct Netisr {
     poller: Option<Poller>,
+    /// What the poller has asked the cards for, and what the idle thread has.
+    asked: VecDeque<Asked>,
+    asked_idle: VecDeque<Asked>,
 }
 
 impl Netisr {
     pub(super) fn new(poller: Option<Poller>) -> Self {
-        Netisr { poller }
+        Netisr {
+            poller,
+            asked: VecDeque::new(),
+            asked_idle: VecDeque::new(),
+        }
     }
 
     pub(super) fn is_polling(&self) -> bool {
@@ -28,10 +37,11 @@ impl Netisr {
     }
 }
 
-/// What the poller asks the card for. The packets are moved afterwards, one by one, since each takes
+/// What the poller asks a card for. The packets are moved afterwards, one by one, since each takes
 /// its time.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
+    card: usize,
     command: Command,
     count: u32,
 }
@@ -63,24 +73,41 @@ impl Machine {
 
     fn begin_netisr(&mut self) {
         let now = Time::from_ns(self.now_ns);
-        let mut asked = None;
         let mut cycle = None;
-        if let Some(poller) = self.poller_mut() {
+        if let Receive::Threads(_, netisr) = &mut self.receive
+            && let Some(poller) = &mut netisr.poller
+        {
             let state = poller.state();
             if state.poll_scheduled && state.residual_burst == 0 {
                 cycle = Some((state.burst, state.burst_max));
             }
-            poller.netisr_poll(now, &mut |_: DeviceId, command, count| {
-                asked = Some(Asked { command, count });
+            let asked = &mut netisr.asked;
+            poller.netisr_poll(now, &mut |id: DeviceId, command, count| {
+                let card = id.0 as usize;
+                asked.push_back(Asked {
+                    card,
+                    command,
+                    count,
+                });
             });
         }
         if let Some((burst, limit)) = cycle {
             self.tally.cycles.begin(burst, limit);
         }
-        match asked {
-            Some(asked) => self.look_at_card(LEVEL, asked),
-            None => self.next_protocol(),
+        self.next_look();
+    }
+
+    /// Looks at the next card that the poller asked, or goes on to the protocols.
+    fn next_look(&mut self) {
+        let asked = match &mut self.receive {
+            Receive::Threads(_, netisr) => netisr.asked.pop_front(),
+            Receive::Napi(_) => None,
+        };
+        if let Some(asked) = asked {
+            return self.look_at_card(LEVEL, asked);
         }
+        self.left[LEVEL as usize] = 0;
+        self.next_protocol();
     }
 
     fn look_at_card(&mut self, level: Level, asked: Asked) {
@@ -91,6 +118,7 @@ impl Machine {
         };
         self.tally.cycles.asked += u64::from(asked.count);
         self.left[level as usize] = u64::from(asked.count);
+        self.looks_at[level as usize] = asked.card;
         let state = if level == LEVEL { STATE } else { State::System };
         self.cpu
             .start(level, Step::Look, card.poll_ns + status_ns, state);
@@ -99,25 +127,27 @@ impl Machine {
     pub(super) fn netisr_done(&mut self, step: Step) {
         match step {
             Step::Look if self.reclaim(LEVEL, STATE) => return,
-            Step::Reclaim { done } => self.reclaimed(done),
-            Step::Receive => self.take_from_card(),
+            Step::Reclaim { done } => self.reclaimed(LEVEL, done),
+            Step::Receive => self.take_from_card(LEVEL),
             Step::Protocol => {
-                self.take_from_ip_queue();
+                self.take_from_ip_queue(LEVEL);
                 return self.next_protocol();
             }
+            Step::Transmit => self.output_done(LEVEL),
             _ => {}
         }
         if !self.receive_next(LEVEL, STATE) {
-            self.next_protocol();
+            self.next_look();
         }
     }
 
     fn next_protocol(&mut self) {
-        if self.ip_queue.is_empty() {
-            self.end_netisr();
-        } else {
-            let cost_ns = self.costs.protocol_ns;
-            self.cpu.start(LEVEL, Step::Protocol, cost_ns, STATE);
+        if self.output_next(LEVEL, STATE) {
+            return;
+        }
+        match self.next_protocol_ns() {
+            Some(cost_ns) => self.cpu.start(LEVEL, Step::Protocol, cost_ns, STATE),
+            None => self.end_netisr(),
         }
     }
 
@@ -146,10 +176,21 @@ impl Machine {
 
     fn next_idle_poll(&mut self) {
         let mut asked = None;
-        if let Some(poller) = self.poller_mut() {
-            poller.idle_poll(&mut |_: DeviceId, command, count| {
-                asked = Some(Asked { command, count });
-            });
+        if let Receive::Threads(_, netisr) = &mut self.receive
+            && let Some(poller) = &mut netisr.poller
+        {
+            let all = &mut netisr.asked_idle;
+            if all.is_empty() {
+                poller.idle_poll(&mut |id: DeviceId, command, count| {
+                    let card = id.0 as usize;
+                    all.push_back(Asked {
+                        card,
+                        command,
+                        count,
+                    });
+                });
+            }
+            asked = all.pop_front();
         }
         if let Some(asked) = asked {
             self.look_at_card(Level::Idle, asked);
@@ -159,8 +200,9 @@ impl Machine {
     pub(super) fn idle_poll_done(&mut self, step: Step) {
         match step {
             Step::Look if self.reclaim(Level::Idle, State::System) => return,
-            Step::Reclaim { done } => self.reclaimed(done),
-            Step::Receive => self.take_from_card(),
+            Step::Reclaim { done } => self.reclaimed(Level::Idle, done),
+            Step::Receive => self.take_from_card(Level::Idle),
+            Step::Transmit => self.output_done(Level::Idle),
             _ => {}
         }
         if !self.receive_next(Level::Idle, State::System) {

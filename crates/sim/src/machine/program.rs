@@ -1,177 +1,237 @@
-//! The program: it reads what its socket has, or sends without a pause.
+//! The programs of a machine: which one runs, and what its socket has for it.
+//!
+//! One goes on until it waits for something. A tick, or a program that wakes, lets another run, at the end of
+//! what the first one is doing in the kernel.
 
-use nicpoll_model::sim::SimPlace;
+use std::collections::VecDeque;
 
-use super::{Machine, NEVER, Receive, Timer};
+use super::{Machine, Of, Receive, Task};
 use crate::cpu::{Level, State, Step};
 use crate::discipline::{Busy, Kind};
-use crate::queue::Packet;
-use crate::workload::{Pattern, Workload};
+use crate::packet::Packet;
+use crate::queue::Queue;
 
 const LEVEL: Level = Level::Program;
 
 #[derive(Clone, Debug)]
 pub(super) struct Program {
-    is_sender: bool,
-    /// The packet that the driver is taking from it.
-    sending: Option<Packet>,
-    busy: Option<Busy>,
-    /// When it gives up polling for nothing.
-    spins_until_ns: u64,
+    pub(super) task: Task,
+    pub(super) socket: Queue,
+    /// When the clock wakes it.
+    pub(super) wakes_at_tick: Option<u64>,
 }
 
 impl Program {
-    pub(super) fn new(workload: &Workload, discipline: &Kind) -> Self {
+    pub(super) fn new(task: Task, socket_packets: u64) -> Self {
         Program {
-            is_sender: workload.pattern == Pattern::Blast,
-            sending: None,
+            task,
+            socket: Queue::new(socket_packets),
+            wakes_at_tick: None,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Programs {
+    pub(super) list: Vec<Program>,
+    /// The one that has the level.
+    current: Option<usize>,
+    /// The one that had it last.
+    last: usize,
+    /// Those that could run, the next one first.
+    ready: VecDeque<usize>,
+    /// Whether another one is to run.
+    is_rescheduled: bool,
+    busy: Option<Busy>,
+    /// When the program gives up polling for nothing.
+    spins_until_ns: u64,
+    /// Whether what it does is polling.
+    is_polling: bool,
+}
+
+impl Programs {
+    pub(super) fn new(list: Vec<Program>, discipline: &Kind) -> Self {
+        Programs {
+            list,
+            current: None,
+            last: 0,
+            ready: VecDeque::new(),
+            is_rescheduled: false,
             busy: match discipline {
                 Kind::Napi(options) => options.busy,
                 _ => None,
             },
             spins_until_ns: 0,
+            is_polling: false,
         }
-    }
-
-    /// Packets that are in no queue.
-    pub(super) fn in_hand(&self) -> u64 {
-        u64::from(self.sending.is_some())
     }
 }
 
 impl Machine {
-    pub(super) fn start_program(&mut self) {
-        if self.program.is_sender {
-            self.call();
+    pub(super) fn start_programs(&mut self) {
+        for id in 0..self.programs.list.len() {
+            if self.programs.list[id].task.is_self_starting() {
+                self.wake_program(id);
+            }
         }
     }
 
-    /// The socket has a packet.
-    pub(super) fn wake_program(&mut self) {
-        if !self.cpu.has_work(LEVEL) {
-            self.read();
+    /// There is something for a program.
+    pub(super) fn wake_program(&mut self, id: usize) {
+        let programs = &mut self.programs;
+        if programs.current == Some(id) || programs.ready.contains(&id) {
+            return;
+        }
+        if programs.current.is_some() {
+            // A thread that wakes in the kernel goes before those that compute.
+            programs.ready.push_front(id);
+            programs.is_rescheduled = true;
+        } else {
+            self.run_program(id);
         }
     }
 
-    fn read(&mut self) {
-        let cost_ns = self.costs.read_ns;
+    /// The clock's tick gives the next one its turn, and wakes those that wanted it.
+    pub(super) fn tick_programs(&mut self) {
+        self.programs.is_rescheduled |= !self.programs.ready.is_empty();
+        for id in 0..self.programs.list.len() {
+            let is_due = self.programs.list[id]
+                .wakes_at_tick
+                .is_some_and(|due| due <= self.tick);
+            // One that polls has to stop first.
+            if is_due && self.programs.current != Some(id) {
+                self.programs.list[id].wakes_at_tick = None;
+                self.wake_program(id);
+            }
+        }
+    }
+
+    fn run_program(&mut self, id: usize) {
+        let programs = &mut self.programs;
+        let is_other = programs.last != id && self.cpu.thread() == LEVEL;
+        programs.current = Some(id);
+        programs.last = id;
+        self.next_of(id);
+        if is_other && self.programs.current == Some(id) {
+            self.cpu.switch_within(LEVEL);
+        }
+    }
+
+    /// What a program does next, unless another one is to run.
+    pub(super) fn go_on(&mut self, id: usize) {
+        if self.programs.is_rescheduled {
+            self.programs.is_rescheduled = false;
+            if let Some(next) = self.programs.ready.pop_front() {
+                self.programs.ready.push_back(id);
+                return self.run_program(next);
+            }
+        }
+        self.next_of(id);
+    }
+
+    /// The program waits: another one has the processor, if one can run.
+    pub(super) fn block(&mut self) {
+        self.programs.current = None;
+        match self.programs.ready.pop_front() {
+            Some(next) => self.run_program(next),
+            None => self.cpu.stop(LEVEL),
+        }
+    }
+
+    pub(super) fn program_step_done(&mut self, step: Step) {
+        let Some(id) = self.programs.current else {
+            return;
+        };
+        let is_of_poll = matches!(step, Step::Look | Step::Reclaim { .. } | Step::Receive)
+            || (step == Step::Transmit && self.programs.is_polling);
+        if is_of_poll {
+            self.busy_poll_done(id, step);
+        } else {
+            self.program_done(id, step);
+        }
+    }
+
+    pub(super) fn read(&mut self, id: usize) {
+        let Some(packet) = self.programs.list[id].socket.front() else {
+            return self.block();
+        };
+        let cost_ns = self.read_ns(packet);
         self.cpu.start(LEVEL, Step::Read, cost_ns, State::System);
     }
 
-    fn call(&mut self) {
-        let cost_ns = self.costs.call_ns;
-        self.cpu.start(LEVEL, Step::Call, cost_ns, State::System);
-    }
-
-    pub(super) fn program_done(&mut self, step: Step) {
-        match step {
-            Step::Read => {
-                self.deliver();
-                self.work_on_packet();
-            }
-            Step::Call => self.called(),
-            Step::Transmit => {
-                if let Some(packet) = self.program.sending.take() {
-                    self.transmit(packet);
-                }
-                self.work_on_packet();
-            }
-            _ if self.program.is_sender => self.call(),
-            _ => self.next_read(),
-        }
-    }
-
-    /// The program's own work comes after the packet is its own, and before it sends the next.
-    fn work_on_packet(&mut self) {
-        let cost_ns = self.host.application.packet_ns;
-        self.cpu.start(LEVEL, Step::Use, cost_ns, State::User);
-    }
-
-    fn deliver(&mut self) {
-        if let Some(packet) = self.socket.pop() {
-            let transit_ns = self.now_ns - packet.sent_ns;
-            self.tally
-                .deliver(transit_ns, self.now_ns - packet.arrived_ns);
-        }
-    }
-
-    fn called(&mut self) {
-        self.tally.offered += 1;
-        let packet = Packet {
-            sent_ns: self.now_ns,
-            arrived_ns: self.now_ns,
-        };
-        if self.can_transmit_at_once() {
-            self.program.sending = Some(packet);
-            let cost_ns = self.host.card.tx_packet_ns;
-            self.cpu
-                .start(LEVEL, Step::Transmit, cost_ns, State::System);
+    /// The program has read a datagram.
+    pub(super) fn deliver(&mut self, id: usize) -> Option<Packet> {
+        let packet = self.programs.list[id].socket.pop()?;
+        let flow = usize::from(packet.flow);
+        let transit_ns = self.now_ns - packet.sent_ns;
+        let latency_ns = if self.flows[flow].counts_from_card {
+            self.now_ns - packet.arrived_ns
         } else {
-            self.queue_to_send(packet);
-            self.work_on_packet();
-        }
+            transit_ns
+        };
+        self.tally.taken += 1;
+        self.shared.flows[flow].deliver(packet.number, transit_ns, latency_ns);
+        Some(packet)
     }
 
-    fn next_read(&mut self) {
-        let Some(busy) = self.program.busy else {
-            if self.socket.is_empty() {
-                self.cpu.stop(LEVEL);
-            } else {
-                self.read();
-            }
-            return;
-        };
-        self.program.spins_until_ns = self.now_ns + busy.spin_ns;
-        self.poll_or_read(busy);
+    /// Reads what the socket has, and waits when it has nothing.
+    pub(super) fn read_or_wait(&mut self, id: usize) {
+        if let Some(busy) = self.programs.busy {
+            self.programs.spins_until_ns = self.now_ns + busy.spin_ns;
+            self.poll_or_read(id, busy);
+        } else if self.programs.list[id].socket.is_empty() {
+            self.block();
+        } else {
+            self.read(id);
+        }
     }
 
     /// Reads what there is; polls the card when there is nothing, for so long. When it does not poll, the
     /// deferral timer does in its place after a while, and at last lets the card interrupt again.
-    fn poll_or_read(&mut self, busy: Busy) {
+    fn poll_or_read(&mut self, id: usize, busy: Busy) {
+        self.programs.is_polling = false;
+        let card = self.flows[self.programs.list[id].task.flow()].card;
         // While a softirq or ksoftirqd has the card, there is nothing to poll and nothing to arm.
-        let is_taken = matches!(&self.receive, Receive::Napi(napi) if napi.is_scheduled());
-        if !self.socket.is_empty() {
-            if !is_taken && !self.card.has_interrupts {
-                self.leave_to_timer();
+        let is_taken = matches!(&self.receive, Receive::Napi(napi) if napi.is_scheduled(card));
+        if !self.programs.list[id].socket.is_empty() {
+            if !is_taken && !self.cards[card].has_interrupts {
+                self.leave_to_timer(card);
             }
-            return self.read();
+            return self.read(id);
         }
-        if self.now_ns >= self.program.spins_until_ns {
+        if self.now_ns >= self.programs.spins_until_ns {
             if !is_taken {
-                self.leave_to_timer();
+                self.leave_to_timer(card);
             }
-            return self.cpu.stop(LEVEL);
+            return self.block();
         }
+        self.looks_at[LEVEL as usize] = card;
         if is_taken {
             self.left[LEVEL as usize] = 0;
         } else {
-            self.mask();
-            self.timers[Timer::Deferral as usize] = NEVER;
+            self.mask(card);
+            self.timers.clear(card, Of::Deferral);
             self.left[LEVEL as usize] = busy.budget;
         }
+        self.programs.is_polling = true;
         self.tally.napi.busy_polls += 1;
         let cost_ns = self.host.card.poll_ns;
         self.cpu.start(LEVEL, Step::Look, cost_ns, State::System);
     }
 
-    pub(super) fn busy_poll_done(&mut self, step: Step) {
-        if step == Step::Receive {
-            self.take_from_card();
+    fn busy_poll_done(&mut self, id: usize, step: Step) {
+        match step {
+            Step::Look if self.reclaim(LEVEL, State::System) => return,
+            Step::Reclaim { done } => self.reclaimed(LEVEL, done),
+            Step::Receive => self.take_from_card(LEVEL),
+            Step::Transmit => self.output_done(LEVEL),
+            _ => {}
         }
         if self.receive_next(LEVEL, State::System) {
             return;
         }
-        if let Some(busy) = self.program.busy {
-            self.poll_or_read(busy);
-        }
-    }
-
-    /// A packet that has come through the protocols.
-    pub(super) fn put_into_socket(&mut self, packet: Packet) {
-        if self.socket.push(packet) {
-            self.wake_program();
-        } else {
-            self.tally.lose(SimPlace::SocketBuffer);
+        if let Some(busy) = self.programs.busy {
+            self.poll_or_read(id, busy);
         }
     }
 }

@@ -1,5 +1,8 @@
 //! What the tests share: the example host, and runs of it.
 
+#[allow(dead_code, reason = "not every test asks")]
+pub mod path;
+
 use nicpoll_model::sim::{SimFigures, SimPlace};
 use nicpoll_sim::{Discipline, Host, Plan, Workload, simulate};
 

@@ -1,0 +1,69 @@
+//! `nicpoll sim run --peer`: hosts in a row that send to each other.
+
+use nicpoll_model::sim_path::{SIM_PATH_SCHEMA, SimPathRun};
+use nicpoll_report::{render_document, render_sim_path};
+use nicpoll_sim::{PathPlan, Pattern, Stop, explain_path, simulate_path};
+
+use super::args::RunArgs;
+use super::{duration_ns, nanos, read_host, usage};
+use crate::failure::Failure;
+use crate::output;
+
+/// Runs the path that ends at the peer, and prints what came out.
+pub fn run(args: &RunArgs) -> Result<u8, Failure> {
+    let Some(peer) = &args.peer else {
+        return Err(usage("a path ends at another host; name it with --peer"));
+    };
+    let own = &args.discipline;
+    let routers = args.through.iter().map(|router| {
+        let discipline = args.router_discipline.as_ref().unwrap_or(own);
+        (router, discipline)
+    });
+    let receiver = (peer, args.peer_discipline.as_ref().unwrap_or(own));
+    let mut stops = Vec::new();
+    for (path, discipline) in [(&args.host, own)]
+        .into_iter()
+        .chain(routers)
+        .chain([receiver])
+    {
+        stops.push(Stop {
+            host: read_host(path)?,
+            discipline: discipline.clone(),
+        });
+    }
+    let plan = PathPlan {
+        stops,
+        workload: args.workload,
+        duration_ns: duration_ns(args),
+        warmup_ns: nanos(args.length.warmup),
+        seed: args.length.seed,
+    };
+    plan.check().map_err(usage)?;
+    args.length.refuse_endless(packets(&plan), 1)?;
+    let figures = simulate_path(&plan).map_err(usage)?;
+    let run = SimPathRun {
+        schema: String::from(SIM_PATH_SCHEMA),
+        nicpoll_version: String::from(env!("CARGO_PKG_VERSION")),
+        plan: plan.facts(),
+        bottleneck: explain_path(&plan, &figures).map_err(usage)?,
+        figures,
+    };
+    output::print(&if args.json {
+        render_document(&run)
+    } else {
+        render_sim_path(&run)
+    })?;
+    Ok(0)
+}
+
+/// About so many packets the hosts handle, a packet once for each host.
+fn packets(plan: &PathPlan) -> f64 {
+    let seconds = (plan.duration_ns as f64 + plan.warmup_ns as f64) / 1e9;
+    let bits = 8.0 * f64::from(plan.workload.payload_bytes.max(1));
+    let packets_per_second = match plan.workload.pattern {
+        Pattern::IperfUdp { bits_per_second } => bits_per_second as f64 / bits,
+        // As many as a processor makes at most.
+        _ => 1e6,
+    };
+    packets_per_second.min(1e6) * seconds * plan.stops.len() as f64
+}

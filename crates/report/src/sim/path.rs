@@ -1,0 +1,150 @@
+//! Hosts in a row, as text.
+
+use std::fmt::Write;
+
+use nicpoll_model::sim_path::{
+    SimFlow, SimHostFigures, SimPathFigures, SimPathPlan, SimPathRun, SimStop,
+};
+
+use super::{bottleneck, item, napi, percent, polling, storm};
+use crate::numbers::{count, figure};
+use crate::rr::{percentiles, time};
+
+/// A run as text: what came out end to end, then on each host, and why no more did.
+pub fn render_sim_path(run: &SimPathRun) -> String {
+    let mut text = head(&run.plan);
+    let figures = &run.figures;
+    for flow in &figures.flows {
+        self::flow(&mut text, flow);
+    }
+    ledger(&mut text, &run.plan.hosts, figures);
+    for (number, line) in figures.lines.iter().enumerate() {
+        let way = if line.is_half_duplex {
+            "half duplex"
+        } else {
+            "full duplex"
+        };
+        let used = format!(
+            "{} Mbit/s, {way}; {} in use forth, {} back",
+            figure(line.bits_per_second as f64 / 1e6),
+            percent(line.forth_ratio),
+            percent(line.back_ratio)
+        );
+        item(
+            &mut text,
+            &format!("line {}-{}", number + 1, number + 2),
+            &used,
+        );
+    }
+    for (number, host) in figures.hosts.iter().enumerate() {
+        self::host(&mut text, number, &run.plan.hosts[number], host);
+    }
+    text.push('\n');
+    bottleneck(&mut text, &run.bottleneck);
+    text
+}
+
+fn head(plan: &SimPathPlan) -> String {
+    let each: Vec<_> = plan
+        .hosts
+        .iter()
+        .map(|stop| format!("{} under {}", stop.host, stop.discipline))
+        .collect();
+    format!(
+        "Simulated, not measured: {}.\n{}, {} s of virtual time after {} s of warm-up, seed {}.\n\n",
+        each.join(", then "),
+        plan.workload,
+        plan.seconds,
+        plan.warmup_seconds,
+        plan.seed
+    )
+}
+
+fn flow(text: &mut String, flow: &SimFlow) {
+    let sent = format!(
+        "{} calls, {} errors; {} packets/s, {} Mbit/s of payload out",
+        count(flow.calls),
+        count(flow.send_errors),
+        figure(flow.sent_pps),
+        figure(flow.sent_payload_bits_per_second / 1e6)
+    );
+    item(text, &flow.name, &sent);
+    let read = format!(
+        "{} read; {} packets/s, {} Mbit/s of payload in; {} missing, {} out of order",
+        count(flow.delivered),
+        figure(flow.delivered_pps),
+        figure(flow.delivered_payload_bits_per_second / 1e6),
+        count(flow.missing),
+        count(flow.out_of_order)
+    );
+    item(text, "", &read);
+    item(text, "latency", &percentiles(&flow.latency));
+    if let Some(round_trip) = &flow.round_trip {
+        item(text, "round trip", &percentiles(round_trip));
+    }
+    item(
+        text,
+        "jitter",
+        &time(flow.jitter_ns.map(|ns| ns.round() as u64)),
+    );
+}
+
+fn ledger(text: &mut String, stops: &[SimStop], figures: &SimPathFigures) {
+    let ledger = &figures.ledger;
+    let balance = format!(
+        "{} in flight + {} offered = {} delivered + {} lost + {} in flight",
+        count(ledger.in_flight_at_start),
+        count(ledger.offered),
+        count(ledger.delivered),
+        count(ledger.lost()),
+        count(ledger.in_flight_at_end)
+    );
+    item(text, "ledger", &balance);
+    for loss in &ledger.losses {
+        let name = stops.get(loss.host).map_or("", |stop| &stop.host);
+        let lost = format!(
+            "{} lost: {} of {name} (host {})",
+            count(loss.datagrams),
+            loss.place.name(),
+            loss.host + 1
+        );
+        item(text, "", &lost);
+    }
+}
+
+fn host(text: &mut String, number: usize, stop: &SimStop, host: &SimHostFigures) {
+    let _ = writeln!(
+        text,
+        "\nHost {}, {} under {}:",
+        number + 1,
+        stop.host,
+        stop.discipline
+    );
+    let ledger = &host.ledger;
+    let packets = format!(
+        "{} received, {} made, {} transmitted, {} read, {} lost",
+        count(ledger.received),
+        count(ledger.made),
+        count(ledger.transmitted),
+        count(ledger.taken),
+        count(ledger.losses.iter().map(|loss| loss.packets).sum::<u64>())
+    );
+    item(text, "IP packets", &packets);
+    super::processor_states(text, &host.cpu);
+    let switches = format!(
+        "{}; {} interrupts of its cards",
+        count(host.context_switches),
+        count(host.interrupts)
+    );
+    item(text, "switches", &switches);
+    super::queues(text, &host.queues);
+    if let Some(storm) = host.storm {
+        self::storm(text, storm);
+    }
+    if let Some(polling) = &host.polling {
+        self::polling(text, polling);
+    }
+    if let Some(napi) = host.napi {
+        self::napi(text, napi);
+    }
+}

@@ -1,0 +1,152 @@
+//! What held back hosts in a row: which host, and which of its resources.
+
+use nicpoll_model::sim::{SimBottleneck, SimPlace};
+use nicpoll_model::sim_path::{SimPathFigures, SimPathLoss};
+
+use super::moves::{self, GAIN_MIN, Moves};
+use super::{Evidence, FULL, Finding, LOSS_MIN, binding, headroom, lost_at, processor, sending};
+use crate::path::{PathPlan, simulate_path};
+use crate::plan::PlanError;
+use crate::workload::Pattern;
+
+/// Length of a trial, and of its warm-up: shorter than of one host, since there are more changes to try.
+const TRIAL_NS: u64 = 100_000_000;
+const WARMUP_MAX_NS: u64 = 1_000_000_000;
+
+/// Names what held a run of several hosts back, and tries what would move it.
+///
+/// # Errors
+/// Why the hosts cannot run the plan; see [`PathPlan::check`].
+pub fn explain_path(plan: &PathPlan, figures: &SimPathFigures) -> Result<SimBottleneck, PlanError> {
+    plan.check()?;
+    let (host, finding) = found(plan, figures);
+    let is_binding = is_binding(plan, figures);
+    let name = &plan.stops[host].host.name;
+    Ok(SimBottleneck {
+        resource: format!("{} of {name} (host {})", finding.resource, host + 1),
+        fullness: finding.fullness,
+        is_binding,
+        explanation: finding.explanation,
+        moves: if is_binding { tried(plan)? } else { Vec::new() },
+    })
+}
+
+/// The worst loss on the way, what the sender itself was refused left out: that follows from it.
+fn worst_on_the_way(figures: &SimPathFigures) -> Option<&SimPathLoss> {
+    let flow = figures.flows.first()?;
+    let sent = (flow.calls - flow.send_errors.min(flow.calls)) as f64;
+    let on_the_way = figures.ledger.losses.iter().filter(|loss| {
+        let is_refusal = loss.host == flow.from && loss.place == SimPlace::SendQueue;
+        !is_refusal && loss.datagrams as f64 >= LOSS_MIN * sent
+    });
+    on_the_way.max_by_key(|loss| loss.datagrams)
+}
+
+fn is_binding(plan: &PathPlan, figures: &SimPathFigures) -> bool {
+    let is_short = match plan.workload.pattern {
+        Pattern::IperfUdp { bits_per_second } => {
+            let asked = bits_per_second as f64;
+            let called = figures.flows.first().map_or(0.0, |flow| {
+                let seconds = plan.duration_ns as f64 / 1e9;
+                8.0 * f64::from(flow.payload_bytes) * flow.calls as f64 / seconds
+            });
+            called < FULL * asked
+        }
+        // Both go as fast as they can.
+        _ => true,
+    };
+    is_short || worst_on_the_way(figures).is_some()
+}
+
+fn evidence(figures: &SimPathFigures, host: usize) -> Evidence<'_> {
+    let of = &figures.hosts[host];
+    let out = figures.lines.get(host).map_or(0.0, |line| line.forth_ratio);
+    Evidence {
+        cpu: &of.cpu,
+        storm: of.storm,
+        polling: of.polling.as_ref(),
+        line_ratio: out,
+        taken: of
+            .ledger
+            .received
+            .saturating_sub(lost_at(&of.ledger.losses, SimPlace::RxRing)),
+    }
+}
+
+fn found(plan: &PathPlan, figures: &SimPathFigures) -> (usize, Finding) {
+    if let Some(loss) = worst_on_the_way(figures) {
+        let stop = &plan.stops[loss.host];
+        let evidence = evidence(figures, loss.host);
+        let finding = match loss.place {
+            SimPlace::SendQueue => sending(evidence, true),
+            place => binding(&stop.discipline.applied_to(&stop.host), evidence, place),
+        };
+        return (loss.host, finding);
+    }
+    if plan.workload.pattern == Pattern::RequestResponse {
+        return waiting(figures);
+    }
+    if is_binding(plan, figures) {
+        let has_failures = figures
+            .ledger
+            .losses
+            .iter()
+            .any(|loss| loss.host == 0 && loss.place == SimPlace::SendQueue);
+        return (0, sending(evidence(figures, 0), has_failures));
+    }
+    let busiest = (0..figures.hosts.len())
+        .max_by(|a, b| {
+            let idle = |host: usize| figures.hosts[host].cpu.idle;
+            idle(*b).total_cmp(&idle(*a))
+        })
+        .unwrap_or(0);
+    (busiest, headroom(evidence(figures, busiest)))
+}
+
+/// One request at a time: what takes most of its time is what holds it back.
+fn waiting(figures: &SimPathFigures) -> (usize, Finding) {
+    let busy = |host: &usize| 1.0 - figures.hosts[*host].cpu.idle;
+    let busiest = (0..figures.hosts.len())
+        .max_by(|a, b| busy(a).total_cmp(&busy(b)))
+        .unwrap_or(0);
+    let evidence = evidence(figures, busiest);
+    if busy(&busiest) >= 0.5 {
+        let why =
+            "One request is on its way at a time, and this host's work takes most of that time";
+        return (busiest, processor(evidence, why));
+    }
+    let finding = Finding {
+        resource: "waiting",
+        fullness: 1.0 - busy(&busiest),
+        explanation: String::from(
+            "One request is on its way at a time, and most of that time nobody works on it: it is on a \
+             line, or waits for an interrupt, a tick or a timer.",
+        ),
+    };
+    (busiest, finding)
+}
+
+fn tried(plan: &PathPlan) -> Result<Vec<nicpoll_model::sim::SimMove>, PlanError> {
+    let trial = PathPlan {
+        duration_ns: TRIAL_NS,
+        warmup_ns: plan.warmup_ns.min(WARMUP_MAX_NS),
+        ..plan.clone()
+    };
+    let delivered_pps = |plan: &PathPlan| {
+        let figures = simulate_path(plan)?;
+        Ok::<_, PlanError>(figures.flows.first().map_or(0.0, |flow| flow.delivered_pps))
+    };
+    let mut moves = Moves::from(delivered_pps(&trial)?, GAIN_MIN);
+    for (number, stop) in plan.stops.iter().enumerate() {
+        let can_busy_poll = number + 1 == plan.stops.len();
+        for (change, discipline) in moves::changes(&stop.host, &stop.discipline, can_busy_poll) {
+            let mut changed = trial.clone();
+            changed.stops[number].discipline = discipline;
+            // A change can make a plan impossible; then it moves nothing.
+            if let Ok(delivered_pps) = delivered_pps(&changed) {
+                moves.consider(format!("host {}: {change}", number + 1), delivered_pps);
+            }
+        }
+    }
+    Ok(moves.told())
+}

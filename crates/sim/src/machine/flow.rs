@@ -1,0 +1,60 @@
+//! A flow: one direction between two programs, and the packets that its datagrams become.
+
+use nicpoll_model::line::IpVersion;
+
+use crate::packet::{Packet, PacketKind, Shape};
+use crate::shared::Fates;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Flow {
+    /// Which of the world's.
+    pub(crate) number: u8,
+    /// The machine that it goes to, [`crate::packet::FAR`] for an ideal far end.
+    pub(crate) to: u8,
+    /// The program there.
+    pub(crate) program: usize,
+    /// The card that leads there, on the machine that has this copy.
+    pub(crate) card: usize,
+    pub(crate) ip: IpVersion,
+    /// Payload of a datagram.
+    pub(crate) payload_bytes: u32,
+    /// The frames that a datagram becomes.
+    pub(crate) shapes: Vec<Shape>,
+    /// Whether the time that a datagram takes begins when its last bit reaches the receiver's card: the way
+    /// from an ideal far end is nobody's work.
+    pub(crate) counts_from_card: bool,
+}
+
+impl Flow {
+    /// What the fragments of the next datagram have in common; 0 when there is but one packet.
+    pub(crate) fn begin_fate(&self, fates: &mut Fates) -> u32 {
+        // A datagram has fewer than 2^16 bytes.
+        let fragments = self.shapes.len() as u16;
+        if fragments > 1 {
+            fates.begin(fragments)
+        } else {
+            0
+        }
+    }
+
+    /// The packet of one of a datagram's frames.
+    pub(crate) fn packet(&self, index: usize, number: u64, fate: u32, now_ns: u64) -> Packet {
+        let of = self.shapes.len() as u16;
+        let shape = self.shapes[index];
+        Packet {
+            sent_ns: now_ns,
+            arrived_ns: now_ns,
+            number,
+            line_bytes: shape.line_bytes,
+            payload_bytes: shape.payload_bytes,
+            flow: self.number,
+            to: self.to,
+            ip: self.ip,
+            kind: if of > 1 {
+                PacketKind::Fragment { of, fate }
+            } else {
+                PacketKind::Datagram
+            },
+        }
+    }
+}

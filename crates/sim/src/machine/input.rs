@@ -1,0 +1,169 @@
+//! A packet's way in: card, driver, IP queue, protocols, and on to a socket or to another card.
+
+use nicpoll_model::line::IpVersion;
+use nicpoll_model::sim::SimPlace;
+
+use super::Machine;
+use crate::cpu::{Level, State, Step};
+use crate::packet::{Packet, PacketKind};
+use crate::shared::Part;
+
+const BYTES_PER_KIB: u64 = 1024;
+
+/// What so many bytes cost, at a cost of 1024 of them.
+pub(super) fn kib_ns(cost_ns: u64, bytes: u32) -> u64 {
+    cost_ns * u64::from(bytes) / BYTES_PER_KIB
+}
+
+/// The datagram of a flow that is being put together. Lines keep the order of frames, so the first fragment
+/// of another ends the wait for what is missing.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Hold {
+    number: u64,
+    /// How many of it are here.
+    pub(super) fragments: u64,
+}
+
+impl Machine {
+    fn is_own(&self, packet: &Packet) -> bool {
+        usize::from(packet.to) == self.number
+    }
+
+    /// The driver's work on a received packet, with the protocols' if they follow at once.
+    fn receive_ns(&self, packet: &Packet) -> u64 {
+        let card = &self.host.card;
+        let driver_ns = card.rx_packet_ns + kib_ns(card.rx_kib_ns, packet.payload_bytes);
+        if self.is_queued {
+            driver_ns
+        } else {
+            driver_ns + self.protocol_ns(packet)
+        }
+    }
+
+    /// IP, and what comes after it.
+    fn protocol_ns(&self, packet: &Packet) -> u64 {
+        let network = &self.host.network;
+        let ip_ns = match packet.ip {
+            IpVersion::V4 => network.ipv4_ns,
+            IpVersion::V6 => network.ipv6_ns,
+        };
+        if !self.is_own(packet) {
+            return ip_ns + network.forward_ns;
+        }
+        let checksum_ns = kib_ns(network.checksum_kib_ns, packet.payload_bytes);
+        let above_ns = match packet.kind {
+            PacketKind::Datagram => network.udp_ns,
+            // UDP has its turn once, with the fragment that completes the datagram.
+            PacketKind::Fragment { of, .. } => {
+                let held = self.holds[usize::from(packet.flow)];
+                let is_last = held.number == packet.number && held.fragments + 1 == u64::from(of);
+                network.fragment_ns + if is_last { network.udp_ns } else { 0 }
+            }
+        };
+        ip_ns + above_ns + checksum_ns
+    }
+
+    /// Begins with the next packet of a level's batch, or with what is to go out first. False when the batch
+    /// or the ring is at its end.
+    pub(super) fn receive_next(&mut self, level: Level, state: State) -> bool {
+        if self.output_next(level, state) {
+            return true;
+        }
+        if self.left[level as usize] == 0 {
+            return false;
+        }
+        let ring = &self.cards[self.looks_at[level as usize]].rx_ring;
+        let Some(packet) = ring.front() else {
+            return false;
+        };
+        let cost_ns = self.receive_ns(packet);
+        self.left[level as usize] -= 1;
+        self.cpu.start(level, Step::Receive, cost_ns, state);
+        true
+    }
+
+    /// The driver has a packet out of the ring. Whoever interrupted it may have taken it first.
+    pub(super) fn take_from_card(&mut self, level: Level) {
+        let card = self.looks_at[level as usize];
+        let Some(packet) = self.cards[card].rx_ring.pop() else {
+            return;
+        };
+        if !self.is_queued {
+            self.input(level, packet);
+        } else if self.ip_queue.push(packet) {
+            self.wake_netisr();
+        } else {
+            self.lose(SimPlace::IpQueue, &packet);
+        }
+    }
+
+    /// What the next packet of the IP queue costs.
+    pub(super) fn next_protocol_ns(&self) -> Option<u64> {
+        let packet = self.ip_queue.front()?;
+        Some(self.protocol_ns(packet))
+    }
+
+    pub(super) fn take_from_ip_queue(&mut self, level: Level) {
+        if let Some(packet) = self.ip_queue.pop() {
+            self.input(level, packet);
+        }
+    }
+
+    /// A packet has passed IP.
+    fn input(&mut self, level: Level, packet: Packet) {
+        if !self.is_own(&packet) {
+            return self.send_from(level, packet, 0);
+        }
+        match packet.kind {
+            PacketKind::Datagram => self.put_into_socket(packet),
+            PacketKind::Fragment { of, fate } => self.put_together(packet, of, fate),
+        }
+    }
+
+    fn put_together(&mut self, packet: Packet, of: u16, fate: u32) {
+        let flow = usize::from(packet.flow);
+        let hold = &mut self.holds[flow];
+        if hold.number != packet.number {
+            // What is held misses a fragment for ever.
+            for _ in 0..hold.fragments {
+                self.tally.lose(SimPlace::Reassembly);
+            }
+            *hold = Hold {
+                number: packet.number,
+                fragments: 0,
+            };
+        }
+        hold.fragments += 1;
+        if self.shared.fates.arrive(fate) == Part::Complete {
+            hold.fragments = 0;
+            self.tally.merged += u64::from(of) - 1;
+            self.put_into_socket(Packet {
+                payload_bytes: self.flows[flow].payload_bytes,
+                kind: PacketKind::Datagram,
+                ..packet
+            });
+        }
+    }
+
+    fn put_into_socket(&mut self, packet: Packet) {
+        let program = self.flows[usize::from(packet.flow)].program;
+        if self.programs.list[program].socket.push(packet) {
+            self.wake_program(program);
+        } else {
+            self.lose(SimPlace::SocketBuffer, &packet);
+        }
+    }
+
+    /// A packet has reached a far end where no machine is simulated.
+    pub(super) fn reached_far_end(&mut self, packet: &Packet) {
+        let is_whole = match packet.kind {
+            PacketKind::Datagram => true,
+            PacketKind::Fragment { fate, .. } => self.shared.fates.arrive(fate) == Part::Complete,
+        };
+        if is_whole {
+            let took_ns = self.now_ns - packet.sent_ns;
+            let flow = &mut self.shared.flows[usize::from(packet.flow)];
+            flow.deliver(packet.number, took_ns, took_ns);
+        }
+    }
+}

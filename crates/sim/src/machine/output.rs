@@ -1,0 +1,119 @@
+//! A packet's way out: from whoever sends it to the driver and the card.
+//!
+//! What the kernel or a program sends waits at its level, and each packet goes to its card's ring or send
+//! queue at the end of the step that its driver takes for it.
+
+use std::collections::VecDeque;
+
+use nicpoll_model::line::IpVersion;
+use nicpoll_model::sim::SimPlace;
+
+use super::Machine;
+use super::input::kib_ns;
+use crate::cpu::{Level, State, Step};
+use crate::packet::Packet;
+
+/// What a level is to send.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outgoing {
+    /// With the work of making each.
+    waiting: VecDeque<(Packet, u64)>,
+    /// The one that the driver has.
+    in_hand: Option<Packet>,
+}
+
+impl Outgoing {
+    pub(super) fn len(&self) -> u64 {
+        self.waiting.len() as u64 + u64::from(self.in_hand.is_some())
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Packet> {
+        let waiting = self.waiting.iter().map(|(packet, _)| packet);
+        waiting.chain(self.in_hand.iter())
+    }
+}
+
+impl Machine {
+    /// The driver's work on a packet to send.
+    pub(super) fn transmit_ns(&self, packet: &Packet) -> u64 {
+        let card = &self.host.card;
+        card.tx_packet_ns + kib_ns(card.tx_kib_ns, packet.payload_bytes)
+    }
+
+    /// A level is to send a packet, after so much work of its own.
+    pub(super) fn send_from(&mut self, level: Level, packet: Packet, work_ns: u64) {
+        let outgoing = &mut self.outgoing[level as usize];
+        outgoing.waiting.push_back((packet, work_ns));
+    }
+
+    /// Begins with the next packet that a level is to send. False when there is none.
+    pub(super) fn output_next(&mut self, level: Level, state: State) -> bool {
+        while let Some((packet, work_ns)) = self.outgoing[level as usize].waiting.pop_front() {
+            let card = self.flows[usize::from(packet.flow)].card;
+            let is_driven = self.cards[card].can_transmit_at_once();
+            if !is_driven && work_ns == 0 {
+                self.queue_to_send(card, packet);
+                continue;
+            }
+            let driver_ns = if is_driven {
+                self.transmit_ns(&packet)
+            } else {
+                0
+            };
+            self.outgoing[level as usize].in_hand = Some(packet);
+            self.cpu
+                .start(level, Step::Transmit, work_ns + driver_ns, state);
+            return true;
+        }
+        false
+    }
+
+    pub(super) fn output_done(&mut self, level: Level) {
+        if let Some(packet) = self.outgoing[level as usize].in_hand.take() {
+            self.transmit(packet);
+        }
+    }
+
+    /// What a program's call to send a datagram costs, up to the driver.
+    pub(super) fn call_ns(&self, flow: usize) -> u64 {
+        let host = &self.host;
+        let flow = &self.flows[flow];
+        let fragments = match flow.shapes.len() as u64 {
+            1 => 0,
+            several => several,
+        };
+        let per_kib_ns = host.socket.copy_kib_ns + host.network.checksum_kib_ns;
+        host.cpu.syscall_ns
+            + host.network.output_ns
+            + kib_ns(per_kib_ns, flow.payload_bytes)
+            + fragments * host.network.fragment_ns
+    }
+
+    /// What a program's call to read a datagram costs.
+    pub(super) fn read_ns(&self, packet: &Packet) -> u64 {
+        self.host.cpu.syscall_ns + kib_ns(self.host.socket.copy_kib_ns, packet.payload_bytes)
+    }
+
+    /// A program's call has made a datagram with a number of its own, or the one given.
+    pub(super) fn make_datagram(&mut self, flow: usize, number: Option<u64>) -> u64 {
+        let own_number = self.shared.flows[flow].offer();
+        let number = number.unwrap_or(own_number);
+        let of = &self.flows[flow];
+        let fate = of.begin_fate(&mut self.shared.fates);
+        let fragments = of.shapes.len();
+        // FreeBSD looks for room first, with IPv4 (`ip_output`).
+        let is_refused = of.ip == IpVersion::V4
+            && fragments > 1
+            && !self.cards[of.card].has_room_for(fragments as u64);
+        for index in 0..fragments {
+            let packet = self.flows[flow].packet(index, number, fate, self.now_ns);
+            self.tally.made += 1;
+            if is_refused {
+                self.lose(SimPlace::SendQueue, &packet);
+            } else {
+                self.send_from(Level::Program, packet, 0);
+            }
+        }
+        number
+    }
+}

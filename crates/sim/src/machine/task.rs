@@ -1,0 +1,260 @@
+//! What programs do.
+
+use super::Machine;
+use crate::cpu::{Level, State, Step};
+
+const LEVEL: Level = Level::Program;
+const NS_PER_US: u64 = 1000;
+
+/// What a program does, and where it is with it.
+#[derive(Clone, Debug)]
+pub(crate) enum Task {
+    /// Reads datagrams.
+    Read {
+        /// Of which flow.
+        flow: usize,
+        /// Whether it reads the clock for each, as iperf does.
+        reads_clock: bool,
+    },
+    /// Sends without a pause.
+    Blast {
+        /// Into which flow.
+        flow: usize,
+    },
+    /// Sends as iperf 2 does.
+    Pace(Pacer),
+    /// Sends a request, waits for the reply, and sends the next.
+    Request {
+        /// Into which flow.
+        flow: usize,
+        /// Number of the request that has no reply yet.
+        waits_for: Option<u64>,
+        /// When that was sent.
+        sent_ns: u64,
+    },
+    /// Answers each request.
+    Respond {
+        /// The flow of the replies.
+        flow: usize,
+        /// Number of the request that it has read and not answered.
+        owes: Option<u64>,
+    },
+}
+
+/// How iperf 2.0.2 keeps its rate: with a running error in whole microseconds, and by reading the clock over
+/// and over until a pause is over (`delay_loop`).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pacer {
+    pub(crate) flow: usize,
+    /// From datagram to datagram, as asked.
+    target_us: i64,
+    last_us: i64,
+    delay_us: i64,
+    spins_until_ns: u64,
+}
+
+impl Pacer {
+    pub(crate) fn new(flow: usize, payload_bytes: u32, bits_per_second: u64) -> Self {
+        let target_us = 8_000_000 * u64::from(payload_bytes) / bits_per_second.max(1);
+        Pacer {
+            flow,
+            // 65,535 bytes at 1 bit/s are far from the end of the range.
+            target_us: target_us as i64,
+            last_us: 0,
+            delay_us: 0,
+            spins_until_ns: 0,
+        }
+    }
+
+    /// The clock was read before a datagram.
+    fn read_clock(&mut self, now_ns: u64) {
+        let now_us = (now_ns / NS_PER_US) as i64;
+        let adjust_us = self.target_us + self.last_us - now_us;
+        self.last_us = now_us;
+        if adjust_us > 0 || self.delay_us > 0 {
+            self.delay_us += adjust_us;
+        }
+    }
+}
+
+impl Task {
+    pub(super) fn is_self_starting(&self) -> bool {
+        matches!(
+            self,
+            Task::Blast { .. } | Task::Pace(_) | Task::Request { .. }
+        )
+    }
+
+    /// The flow that a program reads or sends.
+    pub(super) fn flow(&self) -> usize {
+        match self {
+            Task::Read { flow, .. }
+            | Task::Blast { flow }
+            | Task::Request { flow, .. }
+            | Task::Respond { flow, .. } => *flow,
+            Task::Pace(pacer) => pacer.flow,
+        }
+    }
+}
+
+impl Machine {
+    /// Begins with what a program does next.
+    pub(super) fn next_of(&mut self, id: usize) {
+        match &self.programs.list[id].task {
+            Task::Read { .. } => self.read_or_wait(id),
+            Task::Blast { flow } => self.call(*flow),
+            Task::Pace(pacer) if self.now_ns < pacer.spins_until_ns => {
+                self.spin(pacer.spins_until_ns - self.now_ns);
+            }
+            Task::Pace(_) => self.read_clock(),
+            Task::Request {
+                waits_for: None,
+                flow,
+                ..
+            } => self.call(*flow),
+            Task::Request { .. } => self.await_reply(id),
+            Task::Respond {
+                owes: Some(_),
+                flow,
+            } => self.call(*flow),
+            Task::Respond { .. } => self.read_or_wait(id),
+        }
+    }
+
+    fn call(&mut self, flow: usize) {
+        let cost_ns = self.call_ns(flow);
+        self.cpu.start(LEVEL, Step::Call, cost_ns, State::System);
+    }
+
+    fn read_clock(&mut self) {
+        let cost_ns = self.host.application.clock_ns;
+        self.cpu.start(LEVEL, Step::Clock, cost_ns, State::System);
+    }
+
+    /// The program's own work on a datagram comes after that is its own, or has been sent.
+    fn work_on_packet(&mut self) {
+        let cost_ns = self.host.application.packet_ns;
+        self.cpu.start(LEVEL, Step::Use, cost_ns, State::User);
+    }
+
+    /// A step of a program's own is done.
+    pub(super) fn program_done(&mut self, id: usize, step: Step) {
+        match step {
+            Step::Read => self.has_read(id),
+            Step::Clock => self.clock_was_read(id),
+            Step::Call => {
+                self.called(id);
+                self.send_all();
+            }
+            Step::Transmit => {
+                self.output_done(LEVEL);
+                self.send_all();
+            }
+            Step::Use => self.worked(id),
+            // A pause is over, or not: see `next_of`.
+            _ => self.go_on(id),
+        }
+    }
+
+    fn send_all(&mut self) {
+        if !self.output_next(LEVEL, State::System) {
+            self.work_on_packet();
+        }
+    }
+
+    fn has_read(&mut self, id: usize) {
+        let Some(packet) = self.deliver(id) else {
+            return self.go_on(id);
+        };
+        let now_ns = self.now_ns;
+        match &mut self.programs.list[id].task {
+            Task::Read {
+                reads_clock: true, ..
+            } => return self.read_clock(),
+            Task::Request {
+                flow,
+                waits_for,
+                sent_ns,
+            } if *waits_for == Some(packet.number) => {
+                *waits_for = None;
+                let round_trip_ns = now_ns - *sent_ns;
+                self.shared.flows[*flow].answer(round_trip_ns);
+            }
+            Task::Respond { owes, .. } => *owes = Some(packet.number),
+            _ => {}
+        }
+        self.work_on_packet();
+    }
+
+    fn clock_was_read(&mut self, id: usize) {
+        let now_ns = self.now_ns;
+        if let Task::Pace(pacer) = &mut self.programs.list[id].task {
+            pacer.read_clock(now_ns);
+            let flow = pacer.flow;
+            self.call(flow);
+        } else {
+            self.work_on_packet();
+        }
+    }
+
+    fn called(&mut self, id: usize) {
+        let (flow, number) = match &self.programs.list[id].task {
+            Task::Read { .. } => return,
+            Task::Blast { flow } | Task::Request { flow, .. } => (*flow, None),
+            Task::Pace(pacer) => (pacer.flow, None),
+            Task::Respond { flow, owes } => (*flow, *owes),
+        };
+        let number = self.make_datagram(flow, number);
+        let program = &mut self.programs.list[id];
+        match &mut program.task {
+            Task::Request {
+                waits_for, sent_ns, ..
+            } => {
+                *waits_for = Some(number);
+                *sent_ns = self.now_ns;
+                // A request without reply is given up after a second.
+                program.wakes_at_tick = Some(self.tick + self.host.cpu.hz);
+            }
+            Task::Respond { owes, .. } => *owes = None,
+            _ => {}
+        }
+    }
+
+    fn await_reply(&mut self, id: usize) {
+        let program = &mut self.programs.list[id];
+        // The clock has taken its wish away when it woke the program.
+        let is_given_up = program.wakes_at_tick.is_none() && program.socket.is_empty();
+        match &mut program.task {
+            Task::Request {
+                flow, waits_for, ..
+            } if is_given_up => {
+                *waits_for = None;
+                let flow = *flow;
+                self.call(flow);
+            }
+            _ => self.read_or_wait(id),
+        }
+    }
+
+    /// The program has done its own work on a datagram.
+    fn worked(&mut self, id: usize) {
+        let now_ns = self.now_ns;
+        if let Task::Pace(pacer) = &mut self.programs.list[id].task
+            && pacer.delay_us > 0
+        {
+            // The end of the pause follows from the first reading of the clock.
+            let pause_ns = pacer.delay_us as u64 * NS_PER_US;
+            pacer.spins_until_ns = now_ns + self.host.application.clock_ns + pause_ns;
+        }
+        self.go_on(id);
+    }
+
+    /// Reads the clock once more before the pause is over.
+    fn spin(&mut self, left_ns: u64) {
+        let cost_ns = match self.host.application.clock_ns {
+            0 => left_ns,
+            clock_ns => clock_ns,
+        };
+        self.cpu.start(LEVEL, Step::Spin, cost_ns, State::System);
+    }
+}

@@ -1,0 +1,342 @@
+//! Hosts in a row: the first sends, the last receives, those between forward.
+
+use nicpoll_model::sim_path::{
+    SimFlow, SimLine, SimPathFigures, SimPathLedger, SimPathLoss, SimPathPlan, SimStop,
+};
+
+use crate::discipline::{Discipline, Kind};
+use crate::host::Host;
+use crate::line::Wire;
+use crate::machine::{Attachment, Flow, Machine, Pacer, Setup, Task};
+use crate::plan::{self, PlanError, STOPS_MAX};
+use crate::shared::Shared;
+use crate::tally::FlowTally;
+use crate::workload::{Pattern, Workload};
+use crate::world::{Counting, Port, World};
+use nicpoll_model::sim::SimPlace;
+
+/// A host on the path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stop {
+    /// Its numbers.
+    pub host: Host,
+    /// How it learns of packets.
+    pub discipline: Discipline,
+}
+
+/// A run of several hosts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathPlan {
+    /// The hosts in the order of the path, 2 to 16. A line joins each to the next: it has the lower speed and
+    /// the longer delay of the two hosts' `link`, and is half duplex if one of them is.
+    pub stops: Vec<Stop>,
+    /// What is sent.
+    pub workload: Workload,
+    /// Virtual time that is counted, above 0.
+    pub duration_ns: u64,
+    /// Virtual time before it that is not.
+    pub warmup_ns: u64,
+    /// What all chance follows from.
+    pub seed: u64,
+}
+
+impl Stop {
+    /// The host with the discipline's own numbers.
+    fn applied(&self) -> Host {
+        self.discipline.applied_to(&self.host)
+    }
+}
+
+impl PathPlan {
+    /// The plan as reports show it.
+    pub fn facts(&self) -> SimPathPlan {
+        let stop = |stop: &Stop| SimStop {
+            host: stop.host.name.clone(),
+            discipline: stop.discipline.to_string(),
+        };
+        SimPathPlan {
+            hosts: self.stops.iter().map(stop).collect(),
+            workload: self.workload.to_string(),
+            seconds: self.duration_ns as f64 / 1e9,
+            warmup_seconds: self.warmup_ns as f64 / 1e9,
+            seed: self.seed,
+        }
+    }
+
+    /// Looks whether the hosts can run this.
+    ///
+    /// # Errors
+    /// Why they cannot.
+    pub fn check(&self) -> Result<(), PlanError> {
+        if !(2..=STOPS_MAX).contains(&self.stops.len()) {
+            return Err(PlanError::Stops(self.stops.len()));
+        }
+        if self.workload.pattern.needs_far_end() {
+            return Err(PlanError::NoFarEnd(self.workload.name()));
+        }
+        if self.duration_ns == 0 {
+            return Err(PlanError::NoDuration);
+        }
+        let lines = Line::all(&self.stops);
+        plan::shapes(&self.workload, lines[0].mtu_bytes)?;
+        if let Some(other) = lines
+            .iter()
+            .find(|line| line.mtu_bytes != lines[0].mtu_bytes)
+        {
+            return Err(PlanError::Mtus {
+                first_bytes: lines[0].mtu_bytes,
+                other_bytes: other.mtu_bytes,
+            });
+        }
+        for (number, stop) in self.stops.iter().enumerate() {
+            let host = stop.applied();
+            plan::check_buffer(&host, &self.workload)?;
+            plan::poller(&stop.discipline, &host, self.cards(number))?;
+            let is_busy = matches!(&stop.discipline.kind, Kind::Napi(napi) if napi.busy.is_some());
+            let is_reader = number + 1 == self.stops.len()
+                || (number == 0 && self.workload.pattern == Pattern::RequestResponse);
+            if is_busy && !is_reader {
+                return Err(PlanError::BlastWhilePolling);
+            }
+        }
+        Ok(())
+    }
+
+    fn cards(&self, number: usize) -> u32 {
+        let is_end = number == 0 || number + 1 == self.stops.len();
+        if is_end { 1 } else { 2 }
+    }
+
+    /// What each flow is: its name, and which machine it goes from and to.
+    fn flows(&self) -> Vec<(&'static str, usize, usize)> {
+        let last = self.stops.len() - 1;
+        match self.workload.pattern {
+            Pattern::RequestResponse => vec![("requests", 0, last), ("replies", last, 0)],
+            _ => vec![("datagrams", 0, last)],
+        }
+    }
+
+    /// The programs of a machine.
+    fn tasks(&self, number: usize) -> Vec<Task> {
+        let is_first = number == 0;
+        let is_last = number + 1 == self.stops.len();
+        let is_iperf = matches!(self.workload.pattern, Pattern::IperfUdp { .. });
+        match self.workload.pattern {
+            Pattern::RequestResponse if is_first => vec![Task::Request {
+                flow: 0,
+                waits_for: None,
+                sent_ns: 0,
+            }],
+            Pattern::RequestResponse if is_last => vec![Task::Respond {
+                flow: 1,
+                owes: None,
+            }],
+            Pattern::IperfUdp { bits_per_second } if is_first => {
+                let payload_bytes = self.workload.payload_bytes;
+                vec![Task::Pace(Pacer::new(0, payload_bytes, bits_per_second))]
+            }
+            _ if is_first => vec![Task::Blast { flow: 0 }],
+            _ if is_last => vec![Task::Read {
+                flow: 0,
+                reads_clock: is_iperf,
+            }],
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// A line between two neighbours, as they agree on it.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    bits_per_second: u64,
+    mtu_bytes: u64,
+    delay_ns: u64,
+    is_half_duplex: bool,
+}
+
+impl Line {
+    /// Each host's line to the next.
+    fn all(stops: &[Stop]) -> Vec<Line> {
+        let links: Vec<_> = stops.iter().map(|stop| stop.applied().link).collect();
+        let joined = links.windows(2).map(|pair| Line {
+            bits_per_second: pair[0].bits_per_second.min(pair[1].bits_per_second),
+            mtu_bytes: pair[0].mtu_bytes.min(pair[1].mtu_bytes),
+            delay_ns: pair[0].delay_ns.max(pair[1].delay_ns),
+            is_half_duplex: pair[0].half_duplex + pair[1].half_duplex > 0,
+        });
+        joined.collect()
+    }
+}
+
+/// The wire of a line, away from the first host or back.
+fn wire(line: usize, is_back: bool, lines: &[Line]) -> usize {
+    2 * line + usize::from(is_back && !lines[line].is_half_duplex)
+}
+
+/// The card towards the first host has the first place.
+fn card_to_next(number: usize) -> usize {
+    usize::from(number > 0)
+}
+
+/// Runs a plan.
+///
+/// # Errors
+/// Why the hosts cannot run it; see [`PathPlan::check`].
+pub fn simulate_path(plan: &PathPlan) -> Result<SimPathFigures, PlanError> {
+    plan.check()?;
+    let mut world = world(plan)?;
+    world.run_until(plan.warmup_ns);
+    let counting = world.begin_counting();
+    world.run_until(plan.warmup_ns.saturating_add(plan.duration_ns));
+    Ok(figures(&world, plan, &counting))
+}
+
+fn world(plan: &PathPlan) -> Result<World, PlanError> {
+    let lines = Line::all(&plan.stops);
+    let both_ways = |line: &Line| [Wire::new(line.bits_per_second); 2];
+    let flows = plan.flows();
+    let shared = Shared {
+        wires: lines.iter().flat_map(both_ways).collect(),
+        flows: flows.iter().map(|flow| FlowTally::new(flow.1)).collect(),
+        losses: vec![Default::default(); plan.stops.len()],
+        ..Shared::default()
+    };
+    let mut machines = Vec::new();
+    for (number, stop) in plan.stops.iter().enumerate() {
+        let host = stop.applied();
+        machines.push(Machine::new(Setup {
+            number,
+            discipline: &stop.discipline.kind,
+            poller: plan::poller(&stop.discipline, &host, plan.cards(number))?,
+            attachments: attachments(number, &lines),
+            flows: local_flows(plan, number, &lines)?,
+            tasks: plan.tasks(number),
+            host,
+        }));
+    }
+    Ok(World::new(machines, peers(plan.stops.len()), shared))
+}
+
+fn attachments(number: usize, lines: &[Line]) -> Vec<Attachment> {
+    let attachment = |line: usize, is_back| Attachment {
+        wire: wire(line, is_back, lines),
+        delay_ns: lines[line].delay_ns,
+        far: None,
+    };
+    let back = number.checked_sub(1).map(|line| attachment(line, true));
+    let forth = (number < lines.len()).then(|| attachment(number, false));
+    back.into_iter().chain(forth).collect()
+}
+
+fn peers(stops: usize) -> Vec<Vec<Option<Port>>> {
+    let of = |number: usize| {
+        let back = number
+            .checked_sub(1)
+            .map(|peer| Some((peer, card_to_next(peer))));
+        let forth = (number + 1 < stops).then_some(Some((number + 1, 0)));
+        back.into_iter().chain(forth).collect()
+    };
+    (0..stops).map(of).collect()
+}
+
+/// Every flow, with the card that leads to its end from one machine, or that it comes in by.
+fn local_flows(plan: &PathPlan, number: usize, lines: &[Line]) -> Result<Vec<Flow>, PlanError> {
+    let shapes = plan::shapes(&plan.workload, lines[0].mtu_bytes)?;
+    let flow = |(index, (_, _, to)): (usize, &(&str, usize, usize))| Flow {
+        // There are few flows, and at most 16 hosts.
+        number: index as u8,
+        to: *to as u8,
+        program: 0,
+        card: if *to > number {
+            card_to_next(number)
+        } else {
+            0
+        },
+        ip: plan.workload.ip,
+        payload_bytes: plan.workload.payload_bytes,
+        shapes: shapes.clone(),
+        counts_from_card: false,
+    };
+    Ok(plan.flows().iter().enumerate().map(flow).collect())
+}
+
+fn figures(world: &World, plan: &PathPlan, counting: &Counting) -> SimPathFigures {
+    let seconds = plan.duration_ns as f64 / 1e9;
+    let hosts = world.machines.iter().zip(&counting.starts);
+    SimPathFigures {
+        ledger: SimPathLedger {
+            in_flight_at_start: counting.in_flight,
+            offered: world.shared.offered(),
+            delivered: world.shared.delivered(),
+            losses: losses(&world.shared),
+            in_flight_at_end: world.in_flight(),
+        },
+        flows: flow_figures(world, plan, seconds),
+        hosts: hosts
+            .map(|(machine, start)| machine.host_figures(start))
+            .collect(),
+        lines: line_figures(world, plan, seconds),
+    }
+}
+
+fn losses(shared: &Shared) -> Vec<SimPathLoss> {
+    let mut all = Vec::new();
+    for (host, losses) in shared.losses.iter().enumerate() {
+        for place in SimPlace::ALL {
+            let datagrams = losses[place as usize];
+            if datagrams > 0 {
+                all.push(SimPathLoss {
+                    host,
+                    place,
+                    datagrams,
+                });
+            }
+        }
+    }
+    all
+}
+
+fn flow_figures(world: &World, plan: &PathPlan, seconds: f64) -> Vec<SimFlow> {
+    let payload_bytes = plan.workload.payload_bytes;
+    let bits = 8.0 * f64::from(payload_bytes);
+    let flows = plan.flows();
+    let tallies = world.shared.flows.iter().zip(&flows);
+    let figures = tallies.map(|(tally, (name, from, to))| {
+        let sent_pps = (tally.offered - tally.send_errors.min(tally.offered)) as f64 / seconds;
+        let delivered_pps = tally.delivered as f64 / seconds;
+        SimFlow {
+            name: String::from(*name),
+            from: *from,
+            to: *to,
+            payload_bytes,
+            calls: tally.offered,
+            send_errors: tally.send_errors,
+            delivered: tally.delivered,
+            sent_pps,
+            delivered_pps,
+            sent_payload_bits_per_second: sent_pps * bits,
+            delivered_payload_bits_per_second: delivered_pps * bits,
+            missing: tally.missing(),
+            out_of_order: tally.out_of_order,
+            latency: tally.latency(),
+            round_trip: tally.round_trip(),
+            jitter_ns: tally.jitter_ns(),
+        }
+    });
+    figures.collect()
+}
+
+fn line_figures(world: &World, plan: &PathPlan, seconds: f64) -> Vec<SimLine> {
+    let lines = Line::all(&plan.stops);
+    let figures = lines.iter().enumerate().map(|(number, line)| {
+        let at = world.machines[number].line_bytes(card_to_next(number));
+        let wire = &world.shared.wires[wire(number, false, &lines)];
+        SimLine {
+            bits_per_second: line.bits_per_second,
+            is_half_duplex: line.is_half_duplex,
+            forth_ratio: wire.share(at.transmitted, seconds),
+            back_ratio: wire.share(at.received, seconds),
+        }
+    });
+    figures.collect()
+}

@@ -1,0 +1,125 @@
+//! Machines that are joined by lines, under one virtual clock.
+//!
+//! The machine whose next event comes first runs, until another one's comes; at the same moment the one
+//! with the lower number goes first. The machine that runs holds what all share.
+//!
+//! What must hold: events happen in the order of their times, so that machines and seed alone decide a run.
+
+use std::collections::HashSet;
+use std::mem;
+
+use crate::machine::{Machine, Start};
+use crate::shared::Shared;
+
+/// A machine and one of its cards.
+pub(crate) type Port = (usize, usize);
+
+#[derive(Debug)]
+pub(crate) struct World {
+    pub(crate) machines: Vec<Machine>,
+    /// For each machine and card the one at the other end of the line; `None` for an ideal far end.
+    peers: Vec<Vec<Option<Port>>>,
+    /// When each machine's next event comes.
+    next_ns: Vec<u64>,
+    pub(crate) shared: Box<Shared>,
+}
+
+impl World {
+    pub(crate) fn new(
+        machines: Vec<Machine>,
+        peers: Vec<Vec<Option<Port>>>,
+        shared: Shared,
+    ) -> Self {
+        let mut world = World {
+            next_ns: vec![0; machines.len()],
+            machines,
+            peers,
+            shared: Box::new(shared),
+        };
+        for number in 0..world.machines.len() {
+            world.let_run(number, Machine::boot);
+        }
+        world
+    }
+
+    /// Lets a machine do something, with what all share in its hands.
+    fn let_run(&mut self, number: usize, work: impl FnOnce(&mut Machine)) {
+        let machine = &mut self.machines[number];
+        mem::swap(&mut machine.shared, &mut self.shared);
+        work(machine);
+        mem::swap(&mut machine.shared, &mut self.shared);
+        self.next_ns[number] = machine.next_event_ns();
+    }
+
+    /// Lets time pass until `edge_ns`. What falls on the edge itself is left for later.
+    pub(crate) fn run_until(&mut self, edge_ns: u64) {
+        while let Some((number, end_ns)) = self.next_turn(edge_ns) {
+            self.let_run(number, |machine| machine.run_before(end_ns));
+            self.hand_over(number);
+        }
+        for machine in &mut self.machines {
+            machine.advance_to(edge_ns);
+        }
+    }
+
+    /// Who runs next, and until when. `None` when nothing is left to do before the edge.
+    fn next_turn(&self, edge_ns: u64) -> Option<(usize, u64)> {
+        let by_time = |number: &usize| (self.next_ns[*number], *number);
+        let first = (0..self.machines.len()).min_by_key(by_time)?;
+        if self.next_ns[first] >= edge_ns {
+            return None;
+        }
+        let others = (0..self.machines.len()).filter(|number| *number != first);
+        let limit = |number: usize| self.next_ns[number].saturating_add(u64::from(first < number));
+        let end_ns = others.map(limit).min().unwrap_or(u64::MAX);
+        Some((first, end_ns.min(edge_ns)))
+    }
+
+    /// A frame that has left a machine is on its way to another.
+    fn hand_over(&mut self, number: usize) {
+        let left_ns = self.machines[number].now_ns();
+        if let Some((card, packet)) = self.machines[number].take_outbox()
+            && let Some((peer, at)) = self.peers[number][card]
+        {
+            self.machines[peer].expect(at, packet, left_ns);
+            self.next_ns[peer] = self.machines[peer].next_event_ns();
+        }
+    }
+
+    /// The warm-up is over.
+    pub(crate) fn begin_counting(&mut self) -> Counting {
+        self.shared.begin_counting();
+        Counting {
+            in_flight: self.in_flight(),
+            starts: self
+                .machines
+                .iter_mut()
+                .map(Machine::begin_counting)
+                .collect(),
+        }
+    }
+
+    /// Datagrams that are somewhere between their start and their end.
+    pub(crate) fn in_flight(&self) -> u64 {
+        let mut whole = 0;
+        let mut cut = HashSet::new();
+        for packet in self.machines.iter().flat_map(Machine::each_packet) {
+            match packet.fate() {
+                None => whole += 1,
+                Some(fate) if self.shared.fates.is_lost(fate) => {}
+                Some(fate) => {
+                    cut.insert(fate);
+                }
+            }
+        }
+        whole + cut.len() as u64
+    }
+}
+
+/// What there was when the counted time began.
+#[derive(Clone, Debug)]
+pub(crate) struct Counting {
+    pub(crate) in_flight: u64,
+    /// By machine.
+    pub(crate) starts: Vec<Start>,
+}

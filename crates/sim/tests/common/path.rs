@@ -1,0 +1,44 @@
+//! Runs of several hosts.
+
+use nicpoll_model::sim_path::SimPathFigures;
+use nicpoll_sim::{Discipline, PathPlan, Stop, Workload, simulate_path};
+
+/// The example host once for each discipline.
+pub fn stops(disciplines: &[&str]) -> Vec<Stop> {
+    let stop = |text: &&str| Stop {
+        host: super::host(),
+        discipline: Discipline::parse(text).unwrap(),
+    };
+    disciplines.iter().map(stop).collect()
+}
+
+pub fn plan(disciplines: &[&str], workload: &str) -> PathPlan {
+    PathPlan {
+        stops: stops(disciplines),
+        workload: Workload::parse(workload).unwrap(),
+        duration_ns: 200_000_000,
+        warmup_ns: 200_000_000,
+        seed: 1,
+    }
+}
+
+#[allow(dead_code, reason = "not every test asks")]
+pub fn run(disciplines: &[&str], workload: &str) -> SimPathFigures {
+    let figures = simulate_path(&plan(disciplines, workload)).unwrap();
+    assert_closed(&figures);
+    figures
+}
+
+/// Every ledger is closed: of all hosts together, and of each.
+pub fn assert_closed(figures: &SimPathFigures) {
+    assert!(figures.ledger.is_closed(), "{:?}", figures.ledger);
+    for host in &figures.hosts {
+        assert!(host.ledger.is_closed(), "{:?}", host.ledger);
+    }
+}
+
+/// Frames a second of a full line.
+#[allow(dead_code, reason = "not every test asks")]
+pub fn line_pps(bits_per_second: f64, line_bytes: u32) -> f64 {
+    bits_per_second / (8.0 * f64::from(line_bytes))
+}

@@ -1,0 +1,293 @@
+//! Hosts in a row, in runs whose outcome can be computed by hand.
+
+mod common;
+
+use common::path::{line_pps, plan, run};
+use nicpoll_model::sim::SimPlace;
+use nicpoll_model::sim_path::SimPathFigures;
+use nicpoll_sim::{PlanError, explain_path, simulate_path};
+
+fn close(measured: f64, expected: f64, share: f64) {
+    let error = (measured - expected).abs() / expected;
+    assert!(error <= share, "{measured} where {expected} was expected");
+}
+
+/// What a host works on a packet that it makes: call, driver, the program's own, clearing the ring.
+const FAST_SENDER: &str = "interrupt:cpu.syscall_ns=100:network.output_ns=100:card.tx_packet_ns=100:\
+                           card.tx_done_ns=0:application.packet_ns=0:card.moderation_ns=100us";
+
+#[test]
+fn a_lone_request_takes_the_sum_of_all_steps_both_ways() {
+    // No tick comes between, and no transmit interrupt either: the card is quiet for 5 ms, and the reply
+    // takes longer than that on the line.
+    let discipline = "interrupt:cpu.hz=1:link.delay_ns=10ms:card.moderation_ns=0";
+    let figures = run(&[discipline, discipline], "rr");
+    let host = common::host();
+    let copy = host.socket.copy_kib_ns * 64 / 1024;
+    let call = host.cpu.syscall_ns + host.network.output_ns + copy + host.card.tx_packet_ns;
+    // 64 + 8 + 20 + 14 + 4 + 8 + 12 bytes at a gigabit.
+    let line = 130 * 8 + 10_000_000;
+    let interrupt = host.cpu.interrupt_entry_ns + host.card.interrupt_ns + host.card.rx_packet_ns;
+    let protocols = host.network.ipv4_ns + host.network.udp_ns;
+    let read = host.cpu.syscall_ns + copy;
+    let switches = 3 * host.cpu.context_switch_ns;
+    let one_way = call + line + interrupt + protocols + read + switches;
+    let own = host.application.packet_ns;
+    let trip = figures.flows[0].round_trip.as_ref().unwrap();
+    // From the call's end on: the histogram keeps three digits.
+    let expected = 2 * one_way + own - (call - host.card.tx_packet_ns);
+    close(trip.mean_ns.unwrap(), expected as f64, 0.002);
+    close(
+        figures.flows[0].delivered_pps,
+        1e9 / (2 * one_way + 2 * own) as f64,
+        0.02,
+    );
+    assert_eq!(figures.ledger.lost(), 0);
+}
+
+#[test]
+fn a_blast_crosses_the_line_at_the_lines_rate() {
+    for (workload, frame) in [
+        ("netblast:payload=1470", 1512 + 24),
+        // 1496 and 78 bytes of IP, each with 38 around it.
+        ("netblast:payload=1470:ip=6", 1534 + 116),
+    ] {
+        let slow = "interrupt:link.bits_per_second=100m:network.send_queue_packets=100";
+        let figures = run(&[slow, slow], workload);
+        let flow = &figures.flows[0];
+        close(flow.delivered_pps, line_pps(100e6, frame), 0.005);
+        close(figures.lines[0].forth_ratio, 1.0, 0.005);
+        // Calls that fail have numbers too, which the receiver misses.
+        assert!(flow.send_errors > 0, "{flow:?}");
+        assert!(flow.missing.abs_diff(flow.send_errors) < flow.send_errors / 10);
+        let refused = figures.ledger.lost_at(0, SimPlace::SendQueue);
+        assert_eq!(figures.ledger.lost(), refused);
+        assert_eq!(flow.send_errors, refused);
+    }
+}
+
+#[test]
+fn ipv6_fragments_are_put_together_and_counted_once() {
+    // 1470 + 8 bytes do not fit into 1500 - 40: 1448 and 30 bytes with headers of 48.
+    let figures = run(
+        &["interrupt:card.rx_ring=8", "polling"],
+        "netblast:payload=1470:ip=6",
+    );
+    let receiver = &figures.hosts[1].ledger;
+    assert!(receiver.merged > 0 && receiver.merged.abs_diff(receiver.taken) <= 50);
+    let sender = &figures.hosts[0].ledger;
+    assert_eq!(sender.made, 2 * figures.flows[0].calls);
+    // Half of the fragments are lost on purpose: the ring takes one of two that come back to back.
+    let lossy = "polling:card.rx_ring=1";
+    let figures = run(&["interrupt", lossy], "netblast:payload=1470:ip=6");
+    assert_eq!(figures.flows[0].delivered, 0);
+    let lost = figures.ledger.lost_at(1, SimPlace::RxRing);
+    assert_eq!(figures.ledger.lost(), lost);
+    assert!(
+        lost.abs_diff(figures.flows[0].calls) <= 20,
+        "{:?}",
+        figures.ledger
+    );
+    let unmatched = &figures.hosts[1].ledger.losses;
+    let reassembly = unmatched
+        .iter()
+        .find(|loss| loss.place == SimPlace::Reassembly);
+    assert!(reassembly.unwrap().packets > 0);
+}
+
+#[test]
+fn a_half_duplex_line_is_shared() {
+    // Large requests and replies: the line is all that takes time.
+    let discipline = |half| format!("interrupt:link.bits_per_second=1m:link.half_duplex={half}");
+    let full = run(&[&discipline(0), &discipline(0)], "rr:payload=1470");
+    let half = run(&[&discipline(1), &discipline(0)], "rr:payload=1470");
+    assert!(half.lines[0].is_half_duplex && !full.lines[0].is_half_duplex);
+    // One is on its way at a time: sharing costs nothing here.
+    close(
+        half.flows[0].delivered_pps,
+        full.flows[0].delivered_pps,
+        0.02,
+    );
+    assert!(half.lines[0].forth_ratio + half.lines[0].back_ratio <= 1.01);
+}
+
+#[test]
+fn the_gap_that_a_card_needs_bounds_what_it_sends() {
+    let slow = "interrupt:link.bits_per_second=100m:card.tx_gap_ns=7000";
+    let figures = run(&[slow, slow], "netblast:payload=1470");
+    let frame_ns = 1536.0 * 80.0;
+    close(
+        figures.flows[0].delivered_pps,
+        1e9 / (frame_ns + 7000.0),
+        0.005,
+    );
+}
+
+#[test]
+fn iperf_keeps_its_rate_in_whole_microseconds() {
+    let figures = run(&[FAST_SENDER, "polling"], "iperf-udp:rate=100m");
+    // 1470 x 8 / 100 is 117.6: iperf takes 117.
+    close(figures.flows[0].sent_pps, 1e6 / 117.0, 0.001);
+    // It reads the clock for the whole of its pauses.
+    assert!(
+        figures.hosts[0].cpu.idle < 0.01,
+        "{:?}",
+        figures.hosts[0].cpu
+    );
+    let asked_more = run(&["interrupt", "polling"], "iperf-udp:rate=100g");
+    let host = common::host();
+    let call = host.cpu.syscall_ns + host.network.output_ns + host.card.tx_packet_ns;
+    let copy = host.socket.copy_kib_ns * 1470 / 1024;
+    let own = host.application.packet_ns + host.application.clock_ns;
+    // And an interrupt, a clearing and two switches for each frame, for which the program waits.
+    let after = host.cpu.interrupt_entry_ns + host.card.interrupt_ns + host.card.tx_done_ns;
+    let each = call + copy + own + after + 2 * host.cpu.context_switch_ns;
+    close(asked_more.flows[0].sent_pps, 1e9 / each as f64, 0.03);
+}
+
+#[test]
+fn a_router_forwards_what_its_processor_can() {
+    let figures = run(
+        &[FAST_SENDER, "napi", "polling:user_frac=0:burst_max=1000"],
+        "netblast:payload=1000",
+    );
+    let router = &figures.hosts[1];
+    assert_eq!(router.ledger.taken, 0);
+    // It is overrun: it works without a pause, and what it cannot forward is lost in it.
+    assert!(router.cpu.idle < 0.01);
+    let host = common::host();
+    let each = host.card.rx_packet_ns
+        + host.network.ipv4_ns
+        + host.network.forward_ns
+        + host.card.tx_packet_ns
+        + host.card.tx_done_ns;
+    let most = 1e9 / each as f64;
+    // Polls and time squeezes take the rest.
+    let forwarded = router.ledger.transmitted as f64 / 0.2;
+    assert!((0.9 * most..most).contains(&forwarded), "{forwarded}");
+    let in_router: u64 = SimPlace::ALL
+        .iter()
+        .map(|place| figures.ledger.lost_at(1, *place))
+        .sum();
+    let refused = figures.ledger.lost_at(0, SimPlace::SendQueue);
+    let unread = figures.ledger.lost_at(2, SimPlace::SocketBuffer);
+    assert!(in_router > 0);
+    assert_eq!(figures.ledger.lost(), in_router + refused + unread);
+}
+
+#[test]
+fn a_polling_router_holds_where_one_with_interrupts_falls() {
+    let with = |router| {
+        run(
+            &[FAST_SENDER, router, "polling:user_frac=0:burst_max=1000"],
+            "netblast",
+        )
+    };
+    let polled = with("polling:user_frac=0:burst_max=20000:each_burst=20");
+    let woken = with("interrupt");
+    assert!(
+        polled.flows[0].delivered_pps > 2.0 * woken.flows[0].delivered_pps,
+        "{} {}",
+        polled.flows[0].delivered_pps,
+        woken.flows[0].delivered_pps
+    );
+    assert_eq!(polled.ledger.lost_at(1, SimPlace::IpQueue), 0);
+}
+
+#[test]
+fn a_polled_router_gives_both_cards_their_share() {
+    let polled = "polling:burst_max=1000";
+    let figures = run(&[polled, polled, polled], "rr");
+    let knobs = &figures.hosts[1].polling.as_ref().unwrap().knobs;
+    let handlers = knobs.iter().find(|knob| knob.name == "handlers").unwrap();
+    assert_eq!(handlers.value, 2);
+    let (requests, replies) = (&figures.flows[0], &figures.flows[1]);
+    assert!(requests.delivered > 0);
+    assert!(requests.delivered.abs_diff(replies.delivered) <= 1);
+    let polling = figures.hosts[1].polling.as_ref().unwrap();
+    // Each card is asked for every burst.
+    let bursts = polling.burst_mean.unwrap() * polling.cycles as f64;
+    close(polling.asked as f64, 2.0 * bursts, 0.01);
+}
+
+#[test]
+fn every_discipline_can_forward() {
+    for router in [
+        "interrupt",
+        "polling",
+        "polling:idle_poll=1",
+        "napi",
+        "napi-timer",
+    ] {
+        let figures = run(&["interrupt", router, "napi"], "rr");
+        assert!(
+            figures.flows[1].delivered > 10,
+            "{router}: {:?}",
+            figures.flows
+        );
+        assert_eq!(figures.ledger.lost(), 0, "{router}");
+    }
+    let polls = run(&["busy-poll", "napi", "busy-poll"], "rr");
+    assert!(polls.flows[1].delivered > 100);
+}
+
+#[test]
+fn the_bottleneck_is_named_over_the_whole_path() {
+    for (disciplines, workload, resource) in [
+        (
+            &["interrupt", "interrupt"][..],
+            "netblast",
+            "processor of generic (host 2)",
+        ),
+        (
+            &["interrupt:link.bits_per_second=10m", "polling"],
+            "netblast",
+            "line of generic (host 1)",
+        ),
+        (
+            &[FAST_SENDER, "interrupt", "napi"],
+            "netblast",
+            "processor of generic (host 2)",
+        ),
+        (
+            &["interrupt", "polling:burst_max=10"],
+            "netblast",
+            "burst_max of generic (host 2)",
+        ),
+        (
+            &["interrupt", "polling", "interrupt"],
+            "netblast:payload=1000",
+            "user_frac of generic (host 2)",
+        ),
+    ] {
+        let plan = plan(disciplines, workload);
+        let figures = simulate_path(&plan).unwrap();
+        let bottleneck = explain_path(&plan, &figures).unwrap();
+        assert_eq!(bottleneck.resource, resource, "{bottleneck:?}");
+        assert!(bottleneck.is_binding);
+    }
+}
+
+#[test]
+fn what_a_path_cannot_do_is_refused() {
+    let refused =
+        |disciplines: &[&str], workload| simulate_path(&plan(disciplines, workload)).unwrap_err();
+    let far = refused(&["napi", "napi"], "poisson:rate=5k");
+    assert!(far.to_string().contains("netblast"), "{far}");
+    assert_eq!(refused(&["napi"], "rr"), PlanError::Stops(1));
+    let mtus = refused(&["napi", "napi", "napi:link.mtu_bytes=1000"], "rr");
+    assert!(matches!(mtus, PlanError::Mtus { .. }), "{mtus}");
+    let both = refused(&["busy-poll", "napi"], "netblast");
+    assert_eq!(both, PlanError::BlastWhilePolling);
+}
+
+#[test]
+fn a_path_replays_to_the_last_digit() {
+    let again = |workload: &str| -> [SimPathFigures; 2] {
+        [0, 1].map(|_| simulate_path(&plan(&["interrupt", "napi", "polling"], workload)).unwrap())
+    };
+    for workload in ["netblast", "rr", "iperf-udp:rate=300m:ip=6"] {
+        let [first, second] = again(workload);
+        assert_eq!(first, second);
+    }
+}
