@@ -8,6 +8,7 @@
 
 mod bpf;
 mod fuzz;
+mod guest;
 mod peers;
 mod process;
 mod steps;
@@ -44,6 +45,8 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Get QEMU and a kernel for the tests that boot a guest.
+    Guest,
     /// Run the fuzz targets, one after another, from their committed seeds.
     Fuzz {
         /// Seconds for each target.
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Command::Tidy => steps.run("structure", tidy::check),
         Command::Bpf { check: true } => steps.run("bpf", bpf::check),
         Command::Bpf { check: false } => steps.run("bpf", bpf::build),
+        Command::Guest => steps.run("guest", || guest::ensure(false)),
         Command::Fuzz { seconds, target } => {
             steps.run("fuzz", || fuzz::run_targets(target.as_deref(), seconds));
         }

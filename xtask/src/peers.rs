@@ -78,9 +78,14 @@ pub fn can_install() -> bool {
     user.is_some_and(|id| id.trim() == "0") && is_debian_like(&os_release)
 }
 
+/// Learns what the archive offers now.
+pub fn update() -> Result<()> {
+    run(Command::new("apt-get").args(["update", "-qq"]))
+}
+
 /// Installs packages, without questions.
 pub fn install(packages: &[&str]) -> Result<()> {
-    run(Command::new("apt-get").args(["update", "-qq"]))?;
+    update()?;
     let install = ["install", "-qq", "--yes", "--no-install-recommends"];
     let mut apt_get = Command::new("apt-get");
     apt_get.env("DEBIAN_FRONTEND", "noninteractive");

@@ -7,11 +7,12 @@ use anyhow::Result;
 
 use crate::process::{cargo, output_of, run, run_to_stdout};
 use crate::steps::{Outcome, Steps};
-use crate::{bpf, fuzz, peers, tidy};
+use crate::{bpf, fuzz, guest, peers, tidy};
 
 /// Installs what the tests need, runs them all, then checks what is not a test of the program.
 pub fn test(steps: &mut Steps, no_install: bool, args: &[String]) {
     steps.run("peer programs", || peers::ensure(no_install));
+    steps.run("guest", || guest::ensure(no_install));
     steps.run("tests", || cargo_test(args));
     steps.run("structure", tidy::check);
     steps.run("bpf", bpf::check);

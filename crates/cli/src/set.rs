@@ -1,7 +1,7 @@
 //! `nicpoll set` and `nicpoll restore`: interfaces to polling and back.
 //!
-//! Standard output says what was written, one value a line. Everything else, such as what was found below
-//! a bridge or what somebody else changed meanwhile, goes to standard error.
+//! Standard output says what was written, one value a line, and what the polls prove. Everything else, such as
+//! what was found below a bridge or what somebody else changed meanwhile, goes to standard error.
 
 pub mod args;
 mod freebsd;
@@ -9,6 +9,8 @@ mod guard;
 mod held;
 mod kern_polling;
 mod persistence;
+mod proof;
+mod report;
 mod restore;
 mod session;
 mod targets;
@@ -26,6 +28,7 @@ use nicpoll_napi::{
 
 use self::args::{MINUS_POLLING, NO_POLLING, POLLING, SetArgs};
 use self::guard::Guard;
+use self::report::Report;
 use self::targets::{Name, Resolved};
 use crate::failure::Failure;
 use crate::stop::Stop;
@@ -56,8 +59,14 @@ pub fn set(args: &SetArgs) -> Result<u8, Failure> {
     }
     args.kern_polling.refuse_on_linux()?;
     let (names, is_polling) = words(args)?;
+    let mut report = Report::new(args.json, args.netns.as_deref(), args.dry_run);
     if args.no_persist {
-        return persistence::remove(args, &names);
+        if !args.dry_run && check_privileges().is_ok() {
+            // Without its rule udev forgets what it saved.
+            take_over(&Journal::of_this_machine(), &mut Machine::new())?;
+        }
+        persistence::remove(args, &names, &mut report)?;
+        return report.finish();
     }
     check_privileges()?;
     // What has begun is finished or put back; a second signal ends at once.
@@ -66,18 +75,21 @@ pub fn set(args: &SetArgs) -> Result<u8, Failure> {
     let mut machine = Machine::new();
     if !args.dry_run {
         recover(&journal)?;
+        take_over(&journal, &mut machine)?;
     }
     let netns_inode = targets::enter(&mut machine, args.netns.as_deref())?;
     let links = targets::links(&machine, netns_inode)?;
     if args.no_polling {
-        return restore::named(
+        let place = (links.as_slice(), netns_inode);
+        restore::named(
             &journal,
             &mut machine,
             &names,
-            &links,
-            netns_inode,
+            place,
             args.dry_run,
-        );
+            &mut report,
+        )?;
+        return report.finish();
     }
     if args.confirm {
         return confirm(&journal, &names, &links, netns_inode);
@@ -87,7 +99,14 @@ pub fn set(args: &SetArgs) -> Result<u8, Failure> {
         netns_inode,
         links,
     };
-    switch(args, &names, is_polling, &place, &mut machine)
+    switch(
+        args,
+        (&names, is_polling),
+        &place,
+        &mut machine,
+        &mut report,
+    )?;
+    report.finish()
 }
 
 /// Where a command works.
@@ -100,11 +119,11 @@ struct Place {
 /// Changes settings, or says what would be changed.
 fn switch(
     args: &SetArgs,
-    names: &[Name],
-    is_polling: bool,
+    (names, is_polling): (&[Name], bool),
     place: &Place,
     machine: &mut Machine,
-) -> Result<u8, Failure> {
+    report: &mut Report,
+) -> Result<(), Failure> {
     let request = args.request(is_polling)?;
     let abilities = Abilities::probe();
     let Resolved { orders, notes } = if targets::is_all(names) {
@@ -116,15 +135,14 @@ fn switch(
     for note in notes {
         eprintln!("nicpoll: {note}");
     }
-    let files = persistence::plan(args, names, is_polling)?;
+    let files = persistence::plan(args, names, is_polling, &request)?;
     let facts = standing::survey(machine, &orders, &request, &abilities).map_err(failure)?;
     let preview = standing::preview(&orders, &facts, &request, args.fix).map_err(failure)?;
     warn_of_overflow(machine, &facts, &request)?;
     warn_of_drift(&place.journal, machine, &orders)?;
     if args.dry_run {
-        text::print(&text::preview(&preview, place.netns_inode))?;
-        text::print(&text::file_changes(&files))?;
-        return Ok(0);
+        report.wrote(&preview, place.netns_inode)?;
+        return report.files(&files);
     }
     let trial = if preview == Preview::default() {
         None
@@ -137,16 +155,41 @@ fn switch(
              --persist, then say this again",
         )));
     }
+    persistence::carry_out(&files, report)?;
+    let writes = change(&place.journal, machine, &orders, &request, args.fix, trial)
+        .inspect_err(|_| persistence::take_back(&files))?;
     let done = Preview {
-        writes: change(&place.journal, machine, &orders, &request, args.fix, trial)?,
+        writes,
         is_open_ended: false,
     };
-    text::print(&text::preview(&done, place.netns_inode))?;
-    persistence::carry_out(&files)?;
+    report.wrote(&done, place.netns_inode)?;
     if let Some(time) = trial {
         say_how_to_confirm(args, names, time);
+        report.is_trial(time);
     }
-    Ok(0)
+    prove(args, &request, &orders, report)
+}
+
+/// Looks whether the polls are as they were asked for.
+fn prove(
+    args: &SetArgs,
+    request: &Request,
+    orders: &[Order],
+    report: &mut Report,
+) -> Result<(), Failure> {
+    let time = args.look.unwrap_or_else(|| proof::default_look(request));
+    if time.is_zero() || !request.needs_napi() {
+        return Ok(());
+    }
+    let mut names: Vec<String> = Vec::new();
+    for order in orders {
+        let name = &order.target.interface.name;
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    let netns = args.netns.as_deref();
+    report.proved(proof::prove(&names, netns, time), netns)
 }
 
 fn say_how_to_confirm(args: &SetArgs, names: &[Name], time: Duration) {
@@ -247,6 +290,12 @@ fn recover(journal: &Journal) -> Result<(), Failure> {
             Recovered::Busy | Recovered::Gone | Recovered::Standing => {}
         }
     }
+    Ok(())
+}
+
+/// Records what a udev rule of nicpoll's set.
+fn take_over(journal: &Journal, machine: &mut Machine) -> Result<(), Failure> {
+    nicpoll_napi::take_over(journal, machine).map_err(anyhow::Error::from)?;
     Ok(())
 }
 

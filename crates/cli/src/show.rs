@@ -19,7 +19,7 @@ use nicpoll_report::{plain_number, render_show_text};
 pub use self::args::{ABOUT, ShowArgs};
 pub use self::evidence::{THREADED_BUSY_POLL, of_rhythm, without_polls};
 pub use self::gather::interrupts;
-use self::look::Look;
+pub use self::look::Look;
 use self::variables::{NOT_WATCHED, Variable};
 use crate::failure::Failure;
 use crate::namespace;

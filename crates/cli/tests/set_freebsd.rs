@@ -262,6 +262,61 @@ fn kill_at_each_point(set: &str) {
 }
 
 #[test]
+fn restore_without_names_puts_every_host_back_that_it_reaches() {
+    let bsd = FreebsdHost::new();
+    let before = bsd.state();
+    bsd.done("set near:em0 polling");
+    bsd.done("set far:em0 --user-frac 20");
+    fs::write(bsd.file("down"), "far").unwrap();
+    let output = bsd.run("restore");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("far:em0: ") && said.contains("No route to host"),
+        "{said}"
+    );
+    assert_eq!(output.stdout, b"near:em0: every value is as it was\n");
+    assert!(!bsd.state().1);
+    assert_ne!(bsd.state(), before);
+    // What could not be reached is put back by the next try, and by it alone.
+    fs::remove_file(bsd.file("down")).unwrap();
+    let commands = bsd.log().lines().count();
+    assert_eq!(bsd.done("restore"), "far:em0: every value is as it was\n");
+    assert_eq!(bsd.state(), before);
+    assert!(bsd.is_clean());
+    let log = bsd.log();
+    assert!(
+        log.lines()
+            .skip(commands)
+            .all(|line| line.contains("|far|")),
+        "{log}"
+    );
+}
+
+#[test]
+fn restore_without_names_finishes_what_a_killed_command_left() {
+    for point in 1..30 {
+        let bsd = FreebsdHost::new();
+        let before = bsd.state();
+        let mut command = bsd.command("set bsd:em0 polling --user-frac 20");
+        command.env("NICPOLL_TEST_KILL_AT_POINT", point.to_string());
+        if command.output().unwrap().status.code() == Some(0) {
+            assert!(point > 4, "only {point} points");
+            return;
+        }
+        let said = bsd.run("restore");
+        assert_eq!(bsd.state(), before, "killed at point {point}: {said:?}");
+        let left = fs::read_dir(bsd.journal()).into_iter().flatten().flatten();
+        let left: Vec<_> = left.map(|file| file.file_name()).collect();
+        assert!(
+            left.is_empty(),
+            "killed at point {point}: {left:?} {said:?}"
+        );
+    }
+    panic!("more points than there can be");
+}
+
+#[test]
 fn values_that_changed_since_are_named() {
     let bsd = FreebsdHost::new();
     bsd.done("set bsd:em0 polling --user-frac 20");

@@ -21,6 +21,7 @@ mod show;
 pub mod sim;
 pub mod sim_path;
 mod study;
+mod switch;
 mod trial;
 mod vocabulary;
 mod watch;
@@ -41,6 +42,9 @@ pub use show::{
 pub use study::{
     CountingCost, CpuCountingCost, HostFacts, LabFacts, Plan, SCHEMA, SettingFacts, Study, Warning,
     WarningName,
+};
+pub use switch::{
+    SET_SCHEMA, Switch, SwitchFile, SwitchProof, SwitchRestored, SwitchValue, SwitchWrite,
 };
 pub use trial::{
     Calibration, Placement, PollEvidence, RoundTrip, SocketBuffers, Trial, Warmup, WindowRates,

@@ -3,6 +3,7 @@
 //! What must hold: a knob and a value are all that putting back needs, so they say everything that
 //! the journal has to keep, and nothing that depends on the kernel's version.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use nicpoll_sys::schedule::Policy;
@@ -105,6 +106,23 @@ impl Knob {
         }
     }
 
+    /// Which value it is, without the NAPI instance whose value it is.
+    pub fn name(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
+            Knob::Up => "up",
+            Knob::Threaded(_) => "threaded",
+            Knob::DeferHardIrqs(_) => "napi_defer_hard_irqs",
+            Knob::GroFlushTimeout(_) => "gro_flush_timeout",
+            Knob::IrqSuspendTimeout(_) => "irq-suspend-timeout",
+            Knob::Feature(name) => return format!("feature {name}").into(),
+            Knob::Moderation(parameter) => {
+                return format!("coalescing {}", parameter.name()).into();
+            }
+            Knob::ThreadCpus(pid) => return format!("thread {pid} CPUs").into(),
+            Knob::ThreadPolicy(pid) => return format!("thread {pid} scheduling").into(),
+        })
+    }
+
     /// The NAPI instance that the knob goes away with.
     pub fn napi_id(&self) -> Option<u32> {
         match self {
@@ -129,21 +147,10 @@ impl Knob {
 
 impl fmt::Display for Knob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scoped = |f: &mut fmt::Formatter<'_>, name: &str, scope: &Scope| match scope {
-            Scope::Device => f.write_str(name),
-            Scope::Napi(id) => write!(f, "NAPI {id} {name}"),
-        };
-        match self {
-            Knob::Up => f.write_str("up"),
-            Knob::Feature(name) => write!(f, "feature {name}"),
-            Knob::Threaded(scope) => scoped(f, "threaded", scope),
-            Knob::DeferHardIrqs(scope) => scoped(f, "napi_defer_hard_irqs", scope),
-            Knob::GroFlushTimeout(scope) => scoped(f, "gro_flush_timeout", scope),
-            Knob::IrqSuspendTimeout(id) => write!(f, "NAPI {id} irq-suspend-timeout"),
-            Knob::Moderation(parameter) => write!(f, "coalescing {}", parameter.name()),
-            Knob::ThreadCpus(pid) => write!(f, "thread {pid} CPUs"),
-            Knob::ThreadPolicy(pid) => write!(f, "thread {pid} scheduling"),
+        if let Some(id) = self.napi_id() {
+            write!(f, "NAPI {id} ")?;
         }
+        f.write_str(&self.name())
     }
 }
 

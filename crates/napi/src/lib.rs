@@ -7,6 +7,7 @@
 
 mod attributes;
 mod control;
+mod early;
 mod error;
 mod ethtool_request;
 mod facts;
@@ -33,6 +34,7 @@ mod transaction;
 mod undo;
 
 pub use control::{Control, ControlError, Features, Interface, Napi};
+pub use early::{Deferral, EarlyChange, take_over};
 pub use error::SwitchError;
 pub use facts::{Facts, GRO_FEATURE, Peer, Poller, VETH_RING_SLOTS, is_tso_feature};
 pub use hold::{DEFER_HARD_IRQS_MAX, Held};

@@ -1,17 +1,20 @@
 //! Settings that come back after a reboot: a systemd unit for each interface.
 //!
-//! One form for everything, because no other carries everything: a `.link` file knows no deferral, a udev
-//! rule runs before NAPI instances are there. The unit runs `nicpoll set` when the interface is up and
-//! `nicpoll restore` when it is stopped.
+//! The unit carries everything, because no other form does (docs/switch.md says it for each setting). It runs
+//! `nicpoll set` when the interface is up and `nicpoll restore` when it is stopped or the device is gone. A udev
+//! rule does the part of it that it can at the device's first moment: it sets the deferral, and saves what was
+//! there ([`crate::take_over`]).
 //!
-//! What must hold: files that nicpoll did not write are never changed or removed, and removing takes
-//! away exactly what was written.
+//! What must hold: files that nicpoll did not write are never changed or removed, removing takes away exactly
+//! what was written, and of one command all files are written or none.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
+
+use crate::early::{BEFORE, Deferral, SET};
 
 /// The first line of every file that is written here, by which it is known again.
 const MARK: &str =
@@ -20,6 +23,11 @@ const MARK: &str =
 const TEMPLATE: &str = "etc/systemd/system/nicpoll@.service";
 /// A file of options for each interface, below the root directory.
 const OPTIONS_DIRECTORY: &str = "etc/nicpoll";
+
+/// udev's rules, below the root directory.
+const RULES_DIRECTORY: &str = "etc/udev/rules.d";
+/// After 80-net-setup-link.rules, which gives interfaces their names.
+const RULE_NUMBER: u32 = 85;
 
 /// Why settings could not be made to persist.
 #[derive(Debug, Error)]
@@ -56,6 +64,16 @@ pub struct FileChange {
 }
 
 impl FileChange {
+    /// The change that undoes this one.
+    pub fn reversed(&self) -> FileChange {
+        FileChange {
+            path: self.path.clone(),
+            before: self.after.clone(),
+            after: self.before.clone(),
+            is_link: self.is_link,
+        }
+    }
+
     /// The difference, line by line, as `diff -u` would mark it.
     pub fn diff(&self) -> String {
         let lines = |text: &Option<String>| -> Vec<String> {
@@ -91,28 +109,33 @@ impl Persistence {
         Persistence { root: root.into() }
     }
 
-    /// What is to be written for an interface, so that `program set INTERFACE OPTIONS` runs at boot. Files
-    /// that are right already are left out.
+    /// What is to be written for an interface, so that `program set INTERFACE OPTIONS` runs at boot, and udev
+    /// sets the deferral even before, if the options say it. Files that are right already are left out.
     pub fn install(
         &self,
         program: &Path,
         interface: &str,
         options: &[String],
+        deferral: Option<Deferral>,
     ) -> Result<Vec<FileChange>, PersistError> {
-        let [template, environment, link] = self.paths(interface);
+        let [template, environment, rule, link] = self.paths(interface);
+        let rules = deferral
+            .filter(|_| has_plain_name(interface))
+            .map(|deferral| rule_text(interface, deferral));
         let wanted = [
-            (template, template_text(program), false),
-            (environment, options_text(options), false),
-            (link, String::from("../nicpoll@.service"), true),
+            (template, Some(template_text(program)), false),
+            (environment, Some(options_text(options)), false),
+            (rule, rules, false),
+            (link, Some(String::from("../nicpoll@.service")), true),
         ];
         let mut changes = Vec::new();
         for (path, after, is_link) in wanted {
             let before = read(&path, is_link)?;
-            if before.as_ref() != Some(&after) {
+            if before != after {
                 changes.push(FileChange {
                     path,
                     before,
-                    after: Some(after),
+                    after,
                     is_link,
                 });
             }
@@ -122,8 +145,8 @@ impl Persistence {
 
     /// What is to be removed for an interface: the template too, with the last interface that uses it.
     pub fn remove(&self, interface: &str) -> Result<Vec<FileChange>, PersistError> {
-        let [template, environment, link] = self.paths(interface);
-        let mut paths = vec![(link, true), (environment.clone(), false)];
+        let [template, environment, rule, link] = self.paths(interface);
+        let mut paths = vec![(link, true), (rule, false), (environment.clone(), false)];
         let others = fs::read_dir(self.root.join(OPTIONS_DIRECTORY)).into_iter();
         let has_others = others
             .flatten()
@@ -147,7 +170,7 @@ impl Persistence {
         Ok(changes)
     }
 
-    fn paths(&self, interface: &str) -> [PathBuf; 3] {
+    fn paths(&self, interface: &str) -> [PathBuf; 4] {
         let escaped = escape(interface);
         let wants = format!(
             "etc/systemd/system/sys-subsystem-net-devices-{escaped}.device.wants/nicpoll@{escaped}.service"
@@ -157,37 +180,52 @@ impl Persistence {
             self.root
                 .join(OPTIONS_DIRECTORY)
                 .join(format!("{interface}.conf")),
+            self.root
+                .join(RULES_DIRECTORY)
+                .join(format!("{RULE_NUMBER}-nicpoll-{interface}.rules")),
             self.root.join(wants),
         ]
     }
 }
 
-/// Writes and removes files as planned.
+/// Writes and removes files as planned: all of them, or none.
 pub fn carry_out(changes: &[FileChange]) -> Result<(), PersistError> {
-    for change in changes {
-        let path = &change.path;
-        let directory = path.parent().unwrap_or(Path::new("/"));
-        match &change.after {
-            Some(text) if change.is_link => {
-                fs::create_dir_all(directory).map_err(io_at(path))?;
-                std::os::unix::fs::symlink(text, path).map_err(io_at(path))?;
+    for (done, change) in changes.iter().enumerate() {
+        if let Err(error) = apply(change) {
+            for earlier in changes[..done].iter().rev() {
+                // The first error is the one to tell; this is the best that can be done after it.
+                let _ = apply(&earlier.reversed());
             }
-            Some(text) => {
-                fs::create_dir_all(directory).map_err(io_at(path))?;
-                fs::write(path, text).map_err(io_at(path))?;
-            }
-            None => {
-                fs::remove_file(path).map_err(io_at(path))?;
-                let is_own = directory.ends_with(OPTIONS_DIRECTORY)
-                    || directory.extension().is_some_and(|end| end == "wants");
-                if is_own {
-                    // Fails while other files are in it, which is as it should be.
-                    let _ = fs::remove_dir(directory);
-                }
-            }
+            return Err(error);
         }
     }
     Ok(())
+}
+
+/// Changes one file. Who reads it meanwhile finds it as it was or as it is to be.
+fn apply(change: &FileChange) -> Result<(), PersistError> {
+    let path = &change.path;
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let Some(text) = &change.after else {
+        fs::remove_file(path).map_err(io_at(path))?;
+        let is_own = directory.ends_with(OPTIONS_DIRECTORY)
+            || directory.extension().is_some_and(|end| end == "wants");
+        if is_own {
+            // Fails while other files are in it, which is as it should be.
+            let _ = fs::remove_dir(directory);
+        }
+        return Ok(());
+    };
+    fs::create_dir_all(directory).map_err(io_at(path))?;
+    let mut aside = path.clone().into_os_string();
+    aside.push(".nicpoll-new");
+    let aside = PathBuf::from(aside);
+    if change.is_link {
+        std::os::unix::fs::symlink(text, &aside).map_err(io_at(path))?;
+    } else {
+        fs::write(&aside, text).map_err(io_at(path))?;
+    }
+    fs::rename(&aside, path).map_err(io_at(path))
 }
 
 fn read(path: &Path, is_link: bool) -> Result<Option<String>, PersistError> {
@@ -235,6 +273,36 @@ fn options_text(options: &[String]) -> String {
     format!("{MARK}\nNICPOLL_OPTIONS={}\n", options.join(" "))
 }
 
+/// Whether udev takes the name as it is: what it matches is a pattern between quotes.
+fn has_plain_name(interface: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".:_-".contains(&byte);
+    interface.bytes().all(is_plain)
+}
+
+/// Once in the life of a device, whatever event comes again: what was saved first is what was there first. Any
+/// event makes udev forget what is not imported.
+fn rule_text(interface: &str, deferral: Deferral) -> String {
+    let Deferral { count, timeout_ns } = deferral;
+    format!(
+        "{MARK}
+SUBSYSTEM!=\"net\", GOTO=\"nicpoll_end\"
+IMPORT{{db}}=\"{BEFORE}\"
+IMPORT{{db}}=\"{SET}\"
+ACTION!=\"add\", GOTO=\"nicpoll_end\"
+NAME==\"{interface}\", GOTO=\"nicpoll_named\"
+NAME==\"\", KERNEL==\"{interface}\", GOTO=\"nicpoll_named\"
+GOTO=\"nicpoll_end\"
+LABEL=\"nicpoll_named\"
+ENV{{{BEFORE}}}==\"?*\", GOTO=\"nicpoll_end\"
+ENV{{{BEFORE}}}=\"$attr{{napi_defer_hard_irqs}} $attr{{gro_flush_timeout}}\"
+ENV{{{SET}}}=\"{count} {timeout_ns}\"
+ATTR{{gro_flush_timeout}}=\"{timeout_ns}\"
+ATTR{{napi_defer_hard_irqs}}=\"{count}\"
+LABEL=\"nicpoll_end\"
+"
+    )
+}
+
 /// As systemd-escape(1) does: what is not a letter, a digit, `:`, `_` or `.` is written as `\xNN`.
 fn escape(name: &str) -> String {
     let mut escaped = String::new();
@@ -255,6 +323,11 @@ fn escape(name: &str) -> String {
 mod tests {
     use super::*;
     use std::collections::BTreeMap;
+
+    const POLLING: Option<Deferral> = Some(Deferral {
+        count: 2_147_483_647,
+        timeout_ns: 200_000,
+    });
 
     fn options(text: &str) -> Vec<String> {
         text.split(' ').map(String::from).collect()
@@ -284,14 +357,19 @@ mod tests {
         let units = home.path().join("etc/systemd/system");
         fs::create_dir_all(&units).unwrap();
         fs::write(units.join("other.service"), "[Unit]\n").unwrap();
+        fs::create_dir_all(home.path().join(RULES_DIRECTORY)).unwrap();
         let before = tree(home.path());
         let files = Persistence::at(home.path());
         let program = Path::new("/usr/bin/nicpoll");
         for (interface, asked) in [("eth0", "polling"), ("br-lan", "polling --period 50us")] {
-            let changes = files.install(program, interface, &options(asked)).unwrap();
+            let changes = files
+                .install(program, interface, &options(asked), POLLING)
+                .unwrap();
             assert!(changes[0].diff().contains("--- /dev/null"), "{changes:?}");
             carry_out(&changes).unwrap();
-            let again = files.install(program, interface, &options(asked)).unwrap();
+            let again = files
+                .install(program, interface, &options(asked), POLLING)
+                .unwrap();
             assert!(again.is_empty(), "{again:?}");
         }
         let during = tree(home.path());
@@ -300,6 +378,15 @@ mod tests {
         let template = &during[&units.join("nicpoll@.service")];
         assert!(template.contains("ExecStart=/usr/bin/nicpoll set %I $NICPOLL_OPTIONS"));
         assert!(template.contains("ExecStop=/usr/bin/nicpoll restore %I"));
+
+        let rule = home.path().join("etc/udev/rules.d/85-nicpoll-br-lan.rules");
+        assert!(during[&rule].contains("NAME==\"br-lan\""));
+        assert!(during[&rule].contains("ATTR{gro_flush_timeout}=\"200000\""));
+        // Without deferral there is nothing for udev to do, and odd names are the unit's alone.
+        let other = files.install(program, "eth0", &options("--threaded"), None);
+        assert!(other.unwrap().iter().any(|change| change.after.is_none()));
+        let odd = files.install(program, "eth*", &options("polling"), POLLING);
+        assert_eq!(odd.unwrap().len(), 2);
 
         carry_out(&files.remove("eth0").unwrap()).unwrap();
         assert!(units.join("nicpoll@.service").exists());
@@ -313,15 +400,47 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let files = Persistence::at(home.path());
         let program = Path::new("/usr/bin/nicpoll");
-        carry_out(&files.install(program, "eth0", &options("polling")).unwrap()).unwrap();
+        carry_out(
+            &files
+                .install(program, "eth0", &options("polling"), POLLING)
+                .unwrap(),
+        )
+        .unwrap();
         let changes = files
-            .install(program, "eth0", &options("polling --period 50us"))
+            .install(program, "eth0", &options("polling --period 50us"), POLLING)
             .unwrap();
         assert_eq!(changes.len(), 1);
         let diff = changes[0].diff();
         assert!(diff.contains("-NICPOLL_OPTIONS=polling\n"), "{diff}");
         assert!(diff.contains("+NICPOLL_OPTIONS=polling --period 50us\n"));
         assert!(!diff.contains(MARK));
+    }
+
+    #[test]
+    fn when_one_file_cannot_be_written_none_is() {
+        let home = tempfile::tempdir().unwrap();
+        let units = home.path().join("etc/systemd/system");
+        fs::create_dir_all(&units).unwrap();
+        let files = Persistence::at(home.path());
+        let program = Path::new("/usr/bin/nicpoll");
+        carry_out(
+            &files
+                .install(program, "eth0", &options("polling"), POLLING)
+                .unwrap(),
+        )
+        .unwrap();
+        let mut changes = files
+            .install(program, "eth1", &options("polling"), POLLING)
+            .unwrap();
+        let other = Path::new("/opt/nicpoll");
+        let template = files.install(other, "eth0", &options("polling"), POLLING);
+        changes.splice(0..0, template.unwrap());
+        // A file where the directory of the link, the last one, is to be.
+        let name = "sys-subsystem-net-devices-eth1.device.wants";
+        fs::write(units.join(name), "in the way").unwrap();
+        let before = tree(home.path());
+        assert!(matches!(carry_out(&changes), Err(PersistError::Io { .. })));
+        assert_eq!(tree(home.path()), before);
     }
 
     #[test]
@@ -332,7 +451,12 @@ mod tests {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, "[Unit]\n").unwrap();
         let error = files
-            .install(Path::new("/usr/bin/nicpoll"), "eth0", &options("polling"))
+            .install(
+                Path::new("/usr/bin/nicpoll"),
+                "eth0",
+                &options("polling"),
+                POLLING,
+            )
             .unwrap_err();
         assert!(matches!(error, PersistError::Foreign(_)));
         assert!(files.remove("eth0").is_err());

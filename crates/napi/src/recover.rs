@@ -8,7 +8,7 @@ use crate::error::SwitchError;
 use crate::journal::{Entry, Journal, JournalError};
 use crate::kernel::Target;
 use crate::machine::Machine;
-use crate::record::{Attempt, Record};
+use crate::record::{Attempt, Change, Record};
 use crate::transaction::{settle_entry, undo_attempt};
 use crate::undo;
 
@@ -149,6 +149,8 @@ pub(crate) fn reach(machine: &mut Machine, record: &Record) -> Result<bool, Swit
 pub struct Restored {
     /// Which.
     pub target: Target,
+    /// What was put back.
+    pub changes: Vec<Change>,
     /// What had been changed by somebody else meanwhile.
     pub drift: Vec<undo::Drift>,
     /// Whether there was something left to put back: not when the interface or the boot is another.
@@ -195,6 +197,7 @@ fn put_back_entry(entry: &Entry, machine: &mut Machine) -> Result<Restored, Swit
     if !is_of_this_boot || !reach(machine, record)? {
         return Ok(Restored {
             target,
+            changes: Vec::new(),
             drift: Vec::new(),
             is_gone: true,
         });
@@ -204,6 +207,7 @@ fn put_back_entry(entry: &Entry, machine: &mut Machine) -> Result<Restored, Swit
     undo::put_back(machine, &target, &changes)?;
     Ok(Restored {
         target,
+        changes,
         drift,
         is_gone: false,
     })

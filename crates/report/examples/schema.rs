@@ -5,6 +5,7 @@
 //! cargo run -p nicpoll-report --example schema iperf > docs/nicpoll.iperf-1.schema.json
 //! cargo run -p nicpoll-report --example schema linerate > docs/nicpoll.linerate-1.schema.json
 //! cargo run -p nicpoll-report --example schema rr > docs/nicpoll.rr-1.schema.json
+//! cargo run -p nicpoll-report --example schema set > docs/nicpoll.set-1.schema.json
 //! cargo run -p nicpoll-report --example schema cpu-truth > docs/nicpoll.cpu-truth-1.schema.json
 //! cargo run -p nicpoll-report --example schema sim-run > docs/nicpoll.sim-run-1.schema.json
 //! cargo run -p nicpoll-report --example schema sim-path > docs/nicpoll.sim-path-1.schema.json
@@ -19,11 +20,12 @@ fn main() {
         Some("iperf") => nicpoll_report::iperf_schema(),
         Some("linerate") => nicpoll_report::line_rates_schema(),
         Some("rr") => nicpoll_report::rr_schema(),
+        Some("set") => nicpoll_report::set_schema(),
         Some("sim-run") => nicpoll_report::sim_run_schema(),
         Some("sim-path") => nicpoll_report::sim_path_schema(),
         Some("sim-sweep") => nicpoll_report::sim_sweep_schema(),
         Some(other) => panic!(
-            "{other} has no schema; name cpu-truth, demo, iperf, linerate, rr, sim-run, sim-path or sim-sweep"
+            "{other} has no schema; name cpu-truth, demo, iperf, linerate, rr, set, sim-run, sim-path or sim-sweep"
         ),
     };
     print!("{schema}");

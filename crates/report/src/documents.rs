@@ -8,6 +8,7 @@ use nicpoll_model::line::{LINE_RATES_SCHEMA, LineRates};
 use nicpoll_model::rr::{RR_SCHEMA, RrDocument};
 use nicpoll_model::sim::{SIM_RUN_SCHEMA, SIM_SWEEP_SCHEMA, SimRun, SimSweep};
 use nicpoll_model::sim_path::{SIM_PATH_SCHEMA, SimPathRun};
+use nicpoll_model::{SET_SCHEMA, Switch};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -68,6 +69,16 @@ pub fn iperf_schema() -> String {
         "A test with its streams, as each side counted them, or one thing that happened in it. \
          docs/schema.md explains it. Units stand in field names; null means not measured.",
         IPERF_SCHEMA,
+    )
+}
+
+/// The JSON Schema of what `nicpoll set --json` and `nicpoll restore --json` print.
+pub fn set_schema() -> String {
+    schema_of::<Switch>(
+        "What `nicpoll set --json` and `nicpoll restore --json` print",
+        "Each value that was written, and what was seen afterwards. docs/switch.md explains it. Units stand in \
+         field names; null means not measured, or not asked for.",
+        SET_SCHEMA,
     )
 }
 

@@ -4,8 +4,8 @@ mod fixture;
 
 use nicpoll_model::Study;
 use nicpoll_report::{
-    iperf_schema, json_schema, line_rates_schema, render_json, rr_schema, sim_path_schema,
-    sim_run_schema, sim_sweep_schema,
+    iperf_schema, json_schema, line_rates_schema, render_json, rr_schema, set_schema,
+    sim_path_schema, sim_run_schema, sim_sweep_schema,
 };
 use serde_json::Value;
 
@@ -29,6 +29,7 @@ fn the_committed_schemas_of_other_commands_are_those_of_the_model() {
     let iperf = include_str!("../../../docs/nicpoll.iperf-1.schema.json");
     let linerate = include_str!("../../../docs/nicpoll.linerate-1.schema.json");
     let rr = include_str!("../../../docs/nicpoll.rr-1.schema.json");
+    let set = include_str!("../../../docs/nicpoll.set-1.schema.json");
     let sim_run = include_str!("../../../docs/nicpoll.sim-run-1.schema.json");
     let sim_path = include_str!("../../../docs/nicpoll.sim-path-1.schema.json");
     let sim_sweep = include_str!("../../../docs/nicpoll.sim-sweep-1.schema.json");
@@ -36,6 +37,7 @@ fn the_committed_schemas_of_other_commands_are_those_of_the_model() {
         ("iperf", iperf_schema(), iperf),
         ("linerate", line_rates_schema(), linerate),
         ("rr", rr_schema(), rr),
+        ("set", set_schema(), set),
         ("sim-run", sim_run_schema(), sim_run),
         ("sim-path", sim_path_schema(), sim_path),
         ("sim-sweep", sim_sweep_schema(), sim_sweep),

@@ -94,7 +94,7 @@ fn in_file(root: &Path, path: &Path, text: &str) -> Vec<Finding> {
     findings
 }
 
-fn metadata() -> Result<Value> {
+pub fn metadata() -> Result<Value> {
     let mut command = cargo();
     command.args(["metadata", "--format-version", "1", "--no-deps"]);
     let text = output_of(&mut command).context("`cargo metadata --no-deps` failed")?;

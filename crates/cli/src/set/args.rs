@@ -23,6 +23,8 @@ pub const NO_POLLING: &str = "--no-polling";
 pub const PERIOD_NS: u64 = 200_000;
 /// How long an unconfirmed change of the interface that carries the caller's own ssh connection lasts.
 const TRIAL_OVER_SSH: Duration = Duration::from_secs(60);
+/// Nobody waits longer for a look after a change.
+const LOOK_MAX: Duration = Duration::from_secs(10);
 /// A share of the CPU is given in each period of this length.
 const SHARE_PERIOD_NS: u64 = 1_000_000;
 
@@ -34,6 +36,9 @@ Switch interfaces to polling and back, as 'ifconfig em0 polling' did
 interrupt stays masked, and every period one round of polls takes what has arrived. '-polling' puts
 every value back as it was. What is set stays until then, over the end of this program, but not over
 a reboot unless --persist says so. It needs root.
+
+Afterwards it looks at the polls for a moment and says what they prove: a timer begins them, or an
+arrival does. Without a packet nothing is proven.
 
 Every value is written down before it is changed, in /var/lib/nicpoll. A command changes all that it
 names or nothing. VLANs, bonds and bridges stand for the interfaces below them; 'all' for every
@@ -53,6 +58,7 @@ Examples:
   nicpoll set veth0 polling --fix           GRO here and TSO at the other end, too
   nicpoll set all polling --netns lab
   nicpoll set eth0 polling --persist        after a reboot, too (shows what it writes)
+  nicpoll set eth0 polling --json | jq '.proofs[].is_proven'
   nicpoll set root@bsd:em0 polling --user-frac 20     a FreeBSD host
 
 Over ssh: when the interface carries your own connection, the change is undone after 60 s unless
@@ -130,6 +136,12 @@ pub struct SetArgs {
     /// Do not do it after a boot any more; what is in force now stays
     #[arg(long, conflicts_with_all = SETTINGS, conflicts_with_all = ["persist", "netns", "no_polling"])]
     pub no_persist: bool,
+    /// How long to look for proof that it is in force; 0: not at all [default: 25 periods, at least 250ms]
+    #[arg(long, value_name = "TIME", value_parser = parse_look)]
+    pub look: Option<Duration>,
+    /// Print one JSON object instead of text (docs/switch.md)
+    #[arg(long, conflicts_with = "confirm")]
+    pub json: bool,
     /// Where --persist finds /etc, for the image of another machine
     #[arg(long, value_name = "DIR", default_value = "/")]
     pub root: PathBuf,
@@ -177,6 +189,9 @@ pub struct RestoreArgs {
     /// Network namespace, by its name for 'ip netns'
     #[arg(long, value_name = "NAME", requires = "interfaces")]
     pub netns: Option<String>,
+    /// Print one JSON object instead of text (docs/switch.md)
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Options of the process that undoes a change which nobody confirms.
@@ -324,6 +339,16 @@ fn parse_trial(text: &str) -> Result<Trial, String> {
         ));
     }
     Ok(Trial::For(time))
+}
+
+fn parse_look(text: &str) -> Result<Duration, String> {
+    let look = parse_seconds(text)?;
+    if look > LOOK_MAX {
+        return Err(String::from(
+            "it looks for 10s at the most; nicpoll show --for looks longer",
+        ));
+    }
+    Ok(look)
 }
 
 /// As the kernel writes lists: `0`, `2-3`, `0,2-3`.

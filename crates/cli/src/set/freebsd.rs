@@ -4,13 +4,16 @@ use anyhow::Context;
 use nicpoll_core::Knob;
 use nicpoll_napi::Journal;
 use nicpoll_napi::freebsd::{
-    self, Asked, FreebsdError, HZ_ADVISED, Host, LineChange, Restored, Ssh, Survey, Target, Write,
+    self, Asked, FreebsdError, HZ_ADVISED, Host, LineChange, Ssh, Survey, Target, Write,
 };
 
 use super::args::{POLLING, SetArgs};
+use super::report::Report;
 use super::text;
 use crate::failure::Failure;
 use crate::stop::Stop;
+
+const POLLING_IS_GONE: &str = "its kernel has polling no more, and what was set went along";
 
 /// The words without the one that switches on.
 pub fn names(words: &[String]) -> &[String] {
@@ -53,8 +56,13 @@ pub fn set(args: &SetArgs, target: &Target) -> Result<u8, Failure> {
     if args.no_persist {
         return no_persist(&journal, target, args.dry_run);
     }
+    if args.no_polling && args.dry_run {
+        return would_restore(target).map(|()| 0);
+    }
     if args.no_polling {
-        return restore(target, args.dry_run);
+        let mut report = Report::new(false, None, false);
+        restore(target, &mut report)?;
+        return report.finish();
     }
     if !is_asked {
         return usage(
@@ -116,51 +124,52 @@ fn advise(survey: &Survey, target: &Target) {
     }
 }
 
-/// Puts an interface back, and returns the exit code.
-pub fn restore(target: &Target, dry_run: bool) -> Result<u8, Failure> {
+/// Puts an interface back.
+pub fn restore(target: &Target, report: &mut Report) -> Result<(), Failure> {
     let journal = Journal::of_this_machine();
-    let restored = if dry_run {
-        freebsd::would_restore(&journal, target)
-    } else {
-        freebsd::restore(&journal, target)
+    let Some(restored) = freebsd::restore(&journal, target).map_err(failure)? else {
+        say_nothing_changed(target);
+        return Ok(());
     };
-    let Some(restored) = restored.map_err(failure)? else {
-        eprintln!("nicpoll: nicpoll has changed nothing on {target}, so nothing is put back");
-        return Ok(0);
+    let mut notes = restored.drift;
+    if restored.is_gone {
+        notes.push(String::from(POLLING_IS_GONE));
+    }
+    for note in &notes {
+        eprintln!("nicpoll: {target}: {note}");
+    }
+    report.host_restored(&target.to_string(), !restored.is_gone, notes)
+}
+
+/// Prints the commands that would put an interface back.
+fn would_restore(target: &Target) -> Result<(), Failure> {
+    let journal = Journal::of_this_machine();
+    let Some(restored) = freebsd::would_restore(&journal, target).map_err(failure)? else {
+        say_nothing_changed(target);
+        return Ok(());
     };
-    let Restored {
-        writes,
-        drift,
-        is_gone,
-    } = restored;
-    for drift in drift {
+    for drift in restored.drift {
         eprintln!("nicpoll: {target}: {drift}");
     }
-    if is_gone {
-        eprintln!(
-            "nicpoll: the kernel of {target} has polling no more, and what was set went along"
-        );
-    } else if dry_run {
-        text::print(&commands(target, &writes))?;
-    } else {
-        text::print(&format!("{target}: every value is as it was\n"))?;
+    if restored.is_gone {
+        eprintln!("nicpoll: {target}: {POLLING_IS_GONE}");
+        return Ok(());
     }
-    Ok(0)
+    text::print(&commands(target, &restored.writes))
+}
+
+fn say_nothing_changed(target: &Target) {
+    eprintln!("nicpoll: nicpoll has changed nothing on {target}, so nothing is put back");
 }
 
 /// Puts back what was changed on hosts; one that cannot be reached does not keep the others.
-pub fn restore_all(targets: &[Target]) -> u8 {
-    let mut code = 0;
+pub fn restore_all(targets: &[Target], report: &mut Report) {
     for target in targets {
-        match restore(target, false) {
-            Ok(_) => {}
-            Err(failure) => {
-                eprintln!("nicpoll: {target}: {failure}");
-                code = failure.code();
-            }
+        if let Err(failure) = restore(target, report) {
+            let why = anyhow::anyhow!("{target}: {failure}");
+            report.not_restored(&target.to_string(), &Failure::Failed(why));
         }
     }
-    code
 }
 
 fn no_persist(journal: &Journal, target: &Target, dry_run: bool) -> Result<u8, Failure> {
@@ -215,6 +224,8 @@ fn refuse_options_of_linux(args: &SetArgs) -> Result<(), Failure> {
         (args.trial.is_some(), "--for"),
         (args.confirm, "--confirm"),
         (args.fix, "--fix"),
+        (args.look.is_some(), "--look"),
+        (args.json, "--json"),
     ];
     match given.iter().find(|(is_given, _)| *is_given) {
         None => Ok(()),

@@ -1,16 +1,21 @@
 //! `--persist` and `--no-persist`.
 
 use anyhow::Context;
-use nicpoll_napi::Part;
 use nicpoll_napi::persist::{self, FileChange, Persistence};
+use nicpoll_napi::{Deferral, Part, Request};
 
 use super::args::SetArgs;
+use super::report::Report;
 use super::targets::{self, Name};
-use super::text;
 use crate::failure::Failure;
 
 /// The files that make the command's settings come back at boot; none when that is not asked for.
-pub fn plan(args: &SetArgs, names: &[Name], is_polling: bool) -> Result<Vec<FileChange>, Failure> {
+pub fn plan(
+    args: &SetArgs,
+    names: &[Name],
+    is_polling: bool,
+    request: &Request,
+) -> Result<Vec<FileChange>, Failure> {
     if !args.persist {
         return Ok(Vec::new());
     }
@@ -18,10 +23,15 @@ pub fn plan(args: &SetArgs, names: &[Name], is_polling: bool) -> Result<Vec<File
     let program = std::env::current_exe().context("finding this program")?;
     let options = args.persistent_options(is_polling);
     let files = Persistence::at(&args.root);
+    let both = request.defer_hard_irqs.zip(request.gro_flush_timeout_ns);
+    let deferral = both.map(|(count, timeout_ns)| Deferral {
+        count: u64::from(count),
+        timeout_ns,
+    });
     let mut changes: Vec<FileChange> = Vec::new();
     for name in names {
         let own = files
-            .install(&program, &name.interface, &options)
+            .install(&program, &name.interface, &options, deferral)
             .map_err(anyhow::Error::from)?;
         // The template serves all of them.
         for change in own {
@@ -34,20 +44,29 @@ pub fn plan(args: &SetArgs, names: &[Name], is_polling: bool) -> Result<Vec<File
 }
 
 /// Shows the files and writes them.
-pub fn carry_out(changes: &[FileChange]) -> Result<(), Failure> {
+pub fn carry_out(changes: &[FileChange], report: &mut Report) -> Result<(), Failure> {
     if changes.is_empty() {
         return Ok(());
     }
-    text::print(&text::file_changes(changes))?;
+    report.files(changes)?;
     persist::carry_out(changes).map_err(anyhow::Error::from)?;
     eprintln!(
-        "nicpoll: systemd learns of it at the next boot, or now with: systemctl daemon-reload"
+        "nicpoll: systemd and udev learn of it at the next boot, or now with: systemctl daemon-reload; udevadm \
+         control --reload"
     );
     Ok(())
 }
 
+/// Makes the files be as they were, because the settings could not be made.
+pub fn take_back(changes: &[FileChange]) {
+    let back: Vec<FileChange> = changes.iter().rev().map(FileChange::reversed).collect();
+    if let Err(error) = persist::carry_out(&back) {
+        eprintln!("nicpoll: {:#}", anyhow::Error::from(error));
+    }
+}
+
 /// Takes away what `--persist` wrote.
-pub fn remove(args: &SetArgs, names: &[Name]) -> Result<u8, Failure> {
+pub fn remove(args: &SetArgs, names: &[Name], report: &mut Report) -> Result<(), Failure> {
     check_names(names)?;
     let files = Persistence::at(&args.root);
     let mut found = false;
@@ -55,15 +74,15 @@ pub fn remove(args: &SetArgs, names: &[Name]) -> Result<u8, Failure> {
         let changes = files.remove(&name.interface).map_err(anyhow::Error::from)?;
         found |= !changes.is_empty();
         if args.dry_run {
-            text::print(&text::file_changes(&changes))?;
+            report.files(&changes)?;
         } else {
-            carry_out(&changes)?;
+            carry_out(&changes, report)?;
         }
     }
     if !found {
         eprintln!("nicpoll: nothing of nicpoll's runs at boot for that");
     }
-    Ok(0)
+    Ok(())
 }
 
 fn check_names(names: &[Name]) -> Result<(), Failure> {

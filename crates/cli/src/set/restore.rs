@@ -4,35 +4,32 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use nicpoll_napi::{Journal, Link, Machine, Restored, Target};
+use nicpoll_napi::{Journal, Link, Machine, Target};
 use nicpoll_sys::netns::NetNamespace;
 
 use super::args::RestoreArgs;
 use super::freebsd;
+use super::report::Report;
 use super::targets::{self, Name, Resolved};
-use super::text;
 use crate::failure::Failure;
 use crate::stop::Stop;
 
 /// Runs `nicpoll restore` and returns its exit code.
 pub fn restore(args: &RestoreArgs) -> Result<u8, Failure> {
+    let mut report = Report::new(args.json, args.netns.as_deref(), false);
     if let Some(target) = freebsd::target_among(&args.interfaces)? {
-        return freebsd::restore(&target, false);
+        freebsd::restore(&target, &mut report)?;
+        return report.finish();
     }
-    super::check_privileges()?;
     let _stop = Stop::on_signals().context("catching signals")?;
     let journal = Journal::of_this_machine();
-    let mut machine = Machine::new();
     if args.interfaces.is_empty() {
-        let paths = journal.paths().map_err(anyhow::Error::from)?;
-        let far = nicpoll_napi::freebsd::changed_targets(&journal).map_err(anyhow::Error::from)?;
-        if paths.is_empty() && far.is_empty() {
-            eprintln!("nicpoll: nothing is changed, so there is nothing to put back");
-        }
-        let own = NetNamespace::current().context("opening the current network namespace")?;
-        let code = put_back(&journal, &mut machine, paths, own.inode())?;
-        return Ok(code.max(freebsd::restore_all(&far)));
+        everything(&journal, &mut report)?;
+        return report.finish();
     }
+    super::check_privileges()?;
+    let mut machine = Machine::new();
+    super::take_over(&journal, &mut machine)?;
     let netns_inode = targets::enter(&mut machine, args.netns.as_deref())?;
     let links = targets::links(&machine, netns_inode)?;
     let names = args
@@ -40,18 +37,43 @@ pub fn restore(args: &RestoreArgs) -> Result<u8, Failure> {
         .iter()
         .map(|word| targets::parse_name(word))
         .collect::<Result<Vec<Name>, _>>()?;
-    named(&journal, &mut machine, &names, &links, netns_inode, false)
+    let place = (links.as_slice(), netns_inode);
+    named(&journal, &mut machine, &names, place, false, &mut report)?;
+    report.finish()
 }
 
-/// Puts named interfaces back.
+/// Puts back every interface of this machine and of others.
+fn everything(journal: &Journal, report: &mut Report) -> Result<(), Failure> {
+    let far = nicpoll_napi::freebsd::changed_targets(journal).map_err(anyhow::Error::from)?;
+    let mut machine = Machine::new();
+    let mut paths = journal.paths().map_err(anyhow::Error::from)?;
+    // What is another host's takes no privilege here.
+    let privileged = super::check_privileges();
+    if privileged.is_ok() {
+        super::take_over(journal, &mut machine)?;
+        paths = journal.paths().map_err(anyhow::Error::from)?;
+    } else if far.is_empty() || !paths.is_empty() {
+        privileged?;
+    }
+    if paths.is_empty() && far.is_empty() {
+        eprintln!("nicpoll: nothing is changed, so there is nothing to put back");
+    }
+    let own = NetNamespace::current().context("opening the current network namespace")?;
+    put_back(journal, &mut machine, paths, own.inode(), report)?;
+    freebsd::restore_all(&far, report);
+    Ok(())
+}
+
+/// Puts named interfaces back, or says what would be.
 pub fn named(
     journal: &Journal,
     machine: &mut Machine,
     names: &[Name],
-    links: &[Link],
-    netns_inode: u64,
+    place: (&[Link], u64),
     dry_run: bool,
-) -> Result<u8, Failure> {
+    report: &mut Report,
+) -> Result<(), Failure> {
+    let (links, netns_inode) = place;
     let paths = records_of(journal, names, links, netns_inode)?;
     if paths.is_empty() {
         let names: Vec<&str> = names.iter().map(|name| name.interface.as_str()).collect();
@@ -61,9 +83,9 @@ pub fn named(
         );
     }
     if dry_run {
-        return would_put_back(journal, &paths);
+        return would_put_back(journal, &paths, report);
     }
-    put_back(journal, machine, paths, netns_inode)
+    put_back(journal, machine, paths, netns_inode, report)
 }
 
 /// The records of interfaces, with those that lie below them.
@@ -77,8 +99,16 @@ pub fn records_of(
     if targets::is_all(names) {
         wanted.extend(links.iter().map(|link| file_name(netns_inode, link)));
     } else {
-        let Resolved { orders, .. } = targets::resolve(names, links, netns_inode)?;
-        wanted.extend(orders.iter().map(|order| Journal::file_name(&order.target)));
+        let gone = of_removed(journal, links, netns_inode)?;
+        for name in names {
+            if let Some((_, file)) = gone.iter().find(|(known, _)| *known == name.interface) {
+                wanted.insert(file.clone());
+                continue;
+            }
+            let one = std::slice::from_ref(name);
+            let Resolved { orders, .. } = targets::resolve(one, links, netns_inode)?;
+            wanted.extend(orders.iter().map(|order| Journal::file_name(&order.target)));
+        }
     }
     let paths = journal.paths().map_err(anyhow::Error::from)?;
     Ok(paths
@@ -87,6 +117,29 @@ pub fn records_of(
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             wanted.contains(&*name)
         })
+        .collect())
+}
+
+/// Names and files of interfaces that were removed: their records are only to be closed, as a unit does that
+/// stops because its device went away. A name that another interface has by now means that one.
+fn of_removed(
+    journal: &Journal,
+    links: &[Link],
+    netns_inode: u64,
+) -> Result<Vec<(String, String)>, Failure> {
+    let records = journal.records().map_err(anyhow::Error::from)?;
+    let records = records.into_iter().filter_map(|(_, record)| record.ok());
+    let is_removed = |target: &Target| {
+        let is_there = |link: &Link| {
+            link.interface.ifindex == target.interface.ifindex
+                || link.interface.name == target.interface.name
+        };
+        target.netns_inode == netns_inode && !links.iter().any(is_there)
+    };
+    Ok(records
+        .map(|record| record.target())
+        .filter(is_removed)
+        .map(|target| (target.interface.name.clone(), Journal::file_name(&target)))
         .collect())
 }
 
@@ -103,49 +156,35 @@ fn put_back(
     machine: &mut Machine,
     paths: Vec<PathBuf>,
     netns_inode: u64,
-) -> Result<u8, Failure> {
-    let mut code = 0;
+    report: &mut Report,
+) -> Result<(), Failure> {
     for path in paths {
         match nicpoll_napi::restore(journal, machine, &path) {
             Ok(restored) => {
                 for restored in restored {
-                    report(&restored, netns_inode)?;
+                    report.restored(&restored, netns_inode)?;
                 }
             }
             Err(error) => {
-                eprintln!("nicpoll: {:#}", anyhow::Error::from(error));
-                code = 1;
+                let name = path.display().to_string();
+                report.not_restored(&name, &Failure::Failed(error.into()));
             }
         }
     }
     journal.sweep().map_err(anyhow::Error::from)?;
-    Ok(code)
+    Ok(())
 }
 
-fn would_put_back(journal: &Journal, paths: &[PathBuf]) -> Result<u8, Failure> {
+fn would_put_back(
+    journal: &Journal,
+    paths: &[PathBuf],
+    report: &mut Report,
+) -> Result<(), Failure> {
     for (path, record) in journal.records().map_err(anyhow::Error::from)? {
         let Ok(record) = record else { continue };
         if paths.contains(&path) {
-            let name = &record.interface.name;
-            for change in record.all_changes() {
-                let (knob, before, written) = (change.knob, change.before, change.written);
-                if before != written {
-                    text::print(&format!("{name}: {knob} {written} -> {before}\n"))?;
-                }
-            }
+            report.would_restore(&record.target(), &record.all_changes())?;
         }
     }
-    Ok(0)
-}
-
-fn report(restored: &Restored, netns_inode: u64) -> Result<(), Failure> {
-    let name = text::label(&restored.target, netns_inode);
-    for drift in &restored.drift {
-        eprintln!("nicpoll: {}", text::drift(&name, drift));
-    }
-    if restored.is_gone {
-        eprintln!("nicpoll: {name} is gone, and what was set on it went along");
-        return Ok(());
-    }
-    text::print(&format!("{name}: every value is as it was\n"))
+    Ok(())
 }

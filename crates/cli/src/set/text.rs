@@ -3,6 +3,7 @@
 use std::io::{self, Write as _};
 
 use anyhow::Context;
+use nicpoll_model::SwitchProof;
 use nicpoll_napi::persist::FileChange;
 use nicpoll_napi::plan::Overflow;
 use nicpoll_napi::standing::Preview;
@@ -69,6 +70,33 @@ pub fn preview(preview: &Preview, netns_inode: u64) -> String {
 /// The files that are written or removed, as differences.
 pub fn file_changes(changes: &[FileChange]) -> String {
     changes.iter().map(FileChange::diff).collect()
+}
+
+/// What the polls of the interfaces show.
+pub fn proofs(proofs: &[SwitchProof], netns: Option<&str>) -> String {
+    proofs.iter().map(|one| proof(one, netns)).collect()
+}
+
+fn proof(proof: &SwitchProof, netns: Option<&str>) -> String {
+    let name = &proof.interface;
+    match (proof.is_proven, &proof.evidence, &proof.setting) {
+        (Some(true), Some(seen), _) => {
+            format!("{name}: proven: {}: {}\n", seen.discipline, seen.why)
+        }
+        (Some(false), Some(seen), Some(set)) => format!(
+            "{name}: NOT as set: {}: {}; its values mean {}\n",
+            seen.discipline, seen.why, set.discipline
+        ),
+        (_, seen, _) => {
+            let why = match (seen, proof.unseen.first()) {
+                (Some(seen), _) => seen.why.clone(),
+                (None, Some(unseen)) => format!("{}: {}", unseen.what, unseen.why),
+                (None, None) => String::from("nobody looked"),
+            };
+            let netns = netns.map_or_else(String::new, |netns| format!(" --netns {netns}"));
+            format!("{name}: not proven yet: {why}; to look again: nicpoll show {name}{netns}\n")
+        }
+    }
 }
 
 /// That somebody else changed a value.

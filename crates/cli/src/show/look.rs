@@ -24,7 +24,7 @@ pub struct Look {
     control: Control,
     stills: Vec<Still>,
     watched: Option<Watched>,
-    cost: Option<LookCost>,
+    watch: Option<RhythmWatch>,
     unseen: Vec<Unseen>,
 }
 
@@ -80,7 +80,7 @@ impl Look {
             control,
             stills,
             watched: None,
-            cost: None,
+            watch: None,
             unseen,
         })
     }
@@ -127,13 +127,13 @@ impl Look {
             after,
             rhythms,
         });
-        self.cost = watch.and_then(|watch| cost_of(&watch));
+        self.watch = watch;
         Ok(was_watched.then_some(poll_seconds))
     }
 
-    /// What watching cost.
+    /// What watching costs, by another short look.
     pub fn cost(&self) -> Option<LookCost> {
-        self.cost
+        self.watch.as_ref().and_then(cost_of)
     }
 
     fn count(&mut self) -> Result<Counters, Failure> {

@@ -16,6 +16,12 @@ case "$host" in
     ;;
 esac
 
+# A host that the test took away.
+if [ -e "$state/down" ] && [ "$host" = "$(cat "$state/down")" ]; then
+    echo "ssh: connect to host $host port 22: No route to host" >&2
+    exit 255
+fi
+
 # A command that the test lets fail.
 if [ -e "$state/fails" ] && [ "$command" = "$(cat "$state/fails")" ]; then
     echo "Operation not permitted" >&2

@@ -1,76 +1,130 @@
 //! A machine with a card: Debian's kernel in QEMU, by emulation, so that it runs anywhere and its timing means
 //! nothing. What it runs is a script of busybox and our program.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Names a directory in which the packages linux-image-* and busybox-static of Debian were unpacked, where
-/// they are not installed.
-const PACKAGES_VARIABLE: &str = "NICPOLL_TEST_GUEST";
+/// Where `cargo xtask test` unpacks the packages linux-image-* and busybox-static of Debian. The machine's own
+/// are taken where they are installed.
+const UNPACKED: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/guest");
 const QEMU: &str = "/usr/bin/qemu-system-x86_64";
 /// Ends a guest that does not end by itself, in seconds.
-const TIME_LIMIT: &str = "180";
-const CARD_MODULE: &str = "kernel/drivers/net/ethernet/intel/e1000/e1000.ko";
+const TIME_LIMIT: &str = "300";
+/// Without no_timer_check the kernel counts ticks in a loop at its start, and finds the timer broken when this
+/// machine is busy just then.
+const KERNEL_OPTIONS: &str = "console=ttyS0 quiet panic=-1 no_timer_check";
+/// The oldest e1000 of QEMU's whose driver has interrupt moderation to set.
+const CARD: &str = "e1000-82545em,netdev=net0";
+/// The card's driver, without which there is no guest.
+const CARD_DRIVER: &str = "kernel/drivers/net/ethernet/intel/e1000/e1000";
+/// Drivers that scripts may load, in an order in which each finds what it needs.
+const OTHER_DRIVERS: [&str; 7] = [
+    "kernel/net/llc/llc",
+    "kernel/net/802/stp",
+    "kernel/net/802/garp",
+    "kernel/net/802/mrp",
+    "kernel/net/8021q/8021q",
+    "kernel/net/tls/tls",
+    "kernel/drivers/net/bonding/bonding",
+];
+
+/// Done first in every guest: the card is up, with the address that QEMU's own network expects.
+const PRELUDE: &str = "#!/bin/busybox sh
+/bin/busybox --install -s /bin
+mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs dev /dev
+mount -t tracefs tracing /sys/kernel/tracing
+exec >/dev/ttyS0 2>&1
+echo
+load() { [ ! -e /modules/$1.ko.xz ] || unxz /modules/$1.ko.xz; insmod /modules/$1.ko; }
+load e1000
+card_up() { ip link set eth0 up; ip addr add 10.0.2.15/24 dev eth0; }
+card_up
+";
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// What a guest is made of.
 pub struct Guest {
+    parts: Parts,
+    _alone: MutexGuard<'static, ()>,
+}
+
+/// Its files.
+struct Parts {
     kernel: PathBuf,
-    module: PathBuf,
+    modules: Vec<PathBuf>,
     busybox: PathBuf,
+    /// udev's program; null when its package is not there.
+    udev: Option<PathBuf>,
+}
+
+/// What a guest's console showed.
+pub struct Console(pub String);
+
+impl Console {
+    /// The rest of the line that begins with a name and a colon.
+    pub fn line(&self, name: &str) -> &str {
+        let mut lines = self.0.lines();
+        let found = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+        found
+            .unwrap_or_else(|| panic!("no '{name}' in\n{}", self.0))
+            .trim()
+    }
 }
 
 impl Guest {
     /// A guest, or the reason why not on standard output and `None`.
     pub fn new(test: &str) -> Option<Self> {
-        let root =
-            std::env::var_os(PACKAGES_VARIABLE).map_or_else(|| PathBuf::from("/"), PathBuf::from);
-        let busybox = root.join("bin/busybox");
-        for (program, package) in [
-            (Path::new(QEMU), "qemu-system-x86"),
-            (&busybox, "busybox-static"),
-        ] {
-            if !program.exists() {
-                println!(
-                    "skipped {test}: no {} (package {package})",
-                    program.display()
-                );
-                return None;
-            }
+        let missing = |what: &str| {
+            println!("skipped {test}: {what}; `cargo xtask test` as root gets it on Debian");
+        };
+        if !Path::new(QEMU).exists() {
+            missing("no QEMU (package qemu-system-x86)");
+            return None;
         }
-        let versions = fs::read_dir(root.join("lib/modules")).into_iter().flatten();
-        let found = versions.flatten().find_map(|version| {
-            let module = version.path().join(CARD_MODULE);
-            let name = version.file_name().into_string().ok()?;
-            let kernel = root.join(format!("boot/vmlinuz-{name}"));
-            (module.exists() && kernel.exists()).then_some((kernel, module))
-        });
-        let Some((kernel, module)) = found else {
-            println!(
-                "skipped {test}: no kernel with an e1000 module (package linux-image-amd64, installed, or \
-                 unpacked where {PACKAGES_VARIABLE} says)"
+        let roots = [Path::new(UNPACKED), Path::new("/")];
+        let Some(parts) = roots.into_iter().find_map(parts) else {
+            missing(
+                "neither installed nor unpacked: a kernel with an e1000 module (package linux-image-amd64) and \
+                 a static busybox (package busybox-static)",
             );
             return None;
         };
         Some(Guest {
-            kernel,
-            module,
-            busybox,
+            parts,
+            _alone: ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner),
         })
     }
 
-    /// Boots, runs the script as the first process, and returns what the console showed.
-    pub fn run(&self, home: &Path, script: &str) -> String {
+    /// Boots with these files, runs the script as the first process, and returns what the console showed.
+    pub fn run(&self, home: &Path, script: &str, files: &[(&str, &str)]) -> Console {
         let program = Path::new(env!("CARGO_BIN_EXE_nicpoll"));
         let mut archive = Archive::default();
-        for directory in ["bin", "proc", "sys", "dev", "var", "var/lib"] {
+        for directory in ["bin", "proc", "sys", "dev", "var", "var/lib", "modules"] {
             archive.directory(directory);
         }
-        archive.file("init", script.as_bytes());
-        archive.file("bin/busybox", &fs::read(&self.busybox).unwrap());
-        archive.file("e1000.ko", &fs::read(&self.module).unwrap());
+        archive.file("init", format!("{PRELUDE}{script}poweroff -f\n").as_bytes());
+        for (name, text) in files {
+            archive.file(name, text.as_bytes());
+        }
+        archive.file("bin/busybox", &fs::read(&self.parts.busybox).unwrap());
+        for module in &self.parts.modules {
+            let name = module.file_name().unwrap().to_string_lossy();
+            archive.file(&format!("modules/{name}"), &fs::read(module).unwrap());
+        }
         archive.file("bin/nicpoll", &fs::read(program).unwrap());
-        for library in libraries(program) {
+        let mut needed: BTreeSet<PathBuf> = libraries(program).into_iter().collect();
+        if let Some(udev) = &self.parts.udev {
+            // It is what it is called.
+            for name in ["bin/udevadm", "bin/systemd-udevd"] {
+                archive.file(name, &fs::read(udev).unwrap());
+            }
+            needed.extend(libraries(udev));
+        }
+        for library in needed {
             archive.with_parents(&library);
         }
         let image = home.join("initramfs");
@@ -85,20 +139,43 @@ impl Guest {
                 "tcg",
                 "-nographic",
             ])
-            .args(["-no-reboot", "-append", "console=ttyS0 quiet panic=-1"])
-            .args([
-                "-netdev",
-                "user,id=net0,restrict=on",
-                "-device",
-                "e1000,netdev=net0",
-            ])
-            .args([Path::new("-kernel"), &self.kernel])
+            .args(["-no-reboot", "-append", KERNEL_OPTIONS])
+            .args(["-netdev", "user,id=net0,restrict=on", "-device", CARD])
+            .args([Path::new("-kernel"), &self.parts.kernel])
             .args([Path::new("-initrd"), &image])
             .stdin(Stdio::null())
             .output()
             .unwrap();
-        String::from_utf8_lossy(&output.stdout).replace('\r', "")
+        Console(String::from_utf8_lossy(&output.stdout).replace('\r', ""))
     }
+}
+
+/// What is below a root directory, old or merged (`/usr/bin` for `/bin`).
+fn parts(root: &Path) -> Option<Parts> {
+    let either = |name: &str| [root.join(name), root.join("usr").join(name)];
+    let mut busybox = either("bin/busybox").into_iter();
+    let busybox = busybox.find(|path| path.exists())?;
+    let modules = either("lib/modules").into_iter();
+    let mut versions = modules.flat_map(|path| fs::read_dir(path).into_iter().flatten().flatten());
+    versions.find_map(|version| {
+        let name = version.file_name().into_string().ok()?;
+        let kernel = root.join(format!("boot/vmlinuz-{name}"));
+        let mut modules = vec![module(&version.path(), CARD_DRIVER)?];
+        let others = OTHER_DRIVERS.into_iter();
+        modules.extend(others.filter_map(|driver| module(&version.path(), driver)));
+        kernel.exists().then(|| Parts {
+            kernel,
+            modules,
+            busybox: busybox.clone(),
+            udev: either("bin/udevadm").into_iter().find(|path| path.exists()),
+        })
+    })
+}
+
+/// A module as newer packages have it, compressed, or as older ones.
+fn module(directory: &Path, name: &str) -> Option<PathBuf> {
+    let forms = ["ko", "ko.xz"].map(|end| directory.join(format!("{name}.{end}")));
+    forms.into_iter().find(|path| path.exists())
 }
 
 /// The shared objects that a program is linked with.

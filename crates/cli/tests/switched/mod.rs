@@ -5,9 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -177,12 +179,36 @@ impl Switched {
 
     /// Runs ip(8) inside the near end's namespace.
     pub fn ip(&self, line: &str) {
+        self.try_ip(line).unwrap();
+    }
+
+    /// The same; what ip(8) says when it fails, such as that the kernel has no such kind of interface.
+    pub fn try_ip(&self, line: &str) -> Result<(), String> {
         let output = Command::new("ip")
             .args(["-n", &self.netns()])
             .args(line.split(' '))
             .output()
             .expect("ip(8) is needed by this test");
-        assert!(output.status.success(), "ip {line}: {}", said(&output));
+        let failed = || format!("ip {line}: {}", said(&output));
+        output.status.success().then_some(()).ok_or_else(failed)
+    }
+
+    /// Works while datagrams come from the far end.
+    pub fn under_traffic<T>(&self, work: impl FnOnce() -> T) -> T {
+        let stop = Arc::new(AtomicBool::new(false));
+        let asked = stop.clone();
+        let sending = self.lab.sender.spawn_pinned(0, "test", move || {
+            let socket = UdpSocket::bind("198.18.0.1:0").unwrap();
+            while !asked.load(Ordering::Relaxed) {
+                // Nobody listens, which the socket is told now and then.
+                let _ = socket.send_to(b"one of many", "198.18.0.2:9");
+                thread::sleep(Duration::from_micros(200));
+            }
+        });
+        let result = work();
+        stop.store(true, Ordering::Relaxed);
+        sending.unwrap().join().unwrap().unwrap();
+        result
     }
 
     pub fn is_clean(&self) -> bool {

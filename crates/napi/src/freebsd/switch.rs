@@ -257,7 +257,8 @@ pub struct Restored {
     pub is_gone: bool,
 }
 
-/// The interfaces on which something is in force, by the journal.
+/// The interfaces on which something is in force, by the journal. Records of killed commands that had changed
+/// nothing yet are closed.
 pub fn changed_targets(journal: &Journal) -> Result<Vec<Target>, FreebsdError> {
     let mut targets = Vec::new();
     for path in journal.paths_ending(EXTENSION)? {
@@ -265,6 +266,10 @@ pub fn changed_targets(journal: &Journal) -> Result<Vec<Target>, FreebsdError> {
             let record = entry.record();
             let set = record.interfaces.iter().filter(|(_, one)| one.is_set);
             targets.extend(set.filter_map(|(name, _)| Target::from_parts(&record.host, name)));
+            if record.is_empty() {
+                // Its writer was killed before it had changed anything.
+                entry.close()?;
+            }
         }
     }
     Ok(targets)

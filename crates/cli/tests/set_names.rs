@@ -1,0 +1,131 @@
+//! What names stand for: interfaces below others, single instances of several, and interfaces that are gone.
+
+mod switched;
+
+use nicpoll_napi::{Control, Napi};
+use switched::{Switched, said};
+
+#[test]
+fn a_vlan_and_a_bond_stand_for_what_lies_below() {
+    let Some(pair) = Switched::new("a_vlan_and_a_bond_stand_for_what_lies_below") else {
+        return;
+    };
+    for (name, kind, lines) in [
+        (
+            "em0.5",
+            "vlan",
+            &["link add link em0 name em0.5 type vlan id 5"][..],
+        ),
+        (
+            "bond0",
+            "bond",
+            &[
+                "link add bond0 type bond",
+                "link set em0 down",
+                "link set em0 master bond0",
+                "link set em0 up",
+            ],
+        ),
+    ] {
+        // A kernel may be built without one of them.
+        if let Err(missing) = pair.try_ip(lines[0]) {
+            println!("skipped {kind}: {missing}");
+            continue;
+        }
+        for line in &lines[1..] {
+            pair.ip(line);
+        }
+        let before = pair.dump();
+        let text = pair.done(&format!("set {name} polling --fix --look 0"));
+        assert!(
+            text.contains(&format!("{name} is a {kind}; its packets arrive at em0")),
+            "{text}"
+        );
+        pair.done(&format!("set {name} -polling"));
+        assert_eq!(pair.dump(), before, "{kind}");
+        assert!(pair.is_clean());
+        pair.ip(&format!("link del {name}"));
+    }
+}
+
+#[test]
+fn an_ssh_connection_that_comes_by_a_bridge_above_is_not_risked() {
+    let test = "an_ssh_connection_that_comes_by_a_bridge_above_is_not_risked";
+    let Some(pair) = Switched::new(test) else {
+        return;
+    };
+    pair.ip("link add br0 type bridge");
+    pair.ip("link set br0 up");
+    pair.ip("addr add 203.0.113.1/24 dev br0");
+    let before = pair.dump();
+    for (is_below, warned) in [(false, false), (true, true)] {
+        if is_below {
+            pair.ip("link set em0 master br0");
+        }
+        let mut command = pair.command("set em0 polling --fix --look 0");
+        command.env("SSH_CONNECTION", "203.0.113.9 50000 203.0.113.1 22");
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        assert_eq!(said(&output).contains("undone in 60 s"), warned);
+        pair.done("set em0 -polling");
+    }
+    pair.ip("link set em0 nomaster");
+    switched::wait_until("it is as before", || pair.dump() == before);
+    assert!(pair.is_clean());
+}
+
+#[test]
+fn of_several_instances_only_those_named_are_set() {
+    let Some(pair) = Switched::new("of_several_instances_only_those_named_are_set") else {
+        return;
+    };
+    let queues = "numrxqueues 3 numtxqueues 3";
+    pair.ip(&format!(
+        "link add v0 {queues} type veth peer name v1 {queues}"
+    ));
+    pair.ip("link set v0 up");
+    pair.ip("link set v1 up");
+    // What polling needs, so that only instances are changed below.
+    pair.done("set v0 --suspend 1ms --fix --look 0");
+    let timeouts = || -> Vec<(u32, Option<u64>)> {
+        let napis = pair.near(|control: &mut Control, _| {
+            let ifindex = control.interface("v0").unwrap().ifindex;
+            control.napis(ifindex).unwrap()
+        });
+        let of = |napi: &Napi| (napi.id, napi.gro_flush_timeout_ns);
+        napis.iter().map(of).collect()
+    };
+    let before = timeouts();
+    assert_eq!(before.len(), 3);
+    let [first, second, third] = [0, 1, 2].map(|at: usize| before[at].0);
+    pair.done(&format!(
+        "set v0:napi{first},{third} polling --period 90us --look 0"
+    ));
+    let during = timeouts();
+    for (id, timeout) in during {
+        let wanted = if id == second { 0 } else { 90_000 };
+        assert_eq!(timeout, Some(wanted), "{id}");
+    }
+    pair.done("set v0 -polling");
+    assert!(timeouts().iter().all(|(_, timeout)| *timeout == Some(0)));
+    assert!(pair.is_clean());
+}
+
+#[test]
+fn the_record_of_a_removed_interface_is_closed_by_its_name() {
+    let test = "the_record_of_a_removed_interface_is_closed_by_its_name";
+    let Some(pair) = Switched::new(test) else {
+        return;
+    };
+    pair.ip("link add v0 type veth peer name v1");
+    pair.ip("link set v0 up");
+    pair.ip("link set v1 up");
+    pair.done("set v0 polling --fix --look 0");
+    pair.ip("link del v0");
+    // As a unit does that stops because its device is gone.
+    let text = pair.done("restore v0");
+    assert!(text.contains("v0 is gone"), "{text}");
+    assert!(pair.is_clean());
+    let refusal = pair.refused("restore v0", 1);
+    assert!(refusal.contains("there is no interface 'v0'"), "{refusal}");
+}
