@@ -20,6 +20,7 @@ mod set;
 mod show;
 mod sim;
 mod stop;
+mod storms;
 mod units;
 mod watch;
 

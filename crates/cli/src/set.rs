@@ -35,7 +35,7 @@ use crate::stop::Stop;
 
 pub use self::freebsd::{failure as freebsd_failure, target_among};
 pub use self::guard::guard;
-pub use self::held::Held;
+pub use self::held::{Held, polling_request};
 pub use self::restore::restore;
 
 /// How long arrivals are counted to see whether a ring would overflow.

@@ -4,6 +4,7 @@
 //! shown.
 
 mod args;
+mod drift;
 mod evidence;
 mod freebsd;
 mod gather;
@@ -65,7 +66,7 @@ fn asked_variables(names: &[String]) -> Result<Vec<Variable>, Failure> {
 /// The interfaces of the caller's namespace.
 fn gather(args: &ShowArgs) -> Result<Show, Failure> {
     let started_at = crate::demo::now();
-    let mut looked = Look::new(&args.interfaces)?;
+    let mut looked = Look::new(&args.interfaces, args.storm_threshold)?;
     let look_seconds = looked.watch(args.look)?;
     let look_cost = looked.cost();
     let (interfaces, unseen) = looked.finish();
@@ -77,6 +78,7 @@ fn gather(args: &ShowArgs) -> Result<Show, Failure> {
         netns: args.netns.clone(),
         look_seconds,
         look_cost,
+        storm_threshold: args.storm_threshold,
         interfaces,
         unseen,
     })

@@ -2,22 +2,26 @@
 //! (what is left then is put back by the next start).
 //!
 //! What must hold: one request is one, however many signals carry it: timeout(1), for one, signals the
-//! program and then its whole process group.
+//! program and then its whole process group. A later request ends the program whatever the rest of it
+//! does, and leaves the terminal as it was.
 
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use nicpoll_traffic::Signals;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
-use signal_hook::low_level::pipe;
+use signal_hook::low_level::{self, pipe};
 
 /// Signals that follow the first one within this time belong to it.
 const ONE_REQUEST: Duration = Duration::from_millis(500);
+
+/// How long the last act of a program that is ended may take: its terminal may take nothing any more.
+const LAST_ACT: Duration = Duration::from_millis(500);
 
 /// How often the signals are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -27,6 +31,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 pub struct Stop {
     asked: Arc<AtomicBool>,
     number: Arc<AtomicUsize>,
+    last_act: Arc<OnceLock<fn()>>,
 }
 
 impl Stop {
@@ -35,25 +40,30 @@ impl Stop {
         let stop = Stop {
             asked: Arc::default(),
             number: Arc::default(),
+            last_act: Arc::default(),
         };
-        let is_repeated = Arc::new(AtomicBool::new(false));
-        let (mut first, told) = UnixStream::pair()?;
+        let (came, told) = UnixStream::pair()?;
         for signal in [SIGINT, SIGTERM, SIGHUP] {
-            flag::register_conditional_shutdown(signal, 128 + signal, is_repeated.clone())?;
             flag::register_usize(signal, stop.number.clone(), signal as usize)?;
             flag::register(signal, stop.asked.clone())?;
+            // Last, so that who is told finds the rest done.
             pipe::register(signal, told.try_clone()?)?;
         }
-        // Asleep until the first signal; ends with the process.
+        let (number, last_act) = (stop.number.clone(), stop.last_act.clone());
+        // Asleep until a signal; ends with the process.
         thread::Builder::new()
             .name(String::from("nicpoll-stop"))
             .spawn(move || {
-                if first.read_exact(&mut [0]).is_ok() {
-                    thread::sleep(ONE_REQUEST);
-                    is_repeated.store(true, Ordering::Relaxed);
+                if await_second_request(came).is_ok() {
+                    end_at_once(&number, last_act.get().copied());
                 }
             })?;
         Ok(stop)
+    }
+
+    /// Has `act` done before a second request ends the program. Only the first act counts.
+    pub fn before_end_at_once(&self, act: fn()) {
+        let _ = self.last_act.set(act);
     }
 
     /// Becomes true when a signal came.
@@ -68,6 +78,31 @@ impl Stop {
             number => Some(number as i32),
         }
     }
+}
+
+/// Each signal is a byte. Those that follow the first within a moment belong to it.
+fn await_second_request(mut came: UnixStream) -> io::Result<()> {
+    came.read_exact(&mut [0])?;
+    thread::sleep(ONE_REQUEST);
+    came.set_nonblocking(true)?;
+    while matches!(came.read(&mut [0; 64]), Ok(1..)) {}
+    came.set_nonblocking(false)?;
+    came.read_exact(&mut [0])
+}
+
+/// Ends the process, whatever its other threads hold or wait for.
+fn end_at_once(number: &AtomicUsize, last_act: Option<fn()>) {
+    if let Some(act) = last_act {
+        let (done, is_done) = mpsc::channel();
+        let acting = thread::Builder::new().spawn(move || {
+            act();
+            let _ = done.send(());
+        });
+        if acting.is_ok() {
+            let _ = is_done.recv_timeout(LAST_ACT);
+        }
+    }
+    low_level::exit(128 + number.load(Ordering::Relaxed) as i32);
 }
 
 /// Has `end` called with the first signal that asks to stop, so that what was measured until then is

@@ -3,6 +3,7 @@
 //! What must hold: the screen, the text and the JSON lines are made of the same samples.
 
 mod args;
+mod cost;
 mod draw;
 mod read;
 mod sample;
@@ -156,24 +157,11 @@ impl Watch {
 
     /// Has the kernel time the programs for a moment.
     fn time_programs(&mut self) {
-        let Some(before) = self.reader.timed_runs() else {
-            return;
-        };
-        let Ok(timing) = nicpoll_observe::start_timing() else {
-            return;
-        };
-        let began = Instant::now();
-        thread::sleep(TIMED.min(self.interval / 10));
-        let seconds = began.elapsed().as_secs_f64();
-        let after = self.reader.timed_runs();
-        drop(timing);
-        let Some(after) = after else { return };
-        let runs = after.iter().zip(before);
-        let ns: f64 = runs
-            .filter_map(|(after, before)| after.since(before))
-            .map(|runs| runs.runs as f64 * runs.ns_per_run)
-            .sum();
-        self.bpf_cpu_ratio = Some(ns / 1e9 / seconds);
+        let time = TIMED.min(self.interval / 10);
+        // What cannot be timed now leaves what was found last.
+        if let Ok(ratio @ Some(_)) = self.reader.bpf_cpu_ratio(time) {
+            self.bpf_cpu_ratio = ratio;
+        }
     }
 
     fn end(&self) -> WatchEnd {

@@ -1,5 +1,6 @@
 //! `nicpoll doctor --cpu-truth` as a user meets it: what it prints, what it refuses, and what it concludes.
 
+mod described;
 mod stage;
 
 use std::fs;
@@ -7,6 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+use described::assert_described;
 use serde_json::Value;
 use stage::{Stage, stderr};
 
@@ -21,14 +23,7 @@ fn the_exact_account_is_right_where_the_machine_lets_it_be_told() {
     // A machine that is busy with other things lets nothing be concluded.
     assert!(code == 0 || code == 4, "{code}: {}", stderr(&output));
     let truth: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let schema = include_str!("../../../docs/nicpoll.cpu-truth-1.schema.json");
-    let schema: Value = serde_json::from_str(schema).unwrap();
-    let errors: Vec<String> = jsonschema::validator_for(&schema)
-        .unwrap()
-        .iter_errors(&truth)
-        .map(|error| format!("{}: {error}", error.instance_path()))
-        .collect();
-    assert_eq!(errors, Vec::<String>::new());
+    assert_described(&truth, "cpu-truth");
     let verdict = if code == 0 { "holds" } else { "inconclusive" };
     assert_eq!(truth["verdict"], verdict);
     let phases = truth["phases"].as_array().unwrap();

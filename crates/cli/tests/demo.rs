@@ -1,6 +1,7 @@
 //! `nicpoll demo` as a user meets it: what it prints, what it refuses, and that nothing is left after
 //! any way out.
 
+mod described;
 mod stage;
 
 use std::fs;
@@ -9,6 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+use described::assert_described;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use stage::{Stage, host_state, in_use, namespaces_of, stderr, wait_until};
@@ -38,14 +40,7 @@ fn a_quick_demo_prints_an_object_that_holds_what_the_schema_says() {
     assert!(code == 0 || code == 4, "{code}: {}", stderr(&output));
     assert_eq!(stderr(&output), "", "progress belongs on a terminal only");
     let study: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let schema = include_str!("../../../docs/nicpoll.demo-1.schema.json");
-    let schema: Value = serde_json::from_str(schema).unwrap();
-    let errors: Vec<String> = jsonschema::validator_for(&schema)
-        .unwrap()
-        .iter_errors(&study)
-        .map(|error| format!("{}: {error}", error.instance_path()))
-        .collect();
-    assert_eq!(errors, Vec::<String>::new());
+    assert_described(&study, "demo");
     assert_eq!(study["seed"], 7);
     let trials = study["trials"].as_array().unwrap();
     assert!(trials.len() >= 36);

@@ -1,7 +1,9 @@
 //! `nicpoll doctor` on whatever machine this is.
 
+mod described;
 mod stage;
 
+use described::assert_described;
 use serde_json::Value;
 use stage::Stage;
 
@@ -13,6 +15,7 @@ fn each_check_has_a_finding_and_each_bad_one_a_remedy() {
     let code = output.status.code();
     let doctor: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(doctor["schema"], "nicpoll.doctor/1");
+    assert_described(&doctor, "doctor");
     let checks = doctor["checks"].as_array().unwrap();
     let mut bad = 0;
     for check in checks {
@@ -56,6 +59,7 @@ fn text_has_one_line_a_feature() {
         "per-NAPI settings",
         "clock source",
         "other load",
+        "interrupt storms",
     ] {
         let lines = text
             .lines()

@@ -1,29 +1,20 @@
 //! The JSON of `nicpoll iperf`: real output fits the schema, the two ends agree, sums are those of their
 //! streams, and a loss that was put there is in the account.
 
+mod described;
+
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use jsonschema::Validator;
+use described::{assert_described, validator};
 use nicpoll_lab::{Host, Lab};
 use nicpoll_napi::Journal;
 use serde_json::Value;
 
-const SCHEMA: &str = include_str!("../../../docs/nicpoll.iperf-1.schema.json");
-
-fn validator() -> Validator {
-    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
-    jsonschema::draft202012::new(&schema).unwrap()
-}
-
 fn assert_valid(value: &Value) {
-    let errors: Vec<String> = validator()
-        .iter_errors(value)
-        .map(|error| format!("{}: {error}", error.instance_path()))
-        .collect();
-    assert_eq!(errors, Vec::<String>::new(), "{value:#}");
+    assert_described(value, "iperf");
 }
 
 fn iperf(args: &[&str]) -> Command {
@@ -280,7 +271,7 @@ fn udp_tells_gaps_and_delays_where_there_are_some() {
     let mut cut = sent.clone();
     let total = cut["streams"][0]["total"].as_object_mut().unwrap();
     total.remove("one_way_delay");
-    assert!(!validator().is_valid(&cut));
+    assert!(!validator("iperf").is_valid(&cut));
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! `nicpoll linerate` as a user meets it.
 
+mod described;
+
 use std::process::{Command, Output};
 
+use described::assert_described;
 use nicpoll_lab::Lab;
 use nicpoll_napi::Journal;
 use serde_json::Value;
@@ -20,14 +23,7 @@ fn text(bytes: &[u8]) -> String {
 fn document(output: &Output) -> Value {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let schema = include_str!("../../../docs/nicpoll.linerate-1.schema.json");
-    let schema: Value = serde_json::from_str(schema).unwrap();
-    let validator = jsonschema::draft202012::new(&schema).unwrap();
-    let errors: Vec<String> = validator
-        .iter_errors(&document)
-        .map(|error| format!("{}: {error}", error.instance_path()))
-        .collect();
-    assert_eq!(errors, Vec::<String>::new(), "{document}");
+    assert_described(&document, "linerate");
     document
 }
 

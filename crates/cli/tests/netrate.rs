@@ -1,6 +1,8 @@
 //! `nicpoll netblast`, `netreceive` and `netsend` as a user meets them: what is sent is received or its
 //! loss is told, to the datagram and as the kernel counts it.
 
+mod described;
+
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -9,6 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use described::assert_described;
 use nicpoll_lab::{Host, Lab};
 use nicpoll_napi::Journal;
 use nicpoll_observe::HostSnapshot;
@@ -294,6 +297,7 @@ fn every_field_is_described() {
             let schema = format!("nicpoll.{tool}/1");
             assert_eq!(object["schema"], schema);
             assert!(SCHEMA_PAGE.contains(&format!("`{schema}`")), "{schema}");
+            assert_described(&object, tool);
             let fields = object.as_object().unwrap().keys();
             let drops = object["host"]["dropped_packets"].as_object().unwrap();
             for field in fields.chain(drops.keys()) {

@@ -1,10 +1,13 @@
 //! `nicpoll rr` in namespaces: the two ends' numbers agree with each other and with the kernel's counters,
 //! over both protocols, both versions of IP and in both loops.
 
+mod described;
+
 use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
+use described::assert_described;
 use nicpoll_lab::{Host, Lab};
 use nicpoll_napi::Journal;
 use rustix::process::{Pid, Signal, kill_process};
@@ -69,14 +72,7 @@ fn signal(child: &Child, signal: Signal) {
 /// The one object that a program printed, which the schema describes.
 fn document(output: &Output) -> Value {
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let schema = include_str!("../../../docs/nicpoll.rr-1.schema.json");
-    let schema: Value = serde_json::from_str(schema).unwrap();
-    let validator = jsonschema::draft202012::new(&schema).unwrap();
-    let errors: Vec<String> = validator
-        .iter_errors(&document)
-        .map(|error| format!("{}: {error}", error.instance_path()))
-        .collect();
-    assert_eq!(errors, Vec::<String>::new(), "{document}");
+    assert_described(&document, "rr");
     document
 }
 

@@ -1,6 +1,7 @@
 //! `nicpoll show` on a real kernel: what it says of a link in namespaces of the test's own, under settings that
 //! the test makes.
 
+mod described;
 mod stage;
 
 use std::fs;
@@ -11,6 +12,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
+use described::assert_described;
 use nicpoll_lab::{Host, INTERFACE, Lab, Running, apply};
 use nicpoll_model::{Setting, Workload};
 use nicpoll_napi::Journal;
@@ -44,8 +46,7 @@ fn json(output: &Output) -> Value {
     );
     let show: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(show["schema"], "nicpoll.show/1");
-    // Every field is in it.
-    serde_json::from_value::<nicpoll_model::Show>(show.clone()).unwrap();
+    assert_described(&show, "show");
     show
 }
 

@@ -1,8 +1,11 @@
 //! `nicpoll sim` as a user meets it.
 
+mod described;
+
 use std::fs;
 use std::process::{Command, Output};
 
+use described::assert_described;
 use serde_json::Value;
 
 const GENERIC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sim/hosts/generic.toml");
@@ -31,13 +34,7 @@ fn printed(args: &[&str]) -> String {
 /// What was printed, which the schema describes.
 fn document(args: &[&str], schema: &str) -> Value {
     let document: Value = serde_json::from_str(&printed(args)).unwrap();
-    let schema: Value = serde_json::from_str(schema).unwrap();
-    let validator = jsonschema::draft202012::new(&schema).unwrap();
-    let errors: Vec<String> = validator
-        .iter_errors(&document)
-        .map(|error| format!("{}: {error}", error.instance_path()))
-        .collect();
-    assert_eq!(errors, Vec::<String>::new(), "{document}");
+    assert_described(&document, schema);
     document
 }
 
@@ -81,7 +78,7 @@ fn a_run_says_what_came_out_and_why_no_more() {
 
 #[test]
 fn every_discipline_gives_json_that_its_schema_describes() {
-    let schema = include_str!("../../../docs/nicpoll.sim-run-1.schema.json");
+    let schema = "sim-run";
     for discipline in ["interrupt", "polling", "napi", "napi-timer", "busy-poll"] {
         let options = [
             "--discipline",
@@ -179,7 +176,7 @@ fn a_sweep_gives_table_csv_json_and_a_plot() {
         "{csv}"
     );
 
-    let schema = include_str!("../../../docs/nicpoll.sim-sweep-1.schema.json");
+    let schema = "sim-sweep";
     let whole = document(&sweep(&["--json"]), schema);
     let mut parts = Vec::new();
     for shard in ["1/2", "2/2"] {

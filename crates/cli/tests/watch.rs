@@ -1,5 +1,6 @@
 //! `nicpoll watch` as text and as JSON lines, against what the kernel's own counters say of the same time.
 
+mod described;
 mod stage;
 
 use std::fs;
@@ -11,6 +12,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use described::assert_described;
 use nicpoll_lab::{Host, INTERFACE, Lab, apply};
 use nicpoll_model::{Setting, WatchEnd, WatchSample, WatchStart};
 use nicpoll_napi::Journal;
@@ -61,6 +63,10 @@ struct Watching {
 
 impl Watching {
     fn begin(stage: &Stage, lab: &Lab) -> Self {
+        Self::begin_with(stage, lab, &[])
+    }
+
+    fn begin_with(stage: &Stage, lab: &Lab, more: &[&str]) -> Self {
         let netns = netns(lab);
         let args = [
             "watch",
@@ -70,7 +76,7 @@ impl Watching {
             "--netns",
             &netns,
         ];
-        let mut child = stage.nicpoll(&args).spawn().unwrap();
+        let mut child = stage.nicpoll(&[&args, more].concat()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());
         Watching { child, lines }
     }
@@ -80,6 +86,7 @@ impl Watching {
         self.lines.read_line(&mut line).unwrap();
         let event: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(event["event"], name, "{line}");
+        assert_described(&event, "watch");
         event["data"].clone()
     }
 
@@ -108,6 +115,7 @@ impl Watching {
         }
         let event: Value = serde_json::from_str(&last).unwrap();
         assert_eq!(event["event"], "end");
+        assert_described(&event, "watch");
         let end = serde_json::from_value(event["data"].clone()).unwrap();
         (end, self.child.wait().unwrap().code())
     }
@@ -199,6 +207,107 @@ fn drops_appear_where_they_are_made() {
     assert_eq!(dropped(last, "nftables"), Some(PACKETS));
     assert_eq!(dropped(last, "udp_no_port"), Some(PACKETS));
     watching.end();
+}
+
+/// Packets that the root queueing discipline of the receiver's interface dropped, by tc(8).
+fn dropped_by_tc(lab: &Lab) -> u64 {
+    let listed = lab.receiver.run(|_| {
+        let mut tc = Command::new("tc");
+        tc.args(["-s", "-j", "qdisc", "show", "dev", INTERFACE, "root"]);
+        tc.output().unwrap().stdout
+    });
+    let listed: Value = serde_json::from_slice(&listed.unwrap()).unwrap();
+    listed[0]["drops"].as_u64().unwrap()
+}
+
+#[test]
+fn a_full_queueing_discipline_is_a_place_of_drops() {
+    let test = "a_full_queueing_discipline_is_a_place_of_drops";
+    let Some(stage) = Stage::as_root(test) else {
+        return;
+    };
+    let lab = lab(&stage);
+    // A bucket that lets one packet in four seconds through and keeps a few.
+    let rule = "qdisc replace dev em0 root tbf rate 400bit burst 1600 limit 1600";
+    let made = lab.receiver.run(move |_| {
+        let mut tc = Command::new("tc");
+        tc.args(rule.split(' ')).output()
+    });
+    if !made.unwrap().is_ok_and(|output| output.status.success()) {
+        println!("skipped {test}: tc(8) makes no bucket here");
+        return;
+    }
+    let mut watching = Watching::begin(&stage, &lab);
+    watching.event("start");
+    watching.sample();
+    let overflow = || {
+        let sent = lab.receiver.run(|_| {
+            let socket = UdpSocket::bind(("198.18.0.2", 0)).unwrap();
+            for _ in 0..PACKETS {
+                socket.send_to(&[0; 100], ("198.18.0.1", PORT)).unwrap();
+            }
+        });
+        sent.unwrap();
+    };
+    overflow();
+    let dropped = dropped_by_tc(&lab);
+    assert!((1..=PACKETS).contains(&dropped), "{dropped}");
+    let of = |sample: &WatchSample, place: &str| {
+        let found = sample.drops.iter().find(|drops| drops.place == place);
+        found.unwrap().packets
+    };
+    let samples = watching.samples_until(|sample| of(sample, "qdisc") >= Some(dropped));
+    let last = samples.last().unwrap();
+    assert_eq!(of(last, "qdisc"), Some(dropped));
+    // The kernel counts them as discards of IP, too; each packet is dropped in one place.
+    assert_eq!(of(last, "ip_output"), Some(0));
+    watching.end();
+    let netns = netns(&lab);
+    let plain = "watch --plain --count 1 --interval 0.5 --netns";
+    let plain: Vec<&str> = plain.split(' ').chain([netns.as_str()]).collect();
+    let mut plain = stage.nicpoll(&plain).spawn().unwrap();
+    while plain.try_wait().unwrap().is_none() {
+        overflow();
+        thread::sleep(Duration::from_millis(50));
+    }
+    let text = String::from_utf8(plain.wait_with_output().unwrap().stdout).unwrap();
+    let mut rows = text
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let row = rows.find(|row| row.first() == Some(&"qdisc"));
+    let row = row.unwrap_or_else(|| panic!("no row in:\n{text}"));
+    assert_ne!(row[1], "0", "{text}");
+}
+
+#[test]
+fn storms_are_marked_by_the_threshold_that_is_asked_for() {
+    let test = "storms_are_marked_by_the_threshold_that_is_asked_for";
+    let Some(stage) = Stage::as_root(test) else {
+        return;
+    };
+    let lab = lab(&stage);
+    // The clock of each CPU, where events show it. Every entry is a run of one at the least.
+    for (threshold, marked) in [
+        ("0", None),
+        ("1", Some(true)),
+        ("18446744073709551615", Some(false)),
+    ] {
+        let mut watching = Watching::begin_with(&stage, &lab, &["--storm-threshold", threshold]);
+        let start: WatchStart = serde_json::from_value(watching.event("start")).unwrap();
+        assert_eq!(start.storm_threshold.to_string(), threshold);
+        let clock = |sample: &WatchSample| {
+            let mut lines = sample.interrupts.as_ref().unwrap().iter();
+            lines.find(|line| line.irq == "LOC").cloned()
+        };
+        let samples = watching
+            .samples_until(|sample| clock(sample).is_none_or(|line| line.per_second > Some(0.0)));
+        let Some(line) = clock(samples.last().unwrap()) else {
+            println!("skipped {test}: this machine has no line of its CPUs' clocks");
+            return;
+        };
+        assert_eq!(line.is_storm, marked, "{threshold}: {line:?}");
+        watching.end();
+    }
 }
 
 #[test]
@@ -308,6 +417,9 @@ fn an_ordinary_user_gets_sampled_times_that_are_named_so() {
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
+    for event in &events {
+        assert_described(event, "watch");
+    }
     let unseen = events[0]["data"]["unseen"].as_array().unwrap();
     assert_eq!(unseen.len(), 2, "{unseen:?}");
     assert!(

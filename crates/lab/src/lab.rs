@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -39,6 +40,19 @@ pub struct Lab {
     /// The core of the receiving thread.
     pub receiver_cpu: u32,
     kept: Vec<PathBuf>,
+}
+
+/// Why this process can build no lab on this machine; `None` when it can.
+///
+/// # Errors
+/// When the kernel does not say what the process may do.
+pub fn why_not_here() -> io::Result<Option<String>> {
+    let missing = nicpoll_sys::privilege::missing_for_lab()?;
+    if !missing.is_empty() {
+        return Ok(Some(format!("missing {}", missing.join(", "))));
+    }
+    let unsupported = nicpoll_napi::per_napi_settings().err();
+    Ok(unsupported.map(|unsupported| unsupported.to_string()))
 }
 
 impl Lab {

@@ -21,7 +21,7 @@ mod void;
 
 pub use facts::host_facts;
 pub use host::{Host, Resident};
-pub use lab::{Lab, VETH_RING_SLOTS};
+pub use lab::{Lab, VETH_RING_SLOTS, why_not_here};
 pub use link::Addresses;
 pub use plan::{DEFAULT_BLOCKS, DEFAULT_PERIOD, Options, PlanError, QUICK_BLOCKS, plan};
 pub use run::{Run, Running};

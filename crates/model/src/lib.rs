@@ -16,6 +16,7 @@ mod host;
 pub mod iperf;
 mod ledger;
 pub mod line;
+pub mod netrate;
 pub mod rr;
 mod show;
 pub mod sim;
@@ -36,7 +37,7 @@ pub use doctor::{Check, CheckGroup, CheckStatus, DOCTOR_SCHEMA, Doctor};
 pub use host::{Drops, HostDelta, InterfaceDelta, ProcessCpu};
 pub use ledger::{ControlKind, ControlLine, CrossCheck, Ledger, LedgerLine, LedgerUnit, Place};
 pub use show::{
-    Ceiling, Discipline, Finding, InterfaceShow, InterruptShow, LookCost, NapiShow,
+    Ceiling, Discipline, DriftShow, Finding, InterfaceShow, InterruptShow, LookCost, NapiShow,
     PollingVariable, Rhythm, SHOW_SCHEMA, Show, ThreadShow, Unseen, ValueSource,
 };
 pub use study::{

@@ -60,18 +60,21 @@ pub struct Show {
     pub look_seconds: Option<f64>,
     /// What watching cost; null when that was not measured.
     pub look_cost: Option<LookCost>,
+    /// Handler entries back to back from which on interrupts are a storm; 0: none is.
+    pub storm_threshold: u64,
     /// The interfaces.
     pub interfaces: Vec<InterfaceShow>,
     /// What could not be seen, and what it takes.
     pub unseen: Vec<Unseen>,
 }
 
-/// What watching polls cost, by the kernel's own statistics, in a short look of its own after the long one.
+/// What watching cost, by the kernel's own statistics, in a short look of its own after the long one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LookCost {
     /// Mean run time of the programs that watch, the kernel's measuring included.
     pub ns_per_event: f64,
-    /// Events that ran them: polls and timers of the whole machine.
+    /// Events that ran them: polls and timers of the whole machine, and where storms were looked for its switches
+    /// of threads, interrupts and system calls, too.
     pub events_per_second: f64,
 }
 
@@ -119,6 +122,8 @@ pub struct InterfaceShow {
     pub ceiling: Option<Ceiling>,
     /// Packets received during the look.
     pub rx_packets_per_second: Option<f64>,
+    /// Values that 'nicpoll set' wrote and that somebody else changed since; null when its journal cannot be read.
+    pub drift: Option<Vec<DriftShow>>,
     /// FreeBSD's variables, in the order of its source, after `enable` and `hz`.
     pub kern_polling: Vec<PollingVariable>,
 }
@@ -145,6 +150,20 @@ pub struct InterruptShow {
     pub total: u64,
     /// Interrupts during the look.
     pub per_second: Option<f64>,
+    /// Whether entries of its handlers came back to back as often as the threshold says: an approximation of
+    /// FreeBSD's interrupt storm. Null when it was not looked for.
+    pub is_storm: Option<bool>,
+}
+
+/// A value that is no longer what 'nicpoll set' made it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DriftShow {
+    /// Which.
+    pub name: String,
+    /// What was written.
+    pub written: String,
+    /// What it holds now; null when it is gone.
+    pub now: Option<String>,
 }
 
 /// One NAPI instance.

@@ -139,8 +139,8 @@ pub struct WatchCounter {
 pub struct WatchCost {
     /// CPU time of the program in this interval.
     pub process_cpu_ratio: f64,
-    /// Run time of its BPF programs, in the last part of a watch in which the kernel timed them; null when there
-    /// are none.
+    /// Run time of its BPF programs, without what timing them takes, in the last part of a watch in which the
+    /// kernel timed them; null when there are none.
     pub bpf_cpu_ratio: Option<f64>,
 }
 

@@ -21,7 +21,7 @@ const ATTRIBUTE_GRO_FLUSH_TIMEOUT: u16 = 6;
 /// `NETDEV_A_NAPI_IRQ_SUSPEND_TIMEOUT`.
 const ATTRIBUTE_IRQ_SUSPEND_TIMEOUT: u16 = 7;
 
-/// `NETDEV_QUEUE_TYPE_RX`.
+/// `NETDEV_QUEUE_TYPE_RX`, include/uapi/linux/netdev.h.
 const QUEUE_TYPE_RX: u32 = 0;
 
 /// What `napi-set` can set, by the number of its attribute.
@@ -111,6 +111,19 @@ pub struct Napi {
     pub threaded: Option<u32>,
     /// The thread that does the polling, if one does.
     pub thread_pid: Option<u32>,
+    /// Its interrupt, where the driver says so.
+    pub irq: Option<u32>,
+}
+
+/// A queue of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queue {
+    /// Whether it is one to receive; otherwise it is one to send.
+    pub is_rx: bool,
+    /// Its number among those of its direction.
+    pub id: u32,
+    /// The NAPI instance that serves it, where the driver says so.
+    pub napi_id: Option<u32>,
 }
 
 impl Napi {
@@ -183,14 +196,15 @@ impl Control {
                 irq_suspend_timeout_ns: uint(ATTRIBUTE_IRQ_SUSPEND_TIMEOUT),
                 threaded: napi.get_threaded().ok(),
                 thread_pid: napi.get_pid().ok(),
+                irq: napi.get_irq().ok(),
             });
         }
         napis.sort_by_key(|napi| napi.id);
         Ok(napis)
     }
 
-    /// The NAPI instance of each receive queue, where the driver says so: veth does not.
-    pub fn rx_queues(&mut self, ifindex: u32) -> Result<BTreeMap<u32, u32>, ControlError> {
+    /// The queues in use, receive queues first. There are none while the interface is down.
+    pub fn queues(&mut self, ifindex: u32) -> Result<Vec<Queue>, ControlError> {
         let doing = || format!("listing the queues of interface {ifindex}");
         let mut request = netdev::Request::new().op_queue_get_dump();
         request.encode().push_ifindex(ifindex);
@@ -198,16 +212,31 @@ impl Control {
             .socket
             .request(&request)
             .map_err(ControlError::of_io(doing()))?;
-        let mut queues = BTreeMap::new();
+        let mut queues = Vec::new();
         while let Some(queue) = reply.recv() {
             let queue = queue.map_err(ControlError::of(doing()))?;
-            if queue.get_type() == Ok(QUEUE_TYPE_RX)
-                && let (Ok(id), Ok(napi_id)) = (queue.get_id(), queue.get_napi_id())
-            {
-                queues.insert(id, napi_id);
-            }
+            let (Ok(kind), Ok(id)) = (queue.get_type(), queue.get_id()) else {
+                continue;
+            };
+            queues.push(Queue {
+                is_rx: kind == QUEUE_TYPE_RX,
+                id,
+                napi_id: queue.get_napi_id().ok(),
+            });
         }
+        queues.sort_by_key(|queue| (!queue.is_rx, queue.id));
         Ok(queues)
+    }
+
+    /// The NAPI instance of each receive queue, where the driver says so: veth does not.
+    pub fn rx_queues(&mut self, ifindex: u32) -> Result<BTreeMap<u32, u32>, ControlError> {
+        let queues = self
+            .queues(ifindex)?
+            .into_iter()
+            .filter(|queue| queue.is_rx);
+        Ok(queues
+            .filter_map(|queue| Some((queue.id, queue.napi_id?)))
+            .collect())
     }
 
     /// Sets one value of one NAPI instance (netdev `napi-set`, Linux 6.13 and later).

@@ -1,8 +1,6 @@
 //! What there is to look at: the interfaces of a namespace, their queues, their NAPI instances' interrupts and
 //! their links' speeds. Nothing here changes anything, and none of it needs a privilege.
 
-use std::collections::BTreeMap;
-
 use netlink_bindings::ethtool::PushLinkmodes;
 use netlink_bindings::rt_link::IfinfoFlags;
 use netlink_bindings::{netdev, rt_link};
@@ -40,11 +38,6 @@ pub struct LinkFacts {
     /// Packets received since it was made.
     pub rx_packets: Option<u64>,
 }
-
-/// `NETDEV_QUEUE_TYPE_RX`, include/uapi/linux/netdev.h.
-const QUEUE_TYPE_RX: u32 = 0;
-/// `NETDEV_QUEUE_TYPE_TX`.
-const QUEUE_TYPE_TX: u32 = 1;
 
 /// What a driver can do with XDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,46 +78,6 @@ impl Control {
         }
         links.sort_by_key(|link| link.ifindex);
         Ok(links)
-    }
-
-    /// Receive and transmit queues in use; both 0 while the interface is down.
-    pub fn queues(&mut self, ifindex: u32) -> Result<(u32, u32), ControlError> {
-        let doing = || format!("counting the queues of interface {ifindex}");
-        let mut request = netdev::Request::new().op_queue_get_dump();
-        request.encode().push_ifindex(ifindex);
-        let mut reply = self
-            .socket
-            .request(&request)
-            .map_err(ControlError::of_io(doing()))?;
-        let (mut receive, mut transmit) = (0, 0);
-        while let Some(queue) = reply.recv() {
-            let queue = queue.map_err(ControlError::of(doing()))?;
-            match queue.get_type() {
-                Ok(QUEUE_TYPE_RX) => receive += 1,
-                Ok(QUEUE_TYPE_TX) => transmit += 1,
-                _ => {}
-            }
-        }
-        Ok((receive, transmit))
-    }
-
-    /// The interrupt of each NAPI instance, where the driver says so.
-    pub fn napi_interrupts(&mut self, ifindex: u32) -> Result<BTreeMap<u32, u32>, ControlError> {
-        let doing = || format!("listing the interrupts of interface {ifindex}");
-        let mut request = netdev::Request::new().op_napi_get_dump();
-        request.encode().push_ifindex(ifindex);
-        let mut reply = self
-            .socket
-            .request(&request)
-            .map_err(ControlError::of_io(doing()))?;
-        let mut interrupts = BTreeMap::new();
-        while let Some(napi) = reply.recv() {
-            let napi = napi.map_err(ControlError::of(doing()))?;
-            if let (Ok(id), Ok(irq)) = (napi.get_id(), napi.get_irq()) {
-                interrupts.insert(id, irq);
-            }
-        }
-        Ok(interrupts)
     }
 
     /// What the driver can do with XDP, as the netdev family says it.

@@ -33,7 +33,7 @@ pub mod standing;
 mod transaction;
 mod undo;
 
-pub use control::{Control, ControlError, Features, Interface, Napi};
+pub use control::{Control, ControlError, Features, Interface, Napi, Queue};
 pub use early::{Deferral, EarlyChange, take_over};
 pub use error::SwitchError;
 pub use facts::{Facts, GRO_FEATURE, Peer, Poller, VETH_RING_SLOTS, is_tso_feature};

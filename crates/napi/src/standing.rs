@@ -10,7 +10,7 @@ use thiserror::Error;
 use crate::error::SwitchError;
 use crate::facts::Facts;
 use crate::journal::{Entry, Journal, JournalError};
-use crate::kernel::Target;
+use crate::kernel::{Kernel, Target};
 use crate::machine::Machine;
 use crate::owner::Owner;
 use crate::plan::{self, Refusal, RefusalKind};
@@ -259,21 +259,24 @@ pub fn undo_unconfirmed(
 }
 
 /// What somebody else changed on an interface since it was set; none when nothing is recorded of it.
+///
+/// # Errors
+/// When what is recorded of it cannot be read.
 pub fn drift_of(
     journal: &Journal,
-    machine: &mut Machine,
+    kernel: &mut dyn Kernel,
     target: &Target,
 ) -> Result<Vec<Drift>, SwitchError> {
     let name = Journal::file_name(target);
     let records = journal.records()?.into_iter();
     let mut found = Vec::new();
-    for record in records
-        .filter(|(path, _)| path.file_name().is_some_and(|file| *file == *name))
-        .filter_map(|(_, record)| record.ok())
+    for (_, record) in
+        records.filter(|(path, _)| path.file_name().is_some_and(|file| *file == *name))
     {
+        let record = record?;
         let is_of_this_boot = record.is_of_this_boot().unwrap_or(false);
         if is_of_this_boot && record.interface.is_still(&target.interface) {
-            found.extend(undo::drift(machine, target, &record.all_changes())?);
+            found.extend(undo::drift(kernel, target, &record.all_changes())?);
         }
     }
     Ok(found)

@@ -102,7 +102,7 @@ impl TimedRuns {
     }
 
     /// Runs of both.
-    pub(crate) fn plus(self, other: TimedRuns) -> TimedRuns {
+    pub fn plus(self, other: TimedRuns) -> TimedRuns {
         TimedRuns {
             runs: self.runs + other.runs,
             ns: self.ns + other.ns,

@@ -22,7 +22,7 @@ use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::{Btf, Ebpf, EbpfLoader};
 use nicpoll_sys::affinity;
 
-use crate::bpf::{self, BpfError, TimedRuns};
+use crate::bpf::{self, BpfError, RunTime, TimedRuns};
 use crate::map_types;
 use crate::reference::monotonic_ns;
 
@@ -46,6 +46,8 @@ const PROGRAMS: [(&str, &str); 7] = [
     ("on_sys_exit", "sys_exit"),
     ("on_sys_enter", "sys_enter"),
 ];
+/// Does nothing, at the event that comes on every machine.
+const IDLE_PROGRAM: (&str, &str) = ("on_switch_do_nothing", "sched_switch");
 /// Interrupts of the CPU's own vectors, in the order of their sources. Not every kernel has events of
 /// all; without, their time stays with what they came upon.
 const VECTORS: [&str; 5] = [
@@ -67,6 +69,8 @@ const READS_MAX: u32 = 64;
 pub struct ExactCpuOptions {
     /// Folds time by the phase of a period.
     pub fold: Option<FoldOptions>,
+    /// Whether an account of each thread is kept, which most of a switch's cost is.
+    pub has_threads: bool,
     /// Handler entries back to back from which on they are a storm, as FreeBSD's
     /// `hw.intr_storm_threshold`; 0: none is.
     pub storm_threshold: u64,
@@ -83,6 +87,7 @@ pub struct ExactCpu {
     sources: PerCpuArray<MapData, map_types::Source>,
     threads: HashMap<MapData, u32, map_types::Thread>,
     fold: PerCpuArray<MapData, map_types::Fold>,
+    has_threads: bool,
     fold_options: Option<FoldOptions>,
     unseen_vectors: Vec<&'static str>,
 }
@@ -103,6 +108,7 @@ impl ExactCpu {
             .map_max_entries("SOURCES", sources)
             .override_global("FOLD_PERIOD_NS", &period_ns, true)
             .override_global("FOLD_TGID", &tgid, true)
+            .override_global("COUNT_THREADS", &u32::from(options.has_threads), true)
             .override_global("STORM_THRESHOLD", &options.storm_threshold, true)
             .override_global("BACK_TO_BACK_NS", &BACK_TO_BACK_NS, true)
             .load(aya::include_bytes_aligned!("../bpf/cpu_time.bpf.o"))
@@ -112,6 +118,7 @@ impl ExactCpu {
             sources: bpf::take_map(&mut ebpf, WHAT, "SOURCES")?,
             threads: bpf::take_map(&mut ebpf, WHAT, "THREADS")?,
             fold: bpf::take_map(&mut ebpf, WHAT, "FOLD")?,
+            has_threads: options.has_threads,
             fold_options: options.fold,
             ebpf,
             links: Vec::new(),
@@ -123,6 +130,10 @@ impl ExactCpu {
     }
 
     fn load_programs(&mut self, btf: &Btf) -> Result<(), BpfError> {
+        let (idle, tracepoint) = IDLE_PROGRAM;
+        self.program(idle)
+            .and_then(|program| Ok(program.load(tracepoint, btf)?))
+            .map_err(|error| refused(&error))?;
         for (program, tracepoint) in PROGRAMS {
             self.load_program(program, tracepoint, btf)
                 .map_err(|error| refused(&error))?;
@@ -211,8 +222,12 @@ impl ExactCpu {
     }
 
     /// What each thread used since the programs were loaded, up to its latest switch and, when it is
-    /// running, up to now. A thread that switches meanwhile may have one slice too much.
+    /// running, up to now. A thread that switches meanwhile may have one slice too much. Empty unless the options
+    /// ask for it.
     pub fn threads(&self) -> Result<Vec<ThreadTimes>, BpfError> {
+        if !self.has_threads {
+            return Ok(Vec::new());
+        }
         let running = self.read()?;
         let mut threads = Vec::new();
         for entry in self.threads.iter() {
@@ -234,12 +249,41 @@ impl ExactCpu {
 
     /// What the runs of all programs that were timed so far took.
     pub fn timed_runs(&mut self) -> Result<TimedRuns, BpfError> {
-        let mut runs = TimedRuns::default();
+        let programs = self.timed_runs_by_program()?;
+        let runs = programs.iter().map(|(_, runs)| *runs);
+        Ok(runs.fold(TimedRuns::default(), TimedRuns::plus))
+    }
+
+    /// The same for each program, by its name.
+    pub fn timed_runs_by_program(&mut self) -> Result<Vec<(String, TimedRuns)>, BpfError> {
+        let mut all = Vec::new();
         for name in self.programs.clone() {
             let info = self.program(&name).and_then(|program| Ok(program.info()?));
-            runs = runs.plus(TimedRuns::of(&info.map_err(|error| refused(&error))?));
+            let runs = TimedRuns::of(&info.map_err(|error| refused(&error))?);
+            all.push((name, runs));
         }
-        Ok(runs)
+        Ok(all)
+    }
+
+    /// Times a program that does nothing while `work` goes on: its mean run is what the kernel's timing
+    /// itself puts into each run. Returns that beside what `work` does.
+    ///
+    /// # Errors
+    /// Those of `work`, too.
+    pub fn beside_idle_program<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, BpfError>,
+    ) -> Result<(T, Option<RunTime>), BpfError> {
+        let (name, _) = IDLE_PROGRAM;
+        let idle = self.program(name).map_err(|error| refused(&error))?;
+        let runs = |program: &BtfTracePoint| program.info().map(|info| TimedRuns::of(&info));
+        let before = runs(idle).map_err(|error| refused(&error))?;
+        let link = idle.attach().map_err(|error| refused(&error))?;
+        let done = work(self);
+        let idle = self.program(name).map_err(|error| refused(&error))?;
+        let after = runs(idle).map_err(|error| refused(&error))?;
+        idle.detach(link).map_err(|error| refused(&error))?;
+        Ok((done?, after.since(before)))
     }
 
     /// Vectors that this kernel has no events of: their time stays with what they came upon.

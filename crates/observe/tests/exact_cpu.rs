@@ -29,6 +29,13 @@ const TRIES: u32 = 5;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
+/// An account of each thread.
+const THREADS: ExactCpuOptions = ExactCpuOptions {
+    fold: None,
+    has_threads: true,
+    storm_threshold: 0,
+};
+
 /// Keeps the other tests of this program away: they are loads too.
 fn alone() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
@@ -139,7 +146,7 @@ fn the_states_of_each_cpu_add_up_to_wall_time() {
 fn a_busy_loop_is_given_the_time_that_it_measured_itself() {
     let test = "a_busy_loop_is_given_the_time_that_it_measured_itself";
     let _alone = alone();
-    let Some(exact) = exact(test, ExactCpuOptions::default()) else {
+    let Some(exact) = exact(test, THREADS) else {
         return;
     };
     try_often(test, || {
@@ -161,7 +168,7 @@ fn a_busy_loop_is_given_the_time_that_it_measured_itself() {
 fn time_in_system_calls_is_the_kernels() {
     let test = "time_in_system_calls_is_the_kernels";
     let _alone = alone();
-    let Some(exact) = exact(test, ExactCpuOptions::default()) else {
+    let Some(exact) = exact(test, THREADS) else {
         return;
     };
     let mut zeros = File::open("/dev/zero").unwrap();
@@ -267,4 +274,29 @@ fn detached_programs_run_no_more() {
     exact.attach().unwrap();
     thread::sleep(Duration::from_millis(20));
     assert!(exact.timed_runs().unwrap().since(detached).is_some());
+}
+
+#[test]
+fn a_program_that_does_nothing_takes_less_than_those_that_count() {
+    let test = "a_program_that_does_nothing_takes_less_than_those_that_count";
+    let _alone = alone();
+    let Some(mut exact) = exact(test, ExactCpuOptions::default()) else {
+        return;
+    };
+    assert!(exact.threads().unwrap().is_empty(), "nobody asked for them");
+    let measured = exact.beside_idle_program(|exact| {
+        let _timing = start_timing()?;
+        let before = exact.timed_runs()?;
+        for _ in 0..100 {
+            thread::sleep(Duration::from_micros(200));
+        }
+        Ok(exact.timed_runs()?.since(before))
+    });
+    let (counting, idle) = measured.unwrap();
+    let (counting, idle) = (counting.unwrap(), idle.unwrap());
+    assert!(idle.runs >= 100, "each sleep is a switch: {idle:?}");
+    assert!(
+        idle.ns_per_run < counting.ns_per_run,
+        "{idle:?} {counting:?}"
+    );
 }

@@ -5,10 +5,16 @@
 
 use nicpoll_model::iperf::{IPERF_SCHEMA, IperfEvent, IperfRun};
 use nicpoll_model::line::{LINE_RATES_SCHEMA, LineRates};
+use nicpoll_model::netrate::{
+    NETBLAST_SCHEMA, NETRECEIVE_SCHEMA, NETSEND_SCHEMA, Netblast, Netreceive, Netsend,
+};
 use nicpoll_model::rr::{RR_SCHEMA, RrDocument};
 use nicpoll_model::sim::{SIM_RUN_SCHEMA, SIM_SWEEP_SCHEMA, SimRun, SimSweep};
 use nicpoll_model::sim_path::{SIM_PATH_SCHEMA, SimPathRun};
-use nicpoll_model::{SET_SCHEMA, Switch};
+use nicpoll_model::{
+    DOCTOR_SCHEMA, Doctor, SET_SCHEMA, SHOW_SCHEMA, Show, Switch, WATCH_SCHEMA, WatchEnd,
+    WatchSample, WatchStart,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -79,6 +85,77 @@ pub fn set_schema() -> String {
         "Each value that was written, and what was seen afterwards. docs/switch.md explains it. Units stand in \
          field names; null means not measured, or not asked for.",
         SET_SCHEMA,
+    )
+}
+
+/// The JSON Schema of what `nicpoll netblast --json` prints.
+pub fn netblast_schema() -> String {
+    schema_of::<Netblast>(
+        "What `nicpoll netblast --json` prints",
+        "What one sender sent as fast as it could. docs/schema.md explains it. Units stand in field names; \
+         null means not measured, or not asked for.",
+        NETBLAST_SCHEMA,
+    )
+}
+
+/// The JSON Schema of what `nicpoll netsend --json` prints.
+pub fn netsend_schema() -> String {
+    schema_of::<Netsend>(
+        "What `nicpoll netsend --json` prints",
+        "What one sender sent at a rate. docs/schema.md explains it. Units stand in field names; null means \
+         not measured, or not asked for.",
+        NETSEND_SCHEMA,
+    )
+}
+
+/// The JSON Schema of what `nicpoll netreceive --json` prints.
+pub fn netreceive_schema() -> String {
+    schema_of::<Netreceive>(
+        "What `nicpoll netreceive --json` prints",
+        "What one receiver received, and what was dropped on the way to it. docs/schema.md explains it. Units \
+         stand in field names; null means not measured.",
+        NETRECEIVE_SCHEMA,
+    )
+}
+
+/// The JSON Schema of what `nicpoll show --json` prints.
+pub fn show_schema() -> String {
+    schema_of::<Show>(
+        "What `nicpoll show --json` prints",
+        "What interfaces can do and do. docs/schema.md explains it. Units stand in field names; null means \
+         that it could not be seen, or is not there.",
+        SHOW_SCHEMA,
+    )
+}
+
+/// The JSON Schema of what `nicpoll doctor --json` prints.
+pub fn doctor_schema() -> String {
+    schema_of::<Doctor>(
+        "What `nicpoll doctor --json` prints",
+        "What a machine can do, and what would blur a measurement on it. docs/schema.md explains it.",
+        DOCTOR_SCHEMA,
+    )
+}
+
+/// The JSON Schema of a line that `nicpoll watch --json-stream` prints.
+pub fn watch_schema() -> String {
+    /// One of them a line.
+    #[derive(JsonSchema)]
+    #[serde(tag = "event", content = "data", rename_all = "lowercase")]
+    #[expect(dead_code, reason = "only its schema is used")]
+    enum Line {
+        /// The first line.
+        Start(Box<WatchStart>),
+        /// An interval has ended.
+        Interval(Box<WatchSample>),
+        /// The last line.
+        End(Box<WatchEnd>),
+    }
+    schema_of::<Line>(
+        "One line of what `nicpoll watch --json-stream` prints",
+        "What the interfaces, CPUs and counters of a namespace do. docs/schema.md explains it. Units stand in \
+         field names; null means not measured.",
+        WATCH_SCHEMA,
     )
 }
 

@@ -18,8 +18,9 @@ mod text;
 mod watch;
 
 pub use documents::{
-    iperf_schema, line_rates_schema, render_document, render_event, rr_schema, set_schema,
-    sim_path_schema, sim_run_schema, sim_sweep_schema,
+    doctor_schema, iperf_schema, line_rates_schema, netblast_schema, netreceive_schema,
+    netsend_schema, render_document, render_event, rr_schema, set_schema, show_schema,
+    sim_path_schema, sim_run_schema, sim_sweep_schema, watch_schema,
 };
 pub use json::{cpu_truth_json_schema, json_schema, render_cpu_truth_json, render_json};
 pub use line_rates::render_line_rates;

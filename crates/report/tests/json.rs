@@ -4,8 +4,9 @@ mod fixture;
 
 use nicpoll_model::Study;
 use nicpoll_report::{
-    iperf_schema, json_schema, line_rates_schema, render_json, rr_schema, set_schema,
-    sim_path_schema, sim_run_schema, sim_sweep_schema,
+    doctor_schema, iperf_schema, json_schema, line_rates_schema, netblast_schema,
+    netreceive_schema, netsend_schema, render_json, rr_schema, set_schema, show_schema,
+    sim_path_schema, sim_run_schema, sim_sweep_schema, watch_schema,
 };
 use serde_json::Value;
 
@@ -26,7 +27,13 @@ fn the_committed_schema_is_the_one_of_the_model() {
 
 #[test]
 fn the_committed_schemas_of_other_commands_are_those_of_the_model() {
+    let doctor = include_str!("../../../docs/nicpoll.doctor-1.schema.json");
     let iperf = include_str!("../../../docs/nicpoll.iperf-1.schema.json");
+    let netblast = include_str!("../../../docs/nicpoll.netblast-1.schema.json");
+    let netreceive = include_str!("../../../docs/nicpoll.netreceive-1.schema.json");
+    let netsend = include_str!("../../../docs/nicpoll.netsend-1.schema.json");
+    let show = include_str!("../../../docs/nicpoll.show-1.schema.json");
+    let watch = include_str!("../../../docs/nicpoll.watch-1.schema.json");
     let linerate = include_str!("../../../docs/nicpoll.linerate-1.schema.json");
     let rr = include_str!("../../../docs/nicpoll.rr-1.schema.json");
     let set = include_str!("../../../docs/nicpoll.set-1.schema.json");
@@ -34,7 +41,13 @@ fn the_committed_schemas_of_other_commands_are_those_of_the_model() {
     let sim_path = include_str!("../../../docs/nicpoll.sim-path-1.schema.json");
     let sim_sweep = include_str!("../../../docs/nicpoll.sim-sweep-1.schema.json");
     for (command, schema, committed) in [
+        ("doctor", doctor_schema(), doctor),
         ("iperf", iperf_schema(), iperf),
+        ("netblast", netblast_schema(), netblast),
+        ("netreceive", netreceive_schema(), netreceive),
+        ("netsend", netsend_schema(), netsend),
+        ("show", show_schema(), show),
+        ("watch", watch_schema(), watch),
         ("linerate", line_rates_schema(), linerate),
         ("rr", rr_schema(), rr),
         ("set", set_schema(), set),
@@ -50,6 +63,8 @@ fn the_committed_schemas_of_other_commands_are_those_of_the_model() {
     }
     // The version is pinned in each part that states it.
     assert_eq!(iperf.matches("\"const\": \"nicpoll.iperf/1\"").count(), 2);
+    assert_eq!(watch.matches("\"const\": \"nicpoll.watch/1\"").count(), 1);
+    assert!(netsend.contains("\"const\": \"nicpoll.netsend/1\""));
 }
 
 #[test]

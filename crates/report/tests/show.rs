@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use nicpoll_model::{
-    Ceiling, Check, CheckGroup, CheckStatus, Discipline, Doctor, Finding, InterfaceShow,
+    Ceiling, Check, CheckGroup, CheckStatus, Discipline, Doctor, DriftShow, Finding, InterfaceShow,
     InterruptShow, LookCost, NapiShow, PollingVariable, Rhythm, Show, ThreadShow, Unseen,
     ValueSource,
 };
@@ -70,6 +70,7 @@ fn show(napis: Vec<NapiShow>) -> Show {
             ns_per_event: 90.0,
             events_per_second: 10_000.0,
         }),
+        storm_threshold: 1_000,
         interfaces: vec![InterfaceShow {
             name: String::from("em0"),
             ifindex: 2,
@@ -87,6 +88,7 @@ fn show(napis: Vec<NapiShow>) -> Show {
                 cpus: None,
                 total: 7,
                 per_second: Some(3.5),
+                is_storm: Some(true),
             }],
             napis: Some(napis),
             setting: Some(finding(Discipline::Hybrid)),
@@ -98,6 +100,11 @@ fn show(napis: Vec<NapiShow>) -> Show {
                 is_measured: false,
             }),
             rx_packets_per_second: Some(99_999.0),
+            drift: Some(vec![DriftShow {
+                name: String::from("gro_flush_timeout"),
+                written: String::from("200000"),
+                now: None,
+            }]),
             kern_polling: vec![
                 variable("hz", Some(4_716.98), ValueSource::Measured),
                 variable("burst", Some(23.14), ValueSource::Measured),
@@ -138,6 +145,9 @@ fn what_is_known_is_shown_and_what_is_not_is_no_number() {
         has("kern.polling.phase                   -  -");
         has("0.0900 %");
         has("Not seen: polls: a reason.");
+        has("gro_flush_timeout is gone; nicpoll had set it to 200000");
+        has(", 3.50/s, STORM");
+        has("STORM: 1,000 or more entries");
     }
 }
 

@@ -4,10 +4,16 @@ use std::collections::BTreeMap;
 
 use anyhow::Context;
 use nicpoll_model::{Check, CheckGroup, CheckStatus};
-use nicpoll_napi::{Control, LinkFacts, Moderation, XdpAbilities};
+use nicpoll_napi::standing::{self, Order, SetError};
+use nicpoll_napi::{
+    Abilities, Control, LinkFacts, Machine, Moderation, Part, Target, XdpAbilities,
+};
+use nicpoll_sys::ethtool::{self, Driver};
+use nicpoll_sys::netns::NetNamespace;
 
 use super::{check, with_remedy};
 use crate::failure::Failure;
+use crate::set::polling_request;
 
 /// An interface, as far as it can be read.
 pub struct Found {
@@ -18,11 +24,26 @@ pub struct Found {
     /// Offload features in force.
     pub features: Option<BTreeMap<String, bool>>,
     pub xdp: Option<XdpAbilities>,
+    pub driver: Option<Driver>,
+    pub polling: Polling,
+}
+
+/// Whether 'nicpoll set IF polling' would do it.
+pub enum Polling {
+    /// It would.
+    Works,
+    /// It would not: why, and what to do about it.
+    Refused { reason: String, remedy: String },
+    /// Nobody may ask, or it cannot be read.
+    Unknown(String),
 }
 
 /// Reads every interface of the namespace but the loopback.
 pub fn look() -> Result<Vec<Found>, Failure> {
     let mut control = Control::new();
+    let abilities = Abilities::probe();
+    let mut machine = Machine::new();
+    let entered = NetNamespace::current().and_then(|own| machine.enter(own));
     let links = control.inventory().context("looking for interfaces")?;
     let links = links.into_iter().filter(|link| !link.is_loopback);
     Ok(links
@@ -34,15 +55,49 @@ pub fn look() -> Result<Vec<Found>, Failure> {
                 .ok()
                 .map(|features| features.active),
             xdp: control.xdp_abilities(link.ifindex).ok(),
+            driver: ethtool::driver(&link.name).ok(),
+            polling: match (&entered, control.interface(&link.name)) {
+                (Ok(netns_inode), Ok(interface)) => {
+                    let netns_inode = *netns_inode;
+                    let target = Target {
+                        netns_inode,
+                        interface,
+                    };
+                    polling(&mut machine, &abilities, target)
+                }
+                (Err(error), _) => Polling::Unknown(format!("only root may ask: {error}")),
+                (_, Err(error)) => Polling::Unknown(error.to_string()),
+            },
             link,
         })
         .collect())
+}
+
+/// Asks without changing anything.
+fn polling(machine: &mut Machine, abilities: &Abilities, target: Target) -> Polling {
+    let orders = [Order {
+        target,
+        part: Part::Whole,
+    }];
+    let request = polling_request();
+    let asked = standing::survey(machine, &orders, &request, abilities)
+        .and_then(|facts| standing::preview(&orders, &facts, &request, false));
+    match asked {
+        Ok(_) => Polling::Works,
+        Err(SetError::Refused(refusal)) => Polling::Refused {
+            reason: refusal.reason,
+            remedy: refusal.remedy,
+        },
+        Err(SetError::Switch(error)) => Polling::Unknown(error.to_string()),
+    }
 }
 
 pub fn checks(found: &[Found]) -> Vec<Check> {
     let of = |one: &Found| {
         let checks = if one.link.is_up {
             vec![
+                of_driver(one),
+                of_polling(one),
                 of_napi(one),
                 of_moderation(one),
                 of_offloads(one),
@@ -66,6 +121,35 @@ pub fn checks(found: &[Found]) -> Vec<Check> {
 
 fn line(name: &str, status: CheckStatus, finding: impl Into<String>) -> Check {
     check(CheckGroup::Interface, name, status, finding)
+}
+
+fn of_driver(found: &Found) -> Check {
+    let name = "driver";
+    match &found.driver {
+        None => line(name, CheckStatus::Unknown, "it does not tell its name"),
+        Some(driver) => match &driver.bus_address {
+            Some(address) => {
+                let finding = format!("{}, at {address}", driver.name);
+                line(name, CheckStatus::Good, finding)
+            }
+            None => line(name, CheckStatus::Good, driver.name.clone()),
+        },
+    }
+}
+
+fn of_polling(found: &Found) -> Check {
+    let name = "polling";
+    match &found.polling {
+        Polling::Works => {
+            let finding = format!("'nicpoll set {} polling' can switch it on", found.link.name);
+            line(name, CheckStatus::Good, finding)
+        }
+        Polling::Refused { reason, remedy } => with_remedy(
+            line(name, CheckStatus::Absent, reason.as_str()),
+            remedy.as_str(),
+        ),
+        Polling::Unknown(why) => line(name, CheckStatus::Unknown, why.as_str()),
+    }
 }
 
 fn of_napi(found: &Found) -> Check {
@@ -177,19 +261,25 @@ mod tests {
             moderation: None,
             features: None,
             xdp: None,
+            driver: None,
+            polling: Polling::Refused {
+                reason: String::from("GRO is off"),
+                remedy: String::from("switch it on"),
+            },
         }
     }
 
     #[test]
     fn a_veth_without_napi_is_told_how_to_get_one() {
         let checks = checks(&[found("veth", true)]);
-        assert_eq!(checks.len(), 4);
+        assert_eq!(checks.len(), 6);
         assert!(
             checks
                 .iter()
                 .all(|check| check.interface.as_deref() == Some("em0"))
         );
-        assert!(checks[0].remedy.as_deref().unwrap().contains("gro on"));
+        assert_eq!(checks[1].remedy.as_deref(), Some("switch it on"));
+        assert!(checks[2].remedy.as_deref().unwrap().contains("gro on"));
         assert!(checks.iter().all(|check| !check.status.is_bad()));
     }
 

@@ -7,10 +7,11 @@ use std::time::Duration;
 use anyhow::Context;
 use nicpoll_model::HostFacts;
 use nicpoll_napi::Moderation;
-use nicpoll_observe::{CpuSample, parse_task_stat};
+use nicpoll_observe::{CpuSample, InterruptCounts, InterruptSource, Interrupts, parse_task_stat};
 
 use super::interfaces::Found;
 use crate::failure::Failure;
+use crate::storms::{STORM_THRESHOLD, look_for_storms};
 
 /// How long the load of the machine is looked at.
 const LOOK: Duration = Duration::from_secs(1);
@@ -41,13 +42,18 @@ pub struct Machine {
     pub busy_ratio: Option<f64>,
     /// Share of the CPUs' time that the hypervisor took.
     pub steal_ratio: Option<f64>,
+    /// Interrupts of devices that came in storms meanwhile; `None` when they could not be looked for.
+    pub storms: Option<Vec<String>>,
     /// How late the kernel may end a sleep of this process.
     pub timer_slack_ns: Option<u64>,
 }
 
 /// Reads what there is.
 pub fn look(host: &HostFacts, interfaces: &[Found]) -> Result<Machine, Failure> {
+    let exact = look_for_storms(STORM_THRESHOLD).ok();
     let (busy_ratio, steal_ratio) = load()?;
+    // They count from when the look began.
+    let interrupts = exact.and_then(|exact| exact.interrupts().ok());
     let adapts = |found: &&Found| {
         let values = found.moderation.iter().flatten();
         let mut adaptive = values.filter(|(parameter, _)| {
@@ -69,6 +75,7 @@ pub fn look(host: &HostFacts, interfaces: &[Found]) -> Result<Machine, Failure> 
         adaptive: adaptive.map(|found| found.link.name.clone()).collect(),
         busy_ratio,
         steal_ratio,
+        storms: interrupts.map(|interrupts| storms(&interrupts)),
         timer_slack_ns: number("/proc/self/timerslack_ns"),
     })
 }
@@ -83,6 +90,16 @@ fn load() -> Result<(Option<f64>, Option<f64>), Failure> {
         (!states.is_empty()).then(|| states.iter().map(share).sum::<f64>() / states.len() as f64)
     };
     Ok((mean(|cpu| cpu.busy()), mean(|cpu| cpu.steal)))
+}
+
+fn storms(interrupts: &Interrupts) -> Vec<String> {
+    let name = |counts: &InterruptCounts| match counts.source {
+        InterruptSource::Irq(irq) if counts.storm_entries > 0 => {
+            Some(format!("IRQ {irq} ({})", counts.source.name()))
+        }
+        _ => None,
+    };
+    interrupts.0.iter().filter_map(name).collect()
 }
 
 fn text(path: &str) -> Option<String> {
@@ -131,6 +148,24 @@ fn named(wanted: &str) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_devices_have_storms() {
+        let counts = |source, storm_entries| InterruptCounts {
+            source,
+            entries: 9,
+            ns: 9,
+            longest_run: 9,
+            storm_entries,
+        };
+        let irq = InterruptSource::Irq;
+        let found = Interrupts(vec![
+            counts(irq(4_000_000), 1),
+            counts(irq(4_000_001), 0),
+            counts(InterruptSource::Vector("local_timer"), 1),
+        ]);
+        assert_eq!(storms(&found), ["IRQ 4000000 ()"]);
+    }
 
     #[test]
     fn this_test_is_found_by_its_name() {

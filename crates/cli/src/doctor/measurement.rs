@@ -1,10 +1,11 @@
 //! What would blur a measurement, from what was found of the machine.
 
 use nicpoll_model::{Check, CheckGroup, CheckStatus};
-use nicpoll_report::{duration_text, figure};
+use nicpoll_report::{count, duration_text, figure};
 
 use super::machine::Machine;
 use super::{check, with_remedy};
+use crate::storms::STORM_THRESHOLD;
 
 /// With fewer, the ends of a link, the polls and everything else share CPUs.
 const CPUS_MIN: usize = 4;
@@ -27,6 +28,7 @@ pub fn checks(machine: &Machine) -> Vec<Check> {
         idle(machine),
         haltpoll(machine),
         irqbalance(machine),
+        storms(machine),
         moderation(machine),
         load(machine),
         steal(machine),
@@ -178,6 +180,28 @@ fn irqbalance(machine: &Machine) -> Check {
     }
 }
 
+fn storms(machine: &Machine) -> Check {
+    let name = "interrupt storms";
+    let threshold = count(STORM_THRESHOLD);
+    let Some(storms) = &machine.storms else {
+        let finding = "only root may look for them (CAP_BPF, CAP_PERFMON)";
+        return check(CheckGroup::Measurement, name, CheckStatus::Unknown, finding);
+    };
+    if storms.is_empty() {
+        let finding = format!("none just now of {threshold} entries back to back (approximated)");
+        return good(name, finding);
+    }
+    blurs(
+        name,
+        format!(
+            "{}: entered {threshold} times or more with no task in between (approximated)",
+            storms.join(", ")
+        ),
+        "have its interface polled (nicpoll set IF polling) or its interrupts moderated (ethtool -C IF \
+         rx-usecs 50)",
+    )
+}
+
 fn moderation(machine: &Machine) -> Check {
     let name = "adaptive moderation";
     let Some(first) = machine.adaptive.first() else {
@@ -261,6 +285,7 @@ mod tests {
             adaptive: Vec::new(),
             busy_ratio: Some(0.01),
             steal_ratio: Some(0.0),
+            storms: Some(Vec::new()),
             timer_slack_ns: Some(50_000),
         }
     }
@@ -305,6 +330,10 @@ mod tests {
             ["haltpoll"]
         );
         assert_eq!(bad(|m| m.irqbalance = vec![812]), ["irqbalance"]);
+        assert_eq!(
+            bad(|m| m.storms = Some(vec!["IRQ 38 (em0)".into()])),
+            ["interrupt storms"]
+        );
         assert_eq!(
             bad(|m| m.adaptive = vec!["eth0".into()]),
             ["adaptive moderation"]

@@ -43,7 +43,11 @@ const OWN_MIN: f64 = 0.15;
 
 /// Runs the load, and what `fold` asks for beside it.
 pub fn measure(fold: Option<Duration>) -> Result<CpuTruth, Failure> {
-    let mut exact = ExactCpu::load(&ExactCpuOptions::default()).map_err(missing)?;
+    let options = ExactCpuOptions {
+        has_threads: true,
+        ..ExactCpuOptions::default()
+    };
+    let mut exact = ExactCpu::load(&options).map_err(missing)?;
     exact.attach().map_err(missing)?;
     let core = least_busy_core(&exact)?;
     let tick_ns = tick_ns();

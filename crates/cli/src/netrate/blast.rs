@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nicpoll_model::netrate::{NETBLAST_SCHEMA, Netblast, NetrateSender};
+use nicpoll_report::render_document;
 use nicpoll_sys::affinity;
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::netrate::blast::{BlastConfig, Blaster};
@@ -12,7 +14,7 @@ use nicpoll_traffic::netrate::options::BlastOptions;
 use nicpoll_traffic::netrate::text::{self, Summary};
 use nicpoll_traffic::netrate::{SendCount, connect_first};
 
-use super::json::{self, Sender};
+use super::json;
 use super::{Refused, announce, print, resolve, since_1970, span, watch};
 use crate::account::HostAccount;
 use crate::stop::Stop;
@@ -50,13 +52,14 @@ pub fn run(options: &BlastOptions) -> Result<(), Refused> {
         );
         return Ok(print(&lines)?);
     }
-    let object = json::Netblast {
+    let object = Netblast {
+        head: json::head(NETBLAST_SCHEMA),
         sender: sender(options, peer, &blast, &summary, stop.signal()),
         threads: blasters.len(),
         datagrams_per_system_call: blasters[0].datagrams_per_system_call(),
         host,
     };
-    Ok(print(&json::render("nicpoll.netblast/1", &object)?)?)
+    Ok(print(&render_document(&object))?)
 }
 
 fn config(options: &BlastOptions) -> BlastConfig {
@@ -135,8 +138,8 @@ fn sender(
     blast: &Blast,
     summary: &Summary,
     signal: Option<i32>,
-) -> Sender {
-    Sender::new(
+) -> NetrateSender {
+    json::sender(
         json::Plan {
             peer,
             payload_bytes: options.payload_bytes,

@@ -6,7 +6,9 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_model::{Drops, HostDelta};
+use nicpoll_model::netrate::{NETRECEIVE_SCHEMA, Netreceive, ReceivingSocket};
+use nicpoll_model::{Drops, HostDelta, Side};
+use nicpoll_report::render_document;
 use nicpoll_sys::socket;
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::netrate::options::ReceiveOptions;
@@ -39,7 +41,7 @@ pub fn run(options: &ReceiveOptions) -> Result<(), Refused> {
     receive_all(&sockets, &counts, start, &stop)?;
     let elapsed = start.elapsed();
     let described = sockets.iter().zip(&counts);
-    let described: Vec<json::Socket> = described
+    let described: Vec<ReceivingSocket> = described
         .map(|(socket, counts)| describe(socket, counts))
         .collect::<io::Result<_>>()?;
     let host = account.and_then(|account| account.end().ok());
@@ -48,7 +50,7 @@ pub fn run(options: &ReceiveOptions) -> Result<(), Refused> {
         return Ok(say(&total.text(host.as_ref()))?);
     }
     let object = total.object(options, started, elapsed, &stop, described, host);
-    Ok(print(&json::render("nicpoll.netreceive/1", &object)?)?)
+    Ok(print(&render_document(&object))?)
 }
 
 fn receive_all(
@@ -114,8 +116,8 @@ fn sum(counts: &[Vec<ReceiveCount>], figure: impl Fn(&ReceiveCount) -> u64) -> u
     counts.iter().flatten().map(figure).sum()
 }
 
-fn describe(socket: &UdpSocket, counts: &[ReceiveCount]) -> io::Result<json::Socket> {
-    Ok(json::Socket {
+fn describe(socket: &UdpSocket, counts: &[ReceiveCount]) -> io::Result<ReceivingSocket> {
+    Ok(ReceivingSocket {
         address: socket.local_addr()?.ip().to_string(),
         receive_buffer_asked_bytes: RECEIVE_BUFFER_BYTES,
         receive_buffer_granted_bytes: socket::receive_buffer(socket)?,
@@ -134,7 +136,7 @@ struct Total {
 }
 
 impl Total {
-    fn of(counts: &[Vec<ReceiveCount>], sockets: &[json::Socket]) -> Self {
+    fn of(counts: &[Vec<ReceiveCount>], sockets: &[ReceivingSocket]) -> Self {
         let spans = || {
             counts
                 .iter()
@@ -168,16 +170,17 @@ impl Total {
         started: Duration,
         elapsed: Duration,
         stop: &Stop,
-        sockets: Vec<json::Socket>,
+        sockets: Vec<ReceivingSocket>,
         host: Option<HostDelta>,
-    ) -> json::Netreceive {
+    ) -> Netreceive {
         let seconds = self.receiving.map(|time| time.as_secs_f64());
         let per_second = |count: u64| {
             let seconds = seconds.filter(|&seconds| seconds > 0.0)?;
             Some(count as f64 / seconds)
         };
-        json::Netreceive {
-            side: "receiver",
+        Netreceive {
+            head: json::head(NETRECEIVE_SCHEMA),
+            side: Side::Receiver,
             port: options.port,
             threads_per_socket: options.threads,
             started_at: json::time_of_day(started),

@@ -3,12 +3,14 @@
 use std::thread;
 use std::time::Duration;
 
+use nicpoll_model::netrate::{NETSEND_SCHEMA, Netsend};
+use nicpoll_report::render_document;
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::netrate::options::SendOptions;
 use nicpoll_traffic::netrate::send::{PacedConfig, PacedSender, Schedule, Sent};
 use nicpoll_traffic::netrate::text::{self, Summary};
 
-use super::json::{self, Sender};
+use super::json;
 use super::{Refused, announce, print, resolve, say, span, watch};
 use crate::account::HostAccount;
 use crate::stop::Stop;
@@ -61,15 +63,16 @@ pub fn run(options: &SendOptions) -> Result<(), Refused> {
         is_blocking: options.is_blocking,
     };
     let is_paced = options.packets_per_second > 0;
-    let object = json::Netsend {
-        sender: Sender::new(plan, &summary, &sent.count, elapsed, stop.signal()),
+    let object = Netsend {
+        head: json::head(NETSEND_SCHEMA),
+        sender: json::sender(plan, &summary, &sent.count, elapsed, stop.signal()),
         port_max: options.port_max,
         asked_packets_per_second: is_paced.then_some(options.packets_per_second),
         interval_ns: is_paced.then_some(schedule.interval_ns),
         clock_looks_in_vain: sent.waited,
         host,
     };
-    Ok(print(&json::render("nicpoll.netsend/1", &object)?)?)
+    Ok(print(&render_document(&object))?)
 }
 
 fn send(mut sender: PacedSender, stop: &Stop) -> Result<Sent, Refused> {

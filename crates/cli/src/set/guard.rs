@@ -2,6 +2,7 @@
 //! outlives the program that started it and the connection that it came by.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -121,8 +122,7 @@ fn wait(
     {
         // Asked first: what is made after the look is not missed then.
         let is_made = parent.has_finished.load(Ordering::Relaxed);
-        let left = standing::attempts_of(journal, owner).map_err(anyhow::Error::from)?;
-        if is_made && left.is_empty() {
+        if is_made && attempts_of(journal, owner)?.is_empty() {
             return Ok(());
         }
         let left = Duration::from_nanos(until.saturating_sub(boottime_ns()));
@@ -131,9 +131,13 @@ fn wait(
     Ok(())
 }
 
+fn attempts_of(journal: &Journal, owner: Owner) -> Result<Vec<PathBuf>, Failure> {
+    Ok(standing::attempts_of(journal, owner).map_err(anyhow::Error::from)?)
+}
+
 fn undo(journal: &Journal, owner: Owner) -> Result<(), Failure> {
     let mut machine = Machine::new();
-    for path in standing::attempts_of(journal, owner).map_err(anyhow::Error::from)? {
+    for path in attempts_of(journal, owner)? {
         loop {
             match standing::undo_unconfirmed(journal, &mut machine, &path, owner) {
                 Ok(()) => break,

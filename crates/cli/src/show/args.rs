@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::args::parse_seconds;
+use crate::storms::STORM_THRESHOLD;
 
 /// What '--help' says first.
 pub const ABOUT: &str = "\
@@ -49,6 +50,9 @@ pub struct ShowArgs {
         conflicts_with = "json"
     )]
     pub values: Vec<String>,
+    /// Handler entries back to back that are a storm, as hw.intr_storm_threshold; 0: none is
+    #[arg(long, value_name = "N", default_value_t = STORM_THRESHOLD)]
+    pub storm_threshold: u64,
     /// Look into another network namespace: a name of 'ip netns', or a path
     #[arg(long, value_name = "NAME")]
     pub netns: Option<String>,

@@ -5,8 +5,8 @@ use std::fs;
 use std::io;
 
 use nicpoll_lab::VETH_RING_SLOTS;
-use nicpoll_model::{InterruptShow, NapiShow, ThreadShow};
-use nicpoll_napi::{Abilities, Control, ControlError, LinkFacts, Napi};
+use nicpoll_model::{DriftShow, InterruptShow, NapiShow, ThreadShow};
+use nicpoll_napi::{Abilities, Control, ControlError, LinkFacts, Napi, Queue};
 use nicpoll_observe::{InterruptLine, Task, parse_interrupts};
 use nicpoll_sys::ethtool::{self, Driver};
 
@@ -24,6 +24,7 @@ pub struct Still {
     pub has_gro: Option<bool>,
     pub moderation: BTreeMap<String, u32>,
     pub napis: Option<Vec<NapiShow>>,
+    pub drift: Option<Vec<DriftShow>>,
 }
 
 /// Reads an interface. What the driver does not have or the kernel does not tell is absent.
@@ -33,8 +34,10 @@ pub fn still(
     mut link: LinkFacts,
 ) -> Result<Still, ControlError> {
     let ifindex = link.ifindex;
-    if let Some((receive @ 1.., transmit)) = told(control.queues(ifindex))? {
-        (link.rx_queues, link.tx_queues) = (Some(receive), Some(transmit));
+    let queues = told(control.queues(ifindex))?.unwrap_or_default();
+    let count = |is_rx| queues.iter().filter(|queue| queue.is_rx == is_rx).count() as u32;
+    if count(true) > 0 {
+        (link.rx_queues, link.tx_queues) = (Some(count(true)), Some(count(false)));
     }
     let features = told(control.features(ifindex))?;
     let moderation = told(control.moderation(ifindex))?.unwrap_or_default();
@@ -51,7 +54,8 @@ pub fn still(
             .into_iter()
             .map(|(parameter, value)| (String::from(parameter.name()), value))
             .collect(),
-        napis: napis(control, abilities, &link)?,
+        napis: napis(control, abilities, &link, &queues)?,
+        drift: None,
         driver,
         link,
     })
@@ -72,13 +76,12 @@ fn napis(
     control: &mut Control,
     abilities: &Abilities,
     link: &LinkFacts,
+    queues: &[Queue],
 ) -> Result<Option<Vec<NapiShow>>, ControlError> {
     let ifindex = link.ifindex;
     let Some(napis) = told(control.napis(ifindex))? else {
         return Ok(None);
     };
-    let interrupts = control.napi_interrupts(ifindex)?;
-    let queues = told(control.rx_queues(ifindex))?.unwrap_or_default();
     let device = (!abilities.has_napi_set).then(|| device_values(link));
     let show = |napi: Napi| {
         // Kernels that cannot set the values of single instances do not tell them either; all others
@@ -89,11 +92,15 @@ fn napis(
             irq_suspend_timeout_ns: napi.irq_suspend_timeout_ns,
             threaded: napi.threaded,
         });
-        let served = queues.iter().filter(|(_, id)| **id == napi.id);
+        let is_served = |queue: &&Queue| queue.is_rx && queue.napi_id == Some(napi.id);
         NapiShow {
             id: napi.id,
-            irq: interrupts.get(&napi.id).copied(),
-            rx_queues: served.map(|(queue, _)| *queue).collect(),
+            irq: napi.irq,
+            rx_queues: queues
+                .iter()
+                .filter(is_served)
+                .map(|queue| queue.id)
+                .collect(),
             defer_hard_irqs: values.defer_hard_irqs,
             gro_flush_timeout_ns: values.gro_flush_timeout_ns,
             irq_suspend_timeout_ns: values.irq_suspend_timeout_ns,
@@ -167,6 +174,7 @@ pub fn interrupts_of(still: &Still, lines: &[InterruptLine]) -> Vec<InterruptSho
             cpus: cpus_of(irq),
             total: line.total(),
             per_second: None,
+            is_storm: None,
         })
     };
     lines.iter().filter_map(show).collect()

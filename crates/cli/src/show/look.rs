@@ -9,12 +9,14 @@ use nicpoll_model::{
     Ceiling, Discipline, Finding, InterfaceShow, InterruptShow, LookCost, NapiShow, Rhythm, Unseen,
 };
 use nicpoll_napi::{Abilities, Control, LinkFacts};
-use nicpoll_observe::{InterruptLine, PollRhythm, RhythmWatch};
+use nicpoll_observe::{BpfError, ExactCpu, InterruptLine, Interrupts, PollRhythm, RhythmWatch};
 
+use super::drift::Standing;
 use super::evidence::{by_settings, of_rhythm, without_polls};
 use super::gather::{Still, interrupts, interrupts_of, still};
 use super::variables::{Sources, read_all};
 use crate::failure::Failure;
+use crate::storms::{is_storm, look_for_storms};
 
 /// How long the cost of looking is looked at.
 const COST_LOOK: Duration = Duration::from_millis(100);
@@ -23,8 +25,9 @@ const COST_LOOK: Duration = Duration::from_millis(100);
 pub struct Look {
     control: Control,
     stills: Vec<Still>,
+    storm_threshold: u64,
     watched: Option<Watched>,
-    watch: Option<RhythmWatch>,
+    watch: Option<(RhythmWatch, Option<ExactCpu>)>,
     unseen: Vec<Unseen>,
 }
 
@@ -46,6 +49,8 @@ struct Counters {
     rx_packets: BTreeMap<u32, u64>,
     /// Of the machine; `None` when they cannot be read.
     interrupts: Option<Vec<InterruptLine>>,
+    /// `None` when storms are not looked for.
+    storms: Option<Interrupts>,
 }
 
 impl Watched {
@@ -59,7 +64,7 @@ impl Watched {
 
 impl Look {
     /// Finds the interfaces of the caller's namespace: those of the names, or all but the loopback.
-    pub fn new(names: &[String]) -> Result<Self, Failure> {
+    pub fn new(names: &[String], storm_threshold: u64) -> Result<Self, Failure> {
         let mut control = Control::new();
         let abilities = Abilities::probe();
         let links = control.inventory().context("looking for interfaces")?;
@@ -76,9 +81,20 @@ impl Look {
                 why: String::from("this kernel does not list them; Linux 6.8 or later does"),
             });
         }
+        let drift_of = Standing::of_caller()?;
+        for still in &mut stills {
+            match drift_of.drift_of(&mut control, &still.link.name) {
+                Ok(drift) => still.drift = Some(drift),
+                Err(error) => unseen.push(Unseen {
+                    what: format!("what 'nicpoll set' had set of {}", still.link.name),
+                    why: format!("{:#}; run it as root", anyhow::Error::from(error)),
+                }),
+            }
+        }
         Ok(Look {
             control,
             stills,
+            storm_threshold,
             watched: None,
             watch: None,
             unseen,
@@ -97,22 +113,20 @@ impl Look {
         let instances: Vec<(u32, u64)> = napis
             .map(|napi| (napi.id, napi.gro_flush_timeout_ns))
             .collect();
-        let watch = match RhythmWatch::begin(&instances) {
-            Ok(watch) => Some(watch),
-            Err(error) => {
-                let why = format!("{error}; run it as root");
-                let what = String::from("polls");
-                self.unseen.insert(0, Unseen { what, why });
-                None
-            }
+        let exact = if self.looks_for_storms() {
+            let begun = look_for_storms(self.storm_threshold);
+            self.seen("interrupt storms", begun)
+        } else {
+            None
         };
+        let watch = self.seen("polls", RhythmWatch::begin(&instances));
         // Loading the programs takes time that is no part of the look.
         let watched_from = Instant::now();
-        let before = self.count()?;
+        let before = self.count(exact.as_ref())?;
         let began = Instant::now();
         thread::sleep(time);
         let seconds = began.elapsed().as_secs_f64();
-        let after = self.count()?;
+        let after = self.count(exact.as_ref())?;
         let poll_seconds = watched_from.elapsed().as_secs_f64();
         let rhythms = watch.as_ref().map(|watch| {
             let read = instances.iter().map(|(id, _)| Ok((*id, watch.read(*id)?)));
@@ -127,21 +141,46 @@ impl Look {
             after,
             rhythms,
         });
-        self.watch = watch;
+        self.watch = watch.map(|watch| (watch, exact));
         Ok(was_watched.then_some(poll_seconds))
     }
 
-    /// What watching costs, by another short look.
-    pub fn cost(&self) -> Option<LookCost> {
-        self.watch.as_ref().and_then(cost_of)
+    /// What has begun, or none with the reason noted.
+    fn seen<T>(&mut self, what: &str, begun: Result<T, BpfError>) -> Option<T> {
+        match begun {
+            Ok(begun) => Some(begun),
+            Err(error) => {
+                let why = format!("{error}; run it as root");
+                let what = String::from(what);
+                self.unseen.insert(0, Unseen { what, why });
+                None
+            }
+        }
     }
 
-    fn count(&mut self) -> Result<Counters, Failure> {
+    /// Only interrupts of a card are shown, and a virtual device has none.
+    fn looks_for_storms(&self) -> bool {
+        let lines = interrupts().unwrap_or_default();
+        let mut stills = self.stills.iter();
+        self.storm_threshold > 0 && stills.any(|still| !interrupts_of(still, &lines).is_empty())
+    }
+
+    /// What watching costs, by another short look. None after the first time.
+    pub fn cost(&mut self) -> Option<LookCost> {
+        let (watch, exact) = self.watch.take()?;
+        cost_of(&watch, exact)
+    }
+
+    fn count(&mut self, exact: Option<&ExactCpu>) -> Result<Counters, Failure> {
         let links = self.control.inventory().context("counting packets")?;
         let counted = |link: LinkFacts| Some((link.ifindex, link.rx_packets?));
         Ok(Counters {
             rx_packets: links.into_iter().filter_map(counted).collect(),
             interrupts: interrupts(),
+            storms: exact
+                .map(ExactCpu::interrupts)
+                .transpose()
+                .map_err(anyhow::Error::from)?,
         })
     }
 
@@ -157,12 +196,19 @@ impl Look {
 }
 
 /// Has the kernel time the programs for a moment. The timing itself costs, so it is no part of the look.
-fn cost_of(watch: &RhythmWatch) -> Option<LookCost> {
+fn cost_of(watch: &RhythmWatch, mut exact: Option<ExactCpu>) -> Option<LookCost> {
+    let mut timed_runs = || {
+        let polls = watch.timed_runs().ok()?;
+        match &mut exact {
+            Some(exact) => Some(polls.plus(exact.timed_runs().ok()?)),
+            None => Some(polls),
+        }
+    };
     let timing = nicpoll_observe::start_timing().ok()?;
-    let (before, began) = (watch.timed_runs().ok()?, Instant::now());
+    let (before, began) = (timed_runs()?, Instant::now());
     thread::sleep(COST_LOOK);
     let seconds = began.elapsed().as_secs_f64();
-    let runs = watch.timed_runs().ok()?.since(before);
+    let runs = timed_runs()?.since(before);
     drop(timing);
     runs.map(|runs| LookCost {
         ns_per_event: runs.ns_per_run,
@@ -221,6 +267,7 @@ fn interface(mut still: Still, watched: Option<&Watched>) -> InterfaceShow {
         setting,
         evidence,
         rx_packets_per_second,
+        drift: still.drift,
         kern_polling,
     }
 }
@@ -236,6 +283,9 @@ fn interrupt_rates(still: &Still, watched: Option<&Watched>) -> Vec<InterruptSho
         let then = before.iter().find(|then| then.irq == interrupt.irq);
         interrupt.per_second =
             then.map(|then| interrupt.total.saturating_sub(then.total) as f64 / watched.seconds);
+        let [then, now] =
+            [&watched.before, &watched.after].map(|counters| counters.storms.as_ref());
+        interrupt.is_storm = is_storm(&interrupt.irq.to_string(), then, now, &[]);
     }
     now
 }

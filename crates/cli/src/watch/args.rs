@@ -6,6 +6,7 @@ use clap::Args;
 use nicpoll_report::WatchScale;
 
 use crate::args::parse_seconds;
+use crate::storms::STORM_THRESHOLD;
 
 /// What '--help' says first.
 pub const ABOUT: &str = "\
@@ -63,8 +64,6 @@ pub struct WatchArgs {
     pub netns: Option<String>,
 }
 
-/// FreeBSD's default while it had one other than 0.
-const STORM_THRESHOLD: u64 = 1000;
 /// Below this, watching would be most of what is seen.
 const INTERVAL_MIN: Duration = Duration::from_millis(100);
 /// Nobody waits longer.

@@ -3,19 +3,21 @@
 //! What must hold: what cannot be read is absent by itself and is named once, at the beginning.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use nicpoll_model::Unseen;
 use nicpoll_napi::{Control, LinkFacts};
 use nicpoll_observe::{
-    CpuSample, ExactCpu, ExactCpuOptions, ExactSample, InterruptLine, Interrupts,
-    NamespaceCounters, NamespaceSnapshot, PollRhythm, RhythmWatch, TimedRuns,
+    BpfError, CpuSample, ExactCpu, ExactSample, InterruptLine, Interrupts, NamespaceCounters,
+    NamespaceSnapshot, PollRhythm, RhythmWatch,
 };
 use nicpoll_sys::usage::{CpuTime, process_cpu_time};
 
+use super::cost::bpf_cpu_ratio;
 use crate::failure::Failure;
 use crate::show::interrupts;
+use crate::storms::look_for_storms;
 
 /// What an interface's NAPI instances did since the reading before.
 #[derive(Clone, Debug, Default)]
@@ -126,16 +128,13 @@ impl Reader {
         })
     }
 
-    /// What the BPF programs took while the kernel timed them; one entry for each set of programs.
-    pub fn timed_runs(&mut self) -> Option<Vec<TimedRuns>> {
-        let exact = self.exact.as_mut().map(ExactCpu::timed_runs);
-        let polls = self.polls.as_ref().map(|polls| polls.watch.timed_runs());
-        let runs: Vec<TimedRuns> = exact
-            .into_iter()
-            .chain(polls)
-            .collect::<Result<_, _>>()
-            .ok()?;
-        (!runs.is_empty()).then_some(runs)
+    /// The BPF programs' share of one core, timed for so long; `None` when there are none.
+    pub fn bpf_cpu_ratio(&mut self, time: Duration) -> Result<Option<f64>, BpfError> {
+        let polls = self.polls.as_ref().map(|polls| &polls.watch);
+        let exact = self.exact.as_mut();
+        exact
+            .map(|exact| bpf_cpu_ratio(exact, polls, time))
+            .transpose()
     }
 
     fn watched(&self, links: &[LinkFacts]) -> Vec<u32> {
@@ -166,14 +165,7 @@ impl Reader {
     }
 
     fn begin_exact(&mut self) {
-        let options = ExactCpuOptions {
-            fold: None,
-            storm_threshold: self.storm_threshold,
-        };
-        let begun = ExactCpu::load(&options).and_then(|mut exact| {
-            exact.attach()?;
-            Ok(exact)
-        });
+        let begun = look_for_storms(self.storm_threshold);
         match begun {
             Ok(exact) => self.exact = Some(exact),
             Err(error) => self.unseen.push(Unseen {
@@ -185,7 +177,7 @@ impl Reader {
 }
 
 impl PollReader {
-    fn begin(instances: Instances) -> Result<Self, nicpoll_observe::BpfError> {
+    fn begin(instances: Instances) -> Result<Self, BpfError> {
         let all: Vec<(u32, u64)> = instances.values().flatten().copied().collect();
         Ok(PollReader {
             watch: RhythmWatch::begin(&all)?,

@@ -6,11 +6,12 @@ use nicpoll_model::{
     CpuSource, CpuStates, Drops, WatchCost, WatchCounter, WatchDrops, WatchFlow, WatchInterface,
     WatchInterrupt, WatchSample,
 };
-use nicpoll_observe::{InterfaceCounters, InterruptSource, Interrupts, LinkCounters};
+use nicpoll_observe::{InterfaceCounters, LinkCounters};
 
 use super::read::{Polls, Reading};
 use crate::account::drops;
 use crate::show::{of_rhythm, without_polls};
+use crate::storms::is_storm;
 
 /// Counters of IP and UDP that are shown.
 const PROTOCOLS: [&str; 18] = [
@@ -32,13 +33,6 @@ const PROTOCOLS: [&str; 18] = [
     "Udp6NoPorts",
     "Udp6RcvbufErrors",
     "Udp6OutDatagrams",
-];
-/// Lines of /proc/interrupts that count the CPU's own vectors, and the vectors.
-const VECTORS: [(&str, &[&str]); 4] = [
-    ("LOC", &["local_timer"]),
-    ("RES", &["reschedule"]),
-    ("CAL", &["call_function", "call_function_single"]),
-    ("IWI", &["irq_work"]),
 ];
 
 /// What is kept from interval to interval.
@@ -219,32 +213,6 @@ fn interrupts(then: &Reading, now: &Reading, seconds: f64) -> Option<Vec<WatchIn
     Some(came.collect())
 }
 
-/// Whether a line's handlers were entered in a storm between the readings; `None` for lines whose entries
-/// no event shows.
-fn is_storm(
-    irq: &str,
-    then: Option<&Interrupts>,
-    now: Option<&Interrupts>,
-    unseen: &[&str],
-) -> Option<bool> {
-    let vectors = VECTORS.iter().find(|(line, _)| *line == irq);
-    let number = irq.parse().ok();
-    let is_unseen =
-        vectors.is_some_and(|(_, names)| names.iter().any(|name| unseen.contains(name)));
-    if is_unseen || (vectors.is_none() && number.is_none()) {
-        return None;
-    }
-    let is_of = |source: InterruptSource| match source {
-        InterruptSource::Irq(found) => Some(found) == number,
-        InterruptSource::Vector(name) => vectors.is_some_and(|(_, names)| names.contains(&name)),
-    };
-    let entries = |interrupts: &Interrupts| -> u64 {
-        let counts = interrupts.0.iter().filter(|counts| is_of(counts.source));
-        counts.map(|counts| counts.storm_entries).sum()
-    };
-    Some(entries(now?) > entries(then?))
-}
-
 fn add_drops(
     dropped: &mut BTreeMap<&'static str, u64>,
     found: &Drops,
@@ -279,7 +247,6 @@ fn protocols(began: &Reading, then: &Reading, now: &Reading, seconds: f64) -> Ve
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nicpoll_observe::InterruptCounts;
 
     #[test]
     fn a_peak_stays_and_a_counter_that_began_anew_has_no_rate() {
@@ -336,33 +303,5 @@ mod tests {
             udp_memory: None,
             udp_socket_buffer: None,
         }
-    }
-
-    #[test]
-    fn a_storm_is_of_its_own_line_and_interval() {
-        let counted = |source, storm_entries| {
-            Interrupts(vec![InterruptCounts {
-                source,
-                entries: 9,
-                ns: 9,
-                longest_run: 9,
-                storm_entries,
-            }])
-        };
-        let irq = |entries| counted(InterruptSource::Irq(7), entries);
-        let storm = |line| is_storm(line, Some(&irq(1)), Some(&irq(2)), &[]);
-        assert_eq!(storm("7"), Some(true));
-        assert_eq!(storm("8"), Some(false));
-        assert_eq!(storm("LOC"), Some(false));
-        assert_eq!(storm("NMI"), None);
-        assert_eq!(
-            is_storm("7", Some(&irq(2)), Some(&irq(2)), &[]),
-            Some(false)
-        );
-        assert_eq!(is_storm("7", None, Some(&irq(2)), &[]), None);
-        let timer = |entries| counted(InterruptSource::Vector("local_timer"), entries);
-        let of_timer = |unseen| is_storm("LOC", Some(&timer(0)), Some(&timer(3)), unseen);
-        assert_eq!(of_timer(&["irq_work"]), Some(true));
-        assert_eq!(of_timer(&["local_timer"]), None);
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! What must hold: however it ends, the terminal is as it was, and so is every interface.
 
+use std::io;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,9 @@ use anyhow::Context;
 use nicpoll_model::{WatchSample, WatchStart};
 use nicpoll_report::{WatchScale, render_watch_start};
 use ratatui::DefaultTerminal;
+use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::execute;
 
 use super::draw::{View, draw};
 use super::{LOOK_EVERY, Watch, WatchArgs};
@@ -47,9 +50,13 @@ pub fn run(args: &WatchArgs, watch: &mut Watch, stop: &Stop) -> Result<(), Failu
         selected: 0,
         held: None,
     };
+    stop.before_end_at_once(|| {
+        // Nobody is left to be told.
+        let _ = put_back();
+    });
     let mut terminal = ratatui::try_init().context("setting up the screen")?;
     let shown = show(args, watch, &mut state, &mut terminal, stop);
-    let restored = ratatui::try_restore().context("putting the terminal back");
+    let restored = put_back().context("putting the terminal back");
     let undone = state.held.as_mut().map_or(Ok(Vec::new()), Held::undo_all);
     shown?;
     restored?;
@@ -57,6 +64,12 @@ pub fn run(args: &WatchArgs, watch: &mut Watch, stop: &Stop) -> Result<(), Failu
         eprintln!("nicpoll: {name}: every value is as it was");
     }
     Ok(())
+}
+
+/// Makes the terminal what it was: drawing hides the cursor.
+fn put_back() -> io::Result<()> {
+    ratatui::try_restore()?;
+    execute!(io::stdout(), Show)
 }
 
 fn show(

@@ -28,13 +28,8 @@ impl Stage {
 
     /// A stage for a test that needs root; `None`, with the reason printed, elsewhere.
     pub fn as_root(test: &str) -> Option<Self> {
-        let missing = nicpoll_sys::privilege::missing_for_lab().unwrap();
-        if !missing.is_empty() {
-            println!("skipped {test}: missing {}", missing.join(", "));
-            return None;
-        }
-        if let Err(unsupported) = nicpoll_napi::per_napi_settings() {
-            println!("skipped {test}: {unsupported}");
+        if let Some(why) = nicpoll_lab::why_not_here().unwrap() {
+            println!("skipped {test}: {why}");
             return None;
         }
         Some(Self::new())

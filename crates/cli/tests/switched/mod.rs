@@ -33,13 +33,8 @@ pub struct Switched {
 impl Switched {
     /// A pair, or the reason why not on standard output and `None`.
     pub fn new(test: &str) -> Option<Self> {
-        let missing = nicpoll_sys::privilege::missing_for_lab().unwrap();
-        if !missing.is_empty() {
-            println!("skipped {test}: missing {}", missing.join(", "));
-            return None;
-        }
-        if let Err(unsupported) = nicpoll_napi::per_napi_settings() {
-            println!("skipped {test}: {unsupported}");
+        if let Some(why) = nicpoll_lab::why_not_here().unwrap() {
+            println!("skipped {test}: {why}");
             return None;
         }
         let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);

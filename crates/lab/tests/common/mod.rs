@@ -21,13 +21,8 @@ pub struct TestLab {
 impl TestLab {
     /// Builds a lab, or says why this machine cannot and returns `None`.
     pub fn build(test: &str) -> Option<TestLab> {
-        let missing = nicpoll_sys::privilege::missing_for_lab().unwrap();
-        if !missing.is_empty() {
-            println!("skipped {test}: missing {}", missing.join(", "));
-            return None;
-        }
-        if let Err(unsupported) = nicpoll_napi::per_napi_settings() {
-            println!("skipped {test}: {unsupported}");
+        if let Some(why) = nicpoll_lab::why_not_here().unwrap() {
+            println!("skipped {test}: {why}");
             return None;
         }
         // A test that failed while it had the lock left nothing broken behind.

@@ -27,6 +27,7 @@ fn napi(id: u32, defer_hard_irqs: u32, gro_flush_timeout_ns: u64) -> Napi {
         irq_suspend_timeout_ns: Some(0),
         threaded: Some(0),
         thread_pid: None,
+        irq: None,
     }
 }
 

@@ -78,6 +78,7 @@ impl Model {
             irq_suspend_timeout_ns: Some(self.values[&Knob::IrqSuspendTimeout(id)]),
             threaded: Some(self.values[&Knob::Threaded(Scope::Napi(id))] as u32),
             thread_pid: None,
+            irq: None,
         };
         Facts {
             target: target.clone(),

@@ -1,7 +1,7 @@
 //! Interfaces as text: what each one can do and does, and FreeBSD's variables for it.
 
 use nicpoll_model::{
-    Ceiling, Finding, InterfaceShow, InterruptShow, LookCost, NapiShow, Show, Unseen,
+    Ceiling, DriftShow, Finding, InterfaceShow, InterruptShow, LookCost, NapiShow, Show, Unseen,
 };
 
 use super::page::{Ink, Page};
@@ -22,6 +22,10 @@ pub fn write(page: &mut Page, show: &Show) {
     }
     for interface in &show.interfaces {
         write_interface(page, interface);
+    }
+    if has_storm(show) {
+        page.blank();
+        page.paragraph(Ink::Unsure, &storm_text(show.storm_threshold));
     }
     if let Some(cost) = &show.look_cost {
         page.blank();
@@ -44,6 +48,10 @@ fn write_interface(page: &mut Page, interface: &InterfaceShow) {
         "setting",
         &finding(interface.setting.as_ref(), "cannot be read"),
     );
+    for drift in interface.drift.iter().flatten() {
+        let name = format!("{:<LEAD$}", "drift");
+        page.item(&name, Ink::Unsure, &changed(drift));
+    }
     line(page, "queues", &queues(interface));
     for napi in interface.napis.iter().flatten() {
         line(page, &format!("NAPI {}", napi.id), &instance(napi));
@@ -105,6 +113,17 @@ fn finding(finding: Option<&Finding>, without: &str) -> String {
         Some(finding) => format!("{}: {}", finding.discipline, finding.why),
         None => String::from(without),
     }
+}
+
+fn changed(drift: &DriftShow) -> String {
+    let now = match &drift.now {
+        Some(now) => format!("is {now}"),
+        None => String::from("is gone"),
+    };
+    format!(
+        "{} {now}; nicpoll had set it to {}, and somebody else changed it since",
+        drift.name, drift.written
+    )
 }
 
 fn queues(interface: &InterfaceShow) -> String {
@@ -176,6 +195,9 @@ fn source(interrupt: &InterruptShow) -> String {
     if let Some(rate) = interrupt.per_second {
         text.push_str(&format!(", {}/s", figure(rate)));
     }
+    if interrupt.is_storm == Some(true) {
+        text.push_str(", STORM");
+    }
     text
 }
 
@@ -193,10 +215,23 @@ fn limit(ceiling: &Ceiling) -> String {
     )
 }
 
+fn has_storm(show: &Show) -> bool {
+    let mut interrupts = show.interfaces.iter().flat_map(|one| &one.interrupts);
+    interrupts.any(|interrupt| interrupt.is_storm == Some(true))
+}
+
+fn storm_text(threshold: u64) -> String {
+    format!(
+        "STORM: {} or more entries of its handlers back to back, with no task in between; an approximation of \
+         FreeBSD's interrupt storm.",
+        count(threshold)
+    )
+}
+
 fn cost_text(cost: &LookCost) -> String {
     let core_share = cost.ns_per_event * cost.events_per_second / 1e9;
     format!(
-        "Watching cost {} ns for each of {} polls and timers a second: {} % of one core.",
+        "Watching cost {} ns for each of {} events a second: {} % of one core.",
         figure(cost.ns_per_event),
         figure(cost.events_per_second),
         figure(100.0 * core_share)

@@ -1,0 +1,24 @@
+//! Whether what a command prints is what its JSON Schema in `docs/` says.
+// Each test program uses a part of it.
+#![allow(dead_code)]
+
+use std::fs;
+
+use jsonschema::Validator;
+use serde_json::Value;
+
+/// The check of what a command prints, by the name that its schema has in `docs/`.
+pub fn validator(command: &str) -> Validator {
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
+    let schema = fs::read(format!("{docs}/nicpoll.{command}-1.schema.json")).unwrap();
+    jsonschema::draft202012::new(&serde_json::from_slice(&schema).unwrap()).unwrap()
+}
+
+/// Fails with everything that is not as the schema says.
+pub fn assert_described(document: &Value, command: &str) {
+    let errors: Vec<String> = validator(command)
+        .iter_errors(document)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert_eq!(errors, Vec::<String>::new(), "{document:#}");
+}

@@ -1,0 +1,44 @@
+//! `nicpoll show` of an interface that `nicpoll set` has changed, and somebody else after it.
+
+mod switched;
+
+use nicpoll_napi::{Kernel, Knob, Scope, Value};
+use switched::Switched;
+
+/// What `nicpoll show` says of drift.
+fn drift(pair: &Switched) -> serde_json::Value {
+    let output = pair.run("show em0 --for 0 --json");
+    assert_eq!(output.status.code(), Some(0), "{}", switched::said(&output));
+    let show: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    show["interfaces"][0]["drift"].clone()
+}
+
+#[test]
+fn what_somebody_else_changed_is_shown_until_it_is_put_back() {
+    let test = "what_somebody_else_changed_is_shown_until_it_is_put_back";
+    let Some(pair) = Switched::new(test) else {
+        return;
+    };
+    let before = pair.dump();
+    let none = serde_json::json!([]);
+    assert_eq!(drift(&pair), none, "nothing was set");
+    pair.done("set em0 polling --fix");
+    assert_eq!(drift(&pair), none, "everything is as it was set");
+    pair.near(|control, target| {
+        let knob = Knob::GroFlushTimeout(Scope::Device);
+        let value = Value::Number(5_000);
+        control.write(target, &knob, &value).unwrap();
+    });
+    let found = drift(&pair);
+    let timeout = serde_json::json!({
+        "name": "gro_flush_timeout", "written": "200000", "now": "5000"
+    });
+    assert!(found.as_array().unwrap().contains(&timeout), "{found:#}");
+    let text = pair.done("show em0 --for 0");
+    let line = text.lines().find(|line| line.starts_with("  drift"));
+    let line = line.unwrap_or_else(|| panic!("no drift in:\n{text}"));
+    assert!(line.contains("gro_flush_timeout is 5000"), "{text}");
+    pair.done("set em0 -polling");
+    assert_eq!(drift(&pair), none);
+    assert_eq!(pair.dump(), before);
+}

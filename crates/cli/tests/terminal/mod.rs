@@ -1,0 +1,118 @@
+//! A terminal of a test's own: what a program draws on it, keys for the program, and its state.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Action, Winsize, tcflow, tcgetattr, tcsetwinsize};
+
+/// Enters the alternate screen, and leaves it (xterm's control sequences).
+const ENTER_SCREEN: &str = "\x1b[?1049h";
+const LEAVE_SCREEN: &str = "\x1b[?1049l";
+const HIDE_CURSOR: &str = "\x1b[?25l";
+const SHOW_CURSOR: &str = "\x1b[?25h";
+
+/// A program on a terminal.
+pub struct Terminal {
+    pub child: Child,
+    master: File,
+    terminal: OwnedFd,
+    modes: String,
+    drawn: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Terminal {
+    /// Starts a program on a terminal that takes whatever is drawn.
+    pub fn start(mut command: Command) -> Self {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let flags = OFlags::RDWR | OFlags::NOCTTY;
+        let terminal = open(name.as_c_str(), flags, Mode::empty()).unwrap();
+        let size = Winsize {
+            ws_row: 60,
+            ws_col: 120,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        tcsetwinsize(&terminal, size).unwrap();
+        let modes = modes(&terminal);
+        let side = || Stdio::from(terminal.try_clone().unwrap());
+        let child = command.stdin(side()).stdout(side()).spawn().unwrap();
+        let (master, drawn) = (File::from(master), Arc::default());
+        keep_reading(master.try_clone().unwrap(), Arc::clone(&drawn));
+        Terminal {
+            child,
+            master,
+            terminal,
+            modes,
+            drawn,
+        }
+    }
+
+    pub fn press(&mut self, keys: &str) {
+        self.master.write_all(keys.as_bytes()).unwrap();
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_raw(self.child.id() as i32).unwrap(), signal).unwrap();
+    }
+
+    /// Has the terminal take nothing more, as a connection that hangs.
+    pub fn hold_output(&self) {
+        tcflow(&self.terminal, Action::OOff).unwrap();
+    }
+
+    /// Everything drawn so far, as it went over the line.
+    pub fn drawn(&self) -> String {
+        String::from_utf8_lossy(&self.drawn.lock().unwrap()).into_owned()
+    }
+
+    /// Whether the program has the terminal for itself.
+    pub fn is_taken(&self) -> bool {
+        self.modes != modes(&self.terminal)
+    }
+
+    /// Waits for the program's end.
+    pub fn wait(&mut self) -> ExitStatus {
+        self.child.wait().unwrap()
+    }
+
+    /// Whether the screen was left and the cursor is there again.
+    pub fn screen_is_left(&self) -> bool {
+        let drawn = self.drawn();
+        let is_later = |one: &str, other: &str| drawn.rfind(one) > drawn.rfind(other);
+        drawn.contains(ENTER_SCREEN)
+            && is_later(LEAVE_SCREEN, ENTER_SCREEN)
+            && is_later(SHOW_CURSOR, HIDE_CURSOR)
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Ends with the terminal.
+fn keep_reading(mut master: File, drawn: Arc<Mutex<Vec<u8>>>) {
+    thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while let Ok(length @ 1..) = master.read(&mut buffer) {
+            drawn.lock().unwrap().extend_from_slice(&buffer[..length]);
+        }
+    });
+}
+
+/// Everything that tcgetattr(3) tells.
+fn modes(terminal: impl AsFd) -> String {
+    format!("{:?}", tcgetattr(terminal).unwrap())
+}

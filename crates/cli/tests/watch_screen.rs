@@ -1,0 +1,146 @@
+//! The screen of `nicpoll watch` on a terminal of the test's own: its keys, and that the terminal and every
+//! interface are as they were, however it ends.
+
+mod switched;
+mod terminal;
+
+use std::time::Duration;
+
+use nicpoll_lab::apply;
+use nicpoll_model::Setting;
+use rustix::process::Signal;
+use switched::{Switched, wait_until};
+use terminal::Terminal;
+
+/// Longer than signals of one request take to follow each other.
+const LATER: Duration = Duration::from_millis(800);
+
+/// A pair whose near end can be polled.
+fn pair(test: &str) -> Option<Switched> {
+    let pair = Switched::new(test)?;
+    apply(&pair.lab, Setting::Interrupt, 0).unwrap();
+    Some(pair)
+}
+
+/// A watch that has drawn its first sample.
+fn watching(pair: &Switched) -> Terminal {
+    let terminal = Terminal::start(pair.command("watch --interval 0.1"));
+    wait_until("it has the terminal", || terminal.is_taken());
+    wait_until("it has drawn a sample", || {
+        terminal.drawn().contains("softirq")
+    });
+    terminal
+}
+
+fn polls(pair: &Switched) -> bool {
+    pair.near(|control, target| {
+        let napis = control.napis(target.interface.ifindex).unwrap();
+        !napis.is_empty()
+            && napis
+                .iter()
+                .all(|napi| napi.gro_flush_timeout_ns != Some(0))
+    })
+}
+
+/// A watch whose key has switched polling on.
+fn polling(pair: &Switched) -> Terminal {
+    let mut terminal = watching(pair);
+    terminal.press("p");
+    wait_until("it polls", || polls(pair));
+    // The change is complete when it has been told.
+    wait_until("it says so", || terminal.drawn().contains("again"));
+    terminal
+}
+
+#[test]
+fn a_key_switches_polling_on_and_off_and_the_end_undoes_it() {
+    let test = "a_key_switches_polling_on_and_off_and_the_end_undoes_it";
+    let Some(pair) = pair(test) else {
+        return;
+    };
+    let before = pair.dump();
+    let mut terminal = polling(&pair);
+    terminal.press("p");
+    wait_until("it no longer polls", || pair.is_clean());
+    assert_eq!(pair.dump(), before);
+    terminal.press("p");
+    wait_until("it polls again", || polls(&pair));
+    terminal.press("q");
+    assert_eq!(terminal.wait().code(), Some(0));
+    assert_eq!(pair.dump(), before);
+    assert!(pair.is_clean() && !terminal.is_taken());
+    wait_until("the screen is left", || terminal.screen_is_left());
+}
+
+#[test]
+fn what_cannot_poll_is_refused_on_the_screen() {
+    let test = "what_cannot_poll_is_refused_on_the_screen";
+    let Some(pair) = Switched::new(test) else {
+        return;
+    };
+    let before = pair.dump();
+    let mut terminal = watching(&pair);
+    terminal.press("p");
+    wait_until("it says why not", || terminal.drawn().contains("GRO"));
+    terminal.press("q");
+    assert_eq!(terminal.wait().code(), Some(0));
+    assert_eq!(pair.dump(), before);
+}
+
+#[test]
+fn signals_put_the_terminal_and_the_interface_back() {
+    let test = "signals_put_the_terminal_and_the_interface_back";
+    let Some(pair) = pair(test) else {
+        return;
+    };
+    let before = pair.dump();
+    for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {
+        let mut terminal = polling(&pair);
+        terminal.signal(signal);
+        assert_eq!(terminal.wait().code(), Some(code));
+        assert_eq!(pair.dump(), before, "after {signal:?}");
+        assert!(pair.is_clean() && !terminal.is_taken());
+        wait_until("the screen is left", || terminal.screen_is_left());
+    }
+    // A terminal in raw mode makes no signal of the key.
+    let mut terminal = polling(&pair);
+    terminal.press("\x03");
+    assert_eq!(terminal.wait().code(), Some(0));
+    assert_eq!(pair.dump(), before);
+    assert!(pair.is_clean() && !terminal.is_taken());
+}
+
+#[test]
+fn after_a_kill_the_guard_puts_the_interface_back() {
+    let test = "after_a_kill_the_guard_puts_the_interface_back";
+    let Some(pair) = pair(test) else {
+        return;
+    };
+    let before = pair.dump();
+    let mut terminal = polling(&pair);
+    terminal.signal(Signal::KILL);
+    assert_eq!(terminal.wait().code(), None);
+    wait_until("it is undone", || pair.is_clean());
+    assert_eq!(pair.dump(), before);
+}
+
+#[test]
+fn a_second_signal_ends_a_watch_that_hangs_and_gives_the_terminal_back() {
+    let test = "a_second_signal_ends_a_watch_that_hangs_and_gives_the_terminal_back";
+    let Some(pair) = pair(test) else {
+        return;
+    };
+    let before = pair.dump();
+    let mut terminal = polling(&pair);
+    terminal.hold_output();
+    // Long enough for it to draw, and to hang.
+    std::thread::sleep(LATER);
+    terminal.signal(Signal::TERM);
+    std::thread::sleep(LATER);
+    assert!(terminal.is_taken(), "the first signal waits for the screen");
+    terminal.signal(Signal::INT);
+    assert_eq!(terminal.wait().code(), Some(130));
+    assert!(!terminal.is_taken());
+    wait_until("the guard has undone it", || pair.is_clean());
+    assert_eq!(pair.dump(), before);
+}
