@@ -1,8 +1,11 @@
 //! `nicpoll sim`: hosts in virtual time.
 
 mod args;
+mod merge;
 mod path;
 mod sweep;
+mod ticks;
+mod trace;
 
 use std::fs;
 use std::path::Path;
@@ -28,6 +31,8 @@ pub fn run(args: &SimArgs) -> Result<u8, Failure> {
         SimCommand::Run(args) if args.peer.is_some() => path::run(args),
         SimCommand::Run(args) => run_once(args),
         SimCommand::Sweep(args) => sweep::run(args),
+        SimCommand::Merge(args) => merge::run(args),
+        SimCommand::Ticks(args) => ticks::run(args),
     }
 }
 
@@ -43,6 +48,7 @@ fn run_once(args: &RunArgs) -> Result<u8, Failure> {
     };
     plan.check(&host).map_err(usage)?;
     args.length.refuse_endless(packets(&plan), 1)?;
+    args.length.refuse_vast(plan.memory_bytes(&host))?;
     let figures = simulate(&host, &plan).map_err(usage)?;
     let run = SimRun {
         schema: String::from(SIM_RUN_SCHEMA),
@@ -108,6 +114,20 @@ impl Length {
             "this takes about {packets:.0} packets and up to {:.0} minutes; shorten --duration, take \
              fewer points, or give --long to run it all the same",
             seconds / 60.0
+        )))
+    }
+
+    /// Refuses what may need very much memory, unless that is wanted.
+    fn refuse_vast(&self, bytes: f64) -> Result<(), Failure> {
+        const GIB: f64 = (1u64 << 30) as f64;
+        const GIB_MAX: f64 = 4.0;
+        if self.long || bytes <= GIB_MAX * GIB {
+            return Ok(());
+        }
+        Err(Failure::Usage(format!(
+            "the queues of this may need {:.0} GiB of memory when they fill; lower their limits in the host \
+             file (socket.buffer_bytes first) or the rate, or give --long to run it all the same",
+            bytes / GIB
         )))
     }
 }

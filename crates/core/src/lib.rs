@@ -5,12 +5,14 @@
 //! refusals, the same counters, the same order of calls. It reads no clock, does no I/O and allocates
 //! nothing: it sees the time that it is given, and devices as something that can be asked for packets.
 //! [`Controller`] names how the burst is adapted; everything but `freebsd` is this project's own.
+//! [`conformance`] tests any [`Device`].
 //! [`StormDetector`] is the interrupt storm detection of `sys/kern/kern_intr.c`.
 //!
 //! What must hold: after any sequence of calls the state equals the original's after the same calls.
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod conformance;
 mod controller;
 mod device;
 mod knob;

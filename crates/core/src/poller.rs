@@ -376,8 +376,9 @@ impl Poller {
     }
 }
 
-/// The time of a tick that is not user programs'.
+/// The time of a tick that is not user programs', short of its end: a cycle that lasts until the next tick
+/// finds that pending.
 fn share_ns(hz: u32, user_frac: u32) -> u64 {
     let tick_ns = NS_PER_SECOND / u64::from(hz);
-    tick_ns * u64::from(100 - user_frac) / 100
+    tick_ns * u64::from(100 - user_frac) / 100 - 1
 }

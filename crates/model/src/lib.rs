@@ -23,6 +23,7 @@ pub mod sim;
 pub mod sim_path;
 mod study;
 mod switch;
+pub mod ticks;
 mod trial;
 mod vocabulary;
 mod watch;

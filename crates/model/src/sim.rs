@@ -3,6 +3,10 @@
 //! What must hold: nothing here was measured. Every figure is what a model predicts from the numbers of a
 //! host file; the same file, options and seed give the same figures to the last digit.
 
+mod parts;
+
+pub use parts::{JoinError, SimShard, join};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -319,6 +323,8 @@ pub struct SimSweep {
     pub parameter: String,
     /// The workload with its options, as the command line takes it.
     pub workload: String,
+    /// Which part of the sweep this is; null for all of it.
+    pub shard: Option<SimShard>,
     /// The points, by discipline, then by the parameter's value.
     pub points: Vec<SimPoint>,
 }

@@ -11,6 +11,7 @@ use nicpoll_model::netrate::{
 use nicpoll_model::rr::{RR_SCHEMA, RrDocument};
 use nicpoll_model::sim::{SIM_RUN_SCHEMA, SIM_SWEEP_SCHEMA, SimRun, SimSweep};
 use nicpoll_model::sim_path::{SIM_PATH_SCHEMA, SimPathRun};
+use nicpoll_model::ticks::{SIM_TICKS_SCHEMA, SimTicks};
 use nicpoll_model::{
     DOCTOR_SCHEMA, Doctor, SET_SCHEMA, SHOW_SCHEMA, Show, Switch, WATCH_SCHEMA, WatchEnd,
     WatchSample, WatchStart,
@@ -42,7 +43,7 @@ pub fn render_event<T: Serialize>(event: &'static str, data: &T) -> String {
 }
 
 /// The JSON Schema of what `nicpoll linerate --json` prints.
-pub fn line_rates_schema() -> String {
+pub(crate) fn line_rates_schema() -> String {
     schema_of::<LineRates>(
         "What `nicpoll linerate --json` prints",
         "Rates of a line at full load. docs/linerate.md explains it. Units stand in field names.",
@@ -51,7 +52,7 @@ pub fn line_rates_schema() -> String {
 }
 
 /// The JSON Schema of what `nicpoll rr --json` prints. The events of `--json-stream` hold its parts.
-pub fn rr_schema() -> String {
+pub(crate) fn rr_schema() -> String {
     schema_of::<RrDocument>(
         "What `nicpoll rr --json` prints",
         "One end of a request/response test. docs/rr.md explains it. Units stand in field names; null \
@@ -61,7 +62,7 @@ pub fn rr_schema() -> String {
 }
 
 /// The JSON Schema of what `nicpoll iperf --json` prints, and of a line of `--json-stream`.
-pub fn iperf_schema() -> String {
+pub(crate) fn iperf_schema() -> String {
     /// Either form.
     #[derive(JsonSchema)]
     #[serde(untagged)]
@@ -79,7 +80,7 @@ pub fn iperf_schema() -> String {
 }
 
 /// The JSON Schema of what `nicpoll set --json` and `nicpoll restore --json` print.
-pub fn set_schema() -> String {
+pub(crate) fn set_schema() -> String {
     schema_of::<Switch>(
         "What `nicpoll set --json` and `nicpoll restore --json` print",
         "Each value that was written, and what was seen afterwards. docs/switch.md explains it. Units stand in \
@@ -89,7 +90,7 @@ pub fn set_schema() -> String {
 }
 
 /// The JSON Schema of what `nicpoll netblast --json` prints.
-pub fn netblast_schema() -> String {
+pub(crate) fn netblast_schema() -> String {
     schema_of::<Netblast>(
         "What `nicpoll netblast --json` prints",
         "What one sender sent as fast as it could. docs/schema.md explains it. Units stand in field names; \
@@ -99,7 +100,7 @@ pub fn netblast_schema() -> String {
 }
 
 /// The JSON Schema of what `nicpoll netsend --json` prints.
-pub fn netsend_schema() -> String {
+pub(crate) fn netsend_schema() -> String {
     schema_of::<Netsend>(
         "What `nicpoll netsend --json` prints",
         "What one sender sent at a rate. docs/schema.md explains it. Units stand in field names; null means \
@@ -109,7 +110,7 @@ pub fn netsend_schema() -> String {
 }
 
 /// The JSON Schema of what `nicpoll netreceive --json` prints.
-pub fn netreceive_schema() -> String {
+pub(crate) fn netreceive_schema() -> String {
     schema_of::<Netreceive>(
         "What `nicpoll netreceive --json` prints",
         "What one receiver received, and what was dropped on the way to it. docs/schema.md explains it. Units \
@@ -119,7 +120,7 @@ pub fn netreceive_schema() -> String {
 }
 
 /// The JSON Schema of what `nicpoll show --json` prints.
-pub fn show_schema() -> String {
+pub(crate) fn show_schema() -> String {
     schema_of::<Show>(
         "What `nicpoll show --json` prints",
         "What interfaces can do and do. docs/schema.md explains it. Units stand in field names; null means \
@@ -129,7 +130,7 @@ pub fn show_schema() -> String {
 }
 
 /// The JSON Schema of what `nicpoll doctor --json` prints.
-pub fn doctor_schema() -> String {
+pub(crate) fn doctor_schema() -> String {
     schema_of::<Doctor>(
         "What `nicpoll doctor --json` prints",
         "What a machine can do, and what would blur a measurement on it. docs/schema.md explains it.",
@@ -138,7 +139,7 @@ pub fn doctor_schema() -> String {
 }
 
 /// The JSON Schema of a line that `nicpoll watch --json-stream` prints.
-pub fn watch_schema() -> String {
+pub(crate) fn watch_schema() -> String {
     /// One of them a line.
     #[derive(JsonSchema)]
     #[serde(tag = "event", content = "data", rename_all = "lowercase")]
@@ -160,7 +161,7 @@ pub fn watch_schema() -> String {
 }
 
 /// The JSON Schema of what `nicpoll sim run --json` prints.
-pub fn sim_run_schema() -> String {
+pub(crate) fn sim_run_schema() -> String {
     schema_of::<SimRun>(
         "What `nicpoll sim run --json` prints",
         "One run of a simulated host. docs/simulator.md explains it. Nothing in it was measured. Units \
@@ -170,7 +171,7 @@ pub fn sim_run_schema() -> String {
 }
 
 /// The JSON Schema of what `nicpoll sim run --peer --json` prints.
-pub fn sim_path_schema() -> String {
+pub(crate) fn sim_path_schema() -> String {
     schema_of::<SimPathRun>(
         "What `nicpoll sim run --peer --json` prints",
         "One run of simulated hosts that send to each other. docs/simulator.md explains it. Nothing in it was \
@@ -180,11 +181,21 @@ pub fn sim_path_schema() -> String {
 }
 
 /// The JSON Schema of what `nicpoll sim sweep --json` prints.
-pub fn sim_sweep_schema() -> String {
+pub(crate) fn sim_sweep_schema() -> String {
     schema_of::<SimSweep>(
         "What `nicpoll sim sweep --json` prints",
         "Runs of a simulated host over a range of one parameter. docs/simulator.md explains it. Nothing in \
          it was measured. Units stand in field names; null means that there is no such figure.",
         SIM_SWEEP_SCHEMA,
+    )
+}
+
+/// The JSON Schema of what `nicpoll sim ticks --json` prints.
+pub(crate) fn sim_ticks_schema() -> String {
+    schema_of::<SimTicks>(
+        "What `nicpoll sim ticks --json` prints",
+        "Pulses of work, exactly and as clock ticks sample them. docs/cpu-time.md explains it. Nothing in \
+         it was measured. Units stand in field names; null means that there is no such figure.",
+        SIM_TICKS_SCHEMA,
     )
 }

@@ -47,7 +47,7 @@ fn reads_back_as<T: DeserializeOwned + PartialEq>(text: &str, object: &T) -> boo
 }
 
 /// The JSON Schema of what [`render_json`] prints, as `docs/` holds it.
-pub fn json_schema() -> String {
+pub(crate) fn json_schema() -> String {
     schema_of::<Study>(
         "What `nicpoll demo --json` prints",
         "A finished nicpoll study: what was planned, where it ran, every trial, and what \
@@ -58,7 +58,7 @@ pub fn json_schema() -> String {
 }
 
 /// The JSON Schema of what [`render_cpu_truth_json`] prints, as `docs/` holds it.
-pub fn cpu_truth_json_schema() -> String {
+pub(crate) fn cpu_truth_json_schema() -> String {
     schema_of::<CpuTruth>(
         "What `nicpoll doctor --cpu-truth --json` prints",
         "A load that measured itself, and what two accounts of CPU time made of it. docs/cpu-time.md \
@@ -69,7 +69,7 @@ pub fn cpu_truth_json_schema() -> String {
 
 /// The JSON Schema of a document whose field `schema` holds `version`. When the document may be one of
 /// several, that holds for whichever of them has the field.
-pub fn schema_of<T: JsonSchema>(title: &str, description: &str, version: &str) -> String {
+pub(crate) fn schema_of<T: JsonSchema>(title: &str, description: &str, version: &str) -> String {
     // Of what is written, not of what may be read: fields without a value are there as null.
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let mut schema = SchemaGenerator::new(settings).into_root_schema_for::<T>();

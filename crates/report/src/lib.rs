@@ -13,20 +13,21 @@ mod json;
 mod line_rates;
 mod numbers;
 mod rr;
+mod schemas;
 mod sim;
 mod text;
 mod watch;
 
-pub use documents::{
-    doctor_schema, iperf_schema, line_rates_schema, netblast_schema, netreceive_schema,
-    netsend_schema, render_document, render_event, rr_schema, set_schema, show_schema,
-    sim_path_schema, sim_run_schema, sim_sweep_schema, watch_schema,
-};
-pub use json::{cpu_truth_json_schema, json_schema, render_cpu_truth_json, render_json};
+pub use documents::{render_document, render_event};
+pub use json::{render_cpu_truth_json, render_json};
 pub use line_rates::render_line_rates;
 pub use numbers::{count, duration_text, figure, plain_number};
 pub use rr::{render_rr_end, render_rr_interval, render_rr_start};
-pub use sim::{plot_sweep, render_sim_path, render_sim_run, render_sim_sweep, sweep_as_csv};
+pub use schemas::{NamedSchema, SCHEMAS};
+pub use sim::{
+    Chart, Curve, Panel, plot_chart, plot_sweep, plot_ticks, render_sim_path, render_sim_run,
+    render_sim_sweep, render_sim_ticks, sweep_as_csv,
+};
 pub use text::{
     TextOptions, render_cpu_truth_text, render_doctor_text, render_show_text, render_text,
 };

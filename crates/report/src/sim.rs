@@ -2,13 +2,17 @@
 //!
 //! What must hold: whatever is shown says that it was simulated.
 
+mod chart;
 mod path;
 mod plot;
 mod sweep;
+mod ticks;
 
+pub use chart::{Chart, Curve, Panel, plot_chart};
 pub use path::render_sim_path;
 pub use plot::plot_sweep;
 pub use sweep::{render_sim_sweep, sweep_as_csv};
+pub use ticks::{plot_ticks, render_sim_ticks};
 
 use std::fmt::Write;
 

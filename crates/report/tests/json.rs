@@ -2,12 +2,11 @@
 
 mod fixture;
 
+use std::fs;
+use std::path::Path;
+
 use nicpoll_model::Study;
-use nicpoll_report::{
-    doctor_schema, iperf_schema, json_schema, line_rates_schema, netblast_schema,
-    netreceive_schema, netsend_schema, render_json, rr_schema, set_schema, show_schema,
-    sim_path_schema, sim_run_schema, sim_sweep_schema, watch_schema,
-};
+use nicpoll_report::{SCHEMAS, render_json};
 use serde_json::Value;
 
 const SCHEMA: &str = include_str!("../../../docs/nicpoll.demo-1.schema.json");
@@ -17,54 +16,27 @@ fn json(text: &str) -> Value {
 }
 
 #[test]
-fn the_committed_schema_is_the_one_of_the_model() {
-    assert!(
-        json_schema() == SCHEMA,
-        "the model changed. Run: cargo run -p nicpoll-report --example schema > \
-         docs/nicpoll.demo-1.schema.json, and describe the change in docs/schema.md"
-    );
-}
-
-#[test]
-fn the_committed_schemas_of_other_commands_are_those_of_the_model() {
-    let doctor = include_str!("../../../docs/nicpoll.doctor-1.schema.json");
-    let iperf = include_str!("../../../docs/nicpoll.iperf-1.schema.json");
-    let netblast = include_str!("../../../docs/nicpoll.netblast-1.schema.json");
-    let netreceive = include_str!("../../../docs/nicpoll.netreceive-1.schema.json");
-    let netsend = include_str!("../../../docs/nicpoll.netsend-1.schema.json");
-    let show = include_str!("../../../docs/nicpoll.show-1.schema.json");
-    let watch = include_str!("../../../docs/nicpoll.watch-1.schema.json");
-    let linerate = include_str!("../../../docs/nicpoll.linerate-1.schema.json");
-    let rr = include_str!("../../../docs/nicpoll.rr-1.schema.json");
-    let set = include_str!("../../../docs/nicpoll.set-1.schema.json");
-    let sim_run = include_str!("../../../docs/nicpoll.sim-run-1.schema.json");
-    let sim_path = include_str!("../../../docs/nicpoll.sim-path-1.schema.json");
-    let sim_sweep = include_str!("../../../docs/nicpoll.sim-sweep-1.schema.json");
-    for (command, schema, committed) in [
-        ("doctor", doctor_schema(), doctor),
-        ("iperf", iperf_schema(), iperf),
-        ("netblast", netblast_schema(), netblast),
-        ("netreceive", netreceive_schema(), netreceive),
-        ("netsend", netsend_schema(), netsend),
-        ("show", show_schema(), show),
-        ("watch", watch_schema(), watch),
-        ("linerate", line_rates_schema(), linerate),
-        ("rr", rr_schema(), rr),
-        ("set", set_schema(), set),
-        ("sim-run", sim_run_schema(), sim_run),
-        ("sim-path", sim_path_schema(), sim_path),
-        ("sim-sweep", sim_sweep_schema(), sim_sweep),
-    ] {
+fn the_committed_schemas_are_those_of_the_model() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    for (name, schema) in SCHEMAS {
+        let file = docs.join(format!("nicpoll.{name}-1.schema.json"));
+        let schema = schema();
         assert!(
-            schema == committed,
-            "the model changed. Run: cargo run -p nicpoll-report --example schema {command} > \
-             docs/nicpoll.{command}-1.schema.json, and describe the change in its page"
+            fs::read_to_string(&file).is_ok_and(|committed| committed == schema),
+            "the model of {name} changed. Run: cargo run -p nicpoll-report --example schemas, and describe \
+             the change in its page"
         );
+        // The version is pinned in each part that states it.
+        let version = format!("\"const\": \"nicpoll.{name}/1\"");
+        assert!(schema.contains(&version), "{name}");
     }
-    // The version is pinned in each part that states it.
-    assert_eq!(iperf.matches("\"const\": \"nicpoll.iperf/1\"").count(), 2);
-    assert_eq!(watch.matches("\"const\": \"nicpoll.watch/1\"").count(), 1);
-    assert!(netsend.contains("\"const\": \"nicpoll.netsend/1\""));
+    let parts = |name: &str| {
+        let (_, schema) = SCHEMAS.iter().find(|(other, _)| *other == name).unwrap();
+        schema()
+            .matches(&format!("\"const\": \"nicpoll.{name}/1\""))
+            .count()
+    };
+    assert_eq!((parts("iperf"), parts("watch")), (2, 1));
 }
 
 #[test]

@@ -46,6 +46,7 @@ fn world(host: Host, plan: &Plan) -> Result<World, PlanError> {
     let far = FarEnd {
         source: Source::new(&plan.workload, wire.frame_ns(line_bytes), plan.seed),
         flow: 0,
+        frames: plan::trace_frames(&plan.workload, host.link.mtu_bytes)?,
         wire: back,
         queue: Queue::new(host.link.queue_packets),
     };
@@ -154,14 +155,18 @@ fn figures(
     let machine = &world.machines[0];
     let flow = &world.shared.flows[0];
     let delivered_pps = ledger.delivered as f64 / seconds;
-    let payload_bits = 8.0 * f64::from(plan.workload.payload_bytes);
+    let payload_bytes = match plan.workload.pattern {
+        // What goes out is no program's at the far end.
+        Pattern::Blast => ledger.delivered * u64::from(plan.workload.payload_bytes),
+        _ => flow.read_bytes,
+    };
     let switches = machine.context_switches(start);
     let bytes = machine.line_bytes(0);
     let line_bytes = bytes.received + bytes.transmitted;
     SimFigures {
         offered_pps: ledger.offered as f64 / seconds,
         delivered_pps,
-        delivered_payload_bits_per_second: delivered_pps * payload_bits,
+        delivered_payload_bits_per_second: 8.0 * payload_bytes as f64 / seconds,
         loss_ratio: ratio(ledger.lost(), ledger.offered),
         line_ratio: world.shared.wires[0].share(line_bytes, seconds),
         latency: flow.latency(),

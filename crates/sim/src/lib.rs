@@ -18,6 +18,7 @@ mod discipline;
 mod host;
 mod line;
 mod machine;
+mod memory;
 mod packet;
 mod path;
 mod plan;
@@ -26,6 +27,8 @@ mod shared;
 mod source;
 mod spec;
 mod tally;
+mod ticks;
+mod trace;
 mod workload;
 mod world;
 
@@ -38,4 +41,8 @@ pub use host::{
 pub use path::{PathPlan, Stop, simulate_path};
 pub use plan::{Plan, PlanError};
 pub use spec::number;
+pub use ticks::{Ticks, sample_ticks};
+pub use trace::{
+    TRACE_LINE_BYTES_MAX, TRACE_PACKETS_MAX, Trace, TraceError, TracePacket, TraceReader,
+};
 pub use workload::{Pattern, Workload};

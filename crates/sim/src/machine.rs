@@ -7,6 +7,8 @@
 //! plan and seed alone.
 
 mod card;
+#[cfg(test)]
+mod conformance;
 mod figures;
 mod flow;
 mod hard;

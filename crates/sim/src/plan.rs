@@ -1,5 +1,8 @@
 //! What a run follows from beside the host.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use nicpoll_core::{Errno, Knob, Poller};
 use nicpoll_model::line::{DatagramFrame, Line, LineError};
 use nicpoll_model::sim::SimPlan;
@@ -33,6 +36,17 @@ pub enum PlanError {
     /// The line cannot carry such packets.
     #[error("{0}")]
     Line(#[from] LineError),
+    /// A trace is replayed a frame a packet.
+    #[error(
+        "the trace has a payload of {payload_bytes} bytes, which is fragmented at an MTU of {mtu_bytes}, and \
+         fragments of a trace are not simulated; raise link.mtu_bytes of the host, or cut the trace"
+    )]
+    TraceFragments {
+        /// The trace's largest.
+        payload_bytes: u32,
+        /// The line's.
+        mtu_bytes: u64,
+    },
     /// The socket could never take a packet.
     #[error(
         "socket.buffer_bytes = {buffer_bytes} does not hold one packet, which takes {packet_bytes} \
@@ -114,7 +128,15 @@ impl Plan {
     /// Why it cannot.
     pub fn check(&self, host: &Host) -> Result<(), PlanError> {
         let host = self.discipline.applied_to(host);
-        shapes(&self.workload, host.link.mtu_bytes)?;
+        let largest = shapes(&self.workload, host.link.mtu_bytes)?;
+        if let Pattern::Trace { .. } = self.workload.pattern
+            && largest.len() > 1
+        {
+            return Err(PlanError::TraceFragments {
+                payload_bytes: self.workload.payload_bytes,
+                mtu_bytes: host.link.mtu_bytes,
+            });
+        }
         check_buffer(&host, &self.workload)?;
         let is_blast = self.workload.pattern == Pattern::Blast;
         if self.workload.pattern.needs_peer() {
@@ -174,6 +196,28 @@ pub(crate) fn shapes(workload: &Workload, mtu_bytes: u64) -> Result<Vec<Shape>, 
         payload_bytes: frame.payload_bytes,
     };
     Ok(frames.iter().map(shape).collect())
+}
+
+/// The frame of each payload of a trace, which [`Plan::check`] has seen to be one; empty for other workloads.
+pub(crate) fn trace_frames(
+    workload: &Workload,
+    mtu_bytes: u64,
+) -> Result<BTreeMap<u32, Shape>, PlanError> {
+    let mut frames = BTreeMap::new();
+    let Pattern::Trace { trace, .. } = workload.pattern else {
+        return Ok(frames);
+    };
+    for packet in trace.packets() {
+        if let Entry::Vacant(entry) = frames.entry(packet.payload_bytes) {
+            let payload_bytes = packet.payload_bytes;
+            let one = Workload {
+                payload_bytes,
+                ..*workload
+            };
+            entry.insert(shapes(&one, mtu_bytes)?[0]);
+        }
+    }
+    Ok(frames)
 }
 
 /// Refuses a workload whose datagrams a socket of the host could never take.

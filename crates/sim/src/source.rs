@@ -1,6 +1,7 @@
 //! When the other host sends.
 
 use crate::chance::Chance;
+use crate::trace::Trace;
 use crate::workload::{Pattern, Workload};
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
@@ -23,6 +24,9 @@ pub(crate) struct Source {
     /// What a pulse's packets leave over, in parts of [`NS_PER_SECOND`] of a packet.
     pulse_rest: u128,
     chance: Chance,
+    /// Of a trace: the next packet's place, and when this time round began.
+    place: usize,
+    round_ns: u64,
 }
 
 impl Source {
@@ -41,7 +45,13 @@ impl Source {
             pulse_left: 0,
             pulse_rest: 0,
             chance: Chance::new(seed),
+            place: 0,
+            round_ns: 0,
         };
+        if let Pattern::Trace { .. } = workload.pattern {
+            // A trace has its own start.
+            return Some(source);
+        }
         // The clocks of two hosts have no common start.
         let phase = match workload.pattern {
             Pattern::Pulses { period_ns } => period_ns,
@@ -58,6 +68,14 @@ impl Source {
         self.next_ns
     }
 
+    /// The next packet's payload, where packets differ.
+    pub(crate) fn payload_bytes(&self) -> Option<u32> {
+        match self.pattern {
+            Pattern::Trace { trace, .. } => Some(trace.packets()[self.place].payload_bytes),
+            _ => None,
+        }
+    }
+
     /// The next packet has been sent.
     pub(crate) fn advance(&mut self) {
         match self.pattern {
@@ -67,6 +85,7 @@ impl Source {
                 self.next_ns = self.next_ns.saturating_add(self.chance.exponential(gap_ns));
             }
             Pattern::Pulses { period_ns } => self.advance_in_pulse(period_ns),
+            Pattern::Trace { trace, repeats } => self.advance_in_trace(trace, repeats),
             Pattern::Blast | Pattern::IperfUdp { .. } | Pattern::RequestResponse => {
                 self.next_ns = u64::MAX;
             }
@@ -81,6 +100,20 @@ impl Source {
             self.rest -= self.rate_pps;
         }
         self.gap_ns + u64::from(carried)
+    }
+
+    fn advance_in_trace(&mut self, trace: &Trace, repeats: bool) {
+        if self.place + 1 < trace.packets().len() {
+            self.place += 1;
+        } else if repeats {
+            self.place = 0;
+            self.round_ns = self.round_ns.saturating_add(trace.period_ns());
+        } else {
+            self.next_ns = u64::MAX;
+            return;
+        }
+        let at_ns = trace.packets()[self.place].at_ns;
+        self.next_ns = self.round_ns.saturating_add(at_ns);
     }
 
     fn advance_in_pulse(&mut self, period_ns: u64) {

@@ -67,6 +67,8 @@ pub(crate) struct FlowTally {
     pub(crate) next_number: u64,
     pub(crate) offered: u64,
     pub(crate) delivered: u64,
+    /// Bytes of payload that a program has read.
+    pub(crate) read_bytes: u64,
     /// Calls that were refused.
     pub(crate) send_errors: u64,
     pub(crate) out_of_order: u64,
@@ -114,6 +116,7 @@ impl FlowTally {
             next_number: 0,
             offered: 0,
             delivered: 0,
+            read_bytes: 0,
             send_errors: 0,
             out_of_order: 0,
             numbers: None,

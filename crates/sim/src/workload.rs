@@ -5,8 +5,9 @@ use std::fmt;
 use nicpoll_model::line::IpVersion;
 
 use crate::spec::{Spec, number, ranged};
+use crate::trace::Trace;
 
-const NAMES: &str = "constant, poisson, pulses, blast (or netblast), iperf-udp, rr";
+const NAMES: &str = "constant, poisson, pulses, trace:FILE, blast (or netblast), iperf-udp, rr";
 /// More than any line carries.
 const RATE_MAX_PPS: u64 = 1_000_000_000;
 const BITS_PER_SECOND_MAX: u64 = 1_000_000_000_000;
@@ -43,6 +44,13 @@ pub enum Pattern {
         /// The rate that is asked for.
         bits_per_second: u64,
     },
+    /// Another host sends a recorded trace.
+    Trace {
+        /// Kept for as long as the program runs, so that a workload is a plain value.
+        trace: &'static Trace,
+        /// Whether it begins anew after its last packet.
+        repeats: bool,
+    },
     /// One simulated host sends a request to another, waits for the reply, and sends the next.
     RequestResponse,
 }
@@ -57,7 +65,7 @@ impl Pattern {
     pub(crate) fn needs_far_end(self) -> bool {
         matches!(
             self,
-            Pattern::Constant | Pattern::Poisson | Pattern::Pulses { .. }
+            Pattern::Constant | Pattern::Poisson | Pattern::Pulses { .. } | Pattern::Trace { .. }
         )
     }
 }
@@ -65,17 +73,17 @@ impl Pattern {
 impl fmt::Display for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
+        if let Pattern::Trace { trace, repeats } = self.pattern {
+            write!(f, ":{}:repeat={}", trace.name(), u8::from(repeats))?;
+            return write!(f, ":ip={}", self.ip_number());
+        }
         if let Some(rate) = self.rate_pps {
             write!(f, ":rate={rate}")?;
         }
         if let Pattern::IperfUdp { bits_per_second } = self.pattern {
             write!(f, ":rate={bits_per_second}")?;
         }
-        let ip = match self.ip {
-            IpVersion::V4 => 4,
-            IpVersion::V6 => 6,
-        };
-        write!(f, ":payload={}:ip={ip}", self.payload_bytes)?;
+        write!(f, ":payload={}:ip={}", self.payload_bytes, self.ip_number())?;
         if let Pattern::Pulses { period_ns } = self.pattern {
             write!(f, ":period={period_ns}ns")?;
         }
@@ -104,6 +112,7 @@ impl Workload {
                     bits_per_second: 1_048_576,
                 },
                 "rr" => Pattern::RequestResponse,
+                "trace" => return Err(String::from("a trace is named by its file: trace:FILE")),
                 other => return Err(format!("no such workload: '{other}'; there are {NAMES}")),
             },
             rate_pps: None,
@@ -120,13 +129,7 @@ impl Workload {
                     workload.rate_pps = Some(ranged(name, value, 1, RATE_MAX_PPS)?);
                 }
                 ("payload", _) => workload.payload_bytes = ranged(name, value, 0, 65_535)? as u32,
-                ("ip", _) => {
-                    workload.ip = match number(value) {
-                        Ok(4) => IpVersion::V4,
-                        Ok(6) => IpVersion::V6,
-                        _ => return Err(format!("ip={value}: 4 or 6 was expected")),
-                    }
-                }
+                ("ip", _) => workload.ip = ip_version(value)?,
                 ("period", Pattern::Pulses { period_ns }) => {
                     *period_ns = ranged(name, value, 1_000, 1_000_000_000)?;
                 }
@@ -136,12 +139,42 @@ impl Workload {
         Ok(workload)
     }
 
+    /// Another host's sending of a recorded trace. `options` are `repeat=1` and `ip=6`, as after a name.
+    ///
+    /// # Errors
+    /// Which option is wrong, and what would be right.
+    pub fn replay(trace: &'static Trace, options: &[(&str, &str)]) -> Result<Workload, String> {
+        let mut repeats = false;
+        let mut ip = IpVersion::V4;
+        for (name, value) in options {
+            match *name {
+                "repeat" => repeats = ranged(name, value, 0, 1)? == 1,
+                "ip" => ip = ip_version(value)?,
+                _ => return Err(format!("trace has no option '{name}'; it has repeat, ip")),
+            }
+        }
+        Ok(Workload {
+            pattern: Pattern::Trace { trace, repeats },
+            rate_pps: Some(trace.mean_pps()),
+            payload_bytes: trace.payload_bytes_max(),
+            ip,
+        })
+    }
+
+    fn ip_number(&self) -> u8 {
+        match self.ip {
+            IpVersion::V4 => 4,
+            IpVersion::V6 => 6,
+        }
+    }
+
     /// The same at another rate.
     ///
     /// # Errors
     /// Why it has none.
     pub fn at(self, rate_pps: u64) -> Result<Workload, String> {
-        if !self.pattern.needs_far_end() {
+        let is_trace = matches!(self.pattern, Pattern::Trace { .. });
+        if !self.pattern.needs_far_end() || is_trace {
             return Err(format!(
                 "{} has no rate of packets to vary; vary a number of the host",
                 self.name()
@@ -161,7 +194,16 @@ impl Workload {
             Pattern::Blast => "blast",
             Pattern::IperfUdp { .. } => "iperf-udp",
             Pattern::RequestResponse => "rr",
+            Pattern::Trace { .. } => "trace",
         }
+    }
+}
+
+fn ip_version(value: &str) -> Result<IpVersion, String> {
+    match number(value) {
+        Ok(4) => Ok(IpVersion::V4),
+        Ok(6) => Ok(IpVersion::V6),
+        _ => Err(format!("ip={value}: 4 or 6 was expected")),
     }
 }
 

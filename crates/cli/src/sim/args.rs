@@ -6,6 +6,9 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use nicpoll_sim::{Discipline, Host, Workload, number};
 
+use super::merge::{self, MergeArgs};
+use super::ticks::{self, TicksArgs};
+use super::trace::parse_workload;
 use crate::args::parse_seconds;
 
 /// More points than a plot can show.
@@ -23,7 +26,7 @@ const RUN_EXAMPLES: &str = "\
 Disciplines: interrupt, polling, napi, napi-timer, busy-poll. Options follow with colons, and so do
 numbers of the host file: polling:user_frac=20:burst_max=1000, interrupt:card.moderation_ns=100us.
 Workloads: constant, poisson and pulses (rate, payload, ip; pulses also period) come from outside;
-under blast (payload, ip) the host sends. With --peer both ends are simulated hosts: netblast (payload, ip)
+trace:FILE (repeat, ip) replays a recorded one; under blast (payload, ip) the host sends. With --peer both ends are simulated hosts: netblast (payload, ip)
 sends without a pause, iperf-udp (rate in bit/s of payload, payload, ip) as iperf 2.0 keeps its rate, and
 rr (payload, ip) sends a request, waits for the reply, and sends the next.
 
@@ -45,7 +48,7 @@ Examples:
   nicpoll sim sweep sim/hosts/generic.toml --disciplines interrupt,polling --svg livelock.svg
   nicpoll sim sweep sim/hosts/generic.toml --over cpu.hz=100..4000:14 --workload poisson:rate=60k \\
       --disciplines polling,polling:controller=share --csv
-  nicpoll sim sweep sim/hosts/generic.toml --over offered=10k..1m:100 --shard 1/4 --json
+  nicpoll sim sweep sim/hosts/generic.toml --over offered=10k..1m:100 --shard 1/4 --json > 1.json
 
 Exit codes: 0 done, 1 failed, 2 usage or a host file that is wrong.";
 
@@ -67,6 +70,12 @@ pub enum SimCommand {
     /// Run a range of loads, or of any number of the host, under several disciplines
     #[command(after_help = SWEEP_EXAMPLES)]
     Sweep(Box<SweepArgs>),
+    /// Put the parts of a sweep together
+    #[command(after_help = merge::EXAMPLES)]
+    Merge(MergeArgs),
+    /// Sample pulses of work at clock ticks, beside the exact figure
+    #[command(after_help = ticks::EXAMPLES)]
+    Ticks(TicksArgs),
 }
 
 /// How long runs are, and their chance.
@@ -81,7 +90,7 @@ pub struct Length {
     /// Seed of all chance
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Run even if that takes more than ten minutes
+    /// Run even if that may take more than ten minutes, or more than 4 GiB of memory
     #[arg(long)]
     pub long: bool,
 }
@@ -96,7 +105,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "NAME[:OPTION=VALUE]...", default_value = "interrupt", value_parser = Discipline::parse)]
     pub discipline: Discipline,
     /// What is sent
-    #[arg(long, value_name = "NAME[:OPTION=VALUE]...", default_value = "poisson:rate=50k", value_parser = Workload::parse)]
+    #[arg(long, value_name = "NAME[:OPTION=VALUE]...", default_value = "poisson:rate=50k", value_parser = parse_workload)]
     pub workload: Workload,
     /// The host file of the host that receives what this one sends
     #[arg(long, value_name = "HOSTFILE", conflicts_with = "slices")]
@@ -139,10 +148,20 @@ pub struct SweepArgs {
     )]
     pub disciplines: Vec<Discipline>,
     /// What is sent
-    #[arg(long, value_name = "NAME[:OPTION=VALUE]...", default_value = "poisson", value_parser = Workload::parse)]
+    #[arg(long, value_name = "NAME[:OPTION=VALUE]...", default_value = "poisson", value_parser = parse_workload)]
     pub workload: Workload,
     #[command(flatten)]
     pub length: Length,
+    #[command(flatten)]
+    pub form: Form,
+    /// Run the Ith of N parts only; `nicpoll sim merge` puts their JSON together
+    #[arg(long, value_name = "I/N", value_parser = Shard::parse, conflicts_with = "svg")]
+    pub shard: Option<Shard>,
+}
+
+/// How a sweep is shown.
+#[derive(Args, Debug)]
+pub struct Form {
     /// Print CSV, a line a point, instead of a table
     #[arg(long, conflicts_with = "json")]
     pub csv: bool,
@@ -150,11 +169,8 @@ pub struct SweepArgs {
     #[arg(long)]
     pub json: bool,
     /// Write the plot to this file too
-    #[arg(long, value_name = "FILE", conflicts_with = "shard")]
+    #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// Run the Ith of N parts only; the parts' points together are the sweep
-    #[arg(long, value_name = "I/N", value_parser = Shard::parse)]
-    pub shard: Option<Shard>,
 }
 
 /// Values of a parameter.

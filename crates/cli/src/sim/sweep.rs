@@ -1,17 +1,18 @@
 //! `nicpoll sim sweep`: many runs, on all cores.
 
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
-use nicpoll_model::sim::{SIM_SWEEP_SCHEMA, SimPoint, SimSweep};
+use nicpoll_model::sim::{SIM_SWEEP_SCHEMA, SimPoint, SimShard, SimSweep};
 use nicpoll_report::{plot_sweep, render_document, render_sim_sweep, sweep_as_csv};
 use nicpoll_sim::{Host, Plan, PlanError, simulate};
 
-use super::args::{Range, SweepArgs};
+use super::args::{Form, Range, Shard, SweepArgs};
 use super::{nanos, packets, read_host, usage};
 use crate::failure::Failure;
 use crate::output;
@@ -24,32 +25,42 @@ struct Job {
 }
 
 pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
-    let jobs = jobs(args)?;
+    let all = jobs(args)?;
+    let shard = args.shard.map(|shard| shard.of_jobs(&all));
+    let jobs = own(all, args.shard);
     let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let all_packets = jobs.iter().map(|job| packets(&job.plan)).sum();
     args.length.refuse_endless(all_packets, workers)?;
+    args.length.refuse_vast(memory_bytes(&jobs, workers))?;
     let sweep = SimSweep {
         schema: String::from(SIM_SWEEP_SCHEMA),
         nicpoll_version: String::from(env!("CARGO_PKG_VERSION")),
         parameter: args.over.parameter.clone(),
         workload: args.workload.to_string(),
+        shard,
         points: points(&jobs, workers).map_err(usage)?,
     };
-    if let Some(path) = &args.svg {
-        let written = fs::write(path, plot_sweep(&sweep));
-        written.with_context(|| format!("cannot write the plot to {}", path.display()))?;
-    }
-    output::print(&if args.json {
-        render_document(&sweep)
-    } else if args.csv {
-        sweep_as_csv(&sweep)
-    } else {
-        render_sim_sweep(&sweep)
-    })?;
+    print(&sweep, &args.form)?;
     Ok(0)
 }
 
-/// Every run of the sweep, or of the part that is asked for. All are seen to be possible first.
+/// Prints a sweep in the form that is asked for, and draws it when that is.
+pub fn print(sweep: &SimSweep, form: &Form) -> Result<(), Failure> {
+    if let Some(path) = &form.svg {
+        let written = fs::write(path, plot_sweep(sweep));
+        written.with_context(|| format!("cannot write the plot to {}", path.display()))?;
+    }
+    output::print(&if form.json {
+        render_document(sweep)
+    } else if form.csv {
+        sweep_as_csv(sweep)
+    } else {
+        render_sim_sweep(sweep)
+    })?;
+    Ok(())
+}
+
+/// Every run of the sweep. All are seen to be possible first.
 fn jobs(args: &SweepArgs) -> Result<Vec<Job>, Failure> {
     let host = read_host(&args.host)?;
     let mut jobs = Vec::new();
@@ -76,12 +87,45 @@ fn jobs(args: &SweepArgs) -> Result<Vec<Job>, Failure> {
             jobs.push(job);
         }
     }
-    if let Some(shard) = args.shard {
-        let all = jobs.into_iter().enumerate();
-        let own = all.filter(|(index, _)| index % shard.of == shard.index);
-        return Ok(own.map(|(_, job)| job).collect());
-    }
     Ok(jobs)
+}
+
+/// The runs of a part: every `of`th.
+fn own(jobs: Vec<Job>, shard: Option<Shard>) -> Vec<Job> {
+    let Some(shard) = shard else {
+        return jobs;
+    };
+    let all = jobs.into_iter().enumerate();
+    let own = all.filter(|(index, _)| index % shard.of == shard.index);
+    own.map(|(_, job)| job).collect()
+}
+
+impl Shard {
+    /// The part of these runs, which are all of the sweep.
+    fn of_jobs(self, jobs: &[Job]) -> SimShard {
+        let mut sweep = DefaultHasher::new();
+        for job in jobs {
+            job.value.hash(&mut sweep);
+            format!("{:?} {:?}", job.host, job.plan).hash(&mut sweep);
+        }
+        SimShard {
+            number: self.index as u64 + 1,
+            of: self.of as u64,
+            points_of_all: jobs.len() as u64,
+            sweep: format!("{:016x}", sweep.finish()),
+        }
+    }
+}
+
+/// What the runs need at a time: the largest ones at once, and the results of all.
+fn memory_bytes(jobs: &[Job], workers: usize) -> f64 {
+    /// A point with its lists and names.
+    const POINT_BYTES: f64 = 8192.0;
+    let each = jobs.iter().map(|job| job.plan.memory_bytes(&job.host));
+    let mut each: Vec<f64> = each.collect();
+    each.sort_by(|a, b| b.total_cmp(a));
+    let running: f64 = each.iter().take(workers).sum();
+    running + POINT_BYTES * jobs.len() as f64
 }
 
 /// Runs all, each on whatever core is free; the order of the points is that of the jobs.

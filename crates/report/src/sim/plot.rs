@@ -21,7 +21,7 @@ const LEGEND_LINE: f64 = 22.0;
 /// A name longer than this does not fit into half of the width.
 const NAME_CHARS_MAX: usize = 46;
 /// Okabe and Ito's colours, which colour-blind readers can tell apart; the yellow is left out.
-const COLOURS: [&str; 7] = [
+pub(super) const COLOURS: [&str; 7] = [
     "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000",
 ];
 /// About so many lines across.
@@ -74,7 +74,7 @@ fn titles(svg: &mut String, sweep: &SimSweep) {
     text(svg, (LEFT, 47.0), "start", 13, &facts);
 }
 
-fn text(svg: &mut String, (x, y): (f64, f64), anchor: &str, size: u32, text: &str) {
+pub(super) fn text(svg: &mut String, (x, y): (f64, f64), anchor: &str, size: u32, text: &str) {
     let _ = writeln!(
         svg,
         "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" font-size=\"{size}\">{}</text>",
@@ -82,7 +82,7 @@ fn text(svg: &mut String, (x, y): (f64, f64), anchor: &str, size: u32, text: &st
     );
 }
 
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
@@ -95,14 +95,14 @@ struct Scale {
 }
 
 /// One axis: its greatest figure, and how far apart its lines are.
-struct Axis {
-    max: f64,
-    step: f64,
+pub(super) struct Axis {
+    pub(super) max: f64,
+    pub(super) step: f64,
 }
 
 impl Axis {
     /// For figures up to `most`, in steps of 1, 2 or 5 times a power of ten.
-    fn up_to(most: f64) -> Self {
+    pub(super) fn up_to(most: f64) -> Self {
         let rough = most.max(1e-9) / TICKS;
         let power = 10f64.powi(rough.log10().floor() as i32);
         let step = [1.0, 2.0, 5.0, 10.0]
@@ -116,7 +116,7 @@ impl Axis {
         }
     }
 
-    fn ticks(&self) -> impl Iterator<Item = f64> {
+    pub(super) fn ticks(&self) -> impl Iterator<Item = f64> {
         let count = (self.max / self.step).round() as u32;
         (0..=count).map(|tick| f64::from(tick) * self.step)
     }
@@ -251,7 +251,7 @@ fn legend(svg: &mut String, index: usize, columns: usize, name: &str) {
 }
 
 /// `60k`, `1.5M`.
-fn short(value: f64) -> String {
+pub(super) fn short(value: f64) -> String {
     // Steps are exact multiples; what their sum adds in the last digits is cut.
     let rounded = |value: f64| (value * 1e6).round() / 1e6;
     if value >= 1e6 {

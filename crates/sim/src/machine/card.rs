@@ -98,13 +98,18 @@ impl Machine {
         let Some(source) = &mut far.source else {
             return;
         };
+        let payload_bytes = source.payload_bytes();
         source.advance();
         self.timers.set(card, Of::Offer, source.next_ns());
         let flow = &self.flows[far.flow];
         let number = self.shared.flows[far.flow].offer();
         let fate = flow.begin_fate(&mut self.shared.fates);
         for index in 0..flow.shapes.len() {
-            let packet = flow.packet(index, number, fate, now_ns);
+            let mut packet = flow.packet(index, number, fate, now_ns);
+            if let Some(frame) = payload_bytes.and_then(|bytes| far.frames.get(&bytes)) {
+                packet.line_bytes = frame.line_bytes;
+                packet.payload_bytes = frame.payload_bytes;
+            }
             if !far.queue.push(packet) {
                 self.shared.lose(self.number, SimPlace::FarQueue, &packet);
             } else if far.queue.len() == 1 {

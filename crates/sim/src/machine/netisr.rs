@@ -40,10 +40,10 @@ impl Netisr {
 /// What the poller asks a card for. The packets are moved afterwards, one by one, since each takes
 /// its time.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
-    card: usize,
-    command: Command,
-    count: u32,
+pub(super) struct Asked {
+    pub(super) card: usize,
+    pub(super) command: Command,
+    pub(super) count: u32,
 }
 
 impl Machine {
@@ -110,7 +110,7 @@ impl Machine {
         self.next_protocol();
     }
 
-    fn look_at_card(&mut self, level: Level, asked: Asked) {
+    pub(super) fn look_at_card(&mut self, level: Level, asked: Asked) {
         let card = &self.host.card;
         let status_ns = match asked.command {
             Command::PollOnly => 0,

@@ -170,6 +170,7 @@ impl Machine {
             transit_ns
         };
         self.tally.taken += 1;
+        self.shared.flows[flow].read_bytes += u64::from(packet.payload_bytes);
         self.shared.flows[flow].deliver(packet.number, transit_ns, latency_ns);
         Some(packet)
     }

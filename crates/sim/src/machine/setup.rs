@@ -1,5 +1,7 @@
 //! Making a machine, from its host, its place in the world and what its programs do.
 
+use std::collections::BTreeMap;
+
 use nicpoll_core::Poller;
 
 use super::card::Card;
@@ -12,6 +14,7 @@ use super::{Flow, LEVELS, Machine, NS_PER_SECOND, Of, Outgoing, Receive, Task, T
 use crate::cpu::Cpu;
 use crate::discipline::Kind;
 use crate::host::Host;
+use crate::packet::Shape;
 use crate::plan::packet_bytes;
 use crate::queue::Queue;
 use crate::source::Source;
@@ -52,6 +55,8 @@ pub(crate) struct FarEnd {
     pub(crate) source: Option<Source>,
     /// What it sends.
     pub(crate) flow: usize,
+    /// The frame of each payload, where packets differ.
+    pub(crate) frames: BTreeMap<u32, Shape>,
     /// The line from it, of the world's.
     pub(crate) wire: usize,
     /// What waits for the line; the first packet is on it.

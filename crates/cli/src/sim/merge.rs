@@ -1,0 +1,68 @@
+//! `nicpoll sim merge`: the parts of a sweep as one.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use nicpoll_model::sim::{SimSweep, join};
+
+use super::args::Form;
+use super::sweep;
+use crate::failure::Failure;
+
+/// Far more than a sweep's points take.
+const PART_BYTES_MAX: u64 = 256 << 20;
+
+pub const EXAMPLES: &str = "\
+Each file is what `nicpoll sim sweep --shard I/N --json` printed. What comes out is, to the byte, what the
+sweep without --shard prints. Parts may come in any order, from different machines.
+
+Examples:
+  nicpoll sim sweep sim/hosts/generic.toml --shard 1/2 --json > 1.json
+  nicpoll sim sweep sim/hosts/generic.toml --shard 2/2 --json > 2.json
+  nicpoll sim merge 1.json 2.json --svg livelock.svg
+
+Exit codes: 0 done, 1 failed, 2 usage or files that are not the parts of one sweep.";
+
+/// Options of `nicpoll sim merge`.
+#[derive(Args, Debug)]
+pub struct MergeArgs {
+    /// JSON of the parts
+    #[arg(value_name = "FILE", required = true)]
+    parts: Vec<PathBuf>,
+    #[command(flatten)]
+    form: Form,
+}
+
+pub fn run(args: &MergeArgs) -> Result<u8, Failure> {
+    let parts: Result<Vec<SimSweep>, Failure> = args.parts.iter().map(|path| read(path)).collect();
+    let joined = join(parts?).map_err(|error| {
+        let file = error.part().and_then(|place| args.parts.get(place));
+        Failure::Usage(match file {
+            Some(file) => format!("{}: {error}", file.display()),
+            None => error.to_string(),
+        })
+    })?;
+    sweep::print(&joined, &args.form)?;
+    Ok(0)
+}
+
+fn read(path: &Path) -> Result<SimSweep, Failure> {
+    let shown = path.display();
+    let mut text = String::new();
+    let file = File::open(path).with_context(|| format!("cannot open {shown}"))?;
+    let read = file.take(PART_BYTES_MAX + 1).read_to_string(&mut text);
+    let bytes = read.with_context(|| format!("cannot read {shown}"))?;
+    if bytes as u64 > PART_BYTES_MAX {
+        return Err(Failure::Usage(format!(
+            "{shown} is longer than {PART_BYTES_MAX} bytes: this is no part of a sweep"
+        )));
+    }
+    serde_json::from_str(&text).map_err(|error| {
+        Failure::Usage(format!(
+            "{shown}: this is not what `nicpoll sim sweep --shard I/N --json` of this version prints: {error}"
+        ))
+    })
+}

@@ -1,0 +1,103 @@
+//! `nicpoll sim ticks`: what clock ticks say of work that comes in pulses.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use nicpoll_report::{plot_ticks, render_document, render_sim_ticks};
+use nicpoll_sim::{Ticks, sample_ticks};
+
+use super::{nanos, usage};
+use crate::args::parse_seconds;
+use crate::failure::Failure;
+use crate::output;
+
+pub const EXAMPLES: &str = "\
+Every pulse has the processor work: the kernel first, then the program. The kernel's account looks at it
+at each tick only. When the pulses come almost in step with the ticks, what the account says wanders
+through the pulse, while what the processor does stays as it is (docs/cpu-time.md).
+
+Examples:
+  nicpoll sim ticks
+  nicpoll sim ticks --pulse 4ms --hz 250
+  nicpoll sim ticks --ppm 25 --kernel 10 --user 60 --reading 2s --svg ticks.svg
+  nicpoll sim ticks --hz 1024 --json
+
+Exit codes: 0 done, 1 failed, 2 usage.";
+
+/// Options of `nicpoll sim ticks`.
+#[derive(Args, Debug)]
+pub struct TicksArgs {
+    /// From pulse to pulse
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "1ms")]
+    pulse: Duration,
+    /// How much slower the pulses' clock is than the ticks', in millionths
+    #[arg(long, value_name = "PPM", default_value = "60", value_parser = parse_drift)]
+    ppm: u32,
+    /// Ticks a second
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    hz: u32,
+    /// Per cent of the time that the kernel works, from the start of each pulse
+    #[arg(long, value_name = "PERCENT", default_value = "20", value_parser = parse_percent)]
+    kernel: u32,
+    /// Per cent of the time that the program then works
+    #[arg(long, value_name = "PERCENT", default_value = "15", value_parser = parse_percent)]
+    user: u32,
+    /// Length of a reading, as top's or vmstat's interval
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "1s")]
+    reading: Duration,
+    /// All readings together [default: three times round, without drift a minute]
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
+    duration: Option<Duration>,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+    /// Write the plot to this file too
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+pub fn run(args: &TicksArgs) -> Result<u8, Failure> {
+    let ticks = sample_ticks(&Ticks {
+        pulse_ns: nanos(args.pulse),
+        drift_ppb: args.ppm,
+        hz: args.hz,
+        kernel_ppm: args.kernel,
+        user_ppm: args.user,
+        reading_ns: nanos(args.reading),
+        duration_ns: args.duration.map(nanos),
+    })
+    .map_err(usage)?;
+    if let Some(path) = &args.svg {
+        let written = fs::write(path, plot_ticks(&ticks));
+        written.with_context(|| format!("cannot write the plot to {}", path.display()))?;
+    }
+    output::print(&if args.json {
+        render_document(&ticks)
+    } else {
+        render_sim_ticks(&ticks)
+    })?;
+    Ok(0)
+}
+
+/// Millionths, with up to three decimals, as billionths.
+fn parse_drift(text: &str) -> Result<u32, String> {
+    scaled(text, 10_000.0, 1e3)
+        .ok_or_else(|| String::from("give 0 to 10000 millionths, such as 60"))
+}
+
+/// Per cent, with up to four decimals, as millionths.
+fn parse_percent(text: &str) -> Result<u32, String> {
+    scaled(text.trim_end_matches('%'), 100.0, 1e4)
+        .ok_or_else(|| String::from("give 0 to 100 per cent, such as 20"))
+}
+
+fn scaled(text: &str, max: f64, scale: f64) -> Option<u32> {
+    let number: f64 = text.parse().ok()?;
+    // Within the range nothing is too large for the type.
+    (0.0..=max)
+        .contains(&number)
+        .then(|| (number * scale).round() as u32)
+}

@@ -1,0 +1,80 @@
+//! `nicpoll sim ticks` as a user meets it.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn ticks(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
+    command.args(["sim", "ticks"]).args(args).output().unwrap()
+}
+
+fn printed(args: &[&str]) -> String {
+    let output = ticks(args);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn the_period_is_found_beside_that_of_arithmetic() {
+    let schema = include_str!("../../../docs/nicpoll.sim-ticks-1.schema.json");
+    let schema: Value = serde_json::from_str(schema).unwrap();
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    for (options, seconds) in [
+        (&["--pulse", "1ms", "--hz", "1000"][..], 1e-3 / 60e-6),
+        (&["--pulse", "4ms", "--hz", "250"], 4e-3 / 60e-6),
+    ] {
+        let text = printed(&[options, &["--json"]].concat());
+        let document: Value = serde_json::from_str(&text).unwrap();
+        assert!(validator.is_valid(&document), "{document}");
+        let period = document["period_seconds"].as_f64().unwrap();
+        assert!((period - seconds).abs() < 1e-9, "{period}");
+        let found = document["period_found_seconds"].as_f64().unwrap();
+        assert!((found - seconds).abs() <= 1.0, "{found}");
+    }
+}
+
+#[test]
+fn the_documentation_shows_what_the_program_prints_and_draws() {
+    let page = include_str!("../../../docs/cpu-time.md");
+    let folder = tempfile::tempdir().unwrap();
+    let plot = folder.path().join("ticks.svg");
+    let shown = printed(&["--svg", plot.to_str().unwrap()]);
+    assert!(
+        page.contains(shown.trim_end()),
+        "docs/cpu-time.md should show:\n{shown}"
+    );
+    assert!(
+        fs::read_to_string(&plot).unwrap() == include_str!("../../../docs/tick-sampling.svg"),
+        "docs/tick-sampling.svg is not what `nicpoll sim ticks --svg` draws; run it again"
+    );
+}
+
+#[test]
+fn what_is_wrong_is_refused_with_its_remedy() {
+    for (args, words) in [
+        (&["--ppm", "-1"][..], "0 to 10000 millionths"),
+        (&["--ppm=-1"], "0 to 10000 millionths"),
+        (&["--kernel", "101"], "0 to 100 per cent"),
+        (
+            &["--kernel", "60", "--user", "60"],
+            "kernel and user together",
+        ),
+        (&["--hz", "0"], "give 1 to 10000"),
+        (&["--reading", "1us"], "give 1000000 to"),
+        (&["--duration", "1ms"], "a longer duration"),
+        (&["--ppm", "0.001"], "a shorter duration"),
+    ] {
+        let output = ticks(args);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+        let is_option = args[0] == "--ppm" && args[1] == "-1";
+        assert!(is_option || said.contains(words), "{args:?}: {said}");
+        assert!(output.stdout.is_empty());
+    }
+    // Without drift there is no period, and nothing that looks like one.
+    let still = printed(&["--ppm", "0"]);
+    assert!(still.contains("wrong in the same way"), "{still}");
+}

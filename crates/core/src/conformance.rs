@@ -1,0 +1,395 @@
+//! What every [`Device`] must do, as a test that any of them can be put to.
+//!
+//! [`check`] makes a device as often as it wants, has packets arrive, polls, and looks at what was handed
+//! up. It knows nothing of the device but [`Bench`]: a simulated card and a real one are put to the same.
+//! It reads no clock and takes no memory.
+//!
+//! What must hold: a device that passes loses no packet that it had room for, hands up none twice or out
+//! of order, keeps within what it is asked for, and interrupts when it may and only then.
+
+use core::fmt;
+
+use crate::device::{Command, Device, DeviceId};
+use crate::knob::Knob;
+use crate::poller::Poller;
+use crate::time::Time;
+
+/// A device with both of its ends: the line, on which packets arrive, and the protocols behind it.
+pub trait Bench: Device {
+    /// Packets that it keeps, at least, until they are polled for. At least 1.
+    fn room(&self) -> u32;
+
+    /// Has the next `count` packets arrive, and returns when the device has them, or has refused those that
+    /// it has no room for. They are numbered from 0 since the device was made, refused ones too.
+    fn arrive(&mut self, count: u32);
+
+    /// The number of the next packet that was handed up to the protocols; `None` when there is none now.
+    fn handed_up(&mut self) -> Option<u64>;
+
+    /// Interrupts that the device has caused since it was made. What they cause in turn is done first.
+    fn interrupts(&mut self) -> u64;
+}
+
+/// What a device must do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// A poll that finds nothing returns 0 and hands up nothing, with either command.
+    EmptyPoll,
+    /// A poll does no more work than it was asked for, and hands up no more packets.
+    Count,
+    /// With nothing but arrived packets to move, the work is the packets handed up.
+    Work,
+    /// A poll moves packets while there are any.
+    Progress,
+    /// Each packet is handed up once, in the order of arrival, and none that there was room for is lost.
+    Order,
+    /// Beyond its room a device may refuse packets, and then goes on as before.
+    Overflow,
+    /// With its interrupts off a device causes none.
+    Silence,
+    /// With its interrupts on again a device tells of the packets that wait, and of those that arrive.
+    Interrupts,
+    /// Under the poller, from its registration to its deregistration, all of this together.
+    Poller,
+}
+
+/// A rule that a device breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which.
+    pub rule: Rule,
+    /// What was being looked at.
+    pub what: &'static str,
+    /// What it should have been; where it is a limit, the limit.
+    pub expected: u64,
+    /// What it was.
+    pub found: u64,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:?}: {}: {} where {} was expected",
+            self.rule, self.what, self.found, self.expected
+        )
+    }
+}
+
+impl core::error::Error for Violation {}
+
+type Outcome = Result<(), Violation>;
+
+/// Puts devices that `fresh` makes to every rule. Each begins with its interrupts on and without packets.
+///
+/// # Errors
+/// The first rule that one breaks.
+pub fn check<B: Bench>(mut fresh: impl FnMut() -> B) -> Outcome {
+    empty_polls(fresh())?;
+    for count in [1, 2, 5, 64, u32::MAX] {
+        in_order(fresh(), count, Command::PollOnly)?;
+        in_order(fresh(), count, Command::PollAndCheckStatus)?;
+    }
+    in_turns(fresh())?;
+    overflow(fresh())?;
+    silence(fresh())?;
+    interrupts(fresh())?;
+    under_the_poller(fresh())
+}
+
+/// How one poll went: what was handed up, from the packet `next` on.
+struct Poll {
+    work: u32,
+    handed: u64,
+}
+
+/// Polls once, and looks at everything that a poll must do.
+fn poll<B: Bench>(
+    bench: &mut B,
+    command: Command,
+    count: u32,
+    next: u64,
+) -> Result<Poll, Violation> {
+    let work = bench.poll(command, count);
+    let mut handed = 0;
+    while let Some(number) = bench.handed_up() {
+        same(
+            Rule::Order,
+            "number of a packet handed up",
+            next + handed,
+            number,
+        )?;
+        handed += 1;
+    }
+    at_most(Rule::Count, "work of a poll", count.into(), work.into())?;
+    at_most(
+        Rule::Count,
+        "packets handed up by a poll",
+        count.into(),
+        handed,
+    )?;
+    same(
+        Rule::Work,
+        "work of a poll that moved packets",
+        handed,
+        work.into(),
+    )?;
+    Ok(Poll { work, handed })
+}
+
+fn empty_polls<B: Bench>(mut bench: B) -> Outcome {
+    bench.set_interrupts(false);
+    for command in [Command::PollOnly, Command::PollAndCheckStatus] {
+        for count in [0, 1, 5, 1000] {
+            let polled = poll(&mut bench, command, count, 0)?;
+            same(
+                Rule::EmptyPoll,
+                "work of a poll for nothing",
+                0,
+                polled.work.into(),
+            )?;
+            same(Rule::EmptyPoll, "packets from nothing", 0, polled.handed)?;
+        }
+    }
+    bench.arrive(1);
+    let polled = poll(&mut bench, Command::PollOnly, 1, 0)?;
+    same(Rule::Order, "packets after empty polls", 1, polled.handed)
+}
+
+/// All the room that there is, in polls of `count`.
+fn in_order<B: Bench>(mut bench: B, count: u32, command: Command) -> Outcome {
+    bench.set_interrupts(false);
+    let packets = u64::from(bench.room());
+    bench.arrive(bench.room());
+    let polled = poll(&mut bench, command, 0, 0)?;
+    same(
+        Rule::Count,
+        "packets handed up when none were asked for",
+        0,
+        polled.handed,
+    )?;
+    take_all(&mut bench, command, count, 0, packets)?;
+    let polled = poll(&mut bench, command, count, packets)?;
+    same(Rule::EmptyPoll, "packets after the last", 0, polled.handed)
+}
+
+/// Takes what waits, packets `next` to before `end`.
+fn take_all<B: Bench>(
+    bench: &mut B,
+    command: Command,
+    count: u32,
+    mut next: u64,
+    end: u64,
+) -> Outcome {
+    while next < end {
+        let polled = poll(bench, command, count, next)?;
+        if polled.handed == 0 {
+            return Err(violation(
+                Rule::Progress,
+                "packets by a poll while some wait",
+                1,
+                0,
+            ));
+        }
+        next += polled.handed;
+        at_most(
+            Rule::Order,
+            "packets handed up of those that arrived",
+            end,
+            next,
+        )?;
+    }
+    Ok(())
+}
+
+/// Packets that come between polls, many times round whatever ring there is.
+fn in_turns<B: Bench>(mut bench: B) -> Outcome {
+    bench.set_interrupts(false);
+    let room = bench.room();
+    let (mut arrived, mut next) = (0u64, 0u64);
+    for turn in 0..200u32 {
+        let waiting = (arrived - next) as u32;
+        let more = (turn % 7 + 1).min(room - waiting);
+        bench.arrive(more);
+        arrived += u64::from(more);
+        let command = if turn % 20 == 0 {
+            Command::PollAndCheckStatus
+        } else {
+            Command::PollOnly
+        };
+        next += poll(&mut bench, command, turn % 6, next)?.handed;
+        at_most(
+            Rule::Order,
+            "packets handed up of those that arrived",
+            arrived,
+            next,
+        )?;
+    }
+    take_all(&mut bench, Command::PollOnly, 5, next, arrived)
+}
+
+/// Twice as many as there is room for, then as many as there is: the latter all come.
+fn overflow<B: Bench>(mut bench: B) -> Outcome {
+    bench.set_interrupts(false);
+    let room = u64::from(bench.room());
+    bench.arrive(bench.room());
+    bench.arrive(bench.room());
+    let (mut taken, mut last) = (0u64, None);
+    // More polls than there can be packets.
+    for _ in 0..=2 * room {
+        bench.poll(Command::PollOnly, 5);
+        while let Some(number) = bench.handed_up() {
+            let is_later = last.is_none_or(|last| number > last);
+            if !is_later || number >= 2 * room {
+                let expected = last.map_or(0, |last| last + 1);
+                return Err(violation(
+                    Rule::Overflow,
+                    "number after too many",
+                    expected,
+                    number,
+                ));
+            }
+            last = Some(number);
+            taken += 1;
+        }
+    }
+    if taken < room {
+        return Err(violation(
+            Rule::Overflow,
+            "packets kept of too many",
+            room,
+            taken,
+        ));
+    }
+    bench.arrive(bench.room());
+    take_all(&mut bench, Command::PollOnly, 5, 2 * room, 3 * room)
+}
+
+fn silence<B: Bench>(mut bench: B) -> Outcome {
+    bench.set_interrupts(false);
+    let before = bench.interrupts();
+    for next in 0..20 {
+        bench.arrive(1);
+        let polled = poll(&mut bench, Command::PollOnly, 5, next)?;
+        same(
+            Rule::Silence,
+            "packets without interrupts",
+            1,
+            polled.handed,
+        )?;
+    }
+    let after = bench.interrupts();
+    same(
+        Rule::Silence,
+        "interrupts while they were off",
+        before,
+        after,
+    )
+}
+
+fn interrupts<B: Bench>(mut bench: B) -> Outcome {
+    let what = "interrupts, at least";
+    bench.set_interrupts(false);
+    bench.arrive(1);
+    let before = bench.interrupts();
+    bench.set_interrupts(true);
+    let told = bench.interrupts();
+    if told == before {
+        return Err(violation(Rule::Interrupts, what, before + 1, told));
+    }
+    // Whoever takes the packet, the interrupt's handler or a poll, it comes once.
+    bench.set_interrupts(false);
+    bench.poll(Command::PollOnly, 1);
+    same(
+        Rule::Interrupts,
+        "number of the packet",
+        0,
+        bench.handed_up().unwrap_or(u64::MAX),
+    )?;
+    bench.set_interrupts(true);
+    let before = bench.interrupts();
+    bench.arrive(1);
+    let told = bench.interrupts();
+    if told == before {
+        return Err(violation(Rule::Interrupts, what, before + 1, told));
+    }
+    bench.set_interrupts(false);
+    bench.poll(Command::PollOnly, 1);
+    same(
+        Rule::Interrupts,
+        "number of the next",
+        1,
+        bench.handed_up().unwrap_or(u64::MAX),
+    )
+}
+
+/// A hundred ticks of the poller, as an operating system runs it.
+fn under_the_poller<B: Bench>(mut bench: B) -> Outcome {
+    const HZ: u32 = 1000;
+    const ID: DeviceId = DeviceId(0);
+    let mut poller = Poller::new(HZ).expect("a clock may tick so often");
+    let _ = poller.register(ID).expect("the list is empty");
+    bench.set_interrupts(false);
+    let silent = bench.interrupts();
+    let room = bench.room();
+    let (mut arrived, mut next) = (0u64, 0u64);
+    for tick in 1..=100u64 {
+        // No more than a cycle takes, so that none is refused.
+        let more = room.min(poller.read(Knob::Burst)).min(5);
+        bench.arrive(more);
+        arrived += u64::from(more);
+        let now = Time::from_us(tick * 1000);
+        let mut runs = poller.hardclock(now);
+        while runs {
+            poller.netisr_poll(now, core::slice::from_mut(&mut bench));
+            while let Some(number) = bench.handed_up() {
+                same(Rule::Poller, "number of a packet", next, number)?;
+                next += 1;
+            }
+            runs = poller.netisr_pollmore(now);
+        }
+        same(Rule::Poller, "packets by the end of a cycle", arrived, next)?;
+    }
+    same(
+        Rule::Poller,
+        "interrupts while it is registered",
+        silent,
+        bench.interrupts(),
+    )?;
+    poller.deregister(ID).expect("it is in the list");
+    bench.set_interrupts(true);
+    bench.arrive(1);
+    let told = bench.interrupts();
+    if told == silent {
+        return Err(violation(
+            Rule::Poller,
+            "interrupts after it, at least",
+            silent + 1,
+            told,
+        ));
+    }
+    Ok(())
+}
+
+fn violation(rule: Rule, what: &'static str, expected: u64, found: u64) -> Violation {
+    Violation {
+        rule,
+        what,
+        expected,
+        found,
+    }
+}
+
+fn same(rule: Rule, what: &'static str, expected: u64, found: u64) -> Outcome {
+    if found == expected {
+        return Ok(());
+    }
+    Err(violation(rule, what, expected, found))
+}
+
+fn at_most(rule: Rule, what: &'static str, limit: u64, found: u64) -> Outcome {
+    if found <= limit {
+        return Ok(());
+    }
+    Err(violation(rule, what, limit, found))
+}

@@ -1,0 +1,111 @@
+//! A poller in a closed loop: a processor whose packets cost time, and a clock that ticks meanwhile.
+
+use nicpoll_core::{Command, Controller, DeviceId, Knob, Poller, Time};
+
+/// Ticks a second.
+pub const HZ: u32 = 1000;
+/// Time from tick to tick.
+pub const TICK_NS: u64 = 1_000_000;
+/// `burst_max`.
+pub const BURST_MAX: u32 = 1000;
+
+/// A cycle that has begun.
+#[derive(Clone, Copy, Debug)]
+pub struct Cycle {
+    /// The tick in whose time it began, from 0.
+    pub tick: u64,
+    /// Its burst.
+    pub burst: u32,
+}
+
+/// A host that always has packets. Only what the poller does takes time.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// The poller, with one device.
+    pub poller: Poller,
+    /// What a cycle costs.
+    pub cycle_ns: u64,
+    /// What each packet costs beside.
+    pub packet_ns: u64,
+    /// All cycles so far.
+    pub cycles: Vec<Cycle>,
+    /// Time that polling used, tick by tick.
+    used_ns: Vec<u64>,
+    now_ns: u64,
+    next_tick_ns: u64,
+}
+
+impl Host {
+    /// With a `burst_max` of [`BURST_MAX`].
+    pub fn new(controller: Controller, user_frac: u32, packet_ns: u64) -> Self {
+        let mut poller = Poller::new(HZ).unwrap();
+        let _ = poller.register(DeviceId(0)).unwrap();
+        poller.write(Knob::BurstMax, BURST_MAX).unwrap();
+        poller.write(Knob::UserFrac, user_frac).unwrap();
+        poller.set_controller(controller);
+        Host {
+            poller,
+            cycle_ns: 10_000,
+            packet_ns,
+            cycles: Vec::new(),
+            used_ns: Vec::new(),
+            now_ns: 0,
+            next_tick_ns: TICK_NS,
+        }
+    }
+
+    /// Runs for some ticks, and until the chunk that is then under way ends.
+    pub fn run(&mut self, ticks: u64) {
+        let end_ns = self.now_ns + ticks * TICK_NS;
+        while self.now_ns < end_ns {
+            let state = self.poller.state();
+            if !state.poll_scheduled {
+                self.pass(self.next_tick_ns - self.now_ns, false);
+                continue;
+            }
+            let is_first_chunk = state.residual_burst == 0;
+            if is_first_chunk {
+                self.cycles.push(Cycle {
+                    tick: self.now_ns / TICK_NS,
+                    burst: state.burst,
+                });
+            }
+            let mut packets = 0;
+            let mut devices = |_, _: Command, count: u32| packets += u64::from(count);
+            let now = Time::from_ns(self.now_ns);
+            self.poller.netisr_poll(now, &mut devices);
+            let cycle_ns = if is_first_chunk { self.cycle_ns } else { 0 };
+            self.pass(cycle_ns + packets * self.packet_ns, true);
+            self.poller.netisr_pollmore(Time::from_ns(self.now_ns));
+        }
+    }
+
+    /// Time passes; the clock interrupts whatever runs.
+    fn pass(&mut self, ns: u64, is_used: bool) {
+        let end_ns = self.now_ns + ns;
+        while self.now_ns < end_ns {
+            let until_ns = end_ns.min(self.next_tick_ns);
+            let tick = (self.now_ns / TICK_NS) as usize;
+            self.used_ns.resize(tick + 1, 0);
+            self.used_ns[tick] += if is_used { until_ns - self.now_ns } else { 0 };
+            self.now_ns = until_ns;
+            if self.now_ns == self.next_tick_ns {
+                self.poller.hardclock(Time::from_ns(self.now_ns));
+                self.next_tick_ns += TICK_NS;
+            }
+        }
+    }
+
+    /// The tick in whose time it is.
+    pub fn tick(&self) -> u64 {
+        self.now_ns / TICK_NS
+    }
+
+    /// The share of each tick's time that polling used, from a tick on, whole ticks only.
+    pub fn shares(&self, from_tick: u64) -> Vec<f64> {
+        let whole = self.used_ns.iter().take(self.tick() as usize);
+        let from = whole.skip(from_tick as usize);
+        from.map(|used_ns| *used_ns as f64 / TICK_NS as f64)
+            .collect()
+    }
+}

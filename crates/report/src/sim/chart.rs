@@ -1,0 +1,220 @@
+//! Figures over time as SVG: panels below each other that share their axis of time.
+//!
+//! What must hold: a chart stands alone. It names its axes with their units, its curves and where they
+//! come from. Curves of one panel differ in colour and in dashes, so that they can be told apart without
+//! colour; a curve of the same name has the same colour and dashes in every panel.
+
+use std::fmt::Write;
+
+use super::plot::{Axis, COLOURS, escaped, short, text};
+
+const WIDTH: f64 = 880.0;
+const LEFT: f64 = 78.0;
+const RIGHT: f64 = 850.0;
+const FIRST_TOP: f64 = 66.0;
+const PANEL: f64 = 190.0;
+/// From panel to panel.
+const GAP: f64 = 34.0;
+/// From the last panel to the legend: the axis and its name.
+const BELOW: f64 = 72.0;
+const LEGEND_LINE: f64 = 22.0;
+const LEGEND_COLUMNS: usize = 2;
+const DASHES: [&str; 4] = ["", "7 4", "2 3", "9 3 2 3"];
+
+/// Curves over time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chart {
+    /// What it shows.
+    pub title: String,
+    /// Where its figures come from.
+    pub facts: String,
+    /// Name of the axis of time, with its unit.
+    pub x_name: String,
+    /// From top to bottom.
+    pub panels: Vec<Panel>,
+}
+
+/// Curves of one quantity.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Panel {
+    /// Name of the quantity, with its unit.
+    pub y_name: String,
+    /// Drawn in this order.
+    pub curves: Vec<Curve>,
+}
+
+/// One curve.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    /// Its name in the legend.
+    pub name: String,
+    /// Time and quantity, neither below 0, in the order of time.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A chart as an SVG document.
+pub fn plot_chart(chart: &Chart) -> String {
+    let names = names(chart);
+    let panels = chart.panels.len() as f64;
+    let bottom = FIRST_TOP + panels * PANEL + (panels - 1.0).max(0.0) * GAP;
+    let lines = names.len().div_ceil(LEGEND_COLUMNS) as f64;
+    let height = bottom + BELOW + lines * LEGEND_LINE;
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
+         viewBox=\"0 0 {WIDTH} {height}\" font-family=\"sans-serif\" font-size=\"13\" fill=\"#222\">\n\
+         <rect width=\"{WIDTH}\" height=\"{height}\" fill=\"#fff\"/>\n"
+    );
+    text(&mut svg, (LEFT, 26.0), "start", 17, &chart.title);
+    text(&mut svg, (LEFT, 47.0), "start", 13, &chart.facts);
+    let x = Axis::up_to(greatest(chart.panels.iter(), |(time, _)| time));
+    for (index, panel) in chart.panels.iter().enumerate() {
+        let top = FIRST_TOP + index as f64 * (PANEL + GAP);
+        let y = Axis::up_to(greatest([panel].into_iter(), |(_, quantity)| quantity));
+        let place = Place { x: &x, y: &y, top };
+        place.grid(&mut svg, &panel.y_name);
+        for curve in &panel.curves {
+            let index = names.iter().position(|name| *name == curve.name);
+            place.curve(&mut svg, index.unwrap_or(0), curve);
+        }
+    }
+    let middle = (LEFT + RIGHT) / 2.0;
+    text(
+        &mut svg,
+        (middle, bottom + 42.0),
+        "middle",
+        13,
+        &chart.x_name,
+    );
+    for (index, name) in names.iter().enumerate() {
+        legend(&mut svg, index, bottom + BELOW, name);
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
+
+/// Every curve's name once.
+fn names(chart: &Chart) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for curve in chart.panels.iter().flat_map(|panel| &panel.curves) {
+        if !names.contains(&curve.name.as_str()) {
+            names.push(&curve.name);
+        }
+    }
+    names
+}
+
+fn greatest<'a>(panels: impl Iterator<Item = &'a Panel>, of: fn((f64, f64)) -> f64) -> f64 {
+    let curves = panels.flat_map(|panel| &panel.curves);
+    let points = curves.flat_map(|curve| &curve.points);
+    points.map(|point| of(*point)).fold(0.0, f64::max)
+}
+
+fn stroke(index: usize) -> String {
+    let colour = COLOURS[index % COLOURS.len()];
+    let dashes = DASHES[index % DASHES.len()];
+    format!(
+        "fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" stroke-dasharray=\"{}\"",
+        if dashes.is_empty() { "none" } else { dashes }
+    )
+}
+
+/// Where a panel is.
+struct Place<'a> {
+    x: &'a Axis,
+    y: &'a Axis,
+    top: f64,
+}
+
+impl Place<'_> {
+    fn x(&self, time: f64) -> f64 {
+        LEFT + (RIGHT - LEFT) * time / self.x.max
+    }
+
+    fn y(&self, quantity: f64) -> f64 {
+        self.top + PANEL - PANEL * quantity / self.y.max
+    }
+
+    fn grid(&self, svg: &mut String, y_name: &str) {
+        let bottom = self.top + PANEL;
+        let line = |svg: &mut String, (x1, y1): (f64, f64), (x2, y2): (f64, f64), is_axis| {
+            let stroke = if is_axis { "#222" } else { "#ddd" };
+            let _ = writeln!(
+                svg,
+                "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"{stroke}\"/>"
+            );
+        };
+        for tick in self.x.ticks() {
+            let x = self.x(tick);
+            line(svg, (x, self.top), (x, bottom), tick == 0.0);
+            text(svg, (x, bottom + 17.0), "middle", 12, &short(tick));
+        }
+        for tick in self.y.ticks() {
+            let y = self.y(tick);
+            line(svg, (LEFT, y), (RIGHT, y), tick == 0.0);
+            text(svg, (LEFT - 8.0, y + 4.0), "end", 12, &short(tick));
+        }
+        let _ = writeln!(
+            svg,
+            "<text transform=\"translate(22 {:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
+            (self.top + bottom) / 2.0,
+            escaped(y_name)
+        );
+    }
+
+    fn curve(&self, svg: &mut String, index: usize, curve: &Curve) {
+        let points = curve.points.iter();
+        let places: Vec<_> = points
+            .map(|(time, quantity)| format!("{:.1},{:.1}", self.x(*time), self.y(*quantity)))
+            .collect();
+        let _ = writeln!(
+            svg,
+            "<polyline points=\"{}\" {}/>",
+            places.join(" "),
+            stroke(index)
+        );
+    }
+}
+
+fn legend(svg: &mut String, index: usize, top: f64, name: &str) {
+    let column = (RIGHT - LEFT) / LEGEND_COLUMNS as f64;
+    let x = LEFT + column * (index % LEGEND_COLUMNS) as f64;
+    let y = top + LEGEND_LINE * (index / LEGEND_COLUMNS) as f64;
+    let _ = writeln!(
+        svg,
+        "<polyline points=\"{x:.1},{y:.1} {:.1},{y:.1}\" {}/>",
+        x + 40.0,
+        stroke(index)
+    );
+    text(svg, (x + 48.0, y + 4.0), "start", 13, name);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_curve_keeps_its_colour_in_every_panel_and_names_are_escaped() {
+        let curve = |name: &str| Curve {
+            name: String::from(name),
+            points: vec![(0.0, 1.0), (10.0, 3.0)],
+        };
+        let panel = |curves| Panel {
+            y_name: String::from("a < b"),
+            curves,
+        };
+        let svg = plot_chart(&Chart {
+            title: String::from("t"),
+            facts: String::from("f"),
+            x_name: String::from("x"),
+            panels: vec![
+                panel(vec![curve("one"), curve("two")]),
+                panel(vec![curve("two")]),
+            ],
+        });
+        let with = |colour: &str| svg.lines().filter(|line| line.contains(colour)).count();
+        // Each curve once a panel, and once in the legend.
+        assert_eq!(with(COLOURS[0]), 2);
+        assert_eq!(with(COLOURS[1]), 3);
+        assert!(svg.contains("a &lt; b"));
+    }
+}

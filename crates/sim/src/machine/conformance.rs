@@ -1,0 +1,142 @@
+//! The simulated card before the core's conformance suite: the machine's own card, driver and interrupt
+//! paths, with the suite in the place of clock, line and program.
+
+use nicpoll_core::conformance::{Bench, check};
+use nicpoll_core::{Command, Device};
+
+use super::netisr::Asked;
+use super::{Attachment, FarEnd, Flow, Machine, Setup, Task};
+use crate::cpu::Level;
+use crate::discipline::Discipline;
+use crate::host::Host;
+use crate::line::Wire;
+use crate::plan;
+use crate::queue::Queue;
+use crate::shared::Shared;
+use crate::tally::FlowTally;
+use crate::workload::Workload;
+
+/// A machine that was not booted: it has no ticks, and nothing is sent to it.
+struct PolledCard {
+    machine: Machine,
+    /// Packets so far.
+    sent: u64,
+}
+
+impl PolledCard {
+    fn new() -> Self {
+        let text = include_str!("../../../../sim/hosts/generic.toml");
+        let mut host = Host::parse(text).unwrap();
+        // What the card hands up is looked at, and not what becomes of it.
+        host.set("network.ip_queue_packets", 65_536).unwrap();
+        host.set("socket.buffer_bytes", 1 << 31).unwrap();
+        let discipline = Discipline::parse("polling").unwrap();
+        let workload = Workload::parse("constant:rate=1k").unwrap();
+        let wire = Wire::new(host.link.bits_per_second);
+        let mut machine = Machine::new(Setup {
+            number: 0,
+            discipline: &discipline.kind,
+            poller: plan::poller(&discipline, &host, 1).unwrap(),
+            attachments: vec![Attachment {
+                wire: 0,
+                delay_ns: 0,
+                far: Some(FarEnd {
+                    source: None,
+                    flow: 0,
+                    frames: Default::default(),
+                    wire: 1,
+                    queue: Queue::new(1),
+                }),
+            }],
+            flows: vec![Flow {
+                number: 0,
+                to: 0,
+                program: 0,
+                card: 0,
+                ip: workload.ip,
+                payload_bytes: workload.payload_bytes,
+                shapes: plan::shapes(&workload, host.link.mtu_bytes).unwrap(),
+                counts_from_card: true,
+            }],
+            tasks: vec![Task::Read {
+                flow: 0,
+                reads_clock: false,
+            }],
+            host,
+        });
+        *machine.shared = Shared {
+            wires: vec![wire; 2],
+            flows: vec![FlowTally::new(0)],
+            losses: vec![Default::default()],
+            ..Shared::default()
+        };
+        PolledCard { machine, sent: 0 }
+    }
+
+    /// Lets the kernel work until it has nothing more to do. The program never runs.
+    fn run_kernel(&mut self) {
+        let machine = &mut self.machine;
+        let levels = [Level::Hard, Level::InterruptThread, Level::Soft];
+        while levels.iter().any(|level| machine.cpu.has_work(*level)) {
+            let (level, remaining_ns) = machine.cpu.dispatch().unwrap();
+            machine.cpu.run(level, remaining_ns);
+            machine.now_ns += remaining_ns;
+            machine.step_done(level, machine.cpu.step(level));
+        }
+    }
+}
+
+impl Device for PolledCard {
+    fn poll(&mut self, command: Command, count: u32) -> u32 {
+        let before = self.machine.cards[0].rx_ring.len();
+        self.machine.look_at_card(
+            Level::Soft,
+            Asked {
+                card: 0,
+                command,
+                count,
+            },
+        );
+        self.run_kernel();
+        (before - self.machine.cards[0].rx_ring.len()) as u32
+    }
+
+    fn set_interrupts(&mut self, on: bool) {
+        if on {
+            self.machine.unmask(0);
+        } else {
+            self.machine.mask(0);
+        }
+    }
+}
+
+impl Bench for PolledCard {
+    fn room(&self) -> u32 {
+        self.machine.cards[0].rx_ring.limit() as u32
+    }
+
+    fn arrive(&mut self, count: u32) {
+        for _ in 0..count {
+            let packet = self.machine.flows[0].packet(0, self.sent, 0, self.machine.now_ns);
+            self.sent += 1;
+            let far = self.machine.cards[0].far.as_mut().unwrap();
+            assert!(far.queue.push(packet), "the line is free");
+            self.machine.arrive(0);
+        }
+    }
+
+    fn handed_up(&mut self) -> Option<u64> {
+        let socket = &mut self.machine.programs.list[0].socket;
+        socket.pop().map(|packet| packet.number)
+    }
+
+    fn interrupts(&mut self) -> u64 {
+        self.run_kernel();
+        self.machine.tally.interrupts
+    }
+}
+
+#[test]
+fn the_simulated_card_conforms() {
+    check(PolledCard::new).unwrap();
+}

@@ -1,0 +1,33 @@
+//! How much memory a run may need, before it is run.
+
+use crate::host::Host;
+use crate::packet::Packet;
+use crate::plan::{Plan, packet_bytes};
+use crate::workload::Pattern;
+
+/// A queue that grows holds its old place and one twice as large for a moment.
+const GROWTH: f64 = 3.0;
+
+impl Plan {
+    /// Bytes that the queues of a run hold when they fill, at most: a queue holds no more packets than
+    /// its limit, nor more than are sent.
+    pub fn memory_bytes(&self, host: &Host) -> f64 {
+        let host = self.discipline.applied_to(host);
+        let is_blast = self.workload.pattern == Pattern::Blast;
+        let limits = if is_blast {
+            vec![host.network.send_queue_packets, host.card.tx_ring]
+        } else {
+            vec![
+                host.link.queue_packets,
+                host.card.rx_ring,
+                host.network.ip_queue_packets,
+                host.socket.buffer_bytes / packet_bytes(&host, self.workload.payload_bytes),
+            ]
+        };
+        let seconds = (self.duration_ns as f64 + self.warmup_ns as f64) / 1e9;
+        let rate = self.workload.rate_pps;
+        let sent = rate.map_or(f64::INFINITY, |rate| rate as f64 * seconds);
+        let packets: f64 = limits.iter().map(|limit| sent.min(*limit as f64)).sum();
+        packets * GROWTH * size_of::<Packet>() as f64
+    }
+}
