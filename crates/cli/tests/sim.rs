@@ -134,7 +134,7 @@ fn hosts_on_a_path_have_figures_each_and_together() {
         assert!(shown.contains(words), "{words}: {shown}");
     }
     assert_eq!(shown, printed(&run(&path)), "it replays to the byte");
-    let schema = include_str!("../../../docs/nicpoll.sim-path-1.schema.json");
+    let schema = "sim-path";
     for workload in ["rr", "iperf-udp:rate=200m"] {
         let peer = ["--peer", GENERIC, "--workload", workload, "--json"];
         let document = document(&run(&peer), schema);
@@ -143,6 +143,41 @@ fn hosts_on_a_path_have_figures_each_and_together() {
         assert_eq!(figures["hosts"].as_array().unwrap().len(), 2);
         let has_round_trips = !figures["flows"][0]["round_trip"].is_null();
         assert_eq!(has_round_trips, workload == "rr");
+    }
+}
+
+#[test]
+fn tcp_tells_of_each_connection_and_of_its_parts() {
+    let dual = [
+        "--peer",
+        GENERIC,
+        "--workload",
+        "iperf-tcp:window=32k:dual=1",
+    ];
+    let polled = [&dual[..], &["--discipline", "polling", "--slices", "2"]].concat();
+    let shown = printed(&run(&polled));
+    for words in [
+        "generic to generic: ",
+        "segments of up to 1,448 bytes, 0 sent again",
+        "round trip ",
+        "room in the send buffer",
+        "until s  ",
+        "Bottleneck: send buffer of generic (host 1)",
+        "waiting for ticks",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    assert_eq!(shown, printed(&run(&polled)), "it replays to the byte");
+    let schema = "sim-path";
+    let document = document(&run(&[&polled[..], &["--json"]].concat()), schema);
+    let connections = document["figures"]["connections"].as_array().unwrap();
+    assert_eq!(connections.len(), 2);
+    for tcp in connections {
+        let read = tcp["bytes"]["read"].as_u64().unwrap();
+        let slices = tcp["slices"].as_array().unwrap();
+        let parts = slices.iter().map(|slice| slice["read_bytes"].as_u64());
+        assert_eq!(slices.len(), 2);
+        assert_eq!(parts.sum::<Option<u64>>(), Some(read));
     }
 }
 
@@ -264,6 +299,13 @@ fn what_cannot_be_simulated_is_refused_with_its_remedy() {
             "comes from an ideal far end",
         ),
         (&["run", GENERIC, "--through", GENERIC], 2, "--peer"),
+        (&workload("iperf-tcp"), 2, "name the other with --peer"),
+        (&workload("iperf-tcp:dual=yes"), 2, "dual"),
+        (
+            &[&workload("rr")[..], &["--peer", GENERIC, "--slices", "2"]].concat(),
+            2,
+            "leave --slices out",
+        ),
         (&endless, 2, "--long"),
         (&["run", GENERIC, "--duration", "0"], 2, "above 0"),
         (
@@ -302,13 +344,19 @@ fn documented(page: &str, begin: &str) -> Vec<String> {
 #[test]
 fn the_documentation_shows_what_the_program_prints() {
     let page = include_str!("../../../docs/simulator.md");
-    let command = documented(page, "nicpoll sim run");
-    let words: Vec<_> = command.iter().map(String::as_str).collect();
-    let shown = printed(&words);
-    assert!(
-        page.contains(shown.trim_end()),
-        "docs/simulator.md should show:\n{shown}"
-    );
+    for begin in [
+        "nicpoll sim run sim/hosts/generic.toml --workload",
+        "nicpoll sim run sim/hosts/generic.toml --peer",
+        "nicpoll sim run sim/hosts/asa633.toml --peer",
+    ] {
+        let command = documented(page, begin);
+        let words: Vec<_> = command.iter().map(String::as_str).collect();
+        let shown = printed(&words);
+        assert!(
+            page.contains(shown.trim_end()),
+            "docs/simulator.md should show:\n{shown}"
+        );
+    }
 
     let folder = tempfile::tempdir().unwrap();
     let plot = folder.path().join("livelock.svg");

@@ -21,6 +21,7 @@ pub mod rr;
 mod show;
 pub mod sim;
 pub mod sim_path;
+pub mod sim_tcp;
 mod study;
 mod switch;
 pub mod ticks;

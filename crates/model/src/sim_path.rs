@@ -9,6 +9,7 @@ use crate::rr::Latency;
 use crate::sim::{
     SimBottleneck, SimCpu, SimLoss, SimNapi, SimPlace, SimPolling, SimQueue, SimStorm,
 };
+use crate::sim_tcp::SimTcp;
 
 /// Name and version of the JSON that [`SimPathRun`] becomes.
 pub const SIM_PATH_SCHEMA: &str = "nicpoll.sim-path/1";
@@ -63,6 +64,8 @@ pub struct SimPathFigures {
     pub hosts: Vec<SimHostFigures>,
     /// Each line, in the order of the path.
     pub lines: Vec<SimLine>,
+    /// Each TCP connection; empty for other workloads. Its two flows are `segments` and `acknowledgements`.
+    pub connections: Vec<SimTcp>,
 }
 
 /// `in_flight_at_start + offered = delivered + sum of losses + in_flight_at_end`, in datagrams.

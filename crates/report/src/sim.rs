@@ -6,6 +6,7 @@ mod chart;
 mod path;
 mod plot;
 mod sweep;
+mod tcp;
 mod ticks;
 
 pub use chart::{Chart, Curve, Panel, plot_chart};

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use nicpoll_sim::{Discipline, Host, Plan, Workload, simulate};
+use nicpoll_sim::{Discipline, Host, PathPlan, Plan, Stop, Workload, simulate, simulate_path};
 
 const GENERIC: &str = include_str!("../../../sim/hosts/generic.toml");
 
@@ -43,5 +43,37 @@ fn packets(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, packets);
+/// A minute of TCP between two hosts, both ways at once too.
+fn tcp(criterion: &mut Criterion) {
+    let host = Host::parse(GENERIC).expect("the example host is right");
+    let mut group = criterion.benchmark_group("60 s of TCP");
+    group.sample_size(10);
+    for (discipline, workload) in [
+        ("interrupt", "iperf-tcp"),
+        ("polling", "iperf-tcp"),
+        ("polling", "iperf-tcp:dual=1"),
+    ] {
+        let stop = Stop {
+            host: host.clone(),
+            discipline: Discipline::parse(discipline).expect("it is one"),
+        };
+        let plan = PathPlan {
+            stops: vec![stop.clone(), stop],
+            workload: Workload::parse(workload).expect("it is one"),
+            duration_ns: 60_000_000_000,
+            warmup_ns: 0,
+            seed: 1,
+            slices: 0,
+        };
+        let figures = simulate_path(&plan).expect("the hosts can run it");
+        // Segments and acknowledgements.
+        group.throughput(Throughput::Elements(figures.ledger.offered));
+        group.bench_function(format!("{discipline}, {workload}"), |bencher| {
+            bencher.iter(|| simulate_path(black_box(&plan)));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, packets, tcp);
 criterion_main!(benches);

@@ -78,6 +78,8 @@ fn world(host: Host, plan: &Plan) -> Result<World, PlanError> {
                 reads_clock: false,
             }
         }],
+        ends: Vec::new(),
+        tick_phase_ns: 0,
         host,
     });
     let shared = Shared {

@@ -5,6 +5,7 @@
 
 mod moves;
 mod path;
+mod tcp;
 
 use nicpoll_model::sim::{
     SimBottleneck, SimCpu, SimFigures, SimLoss, SimPlace, SimPolling, SimStorm,

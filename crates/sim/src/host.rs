@@ -78,6 +78,8 @@ host! {
         hz: 1..=10_000,
         /// The work of a clock tick, the entry of its interrupt left out.
         tick_ns: 0..=1_000_000,
+        /// By how many millionths of it the time between ticks is too long: no two crystals are alike.
+        tick_slow_ppm: 0..=1_000,
         /// Entering a hard interrupt and leaving it.
         interrupt_entry_ns: 0..=1_000_000,
         /// Switching to another thread.
@@ -147,6 +149,21 @@ host! {
         checksum_kib_ns: 0..=10_000_000,
         /// Packets that may wait for the transmit ring.
         send_queue_packets: 1..=65_536,
+    }
+    /// TCP, with the work of IP on what it sends.
+    tcp: Tcp {
+        /// Receiving a segment with data: finding the connection, the buffer, waking the program.
+        segment_ns: 0..=10_000_000,
+        /// Receiving an acknowledgement: the timers, freeing what it answers.
+        ack_ns: 0..=10_000_000,
+        /// Sending a segment.
+        output_ns: 0..=10_000_000,
+        /// Sending an acknowledgement.
+        send_ack_ns: 0..=10_000_000,
+        /// The send buffer of a connection, unless the workload sets it.
+        send_buffer_bytes: 2_048..=1_073_741_824,
+        /// The receive buffer of a connection, unless the workload sets it.
+        receive_buffer_bytes: 2_048..=1_073_741_824,
     }
     /// The socket of the receiving program.
     socket: Socket {

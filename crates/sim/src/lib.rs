@@ -27,6 +27,7 @@ mod shared;
 mod source;
 mod spec;
 mod tally;
+mod tcp;
 mod ticks;
 mod trace;
 mod workload;
@@ -36,7 +37,7 @@ pub use alone::simulate;
 pub use bottleneck::{explain, explain_path};
 pub use discipline::Discipline;
 pub use host::{
-    Application, Background, Card, Cpu, Field, Host, HostError, Link, Network, Socket, Storm,
+    Application, Background, Card, Cpu, Field, Host, HostError, Link, Network, Socket, Storm, Tcp,
 };
 pub use path::{PathPlan, Stop, simulate_path};
 pub use plan::{Plan, PlanError};
@@ -45,4 +46,4 @@ pub use ticks::{Ticks, sample_ticks};
 pub use trace::{
     TRACE_LINE_BYTES_MAX, TRACE_PACKETS_MAX, Trace, TraceError, TracePacket, TraceReader,
 };
-pub use workload::{Pattern, Workload};
+pub use workload::{IperfTcp, Pattern, Workload};

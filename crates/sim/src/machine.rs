@@ -7,6 +7,7 @@
 //! plan and seed alone.
 
 mod card;
+mod clock;
 #[cfg(test)]
 mod conformance;
 mod figures;
@@ -19,7 +20,9 @@ mod netisr;
 mod output;
 mod program;
 mod setup;
+mod stream;
 mod task;
+mod tcp;
 mod timers;
 
 use nicpoll_model::sim::SimPlace;
@@ -31,6 +34,7 @@ use crate::queue::Queue;
 use crate::shared::Shared;
 use crate::tally::Tally;
 use card::Card;
+use clock::Clock;
 pub(crate) use figures::{Start, ratio};
 pub(crate) use flow::Flow;
 use input::Hold;
@@ -40,7 +44,9 @@ use netisr::Netisr;
 use output::Outgoing;
 use program::Programs;
 pub(crate) use setup::{Attachment, FarEnd, Setup};
+pub(crate) use stream::Stream;
 pub(crate) use task::{Pacer, Task};
+pub(crate) use tcp::{End, Half};
 use timers::{Due, Of, Timers};
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
@@ -65,6 +71,7 @@ pub(crate) struct Machine {
     host: Host,
     now_ns: u64,
     timers: Timers,
+    clock: Clock,
     /// Ticks so far.
     tick: u64,
     cpu: Cpu,
@@ -85,6 +92,8 @@ pub(crate) struct Machine {
     /// Datagrams that are put together, by flow.
     holds: Vec<Hold>,
     programs: Programs,
+    /// Its ends of TCP connections.
+    pub(crate) ends: Vec<End>,
     /// Interrupts whose background work waits.
     background_events: u64,
     tally: Tally,
@@ -147,8 +156,7 @@ impl Machine {
     fn on_timer(&mut self, due: Due) {
         match due {
             Due::Tick => {
-                self.timers
-                    .set_tick(self.now_ns + NS_PER_SECOND / self.host.cpu.hz);
+                self.timers.set_tick(self.clock.next_ns());
                 self.raise(hard::CLOCK);
             }
             Due::Card(card, Of::Offer) => self.offer(card),
@@ -170,6 +178,7 @@ impl Machine {
         }
         match level {
             Level::InterruptThread => self.interrupt_thread_done(step),
+            Level::Kernel => self.kernel_output_done(),
             Level::Program => self.program_step_done(step),
             Level::Idle => self.idle_poll_done(step),
             _ if matches!(self.receive, Receive::Napi(_)) => self.softirq_done(level, step),

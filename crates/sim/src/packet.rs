@@ -2,6 +2,8 @@
 
 use nicpoll_model::line::IpVersion;
 
+use crate::tcp::{Ack, Segment};
+
 /// A packet on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Packet {
@@ -27,7 +29,7 @@ impl Packet {
     /// What its datagram's fragments have in common; `None` for a whole one.
     pub(crate) fn fate(&self) -> Option<u32> {
         match self.kind {
-            PacketKind::Datagram => None,
+            PacketKind::Datagram | PacketKind::Segment(_) | PacketKind::Ack(_) => None,
             PacketKind::Fragment { fate, .. } => Some(fate),
         }
     }
@@ -48,6 +50,10 @@ pub(crate) enum PacketKind {
         /// What has become of the datagram; see [`crate::shared::Fates`].
         fate: u32,
     },
+    /// Data of a TCP connection.
+    Segment(Segment),
+    /// An acknowledgement of TCP, without data.
+    Ack(Ack),
 }
 
 /// The frames that a flow's datagrams become.

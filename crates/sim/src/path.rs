@@ -1,19 +1,24 @@
 //! Hosts in a row: the first sends, the last receives, those between forward.
 
+mod tcp;
+
 use nicpoll_model::sim_path::{
     SimFlow, SimLine, SimPathFigures, SimPathLedger, SimPathLoss, SimPathPlan, SimStop,
 };
 
+use crate::chance::Chance;
 use crate::discipline::{Discipline, Kind};
 use crate::host::Host;
 use crate::line::Wire;
-use crate::machine::{Attachment, Flow, Machine, Pacer, Setup, Task};
+use crate::machine::{Attachment, End, Flow, Machine, Pacer, Setup, Task};
 use crate::plan::{self, PlanError, STOPS_MAX};
 use crate::shared::Shared;
 use crate::tally::FlowTally;
 use crate::workload::{Pattern, Workload};
 use crate::world::{Counting, Port, World};
 use nicpoll_model::sim::SimPlace;
+
+const NS_PER_SECOND: u64 = 1_000_000_000;
 
 /// A host on the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +43,21 @@ pub struct PathPlan {
     pub warmup_ns: u64,
     /// What all chance follows from.
     pub seed: u64,
+    /// Parts of the counted time that TCP connections are told of one by one; 0 for none.
+    pub slices: u32,
+}
+
+/// A flow of a plan.
+#[derive(Clone, Copy, Debug)]
+struct FlowPlan {
+    /// What it carries.
+    name: &'static str,
+    /// The machine that sends.
+    from: usize,
+    /// The machine that receives.
+    to: usize,
+    /// Payload of a datagram, or of the longest segment.
+    payload_bytes: u32,
 }
 
 impl Stop {
@@ -74,7 +94,8 @@ impl PathPlan {
         if self.workload.pattern.needs_far_end() {
             return Err(PlanError::NoFarEnd(self.workload.name()));
         }
-        if self.duration_ns == 0 {
+        // Each part has a length too.
+        if self.duration_ns < u64::from(self.slices.max(1)) {
             return Err(PlanError::NoDuration);
         }
         let lines = Line::all(&self.stops);
@@ -90,9 +111,14 @@ impl PathPlan {
         }
         for (number, stop) in self.stops.iter().enumerate() {
             let host = stop.applied();
-            plan::check_buffer(&host, &self.workload)?;
+            if self.iperf_tcp().is_none() {
+                plan::check_buffer(&host, &self.workload)?;
+            }
             plan::poller(&stop.discipline, &host, self.cards(number))?;
             let is_busy = matches!(&stop.discipline.kind, Kind::Napi(napi) if napi.busy.is_some());
+            if is_busy && self.iperf_tcp().is_some() {
+                return Err(PlanError::TcpWhilePolling);
+            }
             let is_reader = number + 1 == self.stops.len()
                 || (number == 0 && self.workload.pattern == Pattern::RequestResponse);
             if is_busy && !is_reader {
@@ -107,16 +133,30 @@ impl PathPlan {
         if is_end { 1 } else { 2 }
     }
 
-    /// What each flow is: its name, and which machine it goes from and to.
-    fn flows(&self) -> Vec<(&'static str, usize, usize)> {
+    fn flows(&self) -> Vec<FlowPlan> {
         let last = self.stops.len() - 1;
+        let flow = |name, from, to| FlowPlan {
+            name,
+            from,
+            to,
+            payload_bytes: self.workload.payload_bytes,
+        };
         match self.workload.pattern {
-            Pattern::RequestResponse => vec![("requests", 0, last), ("replies", last, 0)],
-            _ => vec![("datagrams", 0, last)],
+            Pattern::IperfTcp(options) => self.tcp_flows(options),
+            Pattern::RequestResponse => vec![flow("requests", 0, last), flow("replies", last, 0)],
+            _ => vec![flow("datagrams", 0, last)],
         }
     }
 
-    /// The programs of a machine.
+    /// The programs of a machine, and its ends of TCP connections.
+    fn programs(&self, number: usize) -> (Vec<Task>, Vec<End>) {
+        match self.iperf_tcp() {
+            Some(options) => self.tcp_programs(number, options),
+            None => (self.tasks(number), Vec::new()),
+        }
+    }
+
+    /// The programs of a machine that send and read datagrams.
     fn tasks(&self, number: usize) -> Vec<Task> {
         let is_first = number == 0;
         let is_last = number + 1 == self.stops.len();
@@ -187,8 +227,16 @@ pub fn simulate_path(plan: &PathPlan) -> Result<SimPathFigures, PlanError> {
     let mut world = world(plan)?;
     world.run_until(plan.warmup_ns);
     let counting = world.begin_counting();
-    world.run_until(plan.warmup_ns.saturating_add(plan.duration_ns));
-    Ok(figures(&world, plan, &counting))
+    let mut marks = vec![(plan.warmup_ns, tcp::marks(&world, plan))];
+    let slices = plan.slices.max(1);
+    for number in 1..=u64::from(slices) {
+        let part_ns = u128::from(plan.duration_ns) * u128::from(number) / u128::from(slices);
+        // Not beyond the duration.
+        let end_ns = plan.warmup_ns.saturating_add(part_ns as u64);
+        world.run_until(end_ns);
+        marks.push((end_ns, tcp::marks(&world, plan)));
+    }
+    Ok(figures(&world, plan, &counting, &marks))
 }
 
 fn world(plan: &PathPlan) -> Result<World, PlanError> {
@@ -197,20 +245,25 @@ fn world(plan: &PathPlan) -> Result<World, PlanError> {
     let flows = plan.flows();
     let shared = Shared {
         wires: lines.iter().flat_map(both_ways).collect(),
-        flows: flows.iter().map(|flow| FlowTally::new(flow.1)).collect(),
+        flows: flows.iter().map(|flow| FlowTally::new(flow.from)).collect(),
         losses: vec![Default::default(); plan.stops.len()],
         ..Shared::default()
     };
+    // The clocks of hosts have no common start.
+    let mut chance = Chance::new(plan.seed);
     let mut machines = Vec::new();
     for (number, stop) in plan.stops.iter().enumerate() {
         let host = stop.applied();
+        let (tasks, ends) = plan.programs(number);
         machines.push(Machine::new(Setup {
             number,
             discipline: &stop.discipline.kind,
             poller: plan::poller(&stop.discipline, &host, plan.cards(number))?,
             attachments: attachments(number, &lines),
             flows: local_flows(plan, number, &lines)?,
-            tasks: plan.tasks(number),
+            tasks,
+            ends,
+            tick_phase_ns: chance.below(NS_PER_SECOND / host.cpu.hz),
             host,
         }));
     }
@@ -242,25 +295,30 @@ fn peers(stops: usize) -> Vec<Vec<Option<Port>>> {
 /// Every flow, with the card that leads to its end from one machine, or that it comes in by.
 fn local_flows(plan: &PathPlan, number: usize, lines: &[Line]) -> Result<Vec<Flow>, PlanError> {
     let shapes = plan::shapes(&plan.workload, lines[0].mtu_bytes)?;
-    let flow = |(index, (_, _, to)): (usize, &(&str, usize, usize))| Flow {
+    let flow = |(index, flow): (usize, &FlowPlan)| Flow {
         // There are few flows, and at most 16 hosts.
         number: index as u8,
-        to: *to as u8,
+        to: flow.to as u8,
         program: 0,
-        card: if *to > number {
+        card: if flow.to > number {
             card_to_next(number)
         } else {
             0
         },
         ip: plan.workload.ip,
-        payload_bytes: plan.workload.payload_bytes,
+        payload_bytes: flow.payload_bytes,
         shapes: shapes.clone(),
         counts_from_card: false,
     };
     Ok(plan.flows().iter().enumerate().map(flow).collect())
 }
 
-fn figures(world: &World, plan: &PathPlan, counting: &Counting) -> SimPathFigures {
+fn figures(
+    world: &World,
+    plan: &PathPlan,
+    counting: &Counting,
+    marks: &[(u64, Vec<tcp::Mark>)],
+) -> SimPathFigures {
     let seconds = plan.duration_ns as f64 / 1e9;
     let hosts = world.machines.iter().zip(&counting.starts);
     SimPathFigures {
@@ -276,6 +334,7 @@ fn figures(world: &World, plan: &PathPlan, counting: &Counting) -> SimPathFigure
             .map(|(machine, start)| machine.host_figures(start))
             .collect(),
         lines: line_figures(world, plan, seconds),
+        connections: tcp::figures(plan, marks),
     }
 }
 
@@ -297,25 +356,31 @@ fn losses(shared: &Shared) -> Vec<SimPathLoss> {
 }
 
 fn flow_figures(world: &World, plan: &PathPlan, seconds: f64) -> Vec<SimFlow> {
-    let payload_bytes = plan.workload.payload_bytes;
-    let bits = 8.0 * f64::from(payload_bytes);
     let flows = plan.flows();
     let tallies = world.shared.flows.iter().zip(&flows);
-    let figures = tallies.map(|(tally, (name, from, to))| {
+    let figures = tallies.map(|(tally, flow)| {
+        let payload_bytes = flow.payload_bytes;
+        let bits = 8.0 * f64::from(payload_bytes);
         let sent_pps = (tally.offered - tally.send_errors.min(tally.offered)) as f64 / seconds;
         let delivered_pps = tally.delivered as f64 / seconds;
+        let (sent_bits, delivered_bits) = if plan.iperf_tcp().is_some() {
+            let rate = |bytes: u64| 8.0 * bytes as f64 / seconds;
+            (rate(tally.sent_bytes), rate(tally.arrived_bytes))
+        } else {
+            (sent_pps * bits, delivered_pps * bits)
+        };
         SimFlow {
-            name: String::from(*name),
-            from: *from,
-            to: *to,
+            name: String::from(flow.name),
+            from: flow.from,
+            to: flow.to,
             payload_bytes,
             calls: tally.offered,
             send_errors: tally.send_errors,
             delivered: tally.delivered,
             sent_pps,
             delivered_pps,
-            sent_payload_bits_per_second: sent_pps * bits,
-            delivered_payload_bits_per_second: delivered_pps * bits,
+            sent_payload_bits_per_second: sent_bits,
+            delivered_payload_bits_per_second: delivered_bits,
             missing: tally.missing(),
             out_of_order: tally.out_of_order,
             latency: tally.latency(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use nicpoll_core::{Errno, Knob, Poller};
-use nicpoll_model::line::{DatagramFrame, Line, LineError};
+use nicpoll_model::line::{DatagramFrame, Line, LineError, Packet};
 use nicpoll_model::sim::SimPlan;
 use thiserror::Error;
 
@@ -66,8 +66,8 @@ pub enum PlanError {
     NoPeer(&'static str),
     /// The workload comes from a far end, and there is none.
     #[error(
-        "{0} comes from an ideal far end, and a path has none; give netblast, iperf-udp or rr, or leave out \
-         --peer"
+        "{0} comes from an ideal far end, and a path has none; give netblast, iperf-udp, iperf-tcp or rr, \
+         or leave out --peer"
     )]
     NoFarEnd(&'static str),
     /// The lines differ in what they carry.
@@ -93,6 +93,9 @@ pub enum PlanError {
          the host another discipline"
     )]
     BlastWhilePolling,
+    /// Programs of TCP do not poll.
+    #[error("under busy-poll TCP is not simulated; give another discipline, such as napi-timer")]
+    TcpWhilePolling,
     /// The poller refuses a knob.
     #[error(
         "kern.polling.{name} = {value} is refused ({errno}): burst_max takes 10 to 20000, each_burst 1 \
@@ -190,6 +193,15 @@ pub(crate) fn shapes(workload: &Workload, mtu_bytes: u64) -> Result<Vec<Shape>, 
     let mut line = Line::new(1).expect("a speed above 0");
     // Its range ends at 65,535.
     line.mtu_bytes = mtu_bytes as u32;
+    if let Pattern::IperfTcp(_) = workload.pattern {
+        // A byte fits if anything does. Each segment is as long as it is: see its packet.
+        line.cost(Packet::Tcp {
+            ip: workload.ip,
+            payload_bytes: 1,
+            has_timestamps: true,
+        })?;
+        return Ok(Vec::new());
+    }
     let frames = line.datagram_frames(workload.ip, workload.payload_bytes)?;
     let shape = |frame: &DatagramFrame| Shape {
         line_bytes: frame.line_bytes,

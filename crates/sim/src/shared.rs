@@ -7,7 +7,7 @@
 use nicpoll_model::sim::SimPlace;
 
 use crate::line::Wire;
-use crate::packet::{Packet, PacketKind};
+use crate::packet::Packet;
 use crate::tally::FlowTally;
 
 /// Losses by place.
@@ -34,10 +34,7 @@ impl Shared {
 
     /// A packet is lost. Its datagram counts the first time only.
     pub(crate) fn lose(&mut self, machine: usize, place: SimPlace, packet: &Packet) {
-        let is_first = match packet.kind {
-            PacketKind::Datagram => true,
-            PacketKind::Fragment { fate, .. } => self.fates.lose(fate),
-        };
+        let is_first = packet.fate().is_none_or(|fate| self.fates.lose(fate));
         if is_first {
             self.losses[machine][place as usize] += 1;
             let flow = &mut self.flows[usize::from(packet.flow)];

@@ -86,7 +86,10 @@ impl Source {
             }
             Pattern::Pulses { period_ns } => self.advance_in_pulse(period_ns),
             Pattern::Trace { trace, repeats } => self.advance_in_trace(trace, repeats),
-            Pattern::Blast | Pattern::IperfUdp { .. } | Pattern::RequestResponse => {
+            Pattern::Blast
+            | Pattern::IperfUdp { .. }
+            | Pattern::IperfTcp(_)
+            | Pattern::RequestResponse => {
                 self.next_ns = u64::MAX;
             }
         }

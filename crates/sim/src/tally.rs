@@ -72,6 +72,9 @@ pub(crate) struct FlowTally {
     /// Calls that were refused.
     pub(crate) send_errors: u64,
     pub(crate) out_of_order: u64,
+    /// Of a flow whose packets have no one length: their payload, sent and arrived.
+    pub(crate) sent_bytes: u64,
+    pub(crate) arrived_bytes: u64,
     /// The first number that was delivered and the one after the highest.
     numbers: Option<(u64, u64)>,
     latencies: Histogram<u64>,
@@ -119,6 +122,8 @@ impl FlowTally {
             read_bytes: 0,
             send_errors: 0,
             out_of_order: 0,
+            sent_bytes: 0,
+            arrived_bytes: 0,
             numbers: None,
             latencies: histogram(),
             round_trips: None,

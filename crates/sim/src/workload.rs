@@ -7,9 +7,12 @@ use nicpoll_model::line::IpVersion;
 use crate::spec::{Spec, number, ranged};
 use crate::trace::Trace;
 
-const NAMES: &str = "constant, poisson, pulses, trace:FILE, blast (or netblast), iperf-udp, rr";
+const NAMES: &str =
+    "constant, poisson, pulses, trace:FILE, blast (or netblast), iperf-udp, iperf-tcp, rr";
 /// More than any line carries.
 const RATE_MAX_PPS: u64 = 1_000_000_000;
+const WINDOW_BYTES_MAX: u64 = 1 << 30;
+const WRITE_BYTES_MAX: u64 = 1 << 30;
 const BITS_PER_SECOND_MAX: u64 = 1_000_000_000_000;
 
 /// Datagrams, and when they are sent.
@@ -19,7 +22,7 @@ pub struct Workload {
     pub pattern: Pattern,
     /// Packets a second; `None` when it is not given, or when the host sends as fast as it can.
     pub rate_pps: Option<u64>,
-    /// Bytes of UDP payload in each.
+    /// Bytes of UDP payload in each; TCP makes its segments as it likes.
     pub payload_bytes: u32,
     /// What carries them.
     pub ip: IpVersion,
@@ -51,14 +54,41 @@ pub enum Pattern {
         /// Whether it begins anew after its last packet.
         repeats: bool,
     },
+    /// One simulated host writes to a TCP connection to another, as iperf 2 does.
+    IperfTcp(IperfTcp),
     /// One simulated host sends a request to another, waits for the reply, and sends the next.
     RequestResponse,
+}
+
+/// Options of iperf over TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IperfTcp {
+    /// Send and receive buffers (`-w`); `None` for those of the hosts.
+    pub window_bytes: Option<u64>,
+    /// Bytes of a call to write or to read (`-l`).
+    pub write_bytes: u64,
+    /// Whether the other host sends too, over a connection of its own (`-d`).
+    pub is_dual: bool,
+}
+
+impl Default for IperfTcp {
+    fn default() -> Self {
+        IperfTcp {
+            window_bytes: None,
+            // iperf 2's own, whatever its help says.
+            write_bytes: 131_072,
+            is_dual: false,
+        }
+    }
 }
 
 impl Pattern {
     /// Whether it goes from one simulated host to another.
     pub(crate) fn needs_peer(self) -> bool {
-        matches!(self, Pattern::IperfUdp { .. } | Pattern::RequestResponse)
+        matches!(
+            self,
+            Pattern::IperfUdp { .. } | Pattern::IperfTcp(_) | Pattern::RequestResponse
+        )
     }
 
     /// Whether it comes from an ideal far end.
@@ -83,7 +113,15 @@ impl fmt::Display for Workload {
         if let Pattern::IperfUdp { bits_per_second } = self.pattern {
             write!(f, ":rate={bits_per_second}")?;
         }
-        write!(f, ":payload={}:ip={}", self.payload_bytes, self.ip_number())?;
+        let ip = self.ip_number();
+        if let Pattern::IperfTcp(options) = self.pattern {
+            if let Some(window_bytes) = options.window_bytes {
+                write!(f, ":window={window_bytes}")?;
+            }
+            let dual = u8::from(options.is_dual);
+            return write!(f, ":write={}:dual={dual}:ip={ip}", options.write_bytes);
+        }
+        write!(f, ":payload={}:ip={ip}", self.payload_bytes)?;
         if let Pattern::Pulses { period_ns } = self.pattern {
             write!(f, ":period={period_ns}ns")?;
         }
@@ -93,7 +131,7 @@ impl fmt::Display for Workload {
 
 impl Workload {
     /// Reads a name with its options: `constant:rate=100k`, `poisson:rate=5k:payload=1470`,
-    /// `pulses:rate=50k:period=1ms`, `blast:payload=64:ip=6`.
+    /// `pulses:rate=50k:period=1ms`, `blast:payload=64:ip=6`, `iperf-tcp:window=32k:dual=1`.
     ///
     /// # Errors
     /// What is wrong, and what would be right.
@@ -111,6 +149,7 @@ impl Workload {
                 "iperf-udp" => Pattern::IperfUdp {
                     bits_per_second: 1_048_576,
                 },
+                "iperf-tcp" => Pattern::IperfTcp(IperfTcp::default()),
                 "rr" => Pattern::RequestResponse,
                 "trace" => return Err(String::from("a trace is named by its file: trace:FILE")),
                 other => return Err(format!("no such workload: '{other}'; there are {NAMES}")),
@@ -128,7 +167,18 @@ impl Workload {
                     let value = value.strip_suffix("pps").unwrap_or(value);
                     workload.rate_pps = Some(ranged(name, value, 1, RATE_MAX_PPS)?);
                 }
-                ("payload", _) => workload.payload_bytes = ranged(name, value, 0, 65_535)? as u32,
+                ("window", Pattern::IperfTcp(options)) => {
+                    options.window_bytes = Some(ranged(name, value, 2_048, WINDOW_BYTES_MAX)?);
+                }
+                ("write", Pattern::IperfTcp(options)) => {
+                    options.write_bytes = ranged(name, value, 1, WRITE_BYTES_MAX)?;
+                }
+                ("dual", Pattern::IperfTcp(options)) => {
+                    options.is_dual = ranged(name, value, 0, 1)? == 1;
+                }
+                ("payload", pattern) if !matches!(pattern, Pattern::IperfTcp(_)) => {
+                    workload.payload_bytes = ranged(name, value, 0, 65_535)? as u32
+                }
                 ("ip", _) => workload.ip = ip_version(value)?,
                 ("period", Pattern::Pulses { period_ns }) => {
                     *period_ns = ranged(name, value, 1_000, 1_000_000_000)?;
@@ -193,6 +243,7 @@ impl Workload {
             Pattern::Pulses { .. } => "pulses",
             Pattern::Blast => "blast",
             Pattern::IperfUdp { .. } => "iperf-udp",
+            Pattern::IperfTcp(_) => "iperf-tcp",
             Pattern::RequestResponse => "rr",
             Pattern::Trace { .. } => "trace",
         }
@@ -209,6 +260,9 @@ fn ip_version(value: &str) -> Result<IpVersion, String> {
 
 fn unknown(workload: &str, option: &str) -> String {
     let own = match workload {
+        "iperf-tcp" => {
+            return format!("iperf-tcp has no option '{option}'; it has window, write, dual, ip");
+        }
         "pulses" => "rate, period, ",
         "blast" | "netblast" | "rr" => "",
         _ => "rate, ",
@@ -239,6 +293,11 @@ mod tests {
                 "iperf-udp:rate=500000000:payload=1470:ip=4",
             ),
             ("rr", "rr:payload=64:ip=4"),
+            ("iperf-tcp", "iperf-tcp:write=131072:dual=0:ip=4"),
+            (
+                "iperf-tcp:window=64k:dual=1:ip=6:write=8192",
+                "iperf-tcp:window=64000:write=8192:dual=1:ip=6",
+            ),
         ] {
             let workload = Workload::parse(text).unwrap();
             assert_eq!(workload.to_string(), full);
@@ -258,6 +317,9 @@ mod tests {
             ("constant:rate=0", "give 1 to"),
             ("rr:rate=5", "rr has no option 'rate'; it has payload, ip"),
             ("constant:ip=5", "4 or 6"),
+            ("iperf-tcp:payload=5", "it has window, write, dual, ip"),
+            ("iperf-tcp:window=5", "give 2048 to"),
+            ("iperf-tcp:dual=2", "give 0 to 1"),
         ] {
             let error = Workload::parse(text).unwrap_err();
             assert!(error.contains(words), "{text}: {error}");

@@ -122,9 +122,14 @@ fn path_workload() -> impl Strategy<Value = Workload> {
         Just("iperf-udp:rate=500m:"),
     ];
     let payload = prop_oneof![0..600u32, 1400..9000u32];
-    (name, payload, prop_oneof![Just(4), Just(6)]).prop_map(|(name, payload, ip)| {
-        Workload::parse(&format!("{name}payload={payload}:ip={ip}")).unwrap()
-    })
+    let datagrams = (name, payload).prop_map(|(name, payload)| format!("{name}payload={payload}"));
+    let window = prop_oneof![2048..10_000u32, 10_000..1_000_000u32];
+    let streams = (window, 1..200_000u32, 0..2u32).prop_map(|(window, write, dual)| {
+        format!("iperf-tcp:window={window}:write={write}:dual={dual}")
+    });
+    let each = prop_oneof![2 => datagrams, 1 => streams];
+    (each, prop_oneof![Just(4), Just(6)])
+        .prop_map(|(text, ip)| Workload::parse(&format!("{text}:ip={ip}")).unwrap())
 }
 
 proptest! {
@@ -143,7 +148,7 @@ proptest! {
             Stop { host, discipline }
         };
         let stops = stops.into_iter().map(stop).collect();
-        let plan = PathPlan { stops, workload, duration_ns, warmup_ns, seed: 1 };
+        let plan = PathPlan { stops, workload, duration_ns, warmup_ns, seed: 1, slices: 0 };
         let Ok(figures) = simulate_path(&plan) else {
             return Ok(());
         };
@@ -159,6 +164,12 @@ proptest! {
         let delivered: u64 = figures.flows.iter().map(|flow| flow.delivered).sum();
         prop_assert_eq!(delivered, figures.ledger.delivered);
         prop_assert!(figures.flows.iter().all(|flow| flow.out_of_order == 0));
+        for tcp in &figures.connections {
+            prop_assert!(tcp.bytes.is_closed(), "{tcp:?}");
+            let buffers = tcp.send_buffer_bytes + tcp.receive_buffer_bytes;
+            let held = tcp.bytes.unsent_or_in_flight_at_end + tcp.bytes.unread_at_end;
+            prop_assert!(held <= buffers, "{tcp:?}");
+        }
         prop_assert_eq!(Ok(figures), simulate_path(&plan));
     }
 }

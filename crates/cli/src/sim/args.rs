@@ -26,8 +26,10 @@ const RUN_EXAMPLES: &str = "\
 Disciplines: interrupt, polling, napi, napi-timer, busy-poll. Options follow with colons, and so do
 numbers of the host file: polling:user_frac=20:burst_max=1000, interrupt:card.moderation_ns=100us.
 Workloads: constant, poisson and pulses (rate, payload, ip; pulses also period) come from outside;
-trace:FILE (repeat, ip) replays a recorded one; under blast (payload, ip) the host sends. With --peer both ends are simulated hosts: netblast (payload, ip)
-sends without a pause, iperf-udp (rate in bit/s of payload, payload, ip) as iperf 2.0 keeps its rate, and
+trace:FILE (repeat, ip) replays a recorded one; under blast (payload, ip) the host sends. With --peer both
+ends are simulated hosts: netblast (payload, ip) sends without a pause, iperf-udp (rate in bit/s of payload,
+payload, ip) as iperf 2.0 keeps its rate, iperf-tcp (window, write, dual, ip) writes to a TCP connection,
+with dual=1 from both ends at once, and
 rr (payload, ip) sends a request, waits for the reply, and sends the next.
 
 Examples:
@@ -37,6 +39,7 @@ Examples:
   nicpoll sim run sim/hosts/generic.toml --discipline polling --warmup 0 --slices 20
   nicpoll sim run sim/hosts/generic.toml --discipline polling --workload blast:payload=1470
   nicpoll sim run sim/hosts/asa633.toml --peer sim/hosts/poweredge.toml --workload iperf-udp:rate=500m
+  nicpoll sim run sim/hosts/asa633.toml --peer sim/hosts/poweredge.toml --workload iperf-tcp:window=32k
   nicpoll sim run sim/hosts/generic.toml --peer sim/hosts/generic.toml --through sim/hosts/generic.toml \\
       --router-discipline polling --workload netblast
 
@@ -108,7 +111,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "NAME[:OPTION=VALUE]...", default_value = "poisson:rate=50k", value_parser = parse_workload)]
     pub workload: Workload,
     /// The host file of the host that receives what this one sends
-    #[arg(long, value_name = "HOSTFILE", conflicts_with = "slices")]
+    #[arg(long, value_name = "HOSTFILE")]
     pub peer: Option<PathBuf>,
     /// How the peer learns of packets [default: as the host]
     #[arg(long, value_name = "NAME[:OPTION=VALUE]...", requires = "peer", value_parser = Discipline::parse)]
@@ -121,7 +124,8 @@ pub struct RunArgs {
     pub router_discipline: Option<Discipline>,
     #[command(flatten)]
     pub length: Length,
-    /// Tell of the counted time in N parts of equal length too, with every knob at the end of each
+    /// Tell of the counted time in N parts of equal length too, with every knob at the end of each; with --peer
+    /// of each TCP connection
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub slices: u32,
     /// Print one JSON object instead of text

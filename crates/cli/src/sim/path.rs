@@ -37,7 +37,13 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         duration_ns: duration_ns(args),
         warmup_ns: nanos(args.length.warmup),
         seed: args.length.seed,
+        slices: args.slices,
     };
+    if plan.slices > 0 && !matches!(plan.workload.pattern, Pattern::IperfTcp(_)) {
+        return Err(usage(
+            "with --peer only iperf-tcp is told of in parts; leave --slices out",
+        ));
+    }
     plan.check().map_err(usage)?;
     args.length.refuse_endless(packets(&plan), 1)?;
     let figures = simulate_path(&plan).map_err(usage)?;
@@ -62,6 +68,13 @@ fn packets(plan: &PathPlan) -> f64 {
     let bits = 8.0 * f64::from(plan.workload.payload_bytes.max(1));
     let packets_per_second = match plan.workload.pattern {
         Pattern::IperfUdp { bits_per_second } => bits_per_second as f64 / bits,
+        // A line full of the longest segments, each with an acknowledgement.
+        Pattern::IperfTcp(_) => {
+            let lines = plan.stops.iter().map(|stop| stop.host.link);
+            let frames =
+                lines.map(|line| line.bits_per_second as f64 / (8.0 * line.mtu_bytes as f64));
+            2.0 * frames.fold(f64::INFINITY, f64::min)
+        }
         // As many as a processor makes at most.
         _ => 1e6,
     };

@@ -6,7 +6,7 @@ use nicpoll_model::sim_path::{
     SimFlow, SimHostFigures, SimPathFigures, SimPathPlan, SimPathRun, SimStop,
 };
 
-use super::{bottleneck, item, napi, percent, polling, storm};
+use super::{bottleneck, item, napi, percent, polling, storm, tcp};
 use crate::numbers::{count, figure};
 use crate::rr::{percentiles, time};
 
@@ -14,8 +14,13 @@ use crate::rr::{percentiles, time};
 pub fn render_sim_path(run: &SimPathRun) -> String {
     let mut text = head(&run.plan);
     let figures = &run.figures;
-    for flow in &figures.flows {
-        self::flow(&mut text, flow);
+    for connection in &figures.connections {
+        tcp::connection(&mut text, connection);
+    }
+    if figures.connections.is_empty() {
+        for flow in &figures.flows {
+            self::flow(&mut text, flow);
+        }
     }
     ledger(&mut text, &run.plan.hosts, figures);
     for (number, line) in figures.lines.iter().enumerate() {
@@ -40,6 +45,11 @@ pub fn render_sim_path(run: &SimPathRun) -> String {
         self::host(&mut text, number, &run.plan.hosts[number], host);
     }
     text.push('\n');
+    let slices = tcp::slices(&figures.connections);
+    if !slices.is_empty() {
+        text.push_str(&slices);
+        text.push('\n');
+    }
     bottleneck(&mut text, &run.bottleneck);
     text
 }

@@ -136,7 +136,10 @@ fn moved(name: &str, was: u64) -> u64 {
         "card.moderation_ns" if was == 0 => 100_000,
         "card.moderation_ns" => was.saturating_mul(2),
         // Neither is room or speed.
-        "link.mtu_bytes" | "link.half_duplex" | "socket.packet_overhead_bytes" => was,
+        "cpu.tick_slow_ppm"
+        | "link.mtu_bytes"
+        | "link.half_duplex"
+        | "socket.packet_overhead_bytes" => was,
         "storm.threshold" => 0,
         _ if name.ends_with("_ns") => was * 4 / 5,
         _ => was.saturating_mul(2),

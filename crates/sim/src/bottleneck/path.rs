@@ -4,6 +4,7 @@ use nicpoll_model::sim::{SimBottleneck, SimPlace};
 use nicpoll_model::sim_path::{SimPathFigures, SimPathLoss};
 
 use super::moves::{self, GAIN_MIN, Moves};
+use super::tcp;
 use super::{Evidence, FULL, Finding, LOSS_MIN, binding, headroom, lost_at, processor, sending};
 use crate::path::{PathPlan, simulate_path};
 use crate::plan::PlanError;
@@ -58,7 +59,7 @@ fn is_binding(plan: &PathPlan, figures: &SimPathFigures) -> bool {
     is_short || worst_on_the_way(figures).is_some()
 }
 
-fn evidence(figures: &SimPathFigures, host: usize) -> Evidence<'_> {
+pub(super) fn evidence(figures: &SimPathFigures, host: usize) -> Evidence<'_> {
     let of = &figures.hosts[host];
     let out = figures.lines.get(host).map_or(0.0, |line| line.forth_ratio);
     Evidence {
@@ -74,6 +75,9 @@ fn evidence(figures: &SimPathFigures, host: usize) -> Evidence<'_> {
 }
 
 fn found(plan: &PathPlan, figures: &SimPathFigures) -> (usize, Finding) {
+    if !figures.connections.is_empty() {
+        return tcp::found(plan, figures);
+    }
     if let Some(loss) = worst_on_the_way(figures) {
         let stop = &plan.stops[loss.host];
         let evidence = evidence(figures, loss.host);
@@ -126,15 +130,29 @@ fn waiting(figures: &SimPathFigures) -> (usize, Finding) {
     (busiest, finding)
 }
 
+/// Packets a second of the first flow; segments a second of all connections.
+fn delivered_pps_of(figures: &SimPathFigures) -> f64 {
+    let flows = &figures.flows;
+    let step = if figures.connections.is_empty() {
+        flows.len().max(1)
+    } else {
+        // Each connection has one flow of segments and one of acknowledgements.
+        2
+    };
+    let counted = flows.iter().step_by(step);
+    counted.map(|flow| flow.delivered_pps).sum()
+}
+
 fn tried(plan: &PathPlan) -> Result<Vec<nicpoll_model::sim::SimMove>, PlanError> {
     let trial = PathPlan {
         duration_ns: TRIAL_NS,
         warmup_ns: plan.warmup_ns.min(WARMUP_MAX_NS),
+        slices: 0,
         ..plan.clone()
     };
     let delivered_pps = |plan: &PathPlan| {
         let figures = simulate_path(plan)?;
-        Ok::<_, PlanError>(figures.flows.first().map_or(0.0, |flow| flow.delivered_pps))
+        Ok::<_, PlanError>(delivered_pps_of(&figures))
     };
     let mut moves = Moves::from(delivered_pps(&trial)?, GAIN_MIN);
     for (number, stop) in plan.stops.iter().enumerate() {

@@ -62,6 +62,8 @@ impl PolledCard {
                 flow: 0,
                 reads_clock: false,
             }],
+            ends: Vec::new(),
+            tick_phase_ns: 0,
             host,
         });
         *machine.shared = Shared {

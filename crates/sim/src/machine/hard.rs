@@ -78,6 +78,7 @@ impl Machine {
     fn clock_ticked(&mut self) {
         self.tick += 1;
         self.tick_programs();
+        self.tick_tcp();
         match &self.receive {
             Receive::Threads(..) => {
                 self.tick_netisr();
@@ -107,13 +108,26 @@ impl Machine {
         }
         self.background_events += 1;
         if !self.cpu.has_work(Level::Kernel) {
-            self.cpu
-                .start(Level::Kernel, Step::Background, work_ns, State::System);
+            self.next_of_kernel();
         }
     }
 
     pub(super) fn background_done(&mut self) {
         self.background_events -= 1;
+        self.next_of_kernel();
+    }
+
+    /// A kernel thread has sent a packet.
+    pub(super) fn kernel_output_done(&mut self) {
+        self.output_done(Level::Kernel);
+        self.next_of_kernel();
+    }
+
+    /// What kernel threads do next.
+    pub(super) fn next_of_kernel(&mut self) {
+        if self.output_next(Level::Kernel, State::System) {
+            return;
+        }
         if self.background_events == 0 {
             self.cpu.stop(Level::Kernel);
         } else {

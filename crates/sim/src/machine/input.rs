@@ -53,6 +53,8 @@ impl Machine {
         let checksum_ns = kib_ns(network.checksum_kib_ns, packet.payload_bytes);
         let above_ns = match packet.kind {
             PacketKind::Datagram => network.udp_ns,
+            PacketKind::Segment(_) => self.host.tcp.segment_ns,
+            PacketKind::Ack(_) => self.host.tcp.ack_ns,
             // UDP has its turn once, with the fragment that completes the datagram.
             PacketKind::Fragment { of, .. } => {
                 let held = self.holds[usize::from(packet.flow)];
@@ -116,6 +118,7 @@ impl Machine {
         }
         match packet.kind {
             PacketKind::Datagram => self.put_into_socket(packet),
+            PacketKind::Segment(_) | PacketKind::Ack(_) => self.tcp_input(level, packet),
             PacketKind::Fragment { of, fate } => self.put_together(packet, of, fate),
         }
     }
@@ -156,10 +159,9 @@ impl Machine {
 
     /// A packet has reached a far end where no machine is simulated.
     pub(super) fn reached_far_end(&mut self, packet: &Packet) {
-        let is_whole = match packet.kind {
-            PacketKind::Datagram => true,
-            PacketKind::Fragment { fate, .. } => self.shared.fates.arrive(fate) == Part::Complete,
-        };
+        let fates = &mut self.shared.fates;
+        let fate = packet.fate();
+        let is_whole = fate.is_none_or(|fate| fates.arrive(fate) == Part::Complete);
         if is_whole {
             let took_ns = self.now_ns - packet.sent_ns;
             let flow = &mut self.shared.flows[usize::from(packet.flow)];

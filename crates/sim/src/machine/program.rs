@@ -82,13 +82,22 @@ impl Machine {
         if programs.current == Some(id) || programs.ready.contains(&id) {
             return;
         }
-        if programs.current.is_some() {
+        let Some(current) = programs.current else {
+            return self.run_program(id);
+        };
+        if programs.list[current].task.is_in_stream_call() {
+            // Both are in the kernel, at one priority (`PSOCK`): the running one goes on.
+            programs.ready.push_back(id);
+        } else {
             // A thread that wakes in the kernel goes before those that compute.
             programs.ready.push_front(id);
             programs.is_rescheduled = true;
-        } else {
-            self.run_program(id);
         }
+    }
+
+    /// A program's call is over: those that wait in the kernel go before it.
+    pub(super) fn leave_kernel(&mut self) {
+        self.programs.is_rescheduled |= !self.programs.ready.is_empty();
     }
 
     /// The clock's tick gives the next one its turn, and wakes those that wanted it.

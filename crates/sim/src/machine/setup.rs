@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use nicpoll_core::Poller;
 
 use super::card::Card;
+use super::clock::Clock;
 use super::input::Hold;
 use super::interrupt_thread::InterruptThread;
 use super::napi::Napi;
 use super::netisr::Netisr;
 use super::program::{Program, Programs};
-use super::{Flow, LEVELS, Machine, NS_PER_SECOND, Of, Outgoing, Receive, Task, Timers};
+use super::{End, Flow, LEVELS, Machine, Of, Outgoing, Receive, Task, Timers};
 use crate::cpu::Cpu;
 use crate::discipline::Kind;
 use crate::host::Host;
@@ -35,6 +36,10 @@ pub(crate) struct Setup<'a> {
     /// Every flow of the world, with this machine's card for it.
     pub(crate) flows: Vec<Flow>,
     pub(crate) tasks: Vec<Task>,
+    /// Its ends of TCP connections.
+    pub(crate) ends: Vec<End>,
+    /// How much later than that of a clock that starts with the run its first tick comes.
+    pub(crate) tick_phase_ns: u64,
 }
 
 /// What a card is attached to.
@@ -88,6 +93,7 @@ impl Machine {
             number: setup.number,
             now_ns: 0,
             timers: Timers::new(cards),
+            clock: Clock::new(&host, setup.tick_phase_ns),
             tick: 0,
             cpu: Cpu::new(host.cpu.context_switch_ns, !is_napi),
             hard_pending: 0,
@@ -102,6 +108,7 @@ impl Machine {
             outgoing: std::array::from_fn(|_| Outgoing::default()),
             holds: vec![Hold::default(); setup.flows.len()],
             flows: setup.flows,
+            ends: setup.ends,
             background_events: 0,
             tally: Tally::new(cards),
             in_flight_at_start: 0,
@@ -118,7 +125,7 @@ impl Machine {
 
     /// Starts the clock, the cards and the programs.
     pub(crate) fn boot(&mut self) {
-        self.timers.set_tick(NS_PER_SECOND / self.host.cpu.hz);
+        self.timers.set_tick(self.clock.next_ns());
         let is_polled = matches!(&self.receive, Receive::Threads(_, netisr) if netisr.is_polling());
         for (number, card) in self.cards.iter_mut().enumerate() {
             card.has_interrupts = !is_polled;

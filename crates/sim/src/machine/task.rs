@@ -1,6 +1,6 @@
 //! What programs do.
 
-use super::Machine;
+use super::{Machine, Stream};
 use crate::cpu::{Level, State, Step};
 
 const LEVEL: Level = Level::Program;
@@ -39,6 +39,10 @@ pub(crate) enum Task {
         /// Number of the request that it has read and not answered.
         owes: Option<u64>,
     },
+    /// Writes to a TCP connection as much as it takes, as iperf does.
+    Write(Stream),
+    /// Reads what a TCP connection brings.
+    Take(Stream),
 }
 
 /// How iperf 2.0.2 keeps its rate: with a running error in whole microseconds, and by reading the clock over
@@ -81,8 +85,13 @@ impl Task {
     pub(super) fn is_self_starting(&self) -> bool {
         matches!(
             self,
-            Task::Blast { .. } | Task::Pace(_) | Task::Request { .. }
+            Task::Blast { .. } | Task::Pace(_) | Task::Request { .. } | Task::Write(_)
         )
+    }
+
+    /// Whether it is in the middle of a call that moves a stream's bytes.
+    pub(super) fn is_in_stream_call(&self) -> bool {
+        matches!(self, Task::Write(stream) | Task::Take(stream) if stream.is_in_call())
     }
 
     /// The flow that a program reads or sends.
@@ -93,6 +102,7 @@ impl Task {
             | Task::Request { flow, .. }
             | Task::Respond { flow, .. } => *flow,
             Task::Pace(pacer) => pacer.flow,
+            Task::Write(stream) | Task::Take(stream) => stream.flow,
         }
     }
 }
@@ -118,6 +128,7 @@ impl Machine {
                 flow,
             } => self.call(*flow),
             Task::Respond { .. } => self.read_or_wait(id),
+            Task::Write(_) | Task::Take(_) => self.next_of_stream(id),
         }
     }
 
@@ -132,14 +143,20 @@ impl Machine {
     }
 
     /// The program's own work on a datagram comes after that is its own, or has been sent.
-    fn work_on_packet(&mut self) {
+    pub(super) fn work_on_packet(&mut self) {
         let cost_ns = self.host.application.packet_ns;
         self.cpu.start(LEVEL, Step::Use, cost_ns, State::User);
     }
 
     /// A step of a program's own is done.
     pub(super) fn program_done(&mut self, id: usize, step: Step) {
+        let is_stream = matches!(self.programs.list[id].task, Task::Write(_) | Task::Take(_));
         match step {
+            Step::Read | Step::Call if is_stream => self.stream_copied(id),
+            Step::Transmit if is_stream => {
+                self.output_done(LEVEL);
+                self.send_all_of_stream(id);
+            }
             Step::Read => self.has_read(id),
             Step::Clock => self.clock_was_read(id),
             Step::Call => {
@@ -199,7 +216,7 @@ impl Machine {
 
     fn called(&mut self, id: usize) {
         let (flow, number) = match &self.programs.list[id].task {
-            Task::Read { .. } => return,
+            Task::Read { .. } | Task::Write(_) | Task::Take(_) => return,
             Task::Blast { flow } | Task::Request { flow, .. } => (*flow, None),
             Task::Pace(pacer) => (pacer.flow, None),
             Task::Respond { flow, owes } => (*flow, *owes),

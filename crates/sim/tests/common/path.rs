@@ -19,6 +19,7 @@ pub fn plan(disciplines: &[&str], workload: &str) -> PathPlan {
         duration_ns: 200_000_000,
         warmup_ns: 200_000_000,
         seed: 1,
+        slices: 0,
     }
 }
 

@@ -1,0 +1,161 @@
+//! A machine's ends of TCP connections: what arrives for them, and what they send.
+//!
+//! What must hold: an end sends only what its state machine gives it to send, at the level of whoever made it
+//! act: the protocols on arrival, a program in its call, a kernel thread when a timer runs out.
+
+use super::Machine;
+use super::input::kib_ns;
+use crate::cpu::Level;
+use crate::packet::{Packet, PacketKind};
+use crate::tcp::{Now, Receiver, Sender, line_bytes};
+
+/// Levels that send for TCP.
+const SENDING: [Level; 6] = [
+    Level::InterruptThread,
+    Level::Soft,
+    Level::Kernel,
+    Level::SoftThread,
+    Level::Program,
+    Level::Idle,
+];
+
+/// One end of a connection.
+#[derive(Clone, Debug)]
+pub(crate) struct End {
+    /// The flow that it sends into.
+    pub(crate) flow: usize,
+    /// The flow that it takes from.
+    pub(crate) from: usize,
+    /// The program whose stream it is.
+    pub(crate) program: usize,
+    pub(crate) half: Half,
+}
+
+/// What an end does.
+#[derive(Clone, Debug)]
+pub(crate) enum Half {
+    /// It sends the data.
+    Sender(Sender),
+    /// It takes them.
+    Receiver(Receiver),
+}
+
+impl End {
+    fn deadline_tick(&self) -> Option<u64> {
+        match &self.half {
+            Half::Sender(tcp) => tcp.deadline_tick(),
+            Half::Receiver(tcp) => tcp.deadline_tick(),
+        }
+    }
+}
+
+impl Machine {
+    pub(super) fn now(&self) -> Now {
+        Now {
+            ns: self.now_ns,
+            tick: self.tick,
+        }
+    }
+
+    /// A segment or an acknowledgement has passed IP (`tcp_input`).
+    pub(super) fn tcp_input(&mut self, level: Level, packet: Packet) {
+        let now = self.now();
+        let flow = usize::from(packet.flow);
+        let took_ns = self.now_ns - packet.sent_ns;
+        self.tally.taken += 1;
+        let tally = &mut self.shared.flows[flow];
+        tally.deliver(packet.number, took_ns, took_ns);
+        tally.arrived_bytes += u64::from(packet.payload_bytes);
+        let Some(number) = self.ends.iter().position(|end| end.from == flow) else {
+            return;
+        };
+        let end = &mut self.ends[number];
+        let is_woken = match (&mut end.half, packet.kind) {
+            (Half::Sender(tcp), PacketKind::Ack(ack)) => {
+                tcp.acknowledge(now, ack);
+                tcp.has_room()
+            }
+            (Half::Receiver(tcp), PacketKind::Segment(segment)) => tcp.take(now, segment) > 0,
+            _ => false,
+        };
+        if is_woken {
+            let program = end.program;
+            self.wake_program(program);
+        }
+        self.tcp_output(level, number);
+    }
+
+    /// Sends all that an end may send now (`tcp_output`). Whoever is sending for it holds its lock, and sends
+    /// this too: so packets leave in the order in which they are made.
+    pub(super) fn tcp_output(&mut self, level: Level, number: usize) {
+        let now = self.now();
+        let level = self.sends_at(self.ends[number].flow).unwrap_or(level);
+        loop {
+            let end = &mut self.ends[number];
+            let kind = match &mut end.half {
+                Half::Sender(tcp) => tcp.poll_segment(now).map(PacketKind::Segment),
+                Half::Receiver(tcp) => tcp.poll_ack().map(PacketKind::Ack),
+            };
+            let flow = end.flow;
+            match kind {
+                Some(kind) => self.send_tcp(level, flow, kind),
+                None => return,
+            }
+        }
+    }
+
+    /// The level that has packets of a flow to send.
+    fn sends_at(&self, flow: usize) -> Option<Level> {
+        let sends = |level: &Level| {
+            let mut packets = self.outgoing[*level as usize].iter();
+            packets.any(|packet| usize::from(packet.flow) == flow)
+        };
+        SENDING.into_iter().find(sends)
+    }
+
+    fn send_tcp(&mut self, level: Level, flow: usize, kind: PacketKind) {
+        let tcp = &self.host.tcp;
+        let (bytes, work_ns) = match kind {
+            // No longer than a packet.
+            PacketKind::Segment(segment) => (segment.bytes as u32, tcp.output_ns),
+            _ => (0, tcp.send_ack_ns),
+        };
+        let checksum_ns = kib_ns(self.host.network.checksum_kib_ns, bytes);
+        let tally = &mut self.shared.flows[flow];
+        let number = tally.offer();
+        tally.sent_bytes += u64::from(bytes);
+        let of = &self.flows[flow];
+        let packet = Packet {
+            sent_ns: self.now_ns,
+            arrived_ns: self.now_ns,
+            number,
+            line_bytes: line_bytes(of.ip, bytes),
+            payload_bytes: bytes,
+            flow: of.number,
+            to: of.to,
+            ip: of.ip,
+            kind,
+        };
+        self.tally.made += 1;
+        self.send_from(level, packet, work_ns + checksum_ns);
+    }
+
+    /// Timers that run out on this tick; what they lead to is sent by a kernel thread.
+    pub(super) fn tick_tcp(&mut self) {
+        let now = self.now();
+        for number in 0..self.ends.len() {
+            let end = &mut self.ends[number];
+            if end.deadline_tick().is_none_or(|due| due > now.tick) {
+                continue;
+            }
+            match &mut end.half {
+                Half::Sender(tcp) => tcp.timer(now),
+                Half::Receiver(tcp) => tcp.timer(now),
+            }
+            self.tcp_output(Level::Kernel, number);
+        }
+        if !self.cpu.has_work(Level::Kernel) {
+            self.next_of_kernel();
+        }
+    }
+}
