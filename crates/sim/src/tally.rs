@@ -1,17 +1,10 @@
 //! What is counted during a run, in space that does not grow with its length.
 
-use hdrhistogram::Histogram;
 use nicpoll_model::rr::Latency;
 use nicpoll_model::sim::{SimNapi, SimPlace, SimStorm};
+use nicpoll_stats::Latencies;
 
 use crate::shared::Losses;
-
-/// Latencies are told up to this; longer ones count as this long.
-const LATENCY_MAX_NS: u64 = 60_000_000_000;
-/// Significant digits of a latency.
-const DIGITS: u8 = 3;
-/// Samples that must lie beyond a percentile for it to be told.
-const SAMPLES_BEYOND: u64 = 10;
 
 /// What a machine counts of its own work.
 #[derive(Clone, Debug, Default)]
@@ -77,9 +70,9 @@ pub(crate) struct FlowTally {
     pub(crate) arrived_bytes: u64,
     /// The first number that was delivered and the one after the highest.
     numbers: Option<(u64, u64)>,
-    latencies: Histogram<u64>,
+    latencies: Latencies,
     /// Of requests, from the call to the end of the reply's read.
-    round_trips: Option<Histogram<u64>>,
+    round_trips: Option<Latencies>,
     last_transit_ns: Option<u64>,
     jitter_ns: f64,
     has_jitter: bool,
@@ -107,11 +100,6 @@ impl Cycles {
     }
 }
 
-fn histogram() -> Histogram<u64> {
-    let latencies = Histogram::new_with_bounds(1, LATENCY_MAX_NS, DIGITS);
-    latencies.expect("constant bounds that the histogram accepts")
-}
-
 impl FlowTally {
     pub(crate) fn new(from: usize) -> Self {
         FlowTally {
@@ -125,7 +113,7 @@ impl FlowTally {
             sent_bytes: 0,
             arrived_bytes: 0,
             numbers: None,
-            latencies: histogram(),
+            latencies: Latencies::default(),
             round_trips: None,
             last_transit_ns: None,
             jitter_ns: 0.0,
@@ -151,7 +139,7 @@ impl FlowTally {
     /// A datagram has arrived where it was to go.
     pub(crate) fn deliver(&mut self, number: u64, transit_ns: u64, latency_ns: u64) {
         self.delivered += 1;
-        self.latencies.saturating_record(latency_ns.max(1));
+        self.latencies.record_ns(latency_ns);
         match &mut self.numbers {
             None => self.numbers = Some((number, number + 1)),
             Some((_, next)) if number < *next => self.out_of_order += 1,
@@ -166,8 +154,8 @@ impl FlowTally {
 
     /// A reply has come.
     pub(crate) fn answer(&mut self, round_trip_ns: u64) {
-        let trips = self.round_trips.get_or_insert_with(histogram);
-        trips.saturating_record(round_trip_ns.max(1));
+        let trips = self.round_trips.get_or_insert_default();
+        trips.record_ns(round_trip_ns);
     }
 
     /// Gaps in the numbers of those delivered, as iperf's receiver counts them.
@@ -181,32 +169,11 @@ impl FlowTally {
     }
 
     pub(crate) fn latency(&self) -> Latency {
-        told(&self.latencies)
+        self.latencies.summary()
     }
 
     pub(crate) fn round_trip(&self) -> Option<Latency> {
-        self.round_trips.as_ref().map(told)
-    }
-}
-
-/// What can be said of so many latencies.
-fn told(latencies: &Histogram<u64>) -> Latency {
-    let samples = latencies.len();
-    // One in `share` lies beyond the percentile.
-    let percentile = |quantile, share| {
-        let is_told = samples >= SAMPLES_BEYOND * share;
-        is_told.then(|| latencies.value_at_quantile(quantile))
-    };
-    let has_any = samples > 0;
-    Latency {
-        samples,
-        min_ns: has_any.then(|| latencies.min()),
-        p50_ns: percentile(0.5, 2),
-        p90_ns: percentile(0.9, 10),
-        p99_ns: percentile(0.99, 100),
-        p999_ns: percentile(0.999, 1000),
-        max_ns: has_any.then(|| latencies.max()),
-        mean_ns: has_any.then(|| latencies.mean()),
+        self.round_trips.as_ref().map(Latencies::summary)
     }
 }
 

@@ -15,6 +15,7 @@
 mod bootstrap;
 mod comparison;
 mod confidence;
+mod latencies;
 mod moments;
 pub mod order;
 mod paired;
@@ -26,6 +27,7 @@ mod verdict;
 pub use bootstrap::bca_interval;
 pub use comparison::{BCA_BLOCKS_MIN, BCA_RESAMPLES, Contrast, SIGN_FLIP_BLOCKS_MIN, compare};
 pub use confidence::{Confidence, FAMILY_ALPHA, InvalidConfidence};
+pub use latencies::Latencies;
 pub use paired::{
     BLOCKS_MIN, BadPair, Interval, NoInterval, Pair, log_differences, mean_interval,
     point_differences, points_interval, ratio_interval,

@@ -7,7 +7,6 @@
 
 mod channel;
 mod client;
-mod latency;
 mod outstanding;
 mod schedule;
 mod server;
@@ -18,7 +17,7 @@ use std::time::Duration;
 use nicpoll_wire::rr::{Kind, Message};
 
 pub use client::{ClientConfig, ClientError, ClientReport, run_client};
-pub use latency::Latencies;
+pub use nicpoll_stats::Latencies;
 pub use schedule::Pacing;
 pub use server::{End, Server, ServerReport};
 pub use service::{Served, Service, ServiceConfig, ServiceError};

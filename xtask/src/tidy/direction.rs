@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::Finding;
 
 /// What the middle crates stand on.
-const BOTTOM: &[&str] = &["core", "model", "sys", "wire"];
+const BOTTOM: &[&str] = &["core", "model", "stats", "sys", "wire"];
 
 /// Every crate of the workspace, and the crates of the workspace that it may use. A crate has to be
 /// placed here when it is created.

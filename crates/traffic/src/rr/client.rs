@@ -10,9 +10,9 @@ use nicpoll_model::rr::{Protocol, RrClientInterval};
 use nicpoll_wire::rr::Message;
 use thiserror::Error;
 
+use super::Latencies;
 use super::RESPONSE_TIMEOUT;
 use super::channel::{Channel, Incoming, Sent};
-use super::latency::Latencies;
 use super::outstanding::{Answer, Outstanding};
 use super::schedule::{Pacing, Schedule};
 use crate::signals::{LOOK_EVERY, Signals};

@@ -33,8 +33,12 @@ impl fmt::Debug for Latencies {
 impl Latencies {
     /// Counts one.
     pub fn record(&mut self, time: Duration) {
-        let ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        self.0.saturating_record(ns);
+        self.record_ns(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    /// Counts one in nanoseconds; 0 counts as 1.
+    pub fn record_ns(&mut self, ns: u64) {
+        self.0.saturating_record(ns.max(1));
     }
 
     /// Forgets all.
