@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nicpoll_sim::{Discipline, Host, Plan, Workload, simulate};
+use nicpoll_sim::{Discipline, Host, PathPlan, Plan, Stop, Workload, simulate, simulate_path};
 
 fuzz_target!(|text: &str| {
     let host = match Host::parse(text) {
@@ -31,5 +31,20 @@ fuzz_target!(|text: &str| {
         if let Ok(figures) = simulate(&host, &plan) {
             assert!(figures.ledger.is_closed());
         }
+    }
+    // A veth pair has two ends.
+    let stop = || Stop {
+        host: host.clone(),
+        discipline: Discipline::parse("napi-timer").expect("it is one"),
+    };
+    let plan = PathPlan {
+        stops: vec![stop(), stop()],
+        workload: Workload::parse("netblast").expect("it is one"),
+        duration_ns: 100_000,
+        warmup_ns: 0,
+        seed: 1,
+    };
+    if let Ok(figures) = simulate_path(&plan) {
+        assert!(figures.ledger.is_closed());
     }
 });

@@ -26,7 +26,7 @@ pub fn demo(args: &DemoArgs) -> Result<u8, Failure> {
     let seed = args.seed.unwrap_or_else(draw_seed);
     let plan =
         plan(&options(args), Seed(seed)).map_err(|error| Failure::Usage(error.to_string()))?;
-    check_privileges()?;
+    require_lab("the demo", "nicpoll demo")?;
     nicpoll_napi::per_napi_settings().map_err(|error| Failure::Missing(error.to_string()))?;
 
     let stop = Stop::on_signals().context("catching signals")?;
@@ -74,15 +74,16 @@ fn options(args: &DemoArgs) -> Options {
     }
 }
 
-fn check_privileges() -> Result<(), Failure> {
+/// Refuses to go on without what the lab needs. `what` is to run, as `command`.
+pub fn require_lab(what: &str, command: &str) -> Result<(), Failure> {
     let missing = nicpoll_sys::privilege::missing_for_lab().context("asking for privileges")?;
     if missing.is_empty() {
         return Ok(());
     }
     Err(Failure::Missing(format!(
-        "the demo makes network namespaces and counts the kernel's polls; missing here: {}.\n\
-         Run it as root: sudo nicpoll demo (from a source tree: cargo build --release, then \
-         sudo target/release/nicpoll demo)",
+        "{what} makes network namespaces and counts the kernel's polls; missing here: {}.\n\
+         Run it as root: sudo {command} (from a source tree: cargo build --release, then \
+         sudo target/release/{command})",
         missing.join(", ")
     )))
 }

@@ -66,3 +66,26 @@ impl Drop for Bar {
         self.0.finish_and_clear();
     }
 }
+
+/// What is being done just now, for work whose end is near; invisible when standard error is not a terminal.
+pub struct Spinner(ProgressBar);
+
+impl Spinner {
+    /// One without a word yet.
+    pub fn new() -> Self {
+        let spinner = ProgressBar::new_spinner();
+        spinner.enable_steady_tick(Duration::from_millis(200));
+        Spinner(spinner)
+    }
+
+    /// Says what is done from now on.
+    pub fn show(&self, what: String) {
+        self.0.set_message(what);
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -1,6 +1,7 @@
 //! `nicpoll sim`: hosts in virtual time.
 
 mod args;
+mod fit_host;
 mod merge;
 mod path;
 mod sweep;
@@ -33,6 +34,7 @@ pub fn run(args: &SimArgs) -> Result<u8, Failure> {
         SimCommand::Sweep(args) => sweep::run(args),
         SimCommand::Merge(args) => merge::run(args),
         SimCommand::Ticks(args) => ticks::run(args),
+        SimCommand::Fit(args) => fit_host::run(&args.this_machine),
     }
 }
 

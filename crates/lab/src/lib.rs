@@ -8,6 +8,7 @@ mod calibrate;
 mod cost;
 mod cpu_window;
 mod facts;
+mod fit;
 mod host;
 mod judge;
 mod lab;
@@ -20,6 +21,7 @@ mod trial;
 mod void;
 
 pub use facts::host_facts;
+pub use fit::{HostCosts, measure_costs, ticks_per_second};
 pub use host::{Host, Resident};
 pub use lab::{Lab, VETH_RING_SLOTS, why_not_here};
 pub use link::Addresses;

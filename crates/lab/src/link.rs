@@ -47,6 +47,9 @@ const QUIET_IPV6: [(&str, &str); 6] = [
     ("mldv2_unsolicited_report_interval", "1"),
 ];
 
+/// On the lab's network, and neither end's.
+const NOBODY: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 3);
+
 const IPV4_PREFIX: u8 = 24;
 const IPV6_PREFIX: u8 = 64;
 
@@ -178,19 +181,43 @@ fn configure(ifindex: u32, own: Addresses, peer: Addresses) -> Result<()> {
     socket.request(&request)?.recv_ack()?;
 
     for (address, _) in peer.in_use() {
-        let header = rt_neigh::Ndmsg {
-            ndm_family: family(address),
-            ndm_ifindex: ifindex as i32,
-            ndm_state: NudState::Permanent as u16,
-            ..Default::default()
-        };
-        let mut request = rt_neigh::Request::new()
-            .set_create()
-            .op_newneigh_do(&header);
-        request.encode().push_dst(address).push_lladdr(&peer.mac);
-        socket.request(&request)?.recv_ack()?;
+        add_neighbour(&mut socket, ifindex, address, &peer.mac)?;
     }
     Ok(())
+}
+
+fn add_neighbour(
+    socket: &mut NetlinkSocket,
+    ifindex: u32,
+    address: IpAddr,
+    mac: &[u8; 6],
+) -> Result<()> {
+    let header = rt_neigh::Ndmsg {
+        ndm_family: family(address),
+        ndm_ifindex: ifindex as i32,
+        ndm_state: NudState::Permanent as u16,
+        ..Default::default()
+    };
+    let mut request = rt_neigh::Request::new()
+        .set_create()
+        .op_newneigh_do(&header);
+    request.encode().push_dst(address).push_lladdr(mac);
+    socket.request(&request)?.recv_ack()?;
+    Ok(())
+}
+
+/// Has the sender believe in a third host, whose frames the receiver takes in and drops before IP looks at them:
+/// they are for another address. Returns what to send to.
+pub fn add_nobody(sender: &Host) -> Result<IpAddr> {
+    sender
+        .run(|resident| -> Result<IpAddr> {
+            let ifindex = resident.control.interface(INTERFACE)?.ifindex;
+            let address = IpAddr::V4(NOBODY);
+            let mac = [0x02, 0x6e, 0x70, 0, 0, 3];
+            add_neighbour(&mut NetlinkSocket::new(), ifindex, address, &mac)?;
+            Ok(address)
+        })?
+        .context("adding a neighbour that nobody is")
 }
 
 /// The address family as netlink headers carry it, include/linux/socket.h.

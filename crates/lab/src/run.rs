@@ -13,7 +13,7 @@ use anyhow::{Context, Result, anyhow};
 use nicpoll_model::{
     ControlKind, ControlLine, RoundTrip, Side, SocketBuffers, WindowRates, Workload,
 };
-use nicpoll_traffic::iperf::{Amount, tcp, udp};
+use nicpoll_traffic::iperf::{Amount, Rate, tcp, udp};
 use nicpoll_traffic::{Signals, SocketBuffer, rr};
 
 use crate::lab::Lab;
@@ -86,12 +86,29 @@ impl Running {
         Self::start_with_buffer(lab, workload, duration, UDP_RECEIVE_BUFFER_BYTES)
     }
 
+    /// Starts datagrams of 64 bytes at a rate.
+    pub fn start_paced(lab: &Lab, packets_per_second: u64, duration: Duration) -> Result<Self> {
+        let rate = Some(Rate::PacketsPerSecond(packets_per_second));
+        let workload = Workload::Udp64;
+        Self::start_as(lab, workload, duration, UDP_RECEIVE_BUFFER_BYTES, rate)
+    }
+
     /// Starts a workload whose UDP receiver asks for a receive buffer of the given size.
     pub fn start_with_buffer(
         lab: &Lab,
         workload: Workload,
         duration: Duration,
         udp_receive_buffer_bytes: usize,
+    ) -> Result<Self> {
+        Self::start_as(lab, workload, duration, udp_receive_buffer_bytes, None)
+    }
+
+    fn start_as(
+        lab: &Lab,
+        workload: Workload,
+        duration: Duration,
+        udp_receive_buffer_bytes: usize,
+        rate: Option<Rate>,
     ) -> Result<Self> {
         let address = IpAddr::V4(Addresses::of(Side::Receiver).ipv4);
         let address = SocketAddr::new(address, PORT);
@@ -116,7 +133,7 @@ impl Running {
         }
         let shared = Arc::clone(&running.signals);
         let sender = lab.sender.spawn_pinned(lab.sender_cpu, "send", move || {
-            send(workload, address, duration, &shared)
+            send(workload, address, duration, rate, &shared)
         })?;
         running.sender = Some(sender);
         Ok(running)
@@ -192,6 +209,7 @@ fn send(
     workload: Workload,
     peer: SocketAddr,
     duration: Duration,
+    rate: Option<Rate>,
     signals: &Signals,
 ) -> Result<SenderReport> {
     let amount = Amount::Time(duration);
@@ -202,7 +220,10 @@ fn send(
             &mut |_| {},
         )?),
         (_, Some(payload_bytes)) => {
-            let config = udp::ClientConfig::new(peer, payload_bytes, amount);
+            let config = udp::ClientConfig {
+                rate,
+                ..udp::ClientConfig::new(peer, payload_bytes, amount)
+            };
             SenderReport::Udp(udp::run_client(&config, signals, &mut ())?)
         }
         (_, None) => SenderReport::Tcp(tcp::run_client(

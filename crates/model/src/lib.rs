@@ -20,6 +20,7 @@ pub mod netrate;
 pub mod rr;
 mod show;
 pub mod sim;
+pub mod sim_fit_host;
 pub mod sim_path;
 pub mod sim_tcp;
 mod study;

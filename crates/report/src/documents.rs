@@ -10,6 +10,7 @@ use nicpoll_model::netrate::{
 };
 use nicpoll_model::rr::{RR_SCHEMA, RrDocument};
 use nicpoll_model::sim::{SIM_RUN_SCHEMA, SIM_SWEEP_SCHEMA, SimRun, SimSweep};
+use nicpoll_model::sim_fit_host::{SIM_FIT_HOST_SCHEMA, SimFitHost};
 use nicpoll_model::sim_path::{SIM_PATH_SCHEMA, SimPathRun};
 use nicpoll_model::ticks::{SIM_TICKS_SCHEMA, SimTicks};
 use nicpoll_model::{
@@ -177,6 +178,16 @@ pub(crate) fn sim_path_schema() -> String {
         "One run of simulated hosts that send to each other. docs/simulator.md explains it. Nothing in it was \
          measured. Units stand in field names; null means that there is no such figure.",
         SIM_PATH_SCHEMA,
+    )
+}
+
+/// The JSON Schema of what `nicpoll sim fit --host --json` prints.
+pub(crate) fn sim_fit_host_schema() -> String {
+    schema_of::<SimFitHost>(
+        "What `nicpoll sim fit --host --json` prints",
+        "What receiving costs on a machine, and what the simulator predicts from that. docs/simulator.md \
+         explains it. Units stand in field names; null means not measured.",
+        SIM_FIT_HOST_SCHEMA,
     )
 }
 

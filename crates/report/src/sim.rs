@@ -3,6 +3,7 @@
 //! What must hold: whatever is shown says that it was simulated.
 
 mod chart;
+mod fit_host;
 mod path;
 mod plot;
 mod sweep;
@@ -10,6 +11,7 @@ mod tcp;
 mod ticks;
 
 pub use chart::{Chart, Curve, Panel, plot_chart};
+pub use fit_host::{render_host_file, render_sim_fit_host};
 pub use path::render_sim_path;
 pub use plot::plot_sweep;
 pub use sweep::{render_sim_sweep, sweep_as_csv};

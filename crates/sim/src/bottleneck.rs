@@ -34,8 +34,8 @@ struct Evidence<'a> {
     cpu: &'a SimCpu,
     storm: Option<SimStorm>,
     polling: Option<&'a SimPolling>,
-    /// Share of the line out that is in use, or of the only one.
-    line_ratio: f64,
+    /// Share of the line out that is in use, or of the only one; `None` without a line.
+    line_ratio: Option<f64>,
     /// Packets that the driver took from the rings.
     taken: u64,
 }
@@ -54,7 +54,7 @@ impl<'a> Evidence<'a> {
             cpu: &figures.cpu,
             storm: figures.storm,
             polling: figures.polling.as_ref(),
-            line_ratio: figures.line_ratio,
+            line_ratio: Some(figures.line_ratio),
             taken: reached.saturating_sub(lost(SimPlace::RxRing)),
         }
     }
@@ -114,7 +114,11 @@ fn used_quota(evidence: Evidence<'_>, polling: &SimPolling) -> f64 {
 
 /// All came through: what is fullest will be full first.
 fn headroom(evidence: Evidence<'_>) -> Finding {
-    let mut all = vec![("line", evidence.line_ratio), ("processor", busy(evidence))];
+    let line = evidence.line_ratio.map(|ratio| ("line", ratio));
+    let mut all: Vec<_> = line
+        .into_iter()
+        .chain([("processor", busy(evidence))])
+        .collect();
     if let Some(polling) = evidence.polling {
         all.push(("burst", used_quota(evidence, polling)));
     }
@@ -136,9 +140,11 @@ fn headroom(evidence: Evidence<'_>) -> Finding {
 }
 
 fn sending(evidence: Evidence<'_>, has_failures: bool) -> Finding {
-    if evidence.line_ratio >= FULL {
-        return line(evidence);
-    }
+    let in_use = match evidence.line_ratio {
+        Some(ratio) if ratio >= FULL => return line(ratio),
+        Some(ratio) => format!(" and the line is {} in use", percent(ratio)),
+        None => String::new(),
+    };
     if has_failures {
         return Finding {
             resource: "transmit ring",
@@ -146,7 +152,7 @@ fn sending(evidence: Evidence<'_>, has_failures: bool) -> Finding {
             explanation: format!(
                 "The transmit ring is full of frames that have left, and is cleared too seldom: the line \
                  is only {} in use while calls fail.",
-                percent(evidence.line_ratio)
+                percent(evidence.line_ratio.unwrap_or_default())
             ),
         };
     }
@@ -154,20 +160,19 @@ fn sending(evidence: Evidence<'_>, has_failures: bool) -> Finding {
         resource: "processor",
         fullness: busy(evidence),
         explanation: format!(
-            "Every call succeeds and the line is {} in use: the processor, {}, cannot send faster.",
-            percent(evidence.line_ratio),
+            "Every call succeeds{in_use}: the processor, {}, cannot send faster.",
             split(evidence)
         ),
     }
 }
 
-fn line(evidence: Evidence<'_>) -> Finding {
+fn line(ratio: f64) -> Finding {
     Finding {
         resource: "line",
-        fullness: evidence.line_ratio,
+        fullness: ratio,
         explanation: format!(
             "The line is {} in use: more than it carries was to be sent.",
-            percent(evidence.line_ratio)
+            percent(ratio)
         ),
     }
 }
@@ -187,7 +192,7 @@ fn split(evidence: Evidence<'_>) -> String {
 fn binding(host: &Host, evidence: Evidence<'_>, place: SimPlace) -> Finding {
     let is_full = busy(evidence) >= FULL;
     match place {
-        SimPlace::FarQueue | SimPlace::SendQueue => line(evidence),
+        SimPlace::FarQueue | SimPlace::SendQueue => line(evidence.line_ratio.unwrap_or_default()),
         SimPlace::RxRing => ring(host, evidence),
         SimPlace::IpQueue if is_full => processor(
             evidence,

@@ -60,6 +60,8 @@ pub(crate) enum Step {
     Background,
     /// ksoftirqd wakes.
     Wake,
+    /// A program of the other processor is woken.
+    WakeOther,
     /// A packet goes out to the driver, with the work of making it if the kernel makes it.
     Transmit,
     /// The program reads a packet.

@@ -110,6 +110,11 @@ impl Discipline {
         };
         let mut changes = Vec::new();
         for (name, value) in spec.options.iter().filter(is_change) {
+            if *name == "veth.pair" {
+                return Err(String::from(
+                    "veth.pair says what the host is: it stands in the host file only",
+                ));
+            }
             let value = number(value).map_err(|error| format!("{name}: {error}"))?;
             // Name and range are wrong for every host or for none.
             Host::default().set(name, value)?;
@@ -277,6 +282,7 @@ mod tests {
             ("interrupt:fast=1", "no option 'fast'"),
             ("interrupt:card.rings=1", "card.rx_ring"),
             ("interrupt:card.rx_ring=0", "from 1 to"),
+            ("napi:veth.pair=1", "in the host file only"),
             ("polling:burst=5", "it has controller, burst_max"),
             ("polling:user_frac=many", "user_frac"),
             ("polling:controller=pid", "freebsd, share"),

@@ -1,7 +1,8 @@
 //! A simulated host: what its hardware can hold and what each thing that it does costs.
 //!
 //! A host is a TOML file of sections and whole numbers, each with a range. Nothing has a default:
-//! a figure that a simulation rests on stands in the file, with a word on where it comes from.
+//! a figure that a simulation rests on stands in the file, with a word on where it comes from. One section
+//! may be left out whole, that of a veth pair: then there is none.
 
 mod read;
 
@@ -193,12 +194,32 @@ host! {
         /// Passes back to back after which a source is throttled; 0 for never.
         threshold: 0..=1_000_000,
     }
+    /// A veth pair in place of card and line. What a processor sends, it takes in itself, up to a program
+    /// that waits on the other.
+    veth: Veth {
+        /// 1 when the two ends of a path are processors of one machine, joined by a veth pair.
+        pair: 0..=1,
+        /// Waking a program that sleeps on the other processor.
+        wake_ns: 0..=10_000_000,
+        /// From then until its processor turns to that program.
+        wake_delay_ns: 0..=100_000_000,
+        /// How late the deferral timer interrupts.
+        timer_delay_ns: 0..=100_000_000,
+    }
 }
+
+/// The section that a host file may leave out; its numbers are 0 then.
+const OPTIONAL_SECTION: &str = "veth";
 
 impl Host {
     /// The field of a name such as `cpu.hz`.
     pub fn field(name: &str) -> Option<&'static Field> {
         Host::FIELDS.iter().find(|field| field.name == name)
+    }
+
+    /// Whether it is a processor at one end of a veth pair.
+    pub(crate) fn is_veth(&self) -> bool {
+        self.veth.pair == 1
     }
 
     /// Sets the number of a name such as `cpu.hz`.

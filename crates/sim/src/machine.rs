@@ -24,6 +24,7 @@ mod stream;
 mod task;
 mod tcp;
 mod timers;
+mod veth;
 
 use nicpoll_model::sim::SimPlace;
 
@@ -98,6 +99,8 @@ pub(crate) struct Machine {
     background_events: u64,
     tally: Tally,
     in_flight_at_start: u64,
+    /// Whether the softirq has woken a program of the other processor, and not paid for it yet.
+    owes_wake: bool,
     /// A frame that has left for another machine's card, with the card that it left.
     outbox: Option<(usize, Packet)>,
     /// The world's, while this machine runs.
@@ -114,7 +117,7 @@ impl Machine {
         }
     }
 
-    /// Lets everything happen that is due before `end_ns`, up to a frame's leaving for another machine.
+    /// Lets everything happen that is due before `end_ns`, up to a packet's leaving for another machine.
     pub(crate) fn run_before(&mut self, end_ns: u64) {
         loop {
             let running = self.cpu.dispatch();
@@ -130,6 +133,9 @@ impl Machine {
                     self.cpu.run(level, remaining_ns);
                     self.now_ns = done_ns;
                     self.step_done(level, self.cpu.step(level));
+                    if self.outbox.is_some() {
+                        return;
+                    }
                     continue;
                 }
                 _ if due_ns >= end_ns => return,
@@ -167,6 +173,7 @@ impl Machine {
                 self.raise(hard::deferral(card));
             }
             Due::Card(card, Of::Sent) => self.frame_sent(card),
+            Due::Card(card, Of::Woken) => self.woken(card),
         }
     }
 

@@ -7,7 +7,7 @@ use nicpoll_model::sim_path::{
 };
 
 use crate::chance::Chance;
-use crate::discipline::{Discipline, Kind};
+use crate::discipline::{Discipline, Kind, NapiOptions};
 use crate::host::Host;
 use crate::line::Wire;
 use crate::machine::{Attachment, End, Flow, Machine, Pacer, Setup, Task};
@@ -65,6 +65,13 @@ impl Stop {
     fn applied(&self) -> Host {
         self.discipline.applied_to(&self.host)
     }
+
+    fn napi(&self) -> Option<&NapiOptions> {
+        match &self.discipline.kind {
+            Kind::Napi(options) => Some(options),
+            _ => None,
+        }
+    }
 }
 
 impl PathPlan {
@@ -98,6 +105,7 @@ impl PathPlan {
         if self.duration_ns < u64::from(self.slices.max(1)) {
             return Err(PlanError::NoDuration);
         }
+        self.check_veth()?;
         let lines = Line::all(&self.stops);
         plan::shapes(&self.workload, lines[0].mtu_bytes)?;
         if let Some(other) = lines
@@ -115,7 +123,7 @@ impl PathPlan {
                 plan::check_buffer(&host, &self.workload)?;
             }
             plan::poller(&stop.discipline, &host, self.cards(number))?;
-            let is_busy = matches!(&stop.discipline.kind, Kind::Napi(napi) if napi.busy.is_some());
+            let is_busy = stop.napi().is_some_and(|napi| napi.busy.is_some());
             if is_busy && self.iperf_tcp().is_some() {
                 return Err(PlanError::TcpWhilePolling);
             }
@@ -126,6 +134,36 @@ impl PathPlan {
             }
         }
         Ok(())
+    }
+
+    fn check_veth(&self) -> Result<(), PlanError> {
+        let ends = self.stops.iter().filter(|stop| stop.host.is_veth()).count();
+        let is_possible = |stop: &Stop| stop.napi().is_some_and(|napi| napi.busy.is_none());
+        if ends > 0 && (ends != 2 || self.stops.len() != 2) {
+            return Err(PlanError::VethAlone);
+        }
+        if ends > 0 && !self.stops.iter().all(is_possible) {
+            return Err(PlanError::VethDiscipline);
+        }
+        if ends > 0 && self.iperf_tcp().is_some() {
+            return Err(PlanError::VethTcp);
+        }
+        Ok(())
+    }
+
+    /// Whether the two stops are processors of one machine.
+    fn is_veth(&self) -> bool {
+        self.stops.iter().any(|stop| stop.host.is_veth())
+    }
+
+    /// The stop whose end of the line a machine polls: its own, but for a veth pair, whose ends are polled by
+    /// the processor that sends to them.
+    fn polled(&self, number: usize) -> &Stop {
+        if self.is_veth() {
+            &self.stops[1 - number]
+        } else {
+            &self.stops[number]
+        }
     }
 
     fn cards(&self, number: usize) -> u32 {
@@ -253,12 +291,13 @@ fn world(plan: &PathPlan) -> Result<World, PlanError> {
     let mut chance = Chance::new(plan.seed);
     let mut machines = Vec::new();
     for (number, stop) in plan.stops.iter().enumerate() {
+        let discipline = &plan.polled(number).discipline;
         let host = stop.applied();
         let (tasks, ends) = plan.programs(number);
         machines.push(Machine::new(Setup {
             number,
-            discipline: &stop.discipline.kind,
-            poller: plan::poller(&stop.discipline, &host, plan.cards(number))?,
+            discipline: &discipline.kind,
+            poller: plan::poller(discipline, &host, plan.cards(number))?,
             attachments: attachments(number, &lines),
             flows: local_flows(plan, number, &lines)?,
             tasks,
@@ -392,6 +431,9 @@ fn flow_figures(world: &World, plan: &PathPlan, seconds: f64) -> Vec<SimFlow> {
 }
 
 fn line_figures(world: &World, plan: &PathPlan, seconds: f64) -> Vec<SimLine> {
+    if plan.is_veth() {
+        return Vec::new();
+    }
     let lines = Line::all(&plan.stops);
     let figures = lines.iter().enumerate().map(|(number, line)| {
         let at = world.machines[number].line_bytes(card_to_next(number));

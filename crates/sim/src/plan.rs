@@ -84,6 +84,20 @@ pub enum PlanError {
     /// A path has ends.
     #[error("a path of {0} hosts; give 2 to {STOPS_MAX}")]
     Stops(usize),
+    /// A veth pair has two ends.
+    #[error(
+        "a host file with veth.pair = 1 is one of two processors that a veth pair joins; name the other with \
+         --peer, the same file as a rule, and nothing between them"
+    )]
+    VethAlone,
+    /// The ends of a veth pair are polled as Linux does.
+    #[error(
+        "a veth pair has NAPI only; give napi or napi-timer as --discipline and --peer-discipline"
+    )]
+    VethDiscipline,
+    /// TCP's constants are FreeBSD's.
+    #[error("over a veth pair TCP is not simulated; give netblast, iperf-udp or rr")]
+    VethTcp,
     /// Nothing would be counted.
     #[error("a run of no length counts nothing; give a duration above 0")]
     NoDuration,
@@ -142,6 +156,9 @@ impl Plan {
         }
         check_buffer(&host, &self.workload)?;
         let is_blast = self.workload.pattern == Pattern::Blast;
+        if host.is_veth() {
+            return Err(PlanError::VethAlone);
+        }
         if self.workload.pattern.needs_peer() {
             return Err(PlanError::NoPeer(self.workload.name()));
         }

@@ -21,6 +21,25 @@ pub(crate) struct Shared {
     /// Datagrams lost, by machine.
     pub(crate) losses: Vec<Losses>,
     pub(crate) fates: Fates,
+    pub(crate) sleeping: Sleeping,
+}
+
+/// The machines on which no program runs or wants to: whoever wakes one from another processor pays for it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sleeping(u16);
+
+impl Sleeping {
+    pub(crate) fn insert(&mut self, machine: usize) {
+        self.0 |= 1 << machine;
+    }
+
+    pub(crate) fn remove(&mut self, machine: usize) {
+        self.0 &= !(1 << machine);
+    }
+
+    pub(crate) fn contains(self, machine: usize) -> bool {
+        self.0 & (1 << machine) != 0
+    }
 }
 
 impl Shared {

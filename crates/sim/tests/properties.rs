@@ -16,7 +16,8 @@ fn host() -> impl Strategy<Value = Host> {
         .map(|field| {
             let usual = common::host().get(field.name).unwrap_or_default();
             let near = usual / 4..=usual.saturating_mul(4).max(10);
-            let (min, max) = (field.min, field.max);
+            let is_pair = field.name == "veth.pair";
+            let (min, max) = (field.min, if is_pair { 0 } else { field.max });
             prop_oneof![
                 1 => Just(min),
                 1 => Just(max.min(usual.saturating_mul(1000).max(1000))),
@@ -142,12 +143,15 @@ proptest! {
         workload in path_workload(),
         warmup_ns in prop_oneof![Just(0), 0..10_000_000u64],
         duration_ns in 1..10_000_000u64,
+        is_veth in any::<bool>(),
     ) {
         let stop = |(mut host, discipline): (Host, Discipline)| {
             host.link.mtu_bytes = mtu_bytes;
+            host.veth.pair = u64::from(is_veth);
             Stop { host, discipline }
         };
-        let stops = stops.into_iter().map(stop).collect();
+        let most = if is_veth { 2 } else { stops.len() };
+        let stops = stops.into_iter().take(most).map(stop).collect();
         let plan = PathPlan { stops, workload, duration_ns, warmup_ns, seed: 1, slices: 0 };
         let Ok(figures) = simulate_path(&plan) else {
             return Ok(());

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use nicpoll_sim::{Discipline, Host, Workload, number};
 
+use super::fit_host::{self, HostFitArgs};
 use super::merge::{self, MergeArgs};
 use super::ticks::{self, TicksArgs};
 use super::trace::parse_workload;
@@ -79,6 +80,19 @@ pub enum SimCommand {
     /// Sample pulses of work at clock ticks, beside the exact figure
     #[command(after_help = ticks::EXAMPLES)]
     Ticks(TicksArgs),
+    /// Measure what receiving costs on this machine, and how well the simulator predicts it from that
+    #[command(after_help = fit_host::EXAMPLES)]
+    Fit(FitArgs),
+}
+
+/// Options of `nicpoll sim fit`.
+#[derive(Args, Debug)]
+pub struct FitArgs {
+    /// Measure this machine: two namespaces that a veth pair joins, made for it and gone afterwards
+    #[arg(long, required = true)]
+    pub host: bool,
+    #[command(flatten)]
+    pub this_machine: HostFitArgs,
 }
 
 /// How long runs are, and their chance.

@@ -139,7 +139,8 @@ fn moved(name: &str, was: u64) -> u64 {
         "cpu.tick_slow_ppm"
         | "link.mtu_bytes"
         | "link.half_duplex"
-        | "socket.packet_overhead_bytes" => was,
+        | "socket.packet_overhead_bytes"
+        | "veth.pair" => was,
         "storm.threshold" => 0,
         _ if name.ends_with("_ns") => was * 4 / 5,
         _ => was.saturating_mul(2),

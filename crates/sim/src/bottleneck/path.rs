@@ -61,12 +61,12 @@ fn is_binding(plan: &PathPlan, figures: &SimPathFigures) -> bool {
 
 pub(super) fn evidence(figures: &SimPathFigures, host: usize) -> Evidence<'_> {
     let of = &figures.hosts[host];
-    let out = figures.lines.get(host).map_or(0.0, |line| line.forth_ratio);
+    let line_ratio = figures.lines.get(host).map(|line| line.forth_ratio);
     Evidence {
         cpu: &of.cpu,
         storm: of.storm,
         polling: of.polling.as_ref(),
-        line_ratio: out,
+        line_ratio,
         taken: of
             .ledger
             .received

@@ -9,7 +9,7 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{Field, Host};
+use super::{Field, Host, OPTIONAL_SECTION};
 
 /// A name longer than this is no name.
 const NAME_CHARS_MAX: usize = 80;
@@ -57,7 +57,11 @@ impl Reader<'_> {
             ..Host::default()
         };
         self.refuse_unknown(document)?;
-        for field in Host::FIELDS {
+        let is_read = |section| section != OPTIONAL_SECTION || document.contains_key(section);
+        for field in Host::FIELDS
+            .iter()
+            .filter(|field| is_read(split(field.name).0))
+        {
             let value = self.number(document, field)?;
             // The name is that of a field and the value was seen to be in its range.
             let set = host.set(field.name, value);
@@ -184,6 +188,7 @@ fn sections() -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::Veth;
 
     const GENERIC: &str = include_str!("../../../../sim/hosts/generic.toml");
 
@@ -244,6 +249,16 @@ mod tests {
         let error = refused("name = ", "title = ");
         assert!(error.message.contains("name = "), "{error}");
         assert!(Host::parse("").is_err());
+    }
+
+    #[test]
+    fn the_veth_section_is_there_whole_or_not_at_all() {
+        assert_eq!(Host::parse(GENERIC).unwrap().veth, Veth::default());
+        let part = format!("{GENERIC}\n[veth]\npair = 1\nwake_ns = 2\ntimer_delay_ns = 4\n");
+        let error = Host::parse(&part).unwrap_err().message;
+        assert!(error.contains("veth.wake_delay_ns is missing"), "{error}");
+        let whole = Host::parse(&format!("{part}wake_delay_ns = 3\n")).unwrap();
+        assert_eq!((whole.veth.pair, whole.veth.wake_delay_ns), (1, 3));
     }
 
     #[test]

@@ -137,6 +137,9 @@ impl Machine {
         packet.arrived_ns = self.now_ns;
         self.tally.received += 1;
         self.tally.line_bytes[card].received += u64::from(packet.line_bytes);
+        if self.host.is_veth() {
+            return self.put_into_socket(packet);
+        }
         if self.cards[card].rx_ring.push(packet) {
             self.request_interrupt(card);
         } else {
@@ -174,6 +177,9 @@ impl Machine {
         let is_waiting = self.timers.is_set(card, Of::Moderation);
         if !at.has_interrupts || at.is_raised || is_waiting {
             return;
+        }
+        if self.host.is_veth() {
+            return self.schedule_veth(card);
         }
         if at.quiet_until_ns <= self.now_ns {
             self.interrupt_now(card);
@@ -258,6 +264,9 @@ impl Machine {
     }
 
     fn put_on_ring(&mut self, card: usize, packet: Packet) {
+        if self.host.is_veth() {
+            return self.cross(card, packet);
+        }
         let was_idle = self.cards[card].tx_ring.is_empty();
         if !self.cards[card].tx_ring.push(packet) {
             self.lose(SimPlace::SendQueue, &packet);

@@ -25,8 +25,9 @@ pub(super) struct Hold {
 }
 
 impl Machine {
+    /// Whether its way through the protocols ends here.
     fn is_own(&self, packet: &Packet) -> bool {
-        usize::from(packet.to) == self.number
+        usize::from(packet.to) == self.number || self.host.is_veth()
     }
 
     /// The driver's work on a received packet, with the protocols' if they follow at once.
@@ -68,7 +69,7 @@ impl Machine {
     /// Begins with the next packet of a level's batch, or with what is to go out first. False when the batch
     /// or the ring is at its end.
     pub(super) fn receive_next(&mut self, level: Level, state: State) -> bool {
-        if self.output_next(level, state) {
+        if self.output_next(level, state) || self.wake_other(level, state) {
             return true;
         }
         if self.left[level as usize] == 0 {
@@ -148,10 +149,13 @@ impl Machine {
         }
     }
 
-    fn put_into_socket(&mut self, packet: Packet) {
+    pub(super) fn put_into_socket(&mut self, packet: Packet) {
+        if usize::from(packet.to) != self.number {
+            return self.hand_over(packet);
+        }
         let program = self.flows[usize::from(packet.flow)].program;
         if self.programs.list[program].socket.push(packet) {
-            self.wake_program(program);
+            self.wake_for_packet(program);
         } else {
             self.lose(SimPlace::SocketBuffer, &packet);
         }

@@ -223,8 +223,8 @@ impl Machine {
     fn defer(&mut self, card: usize) {
         let now_ns = self.now_ns;
         if let Some(deferral) = self.napi().and_then(|napi| napi.options.deferral) {
-            self.timers
-                .set(card, Of::Deferral, now_ns + deferral.timeout_ns);
+            let due_ns = now_ns + deferral.timeout_ns + self.host.veth.timer_delay_ns;
+            self.timers.set(card, Of::Deferral, due_ns);
         }
     }
 

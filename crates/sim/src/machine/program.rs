@@ -74,14 +74,17 @@ impl Machine {
                 self.wake_program(id);
             }
         }
+        if self.programs.current.is_none() {
+            self.shared.sleeping.insert(self.number);
+        }
     }
 
     /// There is something for a program.
     pub(super) fn wake_program(&mut self, id: usize) {
-        let programs = &mut self.programs;
-        if programs.current == Some(id) || programs.ready.contains(&id) {
+        if !self.is_asleep(id) {
             return;
         }
+        let programs = &mut self.programs;
         let Some(current) = programs.current else {
             return self.run_program(id);
         };
@@ -98,6 +101,11 @@ impl Machine {
     /// A program's call is over: those that wait in the kernel go before it.
     pub(super) fn leave_kernel(&mut self) {
         self.programs.is_rescheduled |= !self.programs.ready.is_empty();
+    }
+
+    /// Whether nothing of its own keeps it from running, or runs it already.
+    pub(super) fn is_asleep(&self, id: usize) -> bool {
+        self.programs.current != Some(id) && !self.programs.ready.contains(&id)
     }
 
     /// The clock's tick gives the next one its turn, and wakes those that wanted it.
@@ -120,6 +128,7 @@ impl Machine {
         let is_other = programs.last != id && self.cpu.thread() == LEVEL;
         programs.current = Some(id);
         programs.last = id;
+        self.shared.sleeping.remove(self.number);
         self.next_of(id);
         if is_other && self.programs.current == Some(id) {
             self.cpu.switch_within(LEVEL);
@@ -143,7 +152,10 @@ impl Machine {
         self.programs.current = None;
         match self.programs.ready.pop_front() {
             Some(next) => self.run_program(next),
-            None => self.cpu.stop(LEVEL),
+            None => {
+                self.shared.sleeping.insert(self.number);
+                self.cpu.stop(LEVEL);
+            }
         }
     }
 

@@ -112,6 +112,7 @@ impl Machine {
             background_events: 0,
             tally: Tally::new(cards),
             in_flight_at_start: 0,
+            owes_wake: false,
             outbox: None,
             shared: Box::default(),
             cards: setup

@@ -19,15 +19,18 @@ pub(super) enum Of {
     Deferral,
     /// A frame has left the card.
     Sent,
+    /// The processor turns to programs that another one woke.
+    Woken,
 }
 
-const EACH: usize = 5;
+const EACH: usize = 6;
 const IN_ORDER: [Of; EACH] = [
     Of::Offer,
     Of::Arrival,
     Of::Moderation,
     Of::Deferral,
     Of::Sent,
+    Of::Woken,
 ];
 
 /// Which timer is due.

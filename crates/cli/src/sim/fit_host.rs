@@ -1,0 +1,150 @@
+//! `nicpoll sim fit --host`: what receiving costs on this machine, as a host file, and predictions from it beside
+//! measurements.
+//!
+//! What must hold: the costs are measured and the host file is complete before anything that it is checked against
+//! is measured; only namespaces that the lab made are touched.
+
+mod check;
+mod numbers;
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::Context;
+use clap::Args;
+use nicpoll_lab::{Cancelled, Lab, host_facts, measure_costs};
+use nicpoll_model::sim_fit_host::{SIM_FIT_HOST_SCHEMA, SimFitHost};
+use nicpoll_napi::Journal;
+use nicpoll_report::{render_document, render_host_file, render_sim_fit_host};
+use nicpoll_sim::Host;
+
+use crate::demo::{now, require_lab};
+use crate::failure::Failure;
+use crate::output;
+use crate::progress::Spinner;
+use crate::stop::Stop;
+
+pub const EXAMPLES: &str = "\
+Measures in two namespaces that a veth pair joins, as nicpoll demo does (root is needed), what the
+running kernel takes for a poll, a packet in it, delivery to a socket, waking a program and the
+programs' calls. What comes out is a host file. With --check the demo's traffic runs under interrupt
+and polling afterwards, and what the simulator says of it stands beside what was measured.
+
+Examples:
+  nicpoll sim fit --host
+  nicpoll sim fit --host --out here.toml --check
+  nicpoll sim run here.toml --peer here.toml --workload netblast --discipline napi \\
+      --peer-discipline napi-timer:defer=1000000:timeout=150us
+  nicpoll sim run here.toml --peer here.toml --workload rr --discipline napi
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 something is missing on this machine.";
+
+/// Options of `nicpoll sim fit --host`.
+#[derive(Args, Debug)]
+pub struct HostFitArgs {
+    /// Measure for a shorter time: fewer and shorter repeats
+    #[arg(long, requires = "host")]
+    pub quick: bool,
+    /// Measure the demo's traffic afterwards, and show what the simulator says of it beside that
+    #[arg(long, requires = "host")]
+    pub check: bool,
+    /// Write the host file here rather than to standard output; a file that exists is left alone
+    #[arg(long, value_name = "FILE", requires = "host")]
+    pub out: Option<PathBuf>,
+    /// Print one JSON object instead of text
+    #[arg(long, requires = "host")]
+    pub json: bool,
+}
+
+/// Measures, writes and checks.
+pub fn run(args: &HostFitArgs) -> Result<u8, Failure> {
+    if let Some(path) = args.out.as_deref().filter(|path| path.exists()) {
+        return Err(exists(path));
+    }
+    require_lab("the fit", "nicpoll sim fit --host")?;
+    nicpoll_napi::per_napi_settings().map_err(|error| Failure::Missing(error.to_string()))?;
+    let stop = Stop::on_signals().context("catching signals")?;
+    let fit = match measure(args, &stop) {
+        Ok(fit) => fit,
+        Err(error) if error.is::<Cancelled>() || stop.signal().is_some() => {
+            return Err(Failure::Signal(stop.signal().unwrap_or(0)));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let file = render_host_file(&fit);
+    if let Some(path) = &args.out {
+        write_new(path, &file)?;
+    }
+    output::print(&if args.json {
+        render_document(&fit)
+    } else if args.out.is_some() {
+        render_sim_fit_host(&fit)
+    } else {
+        format!("{}\n{file}", render_sim_fit_host(&fit))
+    })?;
+    Ok(0)
+}
+
+fn measure(args: &HostFitArgs, stop: &Stop) -> anyhow::Result<SimFitHost> {
+    let (started_at, begin) = (now(), Instant::now());
+    let facts = host_facts()?;
+    let mut lab = Lab::build(Journal::of_this_machine()).context("building the lab")?;
+    let spinner = Spinner::new();
+    let costs = measure_costs(&mut lab, args.quick, stop.asked(), |repeat, of| {
+        spinner.show(format!("measuring costs, {repeat} of {of}"));
+    })?;
+    let numbers = numbers::of(&costs.costs, &started_at, &facts.kernel)?;
+    let mut host = Host {
+        name: String::from("this machine"),
+        ..Host::default()
+    };
+    for number in &numbers {
+        let set = host.set(&number.name, number.value);
+        set.map_err(anyhow::Error::msg)?;
+    }
+    let checks = if args.check {
+        check::run(&mut lab, &host, args.quick, stop, &spinner)?
+    } else {
+        Vec::new()
+    };
+    Ok(SimFitHost {
+        schema: String::from(SIM_FIT_HOST_SCHEMA),
+        nicpoll_version: String::from(env!("CARGO_PKG_VERSION")),
+        started_at,
+        elapsed_seconds: begin.elapsed().as_secs_f64(),
+        host: facts,
+        repeats: costs.repeats,
+        others_ratio: costs.others_ratio,
+        costs: costs.costs,
+        numbers,
+        checks,
+    })
+}
+
+fn exists(path: &Path) -> Failure {
+    Failure::Usage(format!(
+        "{} exists and is left alone; name another file with --out, or move it away",
+        path.display()
+    ))
+}
+
+fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
+    let mut options = OpenOptions::new();
+    let written = options
+        .write(true)
+        .create_new(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(text.as_bytes()));
+    match written {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(exists(path)),
+        Err(error) => {
+            // Half a host file is none.
+            let _ = fs::remove_file(path);
+            let context = format!("cannot write the host file {}", path.display());
+            Err(anyhow::Error::new(error).context(context).into())
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! From measured costs to the numbers of a host file, each with a word on where it is from.
+//!
+//! What must hold: every number of a host file is there; what was not measured says so.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use nicpoll_lab::{VETH_RING_SLOTS, ticks_per_second};
+use nicpoll_model::sim_fit_host::{HostCost, HostNumber, MeasuredCost};
+use nicpoll_sim::Host;
+
+use super::check::simulated_round_trip_ns;
+
+/// Payload of the small packets, in KiB: costs a packet are theirs.
+const SMALL_KIB: f64 = 64.0 / 1024.0;
+/// The least that the driver's part can be; the rest of it is in that of the protocols.
+const DRIVER_NS: f64 = 1.0;
+const UNUSED: &str = "no part of a veth pair";
+const WITHIN_UDP: &str = "within network.udp_ns: IP and UDP were measured together";
+const NOT_MEASURED: &str = "not measured: the demo's traffic has none";
+
+/// Every number of the host file.
+pub fn of(costs: &[MeasuredCost], started_at: &str, kernel: &str) -> Result<Vec<HostNumber>> {
+    let release = kernel.split_whitespace().nth(1).unwrap_or(kernel);
+    let date = started_at.split('T').next().unwrap_or(started_at);
+    let mut numbers = Numbers {
+        costs,
+        measured: format!("measured on this machine, {date}, {release}"),
+        found: BTreeMap::new(),
+    };
+    numbers.programs();
+    numbers.receiving();
+    numbers.fixed();
+    let round_trip_ns = numbers.cost(HostCost::RoundTrip);
+    let delay_ns = wake_delay_ns(&numbers.host()?, round_trip_ns)?;
+    let source = "so that a simulated round trip with a poll a packet is as long as a measured one";
+    numbers.measure("veth.wake_delay_ns", delay_ns, source);
+    let all = Host::FIELDS.iter().map(|field| {
+        let (value, source) = numbers
+            .found
+            .remove(field.name)
+            .with_context(|| format!("{} has no value", field.name))?;
+        Ok(HostNumber {
+            name: String::from(field.name),
+            value,
+            source,
+        })
+    });
+    all.collect()
+}
+
+/// What a round trip takes beyond work, half of it each way.
+fn wake_delay_ns(host: &Host, round_trip_ns: Option<f64>) -> Result<Option<f64>> {
+    let worked_ns = simulated_round_trip_ns(host)?;
+    Ok(round_trip_ns
+        .zip(worked_ns)
+        .map(|(took, worked)| (took - worked) / 2.0))
+}
+
+struct Numbers<'a> {
+    costs: &'a [MeasuredCost],
+    measured: String,
+    found: BTreeMap<&'static str, (u64, String)>,
+}
+
+impl Numbers<'_> {
+    fn cost(&self, cost: HostCost) -> Option<f64> {
+        self.costs.iter().find(|of| of.cost == cost)?.ns
+    }
+
+    fn or_0(&self, cost: HostCost) -> f64 {
+        self.cost(cost).unwrap_or(0.0)
+    }
+
+    /// A number that was measured, as near to that as its range allows.
+    fn measure(&mut self, name: &'static str, value: Option<f64>, how: &str) {
+        let Some(field) = Host::field(name) else {
+            return;
+        };
+        let source = match value {
+            Some(_) => format!("{}: {how}", self.measured),
+            None => String::from("not to be told from nothing on this machine"),
+        };
+        let value = (value.unwrap_or(0.0).max(0.0).round() as u64).clamp(field.min, field.max);
+        self.found.insert(name, (value, source));
+    }
+
+    fn fix(&mut self, name: &'static str, value: u64, source: &str) {
+        self.found.insert(name, (value, String::from(source)));
+    }
+
+    /// The host so far; what is missing is 0.
+    fn host(&self) -> Result<Host> {
+        let mut host = Host::default();
+        for (name, (value, _)) in &self.found {
+            host.set(name, *value).map_err(anyhow::Error::msg)?;
+        }
+        Ok(host)
+    }
+
+    /// What both programs and their calls take.
+    fn programs(&mut self) {
+        use HostCost as C;
+        // Both copy for the same price here; the dearer one's rest is its own.
+        let copy = self.or_0(C::SendKib).min(self.or_0(C::ReadKib));
+        let has_both = self.cost(C::SendKib).and(self.cost(C::ReadKib)).is_some();
+        let less_copy = |ns: f64| ns - copy * SMALL_KIB;
+        let own = self.or_0(C::SendUser);
+        let read = self.cost(C::Read).map(|ns| (less_copy(ns) - own).max(1.0));
+        let called = read.unwrap_or(0.0) + DRIVER_NS;
+        let send = self.cost(C::Send).map(|ns| less_copy(ns) - called);
+        let take_up = self.cost(C::TakeUp).or(self.cost(C::ThreadSwitch));
+        self.measure(
+            "cpu.context_switch_ns",
+            take_up,
+            "what the receiver takes for each time that it waits",
+        );
+        self.measure(
+            "cpu.syscall_ns",
+            read,
+            "a packet of the receiver's, its own work and copying left out",
+        );
+        self.measure(
+            "card.tx_kib_ns",
+            self.cost(C::SendKib).map(|ns| ns - copy),
+            "what 1024 bytes more take the sender above socket.copy_kib_ns",
+        );
+        self.measure(
+            "network.output_ns",
+            send,
+            "the sender's call in the kernel, cpu.syscall_ns and copying left out",
+        );
+        self.measure(
+            "socket.copy_kib_ns",
+            has_both.then_some(copy),
+            "the less of what 1024 bytes more take sender and receiver",
+        );
+        self.measure(
+            "application.packet_ns",
+            self.cost(C::SendUser),
+            "the sender's program outside the kernel",
+        );
+    }
+
+    /// What the processor takes that packets are taken in by.
+    fn receiving(&mut self) {
+        use HostCost as C;
+        let timer = self.cost(C::TimerInterrupt);
+        let tick = self.cost(C::Tick).map(|ns| ns - timer.unwrap_or(0.0));
+        let batched = self.cost(C::BatchedPacket);
+        let delivery = self
+            .cost(C::Delivery)
+            .zip(batched)
+            .map(|(some, all)| some.min(all));
+        let taken = batched.map(|ns| ns - delivery.unwrap_or(0.0));
+        for (name, value, how) in [
+            (
+                "cpu.hz",
+                Some(ticks_per_second()),
+                "the step of the coarse clock",
+            ),
+            ("cpu.tick_ns", tick, "a clock tick without its entry"),
+            (
+                "cpu.interrupt_entry_ns",
+                timer,
+                "the polling timer's interrupt",
+            ),
+            (
+                "card.poll_ns",
+                self.cost(C::LoadedPoll),
+                "a poll under load, its packets left out",
+            ),
+            (
+                "card.rx_packet_ns",
+                taken,
+                "a packet in a batch, network.udp_ns left out",
+            ),
+            (
+                "card.rx_kib_ns",
+                self.cost(C::BatchedKib),
+                "1024 bytes more in a software interrupt",
+            ),
+            ("network.udp_ns", delivery, "IP, UDP and the socket"),
+            (
+                "veth.wake_ns",
+                self.cost(C::Wake),
+                "a thread that wakes one on the other processor",
+            ),
+            (
+                "veth.timer_delay_ns",
+                self.cost(C::TimerDelay),
+                "from round to round beyond the timeout",
+            ),
+        ] {
+            self.measure(name, value, how);
+        }
+    }
+
+    fn fixed(&mut self) {
+        for (name, value, source) in [
+            (
+                "card.rx_ring",
+                u64::from(VETH_RING_SLOTS),
+                "VETH_RING_SIZE of the driver",
+            ),
+            ("card.tx_ring", 1, UNUSED),
+            ("card.moderation_ns", 0, UNUSED),
+            ("card.interrupt_ns", 0, UNUSED),
+            ("card.status_ns", 0, UNUSED),
+            (
+                "card.tx_packet_ns",
+                DRIVER_NS as u64,
+                "within network.output_ns: both were measured together",
+            ),
+            ("card.tx_done_ns", 0, UNUSED),
+            ("card.tx_gap_ns", 0, UNUSED),
+            ("card.pass_packets", 64, "no part of NAPI"),
+            ("link.bits_per_second", 10_000_000_000, UNUSED),
+            ("link.mtu_bytes", 1500, "of a veth pair as it comes up"),
+            ("link.queue_packets", 1, UNUSED),
+            ("link.delay_ns", 0, UNUSED),
+            ("link.half_duplex", 0, UNUSED),
+            (
+                "network.ip_queue_packets",
+                0,
+                "NAPI hands packets on at once",
+            ),
+            ("network.ipv4_ns", 0, WITHIN_UDP),
+            (
+                "network.ipv6_ns",
+                0,
+                "not measured, and taken for IPv4's: within network.udp_ns",
+            ),
+            ("network.forward_ns", 0, NOT_MEASURED),
+            ("network.fragment_ns", 0, NOT_MEASURED),
+            (
+                "network.checksum_kib_ns",
+                0,
+                "veth carries packets without checksums",
+            ),
+            ("network.send_queue_packets", 1, UNUSED),
+            (
+                "socket.buffer_bytes",
+                16 << 20,
+                "granted to the demo's receivers, who ask for half of it",
+            ),
+            (
+                "socket.packet_overhead_bytes",
+                704,
+                "truesize 768 of a small packet, less 64",
+            ),
+            ("application.clock_ns", 0, "within application.packet_ns"),
+            ("background.interrupt_ns", 0, UNUSED),
+            ("background.queue_events", 0, UNUSED),
+            ("storm.threshold", 0, "no part of Linux"),
+            (
+                "veth.pair",
+                1,
+                "both ends of a veth pair, on a processor each",
+            ),
+        ] {
+            self.fix(name, value, source);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn costs(ns: impl Fn(HostCost) -> Option<f64>) -> Vec<MeasuredCost> {
+        let cost = |cost| MeasuredCost {
+            cost,
+            ns: ns(cost),
+            min_ns: None,
+            max_ns: None,
+            repeats: 1,
+        };
+        HostCost::ALL.map(cost).to_vec()
+    }
+
+    fn value(numbers: &[HostNumber], name: &str) -> u64 {
+        let found = numbers.iter().find(|number| number.name == name);
+        found.unwrap().value
+    }
+
+    #[test]
+    fn every_number_of_a_host_file_is_there_whatever_was_measured() {
+        for ns in [None, Some(1000.0), Some(1e12)] {
+            let numbers = of(&costs(|_| ns), "2026-01-02T03:04:05Z", "Linux 6.18.1 #1").unwrap();
+            assert_eq!(numbers.len(), Host::FIELDS.len());
+            let mut host = Host::default();
+            for number in &numbers {
+                host.set(&number.name, number.value).unwrap();
+                assert!(!number.source.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn the_parts_of_a_cost_add_up_to_it() {
+        let measured = costs(|cost| {
+            Some(match cost {
+                HostCost::Send => 2000.0,
+                HostCost::SendKib => 300.0,
+                HostCost::ReadKib => 100.0,
+                HostCost::Read => 500.0,
+                HostCost::SendUser => 150.0,
+                HostCost::BatchedPacket => 1000.0,
+                HostCost::Delivery => 600.0,
+                HostCost::Tick => 2500.0,
+                HostCost::TimerInterrupt => 700.0,
+                HostCost::RoundTrip => 50_000.0,
+                _ => 400.0,
+            })
+        });
+        let numbers = of(&measured, "2026-01-02T03:04:05Z", "Linux 6.18.1 #1").unwrap();
+        let value = |name| value(&numbers, name);
+        let copied = 100 * 64 / 1024;
+        assert_eq!(value("cpu.syscall_ns") + copied + 150, 500);
+        let send = value("cpu.syscall_ns") + value("network.output_ns") + copied;
+        assert!((send + value("card.tx_packet_ns")).abs_diff(2000) <= 1);
+        assert_eq!(value("card.tx_kib_ns") + value("socket.copy_kib_ns"), 300);
+        assert_eq!(value("card.rx_packet_ns") + value("network.udp_ns"), 1000);
+        assert_eq!(value("cpu.tick_ns") + value("cpu.interrupt_entry_ns"), 2500);
+        // Two ways of the rest of 50 us.
+        assert!((15_000..25_000).contains(&value("veth.wake_delay_ns")));
+        let source = &numbers[0].source;
+        assert!(source.contains("2026-01-02, 6.18.1"), "{source}");
+    }
+}

@@ -1,0 +1,92 @@
+//! `nicpoll sim fit --host` as a user meets it.
+
+mod stage;
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+use stage::{Stage, host_state, stderr};
+
+fn sim(args: &[&str]) -> std::process::Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
+    command.arg("sim").args(args).output().unwrap()
+}
+
+#[test]
+fn a_quick_fit_measures_every_cost_writes_a_host_that_runs_and_leaves_nothing() {
+    let test = "a_quick_fit_measures_every_cost_writes_a_host_that_runs_and_leaves_nothing";
+    let Some(stage) = Stage::as_root(test) else {
+        return;
+    };
+    let file = stage.home.path().join("here.toml");
+    let file = file.to_str().unwrap();
+    let before = host_state();
+    let output = stage.run(&[
+        "sim", "fit", "--host", "--quick", "--check", "--json", "--out", file,
+    ]);
+    assert_eq!(host_state(), before);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(stderr(&output), "", "progress belongs on a terminal only");
+    assert!(!stage.state().exists());
+    let fit: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let schema = include_str!("../../../docs/nicpoll.sim-fit-host-1.schema.json");
+    let schema: Value = serde_json::from_str(schema).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors = validator.iter_errors(&fit);
+    let errors: Vec<_> = errors.map(|error| error.to_string()).collect();
+    assert_eq!(errors, Vec::<String>::new());
+    let costs = fit["costs"].as_array().unwrap();
+    for cost in costs {
+        let ns = &cost["ns"];
+        assert!(ns.is_null() || ns.as_f64().unwrap() > 0.0, "{cost}");
+    }
+    let told = |name: &str| {
+        costs
+            .iter()
+            .any(|cost| cost["cost"] == name && !cost["ns"].is_null())
+    };
+    // Others scatter around nothing on a busy machine.
+    for name in [
+        "one-packet-poll",
+        "empty-poll",
+        "send",
+        "thread-switch",
+        "round-trip",
+    ] {
+        assert!(told(name), "{name}: {costs:?}");
+    }
+    for check in fit["checks"].as_array().unwrap() {
+        assert!(check["simulated"].as_f64().unwrap() > 0.0, "{check}");
+        let is_predicted = check["kind"] == "predicted";
+        assert_eq!(is_predicted, check["setting"] == "polling", "{check}");
+    }
+    let text = fs::read_to_string(file).unwrap();
+    let numbers = fit["numbers"].as_array().unwrap();
+    assert_eq!(text.matches(" = ").count(), numbers.len() + 1, "{text}");
+    let output = sim(&[
+        "run",
+        file,
+        "--peer",
+        file,
+        "--workload",
+        "rr",
+        "--discipline",
+        "napi",
+        "--duration",
+        "50ms",
+    ]);
+    assert!(output.status.success(), "{}", stderr(&output));
+}
+
+#[test]
+fn a_file_that_exists_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("here.toml");
+    fs::write(&file, "mine").unwrap();
+    let output = sim(&["fit", "--host", "--out", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    let message = stderr(&output);
+    assert!(message.contains("exists and is left alone"), "{message}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+}

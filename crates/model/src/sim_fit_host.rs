@@ -1,0 +1,206 @@
+//! What `nicpoll sim fit --host --json` prints: what this machine's receive path costs, and how well the
+//! simulator predicts it from that.
+//!
+//! What must hold: what was measured and what is predicted stand in different fields, and what could not be
+//! measured is null.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{HostFacts, Setting, Workload};
+
+/// Name and version of the JSON that [`SimFitHost`] becomes.
+pub const SIM_FIT_HOST_SCHEMA: &str = "nicpoll.sim-fit-host/1";
+
+/// What was measured, and what follows from it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SimFitHost {
+    /// Name and version of this layout: [`SIM_FIT_HOST_SCHEMA`].
+    pub schema: String,
+    /// Version of nicpoll.
+    pub nicpoll_version: String,
+    /// Start, RFC 3339, UTC.
+    pub started_at: String,
+    /// How long it took.
+    pub elapsed_seconds: f64,
+    /// The machine.
+    pub host: HostFacts,
+    /// Times that everything was measured.
+    pub repeats: u32,
+    /// What other programs took of the two processors while costs were measured, 0 to 1; null when it was not seen.
+    /// It adds to what is measured.
+    pub others_ratio: Option<f64>,
+    /// What each kind of work costs.
+    pub costs: Vec<MeasuredCost>,
+    /// Every number of the host file.
+    pub numbers: Vec<HostNumber>,
+    /// Predicted beside measured; empty without `--check`.
+    pub checks: Vec<HostCheck>,
+}
+
+/// A kind of work on the receive path, or a time that passes there.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostCost {
+    /// A poll that one packet was there for, up to its socket, with what waking the program takes of it.
+    OnePacketPoll,
+    /// A poll that finds nothing, on a processor that sleeps between polls.
+    EmptyPoll,
+    /// A poll without its packets, on a processor that sends them.
+    LoadedPoll,
+    /// A packet in a batch, up to its socket.
+    BatchedPacket,
+    /// The same for 1024 bytes of payload more.
+    BatchedKib,
+    /// What a packet takes beyond one that is dropped before IP: IP, UDP and the socket, waking left out.
+    Delivery,
+    /// Waking the receiver's program on the other processor.
+    Wake,
+    /// The receiver's program: waiting, being woken, and the call around the packets.
+    TakeUp,
+    /// The receiver's program: one packet of a call.
+    Read,
+    /// The same for 1024 bytes of payload more.
+    ReadKib,
+    /// The sender's call, in the kernel, up to the link.
+    Send,
+    /// The same for 1024 bytes of payload more.
+    SendKib,
+    /// The sender's program, outside the kernel, a packet.
+    SendUser,
+    /// A switch between two threads of a processor.
+    ThreadSwitch,
+    /// The hard interrupt of the polling timer.
+    TimerInterrupt,
+    /// How late the polling timer comes.
+    TimerDelay,
+    /// A clock tick: interrupt and what it causes.
+    Tick,
+    /// Request and response, the median, when each packet has its own poll.
+    RoundTrip,
+}
+
+impl HostCost {
+    /// All, in the order in which reports show them.
+    pub const ALL: [HostCost; 18] = [
+        HostCost::OnePacketPoll,
+        HostCost::EmptyPoll,
+        HostCost::LoadedPoll,
+        HostCost::BatchedPacket,
+        HostCost::BatchedKib,
+        HostCost::Delivery,
+        HostCost::Wake,
+        HostCost::TakeUp,
+        HostCost::Read,
+        HostCost::ReadKib,
+        HostCost::Send,
+        HostCost::SendKib,
+        HostCost::SendUser,
+        HostCost::ThreadSwitch,
+        HostCost::TimerInterrupt,
+        HostCost::TimerDelay,
+        HostCost::Tick,
+        HostCost::RoundTrip,
+    ];
+
+    /// What it is, in a few words.
+    pub fn label(self) -> &'static str {
+        match self {
+            HostCost::OnePacketPoll => "one packet a poll",
+            HostCost::EmptyPoll => "empty poll, idle processor",
+            HostCost::LoadedPoll => "poll under load, packets left out",
+            HostCost::BatchedPacket => "packet in a batch",
+            HostCost::BatchedKib => "packet in a batch, per KiB more",
+            HostCost::Delivery => "delivery: IP, UDP, socket",
+            HostCost::Wake => "waking the receiver",
+            HostCost::TakeUp => "receiver: waiting and waking up",
+            HostCost::Read => "receiver: one packet of a read",
+            HostCost::ReadKib => "receiver: per KiB more",
+            HostCost::Send => "sender: call, in the kernel",
+            HostCost::SendKib => "sender: per KiB more",
+            HostCost::SendUser => "sender: outside the kernel",
+            HostCost::ThreadSwitch => "context switch, two threads",
+            HostCost::TimerInterrupt => "polling timer, interrupt",
+            HostCost::TimerDelay => "polling timer, lateness",
+            HostCost::Tick => "clock tick",
+            HostCost::RoundTrip => "round trip, median",
+        }
+    }
+}
+
+/// A cost, over the repeats.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MeasuredCost {
+    /// Which.
+    pub cost: HostCost,
+    /// The middle one in nanoseconds, above 0; null when it cannot be told from nothing.
+    pub ns: Option<f64>,
+    /// The least one; below 0 when scatter is greater than the cost.
+    pub min_ns: Option<f64>,
+    /// The greatest one.
+    pub max_ns: Option<f64>,
+    /// Repeats that have the figure.
+    pub repeats: u32,
+}
+
+/// A number of the host file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct HostNumber {
+    /// Section and name, such as `cpu.hz`.
+    pub name: String,
+    /// The value.
+    pub value: u64,
+    /// Where it is from.
+    pub source: String,
+}
+
+/// How a row was used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CheckKind {
+    /// Runs like it are among those that the costs are from.
+    Fitted,
+    /// No run under this setting with this traffic was looked at before.
+    Predicted,
+}
+
+/// A quantity of a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckQuantity {
+    /// Datagrams a second that the receiver read.
+    DeliveredPps,
+    /// Transactions a second.
+    TransactionsPerSecond,
+    /// Median round trip.
+    RoundTripP50Ns,
+    /// Busy time of both processors over datagrams or transactions.
+    CpuNsPerPacket,
+    /// Datagrams a poll of the receiver's end.
+    PacketsPerPoll,
+}
+
+/// Predicted and measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HostCheck {
+    /// The traffic.
+    pub workload: Workload,
+    /// How the receiver learns of packets.
+    pub setting: Setting,
+    /// What is compared.
+    pub quantity: CheckQuantity,
+    /// What the simulator says.
+    pub simulated: Option<f64>,
+    /// The middle one of the good trials; null without any.
+    pub measured: Option<f64>,
+    /// The least of them.
+    pub measured_min: Option<f64>,
+    /// The greatest.
+    pub measured_max: Option<f64>,
+    /// `simulated / measured - 1`.
+    pub error: Option<f64>,
+    /// Whether the costs come from runs like it.
+    pub kind: CheckKind,
+}
