@@ -12,6 +12,7 @@ mod probe;
 mod regression;
 mod switching;
 
+use std::mem;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -19,7 +20,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use nicpoll_model::sim_fit_host::MeasuredCost;
 use nicpoll_model::{Setting, Workload};
-use nicpoll_observe::{TimedRuns, start_timing};
+use nicpoll_observe::{ExactCpu, ExactCpuOptions, TimedRuns, start_timing};
 
 use crate::lab::Lab;
 use crate::link;
@@ -86,6 +87,23 @@ pub struct HostCosts {
 /// # Errors
 /// [`Cancelled`] when `cancel` became true; when CPU time cannot be accounted for exactly; when a run fails.
 pub fn measure_costs(
+    lab: &mut Lab,
+    quick: bool,
+    cancel: &AtomicBool,
+    progress: impl FnMut(u32, u32),
+) -> Result<HostCosts> {
+    // The lab's own account leaves threads out, which makes it cheaper; here their times are needed.
+    let with_threads = ExactCpu::load(&ExactCpuOptions {
+        has_threads: true,
+        ..ExactCpuOptions::default()
+    });
+    let without = mem::replace(&mut lab.exact_cpu, with_threads);
+    let costs = measure_blocks(lab, quick, cancel, progress);
+    lab.exact_cpu = without;
+    costs
+}
+
+fn measure_blocks(
     lab: &mut Lab,
     quick: bool,
     cancel: &AtomicBool,

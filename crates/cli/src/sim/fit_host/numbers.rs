@@ -31,6 +31,7 @@ pub fn of(costs: &[MeasuredCost], started_at: &str, kernel: &str) -> Result<Vec<
     numbers.programs();
     numbers.receiving();
     numbers.fixed();
+    numbers.not_simulated();
     let round_trip_ns = numbers.cost(HostCost::RoundTrip);
     let delay_ns = wake_delay_ns(&numbers.host()?, round_trip_ns)?;
     let source = "so that a simulated round trip with a poll a packet is as long as a measured one";
@@ -260,6 +261,20 @@ impl Numbers<'_> {
             ),
         ] {
             self.fix(name, value, source);
+        }
+    }
+
+    fn not_simulated(&mut self) {
+        self.fix("cpu.tick_slow_ppm", 0, NOT_MEASURED);
+        for (name, value) in [
+            ("tcp.segment_ns", 0),
+            ("tcp.ack_ns", 0),
+            ("tcp.output_ns", 0),
+            ("tcp.send_ack_ns", 0),
+            ("tcp.send_buffer_bytes", 16_384),
+            ("tcp.receive_buffer_bytes", 131_072),
+        ] {
+            self.fix(name, value, "TCP over a veth pair is not simulated");
         }
     }
 }
