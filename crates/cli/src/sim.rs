@@ -4,6 +4,7 @@ mod args;
 mod fit_host;
 mod merge;
 mod path;
+mod published;
 mod sweep;
 mod ticks;
 mod trace;
@@ -34,7 +35,9 @@ pub fn run(args: &SimArgs) -> Result<u8, Failure> {
         SimCommand::Sweep(args) => sweep::run(args),
         SimCommand::Merge(args) => merge::run(args),
         SimCommand::Ticks(args) => ticks::run(args),
-        SimCommand::Fit(args) => fit_host::run(&args.this_machine),
+        SimCommand::Published(args) => published::published(args),
+        SimCommand::Fit(args) if args.host => fit_host::run(&args.this_machine),
+        SimCommand::Fit(args) => published::fit_hosts(&args.published),
     }
 }
 

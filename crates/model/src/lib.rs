@@ -22,6 +22,7 @@ mod show;
 pub mod sim;
 pub mod sim_fit_host;
 pub mod sim_path;
+pub mod sim_published;
 pub mod sim_tcp;
 mod study;
 mod switch;

@@ -12,6 +12,7 @@ use nicpoll_model::rr::{RR_SCHEMA, RrDocument};
 use nicpoll_model::sim::{SIM_RUN_SCHEMA, SIM_SWEEP_SCHEMA, SimRun, SimSweep};
 use nicpoll_model::sim_fit_host::{SIM_FIT_HOST_SCHEMA, SimFitHost};
 use nicpoll_model::sim_path::{SIM_PATH_SCHEMA, SimPathRun};
+use nicpoll_model::sim_published::{SIM_PUBLISHED_SCHEMA, SimPublished};
 use nicpoll_model::ticks::{SIM_TICKS_SCHEMA, SimTicks};
 use nicpoll_model::{
     DOCTOR_SCHEMA, Doctor, SET_SCHEMA, SHOW_SCHEMA, Show, Switch, WATCH_SCHEMA, WatchEnd,
@@ -208,5 +209,15 @@ pub(crate) fn sim_ticks_schema() -> String {
         "Pulses of work, exactly and as clock ticks sample them. docs/cpu-time.md explains it. Nothing in \
          it was measured. Units stand in field names; null means that there is no such figure.",
         SIM_TICKS_SCHEMA,
+    )
+}
+
+/// The JSON Schema of what `nicpoll sim published --json` prints.
+pub(crate) fn sim_published_schema() -> String {
+    schema_of::<SimPublished>(
+        "What `nicpoll sim published --json` prints",
+        "Published measurements beside simulated ones. docs/simulator.md explains it. Null means not stated by \
+         the source, not scored or not simulated.",
+        SIM_PUBLISHED_SCHEMA,
     )
 }

@@ -26,7 +26,8 @@ pub use rr::{render_rr_end, render_rr_interval, render_rr_start};
 pub use schemas::{NamedSchema, SCHEMAS};
 pub use sim::{
     Chart, Curve, Panel, plot_chart, plot_sweep, plot_ticks, render_host_file, render_sim_fit_host,
-    render_sim_path, render_sim_run, render_sim_sweep, render_sim_ticks, sweep_as_csv,
+    render_sim_path, render_sim_published, render_sim_run, render_sim_sweep, render_sim_ticks,
+    sweep_as_csv,
 };
 pub use text::{
     TextOptions, render_cpu_truth_text, render_doctor_text, render_show_text, render_text,

@@ -4,7 +4,7 @@
 use crate::documents::{
     doctor_schema, iperf_schema, line_rates_schema, netblast_schema, netreceive_schema,
     netsend_schema, rr_schema, set_schema, show_schema, sim_fit_host_schema, sim_path_schema,
-    sim_run_schema, sim_sweep_schema, sim_ticks_schema, watch_schema,
+    sim_published_schema, sim_run_schema, sim_sweep_schema, sim_ticks_schema, watch_schema,
 };
 use crate::json::{cpu_truth_json_schema, json_schema};
 
@@ -12,7 +12,7 @@ use crate::json::{cpu_truth_json_schema, json_schema};
 pub type NamedSchema = (&'static str, fn() -> String);
 
 /// Every kind of document.
-pub const SCHEMAS: [NamedSchema; 17] = [
+pub const SCHEMAS: [NamedSchema; 18] = [
     ("cpu-truth", cpu_truth_json_schema),
     ("demo", json_schema),
     ("doctor", doctor_schema),
@@ -26,6 +26,7 @@ pub const SCHEMAS: [NamedSchema; 17] = [
     ("show", show_schema),
     ("sim-fit-host", sim_fit_host_schema),
     ("sim-path", sim_path_schema),
+    ("sim-published", sim_published_schema),
     ("sim-run", sim_run_schema),
     ("sim-sweep", sim_sweep_schema),
     ("sim-ticks", sim_ticks_schema),

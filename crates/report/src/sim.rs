@@ -6,6 +6,7 @@ mod chart;
 mod fit_host;
 mod path;
 mod plot;
+mod published;
 mod sweep;
 mod tcp;
 mod ticks;
@@ -14,6 +15,7 @@ pub use chart::{Chart, Curve, Panel, plot_chart};
 pub use fit_host::{render_host_file, render_sim_fit_host};
 pub use path::render_sim_path;
 pub use plot::plot_sweep;
+pub use published::render_sim_published;
 pub use sweep::{render_sim_sweep, sweep_as_csv};
 pub use ticks::{plot_ticks, render_sim_ticks};
 

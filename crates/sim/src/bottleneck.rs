@@ -15,6 +15,7 @@ use crate::host::Host;
 use crate::plan::{Plan, PlanError};
 use crate::workload::Pattern;
 pub use path::explain_path;
+pub(crate) use path::resource_of_path;
 
 /// Fewer losses than this share are no bottleneck, but chance.
 const LOSS_MIN: f64 = 0.001;
@@ -66,15 +67,7 @@ impl<'a> Evidence<'a> {
 /// Why the host cannot run the plan; see [`Plan::check`].
 pub fn explain(host: &Host, plan: &Plan, figures: &SimFigures) -> Result<SimBottleneck, PlanError> {
     plan.check(host)?;
-    let own = plan.discipline.applied_to(host);
-    let is_blast = plan.workload.pattern == Pattern::Blast;
-    let is_binding = is_blast || figures.loss_ratio.is_some_and(|ratio| ratio >= LOSS_MIN);
-    let evidence = Evidence::of(figures);
-    let finding = match worst_place(figures) {
-        place if is_blast => sending(evidence, place.is_some()),
-        Some(place) if is_binding => binding(&own, evidence, place),
-        _ => headroom(evidence),
-    };
+    let (is_binding, finding) = found(host, plan, figures);
     Ok(SimBottleneck {
         resource: String::from(finding.resource),
         fullness: finding.fullness,
@@ -86,6 +79,26 @@ pub fn explain(host: &Host, plan: &Plan, figures: &SimFigures) -> Result<SimBott
             Vec::new()
         },
     })
+}
+
+/// Names what held a run back, and nothing more.
+pub(crate) fn resource(host: &Host, plan: &Plan, figures: &SimFigures) -> String {
+    let (_, finding) = found(host, plan, figures);
+    format!("{} of {}", finding.resource, host.name)
+}
+
+/// What held a run back, and whether it held back packets.
+fn found(host: &Host, plan: &Plan, figures: &SimFigures) -> (bool, Finding) {
+    let own = plan.discipline.applied_to(host);
+    let is_blast = plan.workload.pattern == Pattern::Blast;
+    let is_binding = is_blast || figures.loss_ratio.is_some_and(|ratio| ratio >= LOSS_MIN);
+    let evidence = Evidence::of(figures);
+    let finding = match worst_place(figures) {
+        place if is_blast => sending(evidence, place.is_some()),
+        Some(place) if is_binding => binding(&own, evidence, place),
+        _ => headroom(evidence),
+    };
+    (is_binding, finding)
 }
 
 fn worst_place(figures: &SimFigures) -> Option<SimPlace> {

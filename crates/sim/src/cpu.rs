@@ -52,6 +52,8 @@ pub(crate) enum Step {
         /// Descriptors to clear.
         done: u64,
     },
+    /// The interrupt thread ends a pass.
+    Rearm,
     /// A packet is taken from the card.
     Receive,
     /// A packet is taken from the IP queue up to its socket.

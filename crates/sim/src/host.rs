@@ -87,6 +87,9 @@ host! {
         context_switch_ns: 0..=1_000_000,
         /// A system call that moves a datagram, without what it copies.
         syscall_ns: 1..=10_000_000,
+        /// A round of the network software interrupt that polls, the look at the card left out: scheduling it,
+        /// its loop, the poller's locks.
+        netisr_ns: 0..=10_000_000,
     }
     /// The network card and its driver.
     card: Card {
@@ -98,6 +101,8 @@ host! {
         moderation_ns: 0..=100_000_000,
         /// The handler's work of an interrupt, packets left out: reading and clearing the cause.
         interrupt_ns: 0..=10_000_000,
+        /// FreeBSD's interrupt thread after the packets of a pass: other handlers on the line, ending the interrupt.
+        rearm_ns: 0..=10_000_000,
         /// One look at the rings, packets left out.
         poll_ns: 1..=10_000_000,
         /// A look at status registers, which a polled driver takes now and then.
@@ -140,8 +145,10 @@ host! {
         ipv6_ns: 0..=10_000_000,
         /// UDP, receiving a packet: checksum, finding the socket, waking its program.
         udp_ns: 0..=10_000_000,
-        /// UDP and IP, sending a packet.
+        /// UDP and IP version 4, sending a packet.
         output_ns: 0..=10_000_000,
+        /// UDP and IP version 6, sending a packet.
+        output6_ns: 0..=10_000_000,
         /// Forwarding a packet to another card: the route, the time to live, the output.
         forward_ns: 0..=10_000_000,
         /// Making a fragment, or taking one in until its datagram is whole.
@@ -182,9 +189,11 @@ host! {
         /// Reading the clock, which iperf does for each packet (`gettimeofday`).
         clock_ns: 0..=10_000_000,
     }
-    /// Kernel work that every interrupt of the card causes for later, such as entropy harvesting.
+    /// Kernel work that every interrupt of the card causes, such as entropy harvesting.
     background: Background {
-        /// What an interrupt causes.
+        /// What an interrupt causes at once, before its handler.
+        at_once_ns: 0..=10_000_000,
+        /// What an interrupt causes for later.
         interrupt_ns: 0..=10_000_000,
         /// Interrupts whose work may wait; what comes beyond is forgotten.
         queue_events: 0..=1_000_000,

@@ -22,6 +22,7 @@ mod memory;
 mod packet;
 mod path;
 mod plan;
+pub mod published;
 mod queue;
 mod shared;
 mod source;

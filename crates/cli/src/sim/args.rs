@@ -8,6 +8,7 @@ use nicpoll_sim::{Discipline, Host, Workload, number};
 
 use super::fit_host::{self, HostFitArgs};
 use super::merge::{self, MergeArgs};
+use super::published::{self, PublishedArgs, PublishedFitArgs};
 use super::ticks::{self, TicksArgs};
 use super::trace::parse_workload;
 use crate::args::parse_seconds;
@@ -80,16 +81,21 @@ pub enum SimCommand {
     /// Sample pulses of work at clock ticks, beside the exact figure
     #[command(after_help = ticks::EXAMPLES)]
     Ticks(TicksArgs),
-    /// Measure what receiving costs on this machine, and how well the simulator predicts it from that
-    #[command(after_help = fit_host::EXAMPLES)]
+    /// Simulate published measurements, and show both side by side
+    #[command(after_help = published::PUBLISHED_EXAMPLES)]
+    Published(PublishedArgs),
+    /// Fit the costs of published hosts to what was measured under interrupts; or measure those of this machine
+    #[command(after_help = format!("{}\n\nWith --host:\n{}", published::FIT_EXAMPLES, fit_host::EXAMPLES))]
     Fit(FitArgs),
 }
 
 /// Options of `nicpoll sim fit`.
 #[derive(Args, Debug)]
 pub struct FitArgs {
-    /// Measure this machine: two namespaces that a veth pair joins, made for it and gone afterwards
-    #[arg(long, required = true)]
+    #[command(flatten)]
+    pub published: PublishedFitArgs,
+    /// Measure this machine instead: two namespaces that a veth pair joins, made for it and gone afterwards
+    #[arg(long, conflicts_with_all = ["directory", "write"])]
     pub host: bool,
     #[command(flatten)]
     pub this_machine: HostFitArgs,

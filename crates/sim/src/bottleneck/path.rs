@@ -22,14 +22,24 @@ pub fn explain_path(plan: &PathPlan, figures: &SimPathFigures) -> Result<SimBott
     plan.check()?;
     let (host, finding) = found(plan, figures);
     let is_binding = is_binding(plan, figures);
-    let name = &plan.stops[host].host.name;
     Ok(SimBottleneck {
-        resource: format!("{} of {name} (host {})", finding.resource, host + 1),
+        resource: named(plan, host, &finding),
         fullness: finding.fullness,
         is_binding,
         explanation: finding.explanation,
         moves: if is_binding { tried(plan)? } else { Vec::new() },
     })
+}
+
+/// Names what held a run of several hosts back, and nothing more.
+pub(crate) fn resource_of_path(plan: &PathPlan, figures: &SimPathFigures) -> String {
+    let (host, finding) = found(plan, figures);
+    named(plan, host, &finding)
+}
+
+fn named(plan: &PathPlan, host: usize, finding: &Finding) -> String {
+    let name = &plan.stops[host].host.name;
+    format!("{} of {name} (host {})", finding.resource, host + 1)
 }
 
 /// The worst loss on the way, what the sender itself was refused left out: that follows from it.

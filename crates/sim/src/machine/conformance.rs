@@ -98,6 +98,7 @@ impl Device for PolledCard {
                 command,
                 count,
             },
+            0,
         );
         self.run_kernel();
         (before - self.machine.cards[0].rx_ring.len()) as u32

@@ -40,10 +40,13 @@ impl Machine {
             CLOCK => (Step::Tick, host.cpu.tick_ns),
             _ if source >= deferral(0) => (Step::Timer, 0),
             // An interrupt thread reads the cause itself; a Linux handler does it here.
-            _ => match self.receive {
-                Receive::Threads(..) => (Step::CardInterrupt, 0),
-                Receive::Napi(_) => (Step::CardInterrupt, host.card.interrupt_ns),
-            },
+            _ => {
+                let handler_ns = match self.receive {
+                    Receive::Threads(..) => 0,
+                    Receive::Napi(_) => host.card.interrupt_ns,
+                };
+                (Step::CardInterrupt, host.background.at_once_ns + handler_ns)
+            }
         };
         let cost_ns = host.cpu.interrupt_entry_ns + work_ns;
         self.cpu.start(Level::Hard, step, cost_ns, State::Interrupt);

@@ -62,6 +62,7 @@ impl Machine {
 
     pub(super) fn interrupt_thread_done(&mut self, step: Step) {
         match step {
+            Step::Rearm => return self.pass_done(),
             Step::Look if self.reclaim(LEVEL, State::Interrupt) => return,
             Step::Reclaim { done } => self.reclaimed(LEVEL, done),
             Step::Receive => self.take_from_card(LEVEL),
@@ -69,7 +70,9 @@ impl Machine {
             _ => {}
         }
         if !self.receive_next(LEVEL, State::Interrupt) {
-            self.pass_done();
+            let cost_ns = self.host.card.rearm_ns;
+            self.cpu
+                .start(LEVEL, Step::Rearm, cost_ns, State::Interrupt);
         }
     }
 

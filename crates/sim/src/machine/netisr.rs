@@ -94,23 +94,24 @@ impl Machine {
         if let Some((burst, limit)) = cycle {
             self.tally.cycles.begin(burst, limit);
         }
-        self.next_look();
+        self.next_look(self.host.cpu.netisr_ns);
     }
 
-    /// Looks at the next card that the poller asked, or goes on to the protocols.
-    fn next_look(&mut self) {
+    /// Looks at the next card that the poller asked, or goes on to the protocols. A round's own work comes with
+    /// its first look.
+    fn next_look(&mut self, round_ns: u64) {
         let asked = match &mut self.receive {
             Receive::Threads(_, netisr) => netisr.asked.pop_front(),
             Receive::Napi(_) => None,
         };
         if let Some(asked) = asked {
-            return self.look_at_card(LEVEL, asked);
+            return self.look_at_card(LEVEL, asked, round_ns);
         }
         self.left[LEVEL as usize] = 0;
         self.next_protocol();
     }
 
-    pub(super) fn look_at_card(&mut self, level: Level, asked: Asked) {
+    pub(super) fn look_at_card(&mut self, level: Level, asked: Asked, round_ns: u64) {
         let card = &self.host.card;
         let status_ns = match asked.command {
             Command::PollOnly => 0,
@@ -120,8 +121,8 @@ impl Machine {
         self.left[level as usize] = u64::from(asked.count);
         self.looks_at[level as usize] = asked.card;
         let state = if level == LEVEL { STATE } else { State::System };
-        self.cpu
-            .start(level, Step::Look, card.poll_ns + status_ns, state);
+        let cost_ns = round_ns + card.poll_ns + status_ns;
+        self.cpu.start(level, Step::Look, cost_ns, state);
     }
 
     pub(super) fn netisr_done(&mut self, step: Step) {
@@ -137,7 +138,7 @@ impl Machine {
             _ => {}
         }
         if !self.receive_next(LEVEL, STATE) {
-            self.next_look();
+            self.next_look(0);
         }
     }
 
@@ -193,7 +194,7 @@ impl Machine {
             asked = all.pop_front();
         }
         if let Some(asked) = asked {
-            self.look_at_card(Level::Idle, asked);
+            self.look_at_card(Level::Idle, asked, 0);
         }
     }
 

@@ -82,9 +82,13 @@ impl Machine {
             1 => 0,
             several => several,
         };
+        let output_ns = match flow.ip {
+            IpVersion::V4 => host.network.output_ns,
+            IpVersion::V6 => host.network.output6_ns,
+        };
         let per_kib_ns = host.socket.copy_kib_ns + host.network.checksum_kib_ns;
         host.cpu.syscall_ns
-            + host.network.output_ns
+            + output_ns
             + kib_ns(per_kib_ns, flow.payload_bytes)
             + fragments * host.network.fragment_ns
     }

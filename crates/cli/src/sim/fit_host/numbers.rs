@@ -126,6 +126,7 @@ impl Numbers<'_> {
             self.cost(C::SendKib).map(|ns| ns - copy),
             "what 1024 bytes more take the sender above socket.copy_kib_ns",
         );
+        self.measure("network.output6_ns", send, "taken for network.output_ns");
         self.measure(
             "network.output_ns",
             send,
@@ -266,6 +267,9 @@ impl Numbers<'_> {
 
     fn not_simulated(&mut self) {
         self.fix("cpu.tick_slow_ppm", 0, NOT_MEASURED);
+        self.fix("cpu.netisr_ns", 0, "no part of Linux");
+        self.fix("card.rearm_ns", 0, UNUSED);
+        self.fix("background.at_once_ns", 0, UNUSED);
         for (name, value) in [
             ("tcp.segment_ns", 0),
             ("tcp.ack_ns", 0),

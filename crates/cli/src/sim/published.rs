@@ -1,0 +1,316 @@
+//! `nicpoll sim published` and `nicpoll sim fit`: published measurements, and what the simulator makes of them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use anyhow::Context;
+use clap::Args;
+use nicpoll_model::sim_published::{PublishedRow, SIM_PUBLISHED_SCHEMA, SimPublished};
+use nicpoll_report::{render_document, render_sim_published};
+use nicpoll_sim::Host;
+use nicpoll_sim::published::{
+    FileError, Fit, FitPlan, Length, Library, Run, Table, fit, fitted_fields, rows_of, with_fitted,
+};
+
+use super::usage;
+use crate::failure::{EXIT_FAILED, Failure};
+use crate::output;
+
+/// What follows the options of `nicpoll sim published --help`.
+pub const PUBLISHED_EXAMPLES: &str = "\
+Each row tells what was measured, what is simulated, the error, what a parameter that is a fifth greater or
+smaller changes at most, and whether the row was used to fit parameters or is a prediction. Rows under
+polling are always predictions.
+
+Examples:
+  nicpoll sim published
+  nicpoll sim published --table C --no-sensitivity
+  nicpoll sim published --json > published.json
+
+Exit codes: 0 done, 1 failed, 2 usage or a file that is wrong.";
+
+/// What follows the options of `nicpoll sim fit --help`.
+pub const FIT_EXAMPLES: &str = "\
+DIR/fit.toml says what is fitted; lines of DIR/hosts/*.toml that end with '# fitted' hold what came out. The
+same files give the same numbers to the last digit, whatever the host files held before.
+
+Examples:
+  nicpoll sim fit
+  nicpoll sim fit --write
+
+Exit codes: 0 the host files hold what the fit gives, 1 they hold other numbers or it failed, 2 usage or a
+file that is wrong.";
+
+/// Options of `nicpoll sim published`.
+#[derive(Args, Debug)]
+pub struct PublishedArgs {
+    /// The directory of hosts, published tables and fit.toml
+    #[arg(value_name = "DIR", default_value = "sim")]
+    pub directory: PathBuf,
+    /// Only these tables
+    #[arg(long = "table", value_name = "LETTER", value_delimiter = ',')]
+    pub tables: Vec<String>,
+    /// Do not try other values of the parameters, which takes most of the time
+    #[arg(long)]
+    pub no_sensitivity: bool,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `nicpoll sim fit` without `--host`.
+#[derive(Args, Debug)]
+pub struct PublishedFitArgs {
+    /// The directory of hosts, published tables and fit.toml
+    #[arg(value_name = "DIR", default_value = "sim")]
+    pub directory: PathBuf,
+    /// Write the fitted numbers into the host files
+    #[arg(long)]
+    pub write: bool,
+}
+
+/// A file longer than this is none of these.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// A directory such as `sim`: a library, and the texts of its host files by name of the host.
+struct Files {
+    library: Library,
+    hosts: BTreeMap<String, (PathBuf, String)>,
+}
+
+/// Prints every row.
+pub fn published(args: &PublishedArgs) -> Result<u8, Failure> {
+    let mut library = read(&args.directory)?.library;
+    if !args.tables.is_empty() {
+        let known: Vec<_> = library.tables.iter().map(|table| &table.name).collect();
+        if let Some(name) = args.tables.iter().find(|name| !known.contains(name)) {
+            let known = known.iter().map(|name| name.as_str()).collect::<Vec<_>>();
+            let message = format!("there is no table '{name}'; there are {}", known.join(", "));
+            return Err(Failure::Usage(message));
+        }
+    }
+    let (free_parameters, fitted_figures) =
+        (library.parameters().count(), library.fitted_figures());
+    if !args.tables.is_empty() {
+        library
+            .tables
+            .retain(|table| args.tables.contains(&table.name));
+    }
+    let published = SimPublished {
+        schema: String::from(SIM_PUBLISHED_SCHEMA),
+        nicpoll_version: String::from(env!("CARGO_PKG_VERSION")),
+        free_parameters: free_parameters as u64,
+        fitted_figures: fitted_figures as u64,
+        seconds: Length::COMPARISON.duration_ns as f64 / 1e9,
+        warmup_seconds: Length::COMPARISON.warmup_ns as f64 / 1e9,
+        rows: rows(&library, !args.no_sensitivity)?,
+    };
+    output::print(&if args.json {
+        render_document(&published)
+    } else {
+        render_sim_published(&published)
+    })?;
+    Ok(0)
+}
+
+/// The rows of all runs, each run on whatever core is free.
+fn rows(library: &Library, has_sensitivity: bool) -> Result<Vec<PublishedRow>, Failure> {
+    let runs: Vec<(&Table, &Run)> = library.runs().collect();
+    let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        while let index = next.fetch_add(1, Ordering::Relaxed)
+            && let Some((table, run)) = runs.get(index)
+        {
+            done.push((index, rows_of(library, table, run, has_sensitivity)));
+        }
+        done
+    };
+    let mut done: Vec<_> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        let joined = threads.into_iter().map(|thread| thread.join());
+        joined
+            .flat_map(|done| done.expect("a run does not panic"))
+            .collect()
+    });
+    done.sort_by_key(|(index, _)| *index);
+    let mut rows = Vec::new();
+    for (index, done) in done {
+        let (table, run) = runs[index];
+        let of_run = |error| usage(format!("table {}, {}: {error}", table.name, run.name));
+        rows.extend(done.map_err(of_run)?);
+    }
+    Ok(rows)
+}
+
+/// Fits, and says whether the host files hold what came out; or writes it there.
+pub fn fit_hosts(args: &PublishedFitArgs) -> Result<u8, Failure> {
+    let files = read(&args.directory)?;
+    let fit = fit(&files.library).map_err(usage)?;
+    let mut text = told(&files.library, &fit);
+    let mut is_same = true;
+    for (name, (path, before)) in &files.hosts {
+        let Some(host) = fit.library.hosts.get(name) else {
+            continue;
+        };
+        let after = with_fitted(before, host).map_err(|error| at(path, &error))?;
+        if after == *before {
+            continue;
+        }
+        is_same = false;
+        if args.write {
+            fs::write(path, after).with_context(|| format!("cannot write {}", path.display()))?;
+            text.push_str(&format!("{}: written\n", path.display()));
+        } else {
+            text.push_str(&format!("{}: holds other numbers\n", path.display()));
+        }
+    }
+    if is_same {
+        text.push_str("The host files hold these numbers.\n");
+    }
+    output::print(&text)?;
+    Ok(if is_same || args.write {
+        0
+    } else {
+        EXIT_FAILED
+    })
+}
+
+fn told(library: &Library, fit: &Fit) -> String {
+    let mut text = format!(
+        "{} parameters, fitted to {} figures under interrupts. Factors are on the costs of fit.toml.\n",
+        library.parameters().count(),
+        library.fitted_figures()
+    );
+    for group in &fit.groups {
+        text.push_str(&format!(
+            "\n{}: {} parameters, {} figures; root mean square error {:.2} (1 is 2 % of a rate or 5 % of a share); {} simulations\n",
+            group.name,
+            group.factors.len(),
+            group.figures,
+            group.mean_square.sqrt(),
+            group.simulations
+        ));
+        for (name, thousandths) in &group.factors {
+            text.push_str(&format!(
+                "  {name:<12} x {:.3}\n",
+                *thousandths as f64 / 1e3
+            ));
+        }
+    }
+    text.push('\n');
+    text
+}
+
+fn read(directory: &Path) -> Result<Files, Failure> {
+    let mut hosts = BTreeMap::new();
+    let mut read_hosts = BTreeMap::new();
+    for (path, text) in texts(&directory.join("hosts"))? {
+        let host = Host::parse(&text).map_err(|error| {
+            Failure::Usage(format!(
+                "{}:{}: {}",
+                path.display(),
+                error.line,
+                error.message
+            ))
+        })?;
+        let name = host.name.clone();
+        if read_hosts.insert(name.clone(), host).is_some() {
+            let message = format!("{}: there is another host '{name}'", path.display());
+            return Err(Failure::Usage(message));
+        }
+        hosts.insert(name, (path, text));
+    }
+    let mut tables = Vec::new();
+    for (path, text) in texts(&directory.join("published"))? {
+        tables.push(Table::parse(&text).map_err(|error| at(&path, &error))?);
+    }
+    let path = directory.join("fit.toml");
+    let plan = FitPlan::parse(&text(&path)?).map_err(|error| at(&path, &error))?;
+    let library = Library {
+        hosts: read_hosts,
+        tables,
+        plan,
+    };
+    library.check().map_err(usage)?;
+    let files = Files { library, hosts };
+    files.check_marks()?;
+    Ok(files)
+}
+
+impl Files {
+    /// What host files mark as fitted, and what the fit gives, must be the same numbers.
+    fn check_marks(&self) -> Result<(), Failure> {
+        for (name, (path, text)) in &self.hosts {
+            let marked = fitted_fields(text);
+            let fitted: Vec<&String> = self
+                .library
+                .parameters()
+                .filter(|parameter| parameter.hosts.contains(name))
+                .flat_map(|parameter| &parameter.fields)
+                .collect();
+            let extra = marked.iter().find(|field| !fitted.contains(field));
+            let missing = fitted.iter().find(|field| !marked.contains(field));
+            let wrong = match (extra, missing) {
+                (Some(field), _) => {
+                    format!("{field} is marked as fitted, and no parameter gives it")
+                }
+                (_, Some(field)) => format!("{field} is fitted; end its line with '# fitted'"),
+                _ => continue,
+            };
+            return Err(Failure::Usage(format!("{}: {wrong}", path.display())));
+        }
+        Ok(())
+    }
+}
+
+fn at(path: &Path, error: &FileError) -> Failure {
+    Failure::Usage(format!(
+        "{}:{}: {}",
+        path.display(),
+        error.line,
+        error.message
+    ))
+}
+
+/// The TOML files of a directory, by name.
+fn texts(directory: &Path) -> Result<Vec<(PathBuf, String)>, Failure> {
+    let listed = fs::read_dir(directory).with_context(|| {
+        format!(
+            "cannot read {}; run this in the project's directory, or name the directory that holds hosts, \
+             published and fit.toml",
+            directory.display()
+        )
+    })?;
+    let mut paths = Vec::new();
+    for entry in listed {
+        let path = entry.context("cannot read a directory")?.path();
+        if path.extension().is_some_and(|end| end == "toml") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    let read = paths
+        .into_iter()
+        .map(|path| Ok((path.clone(), text(&path)?)));
+    read.collect()
+}
+
+fn text(path: &Path) -> Result<String, Failure> {
+    let shown = path.display();
+    let found = fs::metadata(path).and_then(|file| {
+        let is_read = file.len() <= FILE_BYTES_MAX;
+        is_read.then(|| fs::read_to_string(path)).transpose()
+    });
+    let text = found.with_context(|| format!("cannot read {shown}"))?;
+    text.ok_or_else(|| {
+        Failure::Usage(format!(
+            "{shown} is longer than {FILE_BYTES_MAX} bytes: this is none of these files"
+        ))
+    })
+}

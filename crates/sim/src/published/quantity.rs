@@ -1,0 +1,337 @@
+//! What a published figure is of, its unit, and how its error is told.
+
+use nicpoll_core::Knob;
+use nicpoll_model::sim::SimCpu;
+use nicpoll_model::sim_published::ErrorKind;
+
+use super::outcome::{End, Flow, Outcome};
+
+/// What a figure is of, when a simulation can tell it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// Of the flow, or of the flow back.
+    Flow(FlowQuantity, Direction),
+    /// Where a host's processor time went.
+    Cpu(End, CpuState),
+    /// Packets that the receiver lost for full socket buffers, of those that it received.
+    SocketDrops,
+    /// Reports of an interrupt storm that the router logged, a second.
+    RouterStormReports,
+    /// What a figure of the flow is ahead of that of the baseline run: payload delivered.
+    AheadOfBaseline,
+    /// What is saved a packet, against the baseline run.
+    Saved(Cost),
+    /// A knob of the poller before anything has polled.
+    Knob(Knob),
+}
+
+/// A figure of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowQuantity {
+    /// Calls to send, in the whole run.
+    Calls,
+    /// Of these, failed.
+    SendErrors,
+    /// Packets that left the sending program, in the whole run.
+    SentPackets,
+    /// The same a second.
+    SentRate,
+    /// Bits of payload a second that left it.
+    SentPayload,
+    /// Bits a second of their frames without FCS.
+    SentFrames,
+    /// Packets a second that the receiving program got.
+    DeliveredRate,
+    /// Bits of payload a second that it got.
+    DeliveredPayload,
+    /// Bits a second of frames without FCS that reached the receiver's driver.
+    ReceivedFrames,
+    /// Packets lost, in the whole run.
+    LostPackets,
+    /// Packets lost, of those sent.
+    Loss,
+    /// Jitter, in seconds.
+    Jitter,
+    /// Packets out of order, in the whole run.
+    OutOfOrder,
+    /// Bits of payload a second in the interval of five seconds with the least.
+    LowestInterval,
+    /// The same with the most.
+    HighestInterval,
+}
+
+/// Which way a flow goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the first host to the last.
+    There,
+    /// From the last to the first.
+    Back,
+}
+
+/// A state of the processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CpuState {
+    /// Programs.
+    User,
+    /// System calls and kernel threads.
+    System,
+    /// Interrupts: hard ones, their threads, and software interrupts, as FreeBSD counts them.
+    Interrupt,
+    /// Nothing to do.
+    Idle,
+    /// All but idle.
+    Busy,
+}
+
+/// What a packet costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cost {
+    /// Processor time.
+    Cpu,
+    /// Interrupts.
+    Interrupts,
+    /// Context switches.
+    Switches,
+}
+
+const FLOWS: [(&str, FlowQuantity); 15] = [
+    ("calls", FlowQuantity::Calls),
+    ("send_errors", FlowQuantity::SendErrors),
+    ("sent_packets", FlowQuantity::SentPackets),
+    ("sent_rate", FlowQuantity::SentRate),
+    ("sent_payload", FlowQuantity::SentPayload),
+    ("sent_frames", FlowQuantity::SentFrames),
+    ("delivered_rate", FlowQuantity::DeliveredRate),
+    ("delivered_payload", FlowQuantity::DeliveredPayload),
+    ("received_frames", FlowQuantity::ReceivedFrames),
+    ("lost_packets", FlowQuantity::LostPackets),
+    ("loss", FlowQuantity::Loss),
+    ("jitter", FlowQuantity::Jitter),
+    ("out_of_order", FlowQuantity::OutOfOrder),
+    ("lowest_interval", FlowQuantity::LowestInterval),
+    ("highest_interval", FlowQuantity::HighestInterval),
+];
+
+const OTHERS: [(&str, Quantity); 6] = [
+    ("socket_drops", Quantity::SocketDrops),
+    ("router.storm_reports", Quantity::RouterStormReports),
+    ("ahead_of_baseline", Quantity::AheadOfBaseline),
+    ("cpu_saved_a_packet", Quantity::Saved(Cost::Cpu)),
+    (
+        "interrupts_saved_a_packet",
+        Quantity::Saved(Cost::Interrupts),
+    ),
+    ("switches_saved_a_packet", Quantity::Saved(Cost::Switches)),
+];
+
+impl Quantity {
+    /// Every name, for messages.
+    pub(super) const NAMES: &str = "calls, send_errors, sent_packets, sent_rate, sent_payload, \
+        sent_frames, delivered_rate, delivered_payload, received_frames, lost_packets, loss, jitter, \
+        out_of_order, lowest_interval, highest_interval (each also with _back), socket_drops, router.storm_reports, ahead_of_baseline, \
+        cpu_saved_a_packet, interrupts_saved_a_packet, switches_saved_a_packet, knob.NAME, and sender., \
+        router. or receiver. with user, system, interrupt, idle or busy";
+
+    /// The quantity of a name such as `sent_rate` or `receiver.interrupt`.
+    pub fn from_name(name: &str) -> Option<Quantity> {
+        if let Some((_, quantity)) = OTHERS.iter().find(|(other, _)| *other == name) {
+            return Some(*quantity);
+        }
+        match name.split_once('.') {
+            Some(("knob", knob)) => return Knob::from_name(knob).map(Quantity::Knob),
+            Some((end, state)) => {
+                return Some(Quantity::Cpu(
+                    End::from_name(end)?,
+                    CpuState::from_name(state)?,
+                ));
+            }
+            None => {}
+        }
+        let (name, direction) = match name.strip_suffix("_back") {
+            Some(name) => (name, Direction::Back),
+            None => (name, Direction::There),
+        };
+        let (_, flow) = FLOWS.iter().find(|(flow, _)| *flow == name)?;
+        Some(Quantity::Flow(*flow, direction))
+    }
+
+    /// How its error is told: rates and counts by their ratio, shares by points. What varies from run to run by
+    /// its nature, or follows from another figure, is not scored.
+    pub fn error_kind(self) -> ErrorKind {
+        match self {
+            Quantity::Cpu(..) | Quantity::SocketDrops | Quantity::Saved(_) => ErrorKind::Points,
+            Quantity::Flow(flow, _) => match flow {
+                FlowQuantity::Loss => ErrorKind::Points,
+                FlowQuantity::Jitter | FlowQuantity::OutOfOrder | FlowQuantity::LostPackets => {
+                    ErrorKind::Unscored
+                }
+                _ => ErrorKind::Relative,
+            },
+            Quantity::RouterStormReports | Quantity::AheadOfBaseline | Quantity::Knob(_) => {
+                ErrorKind::Unscored
+            }
+        }
+    }
+
+    /// The quantity of a simulated run, in basic units: packets, bits, seconds, shares of 1. `seconds` is the
+    /// length of the published run. `None` when the simulation has no such figure.
+    pub(super) fn of(
+        self,
+        outcome: &Outcome,
+        baseline: Option<&Outcome>,
+        seconds: f64,
+    ) -> Option<f64> {
+        match self {
+            Quantity::Flow(flow, direction) => flow.of(outcome.flow(direction)?, seconds),
+            Quantity::Cpu(end, state) => Some(state.of(&outcome.host(end)?.cpu)),
+            Quantity::SocketDrops => outcome.host(End::Receiver)?.socket_drop_ratio,
+            Quantity::RouterStormReports => outcome.host(End::Router)?.storm_reports_per_second,
+            Quantity::AheadOfBaseline => {
+                let delivered =
+                    |outcome: &Outcome| Some(outcome.flows.first()?.delivered_payload_bits);
+                Some(delivered(outcome)? - delivered(baseline?)?)
+            }
+            Quantity::Saved(cost) => {
+                let (before, now) = (cost.of(baseline?)?, cost.of(outcome)?);
+                (before > 0.0).then(|| 1.0 - now / before)
+            }
+            Quantity::Knob(_) => None,
+        }
+    }
+}
+
+impl FlowQuantity {
+    fn of(self, flow: &Flow, seconds: f64) -> Option<f64> {
+        Some(match self {
+            FlowQuantity::Calls => flow.calls_rate * seconds,
+            FlowQuantity::SendErrors => flow.send_errors_rate * seconds,
+            FlowQuantity::SentPackets => flow.sent_rate * seconds,
+            FlowQuantity::SentRate => flow.sent_rate,
+            FlowQuantity::SentPayload => flow.sent_payload_bits,
+            FlowQuantity::SentFrames => flow.sent_rate * flow.frame_bits?,
+            FlowQuantity::DeliveredRate => flow.delivered_rate,
+            FlowQuantity::DeliveredPayload => flow.delivered_payload_bits,
+            FlowQuantity::ReceivedFrames => flow.received_rate? * flow.frame_bits?,
+            FlowQuantity::LostPackets => flow.loss_ratio? * flow.sent_rate * seconds,
+            FlowQuantity::Loss => flow.loss_ratio?,
+            FlowQuantity::Jitter => flow.jitter_seconds?,
+            FlowQuantity::OutOfOrder => flow.out_of_order as f64,
+            FlowQuantity::LowestInterval => flow.intervals_bits?.0,
+            FlowQuantity::HighestInterval => flow.intervals_bits?.1,
+        })
+    }
+}
+
+impl CpuState {
+    fn from_name(name: &str) -> Option<CpuState> {
+        Some(match name {
+            "user" => CpuState::User,
+            "system" => CpuState::System,
+            "interrupt" => CpuState::Interrupt,
+            "idle" => CpuState::Idle,
+            "busy" => CpuState::Busy,
+            _ => return None,
+        })
+    }
+
+    fn of(self, cpu: &SimCpu) -> f64 {
+        match self {
+            CpuState::User => cpu.user,
+            CpuState::System => cpu.system,
+            CpuState::Interrupt => cpu.interrupt + cpu.soft_interrupt,
+            CpuState::Idle => cpu.idle,
+            CpuState::Busy => 1.0 - cpu.idle,
+        }
+    }
+}
+
+impl Cost {
+    fn of(self, outcome: &Outcome) -> Option<f64> {
+        let rate = outcome.flows.first()?.delivered_rate;
+        let host = outcome.host(End::Receiver)?;
+        let cost = match self {
+            Cost::Cpu => 1.0 - host.cpu.idle,
+            Cost::Interrupts => host.interrupts_per_second,
+            Cost::Switches => host.switches_per_second,
+        };
+        (rate > 0.0).then(|| cost / rate)
+    }
+}
+
+/// A unit of a source.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unit {
+    /// As the source writes it.
+    pub name: &'static str,
+    /// How many basic units it is.
+    pub scale: f64,
+}
+
+const UNITS: [Unit; 14] = [
+    unit("", 1.0),
+    unit("Mbit/s", 1e6),
+    unit("packets/s", 1.0),
+    unit("reports/s", 1.0),
+    unit("interrupts/s", 1.0),
+    unit("packets", 1.0),
+    unit("calls", 1.0),
+    unit("interrupts", 1.0),
+    unit("reports", 1.0),
+    unit("%", 0.01),
+    unit("ppm", 1e-6),
+    unit("s", 1.0),
+    unit("ms", 1e-3),
+    unit("us", 1e-6),
+];
+
+const fn unit(name: &'static str, scale: f64) -> Unit {
+    Unit { name, scale }
+}
+
+impl Unit {
+    pub(super) const NAMES: &str = "\"\", Mbit/s, packets/s, reports/s, interrupts/s, packets, calls, \
+        interrupts, reports, %, ppm, s, ms, us";
+
+    /// The unit of a name.
+    pub fn from_name(name: &str) -> Option<Unit> {
+        UNITS.into_iter().find(|unit| unit.name == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_known() {
+        for (name, _) in FLOWS {
+            assert!(Quantity::from_name(name).is_some(), "{name}");
+            assert!(
+                Quantity::from_name(&format!("{name}_back")).is_some(),
+                "{name}"
+            );
+            assert!(Quantity::NAMES.contains(name), "{name}");
+        }
+        for (name, quantity) in OTHERS {
+            assert_eq!(Quantity::from_name(name), Some(quantity));
+            assert!(Quantity::NAMES.contains(name), "{name}");
+        }
+        for name in ["sender.user", "router.busy", "receiver.idle", "knob.burst"] {
+            assert!(Quantity::from_name(name).is_some(), "{name}");
+        }
+        for name in [
+            "",
+            "sent",
+            "sender.nice",
+            "cable.user",
+            "knob.enable",
+            "_back",
+        ] {
+            assert_eq!(Quantity::from_name(name), None, "{name}");
+        }
+        for unit in UNITS {
+            assert!(Unit::NAMES.contains(unit.name));
+        }
+    }
+}

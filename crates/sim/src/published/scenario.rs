@@ -1,0 +1,241 @@
+//! Simulating a published run.
+
+use nicpoll_model::line::IpVersion;
+use nicpoll_model::sim::{SimFigures, SimPlace};
+use nicpoll_model::sim_path::{SimFlow, SimHostFigures};
+use nicpoll_model::sim_tcp::SimTcp;
+
+use super::library::Library;
+use super::outcome::{Flow, HostOutcome, Outcome};
+use super::table::Scenario;
+use crate::alone::simulate;
+use crate::bottleneck::{resource, resource_of_path};
+use crate::host::Host;
+use crate::path::{PathPlan, Stop, simulate_path};
+use crate::plan::{Plan, PlanError};
+use crate::workload::Workload;
+
+/// Chance plays no great part in published runs; they all have this seed.
+const SEED: u64 = 1;
+/// Ethernet's addresses and type, without FCS.
+const ETHERNET_BYTES: u32 = 14;
+const UDP_BYTES: u32 = 8;
+/// iperf's reports were five seconds apart (`-i 5`).
+const INTERVAL_NS: u64 = 5_000_000_000;
+
+/// How long runs are, in virtual time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Length {
+    /// What is counted.
+    pub duration_ns: u64,
+    /// What comes before it.
+    pub warmup_ns: u64,
+}
+
+impl Length {
+    /// Of the comparison: a poller's burst is where it stays after half a second.
+    pub const COMPARISON: Length = Length {
+        duration_ns: 1_000_000_000,
+        warmup_ns: 500_000_000,
+    };
+
+    /// Of the comparison, for a run.
+    pub(super) fn of_comparison(scenario: &Scenario) -> Length {
+        match scenario.simulated_seconds {
+            None => Length::COMPARISON,
+            Some(seconds) => Length {
+                duration_ns: (seconds * 1e9) as u64,
+                warmup_ns: 0,
+            },
+        }
+    }
+
+    /// Of the fit, which makes thousands of runs.
+    pub(super) fn of_fit(milliseconds: u64) -> Length {
+        Length {
+            duration_ns: milliseconds * 1_000_000,
+            warmup_ns: 50_000_000,
+        }
+    }
+
+    fn seconds(self) -> f64 {
+        self.duration_ns as f64 / 1e9
+    }
+}
+
+/// Simulates a run of hosts that the library has.
+///
+/// # Errors
+/// Why the hosts cannot run it.
+pub fn simulated(
+    library: &Library,
+    scenario: &Scenario,
+    length: Length,
+) -> Result<Outcome, PlanError> {
+    let named = scenario.hosts.iter();
+    let hosts: Vec<&Host> = named.filter_map(|name| library.hosts.get(name)).collect();
+    match hosts[..] {
+        [host] => alone(host, scenario, length),
+        _ => together(&hosts, scenario, length),
+    }
+}
+
+/// Several hosts in a row.
+fn together(hosts: &[&Host], scenario: &Scenario, length: Length) -> Result<Outcome, PlanError> {
+    let stop = |(number, host): (usize, &&Host)| Stop {
+        host: (*host).clone(),
+        discipline: match number {
+            0 => scenario.sender.clone(),
+            _ => scenario.others.clone(),
+        },
+    };
+    let plan = PathPlan {
+        stops: hosts.iter().enumerate().map(stop).collect(),
+        workload: scenario.workload,
+        duration_ns: length.duration_ns,
+        warmup_ns: length.warmup_ns,
+        seed: SEED,
+        slices: (length.duration_ns / INTERVAL_NS) as u32,
+    };
+    let figures = simulate_path(&plan)?;
+    let received = figures.hosts.last().map(|host| {
+        let received = host.ledger.received;
+        received.saturating_sub(lost(host, SimPlace::RxRing)) as f64 / length.seconds()
+    });
+    let frame_bits = frame_bits(&scenario.workload, hosts);
+    let flow = |flow: &SimFlow| flow_outcome(flow, received, frame_bits, length);
+    let host = |host: &SimHostFigures| host_outcome(host, length);
+    Ok(Outcome {
+        flows: if figures.connections.is_empty() {
+            figures.flows.iter().map(flow).collect()
+        } else {
+            figures.connections.iter().map(connection_outcome).collect()
+        },
+        hosts: figures.hosts.iter().map(host).collect(),
+        bottleneck: resource_of_path(&plan, &figures),
+    })
+}
+
+fn flow_outcome(
+    flow: &SimFlow,
+    received_rate: Option<f64>,
+    frame_bits: Option<f64>,
+    length: Length,
+) -> Flow {
+    let of = flow.missing + flow.delivered;
+    Flow {
+        calls_rate: flow.calls as f64 / length.seconds(),
+        send_errors_rate: flow.send_errors as f64 / length.seconds(),
+        sent_rate: flow.sent_pps,
+        sent_payload_bits: flow.sent_payload_bits_per_second,
+        delivered_rate: flow.delivered_pps,
+        delivered_payload_bits: flow.delivered_payload_bits_per_second,
+        received_rate,
+        frame_bits,
+        loss_ratio: (of > 0).then(|| flow.missing as f64 / of as f64),
+        jitter_seconds: flow.jitter_ns.map(|ns| ns / 1e9),
+        out_of_order: flow.out_of_order,
+        intervals_bits: None,
+    }
+}
+
+/// A connection as a flow: bytes have no packets of their own.
+fn connection_outcome(connection: &SimTcp) -> Flow {
+    let payload_bits = connection.goodput_bits_per_second;
+    let intervals = connection
+        .slices
+        .iter()
+        .map(|slice| slice.goodput_bits_per_second);
+    let least = intervals.clone().reduce(f64::min);
+    let most = intervals.reduce(f64::max);
+    let rate = payload_bits / 8.0 / connection.segment_bytes.max(1) as f64;
+    Flow {
+        calls_rate: 0.0,
+        send_errors_rate: 0.0,
+        sent_rate: rate,
+        sent_payload_bits: payload_bits,
+        delivered_rate: rate,
+        delivered_payload_bits: payload_bits,
+        received_rate: None,
+        frame_bits: None,
+        loss_ratio: None,
+        jitter_seconds: None,
+        out_of_order: 0,
+        intervals_bits: least.zip(most),
+    }
+}
+
+fn host_outcome(host: &SimHostFigures, length: Length) -> HostOutcome {
+    let dropped = lost(host, SimPlace::SocketBuffer);
+    let reached = host.ledger.taken + dropped;
+    HostOutcome {
+        cpu: host.cpu,
+        socket_drop_ratio: (reached > 0).then(|| dropped as f64 / reached as f64),
+        storm_reports_per_second: host
+            .storm
+            .map(|storm| storm.reports as f64 / length.seconds()),
+        interrupts_per_second: host.interrupts as f64 / length.seconds(),
+        switches_per_second: host.context_switches as f64 / length.seconds(),
+    }
+}
+
+fn lost(host: &SimHostFigures, place: SimPlace) -> u64 {
+    let mut losses = host.ledger.losses.iter();
+    let found = losses.find(|loss| loss.place == place);
+    found.map_or(0, |loss| loss.packets)
+}
+
+/// Bits of a frame without FCS; `None` when a datagram is more than one.
+fn frame_bits(workload: &Workload, hosts: &[&Host]) -> Option<f64> {
+    let ip_bytes = match workload.ip {
+        IpVersion::V4 => 20,
+        IpVersion::V6 => 40,
+    };
+    let packet_bytes = workload.payload_bytes + UDP_BYTES + ip_bytes;
+    let fits = |host: &&Host| u64::from(packet_bytes) <= host.link.mtu_bytes;
+    let is_whole = hosts.iter().all(fits);
+    is_whole.then(|| f64::from(8 * (packet_bytes + ETHERNET_BYTES)))
+}
+
+/// One host and an ideal sender.
+fn alone(host: &Host, scenario: &Scenario, length: Length) -> Result<Outcome, PlanError> {
+    let plan = Plan {
+        discipline: scenario.others.clone(),
+        workload: scenario.workload,
+        duration_ns: length.duration_ns,
+        warmup_ns: length.warmup_ns,
+        seed: SEED,
+        slices: 0,
+    };
+    let figures = simulate(host, &plan)?;
+    let reports = |reports: u64| reports as f64 / length.seconds();
+    Ok(Outcome {
+        flows: vec![flow_alone(&scenario.workload, &figures)],
+        hosts: vec![HostOutcome {
+            cpu: figures.cpu,
+            socket_drop_ratio: None,
+            storm_reports_per_second: figures.storm.map(|storm| reports(storm.reports)),
+            interrupts_per_second: figures.interrupts as f64 / length.seconds(),
+            switches_per_second: figures.context_switches as f64 / length.seconds(),
+        }],
+        bottleneck: resource(host, &plan, &figures),
+    })
+}
+
+fn flow_alone(workload: &Workload, figures: &SimFigures) -> Flow {
+    let payload_bits = 8.0 * f64::from(workload.payload_bytes);
+    Flow {
+        calls_rate: figures.offered_pps,
+        send_errors_rate: 0.0,
+        sent_rate: figures.offered_pps,
+        sent_payload_bits: figures.offered_pps * payload_bits,
+        delivered_rate: figures.delivered_pps,
+        delivered_payload_bits: figures.delivered_payload_bits_per_second,
+        received_rate: None,
+        frame_bits: None,
+        loss_ratio: figures.loss_ratio,
+        jitter_seconds: figures.jitter_ns.map(|ns| ns / 1e9),
+        out_of_order: 0,
+        intervals_bits: None,
+    }
+}

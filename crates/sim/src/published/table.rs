@@ -1,0 +1,393 @@
+//! Published tables: what others measured, run by run, in their own units.
+//!
+//! A table is a TOML file (`sim/published/*.toml`). What must hold: no number is made up. A run that the source
+//! tells of without a number has figures without one, and a run that is not simulated says why.
+
+use super::quantity::{Quantity, Unit};
+use super::text::{FileError, Section, Text};
+use crate::discipline::Discipline;
+use crate::workload::Workload;
+
+/// Nothing published is greater.
+const MEASURED_MAX: f64 = 1e15;
+/// A run longer than a day is none.
+const SECONDS_MAX: f64 = 86_400.0;
+
+/// A published table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// Its letter.
+    pub name: String,
+    /// What it is of.
+    pub title: String,
+    /// Its runs, in the order of the source.
+    pub runs: Vec<Run>,
+}
+
+/// A run of a published table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// What was run.
+    pub name: String,
+    /// How the hosts learned of packets.
+    pub mode: Mode,
+    /// How it is simulated; `None` when it is not.
+    pub scenario: Option<Scenario>,
+    /// Name of the group of parameters that is fitted to it.
+    pub fit: Option<String>,
+    /// Name of the run that figures of this one are compared with.
+    pub baseline: Option<String>,
+    /// What the simulation lacks, in a sentence.
+    pub missing: Option<String>,
+    /// Its figures.
+    pub figures: Vec<Figure>,
+}
+
+/// How the hosts of a run learned of packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// FreeBSD's interrupts.
+    Interrupt,
+    /// FreeBSD's polling.
+    Polling,
+    /// Linux's NAPI.
+    Napi,
+}
+
+/// What is simulated.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// Names of the hosts: sender, routers, receiver; one only when the sender is ideal.
+    pub hosts: Vec<String>,
+    /// What is sent.
+    pub workload: Workload,
+    /// The sender's discipline.
+    pub sender: Discipline,
+    /// That of the others.
+    pub others: Discipline,
+    /// How long the published run was.
+    pub seconds: f64,
+    /// How long it is simulated for the comparison, without a warm-up, when what it shows takes its time; otherwise
+    /// [`Length::COMPARISON`](super::Length::COMPARISON).
+    pub simulated_seconds: Option<f64>,
+}
+
+/// A figure of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// What it is of, as the file calls it.
+    pub name: String,
+    /// The same, when it can be simulated.
+    pub quantity: Option<Quantity>,
+    /// The unit of the source.
+    pub unit: Unit,
+    /// What was measured, once for each run of it; empty when the source states no number.
+    pub measured: Vec<f64>,
+    /// Whether the fit uses it.
+    pub is_fitted: bool,
+    /// What the simulation lacks, in a sentence.
+    pub missing: Option<String>,
+}
+
+impl Mode {
+    /// The word of the files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Interrupt => "interrupt",
+            Mode::Polling => "polling",
+            Mode::Napi => "napi",
+        }
+    }
+}
+
+impl Figure {
+    /// The mean of what was measured; `None` when the source states no number.
+    pub fn measured_mean(&self) -> Option<f64> {
+        let runs = self.measured.len();
+        (runs > 0).then(|| self.measured.iter().sum::<f64>() / runs as f64)
+    }
+}
+
+impl Table {
+    /// Reads the file of a table.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it, with its line.
+    pub fn parse(text: &str) -> Result<Table, FileError> {
+        let text = Text(text);
+        let document = text.parse()?;
+        let document = Section::of(text, &document);
+        document.refuse_unknown("the file", &["table", "title", "run"])?;
+        let mut table = Table {
+            name: document.string("table", "give the table's letter, as in table = \"A\"")?,
+            title: document.string("title", "give a text of one line: what the table is of")?,
+            runs: Vec::new(),
+        };
+        for section in document.sections("run", "runs are given as [[run]]")? {
+            let run = run(&section)?;
+            if table.runs.iter().any(|other| other.name == run.name) {
+                let message = format!("there are two runs '{}'; give each its own name", run.name);
+                return Err(section.error_at("name", message));
+            }
+            table.runs.push(run);
+        }
+        for (section, run) in document.sections("run", "")?.iter().zip(&table.runs) {
+            let is_there = |name: &String| table.runs.iter().any(|other| other.name == *name);
+            if run.baseline.as_ref().is_some_and(|name| !is_there(name)) {
+                let message = String::from("baseline names no run of this table");
+                return Err(section.error_at("baseline", message));
+            }
+        }
+        Ok(table)
+    }
+}
+
+const RUN_ENTRIES: [&str; 12] = [
+    "name",
+    "discipline",
+    "hosts",
+    "workload",
+    "with",
+    "sender",
+    "seconds",
+    "simulated_seconds",
+    "fit",
+    "baseline",
+    "missing",
+    "figures",
+];
+
+fn run(section: &Section<'_>) -> Result<Run, FileError> {
+    section.refuse_unknown("a run", &RUN_ENTRIES)?;
+    let mode = match section
+        .string("discipline", "give interrupt, polling or napi")?
+        .as_str()
+    {
+        "interrupt" => Mode::Interrupt,
+        "polling" => Mode::Polling,
+        "napi" => Mode::Napi,
+        _ => {
+            let message = String::from("discipline is interrupt, polling or napi");
+            return Err(section.error_at("discipline", message));
+        }
+    };
+    let run = Run {
+        name: section.string("name", "give a text of one line: what was run")?,
+        mode,
+        scenario: scenario(section, mode)?,
+        fit: section.optional_string("fit", "give the name of a group of the fit")?,
+        baseline: section.optional_string("baseline", "give the name of a run of this table")?,
+        missing: section.optional_string("missing", "give a sentence on what is missing")?,
+        figures: Vec::new(),
+    };
+    if run.fit.is_some() && (mode == Mode::Polling || run.scenario.is_none()) {
+        let message = String::from(
+            "only simulated runs under interrupts may be fitted; take fit away: what polling does is predicted",
+        );
+        return Err(section.error_at("fit", message));
+    }
+    figures(section, run)
+}
+
+fn scenario(section: &Section<'_>, mode: Mode) -> Result<Option<Scenario>, FileError> {
+    let Some(text) = section.optional_string("workload", "give a workload of `sim run`")? else {
+        return Ok(None);
+    };
+    let workload =
+        Workload::parse(&text).map_err(|message| section.error_at("workload", message))?;
+    let hosts = section.strings("hosts", "give the names of the hosts on the path")?;
+    if hosts.is_empty() {
+        let message = String::from("hosts are missing; give the sender, any routers, the receiver");
+        return Err(section.error(message));
+    }
+    let with =
+        section.optional_string("with", "give numbers of the host, as discipline options")?;
+    let discipline = |name: &str, entry| {
+        let text = match &with {
+            Some(with) => format!("{name}:{with}"),
+            None => String::from(name),
+        };
+        Discipline::parse(&text).map_err(|message| section.error_at(entry, message))
+    };
+    let is_long = section.has("simulated_seconds");
+    let sender = section.optional_string("sender", "give the sender's discipline")?;
+    Ok(Some(Scenario {
+        hosts,
+        workload,
+        sender: discipline(sender.as_deref().unwrap_or(mode.name()), "sender")?,
+        others: discipline(mode.name(), "with")?,
+        seconds: section.number("seconds", 1.0, SECONDS_MAX, "give the seconds of the run")?,
+        simulated_seconds: is_long
+            .then(|| {
+                let wanted = "give the seconds to simulate, 1 to 60";
+                section.number("simulated_seconds", 1.0, 60.0, wanted)
+            })
+            .transpose()?,
+    }))
+}
+
+fn figures(section: &Section<'_>, mut run: Run) -> Result<Run, FileError> {
+    for entry in section.sections("figures", "figures are given as tables in an array")? {
+        entry.refuse_unknown(
+            "a figure",
+            &["quantity", "unit", "measured", "fit", "missing"],
+        )?;
+        let name = entry.string("quantity", "give what the figure is of")?;
+        let figure = Figure {
+            quantity: Quantity::from_name(&name),
+            name,
+            unit: unit(&entry)?,
+            measured: entry.numbers(
+                "measured",
+                MEASURED_MAX,
+                "give the measured numbers, none for none: measured = [221]",
+            )?,
+            is_fitted: entry.flag("fit", "give true or false")?,
+            missing: entry.optional_string("missing", "give a sentence on what is missing")?,
+        };
+        if figure.is_fitted && (run.fit.is_none() || figure.measured.is_empty()) {
+            let message = String::from(
+                "fit = true needs a measured number, and the name of a group in the run's fit",
+            );
+            return Err(entry.error_at("fit", message));
+        }
+        let is_explained = figure.missing.is_some() || run.missing.is_some();
+        if figure.quantity.is_none() && !is_explained {
+            let message = format!(
+                "'{}' cannot be simulated; give one of {}, or a sentence missing = \"...\"",
+                figure.name,
+                Quantity::NAMES
+            );
+            return Err(entry.error_at("quantity", message));
+        }
+        run.figures.push(figure);
+    }
+    Ok(run)
+}
+
+fn unit(entry: &Section<'_>) -> Result<Unit, FileError> {
+    let name = entry.string(
+        "unit",
+        "give the unit of the source; \"\" for a number alone",
+    )?;
+    Unit::from_name(&name).ok_or_else(|| {
+        let message = format!("'{name}' is no known unit; there are {}", Unit::NAMES);
+        entry.error_at("unit", message)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = r#"table = "Z"
+title = "a table"
+
+[[run]]
+name = "interrupts"
+discipline = "interrupt"
+hosts = ["a"]
+workload = "constant:rate=5k"
+seconds = 60
+fit = "all"
+figures = [
+    { quantity = "loss", unit = "%", measured = [5, 6.5], fit = true },
+    { quantity = "jitter", unit = "ms", measured = [] },
+]
+
+[[run]]
+name = "polling"
+discipline = "polling"
+baseline = "interrupts"
+missing = "It is not simulated."
+figures = [{ quantity = "colour", unit = "", measured = [1] }]
+"#;
+
+    fn refused(from: &str, to: &str) -> FileError {
+        assert!(TABLE.contains(from), "{from}");
+        Table::parse(&TABLE.replacen(from, to, 1)).unwrap_err()
+    }
+
+    fn line_of(text: &str) -> usize {
+        1 + TABLE.lines().position(|line| line.contains(text)).unwrap()
+    }
+
+    #[test]
+    fn a_table_is_read() {
+        let table = Table::parse(TABLE).unwrap();
+        assert_eq!((table.name.as_str(), table.runs.len()), ("Z", 2));
+        let figures = &table.runs[0].figures;
+        assert_eq!(figures[0].measured_mean(), Some(5.75));
+        assert!(figures[0].is_fitted);
+        assert_eq!(figures[1].measured_mean(), None);
+        assert_eq!(table.runs[1].figures[0].quantity, None);
+        assert!(table.runs[1].scenario.is_none());
+    }
+
+    #[test]
+    fn errors_name_line_entry_and_remedy() {
+        for (from, to, line, words) in [
+            (
+                "unit = \"%\"",
+                "unit = \"per cent\"",
+                "loss",
+                "'per cent' is no known unit; there are",
+            ),
+            (
+                "quantity = \"loss\"",
+                "quantity = \"losses\"",
+                "loss",
+                "'losses' cannot be simulated; give one of",
+            ),
+            (
+                "[5, 6.5]",
+                "[5, -6.5]",
+                "loss",
+                "measured = [5, -6.5] is wrong; give the measured numbers",
+            ),
+            (
+                "discipline = \"interrupt\"",
+                "discipline = \"fast\"",
+                "\"interrupt\"",
+                "discipline is interrupt, polling or napi",
+            ),
+            ("rate=5k", "rate=0", "workload", "give 1 to"),
+            (
+                "seconds = 60",
+                "seconds = 0",
+                "seconds",
+                "seconds = 0 is wrong; give the seconds",
+            ),
+            (
+                "hosts = [\"a\"]",
+                "host = [\"a\"]",
+                "hosts",
+                "a run has no host; it has name, discipline",
+            ),
+            (
+                "baseline = \"interrupts\"",
+                "baseline = \"nothing\"",
+                "baseline",
+                "baseline names no run",
+            ),
+            ("fit = \"all\"\n", "", "loss", "needs a measured number"),
+        ] {
+            let error = refused(from, to);
+            let removed = usize::from(to.is_empty());
+            assert_eq!(error.line, line_of(line) - removed, "{to}: {error}");
+            assert!(error.message.contains(words), "{to}: {error}");
+        }
+        let error = refused("name = \"polling\"", "name = \"interrupts\"");
+        assert!(error.message.contains("two runs 'interrupts'"), "{error}");
+    }
+
+    #[test]
+    fn what_polling_does_is_never_fitted() {
+        let error = refused("discipline = \"interrupt\"", "discipline = \"polling\"");
+        assert_eq!(error.line, line_of("fit = \"all\""));
+        assert!(
+            error.message.contains("what polling does is predicted"),
+            "{error}"
+        );
+    }
+}
