@@ -31,7 +31,8 @@ const PHASE_RUN: Duration = Duration::from_millis(700);
 const LOOK_AROUND: Duration = Duration::from_millis(100);
 /// For how long events are timed.
 const COST_RUN: Duration = Duration::from_millis(300);
-/// All phases run again while others disturb.
+/// All phases run again while others disturb, or the account seems off: one that is off is so each time, and a
+/// pause of the hypervisor that is told nowhere is not.
 const TRIES: u32 = 3;
 /// The load sees that the hypervisor took time, events do not: with more, half the tolerance is gone.
 const STEAL_MAX: f64 = 0.005;
@@ -54,7 +55,7 @@ pub fn measure(fold: Option<Duration>) -> Result<CpuTruth, Failure> {
     let mut phases = Vec::new();
     let mut verdict = (TruthVerdict::Inconclusive, String::new());
     let mut tries = 0;
-    while verdict.0 == TruthVerdict::Inconclusive && tries < TRIES {
+    while verdict.0 != TruthVerdict::Holds && tries < TRIES {
         tries += 1;
         phases.clear();
         for index in 0..PHASES {
