@@ -43,6 +43,7 @@ fuzz_target!(|text: &str| {
         duration_ns: 100_000,
         warmup_ns: 0,
         seed: 1,
+        slices: 0,
     };
     if let Ok(figures) = simulate_path(&plan) {
         assert!(figures.ledger.is_closed());
