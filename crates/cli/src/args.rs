@@ -115,7 +115,7 @@ kernel feature is missing, 130 and 143 ended by a signal.";
 #[derive(Args, Debug)]
 #[command(after_help = DEMO_EXAMPLES)]
 pub struct DemoArgs {
-    /// 3 blocks of 0.5 s trials: shows large effects only
+    /// 3 blocks of 0.4 s trials: shows large effects only
     #[arg(long)]
     pub quick: bool,
     /// Time from poll to poll under 'polling', such as 200us [default: 200us]

@@ -24,7 +24,7 @@ const DEFAULT_TRIAL: Duration = Duration::from_millis(1500);
 const DEFAULT_WARMUP: Duration = Duration::from_millis(300);
 /// Blocks and trial length with `--quick`.
 pub const QUICK_BLOCKS: u32 = 3;
-const QUICK_TRIAL: Duration = Duration::from_millis(500);
+const QUICK_TRIAL: Duration = Duration::from_millis(400);
 const QUICK_WARMUP: Duration = Duration::from_millis(200);
 /// Period without options.
 pub const DEFAULT_PERIOD: Duration = Duration::from_micros(200);
