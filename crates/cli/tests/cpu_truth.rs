@@ -20,26 +20,20 @@ fn the_exact_account_is_right_where_the_machine_lets_it_be_told() {
     };
     let output = stage.run(&["doctor", "--cpu-truth", "--fold", "1ms", "--json"]);
     let code = output.status.code().unwrap();
-    // A machine that is busy with other things lets nothing be concluded. A virtual one on a slow host
-    // spends microseconds on an interrupt before any event: where the tick meets the load that can be more
-    // than the point that is promised, but not much more.
-    let (verdict, points_max) = match code {
-        0 => ("holds", Some(1.0)),
-        1 => ("fails", Some(2.0)),
-        4 => ("inconclusive", None),
-        other => panic!("{other}: {}", stderr(&output)),
-    };
+    // A machine that is busy with other things lets nothing be concluded.
+    assert!(code == 0 || code == 4, "{code}: {}", stderr(&output));
     let truth: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_described(&truth, "cpu-truth");
+    let verdict = if code == 0 { "holds" } else { "inconclusive" };
     assert_eq!(truth["verdict"], verdict);
     let phases = truth["phases"].as_array().unwrap();
     assert_eq!(phases.len(), 4);
     for phase in phases {
         let ratio = |name: &str| phase[name].as_f64().unwrap();
         assert!(ratio("residual_ratio") < 0.005, "{phase}");
-        if let Some(points_max) = points_max {
+        if code == 0 {
             let off = ratio("exact_ratio") - ratio("own_ratio");
-            assert!(100.0 * off.abs() <= points_max, "{phase}");
+            assert!(off.abs() <= 0.01, "{phase}");
         }
     }
     check_fold(&truth["fold"]);
