@@ -10,6 +10,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
@@ -148,10 +149,9 @@ impl Persistence {
         let [template, environment, rule, link] = self.paths(interface);
         let mut paths = vec![(link, true), (rule, false), (environment.clone(), false)];
         let others = fs::read_dir(self.root.join(OPTIONS_DIRECTORY)).into_iter();
-        let has_others = others
-            .flatten()
-            .flatten()
-            .any(|file| file.path() != environment);
+        let is_other =
+            |path: PathBuf| path != environment && path.extension() == environment.extension();
+        let has_others = others.flatten().flatten().any(|file| is_other(file.path()));
         if !has_others {
             paths.push((template, false));
         }
@@ -220,12 +220,17 @@ fn apply(change: &FileChange) -> Result<(), PersistError> {
     let mut aside = path.clone().into_os_string();
     aside.push(".nicpoll-new");
     let aside = PathBuf::from(aside);
-    if change.is_link {
-        std::os::unix::fs::symlink(text, &aside).map_err(io_at(path))?;
-    } else {
-        fs::write(&aside, text).map_err(io_at(path))?;
-    }
-    fs::rename(&aside, path).map_err(io_at(path))
+    // What a killed command left would be in the way of a link.
+    let _ = fs::remove_file(&aside);
+    let written = match change.is_link {
+        true => symlink(text, &aside),
+        false => fs::write(&aside, text),
+    };
+    let placed = written.and_then(|()| fs::rename(&aside, path));
+    placed.map_err(|error| {
+        let _ = fs::remove_file(&aside);
+        io_at(path)(error)
+    })
 }
 
 fn read(path: &Path, is_link: bool) -> Result<Option<String>, PersistError> {
@@ -444,20 +449,40 @@ mod tests {
     }
 
     #[test]
+    fn what_a_killed_command_left_aside_is_not_in_the_way() {
+        let home = tempfile::tempdir().unwrap();
+        let files = Persistence::at(home.path());
+        let program = Path::new("/usr/bin/nicpoll");
+        let install = || files.install(program, "eth0", &options("polling"), POLLING);
+        let changes = install().unwrap();
+        for change in &changes {
+            fs::create_dir_all(change.path.parent().unwrap()).unwrap();
+            symlink("x", format!("{}.nicpoll-new", change.path.display())).unwrap();
+        }
+        carry_out(&changes).unwrap();
+        assert!(install().unwrap().is_empty());
+        assert!(!tree(home.path()).values().any(|text| text == "x"));
+        // Nor is one that no command will finish a reason to keep the template.
+        fs::write(
+            home.path()
+                .join(OPTIONS_DIRECTORY)
+                .join("eth1.conf.nicpoll-new"),
+            "",
+        )
+        .unwrap();
+        carry_out(&files.remove("eth0").unwrap()).unwrap();
+        assert!(!home.path().join(TEMPLATE).exists());
+    }
+
+    #[test]
     fn somebody_elses_file_is_left_alone() {
         let home = tempfile::tempdir().unwrap();
         let files = Persistence::at(home.path());
         let path = home.path().join(TEMPLATE);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(&path, "[Unit]\n").unwrap();
-        let error = files
-            .install(
-                Path::new("/usr/bin/nicpoll"),
-                "eth0",
-                &options("polling"),
-                POLLING,
-            )
-            .unwrap_err();
+        let install = files.install(Path::new("/usr/bin/nicpoll"), "eth0", &[], POLLING);
+        let error = install.unwrap_err();
         assert!(matches!(error, PersistError::Foreign(_)));
         assert!(files.remove("eth0").is_err());
         assert_eq!(fs::read_to_string(&path).unwrap(), "[Unit]\n");
