@@ -220,12 +220,18 @@ fn apply(change: &FileChange) -> Result<(), PersistError> {
     let mut aside = path.clone().into_os_string();
     aside.push(".nicpoll-new");
     let aside = PathBuf::from(aside);
-    if change.is_link {
-        std::os::unix::fs::symlink(text, &aside).map_err(io_at(path))?;
+    // What a command that was killed left there: no link can be made over it.
+    let _ = fs::remove_file(&aside);
+    let written = if change.is_link {
+        std::os::unix::fs::symlink(text, &aside)
     } else {
-        fs::write(&aside, text).map_err(io_at(path))?;
-    }
-    fs::rename(&aside, path).map_err(io_at(path))
+        fs::write(&aside, text)
+    };
+    let renamed = written.and_then(|()| fs::rename(&aside, path));
+    renamed.map_err(|error| {
+        let _ = fs::remove_file(&aside);
+        io_at(path)(error)
+    })
 }
 
 fn read(path: &Path, is_link: bool) -> Result<Option<String>, PersistError> {
@@ -351,6 +357,15 @@ mod tests {
         found
     }
 
+    /// The files of `eth0` under `polling`, and the program that they name.
+    fn installed(root: &Path) -> (Persistence, &'static Path) {
+        let files = Persistence::at(root);
+        let program = Path::new("/usr/bin/nicpoll");
+        let changes = files.install(program, "eth0", &options("polling"), POLLING);
+        carry_out(&changes.unwrap()).unwrap();
+        (files, program)
+    }
+
     #[test]
     fn what_was_written_is_removed_and_nothing_else() {
         let home = tempfile::tempdir().unwrap();
@@ -396,16 +411,28 @@ mod tests {
     }
 
     #[test]
-    fn other_options_show_as_a_difference() {
+    fn what_a_killed_command_left_is_not_in_the_way() {
         let home = tempfile::tempdir().unwrap();
         let files = Persistence::at(home.path());
         let program = Path::new("/usr/bin/nicpoll");
-        carry_out(
-            &files
-                .install(program, "eth0", &options("polling"), POLLING)
-                .unwrap(),
-        )
-        .unwrap();
+        let changes = files.install(program, "eth0", &options("polling"), POLLING);
+        let changes = changes.unwrap();
+        for change in &changes {
+            fs::create_dir_all(change.path.parent().unwrap()).unwrap();
+            let aside = format!("{}.nicpoll-new", change.path.display());
+            std::os::unix::fs::symlink("half", aside).unwrap();
+        }
+        carry_out(&changes).unwrap();
+        let is_left = |path: &PathBuf| path.extension().is_some_and(|end| end == "nicpoll-new");
+        assert!(!tree(home.path()).keys().any(is_left));
+        let again = files.install(program, "eth0", &options("polling"), POLLING);
+        assert!(again.unwrap().is_empty());
+    }
+
+    #[test]
+    fn other_options_show_as_a_difference() {
+        let home = tempfile::tempdir().unwrap();
+        let (files, program) = installed(home.path());
         let changes = files
             .install(program, "eth0", &options("polling --period 50us"), POLLING)
             .unwrap();
@@ -421,14 +448,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let units = home.path().join("etc/systemd/system");
         fs::create_dir_all(&units).unwrap();
-        let files = Persistence::at(home.path());
-        let program = Path::new("/usr/bin/nicpoll");
-        carry_out(
-            &files
-                .install(program, "eth0", &options("polling"), POLLING)
-                .unwrap(),
-        )
-        .unwrap();
+        let (files, program) = installed(home.path());
         let mut changes = files
             .install(program, "eth1", &options("polling"), POLLING)
             .unwrap();
