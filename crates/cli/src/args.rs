@@ -121,7 +121,7 @@ pub struct DemoArgs {
     /// Time from poll to poll under 'polling', such as 200us [default: 200us]
     #[arg(long, value_name = "TIME", value_parser = parse_period)]
     pub period: Option<Duration>,
-    /// Length of a trial, in seconds or with a unit [default: 1.5s, quick 0.5s]
+    /// Length of a trial, in seconds or with a unit [default: 1.5s, quick 0.4s]
     #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     pub duration: Option<Duration>,
     /// Blocks: how often every workload runs under every setting [default: 6, quick 3]

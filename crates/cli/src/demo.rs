@@ -27,7 +27,6 @@ pub fn demo(args: &DemoArgs) -> Result<u8, Failure> {
     let plan =
         plan(&options(args), Seed(seed)).map_err(|error| Failure::Usage(error.to_string()))?;
     require_lab("the demo", "nicpoll demo")?;
-    nicpoll_napi::per_napi_settings().map_err(|error| Failure::Missing(error.to_string()))?;
 
     let stop = Stop::on_signals().context("catching signals")?;
     let identity = Identity {
@@ -74,11 +73,12 @@ fn options(args: &DemoArgs) -> Options {
     }
 }
 
-/// Refuses to go on without what the lab needs. `what` is to run, as `command`.
+/// Refuses to go on without the privileges and the kernel that the lab needs. `what` is to run, as `command`.
 pub fn require_lab(what: &str, command: &str) -> Result<(), Failure> {
     let missing = nicpoll_sys::privilege::missing_for_lab().context("asking for privileges")?;
     if missing.is_empty() {
-        return Ok(());
+        let settings = nicpoll_napi::per_napi_settings();
+        return settings.map_err(|error| Failure::Missing(error.to_string()));
     }
     Err(Failure::Missing(format!(
         "{what} makes network namespaces and counts the kernel's polls; missing here: {}.\n\

@@ -13,9 +13,10 @@ mod truth;
 
 use std::env;
 
-use anyhow::Context;
 use nicpoll_model::{Check, CheckGroup, CheckStatus, DOCTOR_SCHEMA, Doctor, TruthVerdict};
-use nicpoll_report::{render_cpu_truth_json, render_cpu_truth_text, render_doctor_text};
+use nicpoll_report::{
+    render_cpu_truth_json, render_cpu_truth_text, render_doctor_text, render_document,
+};
 use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 
@@ -33,9 +34,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     }
     let doctor = examine()?;
     let text = if args.json {
-        let mut text = serde_json::to_string_pretty(&doctor).context("writing JSON")?;
-        text.push('\n');
-        text
+        render_document(&doctor)
     } else {
         render_doctor_text(&doctor, &text_options())
     };

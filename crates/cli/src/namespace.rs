@@ -1,10 +1,11 @@
-//! Looking into another network namespace.
+//! Looking into another network namespace, and for interfaces in one.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 
 use anyhow::anyhow;
+use nicpoll_napi::LinkFacts;
 use nicpoll_sys::netns::{self, NAMED_DIRECTORY, NetNamespace};
 
 use crate::failure::Failure;
@@ -34,6 +35,15 @@ pub fn inside<T: Send>(
         worker.join()
     });
     worker.map_err(|_| Failure::Failed(anyhow!("the thread in namespace {name} panicked")))?
+}
+
+/// A name that is no interface's in the namespace that was looked at; `done` is what would be done to it.
+pub fn not_here(name: &str, links: &[LinkFacts], done: &str) -> Failure {
+    let known: Vec<&str> = links.iter().map(|link| link.name.as_str()).collect();
+    Failure::Failed(anyhow!(
+        "no interface '{name}' here; there are: {}. One in another network namespace is {done} with --netns",
+        known.join(", ")
+    ))
 }
 
 fn not_open(path: &Path, error: &io::Error) -> Failure {

@@ -13,9 +13,8 @@ mod variables;
 
 use std::env;
 
-use anyhow::Context;
 use nicpoll_model::{InterfaceShow, PollingVariable, SHOW_SCHEMA, Show};
-use nicpoll_report::{plain_number, render_show_text};
+use nicpoll_report::{plain_number, render_document, render_show_text};
 
 pub use self::args::{ABOUT, ShowArgs};
 pub use self::evidence::{THREADED_BUSY_POLL, of_rhythm, without_polls};
@@ -40,9 +39,7 @@ pub fn show(args: &ShowArgs) -> Result<u8, Failure> {
         return print_values(&show, &asked);
     }
     let text = if args.json {
-        let mut text = serde_json::to_string_pretty(&show).context("writing JSON")?;
-        text.push('\n');
-        text
+        render_document(&show)
     } else {
         render_show_text(&show, &text_options())
     };

@@ -8,6 +8,7 @@ mod published;
 mod sweep;
 mod ticks;
 mod trace;
+mod workers;
 
 use std::fs;
 use std::path::Path;
@@ -24,8 +25,10 @@ use args::{Length, RunArgs, SimCommand};
 use crate::failure::Failure;
 use crate::output;
 
-/// A host file longer than this is none.
-const HOST_FILE_BYTES_MAX: u64 = 1 << 20;
+/// A host file, a table or a plan of a fit that is longer than this is none.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// What a file that describes a host is called.
+const HOST_FILE: &str = "host file";
 
 /// Runs the command and returns its exit code.
 pub fn run(args: &SimArgs) -> Result<u8, Failure> {
@@ -75,19 +78,30 @@ fn duration_ns(args: &RunArgs) -> u64 {
 }
 
 fn read_host(path: &Path) -> Result<Host, Failure> {
+    parse_host(path, &read_text(path, HOST_FILE)?)
+}
+
+fn parse_host(path: &Path, text: &str) -> Result<Host, Failure> {
+    Host::parse(text).map_err(|error| at_line(path, error.line, &error.message))
+}
+
+/// The text of a file that is to be `what`.
+fn read_text(path: &Path, what: &str) -> Result<String, Failure> {
     let shown = path.display();
     let found = fs::metadata(path).and_then(|file| {
-        let is_read = file.len() <= HOST_FILE_BYTES_MAX;
+        let is_read = file.len() <= FILE_BYTES_MAX;
         is_read.then(|| fs::read_to_string(path)).transpose()
     });
-    let text = found.with_context(|| format!("cannot read the host file {shown}"))?;
-    let Some(text) = text else {
-        let message =
-            format!("{shown} is longer than {HOST_FILE_BYTES_MAX} bytes: this is no host file");
-        return Err(Failure::Usage(message));
-    };
-    Host::parse(&text)
-        .map_err(|error| Failure::Usage(format!("{shown}:{}: {}", error.line, error.message)))
+    let text = found.with_context(|| format!("cannot read the {what} {shown}"))?;
+    text.ok_or_else(|| {
+        usage(format!(
+            "{shown} is longer than {FILE_BYTES_MAX} bytes: this is no {what}"
+        ))
+    })
+}
+
+fn at_line(path: &Path, line: usize, message: &str) -> Failure {
+    usage(format!("{}:{line}: {message}", path.display()))
 }
 
 fn usage(error: impl ToString) -> Failure {

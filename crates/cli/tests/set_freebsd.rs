@@ -169,6 +169,7 @@ const REFUSALS: &[(&str, &str, &str, i32, &str)] = &[
     ),
     ("", "", "set eth0 polling --user-frac 20", 2, "--cpu-share"),
     ("", "", "show bsd:em0 --json", 2, "--json"),
+    ("", "", "show bsd:em0 -n bursts", 2, "there are: burst, "),
 ];
 
 #[test]
@@ -194,6 +195,18 @@ fn what_cannot_work_is_refused_with_reason_and_remedy() {
         !log.contains("|ifconfig em0"),
         "nothing was changed:\n{log}"
     );
+}
+
+#[test]
+fn output_without_end_is_not_read_to_its_end() {
+    let bsd = FreebsdHost::new();
+    fs::write(bsd.file("uname"), "FreeBSD\n".repeat(1 << 18)).unwrap();
+    let refusal = bsd.refused("set bsd:em0 polling", 1);
+    assert!(
+        refusal.contains("'uname -s' on bsd printed more than 1048576 bytes; see what it prints"),
+        "{refusal}"
+    );
+    assert!(bsd.is_clean());
 }
 
 #[test]

@@ -1,25 +1,19 @@
 //! `nicpoll set --json` and `nicpoll restore --json`: each value with what was there before, and what the polls
 //! prove; and the same at the end of the text.
 
+mod described;
 mod switched;
 
+use described::assert_described;
 use serde_json::{Value, json};
 use switched::{Switched, said};
-
-const SCHEMA: &str = include_str!("../../../docs/nicpoll.set-1.schema.json");
 
 /// Runs a command that must work, and returns its object, which is valid by the schema.
 fn object(pair: &Switched, line: &str) -> Value {
     let output = pair.run(line);
     assert_eq!(output.status.code(), Some(0), "{line}: {}", said(&output));
     let object: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
-    let validator = jsonschema::draft202012::new(&schema).unwrap();
-    let errors: Vec<String> = validator
-        .iter_errors(&object)
-        .map(|error| format!("{}: {error}", error.instance_path()))
-        .collect();
-    assert_eq!(errors, Vec::<String>::new(), "{line}");
+    assert_described(&object, "set");
     object
 }
 

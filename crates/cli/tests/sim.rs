@@ -73,7 +73,8 @@ fn a_run_says_what_came_out_and_why_no_more() {
     }
     assert_eq!(shown, printed(&run(&options)), "it replays to the byte");
     let other = [&options[..], &["--seed", "2"]].concat();
-    assert_ne!(shown, printed(&run(&other)));
+    let other = printed(&run(&other)).replace("seed 2", "seed 1");
+    assert_ne!(shown, other, "chance is the seed's");
 }
 
 #[test]
@@ -390,7 +391,7 @@ fn every_host_file_of_the_project_can_be_simulated() {
         let text = fs::read_to_string(&path).unwrap();
         let values = text
             .lines()
-            .filter(|line| line.contains(" = ") && !line.starts_with(['#', 'n']));
+            .filter(|line| line.contains(" = ") && !line.starts_with("name = "));
         for value in values {
             assert!(
                 value.contains('#'),

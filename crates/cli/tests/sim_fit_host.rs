@@ -1,10 +1,12 @@
 //! `nicpoll sim fit --host` as a user meets it.
 
+mod described;
 mod stage;
 
 use std::fs;
 use std::process::Command;
 
+use described::assert_described;
 use serde_json::Value;
 use stage::{Stage, host_state, stderr};
 
@@ -30,12 +32,7 @@ fn a_quick_fit_measures_every_cost_writes_a_host_that_runs_and_leaves_nothing() 
     assert_eq!(stderr(&output), "", "progress belongs on a terminal only");
     assert!(!stage.state().exists());
     let fit: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let schema = include_str!("../../../docs/nicpoll.sim-fit-host-1.schema.json");
-    let schema: Value = serde_json::from_str(schema).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    let errors = validator.iter_errors(&fit);
-    let errors: Vec<_> = errors.map(|error| error.to_string()).collect();
-    assert_eq!(errors, Vec::<String>::new());
+    assert_described(&fit, "sim-fit-host");
     let costs = fit["costs"].as_array().unwrap();
     for cost in costs {
         let ns = &cost["ns"];
@@ -56,7 +53,11 @@ fn a_quick_fit_measures_every_cost_writes_a_host_that_runs_and_leaves_nothing() 
     ] {
         assert!(told(name), "{name}: {costs:?}");
     }
-    for check in fit["checks"].as_array().unwrap() {
+    let checks = fit["checks"].as_array().unwrap();
+    for kind in ["fitted", "predicted"] {
+        assert!(checks.iter().any(|check| check["kind"] == kind), "{kind}");
+    }
+    for check in checks {
         assert!(check["simulated"].as_f64().unwrap() > 0.0, "{check}");
         let is_predicted = check["kind"] == "predicted";
         assert_eq!(is_predicted, check["setting"] == "polling", "{check}");

@@ -1,15 +1,17 @@
 //! `nicpoll sim published` and `nicpoll sim fit` as a user meets them, and the proof that no row under polling has
 //! a part in the fit.
 
+mod described;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use described::assert_described;
 use serde_json::Value;
 use tempfile::TempDir;
 
 const SIM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sim");
-const SCHEMA: &str = include_str!("../../../docs/nicpoll.sim-published-1.schema.json");
 
 fn sim(args: &[&str], directory: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
@@ -124,13 +126,7 @@ fn every_row_tells_what_it_is() {
     );
     assert!(output.status.success(), "{}", text(&output.stderr));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let schema: Value = serde_json::from_str(SCHEMA).unwrap();
-    let validator = jsonschema::draft202012::new(&schema).unwrap();
-    let errors: Vec<String> = validator
-        .iter_errors(&document)
-        .map(|error| format!("{}: {error}", error.instance_path()))
-        .collect();
-    assert_eq!(errors, Vec::<String>::new());
+    assert_described(&document, "sim-published");
     let rows = document["rows"].as_array().unwrap();
     assert!(rows.len() > 150, "{}", rows.len());
     for row in rows {

@@ -172,6 +172,12 @@ fn rates_agree_with_the_interfaces_own_counters() {
     );
 }
 
+/// Packets dropped at a place since the watch began.
+fn dropped(sample: &WatchSample, place: &str) -> Option<u64> {
+    let mut drops = sample.drops.iter();
+    drops.find(|drops| drops.place == place).unwrap().packets
+}
+
 #[test]
 fn drops_appear_where_they_are_made() {
     let Some(stage) = Stage::as_root("drops_appear_where_they_are_made") else {
@@ -181,10 +187,6 @@ fn drops_appear_where_they_are_made() {
     let mut watching = Watching::begin(&stage, &lab);
     watching.event("start");
     watching.sample();
-    let dropped = |sample: &WatchSample, place: &str| {
-        let found = sample.drops.iter().find(|drops| drops.place == place);
-        found.unwrap().packets
-    };
     send(&lab);
     let samples = watching.samples_until(|sample| dropped(sample, "udp_no_port") >= Some(PACKETS));
     let last = samples.last().unwrap();
@@ -250,17 +252,13 @@ fn a_full_queueing_discipline_is_a_place_of_drops() {
         sent.unwrap();
     };
     overflow();
-    let dropped = dropped_by_tc(&lab);
-    assert!((1..=PACKETS).contains(&dropped), "{dropped}");
-    let of = |sample: &WatchSample, place: &str| {
-        let found = sample.drops.iter().find(|drops| drops.place == place);
-        found.unwrap().packets
-    };
-    let samples = watching.samples_until(|sample| of(sample, "qdisc") >= Some(dropped));
+    let by_tc = dropped_by_tc(&lab);
+    assert!((1..=PACKETS).contains(&by_tc), "{by_tc}");
+    let samples = watching.samples_until(|sample| dropped(sample, "qdisc") >= Some(by_tc));
     let last = samples.last().unwrap();
-    assert_eq!(of(last, "qdisc"), Some(dropped));
+    assert_eq!(dropped(last, "qdisc"), Some(by_tc));
     // The kernel counts them as discards of IP, too; each packet is dropped in one place.
-    assert_eq!(of(last, "ip_output"), Some(0));
+    assert_eq!(dropped(last, "ip_output"), Some(0));
     watching.end();
     let netns = netns(&lab);
     let plain = "watch --plain --count 1 --interval 0.5 --netns";

@@ -97,19 +97,14 @@ pub fn check<B: Bench>(mut fresh: impl FnMut() -> B) -> Outcome {
     under_the_poller(fresh())
 }
 
-/// How one poll went: what was handed up, from the packet `next` on.
-struct Poll {
-    work: u32,
-    handed: u64,
-}
-
-/// Polls once, and looks at everything that a poll must do.
+/// Polls once, looks at everything that a poll must do, and returns how many packets were handed up, from the
+/// packet `next` on: that was its work, too.
 fn poll<B: Bench>(
     bench: &mut B,
     command: Command,
     count: u32,
     next: u64,
-) -> Result<Poll, Violation> {
+) -> Result<u64, Violation> {
     let work = bench.poll(command, count);
     let mut handed = 0;
     while let Some(number) = bench.handed_up() {
@@ -134,26 +129,20 @@ fn poll<B: Bench>(
         handed,
         work.into(),
     )?;
-    Ok(Poll { work, handed })
+    Ok(handed)
 }
 
 fn empty_polls<B: Bench>(mut bench: B) -> Outcome {
     bench.set_interrupts(false);
     for command in [Command::PollOnly, Command::PollAndCheckStatus] {
         for count in [0, 1, 5, 1000] {
-            let polled = poll(&mut bench, command, count, 0)?;
-            same(
-                Rule::EmptyPoll,
-                "work of a poll for nothing",
-                0,
-                polled.work.into(),
-            )?;
-            same(Rule::EmptyPoll, "packets from nothing", 0, polled.handed)?;
+            let handed = poll(&mut bench, command, count, 0)?;
+            same(Rule::EmptyPoll, "packets from nothing", 0, handed)?;
         }
     }
     bench.arrive(1);
-    let polled = poll(&mut bench, Command::PollOnly, 1, 0)?;
-    same(Rule::Order, "packets after empty polls", 1, polled.handed)
+    let handed = poll(&mut bench, Command::PollOnly, 1, 0)?;
+    same(Rule::Order, "packets after empty polls", 1, handed)
 }
 
 /// All the room that there is, in polls of `count`.
@@ -161,16 +150,16 @@ fn in_order<B: Bench>(mut bench: B, count: u32, command: Command) -> Outcome {
     bench.set_interrupts(false);
     let packets = u64::from(bench.room());
     bench.arrive(bench.room());
-    let polled = poll(&mut bench, command, 0, 0)?;
+    let handed = poll(&mut bench, command, 0, 0)?;
     same(
         Rule::Count,
         "packets handed up when none were asked for",
         0,
-        polled.handed,
+        handed,
     )?;
     take_all(&mut bench, command, count, 0, packets)?;
-    let polled = poll(&mut bench, command, count, packets)?;
-    same(Rule::EmptyPoll, "packets after the last", 0, polled.handed)
+    let handed = poll(&mut bench, command, count, packets)?;
+    same(Rule::EmptyPoll, "packets after the last", 0, handed)
 }
 
 /// Takes what waits, packets `next` to before `end`.
@@ -182,8 +171,8 @@ fn take_all<B: Bench>(
     end: u64,
 ) -> Outcome {
     while next < end {
-        let polled = poll(bench, command, count, next)?;
-        if polled.handed == 0 {
+        let handed = poll(bench, command, count, next)?;
+        if handed == 0 {
             return Err(violation(
                 Rule::Progress,
                 "packets by a poll while some wait",
@@ -191,7 +180,7 @@ fn take_all<B: Bench>(
                 0,
             ));
         }
-        next += polled.handed;
+        next += handed;
         at_most(
             Rule::Order,
             "packets handed up of those that arrived",
@@ -217,7 +206,7 @@ fn in_turns<B: Bench>(mut bench: B) -> Outcome {
         } else {
             Command::PollOnly
         };
-        next += poll(&mut bench, command, turn % 6, next)?.handed;
+        next += poll(&mut bench, command, turn % 6, next)?;
         at_most(
             Rule::Order,
             "packets handed up of those that arrived",
@@ -270,13 +259,8 @@ fn silence<B: Bench>(mut bench: B) -> Outcome {
     let before = bench.interrupts();
     for next in 0..20 {
         bench.arrive(1);
-        let polled = poll(&mut bench, Command::PollOnly, 5, next)?;
-        same(
-            Rule::Silence,
-            "packets without interrupts",
-            1,
-            polled.handed,
-        )?;
+        let handed = poll(&mut bench, Command::PollOnly, 5, next)?;
+        same(Rule::Silence, "packets without interrupts", 1, handed)?;
     }
     let after = bench.interrupts();
     same(
@@ -288,39 +272,33 @@ fn silence<B: Bench>(mut bench: B) -> Outcome {
 }
 
 fn interrupts<B: Bench>(mut bench: B) -> Outcome {
-    let what = "interrupts, at least";
     bench.set_interrupts(false);
     bench.arrive(1);
     let before = bench.interrupts();
     bench.set_interrupts(true);
-    let told = bench.interrupts();
-    if told == before {
-        return Err(violation(Rule::Interrupts, what, before + 1, told));
-    }
-    // Whoever takes the packet, the interrupt's handler or a poll, it comes once.
-    bench.set_interrupts(false);
-    bench.poll(Command::PollOnly, 1);
-    same(
-        Rule::Interrupts,
-        "number of the packet",
-        0,
-        bench.handed_up().unwrap_or(u64::MAX),
-    )?;
+    told_of(&mut bench, before, "number of the packet", 0)?;
     bench.set_interrupts(true);
     let before = bench.interrupts();
     bench.arrive(1);
+    told_of(&mut bench, before, "number of the next", 1)
+}
+
+/// An interrupt came since there were `before`. Whoever then takes the packet, its handler or a poll, it comes
+/// once.
+fn told_of<B: Bench>(bench: &mut B, before: u64, what: &'static str, packet: u64) -> Outcome {
     let told = bench.interrupts();
     if told == before {
-        return Err(violation(Rule::Interrupts, what, before + 1, told));
+        return Err(violation(
+            Rule::Interrupts,
+            "interrupts, at least",
+            before + 1,
+            told,
+        ));
     }
     bench.set_interrupts(false);
     bench.poll(Command::PollOnly, 1);
-    same(
-        Rule::Interrupts,
-        "number of the next",
-        1,
-        bench.handed_up().unwrap_or(u64::MAX),
-    )
+    let handed_up = bench.handed_up().unwrap_or(u64::MAX);
+    same(Rule::Interrupts, what, packet, handed_up)
 }
 
 /// A hundred ticks of the poller, as an operating system runs it.

@@ -33,6 +33,10 @@ enum Fault {
     Edge,
     /// It never interrupts.
     Mute,
+    /// It hands up a packet that never came.
+    Ghost,
+    /// It interrupts no more when many packets have come.
+    Tired,
 }
 
 struct Ring {
@@ -60,7 +64,8 @@ impl Ring {
 
     fn interrupt(&mut self) {
         let may = self.has_interrupts || self.fault == Fault::Noisy;
-        if may && self.fault != Fault::Mute {
+        let is_tired = self.fault == Fault::Tired && self.arrived > 100;
+        if may && self.fault != Fault::Mute && !is_tired {
             self.interrupts += 1;
         }
     }
@@ -68,6 +73,7 @@ impl Ring {
     fn hand_up(&mut self) -> bool {
         let number = match self.fault {
             Fault::LastFirst => self.waiting.pop_back(),
+            Fault::Ghost => Some(self.waiting.pop_front().unwrap_or(self.arrived)),
             _ => self.waiting.pop_front(),
         };
         let Some(number) = number else {
@@ -155,6 +161,8 @@ fn each_fault_is_found() {
         (Fault::Noisy, Rule::Silence),
         (Fault::Edge, Rule::Interrupts),
         (Fault::Mute, Rule::Interrupts),
+        (Fault::Ghost, Rule::EmptyPoll),
+        (Fault::Tired, Rule::Poller),
     ] {
         let broken = check(|| Ring::new(fault)).unwrap_err();
         assert_eq!(broken.rule, rule, "{fault:?}: {broken}");

@@ -44,7 +44,7 @@ pub struct SimTcp {
     pub slices: Vec<SimTcpSlice>,
 }
 
-/// `buffered_at_start + written = read + buffered_at_end`.
+/// `buffered_at_start + written = read + unread_at_end + unsent_or_in_flight_at_end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SimTcpBytes {
     /// Written and not read when the counted time began.

@@ -137,10 +137,10 @@ pub struct WatchCounter {
 /// What watching itself took, in shares of one core.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WatchCost {
-    /// CPU time of the program in this interval.
+    /// CPU time of the program meanwhile.
     pub process_cpu_ratio: f64,
     /// Run time of its BPF programs, without what timing them takes, in the last part of a watch in which the
-    /// kernel timed them; null when there are none.
+    /// kernel timed them; null when there are none, or they could not be timed.
     pub bpf_cpu_ratio: Option<f64>,
 }
 
@@ -151,6 +151,7 @@ pub struct WatchEnd {
     pub elapsed_seconds: f64,
     /// How many intervals there were.
     pub intervals: u64,
-    /// What watching took, mean of the intervals.
+    /// What watching took: the program's mean over the intervals, its BPF programs' when they were last timed.
+    /// Null without intervals.
     pub cost: Option<WatchCost>,
 }

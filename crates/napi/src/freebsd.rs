@@ -24,7 +24,5 @@ pub use persist::{LineChange, no_persist, persist, would_no_persist, would_persi
 pub use rc_conf::with_polling;
 pub use record::HostRecord;
 pub use ssh::Ssh;
-pub use switch::{
-    Asked, Drift, Restored, Write, changed_targets, plan, restore, set, would_restore,
-};
+pub use switch::{Asked, Restored, Write, changed_targets, plan, restore, set, would_restore};
 pub use target::Target;

@@ -356,6 +356,15 @@ mod tests {
         found
     }
 
+    /// The files of `eth0` under `polling`, and the program that they name.
+    fn installed(root: &Path) -> (Persistence, &'static Path) {
+        let files = Persistence::at(root);
+        let program = Path::new("/usr/bin/nicpoll");
+        let changes = files.install(program, "eth0", &options("polling"), POLLING);
+        carry_out(&changes.unwrap()).unwrap();
+        (files, program)
+    }
+
     #[test]
     fn what_was_written_is_removed_and_nothing_else() {
         let home = tempfile::tempdir().unwrap();
@@ -403,14 +412,7 @@ mod tests {
     #[test]
     fn other_options_show_as_a_difference() {
         let home = tempfile::tempdir().unwrap();
-        let files = Persistence::at(home.path());
-        let program = Path::new("/usr/bin/nicpoll");
-        carry_out(
-            &files
-                .install(program, "eth0", &options("polling"), POLLING)
-                .unwrap(),
-        )
-        .unwrap();
+        let (files, program) = installed(home.path());
         let changes = files
             .install(program, "eth0", &options("polling --period 50us"), POLLING)
             .unwrap();
@@ -426,14 +428,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let units = home.path().join("etc/systemd/system");
         fs::create_dir_all(&units).unwrap();
-        let files = Persistence::at(home.path());
-        let program = Path::new("/usr/bin/nicpoll");
-        carry_out(
-            &files
-                .install(program, "eth0", &options("polling"), POLLING)
-                .unwrap(),
-        )
-        .unwrap();
+        let (files, program) = installed(home.path());
         let mut changes = files
             .install(program, "eth1", &options("polling"), POLLING)
             .unwrap();

@@ -13,6 +13,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::documents::render_document;
+
 /// The study as one pretty-printed JSON object, with a newline at its end.
 ///
 /// # Panics
@@ -32,8 +34,7 @@ pub fn render_cpu_truth_json(truth: &CpuTruth) -> String {
 }
 
 fn render<T: Serialize + DeserializeOwned + PartialEq>(object: &T) -> String {
-    let mut text = serde_json::to_string_pretty(object).expect("it has string keys and serialises");
-    text.push('\n');
+    let text = render_document(object);
     debug_assert!(
         reads_back_as(&text, object),
         "there is a figure that is not finite"

@@ -7,6 +7,7 @@ mod fit_host;
 mod path;
 mod plot;
 mod published;
+mod svg;
 mod sweep;
 mod tcp;
 mod ticks;
@@ -40,19 +41,15 @@ pub fn render_sim_run(run: &SimRun) -> String {
     rates(&mut text, figures, run.plan.workload.starts_with("blast"));
     ledger(&mut text, &figures.ledger);
     item(&mut text, "latency", &percentiles(&figures.latency));
-    let jitter = figures.jitter_ns.map(|ns| ns.round() as u64);
-    item(&mut text, "jitter", &time(jitter));
+    item(&mut text, "jitter", &rounded(figures.jitter_ns));
     processor(&mut text, figures);
     queues(&mut text, &figures.queues);
-    if let Some(storm) = figures.storm {
-        self::storm(&mut text, storm);
-    }
-    if let Some(polling) = &figures.polling {
-        self::polling(&mut text, polling);
-    }
-    if let Some(napi) = figures.napi {
-        self::napi(&mut text, napi);
-    }
+    discipline(
+        &mut text,
+        figures.storm,
+        figures.polling.as_ref(),
+        figures.napi,
+    );
     if figures.latency.samples > 0 && figures.latency.p999_ns.is_none() {
         let _ = writeln!(
             text,
@@ -80,6 +77,11 @@ fn item(text: &mut String, name: &str, value: &str) {
     let _ = writeln!(text, "{name:<NAME$}{value}");
 }
 
+/// A mean time, `-` for none.
+fn rounded(mean_ns: Option<f64>) -> String {
+    time(mean_ns.map(|ns| ns.round() as u64))
+}
+
 fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
@@ -102,15 +104,11 @@ fn rates(text: &mut String, figures: &SimFigures, is_blast: bool) {
 }
 
 fn ledger(text: &mut String, ledger: &SimLedger) {
-    let balance = format!(
-        "{} in flight + {} offered = {} delivered + {} lost + {} in flight",
-        count(ledger.in_flight_at_start),
-        count(ledger.offered),
-        count(ledger.delivered),
-        count(ledger.lost()),
-        count(ledger.in_flight_at_end)
+    let [start, end] = [ledger.in_flight_at_start, ledger.in_flight_at_end];
+    balance(
+        text,
+        [start, ledger.offered, ledger.delivered, ledger.lost(), end],
     );
-    item(text, "ledger", &balance);
     for loss in ledger.losses.iter().filter(|loss| loss.packets > 0) {
         item(
             text,
@@ -118,6 +116,15 @@ fn ledger(text: &mut String, ledger: &SimLedger) {
             &format!("{} lost: {}", count(loss.packets), loss.place.name()),
         );
     }
+}
+
+/// A ledger's two sides.
+fn balance(text: &mut String, each: [u64; 5]) {
+    let [start, offered, delivered, lost, end] = each.map(count);
+    let balance = format!(
+        "{start} in flight + {offered} offered = {delivered} delivered + {lost} lost + {end} in flight"
+    );
+    item(text, "ledger", &balance);
 }
 
 /// The parts of the counted time, as a table.
@@ -191,6 +198,24 @@ fn queues(text: &mut String, queues: &[SimQueue]) {
         .collect();
     if !each.is_empty() {
         item(text, "most held", &each.join(", "));
+    }
+}
+
+/// What the discipline itself did.
+fn discipline(
+    text: &mut String,
+    storm: Option<SimStorm>,
+    polling: Option<&SimPolling>,
+    napi: Option<SimNapi>,
+) {
+    if let Some(storm) = storm {
+        self::storm(text, storm);
+    }
+    if let Some(polling) = polling {
+        self::polling(text, polling);
+    }
+    if let Some(napi) = napi {
+        self::napi(text, napi);
     }
 }
 

@@ -425,7 +425,7 @@ fn cost(sample: &WatchSample) -> String {
     let cost = &sample.cost;
     let bpf = match cost.bpf_cpu_ratio {
         Some(ratio) => format!("{} % in its BPF programs", figure(100.0 * ratio)),
-        None => String::from("no BPF programs"),
+        None => String::from("no BPF programs were timed"),
     };
     format!(
         "watching takes {} % of one core, and {bpf}",

@@ -144,10 +144,13 @@ fn of_polling(found: &Found) -> Check {
             let finding = format!("'nicpoll set {} polling' can switch it on", found.link.name);
             line(name, CheckStatus::Good, finding)
         }
-        Polling::Refused { reason, remedy } => with_remedy(
-            line(name, CheckStatus::Absent, reason.as_str()),
-            remedy.as_str(),
-        ),
+        Polling::Refused { reason, remedy } => {
+            let finding = format!(
+                "'nicpoll set {} polling' refuses: {reason}",
+                found.link.name
+            );
+            with_remedy(line(name, CheckStatus::Absent, finding), remedy.as_str())
+        }
         Polling::Unknown(why) => line(name, CheckStatus::Unknown, why.as_str()),
     }
 }
@@ -278,6 +281,8 @@ mod tests {
                 .iter()
                 .all(|check| check.interface.as_deref() == Some("em0"))
         );
+        let polling = "'nicpoll set em0 polling' refuses: GRO is off";
+        assert_eq!(checks[1].finding, polling);
         assert_eq!(checks[1].remedy.as_deref(), Some("switch it on"));
         assert!(checks[2].remedy.as_deref().unwrap().contains("gro on"));
         assert!(checks.iter().all(|check| !check.status.is_bad()));

@@ -136,7 +136,7 @@ pub struct SetArgs {
     /// Do not do it after a boot any more; what is in force now stays
     #[arg(long, conflicts_with_all = SETTINGS, conflicts_with_all = ["persist", "netns", "no_polling"])]
     pub no_persist: bool,
-    /// How long to look for proof that it is in force; 0: not at all [default: 25 periods, at least 250ms]
+    /// How long to look for proof that it is in force; 0: not at all [default: 25 periods, 250ms to 2s]
     #[arg(long, value_name = "TIME", value_parser = parse_look)]
     pub look: Option<Duration>,
     /// Print one JSON object instead of text (docs/switch.md)

@@ -9,8 +9,8 @@ use nicpoll_napi::freebsd::{
 
 use super::args::{POLLING, SetArgs};
 use super::report::Report;
-use super::text;
 use crate::failure::Failure;
+use crate::output::print;
 use crate::stop::Stop;
 
 const POLLING_IS_GONE: &str = "its kernel has polling no more, and what was set went along";
@@ -94,11 +94,12 @@ fn switch(
     };
     let shown = line.as_ref().map_or_else(String::new, LineChange::diff);
     if args.dry_run {
-        return text::print(&format!("{}{shown}", commands(target, &writes))).map(|()| 0);
+        print(&format!("{}{shown}", commands(target, &writes)))?;
+        return Ok(0);
     }
     freebsd::set(journal, &host, target, &writes).map_err(failure)?;
-    text::print(&changes(target, &writes))?;
-    text::print(&shown)?;
+    print(&changes(target, &writes))?;
+    print(&shown)?;
     if let Some(line) = &line {
         freebsd::persist(journal, &host, target, line).map_err(failure)?;
     }
@@ -155,7 +156,7 @@ fn would_restore(target: &Target) -> Result<(), Failure> {
         eprintln!("nicpoll: {target}: {POLLING_IS_GONE}");
         return Ok(());
     }
-    text::print(&commands(target, &restored.writes))
+    Ok(print(&commands(target, &restored.writes))?)
 }
 
 fn say_nothing_changed(target: &Target) {
@@ -177,7 +178,7 @@ fn no_persist(journal: &Journal, target: &Target, dry_run: bool) -> Result<u8, F
         eprintln!("nicpoll: nicpoll has written nothing to /etc/rc.conf for {target}");
         return Ok(0);
     };
-    text::print(&line.diff())?;
+    print(&line.diff())?;
     if !dry_run {
         let host = Host::reach(Ssh::to(target)).map_err(failure)?;
         freebsd::no_persist(journal, &host, target, &line).map_err(failure)?;

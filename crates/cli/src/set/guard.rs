@@ -131,7 +131,8 @@ fn wait(
     Ok(())
 }
 
-fn attempts_of(journal: &Journal, owner: Owner) -> Result<Vec<PathBuf>, Failure> {
+/// The records of changes that a guard owns and nobody has confirmed yet.
+pub fn attempts_of(journal: &Journal, owner: Owner) -> Result<Vec<PathBuf>, Failure> {
     Ok(standing::attempts_of(journal, owner).map_err(anyhow::Error::from)?)
 }
 

@@ -10,7 +10,7 @@ use nicpoll_napi::standing::{self, Preview};
 use nicpoll_napi::{Abilities, DEFER_HARD_IRQS_MAX, Journal, Machine, Part, Request, Terms};
 
 use super::args::PERIOD_NS;
-use super::guard::Guard;
+use super::guard::{Guard, attempts_of};
 use super::targets::{self, Name, Resolved};
 use super::{Place, carries_own_ssh, check_privileges, failure};
 use crate::failure::Failure;
@@ -114,7 +114,7 @@ impl Held {
             )
             .into());
         }
-        let before = self.attempts()?;
+        let before = attempts_of(&self.journal, self.guard.owner)?;
         let terms = Terms {
             owner: self.guard.owner,
             until_boottime_ns: Some(FOREVER),
@@ -128,14 +128,9 @@ impl Held {
             terms,
         )
         .map_err(failure)?;
-        let mut records = self.attempts()?;
+        let mut records = attempts_of(&self.journal, self.guard.owner)?;
         records.retain(|path| !before.contains(path));
         self.held.push((String::from(interface), records));
         Ok(())
-    }
-
-    fn attempts(&self) -> Result<Vec<PathBuf>, Failure> {
-        let attempts = standing::attempts_of(&self.journal, self.guard.owner);
-        Ok(attempts.map_err(anyhow::Error::from)?)
     }
 }

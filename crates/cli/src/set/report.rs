@@ -15,6 +15,7 @@ use nicpoll_report::render_document;
 
 use super::text;
 use crate::failure::Failure;
+use crate::output::print;
 
 /// A command's results.
 pub struct Report {
@@ -45,7 +46,7 @@ impl Report {
     /// What was written, or would be, as seen from a namespace.
     pub fn wrote(&mut self, preview: &Preview, netns_inode: u64) -> Result<(), Failure> {
         let Some(json) = &mut self.json else {
-            return text::print(&text::preview(preview, netns_inode));
+            return Ok(print(&text::preview(preview, netns_inode))?);
         };
         json.writes.extend(preview.writes.iter().map(write_of));
         json.is_open_ended |= preview.is_open_ended;
@@ -55,7 +56,7 @@ impl Report {
     /// Files that are about to change, or would be.
     pub fn files(&mut self, changes: &[FileChange]) -> Result<(), Failure> {
         let Some(json) = &mut self.json else {
-            return text::print(&text::file_changes(changes));
+            return Ok(print(&text::file_changes(changes))?);
         };
         json.files.extend(changes.iter().map(|change| SwitchFile {
             path: change.path.display().to_string(),
@@ -100,7 +101,7 @@ impl Report {
         notes: Vec<String>,
     ) -> Result<(), Failure> {
         match &mut self.json {
-            None if is_as_before => text::print(&format!("{name}: every value is as it was\n")),
+            None if is_as_before => Ok(print(&format!("{name}: every value is as it was\n"))?),
             None => Ok(()),
             Some(json) => {
                 json.restored.push(SwitchRestored {
@@ -138,7 +139,7 @@ impl Report {
                 Some(json) => json.writes.push(write_back(target, change, written)),
                 None => {
                     let name = &target.interface.name;
-                    text::print(&format!("{name}: {knob} {written} -> {before}\n"))?;
+                    print(&format!("{name}: {knob} {written} -> {before}\n"))?;
                 }
             }
         }
@@ -148,7 +149,7 @@ impl Report {
     /// What was seen afterwards.
     pub fn proved(&mut self, proofs: Vec<SwitchProof>, netns: Option<&str>) -> Result<(), Failure> {
         let Some(json) = &mut self.json else {
-            return text::print(&text::proofs(&proofs, netns));
+            return Ok(print(&text::proofs(&proofs, netns))?);
         };
         json.proofs = proofs;
         Ok(())
@@ -157,7 +158,7 @@ impl Report {
     /// Prints the object, and returns the exit code.
     pub fn finish(self) -> Result<u8, Failure> {
         if let Some(json) = &self.json {
-            text::print(&render_document(json))?;
+            print(&render_document(json))?;
         }
         Ok(self.code)
     }

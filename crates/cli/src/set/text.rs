@@ -1,23 +1,10 @@
 //! What `nicpoll set` says.
 
-use std::io::{self, Write as _};
-
-use anyhow::Context;
 use nicpoll_model::SwitchProof;
 use nicpoll_napi::persist::FileChange;
 use nicpoll_napi::plan::Overflow;
 use nicpoll_napi::standing::Preview;
 use nicpoll_napi::{Drift, Facts, Target, Write};
-
-use crate::failure::Failure;
-
-/// Prints results; a reader that has seen enough is no error.
-pub fn print(text: &str) -> Result<(), Failure> {
-    match io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => Ok(written.context("writing to standard output")?),
-    }
-}
 
 /// One line for each value that changes, as seen from a namespace. Those of NAPI instances that the kernel
 /// sets along with the interface's own are not listed.

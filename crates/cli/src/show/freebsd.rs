@@ -19,8 +19,13 @@ pub fn show(args: &ShowArgs, target: &Target) -> Result<u8, Failure> {
         .values
         .iter()
         .map(|name| {
-            Knob::from_name(name)
-                .ok_or_else(|| Failure::Usage(format!("there is no variable '{name}' on FreeBSD")))
+            Knob::from_name(name).ok_or_else(|| {
+                let known: Vec<&str> = Knob::ALL.iter().map(|knob| knob.name()).collect();
+                Failure::Usage(format!(
+                    "there is no variable '{name}' on FreeBSD; under kern.polling there are: {}",
+                    known.join(", ")
+                ))
+            })
         })
         .collect::<Result<Vec<Knob>, Failure>>()?;
     let host = Host::reach(Ssh::to(target)).map_err(freebsd_failure)?;

@@ -1,10 +1,11 @@
 //! The look: what the interfaces did between two moments.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use nicpoll_model::{
     Ceiling, Discipline, Finding, InterfaceShow, InterruptShow, LookCost, NapiShow, Rhythm, Unseen,
 };
@@ -16,6 +17,7 @@ use super::evidence::{by_settings, of_rhythm, without_polls};
 use super::gather::{Still, interrupts, interrupts_of, still};
 use super::variables::{Sources, read_all};
 use crate::failure::Failure;
+use crate::namespace::not_here;
 use crate::storms::{is_storm, look_for_storms};
 
 /// How long the cost of looking is looked at.
@@ -87,7 +89,7 @@ impl Look {
                 Ok(drift) => still.drift = Some(drift),
                 Err(error) => unseen.push(Unseen {
                     what: format!("what 'nicpoll set' had set of {}", still.link.name),
-                    why: format!("{:#}; run it as root", anyhow::Error::from(error)),
+                    why: why_unread(&error.into()),
                 }),
             }
         }
@@ -195,6 +197,16 @@ impl Look {
     }
 }
 
+/// Why the journal says nothing, with the remedy where there is one.
+fn why_unread(error: &anyhow::Error) -> String {
+    let is_forbidden = error.chain().any(|cause| {
+        let cause = cause.downcast_ref::<io::Error>();
+        cause.is_some_and(|cause| cause.kind() == io::ErrorKind::PermissionDenied)
+    });
+    let remedy = if is_forbidden { "; run it as root" } else { "" };
+    format!("{error:#}{remedy}")
+}
+
 /// Has the kernel time the programs for a moment. The timing itself costs, so it is no part of the look.
 fn cost_of(watch: &RhythmWatch, mut exact: Option<ExactCpu>) -> Option<LookCost> {
     let mut timed_runs = || {
@@ -222,14 +234,7 @@ fn chosen(links: Vec<LinkFacts>, names: &[String]) -> Result<Vec<LinkFacts>, Fai
     }
     let find = |name: &String| {
         let found = links.iter().find(|link| link.name == *name).cloned();
-        found.ok_or_else(|| {
-            let known: Vec<&str> = links.iter().map(|link| link.name.as_str()).collect();
-            Failure::Failed(anyhow!(
-                "no interface '{name}' here; there are: {}. One in another network namespace is shown \
-                 with --netns",
-                known.join(", ")
-            ))
-        })
+        found.ok_or_else(|| not_here(name, &links, "shown"))
     };
     names.iter().map(find).collect()
 }

@@ -64,7 +64,6 @@ pub fn run(args: &HostFitArgs) -> Result<u8, Failure> {
         return Err(exists(path));
     }
     require_lab("the fit", "nicpoll sim fit --host")?;
-    nicpoll_napi::per_napi_settings().map_err(|error| Failure::Missing(error.to_string()))?;
     let stop = Stop::on_signals().context("catching signals")?;
     let fit = match measure(args, &stop) {
         Ok(fit) => fit,

@@ -2,21 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 use anyhow::Context;
 use clap::Args;
 use nicpoll_model::sim_published::{PublishedRow, SIM_PUBLISHED_SCHEMA, SimPublished};
 use nicpoll_report::{render_document, render_sim_published};
-use nicpoll_sim::Host;
 use nicpoll_sim::published::{
     FileError, Fit, FitPlan, Length, Library, Run, Table, fit, fitted_fields, rows_of, with_fitted,
 };
 
-use super::usage;
+use super::{HOST_FILE, at_line, parse_host, read_text, usage, workers};
 use crate::failure::{EXIT_FAILED, Failure};
 use crate::output;
 
@@ -73,9 +69,6 @@ pub struct PublishedFitArgs {
     pub write: bool,
 }
 
-/// A file longer than this is none of these.
-const FILE_BYTES_MAX: u64 = 1 << 20;
-
 /// A directory such as `sim`: a library, and the texts of its host files by name of the host.
 struct Files {
     library: Library,
@@ -120,30 +113,13 @@ pub fn published(args: &PublishedArgs) -> Result<u8, Failure> {
 /// The rows of all runs, each run on whatever core is free.
 fn rows(library: &Library, has_sensitivity: bool) -> Result<Vec<PublishedRow>, Failure> {
     let runs: Vec<(&Table, &Run)> = library.runs().collect();
-    let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        while let index = next.fetch_add(1, Ordering::Relaxed)
-            && let Some((table, run)) = runs.get(index)
-        {
-            done.push((index, rows_of(library, table, run, has_sensitivity)));
-        }
-        done
-    };
-    let mut done: Vec<_> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-        let joined = threads.into_iter().map(|thread| thread.join());
-        joined
-            .flat_map(|done| done.expect("a run does not panic"))
-            .collect()
+    let all = workers::map(&runs, workers::count(), |(table, run)| {
+        rows_of(library, table, run, has_sensitivity)
     });
-    done.sort_by_key(|(index, _)| *index);
     let mut rows = Vec::new();
-    for (index, done) in done {
-        let (table, run) = runs[index];
-        let of_run = |error| usage(format!("table {}, {}: {error}", table.name, run.name));
-        rows.extend(done.map_err(of_run)?);
+    for ((table, run), of_run) in runs.into_iter().zip(all) {
+        let at_run = |error| usage(format!("table {}, {}: {error}", table.name, run.name));
+        rows.extend(of_run.map_err(at_run)?);
     }
     Ok(rows)
 }
@@ -210,15 +186,8 @@ fn told(library: &Library, fit: &Fit) -> String {
 fn read(directory: &Path) -> Result<Files, Failure> {
     let mut hosts = BTreeMap::new();
     let mut read_hosts = BTreeMap::new();
-    for (path, text) in texts(&directory.join("hosts"))? {
-        let host = Host::parse(&text).map_err(|error| {
-            Failure::Usage(format!(
-                "{}:{}: {}",
-                path.display(),
-                error.line,
-                error.message
-            ))
-        })?;
+    for (path, text) in texts(&directory.join("hosts"), HOST_FILE)? {
+        let host = parse_host(&path, &text)?;
         let name = host.name.clone();
         if read_hosts.insert(name.clone(), host).is_some() {
             let message = format!("{}: there is another host '{name}'", path.display());
@@ -227,11 +196,12 @@ fn read(directory: &Path) -> Result<Files, Failure> {
         hosts.insert(name, (path, text));
     }
     let mut tables = Vec::new();
-    for (path, text) in texts(&directory.join("published"))? {
+    for (path, text) in texts(&directory.join("published"), "table")? {
         tables.push(Table::parse(&text).map_err(|error| at(&path, &error))?);
     }
     let path = directory.join("fit.toml");
-    let plan = FitPlan::parse(&text(&path)?).map_err(|error| at(&path, &error))?;
+    let plan =
+        FitPlan::parse(&read_text(&path, "plan of a fit")?).map_err(|error| at(&path, &error))?;
     let library = Library {
         hosts: read_hosts,
         tables,
@@ -270,16 +240,11 @@ impl Files {
 }
 
 fn at(path: &Path, error: &FileError) -> Failure {
-    Failure::Usage(format!(
-        "{}:{}: {}",
-        path.display(),
-        error.line,
-        error.message
-    ))
+    at_line(path, error.line, &error.message)
 }
 
-/// The TOML files of a directory, by name.
-fn texts(directory: &Path) -> Result<Vec<(PathBuf, String)>, Failure> {
+/// The TOML files of a directory, each `what`, by name.
+fn texts(directory: &Path, what: &str) -> Result<Vec<(PathBuf, String)>, Failure> {
     let listed = fs::read_dir(directory).with_context(|| {
         format!(
             "cannot read {}; run this in the project's directory, or name the directory that holds hosts, \
@@ -297,20 +262,6 @@ fn texts(directory: &Path) -> Result<Vec<(PathBuf, String)>, Failure> {
     paths.sort();
     let read = paths
         .into_iter()
-        .map(|path| Ok((path.clone(), text(&path)?)));
+        .map(|path| Ok((path.clone(), read_text(&path, what)?)));
     read.collect()
-}
-
-fn text(path: &Path) -> Result<String, Failure> {
-    let shown = path.display();
-    let found = fs::metadata(path).and_then(|file| {
-        let is_read = file.len() <= FILE_BYTES_MAX;
-        is_read.then(|| fs::read_to_string(path)).transpose()
-    });
-    let text = found.with_context(|| format!("cannot read {shown}"))?;
-    text.ok_or_else(|| {
-        Failure::Usage(format!(
-            "{shown} is longer than {FILE_BYTES_MAX} bytes: this is none of these files"
-        ))
-    })
 }

@@ -2,9 +2,6 @@
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -13,7 +10,7 @@ use nicpoll_report::{plot_sweep, render_document, render_sim_sweep, sweep_as_csv
 use nicpoll_sim::{Host, Plan, PlanError, simulate};
 
 use super::args::{Form, Range, Shard, SweepArgs};
-use super::{nanos, packets, read_host, usage};
+use super::{nanos, packets, read_host, usage, workers};
 use crate::failure::Failure;
 use crate::output;
 
@@ -28,17 +25,18 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
     let all = jobs(args)?;
     let shard = args.shard.map(|shard| shard.of_jobs(&all));
     let jobs = own(all, args.shard);
-    let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let workers = workers::count();
     let all_packets = jobs.iter().map(|job| packets(&job.plan)).sum();
     args.length.refuse_endless(all_packets, workers)?;
     args.length.refuse_vast(memory_bytes(&jobs, workers))?;
+    let points = workers::map(&jobs, workers, point).into_iter();
     let sweep = SimSweep {
         schema: String::from(SIM_SWEEP_SCHEMA),
         nicpoll_version: String::from(env!("CARGO_PKG_VERSION")),
         parameter: args.over.parameter.clone(),
         workload: args.workload.to_string(),
         shard,
-        points: points(&jobs, workers).map_err(usage)?,
+        points: points.collect::<Result<_, _>>().map_err(usage)?,
     };
     print(&sweep, &args.form)?;
     Ok(0)
@@ -126,29 +124,6 @@ fn memory_bytes(jobs: &[Job], workers: usize) -> f64 {
     each.sort_by(|a, b| b.total_cmp(a));
     let running: f64 = each.iter().take(workers).sum();
     running + POINT_BYTES * jobs.len() as f64
-}
-
-/// Runs all, each on whatever core is free; the order of the points is that of the jobs.
-fn points(jobs: &[Job], workers: usize) -> Result<Vec<SimPoint>, PlanError> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        while let index = next.fetch_add(1, Ordering::Relaxed)
-            && let Some(job) = jobs.get(index)
-        {
-            done.push((index, point(job)));
-        }
-        done
-    };
-    let mut done: Vec<_> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-        let joined = threads.into_iter().map(|thread| thread.join());
-        joined
-            .flat_map(|done| done.expect("a run does not panic"))
-            .collect()
-    });
-    done.sort_by_key(|(index, _)| *index);
-    done.into_iter().map(|(_, point)| point).collect()
 }
 
 fn point(job: &Job) -> Result<SimPoint, PlanError> {

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use nicpoll_model::Unseen;
 use nicpoll_napi::{Control, LinkFacts};
 use nicpoll_observe::{
@@ -16,6 +16,7 @@ use nicpoll_sys::usage::{CpuTime, process_cpu_time};
 
 use super::cost::bpf_cpu_ratio;
 use crate::failure::Failure;
+use crate::namespace::not_here;
 use crate::show::interrupts;
 use crate::storms::look_for_storms;
 
@@ -229,13 +230,9 @@ fn instances(control: &mut Control, watched: &[u32]) -> anyhow::Result<Instances
 }
 
 fn check_names(names: &[String], links: &[LinkFacts]) -> Result<(), Failure> {
-    let known: Vec<&str> = links.iter().map(|link| link.name.as_str()).collect();
-    match names.iter().find(|name| !known.contains(&name.as_str())) {
+    let is_here = |name: &&String| links.iter().any(|link| link.name == **name);
+    match names.iter().find(|name| !is_here(name)) {
         None => Ok(()),
-        Some(name) => Err(Failure::Failed(anyhow!(
-            "no interface '{name}' here; there are: {}. One in another network namespace is watched with \
-             --netns",
-            known.join(", ")
-        ))),
+        Some(name) => Err(not_here(name, links, "watched")),
     }
 }

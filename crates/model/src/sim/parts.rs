@@ -64,7 +64,11 @@ impl fmt::Display for JoinError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             JoinError::Nothing => f.write_str("no part was given"),
-            JoinError::Layout(_) => write!(f, "its schema is not {SIM_SWEEP_SCHEMA}"),
+            JoinError::Layout(_) => write!(
+                f,
+                "its schema is not {SIM_SWEEP_SCHEMA}; give what `nicpoll sim sweep --shard I/N --json` of this \
+                 version prints"
+            ),
             JoinError::Whole(_) => {
                 f.write_str("it is a whole sweep; parts are made with --shard I/N")
             }

@@ -41,7 +41,9 @@ pub enum FreebsdError {
         said: String,
     },
     /// More came than any of the commands prints.
-    #[error("'{command}' on {host} printed more than {limit} bytes")]
+    #[error(
+        "'{command}' on {host} printed more than {limit} bytes; see what it prints: ssh {host} {command}"
+    )]
     TooLong {
         /// The host.
         host: String,

@@ -51,7 +51,10 @@ fn read(host: &Host) -> Result<RcConf, FreebsdError> {
             .bytes()
             .all(|byte| byte.is_ascii_digit() || byte == b' ');
     if !is_checksum || text.contains(char::REPLACEMENT_CHARACTER) {
-        return Err(refused(host, "its text or its checksum cannot be read"));
+        return Err(refused(
+            host,
+            "its text or its checksum cannot be read, so it is not changed; edit it by hand",
+        ));
     }
     Ok(RcConf {
         checksum: String::from(checksum),
@@ -144,7 +147,9 @@ fn write(host: &Host, change: &LineChange) -> Result<(), FreebsdError> {
         let line = &change.before;
         refused(
             host,
-            format!("the line '{line}' is not there once, so nothing was changed"),
+            format!(
+                "the line '{line}' is not there once, so nothing was changed; say it again, or edit it by hand"
+            ),
         )
     })?;
     // A connection that breaks looks like the end of the text, so its length is part of the command.

@@ -56,6 +56,14 @@ impl Ssh {
         let mut child = ssh.spawn().map_err(FreebsdError::Ssh)?;
         let (output, said) = exchange(&mut child, input).map_err(FreebsdError::Ssh)?;
         let status = child.wait().map_err(FreebsdError::Ssh)?;
+        // First: a command whose output is not read to its end fails, too.
+        if output.len() as u64 > OUTPUT_BYTES_MAX {
+            return Err(FreebsdError::TooLong {
+                host: self.host.clone(),
+                command: String::from(command),
+                limit: OUTPUT_BYTES_MAX,
+            });
+        }
         let said = String::from_utf8_lossy(&said).trim().replace('\n', "; ");
         match status.code() {
             Some(0) => {}
@@ -71,13 +79,6 @@ impl Ssh {
                     said,
                 });
             }
-        }
-        if output.len() as u64 > OUTPUT_BYTES_MAX {
-            return Err(FreebsdError::TooLong {
-                host: self.host.clone(),
-                command: String::from(command),
-                limit: OUTPUT_BYTES_MAX,
-            });
         }
         Ok(String::from_utf8_lossy(&output).into_owned())
     }

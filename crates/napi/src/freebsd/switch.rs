@@ -243,16 +243,13 @@ fn carry_out(host: &Host, target: &Target, writes: &[Write]) -> Result<(), Freeb
     }
 }
 
-/// A value that somebody else changed since.
-pub type Drift = String;
-
 /// What became of an interface that was to be put back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
     /// What is written.
     pub writes: Vec<Write>,
-    /// What somebody else had changed, in words.
-    pub drift: Vec<Drift>,
+    /// Values that somebody else had changed since, in words.
+    pub drift: Vec<String>,
     /// Whether the kernel has polling no more, so that every value went with the one that had.
     pub is_gone: bool,
 }

@@ -6,11 +6,8 @@
 
 use std::fmt::Write;
 
-use super::plot::{Axis, COLOURS, escaped, short, text};
+use super::svg::{self, Axis, COLOURS, Frame, LEFT, RIGHT, text};
 
-const WIDTH: f64 = 880.0;
-const LEFT: f64 = 78.0;
-const RIGHT: f64 = 850.0;
 const FIRST_TOP: f64 = 66.0;
 const PANEL: f64 = 190.0;
 /// From panel to panel.
@@ -59,22 +56,21 @@ pub fn plot_chart(chart: &Chart) -> String {
     let bottom = FIRST_TOP + panels * PANEL + (panels - 1.0).max(0.0) * GAP;
     let lines = names.len().div_ceil(LEGEND_COLUMNS) as f64;
     let height = bottom + BELOW + lines * LEGEND_LINE;
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
-         viewBox=\"0 0 {WIDTH} {height}\" font-family=\"sans-serif\" font-size=\"13\" fill=\"#222\">\n\
-         <rect width=\"{WIDTH}\" height=\"{height}\" fill=\"#fff\"/>\n"
-    );
-    text(&mut svg, (LEFT, 26.0), "start", 17, &chart.title);
-    text(&mut svg, (LEFT, 47.0), "start", 13, &chart.facts);
+    let mut svg = svg::page(height);
+    svg::titles(&mut svg, &chart.title, &chart.facts);
     let x = Axis::up_to(greatest(chart.panels.iter(), |(time, _)| time));
     for (index, panel) in chart.panels.iter().enumerate() {
         let top = FIRST_TOP + index as f64 * (PANEL + GAP);
         let y = Axis::up_to(greatest([panel].into_iter(), |(_, quantity)| quantity));
-        let place = Place { x: &x, y: &y, top };
-        place.grid(&mut svg, &panel.y_name);
+        let bottom = top + PANEL;
+        let frame = Frame { x, y, top, bottom };
+        frame.grid(&mut svg, 17.0);
+        svg::upright(&mut svg, (22, (top + bottom) / 2.0), &panel.y_name);
         for curve in &panel.curves {
             let index = names.iter().position(|name| *name == curve.name);
-            place.curve(&mut svg, index.unwrap_or(0), curve);
+            let points = frame.points(curve.points.iter().copied());
+            let stroke = stroke(index.unwrap_or(0));
+            let _ = writeln!(svg, "<polyline points=\"{points}\" {stroke}/>");
         }
     }
     let middle = (LEFT + RIGHT) / 2.0;
@@ -88,7 +84,7 @@ pub fn plot_chart(chart: &Chart) -> String {
     for (index, name) in names.iter().enumerate() {
         legend(&mut svg, index, bottom + BELOW, name);
     }
-    svg.push_str("</svg>\n");
+    svg.push_str(svg::END);
     svg
 }
 
@@ -116,63 +112,6 @@ fn stroke(index: usize) -> String {
         "fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" stroke-dasharray=\"{}\"",
         if dashes.is_empty() { "none" } else { dashes }
     )
-}
-
-/// Where a panel is.
-struct Place<'a> {
-    x: &'a Axis,
-    y: &'a Axis,
-    top: f64,
-}
-
-impl Place<'_> {
-    fn x(&self, time: f64) -> f64 {
-        LEFT + (RIGHT - LEFT) * time / self.x.max
-    }
-
-    fn y(&self, quantity: f64) -> f64 {
-        self.top + PANEL - PANEL * quantity / self.y.max
-    }
-
-    fn grid(&self, svg: &mut String, y_name: &str) {
-        let bottom = self.top + PANEL;
-        let line = |svg: &mut String, (x1, y1): (f64, f64), (x2, y2): (f64, f64), is_axis| {
-            let stroke = if is_axis { "#222" } else { "#ddd" };
-            let _ = writeln!(
-                svg,
-                "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"{stroke}\"/>"
-            );
-        };
-        for tick in self.x.ticks() {
-            let x = self.x(tick);
-            line(svg, (x, self.top), (x, bottom), tick == 0.0);
-            text(svg, (x, bottom + 17.0), "middle", 12, &short(tick));
-        }
-        for tick in self.y.ticks() {
-            let y = self.y(tick);
-            line(svg, (LEFT, y), (RIGHT, y), tick == 0.0);
-            text(svg, (LEFT - 8.0, y + 4.0), "end", 12, &short(tick));
-        }
-        let _ = writeln!(
-            svg,
-            "<text transform=\"translate(22 {:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
-            (self.top + bottom) / 2.0,
-            escaped(y_name)
-        );
-    }
-
-    fn curve(&self, svg: &mut String, index: usize, curve: &Curve) {
-        let points = curve.points.iter();
-        let places: Vec<_> = points
-            .map(|(time, quantity)| format!("{:.1},{:.1}", self.x(*time), self.y(*quantity)))
-            .collect();
-        let _ = writeln!(
-            svg,
-            "<polyline points=\"{}\" {}/>",
-            places.join(" "),
-            stroke(index)
-        );
-    }
 }
 
 fn legend(svg: &mut String, index: usize, top: f64, name: &str) {

@@ -6,9 +6,9 @@ use nicpoll_model::sim_path::{
     SimFlow, SimHostFigures, SimPathFigures, SimPathPlan, SimPathRun, SimStop,
 };
 
-use super::{bottleneck, item, napi, percent, polling, storm, tcp};
+use super::{balance, bottleneck, discipline, item, percent, rounded, tcp};
 use crate::numbers::{count, figure};
-use crate::rr::{percentiles, time};
+use crate::rr::percentiles;
 
 /// A run as text: what came out end to end, then on each host, and why no more did.
 pub fn render_sim_path(run: &SimPathRun) -> String {
@@ -92,24 +92,16 @@ fn flow(text: &mut String, flow: &SimFlow) {
     if let Some(round_trip) = &flow.round_trip {
         item(text, "round trip", &percentiles(round_trip));
     }
-    item(
-        text,
-        "jitter",
-        &time(flow.jitter_ns.map(|ns| ns.round() as u64)),
-    );
+    item(text, "jitter", &rounded(flow.jitter_ns));
 }
 
 fn ledger(text: &mut String, stops: &[SimStop], figures: &SimPathFigures) {
     let ledger = &figures.ledger;
-    let balance = format!(
-        "{} in flight + {} offered = {} delivered + {} lost + {} in flight",
-        count(ledger.in_flight_at_start),
-        count(ledger.offered),
-        count(ledger.delivered),
-        count(ledger.lost()),
-        count(ledger.in_flight_at_end)
+    let [start, end] = [ledger.in_flight_at_start, ledger.in_flight_at_end];
+    balance(
+        text,
+        [start, ledger.offered, ledger.delivered, ledger.lost(), end],
     );
-    item(text, "ledger", &balance);
     for loss in &ledger.losses {
         let name = stops.get(loss.host).map_or("", |stop| &stop.host);
         let lost = format!(
@@ -148,13 +140,5 @@ fn host(text: &mut String, number: usize, stop: &SimStop, host: &SimHostFigures)
     );
     item(text, "switches", &switches);
     super::queues(text, &host.queues);
-    if let Some(storm) = host.storm {
-        self::storm(text, storm);
-    }
-    if let Some(polling) = &host.polling {
-        self::polling(text, polling);
-    }
-    if let Some(napi) = host.napi {
-        self::napi(text, napi);
-    }
+    discipline(text, host.storm, host.polling.as_ref(), host.napi);
 }

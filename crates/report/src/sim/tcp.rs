@@ -2,10 +2,9 @@
 
 use nicpoll_model::sim_tcp::{SimTcp, SimTcpSlice};
 
-use super::{item, percent};
+use super::{item, percent, rounded};
 use crate::line_rates::aligned;
 use crate::numbers::{count, figure};
-use crate::rr::time;
 
 /// A connection's lines under the name at the left.
 pub(super) fn connection(text: &mut String, tcp: &SimTcp) {
@@ -27,10 +26,9 @@ pub(super) fn connection(text: &mut String, tcp: &SimTcp) {
         count(tcp.acknowledgements)
     );
     item(text, "", &segments);
-    let round_trip = tcp.round_trip_mean_ns.map(|ns| ns.round() as u64);
     let path = format!(
         "round trip {} on average; send buffer {} bytes, receive buffer {} bytes",
-        time(round_trip),
+        rounded(tcp.round_trip_mean_ns),
         count(tcp.send_buffer_bytes),
         count(tcp.receive_buffer_bytes)
     );

@@ -32,8 +32,12 @@ pub fn render_sim_ticks(ticks: &SimTicks) -> String {
             |seconds| format!("{} s", figure(seconds)),
         )
     };
+    let within = match ticks.period_found_seconds {
+        Some(_) => ", to within one",
+        None => "",
+    };
     let period = format!(
-        "{} by arithmetic; {} in the readings, to within one",
+        "{} by arithmetic; {} in the readings{within}",
         seconds(ticks.period_seconds),
         seconds(ticks.period_found_seconds)
     );
