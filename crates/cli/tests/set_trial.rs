@@ -64,6 +64,30 @@ fn what_is_confirmed_stays_and_its_guard_ends() {
 }
 
 #[test]
+fn several_interfaces_are_one_change() {
+    let Some(pair) = Switched::new("several_interfaces_are_one_change") else {
+        return;
+    };
+    pair.ip("link add v0 type veth peer name v1");
+    pair.ip("link set v0 up");
+    let before = pair.dump();
+    pair.done("set em0 v0 polling --fix --for 2s");
+    assert_eq!(pair.journal().records().unwrap().len(), 4);
+    wait_until("it is undone", || pair.is_clean());
+    assert_eq!(pair.dump(), before);
+
+    pair.done("set em0 v0 polling --fix --for 60s");
+    let (during, guard) = (pair.dump(), guard(&pair));
+    pair.done("set v0 --confirm");
+    wait_until("the guard has ended", || is_over(guard));
+    assert_eq!(pair.dump(), during);
+    pair.done("set em0 -polling");
+    pair.done("set v0 -polling");
+    assert_eq!(pair.dump(), before);
+    assert!(pair.is_clean());
+}
+
+#[test]
 fn while_it_waits_it_can_be_undone_but_not_changed() {
     let Some(pair) = Switched::new("while_it_waits_it_can_be_undone_but_not_changed") else {
         return;
