@@ -48,7 +48,7 @@ fn run_once(args: &RunArgs) -> Result<u8, Failure> {
     let host = read_host(&args.host)?;
     let plan = Plan {
         discipline: args.discipline.clone(),
-        workload: args.workload,
+        workload: args.workload.clone(),
         duration_ns: duration_ns(args),
         warmup_ns: nanos(args.length.warmup),
         seed: args.length.seed,

@@ -293,7 +293,7 @@ fn what_cannot_be_simulated_is_refused_with_its_remedy() {
         (&discipline("fast"), 2, "there are interrupt, polling"),
         (&discipline("polling:user_frac=100"), 2, "user_frac 0 to 99"),
         (&workload("constant"), 2, "constant:rate=100k"),
-        (&workload("rr"), 2, "name the other with --peer"),
+        (&workload("iperf-udp"), 2, "name the other with --peer"),
         (
             &["run", GENERIC, "--peer", GENERIC],
             2,

@@ -54,28 +54,33 @@ pub struct SimPlan {
 pub struct SimFigures {
     /// Where each packet ended.
     pub ledger: SimLedger,
-    /// Packets a second that were offered; calls a second when the host sends.
+    /// Packets a second that were offered; requests of clients; calls when the host sends.
     pub offered_pps: f64,
-    /// Packets a second that the program got; that went out on the line when the host sends.
+    /// Packets a second that the program got; replies that clients got; packets that went out on the line when the
+    /// host sends.
     pub delivered_pps: f64,
     /// Bits of payload a second in them.
     pub delivered_payload_bits_per_second: f64,
     /// Lost packets over offered ones; null when none were offered.
     pub loss_ratio: Option<f64>,
-    /// Share of the line that was in use.
+    /// Share of the line that was in use; of all lines if there are several.
     pub line_ratio: f64,
     /// From the end of a frame on the line until its program has it; when the host sends, from the call
-    /// to the end of the frame on the line.
+    /// to the end of the frame on the line; with requests from a client's sending one until it has the reply.
     pub latency: Latency,
-    /// Jitter as iperf computes it (RFC 1889) at the end; null before the second packet.
+    /// Jitter as iperf computes it (RFC 1889) at the end, the mean of the lines'; null before the second packet.
     pub jitter_ns: Option<f64>,
+    /// How the clients were served; null when the host itself sends.
+    pub clients: Option<SimClients>,
+    /// Each card, with its line.
+    pub cards: Vec<SimCard>,
     /// Where the processor's time went.
     pub cpu: SimCpu,
     /// Switches to another thread, the idle one included.
     pub context_switches: u64,
     /// The same for each packet delivered; null when none was.
     pub context_switches_per_packet: Option<f64>,
-    /// Interrupts of the card.
+    /// Interrupts of all cards.
     pub interrupts: u64,
     /// The counted time in parts of equal length; empty unless parts were asked for.
     pub slices: Vec<SimSlice>,
@@ -87,6 +92,32 @@ pub struct SimFigures {
     pub polling: Option<SimPolling>,
     /// NAPI's work; null for other disciplines.
     pub napi: Option<SimNapi>,
+}
+
+/// How alike clients were served. They add up to the packets delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SimClients {
+    /// How many there are.
+    pub count: u64,
+    /// Packets delivered, or requests answered, of the client with the fewest.
+    pub served_least: u64,
+    /// The same of the one in the middle; the mean of two when there is none.
+    pub served_median: f64,
+    /// The same of the one with the most.
+    pub served_most: u64,
+}
+
+/// What a card did.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SimCard {
+    /// IP packets that reached it, each fragment one.
+    pub received: u64,
+    /// Of these, those that its receive ring had no room for.
+    pub ring_lost: u64,
+    /// Its interrupts.
+    pub interrupts: u64,
+    /// Share of its line that was in use.
+    pub line_ratio: f64,
 }
 
 /// A part of the counted time.
@@ -109,7 +140,8 @@ pub struct SimSlice {
     pub knobs: Vec<SimKnob>,
 }
 
-/// `in_flight_at_start + offered = delivered + sum of losses + in_flight_at_end`.
+/// `in_flight_at_start + offered = delivered + sum of losses + in_flight_at_end`. A request is one packet until
+/// its client has the reply, wherever either is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SimLedger {
     /// Packets on their way when the counted time began.

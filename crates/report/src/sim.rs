@@ -38,8 +38,10 @@ const NAME: usize = 12;
 pub fn render_sim_run(run: &SimRun) -> String {
     let mut text = head(&run.plan);
     let figures = &run.figures;
-    rates(&mut text, figures, run.plan.workload.starts_with("blast"));
+    rates(&mut text, figures, &run.plan.workload);
     ledger(&mut text, &figures.ledger);
+    clients(&mut text, figures);
+    cards(&mut text, figures);
     item(&mut text, "latency", &percentiles(&figures.latency));
     item(&mut text, "jitter", &rounded(figures.jitter_ns));
     processor(&mut text, figures);
@@ -86,16 +88,35 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-fn rates(text: &mut String, figures: &SimFigures, is_blast: bool) {
-    let unit = if is_blast { "calls/s" } else { "packets/s" };
+/// What a workload offers.
+fn unit(workload: &str) -> &'static str {
+    match workload.split(':').next() {
+        Some("blast") => "calls/s",
+        Some("rr") => "requests/s",
+        _ => "packets/s",
+    }
+}
+
+fn rates(text: &mut String, figures: &SimFigures, workload: &str) {
+    let unit = unit(workload);
     let offered = format!("{} {unit}", figure(figures.offered_pps));
     item(text, "offered", &offered);
     let loss = match figures.loss_ratio {
         Some(ratio) => format!("{} lost", percent(ratio)),
         None => String::from("nothing offered"),
     };
+    let delivered = if unit == "requests/s" {
+        "replies/s"
+    } else {
+        "packets/s"
+    };
+    let lines = if figures.cards.len() > 1 {
+        "lines"
+    } else {
+        "line"
+    };
     let delivered = format!(
-        "{} packets/s, {} Mbit/s of payload; {loss}; {} of the line in use",
+        "{} {delivered}, {} Mbit/s of payload; {loss}; {} of the {lines} in use",
         figure(figures.delivered_pps),
         figure(figures.delivered_payload_bits_per_second / 1e6),
         percent(figures.line_ratio)
@@ -125,6 +146,37 @@ fn balance(text: &mut String, each: [u64; 5]) {
         "{start} in flight + {offered} offered = {delivered} delivered + {lost} lost + {end} in flight"
     );
     item(text, "ledger", &balance);
+}
+
+fn clients(text: &mut String, figures: &SimFigures) {
+    // One on each line is told of with its card.
+    let cards = figures.cards.len() as u64;
+    if let Some(clients) = figures.clients.filter(|clients| clients.count > cards) {
+        let served = format!(
+            "{}, each served {} to {} packets, the median {}",
+            count(clients.count),
+            count(clients.served_least),
+            count(clients.served_most),
+            count(clients.served_median.round() as u64)
+        );
+        item(text, "clients", &served);
+    }
+}
+
+fn cards(text: &mut String, figures: &SimFigures) {
+    if figures.cards.len() < 2 {
+        return;
+    }
+    for (number, card) in figures.cards.iter().enumerate() {
+        let did = format!(
+            "{} received, {} of them lost in its ring; {} interrupts; {} of its line in use",
+            count(card.received),
+            count(card.ring_lost),
+            count(card.interrupts),
+            percent(card.line_ratio)
+        );
+        item(text, &format!("card {}", number + 1), &did);
+    }
 }
 
 /// The parts of the counted time, as a table.
@@ -164,10 +216,15 @@ fn slices(slices: &[SimSlice]) -> String {
 fn processor(text: &mut String, figures: &SimFigures) {
     processor_states(text, &figures.cpu);
     let switches = format!(
-        "{} ({} a packet); {} interrupts of the card",
+        "{} ({} a packet); {} interrupts of the {}",
         count(figures.context_switches),
         figure_or_missing(figures.context_switches_per_packet),
-        count(figures.interrupts)
+        count(figures.interrupts),
+        if figures.cards.len() > 1 {
+            "cards"
+        } else {
+            "card"
+        }
     );
     item(text, "switches", &switches);
 }

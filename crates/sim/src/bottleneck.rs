@@ -39,6 +39,8 @@ struct Evidence<'a> {
     line_ratio: Option<f64>,
     /// Packets that the driver took from the rings.
     taken: u64,
+    /// Cards that they came in by, each about as many.
+    cards: u64,
 }
 
 fn lost_at(losses: &[SimLoss], place: SimPlace) -> u64 {
@@ -57,6 +59,7 @@ impl<'a> Evidence<'a> {
             polling: figures.polling.as_ref(),
             line_ratio: Some(figures.line_ratio),
             taken: reached.saturating_sub(lost(SimPlace::RxRing)),
+            cards: figures.cards.len() as u64,
         }
     }
 }
@@ -90,15 +93,40 @@ pub(crate) fn resource(host: &Host, plan: &Plan, figures: &SimFigures) -> String
 /// What held a run back, and whether it held back packets.
 fn found(host: &Host, plan: &Plan, figures: &SimFigures) -> (bool, Finding) {
     let own = plan.discipline.applied_to(host);
-    let is_blast = plan.workload.pattern == Pattern::Blast;
-    let is_binding = is_blast || figures.loss_ratio.is_some_and(|ratio| ratio >= LOSS_MIN);
+    let loses = figures.loss_ratio.is_some_and(|ratio| ratio >= LOSS_MIN);
     let evidence = Evidence::of(figures);
-    let finding = match worst_place(figures) {
-        place if is_blast => sending(evidence, place.is_some()),
-        Some(place) if is_binding => binding(&own, evidence, place),
-        _ => headroom(evidence),
+    // Who sends when something is done goes as fast as it can.
+    match (&plan.workload.pattern, worst_place(figures)) {
+        (Pattern::Blast, place) => (true, sending(evidence, place.is_some())),
+        (_, Some(place)) if loses => (true, binding(&own, evidence, place)),
+        (Pattern::RequestResponse, _) => (true, answering(evidence, plan.workload.clients)),
+        _ => (false, headroom(evidence)),
+    }
+}
+
+/// No request is lost, and clients send the next when they have the reply.
+fn answering(evidence: Evidence<'_>, clients: u16) -> Finding {
+    let line_ratio = evidence.line_ratio.unwrap_or_default();
+    if line_ratio >= FULL {
+        return line(line_ratio);
+    }
+    let on_their_way = match clients {
+        1 => String::from("One request is on its way at a time"),
+        _ => format!("{clients} requests are on their way at a time"),
     };
-    (is_binding, finding)
+    if busy(evidence) >= FULL {
+        let why = format!("{on_their_way}, and the processor cannot answer faster");
+        return processor(evidence, &why);
+    }
+    Finding {
+        resource: "waiting",
+        fullness: 1.0 - busy(evidence),
+        explanation: format!(
+            "{on_their_way}, and for {} of the time nobody works on any: on a line, or waiting for an interrupt, \
+             a tick or a timer.",
+            percent(1.0 - busy(evidence))
+        ),
+    }
 }
 
 fn worst_place(figures: &SimFigures) -> Option<SimPlace> {
@@ -120,8 +148,8 @@ fn percent(share: f64) -> String {
 fn used_quota(evidence: Evidence<'_>, polling: &SimPolling) -> f64 {
     // Each card is asked for as many, and one of a router's has most of the packets.
     let handlers = polling.knobs.iter().find(|knob| knob.name == "handlers");
-    let cards = handlers.map_or(1, |knob| u64::from(knob.value));
-    let asked = (polling.asked / cards.max(1)).max(1);
+    let handlers = handlers.map_or(1, |knob| u64::from(knob.value));
+    let asked = (polling.asked * evidence.cards / handlers.max(1)).max(1);
     (evidence.taken as f64 / asked as f64).min(1.0)
 }
 

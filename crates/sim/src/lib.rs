@@ -13,6 +13,7 @@
 mod alone;
 mod bottleneck;
 mod chance;
+mod clients;
 mod cpu;
 mod discipline;
 mod host;

@@ -37,7 +37,8 @@ use crate::tally::Tally;
 use card::Card;
 use clock::Clock;
 pub(crate) use figures::{Start, ratio};
-pub(crate) use flow::Flow;
+pub(crate) use flow::{Counts, Flow};
+pub(crate) use hard::CARDS_MAX;
 use input::Hold;
 use interrupt_thread::InterruptThread;
 use napi::Napi;
@@ -222,6 +223,14 @@ impl Machine {
         let outgoing = self.outgoing.iter().flat_map(Outgoing::iter);
         let coming = self.cards.iter().flat_map(Card::coming);
         queued.chain(outgoing).chain(coming)
+    }
+
+    /// Requests that a program has read and not answered, of those that count until they are.
+    pub(crate) fn owed(&self) -> u64 {
+        let programs = self.programs.list.iter();
+        let owed = programs.filter_map(|program| program.task.owed());
+        let counted = owed.filter(|request| self.flows[request.flow].counts == Counts::Exchange);
+        counted.count() as u64
     }
 
     /// Every queue that this machine's packets wait in. What waits at the far end is not yet here.

@@ -1,5 +1,6 @@
 //! How much memory a run may need, before it is run.
 
+use crate::clients::Clients;
 use crate::host::Host;
 use crate::packet::Packet;
 use crate::plan::{Plan, packet_bytes};
@@ -9,25 +10,31 @@ use crate::workload::Pattern;
 const GROWTH: f64 = 3.0;
 
 impl Plan {
-    /// Bytes that the queues of a run hold when they fill, at most: a queue holds no more packets than
-    /// its limit, nor more than are sent.
+    /// Bytes that a run holds when its queues fill, at most: a queue holds no more packets than
+    /// its limit, nor more than are sent. Clients take room of their own.
     pub fn memory_bytes(&self, host: &Host) -> f64 {
         let host = self.discipline.applied_to(host);
-        let is_blast = self.workload.pattern == Pattern::Blast;
-        let limits = if is_blast {
-            vec![host.network.send_queue_packets, host.card.tx_ring]
-        } else {
-            vec![
-                host.link.queue_packets,
-                host.card.rx_ring,
-                host.network.ip_queue_packets,
-                host.socket.buffer_bytes / packet_bytes(&host, self.workload.payload_bytes),
-            ]
+        let links = u64::from(self.workload.links);
+        let way_out = [
+            links * host.network.send_queue_packets,
+            links * host.card.tx_ring,
+        ];
+        let way_in = [
+            links * host.link.queue_packets,
+            links * host.card.rx_ring,
+            host.network.ip_queue_packets,
+            host.socket.buffer_bytes / packet_bytes(&host, self.workload.payload_bytes),
+        ];
+        let limits = match self.workload.pattern {
+            Pattern::Blast => way_out.to_vec(),
+            Pattern::RequestResponse => [&way_in[..], &way_out].concat(),
+            _ => way_in.to_vec(),
         };
         let seconds = (self.duration_ns as f64 + self.warmup_ns as f64) / 1e9;
         let rate = self.workload.rate_pps;
         let sent = rate.map_or(f64::INFINITY, |rate| rate as f64 * seconds);
         let packets: f64 = limits.iter().map(|limit| sent.min(*limit as f64)).sum();
-        packets * GROWTH * size_of::<Packet>() as f64
+        let queues_bytes = packets * GROWTH * size_of::<Packet>() as f64;
+        queues_bytes + Clients::memory_bytes(&self.workload) as f64
     }
 }

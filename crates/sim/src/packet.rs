@@ -19,6 +19,8 @@ pub(crate) struct Packet {
     pub(crate) payload_bytes: u32,
     /// The flow: one direction between two programs.
     pub(crate) flow: u8,
+    /// Which of the clients sent it, or is to get it.
+    pub(crate) client: u16,
     /// The machine that it is for; [`FAR`] for an ideal far end.
     pub(crate) to: u8,
     pub(crate) ip: IpVersion,

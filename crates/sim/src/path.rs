@@ -10,7 +10,7 @@ use crate::chance::Chance;
 use crate::discipline::{Discipline, Kind, NapiOptions};
 use crate::host::Host;
 use crate::line::Wire;
-use crate::machine::{Attachment, End, Flow, Machine, Pacer, Setup, Task};
+use crate::machine::{Attachment, Counts, End, Flow, Machine, Pacer, Setup, Task};
 use crate::plan::{self, PlanError, STOPS_MAX};
 use crate::shared::Shared;
 use crate::tally::FlowTally;
@@ -100,6 +100,9 @@ impl PathPlan {
         }
         if self.workload.pattern.needs_far_end() {
             return Err(PlanError::NoFarEnd(self.workload.name()));
+        }
+        if self.workload.clients > 1 {
+            return Err(PlanError::ClientsOnPath);
         }
         // Each part has a length too.
         if self.duration_ns < u64::from(self.slices.max(1)) {
@@ -206,7 +209,7 @@ impl PathPlan {
                 sent_ns: 0,
             }],
             Pattern::RequestResponse if is_last => vec![Task::Respond {
-                flow: 1,
+                to_replies: 1,
                 owes: None,
             }],
             Pattern::IperfUdp { bits_per_second } if is_first => {
@@ -347,7 +350,7 @@ fn local_flows(plan: &PathPlan, number: usize, lines: &[Line]) -> Result<Vec<Flo
         ip: plan.workload.ip,
         payload_bytes: flow.payload_bytes,
         shapes: shapes.clone(),
-        counts_from_card: false,
+        counts: Counts::FromCall,
     };
     Ok(plan.flows().iter().enumerate().map(flow).collect())
 }
@@ -436,13 +439,13 @@ fn line_figures(world: &World, plan: &PathPlan, seconds: f64) -> Vec<SimLine> {
     }
     let lines = Line::all(&plan.stops);
     let figures = lines.iter().enumerate().map(|(number, line)| {
-        let at = world.machines[number].line_bytes(card_to_next(number));
+        let at = world.machines[number].cards()[card_to_next(number)];
         let wire = &world.shared.wires[wire(number, false, &lines)];
         SimLine {
             bits_per_second: line.bits_per_second,
             is_half_duplex: line.is_half_duplex,
-            forth_ratio: wire.share(at.transmitted, seconds),
-            back_ratio: wire.share(at.received, seconds),
+            forth_ratio: wire.share(at.transmitted_bytes, seconds),
+            back_ratio: wire.share(at.received_bytes, seconds),
         }
     });
     figures.collect()

@@ -70,6 +70,12 @@ pub enum PlanError {
          or leave out --peer"
     )]
     NoFarEnd(&'static str),
+    /// Clients and links are those of a far end, and there is none.
+    #[error(
+        "clients and links are of ideal hosts at the far end, and a path has none; leave them out, or leave out \
+         --peer"
+    )]
+    ClientsOnPath,
     /// The lines differ in what they carry.
     #[error(
         "the lines of the path have MTUs of {first_bytes} and {other_bytes} bytes, and routers that cut packets \
@@ -162,7 +168,8 @@ impl Plan {
         if self.workload.pattern.needs_peer() {
             return Err(PlanError::NoPeer(self.workload.name()));
         }
-        if !is_blast && self.workload.rate_pps.is_none() {
+        let has_rate = self.workload.pattern.needs_far_end();
+        if has_rate && self.workload.rate_pps.is_none() {
             return Err(PlanError::NoRate(self.workload.name()));
         }
         if self.duration_ns == 0 {
@@ -173,7 +180,10 @@ impl Plan {
                 Err(PlanError::BlastWhilePolling)
             }
             Kind::Napi(_) | Kind::Interrupt => Ok(()),
-            Kind::Polling { .. } => poller(&self.discipline, &host, 1).map(|_| ()),
+            Kind::Polling { .. } => {
+                let cards = u32::from(self.workload.links);
+                poller(&self.discipline, &host, cards).map(|_| ())
+            }
         }
     }
 }
@@ -233,7 +243,7 @@ pub(crate) fn trace_frames(
     mtu_bytes: u64,
 ) -> Result<BTreeMap<u32, Shape>, PlanError> {
     let mut frames = BTreeMap::new();
-    let Pattern::Trace { trace, .. } = workload.pattern else {
+    let Pattern::Trace { trace, .. } = &workload.pattern else {
         return Ok(frames);
     };
     for packet in trace.packets() {
@@ -241,7 +251,7 @@ pub(crate) fn trace_frames(
             let payload_bytes = packet.payload_bytes;
             let one = Workload {
                 payload_bytes,
-                ..*workload
+                ..workload.clone()
             };
             entry.insert(shapes(&one, mtu_bytes)?[0]);
         }

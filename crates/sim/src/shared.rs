@@ -18,6 +18,8 @@ pub(crate) struct Shared {
     pub(crate) wires: Vec<Wire>,
     /// One for each flow.
     pub(crate) flows: Vec<FlowTally>,
+    /// Datagrams delivered of each client at a far end, or answered.
+    pub(crate) served: Vec<u64>,
     /// Datagrams lost, by machine.
     pub(crate) losses: Vec<Losses>,
     pub(crate) fates: Fates,
@@ -48,7 +50,16 @@ impl Shared {
         for flow in &mut self.flows {
             *flow = flow.begun_anew();
         }
+        self.served.fill(0);
         self.losses.fill(Losses::default());
+    }
+
+    /// A datagram of a client has arrived where it was to go.
+    #[inline]
+    pub(crate) fn serve(&mut self, client: u16) {
+        if let Some(served) = self.served.get_mut(usize::from(client)) {
+            *served += 1;
+        }
     }
 
     /// A packet is lost. Its datagram counts the first time only.

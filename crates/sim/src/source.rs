@@ -1,7 +1,6 @@
-//! When the other host sends.
+//! When a host sends that goes by times of its own.
 
 use crate::chance::Chance;
-use crate::trace::Trace;
 use crate::workload::{Pattern, Workload};
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
@@ -10,7 +9,9 @@ const NS_PER_SECOND: u64 = 1_000_000_000;
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     pattern: Pattern,
+    /// Of all clients together, and how many there are.
     rate_pps: u64,
+    clients: u64,
     /// Whole nanoseconds from packet to packet, on average.
     gap_ns: u64,
     /// What is left over, in parts of `rate_pps` of a nanosecond.
@@ -21,7 +22,7 @@ pub(crate) struct Source {
     /// Start of the current pulse, and what is left of it.
     pulse_ns: u64,
     pulse_left: u64,
-    /// What a pulse's packets leave over, in parts of [`NS_PER_SECOND`] of a packet.
+    /// What a pulse's packets leave over, in parts of [`NS_PER_SECOND`] times `clients` of a packet.
     pulse_rest: u128,
     chance: Chance,
     /// Of a trace: the next packet's place, and when this time round began.
@@ -30,20 +31,24 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// `None` when no other host sends. `frame_ns` is a datagram's time on the line.
-    pub(crate) fn new(workload: &Workload, frame_ns: u64, seed: u64) -> Option<Self> {
+    /// That of one client, by number. `None` when no other host sends. `frame_ns` is a datagram's time on the
+    /// line.
+    pub(crate) fn new(workload: &Workload, client: u16, frame_ns: u64, seed: u64) -> Option<Self> {
         let rate_pps = workload.rate_pps?;
+        let clients = u64::from(workload.clients);
         let mut source = Source {
-            pattern: workload.pattern,
+            pattern: workload.pattern.clone(),
             rate_pps,
-            gap_ns: NS_PER_SECOND / rate_pps,
-            gap_rest: NS_PER_SECOND % rate_pps,
+            clients,
+            gap_ns: clients * NS_PER_SECOND / rate_pps,
+            gap_rest: clients * NS_PER_SECOND % rate_pps,
             rest: 0,
             frame_ns,
             next_ns: 0,
             pulse_ns: 0,
             pulse_left: 0,
-            pulse_rest: 0,
+            // A client with less than a packet a pulse sends in some, and each client in others.
+            pulse_rest: u128::from(client) * u128::from(NS_PER_SECOND),
             chance: Chance::new(seed),
             place: 0,
             round_ns: 0,
@@ -70,7 +75,7 @@ impl Source {
 
     /// The next packet's payload, where packets differ.
     pub(crate) fn payload_bytes(&self) -> Option<u32> {
-        match self.pattern {
+        match &self.pattern {
             Pattern::Trace { trace, .. } => Some(trace.packets()[self.place].payload_bytes),
             _ => None,
         }
@@ -78,14 +83,14 @@ impl Source {
 
     /// The next packet has been sent.
     pub(crate) fn advance(&mut self) {
-        match self.pattern {
+        match &self.pattern {
             Pattern::Constant => self.next_ns += self.gap(),
             Pattern::Poisson => {
                 let gap_ns = self.gap();
                 self.next_ns = self.next_ns.saturating_add(self.chance.exponential(gap_ns));
             }
-            Pattern::Pulses { period_ns } => self.advance_in_pulse(period_ns),
-            Pattern::Trace { trace, repeats } => self.advance_in_trace(trace, repeats),
+            Pattern::Pulses { period_ns } => self.advance_in_pulse(*period_ns),
+            Pattern::Trace { .. } => self.advance_in_trace(),
             Pattern::Blast
             | Pattern::IperfUdp { .. }
             | Pattern::IperfTcp(_)
@@ -105,10 +110,13 @@ impl Source {
         self.gap_ns + u64::from(carried)
     }
 
-    fn advance_in_trace(&mut self, trace: &Trace, repeats: bool) {
+    fn advance_in_trace(&mut self) {
+        let Pattern::Trace { trace, repeats } = &self.pattern else {
+            return;
+        };
         if self.place + 1 < trace.packets().len() {
             self.place += 1;
-        } else if repeats {
+        } else if *repeats {
             self.place = 0;
             self.round_ns = self.round_ns.saturating_add(trace.period_ns());
         } else {
@@ -125,13 +133,17 @@ impl Source {
             self.next_ns += self.frame_ns;
             return;
         }
-        let mut packets = 0;
-        while packets == 0 {
-            self.pulse_ns += period_ns;
-            self.pulse_rest += u128::from(self.rate_pps) * u128::from(period_ns);
-            packets = (self.pulse_rest / u128::from(NS_PER_SECOND)) as u64;
-            self.pulse_rest %= u128::from(NS_PER_SECOND);
-        }
+        let whole = u128::from(self.clients) * u128::from(NS_PER_SECOND);
+        let a_pulse = u128::from(self.rate_pps) * u128::from(period_ns);
+        // Those until there is a packet; at the lowest rates of the most clients far fewer than 2^64.
+        let missing = whole.saturating_sub(self.pulse_rest);
+        let pulses = missing.div_ceil(a_pulse).max(1) as u64;
+        self.pulse_ns = self
+            .pulse_ns
+            .saturating_add(pulses.saturating_mul(period_ns));
+        self.pulse_rest += u128::from(pulses) * a_pulse;
+        let packets = (self.pulse_rest / whole) as u64;
+        self.pulse_rest %= whole;
         // A pulse that outlasts its period runs into the next one.
         self.next_ns = self.pulse_ns.max(self.next_ns + self.frame_ns);
         self.pulse_left = packets - 1;
@@ -144,7 +156,7 @@ mod tests {
 
     fn times(workload: &str, seconds: u64) -> Vec<u64> {
         let workload = Workload::parse(workload).unwrap();
-        let mut source = Source::new(&workload, 672, 1).unwrap();
+        let mut source = Source::new(&workload, 0, 672, 1).unwrap();
         let mut times = Vec::new();
         while source.next_ns() < seconds * NS_PER_SECOND {
             times.push(source.next_ns());

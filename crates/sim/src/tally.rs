@@ -9,8 +9,6 @@ use crate::shared::Losses;
 /// What a machine counts of its own work.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tally {
-    /// IP packets that reached its cards.
-    pub(crate) received: u64,
     /// IP packets that it made.
     pub(crate) made: u64,
     /// IP packets that left its cards.
@@ -20,24 +18,29 @@ pub(crate) struct Tally {
     /// IP packets that others took up when a datagram was put together.
     pub(crate) merged: u64,
     losses: Losses,
-    /// Bytes on the lines, in and out, by card, with preamble and gap.
-    pub(crate) line_bytes: Vec<LineBytes>,
-    pub(crate) interrupts: u64,
+    pub(crate) cards: Vec<CardTally>,
     pub(crate) storm: SimStorm,
     pub(crate) napi: SimNapi,
     pub(crate) cycles: Cycles,
 }
 
+/// What is counted of a card.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct LineBytes {
+pub(crate) struct CardTally {
+    /// IP packets that reached it.
     pub(crate) received: u64,
-    pub(crate) transmitted: u64,
+    /// Of these, those that its ring had no room for.
+    pub(crate) ring_lost: u64,
+    pub(crate) interrupts: u64,
+    /// Bytes on its line, with preamble and gap.
+    pub(crate) received_bytes: u64,
+    pub(crate) transmitted_bytes: u64,
 }
 
 impl Tally {
     pub(crate) fn new(cards: usize) -> Self {
         Tally {
-            line_bytes: vec![LineBytes::default(); cards],
+            cards: vec![CardTally::default(); cards],
             ..Tally::default()
         }
     }
@@ -170,6 +173,15 @@ impl FlowTally {
 
     pub(crate) fn latency(&self) -> Latency {
         self.latencies.summary()
+    }
+
+    /// The latency of several flows together.
+    pub(crate) fn latency_of_all(flows: &[FlowTally]) -> Latency {
+        let mut all = Latencies::default();
+        for flow in flows {
+            all.add(&flow.latencies);
+        }
+        all.summary()
     }
 
     pub(crate) fn round_trip(&self) -> Option<Latency> {

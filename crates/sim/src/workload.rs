@@ -1,9 +1,11 @@
 //! What is sent.
 
 use std::fmt;
+use std::sync::Arc;
 
 use nicpoll_model::line::IpVersion;
 
+use crate::machine::CARDS_MAX;
 use crate::spec::{Spec, number, ranged};
 use crate::trace::Trace;
 
@@ -16,7 +18,7 @@ const WRITE_BYTES_MAX: u64 = 1 << 30;
 const BITS_PER_SECOND_MAX: u64 = 1_000_000_000_000;
 
 /// Datagrams, and when they are sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
     /// When.
     pub pattern: Pattern,
@@ -26,10 +28,14 @@ pub struct Workload {
     pub payload_bytes: u32,
     /// What carries them.
     pub ip: IpVersion,
+    /// Independent hosts that send, 1 to 10,000. Above 1 they are ideal ones at the far end of the lines.
+    pub(crate) clients: u16,
+    /// Lines to the simulated host, each with a card of its own, 1 to 8. The clients are dealt out to them in turn.
+    pub(crate) links: u8,
 }
 
 /// When datagrams are sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pattern {
     /// Another host sends, each as long after the last.
     Constant,
@@ -49,14 +55,15 @@ pub enum Pattern {
     },
     /// Another host sends a recorded trace.
     Trace {
-        /// Kept for as long as the program runs, so that a workload is a plain value.
-        trace: &'static Trace,
+        /// What it has recorded.
+        trace: Arc<Trace>,
         /// Whether it begins anew after its last packet.
         repeats: bool,
     },
     /// One simulated host writes to a TCP connection to another, as iperf 2 does.
     IperfTcp(IperfTcp),
-    /// One simulated host sends a request to another, waits for the reply, and sends the next.
+    /// A client sends a request, waits for the reply, and sends the next: one simulated host to another, or
+    /// ideal hosts at the far end to the simulated one.
     RequestResponse,
 }
 
@@ -84,15 +91,23 @@ impl Default for IperfTcp {
 
 impl Pattern {
     /// Whether it goes from one simulated host to another.
-    pub(crate) fn needs_peer(self) -> bool {
+    pub(crate) fn needs_peer(&self) -> bool {
+        matches!(self, Pattern::IperfUdp { .. } | Pattern::IperfTcp(_))
+    }
+
+    /// Whether any number of clients can do it.
+    fn takes_clients(&self) -> bool {
         matches!(
             self,
-            Pattern::IperfUdp { .. } | Pattern::IperfTcp(_) | Pattern::RequestResponse
+            Pattern::Constant
+                | Pattern::Poisson
+                | Pattern::Pulses { .. }
+                | Pattern::RequestResponse
         )
     }
 
     /// Whether it comes from an ideal far end.
-    pub(crate) fn needs_far_end(self) -> bool {
+    pub(crate) fn needs_far_end(&self) -> bool {
         matches!(
             self,
             Pattern::Constant | Pattern::Poisson | Pattern::Pulses { .. } | Pattern::Trace { .. }
@@ -103,8 +118,8 @@ impl Pattern {
 impl fmt::Display for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())?;
-        if let Pattern::Trace { trace, repeats } = self.pattern {
-            write!(f, ":{}:repeat={}", trace.name(), u8::from(repeats))?;
+        if let Pattern::Trace { trace, repeats } = &self.pattern {
+            write!(f, ":{}:repeat={}", trace.name(), u8::from(*repeats))?;
             return write!(f, ":ip={}", self.ip_number());
         }
         if let Some(rate) = self.rate_pps {
@@ -114,7 +129,7 @@ impl fmt::Display for Workload {
             write!(f, ":rate={bits_per_second}")?;
         }
         let ip = self.ip_number();
-        if let Pattern::IperfTcp(options) = self.pattern {
+        if let Pattern::IperfTcp(options) = &self.pattern {
             if let Some(window_bytes) = options.window_bytes {
                 write!(f, ":window={window_bytes}")?;
             }
@@ -125,13 +140,23 @@ impl fmt::Display for Workload {
         if let Pattern::Pulses { period_ns } = self.pattern {
             write!(f, ":period={period_ns}ns")?;
         }
+        if self.clients != u16::from(self.links) {
+            write!(f, ":clients={}", self.clients)?;
+        }
+        if self.links > 1 {
+            write!(f, ":links={}", self.links)?;
+        }
         Ok(())
     }
 }
 
 impl Workload {
+    /// The most clients.
+    pub const CLIENTS_MAX: u64 = 10_000;
+
     /// Reads a name with its options: `constant:rate=100k`, `poisson:rate=5k:payload=1470`,
-    /// `pulses:rate=50k:period=1ms`, `blast:payload=64:ip=6`, `iperf-tcp:window=32k:dual=1`.
+    /// `pulses:rate=50k:period=1ms`, `rr:clients=1000:links=4`, `blast:payload=64:ip=6`,
+    /// `iperf-tcp:window=32k:dual=1`.
     ///
     /// # Errors
     /// What is wrong, and what would be right.
@@ -157,7 +182,10 @@ impl Workload {
             rate_pps: None,
             payload_bytes: if spec.name == "iperf-udp" { 1470 } else { 64 },
             ip: IpVersion::V4,
+            clients: 1,
+            links: 1,
         };
+        let mut clients = None;
         for (name, value) in spec.options {
             match (name, &mut workload.pattern) {
                 ("rate", Pattern::IperfUdp { bits_per_second }) => {
@@ -183,17 +211,54 @@ impl Workload {
                 ("period", Pattern::Pulses { period_ns }) => {
                     *period_ns = ranged(name, value, 1_000, 1_000_000_000)?;
                 }
+                ("clients", pattern) if pattern.takes_clients() => {
+                    clients = Some(ranged(name, value, 1, Workload::CLIENTS_MAX)?);
+                }
+                ("links", pattern) if pattern.takes_clients() => {
+                    workload.links = ranged(name, value, 1, CARDS_MAX as u64)? as u8;
+                }
                 _ => return Err(unknown(spec.name, name)),
             }
         }
-        Ok(workload)
+        let clients = clients.unwrap_or(u64::from(workload.links));
+        workload.with_clients(clients)
+    }
+
+    /// The same from another number of clients.
+    ///
+    /// # Errors
+    /// Why it cannot be.
+    pub fn with_clients(self, clients: u64) -> Result<Workload, String> {
+        if clients != u64::from(self.links) && !self.pattern.takes_clients() {
+            let name = self.name();
+            return Err(format!(
+                "{name} comes from one sender; constant, poisson, pulses and rr take clients"
+            ));
+        }
+        if !(1..=Workload::CLIENTS_MAX).contains(&clients) {
+            return Err(format!(
+                "clients={clients} is out of range; give 1 to {}",
+                Workload::CLIENTS_MAX
+            ));
+        }
+        if clients < u64::from(self.links) {
+            return Err(format!(
+                "clients={clients} are too few for links={}: each link has one at least; give more clients or \
+                 fewer links",
+                self.links
+            ));
+        }
+        Ok(Workload {
+            clients: clients as u16,
+            ..self
+        })
     }
 
     /// Another host's sending of a recorded trace. `options` are `repeat=1` and `ip=6`, as after a name.
     ///
     /// # Errors
     /// Which option is wrong, and what would be right.
-    pub fn replay(trace: &'static Trace, options: &[(&str, &str)]) -> Result<Workload, String> {
+    pub fn replay(trace: Arc<Trace>, options: &[(&str, &str)]) -> Result<Workload, String> {
         let mut repeats = false;
         let mut ip = IpVersion::V4;
         for (name, value) in options {
@@ -204,10 +269,12 @@ impl Workload {
             }
         }
         Ok(Workload {
-            pattern: Pattern::Trace { trace, repeats },
             rate_pps: Some(trace.mean_pps()),
             payload_bytes: trace.payload_bytes_max(),
+            pattern: Pattern::Trace { trace, repeats },
             ip,
+            clients: 1,
+            links: 1,
         })
     }
 
@@ -226,8 +293,13 @@ impl Workload {
         let is_trace = matches!(self.pattern, Pattern::Trace { .. });
         if !self.pattern.needs_far_end() || is_trace {
             return Err(format!(
-                "{} has no rate of packets to vary; vary a number of the host",
-                self.name()
+                "{} has no rate of packets to vary; vary a number of the host{}",
+                self.name(),
+                if self.pattern.takes_clients() {
+                    ", or clients"
+                } else {
+                    ""
+                }
             ));
         }
         Ok(Workload {
@@ -263,8 +335,10 @@ fn unknown(workload: &str, option: &str) -> String {
         "iperf-tcp" => {
             return format!("iperf-tcp has no option '{option}'; it has window, write, dual, ip");
         }
-        "pulses" => "rate, period, ",
-        "blast" | "netblast" | "rr" => "",
+        "pulses" => "rate, period, clients, links, ",
+        "constant" | "poisson" => "rate, clients, links, ",
+        "rr" => "clients, links, ",
+        "blast" | "netblast" => "",
         _ => "rate, ",
     };
     format!("{workload} has no option '{option}'; it has {own}payload, ip")
@@ -293,6 +367,15 @@ mod tests {
                 "iperf-udp:rate=500000000:payload=1470:ip=4",
             ),
             ("rr", "rr:payload=64:ip=4"),
+            ("rr:clients=5", "rr:payload=64:ip=4:clients=5"),
+            (
+                "constant:rate=5k:links=4",
+                "constant:rate=5000:payload=64:ip=4:links=4",
+            ),
+            (
+                "poisson:links=2:clients=1k:rate=5k",
+                "poisson:rate=5000:payload=64:ip=4:clients=1000:links=2",
+            ),
             ("iperf-tcp", "iperf-tcp:write=131072:dual=0:ip=4"),
             (
                 "iperf-tcp:window=64k:dual=1:ip=6:write=8192",
@@ -313,9 +396,25 @@ mod tests {
                 "blast:rate=5k",
                 "blast has no option 'rate'; it has payload, ip",
             ),
-            ("constant:period=1ms", "it has rate, payload, ip"),
+            (
+                "constant:period=1ms",
+                "it has rate, clients, links, payload, ip",
+            ),
             ("constant:rate=0", "give 1 to"),
-            ("rr:rate=5", "rr has no option 'rate'; it has payload, ip"),
+            (
+                "rr:rate=5",
+                "rr has no option 'rate'; it has clients, links, payload, ip",
+            ),
+            ("rr:clients=0", "clients=0 is out of range; give 1 to 10000"),
+            ("rr:clients=10001", "give 1 to 10000"),
+            ("rr:clients=-1", "clients: '-1' is no number"),
+            ("constant:links=9", "links=9 is out of range; give 1 to 8"),
+            (
+                "constant:links=4:clients=3",
+                "give more clients or fewer links",
+            ),
+            ("blast:clients=2", "it has payload, ip"),
+            ("iperf-udp:links=2", "it has rate, payload, ip"),
             ("constant:ip=5", "4 or 6"),
             ("iperf-tcp:payload=5", "it has window, write, dual, ip"),
             ("iperf-tcp:window=5", "give 2048 to"),

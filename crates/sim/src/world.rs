@@ -101,7 +101,7 @@ impl World {
 
     /// Datagrams that are somewhere between their start and their end.
     pub(crate) fn in_flight(&self) -> u64 {
-        let mut whole = 0;
+        let mut whole = self.machines.iter().map(Machine::owed).sum::<u64>();
         let mut cut = HashSet::new();
         for packet in self.machines.iter().flat_map(Machine::each_packet) {
             match packet.fate() {

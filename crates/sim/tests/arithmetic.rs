@@ -195,7 +195,7 @@ fn what_a_host_cannot_do_is_refused() {
     assert!(buffer.to_string().contains("80"), "{buffer}");
     let rate = refused("napi", "poisson");
     assert!(rate.to_string().contains("poisson:rate="), "{rate}");
-    let alone = refused("napi", "rr");
+    let alone = refused("napi", "iperf-udp");
     assert!(alone.to_string().contains("--peer"), "{alone}");
     let both = refused("busy-poll", "blast");
     assert_eq!(both, PlanError::BlastWhilePolling);

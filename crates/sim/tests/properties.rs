@@ -51,6 +51,17 @@ fn discipline() -> impl Strategy<Value = Discipline> {
     .prop_map(|text| Discipline::parse(text).unwrap())
 }
 
+/// How many send, and over how many lines.
+fn clients() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => Just(String::new()),
+        2 => (1..200u32).prop_map(|clients| format!(":clients={clients}")),
+        2 => (1..=8u32, 0..50u32).prop_map(|(links, more)| {
+            format!(":clients={}:links={links}", links + more)
+        }),
+    ]
+}
+
 fn workload() -> impl Strategy<Value = Workload> {
     let pattern = prop_oneof![
         Just("constant:"),
@@ -64,12 +75,16 @@ fn workload() -> impl Strategy<Value = Workload> {
         rate,
         prop_oneof![9 => 0..600u32, 1 => 1400..5000u32],
         prop_oneof![Just(4), Just(6)],
+        clients(),
     )
-        .prop_map(|(pattern, rate, payload, ip)| {
-            format!("{pattern}rate={rate}:payload={payload}:ip={ip}")
+        .prop_map(|(pattern, rate, payload, ip, clients)| {
+            format!("{pattern}rate={rate}:payload={payload}:ip={ip}{clients}")
         });
+    let asked = (prop_oneof![9 => 0..600u32, 1 => 1400..5000u32], clients())
+        .prop_map(|(payload, clients)| format!("rr:payload={payload}{clients}"));
     let sent = (0..600u32).prop_map(|payload| format!("blast:payload={payload}"));
-    prop_oneof![6 => received, 1 => sent].prop_map(|text| Workload::parse(&text).unwrap())
+    prop_oneof![6 => received, 3 => asked, 1 => sent]
+        .prop_map(|text| Workload::parse(&text).unwrap())
 }
 
 proptest! {
@@ -100,6 +115,12 @@ proptest! {
         for queue in &figures.queues {
             prop_assert!(queue.most <= queue.limit, "{queue:?}");
         }
+        if let Some(clients) = figures.clients {
+            prop_assert!(clients.served_least * clients.count <= ledger.delivered, "{clients:?}");
+            prop_assert!(clients.served_most * clients.count >= ledger.delivered, "{clients:?}");
+        }
+        let interrupts: u64 = figures.cards.iter().map(|card| card.interrupts).sum();
+        prop_assert_eq!(interrupts, figures.interrupts);
         // The same again, to the last digit, also when it is told of in parts.
         let parts = simulate(&host, &Plan { slices, ..plan.clone() }).unwrap();
         prop_assert_eq!(parts.slices.len(), slices as usize);

@@ -1,5 +1,7 @@
 //! A recorded trace as the workload.
 
+use std::sync::Arc;
+
 use nicpoll_model::sim::SimFigures;
 use nicpoll_sim::{Discipline, Host, Plan, PlanError, Trace, TraceReader, Workload, simulate};
 
@@ -7,12 +9,12 @@ fn host() -> Host {
     Host::parse(include_str!("../../../sim/hosts/generic.toml")).unwrap()
 }
 
-fn trace(text: &str) -> &'static Trace {
+fn trace(text: &str) -> Arc<Trace> {
     let mut reader = TraceReader::default();
     for line in text.lines() {
         reader.line(line.as_bytes()).unwrap();
     }
-    Box::leak(Box::new(reader.finish("test").unwrap()))
+    Arc::new(reader.finish("test").unwrap())
 }
 
 fn plan(workload: Workload, duration_ns: u64) -> Plan {

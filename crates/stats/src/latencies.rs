@@ -41,6 +41,12 @@ impl Latencies {
         self.0.saturating_record(ns.max(1));
     }
 
+    /// Counts all that another one has counted.
+    pub fn add(&mut self, other: &Latencies) {
+        let added = self.0.add(&other.0);
+        added.expect("both have the same bounds");
+    }
+
     /// Forgets all.
     pub fn clear(&mut self) {
         self.0.reset();

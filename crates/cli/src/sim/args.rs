@@ -28,11 +28,13 @@ const RUN_EXAMPLES: &str = "\
 Disciplines: interrupt, polling, napi, napi-timer, busy-poll. Options follow with colons, and so do
 numbers of the host file: polling:user_frac=20:burst_max=1000, interrupt:card.moderation_ns=100us.
 Workloads: constant, poisson and pulses (rate, payload, ip; pulses also period) come from outside;
+under rr (payload, ip) clients there send a request, wait for the reply, and send the next. These
+four take clients=N (1 to 10,000, each by itself; the rate is that of all) and links=N (1 to 8
+lines, each with a card, that the clients are dealt out to).
 trace:FILE (repeat, ip) replays a recorded one; under blast (payload, ip) the host sends. With --peer both
 ends are simulated hosts: netblast (payload, ip) sends without a pause, iperf-udp (rate in bit/s of payload,
 payload, ip) as iperf 2.0 keeps its rate, iperf-tcp (window, write, dual, ip) writes to a TCP connection,
-with dual=1 from both ends at once, and
-rr (payload, ip) sends a request, waits for the reply, and sends the next.
+with dual=1 from both ends at once, and rr (payload, ip) has the host as its one client and the peer as server.
 
 Examples:
   nicpoll sim run sim/hosts/generic.toml --workload poisson:rate=70k
@@ -40,6 +42,8 @@ Examples:
   nicpoll sim run sim/hosts/generic.toml --discipline napi --workload pulses:rate=50k --json
   nicpoll sim run sim/hosts/generic.toml --discipline polling --warmup 0 --slices 20
   nicpoll sim run sim/hosts/generic.toml --discipline polling --workload blast:payload=1470
+  nicpoll sim run sim/hosts/generic.toml --discipline napi --workload rr:clients=1000
+  nicpoll sim run sim/hosts/generic.toml --discipline polling --workload poisson:rate=60k:clients=100:links=4
   nicpoll sim run sim/hosts/asa633.toml --peer sim/hosts/poweredge.toml --workload iperf-udp:rate=500m
   nicpoll sim run sim/hosts/asa633.toml --peer sim/hosts/poweredge.toml --workload iperf-tcp:window=32k
   nicpoll sim run sim/hosts/generic.toml --peer sim/hosts/generic.toml --through sim/hosts/generic.toml \\
@@ -53,6 +57,7 @@ Examples:
   nicpoll sim sweep sim/hosts/generic.toml --disciplines interrupt,polling --svg livelock.svg
   nicpoll sim sweep sim/hosts/generic.toml --over cpu.hz=100..4000:14 --workload poisson:rate=60k \\
       --disciplines polling,polling:controller=share --csv
+  nicpoll sim sweep sim/hosts/generic.toml --workload rr --over clients=1..50:50 --svg clients.svg
   nicpoll sim sweep sim/hosts/generic.toml --over offered=10k..1m:100 --shard 1/4 --json > 1.json
 
 Exit codes: 0 done, 1 failed, 2 usage or a host file that is wrong.";
@@ -159,7 +164,7 @@ pub struct SweepArgs {
     /// The host file
     #[arg(value_name = "HOSTFILE")]
     pub host: PathBuf,
-    /// What varies: 'offered' (packets/s) or a number of the host file, from, to and how many points
+    /// What varies: 'offered' (packets/s), 'clients' or a number of the host file, from, to and how many points
     #[arg(long, value_name = "NAME=FROM..TO:POINTS", default_value = "offered=10k..200k:20", value_parser = Range::parse)]
     pub over: Range,
     /// Disciplines, with their options
@@ -200,15 +205,17 @@ pub struct Form {
 /// Values of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// `offered`, or a number of the host.
+    /// `offered`, `clients`, or a number of the host.
     pub parameter: String,
     /// Each once, the least first.
     pub values: Vec<u64>,
 }
 
 impl Range {
-    /// The parameter that is no number of the host: packets offered a second.
+    /// A parameter that is no number of the host: packets offered a second.
     pub const OFFERED: &str = "offered";
+    /// The other one: clients of the workload.
+    pub const CLIENTS: &str = "clients";
 
     fn parse(text: &str) -> Result<Range, String> {
         let expected = || {
@@ -246,10 +253,16 @@ impl Range {
                 .then_some(())
                 .ok_or_else(|| String::from("offered goes from 1 to 1g packets/s"));
         }
+        if parameter == Range::CLIENTS {
+            let is_possible = from >= 1 && to <= Workload::CLIENTS_MAX;
+            return is_possible
+                .then_some(())
+                .ok_or_else(|| format!("clients goes from 1 to {}", Workload::CLIENTS_MAX));
+        }
         if Host::field(parameter).is_none() {
             let names: Vec<_> = Host::FIELDS.iter().map(|field| field.name).collect();
             return Err(format!(
-                "no such parameter: '{parameter}'; there are offered, {}",
+                "no such parameter: '{parameter}'; there are offered, clients, {}",
                 names.join(", ")
             ));
         }
@@ -307,7 +320,9 @@ mod tests {
             ("offered=2k..1k:5", "ends before"),
             ("offered=1k..2k:1", "give 2 to 1000"),
             ("offered=0..2k:5", "1 to 1g"),
-            ("cpu.speed=1..2:2", "there are offered, cpu.hz"),
+            ("clients=0..5:5", "1 to 10000"),
+            ("clients=1..20k:5", "1 to 10000"),
+            ("cpu.speed=1..2:2", "there are offered, clients, cpu.hz"),
             ("cpu.hz=0..10:2", "from 1 to 10000"),
         ] {
             let error = Range::parse(text).unwrap_err();

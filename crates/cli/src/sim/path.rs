@@ -33,7 +33,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     }
     let plan = PathPlan {
         stops,
-        workload: args.workload,
+        workload: args.workload.clone(),
         duration_ns: duration_ns(args),
         warmup_ns: nanos(args.length.warmup),
         seed: args.length.seed,

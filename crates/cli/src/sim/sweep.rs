@@ -69,7 +69,7 @@ fn jobs(args: &SweepArgs) -> Result<Vec<Job>, Failure> {
                 host: host.clone(),
                 plan: Plan {
                     discipline: discipline.clone(),
-                    workload: args.workload,
+                    workload: args.workload.clone(),
                     duration_ns: nanos(args.length.duration.unwrap_or(Duration::from_secs(1))),
                     warmup_ns: nanos(args.length.warmup),
                     seed: args.length.seed,
@@ -77,7 +77,9 @@ fn jobs(args: &SweepArgs) -> Result<Vec<Job>, Failure> {
                 },
             };
             if args.over.parameter == Range::OFFERED {
-                job.plan.workload = args.workload.at(value).map_err(usage)?;
+                job.plan.workload = args.workload.clone().at(value).map_err(usage)?;
+            } else if args.over.parameter == Range::CLIENTS {
+                job.plan.workload = args.workload.clone().with_clients(value).map_err(usage)?;
             } else {
                 job.host.set(&args.over.parameter, value).map_err(usage)?;
             }

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
+use std::sync::Arc;
 
 use nicpoll_sim::{TRACE_LINE_BYTES_MAX, Trace, TraceReader, Workload};
 
@@ -19,8 +20,7 @@ pub fn parse_workload(text: &str) -> Result<Workload, String> {
             })
         })
         .collect();
-    // One command has one trace, and keeps it to its end.
-    Workload::replay(Box::leak(Box::new(read(file)?)), &options?)
+    Workload::replay(Arc::new(read(file)?), &options?)
 }
 
 fn read(path: &str) -> Result<Trace, String> {

@@ -81,6 +81,7 @@ pub(super) fn evidence(figures: &SimPathFigures, host: usize) -> Evidence<'_> {
             .ledger
             .received
             .saturating_sub(lost_at(&of.ledger.losses, SimPlace::RxRing)),
+        cards: 1,
     }
 }
 

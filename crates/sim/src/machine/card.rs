@@ -17,7 +17,7 @@ use crate::queue::Queue;
 pub(super) struct Card {
     /// The line out, of the world's.
     pub(super) wire: usize,
-    delay_ns: u64,
+    pub(super) delay_ns: u64,
     /// What sends to it, when no simulated machine does.
     pub(super) far: Option<FarEnd>,
     /// Frames on their way to it, with the time of their arrival.
@@ -95,17 +95,17 @@ impl Machine {
         let Some(far) = &mut self.cards[card].far else {
             return;
         };
-        let Some(source) = &mut far.source else {
+        let Some(clients) = &mut far.clients else {
             return;
         };
-        let payload_bytes = source.payload_bytes();
-        source.advance();
-        self.timers.set(card, Of::Offer, source.next_ns());
-        let flow = &self.flows[far.flow];
         let number = self.shared.flows[far.flow].offer();
+        let (client, payload_bytes) = clients.send(number);
+        self.timers.set(card, Of::Offer, clients.next_ns());
+        let flow = &self.flows[far.flow];
         let fate = flow.begin_fate(&mut self.shared.fates);
         for index in 0..flow.shapes.len() {
             let mut packet = flow.packet(index, number, fate, now_ns);
+            packet.client = client;
             if let Some(frame) = payload_bytes.and_then(|bytes| far.frames.get(&bytes)) {
                 packet.line_bytes = frame.line_bytes;
                 packet.payload_bytes = frame.payload_bytes;
@@ -135,14 +135,16 @@ impl Machine {
             return;
         };
         packet.arrived_ns = self.now_ns;
-        self.tally.received += 1;
-        self.tally.line_bytes[card].received += u64::from(packet.line_bytes);
+        let tally = &mut self.tally.cards[card];
+        tally.received += 1;
+        tally.received_bytes += u64::from(packet.line_bytes);
         if self.host.is_veth() {
             return self.put_into_socket(packet);
         }
         if self.cards[card].rx_ring.push(packet) {
             self.request_interrupt(card);
         } else {
+            self.tally.cards[card].ring_lost += 1;
             self.lose(SimPlace::RxRing, &packet);
         }
     }
@@ -193,7 +195,7 @@ impl Machine {
         let at = &mut self.cards[card];
         at.is_raised = true;
         at.quiet_until_ns = self.now_ns.saturating_add(self.host.card.moderation_ns);
-        self.tally.interrupts += 1;
+        self.tally.cards[card].interrupts += 1;
         self.raise(hard::card(card));
     }
 
@@ -294,9 +296,9 @@ impl Machine {
         }
         if let Some(packet) = packet {
             self.tally.transmitted += 1;
-            self.tally.line_bytes[card].transmitted += u64::from(packet.line_bytes);
+            self.tally.cards[card].transmitted_bytes += u64::from(packet.line_bytes);
             if packet.to == FAR {
-                self.reached_far_end(&packet);
+                self.reached_far_end(card, &packet);
             } else {
                 self.outbox = Some((card, packet));
             }

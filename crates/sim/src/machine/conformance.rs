@@ -5,7 +5,7 @@ use nicpoll_core::conformance::{Bench, check};
 use nicpoll_core::{Command, Device};
 
 use super::netisr::Asked;
-use super::{Attachment, FarEnd, Flow, Machine, Setup, Task};
+use super::{Attachment, Counts, FarEnd, Flow, Machine, Setup, Task};
 use crate::cpu::Level;
 use crate::discipline::Discipline;
 use crate::host::Host;
@@ -41,7 +41,7 @@ impl PolledCard {
                 wire: 0,
                 delay_ns: 0,
                 far: Some(FarEnd {
-                    source: None,
+                    clients: None,
                     flow: 0,
                     frames: Default::default(),
                     wire: 1,
@@ -56,7 +56,7 @@ impl PolledCard {
                 ip: workload.ip,
                 payload_bytes: workload.payload_bytes,
                 shapes: plan::shapes(&workload, host.link.mtu_bytes).unwrap(),
-                counts_from_card: true,
+                counts: Counts::FromCard,
             }],
             tasks: vec![Task::Read {
                 flow: 0,
@@ -135,7 +135,7 @@ impl Bench for PolledCard {
 
     fn interrupts(&mut self) -> u64 {
         self.run_kernel();
-        self.machine.tally.interrupts
+        self.machine.interrupts()
     }
 }
 

@@ -9,7 +9,7 @@ use nicpoll_model::sim_path::{SimHostFigures, SimHostLedger};
 use super::{Machine, Receive};
 use crate::cpu::{State, Times};
 use crate::queue::Queue;
-use crate::tally::{LineBytes, Tally};
+use crate::tally::{CardTally, Tally};
 
 /// What there was when the counted time began.
 #[derive(Clone, Debug)]
@@ -57,15 +57,15 @@ impl Machine {
     }
 
     pub(crate) fn interrupts(&self) -> u64 {
-        self.tally.interrupts
+        self.tally.cards.iter().map(|card| card.interrupts).sum()
     }
 
     pub(crate) fn throttled(&self) -> u64 {
         self.tally.storm.throttled
     }
 
-    pub(crate) fn line_bytes(&self, card: usize) -> LineBytes {
-        self.tally.line_bytes[card]
+    pub(crate) fn cards(&self) -> &[CardTally] {
+        &self.tally.cards
     }
 
     pub(crate) fn cpu_figures(&self, start: &Start) -> SimCpu {
@@ -91,7 +91,7 @@ impl Machine {
             host: self.host.name.clone(),
             cpu: self.cpu_figures(start),
             context_switches: self.context_switches(start),
-            interrupts: self.tally.interrupts,
+            interrupts: self.interrupts(),
             ledger: self.ledger(),
             queues: self.queue_figures(),
             storm: self.storm_figures(),
@@ -108,7 +108,7 @@ impl Machine {
         };
         SimHostLedger {
             in_flight_at_start: self.in_flight_at_start,
-            received: tally.received,
+            received: tally.cards.iter().map(|card| card.received).sum(),
             made: tally.made,
             transmitted: tally.transmitted,
             taken: tally.taken,

@@ -20,9 +20,19 @@ pub(crate) struct Flow {
     pub(crate) payload_bytes: u32,
     /// The frames that a datagram becomes.
     pub(crate) shapes: Vec<Shape>,
-    /// Whether the time that a datagram takes begins when its last bit reaches the receiver's card: the way
-    /// from an ideal far end is nobody's work.
-    pub(crate) counts_from_card: bool,
+    pub(crate) counts: Counts,
+}
+
+/// When a datagram counts as delivered, and what of its time does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Counts {
+    /// When it has arrived, and all of it.
+    FromCall,
+    /// When it has arrived, and what follows its last bit's reaching the receiver's card: the way from an ideal
+    /// far end is nobody's work.
+    FromCard,
+    /// A request when its reply is back at its client, and all of it. The reply itself does not count.
+    Exchange,
 }
 
 impl Flow {
@@ -48,6 +58,7 @@ impl Flow {
             line_bytes: shape.line_bytes,
             payload_bytes: shape.payload_bytes,
             flow: self.number,
+            client: 0,
             to: self.to,
             ip: self.ip,
             kind: if of > 1 {

@@ -4,7 +4,7 @@ use super::{Machine, Receive};
 use crate::cpu::{Level, State, Step};
 
 /// As many as the bits of a source leave room for; a host on a path has two.
-pub(super) const CARDS_MAX: usize = 8;
+pub(crate) const CARDS_MAX: usize = 8;
 
 /// A source's bit.
 pub(super) const CLOCK: u32 = 1;

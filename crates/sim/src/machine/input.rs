@@ -3,7 +3,7 @@
 use nicpoll_model::line::IpVersion;
 use nicpoll_model::sim::SimPlace;
 
-use super::Machine;
+use super::{Counts, Machine, Of};
 use crate::cpu::{Level, State, Step};
 use crate::packet::{Packet, PacketKind};
 use crate::shared::Part;
@@ -153,7 +153,9 @@ impl Machine {
         if usize::from(packet.to) != self.number {
             return self.hand_over(packet);
         }
-        let program = self.flows[usize::from(packet.flow)].program;
+        let flow = &self.flows[usize::from(packet.flow)];
+        let program = flow.program;
+        self.programs.list[program].polls = flow.card;
         if self.programs.list[program].socket.push(packet) {
             self.wake_for_packet(program);
         } else {
@@ -162,14 +164,24 @@ impl Machine {
     }
 
     /// A packet has reached a far end where no machine is simulated.
-    pub(super) fn reached_far_end(&mut self, packet: &Packet) {
+    pub(super) fn reached_far_end(&mut self, card: usize, packet: &Packet) {
         let fates = &mut self.shared.fates;
         let fate = packet.fate();
         let is_whole = fate.is_none_or(|fate| fates.arrive(fate) == Part::Complete);
-        if is_whole {
-            let took_ns = self.now_ns - packet.sent_ns;
-            let flow = &mut self.shared.flows[usize::from(packet.flow)];
-            flow.deliver(packet.number, took_ns, took_ns);
+        if !is_whole {
+            return;
+        }
+        let mut took_ns = self.now_ns - packet.sent_ns;
+        let at = &mut self.cards[card];
+        if self.flows[usize::from(packet.flow)].counts == Counts::Exchange {
+            took_ns = took_ns.saturating_add(2 * at.delay_ns);
+        }
+        let flow = &mut self.shared.flows[usize::from(packet.flow)];
+        flow.deliver(packet.number, took_ns, took_ns);
+        self.shared.serve(packet.client);
+        if let Some(clients) = at.far.as_mut().and_then(|far| far.clients.as_mut()) {
+            clients.answer(packet.client, packet.number, self.now_ns);
+            self.timers.set(card, Of::Offer, clients.next_ns());
         }
     }
 }

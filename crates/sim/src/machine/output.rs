@@ -8,8 +8,9 @@ use std::collections::VecDeque;
 use nicpoll_model::line::IpVersion;
 use nicpoll_model::sim::SimPlace;
 
-use super::Machine;
 use super::input::kib_ns;
+use super::task::Request;
+use super::{Counts, Machine};
 use crate::cpu::{Level, State, Step};
 use crate::packet::Packet;
 
@@ -98,11 +99,18 @@ impl Machine {
         self.host.cpu.syscall_ns + kib_ns(self.host.socket.copy_kib_ns, packet.payload_bytes)
     }
 
-    /// A program's call has made a datagram with a number of its own, or the one given.
-    pub(super) fn make_datagram(&mut self, flow: usize, number: Option<u64>) -> u64 {
-        let own_number = self.shared.flows[flow].offer();
-        let number = number.unwrap_or(own_number);
+    /// A program's call has made a datagram; a reply has its request's number and client. Returns the number.
+    pub(super) fn make_datagram(&mut self, flow: usize, request: Option<Request>) -> u64 {
         let of = &self.flows[flow];
+        let (number, sent_ns) = match request {
+            // It is the rest of the request's way.
+            Some(request) if of.counts == Counts::Exchange => (request.number, request.sent_ns),
+            _ => {
+                let own_number = self.shared.flows[flow].offer();
+                let number = request.map_or(own_number, |request| request.number);
+                (number, self.now_ns)
+            }
+        };
         let fate = of.begin_fate(&mut self.shared.fates);
         let fragments = of.shapes.len();
         // FreeBSD looks for room first, with IPv4 (`ip_output`).
@@ -110,7 +118,8 @@ impl Machine {
             && fragments > 1
             && !self.cards[of.card].has_room_for(fragments as u64);
         for index in 0..fragments {
-            let packet = self.flows[flow].packet(index, number, fate, self.now_ns);
+            let mut packet = self.flows[flow].packet(index, number, fate, sent_ns);
+            packet.client = request.map_or(0, |request| request.client);
             self.tally.made += 1;
             if is_refused {
                 self.lose(SimPlace::SendQueue, &packet);

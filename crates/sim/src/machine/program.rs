@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Machine, Of, Receive, Task};
+use super::{Counts, Machine, Of, Receive, Task};
 use crate::cpu::{Level, State, Step};
 use crate::discipline::{Busy, Kind};
 use crate::packet::Packet;
@@ -17,15 +17,18 @@ const LEVEL: Level = Level::Program;
 pub(super) struct Program {
     pub(super) task: Task,
     pub(super) socket: Queue,
+    /// The card that the socket's last packet came in by: the one to poll for the next.
+    pub(super) polls: usize,
     /// When the clock wakes it.
     pub(super) wakes_at_tick: Option<u64>,
 }
 
 impl Program {
-    pub(super) fn new(task: Task, socket_packets: u64) -> Self {
+    pub(super) fn new(task: Task, socket_packets: u64, polls: usize) -> Self {
         Program {
             task,
             socket: Queue::new(socket_packets),
+            polls,
             wakes_at_tick: None,
         }
     }
@@ -185,14 +188,16 @@ impl Machine {
         let packet = self.programs.list[id].socket.pop()?;
         let flow = usize::from(packet.flow);
         let transit_ns = self.now_ns - packet.sent_ns;
-        let latency_ns = if self.flows[flow].counts_from_card {
-            self.now_ns - packet.arrived_ns
-        } else {
-            transit_ns
-        };
         self.tally.taken += 1;
-        self.shared.flows[flow].read_bytes += u64::from(packet.payload_bytes);
-        self.shared.flows[flow].deliver(packet.number, transit_ns, latency_ns);
+        let tally = &mut self.shared.flows[flow];
+        tally.read_bytes += u64::from(packet.payload_bytes);
+        let latency_ns = match self.flows[flow].counts {
+            Counts::FromCard => self.now_ns - packet.arrived_ns,
+            Counts::FromCall => transit_ns,
+            Counts::Exchange => return Some(packet),
+        };
+        tally.deliver(packet.number, transit_ns, latency_ns);
+        self.shared.serve(packet.client);
         Some(packet)
     }
 
@@ -212,23 +217,23 @@ impl Machine {
     /// deferral timer does in its place after a while, and at last lets the card interrupt again.
     fn poll_or_read(&mut self, id: usize, busy: Busy) {
         self.programs.is_polling = false;
-        let card = self.flows[self.programs.list[id].task.flow()].card;
-        // While a softirq or ksoftirqd has the card, there is nothing to poll and nothing to arm.
-        let is_taken = matches!(&self.receive, Receive::Napi(napi) if napi.is_scheduled(card));
+        let held = self.looks_at[LEVEL as usize];
         if !self.programs.list[id].socket.is_empty() {
-            if !is_taken && !self.cards[card].has_interrupts {
-                self.leave_to_timer(card);
+            if !self.is_taken(held) && !self.cards[held].has_interrupts {
+                self.leave_to_timer(held);
             }
             return self.read(id);
         }
         if self.now_ns >= self.programs.spins_until_ns {
-            if !is_taken {
-                self.leave_to_timer(card);
+            if !self.is_taken(held) {
+                self.leave_to_timer(held);
             }
             return self.block();
         }
+        // If it is another one, the last was left to its timer when that one's packet was read.
+        let card = self.programs.list[id].polls;
         self.looks_at[LEVEL as usize] = card;
-        if is_taken {
+        if self.is_taken(card) {
             self.left[LEVEL as usize] = 0;
         } else {
             self.mask(card);
@@ -239,6 +244,11 @@ impl Machine {
         self.tally.napi.busy_polls += 1;
         let cost_ns = self.host.card.poll_ns;
         self.cpu.start(LEVEL, Step::Look, cost_ns, State::System);
+    }
+
+    /// While a softirq or ksoftirqd has a card, there is nothing to poll and nothing to arm.
+    fn is_taken(&self, card: usize) -> bool {
+        matches!(&self.receive, Receive::Napi(napi) if napi.is_scheduled(card))
     }
 
     fn busy_poll_done(&mut self, id: usize, step: Step) {

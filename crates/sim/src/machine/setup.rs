@@ -12,13 +12,13 @@ use super::napi::Napi;
 use super::netisr::Netisr;
 use super::program::{Program, Programs};
 use super::{End, Flow, LEVELS, Machine, Of, Outgoing, Receive, Task, Timers};
+use crate::clients::Clients;
 use crate::cpu::Cpu;
 use crate::discipline::Kind;
 use crate::host::Host;
 use crate::packet::Shape;
 use crate::plan::packet_bytes;
 use crate::queue::Queue;
-use crate::source::Source;
 use crate::tally::Tally;
 
 /// What a machine is made of.
@@ -53,12 +53,12 @@ pub(crate) struct Attachment {
     pub(crate) far: Option<FarEnd>,
 }
 
-/// An ideal host at the other end of a line.
+/// The other end of a line, where ideal hosts are.
 #[derive(Clone, Debug)]
 pub(crate) struct FarEnd {
-    /// When it sends; `None` when it does not.
-    pub(crate) source: Option<Source>,
-    /// What it sends.
+    /// Who sends; `None` when nobody does.
+    pub(crate) clients: Option<Clients>,
+    /// What they send.
     pub(crate) flow: usize,
     /// The frame of each payload, where packets differ.
     pub(crate) frames: BTreeMap<u32, Shape>,
@@ -87,7 +87,8 @@ impl Machine {
         };
         let programs = setup.tasks.into_iter().map(|task| {
             let packets = socket(&task);
-            Program::new(task, packets)
+            let card = setup.flows[task.flow()].card;
+            Program::new(task, packets, card)
         });
         Machine {
             number: setup.number,
@@ -130,9 +131,9 @@ impl Machine {
         let is_polled = matches!(&self.receive, Receive::Threads(_, netisr) if netisr.is_polling());
         for (number, card) in self.cards.iter_mut().enumerate() {
             card.has_interrupts = !is_polled;
-            let source = card.far.as_ref().and_then(|far| far.source.as_ref());
-            if let Some(source) = source {
-                self.timers.set(number, Of::Offer, source.next_ns());
+            let clients = card.far.as_ref().and_then(|far| far.clients.as_ref());
+            if let Some(clients) = clients {
+                self.timers.set(number, Of::Offer, clients.next_ns());
             }
         }
         self.start_idle_poll();

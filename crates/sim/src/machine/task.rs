@@ -2,6 +2,7 @@
 
 use super::{Machine, Stream};
 use crate::cpu::{Level, State, Step};
+use crate::packet::Packet;
 
 const LEVEL: Level = Level::Program;
 const NS_PER_US: u64 = 1000;
@@ -34,15 +35,35 @@ pub(crate) enum Task {
     },
     /// Answers each request.
     Respond {
-        /// The flow of the replies.
-        flow: usize,
-        /// Number of the request that it has read and not answered.
-        owes: Option<u64>,
+        /// From the number of the flow of a request to that of its reply.
+        to_replies: usize,
+        /// The request that it has read and not answered.
+        owes: Option<Request>,
     },
     /// Writes to a TCP connection as much as it takes, as iperf does.
     Write(Stream),
     /// Reads what a TCP connection brings.
     Take(Stream),
+}
+
+/// What of a request its reply follows from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    pub(super) flow: usize,
+    pub(super) number: u64,
+    pub(super) client: u16,
+    pub(super) sent_ns: u64,
+}
+
+impl Request {
+    fn of(packet: &Packet) -> Self {
+        Request {
+            flow: usize::from(packet.flow),
+            number: packet.number,
+            client: packet.client,
+            sent_ns: packet.sent_ns,
+        }
+    }
 }
 
 /// How iperf 2.0.2 keeps its rate: with a running error in whole microseconds, and by reading the clock over
@@ -94,13 +115,20 @@ impl Task {
         matches!(self, Task::Write(stream) | Task::Take(stream) if stream.is_in_call())
     }
 
+    /// The request that it has read and not answered.
+    pub(super) fn owed(&self) -> Option<&Request> {
+        match self {
+            Task::Respond { owes, .. } => owes.as_ref(),
+            _ => None,
+        }
+    }
+
     /// The flow that a program reads or sends.
     pub(super) fn flow(&self) -> usize {
         match self {
-            Task::Read { flow, .. }
-            | Task::Blast { flow }
-            | Task::Request { flow, .. }
-            | Task::Respond { flow, .. } => *flow,
+            Task::Read { flow, .. } | Task::Blast { flow } | Task::Request { flow, .. } => *flow,
+            // Requests and replies are alike.
+            Task::Respond { to_replies, .. } => *to_replies,
             Task::Pace(pacer) => pacer.flow,
             Task::Write(stream) | Task::Take(stream) => stream.flow,
         }
@@ -124,9 +152,9 @@ impl Machine {
             } => self.call(*flow),
             Task::Request { .. } => self.await_reply(id),
             Task::Respond {
-                owes: Some(_),
-                flow,
-            } => self.call(*flow),
+                owes: Some(request),
+                to_replies,
+            } => self.call(request.flow + to_replies),
             Task::Respond { .. } => self.read_or_wait(id),
             Task::Write(_) | Task::Take(_) => self.next_of_stream(id),
         }
@@ -197,7 +225,7 @@ impl Machine {
                 let round_trip_ns = now_ns - *sent_ns;
                 self.shared.flows[*flow].answer(round_trip_ns);
             }
-            Task::Respond { owes, .. } => *owes = Some(packet.number),
+            Task::Respond { owes, .. } => *owes = Some(Request::of(&packet)),
             _ => {}
         }
         self.work_on_packet();
@@ -215,13 +243,16 @@ impl Machine {
     }
 
     fn called(&mut self, id: usize) {
-        let (flow, number) = match &self.programs.list[id].task {
+        let (flow, request) = match &self.programs.list[id].task {
             Task::Read { .. } | Task::Write(_) | Task::Take(_) => return,
             Task::Blast { flow } | Task::Request { flow, .. } => (*flow, None),
             Task::Pace(pacer) => (pacer.flow, None),
-            Task::Respond { flow, owes } => (*flow, *owes),
+            Task::Respond { to_replies, owes } => {
+                let flow = owes.map_or(0, |request| request.flow);
+                (flow + to_replies, *owes)
+            }
         };
-        let number = self.make_datagram(flow, number);
+        let number = self.make_datagram(flow, request);
         let program = &mut self.programs.list[id];
         match &mut program.task {
             Task::Request {

@@ -131,6 +131,7 @@ impl Machine {
             number,
             line_bytes: line_bytes(of.ip, bytes),
             payload_bytes: bytes,
+            client: 0,
             flow: of.number,
             to: of.to,
             ip: of.ip,

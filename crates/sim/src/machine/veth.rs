@@ -41,7 +41,7 @@ impl Machine {
         }
         self.tally.transmitted += 1;
         let card = self.flows[usize::from(packet.flow)].card;
-        self.tally.line_bytes[card].transmitted += u64::from(packet.line_bytes);
+        self.tally.cards[card].transmitted_bytes += u64::from(packet.line_bytes);
         self.outbox = Some((card, packet));
     }
 

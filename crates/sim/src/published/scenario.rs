@@ -91,7 +91,7 @@ fn together(hosts: &[&Host], scenario: &Scenario, length: Length) -> Result<Outc
     };
     let plan = PathPlan {
         stops: hosts.iter().enumerate().map(stop).collect(),
-        workload: scenario.workload,
+        workload: scenario.workload.clone(),
         duration_ns: length.duration_ns,
         warmup_ns: length.warmup_ns,
         seed: SEED,
@@ -201,7 +201,7 @@ fn frame_bits(workload: &Workload, hosts: &[&Host]) -> Option<f64> {
 fn alone(host: &Host, scenario: &Scenario, length: Length) -> Result<Outcome, PlanError> {
     let plan = Plan {
         discipline: scenario.others.clone(),
-        workload: scenario.workload,
+        workload: scenario.workload.clone(),
         duration_ns: length.duration_ns,
         warmup_ns: length.warmup_ns,
         seed: SEED,

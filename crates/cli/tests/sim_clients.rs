@@ -1,0 +1,130 @@
+//! `nicpoll sim` with many clients and several lines, as a user meets it.
+
+mod described;
+
+use std::process::{Command, Output};
+
+use described::assert_described;
+use serde_json::Value;
+
+const GENERIC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sim/hosts/generic.toml");
+
+fn sim(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
+    command.arg("sim").args(args).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn printed(args: &[&str]) -> String {
+    let output = sim(args);
+    assert!(
+        output.status.success(),
+        "{args:?}: {}",
+        text(&output.stderr)
+    );
+    text(&output.stdout)
+}
+
+/// A run short enough for a build without optimisation.
+fn run<'a>(options: &[&'a str]) -> Vec<&'a str> {
+    let short = ["run", GENERIC, "--duration", "50ms", "--warmup", "50ms"];
+    [&short[..], options].concat()
+}
+
+#[test]
+fn clients_and_cards_have_figures_of_their_own() {
+    let workload = ["--workload", "rr:clients=100:links=4"];
+    let shown = printed(&run(&[&workload[..], &["--discipline", "polling"]].concat()));
+    for words in [
+        "rr:payload=64:ip=4:clients=100:links=4",
+        "requests/s",
+        "replies/s",
+        "\nclients     100, each served ",
+        "\ncard 4      ",
+        "interrupts of the cards",
+        "handlers 4",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    let json = printed(&run(&[&workload[..], &["--json"]].concat()));
+    let document: Value = serde_json::from_str(&json).unwrap();
+    assert_described(&document, "sim-run");
+    let figures = &document["figures"];
+    assert_eq!(figures["clients"]["count"], 100);
+    let cards = figures["cards"].as_array().unwrap();
+    let interrupts = cards
+        .iter()
+        .map(|card| card["interrupts"].as_u64().unwrap());
+    assert_eq!(cards.len(), 4);
+    assert_eq!(interrupts.sum::<u64>(), figures["interrupts"]);
+    // The host itself sends.
+    let blast = run(&["--workload", "blast", "--json"]);
+    let blast: Value = serde_json::from_str(&printed(&blast)).unwrap();
+    assert!(blast["figures"]["clients"].is_null());
+}
+
+#[test]
+fn a_sweep_varies_the_clients() {
+    let over = ["--over", "clients=1..20:2", "--workload", "rr"];
+    let args = ["sweep", GENERIC, "--disciplines", "polling", "--csv"];
+    let csv = printed(&[&args[..], &over, &["--duration", "100ms"]].concat());
+    let mut lines = csv.lines();
+    assert!(lines.next().unwrap().contains(",clients,"), "{csv}");
+    let delivered: Vec<f64> = lines
+        .map(|line| line.split(',').nth(7).unwrap().parse().unwrap())
+        .collect();
+    // Each is answered once a tick.
+    assert!(delivered[1] > 15.0 * delivered[0], "{csv}");
+}
+
+#[test]
+fn wrong_clients_and_links_are_refused_with_their_remedy() {
+    let run = |workload: &'static str| ["run", GENERIC, "--workload", workload];
+    let peer = |workload: &'static str| [&run(workload)[..], &["--peer", GENERIC]].concat();
+    let over = |range| {
+        [
+            "sweep",
+            GENERIC,
+            "--workload",
+            "rr:links=4",
+            "--over",
+            range,
+        ]
+    };
+    let cases: &[(&[&str], &str)] = &[
+        (&run("rr:clients=0"), "give 1 to 10000"),
+        (&run("rr:clients=20k"), "give 1 to 10000"),
+        (&run("rr:clients=many"), "clients: 'many' is no number"),
+        (
+            &run("poisson:rate=1k:links=9"),
+            "links=9 is out of range; give 1 to 8",
+        ),
+        (
+            &run("poisson:rate=1k:links=4:clients=2"),
+            "give more clients or fewer links",
+        ),
+        (&run("blast:clients=2"), "blast has no option 'clients'"),
+        (
+            &run("iperf-udp:clients=2"),
+            "iperf-udp has no option 'clients'",
+        ),
+        (&run("poisson:clients=5"), "the workload has no rate"),
+        (&peer("rr:clients=2"), "leave out --peer"),
+        (&over("clients=0..5:2"), "clients goes from 1 to 10000"),
+        (&over("clients=1..5:2"), "give more clients or fewer links"),
+        (
+            &over("offered=1..5:2"),
+            "vary a number of the host, or clients",
+        ),
+    ];
+    for (args, words) in cases {
+        let output = sim(args);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+        assert!(said.contains(words), "{args:?}: {said}");
+        assert!(output.stdout.is_empty());
+    }
+}

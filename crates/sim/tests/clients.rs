@@ -1,0 +1,248 @@
+//! Many clients at the far end, and several lines to the host.
+
+mod common;
+
+use common::{host, lost, plan, run};
+use nicpoll_model::sim::{SimClients, SimFigures, SimPlace};
+use nicpoll_sim::{Host, PathPlan, Plan, PlanError, Stop, explain, simulate, simulate_path};
+
+fn clients(figures: &SimFigures) -> SimClients {
+    figures.clients.unwrap()
+}
+
+/// A second of a plan on a host, its ledger closed.
+fn second(host: &Host, discipline: &str, workload: &str) -> SimFigures {
+    let plan = Plan {
+        duration_ns: 1_000_000_000,
+        ..plan(discipline, workload)
+    };
+    let figures = simulate(host, &plan).unwrap();
+    assert!(figures.ledger.is_closed(), "{:?}", figures.ledger);
+    figures
+}
+
+#[test]
+fn clients_share_the_rate_and_are_served_alike_when_nothing_is_lost() {
+    for workload in ["constant", "poisson", "pulses"] {
+        let figures = run("napi", &format!("{workload}:rate=20k:clients=40"));
+        let served = clients(&figures);
+        assert_eq!(served.count, 40, "{workload}");
+        // 100 each in a fifth of a second; six standard deviations where that is chance.
+        let spread = if workload == "poisson" { 60 } else { 2 };
+        assert!(
+            served.served_least + spread >= 100,
+            "{workload}: {served:?}"
+        );
+        assert!(served.served_most <= 100 + spread, "{workload}: {served:?}");
+        assert!(figures.ledger.offered.abs_diff(4000) <= 40 * spread);
+    }
+}
+
+#[test]
+fn the_pulses_of_many_clients_are_no_pulse() {
+    let ring = |figures: &SimFigures| {
+        let mut queues = figures.queues.iter();
+        queues
+            .find(|queue| queue.name == "receive ring")
+            .unwrap()
+            .most
+    };
+    let one = run("napi", "pulses:rate=20k:period=10ms");
+    let many = run("napi", "pulses:rate=20k:period=10ms:clients=200");
+    // 200 packets at once from one; one from each of 200, at times of their own.
+    assert!(ring(&one) > 100, "{}", ring(&one));
+    assert!(ring(&many) < 10, "{}", ring(&many));
+    assert!(many.latency.p50_ns < one.latency.p50_ns);
+    // Those with a tenth of a packet a pulse do not all wait for the same one.
+    let few = run("napi", "pulses:rate=2k:period=10ms:clients=200");
+    assert!(few.ledger.offered.abs_diff(400) <= 1, "{:?}", few.ledger);
+    assert!(ring(&few) < 10, "{}", ring(&few));
+}
+
+#[test]
+fn livelock_starves_every_client_and_a_quota_none() {
+    let workload = "poisson:rate=200k:clients=100";
+    let livelock = clients(&run("interrupt", workload));
+    assert_eq!(livelock.served_median, 0.0, "{livelock:?}");
+    let polled = run("polling:burst_max=60:user_frac=0", workload);
+    let served = clients(&polled);
+    // 60 a tick, 12,000 in a fifth of a second.
+    assert!((served.served_median - 120.0).abs() < 12.0, "{served:?}");
+    assert!(served.served_least > 60, "{served:?}");
+}
+
+#[test]
+fn a_closed_loop_keeps_littles_law() {
+    for (discipline, workload) in [
+        ("interrupt", "rr:clients=1"),
+        ("interrupt", "rr:clients=50"),
+        ("polling", "rr:clients=50"),
+        ("napi:link.delay_ns=1ms", "rr:clients=20"),
+        ("napi-timer", "rr:clients=100:links=4"),
+        ("busy-poll", "rr:clients=7:payload=4000"),
+    ] {
+        let figures = second(&host(), discipline, workload);
+        let waiting = clients(&figures).count;
+        assert_eq!(figures.ledger.lost(), 0, "{discipline}, {workload}");
+        let mean_s = figures.latency.mean_ns.unwrap() / 1e9;
+        let in_system = figures.delivered_pps * mean_s;
+        let error = (in_system / waiting as f64 - 1.0).abs();
+        assert!(error < 0.01, "{discipline}, {workload}: {in_system}");
+        // Some may be on their way between line and client, which is no packet.
+        assert!(figures.ledger.in_flight_at_end <= waiting);
+        // Of several cards one may fall out of step with the others, and its clients are served less.
+        let served = clients(&figures);
+        let is_one_card = figures.cards.len() == 1;
+        assert!(
+            !is_one_card || served.served_most - served.served_least <= 3,
+            "{served:?}"
+        );
+    }
+}
+
+#[test]
+fn more_clients_bring_more_until_the_processor_is_full() {
+    let delayed = "napi:link.delay_ns=1ms";
+    let answered = |clients: u64| {
+        let figures = second(&host(), delayed, &format!("rr:clients={clients}"));
+        figures.delivered_pps
+    };
+    let (one, ten, hundred, more) = (answered(1), answered(10), answered(100), answered(400));
+    // Two milliseconds of lines, and some work.
+    assert!((450.0..500.0).contains(&one), "{one}");
+    assert!((9.0..=10.0).contains(&(ten / one)), "{ten}");
+    assert!(hundred < 100.0 * one && hundred > ten, "{hundred}");
+    // A closed loop does not fall.
+    assert!((more / hundred - 1.0).abs() < 0.05, "{hundred} {more}");
+}
+
+#[test]
+fn a_client_whose_request_is_lost_asks_again_after_a_second() {
+    // Few packets fit into socket and ring, and all ask at once.
+    let mut small = host();
+    small.set("socket.buffer_bytes", 1000).unwrap();
+    let mut plan = Plan {
+        duration_ns: 900_000_000,
+        warmup_ns: 0,
+        ..plan("napi", "rr:clients=500")
+    };
+    let before = simulate(&small, &plan).unwrap();
+    let lost = before.ledger.lost();
+    assert!(lost > 400, "{lost}");
+    assert_eq!(clients(&before).served_least, 0);
+    plan.duration_ns = 1_100_000_000;
+    let after = simulate(&small, &plan).unwrap();
+    assert!(after.ledger.is_closed(), "{:?}", after.ledger);
+    // Every one of them has sent its second request.
+    assert!(after.ledger.offered >= before.ledger.offered + lost);
+}
+
+#[test]
+fn the_bottleneck_of_a_server_is_named_though_nothing_is_lost() {
+    for (discipline, workload, resource) in [
+        ("napi", "rr:clients=100", "processor"),
+        ("napi:link.delay_ns=10ms", "rr:clients=10", "waiting"),
+        ("napi:link.bits_per_second=1m", "rr:clients=10", "line"),
+    ] {
+        let plan = plan(discipline, workload);
+        let figures = simulate(&host(), &plan).unwrap();
+        let bottleneck = explain(&host(), &plan, &figures).unwrap();
+        assert_eq!(bottleneck.resource, resource, "{bottleneck:?}");
+        assert!(bottleneck.is_binding && !bottleneck.moves.is_empty());
+    }
+}
+
+/// Packets of a card for each of its interrupts.
+fn an_interrupt(figures: &SimFigures) -> Vec<f64> {
+    let cards = figures.cards.iter();
+    cards
+        .map(|card| card.received as f64 / card.interrupts as f64)
+        .collect()
+}
+
+#[test]
+fn the_same_load_on_four_cards_is_fewer_packets_an_interrupt() {
+    let moderated = "napi:card.moderation_ns=200us";
+    let one = run(moderated, "constant:rate=40k");
+    let four = run(moderated, "constant:rate=40k:links=4");
+    assert_eq!((one.cards.len(), four.cards.len()), (1, 4));
+    // Eight packets in 200 us, or two.
+    assert!((an_interrupt(&one)[0] - 8.0).abs() < 0.5, "{:?}", one.cards);
+    for ratio in an_interrupt(&four) {
+        assert!((ratio - 2.0).abs() < 0.2, "{:?}", four.cards);
+    }
+    assert!(four.interrupts > 3 * one.interrupts);
+    assert!(four.cpu.interrupt > 2.0 * one.cpu.interrupt);
+    assert_eq!(
+        four.cards.iter().map(|card| card.interrupts).sum::<u64>(),
+        four.interrupts
+    );
+}
+
+#[test]
+fn the_poller_takes_as_many_from_each_card() {
+    // The first card has two of five clients, the others one each: all have more than their share.
+    let figures = run("polling", "constant:rate=200k:clients=5:links=4");
+    assert_eq!(figures.polling.as_ref().unwrap().cycles, 200);
+    let taken: Vec<u64> = figures
+        .cards
+        .iter()
+        .map(|card| card.received - card.ring_lost)
+        .collect();
+    assert!(figures.cards[0].received > 3 * figures.cards[1].received / 2);
+    let burst = figures.polling.unwrap().burst_max_reached.unwrap();
+    let spread = taken.iter().max().unwrap() - taken.iter().min().unwrap();
+    assert!(spread <= u64::from(burst), "{taken:?}");
+    assert!(taken[0] > 1000, "{taken:?}");
+}
+
+#[test]
+fn a_program_that_polls_one_card_gets_the_packets_of_all() {
+    // Light, so that its polls are for nothing at most times and cards are left to their timers.
+    for (workload, delivered) in [("poisson:rate=2k:links=4", 2000), ("rr:links=4", 10_000)] {
+        let figures = second(&host(), "busy-poll", workload);
+        assert_eq!(figures.ledger.lost(), 0);
+        assert!(figures.ledger.in_flight_at_end < 10);
+        assert!(figures.ledger.delivered > delivered * 9 / 10, "{figures:?}");
+        let received = figures.cards.iter().map(|card| card.received);
+        assert!(received.min().unwrap() > delivered / 8, "{figures:?}");
+        assert!(figures.napi.unwrap().busy_polls > 0);
+    }
+}
+
+#[test]
+fn each_line_carries_its_part() {
+    let slow = "napi:link.bits_per_second=10m";
+    let one = run(slow, "constant:rate=30k");
+    let four = run(slow, "constant:rate=30k:links=4");
+    assert!(lost(&one, SimPlace::FarQueue) > 0);
+    assert_eq!(four.ledger.lost(), 0);
+    assert!(one.line_ratio > 0.99 && four.line_ratio < 0.8);
+    for card in &four.cards {
+        assert!((card.line_ratio - four.line_ratio).abs() < 0.01, "{card:?}");
+    }
+}
+
+#[test]
+fn a_path_has_no_clients() {
+    let stop = Stop {
+        host: host(),
+        discipline: plan("napi", "rr").discipline,
+    };
+    let path = PathPlan {
+        stops: vec![stop.clone(), stop],
+        workload: plan("napi", "rr:clients=2").workload,
+        duration_ns: 1_000_000,
+        warmup_ns: 0,
+        seed: 1,
+        slices: 0,
+    };
+    assert_eq!(simulate_path(&path), Err(PlanError::ClientsOnPath));
+}
+
+#[test]
+fn clients_and_lines_take_memory() {
+    let bytes = |workload: &str| plan("napi", workload).memory_bytes(&host());
+    assert!(bytes("rr:clients=10k") > bytes("rr") + 1e6);
+    assert!(bytes("poisson:rate=1m:links=8") > bytes("poisson:rate=1m"));
+}
