@@ -4,7 +4,16 @@
 //! step interrupts it, and it goes on where it was. Switching to another thread costs time; entering an
 //! interrupt is part of the interrupt's own step.
 //!
-//! What must hold: time adds up. Every nanosecond is some level's or idle.
+//! A thread that lost the processor before it was done finds its code and data gone from the caches when it
+//! goes on, and fetches them again: the cache-related preemption delay. It pays that itself, in the state of
+//! what it was doing, once for all that ran in between. Who takes the caches is another thread, or a software
+//! interrupt. A hard interrupt alone (a clock tick, a handler that wakes a thread) does not: it touches a few
+//! dozen lines, and its cost has them.
+//!
+//! What must hold: time adds up. Every nanosecond is some level's or idle. However often a thread is preempted,
+//! it never has more than one refill before it.
+
+use crate::host;
 
 /// Who can have the processor, the highest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +99,10 @@ pub(crate) enum State {
 
 const STATES: usize = 5;
 
+const fn bit(level: Level) -> u8 {
+    1 << level as u8
+}
+
 /// Time by state, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Times([u64; STATES]);
@@ -108,6 +121,7 @@ impl Times {
 struct Slot {
     step: Step,
     state: State,
+    /// What is left of it, with the switch and the refill that come before its work.
     remaining_ns: u64,
 }
 
@@ -116,9 +130,18 @@ pub(crate) struct Cpu {
     slots: [Slot; LEVELS],
     /// A bit for each level that has a step.
     runnable: u8,
+    /// A bit for each level whose thread was preempted, and whose caches others have had since.
+    displaced: u8,
+    /// A bit for each level whose step had a refill put before it.
+    refilling: u8,
+    /// What was left of that step's work then.
+    work_ns: [u64; LEVELS],
     /// The thread that runs or was interrupted last.
     thread: Level,
     context_switch_ns: u64,
+    refill_ns: u64,
+    /// A bit for each level that has something to lose in the caches: all but the idle thread's.
+    with_caches: u8,
     /// Whether software interrupts have a thread of their own (FreeBSD) or borrow whatever thread they
     /// interrupt (Linux).
     soft_is_thread: bool,
@@ -131,7 +154,7 @@ pub(crate) struct Cpu {
 }
 
 impl Cpu {
-    pub(crate) fn new(context_switch_ns: u64, soft_is_thread: bool) -> Self {
+    pub(crate) fn new(host: &host::Cpu, soft_is_thread: bool) -> Self {
         let nothing = Slot {
             step: Step::Look,
             state: State::Idle,
@@ -140,8 +163,16 @@ impl Cpu {
         Cpu {
             slots: [nothing; LEVELS],
             runnable: 0,
+            displaced: 0,
+            refilling: 0,
+            work_ns: [0; LEVELS],
             thread: Level::Idle,
-            context_switch_ns,
+            context_switch_ns: host.context_switch_ns,
+            refill_ns: host.refill_ns,
+            with_caches: match host.refill_ns {
+                0 => 0,
+                _ => !bit(Level::Idle),
+            },
             soft_is_thread,
             is_programs_turn: true,
             is_soft_thread_held: false,
@@ -157,7 +188,8 @@ impl Cpu {
             state,
             remaining_ns: cost_ns,
         };
-        self.runnable |= 1 << level as u8;
+        self.runnable |= bit(level);
+        self.refilling &= !bit(level);
     }
 
     /// The step just given to a level is another thread's than the level's last one.
@@ -168,11 +200,11 @@ impl Cpu {
 
     /// The level has nothing to do.
     pub(crate) fn stop(&mut self, level: Level) {
-        self.runnable &= !(1 << level as u8);
+        self.runnable &= !bit(level);
     }
 
     pub(crate) fn has_work(&self, level: Level) -> bool {
-        self.runnable & (1 << level as u8) != 0
+        self.runnable & bit(level) != 0
     }
 
     /// The thread that runs, or that an interrupt has interrupted.
@@ -183,7 +215,9 @@ impl Cpu {
     /// Who runs now, and how long its step still takes; `None` when nobody does. Switches to it.
     pub(crate) fn dispatch(&mut self) -> Option<(Level, u64)> {
         if self.runnable == 0 {
-            self.switch_to(Level::Idle);
+            if self.thread != Level::Idle {
+                self.switch_to(Level::Idle);
+            }
             return None;
         }
         let mut level = BY_NUMBER[self.runnable.trailing_zeros() as usize];
@@ -191,20 +225,49 @@ impl Cpu {
         if level == Level::SoftThread && programs_turn && self.has_work(Level::Program) {
             level = Level::Program;
         }
-        let borrows = level == Level::Hard || (level == Level::Soft && !self.soft_is_thread);
-        if !borrows && self.switch_to(level) && level != Level::Idle {
-            self.slots[level as usize].remaining_ns += self.context_switch_ns;
+        // A hard interrupt borrows the thread that it interrupts, and leaves it its caches.
+        if level == Level::Soft && !self.soft_is_thread {
+            self.displace();
+        } else if level != Level::Hard {
+            if self.displaced & bit(level) != 0 {
+                self.refill(level);
+            }
+            if self.thread != level {
+                self.displace();
+                self.switch_to(level);
+            }
         }
         Some((level, self.slots[level as usize].remaining_ns))
     }
 
-    fn switch_to(&mut self, level: Level) -> bool {
-        let switches = self.thread != level;
-        if switches {
-            self.thread = level;
-            self.switches += 1;
+    /// The thread that ran last loses its caches, unless it is done.
+    fn displace(&mut self) {
+        self.displaced |= self.runnable & bit(self.thread) & self.with_caches;
+    }
+
+    fn switch_to(&mut self, level: Level) {
+        self.thread = level;
+        self.switches += 1;
+        if level != Level::Idle {
+            self.slots[level as usize].remaining_ns += self.context_switch_ns;
         }
-        switches
+    }
+
+    /// A preempted thread goes on.
+    fn refill(&mut self, level: Level) {
+        self.displaced &= !bit(level);
+        let left_ns = self.slots[level as usize].remaining_ns;
+        // Preempted once more while it fetches, a thread has no more to fetch than at first.
+        let is_refilling = self.refilling & bit(level) != 0;
+        let work_ns = if is_refilling {
+            self.work_ns[level as usize].min(left_ns)
+        } else {
+            left_ns
+        };
+        self.refilling |= bit(level);
+        self.work_ns[level as usize] = work_ns;
+        let to_fetch_ns = self.refill_ns.saturating_sub(left_ns - work_ns);
+        self.slots[level as usize].remaining_ns += to_fetch_ns;
     }
 
     /// The level's step runs for some of its time.
@@ -222,5 +285,107 @@ impl Cpu {
     /// What the level is doing.
     pub(crate) fn step(&self, level: Level) -> Step {
         self.slots[level as usize].step
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REFILL_NS: u64 = 1000;
+    const SWITCH_NS: u64 = 100;
+
+    fn cpu(soft_is_thread: bool) -> Cpu {
+        let host = host::Cpu {
+            context_switch_ns: SWITCH_NS,
+            refill_ns: REFILL_NS,
+            ..host::Cpu::default()
+        };
+        Cpu::new(&host, soft_is_thread)
+    }
+
+    /// The program's step, of which 500 ns are left when it is preempted.
+    fn with_program(soft_is_thread: bool) -> Cpu {
+        let mut cpu = cpu(soft_is_thread);
+        cpu.start(Level::Program, Step::Use, 700, State::User);
+        assert_eq!(cpu.dispatch(), Some((Level::Program, 700 + SWITCH_NS)));
+        cpu.run(Level::Program, 200 + SWITCH_NS);
+        cpu
+    }
+
+    /// A level does something, whatever it takes.
+    fn comes_and_goes(cpu: &mut Cpu, level: Level) {
+        cpu.start(level, Step::Look, 50, State::Interrupt);
+        let (running, ns) = cpu.dispatch().unwrap();
+        assert_eq!(running, level);
+        cpu.run(level, ns);
+        cpu.stop(level);
+    }
+
+    #[test]
+    fn a_chain_of_interrupts_costs_the_thread_below_one_refill() {
+        let mut cpu = with_program(true);
+        comes_and_goes(&mut cpu, Level::Hard);
+        // Netisr has work before the interrupt thread is done.
+        cpu.start(Level::InterruptThread, Step::Look, 50, State::Interrupt);
+        let (level, ns) = cpu.dispatch().unwrap();
+        assert_eq!(level, Level::InterruptThread);
+        cpu.start(Level::Soft, Step::Protocol, 50, State::SoftInterrupt);
+        cpu.run(level, ns);
+        cpu.stop(level);
+        // It has not run yet: no refill.
+        assert_eq!(cpu.dispatch(), Some((Level::Soft, 50 + SWITCH_NS)));
+        cpu.run(Level::Soft, 50 + SWITCH_NS);
+        cpu.stop(Level::Soft);
+        let left_ns = 500 + SWITCH_NS + REFILL_NS;
+        assert_eq!(cpu.dispatch(), Some((Level::Program, left_ns)));
+        // Asked again, it is the same.
+        assert_eq!(cpu.dispatch(), Some((Level::Program, left_ns)));
+        cpu.run(Level::Program, left_ns);
+        assert_eq!(cpu.times.of(State::User), 700 + 2 * SWITCH_NS + REFILL_NS);
+    }
+
+    #[test]
+    fn a_hard_interrupt_alone_takes_no_caches() {
+        let mut cpu = with_program(true);
+        comes_and_goes(&mut cpu, Level::Hard);
+        assert_eq!(cpu.dispatch(), Some((Level::Program, 500)));
+    }
+
+    #[test]
+    fn a_softirq_takes_the_caches_of_the_thread_that_it_borrows() {
+        let mut cpu = with_program(false);
+        comes_and_goes(&mut cpu, Level::Soft);
+        // There is no switch.
+        assert_eq!(cpu.dispatch(), Some((Level::Program, 500 + REFILL_NS)));
+    }
+
+    #[test]
+    fn a_refill_cut_short_is_not_paid_twice() {
+        let mut cpu = with_program(false);
+        for _ in 0..10 {
+            comes_and_goes(&mut cpu, Level::Soft);
+            let (level, left_ns) = cpu.dispatch().unwrap();
+            assert_eq!((level, left_ns), (Level::Program, 500 + REFILL_NS));
+            cpu.run(level, 300);
+        }
+        // Into the work this time: that is not done again.
+        cpu.run(Level::Program, 800);
+        assert_eq!(cpu.dispatch(), Some((Level::Program, 400)));
+        comes_and_goes(&mut cpu, Level::Soft);
+        assert_eq!(cpu.dispatch(), Some((Level::Program, 400 + REFILL_NS)));
+    }
+
+    #[test]
+    fn who_is_done_or_idle_has_nothing_to_refill() {
+        let mut cpu = with_program(true);
+        cpu.stop(Level::Program);
+        cpu.start(Level::Idle, Step::Look, 50, State::System);
+        comes_and_goes(&mut cpu, Level::Soft);
+        assert_eq!(cpu.dispatch(), Some((Level::Idle, 50)));
+        comes_and_goes(&mut cpu, Level::Soft);
+        assert_eq!(cpu.dispatch(), Some((Level::Idle, 50)));
+        cpu.start(Level::Program, Step::Use, 700, State::User);
+        assert_eq!(cpu.dispatch(), Some((Level::Program, 700 + SWITCH_NS)));
     }
 }

@@ -85,6 +85,9 @@ host! {
         interrupt_entry_ns: 0..=1_000_000,
         /// Switching to another thread.
         context_switch_ns: 0..=1_000_000,
+        /// What a thread that was preempted takes to fetch its code and data into the caches again, once for all
+        /// that ran in between.
+        refill_ns: 0..=1_000_000,
         /// A system call that moves a datagram, without what it copies.
         syscall_ns: 1..=10_000_000,
         /// A round of the network software interrupt that polls, the look at the card left out: scheduling it,

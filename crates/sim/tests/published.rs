@@ -103,19 +103,27 @@ fn what_only_polling_uses_is_the_same_on_all_hosts() {
     for host in library.hosts.values() {
         assert_eq!(host.card.poll_ns, cost("card.poll_ns"), "{}", host.name);
     }
-    for (name, mhz) in [("asa633", 631), ("poweredge", 499)] {
-        let host = &library.hosts[name];
-        assert_eq!(host.card.status_ns, cost("card.status_ns"));
-        let by_clock = cost("cpu.netisr_ns") * library.plan.reference_mhz / mhz;
-        assert!(host.cpu.netisr_ns.abs_diff(by_clock) <= 10, "{name}");
-    }
-    for name in ["t5000", "wrap"] {
+    for name in ["asa633", "poweredge", "t5000", "wrap"] {
         let host = &library.hosts[name];
         assert_eq!(host.card.status_ns, cost("card.status_ns"));
         // Both follow the same factor.
         let ratio = cost("cpu.netisr_ns") / cost("cpu.tick_ns");
         assert!(
             host.cpu.netisr_ns.abs_diff(host.cpu.tick_ns * ratio) <= 2,
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_refill_is_no_more_than_the_caches_hold() {
+    let library = library();
+    let mut costs = library.plan.costs.iter();
+    let (_, reference_ns) = costs.find(|(name, _)| name == "cpu.refill_ns").unwrap();
+    for name in ["asa633", "poweredge"] {
+        // The reference is a quarter of the first-level caches.
+        assert!(
+            library.hosts[name].cpu.refill_ns <= 4 * reference_ns,
             "{name}"
         );
     }
@@ -140,9 +148,9 @@ fn polling_loses_fewer_datagrams() {
         "UDP, asked 500 Mbit/s, polling",
     );
     assert!(of(&figures, before, "loss") > 40.0);
-    assert!(of(&figures, after, "loss") < of(&figures, before, "loss") - 15.0);
+    assert!(of(&figures, after, "loss") < of(&figures, before, "loss") - 30.0);
     let delivered = |run| of(&figures, run, "delivered_payload");
-    assert!(delivered(after) > 1.5 * delivered(before));
+    assert!(delivered(after) > 1.8 * delivered(before));
 }
 
 #[test]

@@ -230,6 +230,11 @@ mod tests {
             assert_eq!(error.line, hz, "{to}: {error}");
             assert!(error.message.contains(words), "{to}: {error}");
         }
+        let error = refused("refill_ns = 0", "refill_ns = 1000001");
+        assert_eq!(error.line, line_of("refill_ns = "), "{error}");
+        let words =
+            "cpu.refill_ns = 1000001 is out of range; give a whole number from 0 to 1000000";
+        assert!(error.message.contains(words), "{error}");
         let error = refused("hz = 1000", "");
         assert_eq!(error.line, line_of("[cpu]"), "{error}");
         assert!(error.message.contains("cpu.hz is missing"), "{error}");

@@ -96,7 +96,7 @@ impl Machine {
             timers: Timers::new(cards),
             clock: Clock::new(&host, setup.tick_phase_ns),
             tick: 0,
-            cpu: Cpu::new(host.cpu.context_switch_ns, !is_napi),
+            cpu: Cpu::new(&host.cpu, !is_napi),
             hard_pending: 0,
             hard_served: 0,
             programs: Programs::new(programs.collect(), setup.discipline),

@@ -267,6 +267,11 @@ impl Numbers<'_> {
 
     fn not_simulated(&mut self) {
         self.fix("cpu.tick_slow_ppm", 0, NOT_MEASURED);
+        self.fix(
+            "cpu.refill_ns",
+            0,
+            "not told apart: within what was measured, which softirqs preempt",
+        );
         self.fix("cpu.netisr_ns", 0, "no part of Linux");
         self.fix("card.rearm_ns", 0, UNUSED);
         self.fix("background.at_once_ns", 0, UNUSED);
