@@ -345,17 +345,19 @@ fn documented(page: &str, begin: &str) -> Vec<String> {
 #[test]
 fn the_documentation_shows_what_the_program_prints() {
     let page = include_str!("../../../docs/simulator.md");
-    for begin in [
-        "nicpoll sim run sim/hosts/generic.toml --workload",
-        "nicpoll sim run sim/hosts/generic.toml --peer",
-        "nicpoll sim run sim/hosts/asa633.toml --peer",
+    let paths = include_str!("../../../docs/sim-paths.md");
+    for (page, begin) in [
+        (page, "nicpoll sim run sim/hosts/generic.toml --workload"),
+        (page, "nicpoll sim sweep sim/hosts/generic.toml --workload"),
+        (paths, "nicpoll sim run sim/hosts/generic.toml --peer"),
+        (paths, "nicpoll sim run sim/hosts/asa633.toml --peer"),
     ] {
         let command = documented(page, begin);
         let words: Vec<_> = command.iter().map(String::as_str).collect();
         let shown = printed(&words);
         assert!(
             page.contains(shown.trim_end()),
-            "docs/simulator.md should show:\n{shown}"
+            "the page should show:\n{shown}"
         );
     }
 

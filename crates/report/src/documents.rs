@@ -176,7 +176,7 @@ pub(crate) fn sim_run_schema() -> String {
 pub(crate) fn sim_path_schema() -> String {
     schema_of::<SimPathRun>(
         "What `nicpoll sim run --peer --json` prints",
-        "One run of simulated hosts that send to each other. docs/simulator.md explains it. Nothing in it was \
+        "One run of simulated hosts that send to each other. docs/sim-paths.md explains it. Nothing in it was \
          measured. Units stand in field names; null means that there is no such figure.",
         SIM_PATH_SCHEMA,
     )
@@ -186,8 +186,8 @@ pub(crate) fn sim_path_schema() -> String {
 pub(crate) fn sim_fit_host_schema() -> String {
     schema_of::<SimFitHost>(
         "What `nicpoll sim fit --host --json` prints",
-        "What receiving costs on a machine, and what the simulator predicts from that. docs/simulator.md \
-         explains it. Units stand in field names; null means not measured.",
+        "What receiving costs on a machine, and what the simulator predicts from that. \
+         docs/sim-this-machine.md explains it. Units stand in field names; null means not measured.",
         SIM_FIT_HOST_SCHEMA,
     )
 }
@@ -216,7 +216,7 @@ pub(crate) fn sim_ticks_schema() -> String {
 pub(crate) fn sim_published_schema() -> String {
     schema_of::<SimPublished>(
         "What `nicpoll sim published --json` prints",
-        "Published measurements beside simulated ones. docs/simulator.md explains it. Null means not stated by \
+        "Published measurements beside simulated ones. docs/published.md explains it. Null means not stated by \
          the source, not scored or not simulated.",
         SIM_PUBLISHED_SCHEMA,
     )
