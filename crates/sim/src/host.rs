@@ -171,6 +171,9 @@ host! {
         output_ns: 0..=10_000_000,
         /// Sending an acknowledgement.
         send_ack_ns: 0..=10_000_000,
+        /// A buffer in a program's call, beside copying: each 2048 bytes written, each segment read (`sosend`,
+        /// `soreceive`).
+        buffer_ns: 0..=10_000_000,
         /// The send buffer of a connection, unless the workload sets it.
         send_buffer_bytes: 2_048..=1_073_741_824,
         /// The receive buffer of a connection, unless the workload sets it.

@@ -74,6 +74,25 @@ fn a_slow_line_is_filled_with_whole_segments() {
 }
 
 #[test]
+fn each_segment_read_and_each_cluster_written_takes_its_buffer() {
+    let system = |buffer: &str| {
+        let host = format!("interrupt:link.bits_per_second=10m:tcp.buffer_ns={buffer}");
+        let figures = figures(&long(&[&host, &host], "iperf-tcp:window=64k"));
+        [0, 1].map(|host: usize| figures.hosts[host].cpu.system)
+    };
+    let [writing_free, reading_free] = system("0");
+    let [writing, reading] = system("100us");
+    // 1,500 bytes of IP take 1,538 of the line and are read as they come; two pieces are not written as one.
+    let segments = 10e6 / (1538.0 * 8.0);
+    close(reading - reading_free, segments * 100e-6, 0.02);
+    close(
+        writing - writing_free,
+        segments * 1448.0 / 2048.0 * 100e-6,
+        0.1,
+    );
+}
+
+#[test]
 fn both_ways_a_full_duplex_line_is_filled_but_for_the_acknowledgements() {
     let host = "interrupt:link.bits_per_second=10m";
     let figures = figures(&long(&[host, host], "iperf-tcp:window=64k:dual=1"));

@@ -164,8 +164,9 @@ fn told(library: &Library, fit: &Fit) -> String {
         library.fitted_figures()
     );
     for group in &fit.groups {
+        let plural = if group.factors.len() == 1 { "" } else { "s" };
         text.push_str(&format!(
-            "\n{}: {} parameters, {} figures; root mean square error {:.2} (1 is 2 % of a rate or 5 % of a share); {} simulations\n",
+            "\n{}: {} parameter{plural}, {} figures; root mean square error {:.2} (1 is 2 % of a rate or 5 % of a share); {} simulations\n",
             group.name,
             group.factors.len(),
             group.figures,

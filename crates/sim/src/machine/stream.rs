@@ -56,10 +56,13 @@ impl Machine {
         let Some(stream) = self.stream(id).copied() else {
             return;
         };
-        let (step, possible) = match &self.ends[stream.end].half {
-            Half::Sender(tcp) if tcp.has_room() => (Step::Call, tcp.room().min(CLUSTER_BYTES)),
-            Half::Sender(_) => (Step::Call, 0),
-            Half::Receiver(tcp) => (Step::Read, tcp.readable()),
+        let (step, possible, buffer_bytes) = match &self.ends[stream.end].half {
+            Half::Sender(tcp) => {
+                let room = if tcp.has_room() { tcp.room() } else { 0 };
+                (Step::Call, room.min(CLUSTER_BYTES), CLUSTER_BYTES)
+            }
+            // Each segment is in a buffer of its own.
+            Half::Receiver(tcp) => (Step::Read, tcp.readable(), tcp.segment_bytes_max()),
         };
         if possible == 0 {
             return self.block();
@@ -77,8 +80,9 @@ impl Machine {
         }
         let entry_ns = if is_new { self.host.cpu.syscall_ns } else { 0 };
         let copy_ns = kib_ns(self.host.socket.copy_kib_ns, copying as u32);
+        let buffers_ns = copying.div_ceil(buffer_bytes) * self.host.tcp.buffer_ns;
         self.cpu
-            .start(LEVEL, step, entry_ns + copy_ns, State::System);
+            .start(LEVEL, step, entry_ns + copy_ns + buffers_ns, State::System);
     }
 
     /// A piece of a call is copied.

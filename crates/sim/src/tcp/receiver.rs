@@ -81,6 +81,11 @@ impl Receiver {
         self.next - before
     }
 
+    /// Bytes of a full segment.
+    pub(crate) fn segment_bytes_max(&self) -> u64 {
+        self.segment_bytes_max
+    }
+
     /// Bytes that the program can read.
     pub(crate) fn readable(&self) -> u64 {
         self.next - self.read

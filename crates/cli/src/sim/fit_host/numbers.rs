@@ -280,6 +280,7 @@ impl Numbers<'_> {
             ("tcp.ack_ns", 0),
             ("tcp.output_ns", 0),
             ("tcp.send_ack_ns", 0),
+            ("tcp.buffer_ns", 0),
             ("tcp.send_buffer_bytes", 16_384),
             ("tcp.receive_buffer_bytes", 131_072),
         ] {
