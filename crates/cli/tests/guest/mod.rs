@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Where `cargo xtask test` unpacks the packages linux-image-* and busybox-static of Debian. The machine's own
 /// are taken where they are installed.
@@ -44,16 +43,8 @@ card_up() { ip link set eth0 up; ip addr add 10.0.2.15/24 dev eth0; }
 card_up
 ";
 
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-
-/// What a guest is made of.
+/// The files that a guest is made of. Several guests may run at a time.
 pub struct Guest {
-    parts: Parts,
-    _alone: MutexGuard<'static, ()>,
-}
-
-/// Its files.
-struct Parts {
     kernel: PathBuf,
     modules: Vec<PathBuf>,
     busybox: PathBuf,
@@ -86,17 +77,14 @@ impl Guest {
             return None;
         }
         let roots = [Path::new(UNPACKED), Path::new("/")];
-        let Some(parts) = roots.into_iter().find_map(parts) else {
+        let guest = roots.into_iter().find_map(below);
+        if guest.is_none() {
             missing(
                 "neither installed nor unpacked: a kernel with an e1000 module (package linux-image-amd64) and \
                  a static busybox (package busybox-static)",
             );
-            return None;
-        };
-        Some(Guest {
-            parts,
-            _alone: ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner),
-        })
+        }
+        guest
     }
 
     /// Boots with these files, runs the script as the first process, and returns what the console showed.
@@ -110,14 +98,14 @@ impl Guest {
         for (name, text) in files {
             archive.file(name, text.as_bytes());
         }
-        archive.file("bin/busybox", &fs::read(&self.parts.busybox).unwrap());
-        for module in &self.parts.modules {
+        archive.file("bin/busybox", &fs::read(&self.busybox).unwrap());
+        for module in &self.modules {
             let name = module.file_name().unwrap().to_string_lossy();
             archive.file(&format!("modules/{name}"), &fs::read(module).unwrap());
         }
         archive.file("bin/nicpoll", &fs::read(program).unwrap());
         let mut needed: BTreeSet<PathBuf> = libraries(program).into_iter().collect();
-        if let Some(udev) = &self.parts.udev {
+        if let Some(udev) = &self.udev {
             // It is what it is called.
             for name in ["bin/udevadm", "bin/systemd-udevd"] {
                 archive.file(name, &fs::read(udev).unwrap());
@@ -141,7 +129,7 @@ impl Guest {
             ])
             .args(["-no-reboot", "-append", KERNEL_OPTIONS])
             .args(["-netdev", "user,id=net0,restrict=on", "-device", CARD])
-            .args([Path::new("-kernel"), &self.parts.kernel])
+            .args([Path::new("-kernel"), &self.kernel])
             .args([Path::new("-initrd"), &image])
             .stdin(Stdio::null())
             .output()
@@ -151,7 +139,7 @@ impl Guest {
 }
 
 /// What is below a root directory, old or merged (`/usr/bin` for `/bin`).
-fn parts(root: &Path) -> Option<Parts> {
+fn below(root: &Path) -> Option<Guest> {
     let either = |name: &str| [root.join(name), root.join("usr").join(name)];
     let mut busybox = either("bin/busybox").into_iter();
     let busybox = busybox.find(|path| path.exists())?;
@@ -163,7 +151,7 @@ fn parts(root: &Path) -> Option<Parts> {
         let mut modules = vec![module(&version.path(), CARD_DRIVER)?];
         let others = OTHER_DRIVERS.into_iter();
         modules.extend(others.filter_map(|driver| module(&version.path(), driver)));
-        kernel.exists().then(|| Parts {
+        kernel.exists().then(|| Guest {
             kernel,
             modules,
             busybox: busybox.clone(),
