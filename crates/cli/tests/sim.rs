@@ -1,35 +1,16 @@
 //! `nicpoll sim` as a user meets it.
 
 mod described;
+mod simulated;
 
 use std::fs;
-use std::process::{Command, Output};
 
 use described::assert_described;
 use serde_json::Value;
+use simulated::{GENERIC, printed, sim, text};
 
-const GENERIC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sim/hosts/generic.toml");
 /// Short, for a build without optimisation.
 const SHORT: [&str; 4] = ["--duration", "50ms", "--warmup", "50ms"];
-
-fn sim(args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
-    command.arg("sim").args(args).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-fn printed(args: &[&str]) -> String {
-    let output = sim(args);
-    assert!(
-        output.status.success(),
-        "{args:?}: {}",
-        text(&output.stderr)
-    );
-    text(&output.stdout)
-}
 
 /// What was printed, which the schema describes.
 fn document(args: &[&str], schema: &str) -> Value {

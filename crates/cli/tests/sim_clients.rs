@@ -1,32 +1,11 @@
 //! `nicpoll sim` with many clients and several lines, as a user meets it.
 
 mod described;
-
-use std::process::{Command, Output};
+mod simulated;
 
 use described::assert_described;
 use serde_json::Value;
-
-const GENERIC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sim/hosts/generic.toml");
-
-fn sim(args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
-    command.arg("sim").args(args).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
-}
-
-fn printed(args: &[&str]) -> String {
-    let output = sim(args);
-    assert!(
-        output.status.success(),
-        "{args:?}: {}",
-        text(&output.stderr)
-    );
-    text(&output.stdout)
-}
+use simulated::{GENERIC, printed, sim, text};
 
 /// A run short enough for a build without optimisation.
 fn run<'a>(options: &[&'a str]) -> Vec<&'a str> {

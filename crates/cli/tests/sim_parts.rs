@@ -1,12 +1,13 @@
 //! A sweep in parts, and what is refused before it is begun.
 
+mod simulated;
+
 use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, Output};
 
+use simulated::{GENERIC, printed, sim};
 use tempfile::TempDir;
 
-const GENERIC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sim/hosts/generic.toml");
 /// Short, for a build without optimisation.
 const SWEEP: [&str; 8] = [
     "--duration",
@@ -18,18 +19,6 @@ const SWEEP: [&str; 8] = [
     "--disciplines",
     "interrupt,polling",
 ];
-
-fn sim(args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
-    command.arg("sim").args(args).output().unwrap()
-}
-
-fn printed(args: &[&str]) -> Vec<u8> {
-    let output = sim(args);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{args:?}: {said}");
-    output.stdout
-}
 
 fn sweep<'a>(options: &[&'a str]) -> Vec<&'a str> {
     [&["sweep", GENERIC], &SWEEP[..], options].concat()
@@ -87,10 +76,7 @@ fn what_does_not_join_is_refused_with_file_and_remedy() {
         String::from(path.to_str().unwrap())
     };
     let text = fs::read_to_string(&files[0]).unwrap();
-    let whole = write(
-        "whole.json",
-        &String::from_utf8(printed(&sweep(&["--json"]))).unwrap(),
-    );
+    let whole = write("whole.json", &printed(&sweep(&["--json"])));
     let broken = write(
         "broken.json",
         &text.replacen("\"number\": 1", "\"number\": 9", 1),

@@ -1,23 +1,17 @@
 //! `nicpoll sim ticks` as a user meets it.
 
 mod described;
+#[allow(dead_code, reason = "other tests of the simulator use more of it")]
+mod simulated;
 
 use std::fs;
-use std::process::{Command, Output};
 
 use described::assert_described;
 use serde_json::Value;
+use simulated::{printed, sim};
 
-fn ticks(args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
-    command.args(["sim", "ticks"]).args(args).output().unwrap()
-}
-
-fn printed(args: &[&str]) -> String {
-    let output = ticks(args);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{args:?}: {said}");
-    String::from_utf8(output.stdout).unwrap()
+fn ticks<'a>(options: &[&'a str]) -> Vec<&'a str> {
+    [&["ticks"], options].concat()
 }
 
 #[test]
@@ -26,7 +20,7 @@ fn the_period_is_found_beside_that_of_arithmetic() {
         (&["--pulse", "1ms", "--hz", "1000"][..], 1e-3 / 60e-6),
         (&["--pulse", "4ms", "--hz", "250"], 4e-3 / 60e-6),
     ] {
-        let text = printed(&[options, &["--json"]].concat());
+        let text = printed(&ticks(&[options, &["--json"]].concat()));
         let document: Value = serde_json::from_str(&text).unwrap();
         assert_described(&document, "sim-ticks");
         let period = document["period_seconds"].as_f64().unwrap();
@@ -41,7 +35,7 @@ fn the_documentation_shows_what_the_program_prints_and_draws() {
     let page = include_str!("../../../docs/cpu-time.md");
     let folder = tempfile::tempdir().unwrap();
     let plot = folder.path().join("ticks.svg");
-    let shown = printed(&["--svg", plot.to_str().unwrap()]);
+    let shown = printed(&ticks(&["--svg", plot.to_str().unwrap()]));
     assert!(
         page.contains(shown.trim_end()),
         "docs/cpu-time.md should show:\n{shown}"
@@ -67,13 +61,13 @@ fn what_is_wrong_is_refused_with_its_remedy() {
         (&["--duration", "1ms"], "a longer duration"),
         (&["--ppm", "0.001"], "a shorter duration"),
     ] {
-        let output = ticks(args);
+        let output = sim(&ticks(args));
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
         assert!(said.contains(words), "{args:?}: {said}");
         assert!(output.stdout.is_empty());
     }
     // Without drift there is no period, and nothing that looks like one.
-    let still = printed(&["--ppm", "0"]);
+    let still = printed(&ticks(&["--ppm", "0"]));
     assert!(still.contains("wrong in the same way"), "{still}");
 }

@@ -25,6 +25,14 @@ pub(super) struct Place {
 }
 
 impl Place {
+    /// Asks for the errors there.
+    pub(super) fn at(values: Vec<u64>, ask: &mut impl FnMut(&[u64]) -> Vec<f64>) -> Self {
+        Place {
+            errors: ask(&values),
+            values,
+        }
+    }
+
     /// The sum of squares.
     pub(super) fn cost(&self) -> f64 {
         self.errors.iter().map(|error| error * error).sum()
@@ -52,10 +60,7 @@ pub(super) fn descend(
         if values == best.values {
             break;
         }
-        let place = Place {
-            errors: ask(&values),
-            values,
-        };
+        let place = Place::at(values, ask);
         if place.cost() < best.cost() {
             let is_last = place.cost() > best.cost() * (1.0 - GAIN_MIN);
             best = place;
@@ -190,10 +195,7 @@ mod tests {
             vec![(a + 10.0 * b) / 100.0 - 500.0, (a - b) / 1000.0 - 10.0]
         };
         let values = vec![1000, 1000];
-        let from = Place {
-            errors: ask(&values),
-            values,
-        };
+        let from = Place::at(values, &mut ask);
         let found = descend(&[WIDE; 2], from, &mut ask);
         assert!(found.values[0].abs_diff(13_636) < 5, "{found:?}");
         assert!(found.values[1].abs_diff(3_636) < 5, "{found:?}");

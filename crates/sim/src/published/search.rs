@@ -76,10 +76,7 @@ pub fn search(spans: &[Span], mut errors: impl FnMut(&[u64]) -> Vec<f64>) -> Fou
                 .map(|span| anywhere(span, &mut chance))
                 .collect(),
         };
-        let place = Place {
-            errors: ask(&values),
-            values,
-        };
+        let place = Place::at(values, &mut ask);
         let rank = beginnings.partition_point(|other| other.cost() <= place.cost());
         beginnings.insert(rank, place);
         beginnings.truncate(DESCENTS);
@@ -128,10 +125,7 @@ fn explore(
             if values == best.values {
                 continue;
             }
-            let place = Place {
-                errors: ask(&values),
-                values,
-            };
+            let place = Place::at(values, ask);
             if place.cost() < best.cost() {
                 *best = place;
                 is_better = true;
