@@ -153,7 +153,7 @@ fn clients(text: &mut String, figures: &SimFigures) {
     let cards = figures.cards.len() as u64;
     if let Some(clients) = figures.clients.filter(|clients| clients.count > cards) {
         let served = format!(
-            "{}, each served {} to {} packets, the median {}",
+            "{}, each served {} to {} times, the median {}",
             count(clients.count),
             count(clients.served_least),
             count(clients.served_most),
