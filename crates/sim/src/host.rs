@@ -154,7 +154,7 @@ host! {
         output6_ns: 0..=10_000_000,
         /// Forwarding a packet to another card: the route, the time to live, the output.
         forward_ns: 0..=10_000_000,
-        /// Making a fragment, or taking one in until its datagram is whole.
+        /// Making a fragment of a datagram. What takes one in pays for the packet that it is.
         fragment_ns: 0..=10_000_000,
         /// The checksum over 1024 bytes of payload; 0 when the card computes it.
         checksum_kib_ns: 0..=10_000_000,

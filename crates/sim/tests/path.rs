@@ -74,7 +74,13 @@ fn ipv6_fragments_are_put_together_and_counted_once() {
         "netblast:payload=1470:ip=6",
     );
     let receiver = &figures.hosts[1].ledger;
-    assert!(receiver.merged > 0 && receiver.merged.abs_diff(receiver.taken) <= 50);
+    let dropped = figures.ledger.lost_at(1, SimPlace::SocketBuffer);
+    // The socket holds fewer than 50.
+    assert!(receiver.merged > 0);
+    assert!(
+        receiver.merged.abs_diff(receiver.taken + dropped) <= 50,
+        "{receiver:?}"
+    );
     let sender = &figures.hosts[0].ledger;
     assert_eq!(sender.made, 2 * figures.flows[0].calls);
     // Half of the fragments are lost on purpose: the ring takes one of two that come back to back.

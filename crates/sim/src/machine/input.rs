@@ -60,7 +60,7 @@ impl Machine {
             PacketKind::Fragment { of, .. } => {
                 let held = self.holds[usize::from(packet.flow)];
                 let is_last = held.number == packet.number && held.fragments + 1 == u64::from(of);
-                network.fragment_ns + if is_last { network.udp_ns } else { 0 }
+                if is_last { network.udp_ns } else { 0 }
             }
         };
         ip_ns + above_ns + checksum_ns

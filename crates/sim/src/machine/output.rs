@@ -83,11 +83,15 @@ impl Machine {
             1 => 0,
             several => several,
         };
-        let output_ns = match flow.ip {
-            IpVersion::V4 => host.network.output_ns,
-            IpVersion::V6 => host.network.output6_ns,
+        let copy_kib_ns = host.socket.copy_kib_ns;
+        let (output_ns, per_kib_ns) = match flow.ip {
+            IpVersion::V4 => (host.network.output_ns, copy_kib_ns),
+            // `udp6_output` computes the checksum, whatever comes after it.
+            IpVersion::V6 => (
+                host.network.output6_ns,
+                copy_kib_ns + host.network.checksum_kib_ns,
+            ),
         };
-        let per_kib_ns = host.socket.copy_kib_ns + host.network.checksum_kib_ns;
         host.cpu.syscall_ns
             + output_ns
             + kib_ns(per_kib_ns, flow.payload_bytes)
@@ -113,10 +117,14 @@ impl Machine {
         };
         let fate = of.begin_fate(&mut self.shared.fates);
         let fragments = of.shapes.len();
-        // FreeBSD looks for room first, with IPv4 (`ip_output`).
-        let is_refused = of.ip == IpVersion::V4
-            && fragments > 1
-            && !self.cards[of.card].has_room_for(fragments as u64);
+        let is_ipv4 = of.ip == IpVersion::V4;
+        // With IPv4 FreeBSD looks for room first, and then computes the checksum (`ip_output`).
+        let is_refused = is_ipv4 && !self.cards[of.card].has_room_for(fragments as u64);
+        let checksum_ns = if is_ipv4 {
+            kib_ns(self.host.network.checksum_kib_ns, of.payload_bytes)
+        } else {
+            0
+        };
         for index in 0..fragments {
             let mut packet = self.flows[flow].packet(index, number, fate, sent_ns);
             packet.client = request.map_or(0, |request| request.client);
@@ -124,7 +132,8 @@ impl Machine {
             if is_refused {
                 self.lose(SimPlace::SendQueue, &packet);
             } else {
-                self.send_from(Level::Program, packet, 0);
+                let work_ns = if index == 0 { checksum_ns } else { 0 };
+                self.send_from(Level::Program, packet, work_ns);
             }
         }
         number

@@ -17,7 +17,7 @@ pub enum Quantity {
     SocketDrops,
     /// Reports of an interrupt storm that the router logged, a second.
     RouterStormReports,
-    /// What a figure of the flow is ahead of that of the baseline run: payload delivered.
+    /// How much more payload is sent than in the baseline run: netblast tells what it sent.
     AheadOfBaseline,
     /// What is saved a packet, against the baseline run.
     Saved(Cost),
@@ -188,9 +188,8 @@ impl Quantity {
             Quantity::SocketDrops => outcome.host(End::Receiver)?.socket_drop_ratio,
             Quantity::RouterStormReports => outcome.host(End::Router)?.storm_reports_per_second,
             Quantity::AheadOfBaseline => {
-                let delivered =
-                    |outcome: &Outcome| Some(outcome.flows.first()?.delivered_payload_bits);
-                Some(delivered(outcome)? - delivered(baseline?)?)
+                let sent = |outcome: &Outcome| Some(outcome.flows.first()?.sent_payload_bits);
+                Some(sent(outcome)? - sent(baseline?)?)
             }
             Quantity::Saved(cost) => {
                 let (before, now) = (cost.of(baseline?)?, cost.of(outcome)?);
