@@ -1,6 +1,7 @@
 //! `nicpoll iperf` against iperf 2.1.8 itself, in namespaces, either at either end: the two ends' numbers
 //! agree with each other and with the kernel's counters.
 
+#[allow(dead_code, reason = "tests of slow datagrams hold the cores together")]
 mod pair;
 
 use std::io::{BufRead, BufReader};

@@ -2,8 +2,8 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,18 @@ const TIME_TO_SEND: Duration = Duration::from_secs(60);
 /// A server that does not end by itself has that long for its last lines.
 const TIME_TO_REPORT: Duration = Duration::from_millis(500);
 
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+/// Datagrams are lost where a receiver waits too long for its core.
+static CORES: RwLock<()> = RwLock::new(());
+
+/// How a test holds the cores.
+enum Held {
+    Alone {
+        _cores: RwLockWriteGuard<'static, ()>,
+    },
+    Shared {
+        _cores: RwLockReadGuard<'static, ()>,
+    },
+}
 
 /// Which program stands at an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,12 +54,25 @@ impl Program {
 pub struct Pair {
     pub lab: Lab,
     _state: tempfile::TempDir,
-    _alone: MutexGuard<'static, ()>,
+    _held: Held,
 }
 
 impl Pair {
-    /// A lab, or the reason why not on standard output and `None`.
+    /// A lab with the cores to itself, or the reason why not on standard output and `None`.
     pub fn new(test: &str) -> Option<Self> {
+        Self::held(test, || Held::Alone {
+            _cores: CORES.write().unwrap_or_else(PoisonError::into_inner),
+        })
+    }
+
+    /// The same beside others of its kind, for a test that leaves the cores idle nearly all of its time.
+    pub fn beside_others(test: &str) -> Option<Self> {
+        Self::held(test, || Held::Shared {
+            _cores: CORES.read().unwrap_or_else(PoisonError::into_inner),
+        })
+    }
+
+    fn held(test: &str, hold: impl FnOnce() -> Held) -> Option<Self> {
         let missing = nicpoll_sys::privilege::missing_for_lab().unwrap();
         if !missing.is_empty() {
             println!("skipped {test}: missing {}", missing.join(", "));
@@ -58,14 +82,14 @@ impl Pair {
             println!("skipped {test}: no iperf; 'cargo xtask test' as root installs it");
             return None;
         }
-        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = hold();
         let state = tempfile::tempdir().unwrap();
         let lab = Lab::build(Journal::at(state.path().join("state"))).unwrap();
         lab.cut_trains().unwrap();
         Some(Pair {
             lab,
             _state: state,
-            _alone: alone,
+            _held: held,
         })
     }
 
@@ -123,14 +147,14 @@ impl Pair {
             let pid = Pid::from_raw(serving.id() as i32).unwrap();
             kill_process(pid, Signal::INT).unwrap();
         }
-        end(serving);
+        let (ending, complaints) = end(serving);
         for line in printed.lines() {
             server_text.push_str(&line.unwrap());
             server_text.push('\n');
         }
         assert!(
             sent.status.success(),
-            "{client:?} to {server:?} {options:?}: {}\n{client_text}\n{server_text}",
+            "{client:?} to {server:?} {options:?}: {}\n{client_text}\n{server_text}\n{ending}: {complaints}",
             String::from_utf8_lossy(&sent.stderr)
         );
         (client_text, server_text)
@@ -177,8 +201,9 @@ fn ended(mut sending: Child) -> Child {
     sending
 }
 
-/// A server that was told how many streams to serve ends by itself; one that does not is ended.
-fn end(mut serving: Child) {
+/// A server that was told how many streams to serve ends by itself; one that does not is ended. Returns how
+/// it ended, and its standard error.
+fn end(mut serving: Child) -> (ExitStatus, String) {
     let deadline = Instant::now() + Duration::from_secs(5);
     while serving.try_wait().unwrap().is_none() {
         if Instant::now() > deadline {
@@ -186,6 +211,9 @@ fn end(mut serving: Child) {
         }
         thread::sleep(Duration::from_millis(10));
     }
+    let ended = serving.wait_with_output().unwrap();
+    let complaints = String::from_utf8_lossy(&ended.stderr).into_owned();
+    (ended.status, complaints)
 }
 
 /// The bytes of the last line of text that tells some and contains `mark`.
