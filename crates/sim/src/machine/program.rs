@@ -1,7 +1,9 @@
 //! The programs of a machine: which one runs, and what its socket has for it.
 //!
 //! One goes on until it waits for something. A tick, or a program that wakes, lets another run, at the end of
-//! what the first one is doing in the kernel.
+//! what the first one is doing in the kernel. In a stream's call, which may be long, ticks do not: FreeBSD takes the
+//! processor from a thread in the kernel for one of higher priority only, as one has that woke in the kernel, until
+//! it is back in its program (4BSD scheduler; `msleep`, `userret`).
 
 use std::collections::VecDeque;
 
@@ -91,11 +93,11 @@ impl Machine {
         let Some(current) = programs.current else {
             return self.run_program(id);
         };
-        if programs.list[current].task.is_in_stream_call() {
-            // Both are in the kernel, at one priority (`PSOCK`): the running one goes on.
+        if programs.list[current].task.is_raised() {
+            // Both have the priority of a thread that wakes in the kernel: the running one goes on.
             programs.ready.push_back(id);
         } else {
-            // A thread that wakes in the kernel goes before those that compute.
+            // Who has that goes before who has not.
             programs.ready.push_front(id);
             programs.is_rescheduled = true;
         }
@@ -111,9 +113,13 @@ impl Machine {
         self.programs.current != Some(id) && !self.programs.ready.contains(&id)
     }
 
-    /// The clock's tick gives the next one its turn, and wakes those that wanted it.
+    /// The clock's tick gives the next one its turn, unless the running one is in the kernel for long, and wakes
+    /// those that wanted it.
     pub(super) fn tick_programs(&mut self) {
-        self.programs.is_rescheduled |= !self.programs.ready.is_empty();
+        let programs = &mut self.programs;
+        let is_in_call = |id: usize| programs.list[id].task.is_in_stream_call();
+        let can_be_switched = !programs.current.is_some_and(is_in_call);
+        programs.is_rescheduled |= can_be_switched && !programs.ready.is_empty();
         for id in 0..self.programs.list.len() {
             let is_due = self.programs.list[id]
                 .wakes_at_tick

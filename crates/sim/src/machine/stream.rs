@@ -25,6 +25,8 @@ pub(crate) struct Stream {
     left: u64,
     /// What is being copied.
     copying: u64,
+    /// Whether the call has slept. Until it is over its thread then has the priority of the kernel (`PSOCK`).
+    pub(super) has_slept: bool,
 }
 
 impl Stream {
@@ -35,6 +37,7 @@ impl Stream {
             call_bytes,
             left: 0,
             copying: 0,
+            has_slept: false,
         }
     }
 
@@ -65,6 +68,9 @@ impl Machine {
             Half::Receiver(tcp) => (Step::Read, tcp.readable(), tcp.segment_bytes_max()),
         };
         if possible == 0 {
+            if let Some(stream) = self.stream(id) {
+                stream.has_slept = true;
+            }
             return self.block();
         }
         let is_new = !stream.is_in_call();
@@ -124,10 +130,12 @@ impl Machine {
             return;
         }
         if self.stream(id).is_some_and(|stream| stream.is_in_call()) {
-            self.go_on(id);
-        } else {
-            self.leave_kernel();
-            self.work_on_packet();
+            return self.go_on(id);
         }
+        if let Some(stream) = self.stream(id) {
+            stream.has_slept = false;
+        }
+        self.leave_kernel();
+        self.work_on_packet();
     }
 }

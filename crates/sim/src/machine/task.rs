@@ -115,6 +115,11 @@ impl Task {
         matches!(self, Task::Write(stream) | Task::Take(stream) if stream.is_in_call())
     }
 
+    /// Whether it has woken in a call that is not over.
+    pub(super) fn is_raised(&self) -> bool {
+        matches!(self, Task::Write(stream) | Task::Take(stream) if stream.has_slept)
+    }
+
     /// The request that it has read and not answered.
     pub(super) fn owed(&self) -> Option<&Request> {
         match self {
