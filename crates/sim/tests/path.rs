@@ -102,6 +102,31 @@ fn ipv6_fragments_are_put_together_and_counted_once() {
 }
 
 #[test]
+fn a_checksum_takes_time_at_both_ends_and_none_of_a_refused_call() {
+    let host = "interrupt:link.bits_per_second=10m:network.checksum_kib_ns=50us";
+    let [over_ipv4, over_ipv6] = ["netblast:payload=1024", "netblast:payload=1024:ip=6"]
+        .map(|workload| run(&[host, host], workload));
+    // The line takes about 1,100 of them a second, and the calls for the rest fail.
+    let calls = |figures: &SimPathFigures| figures.flows[0].calls as f64;
+    let seconds = plan(&[host, host], "netblast").duration_ns as f64 / 1e9;
+    assert!(calls(&over_ipv6) * 50e-6 < seconds, "{:?}", over_ipv6.flows);
+    assert!(
+        calls(&over_ipv4) * 50e-6 > 2.0 * seconds,
+        "{:?}",
+        over_ipv4.flows
+    );
+    for figures in [over_ipv4, over_ipv6] {
+        let spent = figures.flows[0].delivered_pps * 50e-6;
+        let receiver = &figures.hosts[1].cpu;
+        assert!(
+            receiver.interrupt + receiver.soft_interrupt > spent,
+            "{receiver:?}"
+        );
+        assert!(receiver.system < spent, "{receiver:?}");
+    }
+}
+
+#[test]
 fn a_half_duplex_line_is_shared() {
     // Large requests and replies: the line is all that takes time.
     let discipline = |half| format!("interrupt:link.bits_per_second=1m:link.half_duplex={half}");

@@ -204,6 +204,23 @@ fn two_connections_between_equal_hosts_share_alike() {
 }
 
 #[test]
+fn a_program_that_writes_keeps_its_share_beside_one_that_reads() {
+    // What copying leaves of the second host's processor is little; it reads as fast as it can.
+    let slow = "interrupt:socket.copy_kib_ns=50us";
+    let figures = figures(&long(&["interrupt", slow], "iperf-tcp:dual=1"));
+    assert!(
+        figures.hosts[1].cpu.idle < 0.01,
+        "{:?}",
+        figures.hosts[1].cpu
+    );
+    let [forth, back] = &figures.connections[..] else {
+        panic!("{:?}", figures.connections);
+    };
+    let share = back.goodput_bits_per_second / forth.goodput_bits_per_second;
+    assert!((0.5..2.5).contains(&share), "{forth:?} {back:?}");
+}
+
+#[test]
 fn a_router_forwards_both_protocols() {
     for workload in ["iperf-tcp:window=64k", "iperf-tcp:window=64k:ip=6:dual=1"] {
         for router in ["interrupt", "polling", "napi"] {

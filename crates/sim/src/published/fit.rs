@@ -312,3 +312,16 @@ fn misfit(figure: &Figure, value: f64) -> f64 {
         (value - measured) / measured.max(1.0) / RATE_UNIT
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_errors_count_by_their_squares_and_great_ones_by_themselves() {
+        let counted = |error: f64| softened(error).powi(2);
+        assert!((counted(0.01) / 0.01_f64.powi(2) - 1.0).abs() < 0.001);
+        assert!((counted(-100.0) / 200.0 - 1.0).abs() < 0.02);
+        assert!(softened(-3.0) < 0.0 && softened(3.0) > 0.0);
+    }
+}
