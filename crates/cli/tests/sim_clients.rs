@@ -28,6 +28,9 @@ fn clients_and_cards_have_figures_of_their_own() {
     ] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
+    let interrupted = printed(&run(&workload));
+    let (_, moves) = interrupted.split_once("What would move it").unwrap();
+    assert!(moves.contains(" replies/s  x "), "{moves}");
     let json = printed(&run(&[&workload[..], &["--json"]].concat()));
     let document: Value = serde_json::from_str(&json).unwrap();
     assert_described(&document, "sim-run");

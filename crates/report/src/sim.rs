@@ -63,7 +63,11 @@ pub fn render_sim_run(run: &SimRun) -> String {
         text.push_str(&slices(&figures.slices));
     }
     text.push('\n');
-    bottleneck(&mut text, &run.bottleneck);
+    bottleneck(
+        &mut text,
+        &run.bottleneck,
+        delivered_unit(&run.plan.workload),
+    );
     text
 }
 
@@ -97,6 +101,14 @@ fn unit(workload: &str) -> &'static str {
     }
 }
 
+/// What comes out of it.
+fn delivered_unit(workload: &str) -> &'static str {
+    match unit(workload) {
+        "requests/s" => "replies/s",
+        _ => "packets/s",
+    }
+}
+
 fn rates(text: &mut String, figures: &SimFigures, workload: &str) {
     let unit = unit(workload);
     let offered = format!("{} {unit}", figure(figures.offered_pps));
@@ -105,11 +117,7 @@ fn rates(text: &mut String, figures: &SimFigures, workload: &str) {
         Some(ratio) => format!("{} lost", percent(ratio)),
         None => String::from("nothing offered"),
     };
-    let delivered = if unit == "requests/s" {
-        "replies/s"
-    } else {
-        "packets/s"
-    };
+    let delivered = delivered_unit(workload);
     let lines = if figures.cards.len() > 1 {
         "lines"
     } else {
@@ -321,7 +329,7 @@ fn napi(text: &mut String, napi: SimNapi) {
     item(text, "NAPI", &polls);
 }
 
-fn bottleneck(text: &mut String, bottleneck: &SimBottleneck) {
+fn bottleneck(text: &mut String, bottleneck: &SimBottleneck, unit: &str) {
     let name = if bottleneck.is_binding {
         "Bottleneck"
     } else {
@@ -353,7 +361,7 @@ fn bottleneck(text: &mut String, bottleneck: &SimBottleneck) {
             .map_or_else(|| String::from(MISSING), |ratio| format!("x {ratio:.2}"));
         let _ = writeln!(
             text,
-            "  {:<width$}  {:>9} packets/s  {ratio}",
+            "  {:<width$}  {:>9} {unit}  {ratio}",
             tried.change,
             figure(tried.delivered_pps),
             width = width.unwrap_or(0)

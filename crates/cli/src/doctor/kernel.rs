@@ -1,7 +1,7 @@
 //! What the running kernel can do, each by trying or asking for it, never by version.
 
 use std::fs;
-use std::net::UdpSocket;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::path::Path;
 
 use nicpoll_model::{Check, CheckGroup, CheckStatus};
@@ -116,7 +116,8 @@ fn of_af_xdp() -> Check {
 
 fn of_trains() -> Vec<Check> {
     let probe = |name: &str, there: &str, set: &dyn Fn(&UdpSocket) -> std::io::Result<()>| {
-        match UdpSocket::bind(("127.0.0.1", 0)).and_then(|socket| set(&socket)) {
+        // Not to loopback's own address, which is not there while it is down.
+        match UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).and_then(|socket| set(&socket)) {
             Ok(()) => check(GROUP, name, CheckStatus::Good, there),
             Err(error) => check(GROUP, name, CheckStatus::Absent, error.to_string()),
         }

@@ -6,7 +6,7 @@ use nicpoll_model::sim_path::{
     SimFlow, SimHostFigures, SimPathFigures, SimPathPlan, SimPathRun, SimStop,
 };
 
-use super::{balance, bottleneck, discipline, item, percent, rounded, tcp};
+use super::{balance, bottleneck, discipline, item, percent, rounded, tcp, unit};
 use crate::numbers::{count, figure};
 use crate::rr::percentiles;
 
@@ -50,7 +50,12 @@ pub fn render_sim_path(run: &SimPathRun) -> String {
         text.push_str(&slices);
         text.push('\n');
     }
-    bottleneck(&mut text, &run.bottleneck);
+    // What moves is counted where the path ends.
+    let unit = match unit(&run.plan.workload) {
+        requests @ "requests/s" => requests,
+        _ => "packets/s",
+    };
+    bottleneck(&mut text, &run.bottleneck, unit);
     text
 }
 
