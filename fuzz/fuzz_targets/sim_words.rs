@@ -1,0 +1,64 @@
+//! Disciplines and workloads are words of a command line. What must hold: reading them never panics; what
+//! was read prints as something that reads the same; and it can be simulated, or says why not, with every packet
+//! accounted for.
+#![no_main]
+
+use std::sync::LazyLock;
+
+use libfuzzer_sys::fuzz_target;
+use nicpoll_sim::{Discipline, Host, PathPlan, Plan, Stop, Workload, simulate, simulate_path};
+
+/// Longer runs and larger ones only take longer.
+const DURATION_NS: u64 = 50_000;
+const BYTES_MAX: f64 = 16e6;
+
+static HOST: LazyLock<Host> = LazyLock::new(|| {
+    Host::parse(include_str!("../../sim/hosts/generic.toml")).expect("it is a host file")
+});
+
+fuzz_target!(|text: &str| {
+    let Some((discipline, workload)) = text.split_once('\n') else {
+        return;
+    };
+    let discipline = Discipline::parse(discipline).map(|read| {
+        assert_eq!(Discipline::parse(&read.to_string()).as_ref(), Ok(&read));
+        read
+    });
+    let workload = Workload::parse(workload).map(|read| {
+        assert_eq!(Workload::parse(&read.to_string()).as_ref(), Ok(&read));
+        read
+    });
+    let (discipline, workload) = match (discipline, workload) {
+        (Ok(discipline), Ok(workload)) => (discipline, workload),
+        (Err(error), _) | (_, Err(error)) => return assert!(!error.is_empty()),
+    };
+    let plan = Plan {
+        discipline: discipline.clone(),
+        workload: workload.clone(),
+        duration_ns: DURATION_NS,
+        warmup_ns: 0,
+        seed: 1,
+        slices: 0,
+    };
+    if plan.memory_bytes(&HOST) > BYTES_MAX {
+        return;
+    }
+    if let Ok(figures) = simulate(&HOST, &plan) {
+        assert!(figures.ledger.is_closed(), "{:?}", figures.ledger);
+    }
+    let stop = || Stop {
+        host: HOST.clone(),
+        discipline: discipline.clone(),
+    };
+    let plan = PathPlan {
+        stops: vec![stop(), stop()],
+        workload,
+        duration_ns: DURATION_NS,
+        warmup_ns: 0,
+        seed: 1,
+        slices: 0,
+    };
+    if let Ok(figures) = simulate_path(&plan) {
+        assert!(figures.ledger.is_closed(), "{:?}", figures.ledger);
+    }
+});
