@@ -27,16 +27,9 @@ const SHORT: [&str; 7] = [
 ];
 
 /// Measures that more quickly as well, for tests that look at something else.
-const SHORTEST: [&str; 8] = [
-    "demo",
-    "--quick",
-    "--workload",
-    "rr",
-    "--repeats",
-    "1",
-    "--duration",
-    "0.1",
-];
+fn shortest(more: &[&'static str]) -> Vec<&'static str> {
+    [&SHORT[..], &["--quick"], more].concat()
+}
 
 #[test]
 fn a_quick_demo_prints_an_object_that_holds_what_the_schema_says() {
@@ -141,7 +134,7 @@ fn after_a_kill_in_mid_trial_nothing_is_left_but_records_that_the_next_start_clo
     wait_until("the namespaces are gone", || !in_use(&namespaces));
     assert_eq!(host_state(), before);
     assert_eq!(stage.records().len(), 2);
-    let next = stage.run(&SHORTEST);
+    let next = stage.run(&shortest(&[]));
     assert_eq!(next.status.code(), Some(0), "{}", stderr(&next));
     assert!(!stage.state().exists(), "{:?}", stage.records());
 }
@@ -173,7 +166,7 @@ fn namespaces_are_kept_by_name_when_asked() {
     let Some(stage) = Stage::as_root("namespaces_are_kept_by_name_when_asked") else {
         return;
     };
-    let output = stage.run(&[&SHORTEST[..], &["--keep", "--json"]].concat());
+    let output = stage.run(&shortest(&["--keep", "--json"]));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let study: Value = serde_json::from_slice(&output.stdout).unwrap();
     let names = study["lab"]["kept_as"].as_array().unwrap();
