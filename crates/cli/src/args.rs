@@ -102,7 +102,7 @@ nothing behind. The link is virtual: it shows the kernel's receive path, not a c
 
 const DEMO_EXAMPLES: &str = "\
 Examples:
-  nicpoll demo                            all workloads, 6 blocks, under three minutes
+  nicpoll demo                            all workloads, 6 blocks, about three minutes
   nicpoll demo --quick                    large effects only, about 40 seconds
   nicpoll demo --period 100us --workload udp64,rr
   nicpoll demo --repeats 20 --json > study.json
