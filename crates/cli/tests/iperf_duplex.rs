@@ -34,6 +34,18 @@ impl Way {
     fn has_forward(self) -> bool {
         self != Way::Reverse
     }
+
+    /// Whether a stream of the client's comes from the server, by its mark and number. A client does not mark
+    /// the streams that the server connected back for; they come last.
+    fn is_back_at_client(self, streams: usize) -> impl Fn(bool, usize) -> bool + Copy {
+        let own_socket = matches!(self, Way::Dual | Way::TradeOff);
+        move |is_marked, number| is_marked || (own_socket && number > streams)
+    }
+
+    /// The same of a stream of the server's.
+    fn is_back_at_server(self) -> impl Fn(bool, usize) -> bool + Copy {
+        move |is_marked, _| is_marked || self == Way::Reverse
+    }
 }
 
 const WAYS: [Way; 4] = [Way::Dual, Way::TradeOff, Way::Reverse, Way::FullDuplex];
@@ -61,12 +73,8 @@ fn flows(text: &str, is_back: impl Fn(bool, usize) -> bool) -> [Vec<u64>; 2] {
 
 /// What each end says of each direction; panics where one of them misses a stream.
 fn check(way: Way, streams: usize, client: &str, server: &str, case: &str) -> [Vec<u64>; 2] {
-    // A client does not mark the streams that the server connected back for; they come last.
-    let own_socket = matches!(way, Way::Dual | Way::TradeOff);
-    let at_client = flows(client, |is_marked, number| {
-        is_marked || (own_socket && number > streams)
-    });
-    let at_server = flows(server, |is_marked, _| is_marked || way == Way::Reverse);
+    let at_client = flows(client, way.is_back_at_client(streams));
+    let at_server = flows(server, way.is_back_at_server());
     let forward = if way.has_forward() { streams } else { 0 };
     assert_eq!(
         [at_client[0].len(), at_client[1].len()],
@@ -165,6 +173,17 @@ fn datagrams(text: &str, is_wanted: impl Fn(bool, usize) -> bool) -> (u64, u64) 
     (sent, received)
 }
 
+/// What was sent and received from the client to the server, and back, by what each end says.
+fn both_ways(way: Way, streams: usize, told: &str, heard: &str) -> [(u64, u64); 2] {
+    let is_back = way.is_back_at_client(streams);
+    let (forward_sent, _) = datagrams(told, |mark, number| !is_back(mark, number));
+    let (_, back_received) = datagrams(told, is_back);
+    let is_back = way.is_back_at_server();
+    let (back_sent, _) = datagrams(heard, is_back);
+    let (_, forward_received) = datagrams(heard, |mark, number| !is_back(mark, number));
+    [(forward_sent, forward_received), (back_sent, back_received)]
+}
+
 #[test]
 fn udp_datagrams_of_both_directions_agree_over_ipv4() {
     datagrams_agree(
@@ -193,17 +212,12 @@ fn datagrams_agree(test: &str, options: &str) {
             let all = [&["-u", way.option(), "--style", "2.1"], &options[..]].concat();
             let (told, heard) = pair.run(client, server, &all);
             let case = format!("{client:?} to {server:?} {all:?}\n{told}\n{heard}");
-            let own_socket = matches!(way, Way::Dual | Way::TradeOff);
-            let is_back = |is_marked, number| is_marked || (own_socket && number > 1);
-            let (forward_sent, _) = datagrams(&told, |mark, number| !is_back(mark, number));
-            let (_, back_received) = datagrams(&told, is_back);
-            let is_back = |is_marked, _| is_marked || way == Way::Reverse;
-            let (back_sent, _) = datagrams(&heard, is_back);
-            let (_, forward_received) = datagrams(&heard, |mark, number| !is_back(mark, number));
+            let both = both_ways(way, 1, &told, &heard);
             // The original counts the FIN, and one more in what it sent.
-            for (sent, received) in [(forward_sent, forward_received), (back_sent, back_received)] {
+            for (sent, received) in both {
                 assert!(sent.abs_diff(received) <= 2, "{sent} {received}\n{case}");
             }
+            let [(_, forward_received), (_, back_received)] = both;
             assert!(back_received > 100, "{case}");
             assert_eq!(forward_received > 100, way.has_forward(), "{case}");
         }
@@ -223,18 +237,11 @@ fn udp_has_a_stream_back_for_each_of_the_parallel_ones() {
         all.extend(options.split(' '));
         let (told, heard) = pair.run(Program::Ours, Program::Ours, &all);
         let case = format!("{way:?}\n{told}\n{heard}");
-        let own_socket = matches!(way, Way::Dual | Way::TradeOff);
-        let is_back = |is_marked, number| is_marked || (own_socket && number > 2);
-        let (forward_sent, _) = datagrams(&told, |mark, number| !is_back(mark, number));
-        let (_, back_received) = datagrams(&told, is_back);
-        let is_back = |is_marked, _| is_marked || way == Way::Reverse;
-        let (back_sent, _) = datagrams(&heard, is_back);
-        let (_, forward_received) = datagrams(&heard, |mark, number| !is_back(mark, number));
-        assert_eq!(
-            (forward_sent, back_sent),
-            (forward_received, back_received),
-            "{case}"
-        );
+        let both = both_ways(way, 2, &told, &heard);
+        for (sent, received) in both {
+            assert_eq!(sent, received, "{case}");
+        }
+        let [_, (_, back_received)] = both;
         assert!(back_received > 100, "{case}");
     }
 }
