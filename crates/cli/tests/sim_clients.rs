@@ -50,9 +50,13 @@ fn clients_and_cards_have_figures_of_their_own() {
 
 #[test]
 fn a_sweep_varies_the_clients() {
-    let over = ["--over", "clients=1..20:2", "--workload", "rr"];
-    let args = ["sweep", GENERIC, "--disciplines", "polling", "--csv"];
-    let csv = printed(&[&args[..], &over, &["--duration", "100ms"]].concat());
+    let sweep = "--disciplines polling --over clients=1..20:2 --workload rr --duration 100ms";
+    let mut args = vec!["sweep", GENERIC];
+    args.extend(sweep.split(' '));
+    let table = printed(&args);
+    assert!(table.contains("\nDelivered replies/s by "), "{table}");
+    args.push("--csv");
+    let csv = printed(&args);
     let mut lines = csv.lines();
     assert!(lines.next().unwrap().contains(",clients,"), "{csv}");
     let delivered: Vec<f64> = lines

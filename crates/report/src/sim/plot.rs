@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use nicpoll_model::sim::{SimPoint, SimSweep};
 
+use super::delivered_unit;
 use super::svg::{self, Axis, COLOURS, Frame, LEFT, RIGHT, text};
 use super::sweep::{axis, disciplines};
 
@@ -34,7 +35,8 @@ pub fn plot_sweep(sweep: &SimSweep) -> String {
     let x_name = axis(&sweep.parameter);
     text(&mut svg, (middle, BOTTOM + 44.0), "middle", 13, &x_name);
     let middle = (TOP + BOTTOM) / 2.0;
-    svg::upright(&mut svg, (20, middle), "delivered packets/s");
+    let unit = delivered_unit(&sweep.workload);
+    svg::upright(&mut svg, (20, middle), &format!("delivered {unit}"));
     if sweep.parameter == "offered" {
         diagonal(&mut svg, &frame);
     }

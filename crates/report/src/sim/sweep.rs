@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use nicpoll_model::sim::{SimPlace, SimPoint, SimSweep};
 
+use super::delivered_unit;
 use crate::line_rates::aligned;
 use crate::numbers::{MISSING, figure};
 
@@ -15,12 +16,13 @@ pub fn render_sim_sweep(sweep: &SimSweep) -> String {
     let plan = &first.plan;
     let mut text = format!(
         "Simulated, not measured: host {}, {}, {} s of virtual time after {} s of warm-up, seed {}.\n\
-         Delivered packets/s by {}.\n\n",
+         Delivered {} by {}.\n\n",
         plan.host,
         sweep.workload,
         plan.seconds,
         plan.warmup_seconds,
         plan.seed,
+        delivered_unit(&sweep.workload),
         axis(&sweep.parameter)
     );
     let disciplines = disciplines(sweep);
