@@ -240,7 +240,9 @@ plug
 values values-removed
 echo 'ACTION=="add", SUBSYSTEM=="net", KERNEL=="eth0", NAME="wan0"' >/etc/udev/rules.d/80-name.rules
 udevadm control --reload
-plug; ip link set wan0 up
+# udev may still go by the rules of before: what is to be seen is what follows from a name that it gave.
+for try in 1 2 3; do plug; [ -e /sys/class/net/wan0 ] && break; done
+ip link set wan0 up
 echo "named: $(ls /sys/bus/pci/devices/$card/net)"
 nicpoll set wan0 polling --period 2ms --persist --look 0 >/dev/null; nicpoll restore wan0
 udevadm control --reload
