@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nicpoll_napi::{Change, Record};
+use nicpoll_switch::{Change, Record};
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(record) = Record::parse(bytes) {

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nicpoll_napi::EarlyChange;
+use nicpoll_switch::EarlyChange;
 
 fuzz_target!(|text: &str| {
     if let Some(early) = EarlyChange::parse(text) {

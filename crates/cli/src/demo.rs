@@ -6,11 +6,11 @@ use std::io::{self, IsTerminal};
 use std::time::SystemTime;
 
 use anyhow::Context;
-use nicpoll_lab::{Cancelled, Identity, Lab, Options, plan, run_study};
 use nicpoll_model::{Plan, Study, Verdict};
-use nicpoll_napi::Journal;
 use nicpoll_report::{TextOptions, render_json, render_text};
 use nicpoll_stats::order::Seed;
+use nicpoll_study::{Cancelled, Identity, Lab, Options, plan, run_study};
+use nicpoll_switch::Journal;
 
 use crate::args::DemoArgs;
 use crate::failure::{EXIT_INCONCLUSIVE, Failure};
@@ -77,7 +77,7 @@ fn options(args: &DemoArgs) -> Options {
 pub fn require_lab(what: &str, command: &str) -> Result<(), Failure> {
     let missing = nicpoll_sys::privilege::missing_for_lab().context("asking for privileges")?;
     if missing.is_empty() {
-        let settings = nicpoll_napi::per_napi_settings();
+        let settings = nicpoll_switch::per_napi_settings();
         return settings.map_err(|error| Failure::Missing(error.to_string()));
     }
     Err(Failure::Missing(format!(

@@ -70,7 +70,7 @@ fn run_before_others() {
 
 fn examine() -> Result<Doctor, Failure> {
     let started_at = crate::demo::now();
-    let host = nicpoll_lab::host_facts()?;
+    let host = nicpoll_study::host_facts()?;
     let mut checks = privileges::checks()?;
     checks.extend(kernel::checks());
     let found = interfaces::look()?;

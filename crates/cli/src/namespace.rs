@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use anyhow::anyhow;
-use nicpoll_napi::LinkFacts;
+use nicpoll_switch::LinkFacts;
 use nicpoll_sys::netns::{self, NAMED_DIRECTORY, NetNamespace};
 
 use crate::failure::Failure;

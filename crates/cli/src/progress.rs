@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
-use nicpoll_lab::Progress;
 use nicpoll_model::Plan;
+use nicpoll_study::Progress;
 
 /// What a trial takes besides its traffic: switching, draining, reading counters.
 const OVERHEAD_SECONDS: f64 = 0.08;

@@ -20,8 +20,8 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use anyhow::Context;
-use nicpoll_napi::standing::{self, Order, Preview, SetError};
-use nicpoll_napi::{
+use nicpoll_switch::standing::{self, Order, Preview, SetError};
+use nicpoll_switch::{
     Abilities, Facts, Journal, Link, Machine, Owner, Recovered, Request, Terms, boottime_ns,
     lowest, plan,
 };
@@ -211,7 +211,7 @@ fn change(
     request: &Request,
     fix: bool,
     trial: Option<Duration>,
-) -> Result<Vec<nicpoll_napi::Write>, Failure> {
+) -> Result<Vec<nicpoll_switch::Write>, Failure> {
     let Some(time) = trial else {
         let terms = Terms {
             owner: Owner::this_process().context("looking at this process")?,
@@ -274,7 +274,7 @@ fn confirm(
 
 /// Puts back what killed programs left; what cannot be dealt with is named and left.
 fn recover(journal: &Journal) -> Result<(), Failure> {
-    for (path, outcome) in nicpoll_napi::recover(journal).map_err(anyhow::Error::from)? {
+    for (path, outcome) in nicpoll_switch::recover(journal).map_err(anyhow::Error::from)? {
         match outcome {
             Recovered::Failed(error) => {
                 eprintln!(
@@ -295,7 +295,7 @@ fn recover(journal: &Journal) -> Result<(), Failure> {
 
 /// Records what a udev rule of nicpoll's set.
 fn take_over(journal: &Journal, machine: &mut Machine) -> Result<(), Failure> {
-    nicpoll_napi::take_over(journal, machine).map_err(anyhow::Error::from)?;
+    nicpoll_switch::take_over(journal, machine).map_err(anyhow::Error::from)?;
     Ok(())
 }
 

@@ -9,8 +9,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use described::{assert_described, validator};
-use nicpoll_lab::{Host, Lab};
-use nicpoll_napi::Journal;
+use nicpoll_study::{Host, Lab};
+use nicpoll_switch::Journal;
 use serde_json::Value;
 
 fn assert_valid(value: &Value) {

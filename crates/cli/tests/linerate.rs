@@ -5,8 +5,8 @@ mod described;
 use std::process::{Command, Output};
 
 use described::assert_described;
-use nicpoll_lab::Lab;
-use nicpoll_napi::Journal;
+use nicpoll_study::Lab;
+use nicpoll_switch::Journal;
 use serde_json::Value;
 
 fn command(args: &[&str]) -> Command {

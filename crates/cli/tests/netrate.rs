@@ -12,9 +12,9 @@ use std::thread;
 use std::time::Duration;
 
 use described::assert_described;
-use nicpoll_lab::{Host, Lab};
-use nicpoll_napi::Journal;
 use nicpoll_observe::HostSnapshot;
+use nicpoll_study::{Host, Lab};
+use nicpoll_switch::Journal;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

@@ -8,8 +8,8 @@ use std::net::UdpSocket;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use described::assert_described;
-use nicpoll_lab::{Host, Lab};
-use nicpoll_napi::Journal;
+use nicpoll_study::{Host, Lab};
+use nicpoll_switch::Journal;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

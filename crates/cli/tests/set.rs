@@ -10,7 +10,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use nicpoll_napi::{Kernel, Knob, Scope, Value};
+use nicpoll_switch::{Kernel, Knob, Scope, Value};
 use switched::{Switched, said};
 
 #[test]
@@ -98,7 +98,7 @@ fn what_cannot_work_is_refused_with_reason_and_remedy() {
         ),
         ("set em0 polling --nice 40", 2, "-20..=19"),
     ] {
-        if code == 5 && nicpoll_napi::Abilities::probe().threaded_max == Some(2) {
+        if code == 5 && nicpoll_switch::Abilities::probe().threaded_max == Some(2) {
             continue;
         }
         let refusal = pair.refused(line, code);
@@ -368,7 +368,7 @@ fn a_study_does_not_start_on_an_interface_that_is_set() {
     let journal = pair.journal();
     let refused = pair.near(move |control, target| {
         let interface = target.interface.clone();
-        let mut held = nicpoll_napi::Held::new(&journal, target.netns_inode, interface);
+        let mut held = nicpoll_switch::Held::new(&journal, target.netns_inode, interface);
         let off = std::collections::BTreeMap::from([(String::from("rx-gro"), false)]);
         held.set_features(control, &off).unwrap_err().to_string()
     });

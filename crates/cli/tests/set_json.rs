@@ -73,7 +73,7 @@ fn what_somebody_else_changed_and_what_will_be_undone_are_in_it() {
     assert_eq!(set["proofs"], json!([]));
     pair.done("set em0 --confirm");
     pair.near(|control, target| {
-        use nicpoll_napi::{Kernel, Knob, Scope, Value};
+        use nicpoll_switch::{Kernel, Knob, Scope, Value};
         let knob = Knob::GroFlushTimeout(Scope::Device);
         control
             .write(target, &knob, &Value::Number(77_000))

@@ -2,7 +2,7 @@
 
 mod switched;
 
-use nicpoll_napi::{Control, Napi};
+use nicpoll_switch::{Control, Napi};
 use switched::{Switched, said};
 
 #[test]

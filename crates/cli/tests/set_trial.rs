@@ -7,7 +7,7 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use nicpoll_napi::Owner;
+use nicpoll_switch::Owner;
 use rustix::process::{Pid, Signal, kill_process};
 use switched::{Switched, said, wait_until};
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use nicpoll_napi::{Journal, Kernel, Knob, Scope, Value};
+use nicpoll_switch::{Journal, Kernel, Knob, Scope, Value};
 use switched::{Dump, Switched, said, wait_until};
 
 /// Each profile with something that must be seen of it.

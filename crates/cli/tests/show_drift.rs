@@ -2,7 +2,7 @@
 
 mod switched;
 
-use nicpoll_napi::{Kernel, Knob, Scope, Value};
+use nicpoll_switch::{Kernel, Knob, Scope, Value};
 use switched::Switched;
 
 /// What `nicpoll show` says of drift.

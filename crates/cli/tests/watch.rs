@@ -13,9 +13,9 @@ use std::thread;
 use std::time::Duration;
 
 use described::assert_described;
-use nicpoll_lab::{Host, INTERFACE, Lab, apply};
 use nicpoll_model::{Setting, WatchEnd, WatchSample, WatchStart};
-use nicpoll_napi::Journal;
+use nicpoll_study::{Host, INTERFACE, Lab, apply};
+use nicpoll_switch::Journal;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use stage::Stage;

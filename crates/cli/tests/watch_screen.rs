@@ -6,8 +6,8 @@ mod terminal;
 
 use std::time::Duration;
 
-use nicpoll_lab::apply;
 use nicpoll_model::Setting;
+use nicpoll_study::apply;
 use rustix::process::Signal;
 use switched::{Switched, wait_until};
 use terminal::Terminal;

@@ -10,9 +10,6 @@ use serde_json::Value;
 
 use super::Finding;
 
-/// What the middle crates stand on.
-const BOTTOM: &[&str] = &["core", "model", "stats", "sys", "wire"];
-
 /// Every crate of the workspace, and the crates of the workspace that it may use. A crate has to be
 /// placed here when it is created.
 const MAY_USE: &[(&str, &[&str])] = &[
@@ -21,26 +18,46 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("sys", &[]),
     ("wire", &[]),
     ("stats", &["model"]),
-    ("engine", BOTTOM),
-    ("napi", BOTTOM),
-    ("observe", BOTTOM),
-    ("sim", BOTTOM),
-    ("store", BOTTOM),
-    ("traffic", BOTTOM),
+    ("observe", &["model", "sys"]),
+    ("switch", &["core", "model", "sys"]),
+    ("freebsd", &["core", "model", "switch"]),
+    ("inspect", &["model", "observe", "switch", "sys"]),
+    ("traffic", &["model", "stats", "sys", "wire"]),
+    ("iperf", &["model", "stats", "sys", "traffic"]),
+    ("sim", &["core", "model", "stats"]),
+    ("calibrate", &["model", "sim", "stats"]),
+    ("engine", &["core", "model", "sys", "wire"]),
+    ("store", &["model", "stats"]),
     ("import", &["model", "stats", "store"]),
     ("report", &["model", "stats", "store"]),
     (
-        "lab",
+        "study",
         &[
-            "core", "engine", "model", "napi", "observe", "sim", "stats", "store", "sys",
-            "traffic", "wire",
+            "engine", "inspect", "iperf", "model", "observe", "stats", "store", "switch", "sys",
+            "traffic",
         ],
     ),
     (
         "cli",
         &[
-            "core", "engine", "import", "lab", "model", "napi", "observe", "report", "sim",
-            "stats", "store", "sys", "traffic", "wire",
+            "calibrate",
+            "core",
+            "engine",
+            "freebsd",
+            "import",
+            "inspect",
+            "iperf",
+            "model",
+            "observe",
+            "report",
+            "sim",
+            "stats",
+            "store",
+            "study",
+            "switch",
+            "sys",
+            "traffic",
+            "wire",
         ],
     ),
     ("xtask", &[]),
@@ -119,8 +136,8 @@ mod tests {
             ("nicpoll-model", &["serde"]),
             ("nicpoll-stats", &["nicpoll-model", "statrs"]),
             ("nicpoll-report", &["nicpoll-model", "nicpoll-stats"]),
-            ("nicpoll-lab", &["nicpoll-model", "nicpoll-stats"]),
-            ("nicpoll", &["nicpoll-lab", "nicpoll-report", "clap"]),
+            ("nicpoll-study", &["nicpoll-model", "nicpoll-stats"]),
+            ("nicpoll", &["nicpoll-study", "nicpoll-report", "clap"]),
         ];
         assert!(findings(&packages).is_empty());
     }
@@ -133,10 +150,13 @@ mod tests {
             ("nicpoll-wire", "nicpoll-sys"),
             ("nicpoll-stats", "nicpoll-wire"),
             ("nicpoll-engine", "nicpoll-sim"),
-            ("nicpoll-engine", "nicpoll-napi"),
+            ("nicpoll-engine", "nicpoll-switch"),
+            ("nicpoll-switch", "nicpoll-observe"),
+            ("nicpoll-traffic", "nicpoll-iperf"),
+            ("nicpoll-sim", "nicpoll-calibrate"),
             ("nicpoll-sim", "nicpoll-engine"),
-            ("nicpoll-report", "nicpoll-lab"),
-            ("nicpoll-lab", "nicpoll"),
+            ("nicpoll-report", "nicpoll-study"),
+            ("nicpoll-study", "nicpoll"),
             ("xtask", "nicpoll-model"),
         ] {
             let found = findings(&[(user, &[used]), (used, &[])]);
@@ -156,10 +176,10 @@ mod tests {
 
     #[test]
     fn what_only_tests_use_is_left_out() {
-        let used = json!({"name": "nicpoll-lab", "kind": "dev"});
+        let used = json!({"name": "nicpoll-study", "kind": "dev"});
         let metadata = json!({"workspace_root": "/r", "packages": [
             {"name": "nicpoll-report", "manifest_path": "/r/Cargo.toml", "dependencies": [used]},
-            {"name": "nicpoll-lab", "manifest_path": "/r/Cargo.toml", "dependencies": []},
+            {"name": "nicpoll-study", "manifest_path": "/r/Cargo.toml", "dependencies": []},
         ]});
         assert_eq!(check(&metadata), []);
     }

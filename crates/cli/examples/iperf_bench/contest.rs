@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, anyhow, ensure};
-use nicpoll_lab::{Host, Lab};
 use nicpoll_stats::Summary;
+use nicpoll_study::{Host, Lab};
 
 const ROUNDS: usize = 5;
 const ADDRESS: &str = "198.18.0.2";

@@ -16,8 +16,8 @@ mod figures;
 mod rows;
 
 use anyhow::Result;
-use nicpoll_lab::Lab;
-use nicpoll_napi::Journal;
+use nicpoll_study::Lab;
+use nicpoll_switch::Journal;
 
 use contest::{Contest, Row};
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use anyhow::Context;
 use nicpoll_model::{Check, CheckGroup, CheckStatus};
-use nicpoll_napi::standing::{self, Order, SetError};
-use nicpoll_napi::{
+use nicpoll_switch::standing::{self, Order, SetError};
+use nicpoll_switch::{
     Abilities, Control, LinkFacts, Machine, Moderation, Part, Target, XdpAbilities,
 };
 use nicpoll_sys::ethtool::{self, Driver};

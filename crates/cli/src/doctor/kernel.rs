@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::path::Path;
 
 use nicpoll_model::{Check, CheckGroup, CheckStatus};
-use nicpoll_napi::Abilities;
 use nicpoll_observe::RhythmWatch;
+use nicpoll_switch::Abilities;
 use nicpoll_sys::socket;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType};

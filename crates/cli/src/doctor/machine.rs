@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use nicpoll_model::HostFacts;
-use nicpoll_napi::Moderation;
 use nicpoll_observe::{CpuSample, InterruptCounts, InterruptSource, Interrupts, parse_task_stat};
+use nicpoll_switch::Moderation;
 
 use super::interfaces::Found;
 use crate::failure::Failure;

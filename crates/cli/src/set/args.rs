@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use nicpoll_napi::{DEFER_HARD_IRQS_MAX, Moderation, Request};
+use nicpoll_switch::{DEFER_HARD_IRQS_MAX, Moderation, Request};
 use nicpoll_sys::schedule::Policy;
 
 use super::kern_polling::KernPolling;

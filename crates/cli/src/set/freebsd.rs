@@ -2,8 +2,8 @@
 
 use anyhow::Context;
 use nicpoll_core::Knob;
-use nicpoll_napi::Journal;
-use nicpoll_napi::freebsd::{
+use nicpoll_switch::Journal;
+use nicpoll_switch::freebsd::{
     self, Asked, FreebsdError, HZ_ADVISED, Host, LineChange, Ssh, Survey, Target, Write,
 };
 

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use nicpoll_napi::{
+use nicpoll_switch::{
     DIRECTORY_VARIABLE, Journal, Machine, Owner, SwitchError, boottime_ns, standing,
 };
 
@@ -143,7 +143,7 @@ fn undo(journal: &Journal, owner: Owner) -> Result<(), Failure> {
             match standing::undo_unconfirmed(journal, &mut machine, &path, owner) {
                 Ok(()) => break,
                 // Whoever has it is confirming it or putting it back.
-                Err(SwitchError::Journal(nicpoll_napi::JournalError::Busy { .. })) => {
+                Err(SwitchError::Journal(nicpoll_switch::JournalError::Busy { .. })) => {
                     thread::sleep(LOOK);
                 }
                 Err(error) => return Err(anyhow::Error::from(error).into()),

@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 
 use anyhow::anyhow;
-use nicpoll_napi::standing::{self, Preview};
-use nicpoll_napi::{Abilities, DEFER_HARD_IRQS_MAX, Journal, Machine, Part, Request, Terms};
+use nicpoll_switch::standing::{self, Preview};
+use nicpoll_switch::{Abilities, DEFER_HARD_IRQS_MAX, Journal, Machine, Part, Request, Terms};
 
 use super::args::PERIOD_NS;
 use super::guard::{Guard, attempts_of};
@@ -41,7 +41,7 @@ impl Held {
     pub fn of_caller() -> Result<Self, Failure> {
         check_privileges()?;
         let journal = Journal::of_this_machine();
-        nicpoll_napi::recover(&journal).map_err(anyhow::Error::from)?;
+        nicpoll_switch::recover(&journal).map_err(anyhow::Error::from)?;
         let mut machine = Machine::new();
         Ok(Held {
             netns_inode: targets::enter(&mut machine, None)?,

@@ -1,8 +1,8 @@
 //! `--persist` and `--no-persist`.
 
 use anyhow::Context;
-use nicpoll_napi::persist::{self, FileChange, Persistence};
-use nicpoll_napi::{Deferral, Part, Request};
+use nicpoll_switch::persist::{self, FileChange, Persistence};
+use nicpoll_switch::{Deferral, Part, Request};
 
 use super::args::SetArgs;
 use super::report::Report;

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use nicpoll_model::{Discipline, InterfaceShow, SwitchProof, Unseen};
-use nicpoll_napi::Request;
+use nicpoll_switch::Request;
 
 use super::args::PERIOD_NS;
 use crate::failure::Failure;

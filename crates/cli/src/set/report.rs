@@ -8,10 +8,10 @@ use std::time::Duration;
 use nicpoll_model::{
     SET_SCHEMA, Switch, SwitchFile, SwitchProof, SwitchRestored, SwitchValue, SwitchWrite,
 };
-use nicpoll_napi::persist::FileChange;
-use nicpoll_napi::standing::Preview;
-use nicpoll_napi::{Change, Restored, Target, Value, Write};
 use nicpoll_report::render_document;
+use nicpoll_switch::persist::FileChange;
+use nicpoll_switch::standing::Preview;
+use nicpoll_switch::{Change, Restored, Target, Value, Write};
 
 use super::text;
 use crate::failure::Failure;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use nicpoll_napi::{Journal, Link, Machine, Target};
+use nicpoll_switch::{Journal, Link, Machine, Target};
 use nicpoll_sys::netns::NetNamespace;
 
 use super::args::RestoreArgs;
@@ -44,7 +44,7 @@ pub fn restore(args: &RestoreArgs) -> Result<u8, Failure> {
 
 /// Puts back every interface of this machine and of others.
 fn everything(journal: &Journal, report: &mut Report) -> Result<(), Failure> {
-    let far = nicpoll_napi::freebsd::changed_targets(journal).map_err(anyhow::Error::from)?;
+    let far = nicpoll_switch::freebsd::changed_targets(journal).map_err(anyhow::Error::from)?;
     let mut machine = Machine::new();
     let mut paths = journal.paths().map_err(anyhow::Error::from)?;
     // What is another host's takes no privilege here.
@@ -159,7 +159,7 @@ fn put_back(
     report: &mut Report,
 ) -> Result<(), Failure> {
     for path in paths {
-        match nicpoll_napi::restore(journal, machine, &path) {
+        match nicpoll_switch::restore(journal, machine, &path) {
             Ok(restored) => {
                 for restored in restored {
                     report.restored(&restored, netns_inode)?;

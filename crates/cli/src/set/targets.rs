@@ -1,8 +1,8 @@
 //! From the names on the command line to interfaces: whole ones or parts, and what lies below them.
 
 use anyhow::Context;
-use nicpoll_napi::standing::{self, Order};
-use nicpoll_napi::{Abilities, Link, Machine, Part, Request, Target, is_stacked, lowest, plan};
+use nicpoll_switch::standing::{self, Order};
+use nicpoll_switch::{Abilities, Link, Machine, Part, Request, Target, is_stacked, lowest, plan};
 use nicpoll_sys::netns::{NAMED_DIRECTORY, NetNamespace};
 
 use super::args::parse_numbers;

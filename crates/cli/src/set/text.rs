@@ -1,10 +1,10 @@
 //! What `nicpoll set` says.
 
 use nicpoll_model::SwitchProof;
-use nicpoll_napi::persist::FileChange;
-use nicpoll_napi::plan::Overflow;
-use nicpoll_napi::standing::Preview;
-use nicpoll_napi::{Drift, Facts, Target, Write};
+use nicpoll_switch::persist::FileChange;
+use nicpoll_switch::plan::Overflow;
+use nicpoll_switch::standing::Preview;
+use nicpoll_switch::{Drift, Facts, Target, Write};
 
 /// One line for each value that changes, as seen from a namespace. Those of NAPI instances that the kernel
 /// sets along with the interface's own are not listed.

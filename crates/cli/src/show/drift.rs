@@ -1,7 +1,7 @@
 //! What somebody else changed of the values that `nicpoll set` wrote.
 
 use nicpoll_model::DriftShow;
-use nicpoll_napi::{Control, Drift, Journal, SwitchError, Target, standing};
+use nicpoll_switch::{Control, Drift, Journal, SwitchError, Target, standing};
 use nicpoll_sys::netns::NetNamespace;
 
 use crate::failure::Failure;

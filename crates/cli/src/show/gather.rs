@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 
-use nicpoll_lab::VETH_RING_SLOTS;
 use nicpoll_model::{DriftShow, InterruptShow, NapiShow, ThreadShow};
-use nicpoll_napi::{Abilities, Control, ControlError, LinkFacts, Napi, Queue};
 use nicpoll_observe::{InterruptLine, Task, parse_interrupts};
+use nicpoll_study::VETH_RING_SLOTS;
+use nicpoll_switch::{Abilities, Control, ControlError, LinkFacts, Napi, Queue};
 use nicpoll_sys::ethtool::{self, Driver};
 
 use super::evidence::{Values, by_setting};

@@ -9,8 +9,8 @@ use anyhow::Context;
 use nicpoll_model::{
     Ceiling, Discipline, Finding, InterfaceShow, InterruptShow, LookCost, NapiShow, Rhythm, Unseen,
 };
-use nicpoll_napi::{Abilities, Control, LinkFacts};
 use nicpoll_observe::{BpfError, ExactCpu, InterruptLine, Interrupts, PollRhythm, RhythmWatch};
+use nicpoll_switch::{Abilities, Control, LinkFacts};
 
 use super::drift::Standing;
 use super::evidence::{by_settings, of_rhythm, without_polls};

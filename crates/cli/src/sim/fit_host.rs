@@ -14,11 +14,11 @@ use std::time::Instant;
 
 use anyhow::Context;
 use clap::Args;
-use nicpoll_lab::{Cancelled, Lab, host_facts, measure_costs};
 use nicpoll_model::sim_fit_host::{SIM_FIT_HOST_SCHEMA, SimFitHost};
-use nicpoll_napi::Journal;
 use nicpoll_report::{render_document, render_host_file, render_sim_fit_host};
 use nicpoll_sim::Host;
+use nicpoll_study::{Cancelled, Lab, host_facts, measure_costs};
+use nicpoll_switch::Journal;
 
 use crate::demo::{now, require_lab};
 use crate::failure::Failure;

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use nicpoll_model::Unseen;
-use nicpoll_napi::{Control, LinkFacts};
 use nicpoll_observe::{
     BpfError, CpuSample, ExactCpu, ExactSample, InterruptLine, Interrupts, NamespaceCounters,
     NamespaceSnapshot, PollRhythm, RhythmWatch,
 };
+use nicpoll_switch::{Control, LinkFacts};
 use nicpoll_sys::usage::{CpuTime, process_cpu_time};
 
 use super::cost::bpf_cpu_ratio;

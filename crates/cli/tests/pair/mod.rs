@@ -7,9 +7,9 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_lab::{Host, Lab};
-use nicpoll_napi::Journal;
 use nicpoll_observe::HostSnapshot;
+use nicpoll_study::{Host, Lab};
+use nicpoll_switch::Journal;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A client that has not ended after this never will.

@@ -28,7 +28,7 @@ impl Stage {
 
     /// A stage for a test that needs root; `None`, with the reason printed, elsewhere.
     pub fn as_root(test: &str) -> Option<Self> {
-        if let Some(why) = nicpoll_lab::why_not_here().unwrap() {
+        if let Some(why) = nicpoll_study::why_not_here().unwrap() {
             println!("skipped {test}: {why}");
             return None;
         }

@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_lab::{INTERFACE, Lab};
-use nicpoll_napi::{Control, Journal, Kernel, Knob, Scope, Target, Value};
+use nicpoll_study::{INTERFACE, Lab};
+use nicpoll_switch::{Control, Journal, Kernel, Knob, Scope, Target, Value};
 use nicpoll_sys::netns;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -33,7 +33,7 @@ pub struct Switched {
 impl Switched {
     /// A pair, or the reason why not on standard output and `None`.
     pub fn new(test: &str) -> Option<Self> {
-        if let Some(why) = nicpoll_lab::why_not_here().unwrap() {
+        if let Some(why) = nicpoll_study::why_not_here().unwrap() {
             println!("skipped {test}: {why}");
             return None;
         }

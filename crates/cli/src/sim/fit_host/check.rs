@@ -3,16 +3,16 @@
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result, anyhow};
-use nicpoll_lab::{Cancelled, Lab, Options, Place, Trials, plan};
 use nicpoll_model::sim_fit_host::{CheckKind, CheckQuantity, HostCheck};
 use nicpoll_model::sim_path::SimPathFigures;
 use nicpoll_model::{Setting, Trial, Workload};
-use nicpoll_napi::DEFER_HARD_IRQS_MAX;
 use nicpoll_sim::{
     Discipline, Host, PathPlan, Stop as SimStop, Workload as SimWorkload, simulate_path,
 };
 use nicpoll_stats::Summary;
 use nicpoll_stats::order::Seed;
+use nicpoll_study::{Cancelled, Lab, Options, Place, Trials, plan};
+use nicpoll_switch::DEFER_HARD_IRQS_MAX;
 
 use crate::progress::Spinner;
 use crate::stop::Stop;
@@ -38,7 +38,7 @@ pub fn run(
 ) -> Result<Vec<HostCheck>> {
     let options = Options {
         quick,
-        blocks: Some(nicpoll_lab::QUICK_BLOCKS),
+        blocks: Some(nicpoll_study::QUICK_BLOCKS),
         workloads: WORKLOADS.to_vec(),
         ..Options::default()
     };

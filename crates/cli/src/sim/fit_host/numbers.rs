@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use nicpoll_lab::{VETH_RING_SLOTS, ticks_per_second};
 use nicpoll_model::sim_fit_host::{HostCost, HostNumber, MeasuredCost};
 use nicpoll_sim::Host;
+use nicpoll_study::{VETH_RING_SLOTS, ticks_per_second};
 
 use super::check::simulated_round_trip_ns;
 

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use nicpoll_model::line::Line;
 use nicpoll_model::{LabFacts, Side};
-pub use nicpoll_napi::VETH_RING_SLOTS;
-use nicpoll_napi::{Journal, Recovered};
 use nicpoll_observe::{BpfError, ExactCpu, ExactCpuOptions, PollCounter};
+pub use nicpoll_switch::VETH_RING_SLOTS;
+use nicpoll_switch::{Journal, Recovered};
 use nicpoll_sys::affinity;
 
 use crate::INTERFACE;
@@ -51,7 +51,7 @@ pub fn why_not_here() -> io::Result<Option<String>> {
     if !missing.is_empty() {
         return Ok(Some(format!("missing {}", missing.join(", "))));
     }
-    let unsupported = nicpoll_napi::per_napi_settings().err();
+    let unsupported = nicpoll_switch::per_napi_settings().err();
     Ok(unsupported.map(|unsupported| unsupported.to_string()))
 }
 
@@ -210,7 +210,7 @@ fn two_cpus() -> Result<(u32, u32)> {
 /// Puts back what earlier runs left. A record that cannot be dealt with stops the run: its interface
 /// may not be what a study would take it for.
 fn recover(journal: &Journal) -> Result<()> {
-    for (path, outcome) in nicpoll_napi::recover(journal)? {
+    for (path, outcome) in nicpoll_switch::recover(journal)? {
         if let Recovered::Failed(error) = outcome {
             return Err(error)
                 .with_context(|| format!("putting back what {} records", path.display()));

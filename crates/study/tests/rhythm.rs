@@ -7,9 +7,9 @@ use std::thread;
 use std::time::Duration;
 
 use common::TestLab;
-use nicpoll_lab::{Lab, Running, apply};
 use nicpoll_model::{Setting, Workload};
 use nicpoll_observe::RhythmWatch;
+use nicpoll_study::{Lab, Running, apply};
 
 const QUIET: Duration = Duration::from_millis(20);
 

@@ -10,8 +10,8 @@ use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, Result, anyhow};
 use nicpoll_model::Side;
-use nicpoll_napi::{Control, Held, SwitchError};
 use nicpoll_observe::HostCounters;
+use nicpoll_switch::{Control, Held, SwitchError};
 use nicpoll_sys::netns::{self, NetNamespace};
 
 use crate::INTERFACE;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, anyhow};
 use nicpoll_model::{Setting, SettingFacts, Side};
-use nicpoll_napi::{DEFER_HARD_IRQS_MAX, GRO_FEATURE, Held, SwitchError, is_tso_feature};
+use nicpoll_switch::{DEFER_HARD_IRQS_MAX, GRO_FEATURE, Held, SwitchError, is_tso_feature};
 
 use crate::INTERFACE;
 use crate::host::{Host, Resident};
@@ -72,7 +72,7 @@ pub fn napi_ids(lab: &Lab) -> Result<Vec<u32>> {
     Ok(lab.receiver.run(|resident| {
         let ifindex = resident.control.interface(INTERFACE)?.ifindex;
         let napis = resident.control.napis(ifindex)?;
-        Ok::<_, nicpoll_napi::ControlError>(napis.iter().map(|napi| napi.id).collect())
+        Ok::<_, nicpoll_switch::ControlError>(napis.iter().map(|napi| napi.id).collect())
     })??)
 }
 

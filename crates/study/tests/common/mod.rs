@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use nicpoll_lab::{Host, Lab};
-use nicpoll_napi::Journal;
+use nicpoll_study::{Host, Lab};
+use nicpoll_switch::Journal;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -21,7 +21,7 @@ pub struct TestLab {
 impl TestLab {
     /// Builds a lab, or says why this machine cannot and returns `None`.
     pub fn build(test: &str) -> Option<TestLab> {
-        if let Some(why) = nicpoll_lab::why_not_here().unwrap() {
+        if let Some(why) = nicpoll_study::why_not_here().unwrap() {
             println!("skipped {test}: {why}");
             return None;
         }

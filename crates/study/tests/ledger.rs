@@ -7,9 +7,9 @@ use std::thread;
 use std::time::Duration;
 
 use common::{TestLab, in_host, is_installed};
-use nicpoll_lab::{Lab, Resident, Run, Running, apply};
 use nicpoll_model::{Ledger, Place, Setting, Side, Workload};
 use nicpoll_observe::{Account, HostSnapshot, packet_ledger};
+use nicpoll_study::{Lab, Resident, Run, Running, apply};
 
 /// So short that the receive buffer would hold all of it, should the receiver not run meanwhile: on a
 /// machine that is busy with other things no packet may be lost that the test did not want lost.

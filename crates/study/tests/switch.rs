@@ -9,9 +9,9 @@ use std::thread;
 use std::time::Duration;
 
 use common::TestLab;
-use nicpoll_lab::{INTERFACE, apply};
 use nicpoll_model::Setting;
-use nicpoll_napi::{Control, Journal, Kernel, Knob, Recovered, Scope, Target, Value};
+use nicpoll_study::{INTERFACE, apply};
+use nicpoll_switch::{Control, Journal, Kernel, Knob, Recovered, Scope, Target, Value};
 use nicpoll_sys::netns::NetNamespace;
 
 #[test]
@@ -133,14 +133,14 @@ fn the_record_of_a_namespace_that_is_gone_is_closed_by_the_next_start() {
     };
     apply(&test.lab, Setting::Polling, 200_000).unwrap();
     let journal = test.lab.journal.clone();
-    let mine = nicpoll_napi::recover(&journal).unwrap();
+    let mine = nicpoll_switch::recover(&journal).unwrap();
     assert_eq!(mine.len(), 2);
     assert!(
         mine.iter()
             .all(|(_, outcome)| matches!(outcome, Recovered::Busy))
     );
     let left = journal_of_a_dead_process(&journal, test.state.path());
-    let closed = nicpoll_napi::recover(&left).unwrap();
+    let closed = nicpoll_switch::recover(&left).unwrap();
     assert!(matches!(closed[..], [(_, Recovered::Gone)]), "{closed:?}");
     assert!(left.paths().unwrap().is_empty());
 }
@@ -186,7 +186,7 @@ fn what_a_dead_process_left_in_a_living_namespace_is_put_back() {
         host.netns()
             .keep_as(&format!("nicpoll-test-{}", host.netns().inode()))
     });
-    let recovered = nicpoll_napi::recover(&left).unwrap();
+    let recovered = nicpoll_switch::recover(&left).unwrap();
     for name in names {
         nicpoll_sys::netns::forget(&name.unwrap()).unwrap();
     }

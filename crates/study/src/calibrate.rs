@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use nicpoll_model::Calibration;
-use nicpoll_napi::DEFER_HARD_IRQS_MAX;
+use nicpoll_switch::DEFER_HARD_IRQS_MAX;
 
 use crate::lab::Lab;
 use crate::plan::CALIBRATION_ROUNDS;
