@@ -5,14 +5,13 @@
 //! for traffic ([`Host::spawn_pinned`]). No thread ever leaves the namespace again, so none can touch
 //! another one's interfaces by mistake. The namespace ends with the process.
 
-use std::sync::mpsc;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use nicpoll_model::Side;
 use nicpoll_observe::HostCounters;
 use nicpoll_switch::{Control, Held, SwitchError};
-use nicpoll_sys::netns::{self, NetNamespace};
+use nicpoll_sys::netns::{NetNamespace, NetnsThread};
 
 use crate::INTERFACE;
 
@@ -44,49 +43,28 @@ impl Drop for Resident {
     }
 }
 
-type Job = Box<dyn FnOnce(&mut Resident) + Send>;
-
 /// One end of the lab's link.
 pub struct Host {
     side: Side,
     netns: NetNamespace,
-    jobs: Option<mpsc::Sender<Job>>,
-    thread: Option<JoinHandle<()>>,
+    thread: NetnsThread<Resident>,
 }
 
 impl Host {
     /// Makes a namespace and starts the thread that lives in it.
     pub fn new(side: Side) -> Result<Self> {
         let netns = NetNamespace::create().context("making a network namespace")?;
-        let home = NetNamespace::open(&netns_path(&netns)).context("opening the new namespace")?;
-        let (jobs, inbox) = mpsc::channel::<Job>();
-        let (ready, entered) = mpsc::channel();
-        let thread = thread::Builder::new()
-            .name(format!("nicpoll-{side}"))
-            .spawn(move || {
-                if let Err(error) = netns::enter_with_private_sysfs(&home) {
-                    let _ = ready.send(Err(error));
-                    return;
-                }
-                let _ = ready.send(Ok(()));
-                let mut resident = Resident {
-                    control: Control::new(),
-                    counters: HostCounters::new(INTERFACE),
-                    held: None,
-                };
-                for job in inbox {
-                    job(&mut resident);
-                }
-            })?;
-        entered
-            .recv()
-            .map_err(|_| anyhow!("the {side}'s thread ended before it entered its namespace"))?
-            .with_context(|| format!("entering the {side}'s namespace"))?;
+        let home = netns.try_clone().context("opening the new namespace")?;
+        let thread = NetnsThread::enter(home, || Resident {
+            control: Control::new(),
+            counters: HostCounters::new(INTERFACE),
+            held: None,
+        })
+        .with_context(|| format!("entering the {side}'s namespace"))?;
         Ok(Host {
             side,
             netns,
-            jobs: Some(jobs),
-            thread: Some(thread),
+            thread,
         })
     }
 
@@ -108,16 +86,9 @@ impl Host {
         &self,
         job: impl FnOnce(&mut Resident) -> T + Send + 'static,
     ) -> Result<T> {
-        let (answer, result) = mpsc::channel();
-        let gone = || anyhow!("the {}'s resident thread is gone", self.side);
-        self.jobs
-            .as_ref()
-            .ok_or_else(gone)?
-            .send(Box::new(move |resident| {
-                let _ = answer.send(job(resident));
-            }))
-            .map_err(|_| gone())?;
-        result.recv().map_err(|_| gone())
+        self.thread
+            .run(job)
+            .with_context(|| format!("at the {}", self.side))
     }
 
     /// Starts a thread inside the namespace, bound to `cpu`.
@@ -126,32 +97,9 @@ impl Host {
         cpu: u32,
         name: &str,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<JoinHandle<Result<T>>> {
-        let home = NetNamespace::open(&netns_path(&self.netns))?;
-        let side = self.side;
-        Ok(thread::Builder::new()
-            .name(format!("nicpoll-{name}"))
-            .spawn(move || {
-                home.enter()
-                    .with_context(|| format!("entering the {side}'s namespace"))?;
-                nicpoll_sys::affinity::pin(cpu)
-                    .with_context(|| format!("binding the {side}'s thread to CPU {cpu}"))?;
-                Ok(work())
-            })?)
+    ) -> Result<JoinHandle<std::io::Result<T>>> {
+        self.thread
+            .spawn_pinned(cpu, name, work)
+            .with_context(|| format!("starting a thread at the {}", self.side))
     }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        self.jobs = None;
-        if let Some(thread) = self.thread.take() {
-            // A panic on that thread has been reported by `run` already.
-            let _ = thread.join();
-        }
-    }
-}
-
-fn netns_path(netns: &NetNamespace) -> std::path::PathBuf {
-    use std::os::fd::{AsFd, AsRawFd};
-    format!("/proc/self/fd/{}", netns.as_fd().as_raw_fd()).into()
 }

@@ -3,6 +3,7 @@
 //! What must hold: the receiver is up before the sender starts; whoever runs it may do other things
 //! meanwhile; a run that is dropped half-way is cancelled and its threads are waited for.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -70,7 +71,7 @@ enum ReceiverReport {
     Rr(rr::ServerReport),
 }
 
-type End<T> = JoinHandle<Result<Result<T>>>;
+type End<T> = JoinHandle<io::Result<Result<T>>>;
 
 /// Traffic on its way.
 pub struct Running {
@@ -201,7 +202,7 @@ impl Drop for Running {
 fn join<T>(end: End<T>, name: &str) -> Result<T> {
     end.join()
         .map_err(|_| anyhow!("the {name}'s thread panicked"))?
-        .and_then(|report| report)
+        .with_context(|| format!("binding the {name}'s thread to its CPU"))?
         .with_context(|| format!("at the {name}"))
 }
 

@@ -1,18 +1,17 @@
 //! The interfaces of all network namespaces of this machine, each reached from a thread inside its
 //! namespace.
 //!
-//! What must hold: a thread that entered a namespace never leaves it and has a `/sys` of its own, so
-//! that no read or write meets another namespace's interface of the same name.
+//! What must hold: everything that is read or written goes through a [`NetnsThread`], so that it meets no
+//! interface of the same name in another namespace.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::io;
 use std::path::Path;
-use std::sync::mpsc;
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
-use nicpoll_sys::netns::{self, NetNamespace};
+use nicpoll_sys::netns::{self, NetNamespace, NetnsThread};
 
 use crate::control::{Control, ControlError};
 use crate::kernel::{Kernel, Target};
@@ -21,14 +20,7 @@ use crate::knob::{Knob, Value};
 /// The namespaces that have been entered so far, and [`Control`]s in them.
 #[derive(Default)]
 pub struct Machine {
-    rooms: BTreeMap<u64, Room>,
-}
-
-type Job = Box<dyn FnOnce(&mut Control) + Send>;
-
-struct Room {
-    jobs: Option<mpsc::Sender<Job>>,
-    thread: Option<JoinHandle<()>>,
+    rooms: BTreeMap<u64, NetnsThread<Control>>,
 }
 
 impl Machine {
@@ -44,7 +36,7 @@ impl Machine {
     pub fn enter(&mut self, namespace: NetNamespace) -> io::Result<u64> {
         let inode = namespace.inode();
         if let Entry::Vacant(place) = self.rooms.entry(inode) {
-            place.insert(Room::open(namespace)?);
+            place.insert(NetnsThread::enter(namespace, Control::new)?);
         }
         Ok(inode)
     }
@@ -68,64 +60,13 @@ impl Machine {
         job: impl FnOnce(&mut Control) -> T + Send + 'static,
     ) -> Result<T, ControlError> {
         let doing = || format!("working in network namespace {netns_inode}");
-        let gone = || ControlError::of_io(doing())(io::ErrorKind::NotFound.into());
-        let room = self.rooms.get(&netns_inode).ok_or_else(gone)?;
-        room.run(job).ok_or_else(gone)
-    }
-}
-
-impl Room {
-    fn open(namespace: NetNamespace) -> io::Result<Self> {
-        let (jobs, inbox) = mpsc::channel::<Job>();
-        let (ready, entered) = mpsc::channel();
-        let thread = thread::Builder::new()
-            .name(String::from("nicpoll-netns"))
-            .spawn(move || {
-                let entering = netns::enter_with_private_sysfs(&namespace);
-                let is_in = entering.is_ok();
-                // Held by being in it from now on; a descriptor would keep it from going away later.
-                drop(namespace);
-                let _ = ready.send(entering);
-                if !is_in {
-                    return;
-                }
-                let mut control = Control::new();
-                for job in inbox {
-                    job(&mut control);
-                }
-            })?;
-        entered
-            .recv()
-            .map_err(|_| io::Error::other("the thread ended before it entered the namespace"))??;
-        Ok(Room {
-            jobs: Some(jobs),
-            thread: Some(thread),
+        let room = self
+            .rooms
+            .get(&netns_inode)
+            .ok_or_else(|| ControlError::of_io(doing())(io::ErrorKind::NotFound.into()))?;
+        room.run(job).map_err(|gone| {
+            ControlError::of_io(doing())(io::Error::new(io::ErrorKind::NotFound, gone))
         })
-    }
-
-    /// `None` when the thread is gone, which it is only after a panic.
-    fn run<T: Send + 'static>(
-        &self,
-        job: impl FnOnce(&mut Control) -> T + Send + 'static,
-    ) -> Option<T> {
-        let (answer, result) = mpsc::channel();
-        self.jobs
-            .as_ref()?
-            .send(Box::new(move |control| {
-                let _ = answer.send(job(control));
-            }))
-            .ok()?;
-        result.recv().ok()
-    }
-}
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        self.jobs = None;
-        if let Some(thread) = self.thread.take() {
-            // A panic on that thread has been reported by `run` already.
-            let _ = thread.join();
-        }
     }
 }
 

@@ -9,16 +9,19 @@
 //! `/sys` shows the namespace it is in. `/proc/thread-self/net` is right in either case;
 //! `/proc/net` never is, because it follows the process's first thread.
 
+mod thread;
+
 use std::fs::{self, File};
 use std::io;
 use std::mem;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
-use std::thread;
 
 use rustix::mount::{self, MountFlags, MountPropagationFlags, UnmountFlags};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags};
+
+pub use thread::{NetnsThread, ThreadGone};
 
 /// include/uapi/asm-generic/socket.h
 const SO_NETNS_COOKIE: libc::c_int = 71;
@@ -40,7 +43,7 @@ impl NetNamespace {
     /// `EPERM` without CAP_SYS_ADMIN; `ENOSPC` when `user.max_net_namespaces` is reached.
     pub fn create() -> io::Result<Self> {
         // The new namespace comes with the thread that asks for it, so a short-lived thread asks.
-        thread::Builder::new()
+        std::thread::Builder::new()
             .name(String::from("nicpoll-netns"))
             .spawn(|| {
                 unshare(UnshareFlags::NEWNET)?;
@@ -60,6 +63,14 @@ impl NetNamespace {
         let file = File::open(path)?;
         let inode = rustix::fs::fstat(&file)?.st_ino;
         Ok(NetNamespace { file, inode })
+    }
+
+    /// The same namespace by another descriptor.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(NetNamespace {
+            file: self.file.try_clone()?,
+            inode: self.inode,
+        })
     }
 
     /// Inode number: the kernel's identity of the namespace, as `readlink /proc/self/ns/net` shows it.

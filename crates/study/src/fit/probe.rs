@@ -170,7 +170,7 @@ fn send_to(nobody: IpAddr, mut goes_on: impl FnMut() -> bool) -> Result<()> {
     Ok(())
 }
 
-fn join(sender: thread::JoinHandle<Result<Result<()>>>) -> Result<()> {
+fn join(sender: thread::JoinHandle<std::io::Result<Result<()>>>) -> Result<()> {
     sender
         .join()
         .map_err(|_| anyhow!("the sender's thread panicked"))??
