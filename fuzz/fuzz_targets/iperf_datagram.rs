@@ -4,8 +4,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nicpoll_wire::iperf::datagram::{CLIENT_HEADER_OFFSET, has_shared_clock};
-use nicpoll_wire::iperf::{ClientHeader, DatagramHeader, Dialect, Directions, RawDatagram};
+use nicpoll_iperf::wire::datagram::{CLIENT_HEADER_OFFSET, has_shared_clock};
+use nicpoll_iperf::wire::{ClientHeader, DatagramHeader, Dialect, Directions, RawDatagram};
 
 fuzz_target!(|payload: &[u8]| {
     let _ = has_shared_clock(payload);

@@ -5,8 +5,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nicpoll_wire::iperf::datagram::ID_MAX;
-use nicpoll_wire::iperf::{Dialect, RawDatagram, ServerReport};
+use nicpoll_iperf::wire::datagram::ID_MAX;
+use nicpoll_iperf::wire::{Dialect, RawDatagram, ServerReport};
 
 fuzz_target!(|input: &[u8]| {
     let mut datagrams = input

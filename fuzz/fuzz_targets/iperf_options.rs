@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nicpoll_traffic::iperf::options::{Amount, Common, Directions, Options, parse};
+use nicpoll_iperf::options::{Amount, Common, Directions, Options, parse};
 
 fuzz_target!(|input: &[u8]| {
     let text = String::from_utf8_lossy(input);

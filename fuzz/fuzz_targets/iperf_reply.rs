@@ -4,8 +4,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nicpoll_wire::iperf::reply::classify;
-use nicpoll_wire::iperf::{Dialect, RawDatagram, Reply, ServerReport};
+use nicpoll_iperf::wire::reply::classify;
+use nicpoll_iperf::wire::{Dialect, RawDatagram, Reply, ServerReport};
 
 const DIALECTS: [Dialect; 4] = [
     Dialect::V2_0_2,

@@ -2,7 +2,7 @@
 
 // The players of the library's own tests, of which this needs those of UDP.
 #[allow(dead_code)]
-#[path = "../../traffic/tests/fake/mod.rs"]
+#[path = "../../iperf/tests/fake/mod.rs"]
 mod fake;
 
 use std::io::{BufRead, BufReader, Read};

@@ -11,10 +11,10 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
+use nicpoll_iperf::{Amount, Rate, tcp, udp};
 use nicpoll_model::{
     ControlKind, ControlLine, RoundTrip, Side, SocketBuffers, WindowRates, Workload,
 };
-use nicpoll_traffic::iperf::{Amount, Rate, tcp, udp};
 use nicpoll_traffic::{Signals, SocketBuffer, rr};
 
 use crate::lab::Lab;

@@ -1,5 +1,5 @@
-//! Traffic whose two ends count for themselves: iperf 2 streams, request/response, and the datagrams of
-//! FreeBSD's netrate tools.
+//! Traffic whose two ends count for themselves: request/response and the datagrams of FreeBSD's netrate
+//! tools, and what every sender and receiver needs (signals, sockets, sequence numbers).
 //!
 //! What must hold: every loop is bounded in time and ends soon after [`Signals::cancel`]; nothing is
 //! allocated per packet; every byte is copied between user space and kernel, so that a figure is that of
@@ -10,13 +10,12 @@
 //! Everything runs on the caller's thread, in its network namespace and on its CPU.
 #![forbid(unsafe_code)]
 
-pub mod iperf;
 pub mod netrate;
 pub mod rr;
 pub mod sequence;
 mod signals;
-mod sockets;
-mod udp_server;
+pub mod sockets;
+pub mod udp_server;
 
-pub use signals::Signals;
+pub use signals::{LOOK_EVERY, Signals};
 pub use sockets::SocketBuffer;

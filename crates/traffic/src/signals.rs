@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The longest that any wait goes without a look at the signals.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
+pub const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Shared by reference between the two ends of a stream and whoever runs them.
 #[derive(Debug, Default)]
@@ -22,15 +22,18 @@ pub struct Signals {
 }
 
 impl Signals {
-    pub(crate) fn is_cancelled(&self) -> bool {
+    /// Whether to give up.
+    pub fn is_cancelled(&self) -> bool {
         self.cancel.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn is_finishing(&self) -> bool {
+    /// Whether to end well.
+    pub fn is_finishing(&self) -> bool {
         self.finish.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn is_sender_done(&self) -> bool {
+    /// Whether nothing is on its way any more.
+    pub fn is_sender_done(&self) -> bool {
         // What the sender sent before it was declared done must be seen in the socket after.
         self.sender_done.load(Ordering::Acquire)
     }

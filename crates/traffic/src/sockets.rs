@@ -22,11 +22,11 @@ pub struct SocketBuffer {
 }
 
 /// Longest wait of a send. It ends so that the signals are looked at; the caller then tries again.
-pub(crate) const SEND_TIMEOUT: Duration = Duration::from_millis(50);
+pub const SEND_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// A UDP socket connected to `peer`, from `local` where that is given, whose sends and receives end
 /// within their timeouts.
-pub(crate) fn connected_udp(
+pub fn connected_udp(
     peer: SocketAddr,
     local: Option<SocketAddr>,
     send_buffer_bytes: Option<usize>,
@@ -44,7 +44,8 @@ pub(crate) fn connected_udp(
     Ok((udp, buffer))
 }
 
-pub(crate) fn send_buffer(fd: impl AsFd, asked: Option<usize>) -> io::Result<SocketBuffer> {
+/// Asks for a send buffer, or leaves it to the kernel, and says what was granted.
+pub fn send_buffer(fd: impl AsFd, asked: Option<usize>) -> io::Result<SocketBuffer> {
     let granted = match asked {
         Some(bytes) => socket::set_send_buffer(fd, bytes)?,
         None => socket::send_buffer(fd)?,
@@ -52,7 +53,8 @@ pub(crate) fn send_buffer(fd: impl AsFd, asked: Option<usize>) -> io::Result<Soc
     Ok(described(asked, granted))
 }
 
-pub(crate) fn receive_buffer(fd: impl AsFd, asked: Option<usize>) -> io::Result<SocketBuffer> {
+/// Asks for a receive buffer, or leaves it to the kernel, and says what was granted.
+pub fn receive_buffer(fd: impl AsFd, asked: Option<usize>) -> io::Result<SocketBuffer> {
     let granted = match asked {
         Some(bytes) => socket::set_receive_buffer(fd, bytes)?,
         None => socket::receive_buffer(fd)?,
@@ -60,7 +62,8 @@ pub(crate) fn receive_buffer(fd: impl AsFd, asked: Option<usize>) -> io::Result<
     Ok(described(asked, granted))
 }
 
-pub(crate) fn described(asked: Option<usize>, granted: usize) -> SocketBuffer {
+/// A buffer as asked for and as granted.
+pub fn described(asked: Option<usize>, granted: usize) -> SocketBuffer {
     SocketBuffer {
         asked_bytes: asked.map(|bytes| bytes as u64),
         granted_bytes: granted as u64,
@@ -69,14 +72,14 @@ pub(crate) fn described(asked: Option<usize>, granted: usize) -> SocketBuffer {
 
 /// Whether a send failed in a way that passes: nothing was sent, and the next try may succeed. These
 /// are the errors after which iperf 2.1.8 goes on.
-pub(crate) fn is_refused_send(error: &io::Error) -> bool {
+pub fn is_refused_send(error: &io::Error) -> bool {
     let no_buffers = Errno::NOBUFS.raw_os_error();
     is_no_datagram(error) || error.raw_os_error() == Some(no_buffers)
 }
 
 /// Whether a receive ended without a datagram but the socket is good: nothing came in time, a signal
 /// handler ran, or an earlier send met a closed port.
-pub(crate) fn is_no_datagram(error: &io::Error) -> bool {
+pub fn is_no_datagram(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         ErrorKind::WouldBlock | ErrorKind::Interrupted | ErrorKind::ConnectionRefused
@@ -84,13 +87,13 @@ pub(crate) fn is_no_datagram(error: &io::Error) -> bool {
 }
 
 /// Whether a read or write of a stream ended without a byte but the stream is good.
-pub(crate) fn is_no_progress(error: &io::Error) -> bool {
+pub fn is_no_progress(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
 /// Waits for an event on a socket, until the signals have to be looked at again. `false` when there
 /// was none.
-pub(crate) fn poll_once(fd: impl AsFd, event: PollFlags) -> io::Result<bool> {
+pub fn poll_once(fd: impl AsFd, event: PollFlags) -> io::Result<bool> {
     let timeout = Timespec {
         tv_sec: 0,
         tv_nsec: LOOK_EVERY.subsec_nanos().into(),

@@ -72,17 +72,20 @@ pub enum ServerError {
 
 /// A socket that queues datagrams.
 #[derive(Debug)]
-pub(crate) struct BoundUdp {
-    pub(crate) socket: UdpSocket,
+pub struct BoundUdp {
+    /// The socket itself.
+    pub socket: UdpSocket,
     /// The address bound to, with the port that was chosen.
-    pub(crate) address: SocketAddr,
-    pub(crate) receive_buffer: SocketBuffer,
-    pub(crate) idle_timeout: Duration,
+    pub address: SocketAddr,
+    /// Its receive buffer.
+    pub receive_buffer: SocketBuffer,
+    /// How long to wait for a datagram, the first and each further one.
+    pub idle_timeout: Duration,
 }
 
 impl BoundUdp {
     /// Binds a socket; datagrams are queued from now on.
-    pub(crate) fn bind(config: &ServerConfig) -> Result<Self, ServerError> {
+    pub fn bind(config: &ServerConfig) -> Result<Self, ServerError> {
         UdpSocket::bind(config.bind)
             .and_then(|socket| Self::set_up(socket, config))
             .map_err(|source| ServerError::Bind {
@@ -92,7 +95,7 @@ impl BoundUdp {
     }
 
     /// Makes a server's of a socket that is bound already.
-    pub(crate) fn set_up(socket: UdpSocket, config: &ServerConfig) -> io::Result<Self> {
+    pub fn set_up(socket: UdpSocket, config: &ServerConfig) -> io::Result<Self> {
         let receive_buffer = sockets::receive_buffer(&socket, config.receive_buffer_bytes)?;
         socket.set_write_timeout(Some(sockets::SEND_TIMEOUT))?;
         socket.set_read_timeout(Some(LOOK_EVERY))?;
@@ -105,14 +108,14 @@ impl BoundUdp {
     }
 
     /// Serves one peer from now on, and no other.
-    pub(crate) fn connect(&self, peer: SocketAddr) -> Result<(), ServerError> {
+    pub fn connect(&self, peer: SocketAddr) -> Result<(), ServerError> {
         self.socket
             .connect(peer)
             .map_err(|source| ServerError::Answer { peer, source })
     }
 
     /// Sends to the peer connected to; `false` when the kernel refused for now.
-    pub(crate) fn answer(&self, peer: SocketAddr, bytes: &[u8]) -> Result<bool, ServerError> {
+    pub fn answer(&self, peer: SocketAddr, bytes: &[u8]) -> Result<bool, ServerError> {
         match self.socket.send(bytes) {
             Ok(_) => Ok(true),
             Err(error) if sockets::is_refused_send(&error) => Ok(false),
@@ -120,7 +123,8 @@ impl BoundUdp {
         }
     }
 
-    pub(crate) fn receive_failed(&self, source: io::Error) -> ServerError {
+    /// The error of a receive that failed for good.
+    pub fn receive_failed(&self, source: io::Error) -> ServerError {
         ServerError::Receive {
             address: self.address,
             source,

@@ -4,5 +4,4 @@
 //! what is built parses back to the same. Whoever reads a stranger's bytes does it through here.
 #![forbid(unsafe_code)]
 
-pub mod iperf;
 pub mod rr;

@@ -1,0 +1,176 @@
+//! The end that asks for a test: as many streams as were asked for, each way of each on a thread of its
+//! own.
+
+mod reverse;
+mod tcp;
+mod udp;
+
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::mpsc;
+use std::thread::{self, Scope, ScopedJoinHandle};
+
+use nicpoll_traffic::Signals;
+
+use super::ways::Ways;
+use super::{Account, manner, settings};
+use crate::events::{Event, Failed, StreamKey, Told};
+use crate::options::{self, ClientOptions, Directions};
+use crate::output::json::Asked;
+use crate::output::printer::Manner;
+use crate::output::{self, Output};
+use crate::{Amount, Connected, SocketOptions};
+
+/// What every stream needs to know.
+#[derive(Clone, Copy)]
+struct Client<'a> {
+    options: &'a ClientOptions,
+    peer: SocketAddr,
+    signals: &'a Signals,
+}
+
+/// Runs a client. Returns the exit status: 1 when any stream failed.
+///
+/// # Errors
+/// When there is nowhere to print to.
+pub fn run(options: &ClientOptions, signals: &Signals, account: Option<Account>) -> io::Result<u8> {
+    let common = &options.common;
+    let mut manner = Manner {
+        is_client: true,
+        ..manner(common)
+    };
+    // As in 2.1.8, a stream and what the server connects back for are not summed here.
+    let is_full_duplex = options.directions == Directions::FullDuplex;
+    manner.exclude.sums |= options.streams == 1 && !is_full_duplex;
+    let mut output = output::open(common, Asked::Client(options), manner, account)?;
+    let peer = match resolve(&options.host, common.port, common.ipv6) {
+        Ok(peer) => peer,
+        Err(error) => {
+            let text = format!("nicpoll iperf: cannot find {}: {error}", options.host);
+            return give_up(&text, output.as_mut());
+        }
+    };
+    let (events, told) = mpsc::channel();
+    let client = Client {
+        options,
+        peer,
+        signals,
+    };
+    thread::scope(|scope| {
+        let started = if common.udp {
+            udp::start(client, scope, &events)
+        } else {
+            tcp::start(client, scope, &events)
+        };
+        if let Err(Failed::Because(text)) = started {
+            return give_up(&text, output.as_mut());
+        }
+        drop(events);
+        print(options, &told, output.as_mut())
+    })
+}
+
+fn give_up(text: &str, output: &mut dyn Output) -> io::Result<u8> {
+    eprintln!("{text}");
+    output.gave_up(text)?;
+    output.end()?;
+    Ok(1)
+}
+
+fn print(
+    options: &ClientOptions,
+    told: &mpsc::Receiver<Event>,
+    output: &mut (dyn Output + 'static),
+) -> io::Result<u8> {
+    let mut has_settings = false;
+    let mut status = 0;
+    for event in told {
+        if let Event::Connected(_, connected) = &event
+            && !has_settings
+            && is_own(options, connected)
+        {
+            output.banner(&settings::of_client(options, connected))?;
+            has_settings = true;
+        }
+        if output.tell(event)? {
+            status = 1;
+        }
+    }
+    output.end()?;
+    Ok(status)
+}
+
+/// Whether a socket is the client's own rather than one that the server connected to.
+fn is_own(options: &ClientOptions, connected: &Connected) -> bool {
+    connected.is_sender || !matches!(options.directions, Directions::Dual { .. })
+}
+
+impl<'a> Client<'a> {
+    /// Starts the client's own streams, each with what `connect` makes of its key. Their threads end
+    /// with whether there was anything.
+    fn start<'scope>(
+        self,
+        scope: &'scope Scope<'scope, '_>,
+        events: &mpsc::Sender<Event>,
+        connect: impl Fn(StreamKey) -> Result<Ways<'a>, Failed> + Copy + Send + 'scope,
+    ) -> Vec<ScopedJoinHandle<'scope, bool>> {
+        let start = |number| {
+            let events = events.clone();
+            scope.spawn(move || {
+                let key = StreamKey::new(number);
+                let ways = connect(key);
+                let has_any = ways.is_ok();
+                match ways {
+                    Ok(ways) => ways.run(&events),
+                    Err(failed) => Told::run(key, &events, |_| Err(failed)),
+                }
+                has_any
+            })
+        };
+        (0..self.options.streams).map(start).collect()
+    }
+
+    fn amount(&self) -> Amount {
+        match self.options.amount {
+            options::Amount::Time(time) => Amount::Time(time),
+            options::Amount::Bytes(bytes) => Amount::Bytes(bytes),
+        }
+    }
+
+    fn socket_options(&self) -> SocketOptions {
+        SocketOptions {
+            device: self.options.device.clone(),
+            type_of_service: self.options.common.tos,
+            time_to_live: self.options.ttl,
+        }
+    }
+
+    fn local_address(&self) -> Result<Option<SocketAddr>, Failed> {
+        let Some(bind) = &self.options.common.bind else {
+            return Ok(None);
+        };
+        let port = bind.port.unwrap_or(0);
+        resolve(&bind.address, port, self.peer.is_ipv6())
+            .map(Some)
+            .map_err(|error| {
+                let address = &bind.address;
+                Failed::Because(format!(
+                    "nicpoll iperf: cannot find the local address {address}: {error}"
+                ))
+            })
+    }
+}
+
+/// The first address of a name, of the family asked for.
+fn resolve(host: &str, port: u16, wants_ipv6: bool) -> io::Result<SocketAddr> {
+    let found = (host, port).to_socket_addrs()?;
+    let mut found = found.filter(|address| address.is_ipv6() == wants_ipv6);
+    found.next().ok_or_else(|| {
+        let family = if wants_ipv6 {
+            "IPv6"
+        } else {
+            "IPv4 (ask for IPv6 with -V)"
+        };
+        io::Error::other(format!("it has no address of family {family}"))
+    })
+}

@@ -1,0 +1,113 @@
+//! UDP streams of a client.
+
+use std::sync::mpsc;
+use std::thread::Scope;
+
+use crate::options::Directions;
+use crate::udp::{self, Incoming, Listener, Outgoing};
+use crate::{Rate, options};
+
+use super::{Client, reverse};
+use crate::command::ways::{Run, Ways};
+use crate::command::{received, records_times, sent_datagrams};
+use crate::events::{Event, Failed, StreamKey};
+
+/// Starts all streams.
+///
+/// # Errors
+/// When there cannot be any, because the server could not send back.
+pub(super) fn start<'scope>(
+    client: Client<'scope>,
+    scope: &'scope Scope<'scope, '_>,
+    events: &mpsc::Sender<Event>,
+) -> Result<(), Failed> {
+    let listener = match client.options.directions {
+        Directions::Dual { port, .. } => Some(listen(client, port, events)?),
+        _ => None,
+    };
+    let own = client.start(scope, events, move |key| connect(client, key));
+    if let Some(mut listener) = listener {
+        let events = events.clone();
+        scope.spawn(move || {
+            reverse::take(client, own, &events, |patience| {
+                let Some(accepted) = listener.accept(client.signals, patience)? else {
+                    return Ok(None);
+                };
+                let incoming = accepted.open()?.incoming;
+                Ok(incoming.map(|incoming| receive(client, incoming)))
+            });
+        });
+    }
+    Ok(())
+}
+
+fn connect<'a>(client: Client<'a>, key: StreamKey) -> Result<Ways<'a>, Failed> {
+    let Client { options, peer, .. } = client;
+    let common = &options.common;
+    let config = udp::ClientConfig {
+        directions: options.directions,
+        input: options.input.clone(),
+        rate: options.rate.map(rate),
+        burst_datagrams: options.burst,
+        has_shared_clock: options.trip_times,
+        records_times: records_times(common),
+        datagrams_per_call: if common.no_batch { 1 } else { usize::MAX },
+        send_buffer_bytes: common.window_bytes,
+        interval: common.interval,
+        bind: client.local_address()?,
+        options: client.socket_options(),
+        threads: options.streams,
+        has_header: !options.compatibility,
+        dialect: options.dialect,
+        ..udp::ClientConfig::new(peer, common.length_bytes, client.amount())
+    };
+    let streams = udp::connect(&config)?;
+    let incoming = streams.incoming.map(|incoming| receive(client, incoming));
+    let outgoing = streams.outgoing.map(|outgoing| send(client, outgoing));
+    Ok(Ways {
+        incoming: incoming.map(|run| (key.reversed(), run)),
+        outgoing: outgoing.map(|run| (key, run)),
+        back: None,
+    })
+}
+
+fn send(client: Client<'_>, outgoing: Outgoing) -> Run<'_> {
+    let is_answered = client.options.directions != Directions::FullDuplex;
+    Box::new(move |told| {
+        let report = outgoing.run(client.signals, told)?;
+        let common = &client.options.common;
+        Ok(sent_datagrams(common, told.number(), is_answered, report))
+    })
+}
+
+/// Receives a stream of the server's.
+fn receive(client: Client<'_>, incoming: Incoming) -> Run<'_> {
+    Box::new(move |told| Ok(received(incoming.run(client.signals, told)?)))
+}
+
+/// Begins to listen for the server.
+fn listen(client: Client<'_>, port: u16, events: &mpsc::Sender<Event>) -> Result<Listener, Failed> {
+    let common = &client.options.common;
+    let config = udp::ListenerConfig {
+        takes_trains: !common.no_batch,
+        records_times: records_times(common),
+        interval: common.interval,
+        options: client.socket_options(),
+        of_server: Some(client.peer),
+        ..udp::ListenerConfig::new(udp::ServerConfig {
+            bind: reverse::address(client, port)?,
+            receive_buffer_bytes: common.window_bytes,
+            idle_timeout: reverse::IDLE_TIMEOUT,
+        })
+    };
+    let listener = Listener::bind(&config)?;
+    reverse::announce(client, port, listener.receive_buffer(), events);
+    Ok(listener)
+}
+
+fn rate(rate: options::Rate) -> Rate {
+    match rate {
+        options::Rate::BitsPerSecond(rate) => Rate::BitsPerSecond(rate),
+        options::Rate::PacketsPerSecond(rate) => Rate::PacketsPerSecond(rate.round() as u64),
+    }
+}

@@ -1,0 +1,168 @@
+//! The end that is asked for tests: any number of clients, each stream on a thread of its own, until a
+//! signal, the time (-t) or the number of connections (-P) ends it.
+
+mod tcp;
+mod udp;
+
+use std::fs::File;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::thread::{self, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+
+use nicpoll_sys::daemon::Daemon;
+use nicpoll_traffic::Signals;
+
+use super::{Account, manner, settings};
+use crate::SocketOptions;
+use crate::events::Event;
+use crate::options::{Common, ServerOptions};
+use crate::output::json::Asked;
+use crate::output::{self, Output};
+use crate::text;
+
+/// How often the end of the time is looked at while nobody connects.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// A client that says nothing for this long is given up.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// What every stream needs to know.
+#[derive(Clone, Copy)]
+struct Server<'a> {
+    options: &'a ServerOptions,
+    bind: SocketAddr,
+    signals: &'a Signals,
+}
+
+/// Runs a server. Returns the exit status. A daemon lets go of the terminal when it listens.
+///
+/// # Errors
+/// When there is nowhere to print to.
+pub fn run(
+    options: &ServerOptions,
+    signals: &Signals,
+    account: Option<Account>,
+    daemon: Option<Daemon>,
+) -> io::Result<u8> {
+    let common = &options.common;
+    let mut output = output::open(common, Asked::Server(options), manner(common), account)?;
+    let bind = match address(common) {
+        Ok(bind) => bind,
+        Err(error) => return refuse(common, &error, output.as_mut()),
+    };
+    let (events, told) = mpsc::channel();
+    let server = Server {
+        options,
+        bind,
+        signals,
+    };
+    thread::scope(|scope| {
+        let printing = scope.spawn(move || {
+            let mut events = told.into_iter();
+            let printed = events.try_for_each(|event| output.tell(event).map(drop));
+            (output, printed)
+        });
+        let served = if common.udp {
+            udp::serve(server, scope, &events, daemon)
+        } else {
+            tcp::serve(server, scope, &events, daemon)
+        };
+        drop(events);
+        let Ok((mut output, printed)) = printing.join() else {
+            return Err(io::Error::other("the printing thread panicked"));
+        };
+        match served {
+            Err(error) => refuse(common, &error, output.as_mut()),
+            Ok(()) => {
+                printed?;
+                output.end()?;
+                Ok(0)
+            }
+        }
+    })
+}
+
+fn refuse(common: &Common, error: &io::Error, output: &mut dyn Output) -> io::Result<u8> {
+    let text = text::bind_failed(common.style, &error.to_string());
+    eprintln!("{text}");
+    output.gave_up(&text)?;
+    output.end()?;
+    Ok(1)
+}
+
+impl Server<'_> {
+    /// Takes clients until it is time to end. `take` returns the thread of the next one, or `None`
+    /// when nobody came for a while.
+    fn each_client<'scope>(
+        &self,
+        mut take: impl FnMut() -> io::Result<Option<ScopedJoinHandle<'scope, ()>>>,
+    ) -> io::Result<()> {
+        let options = self.options;
+        let end = options.time.map(|time| Instant::now() + time);
+        let mut running: Vec<ScopedJoinHandle<'scope, ()>> = Vec::new();
+        let mut taken = 0;
+        loop {
+            let is_stopped = self.signals.sender_done.load(Ordering::Acquire);
+            let is_over = is_stopped
+                || end.is_some_and(|end| Instant::now() >= end)
+                || options.connections.is_some_and(|most| taken >= most);
+            running.retain(|stream| !stream.is_finished());
+            if is_over {
+                if is_stopped && !running.is_empty() {
+                    eprintln!("{}", text::WAITING_FOR_THREADS);
+                }
+                return Ok(());
+            }
+            let Some(stream) = take()? else {
+                continue;
+            };
+            taken += 1;
+            if options.single_client {
+                // What the stream came to has been told.
+                let _ = stream.join();
+            } else {
+                running.push(stream);
+            }
+        }
+    }
+
+    fn socket_options(&self) -> SocketOptions {
+        let common = &self.options.common;
+        SocketOptions {
+            device: common.bind.as_ref().and_then(|bind| bind.device.clone()),
+            type_of_service: common.tos,
+            time_to_live: None,
+        }
+    }
+}
+
+/// A daemon's errors go where its reports go, when those are for people.
+fn settle(daemon: Option<Daemon>, common: &Common) -> io::Result<()> {
+    let Some(daemon) = daemon else { return Ok(()) };
+    let is_text = !common.csv && common.json.is_none();
+    let log = common.output.as_ref().filter(|_| is_text);
+    let log = log.map(|path| File::options().append(true).open(path));
+    daemon.settle(log.transpose()?)
+}
+
+/// Tells that the server is up.
+fn announce(common: &Common, granted_bytes: u64, events: &mpsc::Sender<Event>) {
+    let settings = settings::of_listener(common, common.port, granted_bytes);
+    let _ = events.send(Event::Settings(settings));
+}
+
+fn address(common: &Common) -> io::Result<SocketAddr> {
+    let Some(bind) = &common.bind else {
+        // An IPv6 socket serves IPv4 as well.
+        return Ok(match common.ipv6 {
+            true => (Ipv6Addr::UNSPECIFIED, common.port).into(),
+            false => (Ipv4Addr::UNSPECIFIED, common.port).into(),
+        });
+    };
+    let mut found = (bind.address.as_str(), common.port).to_socket_addrs()?;
+    found
+        .next()
+        .ok_or_else(|| io::Error::other("the address has no meaning here"))
+}

@@ -1,0 +1,96 @@
+//! TCP streams of a server.
+
+use std::io;
+use std::sync::mpsc;
+use std::thread::Scope;
+
+use nicpoll_sys::daemon::Daemon;
+
+use super::{IDLE_TIMEOUT, PATIENCE, Server, announce, settle};
+use crate::command::ways::{Numbers, Run, Ways};
+use crate::command::{sent, settings};
+use crate::events::{Event, StreamKey, Told};
+use crate::tcp::{self, Outgoing, Streams};
+use crate::total::Total;
+
+/// Serves clients until it is time to end.
+pub(super) fn serve<'scope>(
+    server: Server<'scope>,
+    scope: &'scope Scope<'scope, '_>,
+    events: &mpsc::Sender<Event>,
+    daemon: Option<Daemon>,
+) -> io::Result<()> {
+    let common = &server.options.common;
+    let config = tcp::ListenerConfig {
+        read_bytes: common.length_bytes,
+        rate_bps: server.options.rate_bps,
+        waits_for_full_reads: !common.no_batch,
+        interval: common.interval,
+        options: server.socket_options(),
+        no_delay: common.nodelay,
+        max_segment_bytes: common.mss.and_then(|mss| mss.try_into().ok()),
+        congestion_control: common.congestion.clone(),
+        send_time_max: server.options.time.unwrap_or(tcp::SEND_TIME_MAX),
+        ..tcp::ListenerConfig::new(tcp::ServerConfig {
+            bind: server.bind,
+            receive_buffer_bytes: common.window_bytes,
+            idle_timeout: IDLE_TIMEOUT,
+        })
+    };
+    let listener = tcp::Listener::bind(&config).map_err(io::Error::other)?;
+    settle(daemon, common)?;
+    announce(common, listener.receive_buffer().granted_bytes, events);
+    let numbers = Numbers::default();
+    server.each_client(|| {
+        let accepted = listener
+            .accept(server.signals, PATIENCE)
+            .map_err(io::Error::other)?;
+        Ok(accepted.map(|accepted| {
+            let (numbers, events) = (numbers.clone(), events.clone());
+            scope.spawn(move || {
+                let key = numbers.next();
+                match accepted.open(server.signals) {
+                    Ok(streams) => ways(server, key, &numbers, streams).run(&events),
+                    Err(error) => Told::run(key, &events, |_| Err(error.into())),
+                }
+            })
+        }))
+    })
+}
+
+fn ways<'a>(server: Server<'a>, key: StreamKey, numbers: &Numbers, streams: Streams) -> Ways<'a> {
+    let common = &server.options.common;
+    let is_both_ways = streams.incoming.is_some();
+    let incoming = streams.incoming.map(|incoming| -> (StreamKey, Run) {
+        let run = move |told: &mut Told| {
+            let report = incoming.run(server.signals, told)?;
+            Ok(Total::received(&report))
+        };
+        (key, Box::new(run))
+    });
+    let outgoing = streams.outgoing.map(|outgoing| -> (StreamKey, Run) {
+        let key = if is_both_ways { key.reversed() } else { key };
+        (key, send(server, outgoing))
+    });
+    let back = streams.back.map(|back| -> (StreamKey, Run) {
+        let key = numbers.next_back(back.is_at_once());
+        let run = move |told: &mut Told| {
+            let write_bytes = back.write_bytes();
+            let outgoing = back.connect(server.signals)?;
+            let connected = outgoing.connected();
+            told.settings(settings::of_way_back(common, connected, write_bytes, None));
+            send(server, outgoing)(told)
+        };
+        (key, Box::new(run))
+    });
+    Ways {
+        incoming,
+        outgoing,
+        back,
+    }
+}
+
+fn send(server: Server<'_>, outgoing: Outgoing) -> Run<'_> {
+    let style = server.options.common.style;
+    Box::new(move |told| Ok(sent(style, &outgoing.run(server.signals, told)?)))
+}

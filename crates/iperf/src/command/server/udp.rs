@@ -1,0 +1,104 @@
+//! UDP streams of a server.
+
+use std::io;
+use std::sync::mpsc;
+use std::thread::Scope;
+
+use nicpoll_sys::daemon::Daemon;
+
+use super::{IDLE_TIMEOUT, PATIENCE, Server, announce, settle};
+use crate::command::ways::{Numbers, Run, Ways};
+use crate::command::{received, records_times, sent_datagrams, settings};
+use crate::events::{Event, StreamKey, Told};
+use crate::udp::{self, Outgoing, Streams};
+
+/// Serves clients until it is time to end.
+pub(super) fn serve<'scope>(
+    server: Server<'scope>,
+    scope: &'scope Scope<'scope, '_>,
+    events: &mpsc::Sender<Event>,
+    daemon: Option<Daemon>,
+) -> io::Result<()> {
+    let common = &server.options.common;
+    let config = udp::ListenerConfig {
+        takes_trains: !common.no_batch,
+        interval: common.interval,
+        records_times: records_times(common),
+        options: server.socket_options(),
+        allow: server.options.allow.clone(),
+        payload_bytes: common.length_bytes,
+        send_time_max: server.options.time.unwrap_or(udp::SEND_TIME_MAX),
+        ..udp::ListenerConfig::new(udp::ServerConfig {
+            bind: server.bind,
+            receive_buffer_bytes: common.window_bytes,
+            idle_timeout: IDLE_TIMEOUT,
+        })
+    };
+    let mut listener = udp::Listener::bind(&config).map_err(io::Error::other)?;
+    settle(daemon, common)?;
+    announce(common, listener.receive_buffer().granted_bytes, events);
+    let numbers = Numbers::default();
+    let mut has_warned = false;
+    server.each_client(|| {
+        let session = listener
+            .accept(server.signals, PATIENCE)
+            .map_err(io::Error::other)?;
+        if let (Some(client), false) = (listener.refused(), has_warned) {
+            has_warned = true;
+            let client = client.ip().to_canonical();
+            eprintln!(
+                "WARNING: {client} asks for datagrams, which anybody can ask for in its name; to send \
+                 them start the server with --allow {client}"
+            );
+        }
+        Ok(session.map(|session| {
+            let (key, numbers, events) = (numbers.next(), numbers.clone(), events.clone());
+            scope.spawn(move || match session.open() {
+                Ok(streams) => ways(server, key, &numbers, streams).run(&events),
+                Err(error) => Told::run(key, &events, |_| Err(error.into())),
+            })
+        }))
+    })
+}
+
+fn ways<'a>(server: Server<'a>, key: StreamKey, numbers: &Numbers, streams: Streams) -> Ways<'a> {
+    let common = &server.options.common;
+    let is_both_ways = streams.incoming.is_some();
+    let incoming = streams.incoming.map(|incoming| -> (StreamKey, Run) {
+        let run = move |told: &mut Told| Ok(received(incoming.run(server.signals, told)?));
+        (key, Box::new(run))
+    });
+    let outgoing = streams.outgoing.map(|outgoing| -> (StreamKey, Run) {
+        let key = if is_both_ways { key.reversed() } else { key };
+        (key, send(server, outgoing, false))
+    });
+    let back = streams.back.map(|back| -> (StreamKey, Run) {
+        let key = numbers.next_back(back.is_at_once());
+        let run = move |told: &mut Told| {
+            let (payload_bytes, rate) = (back.payload_bytes(), back.rate());
+            let outgoing = back.connect()?;
+            let connected = outgoing.connected();
+            told.settings(settings::of_way_back(
+                common,
+                connected,
+                payload_bytes,
+                rate,
+            ));
+            send(server, outgoing, true)(told)
+        };
+        (key, Box::new(run))
+    });
+    Ways {
+        incoming,
+        outgoing,
+        back,
+    }
+}
+
+fn send(server: Server<'_>, outgoing: Outgoing, is_answered: bool) -> Run<'_> {
+    Box::new(move |told| {
+        let report = outgoing.run(server.signals, told)?;
+        let common = &server.options.common;
+        Ok(sent_datagrams(common, told.number(), is_answered, report))
+    })
+}

@@ -1,0 +1,105 @@
+//! The settings that are told before a test: of whoever listens, and of whoever connects.
+
+use crate::options::{ClientOptions, Common};
+use crate::text::{self, ClientBanner, ClientEnhanced, Mss, Protocol, ServerBanner, Window};
+use crate::{Connected, Rate};
+
+use super::{banner_time, manner};
+
+/// What a listener tells: a server's, or that of a client to which the server connects back.
+pub fn of_listener(common: &Common, port: u16, granted_bytes: u64) -> String {
+    text::server_banner(
+        manner(common).format,
+        &ServerBanner {
+            protocol: protocol(common),
+            port,
+            bind: common.bind.as_ref().map(|bind| bind.address.as_str()),
+            group: None,
+            read_bytes: common.length_bytes as u64,
+            mss: None,
+            window: window(common, granted_bytes),
+            enhanced_pid: common.enhanced.then(std::process::id),
+        },
+    )
+}
+
+/// What a client tells.
+pub fn of_client(options: &ClientOptions, connected: &Connected) -> String {
+    let common = &options.common;
+    let bind = common.bind.as_ref().map(|bind| bind.address.as_str());
+    text::client_banner(
+        manner(common).format,
+        &ClientBanner {
+            bind,
+            gap_micros: banner_time(options.rate, common.length_bytes),
+            enhanced: common.enhanced.then(|| ClientEnhanced {
+                pid: std::process::id(),
+                flows: options.streams,
+                tos: common.tos.unwrap_or(0),
+                has_nodelay: common.nodelay,
+            }),
+            ..connecting(common, &options.host, common.port, connected)
+        },
+    )
+}
+
+/// What a server tells that connects back to a client, at a rate over UDP.
+pub fn of_way_back(
+    common: &Common,
+    connected: &Connected,
+    write_bytes: usize,
+    rate: Option<Rate>,
+) -> String {
+    let host = connected.peer.ip().to_canonical().to_string();
+    let port = connected.peer.port();
+    let gap_micros = match rate {
+        Some(Rate::BitsPerSecond(rate)) => 8e6 * write_bytes as f64 / rate as f64,
+        Some(Rate::PacketsPerSecond(rate)) => 1e6 / rate as f64,
+        None => 0.0,
+    };
+    text::client_banner(
+        manner(common).format,
+        &ClientBanner {
+            write_bytes: write_bytes as u64,
+            gap_micros,
+            ..connecting(common, &host, port, connected)
+        },
+    )
+}
+
+fn connecting<'a>(
+    common: &Common,
+    host: &'a str,
+    port: u16,
+    connected: &Connected,
+) -> ClientBanner<'a> {
+    let mss = connected.tcp.map(|tcp| tcp.segment_bytes);
+    ClientBanner {
+        protocol: protocol(common),
+        host,
+        port,
+        bind: None,
+        write_bytes: common.length_bytes as u64,
+        gap_micros: 0.0,
+        multicast_ttl: None,
+        mss: mss.filter(|_| common.print_mss).map(Mss::Current),
+        window: window(common, connected.buffer.granted_bytes),
+        enhanced: None,
+    }
+}
+
+/// What carries the streams.
+pub fn protocol(common: &Common) -> Protocol {
+    if common.udp {
+        Protocol::Udp
+    } else {
+        Protocol::Tcp
+    }
+}
+
+fn window(common: &Common, granted_bytes: u64) -> Window {
+    Window {
+        actual_bytes: granted_bytes,
+        requested_bytes: common.window_bytes.map(|bytes| bytes as u64),
+    }
+}

@@ -1,0 +1,139 @@
+//! What streams tell the thread that prints.
+
+use std::sync::mpsc;
+
+use crate::{Connected, IntervalRecord, Observer, tcp, udp};
+
+use crate::total::Total;
+
+/// Which stream of this end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StreamKey {
+    /// Its socket's number, from 0.
+    pub number: u32,
+    /// Whether it is marked as going the other way, which tells the two of one socket apart.
+    pub is_reversed: bool,
+    /// Whether it runs after the client's own streams rather than beside them (-r).
+    pub is_later: bool,
+}
+
+impl StreamKey {
+    /// The usual stream of a socket.
+    pub fn new(number: u32) -> Self {
+        StreamKey {
+            number,
+            is_reversed: false,
+            is_later: false,
+        }
+    }
+
+    /// The stream that is marked as going the other way.
+    pub fn reversed(self) -> Self {
+        StreamKey {
+            is_reversed: true,
+            ..self
+        }
+    }
+}
+
+/// Something that happened, to a stream.
+#[derive(Debug)]
+pub enum Event {
+    /// There are settings to tell: of a server that is up, or of a connection to be made.
+    Settings(String),
+    /// It has a peer.
+    Connected(StreamKey, Connected),
+    /// One of its intervals has ended.
+    Interval(StreamKey, IntervalRecord),
+    /// It has ended, well or not.
+    Finished(StreamKey, Result<Total, Failed>),
+}
+
+/// Why a stream came to nothing.
+#[derive(Debug)]
+pub enum Failed {
+    /// A signal asked to stop; whoever sent it knows.
+    Cancelled,
+    /// What to say.
+    Because(String),
+}
+
+impl Failed {
+    /// An error in full.
+    fn because(error: &dyn std::error::Error) -> Self {
+        Failed::Because(match error.source() {
+            Some(source) => format!("nicpoll iperf: {error} ({source})"),
+            None => format!("nicpoll iperf: {error}"),
+        })
+    }
+}
+
+impl From<tcp::Error> for Failed {
+    fn from(error: tcp::Error) -> Self {
+        match error {
+            tcp::Error::Cancelled => Failed::Cancelled,
+            error => Failed::because(&error),
+        }
+    }
+}
+
+impl From<udp::SendError> for Failed {
+    fn from(error: udp::SendError) -> Self {
+        match error {
+            udp::SendError::Cancelled => Failed::Cancelled,
+            error => Failed::because(&error),
+        }
+    }
+}
+
+impl From<udp::ServerError> for Failed {
+    fn from(error: udp::ServerError) -> Self {
+        match error {
+            udp::ServerError::Cancelled => Failed::Cancelled,
+            error => Failed::because(&error),
+        }
+    }
+}
+
+/// Passes on what a stream tells.
+#[derive(Debug)]
+pub struct Told {
+    key: StreamKey,
+    events: mpsc::Sender<Event>,
+}
+
+impl Told {
+    /// Runs a stream, and tells what it comes to at its end.
+    pub fn run(
+        key: StreamKey,
+        events: &mpsc::Sender<Event>,
+        run: impl FnOnce(&mut Told) -> Result<Total, Failed>,
+    ) {
+        let events = events.clone();
+        let mut told = Told { key, events };
+        let outcome = run(&mut told);
+        // Whoever printed may have ended on an error of its own.
+        let _ = told.events.send(Event::Finished(key, outcome));
+    }
+
+    /// The number of the stream's socket.
+    pub fn number(&self) -> u32 {
+        self.key.number
+    }
+
+    /// Tells of settings.
+    pub fn settings(&self, settings: String) {
+        let _ = self.events.send(Event::Settings(settings));
+    }
+}
+
+impl Observer for Told {
+    // Whoever printed may have ended on an error of its own; the stream goes on to its end.
+    fn connected(&mut self, connected: &Connected) {
+        let _ = self.events.send(Event::Connected(self.key, *connected));
+    }
+
+    fn interval(&mut self, record: &IntervalRecord) {
+        let _ = self.events.send(Event::Interval(self.key, *record));
+    }
+}

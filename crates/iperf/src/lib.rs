@@ -1,0 +1,37 @@
+//! The iperf 2 dialect, as version 2.1.8 speaks it, so that the original may be at either end: options,
+//! the streams that they ask for, the events that streams report, and the text or JSON of those.
+//!
+//! What must hold: every loop is bounded in time and ends soon after
+//! [`Signals::cancel`](nicpoll_traffic::Signals::cancel); nothing is allocated per packet; a server
+//! sends no more bytes to an address than it got from there, unless that has completed a handshake;
+//! whoever parses untrusted input does it through [`wire`].
+#![forbid(unsafe_code)]
+
+pub mod command;
+mod events;
+mod input;
+mod network;
+mod observer;
+pub mod options;
+mod output;
+mod pace;
+mod reverse;
+mod socket_options;
+pub mod tcp;
+pub mod text;
+mod times;
+mod total;
+pub mod udp;
+pub mod wire;
+
+pub use input::Input;
+pub use network::{Network, NetworkError};
+pub use observer::{
+    Calls, Connected, IntervalRecord, Observer, READ_SIZE_BINS, Receipt, TcpStart, TcpState,
+};
+pub use pace::{Amount, Rate};
+pub use socket_options::SocketOptions;
+pub use times::{Bucket, Distribution, Transit};
+
+/// Clients that a listener serves at the same time, at most.
+pub const CLIENTS_MAX: usize = 128;

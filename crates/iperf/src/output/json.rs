@@ -1,0 +1,297 @@
+//! Prints what streams tell as JSON: one object at the end, or an object a line as things happen.
+//!
+//! What must hold: both forms are made of the same records; a line is flushed before the next thing
+//! happens; a server that runs for ever keeps a bounded number of records.
+
+mod records;
+mod settings;
+mod sums;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::net::IpAddr;
+use std::time::Instant;
+
+use nicpoll_model::Side;
+use nicpoll_model::iperf::{
+    IperfEnd, IperfEndOf, IperfError, IperfEvent, IperfIntervalOf, IperfProtocol, IperfRun,
+    IperfStart, IperfStartOf, IperfStream, IperfSum,
+};
+
+use super::Output;
+use crate::command::Account;
+use crate::events::StreamKey;
+use crate::options::Json;
+use crate::total::Total;
+use crate::{Connected, IntervalRecord};
+pub use settings::Asked;
+use sums::Sums;
+
+/// Streams, intervals and sums that the one object holds, at most.
+const RECORDS_MAX: u64 = 1 << 16;
+
+/// A stream that has not ended.
+#[derive(Clone, Copy)]
+struct Running {
+    id: u32,
+    side: Side,
+    protocol: IperfProtocol,
+    peer: IpAddr,
+}
+
+/// The printer of one client or server.
+pub struct JsonPrinter {
+    /// The first line, when it has not been printed.
+    start: Option<IperfStart>,
+    out: Box<dyn Write + Send>,
+    began: Instant,
+    account: Option<Account>,
+    running: BTreeMap<StreamKey, Running>,
+    last_id: u32,
+    sums: Sums,
+    /// What the one object holds so far; `None` when it has been printed, and for a stream of lines.
+    run: Option<IperfRun>,
+    kept_records: u64,
+    records_max: u64,
+    end: IperfEnd,
+}
+
+fn empty_run(start: IperfStart, end: IperfEnd) -> IperfRun {
+    IperfRun {
+        start,
+        streams: Vec::new(),
+        interval_sums: Vec::new(),
+        sums: Vec::new(),
+        error: None,
+        end,
+    }
+}
+
+impl JsonPrinter {
+    /// A printer to `out`, which closes `account` at the end.
+    pub fn new(
+        form: Json,
+        asked: Asked<'_>,
+        account: Option<Account>,
+        out: Box<dyn Write + Send>,
+    ) -> Self {
+        let end = IperfEnd {
+            elapsed_seconds: 0.0,
+            streams_done: 0,
+            streams_failed: 0,
+            omitted_records: 0,
+            host: None,
+        };
+        let start = settings::start(asked);
+        let (start, run) = match form {
+            Json::Stream => (Some(start), None),
+            Json::Whole => (None, Some(empty_run(start, end.clone()))),
+        };
+        JsonPrinter {
+            start,
+            out,
+            began: Instant::now(),
+            account,
+            running: BTreeMap::new(),
+            last_id: 0,
+            sums: Sums::new(asked.common().interval),
+            run,
+            kept_records: 0,
+            records_max: RECORDS_MAX,
+            end,
+        }
+    }
+
+    /// Prints a line, when lines are asked for; has `keep` put the record into the one object when that
+    /// is.
+    fn record<T>(
+        &mut self,
+        record: T,
+        event: impl FnOnce(T) -> IperfEvent,
+        keep: impl FnOnce(&mut IperfRun, T),
+    ) -> io::Result<()> {
+        let Some(run) = &mut self.run else {
+            return self.line(&event(record));
+        };
+        if self.kept_records < self.records_max {
+            self.kept_records += 1;
+            keep(run, record);
+        } else {
+            self.end.omitted_records += 1;
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, event: &IperfEvent) -> io::Result<()> {
+        self.begin()?;
+        self.write(event)
+    }
+
+    /// Prints the first line, unless it has been or there are none.
+    fn begin(&mut self) -> io::Result<()> {
+        match self.start.take() {
+            Some(start) => self.write(&IperfEvent::Start(IperfStartOf::Test(Box::new(start)))),
+            None => Ok(()),
+        }
+    }
+
+    fn write(&mut self, event: &IperfEvent) -> io::Result<()> {
+        serde_json::to_writer(&mut self.out, event)?;
+        self.out.write_all(b"\n")?;
+        self.out.flush()
+    }
+
+    fn interval_sum(&mut self, sum: IperfSum) -> io::Result<()> {
+        self.record(
+            sum,
+            |sum| IperfEvent::Interval(IperfIntervalOf::Sum(sum)),
+            |run, sum| run.interval_sums.push(sum),
+        )
+    }
+
+    fn error(&mut self, id: Option<u32>, why: &str) -> io::Result<()> {
+        let message = String::from(why);
+        let Some(run) = &mut self.run else {
+            return self.line(&IperfEvent::Error(IperfError { id, message }));
+        };
+        if let Some(stream) = id.and_then(|id| kept(run, id)) {
+            stream.error = Some(message);
+        } else {
+            // It never had a peer, or is none of those that were kept.
+            run.error.get_or_insert(message);
+        }
+        Ok(())
+    }
+
+    /// The stream runs no more; its group's sum when it was the last of it.
+    fn leave(&mut self, key: StreamKey) -> io::Result<()> {
+        let Some(left) = self.running.remove(&key) else {
+            return Ok(());
+        };
+        if self.count(left.peer, left.side) > 0 {
+            return Ok(());
+        }
+        let Some(sum) = self.sums.total(left.peer, left.side, left.protocol) else {
+            return Ok(());
+        };
+        self.record(
+            sum,
+            |sum| IperfEvent::End(IperfEndOf::Sum(sum)),
+            |run, sum| run.sums.push(sum),
+        )
+    }
+
+    /// Streams of a peer that run on a side.
+    fn count(&self, peer: IpAddr, side: Side) -> u32 {
+        let same = |stream: &&Running| (stream.peer, stream.side) == (peer, side);
+        self.running.values().filter(same).count() as u32
+    }
+}
+
+/// The kept record of a stream, unless there were too many.
+fn kept(run: &mut IperfRun, id: u32) -> Option<&mut IperfStream> {
+    let mut streams = run.streams.iter_mut().rev();
+    streams.find(|stream| stream.start.id == id)
+}
+
+impl Output for JsonPrinter {
+    /// The settings are in the first line, in which a server thus says that it listens.
+    fn banner(&mut self, _: &str) -> io::Result<()> {
+        self.begin()
+    }
+
+    fn connected(&mut self, key: StreamKey, connected: &Connected) -> io::Result<()> {
+        self.last_id += 1;
+        let id = self.last_id;
+        let start = records::stream_start(id, connected);
+        self.running.insert(
+            key,
+            Running {
+                id,
+                side: start.side,
+                protocol: start.protocol,
+                peer: connected.peer.ip(),
+            },
+        );
+        self.record(
+            start,
+            |start| IperfEvent::Start(IperfStartOf::Stream(start)),
+            |run, start| {
+                run.streams.push(IperfStream {
+                    start,
+                    intervals: Vec::new(),
+                    total: None,
+                    error: None,
+                });
+            },
+        )
+    }
+
+    fn interval(&mut self, key: StreamKey, record: &IntervalRecord) -> io::Result<()> {
+        let Some(&stream) = self.running.get(&key) else {
+            return Ok(());
+        };
+        let (side, protocol, peer) = (stream.side, stream.protocol, stream.peer);
+        let interval = records::interval(stream.id, side, protocol, record);
+        self.record(
+            interval,
+            |interval| IperfEvent::Interval(IperfIntervalOf::Stream(interval)),
+            |run, interval| {
+                if let Some(stream) = kept(run, stream.id) {
+                    stream.intervals.push(interval);
+                }
+            },
+        )?;
+        let streams = self.count(peer, side);
+        match self.sums.interval(peer, side, protocol, record, streams) {
+            Some(sum) => self.interval_sum(sum),
+            None => Ok(()),
+        }
+    }
+
+    fn finished(&mut self, key: StreamKey, total: &Total) -> io::Result<()> {
+        let Some(&stream) = self.running.get(&key) else {
+            return Ok(());
+        };
+        self.end.streams_done += 1;
+        self.sums.add(stream.peer, stream.side, &total.detail.whole);
+        let total = records::total(stream.id, stream.side, stream.protocol, total);
+        match &mut self.run {
+            None => self.line(&IperfEvent::End(IperfEndOf::Stream(Box::new(total))))?,
+            Some(run) => {
+                if let Some(stream) = kept(run, stream.id) {
+                    stream.total = Some(total);
+                }
+            }
+        }
+        self.leave(key)
+    }
+
+    fn failed(&mut self, key: StreamKey, why: Option<&str>) -> io::Result<()> {
+        self.end.streams_failed += 1;
+        let id = self.running.get(&key).map(|stream| stream.id);
+        if let Some(why) = why {
+            self.error(id, why)?;
+        }
+        self.leave(key)
+    }
+
+    fn gave_up(&mut self, why: &str) -> io::Result<()> {
+        self.error(None, why)
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        let mut end = self.end.clone();
+        end.elapsed_seconds = self.began.elapsed().as_secs_f64();
+        end.host = self.account.take().and_then(|close| close());
+        let Some(mut run) = self.run.take() else {
+            return self.line(&IperfEvent::End(IperfEndOf::Test(end)));
+        };
+        run.end = end;
+        serde_json::to_writer_pretty(&mut self.out, &run)?;
+        self.out.write_all(b"\n")?;
+        self.out.flush()
+    }
+}

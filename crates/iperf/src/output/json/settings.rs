@@ -1,0 +1,124 @@
+//! What ran, and what it was asked for.
+
+use nicpoll_model::iperf::{
+    IPERF_SCHEMA, IperfDirections, IperfProtocol, IperfRole, IperfSettings, IperfStart,
+};
+
+use crate::options::{Amount, ClientOptions, Common, Directions, Input, Rate, ServerOptions};
+
+/// What the command line asks for.
+#[derive(Clone, Copy, Debug)]
+pub enum Asked<'a> {
+    /// To connect.
+    Client(&'a ClientOptions),
+    /// To be connected to.
+    Server(&'a ServerOptions),
+}
+
+impl<'a> Asked<'a> {
+    pub(super) fn common(self) -> &'a Common {
+        match self {
+            Asked::Client(options) => &options.common,
+            Asked::Server(options) => &options.common,
+        }
+    }
+}
+
+/// The record that begins everything.
+pub(super) fn start(asked: Asked<'_>) -> IperfStart {
+    let (role, settings) = match asked {
+        Asked::Client(options) => (IperfRole::Client, client(options)),
+        Asked::Server(options) => (IperfRole::Server, server(options)),
+    };
+    IperfStart {
+        schema: String::from(IPERF_SCHEMA),
+        nicpoll_version: String::from(env!("CARGO_PKG_VERSION")),
+        argv: std::env::args_os()
+            .map(|arg| arg.to_string_lossy().into_owned())
+            .collect(),
+        kernel: kernel(),
+        started_at: jiff::Timestamp::now().to_string(),
+        role,
+        settings,
+    }
+}
+
+fn kernel() -> String {
+    let name = rustix::system::uname();
+    let parts = [name.sysname(), name.release(), name.machine()];
+    parts.map(|part| part.to_string_lossy()).join(" ")
+}
+
+fn client(options: &ClientOptions) -> IperfSettings {
+    let (duration, amount_bytes) = match options.amount {
+        // Payload from elsewhere ends the test when it ends.
+        _ if options.input.is_some() => (None, None),
+        Amount::Time(time) => (Some(time), None),
+        Amount::Bytes(bytes) => (None, Some(bytes)),
+    };
+    let (rate_bits_per_second, rate_datagrams_per_second) = match options.rate {
+        Some(Rate::BitsPerSecond(rate)) => (Some(rate), None),
+        Some(Rate::PacketsPerSecond(rate)) => (None, Some(rate)),
+        None => (None, None),
+    };
+    IperfSettings {
+        host: Some(options.host.clone()),
+        directions: Some(match options.directions {
+            Directions::Forward => IperfDirections::Forward,
+            Directions::Reverse => IperfDirections::Reverse,
+            Directions::FullDuplex => IperfDirections::FullDuplex,
+            Directions::Dual {
+                is_at_once: true, ..
+            } => IperfDirections::Dual,
+            Directions::Dual { .. } => IperfDirections::TradeOff,
+        }),
+        duration_seconds: duration.map(|time| time.as_secs_f64()),
+        amount_bytes,
+        rate_bits_per_second,
+        rate_datagrams_per_second,
+        burst_datagrams: options.common.udp.then_some(options.burst),
+        streams: Some(options.streams),
+        input: options.input.as_ref().map(|input| match input {
+            Input::File(path) => path.to_string_lossy().into_owned(),
+            Input::Stdin => String::from("-"),
+        }),
+        ..common(&options.common)
+    }
+}
+
+fn server(options: &ServerOptions) -> IperfSettings {
+    IperfSettings {
+        duration_seconds: options.time.map(|time| time.as_secs_f64()),
+        rate_bits_per_second: options.rate_bps,
+        streams: options.connections,
+        ..common(&options.common)
+    }
+}
+
+fn common(common: &Common) -> IperfSettings {
+    IperfSettings {
+        protocol: if common.udp {
+            IperfProtocol::Udp
+        } else {
+            IperfProtocol::Tcp
+        },
+        host: None,
+        port: common.port,
+        bind: common.bind.as_ref().map(|bind| bind.address.clone()),
+        directions: None,
+        length_bytes: common.length_bytes as u64,
+        duration_seconds: None,
+        amount_bytes: None,
+        rate_bits_per_second: None,
+        rate_datagrams_per_second: None,
+        burst_datagrams: None,
+        interval_seconds: common.interval.map(|interval| interval.as_secs_f64()),
+        streams: None,
+        window_bytes: common.window_bytes.map(|bytes| bytes as u64),
+        type_of_service: common.tos,
+        congestion_control: common.congestion.clone(),
+        has_nodelay: common.nodelay,
+        is_batched: !common.no_batch,
+        input: None,
+    }
+}

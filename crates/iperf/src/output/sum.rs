@@ -1,0 +1,55 @@
+//! Streams added up, as text tells them.
+
+use crate::IntervalRecord;
+use crate::text::{Interval, Receipt};
+
+/// A sum that waits for the rest of its group.
+#[derive(Default)]
+pub struct Sum {
+    pub streams: u32,
+    pub interval: Option<Interval>,
+    pub receipt: Option<Receipt>,
+    /// Whether there are streams without receipt.
+    pub has_senders: bool,
+    /// Whether there are streams that this end receives, and such that it sends.
+    pub has_sides: [bool; 2],
+    pub record: Option<IntervalRecord>,
+}
+
+impl Sum {
+    /// Adds a part of one stream, which this end sends or receives.
+    pub fn add(
+        &mut self,
+        is_sender: bool,
+        part: &Interval,
+        receipt: Option<&Receipt>,
+        record: &IntervalRecord,
+    ) {
+        self.streams += 1;
+        self.has_senders |= receipt.is_none();
+        self.has_sides[usize::from(is_sender)] = true;
+        self.record = Some(match self.record {
+            None => *record,
+            Some(sum) => sum.plus(record),
+        });
+        self.interval = Some(match self.interval {
+            None => *part,
+            Some(sum) => Interval {
+                start_seconds: sum.start_seconds.min(part.start_seconds),
+                end_seconds: sum.end_seconds.max(part.end_seconds),
+                bytes: sum.bytes + part.bytes,
+            },
+        });
+        if let Some(part) = receipt {
+            self.receipt = Some(match self.receipt {
+                None => *part,
+                Some(sum) => Receipt {
+                    jitter_ms: sum.jitter_ms.max(part.jitter_ms),
+                    lost: sum.lost + part.lost,
+                    total: sum.total + part.total,
+                    out_of_order: sum.out_of_order + part.out_of_order,
+                },
+            });
+        }
+    }
+}

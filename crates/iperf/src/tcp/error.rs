@@ -1,0 +1,148 @@
+//! Why a TCP stream came to nothing, at either end.
+
+use std::io;
+use std::net::SocketAddr;
+
+use thiserror::Error;
+
+use crate::wire::HeaderError;
+
+/// Why a stream could not be sent or received.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// No listening socket.
+    #[error(
+        "cannot listen on {address} over TCP; see whether the address is local and the port free"
+    )]
+    Bind {
+        /// The address asked for.
+        address: SocketAddr,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Client and server are on one host and would listen on one port.
+    #[error(
+        "the server at {server} is on this host and has port {port} itself; choose another port for \
+         the way back with -L"
+    )]
+    PortOfServer {
+        /// The server.
+        server: SocketAddr,
+        /// The port that both would have.
+        port: u16,
+    },
+    /// A connection could not be taken.
+    #[error("cannot take a connection on {address}; see the kernel's limit on open files")]
+    Accept {
+        /// The address listened on.
+        address: SocketAddr,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Nobody connected.
+    #[error("no client connected to {address} within {seconds} s; start it sooner or wait longer")]
+    NoClient {
+        /// The address listened on.
+        address: SocketAddr,
+        /// How long was waited.
+        seconds: f64,
+    },
+    /// The stream does not begin like one of iperf 2.
+    #[error("the stream of {peer} has no good header")]
+    Header {
+        /// The client.
+        peer: SocketAddr,
+        /// What is wrong with it.
+        source: HeaderError,
+    },
+    /// The client asks a server that only receives for a stream in the other direction.
+    #[error("{peer} asks for traffic towards itself; run it without -d, -r, -R and --full-duplex")]
+    OtherDirection {
+        /// The client.
+        peer: SocketAddr,
+    },
+    /// The client asks for one more stream than the server runs at a time.
+    #[error("{peer} asks for a stream while the most are running; try again later")]
+    Crowded {
+        /// The client.
+        peer: SocketAddr,
+    },
+    /// No connection in time, or none possible.
+    #[error("cannot connect to {peer} over TCP; see that it listens and the address is right")]
+    Connect {
+        /// The other end.
+        peer: SocketAddr,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// A socket option was refused.
+    #[error(
+        "cannot set up the socket to {peer}; see whether the local address, device and options \
+         asked for are there and allowed"
+    )]
+    Setup {
+        /// The other end.
+        peer: SocketAddr,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The input could not be opened or read.
+    #[error(
+        "cannot read the payload to send to {peer}; see whether the file is there and readable"
+    )]
+    Input {
+        /// The receiver.
+        peer: SocketAddr,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The connection broke while it was sent to.
+    #[error("the connection to {peer} broke after {bytes_sent} bytes; see why the other end ended")]
+    Send {
+        /// The receiver.
+        peer: SocketAddr,
+        /// Bytes sent until then.
+        bytes_sent: u64,
+        /// Time since the first write.
+        seconds: f64,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The receiver stopped reading.
+    #[error("{peer} has not taken a byte for 5 s after {bytes_sent}; see whether the link is up")]
+    Stalled {
+        /// The receiver.
+        peer: SocketAddr,
+        /// Bytes sent until then.
+        bytes_sent: u64,
+        /// Time since the first write.
+        seconds: f64,
+    },
+    /// The connection broke while it was read.
+    #[error(
+        "the connection of {peer} broke after {bytes_received} bytes; see why the other end ended"
+    )]
+    Receive {
+        /// The sender.
+        peer: SocketAddr,
+        /// Bytes received until then.
+        bytes_received: u64,
+        /// Time since the stream began.
+        seconds: f64,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The sender fell silent.
+    #[error("{peer} fell silent after {bytes_received} bytes; see whether the link is up")]
+    Silent {
+        /// The sender.
+        peer: SocketAddr,
+        /// Bytes received until then.
+        bytes_received: u64,
+        /// Time since the stream began.
+        seconds: f64,
+    },
+    /// [`Signals::cancel`](crate::Signals::cancel) was set.
+    #[error("the TCP stream was told to stop")]
+    Cancelled,
+}

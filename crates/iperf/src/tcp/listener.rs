@@ -1,0 +1,329 @@
+//! A listening socket, and the connections that it yields.
+//!
+//! What must hold: each connection is read on the thread that runs it, and no more than
+//! [`CLIENTS_MAX`] streams exist at a time, those that the server sends included; further clients wait
+//! in the kernel's queue.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nicpoll_sys::socket;
+use rustix::event::PollFlags;
+use rustix::net::{SocketFlags, SocketType, sockopt};
+
+use crate::wire::{ClientHeader, Directions};
+use nicpoll_traffic::sockets::{self, SocketBuffer};
+use nicpoll_traffic::{LOOK_EVERY, Signals};
+
+use super::request::{self, Request};
+use super::{BUFFER_BYTES, ConnectBack, Error, Incoming, Outgoing, Streams, View};
+use super::{SEND_TIME_MAX, ServerConfig, reverse};
+use crate::CLIENTS_MAX;
+use crate::observer::Connected;
+use crate::socket_options::SocketOptions;
+use crate::text::Direction;
+
+/// Held by each stream, and so counts them.
+pub(super) type Ticket = Arc<()>;
+
+/// Connections that wait to be accepted, the standard library's number.
+const BACKLOG: i32 = 128;
+
+/// Where and how to listen, how to read, and how to send to clients that ask for it.
+#[derive(Clone, Debug)]
+pub struct ListenerConfig {
+    /// Where, with which buffer, and how patiently.
+    pub server: ServerConfig,
+    /// Length of a read, and of a write where the client leaves it to the server; 1 at least.
+    pub read_bytes: usize,
+    /// Bits a second to read a stream at, at most; as fast as they come when `None` or 0.
+    pub rate_bps: Option<u64>,
+    /// Whether a read waits until it is full while the stream is fast, rather than be woken for every
+    /// segment.
+    pub waits_for_full_reads: bool,
+    /// Length of the intervals to record; none when `None`.
+    pub interval: Option<Duration>,
+    /// Options of the socket, which the accepted ones inherit.
+    pub options: SocketOptions,
+    /// Whether to send small segments without delay (`TCP_NODELAY`).
+    pub no_delay: bool,
+    /// Largest segment to ask for (`TCP_MAXSEG`).
+    pub max_segment_bytes: Option<u16>,
+    /// Congestion control to ask for by name.
+    pub congestion_control: Option<String>,
+    /// The longest that a stream to a client may take; never more than [`SEND_TIME_MAX`].
+    pub send_time_max: Duration,
+}
+
+impl ListenerConfig {
+    /// iperf's defaults: reads of 131072 bytes that return whatever is there, and such writes.
+    pub fn new(server: ServerConfig) -> Self {
+        ListenerConfig {
+            server,
+            read_bytes: BUFFER_BYTES,
+            rate_bps: None,
+            waits_for_full_reads: false,
+            interval: None,
+            options: SocketOptions::default(),
+            no_delay: false,
+            max_segment_bytes: None,
+            congestion_control: None,
+            send_time_max: SEND_TIME_MAX,
+        }
+    }
+}
+
+/// A listening server, for any number of streams.
+#[derive(Debug)]
+pub struct Listener {
+    listener: TcpListener,
+    address: SocketAddr,
+    receive_buffer: SocketBuffer,
+    config: ListenerConfig,
+    tickets: Ticket,
+}
+
+impl Listener {
+    /// Begins to listen; clients may connect from now on.
+    ///
+    /// # Errors
+    /// [`Error::Bind`].
+    pub fn bind(config: &ListenerConfig) -> Result<Self, Error> {
+        let bind = config.server.bind;
+        let listen = || {
+            let fd = config
+                .options
+                .open(SocketType::STREAM, SocketFlags::NONBLOCK, bind)?;
+            // Connections of an earlier server may still be in TIME_WAIT.
+            sockopt::set_socket_reuseaddr(&fd, true)?;
+            // Accepted sockets inherit all of it, and TCP has to know some before the first segment.
+            sockets::send_buffer(&fd, config.server.receive_buffer_bytes)?;
+            let buffer = sockets::receive_buffer(&fd, config.server.receive_buffer_bytes)?;
+            if config.no_delay {
+                sockopt::set_tcp_nodelay(&fd, true)?;
+            }
+            if let Some(name) = &config.congestion_control {
+                sockopt::set_tcp_congestion(&fd, name)?;
+            }
+            if let Some(bytes) = config.max_segment_bytes {
+                socket::set_max_segment(&fd, bytes)?;
+            }
+            rustix::net::bind(&fd, &bind)?;
+            rustix::net::listen(&fd, BACKLOG)?;
+            let listener = TcpListener::from(fd);
+            let address = listener.local_addr()?;
+            Ok((listener, address, buffer))
+        };
+        let (listener, address, receive_buffer) = listen().map_err(|source| Error::Bind {
+            address: bind,
+            source,
+        })?;
+        Ok(Listener {
+            listener,
+            address,
+            receive_buffer,
+            config: config.clone(),
+            tickets: Arc::new(()),
+        })
+    }
+
+    /// The address listened on, with the port that was chosen.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The receive buffer as granted to the listening socket.
+    pub fn receive_buffer(&self) -> SocketBuffer {
+        self.receive_buffer
+    }
+
+    /// Takes the next connection; `None` when none came for `patience`, or when none waits and
+    /// [`Signals::sender_done`] is set.
+    ///
+    /// # Errors
+    /// [`Error::Accept`] and [`Error::Cancelled`].
+    pub fn accept(&self, signals: &Signals, patience: Duration) -> Result<Option<Accepted>, Error> {
+        let failed = |source| Error::Accept {
+            address: self.address,
+            source,
+        };
+        let begun = Instant::now();
+        loop {
+            if signals.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            let is_full = Arc::strong_count(&self.tickets) > CLIENTS_MAX;
+            if !is_full && let Some((socket, peer)) = self.accept_one().map_err(failed)? {
+                return Ok(Some(Accepted {
+                    socket: Arc::new(socket),
+                    peer,
+                    accepted: Instant::now(),
+                    config: self.config.clone(),
+                    ticket: Arc::clone(&self.tickets),
+                }));
+            }
+            if begun.elapsed() >= patience || signals.is_sender_done() {
+                return Ok(None);
+            }
+            if is_full {
+                // The socket is readable then, and a poll would not wait.
+                thread::sleep(LOOK_EVERY);
+            } else {
+                sockets::poll_once(&self.listener, PollFlags::IN).map_err(failed)?;
+            }
+        }
+    }
+
+    fn accept_one(&self) -> io::Result<Option<(TcpStream, SocketAddr)>> {
+        let (stream, peer) = match self.listener.accept() {
+            Ok(accepted) => accepted,
+            // A client that was gone before it was accepted is none.
+            Err(error) if is_passing(&error) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        stream.set_nonblocking(false)?;
+        stream.set_read_timeout(Some(LOOK_EVERY))?;
+        stream.set_write_timeout(Some(LOOK_EVERY))?;
+        Ok(Some((stream, peer)))
+    }
+}
+
+fn is_passing(error: &io::Error) -> bool {
+    sockets::is_no_progress(error) || error.kind() == io::ErrorKind::ConnectionAborted
+}
+
+/// A connection that was taken and waits to be read.
+#[derive(Debug)]
+pub struct Accepted {
+    socket: Arc<TcpStream>,
+    peer: SocketAddr,
+    accepted: Instant,
+    config: ListenerConfig,
+    ticket: Ticket,
+}
+
+impl Accepted {
+    /// The client.
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// Reads what the client asks for; returns the streams that make it up.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn open(self, signals: &Signals) -> Result<Streams, Error> {
+        let Request { header, bytes } = request::read(&self.socket, self.peer, signals)?;
+        let Some(asked) = header else {
+            return Ok(Streams {
+                incoming: Some(self.incoming(Direction::Forward, None, bytes)?),
+                ..Streams::default()
+            });
+        };
+        let directions = asked.directions().map_err(|source| Error::Header {
+            peer: self.peer,
+            source,
+        })?;
+        let mut streams = Streams::default();
+        match directions {
+            Directions::Forward => {
+                streams.incoming = Some(self.incoming(Direction::Forward, header, bytes)?);
+            }
+            Directions::Reverse => {
+                streams.outgoing = Some(self.outgoing(Direction::Reverse, &asked)?);
+            }
+            Directions::FullDuplex => {
+                self.stop_if_crowded()?;
+                streams.incoming = Some(self.incoming(Direction::FullDuplex, header, bytes)?);
+                streams.outgoing = Some(self.outgoing(Direction::FullDuplex, &asked)?);
+            }
+            Directions::Dual { port, is_at_once } => {
+                self.stop_if_crowded()?;
+                streams.back = Some(self.back(port, is_at_once, &asked)?);
+                streams.incoming = Some(self.incoming(Direction::Forward, header, bytes)?);
+            }
+        }
+        Ok(streams)
+    }
+
+    /// A stream without header, whatever it begins with: one that was asked for.
+    pub(super) fn without_header(self) -> Result<Incoming, Error> {
+        self.incoming(Direction::Forward, None, 0)
+    }
+
+    fn incoming(
+        &self,
+        direction: Direction,
+        header: Option<ClientHeader>,
+        bytes_received: u64,
+    ) -> Result<Incoming, Error> {
+        Ok(Incoming {
+            socket: Arc::clone(&self.socket),
+            connected: self.view(direction, false)?,
+            begun: self.accepted,
+            read_bytes: self.config.read_bytes,
+            rate_bps: self.config.rate_bps,
+            waits_for_full_reads: self.config.waits_for_full_reads,
+            interval: self.config.interval,
+            silence_max: self.config.server.idle_timeout,
+            header,
+            bytes_received,
+            _ticket: Some(Arc::clone(&self.ticket)),
+        })
+    }
+
+    fn outgoing(&self, direction: Direction, asked: &ClientHeader) -> Result<Outgoing, Error> {
+        Ok(Outgoing {
+            socket: Arc::clone(&self.socket),
+            connected: self.view(direction, true)?,
+            plan: reverse::plan(asked, &self.config),
+            input: None,
+            is_read: direction == Direction::FullDuplex,
+            _ticket: Some(Arc::clone(&self.ticket)),
+        })
+    }
+
+    fn back(
+        &self,
+        port: u16,
+        is_at_once: bool,
+        asked: &ClientHeader,
+    ) -> Result<ConnectBack, Error> {
+        let setup = |source| Error::Setup {
+            peer: self.peer,
+            source,
+        };
+        let local = self.socket.local_addr().map_err(setup)?;
+        Ok(ConnectBack {
+            config: reverse::way_back(local, self.peer, port, &self.config),
+            plan: reverse::plan(asked, &self.config),
+            is_at_once,
+            ticket: Arc::clone(&self.ticket),
+        })
+    }
+
+    fn view(&self, direction: Direction, is_sender: bool) -> Result<Connected, Error> {
+        let view = View {
+            direction,
+            is_sender,
+            asked_bytes: self.config.server.receive_buffer_bytes,
+            connecting: None,
+        };
+        view.of(&self.socket, self.peer)
+            .map_err(|source| Error::Setup {
+                peer: self.peer,
+                source,
+            })
+    }
+
+    /// Refuses a client whose second stream would be one too many.
+    fn stop_if_crowded(&self) -> Result<(), Error> {
+        if Arc::strong_count(&self.ticket) > CLIENTS_MAX {
+            return Err(Error::Crowded { peer: self.peer });
+        }
+        Ok(())
+    }
+}

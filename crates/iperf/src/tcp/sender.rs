@@ -1,0 +1,320 @@
+//! The loop that writes a stream, at whichever end sends it.
+//!
+//! What must hold: a write belongs to the interval in which it began, and no wait goes without a look
+//! at the signals.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nicpoll_sys::socket;
+
+use crate::wire::{ClientHeader, fill_payload};
+use nicpoll_traffic::sockets::{self, SocketBuffer};
+use nicpoll_traffic::{LOOK_EVERY, Signals};
+
+use super::Error;
+use super::listener::Ticket;
+use crate::input::{Block, Source};
+use crate::observer::{Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
+use crate::pace::Pace;
+
+/// A peer that takes no byte for this long is given up.
+const STALL_LIMIT: Duration = Duration::from_secs(5);
+/// 2.1.8 waits at least this long for the peer to close, and as long as the test took when that is
+/// more.
+const CLOSE_LIMIT_MIN: Duration = Duration::from_secs(2);
+
+/// What to send.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    /// The stream ends after this time
+    pub(super) duration: Duration,
+    /// or after this many bytes, whichever comes first.
+    pub(super) bytes_max: u64,
+    /// Bits a second to keep to; as fast as it goes when `None` or 0.
+    pub(super) rate_bps: Option<u64>,
+    /// Length of a write, 1 at least.
+    pub(super) write_bytes: usize,
+    /// The first bytes of the stream; without, it is filler from the first byte.
+    pub(super) header: Option<ClientHeader>,
+    /// Length of the intervals to record; none when `None`.
+    pub(super) interval: Option<Duration>,
+}
+
+/// What the sender of a stream counted.
+#[derive(Clone, Copy, Debug)]
+pub struct SendReport {
+    /// Bytes handed to the socket, the header included as in 2.1.8.
+    pub bytes_sent: u64,
+    /// From the first write to the return of the last.
+    pub seconds: f64,
+    /// From the first write until the receiver closed, which is when it had read everything: what
+    /// 2.1.8 divides by. `None` when it did not close in time, and when the other direction goes on
+    /// over the same connection.
+    pub seconds_to_close: Option<f64>,
+    /// Segments that TCP sent again.
+    pub retransmitted_segments: u64,
+    /// The stream as one interval that ends with the last write.
+    pub whole: IntervalRecord,
+    /// The send buffer.
+    pub send_buffer: SocketBuffer,
+}
+
+/// A connected stream that waits to be sent.
+#[derive(Debug)]
+pub struct Outgoing {
+    pub(super) socket: Arc<TcpStream>,
+    pub(super) connected: Connected,
+    pub(super) plan: Plan,
+    /// Payload that follows the header, whose end is that of the stream; the pattern when `None`.
+    pub(super) input: Option<Source>,
+    /// Whether the other direction of the connection is read by somebody else.
+    pub(super) is_read: bool,
+    /// Counts the stream at a server.
+    pub(super) _ticket: Option<Ticket>,
+}
+
+impl Outgoing {
+    /// Both ends, and the send buffer.
+    pub fn connected(&self) -> &Connected {
+        &self.connected
+    }
+
+    /// Writes until the time is up or everything is sent; then closes this direction and waits for
+    /// the receiver to close the other.
+    ///
+    /// # Errors
+    /// [`Error::Input`], [`Error::Send`], [`Error::Stalled`], [`Error::Setup`] and
+    /// [`Error::Cancelled`].
+    pub fn run(
+        mut self,
+        signals: &Signals,
+        observer: &mut dyn Observer,
+    ) -> Result<SendReport, Error> {
+        let peer = self.connected.peer;
+        let setup = |source| Error::Setup { peer, source };
+        observer.connected(&self.connected);
+        let mut buffer = vec![0; self.plan.write_bytes.max(ClientHeader::BYTES)];
+        fill_payload(&mut buffer);
+        if let Some(header) = &self.plan.header {
+            header.write_to(&mut buffer);
+        }
+        let mut sender = Sender {
+            socket: &self.socket,
+            peer,
+            signals,
+            intervals: Intervals::new(self.plan.interval, observer),
+            begun: Instant::now(),
+            bytes_sent: 0,
+            calls: Calls::default(),
+        };
+        pace_segments(&self.socket, self.plan.rate_bps).map_err(setup)?;
+        let outcome = match &mut self.input {
+            Some(input) => sender.send_input(&self.plan, &buffer, input),
+            None => sender.send(&self.plan, &buffer),
+        };
+        let elapsed = *outcome.as_ref().unwrap_or(&sender.begun.elapsed());
+        let totals = sender.totals();
+        sender.intervals.finish(elapsed, totals);
+        outcome?;
+
+        let granted = socket::send_buffer(&self.socket).map_err(setup)?;
+        self.socket
+            .shutdown(Shutdown::Write)
+            .map_err(|source| sender.broken(source))?;
+        let is_closed = !self.is_read && sender.await_close(&mut buffer, elapsed)?;
+        let info = socket::tcp_info(&self.socket).map_err(setup)?;
+        Ok(SendReport {
+            bytes_sent: sender.bytes_sent,
+            seconds: elapsed.as_secs_f64(),
+            seconds_to_close: is_closed.then(|| sender.begun.elapsed().as_secs_f64()),
+            retransmitted_segments: info.retransmitted_segments,
+            whole: sender.totals().whole(elapsed),
+            send_buffer: SocketBuffer {
+                granted_bytes: granted as u64,
+                ..self.connected.buffer
+            },
+        })
+    }
+}
+
+/// Has a paced stream's writes leave as segments that are spread over time, rather than as a burst of one
+/// write each. The kernel's rate counts headers, and must not hold back a stream that catches up: it is
+/// a quarter above the stream's own, which the schedule of the writes keeps.
+fn pace_segments(socket: &TcpStream, rate_bps: Option<u64>) -> io::Result<()> {
+    let with_room = rate_bps
+        .filter(|rate| *rate > 0)
+        .map(|rate| rate / 8 / 4 * 5);
+    // Beyond what 32 bits hold the segments of a write follow each other closely in any case.
+    match with_room.and_then(|rate| u32::try_from(rate.max(1)).ok()) {
+        Some(rate) => socket::set_max_pacing_rate(socket, rate),
+        None => Ok(()),
+    }
+}
+
+struct Sender<'a> {
+    socket: &'a TcpStream,
+    peer: SocketAddr,
+    signals: &'a Signals,
+    intervals: Intervals<'a>,
+    /// Just before the first write.
+    begun: Instant,
+    bytes_sent: u64,
+    calls: Calls,
+}
+
+impl Sender<'_> {
+    /// Sends everything; returns how long it took.
+    fn send(&mut self, plan: &Plan, buffer: &[u8]) -> Result<Duration, Error> {
+        let pace = plan.rate_bps.and_then(Pace::of_bytes);
+        if plan.header.is_some() {
+            self.write_all(&buffer[..ClientHeader::BYTES])?;
+        }
+        let write_bytes = plan.write_bytes.clamp(1, buffer.len());
+        loop {
+            let elapsed = self.begun.elapsed();
+            self.close_intervals(elapsed);
+            let is_over = elapsed >= plan.duration || self.bytes_sent >= plan.bytes_max;
+            if is_over || self.signals.is_finishing() {
+                return Ok(elapsed);
+            }
+            let ahead = pace.map_or(Duration::ZERO, |pace| pace.ahead(self.bytes_sent, elapsed));
+            if !ahead.is_zero() {
+                self.stop_if_cancelled()?;
+                let left = (plan.duration - elapsed).min(self.intervals.left(elapsed));
+                thread::sleep(ahead.min(left).min(LOOK_EVERY));
+                continue;
+            }
+            let left = (plan.bytes_max - self.bytes_sent).min(write_bytes as u64);
+            self.write(&buffer[..left as usize])?;
+        }
+    }
+
+    /// Sends the header and all of the input; returns how long it took.
+    fn send_input(
+        &mut self,
+        plan: &Plan,
+        buffer: &[u8],
+        input: &mut Source,
+    ) -> Result<Duration, Error> {
+        let pace = plan.rate_bps.and_then(Pace::of_bytes);
+        if plan.header.is_some() {
+            self.write_all(&buffer[..ClientHeader::BYTES])?;
+        }
+        loop {
+            let elapsed = self.begun.elapsed();
+            self.close_intervals(elapsed);
+            self.stop_if_cancelled()?;
+            if self.signals.is_finishing() {
+                return Ok(elapsed);
+            }
+            let ahead = pace.map_or(Duration::ZERO, |pace| pace.ahead(self.bytes_sent, elapsed));
+            if !ahead.is_zero() {
+                thread::sleep(ahead.min(self.intervals.left(elapsed)).min(LOOK_EVERY));
+                continue;
+            }
+            match input.next_block() {
+                Ok(Block::Ready(block)) => self.write_all(block)?,
+                Ok(Block::NotYet) => {}
+                Ok(Block::End) => return Ok(elapsed),
+                Err(source) => {
+                    let peer = self.peer;
+                    return Err(Error::Input { peer, source });
+                }
+            }
+        }
+    }
+
+    /// What was sent until now, and TCP's own figures. Those cannot be read any more once the connection
+    /// is broken, and are then missing.
+    fn totals(&self) -> Totals {
+        Totals {
+            bytes: self.bytes_sent,
+            calls: self.calls,
+            tcp: socket::tcp_info(self.socket).ok(),
+            ..Totals::default()
+        }
+    }
+
+    fn close_intervals(&mut self, elapsed: Duration) {
+        if self.intervals.is_due(elapsed) {
+            let totals = self.totals();
+            self.intervals.close_due(elapsed, totals);
+        }
+    }
+
+    /// One write, of which the kernel may take a part. Returns when it took something, or 0 when
+    /// nothing and the stream is to end.
+    fn write(&mut self, bytes: &[u8]) -> Result<usize, Error> {
+        let mut stalled_since = None;
+        loop {
+            self.stop_if_cancelled()?;
+            match self.socket.write(bytes) {
+                Ok(written) => {
+                    self.bytes_sent += written as u64;
+                    self.calls.done += 1;
+                    return Ok(written);
+                }
+                Err(error) if sockets::is_no_progress(&error) => self.calls.refused += 1,
+                Err(source) => return Err(self.broken(source)),
+            }
+            if self.signals.is_finishing() {
+                return Ok(0);
+            }
+            self.close_intervals(self.begun.elapsed());
+            let since = *stalled_since.get_or_insert_with(Instant::now);
+            if since.elapsed() >= STALL_LIMIT {
+                return Err(Error::Stalled {
+                    peer: self.peer,
+                    bytes_sent: self.bytes_sent,
+                    seconds: self.begun.elapsed().as_secs_f64(),
+                });
+            }
+        }
+    }
+
+    fn write_all(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
+        while !bytes.is_empty() {
+            match self.write(bytes)? {
+                0 => break,
+                written => bytes = &bytes[written..],
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the receiver to close, discarding what it sends (the header's acknowledgement).
+    /// `false` when it did not in time.
+    fn await_close(&mut self, buffer: &mut [u8], sending: Duration) -> Result<bool, Error> {
+        let deadline = Instant::now() + sending.max(CLOSE_LIMIT_MIN);
+        while Instant::now() < deadline {
+            self.stop_if_cancelled()?;
+            match self.socket.read(buffer) {
+                Ok(0) => return Ok(true),
+                Ok(_) => {}
+                Err(error) if sockets::is_no_progress(&error) => {}
+                Err(source) => return Err(self.broken(source)),
+            }
+        }
+        Ok(false)
+    }
+
+    fn stop_if_cancelled(&self) -> Result<(), Error> {
+        if self.signals.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        Ok(())
+    }
+
+    fn broken(&self, source: io::Error) -> Error {
+        Error::Send {
+            peer: self.peer,
+            bytes_sent: self.bytes_sent,
+            seconds: self.begun.elapsed().as_secs_f64(),
+            source,
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! A socket that opens a session for each client, as iperf does: the socket that the first datagram
+//! came to is connected to its sender, and another is bound for further clients.
+//!
+//! What must hold: every datagram that the kernel queued is counted once, by the session of its
+//! sender. The new socket is bound before the old one is connected, so that at every moment one of
+//! them takes what comes; the kernel prefers the newest socket, and so the old one's queue grows no
+//! more and is read out. Then the old one is connected, and what the new one got of its client in
+//! between is read out too. So everything of the client is known in the order in which it came.
+//!
+//! What cannot be avoided: a datagram for which the kernel had chosen the new socket just before the
+//! connection, but which it queued only after the new socket was read out, comes too late for its
+//! session and is lost to it; [`Listener::stray_datagrams`] counts it. And a server at the
+//! unspecified address of a host with several addresses can serve only clients that send to the one
+//! from which the host answers them.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use nicpoll_sys::socket::{self, ReceiveBatch, Wait};
+use rustix::net::{SocketFlags, SocketType, sockopt};
+
+use crate::wire::ClientHeader;
+use crate::wire::datagram::PAYLOAD_BYTES_MAX;
+use nicpoll_traffic::Signals;
+use nicpoll_traffic::sockets::{self, SocketBuffer};
+use nicpoll_traffic::udp_server::{BoundUdp, ServerConfig, ServerError};
+
+use super::accepted::Accepted;
+use super::receiver::{BATCH_DATAGRAMS, Taken};
+use super::reverse::{self, Answer};
+use super::{PAYLOAD_BYTES_DEFAULT, SEND_TIME_MAX};
+use crate::reverse::is_address_of_server;
+use crate::socket_options::SocketOptions;
+use crate::{CLIENTS_MAX, Network};
+
+/// Held by each stream, and so counts them.
+pub(super) type Ticket = Arc<()>;
+
+/// The longest that reading out a socket may take, should datagrams come as fast as they are read.
+const READ_OUT_LIMIT: Duration = Duration::from_millis(100);
+
+/// Where and how to receive.
+#[derive(Clone, Debug)]
+pub struct ListenerConfig {
+    /// Where, with which buffer, and how patiently.
+    pub server: ServerConfig,
+    /// Length of the intervals to record; none when `None`.
+    pub interval: Option<Duration>,
+    /// Options of the sockets.
+    pub options: SocketOptions,
+    /// Whether to record gaps and times of transit.
+    pub records_times: bool,
+    /// Whether the kernel may hand over datagrams that follow each other as a train (`UDP_GRO`), which
+    /// passes the receiver's stack once, and whether datagrams that come fast may gather for 50 µs
+    /// before they are read. The datagrams of a train have one time of arrival. What the server sends
+    /// itself goes in trains then as well.
+    pub takes_trains: bool,
+    /// Whom data may be sent to that ask for them; nobody when empty.
+    pub allow: Vec<Network>,
+    /// Payload of the datagrams that are sent where the client leaves it to the server.
+    pub payload_bytes: usize,
+    /// The longest that a stream to a client may take; never more than [`SEND_TIME_MAX`].
+    pub send_time_max: Duration,
+    /// At a client (-d and -r): the server whose streams are expected, and no other's.
+    pub of_server: Option<SocketAddr>,
+}
+
+impl ListenerConfig {
+    /// No intervals, no options, no times, no trains, and nobody that data may be sent to.
+    pub fn new(server: ServerConfig) -> Self {
+        ListenerConfig {
+            server,
+            interval: None,
+            options: SocketOptions::default(),
+            records_times: false,
+            takes_trains: false,
+            allow: Vec::new(),
+            payload_bytes: PAYLOAD_BYTES_DEFAULT,
+            send_time_max: SEND_TIME_MAX,
+            of_server: None,
+        }
+    }
+}
+
+/// A bound server, for any number of streams.
+pub struct Listener {
+    bound: BoundUdp,
+    config: ListenerConfig,
+    batch: ReceiveBatch,
+    /// Read, but not yet looked at.
+    pending: VecDeque<First>,
+    /// Clients whose sessions exist; each session holds the other end.
+    clients: Vec<Weak<SocketAddr>>,
+    tickets: Ticket,
+    refused: Option<SocketAddr>,
+    stray_datagrams: u64,
+}
+
+/// A datagram that may open a session, and what it asks for.
+#[derive(Clone, Copy)]
+struct First {
+    taken: Taken,
+    asked: Option<ClientHeader>,
+}
+
+impl Listener {
+    /// Binds the socket; datagrams are queued from now on.
+    ///
+    /// # Errors
+    /// [`ServerError::Bind`], also when the port is taken by another listener, and
+    /// [`ServerError::PortOfServer`] at a client whose server is on this host and has the same port.
+    pub fn bind(config: &ListenerConfig) -> Result<Self, ServerError> {
+        if let Some(server) = config.of_server
+            && is_address_of_server(config.server.bind, server)
+        {
+            return Err(ServerError::PortOfServer { server });
+        }
+        let mut config = config.clone();
+        let bound = bind(&config, Sharing::FromNowOn)?;
+        config.server.bind = bound.address;
+        Ok(Listener {
+            bound,
+            config,
+            batch: ReceiveBatch::new(BATCH_DATAGRAMS, PAYLOAD_BYTES_MAX),
+            pending: VecDeque::new(),
+            clients: Vec::new(),
+            tickets: Ticket::default(),
+            refused: None,
+            stray_datagrams: 0,
+        })
+    }
+
+    /// The address bound to, with the port that was chosen.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.bound.address
+    }
+
+    /// The receive buffer of each socket.
+    pub fn receive_buffer(&self) -> SocketBuffer {
+        self.bound.receive_buffer
+    }
+
+    /// The first client that asked for data and was not allowed to have them.
+    pub fn refused(&self) -> Option<SocketAddr> {
+        self.refused
+    }
+
+    /// Datagrams that no session counts: those that are none of iperf's, FINs of unknown clients,
+    /// those that came too late for their session, those of clients beyond the limit, and those that
+    /// ask for nothing but data and are refused.
+    pub fn stray_datagrams(&self) -> u64 {
+        self.stray_datagrams
+    }
+
+    /// Waits for the first datagram of an unknown client; `None` when none came for `patience`, or
+    /// when none waits and [`Signals::sender_done`] is set.
+    ///
+    /// # Errors
+    /// See [`ServerError`].
+    pub fn accept(
+        &mut self,
+        signals: &Signals,
+        patience: Duration,
+    ) -> Result<Option<Accepted>, ServerError> {
+        let begun = Instant::now();
+        loop {
+            if signals.is_cancelled() {
+                return Err(ServerError::Cancelled);
+            }
+            let is_last_look = begun.elapsed() >= patience || signals.is_sender_done();
+            while let Some(first) = self.pending.pop_front() {
+                if let Some(answer) = self.answer(&first)
+                    && let Some(accepted) = self.open(first, answer)?
+                {
+                    return Ok(Some(accepted));
+                }
+                self.stray_datagrams += 1;
+            }
+            let wait = if is_last_look {
+                Wait::Never
+            } else {
+                Wait::ForFirst
+            };
+            let is_empty = self.receive(wait)?;
+            if is_last_look && is_empty {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// What the sender of a datagram gets; `None` when no session.
+    fn answer(&mut self, First { taken, asked }: &First) -> Option<Answer> {
+        self.clients.retain(|client| client.strong_count() > 0);
+        let is_known = self
+            .clients
+            .iter()
+            .any(|client| client.upgrade().is_some_and(|peer| *peer == taken.source));
+        let source = taken.source.ip().to_canonical();
+        let is_expected = match self.config.of_server {
+            Some(server) => server.ip().to_canonical() == source,
+            None => true,
+        };
+        if !taken.opens_session() || is_known || !is_expected {
+            return None;
+        }
+        let answer = reverse::answer(asked.as_ref(), source, &self.config);
+        if let Answer::Refused(_) = answer {
+            self.refused.get_or_insert(taken.source);
+        }
+        let streams = answer.streams();
+        let running = Arc::strong_count(&self.tickets) - 1;
+        (streams > 0 && running + streams <= CLIENTS_MAX).then_some(answer)
+    }
+
+    /// Makes a session of the socket, and a new socket for further clients. `None` when there is no
+    /// way back to the client, which must not end the server.
+    fn open(&mut self, first: First, answer: Answer) -> Result<Option<Accepted>, ServerError> {
+        let begun = Instant::now();
+        let next = bind(&self.config, Sharing::Already)?;
+        self.read_out()?;
+        let peer = first.taken.source;
+        // Everything that the old socket got has been read, so that it may go.
+        let bound = std::mem::replace(&mut self.bound, next);
+        if bound.connect(peer).is_err() {
+            return Ok(None);
+        }
+        self.read_out()?;
+        let mut queued = vec![first.taken];
+        self.pending.retain(|First { taken, .. }| {
+            let is_of_client = taken.source == peer;
+            if is_of_client {
+                queued.push(*taken);
+            }
+            !is_of_client
+        });
+        let client = Arc::new(peer);
+        self.clients.push(Arc::downgrade(&client));
+        Ok(Some(Accepted {
+            bound,
+            config: self.config.clone(),
+            queued,
+            begun,
+            answer,
+            asked: first.asked,
+            client,
+            ticket: Arc::clone(&self.tickets),
+        }))
+    }
+
+    /// Reads what is queued.
+    fn read_out(&mut self) -> Result<(), ServerError> {
+        let begun = Instant::now();
+        while begun.elapsed() < READ_OUT_LIMIT && !self.receive(Wait::Never)? {}
+        Ok(())
+    }
+
+    /// Reads a batch into `pending`; whether there was none.
+    fn receive(&mut self, wait: Wait) -> Result<bool, ServerError> {
+        match self.batch.receive(&self.bound.socket, wait) {
+            Ok(datagrams) => {
+                for datagram in datagrams {
+                    match Taken::of(&datagram) {
+                        Some(taken) => self.pending.push_back(First {
+                            taken,
+                            // A server's datagrams have none.
+                            asked: ClientHeader::parse_udp(datagram.payload),
+                        }),
+                        None => self.stray_datagrams += 1,
+                    }
+                }
+                Ok(false)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(true),
+            Err(error) if sockets::is_no_datagram(&error) => Ok(false),
+            Err(source) => Err(self.bound.receive_failed(source)),
+        }
+    }
+}
+
+/// Whether a port may be shared with the listener's other sockets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sharing {
+    /// The first socket: no other may have the port, but later ones may join.
+    FromNowOn,
+    /// A later one.
+    Already,
+}
+
+fn bind(config: &ListenerConfig, sharing: Sharing) -> Result<BoundUdp, ServerError> {
+    let address = config.server.bind;
+    let bind = || {
+        let fd = config
+            .options
+            .open(SocketType::DGRAM, SocketFlags::empty(), address)?;
+        if sharing == Sharing::Already {
+            sockopt::set_socket_reuseaddr(&fd, true)?;
+        }
+        // Before the address: datagrams are queued, and have to bear their times, from then on.
+        socket::enable_arrival_times(&fd)?;
+        if config.takes_trains {
+            socket::enable_coalescing(&fd)?;
+        }
+        rustix::net::bind(&fd, &address)?;
+        sockopt::set_socket_reuseaddr(&fd, true)?;
+        BoundUdp::set_up(UdpSocket::from(fd), &config.server)
+    };
+    bind().map_err(|source| ServerError::Bind { address, source })
+}

@@ -1,0 +1,160 @@
+//! What a server sends to a client that asks for it.
+//!
+//! What must hold: nothing is sent to an address that was not allowed, since whoever asks may have
+//! written another's address into the datagram; and whatever a header states, the time, the rate and the
+//! length of a datagram are bounded.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use crate::wire::datagram::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN};
+use crate::wire::{ClientHeader, Dialect, Directions, fill_payload, upper_flags};
+
+use super::client::{sending, socket_to};
+use super::listener::{ListenerConfig, Ticket};
+use super::sender::{Outgoing, Plan, SendError};
+use crate::pace::Rate;
+use crate::reverse::bounds;
+use crate::socket_options::SocketOptions;
+use crate::text::Direction;
+
+/// The longest that a server sends to a client, whatever that asks for.
+pub const SEND_TIME_MAX: Duration = Duration::from_secs(60 * 60);
+/// What is sent where the header states no rate, as with iperf's own default.
+const RATE_DEFAULT: Rate = Rate::BitsPerSecond(1 << 20);
+/// IPv6 has that much less room for a datagram.
+const IPV6_HEADER_SURPLUS: usize = 20;
+
+/// What a client gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// What it asks for.
+    Granted(Directions),
+    /// No data: only what it sends itself is received.
+    Refused(Directions),
+}
+
+impl Answer {
+    /// How many streams that makes.
+    pub(super) fn streams(self) -> usize {
+        match self {
+            Answer::Refused(Directions::Reverse) => 0,
+            Answer::Granted(Directions::FullDuplex | Directions::Dual { .. }) => 2,
+            Answer::Granted(_) | Answer::Refused(_) => 1,
+        }
+    }
+}
+
+/// What the client at `source` gets for its first datagram's header.
+pub(super) fn answer(
+    asked: Option<&ClientHeader>,
+    source: IpAddr,
+    config: &ListenerConfig,
+) -> Answer {
+    // A port that cannot be is none to send to.
+    let directions = asked.and_then(|asked| asked.directions().ok());
+    let directions = directions.unwrap_or_default();
+    let is_allowed = config.allow.iter().any(|network| network.contains(source));
+    if directions == Directions::Forward || is_allowed {
+        Answer::Granted(directions)
+    } else {
+        Answer::Refused(directions)
+    }
+}
+
+/// What to send to a client that asks for it, within the bounds of the server.
+pub(super) fn plan(asked: &ClientHeader, peer: IpAddr, config: &ListenerConfig) -> Plan {
+    let time_max = config.send_time_max.min(SEND_TIME_MAX);
+    let (duration, bytes_max) = bounds(asked.amount, time_max);
+    let payload_max = match peer.to_canonical() {
+        IpAddr::V4(_) => PAYLOAD_BYTES_MAX,
+        IpAddr::V6(_) => PAYLOAD_BYTES_MAX - IPV6_HEADER_SURPLUS,
+    };
+    let payload_bytes = match asked.buffer_bytes {
+        0 => config.payload_bytes,
+        bytes => bytes as usize,
+    };
+    let mut payload = vec![0; payload_bytes.clamp(PAYLOAD_BYTES_MIN, payload_max)];
+    fill_payload(&mut payload);
+    Plan {
+        duration,
+        bytes_max,
+        input: None,
+        rate: Some(rate(asked)),
+        burst_datagrams: 1,
+        records_times: config.records_times,
+        payload,
+        datagrams_per_call: if config.takes_trains { usize::MAX } else { 1 },
+        interval: config.interval,
+        dialect: Dialect::V2_1,
+        is_answered: false,
+        ends_at_closed_port: true,
+    }
+}
+
+fn rate(asked: &ClientHeader) -> Rate {
+    match asked.extension {
+        Some(extension) if extension.rate_bps > 0 => {
+            if asked.asks_for(upper_flags::RATE_IN_PACKETS) {
+                Rate::PacketsPerSecond(extension.rate_bps)
+            } else {
+                Rate::BitsPerSecond(extension.rate_bps)
+            }
+        }
+        _ => RATE_DEFAULT,
+    }
+}
+
+/// A stream that waits to be sent to a client over a socket of its own (-d and -r).
+#[derive(Debug)]
+pub struct ConnectBack {
+    pub(super) peer: SocketAddr,
+    pub(super) local: SocketAddr,
+    pub(super) options: SocketOptions,
+    pub(super) plan: Plan,
+    pub(super) is_at_once: bool,
+    pub(super) ticket: Ticket,
+}
+
+impl ConnectBack {
+    /// Where to: the client's address, and the port that it asked for.
+    pub fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// UDP payload of each datagram.
+    pub fn payload_bytes(&self) -> usize {
+        self.plan.payload.len()
+    }
+
+    /// The rate to keep to.
+    pub fn rate(&self) -> Option<Rate> {
+        self.plan.rate
+    }
+
+    /// Whether it is to begin at once rather than after the client's own stream.
+    pub fn is_at_once(&self) -> bool {
+        self.is_at_once
+    }
+
+    /// Makes the socket.
+    ///
+    /// # Errors
+    /// [`SendError::Setup`].
+    pub fn connect(self) -> Result<Outgoing, SendError> {
+        let peer = self.peer;
+        let setup = |source| SendError::Setup { peer, source };
+        let socket = socket_to(peer, Some(self.local), &self.options, None).map_err(setup)?;
+        let connected = sending(&socket, peer, Direction::Reverse, None).map_err(setup)?;
+        Ok(Outgoing {
+            socket,
+            connected,
+            plan: Plan {
+                is_answered: true,
+                ..self.plan
+            },
+            _client: None,
+            _ticket: Some(self.ticket),
+        })
+    }
+}

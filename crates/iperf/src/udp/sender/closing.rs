@@ -1,0 +1,177 @@
+//! The end of a UDP stream at its sender: FINs until one is answered.
+//!
+//! What must hold: whichever version serves, its first look at a FIN tells it how much was sent, and
+//! a server that sends anything at all cannot keep the client from ending.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::wire::reply::{Reply, classify};
+use crate::wire::tcp::HeaderAck;
+use crate::wire::{Dialect, ServerReport, Version};
+
+use super::{SendError, Sender};
+
+/// After an answer, answers to the other FINs are awaited until this long a silence,
+const LATE_ACK_SILENCE: Duration = Duration::from_millis(20);
+/// and never longer than this.
+const LATE_ACK_LIMIT: Duration = Duration::from_millis(250);
+
+/// Silence after which a 2.1.8 client sends its FIN again.
+pub(in crate::udp) const FIN_EVERY: Duration = Duration::from_millis(10);
+/// The same of 2.0.x clients, whose servers answer ten FINs and no more.
+const OLD_FIN_EVERY: Duration = Duration::from_millis(250);
+/// An answer is awaited at least this long, as 2.0.x clients do.
+const FIN_LIMIT: Duration = Duration::from_millis(2500);
+
+/// FINs that are sent where none is answered. 2.1.8 sends one, and loses the end with it.
+const FINS_UNANSWERED: i64 = 3;
+
+/// How a client ends its stream, which depends on who is to understand it.
+struct FinSchedule {
+    /// Silence after which the FIN is sent again.
+    every: Duration,
+    /// How often it is.
+    retries: i64,
+    /// What each repetition adds to the magnitude of its id.
+    id_step: i64,
+}
+
+impl FinSchedule {
+    fn with(server: Dialect) -> Self {
+        let (every, retries, id_step) = match server {
+            // The same id each time, so that whichever arrives first tells the truth.
+            Dialect::V2_0_2 | Dialect::V2_0_10 => (OLD_FIN_EVERY, 9, 0),
+            Dialect::V2_0_13 => (OLD_FIN_EVERY, 9, 1),
+            _ => (FIN_EVERY, 200, 1),
+        };
+        FinSchedule {
+            every,
+            retries,
+            id_step,
+        }
+    }
+}
+
+/// What came of the end so far.
+#[derive(Default)]
+pub(super) struct Closing {
+    pub(super) has_begun: bool,
+    pub(super) fins_sent: u64,
+    pub(super) acks_received: u64,
+    pub(super) server_report: Option<ServerReport>,
+}
+
+impl Sender<'_> {
+    /// Ends the stream. A server that never answers is no error.
+    pub(super) fn close(&mut self) -> Result<(), SendError> {
+        self.closing.has_begun = true;
+        self.take_early_replies()?;
+        let begun = Instant::now();
+        let mut server = self.train.dialect;
+        let mut tries = 0;
+        while tries <= FinSchedule::with(server).retries {
+            self.stop_if_cancelled()?;
+            let schedule = FinSchedule::with(server);
+            let fin_id = -(self.next_id() + tries * schedule.id_step);
+            if self.send(fin_id, self.plan.payload.len())? {
+                self.closing.fins_sent += 1;
+            }
+            if self.await_ack(schedule.every)? {
+                return self.await_late_acks();
+            }
+            tries += 1;
+            // It has told its version only now, and may not have understood the FINs so far. A second
+            // version would be no server's.
+            if server == self.plan.dialect && self.train.dialect != server {
+                (server, tries) = (self.train.dialect, 0);
+            }
+        }
+        if self.await_ack(FIN_LIMIT.saturating_sub(begun.elapsed()))? {
+            return self.await_late_acks();
+        }
+        Ok(())
+    }
+
+    /// Ends a stream whose FINs nobody answers.
+    pub(super) fn close_unanswered(&mut self) -> Result<(), SendError> {
+        self.closing.has_begun = true;
+        for repetition in 0..FINS_UNANSWERED {
+            self.stop_if_cancelled()?;
+            if repetition > 0 {
+                thread::sleep(FIN_EVERY);
+            }
+            let fin_id = -(self.next_id() + repetition);
+            if self.send(fin_id, self.plan.payload.len())? {
+                self.closing.fins_sent += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what came before the first FIN and therefore answers none: header acknowledgements of
+    /// 2.0.10 to 2.0.13.
+    fn take_early_replies(&mut self) -> Result<(), SendError> {
+        let peer = self.peer;
+        let failed = |source| SendError::Receive { peer, source };
+        self.socket.set_nonblocking(true).map_err(failed)?;
+        let deadline = Instant::now() + LATE_ACK_LIMIT;
+        let mut buffer = [0; 64];
+        while Instant::now() < deadline
+            && let Some(length) = self.receive(&mut buffer)?
+        {
+            if let Some(ack) = HeaderAck::parse(&buffer[..length]) {
+                self.learn(ack.version);
+            }
+        }
+        self.socket.set_nonblocking(false).map_err(failed)
+    }
+
+    /// From now on FINs are written as the server reads them. A version that was asked for stays.
+    fn learn(&mut self, server: Version) {
+        if self.plan.dialect == Dialect::V2_1 {
+            self.train.dialect = Dialect::of_server(server);
+        }
+    }
+
+    /// Waits for the answers to the remaining FINs, which would otherwise find no socket and be
+    /// missing from the account of what was sent and received.
+    fn await_late_acks(&mut self) -> Result<(), SendError> {
+        let deadline = Instant::now() + LATE_ACK_LIMIT;
+        while self.closing.acks_received < self.closing.fins_sent
+            && Instant::now() < deadline
+            && self.await_ack(LATE_ACK_SILENCE)?
+        {}
+        Ok(())
+    }
+
+    /// Waits for one answer to a FIN; `false` when none came in time.
+    fn await_ack(&mut self, timeout: Duration) -> Result<bool, SendError> {
+        let deadline = Instant::now() + timeout;
+        let mut buffer = [0; 2048];
+        loop {
+            self.stop_if_cancelled()?;
+            if let Some(length) = self.receive(&mut buffer)? {
+                let train = &self.train;
+                let is_ack = match classify(&buffer[..length], train.payload(), train.dialect) {
+                    Reply::HeaderAck(version) => {
+                        self.learn(version);
+                        false
+                    }
+                    Reply::Report(report) => {
+                        self.closing.server_report = Some(report);
+                        true
+                    }
+                    Reply::Echo | Reply::BareAck => true,
+                };
+                if is_ack {
+                    self.closing.acks_received += 1;
+                    return Ok(true);
+                }
+            }
+            if Instant::now() >= deadline {
+                return Ok(false);
+            }
+        }
+    }
+}

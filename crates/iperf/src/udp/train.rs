@@ -1,0 +1,199 @@
+//! Datagrams that are handed to the kernel together.
+//!
+//! What must hold: every datagram bears its own id and time of sending, however many of them one
+//! system call takes; and the kernel takes all of a train or nothing of it.
+
+use std::io;
+use std::net::UdpSocket;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use nicpoll_sys::socket;
+use rustix::io::Errno;
+
+use crate::wire::datagram::PAYLOAD_BYTES_MAX;
+use crate::wire::{DatagramHeader, Dialect};
+
+/// The most that every kernel with `UDP_SEGMENT` takes (`UDP_MAX_SEGMENTS`).
+const DATAGRAMS_MAX: usize = 64;
+const IPV4_HEADER_BYTES: usize = 20;
+const IPV6_HEADER_BYTES: usize = 40;
+const UDP_HEADER_BYTES: usize = 8;
+
+/// Wall-clock time at the price of one reading of the monotonic clock, and without its steps.
+pub(super) struct Clock {
+    pub(super) begun: Instant,
+    begun_wall: Duration,
+}
+
+impl Clock {
+    pub(super) fn start() -> Self {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH);
+        Clock {
+            begun: Instant::now(),
+            begun_wall: wall.unwrap_or_default(),
+        }
+    }
+
+    /// The header of a datagram that is sent now.
+    pub(super) fn header(&self, id: i64) -> DatagramHeader {
+        let now = self.begun_wall + self.begun.elapsed();
+        DatagramHeader {
+            id,
+            sent_seconds: now.as_secs() as u32,
+            sent_microseconds: now.subsec_micros(),
+        }
+    }
+}
+
+/// Payloads side by side, of which each call sends the first ones.
+pub(super) struct Train {
+    /// How ids are written; as in 2.1 unless set.
+    pub(super) dialect: Dialect,
+    payloads: Vec<u8>,
+    payload_bytes: usize,
+    datagrams_max: usize,
+}
+
+impl Train {
+    /// Copies of `payload`, as many as `socket` takes with one call but no more than `datagrams_max`:
+    /// one when a datagram has to be fragmented, or when the kernel knows no trains.
+    pub(super) fn new(socket: &UdpSocket, payload: &[u8], datagrams_max: usize) -> Self {
+        let payload_bytes = payload.len();
+        let is_ipv6 = socket.peer_addr().is_ok_and(|peer| peer.is_ipv6());
+        let (mtu, header_bytes) = if is_ipv6 {
+            (rustix::net::sockopt::ipv6_mtu(socket), IPV6_HEADER_BYTES)
+        } else {
+            (rustix::net::sockopt::ip_mtu(socket), IPV4_HEADER_BYTES)
+        };
+        let fits =
+            mtu.is_ok_and(|mtu| payload_bytes + header_bytes + UDP_HEADER_BYTES <= mtu as usize);
+        let mut datagrams_max = datagrams_max
+            .min(DATAGRAMS_MAX)
+            .min(PAYLOAD_BYTES_MAX / payload_bytes.max(1))
+            .max(1);
+        let segment_bytes = u16::try_from(payload_bytes).unwrap_or(0);
+        // A socket for trains pays for them with every datagram: one without them does not ask.
+        if datagrams_max > 1 && (!fits || socket::set_segment(socket, segment_bytes).is_err()) {
+            datagrams_max = 1;
+        }
+        Train {
+            dialect: Dialect::V2_1,
+            payloads: payload.repeat(datagrams_max),
+            payload_bytes,
+            datagrams_max,
+        }
+    }
+
+    /// Datagrams that one call may send, at most.
+    pub(super) fn datagrams_max(&self) -> usize {
+        self.datagrams_max
+    }
+
+    /// One payload, with whatever header it was sent with last.
+    pub(super) fn payload(&self) -> &[u8] {
+        &self.payloads[..self.payload_bytes]
+    }
+
+    /// Puts `block`, cut off where the datagram ends, behind the header of the first datagram, in the
+    /// place of everything else. Returns the datagram's length.
+    pub(super) fn load(&mut self, block: &[u8]) -> usize {
+        let offset = self.dialect.client_header_offset();
+        let place = &mut self.payloads[offset..self.payload_bytes];
+        let length = block.len().min(place.len());
+        place[..length].copy_from_slice(&block[..length]);
+        offset + length
+    }
+
+    /// Sends `length` bytes: datagrams of the full length with ids from `first_id` on, and a last one
+    /// with what is left. `length` is 1 at least and fits the train.
+    pub(super) fn send(
+        &mut self,
+        socket: &UdpSocket,
+        clock: &Clock,
+        first_id: i64,
+        length: usize,
+    ) -> io::Result<()> {
+        self.number(clock, first_id, length);
+        match socket.send(&self.payloads[..length]) {
+            Ok(_) => Ok(()),
+            // The path's MTU has shrunk, or the way out cannot cut trains: one at a time from now on.
+            Err(error) if length > self.payload_bytes && is_no_train(&error) => {
+                self.datagrams_max = 1;
+                socket::set_segment(socket, 0)?;
+                Err(io::ErrorKind::WouldBlock.into())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn number(&mut self, clock: &Clock, first_id: i64, length: usize) {
+        let payloads = self.payloads[..length].chunks_mut(self.payload_bytes);
+        for (id, payload) in (first_id..).zip(payloads) {
+            self.dialect.write_header(&clock.header(id), payload);
+        }
+    }
+}
+
+fn is_no_train(error: &io::Error) -> bool {
+    [Errno::INVAL, Errno::MSGSIZE, Errno::IO]
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+    fn pair(ip: impl Into<IpAddr>) -> (UdpSocket, UdpSocket) {
+        let ip = ip.into();
+        let receiver = UdpSocket::bind((ip, 0)).unwrap();
+        let sender = UdpSocket::bind((ip, 0)).unwrap();
+        sender.connect(receiver.local_addr().unwrap()).unwrap();
+        let wait = Some(Duration::from_secs(2));
+        receiver.set_read_timeout(wait).unwrap();
+        (sender, receiver)
+    }
+
+    #[test]
+    fn every_datagram_of_a_train_has_its_own_id_and_time() {
+        let (sender, receiver) = pair(Ipv4Addr::LOCALHOST);
+        let mut train = Train::new(&sender, &[0; 100], 64);
+        let clock = Clock::start();
+        train.send(&sender, &clock, 7, 250).unwrap();
+        let mut last_ns = 0;
+        for (id, length) in [(7, 100), (8, 100), (9, 50)] {
+            let mut payload = [0; 200];
+            assert_eq!(receiver.recv(&mut payload).unwrap(), length);
+            let header = DatagramHeader::parse(&payload[..length]).unwrap();
+            assert_eq!(header.id, id);
+            assert!(header.sent_ns() >= last_ns);
+            last_ns = header.sent_ns();
+        }
+    }
+
+    #[test]
+    fn the_longest_train_is_taken_whole() {
+        for ip in [
+            IpAddr::from(Ipv4Addr::LOCALHOST),
+            Ipv6Addr::LOCALHOST.into(),
+        ] {
+            let (sender, receiver) = pair(ip);
+            let mut train = Train::new(&sender, &[0; 1023], usize::MAX);
+            assert_eq!(train.datagrams_max(), 64);
+            train.send(&sender, &Clock::start(), 1, 64 * 1023).unwrap();
+            for _ in 0..64 {
+                assert_eq!(receiver.recv(&mut [0; 2000]).unwrap(), 1023);
+            }
+        }
+    }
+
+    #[test]
+    fn a_train_fits_one_packet_and_one_that_would_be_fragmented_is_none() {
+        let (sender, _receiver) = pair(Ipv4Addr::LOCALHOST);
+        assert_eq!(Train::new(&sender, &[0; 1470], 64).datagrams_max(), 44);
+        assert_eq!(Train::new(&sender, &[0; 1470], 1).datagrams_max(), 1);
+        // The loopback's MTU is the largest packet.
+        assert_eq!(Train::new(&sender, &[0; 65_507], 64).datagrams_max(), 1);
+    }
+}

@@ -1,0 +1,311 @@
+//! The original at the other end: iperf 2.1.x, a fresh process for each case, on loopback.
+//!
+//! Skipped, and said so, where no such iperf is installed.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nicpoll_iperf::{Amount, Rate, tcp, udp};
+use nicpoll_traffic::Signals;
+
+const LOOPBACK: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
+const PATIENCE: Duration = Duration::from_secs(10);
+const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
+const SHORT: Duration = Duration::from_millis(50);
+
+/// Whether the iperf in the path is of the version spoken here.
+fn has_iperf() -> bool {
+    let version = Command::new("iperf").arg("-v").output();
+    let is_known = version.is_ok_and(|output| {
+        let text = [output.stdout, output.stderr].concat();
+        String::from_utf8_lossy(&text).contains("version 2.1.")
+    });
+    if !is_known {
+        eprintln!("skipped: there is no iperf 2.1.x in the path to speak with");
+    }
+    is_known
+}
+
+/// A running iperf, which ends with the test whatever happens.
+struct Iperf(Child);
+
+impl Iperf {
+    fn spawn(arguments: &str) -> Self {
+        let child = Command::new("iperf")
+            .args(arguments.split_whitespace())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        Iperf(child.unwrap())
+    }
+
+    /// A server for one client that listens already. `table` is the kernel's list of its sockets.
+    fn serve(arguments: &str, table: &str, port: u16) -> Self {
+        let server = Self::spawn(&format!("-s -P 1 -p {port} {arguments}"));
+        let socket = format!("00000000:{port:04X} 00000000:0000");
+        let begun = Instant::now();
+        while !fs::read_to_string(table).unwrap().contains(&socket) {
+            assert!(begun.elapsed() < PATIENCE, "iperf does not listen");
+            thread::sleep(Duration::from_millis(5));
+        }
+        server
+    }
+
+    /// What it printed, once it has ended by itself.
+    fn output(mut self) -> String {
+        let begun = Instant::now();
+        while self.0.try_wait().unwrap().is_none() {
+            assert!(begun.elapsed() < PATIENCE, "iperf does not end");
+            thread::sleep(Duration::from_millis(5));
+        }
+        let mut printed = String::new();
+        let mut stdout = self.0.stdout.take().unwrap();
+        std::io::Read::read_to_string(&mut stdout, &mut printed).unwrap();
+        printed
+    }
+}
+
+impl Drop for Iperf {
+    fn drop(&mut self) {
+        // Both fail when it has ended already, which is as well.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Fields of the last line of `-y C`: bytes at 7, lost at 10, total at 11.
+fn csv(printed: &str) -> Vec<i64> {
+    let line = printed.lines().last().expect("a line of figures");
+    let fields = line.split(',');
+    fields.map(|field| field.parse().unwrap_or(-1)).collect()
+}
+
+/// `lost/total` of the report that the server sent to the client, in text.
+fn server_report(printed: &str) -> (u64, u64) {
+    let (_, report) = printed.split_once("Server Report:").expect(printed);
+    let line = report.lines().last().unwrap();
+    let (_, counts) = line.split_once(" ms ").expect(line);
+    let (lost, rest) = counts.trim_start().split_once('/').expect(line);
+    let (total, _) = rest.trim_start().split_once(' ').expect(line);
+    (lost.trim().parse().unwrap(), total.parse().unwrap())
+}
+
+#[test]
+fn tcp_to_an_original_server() {
+    if !has_iperf() {
+        return;
+    }
+    let port = TcpListener::bind(LOOPBACK).unwrap();
+    let peer = port.local_addr().unwrap();
+    drop(port);
+    let server = Iperf::serve("-y C", "/proc/thread-self/net/tcp", peer.port());
+    let config = tcp::ClientConfig {
+        connect_timeout: PATIENCE,
+        ..tcp::ClientConfig::new(peer, Amount::Time(SHORT))
+    };
+    let sent = tcp::run_client(&config, &Signals::default(), &mut ()).unwrap();
+    assert!(sent.seconds_to_close.is_some());
+    assert_eq!(csv(&server.output())[7], sent.bytes_sent as i64);
+}
+
+#[test]
+fn tcp_from_an_original_client() {
+    if !has_iperf() {
+        return;
+    }
+    // With -X the client waits for the header's acknowledgement before it sends.
+    for options in ["-t 0.1", "-n 256K", "-X -t 0.1"] {
+        let config = tcp::ServerConfig {
+            bind: LOOPBACK.into(),
+            receive_buffer_bytes: None,
+            idle_timeout: PATIENCE,
+        };
+        let server = tcp::Server::bind(&config).unwrap();
+        let port = server.local_addr().port();
+        let client = Iperf::spawn(&format!("-c 127.0.0.1 -p {port} -y C {options}"));
+        let received = server.run(&Signals::default()).unwrap();
+        assert_eq!(received.end, tcp::End::Closed);
+        let printed = client.output();
+        assert_eq!(
+            csv(&printed)[7],
+            received.bytes_received as i64,
+            "{options}: {printed}"
+        );
+    }
+}
+
+#[test]
+fn udp_to_an_original_server() {
+    if !has_iperf() {
+        return;
+    }
+    for payload_bytes in [64, 1470] {
+        let port = UdpSocket::bind(LOOPBACK).unwrap();
+        let peer: SocketAddr = port.local_addr().unwrap();
+        drop(port);
+        let server = Iperf::serve(
+            "-u -y C -w 4194304",
+            "/proc/thread-self/net/udp",
+            peer.port(),
+        );
+        let config =
+            udp::ClientConfig::new(peer, payload_bytes, Amount::Time(Duration::from_millis(20)));
+        let sent = udp::run_client(&config, &Signals::default(), &mut ()).unwrap();
+        let printed = server.output();
+        let fields = csv(&printed);
+        let [bytes, lost, total] = [7, 10, 11].map(|field| fields[field]);
+        // The original counts the FIN among the datagrams, and those that were lost before it.
+        let sent_in_all = sent.datagrams_sent + 1..=sent.datagrams_sent + sent.fins_sent;
+        assert!(sent_in_all.contains(&(total as u64)), "{printed}");
+        assert_eq!(bytes, (total - lost) * payload_bytes as i64, "{printed}");
+        let report = sent.server_report.unwrap();
+        assert_eq!(report.bytes as i64, bytes);
+        assert_eq!((report.lost as i64, report.datagrams as i64), (lost, total));
+        assert!(sent.fin_acks_received >= 1);
+    }
+}
+
+#[test]
+fn udp_from_an_original_client() {
+    if !has_iperf() {
+        return;
+    }
+    for payload_bytes in [64, 1470] {
+        let config = udp::ServerConfig {
+            bind: LOOPBACK.into(),
+            receive_buffer_bytes: Some(RECEIVE_BUFFER_BYTES),
+            idle_timeout: PATIENCE,
+        };
+        let server = udp::Server::bind(&config).unwrap();
+        let port = server.local_addr().port();
+        let client = Iperf::spawn(&format!(
+            "-c 127.0.0.1 -p {port} -u -l {payload_bytes} -b 2000pps -t 0.2 -f B"
+        ));
+        let signals = Signals::default();
+        let (received, printed) = thread::scope(|scope| {
+            let receiving = scope.spawn(|| server.run(&signals).unwrap());
+            let printed = client.output();
+            signals.sender_done.store(true, Ordering::Release);
+            (receiving.join().unwrap(), printed)
+        });
+        assert!(received.datagrams_received > 100, "{printed}");
+        assert_eq!((received.lost, received.duplicates), (0, 0));
+        let total = received.datagrams_received + 1;
+        assert_eq!(server_report(&printed), (0, total), "{printed}");
+        // Both lines count the FIN. The first datagram has 76 bytes at least, whatever was asked for.
+        let transfer = format!(" {} Bytes", received.bytes_received + payload_bytes);
+        assert_eq!(printed.matches(&transfer).count(), 2, "{printed}");
+        assert_eq!(received.fins_received, received.fin_acks_sent);
+        assert!(received.jitter_seconds.is_some());
+    }
+}
+
+#[test]
+fn two_streams_from_an_original_client() {
+    if !has_iperf() {
+        return;
+    }
+    let signals = Signals::default();
+    let server = tcp::ServerConfig {
+        bind: LOOPBACK.into(),
+        receive_buffer_bytes: None,
+        idle_timeout: PATIENCE,
+    };
+    let listener = tcp::Listener::bind(&tcp::ListenerConfig::new(server)).unwrap();
+    let port = listener.local_addr().port();
+    let client = Iperf::spawn(&format!("-c 127.0.0.1 -p {port} -P 2 -n 512K -y C"));
+    thread::scope(|scope| {
+        for accepted in [(); 2].map(|()| listener.accept(&signals, PATIENCE).unwrap().unwrap()) {
+            scope.spawn(|| {
+                let incoming = accepted.open(&signals).unwrap().incoming.unwrap();
+                let report = incoming.run(&signals, &mut ()).unwrap();
+                assert_eq!(report.bytes_received, 512 << 10);
+                assert_eq!(report.header.unwrap().threads, 2);
+            });
+        }
+    });
+    client.output();
+
+    let server = udp::ServerConfig {
+        bind: LOOPBACK.into(),
+        receive_buffer_bytes: Some(RECEIVE_BUFFER_BYTES),
+        idle_timeout: PATIENCE,
+    };
+    let mut listener = udp::Listener::bind(&udp::ListenerConfig::new(server)).unwrap();
+    let port = listener.local_addr().port();
+    let client = Iperf::spawn(&format!(
+        "-c 127.0.0.1 -p {port} -u -P 2 -l 1000 -n 49500 -b 1000pps"
+    ));
+    thread::scope(|scope| {
+        for accepted in [(); 2].map(|()| listener.accept(&signals, PATIENCE).unwrap().unwrap()) {
+            scope.spawn(|| {
+                let incoming = accepted.open().unwrap().incoming.unwrap();
+                let report = incoming.run(&signals, &mut ()).unwrap();
+                assert_eq!((report.lost, report.duplicates), (0, 0));
+                assert_eq!(
+                    (report.datagrams_received, report.bytes_received),
+                    (50, 49_500)
+                );
+            });
+        }
+    });
+    let printed = client.output();
+    assert_eq!(printed.matches("Server Report:").count(), 2, "{printed}");
+}
+
+#[test]
+fn two_streams_to_an_original_server() {
+    if !has_iperf() {
+        return;
+    }
+    for (protocol, table) in [("", "tcp"), ("-u", "udp")] {
+        let port = TcpListener::bind(LOOPBACK).unwrap();
+        let peer = port.local_addr().unwrap();
+        drop(port);
+        let table = format!("/proc/thread-self/net/{table}");
+        let server = Iperf::serve(&format!("-P 2 {protocol} -y C"), &table, peer.port());
+        let stream = || {
+            let signals = Signals::default();
+            if protocol.is_empty() {
+                let amount = Amount::Bytes(200_000);
+                let config = tcp::ClientConfig {
+                    threads: 2,
+                    ..tcp::ClientConfig::new(peer, amount)
+                };
+                tcp::run_client(&config, &signals, &mut ()).unwrap();
+            } else {
+                let amount = Amount::Bytes(100 * 200);
+                let config = udp::ClientConfig {
+                    threads: 2,
+                    rate: Some(Rate::PacketsPerSecond(1000)),
+                    ..udp::ClientConfig::new(peer, 200, amount)
+                };
+                let sent = udp::run_client(&config, &signals, &mut ()).unwrap();
+                assert_eq!((sent.datagrams_sent, sent.bytes_sent), (100, 20_000));
+                // The original counts FINs. What comes while it changes sockets it may lose, or
+                // count for the other client.
+                let counted = sent.server_report.unwrap().bytes / 200;
+                assert!((90..=110 + sent.fins_sent).contains(&counted), "{sent:?}");
+            }
+        };
+        thread::scope(|scope| {
+            [(); 2]
+                .map(|()| scope.spawn(stream))
+                .map(|end| end.join().unwrap())
+        });
+        let printed = server.output();
+        let lines: Vec<_> = printed.lines().collect();
+        assert_eq!(lines.len(), 2, "{printed}");
+        if protocol.is_empty() {
+            assert!(
+                lines.iter().all(|line| csv(line)[7] == 200_000),
+                "{printed}"
+            );
+        }
+    }
+}

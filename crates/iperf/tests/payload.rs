@@ -1,0 +1,199 @@
+//! Payload from elsewhere, bursts, times, and a server that reads slowly: on this machine's loopback.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nicpoll_iperf::{Amount, Input, Rate, tcp, udp};
+use nicpoll_traffic::Signals;
+
+const IDLE: Duration = Duration::from_secs(5);
+const NO_TIME: Amount = Amount::Time(Duration::ZERO);
+
+fn loopback() -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, 0).into()
+}
+
+/// A file of so many bytes that are not the pattern. It goes with the value.
+struct Payload(PathBuf);
+
+impl Payload {
+    fn new(test: &str, bytes: usize) -> Self {
+        let name = format!("nicpoll-{test}-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, vec![0xa5; bytes]).unwrap();
+        Payload(path)
+    }
+
+    fn input(&self) -> Option<Input> {
+        Some(Input::File(self.0.clone()))
+    }
+}
+
+impl Drop for Payload {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn tcp_listener(rate_bps: Option<u64>) -> tcp::Listener {
+    tcp::Listener::bind(&tcp::ListenerConfig {
+        rate_bps,
+        ..tcp::ListenerConfig::new(tcp::ServerConfig {
+            bind: loopback(),
+            receive_buffer_bytes: None,
+            idle_timeout: IDLE,
+        })
+    })
+    .unwrap()
+}
+
+/// Runs a client against a listener.
+fn tcp_stream(
+    listener: &tcp::Listener,
+    config: tcp::ClientConfig,
+) -> (tcp::SendReport, tcp::ReceiveReport) {
+    let signals = Signals::default();
+    thread::scope(|scope| {
+        let server = scope.spawn(|| {
+            let accepted = listener.accept(&signals, IDLE).unwrap().unwrap();
+            let streams = accepted.open(&signals).unwrap();
+            streams.incoming.unwrap().run(&signals, &mut ()).unwrap()
+        });
+        let sent = tcp::run_client(&config, &signals, &mut ()).unwrap();
+        (sent, server.join().unwrap())
+    })
+}
+
+#[test]
+fn a_file_goes_over_tcp_behind_the_header_to_its_last_byte() {
+    let payload = Payload::new("tcp", 300_001);
+    let listener = tcp_listener(None);
+    let config = tcp::ClientConfig {
+        input: payload.input(),
+        ..tcp::ClientConfig::new(listener.local_addr(), NO_TIME)
+    };
+    let (sent, received) = tcp_stream(&listener, config);
+    assert_eq!(sent.bytes_sent, 60 + 300_001);
+    assert_eq!(received.bytes_received, sent.bytes_sent);
+    assert_eq!(sent.whole.bytes, sent.bytes_sent);
+    assert!(sent.whole.calls.done >= 4 && sent.whole.tcp.is_some());
+    let reads: u64 = received.whole.calls.read_sizes.iter().sum();
+    assert!(reads > 0 && received.whole.tcp.is_none());
+}
+
+#[test]
+fn a_missing_file_is_told_before_anybody_connects() {
+    let nobody = loopback();
+    let input = Some(Input::File("/nonexistent/payload".into()));
+    let signals = Signals::default();
+    let config = tcp::ClientConfig {
+        input: input.clone(),
+        ..tcp::ClientConfig::new(nobody, NO_TIME)
+    };
+    let error = tcp::run_client(&config, &signals, &mut ()).unwrap_err();
+    assert!(matches!(error, tcp::Error::Input { .. }), "{error:?}");
+    let config = udp::ClientConfig {
+        input,
+        ..udp::ClientConfig::new(nobody, 100, NO_TIME)
+    };
+    let error = udp::run_client(&config, &signals, &mut ()).unwrap_err();
+    assert!(matches!(error, udp::SendError::Input { .. }), "{error:?}");
+}
+
+#[test]
+fn a_server_with_a_rate_reads_no_faster() {
+    let listener = tcp_listener(Some(8_000_000));
+    let amount = Amount::Bytes(400_000);
+    let config = tcp::ClientConfig::new(listener.local_addr(), amount);
+    let begun = Instant::now();
+    let (_, received) = tcp_stream(&listener, config);
+    assert_eq!(received.bytes_received, 400_000);
+    // At a megabyte a second, the last read, of 131072 bytes at most, being due when the others are
+    // paid for.
+    assert!(begun.elapsed() >= Duration::from_micros(400_000 - 131_072));
+}
+
+fn udp_stream(
+    config: impl FnOnce(SocketAddr) -> udp::ClientConfig,
+) -> (udp::SendReport, udp::ReceiveReport) {
+    let mut listener = udp::Listener::bind(&udp::ListenerConfig {
+        records_times: true,
+        ..udp::ListenerConfig::new(udp::ServerConfig {
+            bind: loopback(),
+            receive_buffer_bytes: Some(4 << 20),
+            idle_timeout: IDLE,
+        })
+    })
+    .unwrap();
+    let config = config(listener.local_addr());
+    let signals = Signals::default();
+    thread::scope(|scope| {
+        let client = scope.spawn(|| udp::run_client(&config, &signals, &mut ()).unwrap());
+        let accepted = listener.accept(&signals, IDLE).unwrap().unwrap();
+        let received = accepted
+            .open()
+            .unwrap()
+            .incoming
+            .unwrap()
+            .run(&signals, &mut ())
+            .unwrap();
+        (client.join().unwrap(), received)
+    })
+}
+
+#[test]
+fn a_file_goes_over_udp_after_a_first_datagram_with_the_header() {
+    // Three whole datagrams of 84 bytes each, and one of a byte.
+    let payload = Payload::new("udp", 3 * 84 + 1);
+    let (sent, received) = udp_stream(|peer| udp::ClientConfig {
+        input: payload.input(),
+        ..udp::ClientConfig::new(peer, 100, NO_TIME)
+    });
+    assert_eq!(sent.datagrams_sent, 5);
+    assert_eq!(sent.bytes_sent, 4 * 100 + 17);
+    assert_eq!(received.datagrams_received, 5);
+    assert_eq!(received.bytes_received, sent.bytes_sent);
+    assert_eq!((received.lost, received.out_of_order), (0, 0));
+}
+
+#[test]
+fn bursts_leave_as_many_long_gaps_as_there_are_periods() {
+    const BURSTS: u64 = 20;
+    let (sent, received) = udp_stream(|peer| udp::ClientConfig {
+        rate: Some(Rate::PacketsPerSecond(1000)),
+        burst_datagrams: 10,
+        datagrams_per_call: 64,
+        records_times: true,
+        has_shared_clock: true,
+        ..udp::ClientConfig::new(peer, 200, Amount::Bytes(BURSTS * 10 * 200))
+    });
+    assert_eq!(sent.datagrams_sent, 10 * BURSTS);
+    let gaps = sent.gaps.unwrap();
+    assert_eq!(gaps.count, 10 * BURSTS - 1);
+    // Datagrams of one burst are handed over together, later bursts too when they are late.
+    assert!(gaps.zeros >= 9 * BURSTS, "{gaps:?}");
+    // No burst is early: from the first to the last there are 19 periods of 10 ms.
+    let from_first_to_last_ns = gaps.mean_ns * gaps.count as f64;
+    assert!(
+        from_first_to_last_ns >= (BURSTS - 1) as f64 * 1e7,
+        "{gaps:?}"
+    );
+    assert!(sent.whole.calls.done <= BURSTS);
+
+    let arrivals = received.gaps.unwrap();
+    assert_eq!(arrivals.count, received.datagrams_received - 1);
+    let delays = received.one_way_delays.unwrap();
+    assert_eq!(delays.count, received.datagrams_received);
+    let receipt = received.whole.receipt.unwrap();
+    assert_eq!(receipt.transit.unwrap().datagrams, delays.count);
+}
+
+#[test]
+fn delays_are_told_only_when_the_client_says_that_the_clock_is_one() {
+    let (sent, received) =
+        udp_stream(|peer| udp::ClientConfig::new(peer, 200, Amount::Bytes(2000)));
+    assert_eq!(sent.gaps, None);
+    assert!(received.gaps.is_some() && received.one_way_delays.is_none());
+}

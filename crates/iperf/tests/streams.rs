@@ -1,0 +1,356 @@
+//! Many streams, intervals, amounts and rates, over loopback and with both ends from here.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nicpoll_iperf::wire::DatagramHeader;
+use nicpoll_iperf::{Amount, Connected, IntervalRecord, Observer, Rate, tcp, udp};
+use nicpoll_traffic::Signals;
+
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Room for what all clients send, should nothing be read meanwhile.
+const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
+const INTERVAL: Duration = Duration::from_millis(20);
+
+/// Remembers everything.
+#[derive(Default)]
+struct Log {
+    connected: Vec<Connected>,
+    records: Vec<IntervalRecord>,
+}
+
+impl Observer for Log {
+    fn connected(&mut self, connected: &Connected) {
+        assert!(self.records.is_empty());
+        self.connected.push(*connected);
+    }
+
+    fn interval(&mut self, record: &IntervalRecord) {
+        self.records.push(*record);
+    }
+}
+
+impl Log {
+    /// Checks that the records lie end to end and add up to `bytes` and `datagrams`.
+    fn check(&self, bytes: u64, datagrams: u64) {
+        let mut end = 0.0;
+        for (index, record) in self.records.iter().enumerate() {
+            assert_eq!(record.start, end);
+            end = record.end;
+            let boundary = INTERVAL * (index as u32 + 1);
+            assert!(record.is_partial || end == boundary.as_secs_f64());
+            assert!(!record.is_partial || index + 1 == self.records.len());
+        }
+        let bytes_recorded: u64 = self.records.iter().map(|record| record.bytes).sum();
+        let datagrams_recorded: u64 = self.records.iter().map(|record| record.datagrams).sum();
+        assert_eq!((bytes_recorded, datagrams_recorded), (bytes, datagrams));
+    }
+}
+
+fn loopback(ip: impl Into<IpAddr>) -> SocketAddr {
+    SocketAddr::new(ip.into(), 0)
+}
+
+fn tcp_listener(bind: SocketAddr) -> tcp::Listener {
+    let server = tcp::ServerConfig {
+        bind,
+        receive_buffer_bytes: None,
+        idle_timeout: PATIENCE,
+    };
+    let mut config = tcp::ListenerConfig::new(server);
+    config.waits_for_full_reads = true;
+    config.interval = Some(INTERVAL);
+    tcp::Listener::bind(&config).unwrap()
+}
+
+fn udp_listener(bind: SocketAddr) -> udp::Listener {
+    let server = udp::ServerConfig {
+        bind,
+        receive_buffer_bytes: Some(RECEIVE_BUFFER_BYTES),
+        idle_timeout: PATIENCE,
+    };
+    let mut config = udp::ListenerConfig::new(server);
+    config.interval = Some(INTERVAL);
+    udp::Listener::bind(&config).unwrap()
+}
+
+/// One stream to a listener: what each end reports and recorded.
+fn tcp_stream(config: &tcp::ClientConfig, listener: &tcp::Listener) -> [(u64, Log); 2] {
+    let signals = Signals::default();
+    thread::scope(|scope| {
+        let receiving = scope.spawn(|| {
+            let accepted = listener.accept(&signals, PATIENCE).unwrap().unwrap();
+            let mut log = Log::default();
+            let incoming = accepted.open(&signals).unwrap().incoming.unwrap();
+            let report = incoming.run(&signals, &mut log).unwrap();
+            assert_eq!(report.end, tcp::End::Closed);
+            (report.bytes_received, log)
+        });
+        let mut log = Log::default();
+        let sent = tcp::run_client(config, &signals, &mut log).unwrap();
+        [(sent.bytes_sent, log), receiving.join().unwrap()]
+    })
+}
+
+#[test]
+fn tcp_intervals_add_up_at_both_ends() {
+    for ip in [
+        IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(Ipv6Addr::LOCALHOST),
+    ] {
+        let listener = tcp_listener(loopback(ip));
+        let amount = Amount::Time(Duration::from_millis(70));
+        let mut config = tcp::ClientConfig::new(listener.local_addr(), amount);
+        config.interval = Some(INTERVAL);
+        config.bind = Some(loopback(ip));
+        config.options.device = Some(String::from("lo"));
+        config.options.type_of_service = Some(0x10);
+        config.options.time_to_live = Some(3);
+        config.no_delay = true;
+        config.max_segment_bytes = Some(1400);
+        let [(sent, at_client), (received, at_server)] = tcp_stream(&config, &listener);
+        assert_eq!(sent, received);
+        at_client.check(sent, 0);
+        at_server.check(received, 0);
+        assert!(at_client.records.len() >= 4);
+        let [client, server] = [at_client.connected[0], at_server.connected[0]];
+        assert_eq!((client.local, client.peer), (server.peer, server.local));
+        let start = client.tcp.unwrap();
+        assert!((1..=1400).contains(&start.segment_bytes));
+        assert!(start.connecting.is_some() && start.congestion_window_segments > 0);
+    }
+}
+
+#[test]
+fn tcp_sends_exactly_as_many_bytes_as_asked_for() {
+    let listener = tcp_listener(loopback(Ipv4Addr::LOCALHOST));
+    for (bytes, write_bytes, has_header) in [
+        (0, 131_072, true),
+        (59, 10, true),
+        (60, 131_072, true),
+        (300_001, 131_072, true),
+        (5_000, 7, true),
+        (131_073, 131_072, false),
+    ] {
+        let amount = Amount::Bytes(bytes);
+        let mut config = tcp::ClientConfig::new(listener.local_addr(), amount);
+        config.write_bytes = write_bytes;
+        config.has_header = has_header;
+        let [(sent, _), (received, at_server)] = tcp_stream(&config, &listener);
+        assert_eq!((sent, received), (bytes, bytes));
+        at_server.check(bytes, 0);
+    }
+}
+
+#[test]
+fn tcp_keeps_to_its_rate_and_intervals_end_in_silence() {
+    let listener = tcp_listener(loopback(Ipv4Addr::LOCALHOST));
+    let amount = Amount::Time(Duration::from_millis(150));
+    let mut config = tcp::ClientConfig::new(listener.local_addr(), amount);
+    config.write_bytes = 1_000;
+    config.interval = Some(INTERVAL);
+    // A write each 50 ms, from the header's share on.
+    config.rate_bps = Some(160_000);
+    let [(sent, at_client), (received, at_server)] = tcp_stream(&config, &listener);
+    assert!(sent <= 60 + 3 * 1_000, "{sent}");
+    at_client.check(sent, 0);
+    at_server.check(received, 0);
+    assert!(at_client.records.iter().any(|record| record.bytes == 0));
+    assert!(at_server.records.len() >= 7);
+}
+
+#[test]
+fn a_client_told_to_finish_ends_its_stream_well() {
+    let listener = tcp_listener(loopback(Ipv4Addr::LOCALHOST));
+    let amount = Amount::Time(Duration::from_secs(60));
+    let config = tcp::ClientConfig::new(listener.local_addr(), amount);
+    let [to_client, to_server] = [(); 2].map(|()| Signals::default());
+    let (sent, received) = thread::scope(|scope| {
+        let receiving = scope.spawn(|| {
+            let accepted = listener.accept(&to_server, PATIENCE).unwrap().unwrap();
+            let incoming = accepted.open(&to_server).unwrap().incoming.unwrap();
+            incoming.run(&to_server, &mut ()).unwrap()
+        });
+        let sending = scope.spawn(|| tcp::run_client(&config, &to_client, &mut ()).unwrap());
+        thread::sleep(Duration::from_millis(30));
+        to_client.finish.store(true, Ordering::Relaxed);
+        (sending.join().unwrap(), receiving.join().unwrap())
+    });
+    assert_eq!(sent.bytes_sent, received.bytes_received);
+    assert!(sent.seconds_to_close.is_some());
+}
+
+#[test]
+fn a_paced_udp_stream_is_never_ahead_of_its_schedule() {
+    let receiver = UdpSocket::bind(loopback(Ipv4Addr::LOCALHOST)).unwrap();
+    let peer = receiver.local_addr().unwrap();
+    receiver
+        .set_read_timeout(Some(Duration::from_millis(200)))
+        .unwrap();
+    let duration = Duration::from_millis(300);
+    let mut config = udp::ClientConfig::new(peer, 64, Amount::Time(duration));
+    config.rate = Some(Rate::PacketsPerSecond(1000));
+    config.interval = Some(INTERVAL);
+    config.has_header = false;
+    let begun = Instant::now();
+    let (report, log, data) = thread::scope(|scope| {
+        let receiving = scope.spawn(|| {
+            let mut data = 0;
+            let mut datagram = [0; 128];
+            loop {
+                let (length, client) = receiver.recv_from(&mut datagram).unwrap();
+                // Zeros where a server looks for a header.
+                assert_eq!(datagram[16..length], [0; 48]);
+                let id = DatagramHeader::parse(&datagram[..length]).unwrap().id;
+                if id < 0 {
+                    receiver.send_to(b"an answer", client).unwrap();
+                    return data;
+                }
+                data += 1;
+                assert_eq!(id, data);
+                let allowed = 1.0 + begun.elapsed().as_secs_f64() * 1000.0 + 1.0;
+                assert!((data as f64) < allowed);
+            }
+        });
+        let mut log = Log::default();
+        let report = udp::run_client(&config, &Signals::default(), &mut log).unwrap();
+        (report, log, receiving.join().unwrap())
+    });
+    assert_eq!(report.datagrams_sent, data as u64);
+    assert!(report.datagrams_sent <= 301, "{}", report.datagrams_sent);
+    log.check(report.bytes_sent, report.datagrams_sent);
+    assert_eq!(log.connected[0].peer, peer);
+}
+
+#[test]
+fn many_udp_clients_are_served_at_once_and_every_datagram_counts_once() {
+    const CLIENTS: usize = 20;
+    for ip in [
+        IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(Ipv6Addr::LOCALHOST),
+    ] {
+        let mut listener = udp_listener(loopback(ip));
+        if listener.receive_buffer().granted_bytes < RECEIVE_BUFFER_BYTES as u64 {
+            eprintln!("skipped: a receive buffer of this size needs CAP_NET_ADMIN");
+            return;
+        }
+        let peer = listener.local_addr();
+        let signals = Signals::default();
+        let client = || {
+            let mut config = udp::ClientConfig::new(peer, 200, Amount::Bytes(9_900));
+            config.rate = Some(Rate::PacketsPerSecond(1000));
+            config.interval = Some(INTERVAL);
+            let mut log = Log::default();
+            let sent = udp::run_client(&config, &signals, &mut log).unwrap();
+            assert_eq!((sent.datagrams_sent, sent.bytes_sent), (50, 9_900));
+            log.check(9_900, 50);
+            let told = sent.server_report.unwrap();
+            assert_eq!((told.lost, told.out_of_order), (0, 0));
+            log.connected[0].local
+        };
+        thread::scope(|scope| {
+            let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(client)).collect();
+            let servers: Vec<_> = (0..CLIENTS)
+                .map(|_| {
+                    let accepted = listener.accept(&signals, PATIENCE).unwrap().unwrap();
+                    let signals = &signals;
+                    scope.spawn(move || {
+                        let mut log = Log::default();
+                        let incoming = accepted.open().unwrap().incoming.unwrap();
+                        let report = incoming.run(signals, &mut log).unwrap();
+                        (report, log)
+                    })
+                })
+                .collect();
+            let mut sources: Vec<_> = clients.into_iter().map(|end| end.join().unwrap()).collect();
+            for server in servers {
+                let (report, log) = server.join().unwrap();
+                assert_eq!(
+                    (report.datagrams_received, report.datagrams_expected),
+                    (50, 50)
+                );
+                assert_eq!((report.lost, report.out_of_order), (0, 0));
+                assert_eq!((report.duplicates, report.foreign_datagrams), (0, 0));
+                assert!(report.seconds_to_fin.unwrap() >= report.seconds);
+                log.check(9_900, 50);
+                let expected: u64 = log
+                    .records
+                    .iter()
+                    .map(|record| record.receipt.unwrap().expected)
+                    .sum();
+                assert_eq!(expected, 50);
+                sources.retain(|source| Some(*source) != report.peer);
+            }
+            assert!(sources.is_empty());
+        });
+        assert_eq!(listener.stray_datagrams(), 0);
+    }
+}
+
+#[test]
+fn udp_listeners_do_not_share_a_port() {
+    let listener = udp_listener(loopback(Ipv4Addr::LOCALHOST));
+    let server = udp::ServerConfig {
+        bind: listener.local_addr(),
+        receive_buffer_bytes: None,
+        idle_timeout: PATIENCE,
+    };
+    let error = udp::Listener::bind(&udp::ListenerConfig::new(server))
+        .err()
+        .unwrap();
+    assert!(matches!(error, udp::ServerError::Bind { .. }), "{error}");
+}
+
+#[test]
+fn no_more_clients_are_served_than_the_limit() {
+    let limit = nicpoll_iperf::CLIENTS_MAX;
+    let signals = Signals::default();
+    let mut listener = udp_listener(loopback(Ipv4Addr::LOCALHOST));
+    let header = DatagramHeader {
+        id: 1,
+        sent_seconds: 0,
+        sent_microseconds: 0,
+    };
+    let mut datagram = [0; 64];
+    header.write_to(&mut datagram);
+    let mut sessions = Vec::new();
+    let mut clients = Vec::new();
+    for index in 0..=limit {
+        let client = UdpSocket::bind(loopback(Ipv4Addr::LOCALHOST)).unwrap();
+        client.send_to(&datagram, listener.local_addr()).unwrap();
+        clients.push(client);
+        let session = listener.accept(&signals, Duration::ZERO).unwrap();
+        assert_eq!(session.is_some(), index < limit);
+        sessions.extend(session);
+    }
+    assert_eq!(listener.stray_datagrams(), 1);
+    sessions.pop();
+    let last = clients.last().unwrap();
+    last.send_to(&datagram, listener.local_addr()).unwrap();
+    let session = listener.accept(&signals, PATIENCE).unwrap().unwrap();
+    assert_eq!(session.peer(), last.local_addr().unwrap());
+}
+
+#[test]
+fn listeners_whom_nobody_comes_to_say_so() {
+    let signals = Signals::default();
+    let patience = Duration::from_millis(10);
+    let any = loopback(Ipv4Addr::LOCALHOST);
+    assert!(
+        tcp_listener(any)
+            .accept(&signals, patience)
+            .unwrap()
+            .is_none()
+    );
+    assert!(
+        udp_listener(any)
+            .accept(&signals, patience)
+            .unwrap()
+            .is_none()
+    );
+    signals.cancel.store(true, Ordering::Relaxed);
+    assert!(tcp_listener(any).accept(&signals, PATIENCE).is_err());
+    assert!(udp_listener(any).accept(&signals, PATIENCE).is_err());
+}

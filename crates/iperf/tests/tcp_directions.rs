@@ -1,0 +1,340 @@
+//! TCP streams from the server to the client, over loopback and with both ends from here or the other
+//! one played by a plain socket.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nicpoll_iperf::tcp::{
+    ClientConfig, End, Error, Listener, ListenerConfig, ReverseListener, ServerConfig, Streams,
+    connect,
+};
+use nicpoll_iperf::wire::{self, ClientHeader, Directions, HeaderError};
+use nicpoll_iperf::{Amount, CLIENTS_MAX};
+use nicpoll_traffic::Signals;
+
+const PATIENCE: Duration = Duration::from_secs(5);
+const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+fn listener_config(ip: IpAddr) -> ListenerConfig {
+    ListenerConfig::new(ServerConfig {
+        bind: SocketAddr::new(ip, 0),
+        receive_buffer_bytes: None,
+        idle_timeout: PATIENCE,
+    })
+}
+
+fn listener() -> Listener {
+    Listener::bind(&listener_config(LOCALHOST)).unwrap()
+}
+
+/// What one end counted of its streams.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Counted {
+    received: Option<u64>,
+    sent: Option<u64>,
+}
+
+/// Runs everything but what is to be sent over a connection of its own.
+fn run(streams: Streams, signals: &Signals) -> Counted {
+    thread::scope(|scope| {
+        let sending = streams
+            .outgoing
+            .map(|outgoing| scope.spawn(|| outgoing.run(signals, &mut ()).unwrap().bytes_sent));
+        let received = streams.incoming.map(|incoming| {
+            let report = incoming.run(signals, &mut ()).unwrap();
+            assert_eq!(report.end, End::Closed);
+            report.bytes_received
+        });
+        Counted {
+            received,
+            sent: sending.map(|sending| sending.join().unwrap()),
+        }
+    })
+}
+
+fn accepted(listener: &Listener, signals: &Signals) -> Streams {
+    let accepted = listener.accept(signals, PATIENCE).unwrap().unwrap();
+    accepted.open(signals).unwrap()
+}
+
+/// A whole test over one connection; what the client and what the server counted.
+fn over_one_socket(ip: IpAddr, directions: Directions, amount: Amount) -> [Counted; 2] {
+    let listener = Listener::bind(&listener_config(ip)).unwrap();
+    let signals = Signals::default();
+    let config = ClientConfig {
+        directions,
+        ..ClientConfig::new(listener.local_addr(), amount)
+    };
+    thread::scope(|scope| {
+        let serving = scope.spawn(|| run(accepted(&listener, &signals), &signals));
+        let client = run(connect(&config, &signals).unwrap(), &signals);
+        [client, serving.join().unwrap()]
+    })
+}
+
+#[test]
+fn the_server_sends_what_the_client_receives() {
+    for ip in [LOCALHOST, IpAddr::V6(Ipv6Addr::LOCALHOST)] {
+        for amount in [
+            Amount::Bytes(0),
+            Amount::Bytes(59),
+            Amount::Bytes(300_001),
+            Amount::Time(Duration::from_millis(50)),
+        ] {
+            let [client, server] = over_one_socket(ip, Directions::Reverse, amount);
+            assert_eq!((client.sent, server.received), (None, None));
+            assert_eq!(client.received, server.sent, "{amount:?}");
+            match amount {
+                Amount::Bytes(bytes) => assert_eq!(client.received, Some(bytes)),
+                Amount::Time(_) => assert!(client.received > Some(0)),
+            }
+        }
+    }
+}
+
+#[test]
+fn both_send_over_one_socket() {
+    for amount in [
+        Amount::Bytes(300_001),
+        Amount::Time(Duration::from_millis(50)),
+    ] {
+        let [client, server] = over_one_socket(LOCALHOST, Directions::FullDuplex, amount);
+        assert_eq!(client.received, server.sent, "{amount:?}");
+        assert_eq!(client.sent, server.received, "{amount:?}");
+        if let Amount::Bytes(bytes) = amount {
+            assert_eq!((client.sent, client.received), (Some(bytes), Some(bytes)));
+        }
+    }
+}
+
+/// The addresses of one host and the other, both of loopback.
+const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 3));
+
+#[test]
+fn the_server_connects_back_to_where_the_client_came_from() {
+    for is_at_once in [true, false] {
+        let signals = Signals::default();
+        // The server's address has to be one of many.
+        let server = Listener::bind(&listener_config(Ipv4Addr::UNSPECIFIED.into())).unwrap();
+        let server_address = SocketAddr::new(SERVER, server.local_addr().port());
+        let back = ReverseListener::bind(&listener_config(CLIENT), server_address).unwrap();
+        let config = ClientConfig {
+            directions: Directions::Dual {
+                port: back.local_addr().port(),
+                is_at_once,
+            },
+            bind: Some(SocketAddr::new(CLIENT, 0)),
+            ..ClientConfig::new(server_address, Amount::Bytes(200_000))
+        };
+        thread::scope(|scope| {
+            let serving = scope.spawn(|| {
+                let mut streams = accepted(&server, &signals);
+                let way_back = streams.back.take().unwrap();
+                assert_eq!(way_back.is_at_once(), is_at_once);
+                assert_eq!(way_back.peer(), back.local_addr());
+                let forward = run(streams, &signals);
+                let outgoing = way_back.connect(&signals).unwrap();
+                assert_eq!(outgoing.connected().local.ip(), SERVER);
+                (forward, outgoing.run(&signals, &mut ()).unwrap().bytes_sent)
+            });
+            let forward = run(connect(&config, &signals).unwrap(), &signals);
+            let incoming = back.accept(&signals, PATIENCE).unwrap().unwrap();
+            let report = incoming.run(&signals, &mut ()).unwrap();
+            let (at_server, sent_back) = serving.join().unwrap();
+            assert_eq!(forward.sent, at_server.received);
+            assert_eq!((report.bytes_received, sent_back), (200_000, 200_000));
+        });
+    }
+}
+
+#[test]
+fn a_client_that_listens_late_is_reached() {
+    let signals = Signals::default();
+    let server = listener();
+    // An address that nobody else takes a port of meanwhile.
+    let reserved = TcpListener::bind((CLIENT, 0)).unwrap();
+    let late = reserved.local_addr().unwrap();
+    drop(reserved);
+    let config = ClientConfig {
+        directions: Directions::Dual {
+            port: late.port(),
+            is_at_once: true,
+        },
+        bind: Some(SocketAddr::new(CLIENT, 0)),
+        ..ClientConfig::new(server.local_addr(), Amount::Bytes(1000))
+    };
+    thread::scope(|scope| {
+        let serving = scope.spawn(|| {
+            let mut streams = accepted(&server, &signals);
+            let way_back = streams.back.take().unwrap();
+            scope.spawn(|| run(streams, &signals));
+            way_back.connect(&signals).map(drop)
+        });
+        run(connect(&config, &signals).unwrap(), &signals);
+        thread::sleep(Duration::from_millis(120));
+        let mut late_config = listener_config(CLIENT);
+        late_config.server.bind = late;
+        let back = ReverseListener::bind(&late_config, server.local_addr()).unwrap();
+        let incoming = back.accept(&signals, PATIENCE).unwrap();
+        assert!(incoming.is_some());
+        serving.join().unwrap().unwrap();
+    });
+}
+
+#[test]
+fn a_client_takes_connections_of_its_server_only() {
+    let signals = Signals::default();
+    let server = SocketAddr::new(SERVER, 1);
+    let back = ReverseListener::bind(&listener_config(LOCALHOST), server).unwrap();
+    // Loopback chooses 127.0.0.1 as the address of origin.
+    let mut stranger = TcpStream::connect(back.local_addr()).unwrap();
+    let patience = Duration::from_millis(50);
+    assert!(back.accept(&signals, patience).unwrap().is_none());
+    // It was not left waiting.
+    stranger.set_read_timeout(Some(PATIENCE)).unwrap();
+    assert_eq!(stranger.read(&mut [0; 8]).unwrap(), 0);
+}
+
+#[test]
+fn client_and_server_on_one_host_need_two_ports() {
+    let server = listener();
+    let mut config = listener_config(Ipv4Addr::UNSPECIFIED.into());
+    config.server.bind.set_port(server.local_addr().port());
+    let error = ReverseListener::bind(&config, server.local_addr()).unwrap_err();
+    assert!(matches!(error, Error::PortOfServer { .. }), "{error}");
+    assert!(error.to_string().contains("-L"), "{error}");
+    // With a server elsewhere it is the kernel that refuses.
+    let elsewhere = SocketAddr::from(([192, 0, 2, 1], config.server.bind.port()));
+    let error = ReverseListener::bind(&config, elsewhere).unwrap_err();
+    assert!(matches!(error, Error::Bind { .. }), "{error}");
+}
+
+fn header(directions: Directions, amount: wire::Amount) -> ClientHeader {
+    let mut header = ClientHeader::for_tcp(5001, amount);
+    header.ask_for(directions);
+    header
+}
+
+/// A client that is a plain socket, and asks for this.
+fn ask(listener: &Listener, header: &ClientHeader) -> TcpStream {
+    let mut bytes = [0; ClientHeader::BYTES];
+    header.write_to(&mut bytes);
+    let mut stream = TcpStream::connect(listener.local_addr()).unwrap();
+    stream.write_all(&bytes).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+#[test]
+fn what_is_sent_is_filler_from_the_first_byte() {
+    let listener = listener();
+    let signals = Signals::default();
+    let asked = header(Directions::Reverse, wire::Amount::Bytes(25));
+    let mut stream = ask(&listener, &asked);
+    stream.shutdown(Shutdown::Write).unwrap();
+    run(accepted(&listener, &signals), &signals);
+    let mut got = Vec::new();
+    stream.read_to_end(&mut got).unwrap();
+    assert_eq!(got, b"0123456789012345678901234");
+}
+
+#[test]
+fn a_server_keeps_to_its_own_time_whatever_is_asked_for() {
+    let mut config = listener_config(LOCALHOST);
+    config.send_time_max = Duration::from_millis(30);
+    let listener = Listener::bind(&config).unwrap();
+    let signals = Signals::default();
+    for amount in [wire::Amount::Ticks(1 << 31), wire::Amount::Bytes(1 << 30)] {
+        let mut asked = header(Directions::Reverse, amount);
+        // The longest write, and one write each 100 ms: less than what was asked for.
+        asked.buffer_bytes = u32::MAX;
+        if let Some(extension) = &mut asked.extension {
+            extension.rate_bps = 80 << 20;
+        }
+        let mut stream = ask(&listener, &asked);
+        let sent = thread::scope(|scope| {
+            let serving = scope.spawn(|| run(accepted(&listener, &signals), &signals).sent);
+            let mut got = Vec::new();
+            stream.read_to_end(&mut got).unwrap();
+            drop(stream);
+            let sent = serving.join().unwrap();
+            assert_eq!(sent, Some(got.len() as u64));
+            sent
+        });
+        assert!(sent < Some(1 << 30), "{sent:?}");
+    }
+}
+
+#[test]
+fn a_client_that_does_not_read_is_given_up() {
+    let listener = listener();
+    let signals = Signals::default();
+    let asked = header(Directions::Reverse, wire::Amount::Ticks(1 << 31));
+    let _silent = ask(&listener, &asked);
+    let outgoing = accepted(&listener, &signals).outgoing.unwrap();
+    let error = outgoing.run(&signals, &mut ()).unwrap_err();
+    assert!(matches!(error, Error::Stalled { .. }), "{error}");
+}
+
+#[test]
+fn a_client_whose_server_does_not_know_the_other_direction_gives_up() {
+    let silent = TcpListener::bind((LOCALHOST, 0)).unwrap();
+    let config = ClientConfig {
+        directions: Directions::Reverse,
+        ..ClientConfig::new(
+            silent.local_addr().unwrap(),
+            Amount::Time(Duration::from_millis(20)),
+        )
+    };
+    let signals = Signals::default();
+    let begun = Instant::now();
+    let incoming = connect(&config, &signals).unwrap().incoming.unwrap();
+    let error = incoming.run(&signals, &mut ()).unwrap_err();
+    assert!(matches!(error, Error::Silent { .. }), "{error}");
+    assert!(begun.elapsed() >= Duration::from_secs(2));
+}
+
+#[test]
+fn a_port_that_cannot_be_is_refused() {
+    let listener = listener();
+    let signals = Signals::default();
+    let dual = Directions::Dual {
+        port: 1,
+        is_at_once: true,
+    };
+    let mut asked = header(dual, wire::Amount::Bytes(1));
+    asked.port = 65_536;
+    let _stream = ask(&listener, &asked);
+    let accepted = listener.accept(&signals, PATIENCE).unwrap().unwrap();
+    let error = accepted.open(&signals).unwrap_err();
+    let Error::Header { source, .. } = error else {
+        panic!("{error}");
+    };
+    assert_eq!(source, HeaderError::Port { port: 65_536 });
+}
+
+#[test]
+fn streams_to_clients_are_counted_like_those_from_them() {
+    let listener = listener();
+    let signals = Signals::default();
+    let asked = header(Directions::FullDuplex, wire::Amount::Bytes(1));
+    // Two streams each.
+    let mut clients: Vec<_> = (0..CLIENTS_MAX / 2)
+        .map(|_| {
+            let stream = ask(&listener, &asked);
+            (stream, accepted(&listener, &signals))
+        })
+        .collect();
+    let mut late = ask(&listener, &asked);
+    let now = Duration::ZERO;
+    assert!(listener.accept(&signals, now).unwrap().is_none());
+    // One stream less leaves room for one, not for two.
+    clients[0].1.outgoing = None;
+    let one = listener.accept(&signals, PATIENCE).unwrap().unwrap();
+    let error = one.open(&signals).unwrap_err();
+    assert!(matches!(error, Error::Crowded { .. }), "{error}");
+    assert_eq!(late.read(&mut [0; 8]).unwrap(), 0);
+}

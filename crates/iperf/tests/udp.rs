@@ -1,0 +1,272 @@
+//! UDP streams over loopback, client to server.
+
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use nicpoll_iperf::Amount as Sending;
+use nicpoll_iperf::udp::{
+    ClientConfig, End, ReceiveReport, SendError, SendReport, Server, ServerConfig, run_client,
+};
+use nicpoll_iperf::wire::datagram::prepare_payload;
+use nicpoll_iperf::wire::{self, Amount, ClientHeader, DatagramHeader};
+use nicpoll_traffic::Signals;
+
+mod relay;
+use relay::{Direction, Relay};
+
+const LOOPBACK: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
+/// Room for more than a client sends in [`DURATION`], should the server not run at all meanwhile.
+const RECEIVE_BUFFER_BYTES: usize = 16 << 20;
+const DURATION: Duration = Duration::from_millis(30);
+
+fn server() -> Server {
+    let config = ServerConfig {
+        bind: LOOPBACK.into(),
+        receive_buffer_bytes: Some(RECEIVE_BUFFER_BYTES),
+        idle_timeout: Duration::from_secs(5),
+    };
+    Server::bind(&config).unwrap()
+}
+
+fn client_config(peer: SocketAddr, payload_bytes: usize) -> ClientConfig {
+    ClientConfig::new(peer, payload_bytes, Sending::Time(DURATION))
+}
+
+/// Without room nothing can be said about what is lost.
+fn has_room(received: &ReceiveReport) -> bool {
+    let has_room = received.receive_buffer.granted_bytes >= RECEIVE_BUFFER_BYTES as u64;
+    if !has_room {
+        eprintln!("skipped: a receive buffer of this size needs CAP_NET_ADMIN");
+    }
+    has_room
+}
+
+/// A stream of 64-byte datagrams through a relay that passes what `is_passed` says.
+fn through_relay(
+    is_passed: impl FnMut(Direction, &[u8]) -> u32 + Send,
+) -> (SendReport, ReceiveReport) {
+    let server = server();
+    let relay = Relay::to(server.local_addr());
+    let config = client_config(relay.address(), 64);
+    let [to_relay, to_server] = [(); 2].map(|()| Signals::default());
+    thread::scope(|scope| {
+        let receiving = scope.spawn(|| server.run(&to_server).unwrap());
+        let passing = scope.spawn(|| relay.run(&to_relay, is_passed));
+        let sent = run_client(&config, &to_relay, &mut ()).unwrap();
+        to_relay.sender_done.store(true, Ordering::Release);
+        passing.join().unwrap();
+        to_server.sender_done.store(true, Ordering::Release);
+        (sent, receiving.join().unwrap())
+    })
+}
+
+fn is_fin(datagram: &[u8]) -> bool {
+    DatagramHeader::parse(datagram).unwrap().id < 0
+}
+
+#[test]
+fn both_ends_count_the_same_datagrams() {
+    for payload_bytes in [20, 64, 1470] {
+        let server = server();
+        let config = client_config(server.local_addr(), payload_bytes);
+        let signals = Signals::default();
+        let (sent, received) = thread::scope(|scope| {
+            let receiving = scope.spawn(|| server.run(&signals).unwrap());
+            let sent = run_client(&config, &signals, &mut ()).unwrap();
+            signals.sender_done.store(true, Ordering::Release);
+            (sent, receiving.join().unwrap())
+        });
+        if !has_room(&received) {
+            return;
+        }
+        assert!(sent.datagrams_sent > 0);
+        assert_eq!(received.datagrams_received, sent.datagrams_sent);
+        assert_eq!(received.bytes_received, sent.bytes_sent);
+        assert_eq!(sent.bytes_sent, sent.datagrams_sent * payload_bytes as u64);
+        assert_eq!(received.lost, 0);
+        assert_eq!((received.out_of_order, received.duplicates), (0, 0));
+        assert_eq!(received.foreign_datagrams, 0);
+        assert_eq!(received.fins_received, sent.fins_sent);
+        assert!((1..=received.fin_acks_sent).contains(&sent.fin_acks_received));
+        assert_eq!(received.end, End::SenderDone);
+        assert!(received.jitter_seconds.is_some());
+        let report = sent.server_report.unwrap();
+        assert_eq!(report.datagrams, sent.datagrams_sent + 1);
+        assert_eq!(report.bytes, sent.bytes_sent + payload_bytes as u64);
+        assert_eq!((report.lost, report.out_of_order), (0, 0));
+    }
+}
+
+#[test]
+fn a_lost_fin_is_sent_again_with_the_next_id() {
+    let mut fins = Vec::new();
+    let (sent, received) = through_relay(|_, datagram| {
+        let is_client_fin = datagram.len() == 64 && is_fin(datagram);
+        if is_client_fin {
+            fins.push(DatagramHeader::parse(datagram).unwrap().id);
+        }
+        u32::from(!is_client_fin || fins.len() > 3)
+    });
+    if !has_room(&received) {
+        return;
+    }
+    let first = -(sent.datagrams_sent as i64 + 1);
+    assert_eq!(fins[..4], [first, first - 1, first - 2, first - 3]);
+    assert_eq!(sent.fins_sent, fins.len() as u64);
+    assert_eq!(received.fins_received, sent.fins_sent - 3);
+    assert_eq!(received.datagrams_received, sent.datagrams_sent);
+    // The server cannot know that the three ids before the FIN's were no data.
+    assert_eq!(received.lost, 3);
+    assert_eq!(sent.server_report.unwrap().lost, 3);
+}
+
+#[test]
+fn a_lost_answer_is_asked_for_again() {
+    let mut answers = 0;
+    let (sent, received) = through_relay(|direction, _| {
+        answers += u32::from(direction == Direction::ToClient);
+        u32::from(direction == Direction::ToServer || answers > 2)
+    });
+    if !has_room(&received) {
+        return;
+    }
+    assert!(sent.fins_sent >= 3);
+    assert_eq!(received.fins_received, sent.fins_sent);
+    assert!(received.fin_acks_sent >= sent.fin_acks_received + 2);
+    assert_eq!(received.lost, 0);
+    let report = sent.server_report.unwrap();
+    assert_eq!(report.datagrams, sent.datagrams_sent + 1);
+}
+
+#[test]
+fn lost_and_repeated_datagrams_are_counted_as_such() {
+    let (sent, received) = through_relay(|direction, datagram| {
+        let id = match direction {
+            Direction::ToServer => DatagramHeader::parse(datagram).unwrap().id,
+            Direction::ToClient => 0,
+        };
+        match id {
+            2 => 0,
+            3 => 2,
+            _ => 1,
+        }
+    });
+    if !has_room(&received) {
+        return;
+    }
+    assert!(sent.datagrams_sent >= 3);
+    assert_eq!(received.datagrams_received, sent.datagrams_sent);
+    assert_eq!((received.lost, received.duplicates), (1, 1));
+    assert_eq!(sent.server_report.unwrap().lost, 1);
+}
+
+#[test]
+fn cancel_ends_a_client_that_sends() {
+    let silent = UdpSocket::bind(LOOPBACK).unwrap();
+    let mut config = client_config(silent.local_addr().unwrap(), 64);
+    config.amount = Sending::Time(Duration::from_secs(60));
+    let signals = Signals::default();
+    let error = thread::scope(|scope| {
+        let sending = scope.spawn(|| run_client(&config, &signals, &mut ()));
+        thread::sleep(Duration::from_millis(20));
+        signals.cancel.store(true, Ordering::Relaxed);
+        sending.join().unwrap().unwrap_err()
+    });
+    assert!(matches!(error, SendError::Cancelled), "{error}");
+}
+
+#[test]
+fn a_client_without_answer_goes_on_asking_until_it_is_cancelled() {
+    let silent = UdpSocket::bind(LOOPBACK).unwrap();
+    silent
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
+    let mut config = client_config(silent.local_addr().unwrap(), 64);
+    config.amount = Sending::Time(Duration::ZERO);
+    let signals = Signals::default();
+    let error = thread::scope(|scope| {
+        let sending = scope.spawn(|| run_client(&config, &signals, &mut ()));
+        for expected in 1..=5 {
+            let mut datagram = [0; 64];
+            assert_eq!(silent.recv(&mut datagram).unwrap(), 64);
+            assert_eq!(DatagramHeader::parse(&datagram).unwrap().id, -expected);
+        }
+        signals.cancel.store(true, Ordering::Relaxed);
+        sending.join().unwrap().unwrap_err()
+    });
+    assert!(matches!(error, SendError::Cancelled), "{error}");
+}
+
+#[test]
+fn answers_of_other_dialects_end_the_stream_too() {
+    let header_ack = nicpoll_iperf::wire::tcp::HeaderAck {
+        version: wire::Version::V2_1_8,
+    };
+    let server = UdpSocket::bind(LOOPBACK).unwrap();
+    let patience = Some(Duration::from_secs(10));
+    server.set_read_timeout(patience).unwrap();
+    let mut config = client_config(server.local_addr().unwrap(), 64);
+    config.amount = Sending::Time(Duration::ZERO);
+    let sent = thread::scope(|scope| {
+        let sending = scope.spawn(|| run_client(&config, &Signals::default(), &mut ()));
+        let mut datagram = [0; 64];
+        let (_, client) = server.recv_from(&mut datagram).unwrap();
+        server.send_to(&header_ack.to_bytes(), client).unwrap();
+        server.send_to(&datagram, client).unwrap();
+        sending.join().unwrap().unwrap()
+    });
+    // The acknowledgement of the header is none of a FIN; the echo is, but says nothing.
+    assert_eq!(sent.fin_acks_received, 1);
+    assert_eq!(sent.server_report, None);
+    assert_eq!(sent.datagrams_sent, 0);
+}
+
+#[test]
+fn a_closed_port_refuses_sends_without_using_up_ids() {
+    let taken = UdpSocket::bind(LOOPBACK).unwrap();
+    // Connected elsewhere, it takes nothing from the client, and no other test gets the port.
+    taken.connect(taken.local_addr().unwrap()).unwrap();
+    let mut config = client_config(taken.local_addr().unwrap(), 64);
+    config.amount = Sending::Time(Duration::from_millis(20));
+    let signals = Signals::default();
+    thread::scope(|scope| {
+        let sending = scope.spawn(|| run_client(&config, &signals, &mut ()));
+        thread::sleep(Duration::from_millis(60));
+        signals.cancel.store(true, Ordering::Relaxed);
+        let error = sending.join().unwrap().unwrap_err();
+        // Refused sends are no failure: the client got as far as its FINs.
+        assert!(matches!(error, SendError::Cancelled), "{error}");
+    });
+}
+
+#[test]
+fn a_payload_without_room_for_the_headers_is_refused() {
+    for payload_bytes in [0, 19, 65_508] {
+        let config = client_config(LOOPBACK.into(), payload_bytes);
+        let error = run_client(&config, &Signals::default(), &mut ()).unwrap_err();
+        assert!(matches!(error, SendError::Payload { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_whole_datagram_of_the_greatest_length_arrives() {
+    let server = server();
+    let sender = UdpSocket::bind(LOOPBACK).unwrap();
+    let mut payload = vec![0; 65_507];
+    prepare_payload(
+        &mut payload,
+        &ClientHeader::for_udp(5001, Amount::Ticks(1), 0),
+    );
+    let header = DatagramHeader {
+        id: 1,
+        sent_seconds: 0,
+        sent_microseconds: 0,
+    };
+    header.write_to(&mut payload);
+    sender.send_to(&payload, server.local_addr()).unwrap();
+    let signals = Signals::default();
+    signals.sender_done.store(true, Ordering::Release);
+    assert_eq!(server.run(&signals).unwrap().bytes_received, 65_507);
+}

@@ -1,0 +1,323 @@
+//! UDP streams from the server to the client, over loopback and with both ends from here or the client
+//! played by a plain socket.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nicpoll_iperf::udp::{
+    ClientConfig, End, Listener, ListenerConfig, SendError, ServerConfig, ServerError, Streams,
+    connect,
+};
+use nicpoll_iperf::wire::datagram::prepare_payload;
+use nicpoll_iperf::wire::{self, ClientHeader, DatagramHeader, Directions, ServerReport};
+use nicpoll_iperf::{Amount, Rate};
+use nicpoll_traffic::Signals;
+
+const PATIENCE: Duration = Duration::from_secs(5);
+const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const PAYLOAD_BYTES: usize = 200;
+/// Room for what is sent, should nothing be read meanwhile.
+const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
+
+fn listener_config(ip: IpAddr) -> ListenerConfig {
+    ListenerConfig::new(ServerConfig {
+        bind: SocketAddr::new(ip, 0),
+        receive_buffer_bytes: Some(RECEIVE_BUFFER_BYTES),
+        idle_timeout: PATIENCE,
+    })
+}
+
+/// A server that may send to the addresses of `ip`'s family on this host.
+fn allowing(ip: IpAddr) -> Listener {
+    let mut config = listener_config(ip);
+    config.allow = vec!["127.0.0.0/8".parse().unwrap(), "::1".parse().unwrap()];
+    Listener::bind(&config).unwrap()
+}
+
+fn client_config(peer: SocketAddr, directions: Directions) -> ClientConfig {
+    ClientConfig {
+        directions,
+        rate: Some(Rate::PacketsPerSecond(2_000)),
+        send_buffer_bytes: Some(RECEIVE_BUFFER_BYTES),
+        ..ClientConfig::new(
+            peer,
+            PAYLOAD_BYTES,
+            Amount::Bytes(100 * PAYLOAD_BYTES as u64),
+        )
+    }
+}
+
+/// What one end counted of its streams: datagrams.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Counted {
+    received: Option<u64>,
+    sent: Option<u64>,
+}
+
+const ALL: Counted = Counted {
+    received: Some(100),
+    sent: Some(100),
+};
+
+/// Runs everything but what is to be sent over a socket of its own.
+fn run(streams: Streams, signals: &Signals) -> Counted {
+    thread::scope(|scope| {
+        let sending = streams
+            .outgoing
+            .map(|outgoing| scope.spawn(|| outgoing.run(signals, &mut ()).unwrap().datagrams_sent));
+        let received = streams.incoming.map(|incoming| {
+            let report = incoming.run(signals, &mut ()).unwrap();
+            assert_eq!((report.end, report.lost), (End::Fin, 0));
+            assert_eq!(report.datagrams_expected, report.datagrams_received);
+            report.datagrams_received
+        });
+        Counted {
+            received,
+            sent: sending.map(|sending| sending.join().unwrap()),
+        }
+    })
+}
+
+#[test]
+fn what_one_end_sends_over_the_socket_the_other_receives() {
+    for ip in [LOCALHOST, IpAddr::V6(Ipv6Addr::LOCALHOST)] {
+        for directions in [Directions::Reverse, Directions::FullDuplex] {
+            let mut listener = allowing(ip);
+            let signals = Signals::default();
+            let config = client_config(listener.local_addr(), directions);
+            let (client, server) = thread::scope(|scope| {
+                let serving = scope.spawn(|| {
+                    let accepted = listener.accept(&signals, PATIENCE).unwrap().unwrap();
+                    run(accepted.open().unwrap(), &signals)
+                });
+                let client = run(connect(&config).unwrap(), &signals);
+                (client, serving.join().unwrap())
+            });
+            if directions == Directions::FullDuplex {
+                assert_eq!((client, server), (ALL, ALL), "{ip}");
+            } else {
+                assert_eq!((client.received, client.sent), (Some(100), None), "{ip}");
+                assert_eq!((server.received, server.sent), (None, Some(100)), "{ip}");
+            }
+        }
+    }
+}
+
+/// The addresses of one host and the other, both of loopback.
+const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
+const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 3));
+
+#[test]
+fn the_server_sends_back_to_where_the_client_came_from() {
+    for is_at_once in [true, false] {
+        let signals = Signals::default();
+        let mut server = allowing(SERVER);
+        let mut config = listener_config(CLIENT);
+        config.of_server = Some(server.local_addr());
+        let mut back = Listener::bind(&config).unwrap();
+        let port = back.local_addr().port();
+        let directions = Directions::Dual { port, is_at_once };
+        let mut config = client_config(server.local_addr(), directions);
+        config.bind = Some(SocketAddr::new(CLIENT, 0));
+        thread::scope(|scope| {
+            let serving = scope.spawn(|| {
+                let accepted = server.accept(&signals, PATIENCE).unwrap().unwrap();
+                let mut streams = accepted.open().unwrap();
+                let way_back = streams.back.take().unwrap();
+                assert_eq!(way_back.is_at_once(), is_at_once);
+                assert_eq!(way_back.peer(), back_address(port));
+                let forward = run(streams, &signals);
+                let outgoing = way_back.connect().unwrap();
+                assert_eq!(outgoing.connected().local.ip(), SERVER);
+                (forward, outgoing.run(&signals, &mut ()).unwrap())
+            });
+            let forward = run(connect(&config).unwrap(), &signals);
+            let accepted = back.accept(&signals, PATIENCE).unwrap().unwrap();
+            let received = run(accepted.open().unwrap(), &signals).received;
+            let (at_server, sent_back) = serving.join().unwrap();
+            assert_eq!((forward.sent, at_server.received), (Some(100), Some(100)));
+            assert_eq!((received, sent_back.datagrams_sent), (Some(100), 100));
+            // The client answered the server's FIN.
+            let told = sent_back.server_report.unwrap();
+            assert_eq!((told.lost, told.datagrams), (0, 101));
+        });
+    }
+}
+
+fn back_address(port: u16) -> SocketAddr {
+    SocketAddr::new(CLIENT, port)
+}
+
+/// A client that is a plain socket at `ip`.
+fn plain(ip: IpAddr, server: &Listener) -> UdpSocket {
+    let client = UdpSocket::bind((ip, 0)).unwrap();
+    client.connect(server.local_addr()).unwrap();
+    client
+        .set_read_timeout(Some(Duration::from_millis(100)))
+        .unwrap();
+    client
+}
+
+fn header(directions: Directions, amount: wire::Amount, rate_bps: u64) -> ClientHeader {
+    let mut header = ClientHeader::for_udp(5001, amount, rate_bps);
+    header.ask_for(directions);
+    header
+}
+
+/// Sends a datagram that asks for this.
+fn send(client: &UdpSocket, asked: &ClientHeader, id: i64) {
+    let mut payload = [0; PAYLOAD_BYTES];
+    prepare_payload(&mut payload, asked);
+    let header = DatagramHeader {
+        id,
+        sent_seconds: 0,
+        sent_microseconds: 0,
+    };
+    header.write_to(&mut payload);
+    client.send(&payload).unwrap();
+}
+
+#[test]
+fn a_client_that_is_not_allowed_gets_no_byte_of_data() {
+    let back = UdpSocket::bind((LOCALHOST, 0)).unwrap();
+    back.set_nonblocking(true).unwrap();
+    let port = back.local_addr().unwrap().port();
+    for (directions, is_served) in [
+        (Directions::Reverse, false),
+        (Directions::FullDuplex, true),
+        (
+            Directions::Dual {
+                port,
+                is_at_once: true,
+            },
+            true,
+        ),
+        (
+            Directions::Dual {
+                port,
+                is_at_once: false,
+            },
+            true,
+        ),
+    ] {
+        // It is not enough that others are allowed.
+        let mut config = listener_config(LOCALHOST);
+        config.allow = vec!["127.0.0.2".parse().unwrap(), "::/0".parse().unwrap()];
+        let mut server = Listener::bind(&config).unwrap();
+        let client = plain(LOCALHOST, &server);
+        let signals = Signals::default();
+        let asked = header(directions, wire::Amount::Ticks(100), 1 << 30);
+        for id in [1, 2, -3] {
+            send(&client, &asked, id);
+        }
+        let accepted = server.accept(&signals, Duration::ZERO).unwrap();
+        assert_eq!(server.refused(), Some(client.local_addr().unwrap()));
+        assert_eq!(accepted.is_some(), is_served, "{directions:?}");
+        if let Some(accepted) = accepted {
+            let streams = accepted.open().unwrap();
+            assert!(streams.outgoing.is_none() && streams.back.is_none());
+            let report = streams.incoming.unwrap().run(&signals, &mut ()).unwrap();
+            assert_eq!(report.datagrams_received, 2);
+        }
+        // What comes is the answer to the FIN, and no more of it than was sent.
+        let mut got = 0;
+        while let Ok(length) = client.recv(&mut [0; 2048]) {
+            assert_eq!(length, ServerReport::BYTES);
+            got += length;
+        }
+        assert!(got <= 3 * PAYLOAD_BYTES, "{directions:?}: {got}");
+        assert!(back.recv(&mut [0; 8]).is_err(), "{directions:?}");
+    }
+}
+
+#[test]
+fn a_server_keeps_to_its_own_time_and_to_lengths_that_there_are() {
+    for (buffer_bytes, length) in [(u32::MAX, 65_507), (1, 20), (0, 1470)] {
+        let mut config = listener_config(LOCALHOST);
+        config.allow = vec!["127.0.0.1/32".parse().unwrap()];
+        config.send_time_max = Duration::from_millis(50);
+        let mut server = Listener::bind(&config).unwrap();
+        let client = plain(LOCALHOST, &server);
+        let signals = Signals::default();
+        // A rate of 0 is no rate over UDP: it is that of the original, not as fast as it goes.
+        let mut asked = header(Directions::Reverse, wire::Amount::Ticks(1 << 31), 0);
+        asked.buffer_bytes = buffer_bytes;
+        send(&client, &asked, 1);
+        let accepted = server.accept(&signals, PATIENCE).unwrap().unwrap();
+        let outgoing = accepted.open().unwrap().outgoing.unwrap();
+        let report = outgoing.run(&signals, &mut ()).unwrap();
+        assert!(
+            report.bytes_sent <= 1 + 65_507 + (1 << 20) / 8,
+            "{report:?}"
+        );
+        let mut buffer = vec![0; 70_000];
+        assert_eq!(client.recv(&mut buffer).unwrap(), length);
+        // As 2.1.8: no client header, filler in its place.
+        assert_eq!(&buffer[16..20], b"6789");
+        assert_eq!(DatagramHeader::parse(&buffer[..length]).unwrap().id, 1);
+    }
+}
+
+#[test]
+fn a_client_that_goes_away_is_sent_no_more() {
+    let mut server = allowing(LOCALHOST);
+    let client = plain(LOCALHOST, &server);
+    let signals = Signals::default();
+    let asked = header(Directions::Reverse, wire::Amount::Ticks(1 << 31), 1 << 20);
+    send(&client, &asked, 1);
+    let accepted = server.accept(&signals, PATIENCE).unwrap().unwrap();
+    let outgoing = accepted.open().unwrap().outgoing.unwrap();
+    drop(client);
+    let error = outgoing.run(&signals, &mut ()).unwrap_err();
+    assert!(matches!(error, SendError::Closed { .. }), "{error}");
+}
+
+#[test]
+fn a_client_takes_datagrams_of_its_server_only() {
+    let mut config = listener_config(LOCALHOST);
+    config.of_server = Some(SocketAddr::new(SERVER, 1));
+    let mut back = Listener::bind(&config).unwrap();
+    let stranger = plain(LOCALHOST, &back);
+    let asked = header(Directions::Forward, wire::Amount::Ticks(1), 0);
+    send(&stranger, &asked, 1);
+    let signals = Signals::default();
+    assert!(back.accept(&signals, PATIENCE / 50).unwrap().is_none());
+    assert_eq!(back.stray_datagrams(), 1);
+}
+
+#[test]
+fn client_and_server_on_one_host_need_two_ports() {
+    let server = allowing(LOCALHOST);
+    let mut config = listener_config(Ipv4Addr::UNSPECIFIED.into());
+    config.server.bind.set_port(server.local_addr().port());
+    config.of_server = Some(server.local_addr());
+    let error = Listener::bind(&config).map(|_| ()).unwrap_err();
+    assert!(matches!(error, ServerError::PortOfServer { .. }), "{error}");
+    assert!(error.to_string().contains("-L"), "{error}");
+}
+
+#[test]
+fn a_client_asks_until_it_gets_data_and_not_for_ever() {
+    let silent = UdpSocket::bind((LOCALHOST, 0)).unwrap();
+    silent.set_nonblocking(true).unwrap();
+    let config = client_config(silent.local_addr().unwrap(), Directions::Reverse);
+    let signals = Signals::default();
+    let begun = Instant::now();
+    let incoming = connect(&config).unwrap().incoming.unwrap();
+    let error = incoming.run(&signals, &mut ()).unwrap_err();
+    assert!(matches!(error, ServerError::NoData { .. }), "{error}");
+    assert!(error.to_string().contains("--allow"), "{error}");
+    assert!(begun.elapsed() < PATIENCE);
+    // The same datagram again and again.
+    let mut payload = [0; PAYLOAD_BYTES];
+    let mut requests = 0;
+    while let Ok(length) = silent.recv(&mut payload) {
+        requests += 1;
+        assert_eq!(DatagramHeader::parse(&payload[..length]).unwrap().id, 1);
+        let asked = ClientHeader::parse_udp(&payload[..length]).unwrap();
+        assert_eq!(asked.directions(), Ok(Directions::Reverse));
+        assert_eq!(asked.buffer_bytes, PAYLOAD_BYTES as u32);
+    }
+    assert_eq!(requests, 100);
+}

@@ -1,0 +1,481 @@
+//! UDP as versions other than 2.1.8 speak it: bytes that they sent, and what they mean here.
+
+use std::time::Duration;
+
+use nicpoll_iperf::wire::datagram::DatagramError;
+use nicpoll_iperf::wire::reply::{self, Reply};
+use nicpoll_iperf::wire::{
+    Amount, ClientHeader, DatagramHeader, Dialect, RawDatagram, ServerReport, Version,
+};
+use proptest::prelude::*;
+
+/// Bytes from hexadecimal digits; anything else separates.
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits: Vec<u8> = hex
+        .chars()
+        .filter_map(|c| Some(c.to_digit(16)? as u8))
+        .collect();
+    digits
+        .chunks_exact(2)
+        .map(|pair| pair[0] << 4 | pair[1])
+        .collect()
+}
+
+fn raw(hex: &str) -> RawDatagram {
+    RawDatagram::parse(&bytes(hex)).unwrap()
+}
+
+/// First datagrams, captured or after the clients' sources.
+const FIRST: [(&str, &str, Dialect); 21] = [
+    (
+        "2.0.5",
+        "00000000 6b00bbde 0003522b 00000000 00000001 00001389 00000000 00100000 ffffff9c",
+        Dialect::V2_0_2,
+    ),
+    (
+        "2.0.5 -P 8 -p 80",
+        "00000000 6b00bbde 0003522b 00000000 00000008 00000050",
+        Dialect::V2_0_2,
+    ),
+    (
+        "2.0.5 -r",
+        "00000000 6b00bbde 0003522b 80000000 00000001 00001389",
+        Dialect::V2_0_2,
+    ),
+    (
+        "2.0.5 -d",
+        "00000000 6b00bbde 0003522b 80000001 00000001 0000ffff",
+        Dialect::V2_0_2,
+    ),
+    (
+        "2.0.5 -C",
+        "00000000 6b00bbde 0003522b 32333435 36373839 30313233",
+        Dialect::HeaderlessV2_0,
+    ),
+    (
+        "2.0.12",
+        "00000000 6b00bc29 00064be1 32333435 00000000 30313233",
+        Dialect::V2_0_10,
+    ),
+    (
+        "2.0.12 -d",
+        "00000000 6b00bc29 00064be1 32333435 80000001 00000001",
+        Dialect::V2_0_10,
+    ),
+    (
+        "2.0.12 -X",
+        "00000000 6b00bc29 00064be1 32333435 40000000 30313233",
+        Dialect::V2_0_10,
+    ),
+    (
+        "2.0.12 64-bit",
+        "00000000 6b00bc29 00064be1 00000000 00000000 30313233",
+        Dialect::V2_0_10,
+    ),
+    (
+        "2.0.13",
+        "00000000 6b00bc29 00064be1 00000000 08000000 30313233",
+        Dialect::V2_0_13,
+    ),
+    (
+        "2.0.13 -d",
+        "00000000 6b00bc29 00064be1 00000000 88000001 00000001",
+        Dialect::V2_0_13,
+    ),
+    (
+        "2.0.13 -X",
+        "00000000 6b00bc29 00064be1 00000000 48000000 30313233",
+        Dialect::V2_0_13,
+    ),
+    (
+        "2.0.13 -C",
+        "00000000 6b00bc29 00064be1 00000000 36373839 30313233",
+        Dialect::HeaderlessLater,
+    ),
+    (
+        "2.1.8",
+        "00000001 6b00ba6e 0005e70d 00000000 48010098 00000001 00001389",
+        Dialect::V2_1,
+    ),
+    (
+        "2.1.8 -d",
+        "00000001 6b00ba6e 0005e70d 00000000 c8010099 00000001",
+        Dialect::V2_1,
+    ),
+    (
+        "2.1.8 -R",
+        "00000001 6b00ba6e 0005e70d 00000000 6c010098 00000001",
+        Dialect::V2_1,
+    ),
+    (
+        "2.1.8 no-udp-fin",
+        "00000001 6b00ba6e 0005e70d 00000000 68010098",
+        Dialect::V2_1,
+    ),
+    (
+        "2.1.8, met late",
+        "00000001 6b00ba6e 0005e70d 00000003 48010098 00000001",
+        Dialect::V2_1,
+    ),
+    (
+        "zeros",
+        "00000001 6b00ba6e 0005e70d 00000000 00000000 00000000",
+        Dialect::Unknown,
+    ),
+    (
+        "short",
+        "00000001 6b00ba6e 0005e70d 32333435 000000",
+        Dialect::Unknown,
+    ),
+    ("shortest", "00000001 6b00ba6e 0005e70d", Dialect::Unknown),
+];
+
+#[test]
+fn clients_are_told_by_their_first_datagrams() {
+    for (client, first, dialect) in FIRST {
+        assert_eq!(Dialect::of_client(&raw(first)), dialect, "{client}");
+    }
+}
+
+#[test]
+fn a_v1_header_has_a_thread_and_a_port() {
+    for words in [
+        "00000000 00000000 00001389",
+        "00000000 00010000 00001389",
+        "00000000 00000001 00000000",
+        "00000000 00000001 00010000",
+        "80000002 00000001 00001389",
+    ] {
+        let first = raw(&format!("00000000 6b00bbde 0003522b {words}"));
+        assert_eq!(Dialect::of_client(&first), Dialect::Unknown, "{words}");
+    }
+}
+
+/// FINs, captured or after the clients' sources, and the ids that they mean.
+const FINS: [(&str, Dialect, &str, i64); 10] = [
+    (
+        "2.0.5",
+        Dialect::V2_0_2,
+        "ffffffa5 6b00bbdf 0003522b 00000000",
+        -91,
+    ),
+    (
+        "2.0.12",
+        Dialect::V2_0_10,
+        "8000005a 6b00bc2a 00064be1 32333435 00000000",
+        -90,
+    ),
+    (
+        "2.0.12 again",
+        Dialect::V2_0_10,
+        "80000059 6b00bc2a 00064be1 32333435 00000000",
+        -89,
+    ),
+    (
+        "2.0.12 64-bit",
+        Dialect::V2_0_10,
+        "0000005a 6b00bc2a 00064be1 80000000 00000000",
+        -90,
+    ),
+    (
+        "2.0.13",
+        Dialect::V2_0_13,
+        "ffffffa6 6b00bc2a 00064be1 ffffffff 08000000",
+        -90,
+    ),
+    (
+        "2.0.5 -C",
+        Dialect::HeaderlessV2_0,
+        "ffffffa6 6b00bc2a 00064be1 32333435 36373839",
+        -90,
+    ),
+    (
+        "2.0.12 -C",
+        Dialect::HeaderlessV2_0,
+        "8000005a 6b00bc2a 00064be1 32333435 36373839",
+        -90,
+    ),
+    (
+        "2.0.13 -C",
+        Dialect::HeaderlessLater,
+        "ffffffa6 6b00bc2a 00064be1 ffffffff 36373839",
+        -90,
+    ),
+    (
+        "2.1.8",
+        Dialect::V2_1,
+        "ffffffa3 6b00ba6f 000637e7 ffffffff 48010098",
+        -93,
+    ),
+    (
+        "zeros",
+        Dialect::Unknown,
+        "ffffffa3 6b00ba6f 000637e7 ffffffff 00000000",
+        -93,
+    ),
+];
+
+#[test]
+fn fins_of_every_version_say_how_much_was_sent() {
+    for (client, dialect, fin, id) in FINS {
+        assert_eq!(dialect.header(&raw(fin), 92).unwrap().id, id, "{client}");
+        // By itself it is known for a FIN, too.
+        assert!(
+            DatagramHeader::parse(&bytes(fin)).unwrap().id < 0,
+            "{client}"
+        );
+    }
+}
+
+#[test]
+fn an_unclear_fin_is_the_one_nearer_to_the_highest_id() {
+    let id = |low: &str, highest_id| {
+        let fin = raw(&format!("{low} 6b00bc2a 00064be1 32333435 00000000"));
+        Dialect::V2_0_10.header(&fin, highest_id).unwrap().id
+    };
+    assert_eq!(id("ffffffa6", 80), -90);
+    assert_eq!(id("ffffffa6", 0x7fff_ff00), -0x7fff_ffa6);
+    assert_eq!(id("8000005a", 0x7fff_ff00), -0x7fff_ffa6);
+    assert_eq!(id("80000000", 0), -1);
+}
+
+#[test]
+fn ids_out_of_all_proportion_are_refused() {
+    let far = raw("00000000 6b00bc2a 00064be1 00010001 08000000");
+    let error = Dialect::V2_0_13.header(&far, 0).unwrap_err();
+    assert_eq!(
+        error,
+        DatagramError::Id {
+            id: 0x0001_0001_0000_0000
+        }
+    );
+    assert!(Dialect::V2_0_2.header(&far, 0).is_ok());
+}
+
+/// A client's first datagram and its FIN after `sent` more.
+fn written(dialect: Dialect, ids: [i64; 2], times: [(u32, u32); 2]) -> [Vec<u8>; 2] {
+    let mut payload = vec![0xff; 64];
+    let amount = Amount::from_duration(Duration::from_secs(1));
+    let client = match dialect {
+        Dialect::V2_0_2 => ClientHeader::for_udp_v2_0_5(5001, amount, 1 << 20),
+        _ => ClientHeader::for_udp(5001, amount, 1 << 20),
+    };
+    dialect.prepare_payload(&mut payload, &client);
+    [0, 1].map(|index| {
+        let (sent_seconds, sent_microseconds) = times[index];
+        let header = DatagramHeader {
+            id: ids[index],
+            sent_seconds,
+            sent_microseconds,
+        };
+        dialect.write_header(&header, &mut payload);
+        payload.clone()
+    })
+}
+
+#[test]
+fn datagrams_are_byte_for_byte_those_of_the_version_asked_for() {
+    let [first, fin] = written(Dialect::V2_0_2, [0, -91], [(0x6b00_bbde, 0x0003_522b); 2]);
+    let head =
+        bytes("00000000 6b00bbde 0003522b 00000000 00000001 00001389 00000000 00100000 ffffff9c");
+    assert_eq!(first[..36], head);
+    assert_eq!(&first[36..], b"6789012345678901234567890123");
+    assert_eq!(fin[..12], bytes("ffffffa5 6b00bbde 0003522b"));
+    assert_eq!(fin[12..], first[12..]);
+
+    let [first, fin] = written(Dialect::V2_0_10, [0, -90], [(0x6b00_bc2a, 0x0006_4be1); 2]);
+    assert_eq!(
+        first[..24],
+        bytes("00000000 6b00bc2a 00064be1 32333435 00000000 30313233")
+    );
+    assert_eq!(
+        fin[..24],
+        bytes("8000005a 6b00bc2a 00064be1 32333435 00000000 30313233")
+    );
+
+    let [first, fin] = written(Dialect::V2_0_13, [0, -90], [(0x6b00_bc2a, 0x0006_4be1); 2]);
+    assert_eq!(
+        first[..24],
+        bytes("00000000 6b00bc2a 00064be1 00000000 08000000 30313233")
+    );
+    assert_eq!(
+        fin[..24],
+        bytes("ffffffa6 6b00bc2a 00064be1 ffffffff 08000000 30313233")
+    );
+}
+
+#[test]
+fn short_payloads_hold_the_beginning_of_the_headers() {
+    let client = ClientHeader::for_udp_v2_0_5(5001, Amount::Ticks(100), 1 << 20);
+    for dialect in [Dialect::V2_0_2, Dialect::V2_0_10, Dialect::V2_0_13] {
+        for length in 0..40 {
+            dialect.prepare_payload(&mut vec![0; length], &client);
+        }
+    }
+}
+
+fn report() -> ServerReport {
+    ServerReport {
+        bytes: 135_240,
+        elapsed: Duration::from_micros(1_016_340),
+        lost: 1,
+        out_of_order: 2,
+        datagrams: 93,
+        jitter: Duration::from_micros(6),
+    }
+}
+
+#[test]
+fn captured_report_of_2_0_5_begins_four_bytes_sooner() {
+    let fin = "ffffffa3 6b00ba6f 000637e7 00000000 00000001 00001389";
+    let captured = bytes(
+        "ffffffa3 6b00ba6f 000637e7 \
+         80000000 00000000 00021048 00000001 00003fd4 00000001 00000000 0000005d 00000000 00000006",
+    );
+    let expected = ServerReport {
+        out_of_order: 0,
+        ..report()
+    };
+    let answer = expected.answer(Dialect::V2_0_2, &raw(fin));
+    assert_eq!(answer[..captured.len()], captured);
+    assert_eq!(answer[captured.len()..], [0; 76]);
+    for server in [Dialect::V2_0_2, Dialect::V2_1] {
+        let mut reply = captured.clone();
+        assert_eq!(ServerReport::parse(&reply, server), Ok(expected));
+        reply.resize(1470, b'0');
+        assert_eq!(ServerReport::parse(&reply, server), Ok(expected));
+    }
+}
+
+#[test]
+fn report_of_2_0_12_has_the_upper_half_of_the_datagrams_before_the_jitter() {
+    let fin = "8000005d 6b00bc2a 00064be1 32333435 00000000 30313233";
+    let expected = bytes(
+        "8000005d 6b00bc2a 00064be1 32333435 \
+         80000000 00000000 00021048 00000001 00003fd4 00000001 00000002 \
+         0000005d 00000000 00000000 00000006",
+    );
+    let answer = report().answer(Dialect::V2_0_10, &raw(fin));
+    assert_eq!(answer[..expected.len()], expected);
+    assert_eq!(answer[expected.len()..], [0; 68]);
+    // Known or not, it is read as what it is.
+    for server in [Dialect::V2_0_10, Dialect::V2_1] {
+        assert_eq!(ServerReport::parse(&answer, server), Ok(report()));
+    }
+}
+
+#[test]
+fn a_report_with_narrow_counters_of_nobody_known_keeps_its_jitter() {
+    let mut answer = report().to_bytes();
+    answer[16] = 0x80;
+    assert_eq!(ServerReport::parse(&answer, Dialect::V2_1), Ok(report()));
+    answer[19] = 0x01;
+    assert!(ServerReport::parse(&answer, Dialect::V2_1).is_err());
+}
+
+#[test]
+fn counters_beyond_32_bits_are_not_cut_for_old_clients() {
+    let report = ServerReport {
+        lost: 1 << 40,
+        ..report()
+    };
+    let fin = raw("8000005d 6b00bc2a 00064be1 32333435 00000000");
+    for dialect in [Dialect::V2_0_2, Dialect::V2_0_10] {
+        let read = ServerReport::parse(&report.answer(dialect, &fin), dialect).unwrap();
+        assert_eq!(read.lost, u64::from(u32::MAX));
+    }
+}
+
+#[test]
+fn a_server_is_known_by_the_version_it_acknowledges_the_header_with() {
+    let of = |upper, lower| Dialect::of_server(Version { upper, lower });
+    assert_eq!(of(0x0002_0000, 0x000a_0003), Dialect::V2_0_10);
+    assert_eq!(of(0x0002_0000, 0x000c_0003), Dialect::V2_0_10);
+    assert_eq!(of(0x0002_0000, 0x000d_0003), Dialect::V2_0_13);
+    assert_eq!(of(0x0002_0001, 0x0008_0003), Dialect::V2_1);
+    assert_eq!(of(0x0002_0002, 0x0001_0003), Dialect::V2_1);
+}
+
+#[test]
+fn an_echo_to_a_client_that_speaks_as_2_0_5_is_no_report() {
+    let [_, fin] = written(Dialect::V2_0_2, [0, -91], [(0, 0); 2]);
+    assert_eq!(reply::classify(&fin, &fin, Dialect::V2_0_2), Reply::Echo);
+}
+
+const ALL: [Dialect; 7] = [
+    Dialect::V2_0_2,
+    Dialect::V2_0_10,
+    Dialect::V2_0_13,
+    Dialect::V2_1,
+    Dialect::HeaderlessV2_0,
+    Dialect::HeaderlessLater,
+    Dialect::Unknown,
+];
+
+proptest! {
+    #[test]
+    fn what_a_version_writes_is_known_for_its_own(
+        which in 0..4usize,
+        id in 0..1i64 << 31,
+        fin in 1..1i64 << 31,
+        length in 24..100usize,
+        threads in 1..65_536u32,
+        port in 1..=u16::MAX,
+        rate_bps in any::<u32>(),
+    ) {
+        let dialect = ALL[which];
+        let amount = Amount::Ticks(100);
+        let mut client = match dialect {
+            Dialect::V2_0_2 => ClientHeader::for_udp_v2_0_5(port, amount, rate_bps.into()),
+            _ => ClientHeader::for_udp(port, amount, rate_bps.into()),
+        };
+        client.threads = threads;
+        let mut payload = vec![0; length];
+        dialect.prepare_payload(&mut payload, &client);
+        for id in [id, -fin] {
+            let header = DatagramHeader { id, sent_seconds: 1, sent_microseconds: 2 };
+            dialect.write_header(&header, &mut payload);
+            let raw = RawDatagram::parse(&payload).unwrap();
+            if id >= 0 {
+                prop_assert_eq!(Dialect::of_client(&raw), dialect);
+            }
+            prop_assert_eq!(dialect.header(&raw, id.unsigned_abs()), Ok(header));
+        }
+    }
+
+    #[test]
+    fn answers_read_back_in_every_layout(
+        bytes in any::<u64>(),
+        elapsed_us in 0..1u64 << 50,
+        counts in any::<[u32; 3]>(),
+        jitter_us in 0..1_000_000u64,
+        head in any::<[u8; 12]>(),
+    ) {
+        let report = ServerReport {
+            bytes,
+            elapsed: Duration::from_micros(elapsed_us),
+            lost: counts[0].into(),
+            out_of_order: counts[1].into(),
+            datagrams: counts[2].into(),
+            jitter: Duration::from_micros(jitter_us),
+        };
+        let fin = RawDatagram::parse(&head).unwrap();
+        for dialect in ALL {
+            let answer = report.answer(dialect, &fin);
+            prop_assert_eq!(ServerReport::parse(&answer, Dialect::V2_1), Ok(report));
+            prop_assert_eq!(ServerReport::parse(&answer, dialect), Ok(report));
+        }
+    }
+
+    #[test]
+    fn any_head_is_survived_by_every_dialect(head in proptest::collection::vec(any::<u8>(), 0..40), highest in any::<u64>()) {
+        if let Ok(raw) = RawDatagram::parse(&head) {
+            let _ = Dialect::of_client(&raw);
+            for dialect in ALL {
+                let _ = dialect.header(&raw, highest);
+            }
+        } else {
+            prop_assert!(head.len() < 12);
+        }
+    }
+}

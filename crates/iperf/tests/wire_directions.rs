@@ -1,0 +1,172 @@
+//! Headers that iperf 2.1.8 sent for -d, -r, -R and --full-duplex, and what they mean here.
+
+use nicpoll_iperf::wire::datagram::prepare_payload;
+use nicpoll_iperf::wire::tcp::is_acknowledged;
+use nicpoll_iperf::wire::{Amount, ClientHeader, Dialect, Directions, HeaderError, RawDatagram};
+
+/// Bytes from hexadecimal digits; anything else separates.
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits: Vec<u8> = hex
+        .chars()
+        .filter_map(|digit| digit.to_digit(16))
+        .map(|digit| digit as u8)
+        .collect();
+    digits
+        .chunks_exact(2)
+        .map(|pair| pair[0] << 4 | pair[1])
+        .collect()
+}
+
+const VERSION: &str = "00020001 00080003 0000 0000";
+
+fn dual(port: u16, is_at_once: bool) -> Directions {
+    Directions::Dual { port, is_at_once }
+}
+
+#[test]
+fn tcp_requests_are_byte_for_byte_those_of_the_original() {
+    let ten_megabit = format!("0000 0000 {VERSION} 00989680 00000000 00000000");
+    for (threads, amount, rate_bps, directions, base, rest) in [
+        (
+            1,
+            Amount::Ticks(200),
+            10_000_000,
+            dual(5001, true),
+            "c0010079 00000001 00001389 00000000 00000000 ffffff38",
+            ten_megabit.clone(),
+        ),
+        (
+            1,
+            Amount::Ticks(100),
+            10_000_000,
+            dual(5001, false),
+            "c0010078 00000001 00001389 00000000 00000000 ffffff9c",
+            ten_megabit.clone(),
+        ),
+        (
+            2,
+            Amount::Ticks(100),
+            5_000_000,
+            dual(6011, true),
+            "c0010079 00000002 0000177b 00000000 00000000 ffffff9c",
+            format!("0000 0000 {VERSION} 004c4b40 00000000 00000000"),
+        ),
+        (
+            1,
+            Amount::Bytes(262_144),
+            0,
+            Directions::Reverse,
+            "44010078 00000001 00001389 00000000 00000000 00040000",
+            format!("0400 0000 {VERSION} 00000000 00000000 00000000"),
+        ),
+        (
+            1,
+            Amount::Ticks(100),
+            10_000_000,
+            Directions::FullDuplex,
+            "44010078 00000001 00001389 00000000 00000000 ffffff9c",
+            format!("0800 0000 {VERSION} 00989680 00000000 00000000"),
+        ),
+    ] {
+        let captured = bytes(&format!("{base} 00000000 00000000 {rest}"));
+        let mut header = ClientHeader::for_tcp(5001, amount);
+        header.threads = threads;
+        header.ask_for(directions);
+        if let Some(extension) = &mut header.extension {
+            extension.rate_bps = rate_bps;
+        }
+        let mut built = [0xff; ClientHeader::BYTES];
+        header.write_to(&mut built);
+        assert_eq!(built[..], captured, "{directions:?}");
+
+        let parsed = ClientHeader::parse_tcp(&captured).unwrap().unwrap();
+        assert_eq!(parsed, header);
+        assert_eq!(parsed.directions(), Ok(directions));
+        // What comes back on the client's socket would be taken for data.
+        let has_own_socket = matches!(directions, Directions::Dual { .. });
+        assert_eq!(is_acknowledged(&parsed), has_own_socket);
+    }
+}
+
+#[test]
+fn udp_requests_have_the_flags_of_the_original() {
+    for (directions, flags, upper_flags, port) in [
+        (Directions::Forward, "48010098", "0000", "00001389"),
+        (dual(6001, true), "c8010099", "0000", "00001771"),
+        (dual(5001, false), "c8010098", "0000", "00001389"),
+        (Directions::Reverse, "6c010098", "0400", "00001389"),
+        (Directions::FullDuplex, "6c010098", "0808", "00001389"),
+    ] {
+        let mut header = ClientHeader::for_udp(5001, Amount::Ticks(100), 1 << 20);
+        header.ask_for(directions);
+        let mut payload = [0xff; 1470];
+        prepare_payload(&mut payload, &header);
+        assert_eq!(payload[16..20], bytes(flags), "{directions:?}");
+        assert_eq!(payload[24..28], bytes(port), "{directions:?}");
+        assert_eq!(payload[48..50], bytes(upper_flags), "{directions:?}");
+        let parsed = ClientHeader::parse_udp(&payload).unwrap();
+        assert_eq!(parsed, header);
+        assert_eq!(parsed.directions(), Ok(directions));
+    }
+}
+
+#[test]
+fn udp_headers_that_are_none_or_of_older_versions_are_left_alone() {
+    // -C: filler; 2.0.12: no 64-bit ids; too short.
+    for rest in [
+        "36373839 30313233 34353637 38393031 32333435 36373839",
+        "00000000",
+        "48010098",
+    ] {
+        let payload = bytes(&format!("00000001 6b00ba6e 0005e70d 00000000 {rest}"));
+        assert_eq!(ClientHeader::parse_udp(&payload), None, "{rest}");
+    }
+    // 2.0.13: no extension of 2.1.
+    let dual = "88000001 00000001 00001771 00000000 36373839 ffffff9c 00000000 00000000 \
+                00000000 00000000 00000000 00000000 00000000 00000000 00000000";
+    let payload = bytes(&format!("00000001 6b00ba6e 0005e70d 00000000 {dual}"));
+    let header = ClientHeader::parse_udp(&payload).unwrap();
+    assert_eq!(header.extension, None);
+    assert_eq!(header.directions(), Ok(self::dual(6001, true)));
+}
+
+/// What a 2.1.8 server sends with -R, --full-duplex and -d: filler where a client has its header.
+#[test]
+fn datagrams_of_a_server_have_wide_ids_and_no_header() {
+    for (id, hex) in [
+        (1, "00000001 6b00ba6e 0005e70d 00000000 36373839 30313233"),
+        (-54, "ffffffca 6b00ba6e 0005e70d ffffffff 36373839 30313233"),
+        (1 << 31, "80000000 6b00ba6e 0005e70d 00000000 36373839"),
+    ] {
+        let payload = bytes(hex);
+        let raw = RawDatagram::parse(&payload).unwrap();
+        let dialect = Dialect::HeaderlessLater;
+        assert_eq!(dialect.header(&raw, 0).unwrap().id, id);
+        assert_eq!(ClientHeader::parse_udp(&payload), None);
+        if id > 0 {
+            assert_eq!(Dialect::of_client(&raw), dialect);
+        }
+    }
+}
+
+#[test]
+fn requests_of_2_0_are_understood() {
+    for (flags, is_at_once) in [("80000001", true), ("80000000", false), ("88000001", true)] {
+        let header = bytes(&format!(
+            "{flags} 00000001 00001389 00000000 36373839 ffffff9c"
+        ));
+        let header = ClientHeader::parse_tcp(&header).unwrap().unwrap();
+        assert_eq!(header.directions(), Ok(dual(5001, is_at_once)));
+        assert_eq!(header.amount, Amount::Ticks(100));
+    }
+}
+
+#[test]
+fn a_port_that_cannot_be_is_refused() {
+    for port in [0, 65_536, u32::MAX] {
+        let mut header = ClientHeader::for_tcp(5001, Amount::Ticks(1));
+        header.ask_for(dual(1, true));
+        header.port = port;
+        assert_eq!(header.directions(), Err(HeaderError::Port { port }));
+    }
+}

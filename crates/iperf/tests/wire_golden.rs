@@ -1,0 +1,340 @@
+//! Bytes that iperf 2 sent, and what they mean here. Captured from iperf 2.1.8 unless said otherwise.
+
+use std::time::Duration;
+
+use nicpoll_iperf::wire::datagram::{
+    self, DatagramError, has_shared_clock, mark_shared_clock, prepare_payload,
+};
+use nicpoll_iperf::wire::reply::{self, Reply};
+use nicpoll_iperf::wire::tcp::{HeaderAck, header_length, is_acknowledged};
+use nicpoll_iperf::wire::{
+    Amount, ClientHeader, DatagramHeader, Dialect, HeaderError, ReportError, ServerReport, Version,
+    fill_payload,
+};
+
+/// Bytes from hexadecimal digits; anything else separates.
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits: Vec<u8> = hex
+        .chars()
+        .filter_map(|digit| digit.to_digit(16))
+        .map(|digit| digit as u8)
+        .collect();
+    digits
+        .chunks_exact(2)
+        .map(|pair| pair[0] << 4 | pair[1])
+        .collect()
+}
+
+const TCP_256K: &str = "40010078 00000001 00001389 00000000 00000000 00040000 \
+     00000000 00000000 0000 0000 00020001 00080003 0000 0000 00000000 00000000 00000000";
+
+fn tcp_header(hex: &str) -> ClientHeader {
+    ClientHeader::parse_tcp(&bytes(hex)).unwrap().unwrap()
+}
+
+#[test]
+fn tcp_header_is_byte_for_byte_that_of_the_original() {
+    let mut built = [0xff; 64];
+    let header = ClientHeader::for_tcp(5001, Amount::Bytes(262_144));
+    assert_eq!(header.write_to(&mut built), 60);
+    assert_eq!(built[..60], bytes(TCP_256K));
+    assert_eq!(built[60..], [0xff; 4]);
+    assert_eq!(tcp_header(TCP_256K), header);
+}
+
+#[test]
+fn tcp_dual_header_tells_port_time_and_rate() {
+    let header = tcp_header(
+        "c0010079 00000001 00001771 00000000 00000000 ffffff38 \
+         00000000 00000000 0000 0000 00020001 00080003 0000 0000 00989680 00000000 00000000",
+    );
+    assert_eq!((header.port, header.amount), (6001, Amount::Ticks(200)));
+    assert_eq!(header.extension.unwrap().rate_bps, 10_000_000);
+    assert!(is_acknowledged(&header));
+}
+
+#[test]
+fn peer_detection_is_acknowledged() {
+    let peer_detect = tcp_header(&TCP_256K.replacen("40010078", "46010078", 1));
+    assert!(is_acknowledged(&peer_detect));
+}
+
+#[test]
+fn tcp_streams_of_2_0_13_and_of_compatibility_mode_have_no_header() {
+    for first_bytes in [
+        "08000000 34353637 38393031",
+        "30313233 34353637",
+        "00000000",
+        // 2.0.5, whose first 24 bytes are a header that asks for nothing.
+        "00000000 00000001 00001389 00000000 00000000 ffffff9c",
+    ] {
+        assert_eq!(ClientHeader::parse_tcp(&bytes(first_bytes)), Ok(None));
+    }
+}
+
+#[test]
+fn tcp_header_of_2_0_5_has_24_bytes_and_no_extension() {
+    let header = tcp_header("80000001 00000001 00001389 00000000 00000000 ffffff9c");
+    assert_eq!(header.amount, Amount::Ticks(100));
+    assert_eq!(header.extension, None);
+    assert!(!is_acknowledged(&header));
+}
+
+#[test]
+fn tcp_header_of_2_0_13_tells_version_and_rate_in_its_different_extension() {
+    let header = tcp_header(
+        "48000000 30313233 34353637 38393031 32333435 36373839 \
+         00000001 0000001c 00000000 00020000 000d0003 00000000 00989680 34353637 38393031",
+    );
+    let extension = header.extension.unwrap();
+    assert_eq!(extension.version.upper, 0x0002_0000);
+    assert_eq!(extension.version.lower, 0x000d_0003);
+    assert_eq!(extension.rate_bps, 10_000_000);
+    assert_eq!((extension.upper_flags, extension.type_of_service), (0, 0));
+    assert!(is_acknowledged(&header));
+}
+
+#[test]
+fn tcp_headers_of_old_dual_tests_ask_for_a_stream_but_for_no_window() {
+    for (flag_word, word_4, window) in [
+        ("80000001", "00008000", 32_768),
+        ("80000000", "00000000", 0),
+        // 2.0.12 and 2.0.13 leave filler there.
+        ("80000001", "36373839", 0),
+        ("88000001", "36373839", 0),
+    ] {
+        let header = tcp_header(&format!(
+            "{flag_word} 00000001 00001389 00000000 {word_4} ffffff9c"
+        ));
+        assert_eq!((header.port, header.amount), (5001, Amount::Ticks(100)));
+        assert_eq!(header.window_or_rate, window, "{flag_word} {word_4}");
+        assert_eq!(header.extension, None);
+        assert!(!is_acknowledged(&header));
+    }
+}
+
+#[test]
+fn tcp_header_lengths_follow_the_flags() {
+    let length = |flags: u32| header_length(flags.to_be_bytes());
+    assert_eq!(length(0), Ok(0));
+    assert_eq!(length(0x4001_0078), Ok(60));
+    assert_eq!(length(0x8000_0001), Ok(24));
+    assert_eq!(length(0x4000_0000), Ok(60));
+    assert_eq!(length(0x0400_0000), Ok(60));
+    assert_eq!(length(0x4001_01fe), Ok(255));
+    let too_short = HeaderError::Length {
+        announced_bytes: 23,
+    };
+    assert_eq!(length(0x4001_002e), Err(too_short));
+}
+
+#[test]
+fn torn_tcp_header_says_how_much_is_missing() {
+    let header = bytes(TCP_256K);
+    let truncated = |needed_bytes, found_bytes| {
+        Err(HeaderError::Truncated {
+            needed_bytes,
+            found_bytes,
+        })
+    };
+    assert_eq!(ClientHeader::parse_tcp(&header[..3]), truncated(4, 3));
+    assert_eq!(ClientHeader::parse_tcp(&header[..59]), truncated(60, 59));
+}
+
+#[test]
+fn header_acknowledgement_is_that_of_the_original() {
+    let captured = bytes("00000002 0000001c 00000000 00020001 00080003 00000000 00000000");
+    let ack = HeaderAck {
+        version: Version::V2_1_8,
+    };
+    assert_eq!(ack.to_bytes()[..], captured);
+    assert_eq!(HeaderAck::parse(&captured), Some(ack));
+    assert_eq!(HeaderAck::parse(&captured[..27]), None);
+    let mut short = captured[..24].to_vec();
+    short[7] = 24;
+    assert_eq!(HeaderAck::parse(&short), Some(ack));
+    let mut with_times = captured;
+    with_times[7] = 52;
+    assert_eq!(HeaderAck::parse(&with_times), None);
+    with_times.resize(52, 1);
+    assert_eq!(HeaderAck::parse(&with_times), Some(ack));
+}
+
+const DATAGRAM_HEADER: &str = "00000001 6b00ba6e 0005e70d 00000000";
+const UDP_CLIENT_HEADER: &str = "48010098 00000001 00001389 00000000 00000000 ffffff9c \
+     00000000 00000000 0000 0000 00020001 00080003 0000 0000 00100000 00000000 00000000";
+
+/// The first datagram of `-u -t 1`, 1470 bytes of payload.
+fn first_datagram() -> Vec<u8> {
+    let mut captured = bytes(DATAGRAM_HEADER);
+    captured.extend(bytes(UDP_CLIENT_HEADER));
+    captured.resize(160, 0);
+    captured.extend((160..1470).map(|offset| b'0' + (offset % 10) as u8));
+    captured
+}
+
+fn prepared(length: usize) -> Vec<u8> {
+    let mut payload = vec![0xff; length];
+    let amount = Amount::from_duration(Duration::from_secs(1));
+    prepare_payload(&mut payload, &ClientHeader::for_udp(5001, amount, 1 << 20));
+    payload
+}
+
+#[test]
+fn first_datagram_is_byte_for_byte_that_of_the_original() {
+    let header = DatagramHeader {
+        id: 1,
+        sent_seconds: 0x6b00_ba6e,
+        sent_microseconds: 0x0005_e70d,
+    };
+    let mut built = prepared(1470);
+    header.write_to(&mut built);
+    assert_eq!(built, first_datagram());
+    assert_eq!(DatagramHeader::parse(&built), Ok(header));
+}
+
+#[test]
+fn short_datagrams_carry_the_beginning_of_the_headers() {
+    for length in [datagram::PAYLOAD_BYTES_MIN, 64, 75, 159, 160, 161] {
+        let mut built = prepared(length);
+        DatagramHeader::parse(&first_datagram())
+            .unwrap()
+            .write_to(&mut built);
+        assert_eq!(built, first_datagram()[..length], "{length} bytes");
+    }
+}
+
+#[test]
+fn fin_has_a_negative_id() {
+    let mut fin = bytes("ffffffa3 6b00ba6f 000637e7 ffffffff 48010098");
+    assert_eq!(DatagramHeader::parse(&fin).unwrap().id, -93);
+    // A client of 2.0.5: no upper half, and other flags.
+    fin[12..20].copy_from_slice(&bytes("00000000 00000001"));
+    assert_eq!(DatagramHeader::parse(&fin).unwrap().id, -93);
+}
+
+#[test]
+fn datagrams_that_cannot_be_iperf_are_refused() {
+    let mut huge = first_datagram();
+    huge[12..16].copy_from_slice(b"1234");
+    let error = DatagramHeader::parse(&huge).unwrap_err();
+    assert!(matches!(error, DatagramError::Id { .. }), "{error}");
+    let error = DatagramHeader::parse(&huge[..11]).unwrap_err();
+    assert_eq!(error, DatagramError::Truncated { found_bytes: 11 });
+}
+
+/// The answer to a FIN after 92 datagrams of 1470 bytes.
+const ACK_FIN: &str = "00000000 00000000 00000000 00000000 \
+     88000000 00000000 00021606 00000001 00005092 00000000 00000000 0000005d 00000000 00000001 \
+     00000000 00000002 00000000 0000004f 00000000 0000022a 00000000 00000005 \
+     0000167c 000dc839 00000000 00000001 0000005d 0000005b 00000001 00000000 00000000 00000000";
+
+fn report_of_ack_fin() -> ServerReport {
+    ServerReport {
+        bytes: 136_710,
+        elapsed: Duration::from_micros(1_020_626),
+        lost: 0,
+        out_of_order: 0,
+        datagrams: 93,
+        jitter: Duration::from_micros(1),
+    }
+}
+
+#[test]
+fn captured_report_reads_as_the_original_printed_it() {
+    let captured = bytes(ACK_FIN);
+    assert_eq!(captured.len(), ServerReport::BYTES);
+    let read = ServerReport::parse(&captured, Dialect::V2_1);
+    assert_eq!(read, Ok(report_of_ack_fin()));
+}
+
+#[test]
+fn report_is_that_of_the_original_but_for_the_transit_times() {
+    let mut captured = bytes(ACK_FIN);
+    captured[56..116].fill(0);
+    assert_eq!(report_of_ack_fin().to_bytes()[..], captured);
+}
+
+#[test]
+fn replies_are_told_apart() {
+    let mut sent = prepared(1470);
+    sent[..16].copy_from_slice(&bytes("ffffffa3 6b00ba6f 000637e7 ffffffff"));
+    let classify = |reply: &[u8]| reply::classify(reply, &sent, Dialect::V2_1);
+
+    assert_eq!(
+        classify(&bytes(ACK_FIN)),
+        Reply::Report(report_of_ack_fin())
+    );
+    assert_eq!(classify(&sent[..128]), Reply::Echo);
+    let header_ack = bytes("00000002 0000001c 00000000 00020000 000d0003 00000000 00000000");
+    let version = Version {
+        upper: 0x0002_0000,
+        lower: 0x000d_0003,
+    };
+    assert_eq!(classify(&header_ack), Reply::HeaderAck(version));
+    assert_eq!(classify(&[]), Reply::BareAck);
+    assert_eq!(classify(&[0; 128]), Reply::BareAck);
+    // 2.0.13 leaves the FIN's header, id2 = ffffffff, before its report.
+    let mut later = bytes(ACK_FIN);
+    later[..16].copy_from_slice(&sent[..16]);
+    assert_eq!(classify(&later), Reply::Report(report_of_ack_fin()));
+}
+
+#[test]
+fn a_message_without_marks_is_no_report() {
+    let error = ServerReport::parse(&[0; 128], Dialect::V2_1).unwrap_err();
+    assert_eq!(error, ReportError::NotAReport { found_bytes: 128 });
+}
+
+#[test]
+fn filler_counts_digits_from_the_beginning_of_the_buffer() {
+    let mut payload = [0; 23];
+    fill_payload(&mut payload);
+    assert_eq!(&payload, b"01234567890123456789012");
+}
+
+#[test]
+fn durations_become_ticks_of_ten_milliseconds() {
+    for (milliseconds, ticks) in [(0, 1), (1, 1), (10, 1), (11, 2), (10_000, 1000)] {
+        let amount = Amount::from_duration(Duration::from_millis(milliseconds));
+        assert_eq!(amount, Amount::Ticks(ticks), "{milliseconds} ms");
+    }
+    assert_eq!(Amount::from_duration(Duration::MAX), Amount::Ticks(1 << 31));
+}
+
+/// `--trip-times -t 0.05`: the header is longer, and ends with when the stream began.
+const UDP_TRIP_TIMES: &str = "00000001 6b0189ad 0000d24c 00000000 \
+     680100d8 00000001 00003e1f 00000000 00000000 fffffffb \
+     00000000 00000000 00100000 00020001 00080003 00000000 00100000 00000000 00000000 \
+     00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 \
+     00000000 6b0189ad 0000d24c 00000000 00000000 \
+     00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000 30313233";
+
+#[test]
+fn a_shared_clock_is_told_byte_for_byte_as_the_original_tells_it() {
+    let amount = Amount::from_duration(Duration::from_millis(50));
+    let mut built = [0; 164];
+    prepare_payload(&mut built, &ClientHeader::for_udp(15_903, amount, 1 << 20));
+    assert!(!has_shared_clock(&built));
+    let begun = Duration::new(0x6b01_89ad, 0xd24c * 1000);
+    mark_shared_clock(&mut built, begun);
+    let header = DatagramHeader {
+        id: 1,
+        sent_seconds: 0x6b01_89ad,
+        sent_microseconds: 0xd24c,
+    };
+    header.write_to(&mut built);
+    assert_eq!(built[..], bytes(UDP_TRIP_TIMES));
+    assert!(has_shared_clock(&built));
+}
+
+#[test]
+fn short_datagrams_tell_of_a_shared_clock_by_a_word_of_their_own() {
+    let short = bytes("00000001 6b0189ae 00055b66 00000000 00020000 30313233 34353637");
+    assert!(has_shared_clock(&short));
+    // The pattern, which -C leaves there, has the same bit among others.
+    let pattern = bytes("00000001 6b0189ae 00055b66 00000000 36373839 30313233 34353637");
+    for payload in [&pattern[..], &short[..19], &[]] {
+        assert!(!has_shared_clock(payload));
+    }
+}
