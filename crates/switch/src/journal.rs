@@ -21,7 +21,7 @@ use thiserror::Error;
 
 use crate::fault;
 use crate::kernel::Target;
-use crate::record::Record;
+use crate::record::{Record, RecordError};
 
 /// Where the journal lies unless the environment says otherwise.
 pub const DEFAULT_DIRECTORY: &str = "/var/lib/nicpoll";
@@ -85,7 +85,7 @@ pub enum JournalError {
         /// The file.
         path: PathBuf,
         /// What is wrong.
-        reason: String,
+        reason: RecordError,
     },
     /// The file system refused.
     #[error("journal {}: it must be writable before anything is changed", path.display())]
@@ -98,16 +98,20 @@ pub enum JournalError {
 }
 
 impl JournalError {
-    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> JournalError {
+    /// What went wrong with a file of the journal.
+    pub fn io(path: &Path) -> impl FnOnce(io::Error) -> JournalError {
         let path = path.to_path_buf();
         move |source| JournalError::Io { path, source }
     }
 }
 
 /// What a file of the journal says.
-pub(crate) trait Content: Clone + Serialize {
-    /// Reads it; the error is what is wrong with the bytes.
-    fn parse(bytes: &[u8]) -> Result<Self, String>;
+pub trait Content: Clone + Serialize {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// What is wrong with the bytes. Any bytes are survived.
+    fn parse(bytes: &[u8]) -> Result<Self, RecordError>;
     /// The name that the file must have.
     fn file_name(&self) -> String;
     /// That somebody else has it.
@@ -115,7 +119,7 @@ pub(crate) trait Content: Clone + Serialize {
 }
 
 impl Content for Record {
-    fn parse(bytes: &[u8]) -> Result<Self, String> {
+    fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
         Record::parse(bytes)
     }
 
@@ -184,7 +188,7 @@ impl Journal {
     }
 
     /// Takes a file of any content, as [`Journal::take`] does.
-    pub(crate) fn take_as<R: Content>(
+    pub fn take_as<R: Content>(
         &self,
         name: &str,
         is_current: impl Fn(&R) -> io::Result<bool>,
@@ -227,10 +231,7 @@ impl Journal {
     }
 
     /// Locks a file of any content.
-    pub(crate) fn lock_as<R: Content>(
-        &self,
-        path: &Path,
-    ) -> Result<Option<Entry<R>>, JournalError> {
+    pub fn lock_as<R: Content>(&self, path: &Path) -> Result<Option<Entry<R>>, JournalError> {
         for _ in 0..LOCK_TRIES {
             let file = match File::open(path) {
                 Ok(file) => file,
@@ -261,7 +262,7 @@ impl Journal {
     }
 
     /// The files with an extension, by name.
-    pub(crate) fn paths_ending(&self, extension: &str) -> Result<Vec<PathBuf>, JournalError> {
+    pub fn paths_ending(&self, extension: &str) -> Result<Vec<PathBuf>, JournalError> {
         let listing = match fs::read_dir(&self.directory) {
             Ok(listing) => listing,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -317,7 +318,6 @@ pub struct Entry<R = Record> {
     lock: File,
 }
 
-#[expect(private_bounds, reason = "the contents of files are this crate's")]
 impl<R: Content> Entry<R> {
     /// What is recorded.
     pub fn record(&self) -> &R {
@@ -402,16 +402,14 @@ fn read_record<R: Content>(path: &Path) -> Result<R, JournalError> {
         reason,
     };
     if bytes.len() as u64 > RECORD_BYTES_MAX {
-        return Err(refuse(format!("longer than {RECORD_BYTES_MAX} bytes")));
+        return Err(refuse(RecordError::TooLong(RECORD_BYTES_MAX)));
     }
     let record = R::parse(&bytes).map_err(refuse)?;
     let is_own = path
         .file_name()
         .is_some_and(|name| *name == *record.file_name());
     if !is_own {
-        return Err(refuse(String::from(
-            "it says that it is of something else than its name",
-        )));
+        return Err(refuse(RecordError::OtherName));
     }
     Ok(record)
 }

@@ -6,6 +6,7 @@
 use std::io;
 
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use crate::control::Interface;
 use crate::kernel::Target;
@@ -13,6 +14,31 @@ use crate::knob::{Knob, Value};
 use crate::owner::{Owner, boot_id};
 
 const VERSION: u32 = 2;
+
+/// Why the bytes of a file are not a record.
+#[derive(Debug, Error)]
+pub enum RecordError {
+    /// They have another form.
+    #[error("{0}")]
+    Form(#[from] serde_json::Error),
+    /// Another version of nicpoll wrote them.
+    #[error("version {found} where this nicpoll writes {written}")]
+    Version {
+        /// Theirs.
+        found: u32,
+        /// Ours.
+        written: u32,
+    },
+    /// There are more than a record has.
+    #[error("longer than {0} bytes")]
+    TooLong(u64),
+    /// Names in it could not have been written.
+    #[error("it has names that nicpoll does not write")]
+    Names,
+    /// The file has another record's name.
+    #[error("it says that it is of something else than its name")]
+    OtherName,
+}
 
 /// One knob that was changed, with what was there before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,14 +107,14 @@ impl Record {
     /// Reads a record.
     ///
     /// # Errors
-    /// What is wrong with the bytes, in words. Any bytes are survived.
-    pub fn parse(bytes: &[u8]) -> Result<Record, String> {
-        let record: Record = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    /// What is wrong with the bytes. Any bytes are survived.
+    pub fn parse(bytes: &[u8]) -> Result<Record, RecordError> {
+        let record: Record = serde_json::from_slice(bytes)?;
         if record.version != VERSION {
-            return Err(format!(
-                "version {} where this nicpoll writes {VERSION}",
-                record.version
-            ));
+            return Err(RecordError::Version {
+                found: record.version,
+                written: VERSION,
+            });
         }
         Ok(record)
     }

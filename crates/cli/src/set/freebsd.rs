@@ -2,10 +2,11 @@
 
 use anyhow::Context;
 use nicpoll_core::Knob;
-use nicpoll_switch::Journal;
-use nicpoll_switch::freebsd::{
-    self, Asked, FreebsdError, HZ_ADVISED, Host, LineChange, Ssh, Survey, Target, Write,
+use nicpoll_freebsd::{
+    self as freebsd, Asked, FreebsdError, HZ_ADVISED, Host, LineChange, Ssh, Survey, Target,
+    TargetError, Write,
 };
+use nicpoll_switch::Journal;
 
 use super::args::{POLLING, SetArgs};
 use super::report::Report;
@@ -28,8 +29,8 @@ pub fn target_among(names: &[String]) -> Result<Option<Target>, Failure> {
     let targets = names
         .iter()
         .filter_map(|name| Target::parse(name).transpose())
-        .collect::<Result<Vec<Target>, String>>()
-        .map_err(Failure::Usage)?;
+        .collect::<Result<Vec<Target>, TargetError>>()
+        .map_err(|error| Failure::Usage(error.to_string()))?;
     match targets.as_slice() {
         [] => Ok(None),
         [target] if names.len() == 1 => Ok(Some(target.clone())),

@@ -44,7 +44,7 @@ pub fn restore(args: &RestoreArgs) -> Result<u8, Failure> {
 
 /// Puts back every interface of this machine and of others.
 fn everything(journal: &Journal, report: &mut Report) -> Result<(), Failure> {
-    let far = nicpoll_switch::freebsd::changed_targets(journal).map_err(anyhow::Error::from)?;
+    let far = nicpoll_freebsd::changed_targets(journal).map_err(anyhow::Error::from)?;
     let mut machine = Machine::new();
     let mut paths = journal.paths().map_err(anyhow::Error::from)?;
     // What is another host's takes no privilege here.

@@ -9,17 +9,17 @@ use std::collections::BTreeMap;
 use nicpoll_core::{Access, Knob};
 use serde::{Deserialize, Serialize};
 
-use super::target::{is_host, is_interface};
-use crate::journal::{Content, JournalError};
+use crate::target::{is_host, is_interface};
+use nicpoll_switch::{Content, JournalError, RecordError};
 
 const VERSION: u32 = 1;
 /// The extension of the files.
-pub(super) const EXTENSION: &str = "host";
+pub(crate) const EXTENSION: &str = "host";
 
 /// A value that was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Changed<T> {
+pub(crate) struct Changed<T> {
     /// What was there before.
     pub before: T,
     /// What it was given.
@@ -44,7 +44,7 @@ impl<T: Clone> Changed<T> {
 /// What was changed for an interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct InterfaceRecord {
+pub(crate) struct InterfaceRecord {
     /// Whether a change of this interface or made along with it is in force.
     pub is_set: bool,
     /// Whether it polls; null when that was not changed.
@@ -58,15 +58,15 @@ pub(super) struct InterfaceRecord {
 #[serde(deny_unknown_fields)]
 pub struct HostRecord {
     version: u32,
-    pub(super) host: String,
-    pub(super) interfaces: BTreeMap<String, InterfaceRecord>,
+    pub(crate) host: String,
+    pub(crate) interfaces: BTreeMap<String, InterfaceRecord>,
     /// By their names, without `kern.polling.` before them.
-    pub(super) knobs: BTreeMap<String, Changed<u32>>,
+    pub(crate) knobs: BTreeMap<String, Changed<u32>>,
 }
 
 impl HostRecord {
     /// A record of a host on which nothing is changed yet.
-    pub(super) fn new(host: &str) -> Self {
+    pub(crate) fn new(host: &str) -> Self {
         HostRecord {
             version: VERSION,
             host: String::from(host),
@@ -76,22 +76,21 @@ impl HostRecord {
     }
 
     /// The name of a host's file: every letter of a host's name may stand in a file's.
-    pub(super) fn file_of(host: &str) -> String {
+    pub(crate) fn file_of(host: &str) -> String {
         format!("{host}.{EXTENSION}")
     }
 
     /// Reads a record.
     ///
     /// # Errors
-    /// What is wrong with the bytes, in words. Any bytes are survived.
-    pub fn parse(bytes: &[u8]) -> Result<HostRecord, String> {
-        let record: HostRecord =
-            serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    /// What is wrong with the bytes. Any bytes are survived.
+    pub fn parse(bytes: &[u8]) -> Result<HostRecord, RecordError> {
+        let record: HostRecord = serde_json::from_slice(bytes)?;
         if record.version != VERSION {
-            return Err(format!(
-                "version {} where this nicpoll writes {VERSION}",
-                record.version
-            ));
+            return Err(RecordError::Version {
+                found: record.version,
+                written: VERSION,
+            });
         }
         let is_writable = |name: &String| {
             Knob::ALL
@@ -109,16 +108,16 @@ impl HostRecord {
         if are_names && are_lines {
             Ok(record)
         } else {
-            Err(String::from("it has names that nicpoll does not write"))
+            Err(RecordError::Names)
         }
     }
 
-    pub(super) fn note_polling(&mut self, interface: &str, before: bool, written: bool) {
+    pub(crate) fn note_polling(&mut self, interface: &str, before: bool, written: bool) {
         let interface = self.interfaces.entry(String::from(interface)).or_default();
         Changed::again(&mut interface.polling, &before, &written);
     }
 
-    pub(super) fn note_knob(&mut self, knob: Knob, before: u32, written: u32) {
+    pub(crate) fn note_knob(&mut self, knob: Knob, before: u32, written: u32) {
         let mut known = self.knobs.remove(knob.name());
         Changed::again(&mut known, &before, &written);
         let known = known.map(|changed| (String::from(knob.name()), changed));
@@ -126,7 +125,7 @@ impl HostRecord {
     }
 
     /// The line as it is now counts: one that nicpoll had changed earlier would need no change.
-    pub(super) fn note_line(&mut self, interface: &str, before: &str, written: &str) {
+    pub(crate) fn note_line(&mut self, interface: &str, before: &str, written: &str) {
         let interface = self.interfaces.entry(String::from(interface)).or_default();
         interface.rc_conf = Some(Changed {
             before: String::from(before),
@@ -135,24 +134,24 @@ impl HostRecord {
     }
 
     /// Whether something is in force on the host now.
-    pub(super) fn is_set(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         self.interfaces.values().any(|interface| interface.is_set)
     }
 
     /// Takes out what has been put back.
-    pub(super) fn tidy(&mut self) {
+    pub(crate) fn tidy(&mut self) {
         self.interfaces
             .retain(|_, interface| interface.is_set || interface.rc_conf.is_some());
     }
 
     /// Whether there is nothing left to put back.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.interfaces.is_empty() && self.knobs.is_empty()
     }
 }
 
 impl Content for HostRecord {
-    fn parse(bytes: &[u8]) -> Result<Self, String> {
+    fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
         HostRecord::parse(bytes)
     }
 
@@ -179,7 +178,7 @@ mod tests {
         record.note_knob(Knob::UserFrac, 20, 10);
         record.note_line("em0", "ifconfig_em0=\"up\"", "ifconfig_em0=\"up polling\"");
         let text = serde_json::to_string(&record).unwrap();
-        assert_eq!(HostRecord::parse(text.as_bytes()).as_ref(), Ok(&record));
+        assert_eq!(HostRecord::parse(text.as_bytes()).unwrap(), record);
         let user_frac = &record.knobs["user_frac"];
         assert_eq!((user_frac.before, user_frac.written), (50, 10));
         for (from, to) in [

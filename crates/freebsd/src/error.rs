@@ -4,8 +4,10 @@ use std::io;
 
 use thiserror::Error;
 
-use super::output::OutputError;
-use crate::journal::JournalError;
+use nicpoll_switch::JournalError;
+
+use crate::output::OutputError;
+use crate::rc_conf::RcConfError;
 
 /// Why a host could not be looked at, changed or put back.
 #[derive(Debug, Error)]
@@ -118,7 +120,7 @@ pub enum FreebsdError {
         /// The host.
         host: String,
         /// Why not.
-        reason: String,
+        reason: RcConfError,
     },
     /// Something failed, and what had been changed could not be put back either.
     #[error("{first}; putting back failed too: {second}. Try again: nicpoll restore {target}")]

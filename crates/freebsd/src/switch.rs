@@ -8,13 +8,13 @@ use std::fmt;
 
 use nicpoll_core::{Knob, Poller};
 
-use super::error::FreebsdError;
-use super::host::{Host, Survey};
-use super::record::{EXTENSION, HostRecord};
-use super::ssh::Ssh;
-use super::target::Target;
-use crate::fault;
-use crate::journal::{Entry, Journal, JournalError};
+use crate::error::FreebsdError;
+use crate::host::{Host, Survey};
+use crate::record::{EXTENSION, HostRecord};
+use crate::ssh::Ssh;
+use crate::target::Target;
+use nicpoll_switch::fault;
+use nicpoll_switch::{Entry, Journal, JournalError};
 
 /// In this order any values can be written: `each_burst` may not exceed `burst_max`, and lowering
 /// `burst_max` changes it.
@@ -167,13 +167,13 @@ fn range(survey: &Survey, target: &Target, knob: Knob, value: u32) -> FreebsdErr
     }
 }
 
-pub(super) fn take(journal: &Journal, host: &str) -> Result<Entry<HostRecord>, JournalError> {
+pub(crate) fn take(journal: &Journal, host: &str) -> Result<Entry<HostRecord>, JournalError> {
     let new = || Ok(HostRecord::new(host));
     journal.take_as(&HostRecord::file_of(host), |_| Ok(true), new)
 }
 
 /// Leaves a record as it is to be, or none when it says nothing.
-pub(super) fn leave(
+pub(crate) fn leave(
     mut entry: Entry<HostRecord>,
     change: impl FnOnce(&mut HostRecord),
 ) -> Result<(), JournalError> {

@@ -3,6 +3,43 @@
 //! rc.conf is a shell script. Only a line of the plain form is changed, all else is refused: a line that
 //! reads otherwise than the shell reads it could leave the host without its network.
 
+use thiserror::Error;
+
+/// Why the line cannot be changed by rule, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RcConfError {
+    /// There is none.
+    #[error(
+        "there is no line {start}\"...\", and a new one would hide what configures {interface} now; write one with \
+         the word polling in it"
+    )]
+    NoLine {
+        /// What the line begins with.
+        start: String,
+        /// The interface.
+        interface: String,
+    },
+    /// The last one would count, and whoever reads the file may not know.
+    #[error("{0} stands there more than once; leave one line")]
+    Several(String),
+    /// Only a shell knows what it means.
+    #[error("{line}: only a line of the form {start}\"...\" is changed; add polling by hand")]
+    NotPlain {
+        /// The line.
+        line: String,
+        /// What it begins with.
+        start: String,
+    },
+    /// What stands there cannot be read.
+    #[error("its text or its checksum cannot be read, so it is not changed; edit it by hand")]
+    Unread,
+    /// Somebody changed the file.
+    #[error(
+        "the line '{0}' is not there once, so nothing was changed; say it again, or edit it by hand"
+    )]
+    Changed(String),
+}
+
 /// ifconfig(8)'s word.
 const POLLING: &str = "polling";
 
@@ -10,24 +47,22 @@ const POLLING: &str = "polling";
 ///
 /// # Errors
 /// Why the line cannot be changed by rule, and what to do.
-pub fn with_polling(text: &str, interface: &str) -> Result<Option<(String, String)>, String> {
+pub fn with_polling(text: &str, interface: &str) -> Result<Option<(String, String)>, RcConfError> {
     let start = format!("ifconfig_{interface}=");
     let mut lines = text
         .lines()
         .filter(|line| line.trim_start().starts_with(&start));
-    let line = lines.next().ok_or_else(|| {
-        format!(
-            "there is no line {start}\"...\", and a new one would hide what configures {interface} now; write one \
-             with the word polling in it"
-        )
+    let line = lines.next().ok_or_else(|| RcConfError::NoLine {
+        start: start.clone(),
+        interface: String::from(interface),
     })?;
     if lines.next().is_some() {
-        return Err(format!(
-            "{start} stands there more than once; leave one line"
-        ));
+        return Err(RcConfError::Several(start));
     }
-    let plain =
-        format!("{line}: only a line of the form {start}\"...\" is changed; add polling by hand");
+    let plain = RcConfError::NotPlain {
+        line: String::from(line),
+        start,
+    };
     let (before, rest) = line.split_once('=').ok_or_else(|| plain.clone())?;
     let quote = rest.chars().next().filter(|c| matches!(c, '"' | '\''));
     let quote = quote.ok_or_else(|| plain.clone())?;
@@ -64,7 +99,7 @@ pub fn replaced(text: &str, from: &str, to: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    const TEXT: &str = include_str!("../../../../fuzz/seeds/freebsd_output/rc_conf");
+    const TEXT: &str = include_str!("../../../fuzz/seeds/freebsd_output/rc_conf");
 
     #[test]
     fn one_word_is_added_and_nothing_else_changes() {

@@ -3,14 +3,14 @@
 //! What must hold: the file is replaced as a whole, keeps its mode and owner, and only if it is still the
 //! one that was read; the line that was there is in the journal before.
 
-use super::error::FreebsdError;
-use super::host::Host;
-use super::rc_conf::{replaced, with_polling};
-use super::record::HostRecord;
-use super::switch::{leave, take};
-use super::target::Target;
-use crate::fault;
-use crate::journal::Journal;
+use crate::error::FreebsdError;
+use crate::host::Host;
+use crate::rc_conf::{RcConfError, replaced, with_polling};
+use crate::record::HostRecord;
+use crate::switch::{leave, take};
+use crate::target::Target;
+use nicpoll_switch::Journal;
+use nicpoll_switch::fault;
 
 /// A checksum first, by which it is seen that nobody wrote to it meanwhile.
 const READ: &str = "/bin/sh -c 'cksum </etc/rc.conf && cat /etc/rc.conf'";
@@ -51,10 +51,7 @@ fn read(host: &Host) -> Result<RcConf, FreebsdError> {
             .bytes()
             .all(|byte| byte.is_ascii_digit() || byte == b' ');
     if !is_checksum || text.contains(char::REPLACEMENT_CHARACTER) {
-        return Err(refused(
-            host,
-            "its text or its checksum cannot be read, so it is not changed; edit it by hand",
-        ));
+        return Err(refused(host, RcConfError::Unread));
     }
     Ok(RcConf {
         checksum: String::from(checksum),
@@ -62,10 +59,10 @@ fn read(host: &Host) -> Result<RcConf, FreebsdError> {
     })
 }
 
-fn refused(host: &Host, reason: impl Into<String>) -> FreebsdError {
+fn refused(host: &Host, reason: RcConfError) -> FreebsdError {
     FreebsdError::RcConf {
         host: String::from(host.ssh().host()),
-        reason: reason.into(),
+        reason,
     }
 }
 
@@ -143,15 +140,8 @@ pub fn no_persist(
 
 fn write(host: &Host, change: &LineChange) -> Result<(), FreebsdError> {
     let RcConf { checksum, text } = read(host)?;
-    let text = replaced(&text, &change.before, &change.after).ok_or_else(|| {
-        let line = &change.before;
-        refused(
-            host,
-            format!(
-                "the line '{line}' is not there once, so nothing was changed; say it again, or edit it by hand"
-            ),
-        )
-    })?;
+    let text = replaced(&text, &change.before, &change.after)
+        .ok_or_else(|| refused(host, RcConfError::Changed(change.before.clone())))?;
     // A connection that breaks looks like the end of the text, so its length is part of the command.
     let length = text.len();
     let command = format!(

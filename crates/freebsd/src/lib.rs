@@ -4,6 +4,7 @@
 //! What must hold: what was there is in the journal before anything is written; nothing but names that
 //! [`Target`] lets through and numbers gets into a command; what the host prints is read within limits.
 //! It has been tested on recorded output only.
+#![forbid(unsafe_code)]
 
 mod error;
 mod host;
@@ -21,8 +22,8 @@ pub use output::{
     Capabilities, OutputError, Polling, parse_hz, parse_interface, parse_polling, parse_uname,
 };
 pub use persist::{LineChange, no_persist, persist, would_no_persist, would_persist};
-pub use rc_conf::with_polling;
+pub use rc_conf::{RcConfError, with_polling};
 pub use record::HostRecord;
 pub use ssh::Ssh;
 pub use switch::{Asked, Restored, Write, changed_targets, plan, restore, set, would_restore};
-pub use target::Target;
+pub use target::{Target, TargetError};

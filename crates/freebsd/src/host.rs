@@ -1,11 +1,11 @@
 //! What a host is and does now, and whether an interface of it can poll.
 
-use super::error::FreebsdError;
-use super::output::{
+use crate::error::FreebsdError;
+use crate::output::{
     Capabilities, OutputError, Polling, parse_hz, parse_interface, parse_polling, parse_uname,
 };
-use super::ssh::Ssh;
-use super::target::Target;
+use crate::ssh::Ssh;
+use crate::target::Target;
 
 /// Ticks a second that polling(4) recommends at least.
 pub const HZ_ADVISED: u32 = 1000;
@@ -54,7 +54,7 @@ impl Host {
     }
 
     /// How commands reach it.
-    pub(super) fn ssh(&self) -> &Ssh {
+    pub(crate) fn ssh(&self) -> &Ssh {
         &self.ssh
     }
 

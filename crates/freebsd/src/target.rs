@@ -2,12 +2,30 @@
 
 use std::fmt;
 
+use thiserror::Error;
+
 /// IFNAMSIZ of FreeBSD, without the byte that ends the name.
 const INTERFACE_LENGTH_MAX: usize = 15;
 /// More than any name in the DNS with a user before it.
 const HOST_LENGTH_MAX: usize = 200;
 /// What begins a part of an interface of this machine, such as `eth0:rx0-3`.
 const PARTS: [&str; 3] = ["rx", "tx", "napi"];
+
+/// Why a word cannot be an interface of a host.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TargetError {
+    /// Its colons cannot be told apart.
+    #[error("{0}: an IPv6 address stands in brackets, such as [2001:db8::1]:em0")]
+    Address(String),
+    /// ssh might take it for something else.
+    #[error("{word}: '{host}' cannot be a host's name for ssh")]
+    Host {
+        /// The word.
+        word: String,
+        /// The part of it before the interface.
+        host: String,
+    },
+}
 
 /// An interface of a host.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,8 +39,8 @@ impl Target {
     /// of an interface here, or a part of one.
     ///
     /// # Errors
-    /// What is wrong with the host's name, in words.
-    pub fn parse(word: &str) -> Result<Option<Target>, String> {
+    /// What is wrong with the host's name.
+    pub fn parse(word: &str) -> Result<Option<Target>, TargetError> {
         let Some((host, interface)) = word.rsplit_once(':') else {
             return Ok(None);
         };
@@ -38,9 +56,7 @@ impl Target {
             .strip_prefix('[')
             .and_then(|name| name.strip_suffix(']'));
         if bare.is_none() && name.contains(':') {
-            return Err(format!(
-                "{word}: an IPv6 address stands in brackets, such as [2001:db8::1]:em0"
-            ));
+            return Err(TargetError::Address(String::from(word)));
         }
         let name = bare.unwrap_or(name);
         let host = match user {
@@ -49,7 +65,10 @@ impl Target {
         };
         Self::from_parts(&host, interface)
             .map(Some)
-            .ok_or_else(|| format!("{word}: '{host}' cannot be a host's name for ssh"))
+            .ok_or_else(|| TargetError::Host {
+                word: String::from(word),
+                host,
+            })
     }
 
     /// The target of two names, if they can be names.
@@ -93,7 +112,7 @@ impl fmt::Display for Target {
 }
 
 /// Letters that neither ssh, nor a shell, nor a file system reads as anything else.
-pub(super) fn is_host(host: &str) -> bool {
+pub(crate) fn is_host(host: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-:%@".contains(c);
     let name = host.split('@').next_back().unwrap_or_default();
     host.len() <= HOST_LENGTH_MAX
@@ -104,7 +123,7 @@ pub(super) fn is_host(host: &str) -> bool {
         && host.chars().all(is_plain)
 }
 
-pub(super) fn is_interface(name: &str) -> bool {
+pub(crate) fn is_interface(name: &str) -> bool {
     name.len() <= INTERFACE_LENGTH_MAX
         && name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name

@@ -7,8 +7,8 @@ use std::io::{self, Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use super::error::FreebsdError;
-use super::target::Target;
+use crate::error::FreebsdError;
+use crate::target::Target;
 
 /// More than any of the commands prints, or /etc/rc.conf holds.
 const OUTPUT_BYTES_MAX: u64 = 1 << 20;
@@ -41,12 +41,12 @@ impl Ssh {
     }
 
     /// Runs a command and returns what it printed.
-    pub(super) fn run(&self, command: &str) -> Result<String, FreebsdError> {
+    pub(crate) fn run(&self, command: &str) -> Result<String, FreebsdError> {
         self.run_with(command, "")
     }
 
     /// Runs a command that reads `input`.
-    pub(super) fn run_with(&self, command: &str, input: &str) -> Result<String, FreebsdError> {
+    pub(crate) fn run_with(&self, command: &str, input: &str) -> Result<String, FreebsdError> {
         let mut ssh = Command::new("ssh");
         ssh.args(OPTIONS.iter().flat_map(|option| ["-o", option]));
         ssh.args(["-T", "--", &self.host, command]);
