@@ -12,29 +12,13 @@ use std::io::{self, Write};
 use nicpoll_model::HostDelta;
 
 use crate::options::{self, Common};
-use crate::output::printer::Manner;
-use crate::text::{self, Format, Receipt, StreamId, Style};
+use crate::text::{self, Receipt, StreamId, Style};
 use crate::total::{Detail, Total};
 use crate::{tcp, udp};
 
 /// Closes the account of this host and returns it; `None` when it could not be read. Whoever runs a
 /// client or server opens it, since counters are not this crate's.
 pub type Account = Box<dyn FnOnce() -> Option<HostDelta> + Send>;
-
-fn manner(common: &Common) -> Manner {
-    Manner {
-        format: Format {
-            style: common.style,
-            letter: common.format,
-        },
-        csv: common.csv,
-        enhanced: common.enhanced,
-        print_mss: common.print_mss,
-        exclude: common.exclude,
-        interval_seconds: common.interval.map(|interval| interval.as_secs_f64()),
-        is_client: false,
-    }
-}
 
 pub(crate) fn open_output(common: &Common) -> io::Result<Box<dyn Write + Send>> {
     Ok(match &common.output {

@@ -1,17 +1,20 @@
 //! Where what happens is told, whatever the format.
 
 mod enhanced;
+#[cfg(test)]
+mod golden;
 pub(crate) mod json;
-pub(crate) mod printer;
+mod manner;
+mod printer;
 mod sum;
 
 use std::io;
 
-use crate::options::Common;
 use crate::{Connected, IntervalRecord};
 
 use self::json::{Asked, JsonPrinter};
-use self::printer::{Manner, Printer};
+use self::manner::Manner;
+use self::printer::Printer;
 use crate::command::{Account, open_output};
 use crate::events::{Event, Failed, StreamKey};
 use crate::total::Total;
@@ -33,28 +36,9 @@ pub trait Output: Send {
     fn gave_up(&mut self, why: &str) -> io::Result<()>;
     /// Everything has ended.
     fn end(&mut self) -> io::Result<()>;
-}
 
-/// What the command line asks for.
-///
-/// # Errors
-/// When the output file cannot be made.
-pub fn open(
-    common: &Common,
-    asked: Asked<'_>,
-    manner: Manner,
-    account: Option<Account>,
-) -> io::Result<Box<dyn Output>> {
-    let out = open_output(common)?;
-    Ok(match common.json {
-        Some(form) => Box::new(JsonPrinter::new(form, asked, account, out)),
-        None => Box::new(Printer::new(manner, out)),
-    })
-}
-
-impl dyn Output {
     /// Tells of an event; standard error of a failure. Whether it was one.
-    pub fn tell(&mut self, event: Event) -> io::Result<bool> {
+    fn tell(&mut self, event: Event) -> io::Result<bool> {
         match event {
             Event::Settings(text) => self.banner(&text)?,
             Event::Connected(key, connected) => self.connected(key, &connected)?,
@@ -68,6 +52,26 @@ impl dyn Output {
             }
         }
         Ok(false)
+    }
+}
+
+/// The output that the command line asks for, to where it asks for it.
+///
+/// # Errors
+/// When the output file cannot be made.
+pub fn open(asked: Asked<'_>, account: Option<Account>) -> io::Result<Box<dyn Output>> {
+    let out = open_output(asked.common())?;
+    Ok(to(out, asked, account))
+}
+
+fn to(
+    out: Box<dyn io::Write + Send>,
+    asked: Asked<'_>,
+    account: Option<Account>,
+) -> Box<dyn Output> {
+    match asked.common().json {
+        Some(form) => Box::new(JsonPrinter::new(form, asked, account, out)),
+        None => Box::new(Printer::new(Manner::of(asked), out)),
     }
 }
 

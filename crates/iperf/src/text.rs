@@ -33,6 +33,8 @@ pub use messages::{
 };
 pub use units::{amount, loss_percent, rate, transfer, two_digits};
 
+use crate::options::Common;
+
 /// Whose output is spoken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
@@ -50,6 +52,16 @@ pub struct Format {
     pub style: Style,
     /// The unit asked for with `-f`, `a` without it: see [`amount`].
     pub letter: char,
+}
+
+impl Format {
+    /// The format that the command line asks for.
+    pub fn of(common: &Common) -> Self {
+        Format {
+            style: common.style,
+            letter: common.format,
+        }
+    }
 }
 
 /// What carries the stream.

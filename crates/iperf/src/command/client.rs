@@ -13,11 +13,10 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 use nicpoll_traffic::Signals;
 
 use super::ways::Ways;
-use super::{Account, manner, settings};
+use super::{Account, settings};
 use crate::events::{Event, Failed, StreamKey, Told};
 use crate::options::{self, ClientOptions, Directions};
 use crate::output::json::Asked;
-use crate::output::printer::Manner;
 use crate::output::{self, Output};
 use crate::{Amount, Connected, SocketOptions};
 
@@ -35,14 +34,7 @@ struct Client<'a> {
 /// When there is nowhere to print to.
 pub fn run(options: &ClientOptions, signals: &Signals, account: Option<Account>) -> io::Result<u8> {
     let common = &options.common;
-    let mut manner = Manner {
-        is_client: true,
-        ..manner(common)
-    };
-    // As in 2.1.8, a stream and what the server connects back for are not summed here.
-    let is_full_duplex = options.directions == Directions::FullDuplex;
-    manner.exclude.sums |= options.streams == 1 && !is_full_duplex;
-    let mut output = output::open(common, Asked::Client(options), manner, account)?;
+    let mut output = output::open(Asked::Client(options), account)?;
     let peer = match resolve(&options.host, common.port, common.ipv6) {
         Ok(peer) => peer,
         Err(error) => {
@@ -80,7 +72,7 @@ fn give_up(text: &str, output: &mut dyn Output) -> io::Result<u8> {
 fn print(
     options: &ClientOptions,
     told: &mpsc::Receiver<Event>,
-    output: &mut (dyn Output + 'static),
+    output: &mut dyn Output,
 ) -> io::Result<u8> {
     let mut has_settings = false;
     let mut status = 0;

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use nicpoll_sys::daemon::Daemon;
 use nicpoll_traffic::Signals;
 
-use super::{Account, manner, settings};
+use super::{Account, settings};
 use crate::SocketOptions;
 use crate::events::Event;
 use crate::options::{Common, ServerOptions};
@@ -47,7 +47,7 @@ pub fn run(
     daemon: Option<Daemon>,
 ) -> io::Result<u8> {
     let common = &options.common;
-    let mut output = output::open(common, Asked::Server(options), manner(common), account)?;
+    let mut output = output::open(Asked::Server(options), account)?;
     let bind = match address(common) {
         Ok(bind) => bind,
         Err(error) => return refuse(common, &error, output.as_mut()),

@@ -1,15 +1,17 @@
 //! The settings that are told before a test: of whoever listens, and of whoever connects.
 
 use crate::options::{ClientOptions, Common};
-use crate::text::{self, ClientBanner, ClientEnhanced, Mss, Protocol, ServerBanner, Window};
+use crate::text::{
+    self, ClientBanner, ClientEnhanced, Format, Mss, Protocol, ServerBanner, Window,
+};
 use crate::{Connected, Rate};
 
-use super::{banner_time, manner};
+use super::banner_time;
 
 /// What a listener tells: a server's, or that of a client to which the server connects back.
 pub fn of_listener(common: &Common, port: u16, granted_bytes: u64) -> String {
     text::server_banner(
-        manner(common).format,
+        Format::of(common),
         &ServerBanner {
             protocol: protocol(common),
             port,
@@ -28,7 +30,7 @@ pub fn of_client(options: &ClientOptions, connected: &Connected) -> String {
     let common = &options.common;
     let bind = common.bind.as_ref().map(|bind| bind.address.as_str());
     text::client_banner(
-        manner(common).format,
+        Format::of(common),
         &ClientBanner {
             bind,
             gap_micros: banner_time(options.rate, common.length_bytes),
@@ -58,7 +60,7 @@ pub fn of_way_back(
         None => 0.0,
     };
     text::client_banner(
-        manner(common).format,
+        Format::of(common),
         &ClientBanner {
             write_bytes: write_bytes as u64,
             gap_micros,

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::IpAddr;
 
-use crate::options::Exclude;
 use crate::text::{
     self, Connection, CsvRow, Direction, EnhancedHeader, Format, Header, InitialTcp, Interval,
     Label, Receipt, StreamId, Style, Timestamp,
@@ -15,31 +14,13 @@ use crate::text::{
 use crate::{Connected, IntervalRecord};
 
 use super::enhanced;
+use super::manner::Manner;
 use super::sum::Sum;
 use crate::events::StreamKey;
 use crate::total::Total;
 
 /// Part of an interval that its rest must be to be told, as in 2.1.8.
 const PARTIAL_MIN: f64 = 0.25;
-
-/// How to print.
-#[derive(Clone, Copy, Debug)]
-pub struct Manner {
-    /// Style and unit.
-    pub format: Format,
-    /// Comma-separated values instead of text.
-    pub csv: bool,
-    /// More columns and lines (-e).
-    pub enhanced: bool,
-    /// Whether to tell the segment size (-m).
-    pub print_mss: bool,
-    /// What to leave out.
-    pub exclude: Exclude,
-    /// Length of the intervals; none without -i.
-    pub interval_seconds: Option<f64>,
-    /// Whether this end is the client.
-    pub is_client: bool,
-}
 
 struct Stream {
     id: StreamId,

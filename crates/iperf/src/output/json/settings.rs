@@ -16,7 +16,8 @@ pub enum Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    pub(super) fn common(self) -> &'a Common {
+    /// What both ends understand.
+    pub fn common(self) -> &'a Common {
         match self {
             Asked::Client(options) => &options.common,
             Asked::Server(options) => &options.common,
