@@ -1,9 +1,9 @@
 //! The project's own commands, `cargo xtask COMMAND`: one way to test, check and build what cargo
 //! alone does not, the same for a developer and for CI.
 //!
-//! What must hold: stdout carries the test runner's output and nothing else, so its closing lines
-//! stay the closing lines; all that these commands say themselves goes to stderr. A step that did
-//! not run is shown as skipped, with the reason, and never counts as passed.
+//! What must hold: stdout carries the test runner's output, the list of skipped tests and, as its last
+//! line, the counts over all tests; all else that these commands say goes to stderr. A step or a test that
+//! did not run is shown as skipped, with the reason, and never counts as passed.
 #![forbid(unsafe_code)]
 
 mod bpf;
@@ -13,6 +13,7 @@ mod peers;
 mod process;
 mod steps;
 mod suite;
+mod tally;
 mod tidy;
 
 use std::path::Path;
@@ -28,7 +29,7 @@ use steps::Steps;
 enum Command {
     /// Install what the tests need and run all of them, then the structure checks.
     Test {
-        /// Install nothing: tests that need a missing program skip and say so.
+        /// Install nothing: tests that need a missing program are skipped, and listed as such.
         #[arg(long)]
         no_install: bool,
         /// Arguments for the test programs, as after the `--` of `cargo test`.

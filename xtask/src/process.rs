@@ -1,8 +1,9 @@
 //! Starts other programs: finds them, says what is run, and turns a bad end into an error.
 
 use std::ffi::OsString;
+use std::io::{self, BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result};
 
@@ -45,16 +46,28 @@ pub fn cargo() -> Command {
 
 /// Runs a program whose output is for the eye only: it goes to stderr.
 pub fn run(command: &mut Command) -> Result<()> {
-    run_to_stdout(command.stdout(std::io::stderr()))
+    let mut child = start(command.stdout(std::io::stderr()))?;
+    ended_well(command, child.wait())
 }
 
-/// Runs a program whose standard output is the result of the whole command.
-pub fn run_to_stdout(command: &mut Command) -> Result<()> {
+/// Runs a program and gives each line of its standard output away as it comes.
+pub fn run_line_by_line(command: &mut Command, mut line: impl FnMut(&str)) -> Result<()> {
+    let mut child = start(command.stdout(Stdio::piped()))?;
+    let output = child.stdout.take().context("its output is a pipe")?;
+    for bytes in BufReader::new(output).split(b'\n') {
+        line(&String::from_utf8_lossy(&bytes?));
+    }
+    ended_well(command, child.wait())
+}
+
+fn start(command: &mut Command) -> Result<Child> {
     eprintln!("   {}", shown(command));
-    let status = command
-        .stdin(Stdio::null())
-        .status()
-        .with_context(|| format!("cannot start `{}`", shown(command)))?;
+    let child = command.stdin(Stdio::null()).spawn();
+    child.with_context(|| format!("cannot start `{}`", shown(command)))
+}
+
+fn ended_well(command: &Command, status: io::Result<ExitStatus>) -> Result<()> {
+    let status = status?;
     if status.success() {
         Ok(())
     } else {
@@ -105,6 +118,16 @@ mod tests {
         let error = run(Command::new("sh").args(["-c", "exit 7"])).unwrap_err();
         assert_eq!(error.downcast_ref::<Failed>().unwrap().status, 7);
         assert!(error.to_string().contains("sh -c exit 7"), "{error}");
+    }
+
+    #[test]
+    fn each_line_is_given_away_even_when_the_program_fails() {
+        let mut lines = Vec::new();
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo one; echo two; exit 3"]);
+        let ended = run_line_by_line(&mut command, |line| lines.push(line.to_owned()));
+        assert_eq!(lines, ["one", "two"]);
+        assert!(ended.is_err());
     }
 
     #[test]

@@ -1,22 +1,40 @@
 //! The two commands made of many steps: `test`, which the README promises to everyone, and `ci`,
 //! which is the same behind the checks that a change must pass.
 
+use std::fs;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
-use crate::process::{cargo, output_of, run, run_to_stdout};
+use crate::process::{cargo, output_of, run, run_line_by_line};
 use crate::steps::{Outcome, Steps};
+use crate::tally::{Skipped, Tally};
 use crate::{bpf, fuzz, guest, peers, tidy};
 
-/// Installs what the tests need, runs them all, then checks what is not a test of the program.
+/// The variable with the needs without which a test fails, as `crates/testkit` has it.
+const REQUIRE: &str = "NICPOLL_REQUIRE";
+/// The variable with the file in which tests list themselves as skipped, as `crates/testkit` has it.
+const SKIPPED: &str = "NICPOLL_SKIPPED";
+
+/// What every machine that runs CI has, or gets by the steps before the tests.
+const REQUIRED_BY_CI: &str = "root,per-napi,receive-buffer,iperf,nft,tc,ip,qemu,debug";
+
+/// Installs what the tests need, runs them all, then checks what is not a test of the program. The last
+/// line on stdout says how many tests passed, failed and were skipped.
 pub fn test(steps: &mut Steps, no_install: bool, args: &[String]) {
+    let required = std::env::var(REQUIRE).unwrap_or_default();
+    test_requiring(&required, steps, no_install, args);
+}
+
+fn test_requiring(required: &str, steps: &mut Steps, no_install: bool, args: &[String]) {
     steps.run("peer programs", || peers::ensure(no_install));
     steps.run("guest", || guest::ensure(no_install));
-    steps.run("tests", || cargo_test(args));
+    let mut tally = Tally::default();
+    steps.run("tests", || cargo_test(required, args, &mut tally));
     steps.run("structure", tidy::check);
     steps.run("bpf", bpf::check);
     steps.run("fuzz targets", fuzz::check);
+    println!("{tally}");
 }
 
 /// Everything that a change must pass. The quick steps come first.
@@ -31,18 +49,29 @@ pub fn ci(steps: &mut Steps) {
     });
     steps.run("dependencies", dependencies);
     steps.run("bpf compiler", bpf::install_compiler);
-    test(steps, false, &[]);
+    test_requiring(REQUIRED_BY_CI, steps, false, &[]);
 }
 
 /// Unit tests run in parallel. Tests that build namespaces would disturb one another's figures:
 /// cargo runs one test program at a time, and such programs take a lock for each test.
-fn cargo_test(args: &[String]) -> Result<Outcome> {
+fn cargo_test(required: &str, args: &[String], tally: &mut Tally) -> Result<Outcome> {
+    let folder = tempfile::tempdir().context("cannot make a temporary directory")?;
+    let list = folder.path().join("skipped");
     let mut command = cargo();
     command.args(["test", "--workspace", "--no-fail-fast"]);
+    command.env(REQUIRE, required).env(SKIPPED, &list);
     if !args.is_empty() {
         command.arg("--").args(args);
     }
-    run_to_stdout(&mut command)?;
+    let ended = run_line_by_line(&mut command, |line| {
+        println!("{line}");
+        tally.add(line);
+    });
+    // No test makes the file when none is skipped.
+    let skipped = Skipped::parse(&fs::read_to_string(&list).unwrap_or_default());
+    tally.take_off(&skipped);
+    print!("{skipped}");
+    ended?;
     Ok(Outcome::Passed)
 }
 

@@ -9,15 +9,14 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use described::assert_described;
+use nicpoll_testkit::needs;
 use serde_json::Value;
 use stage::{Stage, stderr};
 
 #[test]
 fn the_exact_account_is_right_where_the_machine_lets_it_be_told() {
-    let test = "the_exact_account_is_right_where_the_machine_lets_it_be_told";
-    let Some(stage) = Stage::as_root(test) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
     let output = stage.run(&["doctor", "--cpu-truth", "--fold", "1ms", "--json"]);
     let code = output.status.code().unwrap();
     // A machine that is busy with other things lets nothing be concluded.

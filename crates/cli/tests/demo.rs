@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::Command;
 
 use described::assert_described;
+use nicpoll_testkit::needs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use stage::{Stage, host_state, in_use, namespaces_of, stderr, wait_until};
@@ -33,10 +34,8 @@ fn shortest(more: &[&'static str]) -> Vec<&'static str> {
 
 #[test]
 fn a_quick_demo_prints_an_object_that_holds_what_the_schema_says() {
-    let test = "a_quick_demo_prints_an_object_that_holds_what_the_schema_says";
-    let Some(stage) = Stage::as_root(test) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
     let before = host_state();
     let output = stage.run(&["demo", "--quick", "--seed", "7", "--json"]);
     assert_eq!(host_state(), before);
@@ -98,10 +97,8 @@ fn check_cpu(trial: &Value) {
 
 #[test]
 fn the_table_shows_every_setting_and_says_that_the_link_is_virtual() {
-    let test = "the_table_shows_every_setting_and_says_that_the_link_is_virtual";
-    let Some(stage) = Stage::as_root(test) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
     let output = stage.run(&SHORT);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = String::from_utf8(output.stdout).unwrap();
@@ -120,10 +117,8 @@ fn the_table_shows_every_setting_and_says_that_the_link_is_virtual() {
 
 #[test]
 fn after_a_kill_in_mid_trial_nothing_is_left_but_records_that_the_next_start_closes() {
-    let test = "after_a_kill_in_mid_trial_nothing_is_left_but_records_that_the_next_start_closes";
-    let Some(stage) = Stage::as_root(test) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
     let before = host_state();
     let mut child = stage.demo_in_mid_trial();
     let namespaces = namespaces_of(child.id());
@@ -141,10 +136,8 @@ fn after_a_kill_in_mid_trial_nothing_is_left_but_records_that_the_next_start_clo
 
 #[test]
 fn signals_put_everything_back_and_say_so_in_the_exit_code() {
-    let test = "signals_put_everything_back_and_say_so_in_the_exit_code";
-    let Some(stage) = Stage::as_root(test) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
     let before = host_state();
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let child = stage.demo_in_mid_trial();
@@ -163,9 +156,8 @@ fn signals_put_everything_back_and_say_so_in_the_exit_code() {
 
 #[test]
 fn namespaces_are_kept_by_name_when_asked() {
-    let Some(stage) = Stage::as_root("namespaces_are_kept_by_name_when_asked") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
     let output = stage.run(&shortest(&["--keep", "--json"]));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let study: Value = serde_json::from_slice(&output.stdout).unwrap();

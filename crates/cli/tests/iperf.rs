@@ -7,6 +7,7 @@ mod pair;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
+use nicpoll_testkit::needs;
 use rustix::process::{Pid, Signal, kill_process};
 
 use pair::{Pair, Program, bytes, lost_and_total};
@@ -19,9 +20,8 @@ const ENDS: [(Program, Program); 3] = [
 
 #[test]
 fn tcp_bytes_are_the_same_at_both_ends() {
-    let Some(pair) = Pair::new("tcp_bytes_are_the_same_at_both_ends") else {
-        return;
-    };
+    needs!(Root, Iperf);
+    let pair = Pair::new();
     for (client, server) in ENDS {
         for options in [&["-t", "0.3"][..], &["-n", "1M"], &["-V", "-t", "0.3"]] {
             let (sent, received) = pair.run(client, server, options);
@@ -36,9 +36,8 @@ fn tcp_bytes_are_the_same_at_both_ends() {
 
 #[test]
 fn parallel_streams_add_up_to_the_sum() {
-    let Some(pair) = Pair::new("parallel_streams_add_up_to_the_sum") else {
-        return;
-    };
+    needs!(Root, Iperf);
+    let pair = Pair::new();
     for (client, server) in ENDS {
         let (sent, received) = pair.run(client, server, &["-P", "2", "-t", "0.3"]);
         let case = format!("{client:?} to {server:?}\n{sent}\n{received}");
@@ -48,10 +47,8 @@ fn parallel_streams_add_up_to_the_sum() {
 
 #[test]
 fn udp_datagrams_agree_with_the_other_end_and_with_the_kernel() {
-    let test = "udp_datagrams_agree_with_the_other_end_and_with_the_kernel";
-    let Some(pair) = Pair::new(test) else {
-        return;
-    };
+    needs!(Root, Iperf);
+    let pair = Pair::new();
     for (client, server) in ENDS {
         for options in [
             &["-u", "-b", "20m", "-t", "0.3"][..],

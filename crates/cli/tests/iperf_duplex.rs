@@ -4,6 +4,7 @@
 #[allow(dead_code, reason = "other tests of a pair read more of what it says")]
 mod pair;
 
+use nicpoll_testkit::needs;
 use pair::{Pair, Program};
 
 const ENDS: [(Program, Program); 3] = [
@@ -115,9 +116,8 @@ fn each_way(pair: &Pair, options: &[&str], mut judge: impl FnMut(Way, [Vec<u64>;
 
 #[test]
 fn tcp_bytes_of_both_directions_are_the_same_at_both_ends() {
-    let Some(pair) = Pair::new("tcp_bytes_of_both_directions_are_the_same_at_both_ends") else {
-        return;
-    };
+    needs!(Root, Iperf);
+    let pair = Pair::new();
     each_way(&pair, &["-t", "0.3"], |_, flows, case| {
         assert!(flows.iter().flatten().all(|bytes| *bytes > 60), "{case}");
     });
@@ -131,9 +131,8 @@ fn tcp_bytes_of_both_directions_are_the_same_at_both_ends() {
 
 #[test]
 fn tcp_has_a_stream_back_for_each_of_the_parallel_ones() {
-    let Some(pair) = Pair::new("tcp_has_a_stream_back_for_each_of_the_parallel_ones") else {
-        return;
-    };
+    needs!(Root, Iperf);
+    let pair = Pair::new();
     each_way(
         &pair,
         &["-P", "2", "-t", "0.3", "-b", "40m", "-L", "6001"],
@@ -186,26 +185,20 @@ fn both_ways(way: Way, streams: usize, told: &str, heard: &str) -> [(u64, u64); 
 
 #[test]
 fn udp_datagrams_of_both_directions_agree_over_ipv4() {
-    datagrams_agree(
-        "udp_datagrams_of_both_directions_agree_over_ipv4",
-        "-b 3m -t 0.5 --allow 198.18.0.0/16",
-    );
+    needs!(Root, Iperf);
+    datagrams_agree("-b 3m -t 0.5 --allow 198.18.0.0/16");
 }
 
 #[test]
 fn udp_datagrams_of_both_directions_agree_over_ipv6() {
-    datagrams_agree(
-        "udp_datagrams_of_both_directions_agree_over_ipv6",
-        "-V -b 300pps -l 200 -t 0.5 --allow 2001:2::1",
-    );
+    needs!(Root, Iperf);
+    datagrams_agree("-V -b 300pps -l 200 -t 0.5 --allow 2001:2::1");
 }
 
 /// Runs all ways with these options, slow enough that the buffer of a receiver holds what comes while it
 /// does not run.
-fn datagrams_agree(test: &str, options: &str) {
-    let Some(pair) = Pair::beside_others(test) else {
-        return;
-    };
+fn datagrams_agree(options: &str) {
+    let pair = Pair::beside_others();
     let options: Vec<&str> = options.split(' ').collect();
     for (client, server) in ENDS {
         for way in WAYS {
@@ -226,10 +219,8 @@ fn datagrams_agree(test: &str, options: &str) {
 
 #[test]
 fn udp_has_a_stream_back_for_each_of_the_parallel_ones() {
-    let Some(pair) = Pair::beside_others("udp_has_a_stream_back_for_each_of_the_parallel_ones")
-    else {
-        return;
-    };
+    needs!(Root, Iperf);
+    let pair = Pair::beside_others();
     // The original does not get on with several streams of datagrams at either end.
     let options = "-u -P 2 -b 2m -t 0.4 -L 6001 --style 2.1 --allow 198.18.0.1";
     for way in WAYS {

@@ -4,13 +4,13 @@
 mod described;
 
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use described::{assert_described, validator};
 use nicpoll_study::{Host, Lab};
 use nicpoll_switch::Journal;
+use nicpoll_testkit::needs;
 use serde_json::Value;
 
 fn assert_valid(value: &Value) {
@@ -311,16 +311,7 @@ fn spawn(host: &Host, args: &[&str]) -> Child {
 
 #[test]
 fn what_a_rule_of_nftables_drops_is_in_the_receiver_s_account() {
-    let test = "what_a_rule_of_nftables_drops_is_in_the_receiver_s_account";
-    let missing = nicpoll_sys::privilege::missing_for_lab().unwrap();
-    if !missing.is_empty() {
-        println!("skipped {test}: missing {}", missing.join(", "));
-        return;
-    }
-    if !Path::new("/usr/sbin/nft").exists() {
-        println!("skipped {test}: no nft; 'cargo xtask test' as root installs it");
-        return;
-    }
+    needs!(Root, Nft);
     let state = tempfile::tempdir().unwrap();
     let lab = Lab::build(Journal::at(state.path().join("state"))).unwrap();
     let rules = "add table inet t; \

@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use described::assert_described;
 use nicpoll_study::Lab;
 use nicpoll_switch::Journal;
+use nicpoll_testkit::needs;
 use serde_json::Value;
 
 fn command(args: &[&str]) -> Command {
@@ -58,14 +59,7 @@ fn json_holds_what_the_schema_says() {
 
 #[test]
 fn a_veth_has_a_nominal_speed() {
-    let missing = nicpoll_sys::privilege::missing_for_lab().unwrap();
-    if !missing.is_empty() {
-        println!(
-            "skipped a_veth_has_a_nominal_speed: missing {}",
-            missing.join(", ")
-        );
-        return;
-    }
+    needs!(Root);
     let state = tempfile::tempdir().unwrap();
     let lab = Lab::build(Journal::at(state.path().join("state"))).unwrap();
     let interface = lab.facts().unwrap().interface;

@@ -15,6 +15,7 @@ use described::assert_described;
 use nicpoll_observe::HostSnapshot;
 use nicpoll_study::{Host, Lab};
 use nicpoll_switch::Journal;
+use nicpoll_testkit::needs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -36,21 +37,15 @@ struct Hosts {
 }
 
 impl Hosts {
-    /// Two hosts, or the reason why not on standard output and `None`.
-    fn new(test: &str) -> Option<Self> {
-        let missing = nicpoll_sys::privilege::missing_for_lab().unwrap();
-        if !missing.is_empty() {
-            println!("skipped {test}: missing {}", missing.join(", "));
-            return None;
-        }
+    fn new() -> Self {
         let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let state = tempfile::tempdir().unwrap();
         let lab = Lab::build(Journal::at(state.path().join("state"))).unwrap();
-        Some(Hosts {
+        Hosts {
             lab,
             _state: state,
             _alone: alone,
-        })
+        }
     }
 
     fn receiver_counters(&self) -> HostSnapshot {
@@ -155,10 +150,8 @@ fn count(object: &Value, path: &str) -> u64 {
 
 #[test]
 fn what_was_sent_was_received_or_is_accounted_for() {
-    let test = "what_was_sent_was_received_or_is_accounted_for";
-    let Some(hosts) = Hosts::new(test) else {
-        return;
-    };
+    needs!(Root);
+    let hosts = Hosts::new();
     for address in ADDRESSES {
         for options in [&[][..], &["--no-batch"], &["--blocking"]] {
             let before = hosts.receiver_counters();
@@ -197,10 +190,8 @@ fn what_was_sent_was_received_or_is_accounted_for() {
 
 #[test]
 fn a_datagram_that_does_not_fit_the_link_is_sent_by_itself() {
-    let test = "a_datagram_that_does_not_fit_the_link_is_sent_by_itself";
-    let Some(hosts) = Hosts::new(test) else {
-        return;
-    };
+    needs!(Root);
+    let hosts = Hosts::new();
     for (payload, expected) in [("1400", true), ("2000", false)] {
         let blast = ["netblast", "--json", ADDRESSES[0], PORT, payload, "1"];
         let (sent, received) = hosts.run(&blast);
@@ -215,14 +206,8 @@ fn a_datagram_that_does_not_fit_the_link_is_sent_by_itself() {
 
 #[test]
 fn a_full_queue_is_a_send_error() {
-    let test = "a_full_queue_is_a_send_error";
-    if !Path::new("/usr/sbin/tc").exists() && !Path::new("/sbin/tc").exists() {
-        println!("skipped {test}: tc is not installed; 'cargo xtask test' as root installs it");
-        return;
-    }
-    let Some(hosts) = Hosts::new(test) else {
-        return;
-    };
+    needs!(Root, Tc);
+    let hosts = Hosts::new();
     let shaper = "qdisc add dev em0 root tbf rate 10mbit burst 4kb limit 2000";
     let shaper: Vec<&str> = shaper.split(' ').collect();
     let shaped = spawn(&hosts.lab.sender, "tc", &shaper).wait_with_output();
@@ -261,10 +246,8 @@ fn a_full_queue_is_a_send_error() {
 
 #[test]
 fn netsend_keeps_its_schedule_and_each_datagram_arrives() {
-    let test = "netsend_keeps_its_schedule_and_each_datagram_arrives";
-    let Some(hosts) = Hosts::new(test) else {
-        return;
-    };
+    needs!(Root);
+    let hosts = Hosts::new();
     for (port, options) in [(PORT, &[][..]), ("9000-9001", &["--blocking"])] {
         let send = ["netsend", "--json", ADDRESSES[0], port, "64", "1000", "1"];
         let (sent, received) = hosts.run(&[&send, options].concat());
@@ -286,9 +269,8 @@ fn netsend_keeps_its_schedule_and_each_datagram_arrives() {
 
 #[test]
 fn every_field_is_described() {
-    let Some(hosts) = Hosts::new("every_field_is_described") else {
-        return;
-    };
+    needs!(Root);
+    let hosts = Hosts::new();
     let blast = ["netblast", "--json", ADDRESSES[1], PORT, "64", "1"];
     let send = ["netsend", "--json", ADDRESSES[0], PORT, "64", "10", "1"];
     for args in [&blast[..], &send] {
@@ -310,10 +292,8 @@ fn every_field_is_described() {
 
 #[test]
 fn the_lines_are_the_originals_and_the_account_follows() {
-    let test = "the_lines_are_the_originals_and_the_account_follows";
-    let Some(hosts) = Hosts::new(test) else {
-        return;
-    };
+    needs!(Root);
+    let hosts = Hosts::new();
     let receiver = Receiver::start(&hosts.lab.receiver, &[]);
     let blast = [
         "netblast",

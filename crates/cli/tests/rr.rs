@@ -10,6 +10,7 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use described::assert_described;
 use nicpoll_study::{Host, Lab};
 use nicpoll_switch::Journal;
+use nicpoll_testkit::needs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -26,15 +27,10 @@ fn spawn(host: &Host, args: &[&str]) -> Child {
     host.run(move |_| command.spawn().unwrap()).unwrap()
 }
 
-fn lab(test: &str) -> Option<(Lab, tempfile::TempDir)> {
-    let missing = nicpoll_sys::privilege::missing_for_lab().unwrap();
-    if !missing.is_empty() {
-        println!("skipped {test}: missing {}", missing.join(", "));
-        return None;
-    }
+fn lab() -> (Lab, tempfile::TempDir) {
     let state = tempfile::tempdir().unwrap();
     let lab = Lab::build(Journal::at(state.path().join("state"))).unwrap();
-    Some((lab, state))
+    (lab, state)
 }
 
 /// A server that prints events, and has said that it answers.
@@ -78,9 +74,8 @@ fn document(output: &Output) -> Value {
 
 #[test]
 fn both_ends_and_the_kernel_count_the_same() {
-    let Some((lab, _state)) = lab("both_ends_and_the_kernel_count_the_same") else {
-        return;
-    };
+    needs!(Root);
+    let (lab, _state) = lab();
     for (address, server_options) in [("198.18.0.2", &[][..]), ("2001:2::2", &["-V"])] {
         for protocol in ["udp", "tcp"] {
             for pacing in [&["--depth", "2"][..], &["--rate", "2k"]] {

@@ -11,13 +11,13 @@ use std::thread;
 use std::time::Duration;
 
 use nicpoll_switch::{Kernel, Knob, Scope, Value};
+use nicpoll_testkit::{Need, needs, test_name};
 use switched::{Switched, said};
 
 #[test]
 fn a_dry_run_says_what_a_run_says_and_writes_nothing() {
-    let Some(pair) = Switched::new("a_dry_run_says_what_a_run_says_and_writes_nothing") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     let before = pair.dump();
     let set = "set em0 polling --period 50us --fix";
     let output = pair.run(&format!("{set} --dry-run"));
@@ -46,10 +46,8 @@ fn a_dry_run_says_what_a_run_says_and_writes_nothing() {
 
 #[test]
 fn what_polling_needs_is_explained_and_only_done_when_asked() {
-    let test = "what_polling_needs_is_explained_and_only_done_when_asked";
-    let Some(pair) = Switched::new(test) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     let before = pair.dump();
     let refusal = pair.refused("set em0 polling", 1);
     for words in ["GRO is off", "TSO is on", "--fix"] {
@@ -61,9 +59,8 @@ fn what_polling_needs_is_explained_and_only_done_when_asked() {
 
 #[test]
 fn what_cannot_work_is_refused_with_reason_and_remedy() {
-    let Some(pair) = Switched::new("what_cannot_work_is_refused_with_reason_and_remedy") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     pair.ip("tuntap add tap0 mode tap");
     pair.ip("link add br0 type bridge");
     let before = pair.dump();
@@ -110,9 +107,8 @@ fn what_cannot_work_is_refused_with_reason_and_remedy() {
 
 #[test]
 fn a_namespace_that_is_not_there_is_said_so() {
-    let Some(pair) = Switched::new("a_namespace_that_is_not_there_is_said_so") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
     command.env("NICPOLL_STATE_DIR", pair.state());
     let output = command
@@ -125,9 +121,8 @@ fn a_namespace_that_is_not_there_is_said_so() {
 
 #[test]
 fn stacked_interfaces_stand_for_what_lies_below() {
-    let Some(pair) = Switched::new("stacked_interfaces_stand_for_what_lies_below") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     pair.ip("link add link em0 name mac0 type macvlan");
     pair.ip("link add br0 type bridge");
     pair.ip("link set mac0 master br0");
@@ -148,10 +143,8 @@ fn stacked_interfaces_stand_for_what_lies_below() {
 
 #[test]
 fn all_is_every_interface_that_can_and_the_others_are_named() {
-    let test = "all_is_every_interface_that_can_and_the_others_are_named";
-    let Some(pair) = Switched::new(test) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     pair.ip("link set lo up");
     let before = pair.dump();
     let text = pair.done("set all polling --fix");
@@ -164,9 +157,8 @@ fn all_is_every_interface_that_can_and_the_others_are_named() {
 
 #[test]
 fn both_ends_in_one_command_are_changed_together() {
-    let Some(pair) = Switched::new("both_ends_in_one_command_are_changed_together") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     pair.ip("link add v0 type veth peer name v1");
     pair.ip("link set v0 up");
     let down = pair.refused("set v0 v1 polling", 1);
@@ -183,9 +175,8 @@ fn both_ends_in_one_command_are_changed_together() {
 
 #[test]
 fn a_ring_that_would_overflow_is_warned_about() {
-    let Some(pair) = Switched::new("a_ring_that_would_overflow_is_warned_about") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     // So slow a timer that any traffic fills 256 slots.
     let said = pair.under_traffic(|| pair.done("set em0 --period 10s --fix --dry-run"));
     for words in ["warning: em0 receives", "256 slots", "would fit"] {
@@ -199,9 +190,8 @@ fn a_ring_that_would_overflow_is_warned_about() {
 
 #[test]
 fn one_instance_is_set_alone() {
-    let Some(pair) = Switched::new("one_instance_is_set_alone") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     pair.set_up_by_hand();
     // What polling needs, so that only the instance is changed below.
     pair.done("set em0 --suspend 1ms --fix");
@@ -232,9 +222,8 @@ fn one_instance_is_set_alone() {
 
 #[test]
 fn what_somebody_else_changed_is_told() {
-    let Some(pair) = Switched::new("what_somebody_else_changed_is_told") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     let before = pair.dump();
     pair.done("set em0 polling --fix");
     assert!(
@@ -262,9 +251,8 @@ fn what_somebody_else_changed_is_told() {
 
 #[test]
 fn interrupt_moderation_is_set_and_put_back() {
-    let Some(pair) = Switched::new("interrupt_moderation_is_set_and_put_back") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     // A tap device has one parameter of it, and neither interrupts nor a use for the others.
     pair.ip("tuntap add tap0 mode tap");
     let frames = |pair: &Switched| {
@@ -289,10 +277,8 @@ fn interrupt_moderation_is_set_and_put_back() {
 
 #[test]
 fn settings_persist_by_files_that_are_shown_first_and_removed_exactly() {
-    let test = "settings_persist_by_files_that_are_shown_first_and_removed_exactly";
-    let Some(pair) = Switched::new(test) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     let root = pair.home.path().join("root");
     fs::create_dir(&root).unwrap();
     // What comes back at boot is of the namespace that the program is started in.
@@ -332,7 +318,10 @@ fn settings_persist_by_files_that_are_shown_first_and_removed_exactly() {
         said(&again)
     );
 
-    systemd_accepts(&root.join("etc/systemd/system/nicpoll@.service"));
+    systemd_accepts(
+        test_name!(),
+        &root.join("etc/systemd/system/nicpoll@.service"),
+    );
 
     let refused = run("set em0:napi300 polling --persist");
     assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
@@ -346,24 +335,25 @@ fn settings_persist_by_files_that_are_shown_first_and_removed_exactly() {
 }
 
 /// By systemd's own check, where that is installed; it needs no running systemd.
-fn systemd_accepts(unit: &Path) {
-    let mut verify = Command::new("systemd-analyze");
-    match verify.args(["verify", "--man=no"]).arg(unit).output() {
-        Ok(output) => {
-            // It says what it does not know, and takes it all the same.
-            assert!(output.status.success(), "{}", said(&output));
-            assert!(!said(&output).contains("nicpoll@"), "{}", said(&output));
-        }
-        Err(error) => println!("skipped systemd-analyze verify: {error}"),
+fn systemd_accepts(test: &str, unit: &Path) {
+    if !nicpoll_testkit::has(test, &[Need::Systemd]) {
+        return;
     }
+    let mut verify = Command::new("systemd-analyze");
+    let output = verify
+        .args(["verify", "--man=no"])
+        .arg(unit)
+        .output()
+        .unwrap();
+    // It says what it does not know, and takes it all the same.
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(!said(&output).contains("nicpoll@"), "{}", said(&output));
 }
 
 #[test]
 fn a_study_does_not_start_on_an_interface_that_is_set() {
-    let test = "a_study_does_not_start_on_an_interface_that_is_set";
-    let Some(pair) = Switched::new(test) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     pair.done("set em0 polling --fix");
     let journal = pair.journal();
     let refused = pair.near(move |control, target| {

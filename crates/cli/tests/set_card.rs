@@ -5,6 +5,7 @@
 mod guest;
 
 use guest::{Console, Guest};
+use nicpoll_testkit::{Need, skip, test_name};
 
 /// What the scripts below share. Every line that a test reads begins with a word and a colon.
 const MEASURE: &str = r#"
@@ -48,8 +49,7 @@ ls -d /var/lib/nicpoll || echo "left: nothing"
 
 #[test]
 fn the_interrupts_of_a_card_stop_while_it_is_polled_and_come_back() {
-    let test = "the_interrupts_of_a_card_stop_while_it_is_polled_and_come_back";
-    let Some(console) = boot(test, &[MEASURE, SWITCHED], &[]) else {
+    let Some(console) = boot(test_name!(), &[MEASURE, SWITCHED], &[]) else {
         return;
     };
     expect(
@@ -106,8 +106,7 @@ ls -d /var/lib/nicpoll || echo "left: nothing"
 /// A change of the MTU makes the driver reset its card; unbound and bound, it is a new interface of the old name.
 #[test]
 fn a_reset_card_is_polled_still_and_a_new_one_is_not_touched() {
-    let test = "a_reset_card_is_polled_still_and_a_new_one_is_not_touched";
-    let Some(console) = boot(test, &[MEASURE, RESET], &[]) else {
+    let Some(console) = boot(test_name!(), &[MEASURE, RESET], &[]) else {
         return;
     };
     expect(
@@ -170,14 +169,13 @@ find /etc /var/lib -name '*nicpoll*' | grep . || echo "left: nothing"
 
 #[test]
 fn the_unit_sets_a_card_again_after_a_reboot_and_when_it_is_plugged_in() {
-    let test = "the_unit_sets_a_card_again_after_a_reboot_and_when_it_is_plugged_in";
-    let Some(last) = boot(test, &[MEASURE, LAST_BOOT], &[]) else {
+    let Some(last) = boot(test_name!(), &[MEASURE, LAST_BOOT], &[]) else {
         return;
     };
     let set = "2147483647 1000000 0";
     expect(&last, &[("set", "0"), ("values-set", set)]);
     let files = [("carried", last.line("carried"))];
-    let Some(next) = boot(test, &[MEASURE, NEXT_BOOT], &files) else {
+    let Some(next) = boot(test_name!(), &[MEASURE, NEXT_BOOT], &files) else {
         return;
     };
     assert_ne!(last.line("boot"), next.line("boot"));
@@ -255,12 +253,11 @@ echo "renamed-back: $(cat /sys/class/net/wan0/gro_flush_timeout)"
 /// By the rule alone, and put back exactly: what was there is in udev's database.
 #[test]
 fn udev_sets_a_card_at_its_first_moment_and_that_is_put_back_exactly() {
-    let test = "udev_sets_a_card_at_its_first_moment_and_that_is_put_back_exactly";
-    let Some(console) = boot(test, &[MEASURE, PLUGGED], &[]) else {
+    let Some(console) = boot(test_name!(), &[MEASURE, PLUGGED], &[]) else {
         return;
     };
     if console.0.contains("no-udev: ") {
-        println!("skipped {test}: {}", console.line("no-udev"));
+        skip(test_name!(), Need::Qemu, console.line("no-udev"));
         return;
     }
     let set = "2147483647 1000000 0";
@@ -311,8 +308,7 @@ values values-bond-back
 /// Kernels that are built for one purpose lack VLANs and bonds; Debian's has both.
 #[test]
 fn a_vlan_and_a_bond_stand_for_the_card_below() {
-    let test = "a_vlan_and_a_bond_stand_for_the_card_below";
-    let Some(console) = boot(test, &[MEASURE, STACKED], &[]) else {
+    let Some(console) = boot(test_name!(), &[MEASURE, STACKED], &[]) else {
         return;
     };
     let set = "2147483647 200000 0";

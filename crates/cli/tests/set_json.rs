@@ -5,6 +5,7 @@ mod described;
 mod switched;
 
 use described::assert_described;
+use nicpoll_testkit::needs;
 use serde_json::{Value, json};
 use switched::{Switched, said};
 
@@ -29,9 +30,8 @@ fn write<'a>(object: &'a Value, name: &str) -> [&'a Value; 2] {
 
 #[test]
 fn every_write_is_there_with_what_was_before_it() {
-    let Some(pair) = Switched::new("every_write_is_there_with_what_was_before_it") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     pair.set_up_by_hand();
     let planned = object(
         &pair,
@@ -64,10 +64,8 @@ fn every_write_is_there_with_what_was_before_it() {
 
 #[test]
 fn what_somebody_else_changed_and_what_will_be_undone_are_in_it() {
-    let test = "what_somebody_else_changed_and_what_will_be_undone_are_in_it";
-    let Some(pair) = Switched::new(test) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     let set = object(&pair, "set em0 polling --fix --for 60s --look 0 --json");
     assert_eq!(set["undone_after_seconds"], 60.0);
     assert_eq!(set["proofs"], json!([]));
@@ -88,9 +86,8 @@ fn what_somebody_else_changed_and_what_will_be_undone_are_in_it() {
 
 #[test]
 fn polls_prove_a_setting_and_silence_proves_nothing() {
-    let Some(pair) = Switched::new("polls_prove_a_setting_and_silence_proves_nothing") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     let silent = object(&pair, "set em0 polling --period 1ms --fix --json");
     let proof = &silent["proofs"][0];
     assert_eq!(proof["interface"], "em0");
@@ -119,9 +116,8 @@ fn polls_prove_a_setting_and_silence_proves_nothing() {
 
 #[test]
 fn a_command_that_is_refused_prints_no_object() {
-    let Some(pair) = Switched::new("a_command_that_is_refused_prints_no_object") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     // That nothing was printed is asked there.
     pair.refused("set lo polling --json", 1);
     pair.refused("set em0 --confirm --json", 2);

@@ -3,13 +3,13 @@
 mod switched;
 
 use nicpoll_switch::{Control, Napi};
+use nicpoll_testkit::{Need, needs, skip, test_name};
 use switched::{Switched, said};
 
 #[test]
 fn a_vlan_and_a_bond_stand_for_what_lies_below() {
-    let Some(pair) = Switched::new("a_vlan_and_a_bond_stand_for_what_lies_below") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     for (name, kind, lines) in [
         (
             "em0.5",
@@ -29,7 +29,7 @@ fn a_vlan_and_a_bond_stand_for_what_lies_below() {
     ] {
         // A kernel may be built without one of them.
         if let Err(missing) = pair.try_ip(lines[0]) {
-            println!("skipped {kind}: {missing}");
+            skip(test_name!(), Need::Stacked, &format!("{kind}: {missing}"));
             continue;
         }
         for line in &lines[1..] {
@@ -50,10 +50,8 @@ fn a_vlan_and_a_bond_stand_for_what_lies_below() {
 
 #[test]
 fn an_ssh_connection_that_comes_by_a_bridge_above_is_not_risked() {
-    let test = "an_ssh_connection_that_comes_by_a_bridge_above_is_not_risked";
-    let Some(pair) = Switched::new(test) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     pair.ip("link add br0 type bridge");
     pair.ip("link set br0 up");
     pair.ip("addr add 203.0.113.1/24 dev br0");
@@ -76,9 +74,8 @@ fn an_ssh_connection_that_comes_by_a_bridge_above_is_not_risked() {
 
 #[test]
 fn of_several_instances_only_those_named_are_set() {
-    let Some(pair) = Switched::new("of_several_instances_only_those_named_are_set") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     let queues = "numrxqueues 3 numtxqueues 3";
     pair.ip(&format!(
         "link add v0 {queues} type veth peer name v1 {queues}"
@@ -113,10 +110,8 @@ fn of_several_instances_only_those_named_are_set() {
 
 #[test]
 fn the_record_of_a_removed_interface_is_closed_by_its_name() {
-    let test = "the_record_of_a_removed_interface_is_closed_by_its_name";
-    let Some(pair) = Switched::new(test) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     pair.ip("link add v0 type veth peer name v1");
     pair.ip("link set v0 up");
     pair.ip("link set v1 up");

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use nicpoll_switch::Owner;
+use nicpoll_testkit::needs;
 use rustix::process::{Pid, Signal, kill_process};
 use switched::{Switched, said, wait_until};
 
@@ -24,9 +25,8 @@ fn is_over(guard: Owner) -> bool {
 
 #[test]
 fn what_nobody_confirms_is_undone_in_time() {
-    let Some(pair) = Switched::new("what_nobody_confirms_is_undone_in_time") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     let before = pair.dump();
     let text = pair.done("set em0 polling --fix --for 2s");
     assert!(
@@ -46,9 +46,8 @@ fn what_nobody_confirms_is_undone_in_time() {
 
 #[test]
 fn what_is_confirmed_stays_and_its_guard_ends() {
-    let Some(pair) = Switched::new("what_is_confirmed_stays_and_its_guard_ends") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     let before = pair.dump();
     pair.done("set em0 polling --fix --for 3s");
     let during = pair.dump();
@@ -65,9 +64,8 @@ fn what_is_confirmed_stays_and_its_guard_ends() {
 
 #[test]
 fn several_interfaces_are_one_change() {
-    let Some(pair) = Switched::new("several_interfaces_are_one_change") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     pair.ip("link add v0 type veth peer name v1");
     pair.ip("link set v0 up");
     let before = pair.dump();
@@ -89,9 +87,8 @@ fn several_interfaces_are_one_change() {
 
 #[test]
 fn while_it_waits_it_can_be_undone_but_not_changed() {
-    let Some(pair) = Switched::new("while_it_waits_it_can_be_undone_but_not_changed") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     let before = pair.dump();
     pair.done("set em0 polling --fix --for 60s");
     let guard = guard(&pair);
@@ -108,9 +105,8 @@ fn while_it_waits_it_can_be_undone_but_not_changed() {
 
 #[test]
 fn what_stood_before_stands_again() {
-    let Some(pair) = Switched::new("what_stood_before_stands_again") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     let before = pair.dump();
     pair.done("set em0 polling --fix");
     let standing = pair.dump();
@@ -125,10 +121,8 @@ fn what_stood_before_stands_again() {
 
 #[test]
 fn a_guard_that_is_ended_undoes_at_once_and_one_that_is_killed_is_made_up_for() {
-    let test = "a_guard_that_is_ended_undoes_at_once_and_one_that_is_killed_is_made_up_for";
-    let Some(pair) = Switched::new(test) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     let before = pair.dump();
     for signal in [Signal::TERM, Signal::KILL] {
         pair.done("set em0 polling --fix --for 60s");
@@ -147,14 +141,8 @@ fn a_guard_that_is_ended_undoes_at_once_and_one_that_is_killed_is_made_up_for() 
 
 #[test]
 fn a_program_that_is_killed_halfway_is_undone_by_the_guard_at_once() {
-    let test = "a_program_that_is_killed_halfway_is_undone_by_the_guard_at_once";
-    let Some(pair) = Switched::new(test) else {
-        return;
-    };
-    if !cfg!(debug_assertions) {
-        println!("skipped: a build without debug assertions has no points to be killed at");
-        return;
-    }
+    needs!(Root, PerNapi, DebugAssertions);
+    let pair = Switched::new();
     let before = pair.dump();
     let mut killed = 0;
     for point in (1..500).step_by(4) {
@@ -178,9 +166,8 @@ fn a_program_that_is_killed_halfway_is_undone_by_the_guard_at_once() {
 
 #[test]
 fn the_callers_own_ssh_connection_is_not_risked() {
-    let Some(pair) = Switched::new("the_callers_own_ssh_connection_is_not_risked") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     let before = pair.dump();
     let over = |server: &str, line: &str| {
         let mut command = pair.command(line);

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use nicpoll_switch::{Journal, Kernel, Knob, Scope, Value};
+use nicpoll_testkit::needs;
 use switched::{Dump, Switched, said, wait_until};
 
 /// Each profile with something that must be seen of it.
@@ -51,9 +52,8 @@ const PROFILES: [(&str, &str, &str); 7] = [
 
 #[test]
 fn every_profile_is_switched_and_undone_exactly() {
-    let Some(pair) = Switched::new("every_profile_is_switched_and_undone_exactly") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     for by_hand in [false, true] {
         if by_hand {
             pair.set_up_by_hand();
@@ -78,10 +78,8 @@ fn every_profile_is_switched_and_undone_exactly() {
 
 #[test]
 fn polls_come_by_the_timer_while_it_is_set_and_none_come_after() {
-    let test = "polls_come_by_the_timer_while_it_is_set_and_none_come_after";
-    let Some(mut pair) = Switched::new(test) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let mut pair = Switched::new();
     pair.done("set em0 polling --period 1ms --fix");
     let inode = pair.lab.receiver.netns().inode();
     pair.lab.polls.watch(inode, None).unwrap();
@@ -112,9 +110,8 @@ fn ping(pair: &Switched) {
 
 #[test]
 fn setting_again_keeps_what_was_there_first() {
-    let Some(pair) = Switched::new("setting_again_keeps_what_was_there_first") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     pair.set_up_by_hand();
     let before = pair.dump();
     pair.done("set em0 polling --fix");
@@ -129,9 +126,8 @@ fn setting_again_keeps_what_was_there_first() {
 
 #[test]
 fn a_command_that_fails_halfway_leaves_nothing() {
-    let Some(pair) = Switched::new("a_command_that_fails_halfway_leaves_nothing") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     let before = pair.dump();
     // The last write of all, after GRO, TSO, threads and deferral: no such CPU.
     let said = pair.refused("set em0 polling --fix --threaded --threaded-cpus 1000", 1);
@@ -143,13 +139,8 @@ fn a_command_that_fails_halfway_leaves_nothing() {
 /// Killed at every point at which something is written, to disk or to the kernel.
 #[test]
 fn a_kill_at_any_point_leaves_everything_or_nothing() {
-    let Some(pair) = Switched::new("a_kill_at_any_point_leaves_everything_or_nothing") else {
-        return;
-    };
-    if !cfg!(debug_assertions) {
-        println!("skipped: a build without debug assertions has no points to be killed at");
-        return;
-    }
+    needs!(Root, PerNapi, DebugAssertions);
+    let pair = Switched::new();
     pair.set_up_by_hand();
     let before = pair.dump();
     // What is seen afterwards is no part of this.
@@ -216,9 +207,8 @@ fn kill_at_every_point(pair: &Switched, line: &str, mut check: impl FnMut(u32)) 
 
 #[test]
 fn down_and_up_make_no_difference() {
-    let Some(pair) = Switched::new("down_and_up_make_no_difference") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     let before = pair.dump();
     pair.done("set em0 polling --fix --threaded");
     let during = pair.dump();
@@ -232,10 +222,8 @@ fn down_and_up_make_no_difference() {
 
 #[test]
 fn what_cannot_be_put_back_now_is_put_back_when_it_can() {
-    let test = "what_cannot_be_put_back_now_is_put_back_when_it_can";
-    let Some(pair) = Switched::new(test) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     let before = pair.dump();
     pair.done("set em0 polling --fix --threaded");
     pair.ip("link set em0 down");
@@ -254,9 +242,8 @@ fn what_cannot_be_put_back_now_is_put_back_when_it_can() {
 
 #[test]
 fn an_interface_that_was_down_is_down_again() {
-    let Some(pair) = Switched::new("an_interface_that_was_down_is_down_again") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     pair.ip("link set em0 down");
     let before = pair.dump();
     let refusal = pair.refused("set em0 polling", 1);
@@ -274,9 +261,8 @@ fn an_interface_that_was_down_is_down_again() {
 
 #[test]
 fn a_renamed_interface_is_put_back_by_its_new_name() {
-    let Some(pair) = Switched::new("a_renamed_interface_is_put_back_by_its_new_name") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     let before = pair.dump();
     pair.done("set em0 polling --fix");
     pair.ip("link set em0 down");
@@ -297,10 +283,8 @@ fn a_renamed_interface_is_put_back_by_its_new_name() {
 
 #[test]
 fn a_removed_interface_leaves_no_record_and_its_successor_is_not_touched() {
-    let test = "a_removed_interface_leaves_no_record_and_its_successor_is_not_touched";
-    let Some(pair) = Switched::new(test) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     pair.ip("link add v0 type veth peer name v1");
     pair.ip("link set v0 up");
     pair.ip("link set v1 up");
@@ -341,9 +325,8 @@ fn index_of(pair: &Switched, name: &str) -> u32 {
 
 #[test]
 fn after_a_reboot_nothing_is_written() {
-    let Some(pair) = Switched::new("after_a_reboot_nothing_is_written") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
     let another = "00000000-0000-0000-0000-000000000000";
     nothing_is_written_when_records_say(&pair, boot.trim(), another);
@@ -351,10 +334,8 @@ fn after_a_reboot_nothing_is_written() {
 
 #[test]
 fn a_namespace_with_the_number_of_one_that_is_gone_is_not_touched() {
-    let test = "a_namespace_with_the_number_of_one_that_is_gone_is_not_touched";
-    let Some(pair) = Switched::new(test) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     nothing_is_written_when_records_say(&pair, "\"netns_cookie\": ", "\"netns_cookie\": 9");
 }
 
@@ -374,10 +355,8 @@ fn nothing_is_written_when_records_say(pair: &Switched, instead_of: &str, this: 
 
 #[test]
 fn a_torn_or_foreign_record_is_named_and_nothing_is_written() {
-    let Some(pair) = Switched::new("a_torn_or_foreign_record_is_named_and_nothing_is_written")
-    else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     pair.done("set em0 polling --fix");
     let during = pair.dump();
     let target = pair.near(|_, target| target.clone());
@@ -403,9 +382,8 @@ fn a_torn_or_foreign_record_is_named_and_nothing_is_written() {
 
 #[test]
 fn two_commands_at_once_are_not_interleaved() {
-    let Some(pair) = Switched::new("two_commands_at_once_are_not_interleaved") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     pair.near(|control, target| {
         for (knob, value) in [
             (Knob::Feature(String::from("rx-gro")), 1),

@@ -16,6 +16,7 @@ use described::assert_described;
 use nicpoll_model::{Setting, Workload};
 use nicpoll_study::{Host, INTERFACE, Lab, Running, apply};
 use nicpoll_switch::Journal;
+use nicpoll_testkit::needs;
 use serde_json::Value;
 use stage::Stage;
 
@@ -79,9 +80,8 @@ fn a_few_packets(lab: &mut Lab) {
 
 #[test]
 fn interrupts_are_seen_as_such() {
-    let Some(stage) = Stage::as_root("interrupts_are_seen_as_such") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
     let mut lab = lab(&stage);
     apply(&lab, Setting::Interrupt, 0).unwrap();
     let seen = under_traffic(&mut lab, |lab| receiver(lab, &["--for", "0.3"]));
@@ -103,10 +103,8 @@ fn interrupts_are_seen_as_such() {
 
 #[test]
 fn polling_is_seen_with_the_period_that_is_set() {
-    let test = "polling_is_seen_with_the_period_that_is_set";
-    let Some(stage) = Stage::as_root(test) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
     let mut rates = Vec::new();
     for period_ns in [1_000_000, 4_000_000] {
         let mut lab = lab(&stage);
@@ -144,9 +142,8 @@ fn polling_is_seen_with_the_period_that_is_set() {
 /// wake it again.
 #[test]
 fn short_deferral_is_seen_as_a_hybrid() {
-    let Some(stage) = Stage::as_root("short_deferral_is_seen_as_a_hybrid") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
     let lab = lab(&stage);
     apply(&lab, Setting::Interrupt, 0).unwrap();
     let values = [
@@ -178,10 +175,8 @@ fn short_deferral_is_seen_as_a_hybrid() {
 
 #[test]
 fn packets_that_go_past_napi_are_seen_in_the_backlog() {
-    let test = "packets_that_go_past_napi_are_seen_in_the_backlog";
-    let Some(stage) = Stage::as_root(test) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
     let mut lab = lab(&stage);
     let seen = under_traffic(&mut lab, |lab| receiver(lab, &["--for", "0.3"]));
     assert_eq!(seen["evidence"]["discipline"], "backlog", "{seen:#}");
@@ -192,10 +187,8 @@ fn packets_that_go_past_napi_are_seen_in_the_backlog() {
 
 #[test]
 fn another_namespace_is_shown_and_not_the_hosts_own() {
-    let test = "another_namespace_is_shown_and_not_the_hosts_own";
-    let Some(stage) = Stage::as_root(test) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
     let lab = lab(&stage);
     let tid = lab.receiver.run(|_| rustix::thread::gettid()).unwrap();
     let path = format!("/proc/{}/task/{tid}/ns/net", std::process::id());
@@ -213,10 +206,8 @@ fn another_namespace_is_shown_and_not_the_hosts_own() {
 
 #[test]
 fn an_ordinary_user_sees_settings_and_is_told_what_takes_root() {
-    let test = "an_ordinary_user_sees_settings_and_is_told_what_takes_root";
-    let Some(stage) = Stage::as_root(test) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
     let lab = lab(&stage);
     apply(&lab, Setting::Interrupt, 0).unwrap();
     // A copy where anybody may run it.

@@ -7,6 +7,7 @@ use std::fs;
 use std::process::Command;
 
 use described::assert_described;
+use nicpoll_testkit::needs;
 use serde_json::Value;
 use stage::{Stage, host_state, stderr};
 
@@ -17,10 +18,8 @@ fn sim(args: &[&str]) -> std::process::Output {
 
 #[test]
 fn a_quick_fit_measures_every_cost_writes_a_host_that_runs_and_leaves_nothing() {
-    let test = "a_quick_fit_measures_every_cost_writes_a_host_that_runs_and_leaves_nothing";
-    let Some(stage) = Stage::as_root(test) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
     let file = stage.home.path().join("here.toml");
     let file = file.to_str().unwrap();
     let before = host_state();

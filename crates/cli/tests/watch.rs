@@ -16,6 +16,7 @@ use described::assert_described;
 use nicpoll_model::{Setting, WatchEnd, WatchSample, WatchStart};
 use nicpoll_study::{Host, INTERFACE, Lab, apply};
 use nicpoll_switch::Journal;
+use nicpoll_testkit::{Need, needs, skip, test_name};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use stage::Stage;
@@ -123,9 +124,8 @@ impl Watching {
 
 #[test]
 fn rates_agree_with_the_interfaces_own_counters() {
-    let Some(stage) = Stage::as_root("rates_agree_with_the_interfaces_own_counters") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
     let lab = lab(&stage);
     let mut watching = Watching::begin(&stage, &lab);
     let start: WatchStart = serde_json::from_value(watching.event("start")).unwrap();
@@ -180,9 +180,8 @@ fn dropped(sample: &WatchSample, place: &str) -> Option<u64> {
 
 #[test]
 fn drops_appear_where_they_are_made() {
-    let Some(stage) = Stage::as_root("drops_appear_where_they_are_made") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
     let lab = lab(&stage);
     let mut watching = Watching::begin(&stage, &lab);
     watching.event("start");
@@ -200,7 +199,7 @@ fn drops_appear_where_they_are_made() {
         nft.arg(rule).output().map(|output| output.status.success())
     });
     if !matches!(made.unwrap(), Ok(true)) {
-        println!("skipped a part of drops_appear_where_they_are_made: nft(8) makes no rule here");
+        skip(test_name!(), Need::Nft, "nft(8) makes no rule here");
         return;
     }
     send(&lab);
@@ -224,10 +223,8 @@ fn dropped_by_tc(lab: &Lab) -> u64 {
 
 #[test]
 fn a_full_queueing_discipline_is_a_place_of_drops() {
-    let test = "a_full_queueing_discipline_is_a_place_of_drops";
-    let Some(stage) = Stage::as_root(test) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
     let lab = lab(&stage);
     // A bucket that lets one packet in four seconds through and keeps a few.
     let rule = "qdisc replace dev em0 root tbf rate 400bit burst 1600 limit 1600";
@@ -236,7 +233,7 @@ fn a_full_queueing_discipline_is_a_place_of_drops() {
         tc.args(rule.split(' ')).output()
     });
     if !made.unwrap().is_ok_and(|output| output.status.success()) {
-        println!("skipped {test}: tc(8) makes no bucket here");
+        skip(test_name!(), Need::Tc, "tc(8) makes no bucket here");
         return;
     }
     let mut watching = Watching::begin(&stage, &lab);
@@ -279,10 +276,8 @@ fn a_full_queueing_discipline_is_a_place_of_drops() {
 
 #[test]
 fn storms_are_marked_by_the_threshold_that_is_asked_for() {
-    let test = "storms_are_marked_by_the_threshold_that_is_asked_for";
-    let Some(stage) = Stage::as_root(test) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
     let lab = lab(&stage);
     // The clock of each CPU, where events show it. Every entry is a run of one at the least.
     for (threshold, marked) in [
@@ -300,7 +295,8 @@ fn storms_are_marked_by_the_threshold_that_is_asked_for() {
         let samples = watching
             .samples_until(|sample| clock(sample).is_none_or(|line| line.per_second > Some(0.0)));
         let Some(line) = clock(samples.last().unwrap()) else {
-            println!("skipped {test}: this machine has no line of its CPUs' clocks");
+            let reason = "this machine has no line of its CPUs' clocks";
+            skip(test_name!(), Need::ClockInterrupts, reason);
             return;
         };
         assert_eq!(line.is_storm, marked, "{threshold}: {line:?}");
@@ -310,9 +306,8 @@ fn storms_are_marked_by_the_threshold_that_is_asked_for() {
 
 #[test]
 fn the_count_ends_it_and_text_has_a_block_an_interval() {
-    let Some(stage) = Stage::as_root("the_count_ends_it_and_text_has_a_block_an_interval") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
     let lab = lab(&stage);
     let netns = netns(&lab);
     let base = [
@@ -381,10 +376,8 @@ fn what_is_not_there_is_an_error_with_a_next_step() {
 
 #[test]
 fn an_ordinary_user_gets_sampled_times_that_are_named_so() {
-    let test = "an_ordinary_user_gets_sampled_times_that_are_named_so";
-    let Some(stage) = Stage::as_root(test) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
     let lab = lab(&stage);
     // A copy where anybody may run it.
     let program = stage.home.path().join("nicpoll");

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use nicpoll_model::Setting;
 use nicpoll_study::apply;
+use nicpoll_testkit::needs;
 use rustix::process::Signal;
 use switched::{Switched, wait_until};
 use terminal::Terminal;
@@ -16,10 +17,10 @@ use terminal::Terminal;
 const LATER: Duration = Duration::from_millis(800);
 
 /// A pair whose near end can be polled.
-fn pair(test: &str) -> Option<Switched> {
-    let pair = Switched::new(test)?;
+fn pair() -> Switched {
+    let pair = Switched::new();
     apply(&pair.lab, Setting::Interrupt, 0).unwrap();
-    Some(pair)
+    pair
 }
 
 /// A watch that has drawn its first sample.
@@ -54,10 +55,8 @@ fn polling(pair: &Switched) -> Terminal {
 
 #[test]
 fn a_key_switches_polling_on_and_off_and_the_end_undoes_it() {
-    let test = "a_key_switches_polling_on_and_off_and_the_end_undoes_it";
-    let Some(pair) = pair(test) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = pair();
     let before = pair.dump();
     let mut terminal = polling(&pair);
     terminal.press("p");
@@ -74,10 +73,8 @@ fn a_key_switches_polling_on_and_off_and_the_end_undoes_it() {
 
 #[test]
 fn what_cannot_poll_is_refused_on_the_screen() {
-    let test = "what_cannot_poll_is_refused_on_the_screen";
-    let Some(pair) = Switched::new(test) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
     let before = pair.dump();
     let mut terminal = watching(&pair);
     terminal.press("p");
@@ -89,10 +86,8 @@ fn what_cannot_poll_is_refused_on_the_screen() {
 
 #[test]
 fn signals_put_the_terminal_and_the_interface_back() {
-    let test = "signals_put_the_terminal_and_the_interface_back";
-    let Some(pair) = pair(test) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = pair();
     let before = pair.dump();
     for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {
         let mut terminal = polling(&pair);
@@ -112,10 +107,8 @@ fn signals_put_the_terminal_and_the_interface_back() {
 
 #[test]
 fn after_a_kill_the_guard_puts_the_interface_back() {
-    let test = "after_a_kill_the_guard_puts_the_interface_back";
-    let Some(pair) = pair(test) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = pair();
     let before = pair.dump();
     let mut terminal = polling(&pair);
     terminal.signal(Signal::KILL);
@@ -126,10 +119,8 @@ fn after_a_kill_the_guard_puts_the_interface_back() {
 
 #[test]
 fn a_second_signal_ends_a_watch_that_hangs_and_gives_the_terminal_back() {
-    let test = "a_second_signal_ends_a_watch_that_hangs_and_gives_the_terminal_back";
-    let Some(pair) = pair(test) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let pair = pair();
     let before = pair.dump();
     let mut terminal = polling(&pair);
     terminal.hold_output();

@@ -1,6 +1,4 @@
 //! The original at the other end: iperf 2.1.x, a fresh process for each case, on loopback.
-//!
-//! Skipped, and said so, where no such iperf is installed.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
@@ -10,25 +8,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_iperf::{Amount, Rate, tcp, udp};
+use nicpoll_testkit::needs;
 use nicpoll_traffic::Signals;
 
 const LOOPBACK: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
 const PATIENCE: Duration = Duration::from_secs(10);
 const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
 const SHORT: Duration = Duration::from_millis(50);
-
-/// Whether the iperf in the path is of the version spoken here.
-fn has_iperf() -> bool {
-    let version = Command::new("iperf").arg("-v").output();
-    let is_known = version.is_ok_and(|output| {
-        let text = [output.stdout, output.stderr].concat();
-        String::from_utf8_lossy(&text).contains("version 2.1.")
-    });
-    if !is_known {
-        eprintln!("skipped: there is no iperf 2.1.x in the path to speak with");
-    }
-    is_known
-}
 
 /// A running iperf, which ends with the test whatever happens.
 struct Iperf(Child);
@@ -97,9 +83,7 @@ fn server_report(printed: &str) -> (u64, u64) {
 
 #[test]
 fn tcp_to_an_original_server() {
-    if !has_iperf() {
-        return;
-    }
+    needs!(Iperf);
     let port = TcpListener::bind(LOOPBACK).unwrap();
     let peer = port.local_addr().unwrap();
     drop(port);
@@ -115,9 +99,7 @@ fn tcp_to_an_original_server() {
 
 #[test]
 fn tcp_from_an_original_client() {
-    if !has_iperf() {
-        return;
-    }
+    needs!(Iperf);
     // With -X the client waits for the header's acknowledgement before it sends.
     for options in ["-t 0.1", "-n 256K", "-X -t 0.1"] {
         let config = tcp::ServerConfig {
@@ -141,9 +123,7 @@ fn tcp_from_an_original_client() {
 
 #[test]
 fn udp_to_an_original_server() {
-    if !has_iperf() {
-        return;
-    }
+    needs!(Iperf);
     for payload_bytes in [64, 1470] {
         let port = UdpSocket::bind(LOOPBACK).unwrap();
         let peer: SocketAddr = port.local_addr().unwrap();
@@ -172,9 +152,7 @@ fn udp_to_an_original_server() {
 
 #[test]
 fn udp_from_an_original_client() {
-    if !has_iperf() {
-        return;
-    }
+    needs!(Iperf);
     for payload_bytes in [64, 1470] {
         let config = udp::ServerConfig {
             bind: LOOPBACK.into(),
@@ -207,9 +185,7 @@ fn udp_from_an_original_client() {
 
 #[test]
 fn two_streams_from_an_original_client() {
-    if !has_iperf() {
-        return;
-    }
+    needs!(Iperf);
     let signals = Signals::default();
     let server = tcp::ServerConfig {
         bind: LOOPBACK.into(),
@@ -260,9 +236,7 @@ fn two_streams_from_an_original_client() {
 
 #[test]
 fn two_streams_to_an_original_server() {
-    if !has_iperf() {
-        return;
-    }
+    needs!(Iperf);
     for (protocol, table) in [("", "tcp"), ("-u", "udp")] {
         let port = TcpListener::bind(LOOPBACK).unwrap();
         let peer = port.local_addr().unwrap();

@@ -12,6 +12,7 @@ use nicpoll_observe::reference::{Spun, monotonic_ns, next_phase, sleep_until, sp
 use nicpoll_observe::{
     CpuSample, CpuTimes, ExactCpu, ExactCpuOptions, FoldOptions, TaskTimes, start_timing,
 };
+use nicpoll_testkit::{Need, needs, skip, test_name};
 use rustix::thread::gettid;
 
 /// Length of the loads.
@@ -41,16 +42,11 @@ fn alone() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The programs, attached, or a stated reason to skip.
-fn exact(test: &str, options: ExactCpuOptions) -> Option<ExactCpu> {
-    let missing = nicpoll_sys::privilege::missing_for_lab().unwrap();
-    if !missing.is_empty() {
-        println!("skipped {test}: missing {}", missing.join(", "));
-        return None;
-    }
+/// The programs, attached.
+fn exact(options: ExactCpuOptions) -> ExactCpu {
     let mut exact = ExactCpu::load(&options).unwrap();
     exact.attach().unwrap();
-    Some(exact)
+    exact
 }
 
 /// What this thread used so far.
@@ -95,7 +91,8 @@ fn try_often(test: &str, mut check: impl FnMut() -> Result<(), String>) {
         }
     }
     if complaints.is_empty() {
-        println!("skipped {test}: the hypervisor took time in every try");
+        let reason = "the hypervisor took time in every try";
+        skip(test, Need::QuietMachine, reason);
     } else {
         panic!("{complaints:#?}");
     }
@@ -114,11 +111,9 @@ fn send_datagrams(until: Instant) {
 
 #[test]
 fn the_states_of_each_cpu_add_up_to_wall_time() {
-    let test = "the_states_of_each_cpu_add_up_to_wall_time";
+    needs!(Root);
     let _alone = alone();
-    let Some(exact) = exact(test, ExactCpuOptions::default()) else {
-        return;
-    };
+    let exact = exact(ExactCpuOptions::default());
     let (before, from) = (exact.read().unwrap(), Instant::now());
     let traffic = thread::spawn(|| send_datagrams(Instant::now() + Duration::from_millis(500)));
     thread::sleep(Duration::from_secs(1));
@@ -144,12 +139,10 @@ fn the_states_of_each_cpu_add_up_to_wall_time() {
 
 #[test]
 fn a_busy_loop_is_given_the_time_that_it_measured_itself() {
-    let test = "a_busy_loop_is_given_the_time_that_it_measured_itself";
+    needs!(Root);
     let _alone = alone();
-    let Some(exact) = exact(test, THREADS) else {
-        return;
-    };
-    try_often(test, || {
+    let exact = exact(THREADS);
+    try_often(test_name!(), || {
         let before = own_times(&exact);
         let spun = spin_until(monotonic_ns() + LOAD.as_nanos() as u64);
         let times = since(own_times(&exact), before);
@@ -166,11 +159,9 @@ fn a_busy_loop_is_given_the_time_that_it_measured_itself() {
 
 #[test]
 fn time_in_system_calls_is_the_kernels() {
-    let test = "time_in_system_calls_is_the_kernels";
+    needs!(Root);
     let _alone = alone();
-    let Some(exact) = exact(test, THREADS) else {
-        return;
-    };
+    let exact = exact(THREADS);
     let mut zeros = File::open("/dev/zero").unwrap();
     let mut buffer = vec![0; 4 << 20];
     let before = own_times(&exact);
@@ -184,16 +175,14 @@ fn time_in_system_calls_is_the_kernels() {
 
 #[test]
 fn interrupts_have_a_source_and_the_threshold_is_that_of_a_run() {
-    let test = "interrupts_have_a_source_and_the_threshold_is_that_of_a_run";
+    needs!(Root);
     let _alone = alone();
     for threshold in [0, 1, u64::MAX] {
         let options = ExactCpuOptions {
             storm_threshold: threshold,
             ..ExactCpuOptions::default()
         };
-        let Some(exact) = exact(test, options) else {
-            return;
-        };
+        let exact = exact(options);
         // Ticks and timers.
         spin_until(monotonic_ns() + 50_000_000);
         thread::sleep(Duration::from_millis(10));
@@ -211,7 +200,7 @@ fn interrupts_have_a_source_and_the_threshold_is_that_of_a_run() {
 
 #[test]
 fn a_pulse_is_found_at_its_phase() {
-    let test = "a_pulse_is_found_at_its_phase";
+    needs!(Root);
     let _alone = alone();
     const PERIOD_NS: u64 = 4_000_000;
     let fold = FoldOptions {
@@ -222,10 +211,8 @@ fn a_pulse_is_found_at_its_phase() {
         fold: Some(fold),
         ..ExactCpuOptions::default()
     };
-    let Some(exact) = exact(test, options) else {
-        return;
-    };
-    try_often(test, || {
+    let exact = exact(options);
+    try_often(test_name!(), || {
         let before = exact.fold().unwrap().unwrap();
         let mut spun = Spun::default();
         for _ in 0..50 {
@@ -255,10 +242,9 @@ fn a_pulse_is_found_at_its_phase() {
 
 #[test]
 fn detached_programs_run_no_more() {
+    needs!(Root);
     let _alone = alone();
-    let Some(mut exact) = exact("detached_programs_run_no_more", ExactCpuOptions::default()) else {
-        return;
-    };
+    let mut exact = exact(ExactCpuOptions::default());
     let _timing = start_timing().unwrap();
     let before = exact.timed_runs().unwrap();
     thread::sleep(Duration::from_millis(20));
@@ -278,11 +264,9 @@ fn detached_programs_run_no_more() {
 
 #[test]
 fn a_program_that_does_nothing_takes_less_than_those_that_count() {
-    let test = "a_program_that_does_nothing_takes_less_than_those_that_count";
+    needs!(Root);
     let _alone = alone();
-    let Some(mut exact) = exact(test, ExactCpuOptions::default()) else {
-        return;
-    };
+    let mut exact = exact(ExactCpuOptions::default());
     assert!(exact.threads().unwrap().is_empty(), "nobody asked for them");
     let measured = exact.beside_idle_program(|exact| {
         let _timing = start_timing()?;

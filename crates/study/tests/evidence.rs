@@ -11,6 +11,7 @@ use common::TestLab;
 use nicpoll_model::{Setting, Workload};
 use nicpoll_observe::PollCounts;
 use nicpoll_study::{Lab, Running, apply};
+use nicpoll_testkit::needs;
 
 const QUIET: Duration = Duration::from_millis(20);
 
@@ -31,10 +32,8 @@ fn polls_during_traffic(lab: &Lab) -> (PollCounts, u64) {
 
 #[test]
 fn every_poll_of_the_receivers_napi_is_counted_and_no_other() {
-    let test_name = "every_poll_of_the_receivers_napi_is_counted_and_no_other";
-    let Some(mut test) = TestLab::build(test_name) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let mut test = TestLab::build();
     let lab = &mut test.lab;
     let applied = apply(lab, Setting::Interrupt, 0).unwrap();
     let [sender, receiver] = lab.hosts().map(|host| host.netns().inode());
@@ -59,9 +58,8 @@ fn every_poll_of_the_receivers_napi_is_counted_and_no_other() {
 
 #[test]
 fn a_detached_counter_counts_nothing() {
-    let Some(mut test) = TestLab::build("a_detached_counter_counts_nothing") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let mut test = TestLab::build();
     let lab = &mut test.lab;
     apply(lab, Setting::Interrupt, 0).unwrap();
     let netns = lab.receiver.netns().inode();
@@ -74,9 +72,8 @@ fn a_detached_counter_counts_nothing() {
 
 #[test]
 fn the_plain_link_has_no_napi_and_no_polls() {
-    let Some(mut test) = TestLab::build("the_plain_link_has_no_napi_and_no_polls") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let mut test = TestLab::build();
     let lab = &mut test.lab;
     let applied = apply(lab, Setting::Default, 0).unwrap();
     assert_eq!(applied.napi_id, None);
@@ -100,10 +97,8 @@ fn the_plain_link_has_no_napi_and_no_polls() {
 
 #[test]
 fn timer_polling_goes_on_without_arrivals_and_arrivals_wake_nothing() {
-    let test_name = "timer_polling_goes_on_without_arrivals_and_arrivals_wake_nothing";
-    let Some(mut test) = TestLab::build(test_name) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let mut test = TestLab::build();
     let lab = &mut test.lab;
     let applied = apply(lab, Setting::Polling, 1_000_000).unwrap();
     let netns = lab.receiver.netns().inode();

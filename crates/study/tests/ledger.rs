@@ -6,10 +6,11 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-use common::{TestLab, in_host, is_installed};
+use common::{TestLab, in_host};
 use nicpoll_model::{Ledger, Place, Setting, Side, Workload};
 use nicpoll_observe::{Account, HostSnapshot, packet_ledger};
 use nicpoll_study::{Lab, Resident, Run, Running, apply};
+use nicpoll_testkit::needs;
 
 /// So short that the receive buffer would hold all of it, should the receiver not run meanwhile: on a
 /// machine that is busy with other things no packet may be lost that the test did not want lost.
@@ -62,10 +63,8 @@ fn assert_all_lost_at(ledger: &Ledger, place: Place) {
 
 #[test]
 fn without_loss_every_line_is_zero_and_the_books_close() {
-    let test_name = "without_loss_every_line_is_zero_and_the_books_close";
-    let Some(test) = TestLab::build(test_name) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let test = TestLab::build();
     for setting in [Setting::Default, Setting::Interrupt] {
         apply(&test.lab, setting, 0).unwrap();
         let (run, ledger) = udp(&test.lab, 8 << 20);
@@ -86,13 +85,8 @@ fn without_loss_every_line_is_zero_and_the_books_close() {
 
 #[test]
 fn one_packet_in_seven_dropped_by_nftables_is_found_to_the_packet() {
-    let test_name = "one_packet_in_seven_dropped_by_nftables_is_found_to_the_packet";
-    if !is_installed(test_name, "nft") {
-        return;
-    }
-    let Some(test) = TestLab::build(test_name) else {
-        return;
-    };
+    needs!(Root, PerNapi, Nft);
+    let test = TestLab::build();
     let rules = "add table inet t; \
                  add chain inet t c { type filter hook input priority 0; }; \
                  add rule inet t c udp dport 5001 numgen inc mod 7 == 3 counter drop";
@@ -118,10 +112,8 @@ fn one_packet_in_seven_dropped_by_nftables_is_found_to_the_packet() {
 
 #[test]
 fn a_small_receive_buffer_loses_at_the_socket_to_the_packet() {
-    let test_name = "a_small_receive_buffer_loses_at_the_socket_to_the_packet";
-    let Some(test) = TestLab::build(test_name) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let test = TestLab::build();
     let (run, ledger) = udp(&test.lab, 2304);
     let (offered, delivered) = run.packets.unwrap();
     assert!(
@@ -134,10 +126,8 @@ fn a_small_receive_buffer_loses_at_the_socket_to_the_packet() {
 
 #[test]
 fn a_ring_that_is_polled_too_seldom_loses_in_the_ring_to_the_packet() {
-    let test_name = "a_ring_that_is_polled_too_seldom_loses_in_the_ring_to_the_packet";
-    let Some(test) = TestLab::build(test_name) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let test = TestLab::build();
     // 256 slots every 20 ms pass 12,800 packets a second.
     apply(&test.lab, Setting::Polling, 20_000_000).unwrap();
     let (run, ledger) = udp(&test.lab, 8 << 20);
@@ -151,13 +141,8 @@ fn a_ring_that_is_polled_too_seldom_loses_in_the_ring_to_the_packet() {
 
 #[test]
 fn a_queueing_discipline_that_drops_is_found_to_the_packet() {
-    let test_name = "a_queueing_discipline_that_drops_is_found_to_the_packet";
-    if !is_installed(test_name, "tc") {
-        return;
-    }
-    let Some(test) = TestLab::build(test_name) else {
-        return;
-    };
+    needs!(Root, PerNapi, Tc);
+    let test = TestLab::build();
     // A queue of some 20 datagrams that is emptied far more slowly than it is filled.
     let shaper = "qdisc add dev em0 root tbf rate 10mbit burst 4kb limit 2000";
     in_host(
@@ -173,9 +158,8 @@ fn a_queueing_discipline_that_drops_is_found_to_the_packet() {
 
 #[test]
 fn a_closed_port_is_a_place_too() {
-    let Some(test) = TestLab::build("a_closed_port_is_a_place_too") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let test = TestLab::build();
     let lab = &test.lab;
     let before = snapshot(lab, Side::Receiver);
     let datagrams = 10;
@@ -206,13 +190,8 @@ fn a_closed_port_is_a_place_too() {
 
 #[test]
 fn one_frame_in_eight_dropped_by_xdp_is_found_to_the_packet() {
-    let test_name = "one_frame_in_eight_dropped_by_xdp_is_found_to_the_packet";
-    if !is_installed(test_name, "ip") {
-        return;
-    }
-    let Some(test) = TestLab::build(test_name) else {
-        return;
-    };
+    needs!(Root, PerNapi, Ip);
+    let test = TestLab::build();
     let object = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../observe/bpf/xdp_drop_eighth.bpf.o"

@@ -10,6 +10,7 @@ use common::TestLab;
 use nicpoll_model::{Setting, Workload};
 use nicpoll_observe::RhythmWatch;
 use nicpoll_study::{Lab, Running, apply};
+use nicpoll_testkit::needs;
 
 const QUIET: Duration = Duration::from_millis(20);
 
@@ -22,10 +23,8 @@ fn traffic(lab: &Lab) {
 
 #[test]
 fn both_see_the_same_polls_and_arrivals_begin_them() {
-    let test_name = "both_see_the_same_polls_and_arrivals_begin_them";
-    let Some(mut test) = TestLab::build(test_name) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let mut test = TestLab::build();
     let lab = &mut test.lab;
     let applied = apply(lab, Setting::Interrupt, 0).unwrap();
     let napi_id = applied.napi_id.unwrap();
@@ -57,9 +56,8 @@ fn both_see_the_same_polls_and_arrivals_begin_them() {
 
 #[test]
 fn a_timers_rounds_are_known_for_its_own() {
-    let Some(mut test) = TestLab::build("a_timers_rounds_are_known_for_its_own") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let mut test = TestLab::build();
     let lab = &mut test.lab;
     let period_ns = 1_000_000;
     let applied = apply(lab, Setting::Polling, period_ns).unwrap();
@@ -83,9 +81,8 @@ fn a_timers_rounds_are_known_for_its_own() {
 
 #[test]
 fn what_is_not_watched_is_an_error() {
-    let Some(_test) = TestLab::build("what_is_not_watched_is_an_error") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let _test = TestLab::build();
     let watch = RhythmWatch::begin(&[]).unwrap();
     assert!(watch.read(1).is_err());
 }

@@ -13,12 +13,12 @@ use nicpoll_model::Setting;
 use nicpoll_study::{INTERFACE, apply};
 use nicpoll_switch::{Control, Journal, Kernel, Knob, Recovered, Scope, Target, Value};
 use nicpoll_sys::netns::NetNamespace;
+use nicpoll_testkit::needs;
 
 #[test]
 fn every_setting_is_undone_exactly() {
-    let Some(test) = TestLab::build("every_setting_is_undone_exactly") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let test = TestLab::build();
     let lab = &test.lab;
     let before = lab.settings().unwrap();
     // The dump must be able to see what the settings change.
@@ -52,9 +52,8 @@ fn every_setting_is_undone_exactly() {
 
 #[test]
 fn values_that_were_not_zero_come_back_too() {
-    let Some(test) = TestLab::build("values_that_were_not_zero_come_back_too") else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let test = TestLab::build();
     let lab = &test.lab;
     // A link whose owner had set it up by hand: GRO on, and a deferral of its own.
     lab.receiver
@@ -89,10 +88,8 @@ fn values_that_were_not_zero_come_back_too() {
 
 #[test]
 fn a_lab_that_is_dropped_with_a_setting_in_force_puts_it_back() {
-    let test_name = "a_lab_that_is_dropped_with_a_setting_in_force_puts_it_back";
-    let Some(test) = TestLab::build(test_name) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let test = TestLab::build();
     apply(&test.lab, Setting::Polling, 200_000).unwrap();
     let journal = test.lab.journal.clone();
     // Names keep the namespaces, and so the interfaces, for a look after the lab is gone.
@@ -127,10 +124,8 @@ fn features_in(namespace: &NetNamespace) -> BTreeMap<String, bool> {
 
 #[test]
 fn the_record_of_a_namespace_that_is_gone_is_closed_by_the_next_start() {
-    let test_name = "the_record_of_a_namespace_that_is_gone_is_closed_by_the_next_start";
-    let Some(test) = TestLab::build(test_name) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let test = TestLab::build();
     apply(&test.lab, Setting::Polling, 200_000).unwrap();
     let journal = test.lab.journal.clone();
     let mine = nicpoll_switch::recover(&journal).unwrap();
@@ -167,10 +162,8 @@ fn as_of_a_dead_process(path: &Path) -> String {
 
 #[test]
 fn what_a_dead_process_left_in_a_living_namespace_is_put_back() {
-    let test_name = "what_a_dead_process_left_in_a_living_namespace_is_put_back";
-    let Some(test) = TestLab::build(test_name) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let test = TestLab::build();
     let lab = &test.lab;
     let before = lab.settings().unwrap();
     apply(lab, Setting::Polling, 300_000).unwrap();
@@ -205,11 +198,9 @@ fn what_a_dead_process_left_in_a_living_namespace_is_put_back() {
 
 #[test]
 fn a_lab_leaves_no_namespace_no_interface_and_the_host_as_it_was() {
-    let test_name = "a_lab_leaves_no_namespace_no_interface_and_the_host_as_it_was";
     let host_before = host_interfaces();
-    let Some(test) = TestLab::build(test_name) else {
-        return;
-    };
+    needs!(Root, PerNapi);
+    let test = TestLab::build();
     let inodes = test.lab.hosts().map(|host| host.netns().inode());
     apply(&test.lab, Setting::Polling, 200_000).unwrap();
     assert_eq!(host_interfaces(), host_before);

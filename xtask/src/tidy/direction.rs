@@ -60,6 +60,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "wire",
         ],
     ),
+    // For tests only, so nothing may use it.
+    ("testkit", &["switch", "sys"]),
     ("xtask", &[]),
 ];
 

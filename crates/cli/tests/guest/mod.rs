@@ -6,10 +6,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use nicpoll_testkit::{Need, skip};
+
 /// Where `cargo xtask test` unpacks the packages linux-image-* and busybox-static of Debian. The machine's own
 /// are taken where they are installed.
 const UNPACKED: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/guest");
-const QEMU: &str = "/usr/bin/qemu-system-x86_64";
+const QEMU: &str = "qemu-system-x86_64";
 /// Ends a guest that does not end by itself, in seconds.
 const TIME_LIMIT: &str = "300";
 /// Without no_timer_check the kernel counts ticks in a loop at its start, and finds the timer broken when this
@@ -67,19 +69,17 @@ impl Console {
 }
 
 impl Guest {
-    /// A guest, or the reason why not on standard output and `None`.
+    /// A guest, or `None` for a test that is to be skipped.
     pub fn new(test: &str) -> Option<Self> {
-        let missing = |what: &str| {
-            println!("skipped {test}: {what}; `cargo xtask test` as root gets it on Debian");
-        };
-        if !Path::new(QEMU).exists() {
-            missing("no QEMU (package qemu-system-x86)");
+        if !nicpoll_testkit::has(test, &[Need::Qemu]) {
             return None;
         }
         let roots = [Path::new(UNPACKED), Path::new("/")];
         let guest = roots.into_iter().find_map(below);
         if guest.is_none() {
-            missing(
+            skip(
+                test,
+                Need::Qemu,
                 "neither installed nor unpacked: a kernel with an e1000 module (package linux-image-amd64) and \
                  a static busybox (package busybox-static)",
             );

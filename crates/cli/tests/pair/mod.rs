@@ -1,7 +1,6 @@
 //! Two programs in two namespaces: one of them iperf 2, or both ours.
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
@@ -58,39 +57,29 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// A lab with the cores to itself, or the reason why not on standard output and `None`.
-    pub fn new(test: &str) -> Option<Self> {
-        Self::held(test, || Held::Alone {
+    /// A lab with the cores to itself.
+    pub fn new() -> Self {
+        Self::held(Held::Alone {
             _cores: CORES.write().unwrap_or_else(PoisonError::into_inner),
         })
     }
 
     /// The same beside others of its kind, for a test that leaves the cores idle nearly all of its time.
-    pub fn beside_others(test: &str) -> Option<Self> {
-        Self::held(test, || Held::Shared {
+    pub fn beside_others() -> Self {
+        Self::held(Held::Shared {
             _cores: CORES.read().unwrap_or_else(PoisonError::into_inner),
         })
     }
 
-    fn held(test: &str, hold: impl FnOnce() -> Held) -> Option<Self> {
-        let missing = nicpoll_sys::privilege::missing_for_lab().unwrap();
-        if !missing.is_empty() {
-            println!("skipped {test}: missing {}", missing.join(", "));
-            return None;
-        }
-        if !Path::new("/usr/bin/iperf").exists() {
-            println!("skipped {test}: no iperf; 'cargo xtask test' as root installs it");
-            return None;
-        }
-        let held = hold();
+    fn held(held: Held) -> Self {
         let state = tempfile::tempdir().unwrap();
         let lab = Lab::build(Journal::at(state.path().join("state"))).unwrap();
         lab.cut_trains().unwrap();
-        Some(Pair {
+        Pair {
             lab,
             _state: state,
             _held: held,
-        })
+        }
     }
 
     /// Runs a fresh server and one client with these options, and returns what each printed. What the

@@ -26,15 +26,6 @@ impl Stage {
         }
     }
 
-    /// A stage for a test that needs root; `None`, with the reason printed, elsewhere.
-    pub fn as_root(test: &str) -> Option<Self> {
-        if let Some(why) = nicpoll_study::why_not_here().unwrap() {
-            println!("skipped {test}: {why}");
-            return None;
-        }
-        Some(Self::new())
-    }
-
     pub fn state(&self) -> PathBuf {
         self.home.path().join("state")
     }

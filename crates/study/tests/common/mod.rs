@@ -1,8 +1,7 @@
-//! What the tests on a real kernel share: one lab at a time, or a stated reason to skip.
+//! What the tests on a real kernel share: one lab at a time.
 // Each test program uses a part of it.
 #![allow(dead_code)]
 
-use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -19,21 +18,16 @@ pub struct TestLab {
 }
 
 impl TestLab {
-    /// Builds a lab, or says why this machine cannot and returns `None`.
-    pub fn build(test: &str) -> Option<TestLab> {
-        if let Some(why) = nicpoll_study::why_not_here().unwrap() {
-            println!("skipped {test}: {why}");
-            return None;
-        }
+    pub fn build() -> TestLab {
         // A test that failed while it had the lock left nothing broken behind.
         let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let state = tempfile::tempdir().unwrap();
         let lab = Lab::build(Journal::at(state.path().join("state"))).unwrap();
-        Some(TestLab {
+        TestLab {
             lab,
             state,
             _alone: alone,
-        })
+        }
     }
 
     /// Whether the journal holds no record.
@@ -58,17 +52,4 @@ pub fn in_host(host: &Host, program: &'static str, args: &[&str]) -> String {
         String::from_utf8(output.stdout).unwrap()
     })
     .unwrap()
-}
-
-/// Whether a program is installed; says so when it is not.
-pub fn is_installed(test: &str, program: &str) -> bool {
-    let found = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"]
-        .iter()
-        .any(|directory| Path::new(directory).join(program).exists());
-    if !found {
-        println!(
-            "skipped {test}: {program} is not installed; 'cargo xtask test' as root installs it"
-        );
-    }
-    found
 }

@@ -1,0 +1,89 @@
+//! What a test needs of the machine it runs on: root, another program, a kernel feature.
+//!
+//! A test states its needs in one line, `needs!(Root, Iperf);`. Where one is missing, the test
+//! fails if `NICPOLL_REQUIRE` names the need, and is skipped otherwise. What must hold: a skipped test is
+//! never taken for one that passed. libtest has no such result, so each skip goes to standard error,
+//! past libtest's capture, and to the file that `NICPOLL_SKIPPED` names, from which `cargo xtask test`
+//! makes its count.
+#![forbid(unsafe_code)]
+
+mod need;
+mod programs;
+
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+
+pub use need::Need;
+
+/// The variable with the needs that must be met, separated by commas.
+pub const REQUIRE: &str = "NICPOLL_REQUIRE";
+/// The variable with the file that lists what was skipped, one `test: reason` a line.
+pub const SKIPPED: &str = "NICPOLL_SKIPPED";
+
+/// Returns from the test, as skipped, where one of these needs is not met.
+///
+/// # Panics
+/// In the test, when `NICPOLL_REQUIRE` names a need that is not met.
+#[macro_export]
+macro_rules! needs {
+    ($($need:ident),+ $(,)?) => {
+        if !$crate::has($crate::test_name!(), &[$($crate::Need::$need),+]) {
+            return;
+        }
+    };
+}
+
+/// The path of the function that this stands in, with its crate: the test's, when used there.
+#[macro_export]
+macro_rules! test_name {
+    () => {{
+        fn here() {}
+        let name = ::std::any::type_name_of_val(&here);
+        name.strip_suffix("::here").unwrap_or(name)
+    }};
+}
+
+/// Whether the machine has all of this. The first that it lacks is a reason to [`skip`].
+///
+/// # Panics
+/// When `NICPOLL_REQUIRE` names a need that is not met.
+pub fn has(test: &str, needs: &[Need]) -> bool {
+    for need in needs {
+        if let Err(reason) = need.probe() {
+            skip(test, *need, &reason);
+            return false;
+        }
+    }
+    true
+}
+
+/// Records that a test, or a part of it, does not run. For needs that only the test itself can try.
+///
+/// # Panics
+/// When `NICPOLL_REQUIRE` names the need, or something that is no need at all.
+pub fn skip(test: &str, need: Need, reason: &str) {
+    let required = std::env::var(REQUIRE).unwrap_or_default();
+    let line = match need.unmet(&required, reason) {
+        Ok(reason) => format!("{test}: {reason}\n"),
+        Err(failure) => panic!("{failure}"),
+    };
+    // Nothing can be done where standard error is closed.
+    let _ = write!(io::stderr(), "skipped {line}");
+    if let Some(list) = std::env::var_os(SKIPPED) {
+        let list = OpenOptions::new().append(true).create(true).open(list);
+        // One write a line: test programs of several processes append to this file.
+        list.and_then(|mut list| list.write_all(line.as_bytes()))
+            .expect("the list of skipped tests can be written");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_test_knows_its_own_name() {
+        assert_eq!(
+            crate::test_name!(),
+            "nicpoll_testkit::tests::a_test_knows_its_own_name"
+        );
+    }
+}
