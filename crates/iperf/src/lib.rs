@@ -23,6 +23,7 @@ mod times;
 mod total;
 pub mod udp;
 pub mod wire;
+mod workload;
 
 pub use input::Input;
 pub use network::{Network, NetworkError};
@@ -32,6 +33,7 @@ pub use observer::{
 pub use pace::{Amount, Rate};
 pub use socket_options::SocketOptions;
 pub use times::{Bucket, Distribution, Transit};
+pub use workload::{TcpWorkload, UdpWorkload};
 
 /// Clients that a listener serves at the same time, at most.
 pub const CLIENTS_MAX: usize = 128;

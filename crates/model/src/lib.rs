@@ -54,7 +54,7 @@ pub use switch::{
 pub use trial::{
     Calibration, Placement, PollEvidence, RoundTrip, SocketBuffers, Trial, Warmup, WindowRates,
 };
-pub use vocabulary::{Setting, Side, Workload};
+pub use vocabulary::{Setting, Side, WorkUnit, Workload};
 pub use watch::{
     WATCH_SCHEMA, WatchCost, WatchCounter, WatchDrops, WatchEnd, WatchFlow, WatchInterface,
     WatchInterrupt, WatchSample, WatchStart,

@@ -105,6 +105,20 @@ impl fmt::Display for Setting {
     }
 }
 
+/// What the work of a workload is counted in, and its CPU time divided by.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum WorkUnit {
+    /// Bytes of a stream, where lost packets are sent again.
+    Bytes,
+    /// Datagrams, one way.
+    Datagrams,
+    /// Requests with their responses.
+    Transactions,
+}
+
 /// The end of the link that a figure was counted at.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,

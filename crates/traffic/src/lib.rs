@@ -16,6 +16,7 @@ pub mod sequence;
 mod signals;
 pub mod sockets;
 pub mod udp_server;
+pub mod workload;
 
 pub use signals::{LOOK_EVERY, Signals};
 pub use sockets::SocketBuffer;

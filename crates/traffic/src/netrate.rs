@@ -15,5 +15,7 @@ pub mod receive;
 pub mod send;
 mod sending;
 pub mod text;
+mod workload;
 
 pub use sending::{ConnectError, SendCount, connect_first};
+pub use workload::NetrateWorkload;

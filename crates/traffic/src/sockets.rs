@@ -8,11 +8,12 @@ use std::time::Duration;
 use nicpoll_sys::socket;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
 use crate::signals::LOOK_EVERY;
 
 /// A socket buffer as asked for and as granted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocketBuffer {
     /// Bytes asked for; `None` when left to the kernel.
     pub asked_bytes: Option<u64>,

@@ -56,7 +56,11 @@ pub fn listen(port: u16) -> Result<Vec<UdpSocket>, ListenError> {
     }
 }
 
-fn listen_at(address: SocketAddr) -> Result<UdpSocket, ListenError> {
+/// A socket at one address, with the original's receive buffer.
+///
+/// # Errors
+/// Which step the kernel refused.
+pub(super) fn listen_at(address: SocketAddr) -> Result<UdpSocket, ListenError> {
     let at = |step| {
         move |errno: rustix::io::Errno| ListenError {
             step,
@@ -118,8 +122,8 @@ impl ReceiveCount {
     }
 }
 
-/// Receives at `socket`, which other threads may do as well, until `signals` say to finish or to
-/// cancel. Times are counted from `start`.
+/// Receives at `socket`, which other threads may do as well, until `signals` say to finish, that the
+/// sender is done, or to cancel. Times are counted from `start`.
 ///
 /// # Errors
 /// When the socket fails for good.
@@ -136,7 +140,7 @@ pub fn receive(
         if signals.is_cancelled() || end.is_some_and(|end| Instant::now() > end) {
             return Ok(());
         }
-        if end.is_none() && signals.is_finishing() {
+        if end.is_none() && (signals.is_finishing() || signals.is_sender_done()) {
             end = Some(Instant::now() + DRAIN_TIME);
         }
         let wait = match end {

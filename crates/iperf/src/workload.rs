@@ -1,0 +1,168 @@
+//! iperf's streams as workloads, one way.
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use nicpoll_model::{ControlKind, Side, WorkUnit};
+use nicpoll_traffic::Signals;
+use nicpoll_traffic::workload::{
+    End, EndBooks, IDLE_TIMEOUT, Payload, PreparedEnd, Workload, WorkloadError,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{Amount, Rate, tcp, udp};
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// One UDP stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UdpWorkload {
+    /// Bytes of UDP payload in each datagram.
+    pub payload_bytes: u16,
+    /// Datagrams a second; as fast as one sender goes when null.
+    pub packets_per_second: Option<NonZeroU64>,
+    /// Receive buffer to ask for; null leaves it to the kernel.
+    pub receive_buffer_bytes: Option<usize>,
+}
+
+impl Workload for UdpWorkload {
+    fn unit(&self) -> WorkUnit {
+        WorkUnit::Datagrams
+    }
+
+    fn datagram_bytes(&self) -> Option<u32> {
+        Some(self.payload_bytes.into())
+    }
+
+    fn prepare(&self, end: &End) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
+        Ok(match end.side {
+            Side::Sender => {
+                let amount = Amount::Time(end.duration);
+                Box::new(udp::ClientConfig {
+                    rate: self
+                        .packets_per_second
+                        .map(|rate| Rate::PacketsPerSecond(rate.get())),
+                    ..udp::ClientConfig::new(end.receiver, self.payload_bytes.into(), amount)
+                })
+            }
+            Side::Receiver => Box::new(udp::Server::bind(&udp::ServerConfig {
+                bind: end.receiver,
+                receive_buffer_bytes: self.receive_buffer_bytes,
+                idle_timeout: IDLE_TIMEOUT,
+            })?),
+        })
+    }
+}
+
+impl PreparedEnd for udp::ClientConfig {
+    fn run(self: Box<Self>, signals: &Signals) -> Result<EndBooks, WorkloadError> {
+        let report = udp::run_client(&self, signals, &mut ()).map_err(|error| match error {
+            udp::SendError::Cancelled => WorkloadError::Cancelled,
+            error => WorkloadError::failed(error),
+        })?;
+        let sent = Payload {
+            packets: Some(report.datagrams_sent),
+            bytes: report.bytes_sent,
+        };
+        Ok(EndBooks {
+            control_sent: vec![(ControlKind::Fin, report.fins_sent)],
+            control_received: vec![(ControlKind::FinAcknowledgement, report.fin_acks_received)],
+            ..EndBooks::of_sender(sent, report.seconds, report.send_buffer)
+        })
+    }
+}
+
+impl PreparedEnd for udp::Server {
+    fn run(self: Box<Self>, signals: &Signals) -> Result<EndBooks, WorkloadError> {
+        let report = udp::Server::run(*self, signals)?;
+        let received = Payload {
+            packets: Some(report.datagrams_received),
+            bytes: report.bytes_received,
+        };
+        Ok(EndBooks {
+            control_sent: vec![(ControlKind::FinAcknowledgement, report.fin_acks_sent)],
+            control_received: vec![(ControlKind::Fin, report.fins_received)],
+            jitter_seconds: report.jitter_seconds,
+            out_of_order_packets: Some(report.out_of_order),
+            undrained: (report.end == udp::End::Idle)
+                .then(|| String::from("the receiver heard nothing for too long and gave up")),
+            ..EndBooks::of_receiver(received, report.seconds, report.receive_buffer)
+        })
+    }
+}
+
+/// One TCP stream, as fast as it goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TcpWorkload {}
+
+/// Why a stream is not known to have been read to its end.
+const NOT_CLOSED: &str = "the connection was not closed by both ends in time";
+
+impl Workload for TcpWorkload {
+    fn unit(&self) -> WorkUnit {
+        WorkUnit::Bytes
+    }
+
+    fn datagram_bytes(&self) -> Option<u32> {
+        None
+    }
+
+    fn prepare(&self, end: &End) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
+        Ok(match end.side {
+            Side::Sender => Box::new(tcp::ClientConfig {
+                connect_timeout: CONNECT_TIMEOUT,
+                ..tcp::ClientConfig::new(end.receiver, Amount::Time(end.duration))
+            }),
+            Side::Receiver => Box::new(tcp::Server::bind(&tcp::ServerConfig {
+                bind: end.receiver,
+                receive_buffer_bytes: None,
+                idle_timeout: IDLE_TIMEOUT,
+            })?),
+        })
+    }
+}
+
+fn bytes(bytes: u64) -> Payload {
+    Payload {
+        packets: None,
+        bytes,
+    }
+}
+
+impl PreparedEnd for tcp::ClientConfig {
+    fn run(self: Box<Self>, signals: &Signals) -> Result<EndBooks, WorkloadError> {
+        let report = tcp::run_client(&self, signals, &mut ())?;
+        Ok(EndBooks {
+            undrained: report
+                .seconds_to_close
+                .is_none()
+                .then(|| String::from(NOT_CLOSED)),
+            ..EndBooks::of_sender(bytes(report.bytes_sent), report.seconds, report.send_buffer)
+        })
+    }
+}
+
+impl PreparedEnd for tcp::Server {
+    fn run(self: Box<Self>, signals: &Signals) -> Result<EndBooks, WorkloadError> {
+        let report = tcp::Server::run(*self, signals)?;
+        Ok(EndBooks {
+            undrained: (report.end != tcp::End::Closed).then(|| String::from(NOT_CLOSED)),
+            ..EndBooks::of_receiver(
+                bytes(report.bytes_received),
+                report.seconds,
+                report.receive_buffer,
+            )
+        })
+    }
+}
+
+impl From<tcp::Error> for WorkloadError {
+    fn from(error: tcp::Error) -> Self {
+        match error {
+            tcp::Error::Cancelled => WorkloadError::Cancelled,
+            error => WorkloadError::failed(error),
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Workloads: traffic between two hosts, of which each end counts for itself.
+//!
+//! What must hold: a workload is data, so that a study's plan, a file and another machine can hold it; an end
+//! that is prepared loses nothing that the other end sends from then on; both ends' figures are kept
+//! apart, and [`Books::of`] is the only place that puts them side by side.
+
+use std::error::Error;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use nicpoll_model::{
+    ControlKind, ControlLine, RoundTrip, Side, SocketBuffers, WindowRates, WorkUnit,
+};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::{Signals, SocketBuffer};
+
+/// How long a receiver waits in silence before it gives up.
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// A kind of traffic between a sender and a receiver.
+pub trait Workload {
+    /// What its work is counted in.
+    fn unit(&self) -> WorkUnit;
+
+    /// Bytes of UDP payload in each datagram; `None` without datagrams.
+    fn datagram_bytes(&self) -> Option<u32>;
+
+    /// Makes one end ready: a receiver has its socket from now on.
+    ///
+    /// # Errors
+    /// When the socket cannot be had.
+    fn prepare(&self, end: &End) -> Result<Box<dyn PreparedEnd>, WorkloadError>;
+}
+
+/// One end of a workload that can run at once.
+pub trait PreparedEnd {
+    /// Runs it on the calling thread: a sender for its time, a receiver until the sender is done.
+    ///
+    /// # Errors
+    /// [`WorkloadError::Cancelled`] when `signals` say so; when the socket fails for good.
+    fn run(self: Box<Self>, signals: &Signals) -> Result<EndBooks, WorkloadError>;
+}
+
+/// Which end is meant, and of what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct End {
+    /// Sends or receives.
+    pub side: Side,
+    /// Where the receiver listens.
+    pub receiver: SocketAddr,
+    /// How long the sender sends.
+    pub duration: Duration,
+}
+
+/// Why an end could not do its part.
+#[derive(Debug, Error)]
+pub enum WorkloadError {
+    /// Whoever ran it gave up.
+    #[error("cancelled")]
+    Cancelled,
+    /// What the workload's own code met with.
+    #[error(transparent)]
+    Failed(Box<dyn Error + Send + Sync>),
+}
+
+impl WorkloadError {
+    /// An error of the workload's own.
+    pub fn failed(error: impl Error + Send + Sync + 'static) -> Self {
+        WorkloadError::Failed(Box::new(error))
+    }
+}
+
+/// Datagrams and bytes of payload that one end sent or received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Payload {
+    /// Datagrams; `None` for a stream.
+    pub packets: Option<u64>,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+impl Payload {
+    /// Datagrams of one size.
+    pub fn datagrams(packets: u64, payload_bytes: u64) -> Self {
+        Payload {
+            packets: Some(packets),
+            bytes: packets * payload_bytes,
+        }
+    }
+
+    /// What two ends sent, or received. An end that had nothing to send or receive counts no packets.
+    fn plus(self, other: Payload) -> Payload {
+        Payload {
+            packets: match (self.packets, other.packets) {
+                (None, None) => None,
+                (one, other) => Some(one.unwrap_or(0) + other.unwrap_or(0)),
+            },
+            bytes: self.bytes + other.bytes,
+        }
+    }
+}
+
+/// What one end counted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EndBooks {
+    /// Payload that it sent.
+    pub sent: Payload,
+    /// Payload that it received.
+    pub received: Payload,
+    /// Its own figures of its main direction: the sender's of sending, the receiver's of receiving.
+    pub rates: WindowRates,
+    /// Datagrams besides the workload's own that it sent, by kind.
+    pub control_sent: Vec<(ControlKind, u64)>,
+    /// Those that it received.
+    pub control_received: Vec<(ControlKind, u64)>,
+    /// Interarrival jitter of what it received.
+    pub jitter_seconds: Option<f64>,
+    /// Datagrams that reached it after a later one.
+    pub out_of_order_packets: Option<u64>,
+    /// Round trips that it timed.
+    pub round_trip: Option<RoundTrip>,
+    /// The buffer of its socket in its main direction.
+    pub socket_buffer: SocketBuffer,
+    /// Why it cannot say that all is read or sent; `None` when it can.
+    pub undrained: Option<String>,
+}
+
+impl EndBooks {
+    /// Books of an end that only sent.
+    pub fn of_sender(sent: Payload, seconds: f64, socket_buffer: SocketBuffer) -> Self {
+        EndBooks {
+            sent,
+            received: Payload::default(),
+            rates: WindowRates::new(sent.packets, sent.bytes, seconds),
+            control_sent: Vec::new(),
+            control_received: Vec::new(),
+            jitter_seconds: None,
+            out_of_order_packets: None,
+            round_trip: None,
+            socket_buffer,
+            undrained: None,
+        }
+    }
+
+    /// Books of an end that only received.
+    pub fn of_receiver(received: Payload, seconds: f64, socket_buffer: SocketBuffer) -> Self {
+        EndBooks {
+            sent: Payload::default(),
+            received,
+            rates: WindowRates::new(received.packets, received.bytes, seconds),
+            ..EndBooks::of_sender(Payload::default(), seconds, socket_buffer)
+        }
+    }
+}
+
+/// What one run of a workload came to, as its two ends counted it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Books {
+    /// Datagrams offered and delivered; `None` for a stream.
+    pub packets: Option<(u64, u64)>,
+    /// Payload offered.
+    pub offered_bytes: u64,
+    /// Payload delivered.
+    pub delivered_bytes: u64,
+    /// The sender's own figures.
+    pub sender: WindowRates,
+    /// The receiver's own figures.
+    pub receiver: WindowRates,
+    /// Interarrival jitter at the receiver.
+    pub jitter_seconds: Option<f64>,
+    /// Datagrams that reached the receiver after a later one.
+    pub out_of_order_packets: Option<u64>,
+    /// Round trips at the sender.
+    pub round_trip: Option<RoundTrip>,
+    /// Datagrams besides the workload's own.
+    pub control: Vec<ControlLine>,
+    /// Buffers of the sockets.
+    pub socket_buffers: SocketBuffers,
+    /// Why not everything that was sent could be waited for; `None` when it was.
+    pub undrained: Option<String>,
+}
+
+impl Books {
+    /// Both ends' books side by side.
+    pub fn of(sender: EndBooks, receiver: EndBooks) -> Self {
+        let offered = sender.sent.plus(receiver.sent);
+        let delivered = receiver.received.plus(sender.received);
+        let mut control = control_lines(
+            Side::Sender,
+            &sender.control_sent,
+            &receiver.control_received,
+        );
+        control.extend(control_lines(
+            Side::Receiver,
+            &receiver.control_sent,
+            &sender.control_received,
+        ));
+        Books {
+            packets: offered.packets.zip(delivered.packets),
+            offered_bytes: offered.bytes,
+            delivered_bytes: delivered.bytes,
+            sender: sender.rates,
+            receiver: receiver.rates,
+            jitter_seconds: receiver.jitter_seconds,
+            out_of_order_packets: receiver.out_of_order_packets,
+            round_trip: sender.round_trip,
+            control,
+            socket_buffers: SocketBuffers {
+                send_asked_bytes: sender.socket_buffer.asked_bytes,
+                send_granted_bytes: sender.socket_buffer.granted_bytes,
+                receive_asked_bytes: receiver.socket_buffer.asked_bytes,
+                receive_granted_bytes: receiver.socket_buffer.granted_bytes,
+            },
+            undrained: sender.undrained.or(receiver.undrained),
+        }
+    }
+}
+
+fn control_lines(
+    from: Side,
+    sent: &[(ControlKind, u64)],
+    received: &[(ControlKind, u64)],
+) -> Vec<ControlLine> {
+    let arrived = |kind| received.iter().find(|(other, _)| *other == kind);
+    sent.iter()
+        .map(|&(kind, sent)| ControlLine {
+            kind,
+            from,
+            sent: Some(sent),
+            received: Some(arrived(kind).map_or(0, |(_, received)| *received)),
+            in_balance: true,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUFFER: SocketBuffer = SocketBuffer {
+        asked_bytes: None,
+        granted_bytes: 4096,
+    };
+
+    #[test]
+    fn what_one_end_sent_and_the_other_received_stand_side_by_side() {
+        let mut sender = EndBooks::of_sender(Payload::datagrams(10, 64), 1.0, BUFFER);
+        sender.control_sent = vec![(ControlKind::Fin, 3)];
+        sender.control_received = vec![(ControlKind::FinAcknowledgement, 1)];
+        let mut receiver = EndBooks::of_receiver(Payload::datagrams(9, 64), 0.9, BUFFER);
+        receiver.control_sent = vec![(ControlKind::FinAcknowledgement, 2)];
+        receiver.control_received = vec![(ControlKind::Fin, 2)];
+        receiver.undrained = Some(String::from("silence"));
+        let books = Books::of(sender, receiver);
+        assert_eq!(books.packets, Some((10, 9)));
+        assert_eq!((books.offered_bytes, books.delivered_bytes), (640, 576));
+        assert_eq!(books.receiver.packets_per_second, Some(10.0));
+        let control: Vec<_> = books
+            .control
+            .iter()
+            .map(|line| (line.kind, line.from, line.sent, line.received))
+            .collect();
+        let both = |sent, received| (Some(sent), Some(received));
+        let (fin, answer) = (both(3, 2), both(2, 1));
+        assert_eq!(
+            control,
+            [
+                (ControlKind::Fin, Side::Sender, fin.0, fin.1),
+                (
+                    ControlKind::FinAcknowledgement,
+                    Side::Receiver,
+                    answer.0,
+                    answer.1
+                ),
+            ]
+        );
+        assert_eq!(books.undrained.as_deref(), Some("silence"));
+    }
+
+    #[test]
+    fn a_stream_has_bytes_and_no_packets() {
+        let stream = |bytes| Payload {
+            packets: None,
+            bytes,
+        };
+        let sender = EndBooks::of_sender(stream(1000), 1.0, BUFFER);
+        let receiver = EndBooks::of_receiver(stream(900), 1.0, BUFFER);
+        let books = Books::of(sender, receiver);
+        assert_eq!(books.packets, None);
+        assert_eq!((books.offered_bytes, books.delivered_bytes), (1000, 900));
+    }
+}
