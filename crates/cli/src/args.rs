@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use nicpoll_model::Workload;
+use nicpoll_model::time::{parse_seconds, parse_time};
 
 use crate::doctor::{self, DoctorArgs};
 use crate::linerate::LinerateArgs;
@@ -119,7 +120,7 @@ pub struct DemoArgs {
     #[arg(long)]
     pub quick: bool,
     /// Time from poll to poll under 'polling', such as 200us [default: 200us]
-    #[arg(long, value_name = "TIME", value_parser = parse_period)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub period: Option<Duration>,
     /// Length of a trial, in seconds or with a unit [default: 1.5s, quick 0.4s]
     #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
@@ -141,53 +142,6 @@ pub struct DemoArgs {
     pub keep: bool,
 }
 
-/// A time with a unit.
-pub fn parse_period(text: &str) -> Result<Duration, String> {
-    let (number, unit) = split_unit(text);
-    if unit.is_empty() {
-        return Err(format!(
-            "a unit is needed, such as '{number}us' or '{number}ms'"
-        ));
-    }
-    duration(number, unit)
-}
-
-/// A time in seconds, or with a unit.
-pub fn parse_seconds(text: &str) -> Result<Duration, String> {
-    let (number, unit) = split_unit(text);
-    duration(number, if unit.is_empty() { "s" } else { unit })
-}
-
-fn split_unit(text: &str) -> (&str, &str) {
-    let end = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
-    text.split_at(end)
-}
-
-fn duration(number: &str, unit: &str) -> Result<Duration, String> {
-    let nanos_per_unit = match unit.trim() {
-        "ns" => 1.0,
-        "us" | "µs" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        _ => {
-            return Err(format!(
-                "'{unit}' is not a unit of time; use ns, us, ms or s"
-            ));
-        }
-    };
-    let number: f64 = number
-        .parse()
-        .map_err(|_| String::from("a number and a unit were expected, such as 200us"))?;
-    let nanos = number * nanos_per_unit;
-    // Beyond any sense, and where the conversion would no longer be exact.
-    if !(0.0..=1e15).contains(&nanos) {
-        return Err(format!("{number}{unit} is out of range"));
-    }
-    Ok(Duration::from_nanos(nanos.round() as u64))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,26 +150,5 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn times_have_units() {
-        assert_eq!(parse_period("200us"), Ok(Duration::from_micros(200)));
-        assert_eq!(parse_period("0.5ms"), Ok(Duration::from_micros(500)));
-        assert_eq!(parse_period("50µs"), Ok(Duration::from_micros(50)));
-        assert_eq!(parse_seconds("1.5"), Ok(Duration::from_millis(1500)));
-        assert_eq!(parse_seconds("250ms"), Ok(Duration::from_millis(250)));
-        assert!(parse_period("200").unwrap_err().contains("'200us'"));
-        for wrong in [
-            "",
-            "us",
-            "1..2us",
-            "-1us",
-            "1e3us",
-            "5 parsecs",
-            "99999999s",
-        ] {
-            assert!(parse_period(wrong).is_err(), "{wrong}");
-        }
     }
 }

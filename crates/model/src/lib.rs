@@ -27,6 +27,7 @@ pub mod sim_tcp;
 mod study;
 mod switch;
 pub mod ticks;
+pub mod time;
 mod trial;
 mod vocabulary;
 mod watch;

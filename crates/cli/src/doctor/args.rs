@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-
-use crate::args::parse_period;
+use nicpoll_model::time::parse_time;
 
 /// What '--help' says first.
 pub const ABOUT: &str = "\
@@ -41,7 +40,7 @@ pub struct DoctorArgs {
 }
 
 fn parse_fold(text: &str) -> Result<Duration, String> {
-    let period = parse_period(text)?;
+    let period = parse_time(text).map_err(|error| error.to_string())?;
     if (Duration::from_micros(200)..=Duration::from_millis(100)).contains(&period) {
         Ok(period)
     } else {

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
+use nicpoll_model::time::parse_seconds;
 use nicpoll_wire::rr::{MESSAGE_BYTES_MAX, Message};
 
 use super::printer::Output;
-use crate::args::parse_seconds;
 use crate::units::parse_count_rate;
 
 /// Port of the server: one that no registered service has.

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use nicpoll_model::time::{parse_seconds, parse_time};
 use nicpoll_switch::{DEFER_HARD_IRQS_MAX, Moderation, Request};
 use nicpoll_sys::schedule::Policy;
 
 use super::kern_polling::KernPolling;
-use crate::args::{parse_period, parse_seconds};
+
 use crate::failure::Failure;
 
 /// The word that switches polling on.
@@ -81,7 +82,7 @@ pub struct SetArgs {
     #[arg(long, conflicts_with_all = SETTINGS)]
     pub no_polling: bool,
     /// Time from the end of one round to the next poll (gro_flush_timeout)
-    #[arg(long, value_name = "TIME", value_parser = parse_period)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub period: Option<Duration>,
     /// Empty polls until the card's interrupt comes back (napi_defer_hard_irqs) [polling: never]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(DEFER_HARD_IRQS_MAX)))]
@@ -108,7 +109,7 @@ pub struct SetArgs {
         value_parser = clap::value_parser!(u32).range(1..=95))]
     pub cpu_share: Option<u32>,
     /// How long an application that polls may keep interrupts off (irq-suspend-timeout)
-    #[arg(long, value_name = "TIME", value_parser = parse_period)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub suspend: Option<Duration>,
     /// Interrupt moderation of the card: rx-usecs=50,rx-frames=32,adaptive=off,...
     #[arg(long, value_name = "LIST", value_parser = parse_moderation)]
@@ -332,7 +333,7 @@ fn parse_trial(text: &str) -> Result<Trial, String> {
     if text == "forever" {
         return Ok(Trial::Forever);
     }
-    let time = parse_seconds(text)?;
+    let time = parse_seconds(text).map_err(|error| error.to_string())?;
     if time < Duration::from_secs(1) {
         return Err(String::from(
             "nobody confirms within a second; ask for 1s or more",
@@ -342,7 +343,7 @@ fn parse_trial(text: &str) -> Result<Trial, String> {
 }
 
 fn parse_look(text: &str) -> Result<Duration, String> {
-    let look = parse_seconds(text)?;
+    let look = parse_seconds(text).map_err(|error| error.to_string())?;
     if look > LOOK_MAX {
         return Err(String::from(
             "it looks for 10s at the most; nicpoll show --for looks longer",

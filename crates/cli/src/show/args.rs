@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
+use nicpoll_model::time::parse_seconds;
 
-use crate::args::parse_seconds;
 use crate::storms::STORM_THRESHOLD;
 
 /// What '--help' says first.
@@ -65,7 +65,7 @@ pub struct ShowArgs {
 const LOOK_MAX: Duration = Duration::from_secs(3600);
 
 fn parse_look(text: &str) -> Result<Duration, String> {
-    let look = parse_seconds(text)?;
+    let look = parse_seconds(text).map_err(|error| error.to_string())?;
     if look > LOOK_MAX {
         return Err(String::from("a look takes an hour at the most"));
     }

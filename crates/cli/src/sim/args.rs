@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use nicpoll_model::time::parse_seconds;
 use nicpoll_sim::{Discipline, Host, Workload, number};
 
 use super::fit_host::{self, HostFitArgs};
@@ -11,7 +12,6 @@ use super::merge::{self, MergeArgs};
 use super::published::{self, PublishedArgs, PublishedFitArgs};
 use super::ticks::{self, TicksArgs};
 use super::trace::parse_workload;
-use crate::args::parse_seconds;
 
 /// More points than a plot can show.
 const POINTS_MAX: u64 = 1000;

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use nicpoll_model::time::parse_seconds;
 use nicpoll_report::{plot_ticks, render_document, render_sim_ticks};
 use nicpoll_sim::{Ticks, sample_ticks};
 
 use super::{nanos, usage};
-use crate::args::parse_seconds;
 use crate::failure::Failure;
 use crate::output;
 

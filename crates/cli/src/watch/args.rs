@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use clap::Args;
+use nicpoll_model::time::parse_seconds;
 use nicpoll_report::WatchScale;
 
-use crate::args::parse_seconds;
 use crate::storms::STORM_THRESHOLD;
 
 /// What '--help' says first.
@@ -70,7 +70,7 @@ const INTERVAL_MIN: Duration = Duration::from_millis(100);
 const INTERVAL_MAX: Duration = Duration::from_secs(3600);
 
 fn parse_interval(text: &str) -> Result<Duration, String> {
-    let interval = parse_seconds(text)?;
+    let interval = parse_seconds(text).map_err(|error| error.to_string())?;
     if !(INTERVAL_MIN..=INTERVAL_MAX).contains(&interval) {
         return Err(String::from("an interval takes 100ms to an hour"));
     }

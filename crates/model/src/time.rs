@@ -1,0 +1,117 @@
+//! Times as options and files write them: a number with a unit.
+
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// Beyond any sense, and where the conversion would no longer be exact: 11 days.
+const NANOSECONDS_MAX: f64 = 1e15;
+
+/// Why a text is not a time.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TimeError {
+    /// A number alone could mean any unit.
+    #[error("a unit is needed, such as '{0}us' or '{0}ms'")]
+    NoUnit(String),
+    /// No such unit.
+    #[error("'{0}' is not a unit of time; use ns, us, ms or s")]
+    Unit(String),
+    /// No number.
+    #[error("a number and a unit were expected, such as 200us")]
+    Number,
+    /// Too long.
+    #[error("{0} is out of range")]
+    Range(String),
+}
+
+/// Reads a time with a unit: `200us`, `0.5ms`.
+///
+/// # Errors
+/// [`TimeError::NoUnit`] without a unit.
+pub fn parse_time(text: &str) -> Result<Duration, TimeError> {
+    let (number, unit) = split_unit(text);
+    if unit.is_empty() {
+        return Err(TimeError::NoUnit(String::from(number)));
+    }
+    time(number, unit)
+}
+
+/// Reads a time in seconds, or with another unit: `1.5`, `250ms`.
+pub fn parse_seconds(text: &str) -> Result<Duration, TimeError> {
+    let (number, unit) = split_unit(text);
+    time(number, if unit.is_empty() { "s" } else { unit })
+}
+
+/// Writes a time in the largest unit that keeps it a whole number: `200us`.
+pub fn show_time(nanoseconds: u64) -> String {
+    let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+    let fits = |(scale, _): &&(u64, &str)| nanoseconds > 0 && nanoseconds.is_multiple_of(*scale);
+    match units.iter().find(fits) {
+        Some((scale, unit)) => format!("{}{unit}", nanoseconds / scale),
+        None => format!("{nanoseconds}ns"),
+    }
+}
+
+fn split_unit(text: &str) -> (&str, &str) {
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    text.split_at(end)
+}
+
+fn time(number: &str, unit: &str) -> Result<Duration, TimeError> {
+    let nanos_per_unit = match unit.trim() {
+        "ns" => 1.0,
+        "us" | "µs" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        _ => return Err(TimeError::Unit(String::from(unit))),
+    };
+    let value: f64 = number.parse().map_err(|_| TimeError::Number)?;
+    let nanos = value * nanos_per_unit;
+    if !(0.0..=NANOSECONDS_MAX).contains(&nanos) {
+        return Err(TimeError::Range(format!("{number}{unit}")));
+    }
+    Ok(Duration::from_nanos(nanos.round() as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(parse_time("200us"), Ok(Duration::from_micros(200)));
+        assert_eq!(parse_time("0.5ms"), Ok(Duration::from_micros(500)));
+        assert_eq!(parse_time("50µs"), Ok(Duration::from_micros(50)));
+        assert_eq!(parse_seconds("1.5"), Ok(Duration::from_millis(1500)));
+        assert_eq!(parse_seconds("250ms"), Ok(Duration::from_millis(250)));
+        let missing = parse_time("200").unwrap_err();
+        assert!(missing.to_string().contains("'200us'"));
+        for wrong in [
+            "",
+            "us",
+            "1..2us",
+            "-1us",
+            "1e3us",
+            "5 parsecs",
+            "99999999s",
+        ] {
+            assert!(parse_time(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_time_reads_as_it_is_written() {
+        for (nanoseconds, text) in [
+            (0, "0ns"),
+            (1_500, "1500ns"),
+            (200_000, "200us"),
+            (3_000_000_000, "3s"),
+        ] {
+            assert_eq!(show_time(nanoseconds), text);
+            let read = parse_time(text).unwrap();
+            assert_eq!(read.as_nanos(), u128::from(nanoseconds));
+        }
+    }
+}
