@@ -4,8 +4,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use nicpoll_calibrate::{FitPlan, Mode, Table, fitted_fields, with_fitted};
 use nicpoll_sim::Host;
-use nicpoll_sim::published::{FitPlan, Mode, Table, fitted_fields, with_fitted};
 
 fuzz_target!(|text: &str| {
     let lines = 1..=text.lines().count() + 1;

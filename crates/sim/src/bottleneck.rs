@@ -14,8 +14,7 @@ use nicpoll_model::sim::{
 use crate::host::Host;
 use crate::plan::{Plan, PlanError};
 use crate::workload::Pattern;
-pub use path::explain_path;
-pub(crate) use path::resource_of_path;
+pub use path::{explain_path, resource_of_path};
 
 /// Fewer losses than this share are no bottleneck, but chance.
 const LOSS_MIN: f64 = 0.001;
@@ -85,7 +84,7 @@ pub fn explain(host: &Host, plan: &Plan, figures: &SimFigures) -> Result<SimBott
 }
 
 /// Names what held a run back, and nothing more.
-pub(crate) fn resource(host: &Host, plan: &Plan, figures: &SimFigures) -> String {
+pub fn resource(host: &Host, plan: &Plan, figures: &SimFigures) -> String {
     let (_, finding) = found(host, plan, figures);
     format!("{} of {}", finding.resource, host.name)
 }

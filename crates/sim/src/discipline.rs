@@ -8,6 +8,8 @@ use crate::host::Host;
 use crate::spec::{Spec, number, ranged};
 
 const NAMES: &str = "interrupt, polling, napi, napi-timer, busy-poll";
+/// The most empty polls that `napi_defer_hard_irqs` takes.
+pub const DEFER_MAX: u64 = i32::MAX as u64;
 /// A second: longer than any timeout that makes sense.
 const TIME_MAX_NS: u64 = 1_000_000_000;
 
@@ -230,7 +232,7 @@ fn napi<'a>(
             ("weight", ..) => napi.weight = ranged(name, value, 1, 65_535)?,
             ("budget", ..) => napi.budget = ranged(name, value, 1, 1_000_000)?,
             ("budget_time", ..) => napi.budget_ns = Some(ranged(name, value, 1, TIME_MAX_NS)?),
-            ("defer", Some(deferral), _) => deferral.defer = ranged(name, value, 1, (1 << 31) - 1)?,
+            ("defer", Some(deferral), _) => deferral.defer = ranged(name, value, 1, DEFER_MAX)?,
             ("timeout", Some(deferral), _) => {
                 deferral.timeout_ns = ranged(name, value, 1_000, TIME_MAX_NS)?;
             }

@@ -23,7 +23,6 @@ mod memory;
 mod packet;
 mod path;
 mod plan;
-pub mod published;
 mod queue;
 mod shared;
 mod source;
@@ -36,13 +35,13 @@ mod workload;
 mod world;
 
 pub use alone::simulate;
-pub use bottleneck::{explain, explain_path};
-pub use discipline::Discipline;
+pub use bottleneck::{explain, explain_path, resource, resource_of_path};
+pub use discipline::{DEFER_MAX, Discipline};
 pub use host::{
     Application, Background, Card, Cpu, Field, Host, HostError, Link, Network, Socket, Storm, Tcp,
 };
 pub use path::{PathPlan, Stop, simulate_path};
-pub use plan::{Plan, PlanError};
+pub use plan::{Plan, PlanError, initial_knob};
 pub use spec::number;
 pub use ticks::{Ticks, sample_ticks};
 pub use trace::{

@@ -215,6 +215,13 @@ pub(crate) fn poller(
     Ok(Some(poller))
 }
 
+/// What a variable under `kern.polling` holds before anything has polled; `None` for a name that is none.
+pub fn initial_knob(name: &str) -> Option<u32> {
+    // The knobs do not depend on the clock.
+    let poller = Poller::new(1000).ok()?;
+    Knob::from_name(name).map(|knob| poller.read(knob))
+}
+
 /// The frames that a datagram of a workload becomes on a line with this MTU.
 pub(crate) fn shapes(workload: &Workload, mtu_bytes: u64) -> Result<Vec<Shape>, PlanError> {
     let mut line = Line::new(1).expect("a speed above 0");

@@ -4,20 +4,25 @@
 //! What must hold: the costs are measured and the host file is complete before anything that it is checked against
 //! is measured; only namespaces that the lab made are touched.
 
-mod check;
-mod numbers;
-
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use anyhow::Context;
 use clap::Args;
-use nicpoll_model::sim_fit_host::{SIM_FIT_HOST_SCHEMA, SimFitHost};
+use nicpoll_calibrate::{
+    CHECKED_SETTINGS, CHECKED_WORKLOADS, Machine, compare, host_of, numbers_of, predict,
+};
+use nicpoll_model::sim_fit_host::{HostCheck, SIM_FIT_HOST_SCHEMA, SimFitHost};
 use nicpoll_report::{render_document, render_host_file, render_sim_fit_host};
 use nicpoll_sim::Host;
-use nicpoll_study::{Cancelled, Lab, host_facts, measure_costs};
+use nicpoll_stats::order::Seed;
+use nicpoll_study::{
+    Cancelled, Lab, Options, Place, QUICK_BLOCKS, Trials, VETH_RING_SLOTS, host_facts,
+    measure_costs, plan, ticks_per_second,
+};
 use nicpoll_switch::Journal;
 
 use crate::demo::{now, require_lab};
@@ -94,17 +99,17 @@ fn measure(args: &HostFitArgs, stop: &Stop) -> anyhow::Result<SimFitHost> {
     let costs = measure_costs(&mut lab, args.quick, stop.asked(), |repeat, of| {
         spinner.show(format!("measuring costs, {repeat} of {of}"));
     })?;
-    let numbers = numbers::of(&costs.costs, &started_at, &facts.kernel)?;
-    let mut host = Host {
-        name: String::from("this machine"),
-        ..Host::default()
-    };
-    for number in &numbers {
-        let set = host.set(&number.name, number.value);
-        set.map_err(anyhow::Error::msg)?;
-    }
+    let numbers = numbers_of(
+        &costs.costs,
+        &Machine {
+            started_at: &started_at,
+            kernel: &facts.kernel,
+            ticks_per_second: ticks_per_second(),
+            veth_ring_slots: VETH_RING_SLOTS.into(),
+        },
+    )?;
     let checks = if args.check {
-        check::run(&mut lab, &host, args.quick, stop, &spinner)?
+        check(&mut lab, &host_of(&numbers), args.quick, stop, &spinner)?
     } else {
         Vec::new()
     };
@@ -120,6 +125,48 @@ fn measure(args: &HostFitArgs, stop: &Stop) -> anyhow::Result<SimFitHost> {
         numbers,
         checks,
     })
+}
+
+/// Predicts the demo's traffic on the host, then measures it.
+fn check(
+    lab: &mut Lab,
+    host: &Host,
+    quick: bool,
+    stop: &Stop,
+    spinner: &Spinner,
+) -> anyhow::Result<Vec<HostCheck>> {
+    let options = Options {
+        quick,
+        blocks: Some(QUICK_BLOCKS),
+        workloads: CHECKED_WORKLOADS.to_vec(),
+        ..Options::default()
+    };
+    // The order of a block is drawn; any will do that is the same for each.
+    let plan = plan(&options, Seed(1)).context("planning the check")?;
+    let predictions = predict(host, plan.period_ns)?;
+    let mut trials = Trials::new(lab, &plan, stop.asked());
+    trials.rehearse()?;
+    let mut done = Vec::new();
+    let wanted = plan.order.iter();
+    let wanted = wanted.filter(|(_, setting)| CHECKED_SETTINGS.contains(setting));
+    let count = wanted.clone().count();
+    for (index, &(workload, setting)) in wanted.enumerate() {
+        if stop.asked().load(Ordering::Relaxed) {
+            return Err(Cancelled.into());
+        }
+        let sequence = index as u32 + 1;
+        spinner.show(format!(
+            "checking, trial {sequence} of {count}: {workload} under {setting}"
+        ));
+        done.push(trials.run(Place {
+            sequence,
+            block: sequence,
+            attempt: 1,
+            workload,
+            setting,
+        })?);
+    }
+    Ok(compare(&predictions, &done))
 }
 
 fn exists(path: &Path) -> Failure {

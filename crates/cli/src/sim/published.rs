@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use nicpoll_model::sim_published::{PublishedRow, SIM_PUBLISHED_SCHEMA, SimPublished};
-use nicpoll_report::{render_document, render_sim_published};
-use nicpoll_sim::published::{
+use nicpoll_calibrate::{
     FileError, Fit, FitPlan, Length, Library, Run, Table, fit, fitted_fields, rows_of, with_fitted,
 };
+use nicpoll_model::sim_published::{PublishedRow, SIM_PUBLISHED_SCHEMA, SimPublished};
+use nicpoll_report::{render_document, render_sim_published};
 
 use super::{HOST_FILE, at_line, parse_host, read_text, usage, workers};
 use crate::failure::{EXIT_FAILED, Failure};

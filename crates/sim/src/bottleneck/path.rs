@@ -32,7 +32,7 @@ pub fn explain_path(plan: &PathPlan, figures: &SimPathFigures) -> Result<SimBott
 }
 
 /// Names what held a run of several hosts back, and nothing more.
-pub(crate) fn resource_of_path(plan: &PathPlan, figures: &SimPathFigures) -> String {
+pub fn resource_of_path(plan: &PathPlan, figures: &SimPathFigures) -> String {
     let (host, finding) = found(plan, figures);
     named(plan, host, &finding)
 }

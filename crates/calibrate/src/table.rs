@@ -3,10 +3,10 @@
 //! A table is a TOML file (`sim/published/*.toml`). What must hold: no number is made up. A run that the source
 //! tells of without a number has figures without one, and a run that is not simulated says why.
 
-use super::quantity::{Quantity, Unit};
-use super::text::{FileError, Section, Text};
-use crate::discipline::Discipline;
-use crate::workload::Workload;
+use nicpoll_sim::{Discipline, Workload};
+
+use crate::quantity::{Quantity, Unit};
+use crate::text::{FileError, Section, Text};
 
 /// Nothing published is greater.
 const MEASURED_MAX: f64 = 1e15;
@@ -68,7 +68,7 @@ pub struct Scenario {
     /// How long the published run was.
     pub seconds: f64,
     /// How long it is simulated for the comparison, without a warm-up, when what it shows takes its time; otherwise
-    /// [`Length::COMPARISON`](super::Length::COMPARISON).
+    /// [`Length::COMPARISON`](crate::Length::COMPARISON).
     pub simulated_seconds: Option<f64>,
 }
 

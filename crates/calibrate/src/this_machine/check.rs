@@ -1,24 +1,18 @@
-//! The demo's traffic under `interrupt` and `polling`, simulated and measured.
+//! The demo's traffic under `interrupt` and `polling`, simulated, and compared with measured trials.
 
-use std::sync::atomic::Ordering;
-
-use anyhow::{Context, Result, anyhow};
 use nicpoll_model::sim_fit_host::{CheckKind, CheckQuantity, HostCheck};
 use nicpoll_model::sim_path::SimPathFigures;
 use nicpoll_model::{Setting, Trial, Workload};
 use nicpoll_sim::{
-    Discipline, Host, PathPlan, Stop as SimStop, Workload as SimWorkload, simulate_path,
+    DEFER_MAX, Discipline, Host, PathPlan, PlanError, Stop, Workload as SimWorkload, simulate_path,
 };
 use nicpoll_stats::Summary;
-use nicpoll_stats::order::Seed;
-use nicpoll_study::{Cancelled, Lab, Options, Place, Trials, plan};
-use nicpoll_switch::DEFER_HARD_IRQS_MAX;
+use thiserror::Error;
 
-use crate::progress::Spinner;
-use crate::stop::Stop;
-
-const WORKLOADS: [Workload; 3] = [Workload::Udp1470, Workload::Udp64, Workload::Rr];
-const SETTINGS: [Setting; 2] = [Setting::Interrupt, Setting::Polling];
+/// The demo's workloads that are predicted.
+pub const CHECKED_WORKLOADS: [Workload; 3] = [Workload::Udp1470, Workload::Udp64, Workload::Rr];
+/// The demo's settings that are predicted.
+pub const CHECKED_SETTINGS: [Setting; 2] = [Setting::Interrupt, Setting::Polling];
 /// Virtual time of a run that is counted, and of one that looks for the timeout.
 const COUNTED_NS: u64 = 500_000_000;
 const LOOK_NS: u64 = 100_000_000;
@@ -28,66 +22,41 @@ const GAIN: f64 = 0.7;
 /// The least timeout that a host can be given.
 const TIMEOUT_MIN_NS: f64 = 1000.0;
 
-/// Runs and simulates all of it.
-pub fn run(
-    lab: &mut Lab,
-    host: &Host,
-    quick: bool,
-    stop: &Stop,
-    spinner: &Spinner,
-) -> Result<Vec<HostCheck>> {
-    let options = Options {
-        quick,
-        blocks: Some(nicpoll_study::QUICK_BLOCKS),
-        workloads: WORKLOADS.to_vec(),
-        ..Options::default()
-    };
-    // The order of a block is drawn; any will do that is the same for each.
-    let plan = plan(&options, Seed(1)).context("planning the check")?;
-    let simulated = simulate_all(host, plan.period_ns)?;
-    let mut trials = Trials::new(lab, &plan, stop.asked());
-    trials.rehearse()?;
-    let mut done = Vec::new();
-    let wanted = plan
-        .order
-        .iter()
-        .filter(|(_, setting)| SETTINGS.contains(setting));
-    let count = wanted.clone().count();
-    for (index, &(workload, setting)) in wanted.enumerate() {
-        if stop.asked().load(Ordering::Relaxed) {
-            return Err(Cancelled.into());
-        }
-        let sequence = index as u32 + 1;
-        spinner.show(format!(
-            "checking, trial {sequence} of {count}: {workload} under {setting}"
-        ));
-        done.push(trials.run(Place {
-            sequence,
-            block: sequence,
-            attempt: 1,
-            workload,
-            setting,
-        })?);
-    }
-    Ok(compared(&simulated, &done))
+/// Why nothing is predicted.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PredictError {
+    /// The simulator has no such traffic.
+    #[error("{0} is not simulated")]
+    NotSimulated(Workload),
+    /// The simulator refuses the words of a run.
+    #[error("{0}")]
+    Words(String),
+    /// The host cannot run it.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
 }
 
 /// What the simulator says of a workload under a setting.
-struct Simulated {
+#[derive(Clone, Debug)]
+pub struct Prediction {
     workload: Workload,
     setting: Setting,
     figures: SimPathFigures,
 }
 
-fn simulate_all(host: &Host, period_ns: u64) -> Result<Vec<Simulated>> {
+/// Simulates each checked workload under each checked setting.
+///
+/// # Errors
+/// Why the host cannot run it.
+pub fn predict(host: &Host, period_ns: u64) -> Result<Vec<Prediction>, PredictError> {
     let mut all = Vec::new();
-    for workload in WORKLOADS {
-        for setting in SETTINGS {
+    for workload in CHECKED_WORKLOADS {
+        for setting in CHECKED_SETTINGS {
             let discipline = match setting {
                 Setting::Polling => timed(host, workload, period_ns)?,
                 _ => String::from("napi"),
             };
-            all.push(Simulated {
+            all.push(Prediction {
                 workload,
                 setting,
                 figures: simulate(host, workload, &discipline, COUNTED_NS)?,
@@ -98,10 +67,10 @@ fn simulate_all(host: &Host, period_ns: u64) -> Result<Vec<Simulated>> {
 }
 
 /// Polling by the timer with the timeout that gives one round a period, found as the demo finds it.
-fn timed(host: &Host, workload: Workload, period_ns: u64) -> Result<String> {
+fn timed(host: &Host, workload: Workload, period_ns: u64) -> Result<String, PredictError> {
     let discipline = |timeout_ns: f64| {
         let timeout_ns = timeout_ns as u64;
-        format!("napi-timer:defer={DEFER_HARD_IRQS_MAX}:timeout={timeout_ns}ns")
+        format!("napi-timer:defer={DEFER_MAX}:timeout={timeout_ns}ns")
     };
     let mut timeout_ns = period_ns as f64;
     for _ in 0..STEPS {
@@ -115,21 +84,28 @@ fn timed(host: &Host, workload: Workload, period_ns: u64) -> Result<String> {
 }
 
 /// The receiver under a discipline; the sender's own end has a poll for each packet.
-fn simulate(host: &Host, workload: Workload, discipline: &str, ns: u64) -> Result<SimPathFigures> {
-    let traffic = match workload.datagram_bytes() {
-        Some(bytes) if workload == Workload::Rr => format!("rr:payload={bytes}"),
-        Some(bytes) => format!("netblast:payload={bytes}"),
-        None => return Err(anyhow!("{workload} is not simulated")),
+fn simulate(
+    host: &Host,
+    workload: Workload,
+    discipline: &str,
+    ns: u64,
+) -> Result<SimPathFigures, PredictError> {
+    let bytes = workload.datagram_bytes();
+    let bytes = bytes.ok_or(PredictError::NotSimulated(workload))?;
+    let program = match workload {
+        Workload::Rr => "rr",
+        _ => "netblast",
     };
-    let stop = |discipline| -> Result<SimStop> {
-        Ok(SimStop {
+    let stop = |discipline| -> Result<Stop, PredictError> {
+        Ok(Stop {
             host: host.clone(),
-            discipline: Discipline::parse(discipline).map_err(anyhow::Error::msg)?,
+            discipline: Discipline::parse(discipline).map_err(PredictError::Words)?,
         })
     };
     let plan = PathPlan {
         stops: vec![stop("napi")?, stop(discipline)?],
-        workload: SimWorkload::parse(&traffic).map_err(anyhow::Error::msg)?,
+        workload: SimWorkload::parse(&format!("{program}:payload={bytes}"))
+            .map_err(PredictError::Words)?,
         duration_ns: ns,
         warmup_ns: LOOK_NS / 2,
         seed: 1,
@@ -139,15 +115,16 @@ fn simulate(host: &Host, workload: Workload, discipline: &str, ns: u64) -> Resul
 }
 
 /// The median round trip with a poll for each packet; `None` without any.
-pub fn simulated_round_trip_ns(host: &Host) -> Result<Option<f64>> {
+pub(super) fn simulated_round_trip_ns(host: &Host) -> Result<Option<f64>, PredictError> {
     let figures = simulate(host, Workload::Rr, "napi", LOOK_NS)?;
     let trips = figures.flows[0].round_trip.as_ref();
     Ok(trips.and_then(|trips| trips.p50_ns).map(|ns| ns as f64))
 }
 
-fn compared(simulated: &[Simulated], trials: &[Trial]) -> Vec<HostCheck> {
+/// Each prediction with what good trials of the same workload and setting measured.
+pub fn compare(predictions: &[Prediction], trials: &[Trial]) -> Vec<HostCheck> {
     let mut checks = Vec::new();
-    for row in simulated {
+    for row in predictions {
         let of_row = |trial: &&Trial| {
             trial.is_good() && trial.workload == row.workload && trial.setting == row.setting
         };
@@ -156,7 +133,7 @@ fn compared(simulated: &[Simulated], trials: &[Trial]) -> Vec<HostCheck> {
             let values: Option<Vec<f64>> =
                 good.iter().map(|trial| measured(trial, quantity)).collect();
             let summary = values.and_then(|values| Summary::of(&values));
-            let simulated = told(&row.figures, quantity);
+            let simulated = predicted(&row.figures, quantity);
             let middle = summary.map(|summary| summary.median);
             checks.push(HostCheck {
                 workload: row.workload,
@@ -206,7 +183,7 @@ fn measured(trial: &Trial, quantity: CheckQuantity) -> Option<f64> {
     }
 }
 
-fn told(figures: &SimPathFigures, quantity: CheckQuantity) -> Option<f64> {
+fn predicted(figures: &SimPathFigures, quantity: CheckQuantity) -> Option<f64> {
     let flow = figures.flows.first()?;
     let polls = figures.hosts.first()?.napi?.polls;
     let trips = flow.round_trip.as_ref();

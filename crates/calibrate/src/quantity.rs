@@ -1,10 +1,10 @@
 //! What a published figure is of, its unit, and how its error is told.
 
-use nicpoll_core::Knob;
 use nicpoll_model::sim::SimCpu;
 use nicpoll_model::sim_published::ErrorKind;
+use nicpoll_sim::initial_knob;
 
-use super::outcome::{End, Flow, Outcome};
+use crate::outcome::{End, Flow, Outcome};
 
 /// What a figure is of, when a simulation can tell it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +21,8 @@ pub enum Quantity {
     AheadOfBaseline,
     /// What is saved a packet, against the baseline run.
     Saved(Cost),
-    /// A knob of the poller before anything has polled.
-    Knob(Knob),
+    /// A knob of the poller before anything has polled: this value.
+    Knob(u32),
 }
 
 /// A figure of a flow.
@@ -127,7 +127,7 @@ const OTHERS: [(&str, Quantity); 6] = [
 
 impl Quantity {
     /// Every name, for messages.
-    pub(super) const NAMES: &str = "calls, send_errors, sent_packets, sent_rate, sent_payload, \
+    pub(crate) const NAMES: &str = "calls, send_errors, sent_packets, sent_rate, sent_payload, \
         sent_frames, delivered_rate, delivered_payload, received_frames, lost_packets, loss, jitter, \
         out_of_order, lowest_interval, highest_interval (each also with _back), socket_drops, router.storm_reports, ahead_of_baseline, \
         cpu_saved_a_packet, interrupts_saved_a_packet, switches_saved_a_packet, knob.NAME, and sender., \
@@ -139,7 +139,7 @@ impl Quantity {
             return Some(*quantity);
         }
         match name.split_once('.') {
-            Some(("knob", knob)) => return Knob::from_name(knob).map(Quantity::Knob),
+            Some(("knob", knob)) => return initial_knob(knob).map(Quantity::Knob),
             Some((end, state)) => {
                 return Some(Quantity::Cpu(
                     End::from_name(end)?,
@@ -176,7 +176,7 @@ impl Quantity {
 
     /// The quantity of a simulated run, in basic units: packets, bits, seconds, shares of 1. `seconds` is the
     /// length of the published run. `None` when the simulation has no such figure.
-    pub(super) fn of(
+    pub(crate) fn of(
         self,
         outcome: &Outcome,
         baseline: Option<&Outcome>,
@@ -289,7 +289,7 @@ const fn unit(name: &'static str, scale: f64) -> Unit {
 }
 
 impl Unit {
-    pub(super) const NAMES: &str = "\"\", Mbit/s, packets/s, reports/s, interrupts/s, packets, calls, \
+    pub(crate) const NAMES: &str = "\"\", Mbit/s, packets/s, reports/s, interrupts/s, packets, calls, \
         interrupts, reports, %, ppm, s, ms, us";
 
     /// The unit of a name.

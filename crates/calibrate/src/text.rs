@@ -30,25 +30,25 @@ impl std::error::Error for FileError {}
 
 /// A text, to tell where things stand in it.
 #[derive(Clone, Copy)]
-pub(super) struct Text<'a>(pub(super) &'a str);
+pub(crate) struct Text<'a>(pub(crate) &'a str);
 
 /// A table of the text and where it stands.
 #[derive(Clone, Copy)]
-pub(super) struct Section<'a> {
+pub(crate) struct Section<'a> {
     text: Text<'a>,
     span: (usize, usize),
     table: &'a DeTable<'a>,
 }
 
 impl<'a> Text<'a> {
-    pub(super) fn parse(self) -> Result<Spanned<DeTable<'a>>, FileError> {
+    pub(crate) fn parse(self) -> Result<Spanned<DeTable<'a>>, FileError> {
         DeTable::parse(self.0).map_err(|error| {
             let message = format!("this is no TOML: {}", error.message());
             self.error(error.span().unwrap_or_default(), message)
         })
     }
 
-    pub(super) fn error(self, span: Range<usize>, message: String) -> FileError {
+    pub(crate) fn error(self, span: Range<usize>, message: String) -> FileError {
         let before = self.0.as_bytes().get(..span.start).unwrap_or_default();
         let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
         FileError { line, message }
@@ -56,7 +56,7 @@ impl<'a> Text<'a> {
 }
 
 impl<'a> Section<'a> {
-    pub(super) fn of(text: Text<'a>, document: &'a Spanned<DeTable<'a>>) -> Self {
+    pub(crate) fn of(text: Text<'a>, document: &'a Spanned<DeTable<'a>>) -> Self {
         Section {
             text,
             span: (0, 0),
@@ -65,19 +65,19 @@ impl<'a> Section<'a> {
     }
 
     /// An error at the section itself.
-    pub(super) fn error(&self, message: String) -> FileError {
+    pub(crate) fn error(&self, message: String) -> FileError {
         self.text.error(self.span.0..self.span.1, message)
     }
 
     /// An error at one of its entries.
-    pub(super) fn error_at(&self, name: &str, message: String) -> FileError {
+    pub(crate) fn error_at(&self, name: &str, message: String) -> FileError {
         let value = self.table.get(name);
         let span = value.map_or(self.span.0..self.span.1, Spanned::span);
         self.text.error(span, message)
     }
 
     /// Refuses entries of other names.
-    pub(super) fn refuse_unknown(&self, what: &str, known: &[&str]) -> Result<(), FileError> {
+    pub(crate) fn refuse_unknown(&self, what: &str, known: &[&str]) -> Result<(), FileError> {
         let unknown = self
             .table
             .keys()
@@ -107,17 +107,17 @@ impl<'a> Section<'a> {
         self.error_at(name, message)
     }
 
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.table.contains_key(name)
     }
 
     /// A text of one line that must be there.
-    pub(super) fn string(&self, name: &str, wanted: &str) -> Result<String, FileError> {
+    pub(crate) fn string(&self, name: &str, wanted: &str) -> Result<String, FileError> {
         let value = self.table.get(name).map(Spanned::get_ref);
         text_of(value).ok_or_else(|| self.wrong(name, wanted))
     }
 
-    pub(super) fn optional_string(
+    pub(crate) fn optional_string(
         &self,
         name: &str,
         wanted: &str,
@@ -126,7 +126,7 @@ impl<'a> Section<'a> {
         is_there.then(|| self.string(name, wanted)).transpose()
     }
 
-    pub(super) fn flag(&self, name: &str, wanted: &str) -> Result<bool, FileError> {
+    pub(crate) fn flag(&self, name: &str, wanted: &str) -> Result<bool, FileError> {
         match self.table.get(name).map(Spanned::get_ref) {
             None => Ok(false),
             Some(DeValue::Boolean(value)) => Ok(*value),
@@ -135,12 +135,12 @@ impl<'a> Section<'a> {
     }
 
     /// Texts; none when there is no such entry.
-    pub(super) fn strings(&self, name: &str, wanted: &str) -> Result<Vec<String>, FileError> {
+    pub(crate) fn strings(&self, name: &str, wanted: &str) -> Result<Vec<String>, FileError> {
         self.array(name, wanted, |value| text_of(Some(value)))
     }
 
     /// Numbers from 0 to `max`; none when there is no such entry.
-    pub(super) fn numbers(
+    pub(crate) fn numbers(
         &self,
         name: &str,
         max: f64,
@@ -151,7 +151,7 @@ impl<'a> Section<'a> {
     }
 
     /// A number from `min` to `max` that must be there.
-    pub(super) fn number(
+    pub(crate) fn number(
         &self,
         name: &str,
         min: f64,
@@ -182,7 +182,7 @@ impl<'a> Section<'a> {
     }
 
     /// Whole numbers from 1 to `max` by name, of a table that must be there.
-    pub(super) fn costs(
+    pub(crate) fn costs(
         &self,
         name: &str,
         max: f64,
@@ -204,7 +204,7 @@ impl<'a> Section<'a> {
     }
 
     /// Tables in an array; none when there is no such entry.
-    pub(super) fn sections(&self, name: &str, wanted: &str) -> Result<Vec<Section<'a>>, FileError> {
+    pub(crate) fn sections(&self, name: &str, wanted: &str) -> Result<Vec<Section<'a>>, FileError> {
         let items = match self.table.get(name).map(Spanned::get_ref) {
             None => return Ok(Vec::new()),
             Some(DeValue::Array(items)) => items,

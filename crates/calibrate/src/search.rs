@@ -1,12 +1,12 @@
 //! A search for the least sum of squares of some functions of a few whole numbers: points all over, descents from
-//! the best of them ([`super::descent`]), and at last a search in small steps in the manner of Hooke and Jeeves
+//! the best of them ([`crate::descent`]), and at last a search in small steps in the manner of Hooke and Jeeves
 //! ("Direct search" solution of numerical and statistical problems, Journal of the ACM 8, 1961), which does not
 //! mind that simulations count in whole packets.
 //!
 //! What must hold: the same functions and start give the same result on every machine. Hence whole numbers, a
 //! fixed order, and no function of the C library. It is no proof that there is nothing less elsewhere.
 
-use super::descent::{Place, descend};
+use crate::descent::{Place, descend};
 
 /// Where to begin, and between what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

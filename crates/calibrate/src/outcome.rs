@@ -2,7 +2,7 @@
 
 use nicpoll_model::sim::SimCpu;
 
-use super::quantity::Direction;
+use crate::quantity::Direction;
 
 /// A simulated run.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,7 +72,7 @@ pub struct HostOutcome {
 }
 
 impl End {
-    pub(super) fn from_name(name: &str) -> Option<End> {
+    pub(crate) fn from_name(name: &str) -> Option<End> {
         Some(match name {
             "sender" => End::Sender,
             "router" => End::Router,
@@ -83,7 +83,7 @@ impl End {
 }
 
 impl Outcome {
-    pub(super) fn flow(&self, direction: Direction) -> Option<&Flow> {
+    pub(crate) fn flow(&self, direction: Direction) -> Option<&Flow> {
         match direction {
             Direction::There => self.flows.first(),
             Direction::Back => self.flows.get(1),
@@ -91,7 +91,7 @@ impl Outcome {
     }
 
     /// A host, if the path has it. The one host of a path of one receives.
-    pub(super) fn host(&self, end: End) -> Option<&HostOutcome> {
+    pub(crate) fn host(&self, end: End) -> Option<&HostOutcome> {
         let last = self.hosts.len().checked_sub(1)?;
         match end {
             End::Receiver => self.hosts.get(last),

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use nicpoll_calibrate::{FitPlan, Library, Mode, Table, rows_of};
 use nicpoll_model::sim_published::{PublishedRow, RowKind};
 use nicpoll_sim::Host;
-use nicpoll_sim::published::{FitPlan, Library, Mode, Table, rows_of};
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sim")

@@ -4,7 +4,7 @@
 //! What must hold: the same functions and start give the same result on every machine. Only sums, products and
 //! quotients are taken, in a fixed order.
 
-use super::search::Span;
+use crate::search::Span;
 
 /// Steps that are tried.
 const STEPS: u32 = 30;
@@ -19,14 +19,14 @@ const DAMPING_MAX: f64 = 1e8;
 
 /// Where a descent stands.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Place {
-    pub(super) values: Vec<u64>,
-    pub(super) errors: Vec<f64>,
+pub(crate) struct Place {
+    pub(crate) values: Vec<u64>,
+    pub(crate) errors: Vec<f64>,
 }
 
 impl Place {
     /// Asks for the errors there.
-    pub(super) fn at(values: Vec<u64>, ask: &mut impl FnMut(&[u64]) -> Vec<f64>) -> Self {
+    pub(crate) fn at(values: Vec<u64>, ask: &mut impl FnMut(&[u64]) -> Vec<f64>) -> Self {
         Place {
             errors: ask(&values),
             values,
@@ -34,13 +34,13 @@ impl Place {
     }
 
     /// The sum of squares.
-    pub(super) fn cost(&self) -> f64 {
+    pub(crate) fn cost(&self) -> f64 {
         self.errors.iter().map(|error| error * error).sum()
     }
 }
 
 /// Goes down from a place.
-pub(super) fn descend(
+pub(crate) fn descend(
     spans: &[Span],
     from: Place,
     ask: &mut impl FnMut(&[u64]) -> Vec<f64>,

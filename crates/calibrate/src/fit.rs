@@ -2,24 +2,24 @@
 //!
 //! A parameter is a factor on reference costs, the same factor on all that it names: how much more a thing costs
 //! on a published host. Only the figures that a table marks are used, which no run under
-//! polling may do ([`super::Table::parse`]); what polling alone uses follows the factors of the rest.
+//! polling may do ([`crate::Table::parse`]); what polling alone uses follows the factors of the rest.
 //!
 //! What must hold: files of tables and hardware facts decide the fit to the last digit. What was fitted before
 //! plays no part.
 
 use nicpoll_model::sim_published::ErrorKind;
+use nicpoll_sim::{Host, PlanError};
+use thiserror::Error;
 
-use super::library::Library;
-use super::quantity::Quantity;
-use super::scenario::{self, Length};
-use super::search::{Span, search};
-use super::table::{Figure, Run};
-use super::text::{FileError, Section, Text};
-use crate::host::Host;
-use crate::plan::PlanError;
+use crate::library::{Library, LibraryError};
+use crate::quantity::Quantity;
+use crate::scenario::{self, Length};
+use crate::search::{Span, search};
+use crate::table::{Figure, Run};
+use crate::text::{FileError, Section, Text};
 
 /// Factors are counted in thousandths.
-pub(super) const ONE: u64 = 1000;
+pub(crate) const ONE: u64 = 1000;
 /// A factor from a fiftieth to five hundred: clocks of published hosts differ by a few times, buses by more.
 const FACTOR_MIN: u64 = 20;
 const FACTOR_MAX: u64 = 500_000;
@@ -94,6 +94,22 @@ pub struct Fit {
     pub groups: Vec<GroupFit>,
     /// The library with the fitted numbers.
     pub library: Library,
+}
+
+/// Why nothing was fitted.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum FitError {
+    /// The files do not go together.
+    #[error(transparent)]
+    Library(#[from] LibraryError),
+    /// A run that is to be fitted cannot be simulated.
+    #[error("{group}: {error}")]
+    Run {
+        /// The group that it is fitted in.
+        group: String,
+        /// Why.
+        error: PlanError,
+    },
 }
 
 impl FitPlan {
@@ -175,7 +191,7 @@ fn parameter(section: &Section<'_>, costs: &[(String, u64)]) -> Result<Parameter
 
 impl Parameter {
     /// The numbers that a factor gives: host, field, value.
-    pub(super) fn targets(&self, plan: &FitPlan, factor: u64) -> Vec<(&str, &str, u64)> {
+    pub(crate) fn targets(&self, plan: &FitPlan, factor: u64) -> Vec<(&str, &str, u64)> {
         let mut targets = Vec::new();
         for (index, host) in self.hosts.iter().enumerate() {
             let clock = self.clocks_mhz.get(index);
@@ -202,7 +218,7 @@ impl Parameter {
 ///
 /// # Errors
 /// What is wrong with the files, or why a run that is to be fitted cannot be simulated.
-pub fn fit(library: &Library) -> Result<Fit, String> {
+pub fn fit(library: &Library) -> Result<Fit, FitError> {
     library.check()?;
     let mut library = library.clone();
     let plan = library.plan.clone();
@@ -222,7 +238,7 @@ pub fn fit(library: &Library) -> Result<Fit, String> {
     Ok(Fit { groups, library })
 }
 
-fn fit_group(library: &Library, group: &Group) -> Result<(GroupFit, Vec<u64>), String> {
+fn fit_group(library: &Library, group: &Group) -> Result<(GroupFit, Vec<u64>), FitError> {
     let runs: Vec<&Run> = library.runs_of(&group.name).collect();
     let figures: usize = runs.iter().map(|run| fitted_figures(run)).sum();
     let spans: Vec<Span> = group
@@ -247,7 +263,7 @@ fn fit_group(library: &Library, group: &Group) -> Result<(GroupFit, Vec<u64>), S
         of_runs
             .map(|errors| errors.concat())
             .unwrap_or_else(|error| {
-                failure.get_or_insert(error.to_string());
+                failure.get_or_insert(error);
                 Vec::new()
             })
     };
@@ -259,7 +275,10 @@ fn fit_group(library: &Library, group: &Group) -> Result<(GroupFit, Vec<u64>), S
         .map(|error| error * error)
         .sum();
     if let Some(failure) = failure {
-        return Err(format!("{}: {failure}", group.name));
+        return Err(FitError::Run {
+            group: group.name.clone(),
+            error: failure,
+        });
     }
     let names = group.parameters.iter().map(|parameter| &parameter.name);
     let fitted = GroupFit {
@@ -272,7 +291,7 @@ fn fit_group(library: &Library, group: &Group) -> Result<(GroupFit, Vec<u64>), S
     Ok((fitted, found.values))
 }
 
-pub(super) fn fitted_figures(run: &Run) -> usize {
+pub(crate) fn fitted_figures(run: &Run) -> usize {
     run.figures.iter().filter(|figure| figure.is_fitted).count()
 }
 

@@ -4,16 +4,14 @@ use nicpoll_model::line::IpVersion;
 use nicpoll_model::sim::{SimFigures, SimPlace};
 use nicpoll_model::sim_path::{SimFlow, SimHostFigures};
 use nicpoll_model::sim_tcp::SimTcp;
+use nicpoll_sim::{
+    Host, PathPlan, Plan, PlanError, Stop, Workload, resource, resource_of_path, simulate,
+    simulate_path,
+};
 
-use super::library::Library;
-use super::outcome::{Flow, HostOutcome, Outcome};
-use super::table::Scenario;
-use crate::alone::simulate;
-use crate::bottleneck::{resource, resource_of_path};
-use crate::host::Host;
-use crate::path::{PathPlan, Stop, simulate_path};
-use crate::plan::{Plan, PlanError};
-use crate::workload::Workload;
+use crate::library::Library;
+use crate::outcome::{Flow, HostOutcome, Outcome};
+use crate::table::Scenario;
 
 /// Chance plays no great part in published runs; they all have this seed.
 const SEED: u64 = 1;
@@ -40,7 +38,7 @@ impl Length {
     };
 
     /// Of the comparison, for a run.
-    pub(super) fn of_comparison(scenario: &Scenario) -> Length {
+    pub(crate) fn of_comparison(scenario: &Scenario) -> Length {
         match scenario.simulated_seconds {
             None => Length::COMPARISON,
             Some(seconds) => Length {
@@ -51,7 +49,7 @@ impl Length {
     }
 
     /// Of the fit, which makes thousands of runs.
-    pub(super) fn of_fit(milliseconds: u64) -> Length {
+    pub(crate) fn of_fit(milliseconds: u64) -> Length {
         Length {
             duration_ns: milliseconds * 1_000_000,
             warmup_ns: 50_000_000,

@@ -1,16 +1,14 @@
 //! Published figures beside simulated ones.
 
-use nicpoll_core::Poller;
 use nicpoll_model::sim_published::{ErrorKind, PublishedRow, RowKind, Sensitivity};
+use nicpoll_sim::{Host, PlanError};
 
-use super::fit::ONE;
-use super::library::Library;
-use super::outcome::Outcome;
-use super::quantity::Quantity;
-use super::scenario::{Length, simulated};
-use super::table::{Figure, Mode, Run, Scenario, Table};
-use crate::host::Host;
-use crate::plan::PlanError;
+use crate::fit::ONE;
+use crate::library::Library;
+use crate::outcome::Outcome;
+use crate::quantity::Quantity;
+use crate::scenario::{Length, simulated};
+use crate::table::{Figure, Mode, Run, Scenario, Table};
 
 /// A fifth more, a fifth less, in thousandths.
 const CHANGES: [(u64, &str); 2] = [(ONE + 200, "+20 %"), (ONE - 200, "-20 %")];
@@ -25,7 +23,7 @@ struct Variable {
 
 impl Figure {
     /// The error of a simulated value, in basic units; `None` when it is not scored or nothing was measured.
-    pub(super) fn error(&self, value: f64) -> Option<f64> {
+    pub(crate) fn error(&self, value: f64) -> Option<f64> {
         let measured = self.measured_mean()? * self.unit.scale;
         match self.quantity?.error_kind() {
             ErrorKind::Relative => (measured > 0.0).then(|| value / measured - 1.0),
@@ -134,12 +132,10 @@ fn note_change(row: &mut PublishedRow, name: &str, change: (&Option<f64>, &Optio
 
 /// A figure that needs no run: a knob that nothing has touched.
 fn not_run(figure: &Figure) -> Option<f64> {
-    let Some(Quantity::Knob(knob)) = figure.quantity else {
-        return None;
-    };
-    // The knobs do not depend on the clock, whose rate the source does not state.
-    let poller = Poller::new(1000).ok()?;
-    Some(f64::from(poller.read(knob)))
+    match figure.quantity? {
+        Quantity::Knob(value) => Some(f64::from(value)),
+        _ => None,
+    }
 }
 
 fn row(

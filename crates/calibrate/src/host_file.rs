@@ -1,7 +1,8 @@
 //! Writing fitted numbers into host files: the lines that are marked so, and nothing else.
 
-use super::text::FileError;
-use crate::host::Host;
+use nicpoll_sim::Host;
+
+use crate::text::FileError;
 
 /// How the remark on a fitted number begins.
 const MARK: &str = "# fitted";

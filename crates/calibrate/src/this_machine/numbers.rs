@@ -4,12 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result};
 use nicpoll_model::sim_fit_host::{HostCost, HostNumber, MeasuredCost};
 use nicpoll_sim::Host;
-use nicpoll_study::{VETH_RING_SLOTS, ticks_per_second};
 
-use super::check::simulated_round_trip_ns;
+use super::check::{PredictError, simulated_round_trip_ns};
 
 /// Payload of the small packets, in KiB: costs a packet are theirs.
 const SMALL_KIB: f64 = 64.0 / 1024.0;
@@ -19,39 +17,71 @@ const UNUSED: &str = "no part of a veth pair";
 const WITHIN_UDP: &str = "within network.udp_ns: IP and UDP were measured together";
 const NOT_MEASURED: &str = "not measured: the demo's traffic has none";
 
+/// What is known of the measured machine beside its costs.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine<'a> {
+    /// When it was measured, RFC 3339.
+    pub started_at: &'a str,
+    /// Name and release of its kernel.
+    pub kernel: &'a str,
+    /// Its clock's ticks a second.
+    pub ticks_per_second: f64,
+    /// Packets that an end of its veth pairs holds.
+    pub veth_ring_slots: u64,
+}
+
 /// Every number of the host file.
-pub fn of(costs: &[MeasuredCost], started_at: &str, kernel: &str) -> Result<Vec<HostNumber>> {
+///
+/// # Errors
+/// Why a round trip on it cannot be simulated.
+pub fn numbers_of(
+    costs: &[MeasuredCost],
+    machine: &Machine<'_>,
+) -> Result<Vec<HostNumber>, PredictError> {
+    let kernel = machine.kernel;
     let release = kernel.split_whitespace().nth(1).unwrap_or(kernel);
-    let date = started_at.split('T').next().unwrap_or(started_at);
+    let date = machine.started_at.split('T').next();
+    let date = date.unwrap_or(machine.started_at);
     let mut numbers = Numbers {
         costs,
         measured: format!("measured on this machine, {date}, {release}"),
         found: BTreeMap::new(),
     };
     numbers.programs();
-    numbers.receiving();
-    numbers.fixed();
+    numbers.receiving(machine.ticks_per_second);
+    numbers.fixed(machine.veth_ring_slots);
     numbers.not_simulated();
     let round_trip_ns = numbers.cost(HostCost::RoundTrip);
-    let delay_ns = wake_delay_ns(&numbers.host()?, round_trip_ns)?;
+    let delay_ns = wake_delay_ns(&numbers.host(), round_trip_ns)?;
     let source = "so that a simulated round trip with a poll a packet is as long as a measured one";
     numbers.measure("veth.wake_delay_ns", delay_ns, source);
-    let all = Host::FIELDS.iter().map(|field| {
-        let (value, source) = numbers
-            .found
-            .remove(field.name)
-            .with_context(|| format!("{} has no value", field.name))?;
-        Ok(HostNumber {
-            name: String::from(field.name),
-            value,
-            source,
-        })
+    let number = |(name, (value, source)): (&str, (u64, String))| HostNumber {
+        name: String::from(name),
+        value,
+        source,
+    };
+    let in_order = Host::FIELDS.iter().filter_map(|field| {
+        let found = numbers.found.remove(field.name)?;
+        Some(number((field.name, found)))
     });
-    all.collect()
+    Ok(in_order.collect())
+}
+
+/// The host that the numbers make.
+pub fn host_of(numbers: &[HostNumber]) -> Host {
+    let mut host = Host {
+        name: String::from("this machine"),
+        ..Host::default()
+    };
+    for number in numbers {
+        // Names and ranges are those of the fields.
+        let _ = host.set(&number.name, number.value);
+    }
+    host
 }
 
 /// What a round trip takes beyond work, half of it each way.
-fn wake_delay_ns(host: &Host, round_trip_ns: Option<f64>) -> Result<Option<f64>> {
+fn wake_delay_ns(host: &Host, round_trip_ns: Option<f64>) -> Result<Option<f64>, PredictError> {
     let worked_ns = simulated_round_trip_ns(host)?;
     Ok(round_trip_ns
         .zip(worked_ns)
@@ -91,12 +121,13 @@ impl Numbers<'_> {
     }
 
     /// The host so far; what is missing is 0.
-    fn host(&self) -> Result<Host> {
+    fn host(&self) -> Host {
         let mut host = Host::default();
         for (name, (value, _)) in &self.found {
-            host.set(name, *value).map_err(anyhow::Error::msg)?;
+            // Names and ranges are those of the fields.
+            let _ = host.set(name, *value);
         }
-        Ok(host)
+        host
     }
 
     /// What both programs and their calls take.
@@ -145,7 +176,7 @@ impl Numbers<'_> {
     }
 
     /// What the processor takes that packets are taken in by.
-    fn receiving(&mut self) {
+    fn receiving(&mut self, ticks_per_second: f64) {
         use HostCost as C;
         let timer = self.cost(C::TimerInterrupt);
         let tick = self.cost(C::Tick).map(|ns| ns - timer.unwrap_or(0.0));
@@ -158,7 +189,7 @@ impl Numbers<'_> {
         for (name, value, how) in [
             (
                 "cpu.hz",
-                Some(ticks_per_second()),
+                Some(ticks_per_second),
                 "the step of the coarse clock",
             ),
             ("cpu.tick_ns", tick, "a clock tick without its entry"),
@@ -198,11 +229,11 @@ impl Numbers<'_> {
         }
     }
 
-    fn fixed(&mut self) {
+    fn fixed(&mut self, veth_ring_slots: u64) {
         for (name, value, source) in [
             (
                 "card.rx_ring",
-                u64::from(VETH_RING_SLOTS),
+                veth_ring_slots,
                 "VETH_RING_SIZE of the driver",
             ),
             ("card.tx_ring", 1, UNUSED),
@@ -293,6 +324,13 @@ impl Numbers<'_> {
 mod tests {
     use super::*;
 
+    const MACHINE: Machine<'_> = Machine {
+        started_at: "2026-01-02T03:04:05Z",
+        kernel: "Linux 6.18.1 #1",
+        ticks_per_second: 250.0,
+        veth_ring_slots: 256,
+    };
+
     fn costs(ns: impl Fn(HostCost) -> Option<f64>) -> Vec<MeasuredCost> {
         let cost = |cost| MeasuredCost {
             cost,
@@ -312,7 +350,7 @@ mod tests {
     #[test]
     fn every_number_of_a_host_file_is_there_whatever_was_measured() {
         for ns in [None, Some(1000.0), Some(1e12)] {
-            let numbers = of(&costs(|_| ns), "2026-01-02T03:04:05Z", "Linux 6.18.1 #1").unwrap();
+            let numbers = numbers_of(&costs(|_| ns), &MACHINE).unwrap();
             assert_eq!(numbers.len(), Host::FIELDS.len());
             let mut host = Host::default();
             for number in &numbers {
@@ -339,7 +377,7 @@ mod tests {
                 _ => 400.0,
             })
         });
-        let numbers = of(&measured, "2026-01-02T03:04:05Z", "Linux 6.18.1 #1").unwrap();
+        let numbers = numbers_of(&measured, &MACHINE).unwrap();
         let value = |name| value(&numbers, name);
         let copied = 100 * 64 / 1024;
         assert_eq!(value("cpu.syscall_ns") + copied + 150, 500);

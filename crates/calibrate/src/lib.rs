@@ -1,0 +1,36 @@
+//! Where the numbers of simulated hosts come from, and how well they predict.
+//!
+//! Published measurements: tables ([`Table`]) hold what others measured, host files what is known of their
+//! hosts. [`fit`] finds the costs that no source states from figures under interrupts, and [`rows_of`] compares
+//! every figure with a simulation: those under polling are predictions. This machine: [`numbers_of`] turns
+//! measured costs into a host, and [`Prediction`] says what the demo's traffic does on it.
+//!
+//! What must hold: no figure under polling reaches the fit, and every row says whether it was fitted or
+//! predicted. Nothing here reads a file, a clock or a counter.
+#![forbid(unsafe_code)]
+
+mod compare;
+mod descent;
+mod fit;
+mod host_file;
+mod library;
+mod outcome;
+mod quantity;
+mod scenario;
+mod search;
+mod table;
+mod text;
+mod this_machine;
+
+pub use compare::rows_of;
+pub use fit::{Fit, FitError, FitPlan, Group, GroupFit, Parameter, fit};
+pub use host_file::{fitted_fields, with_fitted};
+pub use library::{Library, LibraryError};
+pub use scenario::Length;
+pub use search::{Found, Span, search};
+pub use table::{Figure, Mode, Run, Scenario, Table};
+pub use text::FileError;
+pub use this_machine::{
+    CHECKED_SETTINGS, CHECKED_WORKLOADS, Machine, PredictError, Prediction, compare, host_of,
+    numbers_of, predict,
+};

@@ -1,0 +1,7 @@
+//! This machine: its measured costs as a host, and what the demo's traffic does on that.
+
+mod check;
+mod numbers;
+
+pub use check::{CHECKED_SETTINGS, CHECKED_WORKLOADS, PredictError, Prediction, compare, predict};
+pub use numbers::{Machine, host_of, numbers_of};
