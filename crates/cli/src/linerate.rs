@@ -4,8 +4,9 @@ use std::io;
 
 use anyhow::Context;
 use clap::{ArgGroup, Args};
+use nicpoll_model::Rate;
 use nicpoll_model::line::{
-    IpVersion, LINE_RATES_SCHEMA, Line, LineFacts, LineRates, LineRow, MTU_BYTES, Packet, Rate,
+    IpVersion, LINE_RATES_SCHEMA, Line, LineFacts, LineRates, LineRow, MTU_BYTES, Packet,
 };
 use nicpoll_report::{render_document, render_line_rates};
 use nicpoll_sys::ethtool;

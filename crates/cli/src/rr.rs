@@ -79,7 +79,7 @@ fn client(
     let config = client_config(args, host)?;
     let (depth, scheduled_per_second) = match config.pacing {
         Pacing::Closed { depth } => (Some(depth.get()), None),
-        Pacing::Open { rate_per_second } => (None, Some(rate_per_second)),
+        Pacing::Open { rate } => (None, Some(rate.per_second())),
     };
     printer.start(start(RrSideStart::Sender(RrClientStart {
         protocol: config.protocol,
@@ -125,7 +125,7 @@ fn client_config(args: &RrArgs, host: &str) -> anyhow::Result<ClientConfig> {
             Protocol::Tcp
         },
         pacing: match args.rate {
-            Some(rate_per_second) => Pacing::Open { rate_per_second },
+            Some(rate) => Pacing::Open { rate },
             None => Pacing::Closed { depth },
         },
         duration: match requests {

@@ -1,6 +1,6 @@
 //! Numbers with units, as options give them. Powers of ten always.
 
-use nicpoll_model::line::Rate;
+use nicpoll_model::{Rate, RateUnit};
 
 /// A line's speed in bits a second: `100m`, `2.5g`, `10Gbit/s`. Exact, or an error.
 pub fn parse_speed(text: &str) -> Result<u64, String> {
@@ -20,26 +20,22 @@ pub fn parse_rate(text: &str) -> Result<Rate, String> {
     let expected = "a rate such as 70kpps (packets/s) or 36m (bit/s) was expected";
     let lower = text.trim().to_ascii_lowercase();
     let (digits, unit) = split_unit(&lower);
-    let rate = |unit| -> Option<f64> {
-        let scale = scale(unit)?;
-        let number: f64 = digits.parse().ok()?;
-        Some(number * scale as f64)
+    let (count, prefix) = match unit.strip_suffix("pps") {
+        Some(prefix) => (RateUnit::PacketsPerSecond, prefix.trim()),
+        None => (RateUnit::BitsPerSecond, without_bits(unit)),
     };
-    let rate = match unit.strip_suffix("pps") {
-        Some(unit) => rate(unit.trim()).map(Rate::PacketsPerSecond),
-        None => rate(without_bits(unit)).map(Rate::BitsPerSecond),
-    };
+    let rate = scale(prefix).and_then(|scale| Rate::decimal(count, digits, scale));
     rate.ok_or_else(|| String::from(expected))
 }
 
 /// So many a second, above 0 and up to a million: `500`, `10k`, `2.5k/s`.
-pub fn parse_count_rate(text: &str) -> Result<f64, String> {
+pub fn parse_count_rate(text: &str) -> Result<Rate, String> {
     let lower = text.trim().to_ascii_lowercase();
     let (digits, unit) = split_unit(lower.strip_suffix("/s").unwrap_or(&lower));
-    let scale = scale(unit);
-    let rate = digits.parse().ok().zip(scale);
-    rate.map(|(number, scale): (f64, u64)| number * scale as f64)
-        .filter(|rate| (0.001..=1e6).contains(rate))
+    let rate = |scale| Rate::decimal(RateUnit::PacketsPerSecond, digits, scale);
+    scale(unit)
+        .and_then(rate)
+        .filter(|rate| (0.001..=1e6).contains(&rate.per_second()))
         .ok_or_else(|| String::from("a rate from 0.001 to 1m a second was expected, such as 10k"))
 }
 
@@ -114,9 +110,13 @@ mod tests {
 
     #[test]
     fn rates_of_requests_are_bounded() {
-        assert_eq!(parse_count_rate("500"), Ok(500.0));
-        assert_eq!(parse_count_rate("2.5k/s"), Ok(2500.0));
-        assert_eq!(parse_count_rate("1M"), Ok(1e6));
+        for (text, rate) in [("500", 500), ("2.5k/s", 2500), ("1M", 1_000_000)] {
+            assert_eq!(
+                parse_count_rate(text).ok(),
+                Rate::packets_per_second(rate),
+                "{text}"
+            );
+        }
         for wrong in ["", "0", "-1", "2m", "k", "10pps"] {
             assert!(parse_count_rate(wrong).is_err(), "{wrong}");
         }
@@ -124,11 +124,15 @@ mod tests {
 
     #[test]
     fn rates_say_what_they_count() {
-        assert_eq!(parse_rate("70kpps"), Ok(Rate::PacketsPerSecond(70e3)));
-        assert_eq!(parse_rate("1.5 Mpps"), Ok(Rate::PacketsPerSecond(1.5e6)));
-        assert_eq!(parse_rate("36m"), Ok(Rate::BitsPerSecond(36e6)));
-        assert_eq!(parse_rate("36 Mbit/s"), Ok(Rate::BitsPerSecond(36e6)));
-        for wrong in ["", "pps", "-1pps", "inf", "1e3pps", "5 packets"] {
+        for (text, rate) in [
+            ("70kpps", Rate::packets_per_second(70_000)),
+            ("1.5 Mpps", Rate::packets_per_second(1_500_000)),
+            ("36m", Rate::bits_per_second(36_000_000)),
+            ("36 Mbit/s", Rate::bits_per_second(36_000_000)),
+        ] {
+            assert_eq!(parse_rate(text).ok(), rate, "{text}");
+        }
+        for wrong in ["", "0", "pps", "-1pps", "inf", "1e3pps", "5 packets"] {
             assert!(parse_rate(wrong).is_err(), "{wrong}");
         }
     }

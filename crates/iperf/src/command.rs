@@ -9,9 +9,9 @@ mod ways;
 use std::fs::File;
 use std::io::{self, Write};
 
-use nicpoll_model::HostDelta;
+use nicpoll_model::{HostDelta, Rate, RateUnit};
 
-use crate::options::{self, Common};
+use crate::options::Common;
 use crate::text::{self, Receipt, StreamId, Style};
 use crate::total::{Detail, Total};
 use crate::{tcp, udp};
@@ -36,15 +36,13 @@ fn records_times(common: &Common) -> bool {
     common.enhanced || common.json.is_some()
 }
 
-/// Microseconds from one datagram to the next at the rate asked for.
-fn banner_time(rate: Option<options::Rate>, payload_bytes: usize) -> f64 {
-    match rate {
-        Some(options::Rate::BitsPerSecond(rate)) if rate > 0 => {
-            8e6 * payload_bytes as f64 / rate as f64
-        }
-        Some(options::Rate::PacketsPerSecond(rate)) if rate > 0.0 => 1e6 / rate,
-        _ => 0.0,
-    }
+/// Microseconds from one datagram to the next at a rate; 0 without one.
+fn gap_micros(rate: Option<Rate>, payload_bytes: usize) -> f64 {
+    let bits = 8.0 * payload_bytes as f64;
+    rate.map_or(0.0, |rate| match rate.unit() {
+        RateUnit::BitsPerSecond => 1e6 * bits / rate.per_second(),
+        RateUnit::PacketsPerSecond => 1e6 / rate.per_second(),
+    })
 }
 
 /// What a sender of TCP came to. 2.1 tells the time until the receiver had read everything, 2.0 that of

@@ -25,15 +25,23 @@ pub mod udp;
 pub mod wire;
 mod workload;
 
+use nicpoll_model::Rate;
+
 pub use input::Input;
 pub use network::{Network, NetworkError};
 pub use observer::{
     Calls, Connected, IntervalRecord, Observer, READ_SIZE_BINS, Receipt, TcpStart, TcpState,
 };
-pub use pace::{Amount, Rate};
+pub use pace::Amount;
 pub use socket_options::SocketOptions;
 pub use times::{Bucket, Distribution, Transit};
 pub use workload::{TcpWorkload, UdpWorkload};
+
+/// What UDP is sent at unless a rate is asked for.
+pub(crate) const UDP_RATE: Rate = match Rate::bits_per_second(1 << 20) {
+    Some(rate) => rate,
+    None => unreachable!(),
+};
 
 /// Clients that a listener serves at the same time, at most.
 pub const CLIENTS_MAX: usize = 128;

@@ -17,13 +17,15 @@ mod units;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use nicpoll_model::Rate;
+
 use crate::wire::Dialect;
 
 pub use error::OptionError;
 
-pub use super::Network;
 pub use super::input::Input;
 pub use super::text::Style;
+pub use super::{Amount, Network};
 pub use crate::wire::Directions;
 
 use draft::Draft;
@@ -137,8 +139,8 @@ pub struct ServerOptions {
     pub allow: Vec<Network>,
     /// How long to listen, and the longest test (-t); `None` is until interrupted.
     pub time: Option<Duration>,
-    /// Bits a second to read a TCP stream at, at most (-b).
-    pub rate_bps: Option<u64>,
+    /// How fast to read a TCP stream at most (-b).
+    pub rate: Option<Rate>,
     /// Leave the terminal (-D).
     pub daemon: bool,
 }
@@ -150,24 +152,6 @@ pub enum Json {
     Whole,
     /// One object a line as things happen (--json-stream).
     Stream,
-}
-
-/// How much to send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Amount {
-    /// For this long.
-    Time(Duration),
-    /// This many bytes.
-    Bytes(u64),
-}
-
-/// How fast.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Rate {
-    /// Bits of payload.
-    BitsPerSecond(u64),
-    /// Datagrams.
-    PacketsPerSecond(f64),
 }
 
 /// A local address.

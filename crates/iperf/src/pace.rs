@@ -7,6 +7,7 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
+use nicpoll_model::Rate;
 use rustix::thread::set_current_timer_slack;
 
 /// How much to send.
@@ -18,51 +19,32 @@ pub enum Amount {
     Bytes(u64),
 }
 
-/// How fast to send datagrams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rate {
-    /// Bits of payload a second.
-    BitsPerSecond(u64),
-    /// Datagrams a second.
-    PacketsPerSecond(u64),
-}
-
 /// A stream that is later than this sends together what is due. iperf 2.1.8 sleeps for no shorter
 /// time, and so sends what falls due in it back to back.
 const LATE_MAX: Duration = Duration::from_micros(100);
 
-const NS_PER_SECOND: u128 = 1_000_000_000;
-
 /// A schedule: after how many units (bytes or datagrams) which time has passed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
-    /// The time that one unit takes is this many nanoseconds divided by `divisor`.
-    ns: u128,
-    divisor: u128,
+    rate: Rate,
+    unit_bits: u64,
     /// Units that are due at a time: the first of them when it is due by itself, the others with it.
     burst: u64,
 }
 
 impl Pace {
-    /// A schedule of bytes; `None` for a rate of 0, which is none.
-    pub(super) fn of_bytes(bits_per_second: u64) -> Option<Self> {
-        Self::new(8, bits_per_second)
+    /// A schedule of bytes.
+    pub(super) fn of_bytes(rate: Rate) -> Self {
+        Self::of_datagrams(rate, 1)
     }
 
-    /// A schedule of datagrams of equal length; `None` for a rate of 0, which is none.
-    pub(super) fn of_datagrams(rate: Rate, payload_bytes: usize) -> Option<Self> {
-        match rate {
-            Rate::BitsPerSecond(rate) => Self::new(8 * payload_bytes as u128, rate),
-            Rate::PacketsPerSecond(rate) => Self::new(1, rate),
-        }
-    }
-
-    fn new(cost: u128, rate: u64) -> Option<Self> {
-        (rate > 0).then(|| Pace {
-            ns: cost * NS_PER_SECOND,
-            divisor: u128::from(rate),
+    /// A schedule of datagrams of equal length.
+    pub(super) fn of_datagrams(rate: Rate, payload_bytes: usize) -> Self {
+        Pace {
+            rate,
+            unit_bits: 8 * payload_bytes as u64,
             burst: 1,
-        })
+        }
     }
 
     /// The same rate in bursts of so many units, 1 at least.
@@ -85,8 +67,7 @@ impl Pace {
         if elapsed.saturating_sub(self.due(sent)) < LATE_MAX {
             return self.burst - sent % self.burst;
         }
-        let due = elapsed.as_nanos().saturating_mul(self.divisor) / self.ns;
-        let bursts = u64::try_from(due).unwrap_or(u64::MAX) / self.burst;
+        let bursts = self.rate.packets_in(elapsed, self.unit_bits) / self.burst;
         bursts
             .saturating_add(1)
             .saturating_mul(self.burst)
@@ -96,8 +77,7 @@ impl Pace {
     /// When the unit that follows on `sent` others is due, after the start.
     fn due(&self, sent: u64) -> Duration {
         let first_of_burst = sent - sent % self.burst;
-        let due_ns = u128::from(first_of_burst).saturating_mul(self.ns) / self.divisor;
-        Duration::from_nanos(u64::try_from(due_ns).unwrap_or(u64::MAX))
+        self.rate.time_of(first_of_burst, self.unit_bits)
     }
 }
 
@@ -110,11 +90,17 @@ pub(super) fn make_sleeps_exact() {
 
 #[cfg(test)]
 mod tests {
+    use nicpoll_model::RateUnit;
+
     use super::*;
+
+    fn packets(per_second: u64) -> Rate {
+        Rate::packets_per_second(per_second).unwrap()
+    }
 
     #[test]
     fn the_default_rate_has_the_gap_that_iperf_prints() {
-        let pace = Pace::of_datagrams(Rate::BitsPerSecond(1_048_576), 1470).unwrap();
+        let pace = Pace::of_datagrams(Rate::bits_per_second(1_048_576).unwrap(), 1470);
         let gap = pace.ahead(1, Duration::ZERO);
         assert_eq!(gap, Duration::from_nanos(11_215_209));
         // No error adds up: a million gaps are a million times the exact gap.
@@ -124,7 +110,7 @@ mod tests {
 
     #[test]
     fn the_first_is_due_at_once_and_a_late_one_too() {
-        let pace = Pace::of_datagrams(Rate::PacketsPerSecond(1000), 64).unwrap();
+        let pace = Pace::of_datagrams(packets(1000), 64);
         assert_eq!(pace.ahead(0, Duration::ZERO), Duration::ZERO);
         assert_eq!(pace.ahead(5, Duration::from_millis(7)), Duration::ZERO);
         let ahead = pace.ahead(5, Duration::from_millis(3));
@@ -133,7 +119,7 @@ mod tests {
 
     #[test]
     fn only_a_late_stream_sends_datagrams_together() {
-        let pace = Pace::of_datagrams(Rate::PacketsPerSecond(100_000), 64).unwrap();
+        let pace = Pace::of_datagrams(packets(100_000), 64);
         let us = Duration::from_micros;
         for (sent, elapsed_us, together) in [
             (0, 0, 1),
@@ -150,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_burst_is_due_at_once_and_the_next_one_when_its_rate_allows() {
-        let pace = Pace::of_datagrams(Rate::PacketsPerSecond(10_000), 64).unwrap();
+        let pace = Pace::of_datagrams(packets(10_000), 64);
         let pace = pace.in_bursts(10);
         let us = Duration::from_micros;
         for (sent, elapsed_us, ahead_us) in [
@@ -175,11 +161,28 @@ mod tests {
         }
     }
 
+    /// What a stream sends that looks at the clock as often as it likes: each when it is due.
     #[test]
-    fn extremes_neither_overflow_nor_divide_by_zero() {
-        assert!(Pace::of_bytes(0).is_none());
-        let slow = Pace::of_bytes(1).unwrap();
-        let long = slow.ahead(u64::MAX, Duration::ZERO);
-        assert_eq!(long, Duration::from_nanos(u64::MAX));
+    fn fractions_of_a_datagram_are_neither_rounded_nor_lost() {
+        let rate = |text| Rate::decimal(RateUnit::PacketsPerSecond, text, 1).unwrap();
+        for (text, seconds, sent) in [
+            ("0.4", 1, 1),
+            ("0.4", 5, 2),
+            ("0.4", 6, 3),
+            ("1.4", 1, 2),
+            ("1.4", 1000, 1400),
+            ("2.6", 1, 3),
+            ("2.6", 1000, 2600),
+        ] {
+            let pace = Pace::of_datagrams(rate(text), 1470);
+            let end = Duration::from_secs(seconds);
+            let mut now = Duration::ZERO;
+            let mut count = 0;
+            while now < end {
+                now += pace.ahead(count, now);
+                count += u64::from(now < end);
+            }
+            assert_eq!(count, sent, "{text} for {seconds} s");
+        }
     }
 }

@@ -3,14 +3,14 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use nicpoll_model::{ControlKind, Side, WorkUnit};
+use nicpoll_model::{ControlKind, Rate, Side, WorkUnit};
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::workload::{
     End, EndBooks, IDLE_TIMEOUT, Payload, PreparedEnd, Workload, WorkloadError,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{Amount, Rate, tcp, udp};
+use crate::{Amount, tcp, udp};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -42,7 +42,7 @@ impl Workload for UdpWorkload {
                 Box::new(udp::ClientConfig {
                     rate: self
                         .packets_per_second
-                        .map(|rate| Rate::PacketsPerSecond(rate.get())),
+                        .and_then(|rate| Rate::packets_per_second(rate.get())),
                     ..udp::ClientConfig::new(end.receiver, self.payload_bytes.into(), amount)
                 })
             }

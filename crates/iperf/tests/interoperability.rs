@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_iperf::{Amount, Rate, tcp, udp};
+use nicpoll_iperf::{Amount, tcp, udp};
+use nicpoll_model::Rate;
 use nicpoll_testkit::needs;
 use nicpoll_traffic::Signals;
 
@@ -256,7 +257,7 @@ fn two_streams_to_an_original_server() {
                 let amount = Amount::Bytes(100 * 200);
                 let config = udp::ClientConfig {
                     threads: 2,
-                    rate: Some(Rate::PacketsPerSecond(1000)),
+                    rate: Rate::packets_per_second(1000),
                     ..udp::ClientConfig::new(peer, 200, amount)
                 };
                 let sent = udp::run_client(&config, &signals, &mut ()).unwrap();

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use nicpoll_iperf::udp::{self, End};
 use nicpoll_iperf::wire::Dialect;
-use nicpoll_iperf::{Amount, Rate, tcp};
+use nicpoll_iperf::{Amount, tcp};
+use nicpoll_model::Rate;
 use nicpoll_traffic::Signals;
 
 mod fake;
@@ -235,7 +236,7 @@ fn ask(
     // Slow enough for the header's acknowledgement to come before the end.
     let config = udp::ClientConfig {
         dialect,
-        rate: Some(Rate::PacketsPerSecond(100)),
+        rate: Rate::packets_per_second(100),
         ..udp::ClientConfig::new(server.address(), 1470, amount)
     };
     thread::scope(|scope| {

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_iperf::{Amount, Input, Rate, tcp, udp};
+use nicpoll_iperf::{Amount, Input, tcp, udp};
+use nicpoll_model::Rate;
 use nicpoll_traffic::Signals;
 
 const IDLE: Duration = Duration::from_secs(5);
@@ -37,9 +38,9 @@ impl Drop for Payload {
     }
 }
 
-fn tcp_listener(rate_bps: Option<u64>) -> tcp::Listener {
+fn tcp_listener(rate: Option<Rate>) -> tcp::Listener {
     tcp::Listener::bind(&tcp::ListenerConfig {
-        rate_bps,
+        rate,
         ..tcp::ListenerConfig::new(tcp::ServerConfig {
             bind: loopback(),
             receive_buffer_bytes: None,
@@ -104,7 +105,7 @@ fn a_missing_file_is_told_before_anybody_connects() {
 
 #[test]
 fn a_server_with_a_rate_reads_no_faster() {
-    let listener = tcp_listener(Some(8_000_000));
+    let listener = tcp_listener(Rate::bits_per_second(8_000_000));
     let amount = Amount::Bytes(400_000);
     let config = tcp::ClientConfig::new(listener.local_addr(), amount);
     let begun = Instant::now();
@@ -162,7 +163,7 @@ fn a_file_goes_over_udp_after_a_first_datagram_with_the_header() {
 fn bursts_leave_as_many_long_gaps_as_there_are_periods() {
     const BURSTS: u64 = 20;
     let (sent, received) = udp_stream(|peer| udp::ClientConfig {
-        rate: Some(Rate::PacketsPerSecond(1000)),
+        rate: Rate::packets_per_second(1000),
         burst_datagrams: 10,
         datagrams_per_call: 64,
         records_times: true,

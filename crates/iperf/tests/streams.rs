@@ -6,7 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_iperf::wire::DatagramHeader;
-use nicpoll_iperf::{Amount, Connected, IntervalRecord, Observer, Rate, tcp, udp};
+use nicpoll_iperf::{Amount, Connected, IntervalRecord, Observer, tcp, udp};
+use nicpoll_model::Rate;
 use nicpoll_testkit::needs;
 use nicpoll_traffic::Signals;
 
@@ -153,7 +154,7 @@ fn tcp_keeps_to_its_rate_and_intervals_end_in_silence() {
     config.write_bytes = 1_000;
     config.interval = Some(INTERVAL);
     // A write each 50 ms, from the header's share on.
-    config.rate_bps = Some(160_000);
+    config.rate = Rate::bits_per_second(160_000);
     let [(sent, at_client), (received, at_server)] = tcp_stream(&config, &listener);
     assert!(sent <= 60 + 3 * 1_000, "{sent}");
     at_client.check(sent, 0);
@@ -192,7 +193,7 @@ fn a_paced_udp_stream_is_never_ahead_of_its_schedule() {
         .unwrap();
     let duration = Duration::from_millis(300);
     let mut config = udp::ClientConfig::new(peer, 64, Amount::Time(duration));
-    config.rate = Some(Rate::PacketsPerSecond(1000));
+    config.rate = Rate::packets_per_second(1000);
     config.interval = Some(INTERVAL);
     config.has_header = false;
     let begun = Instant::now();
@@ -238,7 +239,7 @@ fn many_udp_clients_are_served_at_once_and_every_datagram_counts_once() {
         let signals = Signals::default();
         let client = || {
             let mut config = udp::ClientConfig::new(peer, 200, Amount::Bytes(9_900));
-            config.rate = Some(Rate::PacketsPerSecond(1000));
+            config.rate = Rate::packets_per_second(1000);
             config.interval = Some(INTERVAL);
             let mut log = Log::default();
             let sent = udp::run_client(&config, &signals, &mut log).unwrap();

@@ -4,7 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::thread;
 use std::time::Duration;
 
-use nicpoll_iperf::{Amount, Rate, udp};
+use nicpoll_iperf::{Amount, udp};
+use nicpoll_model::Rate;
 use nicpoll_testkit::needs;
 use nicpoll_traffic::Signals;
 
@@ -76,7 +77,7 @@ fn a_rest_too_short_for_a_header_goes_alone_with_room_for_one() {
 fn a_rate_beyond_what_single_sends_reach_is_kept_with_trains() {
     needs!(ReceiveBuffer);
     let fast = |config: &mut udp::ClientConfig| {
-        config.rate = Some(Rate::PacketsPerSecond(100_000_000));
+        config.rate = Rate::packets_per_second(100_000_000);
         config.amount = Amount::Bytes(4_000_000);
     };
     let (sent, received) = stream(Ipv4Addr::LOCALHOST.into(), fast, true);

@@ -5,13 +5,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nicpoll_iperf::Amount;
 use nicpoll_iperf::udp::{
     ClientConfig, End, Listener, ListenerConfig, SendError, ServerConfig, ServerError, Streams,
     connect,
 };
 use nicpoll_iperf::wire::datagram::prepare_payload;
 use nicpoll_iperf::wire::{self, ClientHeader, DatagramHeader, Directions, ServerReport};
-use nicpoll_iperf::{Amount, Rate};
+use nicpoll_model::Rate;
 use nicpoll_traffic::Signals;
 
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -38,7 +39,7 @@ fn allowing(ip: IpAddr) -> Listener {
 fn client_config(peer: SocketAddr, directions: Directions) -> ClientConfig {
     ClientConfig {
         directions,
-        rate: Some(Rate::PacketsPerSecond(2_000)),
+        rate: Rate::packets_per_second(2_000),
         send_buffer_bytes: Some(RECEIVE_BUFFER_BYTES),
         ..ClientConfig::new(
             peer,

@@ -17,6 +17,7 @@ pub mod iperf;
 mod ledger;
 pub mod line;
 pub mod netrate;
+mod rate;
 pub mod rr;
 mod show;
 pub mod sim;
@@ -41,6 +42,7 @@ pub use cpu_truth::{
 pub use doctor::{Check, CheckGroup, CheckStatus, DOCTOR_SCHEMA, Doctor};
 pub use host::{Drops, HostDelta, InterfaceDelta, ProcessCpu};
 pub use ledger::{ControlKind, ControlLine, CrossCheck, Ledger, LedgerLine, LedgerUnit, Place};
+pub use rate::{Rate, RateUnit};
 pub use show::{
     Ceiling, Discipline, DriftShow, Finding, InterfaceShow, InterruptShow, LookCost, NapiShow,
     PollingVariable, Rhythm, SHOW_SCHEMA, Show, ThreadShow, Unseen, ValueSource,

@@ -5,8 +5,8 @@
 //! addresses and type (3.2.3 to 3.2.6), frame check sequence (3.2.9), minFrameSize and
 //! interPacketGap (table 4-2, the same from 10 Mbit/s on); a VLAN tag is that of IEEE 802.1Q, clause 9.
 //!
-//! What must hold: rates at full line are exact ratios of whole numbers, so that a figure which is cut
-//! to a whole number is cut only once. A length names what it counts: *payload* is what a program
+//! What must hold: rates at full line are computed in whole numbers, so that a figure which is cut to a
+//! whole number is cut only once. A length names what it counts: *payload* is what a program
 //! hands over, a *frame* (layer 2) goes from the destination address to the check sequence, and the
 //! *line* (layer 1) also carries preamble and gap.
 
@@ -16,6 +16,8 @@ pub use report::{IpNumber, LINE_RATES_SCHEMA, LineFacts, LineRates, LineRow, Rat
 
 use std::fmt;
 use std::num::NonZeroU64;
+
+use crate::{Rate, RateUnit};
 
 /// Preamble (7) and start frame delimiter (1) before each frame.
 pub const PREAMBLE_BYTES: u64 = 8;
@@ -141,29 +143,6 @@ struct Cut {
     last: u64,
 }
 
-/// An exact rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ExactRate {
-    numerator: u128,
-    denominator: u128,
-}
-
-impl ExactRate {
-    /// The whole number of them that a second holds.
-    pub fn whole(self) -> u64 {
-        u64::try_from(self.numerator / self.denominator).unwrap_or(u64::MAX)
-    }
-}
-
-/// How much is sent.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Rate {
-    /// Packets a second.
-    PacketsPerSecond(f64),
-    /// Bits of payload a second; of frames (layer 2) for a bare frame.
-    BitsPerSecond(f64),
-}
-
 impl Line {
     /// An untagged line with an MTU of 1500; `None` when the speed is 0.
     pub fn new(bits_per_second: u64) -> Option<Self> {
@@ -201,47 +180,49 @@ impl Line {
     }
 
     /// The share of the line that a rate takes, one way: 1 is all of it, and more than it can carry is
-    /// above 1. `None` when such a packet cannot be sent here, or the rate is no number from 0 on, or
-    /// is one of bits that packets without payload cannot make.
+    /// above 1. `None` when such a packet cannot be sent here, or the rate is one of bits that packets
+    /// without payload cannot make.
     pub fn share(&self, packet: Packet, rate: Rate) -> Option<f64> {
-        let cost = self.cost(packet).ok()?;
-        let packets_per_second = match rate {
-            Rate::PacketsPerSecond(rate) => rate,
-            Rate::BitsPerSecond(rate) => match cost.rated_bytes() {
+        let packets_per_second = match rate.unit() {
+            RateUnit::PacketsPerSecond => rate.per_second(),
+            RateUnit::BitsPerSecond => match self.cost(packet).ok()?.rated_bytes() {
                 0 => return None,
-                bytes => rate / (8 * bytes) as f64,
+                bytes => rate.per_second() / (8 * bytes) as f64,
             },
         };
+        self.share_of_packets(packet, packets_per_second)
+    }
+
+    /// The same of a measured number of packets a second. `None` also when that is no number from 0 on.
+    pub fn share_of_packets(&self, packet: Packet, packets_per_second: f64) -> Option<f64> {
         let is_rate = packets_per_second.is_finite() && packets_per_second >= 0.0;
-        let line_bits = (8 * cost.line_bytes) as f64;
+        let line_bits = (8 * self.cost(packet).ok()?.line_bytes) as f64;
         is_rate.then(|| packets_per_second * line_bits / self.bits_per_second.get() as f64)
     }
 
-    /// So much of something in each packet, at full line.
-    fn at_full(&self, each_packet: u64, cost: &Cost) -> ExactRate {
-        ExactRate {
-            numerator: u128::from(each_packet) * u128::from(self.bits_per_second.get()),
-            denominator: u128::from(8 * cost.line_bytes),
-        }
+    /// So much of something in each packet, at full line: the whole number that a second holds.
+    fn at_full(&self, each_packet: u64, cost: &Cost) -> u64 {
+        let all = u128::from(each_packet) * u128::from(self.bits_per_second.get());
+        u64::try_from(all / u128::from(8 * cost.line_bytes)).unwrap_or(u64::MAX)
     }
 
     /// Packets a second when the line is full.
-    pub fn packets_per_second(&self, cost: &Cost) -> ExactRate {
+    pub fn packets_per_second(&self, cost: &Cost) -> u64 {
         self.at_full(1, cost)
     }
 
     /// Frames a second when the line is full.
-    pub fn frames_per_second(&self, cost: &Cost) -> ExactRate {
+    pub fn frames_per_second(&self, cost: &Cost) -> u64 {
         self.at_full(cost.frames, cost)
     }
 
     /// Bits of frames a second (layer 2) when the line is full.
-    pub fn frame_bits_per_second(&self, cost: &Cost) -> ExactRate {
+    pub fn frame_bits_per_second(&self, cost: &Cost) -> u64 {
         self.at_full(8 * cost.frame_bytes, cost)
     }
 
     /// Bits of payload a second when the line is full; `None` for a bare frame.
-    pub fn payload_bits_per_second(&self, cost: &Cost) -> Option<ExactRate> {
+    pub fn payload_bits_per_second(&self, cost: &Cost) -> Option<u64> {
         Some(self.at_full(8 * cost.payload_bytes?, cost))
     }
 

@@ -1,6 +1,6 @@
 //! Turns what was measured into a trial: rates, ledger, evidence, and whether it counts.
 
-use nicpoll_model::line::{IpVersion, Line, Packet, Rate};
+use nicpoll_model::line::{IpVersion, Line, Packet};
 use nicpoll_model::{
     Calibration, CpuStates, Ledger, Placement, Plan, PollEvidence, RoundTrip, Trial, Warmup,
     Workload,
@@ -195,7 +195,7 @@ fn line_ratio(
         ip: IpVersion::V4,
         payload_bytes: payload_bytes?.try_into().ok()?,
     };
-    line?.share(packet, Rate::PacketsPerSecond(packets_per_second?))
+    line?.share_of_packets(packet, packets_per_second?)
 }
 
 /// Duplicates can make more arrive than were sent: that is no loss.

@@ -11,9 +11,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
-use nicpoll_iperf::{Amount, Rate, tcp, udp};
+use nicpoll_iperf::{Amount, tcp, udp};
 use nicpoll_model::{
-    ControlKind, ControlLine, RoundTrip, Side, SocketBuffers, WindowRates, Workload,
+    ControlKind, ControlLine, Rate, RoundTrip, Side, SocketBuffers, WindowRates, Workload,
 };
 use nicpoll_traffic::{Signals, SocketBuffer, rr};
 
@@ -89,7 +89,7 @@ impl Running {
 
     /// Starts datagrams of 64 bytes at a rate.
     pub fn start_paced(lab: &Lab, packets_per_second: u64, duration: Duration) -> Result<Self> {
-        let rate = Some(Rate::PacketsPerSecond(packets_per_second));
+        let rate = Rate::packets_per_second(packets_per_second);
         let workload = Workload::Udp64;
         Self::start_as(lab, workload, duration, UDP_RECEIVE_BUFFER_BYTES, rate)
     }

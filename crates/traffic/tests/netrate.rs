@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nicpoll_model::Rate;
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::netrate::blast::{BlastConfig, Blaster};
 use nicpoll_traffic::netrate::receive::{ReceiveCount, listen, receive};
@@ -163,7 +164,7 @@ fn netsend_goes_through_its_ports_and_gives_each_every_number() {
         peer: first.local_addr().unwrap(),
         port_max: second.local_addr().unwrap().port(),
         payload_bytes: 4,
-        schedule: Schedule::of_rate(100),
+        schedule: Schedule::of_rate(Rate::packets_per_second(100)),
         duration: Duration::ZERO,
         is_blocking: false,
     })

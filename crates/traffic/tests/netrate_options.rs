@@ -1,6 +1,7 @@
 //! Command lines of netblast, netreceive and netsend: what is accepted with which meaning, and what is
 //! refused in which words.
 
+use nicpoll_model::Rate;
 use nicpoll_traffic::netrate::options::{
     Asked, BlastOptions, OptionError, ReceiveOptions, SendOptions, Style, Tool, parse_netblast,
     parse_netreceive, parse_netsend,
@@ -167,7 +168,7 @@ fn netsend_takes_a_rate_and_a_range_of_ports() {
         port: 9000,
         port_max: 9000,
         payload_bytes: 64,
-        packets_per_second: 1000,
+        rate: Rate::packets_per_second(1000),
         duration_seconds: 10,
         is_blocking: false,
         json: false,
@@ -175,7 +176,7 @@ fn netsend_takes_a_rate_and_a_range_of_ports() {
     assert_eq!(send("r 9000 64 1000 10"), plain);
     let range = send("r 9000-9003 64 0 0");
     assert_eq!((range.port, range.port_max), (9000, 9003));
-    assert_eq!((range.packets_per_second, range.duration_seconds), (0, 0));
+    assert_eq!((range.rate, range.duration_seconds), (None, 0));
     assert!(send("r 1 2 3 4 --blocking --json").is_blocking);
     for (line, said) in [
         ("r 9 64 1", SEND_USAGE),

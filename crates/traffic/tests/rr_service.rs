@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nicpoll_model::Rate;
 use nicpoll_model::rr::Protocol;
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::rr::{
@@ -17,9 +18,11 @@ use nicpoll_wire::rr::Message;
 
 const LOOPBACK: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
 const PATIENCE: Duration = Duration::from_secs(20);
-const OPEN: Pacing = Pacing::Open {
-    rate_per_second: 2000.0,
-};
+fn open(requests_per_second: u64) -> Pacing {
+    Pacing::Open {
+        rate: Rate::packets_per_second(requests_per_second).unwrap(),
+    }
+}
 
 /// Runs `work` beside a service, and ends that.
 fn with_service<T>(work: impl FnOnce(SocketAddr, &Served) -> T) -> (T, Served) {
@@ -72,7 +75,7 @@ fn wait_until(what: &str, condition: impl Fn() -> bool) {
 #[test]
 fn both_ends_count_the_same_over_both_protocols_in_both_loops() {
     for protocol in [Protocol::Udp, Protocol::Tcp] {
-        for pacing in [closed(1), closed(16), OPEN] {
+        for pacing in [closed(1), closed(16), open(2000)] {
             let (report, served) = with_service(|peer, _| {
                 let mut config = config(peer, protocol, pacing);
                 config.request_bytes = 700;
@@ -90,9 +93,9 @@ fn both_ends_count_the_same_over_both_protocols_in_both_loops() {
             assert_eq!((asked.requests_received, asked.responses_sent), (200, 200));
             assert_eq!((asked.bytes_received, asked.bytes_sent), (140_000, 60_000));
             assert_eq!(other.requests_received, 0, "{case}");
-            let scheduled = (pacing == OPEN).then_some(200);
+            let scheduled = (pacing == open(2000)).then_some(200);
             assert_eq!(report.scheduled_requests, scheduled, "{case}");
-            assert_eq!(report.send_lags.is_some(), pacing == OPEN);
+            assert_eq!(report.send_lags.is_some(), pacing == open(2000));
         }
     }
 }
@@ -116,7 +119,7 @@ fn intervals_add_up_to_the_whole() {
     let (report, _) = with_service(|peer, _| {
         let config = ClientConfig {
             interval: Some(Duration::from_millis(20)),
-            ..config(peer, Protocol::Udp, OPEN)
+            ..config(peer, Protocol::Udp, open(2000))
         };
         run_client(&config, &Signals::default(), &mut |interval| {
             told.push(interval);
@@ -153,9 +156,7 @@ fn a_stall_shows_in_the_latency_of_all_that_were_scheduled_meanwhile() {
     let server = UdpSocket::bind(LOOPBACK).unwrap();
     server.set_read_timeout(Some(PATIENCE)).unwrap();
     let peer = server.local_addr().unwrap();
-    let pacing = Pacing::Open {
-        rate_per_second: 100.0,
-    };
+    let pacing = open(100);
     let report = thread::scope(|scope| {
         scope.spawn(|| answer_after_a_stall(&server, 20));
         let mut config = config(peer, Protocol::Udp, pacing);
@@ -172,7 +173,7 @@ fn a_stall_shows_in_the_latency_of_all_that_were_scheduled_meanwhile() {
 fn an_open_loop_that_nobody_answers_counts_every_request() {
     let silent = UdpSocket::bind(LOOPBACK).unwrap();
     let peer = silent.local_addr().unwrap();
-    let mut config = config(peer, Protocol::Udp, OPEN);
+    let mut config = config(peer, Protocol::Udp, open(2000));
     config.duration = Some(Duration::from_millis(100));
     config.requests = None;
     config.timeout = Duration::from_millis(50);

@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
+use nicpoll_model::Rate;
 use nicpoll_model::netrate::{NETSEND_SCHEMA, Netsend};
 use nicpoll_report::render_document;
 use nicpoll_traffic::Signals;
@@ -22,7 +23,7 @@ pub fn run(options: &SendOptions) -> Result<(), Refused> {
         let words = format!("Couldn't resolv {}", options.host);
         return Err(Refused::Because(words));
     };
-    let schedule = Schedule::of_rate(options.packets_per_second);
+    let schedule = Schedule::of_rate(options.rate);
     let duration = options.duration_seconds;
     let line = text::netsend(options.payload_bytes, schedule.interval_ns, duration);
     announce(&line, options.json)?;
@@ -62,13 +63,12 @@ pub fn run(options: &SendOptions) -> Result<(), Refused> {
         duration_seconds: duration,
         is_blocking: options.is_blocking,
     };
-    let is_paced = options.packets_per_second > 0;
     let object = Netsend {
         head: json::head(NETSEND_SCHEMA),
         sender: json::sender(plan, &summary, &sent.count, elapsed, stop.signal()),
         port_max: options.port_max,
-        asked_packets_per_second: is_paced.then_some(options.packets_per_second),
-        interval_ns: is_paced.then_some(schedule.interval_ns),
+        asked_packets_per_second: options.rate.and_then(Rate::whole_per_second),
+        interval_ns: options.rate.map(|_| schedule.interval_ns),
         clock_looks_in_vain: sent.waited,
         host,
     };

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::{ArgGroup, Args};
+use nicpoll_model::Rate;
 use nicpoll_model::time::parse_seconds;
 use nicpoll_wire::rr::{MESSAGE_BYTES_MAX, Message};
 
@@ -78,7 +79,7 @@ pub struct RrArgs {
     pub interval: Option<Duration>,
     /// Open loop: requests a second, such as 500 or 10k
     #[arg(long, value_name = "RATE", value_parser = parse_count_rate, conflicts_with = "depth")]
-    pub rate: Option<f64>,
+    pub rate: Option<Rate>,
     /// Closed loop: requests on their way at a time
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=DEPTH_MAX))]
     pub depth: u32,

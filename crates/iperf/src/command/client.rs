@@ -15,10 +15,10 @@ use nicpoll_traffic::Signals;
 use super::ways::Ways;
 use super::{Account, settings};
 use crate::events::{Event, Failed, StreamKey, Told};
-use crate::options::{self, ClientOptions, Directions};
+use crate::options::{ClientOptions, Directions};
 use crate::output::json::Asked;
 use crate::output::{self, Output};
-use crate::{Amount, Connected, SocketOptions};
+use crate::{Connected, SocketOptions};
 
 /// What every stream needs to know.
 #[derive(Clone, Copy)]
@@ -120,13 +120,6 @@ impl<'a> Client<'a> {
             })
         };
         (0..self.options.streams).map(start).collect()
-    }
-
-    fn amount(&self) -> Amount {
-        match self.options.amount {
-            options::Amount::Time(time) => Amount::Time(time),
-            options::Amount::Bytes(bytes) => Amount::Bytes(bytes),
-        }
     }
 
     fn socket_options(&self) -> SocketOptions {

@@ -1,12 +1,14 @@
 //! The settings that are told before a test: of whoever listens, and of whoever connects.
 
+use nicpoll_model::Rate;
+
+use crate::Connected;
 use crate::options::{ClientOptions, Common};
 use crate::text::{
     self, ClientBanner, ClientEnhanced, Format, Mss, Protocol, ServerBanner, Window,
 };
-use crate::{Connected, Rate};
 
-use super::banner_time;
+use super::gap_micros;
 
 /// What a listener tells: a server's, or that of a client to which the server connects back.
 pub fn of_listener(common: &Common, port: u16, granted_bytes: u64) -> String {
@@ -33,7 +35,7 @@ pub fn of_client(options: &ClientOptions, connected: &Connected) -> String {
         Format::of(common),
         &ClientBanner {
             bind,
-            gap_micros: banner_time(options.rate, common.length_bytes),
+            gap_micros: gap_micros(options.rate, common.length_bytes),
             enhanced: common.enhanced.then(|| ClientEnhanced {
                 pid: std::process::id(),
                 flows: options.streams,
@@ -54,16 +56,11 @@ pub fn of_way_back(
 ) -> String {
     let host = connected.peer.ip().to_canonical().to_string();
     let port = connected.peer.port();
-    let gap_micros = match rate {
-        Some(Rate::BitsPerSecond(rate)) => 8e6 * write_bytes as f64 / rate as f64,
-        Some(Rate::PacketsPerSecond(rate)) => 1e6 / rate as f64,
-        None => 0.0,
-    };
     text::client_banner(
         Format::of(common),
         &ClientBanner {
             write_bytes: write_bytes as u64,
-            gap_micros,
+            gap_micros: gap_micros(rate, write_bytes),
             ..connecting(common, &host, port, connected)
         },
     )

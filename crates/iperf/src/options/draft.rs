@@ -5,13 +5,15 @@ mod outcome;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use nicpoll_model::Rate;
+
 use crate::wire::Dialect;
 
 use super::bind;
 use super::error::OptionError;
 use super::table::{Id, Meaning, Side, Spec};
 use super::units::{self, EXACT_MAX, SECONDS_MAX};
-use super::{Bind, Exclude, Input, Json, Network, Rate, Style};
+use super::{Bind, Exclude, Input, Json, Network, Style};
 
 const TCP_LENGTH_BYTES_MAX: usize = 64 << 20;
 const WINDOW_BYTES_MAX: u64 = 1 << 30;

@@ -88,7 +88,7 @@ fn defaults_are_those_of_the_original() {
         allow: Vec::new(),
         single_client: false,
         time: None,
-        rate_bps: None,
+        rate: None,
         daemon: false,
     };
     assert_eq!(server(""), expected);
@@ -182,11 +182,11 @@ fn a_client_has_options_of_its_own() {
         assert_eq!(client(args).amount, amount, "{args}");
     }
     for (args, rate) in [
-        ("-u", Some(Rate::BitsPerSecond(1 << 20))),
-        ("-u -b 1m", Some(Rate::BitsPerSecond(1_000_000))),
-        ("-b 10M", Some(Rate::BitsPerSecond(10 << 20))),
-        ("-b 100pps -u", Some(Rate::PacketsPerSecond(100.0))),
-        ("-b 10000 -l 1250", Some(Rate::BitsPerSecond(10_000))),
+        ("-u", Rate::bits_per_second(1 << 20)),
+        ("-u -b 1m", Rate::bits_per_second(1_000_000)),
+        ("-b 10M", Rate::bits_per_second(10 << 20)),
+        ("-b 100pps -u", Rate::packets_per_second(100)),
+        ("-b 10000 -l 1250", Rate::bits_per_second(10_000)),
     ] {
         assert_eq!(client(args).rate, rate, "{args}");
     }

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::Rate;
+use nicpoll_model::{Rate, RateUnit};
 
 /// Above this a double no longer holds every whole number.
 pub const EXACT_MAX: u64 = 1 << 53;
@@ -60,16 +60,20 @@ pub fn number(text: &str) -> Option<f64> {
 
 /// A number that may end in k, m, g (powers of 1000) or K, M, G (powers of 1024).
 fn scaled(text: &str) -> Option<f64> {
-    let (digits, factor) = match text.char_indices().next_back()? {
-        (at, 'k') => (&text[..at], 1e3),
-        (at, 'm') => (&text[..at], 1e6),
-        (at, 'g') => (&text[..at], 1e9),
-        (at, 'K') => (&text[..at], f64::from(1 << 10)),
-        (at, 'M') => (&text[..at], f64::from(1 << 20)),
-        (at, 'G') => (&text[..at], f64::from(1 << 30)),
-        _ => (text, 1.0),
-    };
-    Some(number(digits)? * factor)
+    let (digits, factor) = split_factor(text)?;
+    Some(number(digits)? * factor as f64)
+}
+
+fn split_factor(text: &str) -> Option<(&str, u64)> {
+    Some(match text.char_indices().next_back()? {
+        (at, 'k') => (&text[..at], 1_000),
+        (at, 'm') => (&text[..at], 1_000_000),
+        (at, 'g') => (&text[..at], 1_000_000_000),
+        (at, 'K') => (&text[..at], 1 << 10),
+        (at, 'M') => (&text[..at], 1 << 20),
+        (at, 'G') => (&text[..at], 1 << 30),
+        _ => (text, 1),
+    })
 }
 
 /// A whole number with a unit; what is behind the point after scaling is cut off.
@@ -93,11 +97,13 @@ pub fn seconds(value: f64) -> Option<Duration> {
 /// A rate in bits, or in packets if it ends in `pps`.
 pub fn rate(text: &str) -> Option<Rate> {
     match text.strip_suffix("pps") {
-        Some(packets) => scaled(packets)
-            .filter(|rate| *rate > 0.0 && *rate <= PACKETS_PER_SECOND_MAX)
-            .map(Rate::PacketsPerSecond),
+        Some(packets) => {
+            let (digits, factor) = split_factor(packets)?;
+            Rate::decimal(RateUnit::PacketsPerSecond, digits, factor)
+                .filter(|rate| rate.per_second() <= PACKETS_PER_SECOND_MAX)
+        }
         // Below 8 there is not a byte a second.
-        None => count(text, 8..=EXACT_MAX).map(Rate::BitsPerSecond),
+        None => count(text, 8..=EXACT_MAX).and_then(Rate::bits_per_second),
     }
 }
 
@@ -159,11 +165,14 @@ mod tests {
     #[test]
     fn rates_are_of_bits_or_packets() {
         for (text, value) in [
-            ("1M", Some(Rate::BitsPerSecond(1_048_576))),
-            ("1m", Some(Rate::BitsPerSecond(1_000_000))),
-            ("100pps", Some(Rate::PacketsPerSecond(100.0))),
-            ("0.5pps", Some(Rate::PacketsPerSecond(0.5))),
-            ("2kpps", Some(Rate::PacketsPerSecond(2000.0))),
+            ("1M", Rate::bits_per_second(1_048_576)),
+            ("1m", Rate::bits_per_second(1_000_000)),
+            ("100pps", Rate::packets_per_second(100)),
+            (
+                "0.5pps",
+                Rate::decimal(RateUnit::PacketsPerSecond, "0.5", 1),
+            ),
+            ("2kpps", Rate::packets_per_second(2000)),
             ("0", None),
             ("7", None),
             ("0pps", None),

@@ -8,8 +8,8 @@ use std::io::{self, Write};
 use std::net::IpAddr;
 
 use crate::text::{
-    self, Connection, CsvRow, Direction, EnhancedHeader, Format, Header, InitialTcp, Interval,
-    Label, Receipt, StreamId, Style, Timestamp,
+    self, Connection, CsvRow, Direction, EnhancedHeader, Header, InitialTcp, Interval, Label,
+    Receipt, StreamId, Style, Timestamp,
 };
 use crate::{Connected, IntervalRecord};
 

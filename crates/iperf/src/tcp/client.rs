@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use nicpoll_model::Rate;
 use nicpoll_sys::socket;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
@@ -38,8 +39,8 @@ pub struct ClientConfig {
     pub amount: Amount,
     /// Payload that follows the header, to its end; the pattern when `None`, and when the server sends.
     pub input: Option<Input>,
-    /// Bits a second to keep to; as fast as it goes when `None` or 0.
-    pub rate_bps: Option<u64>,
+    /// Bits a second to keep to; as fast as it goes when `None`.
+    pub rate: Option<Rate>,
     /// Length of a write and of a read, 1 at least.
     pub write_bytes: usize,
     /// Whether a read waits until it is full while the stream is fast.
@@ -76,7 +77,7 @@ impl ClientConfig {
             directions: Directions::Forward,
             amount,
             input: None,
-            rate_bps: None,
+            rate: None,
             write_bytes: BUFFER_BYTES,
             waits_for_full_reads: false,
             send_buffer_bytes: None,
@@ -111,7 +112,7 @@ impl ClientConfig {
         }
         header.ask_for(self.directions);
         if let Some(extension) = &mut header.extension {
-            extension.rate_bps = self.rate_bps.unwrap_or(0);
+            extension.rate_bps = self.rate.map_or(0, |rate| rate.bits_of(8));
             extension.type_of_service = self.options.type_of_service.unwrap_or(0).into();
         }
         Some(header)
@@ -253,7 +254,7 @@ impl<'a> Link<'a> {
             plan: Plan {
                 duration,
                 bytes_max,
-                rate_bps: config.rate_bps,
+                rate: config.rate,
                 write_bytes: config.write_bytes,
                 header: config.header(),
                 interval: config.interval,
@@ -272,7 +273,7 @@ impl<'a> Link<'a> {
             connected: self.connected(direction, false)?,
             begun: self.begun,
             read_bytes: config.write_bytes,
-            rate_bps: None,
+            rate: None,
             waits_for_full_reads: config.waits_for_full_reads,
             interval: config.interval,
             silence_max: silence_max(config.amount),

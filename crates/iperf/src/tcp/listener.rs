@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nicpoll_model::Rate;
 use nicpoll_sys::socket;
 use rustix::event::PollFlags;
 use rustix::net::{SocketFlags, SocketType, sockopt};
@@ -39,8 +40,8 @@ pub struct ListenerConfig {
     pub server: ServerConfig,
     /// Length of a read, and of a write where the client leaves it to the server; 1 at least.
     pub read_bytes: usize,
-    /// Bits a second to read a stream at, at most; as fast as they come when `None` or 0.
-    pub rate_bps: Option<u64>,
+    /// Bits a second to read a stream at, at most; as fast as they come when `None`.
+    pub rate: Option<Rate>,
     /// Whether a read waits until it is full while the stream is fast, rather than be woken for every
     /// segment.
     pub waits_for_full_reads: bool,
@@ -64,7 +65,7 @@ impl ListenerConfig {
         ListenerConfig {
             server,
             read_bytes: BUFFER_BYTES,
-            rate_bps: None,
+            rate: None,
             waits_for_full_reads: false,
             interval: None,
             options: SocketOptions::default(),
@@ -265,7 +266,7 @@ impl Accepted {
             connected: self.view(direction, false)?,
             begun: self.accepted,
             read_bytes: self.config.read_bytes,
-            rate_bps: self.config.rate_bps,
+            rate: self.config.rate,
             waits_for_full_reads: self.config.waits_for_full_reads,
             interval: self.config.interval,
             silence_max: self.config.server.idle_timeout,

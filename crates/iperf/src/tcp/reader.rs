@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nicpoll_model::Rate;
 use nicpoll_sys::socket;
 
 use crate::wire::ClientHeader;
@@ -61,8 +62,8 @@ pub struct Incoming {
     pub(super) begun: Instant,
     /// Length of a read, 1 at least.
     pub(super) read_bytes: usize,
-    /// Bits a second to read at, at most; as fast as they come when `None` or 0.
-    pub(super) rate_bps: Option<u64>,
+    /// Bits a second to read at, at most; as fast as they come when `None`.
+    pub(super) rate: Option<Rate>,
     /// Whether a read waits until it is full while the stream is fast.
     pub(super) waits_for_full_reads: bool,
     /// Length of the intervals to record; none when `None`.
@@ -95,7 +96,7 @@ impl Incoming {
             begun: self.begun,
             bytes_received: self.bytes_received,
             calls: Calls::default(),
-            pace: self.rate_bps.and_then(Pace::of_bytes),
+            pace: self.rate.map(Pace::of_bytes),
             draining_since: None,
             low_water: self
                 .waits_for_full_reads

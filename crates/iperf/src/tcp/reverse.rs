@@ -10,6 +10,8 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nicpoll_model::Rate;
+
 use crate::wire::ClientHeader;
 
 use nicpoll_traffic::Signals;
@@ -39,7 +41,9 @@ pub(super) fn plan(asked: &ClientHeader, config: &ListenerConfig) -> Plan {
     Plan {
         duration,
         bytes_max,
-        rate_bps: asked.extension.map(|extension| extension.rate_bps),
+        rate: asked
+            .extension
+            .and_then(|extension| Rate::bits_per_second(extension.rate_bps)),
         write_bytes: match asked.buffer_bytes {
             0 => config.read_bytes,
             bytes => bytes.min(WRITE_BYTES_MAX) as usize,

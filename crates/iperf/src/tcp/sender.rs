@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nicpoll_model::Rate;
 use nicpoll_sys::socket;
 
 use crate::wire::{ClientHeader, fill_payload};
@@ -34,8 +35,8 @@ pub(super) struct Plan {
     pub(super) duration: Duration,
     /// or after this many bytes, whichever comes first.
     pub(super) bytes_max: u64,
-    /// Bits a second to keep to; as fast as it goes when `None` or 0.
-    pub(super) rate_bps: Option<u64>,
+    /// Bits a second to keep to; as fast as it goes when `None`.
+    pub(super) rate: Option<Rate>,
     /// Length of a write, 1 at least.
     pub(super) write_bytes: usize,
     /// The first bytes of the stream; without, it is filler from the first byte.
@@ -111,7 +112,7 @@ impl Outgoing {
             bytes_sent: 0,
             calls: Calls::default(),
         };
-        pace_segments(&self.socket, self.plan.rate_bps).map_err(setup)?;
+        pace_segments(&self.socket, self.plan.rate).map_err(setup)?;
         let outcome = match &mut self.input {
             Some(input) => sender.send_input(&self.plan, &buffer, input),
             None => sender.send(&self.plan, &buffer),
@@ -144,10 +145,8 @@ impl Outgoing {
 /// Has a paced stream's writes leave as segments that are spread over time, rather than as a burst of one
 /// write each. The kernel's rate counts headers, and must not hold back a stream that catches up: it is
 /// a quarter above the stream's own, which the schedule of the writes keeps.
-fn pace_segments(socket: &TcpStream, rate_bps: Option<u64>) -> io::Result<()> {
-    let with_room = rate_bps
-        .filter(|rate| *rate > 0)
-        .map(|rate| rate / 8 / 4 * 5);
+fn pace_segments(socket: &TcpStream, rate: Option<Rate>) -> io::Result<()> {
+    let with_room = rate.map(|rate| rate.bits_of(8) / 8 / 4 * 5);
     // Beyond what 32 bits hold the segments of a write follow each other closely in any case.
     match with_room.and_then(|rate| u32::try_from(rate.max(1)).ok()) {
         Some(rate) => socket::set_max_pacing_rate(socket, rate),
@@ -169,7 +168,7 @@ struct Sender<'a> {
 impl Sender<'_> {
     /// Sends everything; returns how long it took.
     fn send(&mut self, plan: &Plan, buffer: &[u8]) -> Result<Duration, Error> {
-        let pace = plan.rate_bps.and_then(Pace::of_bytes);
+        let pace = plan.rate.map(Pace::of_bytes);
         if plan.header.is_some() {
             self.write_all(&buffer[..ClientHeader::BYTES])?;
         }
@@ -200,7 +199,7 @@ impl Sender<'_> {
         buffer: &[u8],
         input: &mut Source,
     ) -> Result<Duration, Error> {
-        let pace = plan.rate_bps.and_then(Pace::of_bytes);
+        let pace = plan.rate.map(Pace::of_bytes);
         if plan.header.is_some() {
             self.write_all(&buffer[..ClientHeader::BYTES])?;
         }

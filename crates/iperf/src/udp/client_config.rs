@@ -3,12 +3,14 @@
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use nicpoll_model::{Rate, RateUnit};
+
 use crate::wire::datagram::{PAYLOAD_BYTES_MIN, SHARED_CLOCK_BYTES_MIN, mark_shared_clock};
 use crate::wire::{self, ClientHeader, Dialect, Directions, upper_flags};
 
 use super::PAYLOAD_BYTES_DEFAULT;
 use crate::input::Input;
-use crate::pace::{Amount, Rate};
+use crate::pace::Amount;
 use crate::socket_options::SocketOptions;
 
 /// What to send where, and how.
@@ -26,7 +28,7 @@ pub struct ClientConfig {
     /// Payload behind the header of each datagram, to its end; the pattern when `None`. With it
     /// `amount` does not count.
     pub input: Option<Input>,
-    /// Rate to keep to; as fast as it goes when `None` or 0.
+    /// Rate to keep to; as fast as it goes when `None`.
     pub rate: Option<Rate>,
     /// Datagrams to send back to back at a time, 1 at least, as far apart in time as the rate says.
     pub burst_datagrams: u32,
@@ -88,15 +90,7 @@ impl ClientConfig {
             Amount::Time(duration) => wire::Amount::from_duration(duration),
             Amount::Bytes(bytes) => wire::Amount::Bytes(bytes.try_into().unwrap_or(u32::MAX)),
         };
-        let (rate, rate_flags) = match self.rate {
-            Some(Rate::BitsPerSecond(rate)) => (rate, 0),
-            // It knows of bits only.
-            Some(Rate::PacketsPerSecond(rate)) if self.dialect == Dialect::V2_0_2 => {
-                (rate.saturating_mul(8 * self.payload_bytes as u64), 0)
-            }
-            Some(Rate::PacketsPerSecond(rate)) => (rate, upper_flags::RATE_IN_PACKETS),
-            None => (0, 0),
-        };
+        let (rate, rate_flags) = self.header_rate();
         let mut header = match self.dialect {
             Dialect::V2_0_2 => ClientHeader::for_udp_v2_0_5(self.peer.port(), amount, rate),
             _ => ClientHeader::for_udp(self.peer.port(), amount, rate),
@@ -111,6 +105,21 @@ impl ClientConfig {
             extension.type_of_service = self.options.type_of_service.unwrap_or(0).into();
         }
         header
+    }
+
+    /// The rate as the header states it: in bits where the dialect knows no others, and where there is no
+    /// whole number of packets.
+    fn header_rate(&self) -> (u64, u16) {
+        let Some(rate) = self.rate else {
+            return (0, 0);
+        };
+        let whole = rate.whole_per_second();
+        match whole.filter(|_| rate.unit() == RateUnit::PacketsPerSecond) {
+            Some(packets) if self.dialect != Dialect::V2_0_2 => {
+                (packets, upper_flags::RATE_IN_PACKETS)
+            }
+            _ => (rate.bits_of(8 * self.payload_bytes as u64), 0),
+        }
     }
 
     /// How long the test takes, if that was asked for.

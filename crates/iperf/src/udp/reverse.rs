@@ -7,21 +7,21 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use nicpoll_model::Rate;
+
 use crate::wire::datagram::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN};
 use crate::wire::{ClientHeader, Dialect, Directions, fill_payload, upper_flags};
 
 use super::client::{sending, socket_to};
 use super::listener::{ListenerConfig, Ticket};
 use super::sender::{Outgoing, Plan, SendError};
-use crate::pace::Rate;
+use crate::UDP_RATE;
 use crate::reverse::bounds;
 use crate::socket_options::SocketOptions;
 use crate::text::Direction;
 
 /// The longest that a server sends to a client, whatever that asks for.
 pub const SEND_TIME_MAX: Duration = Duration::from_secs(60 * 60);
-/// What is sent where the header states no rate, as with iperf's own default.
-const RATE_DEFAULT: Rate = Rate::BitsPerSecond(1 << 20);
 /// IPv6 has that much less room for a datagram.
 const IPV6_HEADER_SURPLUS: usize = 20;
 
@@ -92,17 +92,15 @@ pub(super) fn plan(asked: &ClientHeader, peer: IpAddr, config: &ListenerConfig) 
     }
 }
 
+/// What the header asks for; iperf's own default where it states none.
 fn rate(asked: &ClientHeader) -> Rate {
-    match asked.extension {
-        Some(extension) if extension.rate_bps > 0 => {
-            if asked.asks_for(upper_flags::RATE_IN_PACKETS) {
-                Rate::PacketsPerSecond(extension.rate_bps)
-            } else {
-                Rate::BitsPerSecond(extension.rate_bps)
-            }
-        }
-        _ => RATE_DEFAULT,
-    }
+    let stated = asked.extension.map_or(0, |extension| extension.rate_bps);
+    let rate = if asked.asks_for(upper_flags::RATE_IN_PACKETS) {
+        Rate::packets_per_second(stated)
+    } else {
+        Rate::bits_per_second(stated)
+    };
+    rate.unwrap_or(UDP_RATE)
 }
 
 /// A stream that waits to be sent to a client over a socket of its own (-d and -r).

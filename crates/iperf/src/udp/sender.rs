@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use nicpoll_model::Rate;
 use thiserror::Error;
 
 use crate::wire::datagram::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, SHARED_CLOCK_BYTES_MIN};
@@ -26,7 +27,7 @@ use super::listener::Ticket;
 use super::train::{Clock, Train};
 use crate::input::{Block, Input, Source};
 use crate::observer::{Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
-use crate::pace::{self, Pace, Rate};
+use crate::pace::{self, Pace};
 use crate::times::{Distribution, Gaps};
 
 /// What to send.
@@ -40,7 +41,7 @@ pub(super) struct Plan {
     /// Payload behind the header of each datagram, to its end; the pattern when `None`. With it neither
     /// time nor bytes count.
     pub(super) input: Option<Input>,
-    /// Rate to keep to; as fast as it goes when `None` or 0.
+    /// Rate to keep to; as fast as it goes when `None`.
     pub(super) rate: Option<Rate>,
     /// Datagrams to send back to back at a time, as far apart in time as the rate says.
     pub(super) burst_datagrams: u32,
@@ -366,7 +367,7 @@ impl Sender<'_> {
     fn pace(&self) -> Option<Pace> {
         let rate = self.plan.rate?;
         pace::make_sleeps_exact();
-        let pace = Pace::of_datagrams(rate, self.plan.payload.len())?;
+        let pace = Pace::of_datagrams(rate, self.plan.payload.len());
         Some(pace.in_bursts(self.plan.burst_datagrams))
     }
 

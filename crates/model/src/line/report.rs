@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ExactRate, IpVersion, Line, LineError, Packet, Rate};
+use super::{IpVersion, Line, LineError, Packet};
+use crate::{Rate, RateUnit};
 
 /// Name and version of the JSON that [`LineRates`] becomes.
 pub const LINE_RATES_SCHEMA: &str = "nicpoll.linerate/1";
@@ -123,18 +124,15 @@ impl LineRow {
             frame_bytes: cost.frame_bytes,
             padding_bytes: cost.padding_bytes,
             line_bytes: cost.line_bytes,
-            packets_per_second: line.packets_per_second(&cost).whole(),
-            frames_per_second: line.frames_per_second(&cost).whole(),
-            frame_bits_per_second: line.frame_bits_per_second(&cost).whole(),
-            payload_bits_per_second: line.payload_bits_per_second(&cost).map(ExactRate::whole),
+            packets_per_second: line.packets_per_second(&cost),
+            frames_per_second: line.frames_per_second(&cost),
+            frame_bits_per_second: line.frame_bits_per_second(&cost),
+            payload_bits_per_second: line.payload_bits_per_second(&cost),
             rate: rate.map(|rate| {
-                let (packets_per_second, bits_per_second) = match rate {
-                    Rate::PacketsPerSecond(rate) => (Some(rate), None),
-                    Rate::BitsPerSecond(rate) => (None, Some(rate)),
-                };
+                let of = |unit| (rate.unit() == unit).then(|| rate.per_second());
                 RateShare {
-                    packets_per_second,
-                    bits_per_second,
+                    packets_per_second: of(RateUnit::PacketsPerSecond),
+                    bits_per_second: of(RateUnit::BitsPerSecond),
                     line_ratio: line.share(packet, rate),
                 }
             }),

@@ -11,7 +11,7 @@ fn udp(ip: IpVersion, payload_bytes: u32) -> Packet {
 }
 
 fn packets(line: &Line, packet: Packet) -> u64 {
-    line.packets_per_second(&line.cost(packet).unwrap()).whole()
+    line.packets_per_second(&line.cost(packet).unwrap())
 }
 
 #[test]
@@ -149,11 +149,11 @@ fn rates_are_cut_once_and_add_up_to_the_line() {
     let line = line(2_500_000_000);
     for payload in 0..3000 {
         let cost = line.cost(udp(IpVersion::V4, payload)).unwrap();
-        let rate = u128::from(line.packets_per_second(&cost).whole());
+        let rate = u128::from(line.packets_per_second(&cost));
         let bits = u128::from(8 * cost.line_bytes);
         assert!(rate * bits <= 2_500_000_000 && (rate + 1) * bits > 2_500_000_000);
-        let gaps = 8 * 20 * line.frames_per_second(&cost).whole();
-        let frames = line.frame_bits_per_second(&cost).whole();
+        let gaps = 8 * 20 * line.frames_per_second(&cost);
+        let frames = line.frame_bits_per_second(&cost);
         // Each of the two was cut to a whole number once.
         let apart = 2_500_000_000 - gaps - frames;
         assert!(apart <= 160, "{apart}");
@@ -164,18 +164,19 @@ fn rates_are_cut_once_and_add_up_to_the_line() {
 fn a_share_is_the_rate_over_the_line() {
     let line = line(100_000_000);
     let packet = udp(IpVersion::V4, 64);
-    let share = |rate| line.share(packet, rate);
-    let of = |rate| share(Rate::PacketsPerSecond(rate)).unwrap();
+    let of = |rate| line.share_of_packets(packet, rate).unwrap();
     assert!((of(100_000_000.0 / 1040.0) - 1.0).abs() < 1e-12);
     assert!((of(48_076.0) - 0.5).abs() < 1e-4);
-    assert!(of(200_000.0) > 2.0);
-    // 64 bytes of payload in 130 on the line.
-    let payload = share(Rate::BitsPerSecond(100_000_000.0 * 64.0 / 130.0)).unwrap();
-    assert!((payload - 1.0).abs() < 1e-12);
-    let frame = Packet::Frame { bytes: 64 };
-    let layer_2 = line.share(frame, Rate::BitsPerSecond(100_000_000.0 * 64.0 / 84.0));
-    assert!((layer_2.unwrap() - 1.0).abs() < 1e-12);
     assert_eq!(of(0.0), 0.0);
+    let asked = |rate: Option<Rate>| line.share(packet, rate.unwrap()).unwrap();
+    assert_eq!(asked(Rate::packets_per_second(48_076)), of(48_076.0));
+    assert!(asked(Rate::packets_per_second(200_000)) > 2.0);
+    // 64 bytes of payload in 130 on the line.
+    let payload = asked(Rate::bits_per_second(100_000_000 * 64 / 130));
+    assert!((payload - 1.0).abs() < 1e-7);
+    let layer_2 = Rate::bits_per_second(100_000_000 * 64 / 84).unwrap();
+    let layer_2 = line.share(Packet::Frame { bytes: 64 }, layer_2).unwrap();
+    assert!((layer_2 - 1.0).abs() < 1e-7);
 }
 
 #[test]
@@ -183,12 +184,13 @@ fn what_is_no_rate_has_no_share() {
     let line = line(100_000_000);
     let packet = udp(IpVersion::V4, 64);
     for rate in [-1.0, f64::NAN, f64::INFINITY] {
-        assert_eq!(line.share(packet, Rate::PacketsPerSecond(rate)), None);
+        assert_eq!(line.share_of_packets(packet, rate), None);
     }
     let empty = udp(IpVersion::V4, 0);
-    assert_eq!(line.share(empty, Rate::BitsPerSecond(1.0)), None);
+    assert_eq!(line.share(empty, Rate::bits_per_second(1).unwrap()), None);
     let too_long = udp(IpVersion::V4, 65_508);
-    assert_eq!(line.share(too_long, Rate::PacketsPerSecond(1.0)), None);
+    let one = Rate::packets_per_second(1).unwrap();
+    assert_eq!(line.share(too_long, one), None);
     assert_eq!(Line::new(0), None);
 }
 

@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+use nicpoll_model::Rate;
+
 /// Longest payload that the originals send.
 pub const PAYLOAD_BYTES_MAX: u64 = 32_768;
 /// Highest rate of netsend.
@@ -131,8 +133,8 @@ pub struct SendOptions {
     pub port_max: u16,
     /// Bytes of UDP payload, at most [`PAYLOAD_BYTES_MAX`].
     pub payload_bytes: usize,
-    /// Datagrams a second, at most [`PACKETS_PER_SECOND_MAX`]; 0 sends as fast as it goes.
-    pub packets_per_second: u64,
+    /// Datagrams a second, at most [`PACKETS_PER_SECOND_MAX`]; as fast as it goes without.
+    pub rate: Option<Rate>,
     /// How long to send, whole seconds; 0 sends until a signal comes.
     pub duration_seconds: u64,
     /// A send waits for room in the socket's buffer.
@@ -252,7 +254,7 @@ pub fn parse_netsend(args: &[String]) -> Result<Asked<SendOptions>, OptionError>
         port,
         port_max,
         payload_bytes,
-        packets_per_second,
+        rate: Rate::packets_per_second(packets_per_second),
         duration_seconds: number(duration).ok_or_else(usage)?,
         is_blocking: given.is_blocking,
         json: given.json,

@@ -8,6 +8,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use nicpoll_model::Rate;
 use rustix::net::{SendFlags, SocketAddrAny, send, sendto};
 use rustix::time::{ClockId, clock_getres};
 
@@ -34,8 +35,9 @@ pub struct Schedule {
 impl Schedule {
     /// The original's schedule for a rate. At 1 a second the original mistakes the interval for none
     /// and sends 99 datagrams at once; here it is kept.
-    pub fn of_rate(packets_per_second: u64) -> Self {
-        let interval_ns = NS_PER_SECOND.checked_div(packets_per_second).unwrap_or(0);
+    pub fn of_rate(rate: Option<Rate>) -> Self {
+        let interval = rate.map_or(Duration::ZERO, |rate| rate.time_of(1, 0));
+        let interval_ns = interval.as_nanos() as u64;
         let datagrams_a_look = if interval_ns < LOOK_EVERY_NS / DATAGRAMS_A_LOOK_MAX {
             DATAGRAMS_A_LOOK_MAX
         } else {
@@ -307,7 +309,7 @@ mod tests {
             stalls_at_ns,
         };
         let mut sent = 0;
-        let schedule = Schedule::of_rate(packets_per_second);
+        let schedule = Schedule::of_rate(Rate::packets_per_second(packets_per_second));
         let duration = Duration::from_secs(seconds);
         let waited = pace(schedule, START_NS, duration, &mut clock, || sent += 1);
         (sent, waited)
@@ -326,12 +328,15 @@ mod tests {
             (1_000_000, 1_000, 100),
             (100_000_000, 10, 100),
         ] {
-            let schedule = Schedule::of_rate(rate);
+            let schedule = Schedule::of_rate(Rate::packets_per_second(rate));
             assert_eq!(schedule.interval_ns, interval_ns, "{rate}");
             assert_eq!(schedule.datagrams_a_look, datagrams_a_look, "{rate}");
         }
         // The original's 100 looks would mean 99 datagrams at once.
-        assert_eq!(Schedule::of_rate(1).datagrams_a_look, 0);
+        assert_eq!(
+            Schedule::of_rate(Rate::packets_per_second(1)).datagrams_a_look,
+            0
+        );
     }
 
     #[test]

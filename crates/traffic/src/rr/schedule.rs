@@ -7,6 +7,8 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use nicpoll_model::Rate;
+
 /// When requests are sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pacing {
@@ -17,8 +19,8 @@ pub enum Pacing {
     },
     /// At a rate, whatever becomes of them.
     Open {
-        /// Requests a second, above 0.
-        rate_per_second: f64,
+        /// Requests a second.
+        rate: Rate,
     },
 }
 
@@ -61,8 +63,9 @@ impl Schedule {
     pub fn due_by(self, end: Duration) -> Option<u64> {
         match self.0 {
             Pacing::Closed { .. } => None,
-            Pacing::Open { rate_per_second } => {
-                Some((end.as_secs_f64() * rate_per_second).ceil() as u64)
+            Pacing::Open { rate } => {
+                let whole = rate.packets_in(end, 0);
+                Some(whole + u64::from(rate.time_of(whole, 0) < end))
             }
         }
     }
@@ -72,9 +75,7 @@ impl Schedule {
     fn time_of(self, tried: u64) -> Option<Duration> {
         match self.0 {
             Pacing::Closed { .. } => None,
-            Pacing::Open { rate_per_second } => {
-                Duration::try_from_secs_f64(tried as f64 / rate_per_second).ok()
-            }
+            Pacing::Open { rate } => Some(rate.time_of(tried, 0)),
         }
     }
 }
@@ -86,7 +87,7 @@ mod tests {
     #[test]
     fn an_open_loop_keeps_its_times_however_late_it_is() {
         let schedule = Schedule::new(Pacing::Open {
-            rate_per_second: 1000.0,
+            rate: Rate::packets_per_second(1000).unwrap(),
         });
         let ms = Duration::from_millis;
         assert_eq!(schedule.due(ms(0), 0, 0), Some(Some(ms(0))));

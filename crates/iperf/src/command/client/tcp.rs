@@ -4,7 +4,7 @@ use std::io;
 use std::sync::mpsc;
 use std::thread::Scope;
 
-use crate::options::{self, Directions};
+use crate::options::Directions;
 use crate::tcp::{self, Incoming, ReverseListener};
 use crate::text::{self, Protocol};
 
@@ -45,10 +45,7 @@ fn connect<'a>(client: Client<'a>, key: StreamKey) -> Result<Ways<'a>, Failed> {
     let common = &options.common;
     let config = tcp::ClientConfig {
         directions: options.directions,
-        rate_bps: match options.rate {
-            Some(options::Rate::BitsPerSecond(rate)) => Some(rate),
-            _ => None,
-        },
+        rate: options.rate,
         input: options.input.clone(),
         write_bytes: common.length_bytes,
         waits_for_full_reads: !common.no_batch,
@@ -61,7 +58,7 @@ fn connect<'a>(client: Client<'a>, key: StreamKey) -> Result<Ways<'a>, Failed> {
         congestion_control: common.congestion.clone(),
         threads: options.streams,
         has_header: !options.compatibility,
-        ..tcp::ClientConfig::new(peer, client.amount())
+        ..tcp::ClientConfig::new(peer, options.amount)
     };
     let streams = tcp::connect(&config, client.signals).map_err(|error| match error {
         tcp::Error::Connect { source, .. } => {

@@ -5,7 +5,6 @@ use std::thread::Scope;
 
 use crate::options::Directions;
 use crate::udp::{self, Incoming, Listener, Outgoing};
-use crate::{Rate, options};
 
 use super::{Client, reverse};
 use crate::command::ways::{Run, Ways};
@@ -47,7 +46,7 @@ fn connect<'a>(client: Client<'a>, key: StreamKey) -> Result<Ways<'a>, Failed> {
     let config = udp::ClientConfig {
         directions: options.directions,
         input: options.input.clone(),
-        rate: options.rate.map(rate),
+        rate: options.rate,
         burst_datagrams: options.burst,
         has_shared_clock: options.trip_times,
         records_times: records_times(common),
@@ -59,7 +58,7 @@ fn connect<'a>(client: Client<'a>, key: StreamKey) -> Result<Ways<'a>, Failed> {
         threads: options.streams,
         has_header: !options.compatibility,
         dialect: options.dialect,
-        ..udp::ClientConfig::new(peer, common.length_bytes, client.amount())
+        ..udp::ClientConfig::new(peer, common.length_bytes, options.amount)
     };
     let streams = udp::connect(&config)?;
     let incoming = streams.incoming.map(|incoming| receive(client, incoming));
@@ -103,11 +102,4 @@ fn listen(client: Client<'_>, port: u16, events: &mpsc::Sender<Event>) -> Result
     let listener = Listener::bind(&config)?;
     reverse::announce(client, port, listener.receive_buffer(), events);
     Ok(listener)
-}
-
-fn rate(rate: options::Rate) -> Rate {
-    match rate {
-        options::Rate::BitsPerSecond(rate) => Rate::BitsPerSecond(rate),
-        options::Rate::PacketsPerSecond(rate) => Rate::PacketsPerSecond(rate.round() as u64),
-    }
 }

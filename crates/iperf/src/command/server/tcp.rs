@@ -23,7 +23,7 @@ pub(super) fn serve<'scope>(
     let common = &server.options.common;
     let config = tcp::ListenerConfig {
         read_bytes: common.length_bytes,
-        rate_bps: server.options.rate_bps,
+        rate: server.options.rate,
         waits_for_full_reads: !common.no_batch,
         interval: common.interval,
         options: server.socket_options(),

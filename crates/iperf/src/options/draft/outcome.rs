@@ -2,24 +2,27 @@
 
 use std::time::Duration;
 
+use nicpoll_model::{Rate, RateUnit};
+
 use crate::wire::datagram::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, SHARED_CLOCK_BYTES_MIN};
 use crate::wire::{DEFAULT_PORT, Dialect, Directions};
 
 use super::{Draft, Mode, Time, Way, wrong_side};
+use crate::UDP_RATE;
 use crate::options::error::OptionError;
 use crate::options::table::{Meaning, Side};
-use crate::options::{Amount, Bind, ClientOptions, Common, Input, Options, Rate, ServerOptions};
+use crate::options::{Amount, Bind, ClientOptions, Common, Input, Options, ServerOptions};
 
 const TCP_LENGTH_BYTES: usize = 131_072;
 const UDP_LENGTH_BYTES: usize = 1470;
 /// With the longer header of IPv6, the same packet.
 const UDP_LENGTH_BYTES_IPV6: usize = 1450;
-const UDP_RATE: Rate = Rate::BitsPerSecond(1 << 20);
 const SEND_TIME: Duration = Duration::from_secs(10);
 /// The most bytes that the header can ask a server for.
 const HEADER_BYTES_MAX: u64 = i32::MAX as u64;
 /// A UDP client that waits longer than this between datagrams is no test.
-const GAP_SECONDS_MAX: f64 = 60.0;
+const GAP_MAX: Duration = Duration::from_secs(60);
+const SECOND: Duration = Duration::from_secs(1);
 
 impl Draft {
     /// What all of it comes to.
@@ -168,7 +171,7 @@ impl Draft {
     }
 
     fn server(mut self) -> Result<ServerOptions, OptionError> {
-        let rate_bps = self.server_rate()?;
+        let rate = self.server_rate()?;
         let length_bytes = self.length_bytes(false)?;
         if let Some(Bind { port, .. }) = &mut self.bind
             && let Some(port) = port.take()
@@ -185,7 +188,7 @@ impl Draft {
             allow: std::mem::take(&mut self.allow),
             connections: self.parallel,
             single_client: self.single_client || self.single_udp,
-            rate_bps,
+            rate,
             daemon: self.daemon,
             time: match self.time {
                 Some((Time::For(time), _)) => Some(time),
@@ -196,15 +199,16 @@ impl Draft {
     }
 
     /// -b limits what is read of TCP. UDP sends on whether it is read or not.
-    fn server_rate(&mut self) -> Result<Option<u64>, OptionError> {
+    fn server_rate(&mut self) -> Result<Option<Rate>, OptionError> {
         match self.rate {
             Some(_) if self.udp => {
                 self.warnings.push(wrong_side("-b", "UDP server"));
                 Ok(None)
             }
-            Some(Rate::PacketsPerSecond(_)) => Err(OptionError::PacketsOverTcp),
-            Some(Rate::BitsPerSecond(bits)) => Ok(Some(bits)),
-            None => Ok(None),
+            Some(rate) if rate.unit() == RateUnit::PacketsPerSecond => {
+                Err(OptionError::PacketsOverTcp)
+            }
+            rate => Ok(rate),
         }
     }
 
@@ -260,25 +264,22 @@ fn client_rate(
     length_bytes: usize,
     burst: u32,
 ) -> Result<Option<Rate>, OptionError> {
+    let packet_bits = 8 * length_bytes as u64;
     if udp {
         let rate = rate.unwrap_or(UDP_RATE);
-        let seconds = match rate {
-            Rate::BitsPerSecond(bits) => length_bytes as f64 * 8.0 / bits as f64,
-            Rate::PacketsPerSecond(packets) => packets.recip(),
-        } * f64::from(burst);
-        if seconds > GAP_SECONDS_MAX {
+        let gap = rate.time_of(burst.into(), packet_bits);
+        if gap > GAP_MAX {
+            let seconds = gap.as_secs_f64();
             return Err(OptionError::Gap { seconds });
         }
         return Ok(Some(rate));
     }
     match rate {
-        Some(Rate::PacketsPerSecond(_)) => Err(OptionError::PacketsOverTcp),
-        Some(Rate::BitsPerSecond(bits)) if bits / 8 < length_bytes as u64 => {
-            Err(OptionError::Incompatible {
-                length_bytes,
-                longest_bytes: bits / 8,
-            })
-        }
+        Some(rate) if rate.unit() == RateUnit::PacketsPerSecond => Err(OptionError::PacketsOverTcp),
+        Some(rate) if rate.packets_in(SECOND, packet_bits) == 0 => Err(OptionError::Incompatible {
+            length_bytes,
+            longest_bytes: rate.packets_in(SECOND, 8),
+        }),
         rate => Ok(rate),
     }
 }

@@ -48,13 +48,13 @@ fn a_server_leaves_the_terminal_serves_one_at_a_time_and_limits_its_reads() {
     let single = server("-U");
     assert!(single.common.udp && single.single_client);
     assert_eq!(single.common.length_bytes, 1470);
-    assert_eq!(server("-b 10m").rate_bps, Some(10_000_000));
+    assert_eq!(server("-b 10m").rate, Rate::bits_per_second(10_000_000));
     assert_eq!(
         refused("-s -b 10pps"),
         "ERROR: units of pps not supported with TCP"
     );
     let udp = server("-u -b 10m");
-    assert_eq!(udp.rate_bps, None);
+    assert_eq!(udp.rate, None);
     assert_eq!(
         udp.common.warnings,
         ["WARNING: option -b is not valid for UDP server mode"]

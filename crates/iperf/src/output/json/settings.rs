@@ -3,8 +3,9 @@
 use nicpoll_model::iperf::{
     IPERF_SCHEMA, IperfDirections, IperfProtocol, IperfRole, IperfSettings, IperfStart,
 };
+use nicpoll_model::{Rate, RateUnit};
 
-use crate::options::{Amount, ClientOptions, Common, Directions, Input, Rate, ServerOptions};
+use crate::options::{Amount, ClientOptions, Common, Directions, Input, ServerOptions};
 
 /// What the command line asks for.
 #[derive(Clone, Copy, Debug)]
@@ -57,11 +58,6 @@ fn client(options: &ClientOptions) -> IperfSettings {
         Amount::Time(time) => (Some(time), None),
         Amount::Bytes(bytes) => (None, Some(bytes)),
     };
-    let (rate_bits_per_second, rate_datagrams_per_second) = match options.rate {
-        Some(Rate::BitsPerSecond(rate)) => (Some(rate), None),
-        Some(Rate::PacketsPerSecond(rate)) => (None, Some(rate)),
-        None => (None, None),
-    };
     IperfSettings {
         host: Some(options.host.clone()),
         directions: Some(match options.directions {
@@ -75,8 +71,8 @@ fn client(options: &ClientOptions) -> IperfSettings {
         }),
         duration_seconds: duration.map(|time| time.as_secs_f64()),
         amount_bytes,
-        rate_bits_per_second,
-        rate_datagrams_per_second,
+        rate_bits_per_second: options.rate.and_then(bits),
+        rate_datagrams_per_second: options.rate.and_then(datagrams),
         burst_datagrams: options.common.udp.then_some(options.burst),
         streams: Some(options.streams),
         input: options.input.as_ref().map(|input| match input {
@@ -87,10 +83,19 @@ fn client(options: &ClientOptions) -> IperfSettings {
     }
 }
 
+fn bits(rate: Rate) -> Option<u64> {
+    rate.whole_per_second()
+        .filter(|_| rate.unit() == RateUnit::BitsPerSecond)
+}
+
+fn datagrams(rate: Rate) -> Option<f64> {
+    (rate.unit() == RateUnit::PacketsPerSecond).then(|| rate.per_second())
+}
+
 fn server(options: &ServerOptions) -> IperfSettings {
     IperfSettings {
         duration_seconds: options.time.map(|time| time.as_secs_f64()),
-        rate_bits_per_second: options.rate_bps,
+        rate_bits_per_second: options.rate.and_then(bits),
         streams: options.connections,
         ..common(&options.common)
     }
