@@ -1,4 +1,5 @@
-//! What a test needs of the machine it runs on: root, another program, a kernel feature.
+//! What the tests share: what one needs of the machine it runs on (root, another program, a kernel feature),
+//! and outputs that are recorded as a whole.
 //!
 //! A test states its needs in one line, `needs!(Root, Iperf);`. Where one is missing, the test
 //! fails if `NICPOLL_REQUIRE` names the need, and is skipped otherwise. What must hold: a skipped test is
@@ -7,12 +8,14 @@
 //! makes its count.
 #![forbid(unsafe_code)]
 
+mod golden;
 mod need;
 mod programs;
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 
+pub use golden::golden;
 pub use need::Need;
 
 /// The variable with the needs that must be met, separated by commas.

@@ -3,11 +3,10 @@
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use std::{env, fs};
 
+use nicpoll_testkit::golden;
 use nicpoll_traffic::SocketBuffer;
 use serde_json::Value;
 
@@ -18,9 +17,6 @@ use crate::times::{Bucket, Distribution, Transit};
 use crate::total::Detail;
 use crate::wire::ServerReport;
 use crate::{Calls, Receipt, TcpStart, TcpState};
-
-/// Set to any value to write the golden files anew instead of comparing with them.
-const REFRESH: &str = "NICPOLL_REFRESH_GOLDEN";
 
 /// What was printed.
 #[derive(Clone, Default)]
@@ -334,21 +330,6 @@ fn lasting(line: &str) -> String {
     value.to_string()
 }
 
-fn matches_recorded(file: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("src/output/golden")
-        .join(file);
-    if env::var_os(REFRESH).is_some() {
-        fs::write(&path, text).unwrap();
-    }
-    let recorded = fs::read_to_string(&path).unwrap();
-    assert!(
-        recorded == text,
-        "{file} is not what was recorded; if that is meant, run again with {REFRESH}=1 and look at \
-         the difference"
-    );
-}
-
 #[test]
 fn text_is_as_recorded() {
     let mut text = String::new();
@@ -364,7 +345,7 @@ fn text_is_as_recorded() {
             text += &printed(&scenario, manner);
         }
     }
-    matches_recorded("text.txt", &text);
+    golden("src/output/golden/text.txt", &text);
 }
 
 #[test]
@@ -382,7 +363,7 @@ fn comma_separated_values_are_as_recorded() {
             }
         }
     }
-    matches_recorded("csv.txt", &text);
+    golden("src/output/golden/csv.txt", &text);
 }
 
 #[test]
@@ -398,10 +379,10 @@ fn json_is_as_recorded() {
     for scenario in scenarios().iter().step_by(4) {
         writeln!(text, "{}", lasting(&printed(scenario, "--json"))).unwrap();
     }
-    matches_recorded("json.txt", &text);
+    golden("src/output/golden/json.txt", &text);
 }
 
 #[test]
 fn help_is_as_recorded() {
-    matches_recorded("help.txt", &help_text());
+    golden("src/output/golden/help.txt", &help_text());
 }

@@ -1,0 +1,136 @@
+//! Documents as they were printed, read and printed again: as JSON, which must come out as it went in, and
+//! as the page that is made of it. `golden/NAME.json` is both what goes in and what must come out.
+
+mod fixture;
+
+use std::fs;
+
+use nicpoll_model::line::LineRates;
+use nicpoll_model::netrate::{Netblast, Netreceive, Netsend};
+use nicpoll_model::rr::RrDocument;
+use nicpoll_model::{CpuTruth, Doctor, Show, Study, Switch, WatchEnd, WatchSample, WatchStart};
+use nicpoll_report::{
+    TextOptions, WatchScale, render_cpu_truth_json, render_cpu_truth_text, render_doctor_text,
+    render_document, render_event, render_json, render_line_rates, render_rr_end,
+    render_rr_interval, render_rr_start, render_show_text, render_text, render_watch_start,
+    render_watch_text,
+};
+use nicpoll_testkit::golden;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+fn path(name: &str, end: &str) -> String {
+    format!("tests/golden/{name}.{end}")
+}
+
+fn recorded(name: &str) -> String {
+    fs::read_to_string(path(name, "json")).unwrap()
+}
+
+/// Reads a document, and sees that it prints as it was.
+fn document<T: DeserializeOwned + Serialize>(name: &str) -> T {
+    let document = serde_json::from_str(&recorded(name)).unwrap();
+    golden(path(name, "json"), &render_document(&document));
+    document
+}
+
+/// As wide as pages get, as narrow as they get, and in colour.
+fn in_all_manners(render: impl Fn(&TextOptions) -> String) -> String {
+    let manners = [(100, false), (80, false), (100, true)];
+    let pages = manners.map(|(width, color)| render(&TextOptions { width, color }));
+    pages.join("\n====\n\n")
+}
+
+#[test]
+fn a_study() {
+    let mut study = fixture::study();
+    let page = in_all_manners(|options| render_text(&study, options));
+    golden(path("demo", "txt"), &page);
+    // One of each kind shows what JSON makes of them.
+    study.trials.truncate(4);
+    study.plan.order.truncate(4);
+    study.comparisons.truncate(9);
+    golden(path("demo", "json"), &render_json(&study));
+    let again: Study = serde_json::from_str(&recorded("demo")).unwrap();
+    assert_eq!(again, study);
+}
+
+#[test]
+fn a_show() {
+    let show: Show = document("show");
+    let page = in_all_manners(|options| render_show_text(&show, options));
+    golden(path("show", "txt"), &page);
+}
+
+#[test]
+fn a_doctor() {
+    let doctor: Doctor = document("doctor");
+    let page = in_all_manners(|options| render_doctor_text(&doctor, options));
+    golden(path("doctor", "txt"), &page);
+}
+
+#[test]
+fn a_proof_of_the_cpu_account() {
+    let truth: CpuTruth = serde_json::from_str(&recorded("cpu-truth")).unwrap();
+    golden(path("cpu-truth", "json"), &render_cpu_truth_json(&truth));
+    let page = in_all_manners(|options| render_cpu_truth_text(&truth, options));
+    golden(path("cpu-truth", "txt"), &page);
+}
+
+#[test]
+fn a_watch() {
+    let text = recorded("watch");
+    let lines: Vec<&str> = text.lines().collect();
+    let [start, samples @ .., end] = &lines[..] else {
+        panic!("a start and an end")
+    };
+    let (start, mut again) = event::<WatchStart>("start", start);
+    let mut page = render_watch_start(&start);
+    for sample in samples {
+        let (sample, line) = event::<WatchSample>("interval", sample);
+        again.push_str(&line);
+        let texts = WatchScale::ALL.map(|scale| render_watch_text(&sample, scale, 1000));
+        page.extend(texts);
+    }
+    again.push_str(&event::<WatchEnd>("end", end).1);
+    golden(path("watch", "json"), &again);
+    golden(path("watch", "txt"), &page);
+}
+
+/// The data of an event, and the event printed again.
+fn event<T: DeserializeOwned + Serialize>(name: &'static str, line: &str) -> (T, String) {
+    let mut event: Value = serde_json::from_str(line).unwrap();
+    let data = serde_json::from_value(event["data"].take()).unwrap();
+    let again = render_event(name, &data);
+    (data, again)
+}
+
+#[test]
+fn line_rates() {
+    for name in ["linerate", "linerate-payloads"] {
+        let rates: LineRates = document(name);
+        golden(path(name, "txt"), &render_line_rates(&rates));
+    }
+}
+
+#[test]
+fn requests_and_responses() {
+    for name in ["rr-client", "rr-client-open", "rr-server"] {
+        let result: RrDocument = document(name);
+        let mut page = render_rr_start(&result.start.as_ref().unwrap().side);
+        page.extend(result.intervals.iter().map(render_rr_interval));
+        page.push_str(&render_rr_end(result.end.as_ref().unwrap()));
+        golden(path(name, "txt"), &page);
+    }
+}
+
+#[test]
+fn documents_without_a_page_here() {
+    for name in ["set", "set-proof", "unset"] {
+        document::<Switch>(name);
+    }
+    document::<Netblast>("netblast");
+    document::<Netsend>("netsend");
+    document::<Netreceive>("netreceive");
+}
