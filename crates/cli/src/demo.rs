@@ -32,7 +32,7 @@ pub fn demo(args: &DemoArgs) -> Result<u8, Failure> {
     let identity = Identity {
         version: String::from(env!("CARGO_PKG_VERSION")),
         argv: env::args().collect(),
-        started_at: now(),
+        started_at: output::now(),
         seed,
     };
     let study = match run(args.keep, plan, identity, &stop) {
@@ -55,12 +55,6 @@ fn run(keep: bool, plan: Plan, identity: Identity, stop: &Stop) -> anyhow::Resul
     run_study(&mut lab, plan, identity, stop.asked(), |progress| {
         bar.show(progress);
     })
-}
-
-/// The time in RFC 3339, to the second: nobody needs more of a start.
-pub fn now() -> String {
-    let now = jiff::Timestamp::now();
-    now.round(jiff::Unit::Second).unwrap_or(now).to_string()
 }
 
 fn options(args: &DemoArgs) -> Options {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use nicpoll_inspect::InspectError;
+
 /// A failure with its exit code.
 #[derive(Debug)]
 pub enum Failure {
@@ -40,6 +42,16 @@ impl fmt::Display for Failure {
             Failure::Signal(_) => {
                 f.write_str("stopped by a signal; every setting was put back, nothing is left")
             }
+        }
+    }
+}
+
+impl From<InspectError> for Failure {
+    fn from(error: InspectError) -> Self {
+        if error.is_missing() {
+            Failure::Missing(error.to_string())
+        } else {
+            Failure::Failed(error.into())
         }
     }
 }

@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering;
 use nicpoll_iperf::command::{Account, client, server};
 use nicpoll_iperf::options::{Common, Options, help_text, parse};
 use nicpoll_iperf::text::{self, Style};
+use nicpoll_observe::HostAccount;
 use nicpoll_sys::daemon::{self, Detached, Starting};
 use nicpoll_traffic::Signals;
 
-use crate::account::HostAccount;
 use crate::stop::on_signal;
 
 /// What the original ends with after a usage error, help or version.

@@ -4,14 +4,12 @@
 //! what to do; the exit codes are in each command's `--help`.
 #![forbid(unsafe_code)]
 
-mod account;
 mod args;
 mod demo;
 mod doctor;
 mod failure;
 mod iperf;
 mod linerate;
-mod namespace;
 mod netrate;
 mod output;
 mod progress;
@@ -20,7 +18,6 @@ mod set;
 mod show;
 mod sim;
 mod stop;
-mod storms;
 mod units;
 mod watch;
 

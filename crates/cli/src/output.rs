@@ -4,7 +4,23 @@ use std::env;
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;
+use nicpoll_model::Origin;
 use nicpoll_report::TextOptions;
+
+/// Who makes the document that is to be printed: this program, now.
+pub fn origin() -> Origin {
+    Origin {
+        nicpoll_version: String::from(env!("CARGO_PKG_VERSION")),
+        argv: env::args().collect(),
+        started_at: now(),
+    }
+}
+
+/// Now, to the second (RFC 3339, UTC).
+pub fn now() -> String {
+    let now = jiff::Timestamp::now();
+    now.round(jiff::Unit::Second).unwrap_or(now).to_string()
+}
 
 /// Writes to standard output and flushes it. A reader that has seen enough is no failure.
 pub fn print(text: &str) -> anyhow::Result<()> {

@@ -21,8 +21,8 @@ use nicpoll_traffic::rr::{
     ClientConfig, ClientReport, Pacing, Served, Service, ServiceConfig, run_client,
 };
 
-use crate::demo::now;
 use crate::failure::Failure;
+use crate::output::now;
 use crate::stop::{Stop, on_signal};
 pub use args::RrArgs;
 use printer::Printer;

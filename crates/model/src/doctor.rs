@@ -5,6 +5,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Origin;
+
 /// Name and version of the JSON that [`Doctor`] becomes.
 pub const DOCTOR_SCHEMA: &str = "nicpoll.doctor/1";
 
@@ -79,12 +81,9 @@ pub struct Check {
 pub struct Doctor {
     /// [`DOCTOR_SCHEMA`].
     pub schema: String,
-    /// Version of nicpoll.
-    pub nicpoll_version: String,
-    /// The command line.
-    pub argv: Vec<String>,
-    /// When the checks began (RFC 3339, UTC).
-    pub started_at: String,
+    /// Who made it.
+    #[serde(flatten)]
+    pub origin: Origin,
     /// The kernel's name and release.
     pub kernel: String,
     /// The checks.

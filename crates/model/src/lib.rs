@@ -17,6 +17,8 @@ pub mod iperf;
 mod ledger;
 pub mod line;
 pub mod netrate;
+pub mod numbers;
+mod origin;
 mod rate;
 pub mod rr;
 mod show;
@@ -42,6 +44,7 @@ pub use cpu_truth::{
 pub use doctor::{Check, CheckGroup, CheckStatus, DOCTOR_SCHEMA, Doctor};
 pub use host::{Drops, HostDelta, InterfaceDelta, ProcessCpu};
 pub use ledger::{ControlKind, ControlLine, CrossCheck, Ledger, LedgerLine, LedgerUnit, Place};
+pub use origin::Origin;
 pub use rate::{Rate, RateUnit};
 pub use show::{
     Ceiling, Discipline, DriftShow, Finding, InterfaceShow, InterruptShow, LookCost, NapiShow,

@@ -9,6 +9,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Origin;
+
 /// Name and version of the JSON that [`Show`] becomes.
 pub const SHOW_SCHEMA: &str = "nicpoll.show/1";
 
@@ -48,12 +50,9 @@ impl fmt::Display for Discipline {
 pub struct Show {
     /// [`SHOW_SCHEMA`].
     pub schema: String,
-    /// Version of nicpoll.
-    pub nicpoll_version: String,
-    /// The command line.
-    pub argv: Vec<String>,
-    /// When the look began (RFC 3339, UTC).
-    pub started_at: String,
+    /// Who made it.
+    #[serde(flatten)]
+    pub origin: Origin,
     /// The namespace as it was named; null: the program's own.
     pub netns: Option<String>,
     /// How long polls were watched; null when they were not.

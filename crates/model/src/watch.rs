@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CpuSource, CpuStates, Discipline, Unseen};
+use crate::{CpuSource, CpuStates, Discipline, Origin, Unseen};
 
 /// Name and version of the JSON lines that a watch prints.
 pub const WATCH_SCHEMA: &str = "nicpoll.watch/1";
@@ -16,12 +16,9 @@ pub const WATCH_SCHEMA: &str = "nicpoll.watch/1";
 pub struct WatchStart {
     /// [`WATCH_SCHEMA`].
     pub schema: String,
-    /// Version of nicpoll.
-    pub nicpoll_version: String,
-    /// The command line.
-    pub argv: Vec<String>,
-    /// When it began (RFC 3339, UTC).
-    pub started_at: String,
+    /// Who made it.
+    #[serde(flatten)]
+    pub origin: Origin,
     /// The namespace as it was named; null: the program's own.
     pub netns: Option<String>,
     /// Length that intervals are to have.

@@ -4,6 +4,7 @@
 //! a counter that cannot be read is absent, never 0.
 #![deny(unsafe_code)]
 
+mod account;
 mod bpf;
 mod cpu;
 mod exact_cpu;
@@ -19,6 +20,7 @@ pub mod reference;
 mod rhythm;
 mod tasks;
 
+pub use account::{HostAccount, drops};
 pub use bpf::{BpfError, RunTime, TimedRuns, start_timing};
 pub use cpu::{CpuDelta, CpuSample};
 pub use exact_cpu::{

@@ -11,17 +11,17 @@ mod documents;
 mod figures;
 mod json;
 mod line_rates;
-mod numbers;
 mod rr;
 mod schemas;
 mod sim;
 mod text;
 mod watch;
 
+use nicpoll_model::numbers;
+
 pub use documents::{render_document, render_event};
 pub use json::{render_cpu_truth_json, render_json};
 pub use line_rates::render_line_rates;
-pub use numbers::{count, duration_text, figure, plain_number};
 pub use rr::{render_rr_end, render_rr_interval, render_rr_start};
 pub use schemas::{NamedSchema, SCHEMAS};
 pub use sim::{

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nicpoll_model::{
     Ceiling, Check, CheckGroup, CheckStatus, Discipline, Doctor, DriftShow, Finding, InterfaceShow,
-    InterruptShow, LookCost, NapiShow, PollingVariable, Rhythm, Show, ThreadShow, Unseen,
+    InterruptShow, LookCost, NapiShow, Origin, PollingVariable, Rhythm, Show, ThreadShow, Unseen,
     ValueSource,
 };
 use nicpoll_report::{TextOptions, render_doctor_text, render_show_text};
@@ -61,9 +61,11 @@ fn variable(name: &str, value: Option<f64>, source: ValueSource) -> PollingVaria
 fn show(napis: Vec<NapiShow>) -> Show {
     Show {
         schema: String::from("nicpoll.show-1"),
-        nicpoll_version: String::from("0.1.0"),
-        argv: Vec::new(),
-        started_at: String::from("2026-01-01T00:00:00Z"),
+        origin: Origin {
+            nicpoll_version: String::from("0.1.0"),
+            argv: Vec::new(),
+            started_at: String::from("2026-01-01T00:00:00Z"),
+        },
         netns: None,
         look_seconds: Some(1.0),
         look_cost: Some(LookCost {
@@ -168,9 +170,11 @@ fn doctor(statuses: &[CheckStatus]) -> Doctor {
     };
     Doctor {
         schema: String::from("nicpoll.doctor-1"),
-        nicpoll_version: String::from("0.1.0"),
-        argv: Vec::new(),
-        started_at: String::from("2026-01-01T00:00:00Z"),
+        origin: Origin {
+            nicpoll_version: String::from("0.1.0"),
+            argv: Vec::new(),
+            started_at: String::from("2026-01-01T00:00:00Z"),
+        },
         kernel: String::from("Linux"),
         checks: statuses.iter().map(check).collect(),
     }

@@ -20,7 +20,6 @@ mod study;
 mod trial;
 mod void;
 
-pub use facts::host_facts;
 pub use fit::{HostCosts, measure_costs, ticks_per_second};
 pub use host::{Host, Resident};
 pub use lab::{Lab, VETH_RING_SLOTS, why_not_here};

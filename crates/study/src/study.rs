@@ -73,7 +73,7 @@ pub fn run_study(
     mut progress: impl FnMut(Progress<'_>),
 ) -> Result<Study> {
     let begin = Instant::now();
-    let host = facts::host_facts()?;
+    let host = nicpoll_inspect::host_facts()?;
     let lab_facts = lab.facts()?;
     progress(Progress::MeasuringCost);
     let costs = cost::measure(lab, plan.quick, cancel)?;

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_model::netrate::{NETBLAST_SCHEMA, Netblast, NetrateSender};
+use nicpoll_observe::HostAccount;
 use nicpoll_report::render_document;
 use nicpoll_sys::affinity;
 use nicpoll_traffic::Signals;
@@ -16,7 +17,6 @@ use nicpoll_traffic::netrate::{SendCount, connect_first};
 
 use super::json;
 use super::{Refused, announce, print, resolve, since_1970, span, watch};
-use crate::account::HostAccount;
 use crate::stop::Stop;
 
 /// Sends, and tells what came of it.

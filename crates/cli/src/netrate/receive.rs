@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use nicpoll_model::netrate::{NETRECEIVE_SCHEMA, Netreceive, ReceivingSocket};
 use nicpoll_model::{Drops, HostDelta, Side};
+use nicpoll_observe::HostAccount;
 use nicpoll_report::render_document;
 use nicpoll_sys::socket;
 use nicpoll_traffic::Signals;
@@ -16,7 +17,6 @@ use nicpoll_traffic::netrate::receive::{RECEIVE_BUFFER_BYTES, ReceiveCount, list
 use nicpoll_traffic::netrate::text;
 
 use super::{LOOK_EVERY, Refused, announce, json, perror, print, say, since_1970};
-use crate::account::HostAccount;
 use crate::stop::Stop;
 
 /// How often the original tells what came.

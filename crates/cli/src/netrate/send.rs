@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use nicpoll_model::Rate;
 use nicpoll_model::netrate::{NETSEND_SCHEMA, Netsend};
+use nicpoll_observe::HostAccount;
 use nicpoll_report::render_document;
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::netrate::options::SendOptions;
@@ -13,7 +14,6 @@ use nicpoll_traffic::netrate::text::{self, Summary};
 
 use super::json;
 use super::{Refused, announce, print, resolve, say, span, watch};
-use crate::account::HostAccount;
 use crate::stop::Stop;
 
 /// Sends, and tells what came of it.

@@ -5,13 +5,11 @@
 
 use std::time::Duration;
 
+use nicpoll_inspect::{InspectError, Look, inside};
 use nicpoll_model::{Discipline, InterfaceShow, SwitchProof, Unseen};
 use nicpoll_switch::Request;
 
 use super::args::PERIOD_NS;
-use crate::failure::Failure;
-use crate::namespace;
-use crate::show::Look;
 
 /// Rounds that a look should see, if a timer begins them.
 const ROUNDS: u32 = 25;
@@ -31,7 +29,10 @@ pub fn default_look(request: &Request) -> Duration {
 pub fn prove(names: &[String], netns: Option<&str>, time: Duration) -> Vec<SwitchProof> {
     let seen = match netns {
         None => look(names, time),
-        Some(netns) => namespace::inside(netns, || look(names, time)),
+        Some(netns) => {
+            let names = names.to_vec();
+            inside(netns, move || look(&names, time))
+        }
     };
     seen.unwrap_or_else(|failure| {
         let blind = |name: &String| SwitchProof {
@@ -49,7 +50,7 @@ pub fn prove(names: &[String], netns: Option<&str>, time: Duration) -> Vec<Switc
     })
 }
 
-fn look(names: &[String], time: Duration) -> Result<Vec<SwitchProof>, Failure> {
+fn look(names: &[String], time: Duration) -> Result<Vec<SwitchProof>, InspectError> {
     // Storms prove nothing about a setting.
     let mut look = Look::new(names, 0)?;
     let look_seconds = look.watch(time)?;

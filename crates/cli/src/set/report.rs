@@ -30,7 +30,7 @@ impl Report {
             schema: String::from(SET_SCHEMA),
             nicpoll_version: String::from(env!("CARGO_PKG_VERSION")),
             argv: env::args().collect(),
-            started_at: crate::demo::now(),
+            started_at: crate::output::now(),
             netns: netns.map(String::from),
             is_dry_run,
             writes: Vec::new(),

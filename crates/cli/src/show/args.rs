@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use clap::Args;
+use nicpoll_inspect::{STORM_THRESHOLD, ShowOptions};
 use nicpoll_model::time::parse_seconds;
-
-use crate::storms::STORM_THRESHOLD;
 
 /// What '--help' says first.
 pub const ABOUT: &str = "\
@@ -59,6 +58,17 @@ pub struct ShowArgs {
     /// Print one JSON object instead of text (docs/schema.md)
     #[arg(long)]
     pub json: bool,
+}
+
+impl ShowArgs {
+    /// What is to be looked at.
+    pub fn options(&self) -> ShowOptions {
+        ShowOptions {
+            interfaces: self.interfaces.clone(),
+            look: self.look,
+            storm_threshold: self.storm_threshold,
+        }
+    }
 }
 
 /// Nobody waits longer for a look.

@@ -15,17 +15,18 @@ use clap::Args;
 use nicpoll_calibrate::{
     CHECKED_SETTINGS, CHECKED_WORKLOADS, Machine, compare, host_of, numbers_of, predict,
 };
+use nicpoll_inspect::host_facts;
 use nicpoll_model::sim_fit_host::{HostCheck, SIM_FIT_HOST_SCHEMA, SimFitHost};
 use nicpoll_report::{render_document, render_host_file, render_sim_fit_host};
 use nicpoll_sim::Host;
 use nicpoll_stats::order::Seed;
 use nicpoll_study::{
-    Cancelled, Lab, Options, Place, QUICK_BLOCKS, Trials, VETH_RING_SLOTS, host_facts,
-    measure_costs, plan, ticks_per_second,
+    Cancelled, Lab, Options, Place, QUICK_BLOCKS, Trials, VETH_RING_SLOTS, measure_costs, plan,
+    ticks_per_second,
 };
 use nicpoll_switch::Journal;
 
-use crate::demo::{now, require_lab};
+use crate::demo::require_lab;
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::Spinner;
@@ -92,7 +93,7 @@ pub fn run(args: &HostFitArgs) -> Result<u8, Failure> {
 }
 
 fn measure(args: &HostFitArgs, stop: &Stop) -> anyhow::Result<SimFitHost> {
-    let (started_at, begin) = (now(), Instant::now());
+    let (started_at, begin) = (output::now(), Instant::now());
     let facts = host_facts()?;
     let mut lab = Lab::build(Journal::of_this_machine()).context("building the lab")?;
     let spinner = Spinner::new();

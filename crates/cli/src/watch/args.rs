@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use clap::Args;
+use nicpoll_inspect::{STORM_THRESHOLD, WatchOptions};
 use nicpoll_model::time::parse_seconds;
 use nicpoll_report::WatchScale;
-
-use crate::storms::STORM_THRESHOLD;
 
 /// What '--help' says first.
 pub const ABOUT: &str = "\
@@ -35,7 +34,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 5 a privilege is missing, 130 and 143 end
 in docs/watch.md.";
 
 /// Options of `nicpoll watch`.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct WatchArgs {
     /// Interfaces [default: all but the loopback]
@@ -62,6 +61,17 @@ pub struct WatchArgs {
     /// Look into another network namespace: a name of 'ip netns', or a path
     #[arg(long, value_name = "NAME")]
     pub netns: Option<String>,
+}
+
+impl WatchArgs {
+    /// What is to be watched.
+    pub fn options(&self) -> WatchOptions {
+        WatchOptions {
+            interfaces: self.interfaces.clone(),
+            interval: self.interval,
+            storm_threshold: self.storm_threshold,
+        }
+    }
 }
 
 /// Below this, watching would be most of what is seen.

@@ -161,8 +161,8 @@ fn widths(table: &WatchTable, available: u16) -> Vec<u16> {
 #[cfg(test)]
 mod tests {
     use nicpoll_model::{
-        CpuSource, CpuStates, Discipline, WATCH_SCHEMA, WatchCost, WatchCounter, WatchDrops,
-        WatchFlow, WatchInterface, WatchInterrupt,
+        CpuSource, CpuStates, Discipline, Origin, WATCH_SCHEMA, WatchCost, WatchCounter,
+        WatchDrops, WatchFlow, WatchInterface, WatchInterrupt,
     };
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
@@ -172,9 +172,11 @@ mod tests {
     fn start() -> WatchStart {
         WatchStart {
             schema: String::from(WATCH_SCHEMA),
-            nicpoll_version: String::from("0"),
-            argv: Vec::new(),
-            started_at: String::from("2026-01-01T00:00:00Z"),
+            origin: Origin {
+                nicpoll_version: String::from("0"),
+                argv: Vec::new(),
+                started_at: String::from("2026-01-01T00:00:00Z"),
+            },
             netns: Some(String::from("red")),
             interval_seconds: 1.0,
             storm_threshold: 1000,

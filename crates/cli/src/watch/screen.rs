@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use nicpoll_inspect::Watch;
 use nicpoll_model::{WatchSample, WatchStart};
 use nicpoll_report::{WatchScale, render_watch_start};
 use ratatui::DefaultTerminal;
@@ -15,7 +16,7 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, Ke
 use ratatui::crossterm::execute;
 
 use super::draw::{View, draw};
-use super::{LOOK_EVERY, Watch, WatchArgs};
+use super::{LOOK_EVERY, WatchArgs, is_wanted};
 use crate::failure::Failure;
 use crate::set::Held;
 use crate::stop::Stop;
@@ -43,8 +44,8 @@ enum Action {
 /// Shows the watch until it ends, is quit or is signalled.
 pub fn run(args: &WatchArgs, watch: &mut Watch, stop: &Stop) -> Result<(), Failure> {
     let mut state = State {
-        message: String::from(render_watch_start(&watch.start).trim_end()),
-        start: watch.start.clone(),
+        message: String::from(render_watch_start(watch.start()).trim_end()),
+        start: watch.start().clone(),
         sample: None,
         scale: args.scale,
         selected: 0,
@@ -79,19 +80,9 @@ fn show(
     terminal: &mut DefaultTerminal,
     stop: &Stop,
 ) -> Result<(), Failure> {
-    while watch.is_wanted(args) {
+    while is_wanted(args, watch) {
         state.draw(terminal)?;
-        let mut failed = None;
-        let waited = watch.interval(|until| match wait(until, state, terminal, stop) {
-            Ok(is_wanted) => is_wanted,
-            Err(error) => {
-                failed = Some(error);
-                false
-            }
-        })?;
-        if let Some(error) = failed {
-            return Err(error);
-        }
+        let waited = watch.interval(|until| wait(until, state, terminal, stop))?;
         let Some(sample) = waited else { break };
         state.take(sample);
     }

@@ -9,9 +9,11 @@ use std::time::{Duration, Instant};
 
 use nicpoll_model::line::Line;
 use nicpoll_model::{Drops, HostDelta, InterfaceDelta, ProcessCpu};
-use nicpoll_observe::{CpuSample, InterfaceCounters, NamespaceCounters, NamespaceSnapshot};
 use nicpoll_sys::ethtool;
 use nicpoll_sys::usage::{CpuTime, process_cpu_time};
+
+use crate::cpu::CpuSample;
+use crate::namespace::{InterfaceCounters, NamespaceCounters, NamespaceSnapshot};
 
 /// The books at the beginning. They are of the network namespace that the caller is in.
 pub struct HostAccount {
@@ -196,7 +198,7 @@ fn line_of(interface: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nicpoll_observe::LinkCounters;
+    use crate::host::LinkCounters;
 
     fn interface(name: &str, tx_dropped: u64, qdisc_drops: Option<u64>) -> InterfaceCounters {
         InterfaceCounters {

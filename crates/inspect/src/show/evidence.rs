@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
+use nicpoll_model::numbers::{count, duration_text, figure};
 use nicpoll_model::{Discipline, Finding, NapiShow};
 use nicpoll_observe::PollRhythm;
-use nicpoll_report::{count, duration_text, figure};
 
 /// Share of rounds from which on one cause is the discipline; between the two it is a hybrid.
 const MOST: f64 = 0.9;

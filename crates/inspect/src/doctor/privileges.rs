@@ -1,16 +1,15 @@
 //! What this process may do.
 
-use anyhow::Context;
 use nicpoll_model::{Check, CheckGroup, CheckStatus};
 use nicpoll_sys::privilege::{self, Capability};
 
 use super::{check, with_remedy};
-use crate::failure::Failure;
+use crate::InspectError;
+use crate::error::Doing;
 
-pub fn checks() -> Result<Vec<Check>, Failure> {
-    let capabilities = privilege::capabilities().context("asking for capabilities")?;
-    let is_initial =
-        privilege::in_initial_user_namespace().context("reading /proc/self/uid_map")?;
+pub fn checks() -> Result<Vec<Check>, InspectError> {
+    let capabilities = privilege::capabilities().doing("asking for capabilities")?;
+    let is_initial = privilege::in_initial_user_namespace().doing("reading /proc/self/uid_map")?;
     let mut checks: Vec<Check> = capabilities.iter().map(of_capability).collect();
     checks.push(of_user_namespace(is_initial));
     Ok(checks)

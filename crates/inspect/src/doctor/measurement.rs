@@ -1,7 +1,7 @@
 //! What would blur a measurement, from what was found of the machine.
 
+use nicpoll_model::numbers::{count, duration_text, figure};
 use nicpoll_model::{Check, CheckGroup, CheckStatus};
-use nicpoll_report::{count, duration_text, figure};
 
 use super::machine::Machine;
 use super::{check, with_remedy};

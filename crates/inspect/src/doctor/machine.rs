@@ -4,13 +4,13 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::Context;
 use nicpoll_model::HostFacts;
 use nicpoll_observe::{CpuSample, InterruptCounts, InterruptSource, Interrupts, parse_task_stat};
 use nicpoll_switch::Moderation;
 
 use super::interfaces::Found;
-use crate::failure::Failure;
+use crate::InspectError;
+use crate::error::Doing;
 use crate::storms::{STORM_THRESHOLD, look_for_storms};
 
 /// How long the load of the machine is looked at.
@@ -49,7 +49,7 @@ pub struct Machine {
 }
 
 /// Reads what there is.
-pub fn look(host: &HostFacts, interfaces: &[Found]) -> Result<Machine, Failure> {
+pub fn look(host: &HostFacts, interfaces: &[Found]) -> Result<Machine, InspectError> {
     let exact = look_for_storms(STORM_THRESHOLD).ok();
     let (busy_ratio, steal_ratio) = load()?;
     // They count from when the look began.
@@ -80,8 +80,8 @@ pub fn look(host: &HostFacts, interfaces: &[Found]) -> Result<Machine, Failure> 
     })
 }
 
-fn load() -> Result<(Option<f64>, Option<f64>), Failure> {
-    let sample = || CpuSample::now().context("reading /proc/stat");
+fn load() -> Result<(Option<f64>, Option<f64>), InspectError> {
+    let sample = || CpuSample::now().doing("reading /proc/stat");
     let before = sample()?;
     thread::sleep(LOOK);
     let after = sample()?;

@@ -8,14 +8,14 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
 use nicpoll_model::{FoldBin, FoldedPulses};
 use nicpoll_observe::reference::{monotonic_ns, next_phase, sleep_until, spin_until};
 use nicpoll_observe::{ExactCpu, ExactCpuOptions, Fold, FoldOptions};
 use nicpoll_sys::affinity;
 
-use super::truth::missing;
-use crate::failure::Failure;
+use super::{joined, not_measured, run_before_others};
+use crate::InspectError;
+use crate::error::Doing;
 
 /// How long pulses are sent.
 const RUN: Duration = Duration::from_secs(2);
@@ -28,7 +28,7 @@ const WORK_FRACTION: u64 = 4;
 const SILENCE: Duration = Duration::from_millis(200);
 
 /// Sends pulses `period` apart and folds the CPU time that they take.
-pub fn fold(period: Duration) -> Result<FoldedPulses, Failure> {
+pub fn fold(period: Duration) -> Result<FoldedPulses, InspectError> {
     let period_ns = period.as_nanos() as u64;
     let options = ExactCpuOptions {
         fold: Some(FoldOptions {
@@ -37,11 +37,11 @@ pub fn fold(period: Duration) -> Result<FoldedPulses, Failure> {
         }),
         ..ExactCpuOptions::default()
     };
-    let mut exact = ExactCpu::load(&options).map_err(missing)?;
-    exact.attach().map_err(missing)?;
+    let mut exact = ExactCpu::load(&options).map_err(InspectError::NoExactAccount)?;
+    exact.attach().map_err(InspectError::NoExactAccount)?;
     let pulses = exchange(period_ns)?;
-    let fold = exact.fold().map_err(missing)?;
-    let fold = fold.ok_or_else(|| anyhow!("folding was asked for and did not take place"))?;
+    let fold = exact.fold().map_err(InspectError::NoExactAccount)?;
+    let fold = fold.ok_or_else(|| not_measured("folding was asked for and did not take place"))?;
     Ok(folded(&fold, pulses))
 }
 
@@ -62,30 +62,31 @@ fn folded(fold: &Fold, pulses: u64) -> FoldedPulses {
 }
 
 /// Runs both ends and returns the number of pulses that were sent.
-fn exchange(period_ns: u64) -> anyhow::Result<u64> {
-    let cpus = affinity::allowed_cpus().context("asking which CPUs may be used")?;
+fn exchange(period_ns: u64) -> Result<u64, InspectError> {
+    let cpus = affinity::allowed_cpus().doing("asking which CPUs may be used")?;
     let (Some(&sender_cpu), Some(&reader_cpu)) = (cpus.first(), cpus.last()) else {
-        return Err(anyhow!("this process may use no CPU"));
+        return Err(not_measured("this process may use no CPU"));
     };
-    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).context("binding to loopback")?;
-    let address = socket.local_addr()?;
-    socket.set_read_timeout(Some(SILENCE))?;
+    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).doing("binding to loopback")?;
+    let address = socket.local_addr().doing("binding to loopback")?;
+    let timeout = socket.set_read_timeout(Some(SILENCE));
+    timeout.doing("binding to loopback")?;
     let reader = thread::spawn(move || read_pulses(&socket, reader_cpu, period_ns));
-    let sender = thread::spawn(move || -> anyhow::Result<u64> {
-        affinity::pin(sender_cpu).context("pinning the sender")?;
-        super::run_before_others();
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-        socket.connect(address)?;
-        send_pulses(&socket, period_ns)
+    let sender = thread::spawn(move || -> Result<u64, InspectError> {
+        affinity::pin(sender_cpu).doing("pinning the sender")?;
+        run_before_others();
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0));
+        let socket = socket.doing("binding to loopback")?;
+        let connected = socket.connect(address);
+        connected.doing("binding to loopback")?;
+        send_pulses(&socket, period_ns).doing("sending over loopback")
     });
-    let sent = sender.join();
-    let read = reader.join();
-    let pulses = sent.map_err(|_| anyhow!("the sender's thread panicked"))?;
-    read.map_err(|_| anyhow!("the reader's thread panicked"))??;
-    pulses.context("sending over loopback")
+    let sent = joined(sender);
+    joined(reader)?;
+    sent
 }
 
-fn send_pulses(socket: &UdpSocket, period_ns: u64) -> anyhow::Result<u64> {
+fn send_pulses(socket: &UdpSocket, period_ns: u64) -> io::Result<u64> {
     let end = monotonic_ns() + RUN.as_nanos() as u64;
     let mut pulses = 0;
     while monotonic_ns() < end {
@@ -99,9 +100,9 @@ fn send_pulses(socket: &UdpSocket, period_ns: u64) -> anyhow::Result<u64> {
 }
 
 /// Reads pulse after pulse, and works on each when it is complete.
-fn read_pulses(socket: &UdpSocket, cpu: u32, period_ns: u64) -> anyhow::Result<()> {
-    affinity::pin(cpu).context("pinning the reader")?;
-    super::run_before_others();
+fn read_pulses(socket: &UdpSocket, cpu: u32, period_ns: u64) -> Result<(), InspectError> {
+    affinity::pin(cpu).doing("pinning the reader")?;
+    run_before_others();
     let mut datagram = [0; PAYLOAD_BYTES];
     loop {
         for _ in 0..DATAGRAMS {
@@ -115,7 +116,7 @@ fn read_pulses(socket: &UdpSocket, cpu: u32, period_ns: u64) -> anyhow::Result<(
                 {
                     return Ok(());
                 }
-                Err(error) => return Err(error).context("reading from loopback"),
+                Err(error) => return Err(error).doing("reading from loopback"),
             }
         }
         spin_until(monotonic_ns() + period_ns / WORK_FRACTION);

@@ -5,18 +5,17 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use nicpoll_model::Unseen;
 use nicpoll_observe::{
     BpfError, CpuSample, ExactCpu, ExactSample, InterruptLine, Interrupts, NamespaceCounters,
     NamespaceSnapshot, PollRhythm, RhythmWatch,
 };
-use nicpoll_switch::{Control, LinkFacts};
+use nicpoll_switch::{Control, ControlError, LinkFacts};
 use nicpoll_sys::usage::{CpuTime, process_cpu_time};
 
 use super::cost::bpf_cpu_ratio;
-use crate::failure::Failure;
-use crate::namespace::not_here;
+use crate::InspectError;
+use crate::error::Doing;
 use crate::show::interrupts;
 use crate::storms::look_for_storms;
 
@@ -74,7 +73,7 @@ impl Reader {
     ///
     /// # Errors
     /// When a name is no interface's.
-    pub fn new(names: &[String], storm_threshold: u64) -> Result<Self, Failure> {
+    pub fn new(names: &[String], storm_threshold: u64) -> Result<Self, InspectError> {
         let mut reader = Reader {
             names: names.to_vec(),
             storm_threshold,
@@ -84,7 +83,7 @@ impl Reader {
             polls: None,
             unseen: Vec::new(),
         };
-        let links = reader.control.inventory().context("listing interfaces")?;
+        let links = reader.control.inventory().doing("listing interfaces")?;
         check_names(names, &links)?;
         let watched = reader.watched(&links);
         reader.begin_polls(&watched);
@@ -98,8 +97,8 @@ impl Reader {
     }
 
     /// Reads everything now.
-    pub fn read(&mut self) -> Result<Reading, Failure> {
-        let links = self.control.inventory().context("listing interfaces")?;
+    pub fn read(&mut self) -> Result<Reading, InspectError> {
+        let links = self.control.inventory().doing("listing interfaces")?;
         let watched = self.watched(&links);
         let instances = instances(&mut self.control, &watched);
         let polls = match (&mut self.polls, instances) {
@@ -112,20 +111,15 @@ impl Reader {
             watched,
             namespace: self.counters.snapshot(),
             polls,
-            cpu: CpuSample::now().context("reading CPU time")?,
-            exact: exact
-                .map(ExactCpu::read)
-                .transpose()
-                .map_err(anyhow::Error::from)?,
+            cpu: CpuSample::now().doing("reading CPU time")?,
+            exact: exact.map(ExactCpu::read).transpose()?,
             storms: match exact {
-                Some(exact) if self.storm_threshold > 0 => {
-                    Some(exact.interrupts().map_err(anyhow::Error::from)?)
-                }
+                Some(exact) if self.storm_threshold > 0 => Some(exact.interrupts()?),
                 _ => None,
             },
             unseen_vectors: exact.map_or_else(Vec::new, |exact| exact.unseen_vectors().to_vec()),
             interrupts: interrupts(),
-            process: process_cpu_time().context("reading this program's own CPU time")?,
+            process: process_cpu_time().doing("reading this program's own CPU time")?,
         })
     }
 
@@ -191,14 +185,14 @@ impl PollReader {
     }
 
     /// What the instances did since the reading before. When others have come by now, all are watched anew.
-    fn read(&mut self, instances: Instances) -> Result<BTreeMap<u32, Polls>, Failure> {
+    fn read(&mut self, instances: Instances) -> Result<BTreeMap<u32, Polls>, InspectError> {
         let mut polls = BTreeMap::new();
         for (ifindex, of_interface) in &instances {
             let mut rhythm = Some(PollRhythm::default());
             for (id, _) in of_interface {
                 rhythm = match (rhythm, self.then.get_mut(id)) {
                     (Some(sum), Some(then)) => {
-                        let now = self.watch.read(*id).map_err(anyhow::Error::from)?;
+                        let now = self.watch.read(*id)?;
                         let since = now.since(then);
                         *then = now;
                         Some(sum.plus(&since))
@@ -210,14 +204,14 @@ impl PollReader {
             polls.insert(*ifindex, Polls { rhythm, has_napi });
         }
         if instances != self.instances {
-            *self = PollReader::begin(instances).map_err(anyhow::Error::from)?;
+            *self = PollReader::begin(instances)?;
         }
         Ok(polls)
     }
 }
 
 /// The NAPI instances of the interfaces. One that has gone meanwhile has none.
-fn instances(control: &mut Control, watched: &[u32]) -> anyhow::Result<Instances> {
+fn instances(control: &mut Control, watched: &[u32]) -> Result<Instances, ControlError> {
     let mut instances = BTreeMap::new();
     for ifindex in watched {
         let napis = control.napis(*ifindex)?;
@@ -229,10 +223,10 @@ fn instances(control: &mut Control, watched: &[u32]) -> anyhow::Result<Instances
     Ok(instances)
 }
 
-fn check_names(names: &[String], links: &[LinkFacts]) -> Result<(), Failure> {
+fn check_names(names: &[String], links: &[LinkFacts]) -> Result<(), InspectError> {
     let is_here = |name: &&String| links.iter().any(|link| link.name == **name);
     match names.iter().find(|name| !is_here(name)) {
         None => Ok(()),
-        Some(name) => Err(not_here(name, links, "watched")),
+        Some(name) => Err(InspectError::no_interface(name, links, "watched")),
     }
 }

@@ -2,18 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Context;
 use nicpoll_model::{Check, CheckGroup, CheckStatus};
 use nicpoll_switch::standing::{self, Order, SetError};
 use nicpoll_switch::{
-    Abilities, Control, LinkFacts, Machine, Moderation, Part, Target, XdpAbilities,
+    Abilities, Control, LinkFacts, Machine, Moderation, Part, Request, Target, XdpAbilities,
 };
 use nicpoll_sys::ethtool::{self, Driver};
 use nicpoll_sys::netns::NetNamespace;
 
 use super::{check, with_remedy};
-use crate::failure::Failure;
-use crate::set::polling_request;
+use crate::InspectError;
+use crate::error::Doing;
 
 /// An interface, as far as it can be read.
 pub struct Found {
@@ -39,12 +38,12 @@ pub enum Polling {
 }
 
 /// Reads every interface of the namespace but the loopback.
-pub fn look() -> Result<Vec<Found>, Failure> {
+pub fn look(request: &Request) -> Result<Vec<Found>, InspectError> {
     let mut control = Control::new();
     let abilities = Abilities::probe();
     let mut machine = Machine::new();
     let entered = NetNamespace::current().and_then(|own| machine.enter(own));
-    let links = control.inventory().context("looking for interfaces")?;
+    let links = control.inventory().doing("looking for interfaces")?;
     let links = links.into_iter().filter(|link| !link.is_loopback);
     Ok(links
         .map(|link| Found {
@@ -63,7 +62,7 @@ pub fn look() -> Result<Vec<Found>, Failure> {
                         netns_inode,
                         interface,
                     };
-                    polling(&mut machine, &abilities, target)
+                    polling(&mut machine, &abilities, target, request)
                 }
                 (Err(error), _) => Polling::Unknown(format!("only root may ask: {error}")),
                 (_, Err(error)) => Polling::Unknown(error.to_string()),
@@ -74,14 +73,18 @@ pub fn look() -> Result<Vec<Found>, Failure> {
 }
 
 /// Asks without changing anything.
-fn polling(machine: &mut Machine, abilities: &Abilities, target: Target) -> Polling {
+fn polling(
+    machine: &mut Machine,
+    abilities: &Abilities,
+    target: Target,
+    request: &Request,
+) -> Polling {
     let orders = [Order {
         target,
         part: Part::Whole,
     }];
-    let request = polling_request();
-    let asked = standing::survey(machine, &orders, &request, abilities)
-        .and_then(|facts| standing::preview(&orders, &facts, &request, false));
+    let asked = standing::survey(machine, &orders, request, abilities)
+        .and_then(|facts| standing::preview(&orders, &facts, request, false));
     match asked {
         Ok(_) => Polling::Works,
         Err(SetError::Refused(refusal)) => Polling::Refused {

@@ -2,47 +2,62 @@
 //!
 //! What must hold: a value was seen during the look or is set; what has no counterpart says so by its name.
 
-use nicpoll_core::Knob;
 use nicpoll_model::{NapiShow, PollingVariable, ValueSource};
 use nicpoll_observe::PollRhythm;
 
 use super::evidence::{THREADED_BUSY_POLL, is_timed};
 
-/// A variable under `kern.polling`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Variable {
-    /// `enable`, which older releases have.
-    Enable,
-    /// Ticks a second: the original polls at the clock's own rate, `kern.hz`.
-    Hz,
-    /// One of the original's own.
-    Knob(Knob),
+/// A variable under `kern.polling`: its name without that before it, and how it is read off.
+struct Variable {
+    name: &'static str,
+    read: fn(&Sources) -> Reading,
 }
 
-impl Variable {
-    /// All, in the order in which they are shown.
-    pub fn all() -> impl Iterator<Item = Variable> {
-        let knobs = Knob::ALL.iter().map(|knob| Variable::Knob(*knob));
-        [Variable::Enable, Variable::Hz].into_iter().chain(knobs)
-    }
+/// All, in the order in which they are shown: `enable`, which older releases have, the rate of ticks, which the
+/// original calls `kern.hz`, and its knobs.
+const VARIABLES: [Variable; 17] = [
+    of("enable", enable),
+    of("hz", hz),
+    of("burst", burst),
+    of("burst_max", burst_max),
+    of("each_burst", each_burst),
+    of("idle_poll", idle_poll),
+    of("user_frac", |_| {
+        missing("no counterpart (SCHED_DEADLINE on its thread)")
+    }),
+    of("reg_frac", |_| {
+        missing("no counterpart: drivers watch their links")
+    }),
+    of("short_ticks", short_ticks),
+    of("lost_polls", lost_polls),
+    of("pending_polls", pending_polls),
+    of("residual_burst", residual_burst),
+    of("handlers", handlers),
+    of("phase", |_| missing("not exported; see the discipline")),
+    of("suspect", |_| {
+        missing("no counterpart: the timer begins rounds itself")
+    }),
+    of("stalled", stalled),
+    of("idlepoll_sleeping", idlepoll_sleeping),
+];
 
-    /// Its name, without `kern.polling.` before it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Variable::Enable => "enable",
-            Variable::Hz => "hz",
-            Variable::Knob(knob) => knob.name(),
-        }
-    }
+const fn of(name: &'static str, read: fn(&Sources) -> Reading) -> Variable {
+    Variable { name, read }
+}
 
-    /// The variable of a name, with or without `kern.polling.` before it; `kern.hz` too.
-    pub fn from_name(name: &str) -> Option<Variable> {
-        let name = match name {
-            "kern.hz" => "hz",
-            _ => name.strip_prefix("kern.polling.").unwrap_or(name),
-        };
-        Variable::all().find(|variable| variable.name() == name)
-    }
+/// Names of all variables, without `kern.polling.` before them.
+pub fn variable_names() -> impl Iterator<Item = &'static str> {
+    VARIABLES.iter().map(|variable| variable.name)
+}
+
+/// The name of a variable as [`variable_names`] has it, from one with or without `kern.polling.` before it;
+/// `kern.hz` too.
+pub fn variable_name(name: &str) -> Option<&'static str> {
+    let name = match name {
+        "kern.hz" => "hz",
+        _ => name.strip_prefix("kern.polling.").unwrap_or(name),
+    };
+    variable_names().find(|known| *known == name)
 }
 
 /// What the variables of one interface are read off.
@@ -62,6 +77,7 @@ type Reading = (Option<f64>, ValueSource, &'static str);
 pub const NOT_WATCHED: &str = "polls were not watched";
 const NOT_LOOKED: Reading = missing(NOT_WATCHED);
 const NO_LIST: Reading = missing("the NAPI instances cannot be listed");
+const NO_POLL: Reading = missing("it did not poll");
 const NO_TIMER: Reading = missing("no timer is set to hold rounds against");
 
 const fn missing(why: &'static str) -> Reading {
@@ -78,40 +94,16 @@ fn measured(value: f64, note: &'static str) -> Reading {
 
 /// Reads all variables.
 pub fn read_all(sources: &Sources) -> Vec<PollingVariable> {
-    let read = |variable| {
-        let (value, source, note) = read(variable, sources);
+    let read = |variable: &Variable| {
+        let (value, source, note) = (variable.read)(sources);
         PollingVariable {
-            name: String::from(Variable::name(variable)),
+            name: String::from(variable.name),
             value,
             source,
             note: String::from(note),
         }
     };
-    Variable::all().map(read).collect()
-}
-
-fn read(variable: Variable, sources: &Sources) -> Reading {
-    match variable {
-        Variable::Enable => enable(sources),
-        Variable::Hz => hz(sources),
-        Variable::Knob(knob) => match knob {
-            Knob::Handlers => handlers(sources),
-            Knob::BurstMax => match sources.ring_slots {
-                Some(slots) => set(slots.into(), "slots of a receive ring"),
-                None => missing("the driver does not tell its rings' size"),
-            },
-            Knob::IdlePoll => idle_poll(sources),
-            Knob::IdlepollSleeping => idlepoll_sleeping(sources),
-            Knob::Burst | Knob::EachBurst | Knob::ResidualBurst => of_polls(knob, sources),
-            Knob::ShortTicks | Knob::LostPolls | Knob::PendingPolls | Knob::Stalled => {
-                of_gaps(knob, sources)
-            }
-            Knob::UserFrac => missing("no counterpart (SCHED_DEADLINE on its thread)"),
-            Knob::RegFrac => missing("no counterpart: drivers watch their links"),
-            Knob::Phase => missing("not exported; see the discipline"),
-            Knob::Suspect => missing("no counterpart: the timer begins rounds itself"),
-        },
-    }
+    VARIABLES.iter().map(read).collect()
 }
 
 fn is_handler(napi: &NapiShow) -> bool {
@@ -169,24 +161,65 @@ fn idlepoll_sleeping(sources: &Sources) -> Reading {
     measured(u8::from(sleeps).into(), "1 when no polling thread runs")
 }
 
-fn of_polls(knob: Knob, sources: &Sources) -> Reading {
-    let Some(rhythm) = sources.rhythm else {
-        return NOT_LOOKED;
-    };
-    match (knob, rhythm.budget) {
-        (Knob::ResidualBurst, _) => {
-            measured(rhythm.full_polls as f64, "polls that used up their budget")
-        }
-        (Knob::EachBurst, Some(budget)) => measured(budget.into(), "budget of a poll"),
-        (Knob::Burst, _) if rhythm.rounds > 0 => measured(
-            rhythm.frames as f64 / rhythm.rounds as f64,
-            "packets a round, mean",
-        ),
-        _ => missing("it did not poll"),
+fn burst_max(sources: &Sources) -> Reading {
+    match sources.ring_slots {
+        Some(slots) => set(slots.into(), "slots of a receive ring"),
+        None => missing("the driver does not tell its rings' size"),
     }
 }
 
-fn of_gaps(knob: Knob, sources: &Sources) -> Reading {
+fn residual_burst(sources: &Sources) -> Reading {
+    sources.rhythm.map_or(NOT_LOOKED, |rhythm| {
+        measured(rhythm.full_polls as f64, "polls that used up their budget")
+    })
+}
+
+fn each_burst(sources: &Sources) -> Reading {
+    sources.rhythm.map_or(NOT_LOOKED, |rhythm| {
+        let read = |budget: u32| measured(budget.into(), "budget of a poll");
+        rhythm.budget.map_or(NO_POLL, read)
+    })
+}
+
+fn burst(sources: &Sources) -> Reading {
+    match sources.rhythm {
+        None => NOT_LOOKED,
+        Some(rhythm) if rhythm.rounds == 0 => NO_POLL,
+        Some(rhythm) => measured(
+            rhythm.frames as f64 / rhythm.rounds as f64,
+            "packets a round, mean",
+        ),
+    }
+}
+
+fn short_ticks(sources: &Sources) -> Reading {
+    of_gaps(sources, |rhythm| {
+        (rhythm.short_gaps, "rounds under half a timeout apart")
+    })
+}
+
+fn lost_polls(sources: &Sources) -> Reading {
+    of_gaps(sources, |rhythm| {
+        (rhythm.long_gaps, "rounds over two timeouts apart")
+    })
+}
+
+fn pending_polls(sources: &Sources) -> Reading {
+    of_gaps(sources, |rhythm| {
+        (
+            rhythm.missed_periods,
+            "timeouts that passed without a round",
+        )
+    })
+}
+
+fn stalled(sources: &Sources) -> Reading {
+    of_gaps(sources, |rhythm| {
+        (rhythm.stalls, "no round came for a hundred timeouts")
+    })
+}
+
+fn of_gaps(sources: &Sources, read: fn(&PollRhythm) -> (u64, &'static str)) -> Reading {
     let Some(napis) = sources.napis else {
         return NO_LIST;
     };
@@ -196,22 +229,15 @@ fn of_gaps(knob: Knob, sources: &Sources) -> Reading {
     if !napis.iter().any(is_handler) {
         return NO_TIMER;
     }
-    let (count, note) = match knob {
-        Knob::ShortTicks => (rhythm.short_gaps, "rounds under half a timeout apart"),
-        Knob::LostPolls => (rhythm.long_gaps, "rounds over two timeouts apart"),
-        Knob::PendingPolls => (
-            rhythm.missed_periods,
-            "timeouts that passed without a round",
-        ),
-        _ => (rhythm.stalls, "no round came for a hundred timeouts"),
-    };
+    let (count, note) = read(rhythm);
     measured(count as f64, note)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::evidence::{Values, by_setting};
     use super::*;
-    use crate::show::evidence::{Values, by_setting};
+    use nicpoll_core::Knob;
 
     fn napi(defer_hard_irqs: u32, threaded: Option<u32>) -> NapiShow {
         let values = Values {
@@ -248,13 +274,18 @@ mod tests {
 
     #[test]
     fn names_are_found_with_and_without_their_prefix() {
-        let name = |text| Variable::from_name(text).map(Variable::name);
-        assert_eq!(name("kern.polling.hz"), Some("hz"));
-        assert_eq!(name("kern.hz"), Some("hz"));
-        assert_eq!(name("lost_polls"), Some("lost_polls"));
-        assert_eq!(name("kern.polling.burst_max"), Some("burst_max"));
-        assert_eq!(name("kern.polling"), None);
-        assert_eq!(Variable::all().count(), Knob::ALL.len() + 2);
+        assert_eq!(variable_name("kern.polling.hz"), Some("hz"));
+        assert_eq!(variable_name("kern.hz"), Some("hz"));
+        assert_eq!(variable_name("lost_polls"), Some("lost_polls"));
+        assert_eq!(variable_name("kern.polling.burst_max"), Some("burst_max"));
+        assert_eq!(variable_name("kern.polling"), None);
+    }
+
+    #[test]
+    fn every_knob_of_the_original_is_there_in_its_order() {
+        let originals = Knob::ALL.iter().map(|knob| knob.name());
+        let all: Vec<&str> = ["enable", "hz"].into_iter().chain(originals).collect();
+        assert_eq!(variable_names().collect::<Vec<_>>(), all);
     }
 
     #[test]

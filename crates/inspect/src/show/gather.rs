@@ -6,14 +6,12 @@ use std::io;
 
 use nicpoll_model::{DriftShow, InterruptShow, NapiShow, ThreadShow};
 use nicpoll_observe::{InterruptLine, Task, parse_interrupts};
-use nicpoll_study::VETH_RING_SLOTS;
-use nicpoll_switch::{Abilities, Control, ControlError, LinkFacts, Napi, Queue};
+use nicpoll_switch::{
+    Abilities, Control, ControlError, GRO_FEATURE, LinkFacts, Napi, Queue, VETH_RING_SLOTS,
+};
 use nicpoll_sys::ethtool::{self, Driver};
 
 use super::evidence::{Values, by_setting};
-
-/// The kernel's name for the feature that joins received packets.
-const GRO_FEATURE: &str = "rx-gro";
 
 /// What is known of an interface without looking for long.
 pub struct Still {

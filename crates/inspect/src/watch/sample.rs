@@ -6,10 +6,9 @@ use nicpoll_model::{
     CpuSource, CpuStates, Drops, WatchCost, WatchCounter, WatchDrops, WatchFlow, WatchInterface,
     WatchInterrupt, WatchSample,
 };
-use nicpoll_observe::{InterfaceCounters, LinkCounters};
+use nicpoll_observe::{InterfaceCounters, LinkCounters, drops};
 
 use super::read::{Polls, Reading};
-use crate::account::drops;
 use crate::show::{of_rhythm, without_polls};
 use crate::storms::is_storm;
 

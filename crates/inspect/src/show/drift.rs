@@ -4,7 +4,8 @@ use nicpoll_model::DriftShow;
 use nicpoll_switch::{Control, Drift, Journal, SwitchError, Target, standing};
 use nicpoll_sys::netns::NetNamespace;
 
-use crate::failure::Failure;
+use crate::InspectError;
+use crate::error::Doing;
 
 /// The journal, as seen from the caller's namespace.
 pub struct Standing {
@@ -14,8 +15,8 @@ pub struct Standing {
 
 impl Standing {
     /// The values in force in the namespace that the caller is in.
-    pub fn of_caller() -> Result<Self, Failure> {
-        let namespace = NetNamespace::current().map_err(anyhow::Error::from)?;
+    pub fn of_caller() -> Result<Self, InspectError> {
+        let namespace = NetNamespace::current().doing("looking for the network namespace")?;
         Ok(Standing {
             journal: Journal::of_this_machine(),
             netns_inode: namespace.inode(),

@@ -5,10 +5,11 @@
 //! What must hold: the load is pinned to one core and bounded in time. Nothing is concluded from a
 //! machine whose hypervisor or other work kept the load from running.
 
+mod pulses;
+
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
 use nicpoll_model::{
     CPU_TRUTH_SCHEMA, CpuTruth, EXACT_POINTS_MAX, EventCost, TICK_SAMPLED_POINTS_MIN, TruthPhase,
     TruthVerdict,
@@ -20,9 +21,12 @@ use nicpoll_observe::{CpuSample, ExactCpu, ExactCpuOptions, start_timing};
 use nicpoll_sys::affinity;
 use rustix::thread::gettid;
 
-use super::pulses;
-use crate::failure::Failure;
+use crate::InspectError;
+use crate::error::Doing;
+use rustix::process::setpriority_process;
 
+/// The greatest priority of ordinary threads.
+const NICENESS: i32 = -20;
 /// Phases of the tick that are tried: with pulses of a quarter, one of them meets the tick.
 const PHASES: u64 = 4;
 /// All phases together stay below 3 s.
@@ -42,14 +46,18 @@ const OTHERS_MAX: f64 = 0.1;
 /// A load that got less of its quarter than this was kept from running.
 const OWN_MIN: f64 = 0.15;
 
-/// Runs the load, and what `fold` asks for beside it.
-pub fn measure(fold: Option<Duration>) -> Result<CpuTruth, Failure> {
+/// Holds both accounts of CPU time against a load that measures itself, and folds the CPU time of pulses of
+/// datagrams at the period `fold` when there is one.
+///
+/// # Errors
+/// When the exact account cannot be kept, or the load does not run.
+pub fn cpu_truth(fold: Option<Duration>) -> Result<CpuTruth, InspectError> {
     let options = ExactCpuOptions {
         has_threads: true,
         ..ExactCpuOptions::default()
     };
-    let mut exact = ExactCpu::load(&options).map_err(missing)?;
-    exact.attach().map_err(missing)?;
+    let mut exact = ExactCpu::load(&options).map_err(InspectError::NoExactAccount)?;
+    exact.attach().map_err(InspectError::NoExactAccount)?;
     let core = least_busy_core(&exact)?;
     let tick_ns = tick_ns();
     let mut phases = Vec::new();
@@ -87,22 +95,31 @@ pub fn measure(fold: Option<Duration>) -> Result<CpuTruth, Failure> {
     })
 }
 
-/// Without privileges, or on a kernel that cannot: both are said by the error.
-pub fn missing(error: nicpoll_observe::BpfError) -> Failure {
-    Failure::Missing(format!(
-        "{error}.\nRun it as root: sudo nicpoll doctor --cpu-truth"
-    ))
+/// Has the calling thread run before others, so that its pulses keep their phase.
+fn run_before_others() {
+    // Without the privilege it runs like others, which may be enough.
+    let _ = setpriority_process(Some(gettid()), NICENESS);
 }
 
-fn least_busy_core(exact: &ExactCpu) -> anyhow::Result<u32> {
-    let allowed = affinity::allowed_cpus().context("asking which CPUs may be used")?;
+fn not_measured(why: impl Into<String>) -> InspectError {
+    InspectError::NotMeasured(why.into())
+}
+
+/// What a thread of the measurement came to.
+fn joined<T>(thread: thread::JoinHandle<Result<T, InspectError>>) -> Result<T, InspectError> {
+    let panicked = |_| not_measured("a thread of the measurement panicked");
+    thread.join().map_err(panicked)?
+}
+
+fn least_busy_core(exact: &ExactCpu) -> Result<u32, InspectError> {
+    let allowed = affinity::allowed_cpus().doing("asking which CPUs may be used")?;
     let before = exact.read()?;
     thread::sleep(LOOK_AROUND);
     let times = exact.read()?.since(&before, &allowed);
     let least = times.iter().min_by_key(|core| core.busy_ns());
     least
         .map(|core| core.core)
-        .ok_or_else(|| anyhow!("no CPU had an event within {LOOK_AROUND:?}"))
+        .ok_or_else(|| not_measured(format!("no CPU had an event within {LOOK_AROUND:?}")))
 }
 
 /// Where and when the load is busy.
@@ -115,26 +132,25 @@ struct Pulses {
 
 impl Pulses {
     /// Runs the load on a thread of its own. Returns the thread's number and how it spent its time.
-    fn run(self, duration: Duration) -> anyhow::Result<(u32, Spun)> {
-        let load = thread::spawn(move || -> anyhow::Result<(u32, Spun)> {
-            affinity::pin(self.core).context("pinning the load")?;
-            super::run_before_others();
+    fn run(self, duration: Duration) -> Result<(u32, Spun), InspectError> {
+        let load = thread::spawn(move || -> Result<(u32, Spun), InspectError> {
+            affinity::pin(self.core).doing("pinning the load")?;
+            run_before_others();
             let mut spun = Spun::default();
             let end = monotonic_ns() + duration.as_nanos() as u64;
             while monotonic_ns() < end {
                 let begin = next_phase(monotonic_ns(), self.tick_ns, self.phase_ns);
-                sleep_until(begin)?;
+                sleep_until(begin).doing("sleeping until a pulse")?;
                 spun = spun.plus(spin_until(begin + self.tick_ns / PHASES));
             }
             Ok((gettid().as_raw_nonzero().get() as u32, spun))
         });
-        load.join()
-            .map_err(|_| anyhow!("the load's thread panicked"))?
+        joined(load)
     }
 }
 
-fn run_phase(exact: &ExactCpu, pulses: Pulses) -> anyhow::Result<TruthPhase> {
-    let stat = || CpuSample::now().context("reading /proc/stat");
+fn run_phase(exact: &ExactCpu, pulses: Pulses) -> Result<TruthPhase, InspectError> {
+    let stat = || CpuSample::now().doing("reading /proc/stat");
     let (exact_before, stat_before, from) = (exact.read()?, stat()?, monotonic_ns());
     let (tid, spun) = pulses.run(PHASE_RUN)?;
     let (exact_after, stat_after, until) = (exact.read()?, stat()?, monotonic_ns());
@@ -143,12 +159,12 @@ fn run_phase(exact: &ExactCpu, pulses: Pulses) -> anyhow::Result<TruthPhase> {
     let load = load.map(|thread| thread.times).unwrap_or_default();
     let core = [pulses.core];
     let [times] = exact_after.since(&exact_before, &core)[..] else {
-        return Err(anyhow!("CPU {} has no account", pulses.core));
+        return Err(not_measured(format!("CPU {} has no account", pulses.core)));
     };
     let sampled = stat_after.since(&stat_before, &core).states;
     let sampled = sampled
         .first()
-        .ok_or_else(|| anyhow!("/proc/stat does not show CPU {}", pulses.core))?;
+        .ok_or_else(|| not_measured(format!("/proc/stat does not show CPU {}", pulses.core)))?;
     let ratio = |ns: u64| ns as f64 / (until - from) as f64;
     Ok(TruthPhase {
         phase_ns: pulses.phase_ns,
@@ -218,7 +234,7 @@ fn judge(phases: &[TruthPhase]) -> (TruthVerdict, String) {
     (TruthVerdict::Holds, reason)
 }
 
-fn cost(exact: &mut ExactCpu, core: u32, tick_ns: u64) -> anyhow::Result<Option<EventCost>> {
+fn cost(exact: &mut ExactCpu, core: u32, tick_ns: u64) -> Result<Option<EventCost>, InspectError> {
     let timing = start_timing()?;
     let (before, from) = (exact.timed_runs()?, monotonic_ns());
     let phase_ns = 0;

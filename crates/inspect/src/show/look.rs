@@ -1,23 +1,24 @@
 //! The look: what the interfaces did between two moments.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::io;
+use std::iter;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use nicpoll_model::{
     Ceiling, Discipline, Finding, InterfaceShow, InterruptShow, LookCost, NapiShow, Rhythm, Unseen,
 };
 use nicpoll_observe::{BpfError, ExactCpu, InterruptLine, Interrupts, PollRhythm, RhythmWatch};
-use nicpoll_switch::{Abilities, Control, LinkFacts};
+use nicpoll_switch::{Abilities, Control, LinkFacts, SwitchError};
 
 use super::drift::Standing;
 use super::evidence::{by_settings, of_rhythm, without_polls};
 use super::gather::{Still, interrupts, interrupts_of, still};
 use super::variables::{Sources, read_all};
-use crate::failure::Failure;
-use crate::namespace::not_here;
+use crate::InspectError;
+use crate::error::Doing;
 use crate::storms::{is_storm, look_for_storms};
 
 /// How long the cost of looking is looked at.
@@ -66,15 +67,18 @@ impl Watched {
 
 impl Look {
     /// Finds the interfaces of the caller's namespace: those of the names, or all but the loopback.
-    pub fn new(names: &[String], storm_threshold: u64) -> Result<Self, Failure> {
+    pub fn new(names: &[String], storm_threshold: u64) -> Result<Self, InspectError> {
         let mut control = Control::new();
         let abilities = Abilities::probe();
-        let links = control.inventory().context("looking for interfaces")?;
+        let links = control.inventory().doing("looking for interfaces")?;
         let mut stills = Vec::new();
         for link in chosen(links, names)? {
             let name = link.name.clone();
             let read = still(&mut control, &abilities, link);
-            stills.push(read.with_context(|| format!("reading interface {name}"))?);
+            stills.push(read.map_err(|source| InspectError::Interface {
+                doing: format!("reading interface {name}"),
+                source,
+            })?);
         }
         let mut unseen = Vec::new();
         if stills.iter().any(|still| still.napis.is_none()) {
@@ -89,7 +93,7 @@ impl Look {
                 Ok(drift) => still.drift = Some(drift),
                 Err(error) => unseen.push(Unseen {
                     what: format!("what 'nicpoll set' had set of {}", still.link.name),
-                    why: why_unread(&error.into()),
+                    why: why_unread(&error),
                 }),
             }
         }
@@ -104,7 +108,7 @@ impl Look {
     }
 
     /// Watches for so long, and returns the seconds that polls were watched; `None` when they were not.
-    pub fn watch(&mut self, time: Duration) -> Result<Option<f64>, Failure> {
+    pub fn watch(&mut self, time: Duration) -> Result<Option<f64>, InspectError> {
         if time.is_zero() {
             return Ok(None);
         }
@@ -132,9 +136,9 @@ impl Look {
         let poll_seconds = watched_from.elapsed().as_secs_f64();
         let rhythms = watch.as_ref().map(|watch| {
             let read = instances.iter().map(|(id, _)| Ok((*id, watch.read(*id)?)));
-            read.collect::<anyhow::Result<BTreeMap<u32, PollRhythm>>>()
+            read.collect::<Result<BTreeMap<u32, PollRhythm>, BpfError>>()
         });
-        let rhythms = rhythms.transpose().context("reading what was watched")?;
+        let rhythms = rhythms.transpose()?;
         let was_watched = rhythms.is_some();
         self.watched = Some(Watched {
             seconds,
@@ -173,16 +177,13 @@ impl Look {
         cost_of(&watch, exact)
     }
 
-    fn count(&mut self, exact: Option<&ExactCpu>) -> Result<Counters, Failure> {
-        let links = self.control.inventory().context("counting packets")?;
+    fn count(&mut self, exact: Option<&ExactCpu>) -> Result<Counters, InspectError> {
+        let links = self.control.inventory().doing("counting packets")?;
         let counted = |link: LinkFacts| Some((link.ifindex, link.rx_packets?));
         Ok(Counters {
             rx_packets: links.into_iter().filter_map(counted).collect(),
             interrupts: interrupts(),
-            storms: exact
-                .map(ExactCpu::interrupts)
-                .transpose()
-                .map_err(anyhow::Error::from)?,
+            storms: exact.map(ExactCpu::interrupts).transpose()?,
         })
     }
 
@@ -198,13 +199,18 @@ impl Look {
 }
 
 /// Why the journal says nothing, with the remedy where there is one.
-fn why_unread(error: &anyhow::Error) -> String {
-    let is_forbidden = error.chain().any(|cause| {
+fn why_unread(error: &SwitchError) -> String {
+    let first: &(dyn Error + 'static) = error;
+    let mut text = String::new();
+    let mut is_forbidden = false;
+    for cause in iter::successors(Some(first), |cause| <dyn Error>::source(*cause)) {
+        let separator = if text.is_empty() { "" } else { ": " };
+        text.push_str(&format!("{separator}{cause}"));
         let cause = cause.downcast_ref::<io::Error>();
-        cause.is_some_and(|cause| cause.kind() == io::ErrorKind::PermissionDenied)
-    });
+        is_forbidden |= cause.is_some_and(|cause| cause.kind() == io::ErrorKind::PermissionDenied);
+    }
     let remedy = if is_forbidden { "; run it as root" } else { "" };
-    format!("{error:#}{remedy}")
+    text + remedy
 }
 
 /// Has the kernel time the programs for a moment. The timing itself costs, so it is no part of the look.
@@ -228,13 +234,13 @@ fn cost_of(watch: &RhythmWatch, mut exact: Option<ExactCpu>) -> Option<LookCost>
     })
 }
 
-fn chosen(links: Vec<LinkFacts>, names: &[String]) -> Result<Vec<LinkFacts>, Failure> {
+fn chosen(links: Vec<LinkFacts>, names: &[String]) -> Result<Vec<LinkFacts>, InspectError> {
     if names.is_empty() {
         return Ok(links.into_iter().filter(|link| !link.is_loopback).collect());
     }
     let find = |name: &String| {
         let found = links.iter().find(|link| link.name == *name).cloned();
-        found.ok_or_else(|| not_here(name, &links, "shown"))
+        found.ok_or_else(|| InspectError::no_interface(name, &links, "shown"))
     };
     names.iter().map(find).collect()
 }

@@ -1,0 +1,101 @@
+//! What the machine is: for the record of a measurement, and for the checks.
+//!
+//! Nothing here is the host's network: only what bears on every namespace alike.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use nicpoll_model::HostFacts;
+use nicpoll_sys::affinity;
+
+/// Boot options that change what receiving costs.
+const BOOT_OPTIONS: [&str; 8] = [
+    "mitigations",
+    "preempt",
+    "isolcpus",
+    "nohz_full",
+    "rcu_nocbs",
+    "idle",
+    "threadirqs",
+    "clocksource",
+];
+
+/// Sysctls of the receive path. They are the machine's, not a namespace's.
+const SYSCTLS: [&str; 7] = [
+    "net.core.netdev_budget",
+    "net.core.netdev_budget_usecs",
+    "net.core.dev_weight",
+    "net.core.netdev_max_backlog",
+    "net.core.busy_poll",
+    "net.core.busy_read",
+    "kernel.sched_rt_runtime_us",
+];
+
+/// Reads them now; what the kernel does not show is left out.
+///
+/// # Errors
+/// When the CPUs that this process may use are not known.
+pub fn host_facts() -> io::Result<HostFacts> {
+    let uname = rustix::system::uname();
+    let cpus = affinity::allowed_cpus()?;
+    let governors = cpus
+        .iter()
+        .filter_map(|cpu| {
+            read(&format!(
+                "/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor"
+            ))
+        })
+        .collect();
+    let cmdline = read("/proc/cmdline").unwrap_or_default();
+    let boot_options = cmdline
+        .split_ascii_whitespace()
+        .filter(|option| BOOT_OPTIONS.contains(&option.split('=').next().unwrap_or_default()))
+        .map(String::from)
+        .collect();
+    let sysctls = SYSCTLS
+        .iter()
+        .filter_map(|name| {
+            let path = format!("/proc/sys/{}", name.replace('.', "/"));
+            Some((String::from(*name), read(&path)?))
+        })
+        .collect();
+    Ok(HostFacts {
+        kernel: format!(
+            "{} {} {}",
+            uname.sysname().to_string_lossy(),
+            uname.release().to_string_lossy(),
+            uname.version().to_string_lossy()
+        ),
+        cpu_model: read("/proc/cpuinfo").and_then(|text| cpu_model(&text)),
+        cpus,
+        clocksource: read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        governors,
+        boot_options,
+        sysctls,
+    })
+}
+
+fn read(path: &str) -> Option<String> {
+    let text = fs::read_to_string(Path::new(path)).ok()?;
+    Some(String::from(text.trim()))
+}
+
+fn cpu_model(cpuinfo: &str) -> Option<String> {
+    let line = cpuinfo
+        .lines()
+        .find(|line| line.starts_with("model name"))?;
+    Some(String::from(line.split_once(':')?.1.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_model_is_the_first_processors() {
+        let text = "processor\t: 0\nmodel name\t: AMD EPYC\nflags\t: fpu\n";
+        assert_eq!(cpu_model(text).as_deref(), Some("AMD EPYC"));
+        assert_eq!(cpu_model("processor : 0\n"), None);
+    }
+}

@@ -1,0 +1,134 @@
+//! Samples of a host at an interval: what `nicpoll watch` shows and prints.
+//!
+//! What must hold: what watching itself takes is part of each sample.
+
+mod cost;
+mod read;
+mod sample;
+
+use std::time::{Duration, Instant};
+
+use nicpoll_model::{Origin, WATCH_SCHEMA, WatchCost, WatchEnd, WatchSample, WatchStart};
+
+use self::read::Reader;
+use self::sample::History;
+use crate::InspectError;
+
+/// The kernel times the BPF programs in the first part of an interval, one interval in so many: timing
+/// costs, too.
+const TIMED_EVERY: u64 = 10;
+/// How long it times them at the most.
+const TIMED: Duration = Duration::from_millis(100);
+
+/// What to watch, and how often.
+#[derive(Clone, Debug)]
+pub struct WatchOptions {
+    /// Interfaces; none: all but the loopback.
+    pub interfaces: Vec<String>,
+    /// Length of an interval.
+    pub interval: Duration,
+    /// Handler entries back to back that are a storm; 0: none is.
+    pub storm_threshold: u64,
+}
+
+/// A watch that goes on, of the namespace that the thread was in when it began.
+pub struct Watch {
+    start: WatchStart,
+    reader: Reader,
+    history: History,
+    interval: Duration,
+    /// When the interval ends that goes on.
+    due: Instant,
+    intervals: u64,
+    elapsed_seconds: f64,
+    bpf_cpu_ratio: Option<f64>,
+    process_cpu_seconds: f64,
+}
+
+impl Watch {
+    /// Begins to count. `netns` is the name of the caller's namespace when it was entered by one.
+    ///
+    /// # Errors
+    /// When a name is no interface's, or the counters cannot be read.
+    pub fn begin(
+        options: &WatchOptions,
+        origin: Origin,
+        netns: Option<&str>,
+    ) -> Result<Self, InspectError> {
+        let mut reader = Reader::new(&options.interfaces, options.storm_threshold)?;
+        let history = History::new(reader.read()?);
+        Ok(Watch {
+            start: WatchStart {
+                schema: String::from(WATCH_SCHEMA),
+                origin,
+                netns: netns.map(String::from),
+                interval_seconds: options.interval.as_secs_f64(),
+                storm_threshold: options.storm_threshold,
+                unseen: reader.unseen().to_vec(),
+            },
+            reader,
+            history,
+            interval: options.interval,
+            due: Instant::now() + options.interval,
+            intervals: 0,
+            elapsed_seconds: 0.0,
+            bpf_cpu_ratio: None,
+            process_cpu_seconds: 0.0,
+        })
+    }
+
+    /// What is watched, and what cannot be seen.
+    pub fn start(&self) -> &WatchStart {
+        &self.start
+    }
+
+    /// How many intervals have ended.
+    pub fn intervals(&self) -> u64 {
+        self.intervals
+    }
+
+    /// Waits for the end of an interval and returns what happened in it; `None` when `wait` says that the
+    /// watch is over. It is called with the time until which to wait.
+    ///
+    /// # Errors
+    /// Those of `wait`, or when a counter can no longer be read.
+    pub fn interval<E: From<InspectError>>(
+        &mut self,
+        wait: impl FnOnce(Instant) -> Result<bool, E>,
+    ) -> Result<Option<WatchSample>, E> {
+        if self.intervals.is_multiple_of(TIMED_EVERY) {
+            self.time_programs();
+        }
+        if !wait(self.due)? {
+            return Ok(None);
+        }
+        // Intervals that were slept through, as on a laptop, are not caught up with.
+        self.due = (self.due + self.interval).max(Instant::now());
+        let sample = self.history.sample(self.reader.read()?, self.bpf_cpu_ratio);
+        self.intervals += 1;
+        self.elapsed_seconds = sample.elapsed_seconds;
+        self.process_cpu_seconds += sample.cost.process_cpu_ratio * sample.seconds;
+        Ok(Some(sample))
+    }
+
+    /// Has the kernel time the programs for a moment.
+    fn time_programs(&mut self) {
+        let time = TIMED.min(self.interval / 10);
+        // What cannot be timed now leaves what was found last.
+        if let Ok(ratio @ Some(_)) = self.reader.bpf_cpu_ratio(time) {
+            self.bpf_cpu_ratio = ratio;
+        }
+    }
+
+    /// How long it took, and what it cost.
+    pub fn end(&self) -> WatchEnd {
+        WatchEnd {
+            elapsed_seconds: self.elapsed_seconds,
+            intervals: self.intervals,
+            cost: (self.intervals > 0).then(|| WatchCost {
+                process_cpu_ratio: self.process_cpu_seconds / self.elapsed_seconds,
+                bpf_cpu_ratio: self.bpf_cpu_ratio,
+            }),
+        }
+    }
+}
