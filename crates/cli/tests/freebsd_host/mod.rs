@@ -1,4 +1,6 @@
 //! A FreeBSD host that a script in the place of ssh plays, from recorded output.
+// Each test program uses a part of it.
+#![allow(dead_code)]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
