@@ -19,7 +19,7 @@ fuzz_target!(|text: &str| {
         let value = host.get(field.name).expect("every field was read");
         assert!((field.min..=field.max).contains(&value));
     }
-    for discipline in ["interrupt", "polling", "napi-timer"] {
+    for discipline in ["freebsd-interrupt", "freebsd-polling", "napi-timer"] {
         let plan = Plan {
             discipline: Discipline::parse(discipline).expect("it is one"),
             workload: Workload::parse("constant:rate=100k").expect("it is one"),

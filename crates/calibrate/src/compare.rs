@@ -2,6 +2,7 @@
 
 use nicpoll_model::sim_published::{ErrorKind, PublishedRow, RowKind, Sensitivity};
 use nicpoll_sim::{Host, PlanError};
+use thiserror::Error;
 
 use crate::fit::ONE;
 use crate::library::Library;
@@ -33,42 +34,120 @@ impl Figure {
     }
 }
 
-/// The rows of a run.
-///
-/// # Errors
-/// Why its hosts cannot run it.
-pub fn rows_of(
-    library: &Library,
-    table: &Table,
-    run: &Run,
-    has_sensitivity: bool,
-) -> Result<Vec<PublishedRow>, PlanError> {
-    let Some(scenario) = &run.scenario else {
-        let figures = run.figures.iter();
-        return Ok(figures
-            .map(|figure| row(table, run, figure, not_run(figure), None))
-            .collect());
-    };
-    let (outcome, values) = values(library, table, run, scenario)?;
-    let figures = run.figures.iter().zip(&values);
-    let mut rows: Vec<PublishedRow> = figures
-        .map(|(figure, value)| row(table, run, figure, *value, Some(&outcome)))
-        .collect();
-    if has_sensitivity {
+/// A simulation that rows follow from: that of a run, or of a run with one parameter changed.
+#[derive(Clone, Debug)]
+pub struct Job<'a> {
+    library: &'a Library,
+    table: &'a Table,
+    run: &'a Run,
+    change: Option<Change>,
+}
+
+/// A parameter at another value.
+#[derive(Clone, Debug)]
+struct Change {
+    /// Its name and the change, as rows show them.
+    name: String,
+    /// The hosts with it.
+    library: Library,
+}
+
+/// What a [`Job`] gave.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// `None` when the run is not simulated.
+    outcome: Option<Outcome>,
+    /// Its figures, in basic units.
+    values: Vec<Option<f64>>,
+}
+
+/// Why a run has no rows.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("table {table}, {run}: {error}")]
+pub struct CompareError {
+    /// Its table.
+    pub table: String,
+    /// The run.
+    pub run: String,
+    /// Why its hosts cannot run it.
+    pub error: PlanError,
+}
+
+impl<'a> Job<'a> {
+    /// The simulations of a run: its own, then with `has_sensitivity` those with each parameter changed.
+    pub fn of_run(
+        library: &'a Library,
+        table: &'a Table,
+        run: &'a Run,
+        has_sensitivity: bool,
+    ) -> Vec<Job<'a>> {
+        let job = |change| Job {
+            library,
+            table,
+            run,
+            change,
+        };
+        let mut jobs = vec![job(None)];
+        let Some(scenario) = run.scenario.as_ref().filter(|_| has_sensitivity) else {
+            return jobs;
+        };
         for variable in variables(library, run, scenario) {
             for (factor, sign) in CHANGES {
-                let Some(changed) = variable.scaled(library, factor) else {
-                    continue;
-                };
-                let (_, after) = self::values(&changed, table, run, scenario)?;
-                let name = format!("{} {sign}", variable.name);
-                for (row, change) in rows.iter_mut().zip(values.iter().zip(&after)) {
-                    note_change(row, &name, change);
+                if let Some(library) = variable.scaled(library, factor) {
+                    let name = format!("{} {sign}", variable.name);
+                    jobs.push(job(Some(Change { name, library })));
                 }
             }
         }
+        jobs
     }
-    Ok(rows)
+
+    /// Simulates it.
+    ///
+    /// # Errors
+    /// Why its hosts cannot run it.
+    pub fn simulate(&self) -> Result<Done, CompareError> {
+        let Some(scenario) = &self.run.scenario else {
+            return Ok(Done {
+                outcome: None,
+                values: self.run.figures.iter().map(not_run).collect(),
+            });
+        };
+        let library = self.change.as_ref().map_or(self.library, |of| &of.library);
+        let values = values(library, self.table, self.run, scenario);
+        let (outcome, values) = values.map_err(|error| CompareError {
+            table: self.table.name.clone(),
+            run: self.run.name.clone(),
+            error,
+        })?;
+        Ok(Done {
+            outcome: Some(outcome),
+            values,
+        })
+    }
+}
+
+/// The rows of jobs and what each gave. The changes of a run follow the run itself.
+pub fn rows_of(jobs: &[Job<'_>], done: &[Done]) -> Vec<PublishedRow> {
+    let mut rows: Vec<PublishedRow> = Vec::new();
+    let mut before: &[Option<f64>] = &[];
+    for (job, done) in jobs.iter().zip(done) {
+        let Some(change) = &job.change else {
+            let figures = job.run.figures.iter().zip(&done.values);
+            let outcome = done.outcome.as_ref();
+            rows.extend(figures.map(|(of, value)| row(job.table, job.run, of, *value, outcome)));
+            before = &done.values;
+            continue;
+        };
+        let first = rows.len() - before.len();
+        for (row, values) in rows[first..]
+            .iter_mut()
+            .zip(before.iter().zip(&done.values))
+        {
+            note_change(row, &change.name, values);
+        }
+    }
+    rows
 }
 
 /// What a run's figures come to in a simulation, in basic units.

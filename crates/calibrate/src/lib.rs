@@ -22,7 +22,7 @@ mod table;
 mod text;
 mod this_machine;
 
-pub use compare::rows_of;
+pub use compare::{CompareError, Done, Job, rows_of};
 pub use fit::{Fit, FitError, FitPlan, Group, GroupFit, Parameter, fit};
 pub use host_file::{fitted_fields, with_fitted};
 pub use library::{Library, LibraryError};

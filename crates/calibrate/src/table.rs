@@ -93,8 +93,8 @@ impl Mode {
     /// The word of the files.
     pub fn name(self) -> &'static str {
         match self {
-            Mode::Interrupt => "interrupt",
-            Mode::Polling => "polling",
+            Mode::Interrupt => "freebsd-interrupt",
+            Mode::Polling => "freebsd-polling",
             Mode::Napi => "napi",
         }
     }
@@ -160,14 +160,17 @@ const RUN_ENTRIES: [&str; 12] = [
 fn run(section: &Section<'_>) -> Result<Run, FileError> {
     section.refuse_unknown("a run", &RUN_ENTRIES)?;
     let mode = match section
-        .string("discipline", "give interrupt, polling or napi")?
+        .string(
+            "discipline",
+            "give freebsd-interrupt, freebsd-polling or napi",
+        )?
         .as_str()
     {
-        "interrupt" => Mode::Interrupt,
-        "polling" => Mode::Polling,
+        "freebsd-interrupt" => Mode::Interrupt,
+        "freebsd-polling" => Mode::Polling,
         "napi" => Mode::Napi,
         _ => {
-            let message = String::from("discipline is interrupt, polling or napi");
+            let message = String::from("discipline is freebsd-interrupt, freebsd-polling or napi");
             return Err(section.error_at("discipline", message));
         }
     };
@@ -285,7 +288,7 @@ title = "a table"
 
 [[run]]
 name = "interrupts"
-discipline = "interrupt"
+discipline = "freebsd-interrupt"
 hosts = ["a"]
 workload = "constant:rate=5k"
 seconds = 60
@@ -296,8 +299,8 @@ figures = [
 ]
 
 [[run]]
-name = "polling"
-discipline = "polling"
+name = "freebsd-polling"
+discipline = "freebsd-polling"
 baseline = "interrupts"
 missing = "It is not simulated."
 figures = [{ quantity = "colour", unit = "", measured = [1] }]
@@ -346,10 +349,10 @@ figures = [{ quantity = "colour", unit = "", measured = [1] }]
                 "measured = [5, -6.5] is wrong; give the measured numbers",
             ),
             (
-                "discipline = \"interrupt\"",
+                "discipline = \"freebsd-interrupt\"",
                 "discipline = \"fast\"",
-                "\"interrupt\"",
-                "discipline is interrupt, polling or napi",
+                "\"freebsd-interrupt\"",
+                "discipline is freebsd-interrupt, freebsd-polling or napi",
             ),
             ("rate=5k", "rate=0", "workload", "give 1 to"),
             (
@@ -383,7 +386,10 @@ figures = [{ quantity = "colour", unit = "", measured = [1] }]
 
     #[test]
     fn what_polling_does_is_never_fitted() {
-        let error = refused("discipline = \"interrupt\"", "discipline = \"polling\"");
+        let error = refused(
+            "discipline = \"freebsd-interrupt\"",
+            "discipline = \"freebsd-polling\"",
+        );
         assert_eq!(error.line, line_of("fit = \"all\""));
         assert!(
             error.message.contains("what polling does is predicted"),

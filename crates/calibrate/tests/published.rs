@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use nicpoll_calibrate::{FitPlan, Library, Mode, Table, rows_of};
+use nicpoll_calibrate::{FitPlan, Job, Library, Mode, Run, Table, rows_of};
 use nicpoll_model::sim_published::{PublishedRow, RowKind};
 use nicpoll_sim::Host;
 
@@ -39,6 +39,12 @@ fn library() -> Library {
     library
 }
 
+fn rows(library: &Library, table: &Table, run: &Run) -> Vec<PublishedRow> {
+    let jobs = Job::of_run(library, table, run, false);
+    let done: Result<Vec<_>, _> = jobs.iter().map(Job::simulate).collect();
+    rows_of(&jobs, &done.expect("it runs"))
+}
+
 /// Simulated figures of the runs of a table whose names begin so, by run and quantity.
 fn simulated(table: &str, beginnings: &[&str]) -> BTreeMap<(String, String), f64> {
     let library = library();
@@ -48,7 +54,7 @@ fn simulated(table: &str, beginnings: &[&str]) -> BTreeMap<(String, String), f64
                 .iter()
                 .any(|beginning| run.name.starts_with(beginning))
     });
-    let rows = runs.flat_map(|(of, run)| rows_of(&library, of, run, false).expect("it runs"));
+    let rows = runs.flat_map(|(of, run)| rows(&library, of, run));
     let with_value = rows.filter_map(|row: PublishedRow| {
         let value = row.simulated?;
         Some(((row.row, row.quantity), value))
@@ -133,8 +139,8 @@ fn a_refill_is_no_more_than_the_caches_hold() {
 fn a_row_under_polling_is_a_prediction() {
     let library = library();
     for (table, run) in library.runs().filter(|(table, _)| table.name == "A") {
-        for row in rows_of(&library, table, run, false).expect("it runs") {
-            assert!(row.discipline == "interrupt" || row.kind == RowKind::Predicted);
+        for row in rows(&library, table, run) {
+            assert!(row.discipline == "freebsd-interrupt" || row.kind == RowKind::Predicted);
             assert_eq!(row.is_within_aim.is_some(), row.error.is_some());
         }
     }

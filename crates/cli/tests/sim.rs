@@ -28,7 +28,7 @@ fn sweep<'a>(options: &[&'a str]) -> Vec<&'a str> {
         "--over",
         "offered=20k..120k:3",
         "--disciplines",
-        "interrupt,polling",
+        "freebsd-interrupt,freebsd-polling",
     ];
     [&["sweep", GENERIC], &SHORT[..], &over, options].concat()
 }
@@ -37,7 +37,7 @@ fn sweep<'a>(options: &[&'a str]) -> Vec<&'a str> {
 fn a_run_says_what_came_out_and_why_no_more() {
     let options = [
         "--discipline",
-        "interrupt",
+        "freebsd-interrupt",
         "--workload",
         "poisson:rate=90k",
     ];
@@ -48,7 +48,7 @@ fn a_run_says_what_came_out_and_why_no_more() {
         "in flight +",
         "lost: IP input queue",
         "Bottleneck: processor",
-        "discipline polling",
+        "discipline freebsd-polling",
     ] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
@@ -61,7 +61,13 @@ fn a_run_says_what_came_out_and_why_no_more() {
 #[test]
 fn every_discipline_gives_json_that_its_schema_describes() {
     let schema = "sim-run";
-    for discipline in ["interrupt", "polling", "napi", "napi-timer", "busy-poll"] {
+    for discipline in [
+        "freebsd-interrupt",
+        "freebsd-polling",
+        "napi",
+        "napi-timer",
+        "busy-poll",
+    ] {
         let options = [
             "--discipline",
             discipline,
@@ -73,8 +79,14 @@ fn every_discipline_gives_json_that_its_schema_describes() {
         assert_eq!(run["schema"], "nicpoll.sim-run/1");
         assert_eq!(run["plan"]["discipline"], discipline);
         let figures = &run["figures"];
-        assert_eq!(figures["polling"].is_null(), discipline != "polling");
-        assert_eq!(figures["storm"].is_null(), discipline != "interrupt");
+        assert_eq!(
+            figures["polling"].is_null(),
+            discipline != "freebsd-polling"
+        );
+        assert_eq!(
+            figures["storm"].is_null(),
+            discipline != "freebsd-interrupt"
+        );
         let ledger = &figures["ledger"];
         let losses = ledger["losses"].as_array().unwrap();
         let lost: u64 = losses
@@ -101,16 +113,16 @@ fn hosts_on_a_path_have_figures_each_and_together() {
         "--through",
         GENERIC,
         "--router-discipline",
-        "polling",
+        "freebsd-polling",
         "--workload",
         "netblast:ip=6",
     ];
     let shown = printed(&run(&path));
     for words in [
-        "Simulated, not measured: generic under interrupt, then generic under polling",
+        "Simulated, not measured: generic under freebsd-interrupt, then generic under freebsd-polling",
         "lost: receive ring of generic (host 2)",
         "line 2-3",
-        "Host 3, generic under interrupt:",
+        "Host 3, generic under freebsd-interrupt:",
         "Bottleneck: ",
     ] {
         assert!(shown.contains(words), "{words}: {shown}");
@@ -136,7 +148,11 @@ fn tcp_tells_of_each_connection_and_of_its_parts() {
         "--workload",
         "iperf-tcp:window=32k:dual=1",
     ];
-    let polled = [&dual[..], &["--discipline", "polling", "--slices", "2"]].concat();
+    let polled = [
+        &dual[..],
+        &["--discipline", "freebsd-polling", "--slices", "2"],
+    ]
+    .concat();
     let shown = printed(&run(&polled));
     for words in [
         "generic to generic: ",
@@ -169,7 +185,7 @@ fn a_sweep_gives_table_csv_json_and_a_plot() {
     let plot = folder.path().join("livelock.svg");
     let table = printed(&sweep(&["--svg", plot.to_str().unwrap()]));
     assert!(
-        table.contains("interrupt") && table.contains("120000"),
+        table.contains("freebsd-interrupt") && table.contains("120000"),
         "{table}"
     );
     let svg = fs::read_to_string(&plot).unwrap();
@@ -177,7 +193,7 @@ fn a_sweep_gives_table_csv_json_and_a_plot() {
         "<svg",
         "offered packets/s",
         "delivered packets/s",
-        ">polling<",
+        ">freebsd-polling<",
         "simulated",
     ] {
         assert!(svg.contains(words), "{words}: {svg}");
@@ -271,8 +287,17 @@ fn what_cannot_be_simulated_is_refused_with_its_remedy() {
     let workload = |text| ["run", GENERIC, "--workload", text];
     let endless = [&workload("constant:rate=1g")[..], &["--duration", "1000"]].concat();
     refuses(&[
-        (&discipline("fast"), 2, "there are interrupt, polling"),
-        (&discipline("polling:user_frac=100"), 2, "user_frac 0 to 99"),
+        (
+            &discipline("fast"),
+            2,
+            "there are freebsd-interrupt, freebsd-polling",
+        ),
+        (&discipline("polling"), 2, "FreeBSD's is freebsd-polling"),
+        (
+            &discipline("freebsd-polling:user_frac=100"),
+            2,
+            "user_frac 0 to 99",
+        ),
         (&workload("constant"), 2, "constant:rate=100k"),
         (&workload("iperf-udp"), 2, "name the other with --peer"),
         (

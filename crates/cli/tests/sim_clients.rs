@@ -16,7 +16,9 @@ fn run<'a>(options: &[&'a str]) -> Vec<&'a str> {
 #[test]
 fn clients_and_cards_have_figures_of_their_own() {
     let workload = ["--workload", "rr:clients=100:links=4"];
-    let shown = printed(&run(&[&workload[..], &["--discipline", "polling"]].concat()));
+    let shown = printed(&run(
+        &[&workload[..], &["--discipline", "freebsd-polling"]].concat()
+    ));
     for words in [
         "rr:payload=64:ip=4:clients=100:links=4",
         "requests/s",
@@ -50,7 +52,8 @@ fn clients_and_cards_have_figures_of_their_own() {
 
 #[test]
 fn a_sweep_varies_the_clients() {
-    let sweep = "--disciplines polling --over clients=1..20:2 --workload rr --duration 100ms";
+    let sweep =
+        "--disciplines freebsd-polling --over clients=1..20:2 --workload rr --duration 100ms";
     let mut args = vec!["sweep", GENERIC];
     args.extend(sweep.split(' '));
     let table = printed(&args);

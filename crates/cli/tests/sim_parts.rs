@@ -17,7 +17,7 @@ const SWEEP: [&str; 8] = [
     "--over",
     "offered=20k..120k:3",
     "--disciplines",
-    "interrupt,polling",
+    "freebsd-interrupt,freebsd-polling",
 ];
 
 fn sweep<'a>(options: &[&'a str]) -> Vec<&'a str> {

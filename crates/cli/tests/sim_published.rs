@@ -61,7 +61,7 @@ fn delete_polling(directory: &Path) -> usize {
         let table = fs::read_to_string(&path).unwrap();
         let mut kept = String::new();
         for (number, part) in table.split("[[run]]").enumerate() {
-            if part.contains("\ndiscipline = \"polling\"") {
+            if part.contains("\ndiscipline = \"freebsd-polling\"") {
                 deleted += 1;
             } else {
                 if number > 0 {
@@ -115,13 +115,7 @@ fn the_fit_gives_the_committed_numbers_without_the_rows_under_polling() {
 #[test]
 fn every_row_tells_what_it_is() {
     let output = sim(
-        &[
-            "published",
-            "--table",
-            "A,C,D,E",
-            "--no-sensitivity",
-            "--json",
-        ],
+        &["published", "--table", "A,C,D,E", "--json"],
         Path::new(SIM),
     );
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -131,7 +125,7 @@ fn every_row_tells_what_it_is() {
     assert!(rows.len() > 150, "{}", rows.len());
     for row in rows {
         assert!(
-            row["discipline"] != "polling" || row["kind"] == "predicted",
+            row["discipline"] != "freebsd-polling" || row["kind"] == "predicted",
             "{row}"
         );
         assert!(
@@ -147,7 +141,10 @@ fn every_row_tells_what_it_is() {
 
 #[test]
 fn parameters_are_tried_at_other_values() {
-    let output = sim(&["published", "--table", "D"], Path::new(SIM));
+    let output = sim(
+        &["published", "--table", "D", "--sensitivity"],
+        Path::new(SIM),
+    );
     let told = text(&output.stdout);
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(

@@ -15,10 +15,10 @@ fn packets(criterion: &mut Criterion) {
         .sample_size(10)
         .measurement_time(Duration::from_secs(3));
     for (discipline, rate_pps) in [
-        ("polling", 50_000),
-        ("polling", 100_000),
-        ("interrupt", 50_000),
-        ("interrupt", 100_000),
+        ("freebsd-polling", 50_000),
+        ("freebsd-polling", 100_000),
+        ("freebsd-interrupt", 50_000),
+        ("freebsd-interrupt", 100_000),
         ("napi", 50_000),
         ("napi-timer", 50_000),
         ("busy-poll", 50_000),
@@ -49,9 +49,9 @@ fn tcp(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("60 s of TCP");
     group.sample_size(10);
     for (discipline, workload) in [
-        ("interrupt", "iperf-tcp"),
-        ("polling", "iperf-tcp"),
-        ("polling", "iperf-tcp:dual=1"),
+        ("freebsd-interrupt", "iperf-tcp"),
+        ("freebsd-polling", "iperf-tcp"),
+        ("freebsd-polling", "iperf-tcp:dual=1"),
     ] {
         let stop = Stop {
             host: host.clone(),

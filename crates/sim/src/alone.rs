@@ -259,8 +259,8 @@ mod tests {
         let text = include_str!("../../../sim/hosts/generic.toml");
         let host = Host::parse(text).unwrap();
         for (discipline, workload) in [
-            ("interrupt", "poisson:rate=90k:clients=30"),
-            ("polling", "constant:rate=120k:clients=31:links=4"),
+            ("freebsd-interrupt", "poisson:rate=90k:clients=30"),
+            ("freebsd-polling", "constant:rate=120k:clients=31:links=4"),
             ("napi", "rr:clients=1000"),
         ] {
             let plan = Plan {

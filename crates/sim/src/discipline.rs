@@ -7,7 +7,7 @@ use nicpoll_core::{Access, Controller, Knob};
 use crate::host::Host;
 use crate::spec::{Spec, number, ranged};
 
-const NAMES: &str = "interrupt, polling, napi, napi-timer, busy-poll";
+const NAMES: &str = "freebsd-interrupt, freebsd-polling, napi, napi-timer, busy-poll";
 /// The most empty polls that `napi_defer_hard_irqs` takes.
 pub const DEFER_MAX: u64 = i32::MAX as u64;
 /// A second: longer than any timeout that makes sense.
@@ -87,9 +87,9 @@ impl fmt::Display for Discipline {
 }
 
 impl Discipline {
-    /// Reads a name with its options: `interrupt`, `polling:user_frac=0:controller=share`,
+    /// Reads a name with its options: `freebsd-interrupt`, `freebsd-polling:user_frac=0:controller=share`,
     /// `napi:budget=64`, `napi-timer:timeout=200us`, `busy-poll:spin=50us`. Any of them takes numbers of
-    /// the host too, as `interrupt:card.moderation_ns=50us`.
+    /// the host too, as `freebsd-interrupt:card.moderation_ns=50us`.
     ///
     /// # Errors
     /// What is wrong, and what would be right.
@@ -102,12 +102,23 @@ impl Discipline {
             .filter(|option| !is_change(option))
             .copied();
         let kind = match spec.name {
-            "interrupt" => {
+            "freebsd-interrupt" => {
                 refuse_all(own)?;
                 Kind::Interrupt
             }
-            "polling" => polling(own)?,
+            "freebsd-polling" => polling(own)?,
             "napi" | "napi-timer" | "busy-poll" => Kind::Napi(napi(spec.name, own)?),
+            old @ ("interrupt" | "polling") => {
+                return Err(format!(
+                    "no such discipline: '{old}'; FreeBSD's is freebsd-{old}, and what nicpoll set and the demo call \
+                     {old} is {}",
+                    if old == "polling" {
+                        "napi-timer"
+                    } else {
+                        "napi"
+                    }
+                ));
+            }
             other => return Err(format!("no such discipline: '{other}'; there are {NAMES}")),
         };
         let mut changes = Vec::new();
@@ -166,7 +177,7 @@ fn refuse_all<'a>(mut options: impl Iterator<Item = (&'a str, &'a str)>) -> Resu
     match options.next() {
         None => Ok(()),
         Some((name, _)) => Err(format!(
-            "interrupt has no option '{name}'; numbers of the host have a dot: card.moderation_ns=50us"
+            "freebsd-interrupt has no option '{name}'; numbers of the host have a dot: card.moderation_ns=50us"
         )),
     }
 }
@@ -190,7 +201,7 @@ fn polling<'a>(options: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Kind
                 .map(|knob| knob.name());
             let known: Vec<_> = names.collect();
             format!(
-                "polling has no option '{name}'; it has controller, {}",
+                "freebsd-polling has no option '{name}'; it has controller, {}",
                 known.join(", ")
             )
         })?;
@@ -259,7 +270,7 @@ mod tests {
 
     #[test]
     fn disciplines_are_read_with_their_options() {
-        let polling = Discipline::parse("polling:user_frac=0:controller=share").unwrap();
+        let polling = Discipline::parse("freebsd-polling:user_frac=0:controller=share").unwrap();
         let knobs = vec![(Knob::UserFrac, 0)];
         let controller = Controller::Share;
         assert_eq!(polling.kind, Kind::Polling { knobs, controller });
@@ -271,23 +282,31 @@ mod tests {
             options.deferral.map(|d| (d.defer, d.timeout_ns)),
             Some((100, 200_000))
         );
-        let moderated = Discipline::parse("interrupt:card.moderation_ns=50us").unwrap();
+        let moderated = Discipline::parse("freebsd-interrupt:card.moderation_ns=50us").unwrap();
         let host = moderated.applied_to(&Host::default());
         assert_eq!(host.card.moderation_ns, 50_000);
-        assert_eq!(moderated.to_string(), "interrupt:card.moderation_ns=50us");
+        assert_eq!(
+            moderated.to_string(),
+            "freebsd-interrupt:card.moderation_ns=50us"
+        );
     }
 
     #[test]
     fn what_is_wrong_is_refused_with_what_would_be_right() {
         for (text, words) in [
-            ("interupt", "there are interrupt, polling"),
-            ("interrupt:fast=1", "no option 'fast'"),
-            ("interrupt:card.rings=1", "card.rx_ring"),
-            ("interrupt:card.rx_ring=0", "from 1 to"),
+            ("interupt", "there are freebsd-interrupt, freebsd-polling"),
+            ("interrupt", "FreeBSD's is freebsd-interrupt"),
+            (
+                "polling:user_frac=0",
+                "what nicpoll set and the demo call polling is napi-timer",
+            ),
+            ("freebsd-interrupt:fast=1", "no option 'fast'"),
+            ("freebsd-interrupt:card.rings=1", "card.rx_ring"),
+            ("freebsd-interrupt:card.rx_ring=0", "from 1 to"),
             ("napi:veth.pair=1", "in the host file only"),
-            ("polling:burst=5", "it has controller, burst_max"),
-            ("polling:user_frac=many", "user_frac"),
-            ("polling:controller=pid", "freebsd, share"),
+            ("freebsd-polling:burst=5", "it has controller, burst_max"),
+            ("freebsd-polling:user_frac=many", "user_frac"),
+            ("freebsd-polling:controller=pid", "freebsd, share"),
             ("napi:timeout=1ms", "it has weight, budget, budget_time"),
             ("napi-timer:timeout=0", "give 1000 to"),
             ("busy-poll:spin", "NAME=VALUE"),

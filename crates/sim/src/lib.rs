@@ -2,7 +2,7 @@
 //! do on hardware that is known by its numbers only.
 //!
 //! [`Host`] holds the numbers, [`Discipline`] says how the host learns of packets, [`Workload`] what
-//! comes, [`Plan`] for how long. [`simulate`] runs it. `polling` is not modelled: the [`nicpoll_core`]
+//! comes, [`Plan`] for how long. [`simulate`] runs it. `freebsd-polling` is not modelled: the [`nicpoll_core`]
 //! poller itself runs, against a simulated card and clock.
 //!
 //! What must hold: host, plan and seed decide a run to the last digit, on every machine. Each packet

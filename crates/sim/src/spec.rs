@@ -1,4 +1,4 @@
-//! Names with options, as the command line takes them: `polling:user_frac=0:burst_max=1000`.
+//! Names with options, as the command line takes them: `freebsd-polling:user_frac=0:burst_max=1000`.
 
 /// A name and its options.
 #[derive(Clone, Debug)]
@@ -99,8 +99,8 @@ mod tests {
 
     #[test]
     fn options_have_names_and_values_and_stand_once() {
-        let spec = Spec::parse("polling:user_frac=0:burst_max=1000").unwrap();
-        assert_eq!(spec.name, "polling");
+        let spec = Spec::parse("freebsd-polling:user_frac=0:burst_max=1000").unwrap();
+        assert_eq!(spec.name, "freebsd-polling");
         assert_eq!(spec.options, [("user_frac", "0"), ("burst_max", "1000")]);
         assert!(Spec::parse("napi").unwrap().options.is_empty());
         assert!(Spec::parse("napi:fast").unwrap_err().contains("NAME=VALUE"));

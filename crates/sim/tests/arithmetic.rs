@@ -11,7 +11,7 @@ fn a_lone_packet_takes_the_sum_of_its_steps() {
     let mut host = host();
     // No tick comes between.
     host.cpu.hz = 1;
-    let mut alone = plan("interrupt", "constant:rate=1000");
+    let mut alone = plan("freebsd-interrupt", "constant:rate=1000");
     alone.warmup_ns = 0;
     let figures = simulate(&host, &alone).unwrap();
     let host = &host;
@@ -41,7 +41,7 @@ fn a_lone_packet_takes_the_sum_of_its_steps() {
 
 #[test]
 fn time_is_spent_on_what_was_done() {
-    let figures = run("polling", "constant:rate=20k");
+    let figures = run("freebsd-polling", "constant:rate=20k");
     let host = host();
     let ticks = 200.0;
     let packets = figures.ledger.delivered as f64;
@@ -99,7 +99,10 @@ fn no_more_comes_through_than_the_line_carries() {
 #[test]
 fn a_blast_fills_the_line_and_what_does_not_fit_is_enobufs() {
     let slow_line = "link.bits_per_second=100m";
-    let figures = run(&format!("interrupt:{slow_line}"), "blast:payload=1470");
+    let figures = run(
+        &format!("freebsd-interrupt:{slow_line}"),
+        "blast:payload=1470",
+    );
     let line_pps = 100e6 / (8.0 * 1536.0);
     assert!(
         (figures.delivered_pps - line_pps).abs() <= 10.0,
@@ -115,14 +118,14 @@ fn a_blast_fills_the_line_and_what_does_not_fit_is_enobufs() {
 fn a_polled_sender_is_bound_by_how_often_its_ring_is_cleared() {
     let small = "card.tx_ring=8:network.send_queue_packets=8";
     // A cycle of one chunk looks at the card once.
-    let polled = run(&format!("polling:each_burst=150:{small}"), "blast");
+    let polled = run(&format!("freebsd-polling:each_burst=150:{small}"), "blast");
     // Each tick clears 8 descriptors and refills them.
     assert!(
         polled.delivered_pps <= 8.0 * 1001.0,
         "{}",
         polled.delivered_pps
     );
-    let woken = run(&format!("interrupt:{small}"), "blast");
+    let woken = run(&format!("freebsd-interrupt:{small}"), "blast");
     assert!(
         woken.delivered_pps > 2.0 * polled.delivered_pps,
         "{}",
@@ -132,7 +135,10 @@ fn a_polled_sender_is_bound_by_how_often_its_ring_is_cleared() {
 
 #[test]
 fn pulses_wait_in_the_ring_and_beyond_it_are_lost() {
-    let figures = run("polling:card.rx_ring=64:burst_max=1000", "pulses:rate=100k");
+    let figures = run(
+        "freebsd-polling:card.rx_ring=64:burst_max=1000",
+        "pulses:rate=100k",
+    );
     // Of 100 packets, 64 find a descriptor, and some of these are taken meanwhile.
     let delivered = figures.ledger.delivered as f64 / figures.ledger.offered as f64;
     assert!((0.3..0.9).contains(&delivered), "{delivered}");
@@ -141,17 +147,20 @@ fn pulses_wait_in_the_ring_and_beyond_it_are_lost() {
 
 #[test]
 fn background_work_comes_before_the_program_and_is_bounded() {
-    let plain = run("interrupt", "constant:rate=20k");
+    let plain = run("freebsd-interrupt", "constant:rate=20k");
     let harvest = run(
-        "interrupt:background.interrupt_ns=10us",
+        "freebsd-interrupt:background.interrupt_ns=10us",
         "constant:rate=20k",
     );
     let added = harvest.cpu.system - plain.cpu.system;
     // 20,000 interrupts of 10 us are 0.2, and every harvest is a switch.
     assert!((0.19..0.35).contains(&added), "{added}");
-    let endless = run("interrupt:background.interrupt_ns=1ms", "constant:rate=20k");
+    let endless = run(
+        "freebsd-interrupt:background.interrupt_ns=1ms",
+        "constant:rate=20k",
+    );
     assert!(endless.delivered_pps < 0.1 * plain.delivered_pps);
-    let forgotten = "interrupt:background.interrupt_ns=1ms:background.queue_events=0";
+    let forgotten = "freebsd-interrupt:background.interrupt_ns=1ms:background.queue_events=0";
     assert_eq!(
         run(forgotten, "constant:rate=20k").delivered_pps,
         plain.delivered_pps
@@ -160,8 +169,8 @@ fn background_work_comes_before_the_program_and_is_bounded() {
 
 #[test]
 fn idle_polling_takes_what_is_left_and_shortens_the_wait() {
-    let plain = run("polling", "poisson:rate=20k");
-    let idle = run("polling:idle_poll=1", "poisson:rate=20k");
+    let plain = run("freebsd-polling", "poisson:rate=20k");
+    let idle = run("freebsd-polling:idle_poll=1", "poisson:rate=20k");
     assert!(idle.cpu.idle < 0.01, "{:?}", idle.cpu);
     assert!(idle.latency.p50_ns < plain.latency.p50_ns.map(|ns| ns / 5));
 }
@@ -169,7 +178,7 @@ fn idle_polling_takes_what_is_left_and_shortens_the_wait() {
 #[test]
 fn a_datagram_in_fragments_is_one_datagram() {
     // 1473 bytes are one too many for a frame: 1480 bytes of IP payload, and 1.
-    let figures = run("polling", "constant:rate=10k:payload=1473");
+    let figures = run("freebsd-polling", "constant:rate=10k:payload=1473");
     assert_eq!(figures.ledger.lost(), 0, "{:?}", figures.ledger);
     assert!((figures.delivered_pps - 10_000.0).abs() <= 10.0);
     // 1538 bytes of line, and 84 for the shortest frame.
@@ -180,7 +189,10 @@ fn a_datagram_in_fragments_is_one_datagram() {
         figures.line_ratio
     );
     // A ring of one descriptor has room for the first fragment only: each datagram is lost once.
-    let lossy = run("polling:card.rx_ring=1", "constant:rate=10k:payload=1473");
+    let lossy = run(
+        "freebsd-polling:card.rx_ring=1",
+        "constant:rate=10k:payload=1473",
+    );
     assert!(lossy.ledger.lost() > 0 && lossy.ledger.lost() <= lossy.ledger.offered);
     assert_eq!(lossy.ledger.lost(), lost(&lossy, SimPlace::RxRing));
 }
@@ -199,7 +211,7 @@ fn what_a_host_cannot_do_is_refused() {
     assert!(alone.to_string().contains("--peer"), "{alone}");
     let both = refused("busy-poll", "blast");
     assert_eq!(both, PlanError::BlastWhilePolling);
-    let knob = refused("polling:each_burst=1000", "constant:rate=1k");
+    let knob = refused("freebsd-polling:each_burst=1000", "constant:rate=1k");
     assert!(
         knob.to_string()
             .contains("each_burst = 1000 is refused (EINVAL)"),

@@ -62,9 +62,9 @@ fn the_pulses_of_many_clients_are_no_pulse() {
 #[test]
 fn livelock_starves_every_client_and_a_quota_none() {
     let workload = "poisson:rate=200k:clients=100";
-    let livelock = clients(&run("interrupt", workload));
+    let livelock = clients(&run("freebsd-interrupt", workload));
     assert_eq!(livelock.served_median, 0.0, "{livelock:?}");
-    let polled = run("polling:burst_max=60:user_frac=0", workload);
+    let polled = run("freebsd-polling:burst_max=60:user_frac=0", workload);
     let served = clients(&polled);
     // 60 a tick, 12,000 in a fifth of a second.
     assert!((served.served_median - 120.0).abs() < 12.0, "{served:?}");
@@ -74,9 +74,9 @@ fn livelock_starves_every_client_and_a_quota_none() {
 #[test]
 fn a_closed_loop_keeps_littles_law() {
     for (discipline, workload) in [
-        ("interrupt", "rr:clients=1"),
-        ("interrupt", "rr:clients=50"),
-        ("polling", "rr:clients=50"),
+        ("freebsd-interrupt", "rr:clients=1"),
+        ("freebsd-interrupt", "rr:clients=50"),
+        ("freebsd-polling", "rr:clients=50"),
         ("napi:link.delay_ns=1ms", "rr:clients=20"),
         ("napi-timer", "rr:clients=100:links=4"),
         ("busy-poll", "rr:clients=7:payload=4000"),
@@ -182,7 +182,7 @@ fn the_same_load_on_four_cards_is_fewer_packets_an_interrupt() {
 #[test]
 fn the_poller_takes_as_many_from_each_card() {
     // The first card has two of five clients, the others one each: all have more than their share.
-    let figures = run("polling", "constant:rate=200k:clients=5:links=4");
+    let figures = run("freebsd-polling", "constant:rate=200k:clients=5:links=4");
     assert_eq!(figures.polling.as_ref().unwrap().cycles, 200);
     let taken: Vec<u64> = figures
         .cards

@@ -24,12 +24,12 @@ const GOLDEN: &str = include_str!("digests/golden.txt");
 
 const HOSTS: [&str; 4] = ["generic", "wrap", "net6501", "marketdata"];
 const DISCIPLINES: [&str; 10] = [
-    "interrupt",
-    "interrupt:card.moderation_ns=100us:cpu.refill_ns=2us",
-    "interrupt:network.ip_queue_packets=0:background.interrupt_ns=3us",
-    "polling",
-    "polling:controller=share:user_frac=20",
-    "polling:idle_poll=1:reg_frac=5",
+    "freebsd-interrupt",
+    "freebsd-interrupt:card.moderation_ns=100us:cpu.refill_ns=2us",
+    "freebsd-interrupt:network.ip_queue_packets=0:background.interrupt_ns=3us",
+    "freebsd-polling",
+    "freebsd-polling:controller=share:user_frac=20",
+    "freebsd-polling:idle_poll=1:reg_frac=5",
     "napi",
     "napi:budget=64:weight=16:cpu.refill_ns=1us",
     "napi-timer:timeout=200us",
@@ -48,18 +48,33 @@ const WORKLOADS: [&str; 10] = [
     "constant:rate=30k:payload=1470:ip=6",
 ];
 const PATHS: [&[(&str, &str)]; 12] = [
-    &[("generic", "interrupt"), ("generic", "interrupt")],
-    &[("generic", "polling"), ("generic", "polling:idle_poll=1")],
+    &[
+        ("generic", "freebsd-interrupt"),
+        ("generic", "freebsd-interrupt"),
+    ],
+    &[
+        ("generic", "freebsd-polling"),
+        ("generic", "freebsd-polling:idle_poll=1"),
+    ],
     &[("generic", "napi"), ("generic", "napi-timer:timeout=200us")],
     &[("generic", "napi"), ("generic", "busy-poll")],
     &[("generic", "busy-poll"), ("generic", "busy-poll")],
-    &[("asa633", "interrupt"), ("poweredge", "interrupt")],
-    &[("poweredge", "polling"), ("t5000", "interrupt")],
-    &[("wan", "interrupt"), ("wan", "polling:controller=share")],
     &[
-        ("generic", "interrupt"),
-        ("generic", "polling"),
-        ("generic", "interrupt"),
+        ("asa633", "freebsd-interrupt"),
+        ("poweredge", "freebsd-interrupt"),
+    ],
+    &[
+        ("poweredge", "freebsd-polling"),
+        ("t5000", "freebsd-interrupt"),
+    ],
+    &[
+        ("wan", "freebsd-interrupt"),
+        ("wan", "freebsd-polling:controller=share"),
+    ],
+    &[
+        ("generic", "freebsd-interrupt"),
+        ("generic", "freebsd-polling"),
+        ("generic", "freebsd-interrupt"),
     ],
     &[
         ("generic", "napi"),
@@ -69,15 +84,15 @@ const PATHS: [&[(&str, &str)]; 12] = [
     &[
         (
             "generic",
-            "interrupt:link.half_duplex=1:link.bits_per_second=100m",
+            "freebsd-interrupt:link.half_duplex=1:link.bits_per_second=100m",
         ),
-        ("wrap", "polling"),
-        ("generic", "interrupt:network.ip_queue_packets=0"),
-        ("generic", "interrupt"),
+        ("wrap", "freebsd-polling"),
+        ("generic", "freebsd-interrupt:network.ip_queue_packets=0"),
+        ("generic", "freebsd-interrupt"),
     ],
     &[
-        ("generic", "interrupt:cpu.tick_slow_ppm=60"),
-        ("wrap", "polling"),
+        ("generic", "freebsd-interrupt:cpu.tick_slow_ppm=60"),
+        ("wrap", "freebsd-polling"),
     ],
 ];
 const PATH_WORKLOADS: [&str; 8] = [
@@ -256,7 +271,10 @@ fn bottlenecks() -> Vec<String> {
     });
     let several = ["netblast", "iperf-tcp", "rr"].map(|workload| {
         let mut text = String::new();
-        let plan = common::path::plan(&["interrupt", "polling", "interrupt"], workload);
+        let plan = common::path::plan(
+            &["freebsd-interrupt", "freebsd-polling", "freebsd-interrupt"],
+            workload,
+        );
         let figures = simulate_path(&plan).unwrap();
         bottleneck(&mut text, &explain_path(&plan, &figures).unwrap());
         text

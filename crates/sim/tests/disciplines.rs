@@ -17,7 +17,7 @@ fn empty_polls_are_deferred_as_often_as_asked_and_then_interrupts_return() {
 
 #[test]
 fn passes_with_sleeps_between_are_no_storm() {
-    let storm = run("interrupt:storm.threshold=20", "constant:rate=1k")
+    let storm = run("freebsd-interrupt:storm.threshold=20", "constant:rate=1k")
         .storm
         .unwrap();
     assert!(storm.passes >= 199, "{storm:?}");
@@ -48,7 +48,7 @@ fn a_program_that_polls_is_not_disturbed_by_the_timer() {
 #[test]
 fn a_look_at_the_status_is_dear_and_rare() {
     let soft = |reg_frac: u32| {
-        let discipline = format!("polling:card.status_ns=100us:reg_frac={reg_frac}");
+        let discipline = format!("freebsd-polling:card.status_ns=100us:reg_frac={reg_frac}");
         run(&discipline, "constant:rate=1k").cpu.soft_interrupt
     };
     // 1000 a second of 100 us, or 100.

@@ -13,14 +13,14 @@ fn close(measured: f64, expected: f64, share: f64) {
 }
 
 /// What a host works on a packet that it makes: call, driver, the program's own, clearing the ring.
-const FAST_SENDER: &str = "interrupt:cpu.syscall_ns=100:network.output_ns=100:card.tx_packet_ns=100:\
+const FAST_SENDER: &str = "freebsd-interrupt:cpu.syscall_ns=100:network.output_ns=100:card.tx_packet_ns=100:\
                            card.tx_done_ns=0:application.packet_ns=0:card.moderation_ns=100us";
 
 #[test]
 fn a_lone_request_takes_the_sum_of_all_steps_both_ways() {
     // No tick comes between, and no transmit interrupt either: the card is quiet for 5 ms, and the reply
     // takes longer than that on the line.
-    let discipline = "interrupt:cpu.hz=1:link.delay_ns=10ms:card.moderation_ns=0";
+    let discipline = "freebsd-interrupt:cpu.hz=1:link.delay_ns=10ms:card.moderation_ns=0";
     let figures = run(&[discipline, discipline], "rr");
     let host = common::host();
     let copy = host.socket.copy_kib_ns * 64 / 1024;
@@ -52,7 +52,7 @@ fn a_blast_crosses_the_line_at_the_lines_rate() {
         // 1496 and 78 bytes of IP, each with 38 around it.
         ("netblast:payload=1470:ip=6", 1534 + 116),
     ] {
-        let slow = "interrupt:link.bits_per_second=100m:network.send_queue_packets=100";
+        let slow = "freebsd-interrupt:link.bits_per_second=100m:network.send_queue_packets=100";
         let figures = run(&[slow, slow], workload);
         let flow = &figures.flows[0];
         close(flow.delivered_pps, line_pps(100e6, frame), 0.005);
@@ -70,7 +70,7 @@ fn a_blast_crosses_the_line_at_the_lines_rate() {
 fn ipv6_fragments_are_put_together_and_counted_once() {
     // 1470 + 8 bytes do not fit into 1500 - 40: 1448 and 30 bytes with headers of 48.
     let figures = run(
-        &["interrupt:card.rx_ring=8", "polling"],
+        &["freebsd-interrupt:card.rx_ring=8", "freebsd-polling"],
         "netblast:payload=1470:ip=6",
     );
     let receiver = &figures.hosts[1].ledger;
@@ -84,8 +84,8 @@ fn ipv6_fragments_are_put_together_and_counted_once() {
     let sender = &figures.hosts[0].ledger;
     assert_eq!(sender.made, 2 * figures.flows[0].calls);
     // Half of the fragments are lost on purpose: the ring takes one of two that come back to back.
-    let lossy = "polling:card.rx_ring=1";
-    let figures = run(&["interrupt", lossy], "netblast:payload=1470:ip=6");
+    let lossy = "freebsd-polling:card.rx_ring=1";
+    let figures = run(&["freebsd-interrupt", lossy], "netblast:payload=1470:ip=6");
     assert_eq!(figures.flows[0].delivered, 0);
     let lost = figures.ledger.lost_at(1, SimPlace::RxRing);
     assert_eq!(figures.ledger.lost(), lost);
@@ -103,7 +103,7 @@ fn ipv6_fragments_are_put_together_and_counted_once() {
 
 #[test]
 fn a_checksum_takes_time_at_both_ends_and_none_of_a_refused_call() {
-    let host = "interrupt:link.bits_per_second=10m:network.checksum_kib_ns=50us";
+    let host = "freebsd-interrupt:link.bits_per_second=10m:network.checksum_kib_ns=50us";
     let [over_ipv4, over_ipv6] = ["netblast:payload=1024", "netblast:payload=1024:ip=6"]
         .map(|workload| run(&[host, host], workload));
     // The line takes about 1,100 of them a second, and the calls for the rest fail.
@@ -129,7 +129,8 @@ fn a_checksum_takes_time_at_both_ends_and_none_of_a_refused_call() {
 #[test]
 fn a_half_duplex_line_is_shared() {
     // Large requests and replies: the line is all that takes time.
-    let discipline = |half| format!("interrupt:link.bits_per_second=1m:link.half_duplex={half}");
+    let discipline =
+        |half| format!("freebsd-interrupt:link.bits_per_second=1m:link.half_duplex={half}");
     let full = run(&[&discipline(0), &discipline(0)], "rr:payload=1470");
     let half = run(&[&discipline(1), &discipline(0)], "rr:payload=1470");
     assert!(half.lines[0].is_half_duplex && !full.lines[0].is_half_duplex);
@@ -144,7 +145,7 @@ fn a_half_duplex_line_is_shared() {
 
 #[test]
 fn the_gap_that_a_card_needs_bounds_what_it_sends() {
-    let slow = "interrupt:link.bits_per_second=100m:card.tx_gap_ns=7000";
+    let slow = "freebsd-interrupt:link.bits_per_second=100m:card.tx_gap_ns=7000";
     let figures = run(&[slow, slow], "netblast:payload=1470");
     let frame_ns = 1536.0 * 80.0;
     close(
@@ -156,7 +157,7 @@ fn the_gap_that_a_card_needs_bounds_what_it_sends() {
 
 #[test]
 fn iperf_keeps_its_rate_in_whole_microseconds() {
-    let figures = run(&[FAST_SENDER, "polling"], "iperf-udp:rate=100m");
+    let figures = run(&[FAST_SENDER, "freebsd-polling"], "iperf-udp:rate=100m");
     // 1470 x 8 / 100 is 117.6: iperf takes 117.
     close(figures.flows[0].sent_pps, 1e6 / 117.0, 0.001);
     // It reads the clock for the whole of its pauses.
@@ -165,7 +166,10 @@ fn iperf_keeps_its_rate_in_whole_microseconds() {
         "{:?}",
         figures.hosts[0].cpu
     );
-    let asked_more = run(&["interrupt", "polling"], "iperf-udp:rate=100g");
+    let asked_more = run(
+        &["freebsd-interrupt", "freebsd-polling"],
+        "iperf-udp:rate=100g",
+    );
     let host = common::host();
     let call = host.cpu.syscall_ns + host.network.output_ns + host.card.tx_packet_ns;
     let copy = host.socket.copy_kib_ns * 1470 / 1024;
@@ -179,7 +183,11 @@ fn iperf_keeps_its_rate_in_whole_microseconds() {
 #[test]
 fn a_router_forwards_what_its_processor_can() {
     let figures = run(
-        &[FAST_SENDER, "napi", "polling:user_frac=0:burst_max=1000"],
+        &[
+            FAST_SENDER,
+            "napi",
+            "freebsd-polling:user_frac=0:burst_max=1000",
+        ],
         "netblast:payload=1000",
     );
     let router = &figures.hosts[1];
@@ -210,12 +218,16 @@ fn a_router_forwards_what_its_processor_can() {
 fn a_polling_router_holds_where_one_with_interrupts_falls() {
     let with = |router| {
         run(
-            &[FAST_SENDER, router, "polling:user_frac=0:burst_max=1000"],
+            &[
+                FAST_SENDER,
+                router,
+                "freebsd-polling:user_frac=0:burst_max=1000",
+            ],
             "netblast",
         )
     };
-    let polled = with("polling:user_frac=0:burst_max=20000:each_burst=20");
-    let woken = with("interrupt");
+    let polled = with("freebsd-polling:user_frac=0:burst_max=20000:each_burst=20");
+    let woken = with("freebsd-interrupt");
     assert!(
         polled.flows[0].delivered_pps > 2.0 * woken.flows[0].delivered_pps,
         "{} {}",
@@ -227,7 +239,7 @@ fn a_polling_router_holds_where_one_with_interrupts_falls() {
 
 #[test]
 fn a_polled_router_gives_both_cards_their_share() {
-    let polled = "polling:burst_max=1000";
+    let polled = "freebsd-polling:burst_max=1000";
     let figures = run(&[polled, polled, polled], "rr");
     let knobs = &figures.hosts[1].polling.as_ref().unwrap().knobs;
     let handlers = knobs.iter().find(|knob| knob.name == "handlers").unwrap();
@@ -244,13 +256,13 @@ fn a_polled_router_gives_both_cards_their_share() {
 #[test]
 fn every_discipline_can_forward() {
     for router in [
-        "interrupt",
-        "polling",
-        "polling:idle_poll=1",
+        "freebsd-interrupt",
+        "freebsd-polling",
+        "freebsd-polling:idle_poll=1",
         "napi",
         "napi-timer",
     ] {
-        let figures = run(&["interrupt", router, "napi"], "rr");
+        let figures = run(&["freebsd-interrupt", router, "napi"], "rr");
         assert!(
             figures.flows[1].delivered > 10,
             "{router}: {:?}",
@@ -266,27 +278,30 @@ fn every_discipline_can_forward() {
 fn the_bottleneck_is_named_over_the_whole_path() {
     for (disciplines, workload, resource) in [
         (
-            &["interrupt", "interrupt"][..],
+            &["freebsd-interrupt", "freebsd-interrupt"][..],
             "netblast",
             "processor of generic (host 2)",
         ),
         (
-            &["interrupt:link.bits_per_second=10m", "polling"],
+            &[
+                "freebsd-interrupt:link.bits_per_second=10m",
+                "freebsd-polling",
+            ],
             "netblast",
             "line of generic (host 1)",
         ),
         (
-            &[FAST_SENDER, "interrupt", "napi"],
+            &[FAST_SENDER, "freebsd-interrupt", "napi"],
             "netblast",
             "processor of generic (host 2)",
         ),
         (
-            &["interrupt", "polling:burst_max=10"],
+            &["freebsd-interrupt", "freebsd-polling:burst_max=10"],
             "netblast",
             "burst_max of generic (host 2)",
         ),
         (
-            &["interrupt", "polling", "interrupt"],
+            &["freebsd-interrupt", "freebsd-polling", "freebsd-interrupt"],
             "netblast:payload=1000",
             "user_frac of generic (host 2)",
         ),
@@ -315,7 +330,13 @@ fn what_a_path_cannot_do_is_refused() {
 #[test]
 fn a_path_replays_to_the_last_digit() {
     let again = |workload: &str| -> [SimPathFigures; 2] {
-        [0, 1].map(|_| simulate_path(&plan(&["interrupt", "napi", "polling"], workload)).unwrap())
+        [0, 1].map(|_| {
+            simulate_path(&plan(
+                &["freebsd-interrupt", "napi", "freebsd-polling"],
+                workload,
+            ))
+            .unwrap()
+        })
     };
     for workload in ["netblast", "rr", "iperf-udp:rate=300m:ip=6"] {
         let [first, second] = again(workload);

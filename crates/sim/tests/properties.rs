@@ -36,11 +36,11 @@ fn host() -> impl Strategy<Value = Host> {
 
 fn discipline() -> impl Strategy<Value = Discipline> {
     prop_oneof![
-        Just("interrupt"),
-        Just("interrupt:storm.threshold=100"),
-        Just("polling"),
-        Just("polling:controller=share:idle_poll=1"),
-        Just("polling:burst_max=20000:each_burst=20000:user_frac=0"),
+        Just("freebsd-interrupt"),
+        Just("freebsd-interrupt:storm.threshold=100"),
+        Just("freebsd-polling"),
+        Just("freebsd-polling:controller=share:idle_poll=1"),
+        Just("freebsd-polling:burst_max=20000:each_burst=20000:user_frac=0"),
         Just("napi"),
         Just("napi:weight=1:budget=1"),
         Just("napi-timer:timeout=200us"),
@@ -213,7 +213,7 @@ fn seeds_decide_and_nothing_else_does() {
 #[test]
 fn a_run_is_the_sum_of_its_parts() {
     // A warm-up of half the time and the rest count together what the whole counts.
-    let whole = common::plan("polling", "poisson:rate=80k");
+    let whole = common::plan("freebsd-polling", "poisson:rate=80k");
     let counted = |warmup_ns, duration_ns| {
         let plan = Plan {
             warmup_ns,
@@ -236,16 +236,20 @@ fn a_run_is_the_sum_of_its_parts() {
 #[test]
 fn the_bottleneck_is_named_and_what_moves_it_moves_it() {
     for (discipline, workload, resource) in [
-        ("interrupt", "poisson:rate=90k", "processor"),
-        ("polling", "poisson:rate=100k", "user_frac"),
-        ("polling:burst_max=30", "poisson:rate=50k", "burst_max"),
+        ("freebsd-interrupt", "poisson:rate=90k", "processor"),
+        ("freebsd-polling", "poisson:rate=100k", "user_frac"),
         (
-            "polling:cpu.hz=100:burst_max=1000:user_frac=0",
+            "freebsd-polling:burst_max=30",
+            "poisson:rate=50k",
+            "burst_max",
+        ),
+        (
+            "freebsd-polling:cpu.hz=100:burst_max=1000:user_frac=0",
             "poisson:rate=40k",
             "burst",
         ),
         (
-            "polling:cpu.hz=100:burst_max=1000:controller=share",
+            "freebsd-polling:cpu.hz=100:burst_max=1000:controller=share",
             "poisson:rate=50k",
             "receive ring",
         ),
@@ -255,12 +259,12 @@ fn the_bottleneck_is_named_and_what_moves_it_moves_it() {
             "line",
         ),
         (
-            "interrupt:storm.threshold=100",
+            "freebsd-interrupt:storm.threshold=100",
             "poisson:rate=200k",
             "storm throttling",
         ),
         (
-            "polling:each_burst=150",
+            "freebsd-polling:each_burst=150",
             "pulses:rate=20k:period=10ms",
             "IP input queue",
         ),
@@ -270,11 +274,15 @@ fn the_bottleneck_is_named_and_what_moves_it_moves_it() {
             "socket buffer",
         ),
         (
-            "polling:card.tx_ring=8:network.send_queue_packets=1",
+            "freebsd-polling:card.tx_ring=8:network.send_queue_packets=1",
             "blast",
             "transmit ring",
         ),
-        ("interrupt:link.bits_per_second=10m", "blast", "line"),
+        (
+            "freebsd-interrupt:link.bits_per_second=10m",
+            "blast",
+            "line",
+        ),
     ] {
         let plan = common::plan(discipline, workload);
         let figures = simulate(&common::host(), &plan).unwrap();
@@ -289,7 +297,7 @@ fn the_bottleneck_is_named_and_what_moves_it_moves_it() {
         assert!(gains.clone().all(|ratio| ratio > 1.0), "{case}");
         assert!(!bottleneck.moves.is_empty(), "{case}");
     }
-    let plan = common::plan("polling", "poisson:rate=10k");
+    let plan = common::plan("freebsd-polling", "poisson:rate=10k");
     let figures = simulate(&common::host(), &plan).unwrap();
     let easy = explain(&common::host(), &plan, &figures).unwrap();
     assert!(!easy.is_binding && easy.moves.is_empty(), "{easy:?}");

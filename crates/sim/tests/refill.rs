@@ -26,15 +26,15 @@ fn close(measured: f64, expected: f64, share: f64) {
 #[test]
 fn an_interrupt_for_each_frame_costs_its_sender_a_refill_each() {
     // Interrupt and thread make one preemption; the clock's ticks are none.
-    close(longer_ns("interrupt"), REFILL_NS as f64, 0.01);
+    close(longer_ns("freebsd-interrupt"), REFILL_NS as f64, 0.01);
     // A softirq has no thread of its own, and takes the caches all the same.
     close(longer_ns("napi"), REFILL_NS as f64, 0.01);
 }
 
 #[test]
 fn polling_costs_a_program_a_refill_a_tick() {
-    let without = run("polling", "blast");
-    let with = with_refill("polling", "blast");
+    let without = run("freebsd-polling", "blast");
+    let with = with_refill("freebsd-polling", "blast");
     let ticks = host().cpu.hz as f64;
     let refilled = ticks * REFILL_NS as f64 / 1e9;
     // It is the program's own time, and hence its calls' that are fewer.
@@ -51,7 +51,7 @@ fn polling_costs_a_program_a_refill_a_tick() {
 #[test]
 fn ticks_alone_take_no_caches() {
     // The card interrupts ten times a second.
-    let quiet = "interrupt:card.moderation_ns=100ms";
+    let quiet = "freebsd-interrupt:card.moderation_ns=100ms";
     let calls = |figures: SimFigures| figures.offered_pps;
     let without = calls(run(quiet, "blast"));
     let with = calls(with_refill(quiet, "blast"));
@@ -62,7 +62,7 @@ fn ticks_alone_take_no_caches() {
 #[test]
 fn who_was_not_preempted_pays_nothing() {
     // Each packet finds the host asleep, and is read before the next one comes.
-    for discipline in ["interrupt", "napi"] {
+    for discipline in ["freebsd-interrupt", "napi"] {
         let mut host = host();
         host.cpu.hz = 1;
         let plan = plan(discipline, "constant:rate=1000");
@@ -75,7 +75,8 @@ fn who_was_not_preempted_pays_nothing() {
 #[test]
 fn a_program_that_never_gets_through_its_refill_owes_one() {
     // In a pulse a frame comes every 0.1 ms. It preempts the program, which fetches for 1 ms.
-    let line = "interrupt:link.bits_per_second=10m:application.packet_ns=100us:cpu.refill_ns=1ms";
+    let line =
+        "freebsd-interrupt:link.bits_per_second=10m:application.packet_ns=100us:cpu.refill_ns=1ms";
     let mut plan = plan(line, "pulses:rate=2k:period=100ms");
     plan.duration_ns = 1_000_000_000;
     let figures = simulate(&host(), &plan).unwrap();

@@ -23,24 +23,24 @@ fn peak(curve: &[f64]) -> f64 {
 
 const LOADS: [u64; 7] = [20, 40, 60, 80, 100, 150, 200];
 /// Every packet that is there is asked for, and no share is kept for programs.
-const NO_QUOTA: &str = "polling:burst_max=20000:each_burst=20000:user_frac=0";
+const NO_QUOTA: &str = "freebsd-polling:burst_max=20000:each_burst=20000:user_frac=0";
 
 #[test]
 fn interrupts_rise_to_a_peak_and_fall_to_nothing() {
-    let curve = curve("interrupt", &LOADS);
+    let curve = curve("freebsd-interrupt", &LOADS);
     assert!(curve[0] < curve[1] && curve[1] < curve[2], "{curve:?}");
     assert!(curve[3] < curve[2] / 2.0, "{curve:?}");
     assert!(curve[6] < peak(&curve) / 100.0, "{curve:?}");
     // The processor has not stopped: it works on packets that it then throws away.
-    let livelock = at("interrupt", 200);
+    let livelock = at("freebsd-interrupt", 200);
     assert!(livelock.cpu.idle < 0.01 && livelock.cpu.interrupt > 0.9);
     assert!(lost(&livelock, SimPlace::IpQueue) > 0);
 }
 
 #[test]
 fn moderation_moves_the_peak_and_not_the_fall() {
-    let plain = curve("interrupt", &LOADS);
-    let moderated = curve("interrupt:card.moderation_ns=100us", &LOADS);
+    let plain = curve("freebsd-interrupt", &LOADS);
+    let moderated = curve("freebsd-interrupt:card.moderation_ns=100us", &LOADS);
     assert!(peak(&moderated) > 1.1 * peak(&plain), "{moderated:?}");
     assert!(moderated[6] < peak(&moderated) / 100.0, "{moderated:?}");
 }
@@ -60,7 +60,7 @@ fn polling_without_quota_starves_the_program() {
 #[test]
 fn polling_with_a_quota_holds_its_throughput() {
     // The quota alone: nothing is kept for programs but what the bounded burst leaves.
-    let quota = "polling:burst_max=60:user_frac=0";
+    let quota = "freebsd-polling:burst_max=60:user_frac=0";
     let curve = curve(quota, &LOADS);
     assert!(curve[6] > 0.95 * peak(&curve), "{curve:?}");
     let overload = at(quota, 200);
@@ -78,8 +78,9 @@ fn polling_with_a_quota_holds_its_throughput() {
 fn with_feedback_the_program_keeps_its_share() {
     for controller in ["freebsd", "share"] {
         for user_frac in [30, 50, 80] {
-            let discipline =
-                format!("polling:burst_max=1000:user_frac={user_frac}:controller={controller}");
+            let discipline = format!(
+                "freebsd-polling:burst_max=1000:user_frac={user_frac}:controller={controller}"
+            );
             let figures = at(&discipline, 200);
             let left = 1.0 - figures.cpu.interrupt - figures.cpu.soft_interrupt;
             let wanted = f64::from(user_frac) / 100.0;
@@ -91,7 +92,7 @@ fn with_feedback_the_program_keeps_its_share() {
 
 #[test]
 fn what_polling_cannot_take_is_lost_where_it_costs_nothing() {
-    let figures = at("polling", 200);
+    let figures = at("freebsd-polling", 200);
     assert_eq!(figures.ledger.lost(), lost(&figures, SimPlace::RxRing));
 }
 
@@ -130,7 +131,7 @@ fn a_program_that_polls_never_starves_itself() {
 #[test]
 fn storm_throttling_lets_one_pass_a_tick_through() {
     // From the start: the storm is reported once a second.
-    let mut early = plan("interrupt:storm.threshold=100", "poisson:rate=200k");
+    let mut early = plan("freebsd-interrupt:storm.threshold=100", "poisson:rate=200k");
     early.warmup_ns = 0;
     let figures = simulate(&host(), &early).unwrap();
     let storm = figures.storm.unwrap();
@@ -138,15 +139,17 @@ fn storm_throttling_lets_one_pass_a_tick_through() {
     // 200 ticks in 0.2 s.
     assert!(storm.throttled <= 201, "{storm:?}");
     // Throttling is what lets anything through at all.
-    assert!(figures.delivered_pps > 10.0 * at("interrupt", 200).delivered_pps + 1000.0);
-    let off = at("interrupt:storm.threshold=0", 200).storm.unwrap();
+    assert!(figures.delivered_pps > 10.0 * at("freebsd-interrupt", 200).delivered_pps + 1000.0);
+    let off = at("freebsd-interrupt:storm.threshold=0", 200)
+        .storm
+        .unwrap();
     assert_eq!((off.throttled, off.reports), (0, 0));
 }
 
 #[test]
 fn batches_are_cheaper_at_full_load_than_at_half() {
     let busy_ns = |kpps: u64| {
-        let figures = at("interrupt:card.moderation_ns=200us", kpps);
+        let figures = at("freebsd-interrupt:card.moderation_ns=200us", kpps);
         (1.0 - figures.cpu.idle) / figures.delivered_pps
     };
     assert!(busy_ns(60) < 0.95 * busy_ns(15));

@@ -45,7 +45,7 @@ fn only(figures: &SimPathFigures) -> &SimTcp {
 
 #[test]
 fn a_window_a_round_trip_is_what_a_long_line_carries() {
-    let host = "interrupt:link.delay_ns=10ms";
+    let host = "freebsd-interrupt:link.delay_ns=10ms";
     let figures = figures(&long(&[host, host], "iperf-tcp:window=64k"));
     let tcp = only(&figures);
     // 20 ms on the line; the window arrives in 0.54 ms and takes some work at both ends.
@@ -64,7 +64,7 @@ fn a_slow_line_is_filled_with_whole_segments() {
         ("iperf-tcp:window=64k", 1448.0),
         ("iperf-tcp:window=64k:ip=6", 1428.0),
     ] {
-        let host = "interrupt:link.bits_per_second=10m";
+        let host = "freebsd-interrupt:link.bits_per_second=10m";
         let figures = figures(&long(&[host, host], workload));
         // 1,500 bytes of IP take 1,538 of the line.
         let expected = 10e6 * data / 1538.0;
@@ -76,7 +76,7 @@ fn a_slow_line_is_filled_with_whole_segments() {
 #[test]
 fn each_segment_read_and_each_cluster_written_takes_its_buffer() {
     let system = |buffer: &str| {
-        let host = format!("interrupt:link.bits_per_second=10m:tcp.buffer_ns={buffer}");
+        let host = format!("freebsd-interrupt:link.bits_per_second=10m:tcp.buffer_ns={buffer}");
         let figures = figures(&long(&[&host, &host], "iperf-tcp:window=64k"));
         [0, 1].map(|host: usize| figures.hosts[host].cpu.system)
     };
@@ -94,7 +94,7 @@ fn each_segment_read_and_each_cluster_written_takes_its_buffer() {
 
 #[test]
 fn both_ways_a_full_duplex_line_is_filled_but_for_the_acknowledgements() {
-    let host = "interrupt:link.bits_per_second=10m";
+    let host = "freebsd-interrupt:link.bits_per_second=10m";
     let figures = figures(&long(&[host, host], "iperf-tcp:window=64k:dual=1"));
     let [forth, back] = &figures.connections[..] else {
         panic!("{:?}", figures.connections);
@@ -115,8 +115,8 @@ fn both_ways_a_full_duplex_line_is_filled_but_for_the_acknowledgements() {
 
 #[test]
 fn a_processor_that_takes_long_for_a_segment_decides() {
-    let receiver = "interrupt:tcp.segment_ns=1ms";
-    let plan = long(&["interrupt", receiver], "iperf-tcp:window=64k");
+    let receiver = "freebsd-interrupt:tcp.segment_ns=1ms";
+    let plan = long(&["freebsd-interrupt", receiver], "iperf-tcp:window=64k");
     let figures = figures(&plan);
     // All other work on a segment is some tens of microseconds.
     let rate = only(&figures).goodput_bits_per_second / (1448.0 * 8.0);
@@ -129,7 +129,7 @@ fn a_processor_that_takes_long_for_a_segment_decides() {
 #[test]
 fn polled_hosts_move_a_window_in_a_few_ticks_and_more_ticks_help() {
     let rate = |hz: u64| {
-        let host = format!("polling:cpu.hz={hz}");
+        let host = format!("freebsd-polling:cpu.hz={hz}");
         let plan = long(&[&host, &host], "iperf-tcp:window=32k");
         let figures = figures(&plan);
         let bottleneck = explain_path(&plan, &figures).unwrap();
@@ -147,12 +147,12 @@ fn polled_hosts_move_a_window_in_a_few_ticks_and_more_ticks_help() {
 #[test]
 fn clocks_that_wander_past_each_other_make_polled_tcp_swing() {
     let swing = |ppm: u64| {
-        let late = format!("polling:cpu.tick_slow_ppm={ppm}");
+        let late = format!("freebsd-polling:cpu.tick_slow_ppm={ppm}");
         let plan = PathPlan {
             // The ticks pass each other in 1 ms / 1000 PPM.
             duration_ns: 1_000_000_000,
             slices: 10,
-            ..long(&["polling", &late], "iperf-tcp:window=32k")
+            ..long(&["freebsd-polling", &late], "iperf-tcp:window=32k")
         };
         let figures = figures(&plan);
         let tcp = only(&figures);
@@ -169,7 +169,8 @@ fn clocks_that_wander_past_each_other_make_polled_tcp_swing() {
 #[test]
 fn what_is_lost_is_sent_again_and_every_byte_comes_through() {
     // A window arrives at a slow line at once, and the queues before it are short.
-    let host = "interrupt:link.bits_per_second=10m:card.tx_ring=4:network.send_queue_packets=4";
+    let host =
+        "freebsd-interrupt:link.bits_per_second=10m:card.tx_ring=4:network.send_queue_packets=4";
     let plan = PathPlan {
         duration_ns: 5_000_000_000,
         ..long(&[host, host], "iperf-tcp:window=64k")
@@ -206,8 +207,8 @@ fn two_connections_between_equal_hosts_share_alike() {
 #[test]
 fn a_program_that_writes_keeps_its_share_beside_one_that_reads() {
     // What copying leaves of the second host's processor is little; it reads as fast as it can.
-    let slow = "interrupt:socket.copy_kib_ns=50us";
-    let figures = figures(&long(&["interrupt", slow], "iperf-tcp:dual=1"));
+    let slow = "freebsd-interrupt:socket.copy_kib_ns=50us";
+    let figures = figures(&long(&["freebsd-interrupt", slow], "iperf-tcp:dual=1"));
     assert!(
         figures.hosts[1].cpu.idle < 0.01,
         "{:?}",
@@ -223,8 +224,11 @@ fn a_program_that_writes_keeps_its_share_beside_one_that_reads() {
 #[test]
 fn a_router_forwards_both_protocols() {
     for workload in ["iperf-tcp:window=64k", "iperf-tcp:window=64k:ip=6:dual=1"] {
-        for router in ["interrupt", "polling", "napi"] {
-            let plan = long(&["interrupt", router, "interrupt"], workload);
+        for router in ["freebsd-interrupt", "freebsd-polling", "napi"] {
+            let plan = long(
+                &["freebsd-interrupt", router, "freebsd-interrupt"],
+                workload,
+            );
             let figures = figures(&plan);
             for tcp in &figures.connections {
                 assert!(tcp.goodput_bits_per_second > 10e6, "{router}: {tcp:?}");
@@ -240,7 +244,7 @@ fn a_router_forwards_both_protocols() {
 fn small_writes_wait_for_the_delayed_acknowledgement_of_the_last_segment() {
     // Nagle's rule: what is written while a segment is on its way waits until that is acknowledged, which
     // the receiver puts off for 100 ms, on a tick.
-    let host = "interrupt:application.packet_ns=10ms";
+    let host = "freebsd-interrupt:application.packet_ns=10ms";
     let plan = PathPlan {
         duration_ns: 2_000_000_000,
         ..long(&[host, host], "iperf-tcp:write=100")
@@ -259,7 +263,7 @@ fn what_cannot_run_is_refused() {
         refused(&["busy-poll", "napi"], "iperf-tcp"),
         Err(PlanError::TcpWhilePolling)
     );
-    let short = "interrupt:link.mtu_bytes=1000";
+    let short = "freebsd-interrupt:link.mtu_bytes=1000";
     let error = refused(&[short, short], "iperf-tcp:ip=6").unwrap_err();
     assert!(matches!(error, PlanError::Line(_)), "{error}");
 }

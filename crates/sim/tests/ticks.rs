@@ -189,7 +189,7 @@ fn a_simulated_host_has_the_same_load_at_every_phase_of_such_pulses() {
     // Pulses of a clock that is 60 PPM slower than the host's, a quarter of the way round after 4.2 s.
     let busy = [0, 4_200_000_000, 8_400_000_000, 12_600_000_000].map(|warmup_ns| {
         let plan = Plan {
-            discipline: Discipline::parse("interrupt").unwrap(),
+            discipline: Discipline::parse("freebsd-interrupt").unwrap(),
             workload: Workload::parse("pulses:rate=5k:period=1000060ns").unwrap(),
             duration_ns: 1_000_000_000,
             warmup_ns,

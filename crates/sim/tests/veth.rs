@@ -158,7 +158,7 @@ fn a_veth_pair_has_two_ends_and_napi() {
     let mut routed = alone.clone();
     routed.stops.push(routed.stops[0].clone());
     assert_eq!(routed.check(), Err(PlanError::VethAlone));
-    for other in ["interrupt", "polling", "busy-poll"] {
+    for other in ["freebsd-interrupt", "freebsd-polling", "busy-poll"] {
         let plan = pair(["napi", other], "rr");
         assert_eq!(plan.check(), Err(PlanError::VethDiscipline), "{other}");
     }

@@ -25,8 +25,9 @@ interfaces. Nothing is sent and nothing is measured: every figure is a predictio
 same file, options and seed give the same figures to the last digit (docs/simulator.md).";
 
 const RUN_EXAMPLES: &str = "\
-Disciplines: interrupt, polling, napi, napi-timer, busy-poll. Options follow with colons, and so do
-numbers of the host file: polling:user_frac=20:burst_max=1000, interrupt:card.moderation_ns=100us.
+Disciplines: freebsd-interrupt, freebsd-polling, napi, napi-timer, busy-poll. Options follow with colons, and
+so do numbers of the host file: freebsd-polling:user_frac=20:burst_max=1000, napi:card.moderation_ns=100us.
+What nicpoll set and the demo call interrupt and polling is napi and napi-timer here.
 Workloads: constant, poisson and pulses (rate, payload, ip; pulses also period) come from outside;
 under rr (payload, ip) clients there send a request, wait for the reply, and send the next. These
 four take clients=N (1 to 10,000, each by itself; the rate is that of all) and links=N (1 to 8
@@ -38,25 +39,25 @@ with dual=1 from both ends at once, and rr (payload, ip) has the host as its one
 
 Examples:
   nicpoll sim run sim/hosts/generic.toml --workload poisson:rate=70k
-  nicpoll sim run sim/hosts/generic.toml --discipline polling:controller=share
+  nicpoll sim run sim/hosts/generic.toml --discipline freebsd-polling:controller=share
   nicpoll sim run sim/hosts/generic.toml --discipline napi --workload pulses:rate=50k --json
-  nicpoll sim run sim/hosts/generic.toml --discipline polling --warmup 0 --slices 20
-  nicpoll sim run sim/hosts/generic.toml --discipline polling --workload blast:payload=1470
+  nicpoll sim run sim/hosts/generic.toml --discipline freebsd-polling --warmup 0 --slices 20
+  nicpoll sim run sim/hosts/generic.toml --discipline freebsd-polling --workload blast:payload=1470
   nicpoll sim run sim/hosts/generic.toml --discipline napi --workload rr:clients=1000
-  nicpoll sim run sim/hosts/generic.toml --discipline polling --workload poisson:rate=60k:clients=100:links=4
+  nicpoll sim run sim/hosts/generic.toml --discipline freebsd-polling --workload poisson:rate=60k:clients=100:links=4
   nicpoll sim run sim/hosts/asa633.toml --peer sim/hosts/poweredge.toml --workload iperf-udp:rate=500m
   nicpoll sim run sim/hosts/asa633.toml --peer sim/hosts/poweredge.toml --workload iperf-tcp:window=32k
   nicpoll sim run sim/hosts/generic.toml --peer sim/hosts/generic.toml --through sim/hosts/generic.toml \\
-      --router-discipline polling --workload netblast
+      --router-discipline freebsd-polling --workload netblast
 
 Exit codes: 0 done, 1 failed, 2 usage or a host file that is wrong.";
 
 const SWEEP_EXAMPLES: &str = "\
 Examples:
   nicpoll sim sweep sim/hosts/generic.toml
-  nicpoll sim sweep sim/hosts/generic.toml --disciplines interrupt,polling --svg livelock.svg
+  nicpoll sim sweep sim/hosts/generic.toml --disciplines freebsd-interrupt,freebsd-polling --svg livelock.svg
   nicpoll sim sweep sim/hosts/generic.toml --over cpu.hz=100..4000:14 --workload poisson:rate=60k \\
-      --disciplines polling,polling:controller=share --csv
+      --disciplines freebsd-polling,freebsd-polling:controller=share --csv
   nicpoll sim sweep sim/hosts/generic.toml --workload rr --over clients=1..50:50 --svg clients.svg
   nicpoll sim sweep sim/hosts/generic.toml --over offered=10k..1m:100 --shard 1/4 --json > 1.json
 
@@ -130,7 +131,7 @@ pub struct RunArgs {
     #[arg(value_name = "HOSTFILE")]
     pub host: PathBuf,
     /// How the host learns of packets
-    #[arg(long, value_name = "NAME[:OPTION=VALUE]...", default_value = "interrupt", value_parser = Discipline::parse)]
+    #[arg(long, value_name = "NAME[:OPTION=VALUE]...", default_value = "freebsd-interrupt", value_parser = Discipline::parse)]
     pub discipline: Discipline,
     /// What is sent
     #[arg(long, value_name = "NAME[:OPTION=VALUE]...", default_value = "poisson:rate=50k", value_parser = parse_workload)]
@@ -172,7 +173,7 @@ pub struct SweepArgs {
         long,
         value_name = "NAME[:OPTION=VALUE]...",
         value_delimiter = ',',
-        default_value = "interrupt,polling,napi,napi-timer,busy-poll",
+        default_value = "freebsd-interrupt,freebsd-polling,napi,napi-timer,busy-poll",
         value_parser = Discipline::parse
     )]
     pub disciplines: Vec<Discipline>,

@@ -51,7 +51,8 @@ fn cost_row(cost: &MeasuredCost) -> Vec<String> {
 fn checks(checks: &[HostCheck]) -> String {
     let mut text = String::from(
         "Simulated from these costs, beside what was measured. Rows under polling are predictions: no run like \
-         them\nwas looked at before. Measured CPU time is that of all programs on the two processors.\n\n",
+         them\nwas looked at before. Measured CPU time is that of all programs on the two processors.\n\
+         The demo's interrupt and polling are the simulator's napi and napi-timer.\n\n",
     );
     let head = ["", "simulated", "measured", "from", "to", "error", "kind"];
     let row = |check: &HostCheck| {

@@ -20,8 +20,9 @@ pub fn render_sim_published(published: &SimPublished) -> String {
     let runs = published
         .rows
         .chunk_by(|one, next| one.table == next.table && one.row == next.row);
+    let has_sensitivity = published.rows.iter().any(|row| row.sensitivity.is_some());
     for run in runs {
-        block(&mut text, run);
+        block(&mut text, run, has_sensitivity);
     }
     text.push('\n');
     text.push_str(&summary(&published.rows));
@@ -29,7 +30,7 @@ pub fn render_sim_published(published: &SimPublished) -> String {
 }
 
 /// A run: its name, its figures, and what is to be said of all of them.
-fn block(text: &mut String, rows: &[PublishedRow]) {
+fn block(text: &mut String, rows: &[PublishedRow], has_sensitivity: bool) {
     let Some(first) = rows.first() else {
         return;
     };
@@ -37,6 +38,11 @@ fn block(text: &mut String, rows: &[PublishedRow]) {
     let names = ["", "measured", "simulated", "error", "kind", "+-20 %", "by"];
     let mut lines = vec![names.map(String::from).to_vec()];
     lines.extend(rows.iter().map(line));
+    if !has_sensitivity {
+        lines
+            .iter_mut()
+            .for_each(|cells| cells.truncate(names.len() - 2));
+    }
     text.push_str(&aligned(&lines));
     if let Some(bottleneck) = &first.bottleneck {
         let _ = writeln!(text, "bottleneck: {bottleneck}");
@@ -129,7 +135,7 @@ mod tests {
         PublishedRow {
             table: String::from("A"),
             row: String::from("UDP"),
-            discipline: String::from("polling"),
+            discipline: String::from("freebsd-polling"),
             quantity: String::from(quantity),
             unit: String::from("Mbit/s"),
             measured,
@@ -161,7 +167,8 @@ mod tests {
             ],
         });
         let line = |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap();
-        assert!(line("near, Mbit/s").contains("+10.0 % "), "{text}");
+        assert!(line("near, Mbit/s").contains("+10.0 %"), "{text}");
+        assert!(!text.contains("+-20 %"), "{text}");
         assert!(!line("near").contains('!'), "{text}");
         assert!(line("far").contains("+50.0 % !"), "{text}");
         assert!(line("none").contains(MISSING) && !line("none").contains(" 0 "));

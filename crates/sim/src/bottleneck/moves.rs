@@ -21,7 +21,13 @@ const TRIAL_MAX_S: f64 = 0.5;
 /// The plan's warm-up, within bounds. The original's burst climbs from 5 to 150 in 145 cycles.
 const WARMUP_MIN_NS: u64 = 200_000_000;
 const WARMUP_MAX_NS: u64 = 5_000_000_000;
-const ALTERNATIVES: [&str; 5] = ["interrupt", "polling", "napi", "napi-timer", "busy-poll"];
+const ALTERNATIVES: [&str; 5] = [
+    "freebsd-interrupt",
+    "freebsd-polling",
+    "napi",
+    "napi-timer",
+    "busy-poll",
+];
 
 /// The changes that gain something, the greatest gain first.
 pub(super) fn tried(
@@ -150,8 +156,8 @@ fn moved(name: &str, was: u64) -> u64 {
 /// The other disciplines as they come, with the host's numbers that go with this one.
 fn alternatives(discipline: &Discipline, can_busy_poll: bool) -> Vec<(String, Discipline)> {
     let is_own = |name: &str| match &discipline.kind {
-        Kind::Interrupt => name == "interrupt",
-        Kind::Polling { .. } => name == "polling",
+        Kind::Interrupt => name == "freebsd-interrupt",
+        Kind::Polling { .. } => name == "freebsd-polling",
         Kind::Napi(options) => match (options.deferral, options.busy) {
             (None, _) => name == "napi",
             (Some(_), None) => name == "napi-timer",

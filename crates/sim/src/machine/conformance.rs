@@ -30,7 +30,7 @@ impl PolledCard {
         // What the card hands up is looked at, and not what becomes of it.
         host.set("network.ip_queue_packets", 65_536).unwrap();
         host.set("socket.buffer_bytes", 1 << 31).unwrap();
-        let discipline = Discipline::parse("polling").unwrap();
+        let discipline = Discipline::parse("freebsd-polling").unwrap();
         let workload = Workload::parse("constant:rate=1k").unwrap();
         let wire = Wire::new(host.link.bits_per_second);
         let mut machine = Machine::new(Setup {
