@@ -36,7 +36,7 @@ enum Command {
         #[arg(last = true)]
         args: Vec<String>,
     },
-    /// Everything that a change must pass: format, clippy, dependencies, then `test`.
+    /// Everything that a change must pass: format, clippy, documentation, dependencies, then `test`.
     Ci,
     /// Check the structure: lengths, unsafe code, direction of crates, wording, links.
     Tidy,

@@ -47,6 +47,11 @@ pub fn ci(steps: &mut Steps) {
         let what = ["clippy", "--workspace", "--all-targets", "--locked"];
         passed(cargo().args(what).args(["--", "--deny", "warnings"]))
     });
+    steps.run("documentation", || {
+        let mut doc = cargo();
+        doc.args(["doc", "--workspace", "--no-deps", "--locked"]);
+        passed(doc.env("RUSTDOCFLAGS", "--deny warnings"))
+    });
     steps.run("dependencies", dependencies);
     steps.run("bpf compiler", bpf::install_compiler);
     test_requiring(REQUIRED_BY_CI, steps, false, &[]);

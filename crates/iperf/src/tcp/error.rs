@@ -142,7 +142,7 @@ pub enum Error {
         /// Time since the stream began.
         seconds: f64,
     },
-    /// [`Signals::cancel`](crate::Signals::cancel) was set.
+    /// [`Signals::cancel`](nicpoll_traffic::Signals::cancel) was set.
     #[error("the TCP stream was told to stop")]
     Cancelled,
 }
