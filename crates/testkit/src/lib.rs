@@ -17,6 +17,7 @@ use std::io::{self, Write as _};
 
 pub use golden::golden;
 pub use need::Need;
+use need::Unmet;
 
 /// The variable with the needs that must be met, separated by commas.
 pub const REQUIRE: &str = "NICPOLL_REQUIRE";
@@ -52,7 +53,7 @@ macro_rules! test_name {
 /// When `NICPOLL_REQUIRE` names a need that is not met.
 pub fn has(test: &str, needs: &[Need]) -> bool {
     for need in needs {
-        if let Err(reason) = need.probe() {
+        if let Some(reason) = need.missing() {
             skip(test, *need, &reason);
             return false;
         }
@@ -67,8 +68,8 @@ pub fn has(test: &str, needs: &[Need]) -> bool {
 pub fn skip(test: &str, need: Need, reason: &str) {
     let required = std::env::var(REQUIRE).unwrap_or_default();
     let line = match need.unmet(&required, reason) {
-        Ok(reason) => format!("{test}: {reason}\n"),
-        Err(failure) => panic!("{failure}"),
+        Unmet::Skip(reason) => format!("{test}: {reason}\n"),
+        Unmet::Fail(failure) => panic!("{failure}"),
     };
     // Nothing can be done where standard error is closed.
     let _ = write!(io::stderr(), "skipped {line}");

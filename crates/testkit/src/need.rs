@@ -38,15 +38,15 @@ pub enum Need {
 struct Row {
     need: Need,
     word: &'static str,
-    /// An error says why it is not there. Ok where only the test can try.
-    probe: fn() -> Result<(), String>,
+    /// Why it is not there; null when it is, and where only the test can try.
+    probe: fn() -> Option<String>,
     remedy: &'static str,
 }
 
 const fn row(
     need: Need,
     word: &'static str,
-    probe: fn() -> Result<(), String>,
+    probe: fn() -> Option<String>,
     remedy: &'static str,
 ) -> Row {
     Row {
@@ -68,60 +68,71 @@ const TABLE: [Row; 13] = [
         receive_buffer,
         "run the tests as root, or set net.core.rmem_max to 16 MiB",
     ),
-    row(Need::Iperf, "iperf", programs::iperf, INSTALL),
-    row(Need::Nft, "nft", || programs::find("nft"), INSTALL),
-    row(Need::Tc, "tc", || programs::find("tc"), INSTALL),
-    row(Need::Ip, "ip", || programs::find("ip"), INSTALL),
+    row(Need::Iperf, "iperf", programs::missing_iperf, INSTALL),
+    row(Need::Nft, "nft", || programs::missing("nft"), INSTALL),
+    row(Need::Tc, "tc", || programs::missing("tc"), INSTALL),
+    row(Need::Ip, "ip", || programs::missing("ip"), INSTALL),
     row(
         Need::Qemu,
         "qemu",
-        || programs::find("qemu-system-x86_64"),
+        || programs::missing("qemu-system-x86_64"),
         INSTALL,
     ),
     row(
         Need::Systemd,
         "systemd",
-        || programs::find("systemd-analyze"),
+        || programs::missing("systemd-analyze"),
         "install systemd; it need not run",
     ),
-    row(Need::Stacked, "stacked", in_test, "use another kernel"),
-    row(Need::ClockInterrupts, "clock", in_test, "use x86-64"),
+    row(
+        Need::Stacked,
+        "stacked",
+        tried_in_test,
+        "use another kernel",
+    ),
+    row(Need::ClockInterrupts, "clock", tried_in_test, "use x86-64"),
     row(
         Need::DebugAssertions,
         "debug",
         debug_assertions,
         "run the tests without --release",
     ),
-    row(Need::QuietMachine, "quiet", in_test, "try again"),
+    row(Need::QuietMachine, "quiet", tried_in_test, "try again"),
 ];
 
+/// What an unmet need comes to.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Unmet {
+    /// The test is skipped, for this reason.
+    Skip(String),
+    /// The test fails.
+    Fail(String),
+}
+
 impl Need {
-    /// An error says why the machine does not meet it.
-    pub(crate) fn probe(self) -> Result<(), String> {
+    /// Why the machine does not meet it; null when it does.
+    pub(crate) fn missing(self) -> Option<String> {
         (self.row().probe)()
     }
 
-    /// What an unmet need comes to: the reason to skip a test, or why it fails since the need is
-    /// required.
-    pub(crate) fn unmet(self, required: &str, reason: &str) -> Result<String, String> {
+    /// What follows when it is not met, and these needs are required.
+    pub(crate) fn unmet(self, required: &str, reason: &str) -> Unmet {
         let row = self.row();
-        let mut words = required.split(',').map(str::trim);
-        let mut is_required = false;
-        for word in words.by_ref().filter(|word| !word.is_empty()) {
-            if !TABLE.iter().any(|row| row.word == word) {
-                let known: Vec<_> = TABLE.iter().map(|row| row.word).collect();
-                let known = known.join(", ");
-                return Err(format!(
-                    "NICPOLL_REQUIRE: no need is called '{word}'; {known}"
-                ));
-            }
-            is_required |= word == row.word;
+        let words = required.split(',').map(str::trim);
+        let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+        let is_known = |word: &&&str| TABLE.iter().any(|row| row.word == **word);
+        if let Some(word) = words.iter().find(|word| !is_known(word)) {
+            let known: Vec<_> = TABLE.iter().map(|row| row.word).collect();
+            let known = known.join(", ");
+            return Unmet::Fail(format!(
+                "NICPOLL_REQUIRE: no need is called '{word}'; {known}"
+            ));
         }
-        let unmet = format!("{} ({}: {})", reason, row.word, row.remedy);
-        if is_required {
-            return Err(format!("required, and not met: {unmet}"));
+        let unmet = format!("{reason} ({}: {})", row.word, row.remedy);
+        if words.contains(&row.word) {
+            return Unmet::Fail(format!("required, and not met: {unmet}"));
         }
-        Ok(unmet)
+        Unmet::Skip(unmet)
     }
 
     fn row(self) -> &'static Row {
@@ -131,39 +142,32 @@ impl Need {
     }
 }
 
-fn in_test() -> Result<(), String> {
-    Ok(())
+fn tried_in_test() -> Option<String> {
+    None
 }
 
-fn privileges() -> Result<(), String> {
-    let missing = nicpoll_sys::privilege::missing_for_lab().map_err(|error| error.to_string())?;
-    if missing.is_empty() {
-        return Ok(());
-    }
-    Err(format!("missing {}", missing.join(", ")))
+fn privileges() -> Option<String> {
+    let missing = nicpoll_sys::privilege::missing_for_lab().expect("capabilities can be read");
+    (!missing.is_empty()).then(|| format!("missing {}", missing.join(", ")))
 }
 
-fn per_napi() -> Result<(), String> {
-    nicpoll_switch::per_napi_settings().map_err(|error| error.to_string())
+fn per_napi() -> Option<String> {
+    let unsupported = nicpoll_switch::per_napi_settings().err()?;
+    Some(unsupported.to_string())
 }
 
 /// The largest that a test asks for.
 const RECEIVE_BUFFER_BYTES: u64 = 16 << 20;
 
-fn receive_buffer() -> Result<(), String> {
+fn receive_buffer() -> Option<String> {
+    privileges()?;
     let text = fs::read_to_string("/proc/sys/net/core/rmem_max").unwrap_or_default();
     let allowed = text.trim().parse().unwrap_or(0);
-    if allowed >= RECEIVE_BUFFER_BYTES || privileges().is_ok() {
-        return Ok(());
-    }
-    Err(format!("a socket may receive {allowed} bytes ahead"))
+    (allowed < RECEIVE_BUFFER_BYTES).then(|| format!("a socket may receive {allowed} bytes ahead"))
 }
 
-fn debug_assertions() -> Result<(), String> {
-    if cfg!(debug_assertions) {
-        return Ok(());
-    }
-    Err(String::from("this build has no points to be killed at"))
+fn debug_assertions() -> Option<String> {
+    (!cfg!(debug_assertions)).then(|| String::from("this build has no points to be killed at"))
 }
 
 #[cfg(test)]
@@ -173,19 +177,21 @@ mod tests {
     #[test]
     fn what_is_required_fails_and_the_rest_is_skipped() {
         let unmet = |required| Need::Iperf.unmet(required, "not installed");
+        let reason = format!("not installed (iperf: {INSTALL})");
         for required in ["iperf", "root,iperf", " qemu , iperf ,"] {
-            let failure = unmet(required).unwrap_err();
-            assert!(failure.contains("not installed (iperf: "), "{failure}");
+            let failure = format!("required, and not met: {reason}");
+            assert_eq!(unmet(required), Unmet::Fail(failure), "{required}");
         }
         for required in ["", "root", "root,qemu,"] {
-            let reason = unmet(required).unwrap();
-            assert_eq!(reason, format!("not installed (iperf: {INSTALL})"));
+            assert_eq!(unmet(required), Unmet::Skip(reason.clone()), "{required}");
         }
     }
 
     #[test]
-    fn a_word_that_is_no_need_requires_nothing_silently_never() {
-        let failure = Need::Root.unmet("rooot", "no").unwrap_err();
+    fn a_word_that_is_no_need_is_refused() {
+        let Unmet::Fail(failure) = Need::Root.unmet("rooot", "no") else {
+            panic!("a need that nobody knows would never be met");
+        };
         assert!(failure.contains("'rooot'") && failure.contains("receive-buffer"));
     }
 

@@ -70,7 +70,7 @@ pub fn check(metadata: &Value) -> Vec<Finding> {
     let members: Vec<&str> = packages().filter_map(|p| p["name"].as_str()).collect();
     let mut findings = Vec::new();
     for package in packages() {
-        let name = short(package["name"].as_str().unwrap_or_default());
+        let name = short_name(package);
         let manifest = manifest(metadata, package);
         let mut found = |message| findings.push(Finding::new(&manifest, 0, message));
         let Some((_, may_use)) = MAY_USE.iter().find(|(known, _)| *known == name) else {
@@ -100,7 +100,11 @@ fn list(crates: &[&str]) -> String {
     }
 }
 
-/// The folder's name in `crates/`.
+/// The folder's name in `crates/`, of a package.
+pub fn short_name(package: &Value) -> &str {
+    short(package["name"].as_str().unwrap_or_default())
+}
+
 fn short(package: &str) -> &str {
     match package {
         "nicpoll" => "cli",
@@ -108,7 +112,8 @@ fn short(package: &str) -> &str {
     }
 }
 
-fn manifest(metadata: &Value, package: &Value) -> std::path::PathBuf {
+/// A package's manifest, from the root of the workspace.
+pub fn manifest(metadata: &Value, package: &Value) -> std::path::PathBuf {
     let root = metadata["workspace_root"].as_str().unwrap_or_default();
     let path = Path::new(package["manifest_path"].as_str().unwrap_or_default());
     path.strip_prefix(root).unwrap_or(path).to_owned()

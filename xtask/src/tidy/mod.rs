@@ -1,13 +1,16 @@
 //! The structure that the compiler does not check: lengths, where unsafe code may be, which crate
-//! may use which, unfinished work, paths of one machine, and links between documents.
+//! may use which, what errors are, what the program may be, unfinished work, paths of one machine, and links
+//! between documents.
 //!
 //! What must hold: each rule is a function of a text (or of cargo's metadata) that gives its
 //! findings, so that a test can show it failing; each finding says where, what and what to do.
 
 mod direction;
+mod errors;
 mod files;
 mod length;
 mod links;
+mod program;
 mod unsafety;
 mod wording;
 
@@ -54,15 +57,22 @@ impl fmt::Display for Finding {
 pub fn check() -> Result<Outcome> {
     let root = Path::new(".");
     let mut findings = Vec::new();
+    let mut files = Vec::new();
     for path in files::of_project(root)? {
         let bytes = fs::read(root.join(&path))
             .with_context(|| format!("cannot read {}", path.display()))?;
         // Objects and seeds are searched for paths too.
-        let text = String::from_utf8_lossy(&bytes);
+        let text = String::from_utf8_lossy(&bytes).into_owned();
         findings.extend(in_file(root, &path, &text));
+        files.push((path, text));
     }
+    let files = files
+        .iter()
+        .map(|(path, text)| (path.as_path(), text.as_str()));
+    findings.extend(program::size(files));
     let metadata = metadata()?;
     findings.extend(direction::check(&metadata));
+    findings.extend(errors::with_anyhow(&metadata));
     findings.extend(unsafety::crate_roots(&metadata, |path| {
         fs::read_to_string(path)
     })?);
@@ -83,6 +93,8 @@ fn in_file(root: &Path, path: &Path, text: &str) -> Vec<Finding> {
             findings.extend(length::functions(path, text));
             findings.extend(unsafety::code(path, text));
             findings.extend(wording::unfinished(path, text));
+            findings.extend(errors::as_text(path, text));
+            findings.extend(program::siblings(path, text));
         }
         Some("md") => {
             findings.extend(links::broken(path, text, |target| {
@@ -92,6 +104,23 @@ fn in_file(root: &Path, path: &Path, text: &str) -> Vec<Finding> {
         _ => {}
     }
     findings
+}
+
+/// The lines of a file with their ends, and their numbers from 1. What is compiled for tests only is left out.
+fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut is_test = false;
+    let numbered = (1..).zip(text.split_inclusive('\n'));
+    numbered.filter(move |(_, line)| {
+        let line = line.trim_end();
+        if line == "#[cfg(test)]" {
+            is_test = true;
+        }
+        let ends =
+            is_test && (line.starts_with('}') || line.ends_with(';') && !line.starts_with(' '));
+        let is_code = !is_test;
+        is_test &= !ends;
+        is_code
+    })
 }
 
 pub fn metadata() -> Result<Value> {
@@ -116,6 +145,14 @@ mod tests {
             Finding::new(path, 0, "too long").to_string(),
             "crates/wire/src/lib.rs: too long"
         );
+    }
+
+    #[test]
+    fn tests_are_no_code() {
+        let text =
+            "a\n#[cfg(test)]\nmod tests;\nb\n#[cfg(test)]\nmod tests {\n    use super::*;\n}\nc\n";
+        let lines: Vec<_> = code_lines(text).collect();
+        assert_eq!(lines, [(1, "a\n"), (4, "b\n"), (9, "c\n")]);
     }
 
     #[test]

@@ -1,0 +1,137 @@
+//! The program does nothing but parse, call and print: it stays small, and no command knows another. What two
+//! commands need stands once, in a crate below both.
+
+use std::path::{Component, Path};
+
+use super::{Finding, code_lines};
+
+const SOURCE: &str = "crates/cli/src";
+/// Lines of the program, those of its tests left out.
+const LONGEST_PROGRAM: usize = 7_000;
+
+/// The parts of the program that are no commands. All commands may use them.
+const SHARED: [&str; 6] = ["args", "failure", "output", "progress", "stop", "units"];
+/// Imports that are being taken away.
+const PENDING: [(&str, &str); 4] = [
+    ("doctor", "set"),
+    ("show", "set"),
+    ("sim", "demo"),
+    ("watch", "set"),
+];
+/// The parts that put the commands together.
+const DISPATCH: [&str; 2] = ["main", "args"];
+
+/// Imports of one command's module by another command.
+pub fn siblings(path: &Path, text: &str) -> Vec<Finding> {
+    let Some(own) = module(path) else {
+        return Vec::new();
+    };
+    if DISPATCH.contains(&own) {
+        return Vec::new();
+    }
+    let mut findings = Vec::new();
+    for (number, line) in code_lines(text) {
+        let code = line.split("//").next().unwrap_or(line);
+        for used in code.split("crate::").skip(1).flat_map(named) {
+            let is_pending = PENDING.contains(&(own, used));
+            if used != own && !SHARED.contains(&used) && !is_pending {
+                let message = format!(
+                    "{own} must not use {used}: what both need belongs in a crate below the program"
+                );
+                findings.push(Finding::new(path, number, message));
+            }
+        }
+    }
+    findings
+}
+
+/// What follows `crate::`, one module or several in braces.
+fn named(after: &str) -> Vec<&str> {
+    let list = after.strip_prefix('{').unwrap_or(after);
+    let parts = if list.len() == after.len() {
+        vec![after]
+    } else {
+        list.split(',').map(str::trim).collect()
+    };
+    let name = |part: &'_ str| {
+        let end = part.find(|c: char| !c.is_alphanumeric() && c != '_');
+        end.unwrap_or(part.len())
+    };
+    // Functions and types of the root itself have no module, and macros are not of this program.
+    let is_module = |name: &&str| name.starts_with(|c: char| c.is_ascii_lowercase());
+    parts
+        .into_iter()
+        .map(|part| &part[..name(part)])
+        .filter(is_module)
+        .collect()
+}
+
+/// A finding when the program has grown beyond its size. `files` are all of the project with their text.
+pub fn size<'a>(files: impl Iterator<Item = (&'a Path, &'a str)>) -> Option<Finding> {
+    let of_program = files.filter(|(path, _)| module(path).is_some());
+    let lines: usize = of_program.map(|(_, text)| code_lines(text).count()).sum();
+    (lines > LONGEST_PROGRAM).then(|| {
+        let message = format!(
+            "{lines} lines without tests, at most {LONGEST_PROGRAM}: what is no parsing, calling or printing \
+             belongs in a crate"
+        );
+        Finding::new(Path::new(SOURCE), 0, message)
+    })
+}
+
+/// The top module that a file of the program belongs to, unless it is a test.
+fn module(path: &Path) -> Option<&str> {
+    let inside = path.strip_prefix(SOURCE).ok()?;
+    if inside.file_name()? == "tests.rs" || path.extension()? != "rs" {
+        return None;
+    }
+    let Component::Normal(first) = inside.components().next()? else {
+        return None;
+    };
+    Path::new(first).file_stem()?.to_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(path: &str, text: &str) -> Vec<String> {
+        let findings = siblings(Path::new(path), text);
+        findings.into_iter().map(|f| f.message).collect()
+    }
+
+    #[test]
+    fn a_command_that_uses_another_is_found() {
+        let text = "use crate::{failure::Failure, set::held};\nfn f() { crate::demo::now() }\n";
+        let [set, demo] = &found("crates/cli/src/rr/args.rs", text)[..] else {
+            panic!("two siblings");
+        };
+        assert!(set.starts_with("rr must not use set"), "{set}");
+        assert!(demo.starts_with("rr must not use demo"), "{demo}");
+    }
+
+    #[test]
+    fn own_parts_shared_ones_and_dispatch_are_no_siblings() {
+        let text = "use crate::output::print;\nuse crate::set::args;\n// crate::demo\n";
+        assert!(found("crates/cli/src/set.rs", text).is_empty());
+        assert!(found("crates/cli/src/set/args.rs", text).is_empty());
+        assert!(found("crates/cli/src/args.rs", "use crate::demo;").is_empty());
+        assert!(found("crates/sim/src/host.rs", "use crate::demo;").is_empty());
+        let tests = "#[cfg(test)]\nmod tests {\n    use crate::set;\n}\n";
+        assert!(found("crates/cli/src/demo.rs", tests).is_empty());
+    }
+
+    #[test]
+    fn the_program_has_a_size_without_its_tests() {
+        let path = Path::new("crates/cli/src/set.rs");
+        let tests = Path::new("crates/cli/src/set/tests.rs");
+        let other = Path::new("crates/sim/src/host.rs");
+        let code = "x\n".repeat(LONGEST_PROGRAM);
+        let with_tests = format!("{code}#[cfg(test)]\nmod tests {{\n}}\n");
+        let all = [(path, &with_tests[..]), (tests, &code), (other, &code)];
+        assert_eq!(size(all.into_iter()), None);
+        let more = [(path, &code[..]), (path, "x\n")];
+        let finding = size(more.into_iter()).unwrap();
+        assert!(finding.message.starts_with("7001 lines"), "{finding}");
+    }
+}
