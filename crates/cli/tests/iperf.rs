@@ -56,9 +56,9 @@ fn udp_datagrams_agree_with_the_other_end_and_with_the_kernel() {
             &["-u", "-b", "2000pps", "-l", "200", "-t", "0.3"],
             &["-u", "-b", "20m", "--trip-times", "-t", "0.3"],
         ] {
-            let before = pair.receiver().link.rx_packets;
+            let before = pair.frames_received();
             let (sent, received) = pair.run(client, server, options);
-            let arrived = pair.receiver().link.rx_packets - before;
+            let arrived = pair.frames_received() - before;
             let case = format!("{client:?} to {server:?} {options:?}\n{sent}\n{received}");
             let (lost, total) = lost_and_total(&received);
             assert_eq!(lost, 0, "{case}");

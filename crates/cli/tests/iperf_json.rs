@@ -139,7 +139,7 @@ fn tcp_streams_agree_at_both_ends_and_with_their_sums() {
 #[test]
 fn a_client_tells_what_it_was_asked_what_it_was_granted_and_what_tcp_did() {
     let (sent, received) = tcp_test();
-    assert_eq!(sent["schema"], "nicpoll.iperf/1");
+    assert_eq!(sent["schema"], "nicpoll.iperf/2");
     assert_eq!(
         (&sent["role"], &sent["settings"]["streams"]),
         (&"client".into(), &2.into())
@@ -353,7 +353,7 @@ fn what_a_rule_of_nftables_drops_is_in_the_receiver_s_account() {
     // The rule counts end markers as well.
     let by_rule = dropped["nftables"].as_u64().unwrap();
     assert!((1..=by_rule).contains(&lost), "{lost} lost, {dropped:#}");
-    assert_eq!(dropped["udp_socket_buffer"], 0);
+    assert_eq!(dropped["socket_buffer"], 0);
     let interfaces = received["end"]["host"]["interfaces"].as_array().unwrap();
     let arrived: Vec<&Value> = interfaces.iter().collect();
     assert!(added(&arrived, "rx_packets") >= datagrams);

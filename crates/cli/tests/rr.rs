@@ -126,7 +126,8 @@ fn arrived(lab: &Lab) -> u64 {
         .receiver
         .run(|resident| resident.counters.snapshot())
         .unwrap();
-    snapshot.unwrap().link.rx_packets
+    let interfaces = snapshot.interfaces.unwrap();
+    interfaces.values().map(|one| one.link.rx_packets).sum()
 }
 
 #[test]

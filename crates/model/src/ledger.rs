@@ -10,12 +10,10 @@
 //! [`LedgerLine::counter`]. There is no line "other": what no counter explains is the signed
 //! residual. Counters that would count a loss a second time are [`CrossCheck`]s.
 
-use std::fmt;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Side;
+use crate::{LossPlace, Side};
 
 /// What a ledger is kept in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -27,66 +25,11 @@ pub enum LedgerUnit {
     Bytes,
 }
 
-/// A place where a packet can be lost.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Place {
-    /// The IP layer of the sending host, for want of memory.
-    IpOutput,
-    /// The queueing discipline of the sending interface.
-    Qdisc,
-    /// The receive ring of the peer interface was full.
-    DeviceRing,
-    /// The per-CPU backlog queue was full.
-    SoftnetBacklog,
-    /// An nftables rule with a counter and a drop verdict.
-    Nftables,
-    /// An XDP program returned XDP_DROP, or failed.
-    Xdp,
-    /// The IP layer of the receiving host: bad header, bad address, no memory, unknown protocol.
-    IpInput,
-    /// No socket was bound to the port.
-    NoSocket,
-    /// The UDP checksum was wrong.
-    Checksum,
-    /// The protocol's memory limit was reached.
-    ProtocolMemory,
-    /// The receive buffer of the socket was full.
-    SocketBuffer,
-}
-
-impl Place {
-    /// The name used in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Place::IpOutput => "IP output",
-            Place::Qdisc => "qdisc",
-            Place::DeviceRing => "device ring",
-            Place::SoftnetBacklog => "softnet backlog",
-            Place::Nftables => "nftables",
-            Place::Xdp => "XDP",
-            Place::IpInput => "IP input",
-            Place::NoSocket => "no socket",
-            Place::Checksum => "checksum",
-            Place::ProtocolMemory => "protocol memory",
-            Place::SocketBuffer => "socket buffer",
-        }
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
 /// Packets lost at one place of one host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LedgerLine {
     /// Where.
-    pub place: Place,
+    pub place: LossPlace,
     /// On which host, or towards it for places between the two.
     pub side: Side,
     /// The kernel counter that says so, by its own name.
@@ -201,7 +144,7 @@ impl Ledger {
 mod tests {
     use super::*;
 
-    fn line(place: Place, packets: Option<u64>) -> LedgerLine {
+    fn line(place: LossPlace, packets: Option<u64>) -> LedgerLine {
         LedgerLine {
             place,
             side: Side::Receiver,
@@ -217,9 +160,9 @@ mod tests {
             offered: 1000,
             delivered: 900,
             lines: vec![
-                line(Place::DeviceRing, Some(60)),
-                line(Place::SocketBuffer, Some(41)),
-                line(Place::Nftables, None),
+                line(LossPlace::RxRing, Some(60)),
+                line(LossPlace::SocketBuffer, Some(41)),
+                line(LossPlace::Nftables, None),
             ],
             control: vec![
                 ControlLine {

@@ -16,6 +16,7 @@ mod host;
 pub mod iperf;
 mod ledger;
 pub mod line;
+mod loss;
 pub mod netrate;
 pub mod numbers;
 mod origin;
@@ -42,8 +43,9 @@ pub use cpu_truth::{
     TICK_SAMPLED_POINTS_MIN, TruthPhase, TruthVerdict,
 };
 pub use doctor::{Check, CheckGroup, CheckStatus, DOCTOR_SCHEMA, Doctor};
-pub use host::{Drops, HostDelta, InterfaceDelta, ProcessCpu};
-pub use ledger::{ControlKind, ControlLine, CrossCheck, Ledger, LedgerLine, LedgerUnit, Place};
+pub use host::{HostDelta, InterfaceDelta, ProcessCpu};
+pub use ledger::{ControlKind, ControlLine, CrossCheck, Ledger, LedgerLine, LedgerUnit};
+pub use loss::{Drops, LossPlace, Way};
 pub use origin::Origin;
 pub use rate::{Rate, RateUnit};
 pub use show::{

@@ -7,7 +7,7 @@ use crate::{Comparison, Setting, Side, Trial, Workload};
 
 /// Name and version of the JSON that [`Study`] becomes. The number grows when a reader of the last
 /// version could be misled.
-pub const SCHEMA: &str = "nicpoll.demo/1";
+pub const SCHEMA: &str = "nicpoll.demo/2";
 
 /// What was decided before the first trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -6,10 +6,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CpuSource, CpuStates, Discipline, Origin, Unseen};
+use crate::{CpuSource, CpuStates, Discipline, LossPlace, Origin, Unseen};
 
 /// Name and version of the JSON lines that a watch prints.
-pub const WATCH_SCHEMA: &str = "nicpoll.watch/1";
+pub const WATCH_SCHEMA: &str = "nicpoll.watch/2";
 
 /// What is watched, and how.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -112,8 +112,8 @@ pub struct WatchInterrupt {
 /// Lost packets of one place.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WatchDrops {
-    /// The place, by its name in `dropped_packets` of other commands.
-    pub place: String,
+    /// The place.
+    pub place: LossPlace,
     /// Since the start, over the intervals in which it could be told; null when in none.
     pub packets: Option<u64>,
     /// In this interval; null when it could not be told.

@@ -1,16 +1,17 @@
-//! Counters of one host: its interface, its protocols, its queues.
+//! Counters of one host: its interfaces, its protocols, its queues.
 //!
-//! What must hold: they are read by a thread that is inside the host's network namespace, and
-//! never from `/proc/net`, which follows the process's first thread into the host machine's own
-//! namespace.
+//! What must hold: what cannot be read is absent by itself; an ordinary user sees all but nftables. They are
+//! read by a thread that is inside the host's network namespace, and never from `/proc/net`, which follows the
+//! process's first thread into the host machine's own namespace.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 
-use netlink_bindings::rt_link::{self, RtnlLinkStats64};
+use netlink_bindings::rt_link::{self, IfinfoFlags, RtnlLinkStats64};
 use netlink_socket2::NetlinkSocket;
 use nicpoll_sys::ethtool;
+use serde::{Deserialize, Serialize};
 
 use crate::filters;
 use crate::proc_files::{parse_snmp, parse_snmp6, parse_softnet_dropped};
@@ -18,7 +19,7 @@ use crate::proc_files::{parse_snmp, parse_snmp6, parse_softnet_dropped};
 const NET: &str = "/proc/thread-self/net";
 
 /// Counters of an interface, as `ip -s link` shows them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkCounters {
     /// Frames handed to the driver and not dropped.
     pub tx_packets: u64,
@@ -47,72 +48,90 @@ impl From<RtnlLinkStats64> for LinkCounters {
     }
 }
 
-/// Everything that is counted on one host, at one moment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HostSnapshot {
-    /// The interface.
+/// Counters of one interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InterfaceCounters {
+    /// Its name now.
+    pub name: String,
+    /// What it sent, received and dropped.
     pub link: LinkCounters,
-    /// Packets that the interface's root qdisc dropped; `None` when it keeps no statistics.
+    /// Packets that its root qdisc dropped, 0 when that has no queue to drop from (`noqueue`); `None`
+    /// when the qdiscs could not be listed.
     pub qdisc_drops: Option<u64>,
-    /// Packets counted by nftables rules that drop them; `None` when they could not be listed.
-    pub nftables_drops: Option<u64>,
-    /// Frames that an XDP program dropped; `None` when the driver does not count them.
+    /// Frames that an XDP program dropped, 0 on the loopback and while it is down, where none runs; `None` when
+    /// that is not known: only veth's count is read.
     pub xdp_drops: Option<u64>,
-    /// `Protocol.Name` of /proc/net/snmp and the names of /proc/net/snmp6.
+}
+
+/// Everything that is counted on one host, in one network namespace, at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostSnapshot {
+    /// Every interface, `lo` too, by its index; `None` when they could not be listed.
+    pub interfaces: Option<BTreeMap<u32, InterfaceCounters>>,
+    /// Packets counted by nftables rules that drop them; `None` without CAP_NET_ADMIN or nftables.
+    pub nftables_drops: Option<u64>,
+    /// `Protocol.Name` of /proc/net/snmp and the names of /proc/net/snmp6; empty when unreadable.
     pub protocols: BTreeMap<String, u64>,
-    /// Backlog drops of each core. They are the *machine's*: the kernel does not keep them by
-    /// namespace.
-    pub softnet_dropped: Vec<u32>,
+    /// Backlog drops of each core of the *machine*, since the kernel does not keep them by namespace; `None`
+    /// when unreadable.
+    pub softnet_dropped: Option<Vec<u32>>,
 }
 
-impl HostSnapshot {
-    /// A protocol counter by name; `None` when this kernel does not have it.
-    pub fn protocol(&self, name: &str) -> Option<u64> {
-        self.protocols.get(name).copied()
-    }
-}
-
-/// Reads the counters of one host.
+/// Reads the counters of the network namespace that the caller is in at the first reading.
 pub struct HostCounters {
-    interface: String,
     socket: NetlinkSocket,
 }
 
 impl HostCounters {
-    /// Counters of `interface` and of the namespace that the caller is in at the first reading.
-    pub fn new(interface: &str) -> Self {
+    /// Nothing is read yet.
+    pub fn of_caller() -> Self {
         HostCounters {
-            interface: String::from(interface),
             socket: NetlinkSocket::new(),
         }
     }
 
-    /// Reads all counters now.
-    pub fn snapshot(&mut self) -> io::Result<HostSnapshot> {
-        let (ifindex, link) = self.link()?;
-        Ok(HostSnapshot {
-            link,
-            qdisc_drops: filters::qdisc_drops(&mut self.socket)?
-                .get(&ifindex)
-                .copied(),
+    /// Reads what can be read now.
+    pub fn snapshot(&mut self) -> HostSnapshot {
+        HostSnapshot {
+            interfaces: self.interfaces().ok(),
             nftables_drops: filters::nftables_drops(&mut self.socket).ok(),
-            xdp_drops: ethtool::statistics(&self.interface)
-                .ok()
-                .and_then(|statistics| sum_xdp_drops(&statistics)),
-            protocols: read_protocols()?,
-            softnet_dropped: read_softnet_dropped()?,
-        })
+            protocols: read_protocols().unwrap_or_default(),
+            softnet_dropped: read_softnet_dropped().ok(),
+        }
     }
 
-    fn link(&mut self) -> io::Result<(u32, LinkCounters)> {
-        let mut request = rt_link::Request::new().op_getlink_do(&Default::default());
-        request
-            .encode()
-            .push_ifname_bytes(self.interface.as_bytes());
+    fn interfaces(&mut self) -> io::Result<BTreeMap<u32, InterfaceCounters>> {
+        let qdiscs = filters::qdisc_drops(&mut self.socket).ok();
+        let request = rt_link::Request::new().op_getlink_dump(&Default::default());
         let mut reply = self.socket.request(&request)?;
-        let (header, link) = reply.recv_one()?;
-        let stats = link.get_stats64().map_err(io::Error::other)?;
-        Ok((header.ifi_index as u32, LinkCounters::from(stats)))
+        let mut interfaces = BTreeMap::new();
+        while let Some(link) = reply.recv() {
+            let (header, link) = link?;
+            let index = header.ifi_index as u32;
+            let name = link.get_ifname().map_err(io::Error::other)?;
+            let name = name.to_string_lossy().into_owned();
+            let stats = link.get_stats64().map_err(io::Error::other)?;
+            let kind = link.get_linkinfo().and_then(|info| info.get_kind());
+            let is_veth = kind.is_ok_and(|kind| kind.to_bytes() == b"veth");
+            let has = |flag: IfinfoFlags| header.ifi_flags & flag as u32 != 0;
+            let runs_none = has(IfinfoFlags::Loopback) || !has(IfinfoFlags::Up);
+            let counters = InterfaceCounters {
+                link: LinkCounters::from(stats),
+                qdisc_drops: qdiscs
+                    .as_ref()
+                    .map(|qdiscs| qdiscs.get(&index).copied().unwrap_or(0)),
+                // Other drivers have other names for it, and some take milliseconds to read.
+                xdp_drops: if is_veth {
+                    let statistics = ethtool::statistics(&name).ok();
+                    statistics.and_then(|statistics| sum_xdp_drops(&statistics))
+                } else {
+                    runs_none.then_some(0)
+                },
+                name,
+            };
+            interfaces.insert(index, counters);
+        }
+        Ok(interfaces)
     }
 }
 
@@ -127,7 +146,7 @@ fn sum_xdp_drops(statistics: &[(String, u64)]) -> Option<u64> {
 
 /// The counters of the caller's namespace: those of snmp, and of snmp6, which is absent when IPv6 is
 /// disabled.
-pub(crate) fn read_protocols() -> io::Result<BTreeMap<String, u64>> {
+fn read_protocols() -> io::Result<BTreeMap<String, u64>> {
     let mut protocols = parse_snmp(&read("snmp")?).map_err(io::Error::other)?;
     if let Ok(text) = read("snmp6") {
         protocols.extend(parse_snmp6(&text).map_err(io::Error::other)?);
@@ -136,7 +155,7 @@ pub(crate) fn read_protocols() -> io::Result<BTreeMap<String, u64>> {
 }
 
 /// Backlog drops of each core of the machine.
-pub(crate) fn read_softnet_dropped() -> io::Result<Vec<u32>> {
+fn read_softnet_dropped() -> io::Result<Vec<u32>> {
     parse_softnet_dropped(&read("softnet_stat")?).map_err(io::Error::other)
 }
 
@@ -148,6 +167,8 @@ fn read(name: &str) -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::UdpSocket;
+
     use super::*;
 
     #[test]
@@ -166,5 +187,27 @@ mod tests {
         ]);
         assert_eq!(sum_xdp_drops(&statistics), Some(7));
         assert_eq!(sum_xdp_drops(&named(&[("rx_bytes", 1)])), None);
+    }
+
+    #[test]
+    fn what_passes_the_loopback_is_counted() {
+        let mut counters = HostCounters::of_caller();
+        let before = counters.snapshot();
+        let socket = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+        socket
+            .send_to(b"one", socket.local_addr().unwrap())
+            .unwrap();
+        let after = counters.snapshot();
+        let lo = |snapshot: &HostSnapshot| {
+            let interfaces = snapshot.interfaces.as_ref().unwrap();
+            let lo = interfaces.values().find(|one| one.name == "lo");
+            lo.unwrap().link.rx_packets
+        };
+        assert!(lo(&after) > lo(&before));
+        let datagrams = |snapshot: &HostSnapshot| snapshot.protocols["Udp.OutDatagrams"];
+        assert!(datagrams(&after) > datagrams(&before));
+        assert!(after.softnet_dropped.is_some());
+        let interfaces = after.interfaces.unwrap();
+        assert!(interfaces.values().all(|one| one.qdisc_drops.is_some()));
     }
 }

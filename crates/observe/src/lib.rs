@@ -12,25 +12,25 @@ mod filters;
 mod host;
 mod interrupts;
 mod ledger;
+mod losses;
 mod map_types;
-mod namespace;
 mod polls;
 mod proc_files;
 pub mod reference;
 mod rhythm;
 mod tasks;
 
-pub use account::{HostAccount, drops};
+pub use account::HostAccount;
 pub use bpf::{BpfError, RunTime, TimedRuns, start_timing};
 pub use cpu::{CpuDelta, CpuSample};
 pub use exact_cpu::{
     CpuTimes, ExactCpu, ExactCpuOptions, ExactSample, Fold, FoldOptions, InterruptCounts,
     InterruptSource, Interrupts, SOFTIRQ_NAMES, TaskTimes, ThreadTimes, by_process,
 };
-pub use host::{HostCounters, HostSnapshot, LinkCounters};
+pub use host::{HostCounters, HostSnapshot, InterfaceCounters, LinkCounters};
 pub use interrupts::{InterruptLine, parse_interrupts};
-pub use ledger::{Account, packet_ledger, tcp_ledger};
-pub use namespace::{InterfaceCounters, NamespaceCounters, NamespaceSnapshot};
+pub use ledger::{packet_ledger, tcp_ledger};
+pub use losses::Account;
 pub use polls::{PollCounter, PollCounts};
 pub use proc_files::{
     CoreTicks, ProcError, ProcStat, parse_snmp, parse_snmp6, parse_softnet_dropped, parse_stat,

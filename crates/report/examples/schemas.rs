@@ -7,10 +7,12 @@
 use std::io;
 use std::path::Path;
 
+use nicpoll_report::{SCHEMAS, schema_file};
+
 fn main() -> io::Result<()> {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    for (name, schema) in nicpoll_report::SCHEMAS {
-        std::fs::write(docs.join(format!("nicpoll.{name}-1.schema.json")), schema())?;
+    for (document, schema) in SCHEMAS {
+        std::fs::write(docs.join(schema_file(document)), schema())?;
     }
     Ok(())
 }

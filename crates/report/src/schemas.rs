@@ -1,5 +1,18 @@
-//! The JSON Schemas of all that commands print. `docs/nicpoll.NAME-1.schema.json` holds each;
+//! The JSON Schemas of all that commands print. `docs/` holds each in a [file of its own](schema_file);
 //! `cargo run -p nicpoll-report --example schemas` writes them.
+
+use nicpoll_model::iperf::IPERF_SCHEMA;
+use nicpoll_model::line::LINE_RATES_SCHEMA;
+use nicpoll_model::netrate::{NETBLAST_SCHEMA, NETRECEIVE_SCHEMA, NETSEND_SCHEMA};
+use nicpoll_model::rr::RR_SCHEMA;
+use nicpoll_model::sim::{SIM_RUN_SCHEMA, SIM_SWEEP_SCHEMA};
+use nicpoll_model::sim_fit_host::SIM_FIT_HOST_SCHEMA;
+use nicpoll_model::sim_path::SIM_PATH_SCHEMA;
+use nicpoll_model::sim_published::SIM_PUBLISHED_SCHEMA;
+use nicpoll_model::ticks::SIM_TICKS_SCHEMA;
+use nicpoll_model::{
+    CPU_TRUTH_SCHEMA, DOCTOR_SCHEMA, SCHEMA, SET_SCHEMA, SHOW_SCHEMA, WATCH_SCHEMA,
+};
 
 use crate::documents::{
     doctor_schema, iperf_schema, line_rates_schema, netblast_schema, netreceive_schema,
@@ -8,27 +21,32 @@ use crate::documents::{
 };
 use crate::json::{cpu_truth_json_schema, json_schema};
 
-/// The name of a kind of document, and what makes its schema.
+/// The name and version of a kind of document, and what makes its schema.
 pub type NamedSchema = (&'static str, fn() -> String);
 
 /// Every kind of document.
 pub const SCHEMAS: [NamedSchema; 18] = [
-    ("cpu-truth", cpu_truth_json_schema),
-    ("demo", json_schema),
-    ("doctor", doctor_schema),
-    ("iperf", iperf_schema),
-    ("linerate", line_rates_schema),
-    ("netblast", netblast_schema),
-    ("netreceive", netreceive_schema),
-    ("netsend", netsend_schema),
-    ("rr", rr_schema),
-    ("set", set_schema),
-    ("show", show_schema),
-    ("sim-fit-host", sim_fit_host_schema),
-    ("sim-path", sim_path_schema),
-    ("sim-published", sim_published_schema),
-    ("sim-run", sim_run_schema),
-    ("sim-sweep", sim_sweep_schema),
-    ("sim-ticks", sim_ticks_schema),
-    ("watch", watch_schema),
+    (CPU_TRUTH_SCHEMA, cpu_truth_json_schema),
+    (SCHEMA, json_schema),
+    (DOCTOR_SCHEMA, doctor_schema),
+    (IPERF_SCHEMA, iperf_schema),
+    (LINE_RATES_SCHEMA, line_rates_schema),
+    (NETBLAST_SCHEMA, netblast_schema),
+    (NETRECEIVE_SCHEMA, netreceive_schema),
+    (NETSEND_SCHEMA, netsend_schema),
+    (RR_SCHEMA, rr_schema),
+    (SET_SCHEMA, set_schema),
+    (SHOW_SCHEMA, show_schema),
+    (SIM_FIT_HOST_SCHEMA, sim_fit_host_schema),
+    (SIM_PATH_SCHEMA, sim_path_schema),
+    (SIM_PUBLISHED_SCHEMA, sim_published_schema),
+    (SIM_RUN_SCHEMA, sim_run_schema),
+    (SIM_SWEEP_SCHEMA, sim_sweep_schema),
+    (SIM_TICKS_SCHEMA, sim_ticks_schema),
+    (WATCH_SCHEMA, watch_schema),
 ];
+
+/// The file in `docs/` that holds the schema of a kind of document: `nicpoll.show-1.schema.json` for `nicpoll.show/1`.
+pub fn schema_file(document: &str) -> String {
+    format!("{}.schema.json", document.replace('/', "-"))
+}

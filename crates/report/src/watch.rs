@@ -390,7 +390,7 @@ fn served(description: &str) -> &str {
 fn drops(drops: &[WatchDrops]) -> WatchTable {
     let row = |drops: &WatchDrops| {
         vec![
-            drops.place.replace('_', " "),
+            String::from(drops.place.name()),
             drops.packets.map_or_else(|| String::from(MISSING), count),
             figure_or_missing(drops.packets_per_second),
         ]

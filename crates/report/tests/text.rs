@@ -107,7 +107,7 @@ fn what_was_not_measured_shows_as_a_dash() {
         "polls/s",
         "rounds/s",
         "packets per poll",
-        "qdisc (sender)",
+        "send queue (sender)",
     ] {
         assert_eq!(dashes(label), 3, "{label}");
     }

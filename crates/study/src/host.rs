@@ -13,8 +13,6 @@ use nicpoll_observe::HostCounters;
 use nicpoll_switch::{Control, Held, SwitchError};
 use nicpoll_sys::netns::{NetNamespace, NetnsThread};
 
-use crate::INTERFACE;
-
 /// What the resident thread of a host works with.
 pub struct Resident {
     /// The settings of the host's interfaces.
@@ -57,7 +55,7 @@ impl Host {
         let home = netns.try_clone().context("opening the new namespace")?;
         let thread = NetnsThread::enter(home, || Resident {
             control: Control::new(),
-            counters: HostCounters::new(INTERFACE),
+            counters: HostCounters::of_caller(),
             held: None,
         })
         .with_context(|| format!("entering the {side}'s namespace"))?;

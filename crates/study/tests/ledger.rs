@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::{TestLab, in_host};
-use nicpoll_model::{Ledger, Place, Setting, Side, Workload};
+use nicpoll_model::{Ledger, LossPlace, Setting, Side, Workload};
 use nicpoll_observe::{Account, HostSnapshot, packet_ledger};
 use nicpoll_study::{Lab, Resident, Run, Running, apply};
 use nicpoll_testkit::needs;
@@ -46,17 +46,16 @@ fn snapshot(lab: &Lab, side: Side) -> HostSnapshot {
     };
     host.run(|resident: &mut Resident| resident.counters.snapshot())
         .unwrap()
-        .unwrap()
 }
 
-fn lost_at(ledger: &Ledger, place: Place) -> u64 {
+fn lost_at(ledger: &Ledger, place: LossPlace) -> u64 {
     let lines = ledger.lines.iter().filter(|line| line.place == place);
     lines.filter_map(|line| line.packets).sum()
 }
 
 /// Every datagram that is neither delivered nor lost at `place` is a control datagram that was lost
 /// there too.
-fn assert_all_lost_at(ledger: &Ledger, place: Place) {
+fn assert_all_lost_at(ledger: &Ledger, place: LossPlace) {
     assert_eq!(ledger.residual_packets, Some(0), "{ledger:#?}");
     assert_eq!(ledger.lost_packets(), lost_at(ledger, place), "{ledger:#?}");
 }
@@ -94,12 +93,12 @@ fn one_packet_in_seven_dropped_by_nftables_is_found_to_the_packet() {
     let (run, ledger) = udp(&test.lab, 8 << 20);
     let (offered, delivered) = run.packets.unwrap();
     assert!(offered > 100);
-    assert_all_lost_at(&ledger, Place::Nftables);
+    assert_all_lost_at(&ledger, LossPlace::Nftables);
     // Every datagram to the port passes the rule, FINs too; one in seven stays there.
     let fins = ledger.control[0];
     assert_eq!(fins.sent, Some(run.control[0].sent.unwrap()));
     let passed = offered + fins.sent.unwrap();
-    let dropped = lost_at(&ledger, Place::Nftables);
+    let dropped = lost_at(&ledger, LossPlace::Nftables);
     assert!(
         dropped == passed / 7 || dropped == passed.div_ceil(7),
         "{dropped} of {passed}"
@@ -120,8 +119,8 @@ fn a_small_receive_buffer_loses_at_the_socket_to_the_packet() {
         delivered < offered,
         "a buffer for two or three datagrams lost nothing"
     );
-    assert_all_lost_at(&ledger, Place::SocketBuffer);
-    assert!(lost_at(&ledger, Place::SocketBuffer) >= offered - delivered);
+    assert_all_lost_at(&ledger, LossPlace::SocketBuffer);
+    assert!(lost_at(&ledger, LossPlace::SocketBuffer) >= offered - delivered);
 }
 
 #[test]
@@ -136,7 +135,7 @@ fn a_ring_that_is_polled_too_seldom_loses_in_the_ring_to_the_packet() {
         delivered < offered,
         "the ring never overflowed: {offered} offered"
     );
-    assert_all_lost_at(&ledger, Place::DeviceRing);
+    assert_all_lost_at(&ledger, LossPlace::RxRing);
 }
 
 #[test]
@@ -153,7 +152,7 @@ fn a_queueing_discipline_that_drops_is_found_to_the_packet() {
     let (run, ledger) = udp(&test.lab, 8 << 20);
     let (offered, delivered) = run.packets.unwrap();
     assert!(delivered < offered);
-    assert_all_lost_at(&ledger, Place::Qdisc);
+    assert_all_lost_at(&ledger, LossPlace::SendQueue);
 }
 
 #[test]
@@ -184,7 +183,7 @@ fn a_closed_port_is_a_place_too() {
         after: &before,
     };
     let ledger = packet_ledger(datagrams, 0, vec![], idle, receiver);
-    assert_eq!(lost_at(&ledger, Place::NoSocket), datagrams);
+    assert_eq!(lost_at(&ledger, LossPlace::NoSocket), datagrams);
     assert_eq!(ledger.residual_packets, Some(0));
 }
 
@@ -201,7 +200,7 @@ fn one_frame_in_eight_dropped_by_xdp_is_found_to_the_packet() {
     ];
     in_host(&test.lab.receiver, "ip", &attach);
     let (run, ledger) = udp(&test.lab, 8 << 20);
-    assert_all_lost_at(&ledger, Place::Xdp);
+    assert_all_lost_at(&ledger, LossPlace::Xdp);
     let frames = run.packets.unwrap().0 + run.control[0].sent.unwrap();
-    assert_eq!(lost_at(&ledger, Place::Xdp), frames / 8);
+    assert_eq!(lost_at(&ledger, LossPlace::Xdp), frames / 8);
 }

@@ -179,10 +179,11 @@ fn measure(lab: &Lab, contender: &Contender) -> Result<Figure> {
 }
 
 fn received_frames(lab: &Lab) -> Result<u64> {
-    let snapshot = lab
-        .receiver
-        .run(|resident| resident.counters.snapshot())??;
-    Ok(snapshot.link.rx_packets)
+    let snapshot = lab.receiver.run(|resident| resident.counters.snapshot())?;
+    let interfaces = snapshot
+        .interfaces
+        .context("listing the receiver's interfaces")?;
+    Ok(interfaces.values().map(|one| one.link.rx_packets).sum())
 }
 
 fn run(lab: &Lab, contender: &Contender) -> Result<Run> {

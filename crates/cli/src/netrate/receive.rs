@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_model::netrate::{NETRECEIVE_SCHEMA, Netreceive, ReceivingSocket};
-use nicpoll_model::{Drops, HostDelta, Side};
+use nicpoll_model::{Drops, HostDelta, LossPlace, Side, Way};
 use nicpoll_observe::HostAccount;
 use nicpoll_report::render_document;
 use nicpoll_sys::socket;
@@ -154,13 +154,13 @@ impl Total {
     }
 
     fn text(&self, host: Option<&HostDelta>) -> String {
-        let drops = host.map(|host| host.dropped_packets).unwrap_or_default();
+        let drops = host.map(|host| places(&host.dropped_packets));
         format!(
             "received: {} pkts, {} bytes\ndropped by these sockets: {}\ndropped by this host: {}\n",
             self.datagrams,
             self.bytes,
             told(self.dropped),
-            places(&drops)
+            drops.unwrap_or_else(|| told(None))
         )
     }
 
@@ -200,18 +200,10 @@ impl Total {
 
 /// The places where a packet to a program can be lost, in the order in which it passes them.
 fn places(drops: &Drops) -> String {
-    let places = [
-        ("nftables", drops.nftables),
-        ("interfaces", drops.device_rx),
-        ("backlog (of the machine)", drops.backlog_of_machine),
-        ("IP", drops.ip_input),
-        ("no port", drops.udp_no_port),
-        ("checksum", drops.udp_checksum),
-        ("UDP memory", drops.udp_memory),
-        ("socket buffers", drops.udp_socket_buffer),
-    ];
-    let places = places.map(|(name, count)| format!("{name} {}", told(count)));
-    places.join(", ")
+    let is_on_the_way = |place: &LossPlace| matches!(place.way(), Way::In | Way::Either);
+    let places = drops.0.iter().filter(|(place, _)| is_on_the_way(place));
+    let places = places.map(|(place, count)| format!("{place} {}", told(*count)));
+    places.collect::<Vec<_>>().join(", ")
 }
 
 fn told(count: Option<u64>) -> String {
@@ -224,15 +216,16 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_not_told_as_none() {
-        let drops = Drops {
-            device_rx: Some(0),
-            udp_socket_buffer: Some(12),
-            ..Drops::default()
-        };
+        let counts = [
+            (LossPlace::SendQueue, Some(1)),
+            (LossPlace::DeviceRx, Some(0)),
+            (LossPlace::Nftables, None),
+            (LossPlace::SocketBuffer, Some(12)),
+        ];
+        let drops = Drops(counts.into());
         assert_eq!(
             places(&drops),
-            "nftables unknown, interfaces 0, backlog (of the machine) unknown, IP unknown, \
-             no port unknown, checksum unknown, UDP memory unknown, socket buffers 12"
+            "interface rx 0, nftables unknown, socket buffer 12"
         );
     }
 }

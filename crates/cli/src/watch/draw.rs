@@ -161,7 +161,7 @@ fn widths(table: &WatchTable, available: u16) -> Vec<u16> {
 #[cfg(test)]
 mod tests {
     use nicpoll_model::{
-        CpuSource, CpuStates, Discipline, Origin, WATCH_SCHEMA, WatchCost, WatchCounter,
+        CpuSource, CpuStates, Discipline, LossPlace, Origin, WATCH_SCHEMA, WatchCost, WatchCounter,
         WatchDrops, WatchFlow, WatchInterface, WatchInterrupt,
     };
     use ratatui::Terminal;
@@ -213,8 +213,8 @@ mod tests {
             per_second: Some(per_second),
             is_storm,
         };
-        let drops = |place: &str, packets| WatchDrops {
-            place: String::from(place),
+        let drops = |place, packets| WatchDrops {
+            place,
             packets,
             packets_per_second: packets.map(|packets| packets as f64),
         };
@@ -237,9 +237,9 @@ mod tests {
                 interrupt("NMI", "Non-maskable interrupts", 0.0, None),
             ]),
             drops: vec![
-                drops("qdisc", Some(0)),
-                drops("device_rx", Some(17)),
-                drops("nftables", None),
+                drops(LossPlace::SendQueue, Some(0)),
+                drops(LossPlace::DeviceRx, Some(17)),
+                drops(LossPlace::Nftables, None),
             ],
             protocols: vec![
                 WatchCounter {

@@ -3,14 +3,21 @@
 #![allow(dead_code)]
 
 use std::fs;
+use std::path::Path;
 
 use jsonschema::Validator;
+use nicpoll_report::{SCHEMAS, schema_file};
 use serde_json::Value;
 
 /// The check of what a command prints, by the name that its schema has in `docs/`.
 pub fn validator(command: &str) -> Validator {
     let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
-    let schema = fs::read(format!("{docs}/nicpoll.{command}-1.schema.json")).unwrap();
+    let of_command = format!("nicpoll.{command}/");
+    let (document, _) = SCHEMAS
+        .iter()
+        .find(|(document, _)| document.starts_with(&of_command))
+        .unwrap();
+    let schema = fs::read(Path::new(docs).join(schema_file(document))).unwrap();
     jsonschema::draft202012::new(&serde_json::from_slice(&schema).unwrap()).unwrap()
 }
 

@@ -149,12 +149,16 @@ impl Pair {
         (client_text, server_text)
     }
 
+    /// Frames that the receiver has received.
+    pub fn frames_received(&self) -> u64 {
+        let interfaces = self.receiver().interfaces.unwrap();
+        interfaces.values().map(|one| one.link.rx_packets).sum()
+    }
+
     /// The receiver's counters now.
     pub fn receiver(&self) -> HostSnapshot {
         let host = &self.lab.receiver;
-        host.run(|resident| resident.counters.snapshot())
-            .unwrap()
-            .unwrap()
+        host.run(|resident| resident.counters.snapshot()).unwrap()
     }
 }
 

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use nicpoll_model::Unseen;
 use nicpoll_observe::{
-    BpfError, CpuSample, ExactCpu, ExactSample, InterruptLine, Interrupts, NamespaceCounters,
-    NamespaceSnapshot, PollRhythm, RhythmWatch,
+    BpfError, CpuSample, ExactCpu, ExactSample, HostCounters, HostSnapshot, InterruptLine,
+    Interrupts, PollRhythm, RhythmWatch,
 };
 use nicpoll_switch::{Control, ControlError, LinkFacts};
 use nicpoll_sys::usage::{CpuTime, process_cpu_time};
@@ -33,7 +33,7 @@ pub struct Reading {
     pub at: Instant,
     /// The watched interfaces, by index.
     pub watched: Vec<u32>,
-    pub namespace: NamespaceSnapshot,
+    pub namespace: HostSnapshot,
     /// By index of interface; `None` when polls cannot be watched.
     pub polls: Option<BTreeMap<u32, Polls>>,
     pub cpu: CpuSample,
@@ -54,7 +54,7 @@ pub struct Reader {
     names: Vec<String>,
     storm_threshold: u64,
     control: Control,
-    counters: NamespaceCounters,
+    counters: HostCounters,
     exact: Option<ExactCpu>,
     polls: Option<PollReader>,
     unseen: Vec<Unseen>,
@@ -78,7 +78,7 @@ impl Reader {
             names: names.to_vec(),
             storm_threshold,
             control: Control::new(),
-            counters: NamespaceCounters::of_caller(),
+            counters: HostCounters::of_caller(),
             exact: None,
             polls: None,
             unseen: Vec::new(),

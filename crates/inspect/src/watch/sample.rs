@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use nicpoll_model::{
-    CpuSource, CpuStates, Drops, WatchCost, WatchCounter, WatchDrops, WatchFlow, WatchInterface,
-    WatchInterrupt, WatchSample,
+    CpuSource, CpuStates, Drops, LossPlace, WatchCost, WatchCounter, WatchDrops, WatchFlow,
+    WatchInterface, WatchInterrupt, WatchSample,
 };
-use nicpoll_observe::{InterfaceCounters, LinkCounters, drops};
+use nicpoll_observe::{Account, InterfaceCounters, LinkCounters};
 
 use super::read::{Polls, Reading};
 use crate::show::{of_rhythm, without_polls};
@@ -39,7 +39,7 @@ pub struct History {
     began: Reading,
     then: Option<Reading>,
     peaks: BTreeMap<u32, [Peak; 2]>,
-    dropped: BTreeMap<&'static str, u64>,
+    dropped: BTreeMap<LossPlace, u64>,
 }
 
 /// The greatest rates of one direction so far.
@@ -65,7 +65,10 @@ impl History {
         let then = self.then.as_ref().unwrap_or(&self.began);
         let seconds = now.at.duration_since(then.at).as_secs_f64();
         let (cpu_source, cpu, switches) = cpu(then, &now);
-        let found = drops(&then.namespace, &now.namespace);
+        let account = Account {
+            before: &then.namespace,
+            after: &now.namespace,
+        };
         let used = |reading: &Reading| reading.process.user + reading.process.system;
         let used = used(&now).saturating_sub(used(then));
         let sample = WatchSample {
@@ -76,7 +79,7 @@ impl History {
             cpu,
             context_switches_per_second: switches as f64 / seconds,
             interrupts: interrupts(then, &now, seconds),
-            drops: add_drops(&mut self.dropped, &found, seconds),
+            drops: add_drops(&mut self.dropped, &account.drops(), seconds),
             protocols: protocols(&self.began, then, &now, seconds),
             cost: WatchCost {
                 process_cpu_ratio: used.as_secs_f64() / seconds,
@@ -213,21 +216,21 @@ fn interrupts(then: &Reading, now: &Reading, seconds: f64) -> Option<Vec<WatchIn
 }
 
 fn add_drops(
-    dropped: &mut BTreeMap<&'static str, u64>,
+    dropped: &mut BTreeMap<LossPlace, u64>,
     found: &Drops,
     seconds: f64,
 ) -> Vec<WatchDrops> {
-    let add = |(place, packets): (&'static str, Option<u64>)| {
+    let add = |(&place, &packets): (&LossPlace, &Option<u64>)| {
         if let Some(packets) = packets {
             *dropped.entry(place).or_default() += packets;
         }
         WatchDrops {
-            place: String::from(place),
-            packets: dropped.get(place).copied(),
+            place,
+            packets: dropped.get(&place).copied(),
             packets_per_second: packets.map(|packets| packets as f64 / seconds),
         }
     };
-    found.by_place().into_iter().map(add).collect()
+    found.0.iter().map(add).collect()
 }
 
 fn protocols(began: &Reading, then: &Reading, now: &Reading, seconds: f64) -> Vec<WatchCounter> {
@@ -265,13 +268,11 @@ mod tests {
     #[test]
     fn drops_add_up_over_the_intervals_that_could_be_told() {
         let mut dropped = BTreeMap::new();
-        let qdisc = |qdisc| Drops {
-            qdisc,
-            ..nothing_known()
-        };
+        let qdisc = |packets| Drops([(LossPlace::SendQueue, packets)].into());
         let place = |drops: Vec<WatchDrops>| {
             let mut all = drops.into_iter();
-            all.find(|drops| drops.place == "qdisc").unwrap()
+            all.find(|drops| drops.place == LossPlace::SendQueue)
+                .unwrap()
         };
         let none = place(add_drops(&mut dropped, &qdisc(None), 1.0));
         assert_eq!((none.packets, none.packets_per_second), (None, None));
@@ -286,21 +287,5 @@ mod tests {
             (more.packets, more.packets_per_second),
             (Some(10), Some(3.0))
         );
-    }
-
-    fn nothing_known() -> Drops {
-        Drops {
-            ip_output: None,
-            qdisc: None,
-            device_tx: None,
-            nftables: None,
-            device_rx: None,
-            backlog_of_machine: None,
-            ip_input: None,
-            udp_no_port: None,
-            udp_checksum: None,
-            udp_memory: None,
-            udp_socket_buffer: None,
-        }
     }
 }

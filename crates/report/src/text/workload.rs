@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
 
 use nicpoll_model::{
-    CpuSource, CpuStates, LedgerUnit, Place, Setting, Side, Study, Trial, Workload,
+    CpuSource, CpuStates, LedgerUnit, LossPlace, Setting, Side, Study, Trial, Workload,
 };
 
 use super::differences;
@@ -271,7 +271,7 @@ struct Sums {
     offered: u64,
     delivered: u64,
     /// Packets by place and side, and whether every trial's counter could be read.
-    lost: BTreeMap<(Place, Side), (Option<u64>, bool)>,
+    lost: BTreeMap<(LossPlace, Side), (Option<u64>, bool)>,
     residual: Option<i64>,
 }
 
@@ -298,7 +298,7 @@ impl Sums {
         })
     }
 
-    fn at(&self, place: Place, side: Side) -> String {
+    fn at(&self, place: LossPlace, side: Side) -> String {
         match self.lost.get(&(place, side)) {
             Some((Some(sum), true)) => count(sum),
             // A counter that could not be read in every trial has counted at least this much.
@@ -321,7 +321,7 @@ fn loss_rows(groups: &[Group]) -> Vec<Row> {
             .map(|sums| sums.as_ref().map_or(String::from(MISSING), read))
             .collect()
     };
-    let places: BTreeSet<(Place, Side)> = sums
+    let places: BTreeSet<(LossPlace, Side)> = sums
         .iter()
         .flatten()
         .flat_map(|sums| &sums.lost)

@@ -6,8 +6,7 @@ use std::collections::VecDeque;
 
 use nicpoll_core::{Pass, StormDetector};
 
-use super::freebsd::Freebsd;
-use super::{Link, Machine};
+use super::{Machine, Receive};
 use crate::cpu::{Level, State, Step};
 use crate::host::Host;
 
@@ -43,18 +42,20 @@ impl InterruptThread {
     }
 }
 
-impl<L: Link> Machine<Freebsd, L> {
+impl Machine {
     pub(super) fn wake_interrupt_thread(&mut self, card: usize) {
         if !self.cpu.has_work(LEVEL) {
             return self.begin_pass_of(card);
         }
-        self.discipline.threads.waiting.push_back(card);
+        if let Receive::Threads(thread, _) = &mut self.receive {
+            thread.waiting.push_back(card);
+        }
     }
 
     fn begin_pass_of(&mut self, card: usize) {
         self.tally.storm.passes += 1;
-        self.cpu
-            .begin_batch(LEVEL, card, self.host.card.pass_packets);
+        self.looks_at[LEVEL as usize] = card;
+        self.left[LEVEL as usize] = self.host.card.pass_packets;
         let cost_ns = self.host.card.interrupt_ns;
         self.cpu.start(LEVEL, Step::Look, cost_ns, State::Interrupt);
     }
@@ -76,10 +77,12 @@ impl<L: Link> Machine<Freebsd, L> {
     }
 
     fn pass_done(&mut self) {
-        let tick = self.clock.tick();
-        let card = self.cpu.batch(LEVEL).card;
+        let tick = self.tick;
+        let card = self.looks_at[LEVEL as usize];
+        let Receive::Threads(thread, _) = &mut self.receive else {
+            return;
+        };
         self.cpu.stop(LEVEL);
-        let thread = &mut self.discipline.threads;
         let source = &mut thread.sources[card];
         let next = thread.waiting.pop_front();
         match source.storm.pass(tick) {
@@ -100,15 +103,19 @@ impl<L: Link> Machine<Freebsd, L> {
     /// otherwise the next pass follows back to back.
     fn rearm(&mut self, card: usize) {
         self.unmask(card);
-        if !self.cards[card].is_raised() {
-            self.discipline.threads.sources[card].storm.sleep();
+        if let Receive::Threads(thread, _) = &mut self.receive
+            && !self.cards[card].is_raised
+        {
+            thread.sources[card].storm.sleep();
         }
     }
 
     /// A tick ends the sleep of throttled threads.
     pub(super) fn end_throttling(&mut self) {
         for card in 0..self.cards.len() {
-            if std::mem::take(&mut self.discipline.threads.sources[card].is_throttled) {
+            if let Receive::Threads(thread, _) = &mut self.receive
+                && std::mem::take(&mut thread.sources[card].is_throttled)
+            {
                 self.rearm(card);
             }
         }

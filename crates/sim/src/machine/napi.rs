@@ -7,10 +7,7 @@
 
 use std::collections::VecDeque;
 
-use nicpoll_model::sim::SimNapi;
-
-use super::busy::BusyPoll;
-use super::{Discipline, Link, Machine, NS_PER_SECOND, Of, Timer};
+use super::{Machine, NS_PER_SECOND, Of, Receive};
 use crate::cpu::{Level, State, Step};
 use crate::discipline::NapiOptions;
 use crate::host::Host;
@@ -21,7 +18,7 @@ const PASSES: u32 = 10;
 const SOFTIRQ_NS: u64 = 2_000_000;
 
 #[derive(Clone, Debug)]
-pub(crate) struct Napi {
+pub(super) struct Napi {
     options: NapiOptions,
     /// The longest pass.
     budget_ns: u64,
@@ -30,8 +27,6 @@ pub(crate) struct Napi {
     softirq: Option<Softirq>,
     /// Empty polls until interrupts come back, for each card.
     deferred_left: Vec<u64>,
-    /// Polling by the program.
-    pub(super) busy: Option<BusyPoll>,
 }
 
 /// A softirq in progress.
@@ -47,7 +42,7 @@ struct Softirq {
 }
 
 impl Napi {
-    pub(crate) fn new(options: NapiOptions, host: &Host, cards: usize) -> Self {
+    pub(super) fn new(options: NapiOptions, host: &Host, cards: usize) -> Self {
         Napi {
             options,
             // netdev_budget_usecs is two ticks by default.
@@ -55,7 +50,6 @@ impl Napi {
             list: VecDeque::new(),
             softirq: None,
             deferred_left: vec![0; cards],
-            busy: options.busy.map(BusyPoll::new),
         }
     }
 
@@ -76,80 +70,49 @@ fn state_of(level: Level) -> State {
     }
 }
 
-impl Discipline for Napi {
-    const HAS_SOFT_THREAD: bool = false;
-
-    /// The handler reads the cause.
-    fn handler_ns(host: &Host) -> u64 {
-        host.card.interrupt_ns
-    }
-
-    fn on_interrupt<L: Link>(machine: &mut Machine<Self, L>, card: usize) {
-        machine.schedule_napi(card);
-    }
-
-    fn on_timer<L: Link>(machine: &mut Machine<Self, L>, timer: Timer) {
-        match timer {
-            Timer::Tick => machine.cpu.take_turns(),
-            Timer::Deferral(card) => {
-                machine.tally.napi.timer_polls += 1;
-                machine.schedule_napi(card);
-            }
+impl Machine {
+    fn napi(&mut self) -> Option<&mut Napi> {
+        match &mut self.receive {
+            Receive::Napi(napi) => Some(napi),
+            Receive::Threads(..) => None,
         }
     }
 
-    fn on_step<L: Link>(machine: &mut Machine<Self, L>, level: Level, step: Step) {
-        machine.softirq_done(level, step);
-    }
-
-    fn on_interrupts_over<L: Link>(machine: &mut Machine<Self, L>) {
-        machine.softirq_on_exit();
-    }
-
-    fn on_read<L: Link>(machine: &mut Machine<Self, L>, id: usize) {
-        machine.busy_poll_or_read(id);
-    }
-
-    fn on_program_step<L: Link>(machine: &mut Machine<Self, L>, id: usize, step: Step) -> bool {
-        machine.busy_poll_done(id, step)
-    }
-
-    fn napi<L: Link>(machine: &Machine<Self, L>) -> Option<SimNapi> {
-        Some(machine.tally.napi)
-    }
-}
-
-impl<L: Link> Machine<Napi, L> {
     pub(super) fn schedule_napi(&mut self, card: usize) {
-        if !self.discipline.is_scheduled(card) {
-            self.discipline.list.push_back(card);
+        if let Some(napi) = self.napi()
+            && !napi.is_scheduled(card)
+        {
+            napi.list.push_back(card);
         }
     }
 
     /// The way out of a hard interrupt (`irq_exit`): a softirq that waits runs, unless one is running.
     pub(super) fn softirq_on_exit(&mut self) {
-        if self.discipline.waits() {
+        if self.napi().is_some_and(|napi| napi.waits()) {
             self.begin_softirq(Level::Soft);
         }
     }
 
     fn begin_softirq(&mut self, level: Level) {
         let now_ns = self.now_ns;
-        self.discipline.softirq = Some(Softirq {
-            passes_left: PASSES,
-            ends_ns: now_ns + SOFTIRQ_NS,
-            budget_left: 0,
-            pass_ends_ns: 0,
-            work: 0,
-        });
+        if let Some(napi) = self.napi() {
+            napi.softirq = Some(Softirq {
+                passes_left: PASSES,
+                ends_ns: now_ns + SOFTIRQ_NS,
+                budget_left: 0,
+                pass_ends_ns: 0,
+                work: 0,
+            });
+        }
         self.cpu.is_soft_thread_held = level == Level::SoftThread;
         self.begin_pass(level);
     }
 
     fn begin_pass(&mut self, level: Level) {
         let now_ns = self.now_ns;
-        let napi = &mut self.discipline;
-        if let Some(softirq) = &mut napi.softirq {
+        if let Some(napi) = self.napi()
+            && let Some(softirq) = &mut napi.softirq
+        {
             softirq.passes_left -= 1;
             softirq.budget_left = napi.options.budget;
             softirq.pass_ends_ns = now_ns + napi.budget_ns;
@@ -158,7 +121,9 @@ impl<L: Link> Machine<Napi, L> {
     }
 
     fn begin_poll(&mut self, level: Level) {
-        let napi = &mut self.discipline;
+        let Some(napi) = self.napi() else {
+            return;
+        };
         if let Some(softirq) = &mut napi.softirq {
             softirq.work = 0;
         }
@@ -166,7 +131,8 @@ impl<L: Link> Machine<Napi, L> {
         let Some(card) = napi.list.front().copied() else {
             return;
         };
-        self.cpu.begin_batch(level, card, weight);
+        self.left[level as usize] = weight;
+        self.looks_at[level as usize] = card;
         self.tally.napi.polls += 1;
         let cost_ns = self.host.card.poll_ns;
         self.cpu.start(level, Step::Look, cost_ns, state_of(level));
@@ -180,7 +146,7 @@ impl<L: Link> Machine<Napi, L> {
             Step::Transmit => self.output_done(level),
             Step::Receive => {
                 self.take_from_card(level);
-                if let Some(softirq) = &mut self.discipline.softirq {
+                if let Some(softirq) = self.napi().and_then(|napi| napi.softirq.as_mut()) {
                     softirq.work += 1;
                 }
             }
@@ -193,7 +159,9 @@ impl<L: Link> Machine<Napi, L> {
 
     fn poll_done(&mut self, level: Level) {
         let now_ns = self.now_ns;
-        let napi = &mut self.discipline;
+        let Some(napi) = self.napi() else {
+            return;
+        };
         let weight = napi.options.weight;
         let Some(softirq) = &mut napi.softirq else {
             return;
@@ -202,7 +170,7 @@ impl<L: Link> Machine<Napi, L> {
         softirq.budget_left = softirq.budget_left.saturating_sub(work);
         let is_over = softirq.budget_left == 0 || now_ns >= softirq.pass_ends_ns;
         // Where the program prefers to poll, the rest of a full poll is left to it.
-        let is_complete = work < weight || napi.busy.is_some();
+        let is_complete = work < weight || napi.options.busy.is_some();
         // One that has more goes to the end of the list.
         let card = napi.list.pop_front();
         if !is_complete {
@@ -225,7 +193,9 @@ impl<L: Link> Machine<Napi, L> {
 
     /// `napi_complete_done`: NAPI is off the list. Interrupts come back, or the timer polls again.
     fn complete(&mut self, card: usize, work: u64) {
-        let napi = &mut self.discipline;
+        let Some(napi) = self.napi() else {
+            return;
+        };
         if let Some(deferral) = napi.options.deferral {
             let left = &mut napi.deferred_left[card];
             if work > 0 {
@@ -241,8 +211,9 @@ impl<L: Link> Machine<Napi, L> {
 
     /// The program stops polling for now (`busy_poll_stop`).
     pub(super) fn leave_to_timer(&mut self, card: usize) {
-        let napi = &mut self.discipline;
-        if let Some(deferral) = napi.options.deferral {
+        if let Some(napi) = self.napi()
+            && let Some(deferral) = napi.options.deferral
+        {
             napi.deferred_left[card] = deferral.defer;
         }
         self.defer(card);
@@ -251,14 +222,16 @@ impl<L: Link> Machine<Napi, L> {
     /// The timer is to poll, unless something else does before.
     fn defer(&mut self, card: usize) {
         let now_ns = self.now_ns;
-        if let Some(deferral) = self.discipline.options.deferral {
+        if let Some(deferral) = self.napi().and_then(|napi| napi.options.deferral) {
             let due_ns = now_ns + deferral.timeout_ns + self.host.veth.timer_delay_ns;
             self.timers.set(card, Of::Deferral, due_ns);
         }
     }
 
     fn end_softirq(&mut self, level: Level) {
-        self.discipline.softirq = None;
+        if let Some(napi) = self.napi() {
+            napi.softirq = None;
+        }
         self.cpu.is_soft_thread_held = false;
         self.cpu.stop(level);
     }
@@ -268,7 +241,7 @@ impl<L: Link> Machine<Napi, L> {
     fn pass_done_early(&mut self, level: Level) {
         let now_ns = self.now_ns;
         let is_rescheduled = self.is_rescheduled();
-        let Some(softirq) = self.discipline.softirq else {
+        let Some(softirq) = self.napi().and_then(|napi| napi.softirq) else {
             return;
         };
         if softirq.passes_left > 0 && now_ns < softirq.ends_ns && !is_rescheduled {
@@ -295,7 +268,7 @@ impl<L: Link> Machine<Napi, L> {
     }
 
     fn soft_thread_woke(&mut self) {
-        if self.discipline.waits() {
+        if self.napi().is_some_and(|napi| napi.waits()) {
             self.begin_softirq(Level::SoftThread);
         } else {
             self.cpu.stop(Level::SoftThread);

@@ -3,8 +3,8 @@
 //! What must hold: an end sends only what its state machine gives it to send, at the level of whoever made it
 //! act: the protocols on arrival, a program in its call, a kernel thread when a timer runs out.
 
+use super::Machine;
 use super::input::kib_ns;
-use super::{Discipline, Link, Machine};
 use crate::cpu::Level;
 use crate::packet::{Packet, PacketKind};
 use crate::tcp::{Now, Receiver, Sender, line_bytes};
@@ -49,11 +49,11 @@ impl End {
     }
 }
 
-impl<D: Discipline, L: Link> Machine<D, L> {
+impl Machine {
     pub(super) fn now(&self) -> Now {
         Now {
             ns: self.now_ns,
-            tick: self.clock.tick(),
+            tick: self.tick,
         }
     }
 
@@ -106,7 +106,10 @@ impl<D: Discipline, L: Link> Machine<D, L> {
 
     /// The level that has packets of a flow to send.
     fn sends_at(&self, flow: usize) -> Option<Level> {
-        let sends = |level: &Level| self.output.has(*level, flow);
+        let sends = |level: &Level| {
+            let mut packets = self.outgoing[*level as usize].iter();
+            packets.any(|packet| usize::from(packet.flow) == flow)
+        };
         SENDING.into_iter().find(sends)
     }
 
