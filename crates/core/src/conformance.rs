@@ -5,7 +5,7 @@
 //! It reads no clock and takes no memory.
 //!
 //! What must hold: a device that passes loses no packet that it had room for, hands up none twice or out
-//! of order, keeps within what it is asked for, and interrupts when it may and only then.
+//! of order, does no more than requested, and interrupts when it may and only then.
 
 use core::fmt;
 
@@ -35,7 +35,7 @@ pub trait Bench: Device {
 pub enum Rule {
     /// A poll that finds nothing returns 0 and hands up nothing, with either command.
     EmptyPoll,
-    /// A poll does no more work than it was asked for, and hands up no more packets.
+    /// A poll does no more work than requested, and hands up no more packets.
     Count,
     /// With nothing but arrived packets to move, the work is the packets handed up.
     Work,
@@ -47,7 +47,7 @@ pub enum Rule {
     Overflow,
     /// With its interrupts off a device causes none.
     Silence,
-    /// With its interrupts on again a device tells of the packets that wait, and of those that arrive.
+    /// With its interrupts on again a device interrupts for the packets that wait, and for those that arrive.
     Interrupts,
     /// Under the poller, from its registration to its deregistration, all of this together.
     Poller,
@@ -153,7 +153,7 @@ fn in_order<B: Bench>(mut bench: B, count: u32, command: Command) -> Outcome {
     let handed = poll(&mut bench, command, 0, 0)?;
     same(
         Rule::Count,
-        "packets handed up when none were asked for",
+        "packets handed up when none were requested",
         0,
         handed,
     )?;
@@ -276,23 +276,28 @@ fn interrupts<B: Bench>(mut bench: B) -> Outcome {
     bench.arrive(1);
     let before = bench.interrupts();
     bench.set_interrupts(true);
-    told_of(&mut bench, before, "number of the packet", 0)?;
+    interrupted_for(&mut bench, before, "number of the packet", 0)?;
     bench.set_interrupts(true);
     let before = bench.interrupts();
     bench.arrive(1);
-    told_of(&mut bench, before, "number of the next", 1)
+    interrupted_for(&mut bench, before, "number of the next", 1)
 }
 
 /// An interrupt came since there were `before`. Whoever then takes the packet, its handler or a poll, it comes
 /// once.
-fn told_of<B: Bench>(bench: &mut B, before: u64, what: &'static str, packet: u64) -> Outcome {
-    let told = bench.interrupts();
-    if told == before {
+fn interrupted_for<B: Bench>(
+    bench: &mut B,
+    before: u64,
+    what: &'static str,
+    packet: u64,
+) -> Outcome {
+    let raised = bench.interrupts();
+    if raised == before {
         return Err(violation(
             Rule::Interrupts,
             "interrupts, at least",
             before + 1,
-            told,
+            raised,
         ));
     }
     bench.set_interrupts(false);
@@ -337,13 +342,13 @@ fn under_the_poller<B: Bench>(mut bench: B) -> Outcome {
     poller.deregister(ID).expect("it is in the list");
     bench.set_interrupts(true);
     bench.arrive(1);
-    let told = bench.interrupts();
-    if told == silent {
+    let raised = bench.interrupts();
+    if raised == silent {
         return Err(violation(
             Rule::Poller,
             "interrupts after it, at least",
             silent + 1,
-            told,
+            raised,
         ));
     }
     Ok(())

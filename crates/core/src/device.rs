@@ -1,6 +1,6 @@
 //! What the poller asks for packets.
 
-/// What a device is asked to do (`enum poll_cmd`).
+/// What a poll is for (`enum poll_cmd`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Move packets (`POLL_ONLY`).

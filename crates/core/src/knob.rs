@@ -91,7 +91,7 @@ knobs! {
     LostPolls "lost_polls" ReadOnly,
     /// Ticks whose work is not done.
     PendingPolls "pending_polls" ReadOnly,
-    /// Packets of this cycle's burst that no device was asked for yet.
+    /// Packets of this cycle's burst not requested from a device yet.
     ResidualBurst "residual_burst" ReadOnly,
     /// Devices in the list.
     Handlers "handlers" ReadOnly,

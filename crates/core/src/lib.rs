@@ -3,7 +3,7 @@
 //!
 //! [`Poller`] is `sys/kern/kern_poll.c` (FreeBSD main) state for state: the same knobs with the same
 //! refusals, the same counters, the same order of calls. It reads no clock, does no I/O and allocates
-//! nothing: it sees the time that it is given, and devices as something that can be asked for packets.
+//! nothing: it sees the time that it is given, and devices as something to poll for packets.
 //! [`Controller`] names how the burst is adapted; everything but `freebsd` is this project's own.
 //! [`conformance`] tests any [`Device`].
 //! [`StormDetector`] is the interrupt storm detection of `sys/kern/kern_intr.c`.

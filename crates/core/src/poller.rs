@@ -79,8 +79,8 @@ pub struct Poller {
     previous_tick: Time,
     /// `poll_start_t`: when the cycle began.
     cycle_start: Time,
-    /// Packets that each device was asked for in this cycle.
-    asked: u32,
+    /// Packets requested from each device in this cycle.
+    requested: u32,
 }
 
 impl Poller {
@@ -120,7 +120,7 @@ impl Poller {
             memory: Memory::Freebsd,
             previous_tick: Time::default(),
             cycle_start: Time::default(),
-            asked: 0,
+            requested: 0,
         })
     }
 
@@ -283,7 +283,7 @@ impl Poller {
         let mut command = Command::PollOnly;
         if state.residual_burst == 0 {
             self.cycle_start = now;
-            self.asked = 0;
+            self.requested = 0;
             state.reg_frac_count += 1;
             if state.reg_frac_count == state.reg_frac {
                 command = Command::PollAndCheckStatus;
@@ -293,7 +293,7 @@ impl Poller {
         }
         let count = state.residual_burst.min(state.each_burst);
         state.residual_burst -= count;
-        self.asked += count;
+        self.requested += count;
         for id in self.list.as_slice() {
             devices.poll(*id, command, count);
         }
@@ -330,7 +330,7 @@ impl Poller {
                 let elapsed_ns = now.ns().saturating_sub(self.cycle_start.ns());
                 state.residual_burst = 0;
                 state.burst = share.next_burst(&Cycle {
-                    asked: self.asked,
+                    requested: self.requested,
                     elapsed_ns,
                     share_ns: share_ns(self.hz, state.user_frac),
                     burst_max: state.burst_max,

@@ -37,8 +37,8 @@ enum Direction {
 /// A cycle that has ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cycle {
-    /// Packets that each device was asked for.
-    pub(crate) asked: u32,
+    /// Packets requested from each device.
+    pub(crate) requested: u32,
     /// How long it took.
     pub(crate) elapsed_ns: u64,
     /// How long it should have taken.
@@ -80,7 +80,7 @@ impl Share {
     pub(crate) fn next_burst(&mut self, cycle: &Cycle) -> u32 {
         let aim_max = u64::from(cycle.burst_max) * ONE;
         self.learn(cycle);
-        let wanted = u128::from(cycle.asked) * u128::from(ONE) * u128::from(cycle.share_ns)
+        let wanted = u128::from(cycle.requested) * u128::from(ONE) * u128::from(cycle.share_ns)
             / u128::from(cycle.elapsed_ns.max(1));
         let wanted = u64::try_from(wanted)
             .unwrap_or(u64::MAX)
@@ -94,7 +94,7 @@ impl Share {
             self.go_far(wanted);
         }
         self.aim = self.aim.clamp(ONE, aim_max);
-        self.last = Some((cycle.asked, cycle.elapsed_ns));
+        self.last = Some((cycle.requested, cycle.elapsed_ns));
         if cycle.pending > 0 {
             return 1;
         }
@@ -105,10 +105,10 @@ impl Share {
 
     /// Sees what one more packet costs, when the last cycle had another burst.
     fn learn(&mut self, cycle: &Cycle) {
-        let Some((asked, elapsed_ns)) = self.last else {
+        let Some((requested, elapsed_ns)) = self.last else {
             return;
         };
-        let packets = i64::from(cycle.asked) - i64::from(asked);
+        let packets = i64::from(cycle.requested) - i64::from(requested);
         let is_alike = |one_ns: u64, other_ns: u64, packet_ns: u64| {
             one_ns.abs_diff(other_ns) <= packet_ns / ALIKE_DIVISOR
         };
@@ -134,30 +134,32 @@ impl Share {
 
     /// The burst that fills the share, by what one more packet costs.
     fn fine(&self, cycle: &Cycle) -> u64 {
-        let mean_ns = (cycle.elapsed_ns / u64::from(cycle.asked.max(1))).max(1);
+        let mean_ns = (cycle.elapsed_ns / u64::from(cycle.requested.max(1))).max(1);
         let least_ns = (mean_ns / MARGINAL_DIVISOR).max(1);
-        let is_sure = self.confirmed > 0 && cycle.asked < FINE_MAX;
+        let is_sure = self.confirmed > 0 && cycle.requested < FINE_MAX;
         let marginal_ns = match self.marginal_ns.filter(|_| is_sure) {
             Some(marginal_ns) => marginal_ns.clamp(least_ns, mean_ns),
             None => mean_ns,
         };
         let room_ns = signed(cycle.share_ns) - signed(cycle.elapsed_ns);
         let room = room_ns.saturating_mul(signed(ONE)) / signed(marginal_ns);
-        let wanted = signed(u64::from(cycle.asked) * ONE).saturating_add(room);
+        let wanted = signed(u64::from(cycle.requested) * ONE).saturating_add(room);
         u64::try_from(wanted).unwrap_or(0)
     }
 
     /// A small step to where the share is filled.
     fn approach(&mut self, cycle: &Cycle, wanted: u64) {
-        let is_at_rest = self.last.is_none_or(|(asked, _)| asked == cycle.asked);
-        if is_at_rest && self.confirmed < SURE && cycle.asked < FINE_MAX {
+        let is_at_rest = self
+            .last
+            .is_none_or(|(requested, _)| requested == cycle.requested);
+        if is_at_rest && self.confirmed < SURE && cycle.requested < FINE_MAX {
             // A packet less shows what it costs, and takes no one's time; from 1 there is but a packet more.
             let has_room = cycle.elapsed_ns < cycle.share_ns;
-            match cycle.asked {
+            match cycle.requested {
                 0 => {}
                 1 if has_room => self.aim = 2 * ONE,
                 1 => self.aim = ONE,
-                asked => self.aim = u64::from(asked - 1) * ONE,
+                requested => self.aim = u64::from(requested - 1) * ONE,
             }
             return;
         }
