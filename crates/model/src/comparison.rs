@@ -5,8 +5,6 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Setting, Workload};
-
 /// A figure of a trial that settings are compared by.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
@@ -124,7 +122,7 @@ impl fmt::Display for Verdict {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// The workload.
-    pub workload: Workload,
+    pub workload: String,
     /// The metric.
     pub metric: Metric,
     /// Ratio or points.
@@ -132,9 +130,9 @@ pub struct Comparison {
     /// Whether the metric was named in advance as one that gets a verdict.
     pub primary: bool,
     /// The setting that is judged.
-    pub setting: Setting,
+    pub setting: String,
     /// The setting that it is judged against.
-    pub reference: Setting,
+    pub reference: String,
     /// Blocks in which both trials count.
     pub blocks: u32,
     /// Geometric mean of `setting / reference` over the blocks. Null for points, and when a value is

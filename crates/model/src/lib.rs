@@ -54,7 +54,7 @@ pub use show::{
 };
 pub use study::{
     CountingCost, CpuCountingCost, HostFacts, LabFacts, Plan, SCHEMA, SettingFacts, Study, Warning,
-    WarningName,
+    WarningName, WorkloadFacts,
 };
 pub use switch::{
     SET_SCHEMA, Switch, SwitchFile, SwitchProof, SwitchRestored, SwitchValue, SwitchWrite,
@@ -62,7 +62,7 @@ pub use switch::{
 pub use trial::{
     Calibration, Placement, PollEvidence, RoundTrip, SocketBuffers, Trial, Warmup, WindowRates,
 };
-pub use vocabulary::{Setting, Side, WorkUnit, Workload};
+pub use vocabulary::{Side, WorkUnit};
 pub use watch::{
     WATCH_SCHEMA, WatchCost, WatchCounter, WatchDrops, WatchEnd, WatchFlow, WatchInterface,
     WatchInterrupt, WatchSample, WatchStart,

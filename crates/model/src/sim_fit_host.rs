@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{HostFacts, Setting, Workload};
+use crate::HostFacts;
 
 /// Name and version of the JSON that [`SimFitHost`] becomes.
 pub const SIM_FIT_HOST_SCHEMA: &str = "nicpoll.sim-fit-host/1";
@@ -186,9 +186,9 @@ pub enum CheckQuantity {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostCheck {
     /// The traffic.
-    pub workload: Workload,
+    pub workload: String,
     /// How the receiver learns of packets.
-    pub setting: Setting,
+    pub setting: String,
     /// What is compared.
     pub quantity: CheckQuantity,
     /// What the simulator says.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Comparison, Setting, Side, Trial, Workload};
+use crate::{Comparison, Side, Trial, WorkUnit};
 
 /// Name and version of the JSON that [`Study`] becomes. The number grows when a reader of the last
 /// version could be misled.
@@ -25,9 +25,11 @@ pub struct Plan {
     /// Time from round to round under `polling`.
     pub period_ns: u64,
     /// The workloads, in the order in which they are reported.
-    pub workloads: Vec<Workload>,
+    pub workloads: Vec<String>,
     /// The order of the trials as drawn from the seed: workload and setting, block after block.
-    pub order: Vec<(Workload, Setting)>,
+    pub order: Vec<(String, String)>,
+    /// The settings that are compared under each workload: the one that is judged, and its reference.
+    pub contrasts: Vec<(String, String)>,
     /// Comparisons that get a verdict: the family that the intervals are widened for.
     pub family: u32,
     /// Confidence of each interval of the family.
@@ -88,11 +90,26 @@ pub struct LabFacts {
     pub receive_mode: String,
 }
 
+/// What a workload is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkloadFacts {
+    /// The workload.
+    pub workload: String,
+    /// What it is.
+    pub description: String,
+    /// What its work is counted in, and its CPU time divided by.
+    pub unit: WorkUnit,
+    /// Bytes of UDP payload in each datagram; null for a stream.
+    pub datagram_bytes: Option<u32>,
+}
+
 /// What a setting means here, in words and values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SettingFacts {
     /// The setting.
-    pub setting: Setting,
+    pub setting: String,
+    /// What the text calls it in a sentence.
+    pub noun: String,
     /// What it is.
     pub description: String,
     /// Each value that it writes: side, name, value.
@@ -180,6 +197,8 @@ pub struct Study {
     pub host: HostFacts,
     /// What it ran on.
     pub lab: LabFacts,
+    /// What the workloads are.
+    pub workloads: Vec<WorkloadFacts>,
     /// What the settings mean.
     pub settings: Vec<SettingFacts>,
     /// What counting cost.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CpuSource, CpuStates, Ledger, Setting, Workload};
+use crate::{CpuSource, CpuStates, Ledger};
 
 /// The CPUs that a trial's parts were bound to, and where the polls were seen to run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -144,9 +144,9 @@ pub struct Trial {
     /// 1, or 2 and 3 when the block was run again.
     pub attempt: u32,
     /// What the traffic was.
-    pub workload: Workload,
-    /// The discipline that was in force.
-    pub setting: Setting,
+    pub workload: String,
+    /// The setting that was in force.
+    pub setting: String,
     /// Why the trial does not count; null when it does.
     pub void: Option<String>,
     /// Warm-up, excluded from every figure below.

@@ -2,32 +2,28 @@
 //!
 //! What must hold: void trials take part in no figure, and a figure that no good trial has is `None`.
 
-use nicpoll_model::{Comparison, Setting, Study, Trial, Verdict, Workload};
-
-/// Which settings are compared: the one that is judged, and the one it is judged against.
-pub const PAIRS: [Pair; 2] = [
-    Pair {
-        setting: Setting::Polling,
-        reference: Setting::Interrupt,
-    },
-    Pair {
-        setting: Setting::Polling,
-        reference: Setting::Default,
-    },
-];
+use nicpoll_model::{Comparison, Study, Trial, Verdict};
 
 /// Two settings that are compared.
 #[derive(Clone, Copy)]
-pub struct Pair {
+pub struct Pair<'a> {
     /// The one that is judged.
-    pub setting: Setting,
+    pub setting: &'a str,
     /// The one that it is judged against.
-    pub reference: Setting,
+    pub reference: &'a str,
 }
 
-impl Pair {
+impl<'a> Pair<'a> {
+    /// The pairs of a study's plan.
+    pub fn of(study: &'a Study) -> Vec<Self> {
+        let contrasts = study.plan.contrasts.iter();
+        contrasts
+            .map(|(setting, reference)| Pair { setting, reference })
+            .collect()
+    }
+
     /// The pair's comparisons, in the order of the study.
-    pub fn all(self, study: &Study, workload: Workload) -> impl Iterator<Item = &Comparison> {
+    pub fn all(self, study: &'a Study, workload: &'a str) -> impl Iterator<Item = &'a Comparison> {
         study.comparisons.iter().filter(move |comparison| {
             comparison.workload == workload
                 && comparison.setting == self.setting
@@ -36,9 +32,16 @@ impl Pair {
     }
 
     /// The pair's comparison that gets a verdict.
-    pub fn judged(self, study: &Study, workload: Workload) -> Option<&Comparison> {
+    pub fn judged(self, study: &'a Study, workload: &'a str) -> Option<&'a Comparison> {
         self.all(study, workload)
             .find(|comparison| comparison.primary)
+    }
+
+    /// What the reference is called in a sentence.
+    pub fn noun(self, study: &'a Study) -> &'a str {
+        let mut settings = study.settings.iter();
+        let facts = settings.find(|facts| facts.setting == self.reference);
+        facts.map_or(self.reference, |facts| &facts.noun)
     }
 }
 
@@ -83,7 +86,7 @@ pub struct Group<'a> {
 
 impl<'a> Group<'a> {
     /// Gathers them.
-    pub fn of(study: &'a Study, workload: Workload, setting: Setting) -> Self {
+    pub fn of(study: &'a Study, workload: &str, setting: &str) -> Self {
         let (good, void): (Vec<_>, Vec<_>) = study
             .trials
             .iter()
@@ -95,9 +98,12 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// The groups of a workload, one for each setting in the order of [`Setting::ALL`].
-    pub fn of_workload(study: &'a Study, workload: Workload) -> [Self; 3] {
-        Setting::ALL.map(|setting| Group::of(study, workload, setting))
+    /// The groups of a workload, one for each setting in the order of the study.
+    pub fn of_workload(study: &'a Study, workload: &str) -> Vec<Self> {
+        let settings = study.settings.iter();
+        settings
+            .map(|facts| Group::of(study, workload, &facts.setting))
+            .collect()
     }
 
     /// Median of a figure over the good trials that have it.

@@ -50,8 +50,8 @@ pub fn render_text(study: &Study, options: &TextOptions) -> String {
     let width = options.width.clamp(NARROWEST, WIDEST);
     let mut page = Page::new(width, options.color);
     header::write(&mut page, study);
-    for workload in &study.plan.workloads {
-        workload::write(&mut page, study, *workload);
+    for workload in &study.workloads {
+        workload::write(&mut page, study, workload);
     }
     notes::write(&mut page, study);
     summary::write(&mut page, study);

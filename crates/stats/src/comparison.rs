@@ -3,7 +3,7 @@
 //! What must hold: [`Comparison`]'s fields mean what its documentation says. Its figures compare the
 //! setting with the reference as they are; only the verdict looks at which way is better.
 
-use nicpoll_model::{Comparison, Metric, MetricKind, Setting, Verdict, Workload};
+use nicpoll_model::{Comparison, Metric, MetricKind, Verdict};
 
 use crate::bootstrap::bca_interval;
 use crate::confidence::Confidence;
@@ -27,13 +27,13 @@ pub const BCA_RESAMPLES: u32 = 10_000;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Contrast<'a> {
     /// The workload that was run.
-    pub workload: Workload,
+    pub workload: &'a str,
     /// The metric that the pairs are values of.
     pub metric: Metric,
     /// The setting that is judged.
-    pub setting: Setting,
+    pub setting: &'a str,
     /// The setting that it is judged against.
-    pub reference: Setting,
+    pub reference: &'a str,
     /// One pair of each block in which both trials count.
     pub pairs: &'a [Pair],
     /// For a primary metric, which gets a verdict, its margin: a ratio, or points for metrics
@@ -94,12 +94,12 @@ pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
         MetricKind::Points => ([None; 3], figures),
     };
     Ok(Comparison {
-        workload: contrast.workload,
+        workload: contrast.workload.to_owned(),
         metric,
         kind,
         primary: margin.is_some(),
-        setting: contrast.setting,
-        reference: contrast.reference,
+        setting: contrast.setting.to_owned(),
+        reference: contrast.reference.to_owned(),
         blocks: u32::try_from(contrast.pairs.len()).unwrap_or(u32::MAX),
         ratio: of_ratio[0],
         ratio_low: of_ratio[1],

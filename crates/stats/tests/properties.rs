@@ -1,6 +1,6 @@
 //! What holds for every set of pairs, however they came about.
 
-use nicpoll_model::{Metric, Setting, Verdict, Workload};
+use nicpoll_model::{Metric, Verdict};
 use nicpoll_stats::order::{Seed, shuffle};
 use nicpoll_stats::{
     BLOCKS_MIN, Confidence, Contrast, Interval, Margin, Pair, RESOLVABLE_BLOCKS_MAX, Summary,
@@ -207,10 +207,10 @@ proptest! {
     ) {
         let (metric, margin) = if points { (Metric::LossRatio, 0.01) } else { (Metric::JitterSeconds, 1.05) };
         let comparison = compare(&Contrast {
-            workload: Workload::Rr,
+            workload: "rr",
             metric,
-            setting: Setting::Polling,
-            reference: Setting::Default,
+            setting: "polling",
+            reference: "default",
             pairs: &pairs,
             primary_margin: primary.then_some(margin),
             confidence: Confidence::for_family(12),

@@ -118,8 +118,8 @@ pub fn render_host_file(fit: &SimFitHost) -> String {
 
 #[cfg(test)]
 mod tests {
+    use nicpoll_model::HostFacts;
     use nicpoll_model::sim_fit_host::{HostCost, SIM_FIT_HOST_SCHEMA};
-    use nicpoll_model::{HostFacts, Setting, Workload};
 
     use super::*;
 
@@ -162,8 +162,8 @@ mod tests {
                 number("card.rx_ring", 256),
             ],
             checks: vec![HostCheck {
-                workload: Workload::Udp64,
-                setting: Setting::Polling,
+                workload: String::from("udp64"),
+                setting: String::from("polling"),
                 quantity: CheckQuantity::DeliveredPps,
                 simulated: Some(300_000.0),
                 measured: Some(250_000.0),

@@ -1,13 +1,15 @@
-//! How polling compares: a sentence for each comparison that was named in advance, and a table with
+//! How settings compare: a sentence for each comparison that was named in advance, and a table with
 //! the others.
 //!
 //! What must hold: only primary metrics get verdict words, and every ratio stands beside its
 //! interval.
 
-use nicpoll_model::{Comparison, Metric, MetricKind, Setting, Study, Trial, Verdict, Workload};
+use nicpoll_model::{
+    Comparison, Metric, MetricKind, Study, Trial, Verdict, WorkUnit, WorkloadFacts,
+};
 
 use super::page::{Align, Ink, Page, Row};
-use crate::figures::{Group, PAIRS, Pair};
+use crate::figures::{Group, Pair};
 use crate::numbers::{MISSING, aligned, counted, figure_or_missing};
 
 /// Width of the widest label.
@@ -16,8 +18,8 @@ const LABEL: usize = 24;
 pub(super) const BLOCKS_FOR_INTERVAL: u32 = 3;
 
 /// One sentence for each pair of settings.
-pub fn write_sentences(page: &mut Page, study: &Study, workload: Workload) {
-    for pair in PAIRS {
+pub fn write_sentences(page: &mut Page, study: &Study, workload: &str) {
+    for pair in Pair::of(study) {
         match pair.judged(study, workload) {
             Some(comparison) => page.paragraph(
                 Ink::of(comparison.verdict),
@@ -25,24 +27,21 @@ pub fn write_sentences(page: &mut Page, study: &Study, workload: Workload) {
             ),
             None => page.paragraph(
                 Ink::Unsure,
-                &format!("{workload}: polling and {} were not compared.", noun(pair)),
+                &format!(
+                    "{workload}: {} and {} were not compared.",
+                    pair.setting,
+                    pair.noun(study)
+                ),
             ),
         }
     }
 }
 
-/// What the reference of a pair is called in a sentence.
-fn noun(pair: Pair) -> &'static str {
-    match pair.reference {
-        Setting::Default => "the default",
-        Setting::Interrupt => "interrupts",
-        Setting::Polling => "polling",
-    }
-}
-
 fn sentence(study: &Study, comparison: &Comparison, pair: Pair) -> String {
-    let workload = comparison.workload;
-    let reference = noun(pair);
+    let Comparison {
+        workload, setting, ..
+    } = comparison;
+    let reference = pair.noun(study);
     let Some(ratio) = comparison.ratio else {
         let why = if comparison.blocks == 0 {
             ""
@@ -50,7 +49,7 @@ fn sentence(study: &Study, comparison: &Comparison, pair: Pair) -> String {
             ", as a figure is missing or 0"
         };
         return format!(
-            "{workload}: polling and {reference} cannot be compared{why}: {}",
+            "{workload}: {setting} and {reference} cannot be compared{why}: {}",
             ending(study, comparison)
         );
     };
@@ -71,7 +70,7 @@ fn sentence(study: &Study, comparison: &Comparison, pair: Pair) -> String {
     };
     let ending = ending(study, comparison);
     let price = price(study, comparison, pair);
-    format!("{workload}: polling {what} ({interval}): {ending}{price}")
+    format!("{workload}: {setting} {what} ({interval}): {ending}{price}")
 }
 
 /// The verdict, and what would help when there is none.
@@ -99,17 +98,17 @@ fn ending(study: &Study, comparison: &Comparison) -> String {
     }
 }
 
-/// What polling costs in latency; empty for one-way workloads.
+/// What the setting costs in latency; empty for one-way workloads.
 fn price(study: &Study, comparison: &Comparison, pair: Pair) -> String {
     if comparison.metric != Metric::TransactionsPerSecond {
         return String::new();
     }
-    let polling = Group::of(study, comparison.workload, pair.setting);
-    let other = Group::of(study, comparison.workload, pair.reference);
+    let judged = Group::of(study, &comparison.workload, pair.setting);
+    let other = Group::of(study, &comparison.workload, pair.reference);
     let both = |read: fn(&Trial) -> Option<f64>| {
         format!(
             "{} us against {} us",
-            figure_or_missing(polling.median(read)),
+            figure_or_missing(judged.median(read)),
             figure_or_missing(other.median(read))
         )
     };
@@ -136,9 +135,11 @@ fn thresholds(study: &Study, comparison: &Comparison) -> Vec<f64> {
 }
 
 /// The pairs side by side: the primary metric with its verdict, the others with intervals only.
-pub fn write_table(page: &mut Page, study: &Study, workload: Workload) {
+pub fn write_table(page: &mut Page, study: &Study, facts: &WorkloadFacts) {
+    let workload = &facts.workload;
+    let pairs = Pair::of(study);
     let mut metrics: Vec<Metric> = Vec::new();
-    for comparison in PAIRS.iter().flat_map(|pair| pair.all(study, workload)) {
+    for comparison in pairs.iter().flat_map(|pair| pair.all(study, workload)) {
         if !metrics.contains(&comparison.metric) {
             metrics.push(comparison.metric);
         }
@@ -146,21 +147,24 @@ pub fn write_table(page: &mut Page, study: &Study, workload: Workload) {
     let (primary, secondary): (Vec<_>, Vec<_>) = metrics
         .into_iter()
         .map(|metric| {
-            let of_pair = |pair: Pair| {
-                pair.all(study, workload)
-                    .find(|comparison| comparison.metric == metric)
+            let of_pair = |pair| {
+                Pair::all(pair, study, workload).find(|comparison| comparison.metric == metric)
             };
-            (metric, PAIRS.map(of_pair))
+            (
+                metric,
+                pairs.iter().copied().map(of_pair).collect::<Vec<_>>(),
+            )
         })
         .partition(|(_, compared)| compared.iter().flatten().any(|found| found.primary));
-    let heads = PAIRS
+    let heads = pairs
+        .iter()
         .map(|pair| format!("{} / {}", pair.setting, pair.reference))
-        .to_vec();
+        .collect();
     let mut rows = vec![Row::new("compared [interval]", heads, Ink::Strong)];
     for (metric, compared) in primary {
-        let name = label(metric, workload).to_string();
-        rows.push(ratio_row(study, name, compared, Ink::Plain));
-        rows.push(verdict_row(compared));
+        let name = label(metric, facts.unit).to_string();
+        rows.push(ratio_row(study, name, &compared, Ink::Plain));
+        rows.push(verdict_row(&compared));
     }
     for (more, direction) in [(true, "more"), (false, "less")] {
         let title = format!("secondary, no verdict; {direction} is better");
@@ -168,8 +172,8 @@ pub fn write_table(page: &mut Page, study: &Study, workload: Workload) {
             .iter()
             .filter(|(metric, _)| metric.more_is_better() == more)
             .map(|(metric, compared)| {
-                let name = format!("  {}", label(*metric, workload));
-                ratio_row(study, name, *compared, Ink::Faint)
+                let name = format!("  {}", label(*metric, facts.unit));
+                ratio_row(study, name, compared, Ink::Faint)
             })
             .collect();
         if !of_direction.is_empty() {
@@ -180,20 +184,21 @@ pub fn write_table(page: &mut Page, study: &Study, workload: Workload) {
     page.table(&rows, LABEL, Align::Left);
 }
 
-fn ratio_row(study: &Study, name: String, compared: [Option<&Comparison>; 2], ink: Ink) -> Row {
-    let cells = compared.map(|found| found.map_or(String::from(MISSING), |one| value(study, one)));
-    Row::new(name, cells.to_vec(), ink)
+fn ratio_row(study: &Study, name: String, compared: &[Option<&Comparison>], ink: Ink) -> Row {
+    let cells = compared.iter();
+    let cells = cells.map(|found| found.map_or(String::from(MISSING), |one| value(study, one)));
+    Row::new(name, cells.collect(), ink)
 }
 
-fn verdict_row(compared: [Option<&Comparison>; 2]) -> Row {
-    let cells = compared.map(|found| {
+fn verdict_row(compared: &[Option<&Comparison>]) -> Row {
+    let cells = compared.iter().map(|found| {
         let verdict = found.and_then(|comparison| comparison.verdict);
         let words = verdict.map_or(String::from(MISSING), |verdict| verdict.to_string());
         (words, Ink::of(verdict))
     });
     Row {
         label: String::from("  verdict"),
-        cells: cells.to_vec(),
+        cells: cells.collect(),
         ink: Ink::Plain,
     }
 }
@@ -249,7 +254,7 @@ fn signed(number: &str) -> String {
     format!("{plus}{number}")
 }
 
-fn label(metric: Metric, workload: Workload) -> &'static str {
+fn label(metric: Metric, unit: WorkUnit) -> &'static str {
     match metric {
         Metric::DeliveredBitsPerSecond => "delivered",
         Metric::TransactionsPerSecond => "transactions/s",
@@ -259,7 +264,7 @@ fn label(metric: Metric, workload: Workload) -> &'static str {
         Metric::LossRatio => "loss",
         Metric::JitterSeconds => "jitter",
         Metric::CpuBusy => "CPU busy, all together",
-        Metric::CpuNsPerPacket if workload == Workload::Rr => "CPU ns per transaction",
+        Metric::CpuNsPerPacket if unit == WorkUnit::Transactions => "CPU ns per transaction",
         Metric::CpuNsPerPacket => "CPU ns per packet",
         Metric::CpuNsPerByte => "CPU ns per byte",
         Metric::ContextSwitchesPerSecond => "context switches/s",

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nicpoll_model::{Plan, Setting, Study};
+use nicpoll_model::{Plan, Study};
 
 use super::differences::BLOCKS_FOR_INTERVAL;
 use super::page::{Ink, Page};
@@ -33,7 +33,7 @@ pub fn write(page: &mut Page, study: &Study) {
     }
 }
 
-fn facts(study: &Study) -> Vec<(&'static str, String)> {
+fn facts(study: &Study) -> Vec<(&str, String)> {
     let mut facts = vec![
         ("command", study.argv.join(" ")),
         (
@@ -53,7 +53,7 @@ fn facts(study: &Study) -> Vec<(&'static str, String)> {
         study
             .settings
             .iter()
-            .map(|facts| (facts.setting.name(), facts.description.clone())),
+            .map(|facts| (facts.setting.as_str(), facts.description.clone())),
     );
     facts.extend([
         ("plan", plan(&study.plan)),
@@ -114,10 +114,10 @@ fn order(study: &Study) -> String {
 
 fn placement(study: &Study) -> String {
     let mut polled: BTreeMap<Vec<u32>, Vec<&str>> = BTreeMap::new();
-    for setting in Setting::ALL {
-        let cpus = poll_cpus(study, setting);
+    for facts in &study.settings {
+        let cpus = poll_cpus(study, &facts.setting);
         if !cpus.is_empty() {
-            polled.entry(cpus).or_default().push(setting.name());
+            polled.entry(cpus).or_default().push(&facts.setting);
         }
     }
     let polls: Vec<String> = polled
@@ -136,12 +136,12 @@ fn placement(study: &Study) -> String {
 }
 
 /// The cores on which polls ran in any good trial under a setting.
-fn poll_cpus(study: &Study, setting: Setting) -> Vec<u32> {
+fn poll_cpus(study: &Study, setting: &str) -> Vec<u32> {
     let cpus: BTreeSet<u32> = study
         .plan
         .workloads
         .iter()
-        .flat_map(|workload| Group::of(study, *workload, setting).good)
+        .flat_map(|workload| Group::of(study, workload, setting).good)
         .flat_map(|trial| trial.placement.poll_cpus.iter().copied())
         .collect();
     cpus.into_iter().collect()

@@ -1,9 +1,7 @@
 //! What to know before believing a figure: how to read it, what counting cost, what was thrown out,
 //! and the study's warnings.
 
-use nicpoll_model::{
-    CountingCost, CpuCountingCost, CpuSource, Setting, Study, Trial, WarningName, Workload,
-};
+use nicpoll_model::{CountingCost, CpuCountingCost, CpuSource, Study, Trial, WarningName};
 
 use super::page::{Ink, Page};
 use crate::numbers::{aligned, counted, figure};
@@ -198,15 +196,15 @@ fn alike(one: &str, other: &str) -> bool {
 
 /// Where the trials belong, how many there are and where to find the first in the JSON.
 fn named(trials: &[&Trial]) -> String {
-    let mut places: Vec<(Workload, Setting, u32, u32)> = Vec::new();
+    let mut places: Vec<(&str, &str, u32, u32)> = Vec::new();
     for trial in trials {
-        let of_trial = (trial.workload, trial.setting);
+        let of_trial = (trial.workload.as_str(), trial.setting.as_str());
         match places
             .iter_mut()
             .find(|place| (place.0, place.1) == of_trial)
         {
             Some((.., count)) => *count += 1,
-            None => places.push((trial.workload, trial.setting, trial.sequence, 1)),
+            None => places.push((of_trial.0, of_trial.1, trial.sequence, 1)),
         }
     }
     let names: Vec<String> = places

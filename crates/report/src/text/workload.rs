@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
 
 use nicpoll_model::{
-    CpuSource, CpuStates, LedgerUnit, LossPlace, Setting, Side, Study, Trial, Workload,
+    CpuSource, CpuStates, LedgerUnit, LossPlace, Side, Study, Trial, WorkUnit, WorkloadFacts,
 };
 
 use super::differences;
@@ -18,38 +18,30 @@ const LABEL: usize = 27;
 /// Cores shown in one group of rows: more do not fit into a column.
 const CORES_A_GROUP: usize = 2;
 
-pub fn write(page: &mut Page, study: &Study, workload: Workload) {
+pub fn write(page: &mut Page, study: &Study, facts: &WorkloadFacts) {
+    let workload = &facts.workload;
     let groups = Group::of_workload(study, workload);
-    page.heading(&format!("{workload}: {}", meaning(workload)));
+    page.heading(&format!("{workload}: {}", facts.description));
     differences::write_sentences(page, study, workload);
     page.blank();
-    let mut rows = head(&groups);
-    rows.extend(traffic_rows(workload, &groups));
+    let mut rows = head(study, &groups);
+    rows.extend(traffic_rows(facts.unit, &groups));
     rows.extend(cpu_rows(study, &groups));
-    rows.extend(cost_rows(workload, &groups));
+    rows.extend(cost_rows(facts.unit, &groups));
     rows.extend(loss_rows(&groups));
     page.table(&rows, LABEL, Align::Right);
     page.blank();
-    differences::write_table(page, study, workload);
+    differences::write_table(page, study, facts);
 }
 
-fn meaning(workload: Workload) -> &'static str {
-    match workload {
-        Workload::Tcp => "one TCP stream, one way, as fast as it goes",
-        Workload::Udp1470 => "UDP with 1470 bytes of payload, as fast as one sender goes",
-        Workload::Udp64 => "UDP with 64 bytes of payload, as fast as one sender goes",
-        Workload::Rr => "request and response over UDP, 64 bytes each, one at a time",
-    }
-}
-
-fn head(groups: &[Group]) -> Vec<Row> {
-    let names = Setting::ALL.map(|setting| setting.name().to_string());
+fn head(study: &Study, groups: &[Group]) -> Vec<Row> {
+    let names = study.settings.iter().map(|facts| facts.setting.clone());
     let trials = groups
         .iter()
         .map(|group| format!("{} / {}", group.good.len(), group.void))
         .collect();
     vec![
-        Row::new("median of good trials", names.to_vec(), Ink::Strong),
+        Row::new("median of good trials", names.collect(), Ink::Strong),
         Row::new("trials, good / void", trials, Ink::Plain),
     ]
 }
@@ -82,8 +74,8 @@ fn spread_rows(
     iter::once(median_row(label, groups, &read)).chain(measured.then_some(spread))
 }
 
-fn traffic_rows(workload: Workload, groups: &[Group]) -> Vec<Row> {
-    if workload == Workload::Rr {
+fn traffic_rows(unit: WorkUnit, groups: &[Group]) -> Vec<Row> {
+    if unit == WorkUnit::Transactions {
         return round_trip_rows(groups);
     }
     let greatest = groups
@@ -236,21 +228,21 @@ fn core_shares(group: &Group, cores: &[u32], states: States, read: Share) -> Str
     shares.join(" | ")
 }
 
-fn cost_rows(workload: Workload, groups: &[Group]) -> Vec<Row> {
+fn cost_rows(unit: WorkUnit, groups: &[Group]) -> Vec<Row> {
     let source = source(groups).name();
-    let time = match workload {
+    let time = match unit {
         // The counter is a byte's; a byte's share is too small a figure to read.
-        Workload::Tcp => median_row(&format!("CPU ns/KiB, {source}"), groups, |trial| {
+        WorkUnit::Bytes => median_row(&format!("CPU ns/KiB, {source}"), groups, |trial| {
             Some(trial.cpu_ns_per_byte? * 1024.0)
         }),
-        Workload::Rr => median_row(&format!("CPU ns/transaction, {source}"), groups, |trial| {
-            trial.cpu_ns_per_packet
-        }),
-        Workload::Udp1470 | Workload::Udp64 => {
-            median_row(&format!("CPU ns/packet, {source}"), groups, |trial| {
+        WorkUnit::Transactions => {
+            median_row(&format!("CPU ns/transaction, {source}"), groups, |trial| {
                 trial.cpu_ns_per_packet
             })
         }
+        WorkUnit::Datagrams => median_row(&format!("CPU ns/packet, {source}"), groups, |trial| {
+            trial.cpu_ns_per_packet
+        }),
     };
     vec![
         time,
