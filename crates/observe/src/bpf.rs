@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use aya::maps::{Map, MapError};
 use aya::programs::{ProgramError, ProgramInfo};
 use aya::{Btf, BtfError, Ebpf, EbpfError};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Why something cannot be counted in the kernel.
@@ -78,7 +79,7 @@ where
 }
 
 /// Mean run time of a program, by the kernel's BPF statistics.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunTime {
     /// Events that ran the program, of the whole machine.
     pub runs: u64,

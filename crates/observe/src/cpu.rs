@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 
 use nicpoll_model::CpuStates;
+use serde::{Deserialize, Serialize};
 
 use crate::proc_files::{CoreTicks, ProcStat, parse_stat};
 
@@ -12,7 +13,7 @@ use crate::proc_files::{CoreTicks, ProcStat, parse_stat};
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Every core's account at one moment.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuSample(ProcStat);
 
 /// What happened between two samples.

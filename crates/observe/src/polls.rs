@@ -12,6 +12,7 @@ use aya::Ebpf;
 use aya::maps::{Array, MapData, PerCpuArray};
 use aya::programs::BtfTracePoint;
 use aya::programs::tp_btf::BtfTracePointLinkId;
+use serde::{Deserialize, Serialize};
 
 use crate::bpf::{self, BpfError, TimedRuns};
 use crate::map_types::{Counts, Target};
@@ -22,7 +23,7 @@ const PROGRAM: &str = "count_napi_polls";
 const TRACEPOINT: &str = "napi_poll";
 
 /// Polls since the counter was loaded.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PollCounts {
     /// Calls of the poll function, by core.
     pub polls_by_cpu: Vec<u64>,

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Why a file of the kernel could not be understood.
@@ -20,7 +21,7 @@ pub struct ProcError {
 }
 
 /// Time of one core since boot, in clock ticks of `USER_HZ`, from a `cpuN` line of `/proc/stat`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CoreTicks {
     /// Number of the core.
     pub core: u32,
@@ -41,7 +42,7 @@ pub struct CoreTicks {
 }
 
 /// What `/proc/stat` says of the cores and of context switches.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcStat {
     /// One entry a core that is online.
     pub cores: Vec<CoreTicks>,

@@ -11,13 +11,15 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
 use nicpoll_model::Calibration;
 use nicpoll_switch::DEFER_HARD_IRQS_MAX;
 
+use crate::design::NamedSetting;
+use crate::error::StudyError;
+use crate::host::Polls;
 use crate::lab::Lab;
 use crate::plan::CALIBRATION_ROUNDS;
-use crate::setting;
+use crate::trial::apply;
 
 /// Part of the period that the timeout keeps at the least: a round that takes longer than the rest
 /// cannot be made up for.
@@ -69,12 +71,12 @@ impl Memory {
 /// Adjusts the timeout of the receiver's NAPI until `deadline`, starting from what `memory` says, which
 /// is in force.
 pub fn calibrate(
-    lab: &Lab,
-    napi_id: u32,
+    lab: &mut Lab,
+    setting: &NamedSetting,
     period_ns: u64,
     memory: &mut Memory,
     deadline: Instant,
-) -> Result<Calibration> {
+) -> Result<Calibration, StudyError> {
     let mut calibration = Calibration {
         period_ns,
         gro_flush_timeout_ns: memory.timeout_ns(period_ns),
@@ -84,21 +86,25 @@ pub fn calibrate(
     let step = STEP_MIN.max(Duration::from_nanos(period_ns) * CALIBRATION_ROUNDS);
     thread::sleep(RAMP_UP);
     while Instant::now() + step < deadline {
-        let (before, from) = (lab.polls.read()?.rounds, Instant::now());
+        let before = lab.receiver.polls()?;
         thread::sleep(step);
-        let rounds = lab.polls.read()?.rounds - before;
-        if rounds == 0 {
+        let Some(gap_ns) = gap_ns(&before, &lab.receiver.polls()?) else {
             continue;
-        }
-        let gap_ns = from.elapsed().as_nanos() as u64 / rounds;
+        };
         calibration.steps_ns.push(gap_ns);
         let next = memory.learn_from_step(calibration.gro_flush_timeout_ns, gap_ns, period_ns);
         if next != calibration.gro_flush_timeout_ns {
-            setting::set_timeout(lab, napi_id, next)?;
+            apply(lab, setting, Some(next))?;
             calibration.gro_flush_timeout_ns = next;
         }
     }
     Ok(calibration)
+}
+
+/// Mean time from round to round between two readings; `None` without rounds.
+pub fn gap_ns(before: &Polls, after: &Polls) -> Option<u64> {
+    let rounds = after.counts.since(&before.counts).rounds;
+    (after.at_ns - before.at_ns).checked_div(rounds)
 }
 
 fn next_timeout_ns(timeout_ns: u64, gap_ns: u64, period_ns: u64, gain: f64) -> u64 {
@@ -116,7 +122,7 @@ mod tests {
 
     /// Rounds as the kernel makes them: the timeout, a latency, and a share of the time between for
     /// the packets that arrived meanwhile.
-    fn gap_ns(timeout_ns: u64, latency_ns: u64, load: f64) -> u64 {
+    fn gap_under_load_ns(timeout_ns: u64, latency_ns: u64, load: f64) -> u64 {
         ((timeout_ns + latency_ns) as f64 / (1.0 - load)) as u64
     }
 
@@ -127,10 +133,10 @@ mod tests {
             let mut memory = Memory::default();
             let mut timeout_ns = memory.timeout_ns(period_ns);
             for _ in 0..30 {
-                let gap_ns = gap_ns(timeout_ns, 20_000, load);
+                let gap_ns = gap_under_load_ns(timeout_ns, 20_000, load);
                 timeout_ns = memory.learn_from_step(timeout_ns, gap_ns, period_ns);
             }
-            let gap = gap_ns(timeout_ns, 20_000, load) as f64;
+            let gap = gap_under_load_ns(timeout_ns, 20_000, load) as f64;
             assert!((gap / 200_000.0 - 1.0).abs() < 0.03, "load {load}: {gap}");
         }
     }

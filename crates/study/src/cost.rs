@@ -1,23 +1,24 @@
 //! What counting costs: measured, since a counter that slows what it counts must say so.
 //!
-//! Counting polls costs most at one poll a packet, and accounting for CPU time at one interrupt a
-//! packet: both are `udp64` under `interrupt`. Two figures of each are taken there: the delivered rate
-//! with the counter over the rate without, in pairs whose order alternates; and the run time of its
-//! programs by the kernel's own BPF statistics.
+//! The design says under which workload and setting counters have most to do. Two figures of each are
+//! taken there: the delivered rate with the counter over the rate without, in pairs whose order
+//! alternates; and the run time of its programs by the kernel's own BPF statistics.
 
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::Result;
-use nicpoll_model::{CountingCost, CpuCountingCost, Setting, Workload};
-use nicpoll_observe::{BpfError, RunTime, TimedRuns, start_timing};
+use nicpoll_model::{CountingCost, CpuCountingCost};
 use nicpoll_stats::{Confidence, Interval, Pair, ratio_interval};
 
+use crate::design::{Dearest, Design};
+use crate::error::StudyError;
+use crate::host::{Counter, Timed};
+use crate::judge::watched;
 use crate::lab::Lab;
 use crate::run::Running;
-use crate::setting;
+use crate::trial::apply;
+use crate::workload::WorkloadRequest;
 
-const WORKLOAD: Workload = Workload::Udp64;
 const PAIRS: u32 = 6;
 const RUN: Duration = Duration::from_millis(300);
 const QUICK_PAIRS: u32 = 4;
@@ -34,103 +35,87 @@ pub struct Costs {
 }
 
 /// Measures the costs on a lab whose settings are as they came up, and leaves them so.
-pub fn measure(lab: &mut Lab, quick: bool, cancel: &AtomicBool) -> Result<Costs> {
-    let applied = setting::apply(lab, Setting::Interrupt, 0)?;
-    let netns_inode = lab.receiver.netns().inode();
-    lab.polls.watch(netns_inode, applied.napi_id)?;
-    let outcome = measure_both(lab, quick, cancel);
-    Counter::Polls.attach(lab)?;
-    Counter::Cpu.detach(lab)?;
-    lab.restore()?;
+pub fn measure(
+    lab: &mut Lab,
+    design: &Design,
+    quick: bool,
+    cancel: &AtomicBool,
+) -> Result<Costs, StudyError> {
+    let Dearest { workload, setting } = &design.dearest;
+    let missing = || StudyError::Unexpected(format!("the study has no setting {setting}"));
+    let setting = design.setting(setting).ok_or_else(missing)?;
+    let (pairs, run) = if quick {
+        (QUICK_PAIRS, QUICK_RUN)
+    } else {
+        (PAIRS, RUN)
+    };
+    let mut load = Load {
+        workload,
+        lab,
+        run,
+        pairs,
+        cancel,
+    };
+    apply(load.lab, setting, None)?;
+    let napis = load.lab.receiver.napis()?;
+    load.lab.receiver.watch_polls(watched(&napis))?;
+    let outcome = load.measure_both();
+    load.lab.receiver.count(Counter::Polls, true)?;
+    if load.lab.exact_cpu_refused.is_none() {
+        load.lab.receiver.count(Counter::Cpu, false)?;
+    }
+    load.lab.restore()?;
     outcome
 }
 
-fn measure_both(lab: &mut Lab, quick: bool, cancel: &AtomicBool) -> Result<Costs> {
-    let polls = Cost::measure(Counter::Polls, lab, quick, cancel)?;
-    let cpu = match lab.exact_cpu {
-        Ok(_) => Some(Cost::measure(Counter::Cpu, lab, quick, cancel)?),
-        Err(_) => None,
-    };
-    Ok(Costs {
-        polls: CountingCost {
-            ns_per_poll: polls.runs.map(|runs| runs.ns_per_run),
-            polls_per_second: polls.runs_per_second(),
-            delivered_ratio: polls.delivered.map(|ratio| ratio.estimate),
-            delivered_ratio_low: polls.delivered.map(|ratio| ratio.low),
-            delivered_ratio_high: polls.delivered.map(|ratio| ratio.high),
-            pairs: polls.pairs,
-        },
-        cpu: cpu.map(|cpu| CpuCountingCost {
-            ns_per_event: cpu.runs.map(|runs| runs.ns_per_run),
-            events_per_second: cpu.runs_per_second(),
-            delivered_ratio: cpu.delivered.map(|ratio| ratio.estimate),
-            delivered_ratio_low: cpu.delivered.map(|ratio| ratio.low),
-            delivered_ratio_high: cpu.delivered.map(|ratio| ratio.high),
-            pairs: cpu.pairs,
-        }),
-    })
-}
-
-/// One of the lab's counters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Counter {
-    Polls,
-    Cpu,
-}
-
-impl Counter {
-    fn attach(self, lab: &mut Lab) -> Result<(), BpfError> {
-        match (self, &mut lab.exact_cpu) {
-            (Counter::Polls, _) => lab.polls.attach(),
-            (Counter::Cpu, Ok(cpu)) => cpu.attach(),
-            (Counter::Cpu, Err(_)) => Ok(()),
-        }
-    }
-
-    fn detach(self, lab: &mut Lab) -> Result<(), BpfError> {
-        match (self, &mut lab.exact_cpu) {
-            (Counter::Polls, _) => lab.polls.detach(),
-            (Counter::Cpu, Ok(cpu)) => cpu.detach(),
-            (Counter::Cpu, Err(_)) => Ok(()),
-        }
-    }
-
-    fn timed_runs(self, lab: &mut Lab) -> Result<TimedRuns, BpfError> {
-        match (self, &mut lab.exact_cpu) {
-            (Counter::Polls, _) => lab.polls.timed_runs(),
-            (Counter::Cpu, Ok(cpu)) => cpu.timed_runs(),
-            (Counter::Cpu, Err(_)) => Ok(TimedRuns::default()),
-        }
-    }
-}
-
-/// What one counter costs.
-struct Cost {
-    runs: Option<RunTime>,
-    /// How long the runs were timed.
-    seconds: f64,
-    delivered: Option<Interval>,
+/// The traffic that counters are tried under.
+struct Load<'a> {
+    lab: &'a mut Lab,
+    workload: &'a WorkloadRequest,
+    run: Duration,
     pairs: u32,
+    cancel: &'a AtomicBool,
 }
 
-impl Cost {
-    fn measure(counter: Counter, lab: &mut Lab, quick: bool, cancel: &AtomicBool) -> Result<Self> {
-        let (pairs, run) = if quick {
-            (QUICK_PAIRS, QUICK_RUN)
-        } else {
-            (PAIRS, RUN)
+impl Load<'_> {
+    fn measure_both(&mut self) -> Result<Costs, StudyError> {
+        let polls = self.measure(Counter::Polls)?;
+        let cpu = match self.lab.exact_cpu_refused {
+            None => Some(self.measure(Counter::Cpu)?),
+            Some(_) => None,
         };
-        delivered_pps(lab, run, cancel)?;
+        Ok(Costs {
+            polls: CountingCost {
+                ns_per_poll: polls.timed.runs.map(|runs| runs.ns_per_run),
+                polls_per_second: polls.runs_per_second(),
+                delivered_ratio: polls.delivered.map(|ratio| ratio.estimate),
+                delivered_ratio_low: polls.delivered.map(|ratio| ratio.low),
+                delivered_ratio_high: polls.delivered.map(|ratio| ratio.high),
+                pairs: polls.pairs,
+            },
+            cpu: cpu.map(|cpu| CpuCountingCost {
+                ns_per_event: cpu.timed.runs.map(|runs| runs.ns_per_run),
+                events_per_second: cpu.runs_per_second(),
+                delivered_ratio: cpu.delivered.map(|ratio| ratio.estimate),
+                delivered_ratio_low: cpu.delivered.map(|ratio| ratio.low),
+                delivered_ratio_high: cpu.delivered.map(|ratio| ratio.high),
+                pairs: cpu.pairs,
+            }),
+        })
+    }
+
+    fn measure(&mut self, counter: Counter) -> Result<Cost, StudyError> {
+        self.delivered_pps()?;
         let mut rates = Vec::new();
-        for pair in 0..pairs {
+        for pair in 0..self.pairs {
             let (mut with, mut without) = (None, None);
             for counting in [pair % 2 == 0, pair % 2 != 0] {
+                self.lab.receiver.count(counter, counting)?;
+                let delivered = self.delivered_pps()?;
                 if counting {
-                    counter.attach(lab)?;
-                    with = delivered_pps(lab, run, cancel)?;
+                    with = delivered;
                 } else {
-                    counter.detach(lab)?;
-                    without = delivered_pps(lab, run, cancel)?;
+                    without = delivered;
                 }
             }
             rates.push(Pair {
@@ -138,40 +123,36 @@ impl Cost {
                 reference: without,
             });
         }
-        let (runs, seconds) = time_runs(counter, lab, run, cancel)?;
-        counter.detach(lab)?;
+        self.lab.receiver.count(counter, true)?;
+        self.lab.receiver.open_timing(counter)?;
+        self.delivered_pps()?;
+        let timed = self.lab.receiver.close_timing(counter)?;
+        self.lab.receiver.count(counter, false)?;
         Ok(Cost {
-            runs,
-            seconds,
+            timed,
             delivered: ratio_interval(&rates, Confidence::PERCENT_95).ok(),
-            pairs,
+            pairs: self.pairs,
         })
     }
 
-    fn runs_per_second(&self) -> Option<f64> {
-        self.runs.map(|runs| runs.runs as f64 / self.seconds)
+    /// Datagrams a second at the receiver, by its own clock.
+    fn delivered_pps(&mut self) -> Result<Option<f64>, StudyError> {
+        let mut running = Running::start(self.lab, self.workload, self.run)?;
+        running.wait_for_sender(self.lab, self.cancel)?;
+        Ok(running.drain(self.lab, QUIET)?.receiver.packets_per_second)
     }
 }
 
-fn time_runs(
-    counter: Counter,
-    lab: &mut Lab,
-    run: Duration,
-    cancel: &AtomicBool,
-) -> Result<(Option<RunTime>, f64)> {
-    counter.attach(lab)?;
-    let timing = start_timing()?;
-    let (before, from) = (counter.timed_runs(lab)?, Instant::now());
-    delivered_pps(lab, run, cancel)?;
-    let seconds = from.elapsed().as_secs_f64();
-    let runs = counter.timed_runs(lab)?.since(before);
-    drop(timing);
-    Ok((runs, seconds))
+/// What one counter costs.
+struct Cost {
+    timed: Timed,
+    delivered: Option<Interval>,
+    pairs: u32,
 }
 
-/// Datagrams a second at the receiver, by its own clock.
-fn delivered_pps(lab: &Lab, run: Duration, cancel: &AtomicBool) -> Result<Option<f64>> {
-    let mut running = Running::start(lab, WORKLOAD, run)?;
-    running.wait_for_sender(cancel)?;
-    Ok(running.drain(QUIET)?.receiver.packets_per_second)
+impl Cost {
+    fn runs_per_second(&self) -> Option<f64> {
+        let Timed { runs, seconds } = self.timed;
+        runs.map(|runs| runs.runs as f64 / seconds)
+    }
 }

@@ -7,11 +7,12 @@
 
 use std::time::Duration;
 
-use nicpoll_model::{CpuSource, CpuStates, Workload};
+use nicpoll_model::{CpuSource, CpuStates, WorkUnit};
 use nicpoll_observe::{CpuDelta, CpuTimes};
 
+use nicpoll_traffic::workload::Books;
+
 use crate::judge::worked_for;
-use crate::run::Run;
 
 /// Length of the traffic that is accounted for exactly.
 pub const CPU_WINDOW: Duration = Duration::from_millis(100);
@@ -22,7 +23,7 @@ pub struct CpuWindow {
     /// The cores, the sender's first.
     pub times: Vec<CpuTimes>,
     /// The run's traffic.
-    pub run: Run,
+    pub books: Books,
 }
 
 /// CPU time as a trial shows it.
@@ -42,7 +43,7 @@ pub struct CpuFigures {
 
 impl CpuFigures {
     /// Exact figures. Steal, which no event shows, is that of the trial's own window.
-    pub fn exact(window: &CpuWindow, workload: Workload, sampled: &CpuDelta) -> Self {
+    pub fn exact(window: &CpuWindow, unit: WorkUnit, sampled: &CpuDelta) -> Self {
         let steal = |core: u32| {
             let states = sampled.states.iter().find(|states| states.core == core);
             states.map_or(0.0, |states| states.steal)
@@ -57,18 +58,18 @@ impl CpuFigures {
                 .map(|times| times.shares(steal(times.core)))
                 .collect(),
             busy_ns as f64,
-            (workload, &window.run),
+            (unit, &window.books),
         )
     }
 
     /// Sampled figures of the trial's own window.
-    pub fn tick_sampled(sampled: &CpuDelta, seconds: f64, workload: Workload, run: &Run) -> Self {
+    pub fn tick_sampled(sampled: &CpuDelta, seconds: f64, unit: WorkUnit, books: &Books) -> Self {
         Self::of(
             CpuSource::TickSampled,
             seconds,
             sampled.states.clone(),
             1e9 * sampled.busy_seconds,
-            (workload, run),
+            (unit, books),
         )
     }
 
@@ -77,15 +78,16 @@ impl CpuFigures {
         seconds: f64,
         states: Vec<CpuStates>,
         busy_ns: f64,
-        (workload, run): (Workload, &Run),
+        (unit, books): (WorkUnit, &Books),
     ) -> Self {
-        let count = worked_for(workload, run.packets, run.round_trip);
+        let count = worked_for(unit, books.packets, books.round_trip);
         CpuFigures {
             source,
             seconds,
             states,
             ns_per_packet: count.map(|count| busy_ns / count as f64),
-            ns_per_byte: (run.delivered_bytes > 0).then(|| busy_ns / run.delivered_bytes as f64),
+            ns_per_byte: (books.delivered_bytes > 0)
+                .then(|| busy_ns / books.delivered_bytes as f64),
         }
     }
 }
@@ -95,10 +97,10 @@ mod tests {
     use super::*;
     use nicpoll_model::{SocketBuffers, WindowRates};
 
-    fn run(delivered_packets: u64) -> Run {
+    fn books(delivered_packets: u64) -> Books {
         let bytes = 64 * delivered_packets;
         let rates = WindowRates::new(Some(delivered_packets), bytes, 0.1);
-        Run {
+        Books {
             packets: Some((delivered_packets + 5, delivered_packets)),
             offered_bytes: bytes + 320,
             delivered_bytes: bytes,
@@ -143,9 +145,9 @@ mod tests {
                 idle_ns: 50_000_000,
                 ..CpuTimes::default()
             }],
-            run: run(1_000),
+            books: books(1_000),
         };
-        let figures = CpuFigures::exact(&window, Workload::Udp64, &sampled());
+        let figures = CpuFigures::exact(&window, WorkUnit::Datagrams, &sampled());
         assert_eq!((figures.source, figures.seconds), (CpuSource::Exact, 0.1));
         assert_eq!(figures.ns_per_packet, Some(50_000.0));
         assert_eq!(figures.ns_per_byte, Some(50_000.0 / 64.0));
@@ -158,14 +160,14 @@ mod tests {
 
     #[test]
     fn without_the_account_they_are_of_the_measured_window_and_say_so() {
-        let figures = CpuFigures::tick_sampled(&sampled(), 1.5, Workload::Udp64, &run(3_000));
+        let figures = CpuFigures::tick_sampled(&sampled(), 1.5, WorkUnit::Datagrams, &books(3_000));
         assert_eq!(figures.source, CpuSource::TickSampled);
         assert_eq!(
             (figures.seconds, figures.ns_per_packet),
             (1.5, Some(250_000.0))
         );
         assert_eq!(figures.states[0].user, 0.5);
-        let nothing = CpuFigures::tick_sampled(&sampled(), 1.5, Workload::Udp64, &run(0));
+        let nothing = CpuFigures::tick_sampled(&sampled(), 1.5, WorkUnit::Datagrams, &books(0));
         assert_eq!((nothing.ns_per_packet, nothing.ns_per_byte), (None, None));
     }
 }

@@ -12,22 +12,28 @@ mod probe;
 mod regression;
 mod switching;
 
-use std::mem;
 use std::net::IpAddr;
+use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use nicpoll_iperf::UdpWorkload;
 use nicpoll_model::sim_fit_host::MeasuredCost;
-use nicpoll_model::{Setting, Workload};
-use nicpoll_observe::{ExactCpu, ExactCpuOptions, TimedRuns, start_timing};
+use nicpoll_observe::{ExactCpu, ExactCpuOptions, PollCounter, start_timing};
+use nicpoll_traffic::rr::RrWorkload;
+use nicpoll_traffic::workload::Books;
 
+use crate::demo::{self, RECEIVE_BUFFER_BYTES};
+use crate::design::Design;
+use crate::error::{Doing, StudyError};
+use crate::host::HostRequest;
+use crate::judge::watched;
 use crate::lab::Lab;
-use crate::link;
-use crate::run::{Run, Running};
-use crate::setting;
-use crate::study::Cancelled;
-use probe::{Probe, look, look_at, look_at_nobody};
+use crate::plan::DEFAULT_PERIOD;
+use crate::run::Running;
+use crate::trial;
+use crate::workload::WorkloadRequest;
+use probe::{Instruments, Probe, look, look_at, look_at_nobody};
 
 pub use switching::ticks_per_second;
 
@@ -85,50 +91,49 @@ pub struct HostCosts {
 /// repeat that begins, and how many there are.
 ///
 /// # Errors
-/// [`Cancelled`] when `cancel` became true; when CPU time cannot be accounted for exactly; when a run fails.
+/// [`StudyError::Cancelled`] when `cancel` became true; when CPU time cannot be accounted for exactly; when a run fails.
 pub fn measure_costs(
     lab: &mut Lab,
     quick: bool,
     cancel: &AtomicBool,
-    progress: impl FnMut(u32, u32),
-) -> Result<HostCosts> {
-    // The lab's own account leaves threads out, which makes it cheaper; here their times are needed.
-    let with_threads = ExactCpu::load(&ExactCpuOptions {
+    mut progress: impl FnMut(u32, u32),
+) -> Result<HostCosts, StudyError> {
+    let exact = ExactCpu::load(&ExactCpuOptions {
         has_threads: true,
         ..ExactCpuOptions::default()
-    });
-    let without = mem::replace(&mut lab.exact_cpu, with_threads);
-    let costs = measure_blocks(lab, quick, cancel, progress);
-    lab.exact_cpu = without;
-    costs
-}
-
-fn measure_blocks(
-    lab: &mut Lab,
-    quick: bool,
-    cancel: &AtomicBool,
-    mut progress: impl FnMut(u32, u32),
-) -> Result<HostCosts> {
-    probe::account(lab)?;
-    let nobody = link::add_nobody(&lab.sender)?;
+    })
+    .map_err(|refused| StudyError::NoExactCpu(refused.to_string()))?;
+    let (nobody, mac) = lab.link.nobody();
+    let netns_inode = lab.receiver.facts()?.netns_inode;
+    let neighbour = HostRequest::Neighbour {
+        address: nobody,
+        mac,
+    };
+    lab.sender.tell(neighbour)?;
+    let mut fit = Fit {
+        lab,
+        instruments: Instruments {
+            exact,
+            polls: PollCounter::load()?,
+        },
+        design: demo::design(DEFAULT_PERIOD),
+        netns_inode,
+        cancel,
+        nobody,
+        run: if quick { QUICK_RUN } else { RUN },
+    };
     let repeats = if quick { QUICK_REPEATS } else { REPEATS };
     let mut blocks = Vec::new();
     for repeat in 1..=repeats {
         if cancel.load(Ordering::Relaxed) {
-            return Err(Cancelled.into());
+            return Err(StudyError::Cancelled);
         }
         progress(repeat, repeats);
-        let mut fit = Fit {
-            lab,
-            cancel,
-            nobody,
-            run: if quick { QUICK_RUN } else { RUN },
-        };
         let block = fit.block();
-        let detached = fit.account(false);
+        let detached = fit.instruments.exact.detach();
         // Also after an error: the link must be as it came up.
         let restored = fit.lab.restore();
-        blocks.push(block.with_context(|| format!("measuring costs, repeat {repeat}"))?);
+        blocks.push(block.doing(|| format!("measuring costs, repeat {repeat}"))?);
         detached?;
         restored?;
     }
@@ -141,6 +146,10 @@ fn measure_blocks(
 
 struct Fit<'a> {
     lab: &'a mut Lab,
+    instruments: Instruments,
+    design: Design,
+    /// The receiver's namespace.
+    netns_inode: u64,
     cancel: &'a AtomicBool,
     nobody: IpAddr,
     /// Length of the traffic of a run.
@@ -148,106 +157,95 @@ struct Fit<'a> {
 }
 
 impl Fit<'_> {
-    fn block(&mut self) -> Result<Block> {
+    fn block(&mut self) -> Result<Block, StudyError> {
         let mut block = Block {
             switch_ns: switching::switch_ns(self.lab.receiver_cpu)?,
             wake_ns: switching::wake_ns(self.lab.sender_cpu, self.lab.receiver_cpu)?,
             ..Block::default()
         };
-        self.apply(Setting::Interrupt, 0)?;
+        self.apply(demo::INTERRUPT, None)?;
         self.without_account(&mut block)?;
-        self.account(true)?;
+        self.instruments.exact.attach()?;
         self.one_packet_a_poll(&mut block)?;
         self.lab.restore()?;
         self.by_timer(&mut block)?;
-        let exact = probe::account(self.lab)?;
+        let exact = &self.instruments.exact;
         block.tick_ns = switching::tick_ns(exact, self.lab.sender_cpu, self.run)?;
         Ok(block)
     }
 
-    fn apply(&mut self, setting: Setting, timeout_ns: u64) -> Result<u32> {
-        let applied = setting::apply(self.lab, setting, timeout_ns)?;
-        let netns_inode = self.lab.receiver.netns().inode();
-        self.lab.polls.watch(netns_inode, applied.napi_id)?;
-        Ok(applied.napi_id.unwrap_or_default())
-    }
-
-    fn account(&mut self, is_wanted: bool) -> Result<()> {
-        if let Ok(exact) = &mut self.lab.exact_cpu {
-            if is_wanted {
-                exact.attach()?;
-            } else {
-                exact.detach()?;
-            }
-        }
+    fn apply(&mut self, setting: &str, timeout_ns: Option<u64>) -> Result<(), StudyError> {
+        let unknown = || StudyError::Unexpected(format!("the demo has no setting {setting}"));
+        let setting = self.design.setting(setting).ok_or_else(unknown)?;
+        trial::apply(self.lab, setting, timeout_ns)?;
+        let napi_id = watched(&self.lab.receiver.napis()?);
+        self.instruments.polls.watch(self.netns_inode, napi_id)?;
         Ok(())
     }
 
     /// The account would lengthen a round trip.
-    fn without_account(&mut self, block: &mut Block) -> Result<()> {
-        self.account(false)?;
-        let trips = self.unobserved(Workload::Rr)?.round_trip;
+    fn without_account(&mut self, block: &mut Block) -> Result<(), StudyError> {
+        self.instruments.exact.detach()?;
+        let rr = WorkloadRequest::Rr(RrWorkload {
+            receive_buffer_bytes: Some(RECEIVE_BUFFER_BYTES),
+        });
+        let trips = self.unobserved(&rr)?.round_trip;
         block.round_trip_ns = trips.map(|trips| trips.p50_ns as f64);
         Ok(())
     }
 
     /// The kernel times the account's programs, where they have most to do.
-    fn event_ns(&mut self) -> Result<Option<f64>> {
+    fn event_ns(&mut self) -> Result<Option<f64>, StudyError> {
         let timing = start_timing()?;
-        let before = timed_runs(self.lab)?;
-        self.unobserved(Workload::Udp64)?;
-        let runs = timed_runs(self.lab)?.since(before);
+        let before = self.instruments.exact.timed_runs()?;
+        self.unobserved(&demo::udp(64))?;
+        let runs = self.instruments.exact.timed_runs()?.since(before);
         drop(timing);
         Ok(runs.map(|runs| runs.ns_per_run))
     }
 
-    fn unobserved(&self, workload: Workload) -> Result<Run> {
+    fn unobserved(&mut self, workload: &WorkloadRequest) -> Result<Books, StudyError> {
         let mut running = Running::start(self.lab, workload, self.run)?;
-        running.wait_for_sender(self.cancel)?;
-        running.drain(probe::QUIET)
+        running.wait_for_sender(self.lab, self.cancel)?;
+        running.drain(self.lab, probe::QUIET)
     }
 
-    fn one_packet_a_poll(&mut self, block: &mut Block) -> Result<()> {
+    fn one_packet_a_poll(&mut self, block: &mut Block) -> Result<(), StudyError> {
         block.event_ns = self.event_ns()?;
-        let full_speed = |workload| {
-            look_at(self.lab, self.run, self.cancel, |lab, time| {
-                Running::start(lab, workload, time)
-            })
-        };
-        block.small = full_speed(Workload::Udp64)?;
-        block.large = full_speed(Workload::Udp1470)?;
-        block.nobody = look_at_nobody(self.lab, self.run, self.nobody)?;
+        block.small = self.look_at(&demo::udp(64))?;
+        block.large = self.look_at(&demo::udp(1470))?;
+        let (lab, instruments) = (&mut *self.lab, &self.instruments);
+        block.nobody = look_at_nobody(lab, instruments, self.run, self.nobody, self.cancel)?;
         for pps in PACED {
-            block.paced.push(self.paced(pps)?);
+            block.paced.push(self.look_at(&paced(pps))?);
         }
         Ok(())
     }
 
-    fn by_timer(&mut self, block: &mut Block) -> Result<()> {
-        let napi_id = self.apply(Setting::Polling, EMPTY_NS[0])?;
+    fn by_timer(&mut self, block: &mut Block) -> Result<(), StudyError> {
         for timeout_ns in EMPTY_NS {
-            setting::set_timeout(self.lab, napi_id, timeout_ns)?;
-            probe::touch(self.lab, self.nobody)?;
-            block
-                .empty
-                .push((timeout_ns, look(self.lab, self.run / 2)?));
+            self.apply(demo::POLLING, Some(timeout_ns))?;
+            probe::touch(self.lab, self.nobody, self.cancel)?;
+            let probe = look(self.lab, &self.instruments, self.run / 2)?;
+            block.empty.push((timeout_ns, probe));
         }
         for (timeout_ns, pps) in TIMED {
-            setting::set_timeout(self.lab, napi_id, timeout_ns)?;
-            block.timed.push(self.paced(pps)?);
+            self.apply(demo::POLLING, Some(timeout_ns))?;
+            block.timed.push(self.look_at(&paced(pps))?);
         }
         Ok(())
     }
 
-    fn paced(&self, pps: u64) -> Result<Probe> {
-        let start = |lab: &Lab, time| Running::start_paced(lab, pps, time);
-        look_at(self.lab, self.run, self.cancel, start)
+    fn look_at(&mut self, workload: &WorkloadRequest) -> Result<Probe, StudyError> {
+        look_at(self.lab, &self.instruments, workload, self.run, self.cancel)
     }
 }
 
-fn timed_runs(lab: &mut Lab) -> Result<TimedRuns> {
-    Ok(match &mut lab.exact_cpu {
-        Ok(exact) => exact.timed_runs()?,
-        Err(_) => TimedRuns::default(),
+/// Datagrams of 64 bytes at a rate.
+fn paced(packets_per_second: u64) -> WorkloadRequest {
+    WorkloadRequest::Udp(UdpWorkload {
+        payload_bytes: 64,
+        packets_per_second: NonZeroU64::new(packets_per_second),
+        receive_buffer_bytes: Some(RECEIVE_BUFFER_BYTES),
     })
 }

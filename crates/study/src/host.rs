@@ -1,103 +1,257 @@
-//! A host of the lab: a network namespace with a thread that lives in it.
+//! A host: a machine, or a namespace of one, at an end of the link.
 //!
-//! What must hold: everything that reads or changes a host's network runs on a thread inside its
-//! namespace: the resident thread ([`Host::run`]), which also has a `/sys` of its own, or a pinned one
-//! for traffic ([`Host::spawn_pinned`]). No thread ever leaves the namespace again, so none can touch
-//! another one's interfaces by mistake. The namespace ends with the process.
+//! What must hold: a host takes requests and returns events that can all be serialised, so that it may be
+//! anywhere. Nothing of this process crosses: no closure, no clock, no flag. Times are durations, or
+//! nanoseconds of the host's own monotonic clock, which only differences are taken of. A host's counters
+//! are its own. What it has changed, it puts back when it is told to, or when it goes.
 
-use std::thread::JoinHandle;
+mod client;
+mod ends;
+mod local;
 
-use anyhow::{Context, Result};
-use nicpoll_model::Side;
-use nicpoll_observe::HostCounters;
-use nicpoll_switch::{Control, Held, SwitchError};
-use nicpoll_sys::netns::{NetNamespace, NetnsThread};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
 
-/// What the resident thread of a host works with.
-pub struct Resident {
-    /// The settings of the host's interfaces.
-    pub control: Control,
-    /// The counters of the host.
-    pub counters: HostCounters,
-    /// What is changed on its interface at present.
-    pub held: Option<Held>,
-}
+use nicpoll_model::HostFacts;
+use nicpoll_observe::{CpuSample, CpuTimes, HostSnapshot, PollCounts, RunTime};
+use nicpoll_traffic::workload::{End, EndBooks};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
-impl Resident {
-    /// Puts back what is changed on the interface.
-    pub fn restore(&mut self) -> Result<(), SwitchError> {
-        match self.held.take() {
-            Some(held) => held.restore(&mut self.control),
-            None => Ok(()),
-        }
-    }
-}
+use crate::setting::Request;
+use crate::workload::WorkloadRequest;
 
-impl Drop for Resident {
-    /// The way out when nobody called [`Resident::restore`]: an error or a panic elsewhere. The next
-    /// start recovers what cannot be put back here.
-    fn drop(&mut self) {
-        let _ = self.restore();
-    }
-}
+pub use client::HostClient;
+pub use local::LocalHost;
 
-/// One end of the lab's link.
-pub struct Host {
-    side: Side,
-    netns: NetNamespace,
-    thread: NetnsThread<Resident>,
-}
-
-impl Host {
-    /// Makes a namespace and starts the thread that lives in it.
-    pub fn new(side: Side) -> Result<Self> {
-        let netns = NetNamespace::create().context("making a network namespace")?;
-        let home = netns.try_clone().context("opening the new namespace")?;
-        let thread = NetnsThread::enter(home, || Resident {
-            control: Control::new(),
-            counters: HostCounters::of_caller(),
-            held: None,
-        })
-        .with_context(|| format!("entering the {side}'s namespace"))?;
-        Ok(Host {
-            side,
-            netns,
-            thread,
-        })
-    }
-
-    /// Which end this is.
-    pub fn side(&self) -> Side {
-        self.side
-    }
-
-    /// The host's namespace.
-    pub fn netns(&self) -> &NetNamespace {
-        &self.netns
-    }
-
-    /// Runs `job` on the thread that lives in the namespace and waits for what it returns.
+/// Where requests go and events come from.
+pub trait Host: Send {
+    /// Hands over a request. What comes of it is an event.
     ///
     /// # Errors
-    /// When the job panicked, now or earlier: the thread is gone then.
-    pub fn run<T: Send + 'static>(
-        &self,
-        job: impl FnOnce(&mut Resident) -> T + Send + 'static,
-    ) -> Result<T> {
-        self.thread
-            .run(job)
-            .with_context(|| format!("at the {}", self.side))
+    /// When the host cannot be reached.
+    fn send(&mut self, message: HostMessage) -> Result<(), HostFailure>;
+
+    /// The next event; `None` when none came within `timeout`.
+    ///
+    /// # Errors
+    /// When the host cannot be reached.
+    fn next_event(&mut self, timeout: Duration) -> Result<Option<HostEvent>, HostFailure>;
+}
+
+/// A request, with the number by which its answer is known.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostMessage {
+    /// The number.
+    pub id: u64,
+    /// The request.
+    pub request: HostRequest,
+}
+
+/// What a host can be told to do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HostRequest {
+    /// Say what you are.
+    Facts,
+    /// Read every value of the interface that bears on receiving.
+    Values,
+    /// List the NAPI instances of the interface.
+    Napis,
+    /// Change settings of the interface, in one transaction with what is in force already.
+    Apply(Request),
+    /// End what traffic still runs, and put back every setting.
+    Restore,
+    /// Believe for good that an address of the link has a hardware address.
+    Neighbour {
+        /// The address.
+        address: IpAddr,
+        /// The hardware address.
+        mac: [u8; 6],
+    },
+    /// Load the counters that the kernel keeps by BPF.
+    LoadCounters,
+    /// Let a counter count, or take it out of the kernel's way.
+    Count {
+        /// Which.
+        counter: Counter,
+        /// Whether it counts from now on.
+        is_on: bool,
+    },
+    /// Count the polls of one NAPI instance from now on, or of every one when null.
+    WatchPolls {
+        /// The instance.
+        napi_id: Option<u32>,
+    },
+    /// Read the polls.
+    Polls,
+    /// Read what is read at the edges of a measured window.
+    Edge,
+    /// Read the counters of the interface, its queues and protocols.
+    Counters,
+    /// Begin a window of exact CPU time.
+    OpenCpuWindow,
+    /// End it.
+    CloseCpuWindow {
+        /// The cores that are asked about.
+        cpus: Vec<u32>,
+    },
+    /// Let the kernel time the runs of a counter's programs.
+    OpenTiming {
+        /// The counter.
+        counter: Counter,
+    },
+    /// End that.
+    CloseTiming {
+        /// The counter.
+        counter: Counter,
+    },
+    /// Make one end of a workload ready, on a thread bound to a core.
+    Prepare {
+        /// The number by which it is known from then on.
+        end: u32,
+        /// The traffic.
+        workload: WorkloadRequest,
+        /// Which end, where and for how long.
+        terms: End,
+        /// The core.
+        cpu: u32,
+    },
+    /// Run an end that is ready.
+    Start {
+        /// Its number.
+        end: u32,
+    },
+    /// The other end has sent everything: end when the socket is empty.
+    SenderDone {
+        /// The end's number.
+        end: u32,
+    },
+}
+
+/// What a host has to say.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HostEvent {
+    /// A request is done, or failed.
+    Answered {
+        /// The request's number.
+        id: u64,
+        /// What came of it.
+        answer: Result<Answer, HostFailure>,
+    },
+    /// An end of a workload has run, or failed.
+    Ended {
+        /// Its number.
+        end: u32,
+        /// What it counted.
+        books: Result<EndBooks, HostFailure>,
+    },
+}
+
+/// What came of a request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// It is done.
+    Done,
+    /// Of [`HostRequest::Facts`].
+    Facts(Box<Facts>),
+    /// Of [`HostRequest::Values`], by name.
+    Values(BTreeMap<String, String>),
+    /// Of [`HostRequest::Napis`].
+    Napis(Vec<u32>),
+    /// Of [`HostRequest::LoadCounters`]: why CPU time cannot be accounted for exactly; null when it can.
+    Loaded {
+        /// The kernel's reason.
+        exact_cpu_refused: Option<String>,
+    },
+    /// Of [`HostRequest::Polls`].
+    Polls(Polls),
+    /// Of [`HostRequest::Edge`].
+    Edge(Box<Edge>),
+    /// Of [`HostRequest::Counters`].
+    Counters(Box<HostSnapshot>),
+    /// Of [`HostRequest::CloseCpuWindow`].
+    CpuTimes(Vec<CpuTimes>),
+    /// Of [`HostRequest::CloseTiming`].
+    Timed(Timed),
+}
+
+/// One of a host's counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Counter {
+    /// Counts polls.
+    Polls,
+    /// Accounts for CPU time.
+    Cpu,
+}
+
+/// What a host is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
+    /// The machine.
+    pub machine: HostFacts,
+    /// Inode number of its network namespace.
+    pub netns_inode: u64,
+    /// Driver of the interface.
+    pub driver: String,
+}
+
+/// Polls so far.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Polls {
+    /// When, by the host's monotonic clock.
+    pub at_ns: u64,
+    /// How many.
+    pub counts: PollCounts,
+}
+
+/// What is read at the very edges of the measured window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Edge {
+    /// Polls so far, and when.
+    pub polls: Polls,
+    /// CPU time so far.
+    pub cpu: CpuSample,
+    /// How far the host's wall clock is ahead of its monotonic one.
+    pub wall_ahead_ns: i64,
+}
+
+/// What the runs of a counter's programs took.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Timed {
+    /// The runs; null without any.
+    pub runs: Option<RunTime>,
+    /// How long they were timed.
+    pub seconds: f64,
+}
+
+/// What a host could not do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Error)]
+#[error("{message}")]
+pub struct HostFailure {
+    /// What failed, and why.
+    pub message: String,
+    /// Whether it was asked to stop.
+    pub is_cancelled: bool,
+}
+
+impl HostFailure {
+    /// A failure in words.
+    pub fn new(message: impl Into<String>) -> Self {
+        HostFailure {
+            message: message.into(),
+            is_cancelled: false,
+        }
     }
 
-    /// Starts a thread inside the namespace, bound to `cpu`.
-    pub fn spawn_pinned<T: Send + 'static>(
-        &self,
-        cpu: u32,
-        name: &str,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<JoinHandle<std::io::Result<T>>> {
-        self.thread
-            .spawn_pinned(cpu, name, work)
-            .with_context(|| format!("starting a thread at the {}", self.side))
+    /// An error with its causes.
+    pub fn of(error: &dyn std::error::Error) -> Self {
+        let causes = std::iter::successors(Some(error), |error| error.source());
+        let causes: Vec<String> = causes.map(ToString::to_string).collect();
+        HostFailure::new(causes.join(": "))
     }
 }

@@ -2,38 +2,40 @@
 
 use nicpoll_model::line::{IpVersion, Line, Packet};
 use nicpoll_model::{
-    Calibration, CpuStates, Ledger, Placement, Plan, PollEvidence, RoundTrip, Trial, Warmup,
-    Workload,
+    Calibration, CpuStates, Ledger, Placement, PollEvidence, RoundTrip, Trial, Warmup, WorkUnit,
 };
 use nicpoll_observe::{Account, packet_ledger, tcp_ledger};
+use nicpoll_traffic::workload::Books;
 
 use crate::cpu_window::{CpuFigures, CpuWindow};
+use crate::design::{NamedSetting, NamedWorkload};
+use crate::host::Edge;
 use crate::lab::Lab;
-use crate::run::Run;
-use crate::setting::Applied;
-use crate::trial::{Books, Edge, Place};
+use crate::trial::{Accounts, Place};
 use crate::void::{Circumstances, void_reason};
 
 /// Everything that was measured of one trial.
 pub struct Measured<'a> {
     /// Where it stands.
     pub place: Place,
-    /// What was planned.
-    pub plan: &'a Plan,
+    /// The traffic.
+    pub workload: &'a NamedWorkload,
+    /// What was asked for.
+    pub setting: &'a NamedSetting,
     /// What it ran on.
     pub lab: &'a Lab,
+    /// The receiver's namespace.
+    pub netns_inode: u64,
     /// NAPI instances that the receiver had.
-    pub napis: usize,
-    /// What was applied.
-    pub applied: Applied,
+    pub napis: Vec<u32>,
     /// The warm-up.
     pub warmup: Warmup,
     /// How the timer was set.
     pub calibration: Option<Calibration>,
-    /// The traffic, as the programs counted it.
-    pub run: Run,
+    /// What the programs counted.
+    pub books: Books,
     /// Counters before and after, while all was quiet.
-    pub books: [Books; 2],
+    pub accounts: [Accounts; 2],
     /// Where CPU time went in a run of its own; `None` when that cannot be accounted for exactly.
     pub cpu_window: Option<CpuWindow>,
     /// The edges of the window.
@@ -43,43 +45,46 @@ pub struct Measured<'a> {
 /// Makes the trial.
 pub fn judge(measured: Measured<'_>) -> Trial {
     let Measured {
-        place, lab, run, ..
+        place, lab, books, ..
     } = &measured;
+    let workload = measured.workload.request.workload();
+    let unit = workload.unit();
     let ledger = ledger(&measured);
     let [opened, closed] = &measured.edges;
-    let seconds = closed.at.duration_since(opened.at).as_secs_f64();
+    let seconds = (closed.polls.at_ns - opened.polls.at_ns) as f64 / 1e9;
     let sampled = closed.cpu.since(&opened.cpu, &lab.cpus());
     let cpu = match &measured.cpu_window {
-        Some(window) => CpuFigures::exact(window, place.workload, &sampled),
-        None => CpuFigures::tick_sampled(&sampled, seconds, place.workload, run),
+        Some(window) => CpuFigures::exact(window, unit, &sampled),
+        None => CpuFigures::tick_sampled(&sampled, seconds, unit, books),
     };
     let polls = poll_evidence(&measured, seconds);
     let rate = |count: u64| count as f64 / seconds;
     let rhythm = (rate(polls.polls), rate(polls.rounds));
-    let packets = run.packets;
+    let packets = books.packets;
     Trial {
         sequence: place.sequence,
         block: place.block,
         attempt: place.attempt,
-        workload: place.workload,
-        setting: place.setting,
+        workload: place.workload.clone(),
+        setting: place.setting.clone(),
         void: void(&measured, &sampled.states, rhythm, &ledger),
         warmup: measured.warmup,
         offered_packets: packets.map(|(offered, _)| offered),
         delivered_packets: packets.map(|(_, delivered)| delivered),
-        delivered_bits_per_second: run.receiver.bits_per_second,
-        delivered_packets_per_second: run.receiver.packets_per_second,
+        delivered_bits_per_second: books.receiver.bits_per_second,
+        delivered_packets_per_second: books.receiver.packets_per_second,
         delivered_line_ratio: line_ratio(
-            lab.line(),
-            place.workload,
-            run.receiver.packets_per_second,
+            lab.link.line().ok(),
+            unit,
+            workload.datagram_bytes(),
+            books.receiver.packets_per_second,
         ),
         loss_ratio: packets.and_then(|(offered, delivered)| loss_ratio(offered, delivered)),
-        sender: run.sender,
-        receiver: run.receiver,
-        jitter_seconds: run.jitter_seconds,
-        out_of_order_packets: run.out_of_order_packets,
-        round_trip: run.round_trip,
+        sender: books.sender,
+        receiver: books.receiver,
+        jitter_seconds: books.jitter_seconds,
+        out_of_order_packets: books.out_of_order_packets,
+        round_trip: books.round_trip,
         polls_per_second: Some(rhythm.0),
         rounds_per_second: Some(rhythm.1),
         packets_per_poll: (polls.polls > 0).then(|| polls.frames as f64 / polls.polls as f64),
@@ -97,14 +102,14 @@ pub fn judge(measured: Measured<'_>) -> Trial {
         cpu_ns_per_packet: cpu.ns_per_packet,
         cpu_ns_per_byte: cpu.ns_per_byte,
         context_switches_per_second: rate(sampled.context_switches),
-        socket_buffers: run.socket_buffers,
+        socket_buffers: books.socket_buffers,
         ledger,
     }
 }
 
 fn ledger(measured: &Measured<'_>) -> Ledger {
-    let [before, after] = &measured.books;
-    let run = &measured.run;
+    let [before, after] = &measured.accounts;
+    let books = &measured.books;
     let sender = Account {
         before: &before.sender,
         after: &after.sender,
@@ -113,11 +118,11 @@ fn ledger(measured: &Measured<'_>) -> Ledger {
         before: &before.receiver,
         after: &after.receiver,
     };
-    match run.packets {
+    match books.packets {
         Some((offered, delivered)) => {
-            packet_ledger(offered, delivered, run.control.clone(), sender, receiver)
+            packet_ledger(offered, delivered, books.control.clone(), sender, receiver)
         }
-        None => tcp_ledger(run.offered_bytes, run.delivered_bytes, sender, receiver),
+        None => tcp_ledger(books.offered_bytes, books.delivered_bytes, sender, receiver),
     }
 }
 
@@ -128,14 +133,13 @@ fn void(
     ledger: &Ledger,
 ) -> Option<String> {
     let [opened, closed] = &measured.edges;
-    let [before, after] = &measured.books;
+    let [before, after] = &measured.accounts;
     void_reason(&Circumstances {
-        setting: measured.place.setting,
-        period_ns: measured.plan.period_ns,
-        undrained: measured.run.undrained.as_deref(),
-        clock_step_ns: closed.wall_ahead_ns.abs_diff(opened.wall_ahead_ns) as u64,
+        evidence: measured.setting.evidence,
+        undrained: measured.books.undrained.as_deref(),
+        clock_step_ns: closed.wall_ahead_ns.abs_diff(opened.wall_ahead_ns),
         steal: cores.iter().map(|core| core.steal).fold(0.0, f64::max),
-        napis: measured.napis,
+        napis: measured.napis.len(),
         rhythm,
         changed: first_change(before, after),
         ledger,
@@ -145,16 +149,24 @@ fn void(
 /// Polls before and after the window's edges are not the workload's, so the edges' counts are used.
 fn poll_evidence(measured: &Measured<'_>, seconds: f64) -> PollEvidence {
     let [opened, closed] = &measured.edges;
-    let polls = closed.polls.since(&opened.polls);
+    let polls = closed.polls.counts.since(&opened.polls.counts);
     PollEvidence {
-        netns_inode: measured.lab.receiver.netns().inode(),
-        napi_id: measured.applied.napi_id,
+        netns_inode: measured.netns_inode,
+        napi_id: watched(&measured.napis),
         seconds,
         polls: polls.polls(),
         rounds: polls.rounds,
         empty_polls: polls.empty_polls,
         frames: polls.frames,
         polls_by_cpu: polls.polls_by_cpu,
+    }
+}
+
+/// The NAPI instance whose polls are counted: the only one, or every one where there are others.
+pub fn watched(napis: &[u32]) -> Option<u32> {
+    match napis {
+        [only] => Some(*only),
+        _ => None,
     }
 }
 
@@ -169,14 +181,14 @@ fn cpus_with_polls(polls_by_cpu: &[u64]) -> Vec<u32> {
 /// What CPU time is divided by: datagrams delivered, or transactions. `None` for TCP, and when there
 /// were none.
 pub fn worked_for(
-    workload: Workload,
+    unit: WorkUnit,
     packets: Option<(u64, u64)>,
     round_trip: Option<RoundTrip>,
 ) -> Option<u64> {
-    let count = match workload {
-        Workload::Tcp => None,
-        Workload::Rr => round_trip.map(|trips| trips.transactions),
-        Workload::Udp1470 | Workload::Udp64 => packets.map(|(_, delivered)| delivered),
+    let count = match unit {
+        WorkUnit::Bytes => None,
+        WorkUnit::Transactions => round_trip.map(|trips| trips.transactions),
+        WorkUnit::Datagrams => packets.map(|(_, delivered)| delivered),
     };
     count.filter(|&count| count > 0)
 }
@@ -184,13 +196,11 @@ pub fn worked_for(
 /// The share of the line that datagrams of a one-way workload take. The lab's traffic is IPv4.
 fn line_ratio(
     line: Option<Line>,
-    workload: Workload,
+    unit: WorkUnit,
+    datagram_bytes: Option<u32>,
     packets_per_second: Option<f64>,
 ) -> Option<f64> {
-    let payload_bytes = match workload {
-        Workload::Tcp | Workload::Rr => None,
-        Workload::Udp1470 | Workload::Udp64 => workload.datagram_bytes(),
-    };
+    let payload_bytes = datagram_bytes.filter(|_| unit == WorkUnit::Datagrams);
     let packet = Packet::Udp {
         ip: IpVersion::V4,
         payload_bytes: payload_bytes?.try_into().ok()?,
@@ -203,7 +213,7 @@ fn loss_ratio(offered: u64, delivered: u64) -> Option<f64> {
     (offered > 0).then(|| offered.saturating_sub(delivered) as f64 / offered as f64)
 }
 
-fn first_change<'a>(before: &'a Books, after: &Books) -> Option<&'a str> {
+fn first_change<'a>(before: &'a Accounts, after: &Accounts) -> Option<&'a str> {
     let changed = before
         .settings
         .iter()
@@ -226,13 +236,13 @@ mod tests {
 
     #[test]
     fn only_datagrams_one_way_on_a_line_have_a_share_of_it() {
-        let share = |line, workload| line_ratio(line, workload, Some(48_076.9));
+        let share = |line, unit| line_ratio(line, unit, Some(64), Some(48_076.9));
         let line = Line::new(100_000_000);
-        let half = share(line, Workload::Udp64).unwrap();
+        let half = share(line, WorkUnit::Datagrams).unwrap();
         assert!((half - 0.5).abs() < 1e-6, "{half}");
-        assert_eq!(share(line, Workload::Rr), None);
-        assert_eq!(share(line, Workload::Tcp), None);
-        assert_eq!(share(None, Workload::Udp64), None);
+        assert_eq!(share(line, WorkUnit::Transactions), None);
+        assert_eq!(line_ratio(line, WorkUnit::Bytes, None, None), None);
+        assert_eq!(share(None, WorkUnit::Datagrams), None);
     }
 
     #[test]
@@ -244,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_changed_or_new_setting_is_named() {
-        let books = |pairs: &[(&str, &str)]| Books {
+        let books = |pairs: &[(&str, &str)]| Accounts {
             sender: Default::default(),
             receiver: Default::default(),
             settings: pairs

@@ -1,4 +1,4 @@
-//! The lab: hosts in namespaces, the link between them, trials, and the runner of a study.
+//! Studies: hosts and the link between them, settings and workloads as data, trials, and the runner.
 //!
 //! What must hold: the host machine's own interfaces are never touched; whatever ends a study, every
 //! setting is put back, and nothing outlives the process unless it was asked to be kept.
@@ -7,6 +7,9 @@
 mod calibrate;
 mod cost;
 mod cpu_window;
+pub mod demo;
+mod design;
+mod error;
 mod facts;
 mod fit;
 mod host;
@@ -18,17 +21,26 @@ mod run;
 mod setting;
 mod study;
 mod trial;
+mod veth;
 mod void;
+mod workload;
 
+pub use design::{Dearest, Design, Evidence, NamedSetting, NamedWorkload, Versus};
+pub use error::{Doing, StudyError};
 pub use fit::{HostCosts, measure_costs, ticks_per_second};
-pub use host::{Host, Resident};
-pub use lab::{Lab, VETH_RING_SLOTS, why_not_here};
-pub use link::Addresses;
+pub use host::{
+    Answer, Counter, Edge, Facts, Host, HostClient, HostEvent, HostFailure, HostMessage,
+    HostRequest, LocalHost, Polls, Timed,
+};
+pub use lab::{Lab, why_not_here};
+pub use link::Link;
 pub use plan::{DEFAULT_BLOCKS, DEFAULT_PERIOD, Options, PlanError, QUICK_BLOCKS, plan};
-pub use run::{Run, Running};
-pub use setting::{Applied, apply};
-pub use study::{Cancelled, Identity, Progress, run_study};
-pub use trial::{Place, Trials};
+pub use run::Running;
+pub use setting::Request;
+pub use study::{Identity, Progress, run_study};
+pub use trial::{Place, Trials, apply};
+pub use veth::Veth;
+pub use workload::WorkloadRequest;
 
 /// The name of both ends of the link.
 pub const INTERFACE: &str = "em0";

@@ -1,229 +1,42 @@
-//! The link between the two hosts: a veth pair whose ends are both called `em0`.
+//! A link: what joins two hosts.
 //!
-//! The addresses are from the blocks set aside for benchmarks (RFC 2544 appendix C.2.2 and RFC 5180
-//! section 8). Each end knows the other's hardware address for good, and IPv6 says what it has to say
-//! as the link comes up, so that no trial is disturbed by ARP, neighbour discovery or multicast
-//! listener reports.
+//! What must hold: what a report says of the link comes from here, and a link that is no real one says so.
 
-use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsFd, AsRawFd};
-use std::path::Path;
-use std::thread;
-use std::time::Duration;
+use std::net::IpAddr;
 
-use anyhow::{Context, Result};
-use netlink_bindings::rt_neigh::NudState;
-use netlink_bindings::traits::Pusher;
-use netlink_bindings::{rt_addr, rt_link, rt_neigh};
-use netlink_socket2::NetlinkSocket;
-use nicpoll_model::Side;
+use nicpoll_model::Place;
+use nicpoll_model::line::Line;
 
-use crate::INTERFACE;
-use crate::host::Host;
+/// What joins two hosts.
+pub trait Link: Send {
+    /// Kind of the link: the driver's name where that says it.
+    fn kind(&self) -> &'static str;
 
-/// By then the reports have been sent.
-const QUIET_AFTER: Duration = Duration::from_millis(100);
+    /// Whether there is no card and no line.
+    fn is_virtual(&self) -> bool;
 
-/// `IFLA_INFO_DATA`, include/uapi/linux/if_link.h.
-const IFLA_INFO_DATA: u16 = 2;
-/// `VETH_INFO_PEER`, include/uapi/linux/veth.h.
-const VETH_INFO_PEER: u16 = 1;
-/// `NLA_F_NESTED`: the attribute holds attributes.
-const NLA_F_NESTED: u16 = 1 << 15;
-/// `IFA_F_NODAD`: use the address at once, nobody else is on this link.
-const IFA_F_NODAD: u8 = 0x02;
+    /// Name of the interface at a host; `None` for a host that is at neither end.
+    fn interface(&self, host: &str) -> Option<&str>;
 
-/// Settings of an IPv6 interface that keep it quiet once it is up: it makes no link-local address,
-/// asks nobody for routers or duplicate addresses, and repeats its listener reports at once instead of
-/// seconds later.
-const QUIET_IPV6: [(&str, &str); 6] = [
-    // IN6_ADDR_GEN_MODE_NONE
-    ("addr_gen_mode", "1"),
-    ("accept_ra", "0"),
-    ("router_solicitations", "0"),
-    ("dad_transmits", "0"),
-    ("mldv1_unsolicited_report_interval", "1"),
-    ("mldv2_unsolicited_report_interval", "1"),
-];
+    /// The host at the other end.
+    fn peer(&self, host: &str) -> Option<&str>;
 
-/// On the lab's network, and neither end's.
-const NOBODY: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 3);
+    /// Addresses of a host on the link, with their prefix lengths.
+    fn addresses(&self, host: &str) -> Vec<(IpAddr, u8)>;
 
-const IPV4_PREFIX: u8 = 24;
-const IPV6_PREFIX: u8 = 64;
+    /// Link MTU.
+    fn mtu_bytes(&self) -> u32;
 
-/// The addresses of one end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Addresses {
-    /// IPv4.
-    pub ipv4: Ipv4Addr,
-    /// IPv6.
-    pub ipv6: Ipv6Addr,
-    mac: [u8; 6],
-}
+    /// Slots of each receive ring.
+    fn ring_slots(&self) -> u32;
 
-impl Addresses {
-    /// The addresses of `side`.
-    pub fn of(side: Side) -> Self {
-        let last = match side {
-            Side::Sender => 1,
-            Side::Receiver => 2,
-        };
-        Addresses {
-            ipv4: Ipv4Addr::new(198, 18, 0, last),
-            ipv6: Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, last.into()),
-            // A locally administered address: the second bit of the first byte is set.
-            mac: [0x02, 0x6e, 0x70, 0, 0, last],
-        }
-    }
+    /// The line between the hosts, or why there is none.
+    fn line(&self) -> Result<Line, &'static str>;
 
-    /// The addresses that are used, with their prefix lengths. IPv6 is left out where the kernel was
-    /// started without it.
-    pub fn in_use(&self) -> Vec<(IpAddr, u8)> {
-        let ipv4 = (IpAddr::V4(self.ipv4), IPV4_PREFIX);
-        let ipv6 = (IpAddr::V6(self.ipv6), IPV6_PREFIX);
-        if Path::new("/proc/sys/net/ipv6").exists() {
-            vec![ipv4, ipv6]
-        } else {
-            vec![ipv4]
-        }
-    }
-}
+    /// Where the link itself loses packets and counts them: the place, and the counter.
+    fn losses(&self) -> &'static [(Place, &'static str)];
 
-/// Joins two hosts by a veth pair, gives each end its addresses, and brings it up.
-pub fn join(sender: &Host, receiver: &Host) -> Result<()> {
-    let peer_netns_fd = receiver.netns().as_fd().as_raw_fd() as u32;
-    sender
-        .run(move |_| create_pair(peer_netns_fd))?
-        .context("making the veth pair")?;
-    for (host, peer) in [(sender, Side::Receiver), (receiver, Side::Sender)] {
-        let side = host.side();
-        host.run(move |resident| -> Result<()> {
-            let ifindex = resident.control.interface(INTERFACE)?.ifindex;
-            quieten_ipv6();
-            configure(ifindex, Addresses::of(side), Addresses::of(peer))
-        })?
-        .with_context(|| format!("configuring the {side}'s {INTERFACE}"))?;
-    }
-    thread::sleep(QUIET_AFTER);
-    Ok(())
-}
-
-fn create_pair(peer_netns_fd: u32) -> Result<()> {
-    let mut peer = vec![0; rt_link::Ifinfomsg::len()];
-    drop(
-        rt_link::PushLinkAttrs::new(&mut peer)
-            .push_ifname_bytes(INTERFACE.as_bytes())
-            .push_address(&Addresses::of(Side::Receiver).mac)
-            .push_net_ns_fd(peer_netns_fd),
-    );
-    let mut data = Vec::new();
-    push_nested(&mut data, VETH_INFO_PEER, &peer);
-
-    let mut request = rt_link::Request::new()
-        .set_create()
-        .set_excl()
-        .op_newlink_do(&Default::default());
-    let mut info = request
-        .encode()
-        .push_ifname_bytes(INTERFACE.as_bytes())
-        .push_address(&Addresses::of(Side::Sender).mac)
-        .nested_linkinfo()
-        .push_kind(c"veth");
-    push_nested(info.as_vec_mut(), IFLA_INFO_DATA, &data);
-    info.end_nested();
-    NetlinkSocket::new().request(&request)?.recv_ack()?;
-    Ok(())
-}
-
-fn push_nested(attributes: &mut Vec<u8>, kind: u16, payload: &[u8]) {
-    // The bindings pad an attribute when the next one begins, so the last one may still be ragged.
-    attributes.resize(attributes.len().next_multiple_of(4), 0);
-    let length = (4 + payload.len()) as u16;
-    attributes.extend_from_slice(&length.to_ne_bytes());
-    attributes.extend_from_slice(&(kind | NLA_F_NESTED).to_ne_bytes());
-    attributes.extend_from_slice(payload);
-}
-
-/// The sysctls shown to a thread are those of the namespace that it is in. A kernel without IPv6, or
-/// without one of them, is no reason to stop: control packets have lines of their own in the ledger.
-fn quieten_ipv6() {
-    for (name, value) in QUIET_IPV6 {
-        let path = format!("/proc/sys/net/ipv6/conf/{INTERFACE}/{name}");
-        let _ = fs::write(path, value);
-    }
-}
-
-fn configure(ifindex: u32, own: Addresses, peer: Addresses) -> Result<()> {
-    let mut socket = NetlinkSocket::new();
-    for (address, prefix) in own.in_use() {
-        let header = rt_addr::Ifaddrmsg {
-            ifa_family: family(address),
-            ifa_prefixlen: prefix,
-            ifa_flags: IFA_F_NODAD,
-            ifa_index: ifindex,
-            ..Default::default()
-        };
-        let mut request = rt_addr::Request::new().set_create().op_newaddr_do(&header);
-        request.encode().push_local(address).push_address(address);
-        socket.request(&request)?.recv_ack()?;
-    }
-
-    let up = rt_link::IfinfoFlags::Up as u32;
-    let header = rt_link::Ifinfomsg {
-        ifi_index: ifindex as i32,
-        ifi_flags: up,
-        ifi_change: up,
-        ..Default::default()
-    };
-    let request = rt_link::Request::new().op_setlink_do(&header);
-    socket.request(&request)?.recv_ack()?;
-
-    for (address, _) in peer.in_use() {
-        add_neighbour(&mut socket, ifindex, address, &peer.mac)?;
-    }
-    Ok(())
-}
-
-fn add_neighbour(
-    socket: &mut NetlinkSocket,
-    ifindex: u32,
-    address: IpAddr,
-    mac: &[u8; 6],
-) -> Result<()> {
-    let header = rt_neigh::Ndmsg {
-        ndm_family: family(address),
-        ndm_ifindex: ifindex as i32,
-        ndm_state: NudState::Permanent as u16,
-        ..Default::default()
-    };
-    let mut request = rt_neigh::Request::new()
-        .set_create()
-        .op_newneigh_do(&header);
-    request.encode().push_dst(address).push_lladdr(mac);
-    socket.request(&request)?.recv_ack()?;
-    Ok(())
-}
-
-/// Has the sender believe in a third host, whose frames the receiver takes in and drops before IP looks at them:
-/// they are for another address. Returns what to send to.
-pub fn add_nobody(sender: &Host) -> Result<IpAddr> {
-    sender
-        .run(|resident| -> Result<IpAddr> {
-            let ifindex = resident.control.interface(INTERFACE)?.ifindex;
-            let address = IpAddr::V4(NOBODY);
-            let mac = [0x02, 0x6e, 0x70, 0, 0, 3];
-            add_neighbour(&mut NetlinkSocket::new(), ifindex, address, &mac)?;
-            Ok(address)
-        })?
-        .context("adding a neighbour that nobody is")
-}
-
-/// The address family as netlink headers carry it, include/linux/socket.h.
-fn family(address: IpAddr) -> u8 {
-    match address {
-        IpAddr::V4(_) => 2,
-        IpAddr::V6(_) => 10,
-    }
+    /// An address of the link that belongs to no host, with a hardware address: frames to it end as the
+    /// receiving host's IP layer looks at them.
+    fn nobody(&self) -> (IpAddr, [u8; 6]);
 }

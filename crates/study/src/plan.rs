@@ -2,18 +2,14 @@
 
 use std::time::Duration;
 
-use nicpoll_model::{Metric, Plan, Setting, Workload};
+use nicpoll_model::{Metric, Plan, WorkUnit};
 use nicpoll_stats::Confidence;
 use nicpoll_stats::order::{Seed, shuffle};
 use thiserror::Error;
 
 use crate::cpu_window::CPU_WINDOW;
-
-/// The comparisons that are made for each workload: judged setting and reference.
-pub const CONTRASTS: [(Setting, Setting); 2] = [
-    (Setting::Polling, Setting::Interrupt),
-    (Setting::Polling, Setting::Default),
-];
+use crate::demo;
+use crate::design::Design;
 
 /// From which ratio on a difference matters.
 pub const MARGIN: f64 = 1.05;
@@ -52,7 +48,7 @@ pub struct Options {
     /// Time from round to round under `polling`.
     pub period: Option<Duration>,
     /// Workloads; empty means all.
-    pub workloads: Vec<Workload>,
+    pub workloads: Vec<String>,
 }
 
 /// Why a plan cannot be carried out.
@@ -94,8 +90,8 @@ pub enum PlanError {
     },
 }
 
-/// Makes a plan of options, or says what is wrong with them.
-pub fn plan(options: &Options, seed: Seed) -> Result<Plan, PlanError> {
+/// Makes a design and a plan of options, or says what is wrong with them.
+pub fn plan(options: &Options, seed: Seed) -> Result<(Design, Plan), PlanError> {
     let (blocks, trial, warmup) = if options.quick {
         (QUICK_BLOCKS, QUICK_TRIAL, QUICK_WARMUP)
     } else {
@@ -122,26 +118,36 @@ pub fn plan(options: &Options, seed: Seed) -> Result<Plan, PlanError> {
     }
     // Long periods need a longer look before the timer is right.
     let warmup = warmup.max(period * CALIBRATION_ROUNDS * CALIBRATION_STEPS);
-    let workloads = if options.workloads.is_empty() {
-        Workload::ALL.to_vec()
-    } else {
-        let asked = |workload: &Workload| options.workloads.contains(workload);
-        Workload::ALL.into_iter().filter(asked).collect()
-    };
-    let family = (workloads.len() * CONTRASTS.len()) as u32;
-    Ok(Plan {
+    let mut design = demo::design(period);
+    if !options.workloads.is_empty() {
+        let asked = &options.workloads;
+        design
+            .workloads
+            .retain(|workload| asked.contains(&workload.name));
+    }
+    let workloads = design
+        .workloads
+        .iter()
+        .map(|workload| workload.name.clone());
+    let contrasts = design.contrasts.iter();
+    let family = (design.workloads.len() * design.contrasts.len()) as u32;
+    let plan = Plan {
         quick: options.quick,
         blocks,
         trial_seconds: trial.as_secs_f64(),
         warmup_seconds: warmup.as_secs_f64(),
         cpu_window_seconds: CPU_WINDOW.as_secs_f64(),
         period_ns: period.as_nanos() as u64,
-        order: draw_order(&workloads, blocks, seed),
-        workloads,
+        workloads: workloads.collect(),
+        order: draw_order(&design, blocks, seed),
+        contrasts: contrasts
+            .map(|versus| (versus.setting.clone(), versus.reference.clone()))
+            .collect(),
         family,
         confidence: family_confidence(family).level(),
         margin: MARGIN,
-    })
+    };
+    Ok((design, plan))
 }
 
 /// Confidence of each interval so that all of them together hold at 95 % (Bonferroni).
@@ -150,31 +156,32 @@ pub(crate) fn family_confidence(family: u32) -> Confidence {
 }
 
 /// Each block runs every workload, in random order, each under every setting, in random order.
-fn draw_order(workloads: &[Workload], blocks: u32, seed: Seed) -> Vec<(Workload, Setting)> {
+fn draw_order(design: &Design, blocks: u32, seed: Seed) -> Vec<(String, String)> {
     let mut generator = seed.generator();
     let mut order = Vec::new();
     for _ in 0..blocks {
-        let mut workloads = workloads.to_vec();
+        let mut workloads: Vec<_> = design.workloads.iter().collect();
         shuffle(&mut workloads, &mut generator);
         for workload in workloads {
-            let mut settings = Setting::ALL;
+            let mut settings: Vec<_> = design.settings.iter().collect();
             shuffle(&mut settings, &mut generator);
-            order.extend(settings.map(|setting| (workload, setting)));
+            let settings = settings.into_iter();
+            order.extend(settings.map(|setting| (workload.name.clone(), setting.name.clone())));
         }
     }
     order
 }
 
 /// The figures of a workload that are compared: the one with a verdict first.
-pub(crate) fn metrics(workload: Workload) -> &'static [Metric] {
-    match workload {
-        Workload::Tcp => &[
+pub(crate) fn metrics(unit: WorkUnit) -> &'static [Metric] {
+    match unit {
+        WorkUnit::Bytes => &[
             Metric::DeliveredBitsPerSecond,
             Metric::CpuNsPerByte,
             Metric::CpuBusy,
             Metric::ContextSwitchesPerSecond,
         ],
-        Workload::Udp1470 | Workload::Udp64 => &[
+        WorkUnit::Datagrams => &[
             Metric::DeliveredBitsPerSecond,
             Metric::LossRatio,
             Metric::JitterSeconds,
@@ -182,7 +189,7 @@ pub(crate) fn metrics(workload: Workload) -> &'static [Metric] {
             Metric::CpuBusy,
             Metric::ContextSwitchesPerSecond,
         ],
-        Workload::Rr => &[
+        WorkUnit::Transactions => &[
             Metric::TransactionsPerSecond,
             Metric::RoundTripP50Ns,
             Metric::RoundTripP99Ns,
@@ -200,17 +207,17 @@ mod tests {
 
     #[test]
     fn a_block_holds_every_workload_under_every_setting_once() {
-        let plan = plan(&Options::default(), Seed(7)).unwrap();
+        let (design, plan) = plan(&Options::default(), Seed(7)).unwrap();
         assert_eq!(plan.order.len(), 6 * 4 * 3);
         for block in plan.order.chunks(12) {
-            for workload in Workload::ALL {
-                let mut settings: Vec<Setting> = block
+            for workload in &design.workloads {
+                let mut settings: Vec<&str> = block
                     .iter()
-                    .filter(|trial| trial.0 == workload)
-                    .map(|trial| trial.1)
+                    .filter(|trial| trial.0 == workload.name)
+                    .map(|trial| trial.1.as_str())
                     .collect();
                 settings.sort();
-                assert_eq!(settings, Setting::ALL);
+                assert_eq!(settings, ["default", "interrupt", "polling"]);
             }
             // The settings of a workload follow one another, so that drift cancels.
             for trials in block.chunks(3) {
@@ -222,7 +229,7 @@ mod tests {
 
     #[test]
     fn the_seed_decides_the_order() {
-        let order = |seed| plan(&Options::default(), Seed(seed)).unwrap().order;
+        let order = |seed| plan(&Options::default(), Seed(seed)).unwrap().1.order;
         assert_eq!(order(1), order(1));
         assert_ne!(order(1), order(2));
     }
@@ -251,12 +258,12 @@ mod tests {
     #[test]
     fn workloads_are_reported_in_one_order_whatever_was_asked() {
         let options = Options {
-            workloads: vec![Workload::Rr, Workload::Tcp, Workload::Rr],
+            workloads: ["rr", "tcp", "rr"].map(String::from).to_vec(),
             quick: true,
             ..Options::default()
         };
-        let plan = plan(&options, Seed(1)).unwrap();
-        assert_eq!(plan.workloads, [Workload::Tcp, Workload::Rr]);
+        let (_, plan) = plan(&options, Seed(1)).unwrap();
+        assert_eq!(plan.workloads, ["tcp", "rr"]);
         assert_eq!(plan.blocks, QUICK_BLOCKS);
         assert_eq!(plan.order.len(), 3 * 2 * 3);
     }
@@ -267,6 +274,6 @@ mod tests {
             period: Some(Duration::from_millis(10)),
             ..Options::default()
         };
-        assert_eq!(plan(&options, Seed(1)).unwrap().warmup_seconds, 1.0);
+        assert_eq!(plan(&options, Seed(1)).unwrap().1.warmup_seconds, 1.0);
     }
 }

@@ -4,30 +4,22 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use anyhow::Result;
-use nicpoll_model::{
-    Comparison, Metric, Plan, SCHEMA, Setting, Study, Trial, Warning, WarningName, Workload,
-};
+use nicpoll_model::{Comparison, Metric, Plan, SCHEMA, Study, Trial, Warning, WarningName};
 use nicpoll_stats::order::Seed;
 use nicpoll_stats::{Confidence, Contrast, Pair, compare};
-use thiserror::Error;
 
 use crate::cost;
+use crate::design::{Design, NamedSetting, NamedWorkload, Versus};
+use crate::error::StudyError;
 use crate::facts;
-use crate::lab::{Lab, VETH_RING_SLOTS};
-use crate::plan::{CONTRASTS, MARGIN, family_confidence, metrics};
-use crate::setting;
+use crate::lab::Lab;
+use crate::plan::{MARGIN, family_confidence, metrics};
 use crate::trial::{Place, Trials};
 
 /// How often a block is run again because a trial of it was void.
 const RERUNS_MAX: u32 = 2;
 /// Blocks from which on small effects can be seen too.
 const BLOCKS_FOR_SMALL_EFFECTS: u32 = 6;
-
-/// The user or a signal asked to stop.
-#[derive(Debug, Error)]
-#[error("cancelled")]
-pub struct Cancelled;
 
 /// What a study tells while it runs.
 #[derive(Clone, Debug)]
@@ -39,7 +31,7 @@ pub enum Progress<'a> {
     /// A trial begins.
     Begins {
         /// What it is.
-        place: Place,
+        place: &'a Place,
         /// Trials planned, blocks that run again included so far.
         trials: u32,
     },
@@ -60,32 +52,34 @@ pub struct Identity {
     pub seed: u64,
 }
 
-/// Runs a plan on a lab.
+/// Runs a plan of a design on a lab.
 ///
 /// # Errors
-/// [`Cancelled`] when `cancel` became true; anything that kept a trial from being carried out.
+/// [`StudyError::Cancelled`] when `cancel` became true; anything that kept a trial from being carried out.
 /// Settings are put back before it returns.
 pub fn run_study(
     lab: &mut Lab,
+    design: &Design,
     plan: Plan,
     identity: Identity,
     cancel: &AtomicBool,
     mut progress: impl FnMut(Progress<'_>),
-) -> Result<Study> {
+) -> Result<Study, StudyError> {
     let begin = Instant::now();
-    let host = nicpoll_inspect::host_facts()?;
+    let host = lab.machine()?;
     let lab_facts = lab.facts()?;
     progress(Progress::MeasuringCost);
-    let costs = cost::measure(lab, plan.quick, cancel)?;
-    let exact_cpu_refused = lab.exact_cpu.as_ref().err().map(ToString::to_string);
-    let mut trials = Trials::new(lab, &plan, cancel);
+    let costs = cost::measure(lab, design, plan.quick, cancel)?;
+    let exact_cpu_refused = lab.exact_cpu_refused.clone();
+    let ring_slots = lab.link.ring_slots();
+    let mut trials = Trials::new(lab, design, &plan, cancel)?;
     progress(Progress::Rehearsing);
     trials.rehearse()?;
-    let done = run_blocks(&mut trials, &plan, cancel, &mut progress)?;
+    let done = run_blocks(&mut trials, design, &plan, cancel, &mut progress)?;
     let seed = Seed(identity.seed);
-    let comparisons = compare_all(&plan, &done, seed)?;
+    let comparisons = compare_all(design, &done, seed)?;
     let mut warnings = facts::confounders(&host);
-    warnings.extend(warnings_of(&plan, &done));
+    warnings.extend(warnings_of(design, &plan, ring_slots, &done));
     warnings.extend(exact_cpu_refused.map(|why| Warning {
         name: WarningName::CounterMissing,
         text: format!("CPU time is sampled at the clock tick: {why}"),
@@ -97,7 +91,8 @@ pub fn run_study(
         started_at: identity.started_at,
         elapsed_seconds: begin.elapsed().as_secs_f64(),
         seed: identity.seed,
-        settings: setting::facts(plan.period_ns),
+        workloads: design.workloads.iter().map(NamedWorkload::facts).collect(),
+        settings: design.settings.iter().map(NamedSetting::facts).collect(),
         plan,
         host,
         lab: lab_facts,
@@ -111,31 +106,32 @@ pub fn run_study(
 
 fn run_blocks(
     trials: &mut Trials<'_>,
+    design: &Design,
     plan: &Plan,
     cancel: &AtomicBool,
     progress: &mut impl FnMut(Progress<'_>),
-) -> Result<Vec<Trial>> {
+) -> Result<Vec<Trial>, StudyError> {
     let mut done: Vec<Trial> = Vec::new();
     let mut planned = plan.order.len() as u32;
     let per_block = plan.workloads.len();
     // The plan lists the settings of a workload in a block one after another.
-    for (index, group) in plan.order.chunks(Setting::ALL.len()).enumerate() {
+    for (index, group) in plan.order.chunks(design.settings.len()).enumerate() {
         let block = (index / per_block) as u32 + 1;
         for attempt in 1..=1 + RERUNS_MAX {
             let first = done.len();
-            for &(workload, setting) in group {
+            for (workload, setting) in group {
                 if cancel.load(Ordering::Relaxed) {
-                    return Err(Cancelled.into());
+                    return Err(StudyError::Cancelled);
                 }
                 let place = Place {
                     sequence: done.len() as u32 + 1,
                     block,
                     attempt,
-                    workload,
-                    setting,
+                    workload: workload.clone(),
+                    setting: setting.clone(),
                 };
                 progress(Progress::Begins {
-                    place,
+                    place: &place,
                     trials: planned,
                 });
                 let trial = trials.run(place)?;
@@ -167,12 +163,18 @@ fn set_aside(group: &mut [Trial]) {
     }
 }
 
-fn compare_all(plan: &Plan, trials: &[Trial], seed: Seed) -> Result<Vec<Comparison>> {
-    let family = family_confidence(plan.family);
+fn compare_all(
+    design: &Design,
+    trials: &[Trial],
+    seed: Seed,
+) -> Result<Vec<Comparison>, StudyError> {
+    let family = design.workloads.len() * design.contrasts.len();
+    let family = family_confidence(family as u32);
     let mut comparisons = Vec::new();
-    for &workload in &plan.workloads {
-        for (setting, reference) in CONTRASTS {
-            for (index, &metric) in metrics(workload).iter().enumerate() {
+    for workload in &design.workloads {
+        let (unit, workload) = (workload.request.workload().unit(), &workload.name);
+        for Versus { setting, reference } in &design.contrasts {
+            for (index, &metric) in metrics(unit).iter().enumerate() {
                 let primary = index == 0;
                 let pairs = pairs(trials, workload, metric, setting, reference);
                 comparisons.push(compare(&Contrast {
@@ -198,12 +200,12 @@ fn compare_all(plan: &Plan, trials: &[Trial], seed: Seed) -> Result<Vec<Comparis
 /// One pair of each block in which both trials count.
 fn pairs(
     trials: &[Trial],
-    workload: Workload,
+    workload: &str,
     metric: Metric,
-    setting: Setting,
-    reference: Setting,
+    setting: &str,
+    reference: &str,
 ) -> Vec<Pair> {
-    let good = |block: u32, wanted: Setting| {
+    let good = |block: u32, wanted: &str| {
         trials.iter().find(|trial| {
             trial.is_good()
                 && trial.workload == workload
@@ -239,7 +241,7 @@ fn value(trial: &Trial, metric: Metric) -> Option<f64> {
     }
 }
 
-fn warnings_of(plan: &Plan, trials: &[Trial]) -> Vec<Warning> {
+fn warnings_of(design: &Design, plan: &Plan, ring_slots: u32, trials: &[Trial]) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |name, text| warnings.push(Warning { name, text });
     if plan.blocks < BLOCKS_FOR_SMALL_EFFECTS {
@@ -263,9 +265,11 @@ fn warnings_of(plan: &Plan, trials: &[Trial]) -> Vec<Warning> {
             ),
         );
     }
-    for &workload in &plan.workloads {
-        if let Some(text) = ring_ceiling(plan, trials, workload) {
-            warn(WarningName::RingCeiling, text);
+    for workload in &plan.workloads {
+        for setting in design.timed() {
+            if let Some(text) = ring_ceiling(setting, ring_slots, trials, workload) {
+                warn(WarningName::RingCeiling, text);
+            }
         }
     }
     if let Some(line) = unreadable_counter(trials) {
@@ -278,20 +282,27 @@ fn warnings_of(plan: &Plan, trials: &[Trial]) -> Vec<Warning> {
 }
 
 /// A ring that is emptied once a period passes at most its slots a period.
-fn ring_ceiling(plan: &Plan, trials: &[Trial], workload: Workload) -> Option<String> {
-    let ceiling_pps = f64::from(VETH_RING_SLOTS) * 1e9 / plan.period_ns as f64;
+fn ring_ceiling(
+    setting: &NamedSetting,
+    ring_slots: u32,
+    trials: &[Trial],
+    workload: &str,
+) -> Option<String> {
+    let period_ns = setting.period_ns()? as f64;
+    let name = &setting.name;
+    let ceiling_pps = f64::from(ring_slots) * 1e9 / period_ns;
     let offered_pps = trials
         .iter()
-        .filter(|trial| trial.workload == workload && trial.setting == Setting::Polling)
+        .filter(|trial| trial.workload == workload && trial.setting == *name)
         .filter_map(|trial| trial.sender.packets_per_second)
         .fold(0.0, f64::max);
-    let fits_us = f64::from(VETH_RING_SLOTS) * 1e6 / offered_pps;
+    let fits_us = f64::from(ring_slots) * 1e6 / offered_pps;
     (offered_pps > ceiling_pps).then(|| {
         format!(
-            "{workload} under polling: {VETH_RING_SLOTS} ring slots a period of {:.0} us pass at most \
+            "{workload} under {name}: {ring_slots} ring slots a period of {:.0} us pass at most \
              {ceiling_pps:.0} packets/s, and {offered_pps:.0} were offered; a period of {fits_us:.0} us or \
              less would fit",
-            plan.period_ns as f64 / 1e3
+            period_ns / 1e3
         )
     })
 }

@@ -9,18 +9,17 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
-use nicpoll_model::{Calibration, Plan, Setting, Trial, Warmup, Workload};
-use nicpoll_observe::{CpuSample, HostSnapshot, PollCounts};
-use rustix::time::{ClockId, clock_gettime};
+use nicpoll_model::{Calibration, Plan, Side, Trial, Warmup};
+use nicpoll_observe::HostSnapshot;
 
-use crate::calibrate::{Memory, calibrate};
+use crate::calibrate::{Memory, calibrate, gap_ns};
 use crate::cpu_window::CpuWindow;
-use crate::host::Host;
-use crate::judge::{Measured, judge};
+use crate::design::{Design, NamedSetting, NamedWorkload};
+use crate::error::{Doing, StudyError};
+use crate::host::Counter;
+use crate::judge::{Measured, judge, watched};
 use crate::lab::Lab;
 use crate::run::Running;
-use crate::setting::{self, Applied};
 
 /// Time for stragglers of a run to be counted, beyond two periods.
 const QUIET: Duration = Duration::from_millis(2);
@@ -29,7 +28,7 @@ const QUIET: Duration = Duration::from_millis(2);
 const REHEARSALS: u32 = 2;
 
 /// Where in the study a trial stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Position in the study, from 1.
     pub sequence: u32,
@@ -38,13 +37,13 @@ pub struct Place {
     /// 1, or more when the block is run again.
     pub attempt: u32,
     /// What the traffic is.
-    pub workload: Workload,
+    pub workload: String,
     /// What is in force.
-    pub setting: Setting,
+    pub setting: String,
 }
 
 /// Both hosts' counters and settings while everything is quiet.
-pub struct Books {
+pub struct Accounts {
     /// The sender's counters.
     pub sender: HostSnapshot,
     /// The receiver's counters.
@@ -53,58 +52,67 @@ pub struct Books {
     pub settings: BTreeMap<String, String>,
 }
 
-/// What is read at the very edges of the measured window.
-pub struct Edge {
-    /// When.
-    pub at: Instant,
-    /// Polls so far.
-    pub polls: PollCounts,
-    /// CPU time so far.
-    pub cpu: CpuSample,
-    /// How far the wall clock is ahead of the monotonic one.
-    pub wall_ahead_ns: i128,
-}
-
 /// Runs trials on a lab and remembers what calibration found.
 pub struct Trials<'a> {
     lab: &'a mut Lab,
+    design: &'a Design,
     plan: &'a Plan,
     cancel: &'a AtomicBool,
-    memories: BTreeMap<Workload, Memory>,
+    netns_inode: u64,
+    /// By workload and setting.
+    memories: BTreeMap<(String, String), Memory>,
+}
+
+/// What one trial is about.
+#[derive(Clone, Copy)]
+struct Subject<'a> {
+    workload: &'a NamedWorkload,
+    setting: &'a NamedSetting,
 }
 
 impl<'a> Trials<'a> {
-    /// Trials of `plan`; they end early, with an error, when `cancel` becomes true.
-    pub fn new(lab: &'a mut Lab, plan: &'a Plan, cancel: &'a AtomicBool) -> Self {
-        Trials {
+    /// Trials of `plan`, which is of `design`; they end early, with an error, when `cancel` becomes true.
+    ///
+    /// # Errors
+    /// When the receiver does not say what it is.
+    pub fn new(
+        lab: &'a mut Lab,
+        design: &'a Design,
+        plan: &'a Plan,
+        cancel: &'a AtomicBool,
+    ) -> Result<Self, StudyError> {
+        let netns_inode = lab.receiver.facts()?.netns_inode;
+        Ok(Trials {
             lab,
+            design,
             plan,
             cancel,
+            netns_inode,
             memories: BTreeMap::new(),
-        }
+        })
     }
 
     /// Lets calibration find its feet under each workload, so that the first trials are as well set as
     /// the last ones.
-    pub fn rehearse(&mut self) -> Result<()> {
-        for &workload in &self.plan.workloads {
-            let outcome = self.rehearse_one(workload);
-            self.lab.restore()?;
-            outcome.with_context(|| format!("rehearsing {workload} under polling"))?;
+    pub fn rehearse(&mut self) -> Result<(), StudyError> {
+        for name in &self.plan.workloads {
+            let workload = self.workload(name)?;
+            for setting in self.design.timed() {
+                let outcome = self.rehearse_one(Subject { workload, setting });
+                self.lab.restore()?;
+                outcome.doing(|| format!("rehearsing {name} under {}", setting.name))?;
+            }
         }
         Ok(())
     }
 
-    fn rehearse_one(&mut self, workload: Workload) -> Result<()> {
+    fn rehearse_one(&mut self, subject: Subject<'_>) -> Result<(), StudyError> {
         let mut memory = Memory::default();
-        let timeout_ns = memory.timeout_ns(self.plan.period_ns);
-        let applied = setting::apply(self.lab, Setting::Polling, timeout_ns)?;
-        let netns_inode = self.lab.receiver.netns().inode();
-        self.lab.polls.watch(netns_inode, applied.napi_id)?;
+        self.apply(subject, &memory)?;
         for _ in 0..REHEARSALS {
-            self.warm_up(workload, applied, &mut memory)?;
+            self.warm_up(subject, &mut memory)?;
         }
-        self.memories.insert(workload, memory);
+        self.remember(subject, memory);
         Ok(())
     }
 
@@ -113,60 +121,58 @@ impl<'a> Trials<'a> {
     /// # Errors
     /// When the trial could not be carried out at all, or was cancelled. A trial that was carried out
     /// and does not count is returned with its reason.
-    pub fn run(&mut self, place: Place) -> Result<Trial> {
-        let outcome = self.measure(place);
+    pub fn run(&mut self, place: Place) -> Result<Trial, StudyError> {
+        let subject = Subject {
+            workload: self.workload(&place.workload)?,
+            setting: self.setting(&place.setting)?,
+        };
+        let what = format!(
+            "trial {}: {} under {}",
+            place.sequence, place.workload, place.setting
+        );
+        let outcome = self.measure(place, subject);
         // Also after an error: the next trial, or the user, must find the link as it came up.
         let restored = self.lab.restore();
-        let trial = outcome.with_context(|| {
-            format!(
-                "trial {}: {} under {}",
-                place.sequence, place.workload, place.setting
-            )
-        })?;
+        let trial = outcome.doing(|| what)?;
         restored?;
         Ok(trial)
     }
 
-    fn measure(&mut self, place: Place) -> Result<Trial> {
-        let period_ns = self.plan.period_ns;
-        let mut memory = self
-            .memories
-            .get(&place.workload)
-            .copied()
-            .unwrap_or_default();
-        let applied = setting::apply(self.lab, place.setting, memory.timeout_ns(period_ns))?;
-        let napis = setting::napi_ids(self.lab)?.len();
-        let netns_inode = self.lab.receiver.netns().inode();
-        self.lab.polls.watch(netns_inode, applied.napi_id)?;
-        let (warmup, calibration) = self.warm_up(place.workload, applied, &mut memory)?;
+    fn measure(&mut self, place: Place, subject: Subject<'_>) -> Result<Trial, StudyError> {
+        let of_both = (place.workload.clone(), place.setting.clone());
+        let mut memory = self.memories.get(&of_both).copied().unwrap_or_default();
+        let napis = self.apply(subject, &memory)?;
+        let (warmup, calibration) = self.warm_up(subject, &mut memory)?;
 
         let duration = Duration::from_secs_f64(self.plan.trial_seconds);
-        let books_before = self.books()?;
-        let opened = self.edge()?;
-        let mut running = Running::start(self.lab, place.workload, duration)?;
-        running.wait_for_sender(self.cancel)?;
-        let closed = self.edge()?;
-        let run = running.drain(self.quiet_time())?;
+        let before = self.accounts()?;
+        let opened = self.lab.receiver.edge()?;
+        let mut running = Running::start(self.lab, &subject.workload.request, duration)?;
+        running.wait_for_sender(self.lab, self.cancel)?;
+        let closed = self.lab.receiver.edge()?;
+        let books = running.drain(self.lab, self.quiet_time())?;
         thread::sleep(self.quiet_time());
-        let books_after = self.books()?;
+        let after = self.accounts()?;
         if let Some(calibration) = &calibration {
             // The measured window is the longest look there is; the next trial begins with it.
-            if let Some(gap_ns) = gap_ns(&opened, &closed) {
-                memory.learn_from_window(calibration.gro_flush_timeout_ns, gap_ns, period_ns);
+            if let Some(gap_ns) = gap_ns(&opened.polls, &closed.polls) {
+                let timeout_ns = calibration.gro_flush_timeout_ns;
+                memory.learn_from_window(timeout_ns, gap_ns, calibration.period_ns);
             }
-            self.memories.insert(place.workload, memory);
+            self.remember(subject, memory);
         }
-        let cpu_window = self.cpu_window(place.workload)?;
+        let cpu_window = self.cpu_window(subject.workload)?;
         Ok(judge(Measured {
             place,
-            plan: self.plan,
+            workload: subject.workload,
+            setting: subject.setting,
             lab: self.lab,
+            netns_inode: self.netns_inode,
             napis,
-            applied,
             warmup,
             calibration,
-            run,
-            books: [books_before, books_after],
+            books,
+            accounts: [before, after],
             cpu_window,
             edges: [opened, closed],
         }))
@@ -174,63 +180,81 @@ impl<'a> Trials<'a> {
 
     /// A short run of the trial's traffic, in which CPU time is accounted for. `None` when it cannot be
     /// exactly.
-    fn cpu_window(&mut self, workload: Workload) -> Result<Option<CpuWindow>> {
-        let Ok(exact) = &mut self.lab.exact_cpu else {
+    fn cpu_window(&mut self, workload: &NamedWorkload) -> Result<Option<CpuWindow>, StudyError> {
+        if self.lab.exact_cpu_refused.is_some() {
             return Ok(None);
-        };
-        exact.attach()?;
+        }
+        self.lab.receiver.count(Counter::Cpu, true)?;
         let window = self.accounted_run(workload);
         // Also after an error: what is measured next must not pay for it.
-        if let Ok(exact) = &mut self.lab.exact_cpu {
-            exact.detach()?;
-        }
-        window
+        self.lab.receiver.count(Counter::Cpu, false)?;
+        window.map(Some)
     }
 
-    fn accounted_run(&self, workload: Workload) -> Result<Option<CpuWindow>> {
-        let Ok(exact) = &self.lab.exact_cpu else {
-            return Ok(None);
-        };
+    fn accounted_run(&mut self, workload: &NamedWorkload) -> Result<CpuWindow, StudyError> {
         let duration = Duration::from_secs_f64(self.plan.cpu_window_seconds);
-        let before = exact.read()?;
-        let mut running = Running::start(self.lab, workload, duration)?;
-        running.wait_for_sender(self.cancel)?;
-        let after = exact.read()?;
-        let run = running.drain(self.quiet_time())?;
-        Ok(Some(CpuWindow {
-            times: after.since(&before, &self.lab.cpus()),
-            run,
-        }))
+        self.lab.receiver.open_cpu_window()?;
+        let mut running = Running::start(self.lab, &workload.request, duration)?;
+        running.wait_for_sender(self.lab, self.cancel)?;
+        let cpus = self.lab.cpus().to_vec();
+        let times = self.lab.receiver.close_cpu_window(cpus)?;
+        let books = running.drain(self.lab, self.quiet_time())?;
+        Ok(CpuWindow { times, books })
     }
 
     /// Traffic that nobody counts, during which the timer is set right. Afterwards all is quiet.
     fn warm_up(
         &mut self,
-        workload: Workload,
-        applied: Applied,
+        subject: Subject<'_>,
         memory: &mut Memory,
-    ) -> Result<(Warmup, Option<Calibration>)> {
+    ) -> Result<(Warmup, Option<Calibration>), StudyError> {
         let begin = Instant::now();
         let duration = Duration::from_secs_f64(self.plan.warmup_seconds);
-        let mut running = Running::start(self.lab, workload, duration)?;
-        let calibration = match applied.napi_id {
-            Some(napi_id) if applied.setting == Setting::Polling => Some(calibrate(
+        let mut running = Running::start(self.lab, &subject.workload.request, duration)?;
+        let calibration = match subject.setting.period_ns() {
+            Some(period_ns) => Some(calibrate(
                 self.lab,
-                napi_id,
-                self.plan.period_ns,
+                subject.setting,
+                period_ns,
                 memory,
                 begin + duration,
             )?),
-            _ => None,
+            None => None,
         };
-        running.wait_for_sender(self.cancel)?;
-        let run = running.drain(self.quiet_time())?;
+        running.wait_for_sender(self.lab, self.cancel)?;
+        let books = running.drain(self.lab, self.quiet_time())?;
         thread::sleep(self.quiet_time());
         let warmup = Warmup {
             seconds: begin.elapsed().as_secs_f64(),
-            delivered_bytes: run.delivered_bytes,
+            delivered_bytes: books.delivered_bytes,
         };
         Ok((warmup, calibration))
+    }
+
+    /// Puts a setting in force and counts its polls from now on. Returns the receiver's NAPI instances.
+    fn apply(&mut self, subject: Subject<'_>, memory: &Memory) -> Result<Vec<u32>, StudyError> {
+        let setting = subject.setting;
+        let period_ns = setting.period_ns();
+        let timeout_ns = period_ns.map(|period_ns| memory.timeout_ns(period_ns));
+        apply(self.lab, setting, timeout_ns)?;
+        let napis = self.lab.receiver.napis()?;
+        self.lab.receiver.watch_polls(watched(&napis))?;
+        Ok(napis)
+    }
+
+    fn remember(&mut self, subject: Subject<'_>, memory: Memory) {
+        let of_both = (subject.workload.name.clone(), subject.setting.name.clone());
+        self.memories.insert(of_both, memory);
+    }
+
+    fn workload(&self, name: &str) -> Result<&'a NamedWorkload, StudyError> {
+        let unknown = || StudyError::Unexpected(format!("the study has no workload {name}"));
+        self.design.workload(name).ok_or_else(unknown)
+    }
+
+    fn setting(&self, name: &str) -> Result<&'a NamedSetting, StudyError> {
+        let unknown = || StudyError::Unexpected(format!("the study has no setting {name}"));
+        self.design.setting(name).ok_or_else(unknown)
     }
 
     /// Long enough for what waits in the ring to be polled, twice over.
@@ -238,37 +262,27 @@ impl<'a> Trials<'a> {
         QUIET + 2 * Duration::from_nanos(self.plan.period_ns)
     }
 
-    fn books(&self) -> Result<Books> {
-        Ok(Books {
-            sender: counters(&self.lab.sender)?,
-            receiver: counters(&self.lab.receiver)?,
+    fn accounts(&mut self) -> Result<Accounts, StudyError> {
+        Ok(Accounts {
+            sender: self.lab.sender.counters()?,
+            receiver: self.lab.receiver.counters()?,
             settings: self.lab.settings()?,
         })
     }
+}
 
-    fn edge(&self) -> Result<Edge> {
-        let nanos = |clock| {
-            let time = clock_gettime(clock);
-            i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
-        };
-        Ok(Edge {
-            at: Instant::now(),
-            polls: self.lab.polls.read()?,
-            cpu: CpuSample::now().context("reading /proc/stat")?,
-            wall_ahead_ns: nanos(ClockId::Realtime) - nanos(ClockId::Monotonic),
-        })
+/// Puts a setting in force at every host that it concerns, the sender first: what it sends must suit the
+/// receiver's NAPI as soon as there is one. May be called again to move a timeout.
+pub fn apply(
+    lab: &mut Lab,
+    setting: &NamedSetting,
+    timeout_ns: Option<u64>,
+) -> Result<(), StudyError> {
+    for side in [Side::Sender, Side::Receiver] {
+        let host = lab.host(side);
+        if let Some(request) = setting.request(host.name(), timeout_ns) {
+            host.apply(request)?;
+        }
     }
-}
-
-/// Mean time from round to round between two edges; `None` without rounds.
-fn gap_ns(opened: &Edge, closed: &Edge) -> Option<u64> {
-    let rounds = closed.polls.since(&opened.polls).rounds;
-    (closed.at - opened.at)
-        .as_nanos()
-        .checked_div(rounds.into())
-        .map(|gap| gap as u64)
-}
-
-fn counters(host: &Host) -> Result<HostSnapshot> {
-    Ok(host.run(|resident| resident.counters.snapshot())?)
+    Ok(())
 }

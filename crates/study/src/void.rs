@@ -3,7 +3,9 @@
 //! What must hold: a reason is a sentence that names the figure and its limit, and looks only at how
 //! the trial was carried out, never at whether its result is liked.
 
-use nicpoll_model::{Ledger, Setting};
+use nicpoll_model::Ledger;
+
+use crate::design::Evidence;
 
 /// Share of the offered that no counter may leave unexplained.
 pub const RESIDUAL_MAX: f64 = 0.001;
@@ -18,10 +20,8 @@ pub const CLOCK_STEP_MAX_NS: u64 = 5_000_000;
 /// What decides whether a trial counts.
 #[derive(Clone, Debug)]
 pub struct Circumstances<'a> {
-    /// The setting that was asked for.
-    pub setting: Setting,
-    /// Period that was asked for.
-    pub period_ns: u64,
+    /// What must be seen of the polls.
+    pub evidence: Evidence,
     /// Why the drain did not finish; `None` when it did.
     pub undrained: Option<&'a str>,
     /// How far the wall clock moved against the monotonic one.
@@ -68,16 +68,16 @@ pub fn void_reason(trial: &Circumstances<'_>) -> Option<String> {
 /// The evidence that the setting was in force.
 fn unproven(trial: &Circumstances<'_>) -> Option<String> {
     let (polls, rounds) = trial.rhythm;
-    match trial.setting {
-        Setting::Default if trial.napis > 0 || polls > 0.0 => Some(format!(
+    match trial.evidence {
+        Evidence::NoNapi if trial.napis > 0 || polls > 0.0 => Some(format!(
             "the receiver has {} NAPI instances and {polls:.0} polls/s where it should have none",
             trial.napis
         )),
-        Setting::Interrupt if polls == 0.0 => Some(String::from(
+        Evidence::Polls if polls == 0.0 => Some(String::from(
             "the receiver's NAPI was never polled: packets went around it",
         )),
-        Setting::Polling => {
-            let expected = 1e9 / trial.period_ns as f64;
+        Evidence::Rounds { period_ns } => {
+            let expected = 1e9 / period_ns as f64;
             let deviation = rounds / expected - 1.0;
             (deviation.abs() > RHYTHM_TOLERANCE).then(|| {
                 format!(
@@ -87,7 +87,7 @@ fn unproven(trial: &Circumstances<'_>) -> Option<String> {
                 )
             })
         }
-        Setting::Default | Setting::Interrupt => None,
+        Evidence::NoNapi | Evidence::Polls => None,
     }
 }
 
@@ -132,8 +132,7 @@ mod tests {
     fn reason(change: impl FnOnce(&mut Circumstances<'_>)) -> Option<String> {
         let ledger = ledger(1000, 1);
         let mut trial = Circumstances {
-            setting: Setting::Polling,
-            period_ns: 200_000,
+            evidence: Evidence::Rounds { period_ns: 200_000 },
             undrained: None,
             clock_step_ns: 0,
             steal: 0.0,
@@ -149,7 +148,7 @@ mod tests {
     #[test]
     fn a_trial_as_it_should_be_counts() {
         assert_eq!(reason(|_| ()), None);
-        assert_eq!(reason(|trial| trial.setting = Setting::Interrupt), None);
+        assert_eq!(reason(|trial| trial.evidence = Evidence::Polls), None);
     }
 
     #[test]
@@ -169,12 +168,12 @@ mod tests {
         says(|t| t.changed = Some("sysfs mtu"), "sysfs mtu");
         says(
             |t| {
-                t.setting = Setting::Interrupt;
+                t.evidence = Evidence::Polls;
                 t.rhythm = (0.0, 0.0);
             },
             "never polled",
         );
-        says(|t| t.setting = Setting::Default, "should have none");
+        says(|t| t.evidence = Evidence::NoNapi, "should have none");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The arithmetic of a CPU's account: what happened between two samples, and that it adds up.
 
 use nicpoll_model::CpuStates;
+use serde::{Deserialize, Serialize};
 
 use super::tasks::ThreadTimes;
 use crate::map_types::{Cpu, state};
@@ -59,7 +60,7 @@ pub struct ExactSample {
 }
 
 /// What one core did between two samples.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuTimes {
     /// Number of the core.
     pub core: u32,

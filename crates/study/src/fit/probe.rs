@@ -3,20 +3,24 @@
 //! What must hold: every figure of a probe is of the same stretch of time, in which traffic was at its speed:
 //! its start and its end are outside.
 
-use std::net::{IpAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow};
 use nicpoll_observe::{
-    CpuTimes, ExactCpu, ExactSample, InterruptSource, Interrupts, PollCounts, SOFTIRQ_NAMES,
-    ThreadTimes,
+    CpuTimes, ExactCpu, ExactSample, InterruptSource, Interrupts, PollCounter, PollCounts,
+    SOFTIRQ_NAMES, ThreadTimes,
 };
+use nicpoll_traffic::netrate::NetrateWorkload;
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::error::StudyError;
 use crate::lab::Lab;
 use crate::run::Running;
+use crate::workload::WorkloadRequest;
+
+type Result<T> = std::result::Result<T, StudyError>;
 
 /// Threads of the two programs, by their names' beginnings: the kernel keeps 15 letters.
 const SENDER: &str = "nicpoll-send";
@@ -27,7 +31,9 @@ const TIMER: &str = "local_timer";
 pub const QUIET: Duration = Duration::from_millis(5);
 /// Any port will do where nobody is.
 const DISCARD: u16 = 9;
-const SMALL_BYTES: usize = 64;
+const SMALL: WorkloadRequest = WorkloadRequest::Netrate(NetrateWorkload { payload_bytes: 64 });
+/// Time in which some datagrams are sent, and not many.
+const TOUCH: Duration = Duration::from_micros(100);
 
 /// What happened between two moments.
 #[derive(Clone, Debug, Default)]
@@ -65,6 +71,15 @@ impl ThreadWork {
     }
 }
 
+/// What a probe is read from. The lab's own account leaves threads out, which makes it cheaper; here their
+/// times are needed.
+pub struct Instruments {
+    /// CPU time, with that of threads.
+    pub exact: ExactCpu,
+    /// Polls of the receiver's NAPI.
+    pub polls: PollCounter,
+}
+
 /// What has been counted so far.
 struct Edge {
     at: Instant,
@@ -75,14 +90,15 @@ struct Edge {
 }
 
 impl Edge {
-    fn now(lab: &Lab, exact: &ExactCpu) -> Result<Self> {
+    fn now(instruments: &Instruments) -> Result<Self> {
+        let Instruments { exact, polls } = instruments;
         Ok(Edge {
             // The list of threads takes longest: what follows is read together, at both edges alike.
             threads: exact.threads()?,
             at: Instant::now(),
             cpus: exact.read()?,
             interrupts: exact.interrupts()?,
-            polls: lab.polls.read()?,
+            polls: polls.read()?,
         })
     }
 }
@@ -94,23 +110,22 @@ fn own_process(exact: &ExactCpu) -> Result<u32> {
     // It has to leave a processor to be seen.
     let marker = || thread::sleep(Duration::from_millis(1));
     let marker = thread::Builder::new().name(name.clone()).spawn(marker)?;
-    marker
-        .join()
-        .map_err(|_| anyhow!("the marker thread panicked"))?;
+    marker.join().map_err(|_| StudyError::Panicked("marker"))?;
     let threads = exact.threads()?;
     let found = threads.iter().find(|thread| thread.name == name);
-    let found =
-        found.ok_or_else(|| anyhow!("the account of CPU time does not show this process"))?;
+    let found = found.ok_or_else(|| {
+        let what = "the account of CPU time does not show this process";
+        StudyError::Unexpected(String::from(what))
+    })?;
     Ok(found.pid)
 }
 
 /// Looks at what goes on for a while. The account is attached.
-pub fn look(lab: &Lab, time: Duration) -> Result<Probe> {
-    let exact = account(lab)?;
-    let process = own_process(exact)?;
-    let before = Edge::now(lab, exact)?;
+pub fn look(lab: &Lab, instruments: &Instruments, time: Duration) -> Result<Probe> {
+    let process = own_process(&instruments.exact)?;
+    let before = Edge::now(instruments)?;
     thread::sleep(time);
-    let after = Edge::now(lab, exact)?;
+    let after = Edge::now(instruments)?;
     let cpus = after.cpus.since(&before.cpus, &lab.cpus());
     let sum = |of: fn(&CpuTimes) -> u64| cpus.iter().map(of).sum::<u64>() as f64;
     Ok(Probe {
@@ -128,59 +143,42 @@ pub fn look(lab: &Lab, time: Duration) -> Result<Probe> {
 
 /// Starts traffic that lasts `time`, and looks at its middle part.
 pub fn look_at(
-    lab: &Lab,
+    lab: &mut Lab,
+    instruments: &Instruments,
+    workload: &WorkloadRequest,
     time: Duration,
     cancel: &AtomicBool,
-    start: impl FnOnce(&Lab, Duration) -> Result<Running>,
 ) -> Result<Probe> {
-    let mut running = start(lab, time)?;
+    let mut running = Running::start(lab, workload, time)?;
     thread::sleep(time / 5);
-    let probe = look(lab, time * 3 / 5)?;
-    running.wait_for_sender(cancel)?;
-    running.drain(QUIET)?;
+    let probe = look(lab, instruments, time * 3 / 5)?;
+    running.wait_for_sender(lab, cancel)?;
+    running.drain(lab, QUIET)?;
     Ok(probe)
 }
 
 /// Looks at datagrams to an address that no host has, sent as fast as it goes.
-pub fn look_at_nobody(lab: &Lab, time: Duration, nobody: IpAddr) -> Result<Probe> {
-    let sender = lab.sender.spawn_pinned(lab.sender_cpu, "send", move || {
-        let begin = Instant::now();
-        send_to(nobody, || begin.elapsed() < time)
-    })?;
+pub fn look_at_nobody(
+    lab: &mut Lab,
+    instruments: &Instruments,
+    time: Duration,
+    nobody: IpAddr,
+    cancel: &AtomicBool,
+) -> Result<Probe> {
+    let peer = SocketAddr::new(nobody, DISCARD);
+    let mut running = Running::start_to_nobody(lab, &SMALL, peer, time)?;
     thread::sleep(time / 5);
-    let probe = look(lab, time * 3 / 5)?;
-    join(sender)?;
+    let probe = look(lab, instruments, time * 3 / 5)?;
+    running.wait_for_sender(lab, cancel)?;
     Ok(probe)
 }
 
-/// Sends one datagram to an address that no host has, so that the receiver's NAPI runs once.
-pub fn touch(lab: &Lab, nobody: IpAddr) -> Result<()> {
-    let mut is_first = true;
-    join(lab.sender.spawn_pinned(lab.sender_cpu, "send", move || {
-        send_to(nobody, || std::mem::take(&mut is_first))
-    })?)
-}
-
-fn send_to(nobody: IpAddr, mut goes_on: impl FnMut() -> bool) -> Result<()> {
-    let socket = UdpSocket::bind("0.0.0.0:0")?;
-    socket.connect((nobody, DISCARD))?;
-    while goes_on() {
-        socket.send(&[0; SMALL_BYTES])?;
-    }
+/// Sends a few datagrams to an address that no host has, so that the receiver's NAPI runs.
+pub fn touch(lab: &mut Lab, nobody: IpAddr, cancel: &AtomicBool) -> Result<()> {
+    let peer = SocketAddr::new(nobody, DISCARD);
+    Running::start_to_nobody(lab, &SMALL, peer, TOUCH)?.wait_for_sender(lab, cancel)?;
+    thread::sleep(QUIET);
     Ok(())
-}
-
-fn join(sender: thread::JoinHandle<std::io::Result<Result<()>>>) -> Result<()> {
-    sender
-        .join()
-        .map_err(|_| anyhow!("the sender's thread panicked"))??
-}
-
-/// The account, or why the kernel refuses one.
-pub fn account(lab: &Lab) -> Result<&ExactCpu> {
-    lab.exact_cpu
-        .as_ref()
-        .map_err(|error| anyhow!("CPU time cannot be accounted for exactly here: {error}"))
 }
 
 fn net_rx_ns(times: &CpuTimes) -> u64 {

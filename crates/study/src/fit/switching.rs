@@ -10,13 +10,15 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow};
 use nicpoll_observe::ExactCpu;
 use nicpoll_stats::Summary;
 use nicpoll_sys::affinity;
 use rustix::time::{ClockId, clock_getres};
 
 use super::probe::timer;
+use crate::error::StudyError;
+
+type Result<T> = std::result::Result<T, StudyError>;
 
 /// The time of a batch is looked at as a whole, and the middle one of all batches counts: whatever else ran
 /// meanwhile spoils a few.
@@ -37,13 +39,13 @@ pub fn switch_ns(cpu: u32) -> Result<f64> {
         drop(to_other);
         other
             .join()
-            .map_err(|_| anyhow!("the echoing thread panicked"))??;
+            .map_err(|_| StudyError::Panicked("echoing"))??;
         // There and back: two switches, and each thread's two calls.
         Ok(both / 2.0 - alone)
     });
     on_cpu
         .join()
-        .map_err(|_| anyhow!("the switching thread panicked"))?
+        .map_err(|_| StudyError::Panicked("switching"))?
 }
 
 fn hand_over(to: &mut PipeWriter, from: &mut PipeReader) -> Result<()> {
@@ -75,14 +77,12 @@ pub fn wake_ns(waker_cpu: u32, sleeper_cpu: u32) -> Result<f64> {
         drop(to_sleeper);
         sleeper
             .join()
-            .map_err(|_| anyhow!("the sleeping thread panicked"))??;
+            .map_err(|_| StudyError::Panicked("sleeping"))??;
         // Nobody reads, and the pipe has room for more than so many bytes.
         let (_unread, mut to_nobody) = pipe()?;
         Ok(waking - writes(&mut to_nobody)?)
     });
-    waker
-        .join()
-        .map_err(|_| anyhow!("the waking thread panicked"))?
+    waker.join().map_err(|_| StudyError::Panicked("waking"))?
 }
 
 fn swallow(mut from: PipeReader) -> Result<()> {
@@ -101,8 +101,12 @@ fn writes(to: &mut PipeWriter) -> Result<f64> {
         to.write_all(&[0])?;
         times.push(begin.elapsed().as_nanos() as f64);
     }
-    let summary = Summary::of(&times).ok_or_else(|| anyhow!("a clock that has no times"))?;
+    let summary = Summary::of(&times).ok_or_else(|| no_times())?;
     Ok(summary.median)
+}
+
+fn no_times() -> StudyError {
+    StudyError::Unexpected(String::from("a clock that has no times"))
 }
 
 /// Inherits the caller's processor.
@@ -124,7 +128,7 @@ fn middle(mut work: impl FnMut() -> Result<()>) -> Result<f64> {
         }
         batches.push(begin.elapsed().as_nanos() as f64 / f64::from(TRIPS));
     }
-    let summary = Summary::of(&batches).ok_or_else(|| anyhow!("a clock that has no times"))?;
+    let summary = Summary::of(&batches).ok_or_else(|| no_times())?;
     Ok(summary.median)
 }
 
@@ -147,7 +151,7 @@ pub fn tick_ns(exact: &ExactCpu, cpu: u32, time: Duration) -> Result<Option<f64>
     let after = exact.interrupts()?;
     spinner
         .join()
-        .map_err(|_| anyhow!("the spinning thread panicked"))??;
+        .map_err(|_| StudyError::Panicked("spinning"))??;
     Ok(timer(&before, &after).map(|(entries, ns)| ns / entries as f64))
 }
 

@@ -1,0 +1,163 @@
+//! What a study compares: workloads and settings as data, and which settings are held against which.
+
+use std::collections::BTreeMap;
+
+use nicpoll_model::{SettingFacts, Side, WorkloadFacts};
+use serde::{Deserialize, Serialize};
+
+use crate::setting::Request;
+use crate::workload::WorkloadRequest;
+
+/// What a study compares.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Design {
+    /// The workloads, in the order of the report.
+    pub workloads: Vec<NamedWorkload>,
+    /// The settings, in the order of the report.
+    pub settings: Vec<NamedSetting>,
+    /// The comparisons made under each workload.
+    pub contrasts: Vec<Versus>,
+    /// Where counters have most to do: there it is measured what they cost.
+    pub dearest: Dearest,
+}
+
+/// Traffic with a name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedWorkload {
+    /// What reports call it.
+    pub name: String,
+    /// What it is, in a line.
+    pub description: String,
+    /// The traffic.
+    pub request: WorkloadRequest,
+}
+
+/// A setting with what a report and a trial need to know of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedSetting {
+    /// What reports call it.
+    pub name: String,
+    /// What a sentence calls it.
+    pub noun: String,
+    /// What it is, in a line.
+    pub description: String,
+    /// What each host is told to set, by the host's name.
+    pub hosts: BTreeMap<String, Request>,
+    /// What must be seen of the receiver's polls while it is in force.
+    pub evidence: Evidence,
+}
+
+/// What must be seen of the receiver's polls for a setting to be in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Evidence {
+    /// No NAPI instance, and no polls.
+    NoNapi,
+    /// Polls, whenever they come.
+    Polls,
+    /// One round of polls a period. The timer is adjusted until that is so.
+    Rounds {
+        /// The period.
+        period_ns: u64,
+    },
+}
+
+/// A setting and the one that it is judged against.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Versus {
+    /// The one that is judged.
+    pub setting: String,
+    /// The reference.
+    pub reference: String,
+}
+
+/// Traffic and a setting under which counters have most to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dearest {
+    /// The traffic.
+    pub workload: WorkloadRequest,
+    /// The setting's name.
+    pub setting: String,
+}
+
+impl Design {
+    /// A workload by its name.
+    pub fn workload(&self, name: &str) -> Option<&NamedWorkload> {
+        self.workloads.iter().find(|workload| workload.name == name)
+    }
+
+    /// A setting by its name.
+    pub fn setting(&self, name: &str) -> Option<&NamedSetting> {
+        self.settings.iter().find(|setting| setting.name == name)
+    }
+
+    /// The settings whose timer is adjusted.
+    pub fn timed(&self) -> impl Iterator<Item = &NamedSetting> {
+        let settings = self.settings.iter();
+        settings.filter(|setting| setting.period_ns().is_some())
+    }
+}
+
+impl NamedWorkload {
+    /// What it is, for the record.
+    pub fn facts(&self) -> WorkloadFacts {
+        let workload = self.request.workload();
+        WorkloadFacts {
+            workload: self.name.clone(),
+            description: self.description.clone(),
+            unit: workload.unit(),
+            datagram_bytes: workload.datagram_bytes(),
+        }
+    }
+}
+
+impl NamedSetting {
+    /// The period that its rounds are to come at.
+    pub fn period_ns(&self) -> Option<u64> {
+        match self.evidence {
+            Evidence::Rounds { period_ns } => Some(period_ns),
+            Evidence::NoNapi | Evidence::Polls => None,
+        }
+    }
+
+    /// What a host is told; a timeout that was adjusted takes the place of the one that it asks for.
+    pub fn request(&self, host: &str, timeout_ns: Option<u64>) -> Option<Request> {
+        let mut request = self.hosts.get(host)?.clone();
+        if request.gro_flush_timeout_ns.is_some() {
+            request.gro_flush_timeout_ns = timeout_ns.or(request.gro_flush_timeout_ns);
+        }
+        Some(request)
+    }
+
+    /// What it is, for the record.
+    pub fn facts(&self) -> SettingFacts {
+        let mut writes = Vec::new();
+        for side in [Side::Sender, Side::Receiver] {
+            if let Some(request) = self.hosts.get(&side.to_string()) {
+                let of_host = self.writes(request).into_iter();
+                writes.extend(of_host.map(|(name, value)| (side, name, value)));
+            }
+        }
+        SettingFacts {
+            setting: self.name.clone(),
+            noun: self.noun.clone(),
+            description: self.description.clone(),
+            writes,
+        }
+    }
+}
+
+impl NamedSetting {
+    /// The knobs that a host sets, with their values.
+    fn writes(&self, request: &Request) -> Vec<(String, String)> {
+        let mut writes = request.list();
+        if let Some(period_ns) = self.period_ns() {
+            for (name, value) in &mut writes {
+                if name == "gro_flush_timeout" {
+                    *value = format!("calibrated in warm-up to one round in {period_ns} ns");
+                }
+            }
+        }
+        writes
+    }
+}

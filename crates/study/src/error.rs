@@ -1,0 +1,90 @@
+//! Why a study, or a part of one, could not be carried out.
+
+use std::io;
+
+use nicpoll_observe::BpfError;
+use nicpoll_stats::InvalidMargin;
+use nicpoll_switch::{ControlError, JournalError, SwitchError};
+use nicpoll_sys::netns::ThreadGone;
+use thiserror::Error;
+
+use crate::host::HostFailure;
+
+/// Why something of a study failed.
+#[derive(Debug, Error)]
+pub enum StudyError {
+    /// The user or a signal asked to stop.
+    #[error("cancelled")]
+    Cancelled,
+    /// The machine has too few CPUs.
+    #[error("two CPUs are needed, one for each end of the link; this process may use one")]
+    OneCpu,
+    /// CPU time is not accounted for exactly, where nothing else will do.
+    #[error("CPU time cannot be accounted for exactly here: {0}")]
+    NoExactCpu(String),
+    /// A thread of this program panicked.
+    #[error("the {0} thread panicked")]
+    Panicked(&'static str),
+    /// The machine does not do what the measurement rests on.
+    #[error("{0}")]
+    Unexpected(String),
+    /// What was being done when something failed.
+    #[error("{doing}")]
+    Doing {
+        /// What was being done.
+        doing: String,
+        /// What failed.
+        source: Box<StudyError>,
+    },
+    /// A host failed at what it was told to do.
+    #[error(transparent)]
+    Host(#[from] HostFailure),
+    /// The kernel refused.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The kernel refused a netlink request.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+    /// A setting could not be changed or put back.
+    #[error(transparent)]
+    Switch(#[from] SwitchError),
+    /// The journal cannot be read or written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The kernel does not count.
+    #[error(transparent)]
+    Bpf(#[from] BpfError),
+    /// A thread inside a namespace is gone.
+    #[error(transparent)]
+    Thread(#[from] ThreadGone),
+    /// The plan's margin does not fit a metric.
+    #[error(transparent)]
+    Margin(#[from] InvalidMargin),
+}
+
+impl StudyError {
+    /// Whether somebody asked to stop, wherever that was noticed.
+    pub fn is_cancelled(&self) -> bool {
+        match self {
+            StudyError::Cancelled => true,
+            StudyError::Host(failure) => failure.is_cancelled,
+            StudyError::Doing { source, .. } => source.is_cancelled(),
+            _ => false,
+        }
+    }
+}
+
+/// Adds to an error what was being done.
+pub trait Doing<T> {
+    /// Says what, if it failed.
+    fn doing<S: Into<String>>(self, what: impl FnOnce() -> S) -> Result<T, StudyError>;
+}
+
+impl<T, E: Into<StudyError>> Doing<T> for Result<T, E> {
+    fn doing<S: Into<String>>(self, what: impl FnOnce() -> S) -> Result<T, StudyError> {
+        self.map_err(|error| StudyError::Doing {
+            doing: what().into(),
+            source: Box::new(error.into()),
+        })
+    }
+}

@@ -1,0 +1,358 @@
+//! A network namespace of this machine as a host.
+//!
+//! What must hold: everything that reads or changes its network runs on the thread that lives in the
+//! namespace, so that nothing can touch another one's interface of the same name.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use nicpoll_observe::{
+    CpuSample, ExactCpu, ExactCpuOptions, ExactSample, HostCounters, PollCounter, TimedRuns,
+    start_timing,
+};
+use nicpoll_switch::{Control, GRO_FEATURE, Held, Journal, is_tso_feature};
+use nicpoll_sys::netns::{NetNamespace, NetnsThread};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::ends::Ends;
+use super::{
+    Answer, Counter, Edge, Facts, Host, HostEvent, HostFailure, HostMessage, HostRequest, Polls,
+    Timed,
+};
+use crate::error::{Doing, StudyError};
+use crate::setting::Request;
+use crate::veth;
+
+/// A namespace, with a thread that lives in it.
+pub struct LocalHost {
+    // Declared first: traffic ends before what it runs in goes.
+    ends: Ends,
+    thread: NetnsThread<Resident>,
+    outbox: mpsc::Sender<HostEvent>,
+    inbox: mpsc::Receiver<HostEvent>,
+}
+
+impl LocalHost {
+    /// The host that `namespace` is, of which `interface` is studied. Changes are recorded in `journal`.
+    ///
+    /// # Errors
+    /// `EPERM` without CAP_SYS_ADMIN.
+    pub fn new(namespace: NetNamespace, interface: &str, journal: &Journal) -> io::Result<Self> {
+        let (interface, journal) = (String::from(interface), journal.clone());
+        let netns_inode = namespace.inode();
+        let thread = NetnsThread::enter(namespace, move || Resident {
+            netns_inode,
+            counters: HostCounters::new(&interface),
+            interface,
+            journal,
+            control: Control::new(),
+            held: None,
+            polls: None,
+            exact_cpu: None,
+            cpu_window: None,
+            timing: None,
+        })?;
+        let (outbox, inbox) = mpsc::channel();
+        Ok(LocalHost {
+            ends: Ends::new(outbox.clone()),
+            thread,
+            outbox,
+            inbox,
+        })
+    }
+
+    fn answer(&mut self, request: HostRequest) -> Result<Answer, HostFailure> {
+        match request {
+            HostRequest::Prepare {
+                end,
+                workload,
+                terms,
+                cpu,
+            } => {
+                self.ends.prepare(&self.thread, end, workload, terms, cpu)?;
+            }
+            HostRequest::Start { end } => self.ends.start(end)?,
+            HostRequest::SenderDone { end } => self.ends.sender_done(end)?,
+            request => {
+                if request == HostRequest::Restore {
+                    self.ends.cancel();
+                }
+                let answer = self.thread.run(move |resident| resident.answer(request));
+                return answer
+                    .map_err(StudyError::from)
+                    .and_then(|answer| answer)
+                    .map_err(|error| HostFailure::of(&error));
+            }
+        }
+        Ok(Answer::Done)
+    }
+}
+
+impl Host for LocalHost {
+    fn send(&mut self, HostMessage { id, request }: HostMessage) -> Result<(), HostFailure> {
+        let answer = self.answer(request);
+        let event = HostEvent::Answered { id, answer };
+        // The other end of the channel is this value's own.
+        self.outbox
+            .send(event)
+            .map_err(|error| HostFailure::of(&error))
+    }
+
+    fn next_event(&mut self, timeout: Duration) -> Result<Option<HostEvent>, HostFailure> {
+        Ok(self.inbox.recv_timeout(timeout).ok())
+    }
+}
+
+/// What the thread in the namespace works with.
+struct Resident {
+    netns_inode: u64,
+    interface: String,
+    journal: Journal,
+    control: Control,
+    counters: HostCounters,
+    /// What is changed on the interface at present.
+    held: Option<Held>,
+    polls: Option<PollCounter>,
+    exact_cpu: Option<ExactCpu>,
+    /// What the account had at the beginning of the window that is open.
+    cpu_window: Option<ExactSample>,
+    timing: Option<Timing>,
+}
+
+/// The kernel times BPF programs while the descriptor is open.
+struct Timing {
+    _enabled: OwnedFd,
+    before: TimedRuns,
+    since: Instant,
+}
+
+impl Resident {
+    fn answer(&mut self, request: HostRequest) -> Result<Answer, StudyError> {
+        match request {
+            HostRequest::Facts => return self.facts(),
+            HostRequest::Values => return Ok(Answer::Values(self.values()?)),
+            HostRequest::Napis => return Ok(Answer::Napis(self.napis()?)),
+            HostRequest::Polls => return Ok(Answer::Polls(self.polls()?)),
+            HostRequest::Edge => return Ok(Answer::Edge(Box::new(self.edge()?))),
+            HostRequest::Counters => {
+                let counters = self.counters.snapshot().doing(|| "reading its counters")?;
+                return Ok(Answer::Counters(Box::new(counters)));
+            }
+            HostRequest::LoadCounters => return self.load_counters(),
+            HostRequest::CloseCpuWindow { cpus } => return self.close_cpu_window(&cpus),
+            HostRequest::CloseTiming { counter } => return self.close_timing(counter),
+            HostRequest::Apply(request) => self.apply(&request)?,
+            HostRequest::Restore => self.restore()?,
+            HostRequest::Neighbour { address, mac } => self.add_neighbour(address, mac)?,
+            HostRequest::Count { counter, is_on } => self.count(counter, is_on)?,
+            HostRequest::WatchPolls { napi_id } => {
+                let netns_inode = self.netns_inode;
+                self.poll_counter()?.watch(netns_inode, napi_id)?;
+            }
+            HostRequest::OpenCpuWindow => {
+                self.cpu_window = Some(self.exact_cpu()?.read()?);
+            }
+            HostRequest::OpenTiming { counter } => self.open_timing(counter)?,
+            HostRequest::Prepare { .. }
+            | HostRequest::Start { .. }
+            | HostRequest::SenderDone { .. } => {
+                let what = "traffic does not run on the thread in the namespace";
+                return Err(StudyError::Unexpected(String::from(what)));
+            }
+        }
+        Ok(Answer::Done)
+    }
+
+    fn facts(&mut self) -> Result<Answer, StudyError> {
+        Ok(Answer::Facts(Box::new(Facts {
+            machine: nicpoll_inspect::host_facts()?,
+            netns_inode: self.netns_inode,
+            driver: self.control.interface(&self.interface)?.driver,
+        })))
+    }
+
+    fn values(&mut self) -> Result<BTreeMap<String, String>, StudyError> {
+        let ifindex = self.control.interface(&self.interface)?.ifindex;
+        let mut values = sysfs_attributes(&Path::new("/sys/class/net").join(&self.interface))?;
+        let features = self.control.features(ifindex)?;
+        for (kind, set) in [("wanted", features.wanted), ("active", features.active)] {
+            for (name, on) in set {
+                values.insert(format!("feature {name} ({kind})"), on.to_string());
+            }
+        }
+        for (index, napi) in self.control.napis(ifindex)?.into_iter().enumerate() {
+            values.insert(format!("NAPI {index}"), format!("{napi:?}"));
+        }
+        Ok(values)
+    }
+
+    fn napis(&mut self) -> Result<Vec<u32>, StudyError> {
+        let ifindex = self.control.interface(&self.interface)?.ifindex;
+        let napis = self.control.napis(ifindex)?;
+        Ok(napis.iter().map(|napi| napi.id).collect())
+    }
+
+    fn apply(&mut self, request: &Request) -> Result<(), StudyError> {
+        let interface = self.control.interface(&self.interface)?;
+        let ifindex = interface.ifindex;
+        let mut held = match self.held.take() {
+            Some(held) => held,
+            None => Held::new(&self.journal, self.netns_inode, interface),
+        };
+        let features = self.features(ifindex, request);
+        let outcome = features.and_then(|asked| Ok(held.set_features(&mut self.control, &asked)?));
+        // Kept whatever came of it: part of the change may have been made.
+        let held = self.held.insert(held);
+        outcome?;
+        if let (Some(defer), Some(timeout_ns)) =
+            (request.defer_hard_irqs, request.gro_flush_timeout_ns)
+        {
+            for napi in self.control.napis(ifindex)? {
+                held.set_deferral(&mut self.control, napi.id, defer, timeout_ns)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn features(
+        &mut self,
+        ifindex: u32,
+        request: &Request,
+    ) -> Result<BTreeMap<String, bool>, StudyError> {
+        let active = self.control.features(ifindex)?.active;
+        let mut asked = BTreeMap::new();
+        asked.extend(request.gro.map(|on| (String::from(GRO_FEATURE), on)));
+        if let Some(on) = request.tso {
+            let others = active
+                .into_iter()
+                .filter(|(name, is_on)| *is_on != on && is_tso_feature(name));
+            asked.extend(others.map(|(name, _)| (name, on)));
+        }
+        Ok(asked)
+    }
+
+    fn restore(&mut self) -> Result<(), StudyError> {
+        match self.held.take() {
+            Some(held) => held
+                .restore(&mut self.control)
+                .doing(|| "putting back its settings"),
+            None => Ok(()),
+        }
+    }
+
+    fn add_neighbour(&mut self, address: IpAddr, mac: [u8; 6]) -> Result<(), StudyError> {
+        let ifindex = self.control.interface(&self.interface)?.ifindex;
+        Ok(veth::add_neighbour(ifindex, address, &mac)?)
+    }
+
+    fn load_counters(&mut self) -> Result<Answer, StudyError> {
+        self.polls = Some(PollCounter::load()?);
+        let loaded = ExactCpu::load(&ExactCpuOptions::default());
+        let exact_cpu_refused = loaded.as_ref().err().map(ToString::to_string);
+        self.exact_cpu = loaded.ok();
+        Ok(Answer::Loaded { exact_cpu_refused })
+    }
+
+    fn poll_counter(&mut self) -> Result<&mut PollCounter, StudyError> {
+        let counter = self.polls.as_mut();
+        counter.ok_or_else(|| not_loaded("the counter of polls"))
+    }
+
+    fn exact_cpu(&mut self) -> Result<&mut ExactCpu, StudyError> {
+        let exact = self.exact_cpu.as_mut();
+        exact.ok_or_else(|| not_loaded("the account of CPU time"))
+    }
+
+    fn count(&mut self, counter: Counter, is_on: bool) -> Result<(), StudyError> {
+        match (counter, is_on) {
+            (Counter::Polls, true) => self.poll_counter()?.attach()?,
+            (Counter::Polls, false) => self.poll_counter()?.detach()?,
+            (Counter::Cpu, true) => self.exact_cpu()?.attach()?,
+            (Counter::Cpu, false) => self.exact_cpu()?.detach()?,
+        }
+        Ok(())
+    }
+
+    fn polls(&mut self) -> Result<Polls, StudyError> {
+        Ok(Polls {
+            at_ns: clock_ns(ClockId::Monotonic) as u64,
+            counts: self.poll_counter()?.read()?,
+        })
+    }
+
+    fn edge(&mut self) -> Result<Edge, StudyError> {
+        Ok(Edge {
+            polls: self.polls()?,
+            cpu: CpuSample::now().doing(|| "reading /proc/stat")?,
+            wall_ahead_ns: (clock_ns(ClockId::Realtime) - clock_ns(ClockId::Monotonic)) as i64,
+        })
+    }
+
+    fn close_cpu_window(&mut self, cpus: &[u32]) -> Result<Answer, StudyError> {
+        let after = self.exact_cpu()?.read()?;
+        let before = self.cpu_window.take();
+        let before = before.ok_or_else(|| not_loaded("a window of CPU time"))?;
+        Ok(Answer::CpuTimes(after.since(&before, cpus)))
+    }
+
+    fn timed_runs(&mut self, counter: Counter) -> Result<TimedRuns, StudyError> {
+        Ok(match counter {
+            Counter::Polls => self.poll_counter()?.timed_runs()?,
+            Counter::Cpu => self.exact_cpu()?.timed_runs()?,
+        })
+    }
+
+    fn open_timing(&mut self, counter: Counter) -> Result<(), StudyError> {
+        self.timing = Some(Timing {
+            _enabled: start_timing()?,
+            before: self.timed_runs(counter)?,
+            since: Instant::now(),
+        });
+        Ok(())
+    }
+
+    fn close_timing(&mut self, counter: Counter) -> Result<Answer, StudyError> {
+        let timing = self.timing.take();
+        let timing = timing.ok_or_else(|| not_loaded("a timing of counters"))?;
+        let seconds = timing.since.elapsed().as_secs_f64();
+        let runs = self.timed_runs(counter)?.since(timing.before);
+        Ok(Answer::Timed(Timed { runs, seconds }))
+    }
+}
+
+impl Drop for Resident {
+    /// The way out when nobody asked to put back: an error or a panic elsewhere. The guard, or the next
+    /// start, recovers what cannot be put back here.
+    fn drop(&mut self) {
+        let _ = self.restore();
+    }
+}
+
+fn not_loaded(what: &str) -> StudyError {
+    StudyError::Unexpected(format!("{what} was asked for and is not there"))
+}
+
+fn clock_ns(clock: ClockId) -> i128 {
+    let time = clock_gettime(clock);
+    i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
+}
+
+/// The readable files of an interface's directory; those of a state that makes no sense for the
+/// device give an error and are left out.
+fn sysfs_attributes(directory: &Path) -> io::Result<BTreeMap<String, String>> {
+    let mut attributes = BTreeMap::new();
+    for file in fs::read_dir(directory)? {
+        let path = file?.path();
+        if let (true, Ok(value)) = (path.is_file(), fs::read_to_string(&path)) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            attributes.insert(format!("sysfs {name}"), String::from(value.trim_end()));
+        }
+    }
+    Ok(attributes)
+}
