@@ -3,5 +3,8 @@
 mod check;
 mod numbers;
 
-pub use check::{CHECKED_SETTINGS, CHECKED_WORKLOADS, PredictError, Prediction, compare, predict};
+pub use check::{
+    CHECKED_SETTINGS, CHECKED_WORKLOADS, CheckedSetting, CheckedWorkload, PredictError, Prediction,
+    compare, predict,
+};
 pub use numbers::{Machine, host_of, numbers_of};

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-use nicpoll_model::Workload;
 use nicpoll_model::time::{parse_seconds, parse_time};
+use nicpoll_study::demo::workload_name;
 
 use crate::doctor::{self, DoctorArgs};
 use crate::linerate::LinerateArgs;
@@ -129,8 +129,8 @@ pub struct DemoArgs {
     #[arg(long, value_name = "N")]
     pub repeats: Option<u32>,
     /// Workloads: tcp, udp1470, udp64, rr [default: all]
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    pub workload: Vec<Workload>,
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = workload_name)]
+    pub workload: Vec<String>,
     /// Seed of the random order [default: drawn, and printed]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

@@ -3,13 +3,14 @@
 use std::env;
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, IsTerminal};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use anyhow::Context;
 use nicpoll_model::{Plan, Study, Verdict};
 use nicpoll_report::{TextOptions, render_json, render_text};
 use nicpoll_stats::order::Seed;
-use nicpoll_study::{Cancelled, Identity, Lab, Options, plan, run_study};
+use nicpoll_study::{Design, Identity, Lab, Options, StudyError, Veth, plan, run_study};
 use nicpoll_switch::Journal;
 
 use crate::args::DemoArgs;
@@ -24,7 +25,7 @@ const BLOCKS_FOR_INTERVALS: u32 = 3;
 /// Runs the demo and returns its exit code.
 pub fn demo(args: &DemoArgs) -> Result<u8, Failure> {
     let seed = args.seed.unwrap_or_else(draw_seed);
-    let plan =
+    let (design, plan) =
         plan(&options(args), Seed(seed)).map_err(|error| Failure::Usage(error.to_string()))?;
     require_lab("the demo", "nicpoll demo")?;
 
@@ -35,9 +36,9 @@ pub fn demo(args: &DemoArgs) -> Result<u8, Failure> {
         started_at: output::now(),
         seed,
     };
-    let study = match run(args.keep, plan, identity, &stop) {
+    let study = match run(args.keep, &design, plan, identity, &stop) {
         Ok(study) => study,
-        Err(error) if error.is::<Cancelled>() || stop.signal().is_some() => {
+        Err(error) if is_cancelled(&error) || stop.signal().is_some() => {
             return Err(Failure::Signal(stop.signal().unwrap_or(0)));
         }
         Err(error) => return Err(error.into()),
@@ -46,15 +47,29 @@ pub fn demo(args: &DemoArgs) -> Result<u8, Failure> {
     Ok(exit_code(&study))
 }
 
-fn run(keep: bool, plan: Plan, identity: Identity, stop: &Stop) -> anyhow::Result<Study> {
-    let mut lab = Lab::build(Journal::of_this_machine()).context("building the lab")?;
+fn run(
+    keep: bool,
+    design: &Design,
+    plan: Plan,
+    identity: Identity,
+    stop: &Stop,
+) -> anyhow::Result<Study> {
+    let veth = Arc::new(Veth::build().context("building the lab")?);
+    let mut lab = Lab::on_veth(&veth, &Journal::of_this_machine()).context("building the lab")?;
     if keep {
-        lab.keep()?;
+        lab.kept_as = veth.keep()?;
     }
     let bar = Bar::new(&plan);
-    run_study(&mut lab, plan, identity, stop.asked(), |progress| {
+    let study = run_study(&mut lab, design, plan, identity, stop.asked(), |progress| {
         bar.show(progress);
-    })
+    });
+    Ok(study?)
+}
+
+/// Whether a study ended because somebody asked it to.
+pub fn is_cancelled(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<StudyError>();
+    error.is_some_and(StudyError::is_cancelled)
 }
 
 fn options(args: &DemoArgs) -> Options {

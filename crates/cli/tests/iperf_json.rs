@@ -8,8 +8,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use described::{assert_described, validator};
-use nicpoll_study::{Host, Lab};
-use nicpoll_switch::Journal;
+use nicpoll_model::Side;
+use nicpoll_study::Veth;
+use nicpoll_sys::netns::NetnsThread;
 use nicpoll_testkit::needs;
 use serde_json::Value;
 
@@ -304,7 +305,7 @@ fn what_fails_is_in_the_json_too() {
     assert_eq!(kinds, ["start", "error", "end"], "{text}");
 }
 
-fn spawn(host: &Host, args: &[&str]) -> Child {
+fn spawn(host: &NetnsThread<()>, args: &[&str]) -> Child {
     let mut command = iperf(args);
     host.run(move |_| command.spawn().unwrap()).unwrap()
 }
@@ -312,20 +313,19 @@ fn spawn(host: &Host, args: &[&str]) -> Child {
 #[test]
 fn what_a_rule_of_nftables_drops_is_in_the_receiver_s_account() {
     needs!(Root, Nft);
-    let state = tempfile::tempdir().unwrap();
-    let lab = Lab::build(Journal::at(state.path().join("state"))).unwrap();
+    let veth = Veth::build().unwrap();
     let rules = "add table inet t; \
                  add chain inet t c { type filter hook input priority 0; }; \
                  add rule inet t c udp dport 5001 numgen inc mod 7 == 3 counter drop";
-    let status = lab
-        .receiver
+    let status = veth
+        .inside(Side::Receiver)
         .run(move |_| Command::new("nft").arg(rules).status().unwrap());
     assert!(status.unwrap().success());
 
     // Each datagram by itself: of a train that passes the rule whole, all or none would be dropped.
     let server = ["-s", "-u", "-P", "1", "--no-batch", "--json"];
-    let serving = spawn(&lab.receiver, &server);
-    wait_for_socket(&lab.receiver);
+    let serving = spawn(veth.inside(Side::Receiver), &server);
+    wait_for_socket(veth.inside(Side::Receiver));
     let client = [
         "-u",
         "-c",
@@ -338,7 +338,7 @@ fn what_a_rule_of_nftables_drops_is_in_the_receiver_s_account() {
         "2000pps",
     ];
     let sending = spawn(
-        &lab.sender,
+        veth.inside(Side::Sender),
         &[&client[..], &["--no-batch", "--json"]].concat(),
     );
     let sent = run(&sending.wait_with_output().unwrap());
@@ -360,7 +360,7 @@ fn what_a_rule_of_nftables_drops_is_in_the_receiver_s_account() {
 }
 
 /// Waits until a UDP socket is bound to iperf's port: the server says nothing before its end.
-fn wait_for_socket(host: &Host) {
+fn wait_for_socket(host: &NetnsThread<()>) {
     let deadline = Instant::now() + Duration::from_secs(10);
     let is_bound = || {
         let table = host.run(|_| std::fs::read_to_string("/proc/thread-self/net/udp"));

@@ -5,8 +5,8 @@ mod described;
 use std::process::{Command, Output};
 
 use described::assert_described;
-use nicpoll_study::Lab;
-use nicpoll_switch::Journal;
+use nicpoll_model::Side;
+use nicpoll_study::{INTERFACE, Veth};
 use nicpoll_testkit::needs;
 use serde_json::Value;
 
@@ -60,12 +60,12 @@ fn json_holds_what_the_schema_says() {
 #[test]
 fn a_veth_has_a_nominal_speed() {
     needs!(Root);
-    let state = tempfile::tempdir().unwrap();
-    let lab = Lab::build(Journal::at(state.path().join("state"))).unwrap();
-    let interface = lab.facts().unwrap().interface;
+    let veth = Veth::build().unwrap();
     let of = |options: &[&str]| {
-        let mut command = command(&[&["--interface", &interface], options].concat());
-        lab.sender.run(move |_| command.output().unwrap()).unwrap()
+        let mut command = command(&[&["--interface", INTERFACE], options].concat());
+        veth.inside(Side::Sender)
+            .run(move |()| command.output().unwrap())
+            .unwrap()
     };
     let line = document(&of(&["--json"]))["line"].clone();
     assert_eq!(line["bits_per_second"], 10_000_000_000_u64);

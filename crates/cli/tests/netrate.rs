@@ -12,9 +12,10 @@ use std::thread;
 use std::time::Duration;
 
 use described::assert_described;
-use nicpoll_observe::HostSnapshot;
-use nicpoll_study::{Host, Lab};
-use nicpoll_switch::Journal;
+use nicpoll_model::Side;
+use nicpoll_observe::{HostCounters, HostSnapshot};
+use nicpoll_study::Veth;
+use nicpoll_sys::netns::NetnsThread;
 use nicpoll_testkit::needs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -31,43 +32,39 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Two hosts with a link between them.
 struct Hosts {
-    lab: Lab,
-    _state: tempfile::TempDir,
+    veth: Veth,
     _alone: MutexGuard<'static, ()>,
 }
 
 impl Hosts {
     fn new() -> Self {
         let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        let state = tempfile::tempdir().unwrap();
-        let lab = Lab::build(Journal::at(state.path().join("state"))).unwrap();
         Hosts {
-            lab,
-            _state: state,
+            veth: Veth::build().unwrap(),
             _alone: alone,
         }
     }
 
     fn receiver_counters(&self) -> HostSnapshot {
-        let host = &self.lab.receiver;
-        host.run(|resident| resident.counters.snapshot()).unwrap()
+        let host = self.veth.inside(Side::Receiver);
+        host.run(|()| HostCounters::of_caller().snapshot()).unwrap()
     }
 
     fn sender_counters(&self) -> HostSnapshot {
-        let host = &self.lab.sender;
-        host.run(|resident| resident.counters.snapshot()).unwrap()
+        let host = self.veth.inside(Side::Sender);
+        host.run(|()| HostCounters::of_caller().snapshot()).unwrap()
     }
 
     /// Runs a sender to its end.
     fn send(&self, args: &[&str]) -> Output {
-        spawn(&self.lab.sender, NICPOLL, args)
+        spawn(self.veth.inside(Side::Sender), NICPOLL, args)
             .wait_with_output()
             .unwrap()
     }
 
     /// Runs a sender against a netreceive, and returns the objects that both printed.
     fn run(&self, args: &[&str]) -> (Value, Value) {
-        let receiver = Receiver::start(&self.lab.receiver, &["--json"]);
+        let receiver = Receiver::start(self.veth.inside(Side::Receiver), &["--json"]);
         let sent = self.send(args);
         assert_eq!(sent.status.code(), Some(0), "{}", stderr(&sent));
         thread::sleep(QUIET_AFTER);
@@ -75,7 +72,7 @@ impl Hosts {
     }
 }
 
-fn spawn(host: &Host, program: &'static str, args: &[&str]) -> Child {
+fn spawn(host: &NetnsThread<()>, program: &'static str, args: &[&str]) -> Child {
     let args: Vec<String> = args.iter().map(ToString::to_string).collect();
     host.run(move |_| {
         let mut command = Command::new(program);
@@ -94,7 +91,7 @@ struct Receiver {
 }
 
 impl Receiver {
-    fn start(host: &Host, options: &[&str]) -> Self {
+    fn start(host: &NetnsThread<()>, options: &[&str]) -> Self {
         let args = [&["netreceive"], options, &[PORT]].concat();
         let mut child = spawn(host, NICPOLL, &args);
         let mut receiver = Receiver {
@@ -206,7 +203,7 @@ fn a_full_queue_is_a_send_error() {
     let hosts = Hosts::new();
     let shaper = "qdisc add dev em0 root tbf rate 10mbit burst 4kb limit 2000";
     let shaper: Vec<&str> = shaper.split(' ').collect();
-    let shaped = spawn(&hosts.lab.sender, "tc", &shaper).wait_with_output();
+    let shaped = spawn(hosts.veth.inside(Side::Sender), "tc", &shaper).wait_with_output();
     assert!(shaped.unwrap().status.success());
     let before = hosts.sender_counters();
     let blast = [
@@ -294,7 +291,7 @@ fn every_field_is_described() {
 fn the_lines_are_the_originals_and_the_account_follows() {
     needs!(Root);
     let hosts = Hosts::new();
-    let receiver = Receiver::start(&hosts.lab.receiver, &[]);
+    let receiver = Receiver::start(hosts.veth.inside(Side::Receiver), &[]);
     let blast = [
         "netblast",
         "--style",

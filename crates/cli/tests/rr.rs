@@ -8,8 +8,10 @@ use std::net::UdpSocket;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 use described::assert_described;
-use nicpoll_study::{Host, Lab};
-use nicpoll_switch::Journal;
+use nicpoll_model::Side;
+use nicpoll_observe::HostCounters;
+use nicpoll_study::Veth;
+use nicpoll_sys::netns::NetnsThread;
 use nicpoll_testkit::needs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -22,15 +24,9 @@ fn command(args: &[&str]) -> Command {
 }
 
 /// A program in a host's namespace.
-fn spawn(host: &Host, args: &[&str]) -> Child {
+fn spawn(host: &NetnsThread<()>, args: &[&str]) -> Child {
     let mut command = command(args);
     host.run(move |_| command.spawn().unwrap()).unwrap()
-}
-
-fn lab() -> (Lab, tempfile::TempDir) {
-    let state = tempfile::tempdir().unwrap();
-    let lab = Lab::build(Journal::at(state.path().join("state"))).unwrap();
-    (lab, state)
 }
 
 /// A server that prints events, and has said that it answers.
@@ -75,21 +71,23 @@ fn document(output: &Output) -> Value {
 #[test]
 fn both_ends_and_the_kernel_count_the_same() {
     needs!(Root);
-    let (lab, _state) = lab();
+    let veth = Veth::build().unwrap();
     for (address, server_options) in [("198.18.0.2", &[][..]), ("2001:2::2", &["-V"])] {
         for protocol in ["udp", "tcp"] {
             for pacing in [&["--depth", "2"][..], &["--rate", "2k"]] {
                 let case = format!("{address} {protocol} {pacing:?}");
                 let serve = [&["-s", "--json-stream"], server_options].concat();
-                let server = Server::new(spawn(&lab.receiver, &serve));
+                let server = Server::new(spawn(veth.inside(Side::Receiver), &serve));
                 let mut ask = vec!["-c", address, "-n", "300", "--json", "-i", "0.05"];
                 ask.extend(pacing);
                 if protocol == "udp" {
                     ask.push("-u");
                 }
-                let before = arrived(&lab);
-                let output = spawn(&lab.sender, &ask).wait_with_output().unwrap();
-                let packets = arrived(&lab) - before;
+                let before = arrived(&veth);
+                let output = spawn(veth.inside(Side::Sender), &ask)
+                    .wait_with_output()
+                    .unwrap();
+                let packets = arrived(&veth) - before;
                 let said = String::from_utf8_lossy(&output.stderr);
                 assert!(output.status.success(), "{case}: {said}");
                 let asked = document(&output);
@@ -121,12 +119,11 @@ fn check(end: &Value, served: &Value, case: &str) {
     assert!(end["latency"]["p999_ns"].is_null(), "300 samples: {case}");
 }
 
-fn arrived(lab: &Lab) -> u64 {
-    let snapshot = lab
-        .receiver
-        .run(|resident| resident.counters.snapshot())
-        .unwrap();
-    let interfaces = snapshot.interfaces.unwrap();
+fn arrived(veth: &Veth) -> u64 {
+    let snapshot = veth
+        .inside(Side::Receiver)
+        .run(|()| HostCounters::of_caller().snapshot());
+    let interfaces = snapshot.unwrap().interfaces.unwrap();
     interfaces.values().map(|one| one.link.rx_packets).sum()
 }
 

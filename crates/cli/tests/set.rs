@@ -10,6 +10,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
+use nicpoll_model::Side;
 use nicpoll_switch::{Kernel, Knob, Scope, Value};
 use nicpoll_testkit::{Need, needs, test_name};
 use switched::{Switched, said};
@@ -33,7 +34,7 @@ fn a_dry_run_says_what_a_run_says_and_writes_nothing() {
         assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
     }
     // The other end has the same name, so it is named with its namespace.
-    let far = pair.lab.sender.netns().inode();
+    let far = pair.veth.namespace(Side::Sender).inode();
     let line = format!("em0 (netns nicpoll-test-{far}): feature tx-tcp-segmentation 1 -> 0");
     assert!(text.contains(&line), "{line} in\n{text}");
     assert!(pair.run(set).stdout.starts_with(&output.stdout));

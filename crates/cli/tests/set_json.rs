@@ -5,6 +5,7 @@ mod described;
 mod switched;
 
 use described::assert_described;
+use nicpoll_model::Side;
 use nicpoll_testkit::needs;
 use serde_json::{Value, json};
 use switched::{Switched, said};
@@ -43,7 +44,7 @@ fn every_write_is_there_with_what_was_before_it() {
     assert_eq!(done["writes"], planned["writes"]);
     assert_eq!(write(&done, "gro_flush_timeout"), [20_000, 90_000]);
     assert_eq!(write(&done, "napi_defer_hard_irqs"), [1, 3]);
-    let far = pair.lab.sender.netns().inode();
+    let far = pair.veth.namespace(Side::Sender).inode();
     let writes = done["writes"].as_array().unwrap();
     assert!(writes.iter().any(|write| write["netns_inode"] == far));
     // The one instance had values of its own.

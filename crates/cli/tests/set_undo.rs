@@ -7,6 +7,8 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
+use nicpoll_model::Side;
+use nicpoll_observe::PollCounter;
 use nicpoll_switch::{Journal, Kernel, Knob, Scope, Value};
 use nicpoll_testkit::needs;
 use switched::{Dump, Switched, said, wait_until};
@@ -79,29 +81,30 @@ fn every_profile_is_switched_and_undone_exactly() {
 #[test]
 fn polls_come_by_the_timer_while_it_is_set_and_none_come_after() {
     needs!(Root, PerNapi);
-    let mut pair = Switched::new();
+    let pair = Switched::new();
     pair.done("set em0 polling --period 1ms --fix");
-    let inode = pair.lab.receiver.netns().inode();
-    pair.lab.polls.watch(inode, None).unwrap();
+    let inode = pair.veth.namespace(Side::Receiver).inode();
+    let mut polls = PollCounter::load().unwrap();
+    polls.watch(inode, None).unwrap();
     // The timer starts with the first packet, and goes on without any.
     ping(&pair);
     let idle = Duration::from_millis(500);
-    let polls_while_idle = |pair: &Switched| {
-        let before = pair.lab.polls.read().unwrap();
+    let polls_while_idle = || {
+        let before = polls.read().unwrap();
         thread::sleep(idle);
-        pair.lab.polls.read().unwrap().since(&before).polls()
+        polls.read().unwrap().since(&before).polls()
     };
-    let polls = polls_while_idle(&pair);
-    assert!((50..=600).contains(&polls), "{polls}");
+    let seen = polls_while_idle();
+    assert!((50..=600).contains(&seen), "{seen}");
     // The undoing leaves no timer behind, although the countdown had 2^31 polls to go.
     pair.done("set em0 -polling");
-    assert_eq!(polls_while_idle(&pair), 0);
+    assert_eq!(polls_while_idle(), 0);
 }
 
 fn ping(pair: &Switched) {
-    pair.lab
-        .sender
-        .run(|_| {
+    pair.veth
+        .inside(Side::Sender)
+        .run(|()| {
             let socket = std::net::UdpSocket::bind("198.18.0.1:0").unwrap();
             socket.send_to(b"wake up", "198.18.0.2:9").unwrap();
         })

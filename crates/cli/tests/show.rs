@@ -3,6 +3,7 @@
 
 mod described;
 mod stage;
+mod studied;
 
 use std::fs;
 use std::net::UdpSocket;
@@ -13,23 +14,25 @@ use std::thread;
 use std::time::Duration;
 
 use described::assert_described;
-use nicpoll_model::{Setting, Workload};
-use nicpoll_study::{Host, INTERFACE, Lab, Running, apply};
+use nicpoll_study::demo;
+use nicpoll_study::{INTERFACE, Running};
 use nicpoll_switch::Journal;
+use nicpoll_sys::netns::NetnsThread;
 use nicpoll_testkit::needs;
 use serde_json::Value;
 use stage::Stage;
+use studied::Studied;
 
 /// A bucket of gaps is a sixteenth of an octave wide; its middle is what is told.
 const BUCKET: f64 = 1.04;
 /// Longer than any look of these tests.
 const TRAFFIC: Duration = Duration::from_millis(1500);
 
-fn lab(stage: &Stage) -> Lab {
-    Lab::build(Journal::at(stage.state())).unwrap()
+fn lab(stage: &Stage) -> Studied {
+    Studied::new(&Journal::at(stage.state()))
 }
 
-fn show_in(host: &Host, args: &[&str]) -> Output {
+fn show_in(host: &NetnsThread<()>, args: &[&str]) -> Output {
     let args: Vec<String> = args.iter().map(ToString::to_string).collect();
     let run = move || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
@@ -52,9 +55,9 @@ fn json(output: &Output) -> Value {
 }
 
 /// The interface of the lab's receiver.
-fn receiver(lab: &Lab, args: &[&str]) -> Value {
+fn receiver(lab: &Studied, args: &[&str]) -> Value {
     let args = [&[INTERFACE, "--json"], args].concat();
-    json(&show_in(&lab.receiver, &args))["interfaces"][0].clone()
+    json(&show_in(lab.receiver(), &args))["interfaces"][0].clone()
 }
 
 fn variable<'a>(interface: &'a Value, name: &str) -> &'a Value {
@@ -63,19 +66,26 @@ fn variable<'a>(interface: &'a Value, name: &str) -> &'a Value {
 }
 
 /// Runs `look` while UDP traffic runs for longer.
-fn under_traffic<T>(lab: &mut Lab, look: impl FnOnce(&Lab) -> T) -> T {
-    let mut running = Running::start(lab, Workload::Udp64, TRAFFIC).unwrap();
+fn under_traffic<T>(lab: &mut Studied, look: impl FnOnce(&Studied) -> T) -> T {
+    let mut running = Running::start(&mut lab.lab, &demo::udp(64), TRAFFIC).unwrap();
     thread::sleep(Duration::from_millis(100));
     let seen = look(lab);
-    running.wait_for_sender(&AtomicBool::new(false)).unwrap();
-    running.drain(Duration::from_millis(20)).unwrap();
+    let cancel = AtomicBool::new(false);
+    running.wait_for_sender(&mut lab.lab, &cancel).unwrap();
+    running
+        .drain(&mut lab.lab, Duration::from_millis(20))
+        .unwrap();
     seen
 }
 
-fn a_few_packets(lab: &mut Lab) {
-    let mut running = Running::start(lab, Workload::Udp64, Duration::from_millis(10)).unwrap();
-    running.wait_for_sender(&AtomicBool::new(false)).unwrap();
-    running.drain(Duration::from_millis(20)).unwrap();
+fn a_few_packets(lab: &mut Studied) {
+    let short = Duration::from_millis(10);
+    let mut running = Running::start(&mut lab.lab, &demo::udp(64), short).unwrap();
+    let cancel = AtomicBool::new(false);
+    running.wait_for_sender(&mut lab.lab, &cancel).unwrap();
+    running
+        .drain(&mut lab.lab, Duration::from_millis(20))
+        .unwrap();
 }
 
 #[test]
@@ -83,7 +93,7 @@ fn interrupts_are_seen_as_such() {
     needs!(Root, PerNapi);
     let stage = Stage::new();
     let mut lab = lab(&stage);
-    apply(&lab, Setting::Interrupt, 0).unwrap();
+    lab.put("interrupt", 0);
     let seen = under_traffic(&mut lab, |lab| receiver(lab, &["--for", "0.3"]));
     assert_eq!(seen["evidence"]["discipline"], "interrupt", "{seen:#}");
     assert_eq!(seen["setting"]["discipline"], "interrupt");
@@ -108,7 +118,7 @@ fn polling_is_seen_with_the_period_that_is_set() {
     let mut rates = Vec::new();
     for period_ns in [1_000_000, 4_000_000] {
         let mut lab = lab(&stage);
-        apply(&lab, Setting::Polling, period_ns).unwrap();
+        lab.put("polling", period_ns);
         // The first packet starts the timer.
         a_few_packets(&mut lab);
         let seen = receiver(&lab, &["--for", "0.5"]);
@@ -120,7 +130,7 @@ fn polling_is_seen_with_the_period_that_is_set() {
         assert_eq!(*variable(&seen, "handlers"), 1.0);
         assert_eq!(*variable(&seen, "each_burst"), 64.0);
         let printed = show_in(
-            &lab.receiver,
+            lab.receiver(),
             &[INTERFACE, "--for", "0.5", "-n", "kern.polling.hz"],
         );
         let hz: f64 = String::from_utf8(printed.stdout)
@@ -144,13 +154,13 @@ fn polling_is_seen_with_the_period_that_is_set() {
 fn short_deferral_is_seen_as_a_hybrid() {
     needs!(Root, PerNapi);
     let stage = Stage::new();
-    let lab = lab(&stage);
-    apply(&lab, Setting::Interrupt, 0).unwrap();
+    let mut lab = lab(&stage);
+    lab.put("interrupt", 0);
     let values = [
         ("napi_defer_hard_irqs", "2"),
         ("gro_flush_timeout", "300000"),
     ];
-    lab.receiver
+    lab.receiver()
         .run(move |_| {
             for (file, value) in values {
                 fs::write(format!("/sys/class/net/{INTERFACE}/{file}"), value).unwrap();
@@ -158,7 +168,7 @@ fn short_deferral_is_seen_as_a_hybrid() {
         })
         .unwrap();
     let sending = lab
-        .sender
+        .sender()
         .spawn_pinned(0, "trickle", || {
             let socket = UdpSocket::bind(("198.18.0.1", 0)).unwrap();
             for _ in 0..200 {
@@ -190,7 +200,7 @@ fn another_namespace_is_shown_and_not_the_hosts_own() {
     needs!(Root, PerNapi);
     let stage = Stage::new();
     let lab = lab(&stage);
-    let tid = lab.receiver.run(|_| rustix::thread::gettid()).unwrap();
+    let tid = lab.receiver().run(|_| rustix::thread::gettid()).unwrap();
     let path = format!("/proc/{}/task/{tid}/ns/net", std::process::id());
     let shown = json(&stage.run(&["show", "--netns", &path, "--for", "0", "--json"]));
     let names: Vec<&Value> = shown["interfaces"]
@@ -208,8 +218,8 @@ fn another_namespace_is_shown_and_not_the_hosts_own() {
 fn an_ordinary_user_sees_settings_and_is_told_what_takes_root() {
     needs!(Root, PerNapi);
     let stage = Stage::new();
-    let lab = lab(&stage);
-    apply(&lab, Setting::Interrupt, 0).unwrap();
+    let mut lab = lab(&stage);
+    lab.put("interrupt", 0);
     // A copy where anybody may run it.
     let program = stage.home.path().join("nicpoll");
     fs::copy(env!("CARGO_BIN_EXE_nicpoll"), &program).unwrap();
@@ -221,7 +231,7 @@ fn an_ordinary_user_sees_settings_and_is_told_what_takes_root() {
             let mut command = Command::new(program);
             command.args(args).uid(65_534).gid(65_534).output().unwrap()
         };
-        lab.receiver.run(run).unwrap()
+        lab.receiver().run(run).unwrap()
     };
     let shown = json(&run(&["show", INTERFACE, "--for", "0.1", "--json"]));
     assert_eq!(shown["look_seconds"], Value::Null);

@@ -2,6 +2,7 @@
 
 mod described;
 mod stage;
+mod studied;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -13,13 +14,16 @@ use std::thread;
 use std::time::Duration;
 
 use described::assert_described;
-use nicpoll_model::{LossPlace, Setting, WatchEnd, WatchSample, WatchStart};
-use nicpoll_study::{Host, INTERFACE, Lab, apply};
+use nicpoll_model::{LossPlace, WatchEnd, WatchSample, WatchStart};
+use nicpoll_observe::HostCounters;
+use nicpoll_study::INTERFACE;
 use nicpoll_switch::Journal;
+use nicpoll_sys::netns::NetnsThread;
 use nicpoll_testkit::{Need, needs, skip, test_name};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use stage::Stage;
+use studied::Studied;
 
 /// A port that no socket of the lab is bound to.
 const PORT: u16 = 9;
@@ -27,26 +31,26 @@ const PACKETS: u64 = 200;
 /// No test needs so many intervals.
 const INTERVALS_MAX: usize = 100;
 
-fn lab(stage: &Stage) -> Lab {
-    let lab = Lab::build(Journal::at(stage.state())).unwrap();
-    apply(&lab, Setting::Interrupt, 0).unwrap();
+fn lab(stage: &Stage) -> Studied {
+    let mut lab = Studied::new(&Journal::at(stage.state()));
+    lab.put("interrupt", 0);
     lab
 }
 
 /// The receiver's namespace, as a path.
-fn netns(lab: &Lab) -> String {
-    let tid = lab.receiver.run(|_| rustix::thread::gettid()).unwrap();
+fn netns(lab: &Studied) -> String {
+    let tid = lab.receiver().run(|_| rustix::thread::gettid()).unwrap();
     format!("/proc/{}/task/{tid}/ns/net", std::process::id())
 }
 
-fn rx_packets(host: &Host) -> u64 {
-    let snapshot = host.run(|resident| resident.counters.snapshot());
+fn rx_packets(host: &NetnsThread<()>) -> u64 {
+    let snapshot = host.run(|()| HostCounters::of_caller().snapshot());
     let interfaces = snapshot.unwrap().interfaces.unwrap();
     interfaces.values().map(|one| one.link.rx_packets).sum()
 }
 
-fn send(lab: &Lab) {
-    let sent = lab.sender.run(|_| {
+fn send(lab: &Studied) {
+    let sent = lab.sender().run(|_| {
         let socket = UdpSocket::bind(("198.18.0.1", 0)).unwrap();
         for _ in 0..PACKETS {
             // An answer that nobody listens is no failure of the next one.
@@ -64,11 +68,11 @@ struct Watching {
 }
 
 impl Watching {
-    fn begin(stage: &Stage, lab: &Lab) -> Self {
+    fn begin(stage: &Stage, lab: &Studied) -> Self {
         Self::begin_with(stage, lab, &[])
     }
 
-    fn begin_with(stage: &Stage, lab: &Lab, more: &[&str]) -> Self {
+    fn begin_with(stage: &Stage, lab: &Studied, more: &[&str]) -> Self {
         let netns = netns(lab);
         let args = [
             "watch",
@@ -135,9 +139,9 @@ fn rates_agree_with_the_interfaces_own_counters() {
     // The first round of a NAPI instance only makes it known.
     send(&lab);
     let first = watching.sample();
-    let before = rx_packets(&lab.receiver);
+    let before = rx_packets(lab.receiver());
     send(&lab);
-    let after = rx_packets(&lab.receiver);
+    let after = rx_packets(lab.receiver());
     let em0 = |sample: &WatchSample| sample.interfaces.as_ref().unwrap()[0].clone();
     let samples = watching.samples_until(|sample| em0(sample).rx.total_packets >= after);
     let (end, code) = watching.end();
@@ -196,7 +200,7 @@ fn drops_appear_where_they_are_made() {
     let rule = format!(
         "table inet t {{ chain c {{ type filter hook input priority 0; udp dport {PORT} counter drop; }} }}"
     );
-    let made = lab.receiver.run(move |_| {
+    let made = lab.receiver().run(move |_| {
         let mut nft = Command::new("nft");
         nft.arg(rule).output().map(|output| output.status.success())
     });
@@ -214,8 +218,8 @@ fn drops_appear_where_they_are_made() {
 }
 
 /// Packets that the root queueing discipline of the receiver's interface dropped, by tc(8).
-fn dropped_by_tc(lab: &Lab) -> u64 {
-    let listed = lab.receiver.run(|_| {
+fn dropped_by_tc(lab: &Studied) -> u64 {
+    let listed = lab.receiver().run(|_| {
         let mut tc = Command::new("tc");
         tc.args(["-s", "-j", "qdisc", "show", "dev", INTERFACE, "root"]);
         tc.output().unwrap().stdout
@@ -231,7 +235,7 @@ fn a_full_queueing_discipline_is_a_place_of_drops() {
     let lab = lab(&stage);
     // A bucket that lets one packet in four seconds through and keeps a few.
     let rule = "qdisc replace dev em0 root tbf rate 400bit burst 1600 limit 1600";
-    let made = lab.receiver.run(move |_| {
+    let made = lab.receiver().run(move |_| {
         let mut tc = Command::new("tc");
         tc.args(rule.split(' ')).output()
     });
@@ -243,7 +247,7 @@ fn a_full_queueing_discipline_is_a_place_of_drops() {
     watching.event("start");
     watching.sample();
     let overflow = || {
-        let sent = lab.receiver.run(|_| {
+        let sent = lab.receiver().run(|_| {
             let socket = UdpSocket::bind(("198.18.0.2", 0)).unwrap();
             for _ in 0..PACKETS {
                 socket.send_to(&[0; 100], ("198.18.0.1", PORT)).unwrap();
@@ -405,7 +409,7 @@ fn an_ordinary_user_gets_sampled_times_that_are_named_so() {
             .output()
             .unwrap()
     };
-    let output = lab.receiver.run(run).unwrap();
+    let output = lab.receiver().run(run).unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
     let events: Vec<Value> = text

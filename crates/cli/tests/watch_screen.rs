@@ -1,13 +1,12 @@
 //! The screen of `nicpoll watch` on a terminal of the test's own: its keys, and that the terminal and every
 //! interface are as they were, however it ends.
 
+mod studied;
 mod switched;
 mod terminal;
 
 use std::time::Duration;
 
-use nicpoll_model::Setting;
-use nicpoll_study::apply;
 use nicpoll_testkit::needs;
 use rustix::process::Signal;
 use switched::{Switched, wait_until};
@@ -19,7 +18,7 @@ const LATER: Duration = Duration::from_millis(800);
 /// A pair whose near end can be polled.
 fn pair() -> Switched {
     let pair = Switched::new();
-    apply(&pair.lab, Setting::Interrupt, 0).unwrap();
+    studied::put(&mut pair.lab.borrow_mut(), "interrupt", 0);
     pair
 }
 

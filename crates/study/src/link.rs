@@ -4,7 +4,7 @@
 
 use std::net::IpAddr;
 
-use nicpoll_model::Place;
+use nicpoll_model::LossPlace;
 use nicpoll_model::line::Line;
 
 /// What joins two hosts.
@@ -34,7 +34,7 @@ pub trait Link: Send {
     fn line(&self) -> Result<Line, &'static str>;
 
     /// Where the link itself loses packets and counts them: the place, and the counter.
-    fn losses(&self) -> &'static [(Place, &'static str)];
+    fn losses(&self) -> &'static [(LossPlace, &'static str)];
 
     /// An address of the link that belongs to no host, with a hardware address: frames to it end as the
     /// receiving host's IP layer looks at them.

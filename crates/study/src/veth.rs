@@ -20,7 +20,7 @@ use netlink_bindings::traits::Pusher;
 use netlink_bindings::{rt_addr, rt_link, rt_neigh};
 use netlink_socket2::NetlinkSocket;
 use nicpoll_model::line::Line;
-use nicpoll_model::{Place, Side};
+use nicpoll_model::{LossPlace, Side};
 use nicpoll_switch::{Control, VETH_RING_SLOTS};
 use nicpoll_sys::netns::{NetNamespace, NetnsThread};
 
@@ -248,13 +248,13 @@ impl Link for Veth {
         Err("a veth pair has no line; the speed that its driver tells is nominal")
     }
 
-    fn losses(&self) -> &'static [(Place, &'static str)] {
+    fn losses(&self) -> &'static [(LossPlace, &'static str)] {
         &[
             (
-                Place::DeviceRing,
+                LossPlace::RxRing,
                 "tx_dropped of both ends less softnet_stat's dropped",
             ),
-            (Place::SoftnetBacklog, "softnet_stat dropped"),
+            (LossPlace::Backlog, "softnet_stat dropped"),
         ]
     }
 

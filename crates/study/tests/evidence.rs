@@ -3,55 +3,51 @@
 
 mod common;
 
-use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
 use common::TestLab;
-use nicpoll_model::{Setting, Workload};
+use nicpoll_model::Side;
 use nicpoll_observe::PollCounts;
-use nicpoll_study::{Lab, Running, apply};
+use nicpoll_study::demo::{self, DEFAULT, INTERRUPT, POLLING};
 use nicpoll_testkit::needs;
 
 const QUIET: Duration = Duration::from_millis(20);
 
 /// Polls of the watched NAPI while UDP traffic runs, and the datagrams that were received.
-fn polls_during_traffic(lab: &Lab) -> (PollCounts, u64) {
+fn polls_during_traffic(test: &mut TestLab) -> (PollCounts, u64) {
     thread::sleep(QUIET);
-    let before = lab.polls.read().unwrap();
+    let before = test.polls.read().unwrap();
     // So short that the receive buffer would hold all of it, should the receiver not run meanwhile.
     let duration = Duration::from_millis(50);
-    let mut running = Running::start(lab, Workload::Udp64, duration).unwrap();
-    running.wait_for_sender(&AtomicBool::new(false)).unwrap();
-    let run = running.drain(QUIET).unwrap();
-    let fins = run.control[0].received.unwrap();
-    let received = run.packets.unwrap().1 + fins;
+    let books = test.traffic(&demo::udp(64), duration, QUIET);
+    let fins = books.control[0].received.unwrap();
+    let received = books.packets.unwrap().1 + fins;
     assert!(received > 100);
-    (lab.polls.read().unwrap().since(&before), received)
+    (test.polls.read().unwrap().since(&before), received)
 }
 
 #[test]
 fn every_poll_of_the_receivers_napi_is_counted_and_no_other() {
     needs!(Root, PerNapi);
     let mut test = TestLab::build();
-    let lab = &mut test.lab;
-    let applied = apply(lab, Setting::Interrupt, 0).unwrap();
-    let [sender, receiver] = lab.hosts().map(|host| host.netns().inode());
+    let napi_id = test.put(INTERRUPT, 0);
+    let [sender, receiver] = [Side::Sender, Side::Receiver].map(|side| test.inode(side));
 
-    lab.polls.watch(receiver, applied.napi_id).unwrap();
-    let (polls, received) = polls_during_traffic(lab);
+    test.polls.watch(receiver, napi_id).unwrap();
+    let (polls, received) = polls_during_traffic(&mut test);
     assert_eq!(polls.frames, received);
     assert!(polls.rounds > 0 && polls.rounds <= polls.polls());
 
     // Without an id, every NAPI of the namespace is meant, and there is one.
-    lab.polls.watch(receiver, None).unwrap();
-    let (polls, received) = polls_during_traffic(lab);
+    test.polls.watch(receiver, None).unwrap();
+    let (polls, received) = polls_during_traffic(&mut test);
     assert_eq!(polls.frames, received);
 
     // The other end has the same name, and another id is another NAPI.
-    for (netns, napi_id) in [(sender, applied.napi_id), (receiver, Some(u32::MAX))] {
-        lab.polls.watch(netns, napi_id).unwrap();
-        let (polls, _) = polls_during_traffic(lab);
+    for (netns, napi_id) in [(sender, napi_id), (receiver, Some(u32::MAX))] {
+        test.polls.watch(netns, napi_id).unwrap();
+        let (polls, _) = polls_during_traffic(&mut test);
         assert_eq!(polls.polls(), 0, "{netns} {napi_id:?}");
     }
 }
@@ -60,29 +56,26 @@ fn every_poll_of_the_receivers_napi_is_counted_and_no_other() {
 fn a_detached_counter_counts_nothing() {
     needs!(Root, PerNapi);
     let mut test = TestLab::build();
-    let lab = &mut test.lab;
-    apply(lab, Setting::Interrupt, 0).unwrap();
-    let netns = lab.receiver.netns().inode();
-    lab.polls.watch(netns, None).unwrap();
-    lab.polls.detach().unwrap();
-    assert_eq!(polls_during_traffic(lab).0.polls(), 0);
-    lab.polls.attach().unwrap();
-    assert!(polls_during_traffic(lab).0.polls() > 0);
+    test.put(INTERRUPT, 0);
+    let netns = test.inode(Side::Receiver);
+    test.polls.watch(netns, None).unwrap();
+    test.polls.detach().unwrap();
+    assert_eq!(polls_during_traffic(&mut test).0.polls(), 0);
+    test.polls.attach().unwrap();
+    assert!(polls_during_traffic(&mut test).0.polls() > 0);
 }
 
 #[test]
 fn the_plain_link_has_no_napi_and_no_polls() {
     needs!(Root, PerNapi);
     let mut test = TestLab::build();
-    let lab = &mut test.lab;
-    let applied = apply(lab, Setting::Default, 0).unwrap();
-    assert_eq!(applied.napi_id, None);
-    let netns = lab.receiver.netns().inode();
-    lab.polls.watch(netns, None).unwrap();
+    assert_eq!(test.put(DEFAULT, 0), None);
+    let netns = test.inode(Side::Receiver);
+    test.polls.watch(netns, None).unwrap();
     assert_eq!(
-        polls_during_traffic(lab).0,
+        polls_during_traffic(&mut test).0,
         PollCounts {
-            polls_by_cpu: lab
+            polls_by_cpu: test
                 .polls
                 .read()
                 .unwrap()
@@ -99,11 +92,10 @@ fn the_plain_link_has_no_napi_and_no_polls() {
 fn timer_polling_goes_on_without_arrivals_and_arrivals_wake_nothing() {
     needs!(Root, PerNapi);
     let mut test = TestLab::build();
-    let lab = &mut test.lab;
-    let applied = apply(lab, Setting::Polling, 1_000_000).unwrap();
-    let netns = lab.receiver.netns().inode();
-    lab.polls.watch(netns, applied.napi_id).unwrap();
-    let (busy, received) = polls_during_traffic(lab);
+    let napi_id = test.put(POLLING, 1_000_000);
+    let netns = test.inode(Side::Receiver);
+    test.polls.watch(netns, napi_id).unwrap();
+    let (busy, received) = polls_during_traffic(&mut test);
     assert_eq!(busy.frames, received);
     // One poll a packet would be interrupts. A round a millisecond cannot be more than this, however
     // slow the machine: the timer starts when a round ends.
@@ -113,9 +105,9 @@ fn timer_polling_goes_on_without_arrivals_and_arrivals_wake_nothing() {
         busy.rounds
     );
     // The first packet started the timer, and the deferral count is far from used up.
-    let before = lab.polls.read().unwrap();
+    let before = test.polls.read().unwrap();
     thread::sleep(Duration::from_millis(100));
-    let idle = lab.polls.read().unwrap().since(&before);
+    let idle = test.polls.read().unwrap().since(&before);
     assert!(idle.empty_polls > 0);
     assert_eq!(idle.empty_polls, idle.polls());
 }

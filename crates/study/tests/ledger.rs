@@ -2,15 +2,17 @@
 
 mod common;
 
-use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-use common::{TestLab, in_host};
-use nicpoll_model::{Ledger, LossPlace, Setting, Side, Workload};
-use nicpoll_observe::{Account, HostSnapshot, packet_ledger};
-use nicpoll_study::{Lab, Resident, Run, Running, apply};
+use common::TestLab;
+use nicpoll_iperf::UdpWorkload;
+use nicpoll_model::{Ledger, LossPlace, Side};
+use nicpoll_observe::{Account, packet_ledger};
+use nicpoll_study::demo::{DEFAULT, INTERRUPT, POLLING};
+use nicpoll_study::{Link, WorkloadRequest};
 use nicpoll_testkit::needs;
+use nicpoll_traffic::workload::Books;
 
 /// So short that the receive buffer would hold all of it, should the receiver not run meanwhile: on a
 /// machine that is busy with other things no packet may be lost that the test did not want lost.
@@ -18,34 +20,26 @@ const TRAFFIC: Duration = Duration::from_millis(50);
 const QUIET: Duration = Duration::from_millis(20);
 
 /// Runs UDP traffic and returns what the programs counted and the ledger.
-fn udp(lab: &Lab, receive_buffer_bytes: usize) -> (Run, Ledger) {
+fn udp(test: &mut TestLab, receive_buffer_bytes: usize) -> (Books, Ledger) {
     thread::sleep(QUIET);
-    let before = lab.hosts().map(|host| snapshot(lab, host.side()));
-    let workload = Workload::Udp64;
-    let mut running =
-        Running::start_with_buffer(lab, workload, TRAFFIC, receive_buffer_bytes).unwrap();
-    running.wait_for_sender(&AtomicBool::new(false)).unwrap();
-    let run = running.drain(QUIET).unwrap();
+    let sides = [Side::Sender, Side::Receiver];
+    let before = sides.map(|side| test.counters(side));
+    let workload = WorkloadRequest::Udp(UdpWorkload {
+        payload_bytes: 64,
+        packets_per_second: None,
+        receive_buffer_bytes: Some(receive_buffer_bytes),
+    });
+    let books = test.traffic(&workload, TRAFFIC, QUIET);
     thread::sleep(QUIET);
-    let after = lab.hosts().map(|host| snapshot(lab, host.side()));
+    let after = sides.map(|side| test.counters(side));
     let account = |index: usize| Account {
         before: &before[index],
         after: &after[index],
     };
-    let (offered, delivered) = run.packets.unwrap();
-    let control = run.control.clone();
+    let (offered, delivered) = books.packets.unwrap();
+    let control = books.control.clone();
     let ledger = packet_ledger(offered, delivered, control, account(0), account(1));
-    (run, ledger)
-}
-
-fn snapshot(lab: &Lab, side: Side) -> HostSnapshot {
-    let host = if side == Side::Sender {
-        &lab.sender
-    } else {
-        &lab.receiver
-    };
-    host.run(|resident: &mut Resident| resident.counters.snapshot())
-        .unwrap()
+    (books, ledger)
 }
 
 fn lost_at(ledger: &Ledger, place: LossPlace) -> u64 {
@@ -63,10 +57,10 @@ fn assert_all_lost_at(ledger: &Ledger, place: LossPlace) {
 #[test]
 fn without_loss_every_line_is_zero_and_the_books_close() {
     needs!(Root, PerNapi);
-    let test = TestLab::build();
-    for setting in [Setting::Default, Setting::Interrupt] {
-        apply(&test.lab, setting, 0).unwrap();
-        let (run, ledger) = udp(&test.lab, 8 << 20);
+    let mut test = TestLab::build();
+    for setting in [DEFAULT, INTERRUPT] {
+        test.put(setting, 0);
+        let (run, ledger) = udp(&mut test, 8 << 20);
         assert!(ledger.offered > 100, "{ledger:#?}");
         assert_eq!(
             run.packets,
@@ -85,12 +79,12 @@ fn without_loss_every_line_is_zero_and_the_books_close() {
 #[test]
 fn one_packet_in_seven_dropped_by_nftables_is_found_to_the_packet() {
     needs!(Root, PerNapi, Nft);
-    let test = TestLab::build();
+    let mut test = TestLab::build();
     let rules = "add table inet t; \
                  add chain inet t c { type filter hook input priority 0; }; \
                  add rule inet t c udp dport 5001 numgen inc mod 7 == 3 counter drop";
-    in_host(&test.lab.receiver, "nft", &[rules]);
-    let (run, ledger) = udp(&test.lab, 8 << 20);
+    test.in_host(Side::Receiver, "nft", &[rules]);
+    let (run, ledger) = udp(&mut test, 8 << 20);
     let (offered, delivered) = run.packets.unwrap();
     assert!(offered > 100);
     assert_all_lost_at(&ledger, LossPlace::Nftables);
@@ -112,8 +106,8 @@ fn one_packet_in_seven_dropped_by_nftables_is_found_to_the_packet() {
 #[test]
 fn a_small_receive_buffer_loses_at_the_socket_to_the_packet() {
     needs!(Root, PerNapi);
-    let test = TestLab::build();
-    let (run, ledger) = udp(&test.lab, 2304);
+    let mut test = TestLab::build();
+    let (run, ledger) = udp(&mut test, 2304);
     let (offered, delivered) = run.packets.unwrap();
     assert!(
         delivered < offered,
@@ -126,30 +120,31 @@ fn a_small_receive_buffer_loses_at_the_socket_to_the_packet() {
 #[test]
 fn a_ring_that_is_polled_too_seldom_loses_in_the_ring_to_the_packet() {
     needs!(Root, PerNapi);
-    let test = TestLab::build();
+    let mut test = TestLab::build();
     // 256 slots every 20 ms pass 12,800 packets a second.
-    apply(&test.lab, Setting::Polling, 20_000_000).unwrap();
-    let (run, ledger) = udp(&test.lab, 8 << 20);
+    test.put(POLLING, 20_000_000);
+    let (run, ledger) = udp(&mut test, 8 << 20);
     let (offered, delivered) = run.packets.unwrap();
     assert!(
         delivered < offered,
         "the ring never overflowed: {offered} offered"
     );
     assert_all_lost_at(&ledger, LossPlace::RxRing);
+    // The link says where it counts what it loses itself.
+    for (place, counter) in test.veth.losses() {
+        let mut lines = ledger.lines.iter();
+        assert!(lines.any(|line| line.place == *place && line.counter == *counter));
+    }
 }
 
 #[test]
 fn a_queueing_discipline_that_drops_is_found_to_the_packet() {
     needs!(Root, PerNapi, Tc);
-    let test = TestLab::build();
+    let mut test = TestLab::build();
     // A queue of some 20 datagrams that is emptied far more slowly than it is filled.
     let shaper = "qdisc add dev em0 root tbf rate 10mbit burst 4kb limit 2000";
-    in_host(
-        &test.lab.sender,
-        "tc",
-        &shaper.split(' ').collect::<Vec<_>>(),
-    );
-    let (run, ledger) = udp(&test.lab, 8 << 20);
+    test.in_host(Side::Sender, "tc", &shaper.split(' ').collect::<Vec<_>>());
+    let (run, ledger) = udp(&mut test, 8 << 20);
     let (offered, delivered) = run.packets.unwrap();
     assert!(delivered < offered);
     assert_all_lost_at(&ledger, LossPlace::SendQueue);
@@ -158,12 +153,12 @@ fn a_queueing_discipline_that_drops_is_found_to_the_packet() {
 #[test]
 fn a_closed_port_is_a_place_too() {
     needs!(Root, PerNapi);
-    let test = TestLab::build();
-    let lab = &test.lab;
-    let before = snapshot(lab, Side::Receiver);
+    let mut test = TestLab::build();
+    let before = test.counters(Side::Receiver);
     let datagrams = 10;
-    lab.sender
-        .run(move |_| {
+    test.veth
+        .inside(Side::Sender)
+        .run(move |()| {
             let socket = std::net::UdpSocket::bind(("0.0.0.0", 0)).unwrap();
             for _ in 0..datagrams {
                 socket
@@ -173,7 +168,7 @@ fn a_closed_port_is_a_place_too() {
         })
         .unwrap();
     thread::sleep(QUIET);
-    let after = snapshot(lab, Side::Receiver);
+    let after = test.counters(Side::Receiver);
     let receiver = Account {
         before: &before,
         after: &after,
@@ -190,7 +185,7 @@ fn a_closed_port_is_a_place_too() {
 #[test]
 fn one_frame_in_eight_dropped_by_xdp_is_found_to_the_packet() {
     needs!(Root, PerNapi, Ip);
-    let test = TestLab::build();
+    let mut test = TestLab::build();
     let object = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../observe/bpf/xdp_drop_eighth.bpf.o"
@@ -198,8 +193,8 @@ fn one_frame_in_eight_dropped_by_xdp_is_found_to_the_packet() {
     let attach = [
         "link", "set", "dev", "em0", "xdp", "obj", object, "sec", "xdp",
     ];
-    in_host(&test.lab.receiver, "ip", &attach);
-    let (run, ledger) = udp(&test.lab, 8 << 20);
+    test.in_host(Side::Receiver, "ip", &attach);
+    let (run, ledger) = udp(&mut test, 8 << 20);
     assert_all_lost_at(&ledger, LossPlace::Xdp);
     let frames = run.packets.unwrap().0 + run.control[0].sent.unwrap();
     assert_eq!(lost_at(&ledger, LossPlace::Xdp), frames / 8);

@@ -2,41 +2,34 @@
 
 mod common;
 
-use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
 use common::TestLab;
-use nicpoll_model::{Setting, Workload};
+use nicpoll_model::Side;
 use nicpoll_observe::RhythmWatch;
-use nicpoll_study::{Lab, Running, apply};
+use nicpoll_study::demo::{self, INTERRUPT, POLLING};
 use nicpoll_testkit::needs;
 
 const QUIET: Duration = Duration::from_millis(20);
 
-fn traffic(lab: &Lab) {
-    let duration = Duration::from_millis(50);
-    let mut running = Running::start(lab, Workload::Udp64, duration).unwrap();
-    running.wait_for_sender(&AtomicBool::new(false)).unwrap();
-    running.drain(QUIET).unwrap();
+fn traffic(test: &mut TestLab) {
+    test.traffic(&demo::udp(64), Duration::from_millis(50), QUIET);
 }
 
 #[test]
 fn both_see_the_same_polls_and_arrivals_begin_them() {
     needs!(Root, PerNapi);
     let mut test = TestLab::build();
-    let lab = &mut test.lab;
-    let applied = apply(lab, Setting::Interrupt, 0).unwrap();
-    let napi_id = applied.napi_id.unwrap();
-    lab.polls
-        .watch(lab.receiver.netns().inode(), Some(napi_id))
-        .unwrap();
+    let napi_id = test.put(INTERRUPT, 0).unwrap();
+    let netns = test.inode(Side::Receiver);
+    test.polls.watch(netns, Some(napi_id)).unwrap();
     let watch = RhythmWatch::begin(&[(napi_id, 0)]).unwrap();
     // The first round only makes the instance known.
-    traffic(lab);
-    let (counted, seen) = (lab.polls.read().unwrap(), watch.read(napi_id).unwrap());
-    traffic(lab);
-    let counted = lab.polls.read().unwrap().since(&counted);
+    traffic(&mut test);
+    let (counted, seen) = (test.polls.read().unwrap(), watch.read(napi_id).unwrap());
+    traffic(&mut test);
+    let counted = test.polls.read().unwrap().since(&counted);
     let now = watch.read(napi_id).unwrap();
     assert!(counted.polls() > 0);
     assert_eq!(now.polls - seen.polls, counted.polls());
@@ -58,14 +51,12 @@ fn both_see_the_same_polls_and_arrivals_begin_them() {
 fn a_timers_rounds_are_known_for_its_own() {
     needs!(Root, PerNapi);
     let mut test = TestLab::build();
-    let lab = &mut test.lab;
     let period_ns = 1_000_000;
-    let applied = apply(lab, Setting::Polling, period_ns).unwrap();
-    let napi_id = applied.napi_id.unwrap();
-    traffic(lab);
+    let napi_id = test.put(POLLING, period_ns).unwrap();
+    traffic(&mut test);
     let watch = RhythmWatch::begin(&[(napi_id, period_ns)]).unwrap();
     thread::sleep(Duration::from_millis(200));
-    traffic(lab);
+    traffic(&mut test);
     let seen = watch.read(napi_id).unwrap();
     assert!(seen.rounds > 1, "{seen:?}");
     // A CPU that is taken away between a round's end and the event of its last poll can hide a timer.

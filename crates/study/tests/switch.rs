@@ -4,13 +4,14 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use common::TestLab;
-use nicpoll_model::Setting;
-use nicpoll_study::{INTERFACE, apply};
+use common::{SETTINGS, TestLab};
+use nicpoll_model::Side;
+use nicpoll_study::INTERFACE;
+use nicpoll_study::demo::{DEFAULT, POLLING};
 use nicpoll_switch::{Control, Journal, Kernel, Knob, Recovered, Scope, Target, Value};
 use nicpoll_sys::netns::NetNamespace;
 use nicpoll_testkit::needs;
@@ -18,9 +19,8 @@ use nicpoll_testkit::needs;
 #[test]
 fn every_setting_is_undone_exactly() {
     needs!(Root, PerNapi);
-    let test = TestLab::build();
-    let lab = &test.lab;
-    let before = lab.settings().unwrap();
+    let mut test = TestLab::build();
+    let before = test.lab.settings().unwrap();
     // The dump must be able to see what the settings change.
     assert!(before.contains_key("receiver: sysfs gro_flush_timeout"));
     assert_eq!(before["receiver: feature rx-gro (active)"], "false");
@@ -28,12 +28,12 @@ fn every_setting_is_undone_exactly() {
         before["sender: feature tx-tcp-segmentation (active)"],
         "true"
     );
-    for setting in Setting::ALL {
-        apply(lab, setting, 200_000).unwrap();
-        let during = lab.settings().unwrap();
+    for setting in SETTINGS {
+        test.put(setting, 200_000);
+        let during = test.lab.settings().unwrap();
         let has_napi = during.contains_key("receiver: NAPI 0");
-        assert_eq!(has_napi, setting != Setting::Default, "{setting}");
-        if setting != Setting::Default {
+        assert_eq!(has_napi, setting != DEFAULT, "{setting}");
+        if setting != DEFAULT {
             assert_eq!(during["receiver: feature rx-gro (active)"], "true");
             assert_eq!(
                 during["sender: feature tx-tcp-segmentation (active)"],
@@ -43,9 +43,9 @@ fn every_setting_is_undone_exactly() {
         }
         let polls =
             has_napi && during["receiver: NAPI 0"].contains("gro_flush_timeout_ns: Some(200000)");
-        assert_eq!(polls, setting == Setting::Polling);
-        lab.restore().unwrap();
-        assert_eq!(lab.settings().unwrap(), before, "{setting}");
+        assert_eq!(polls, setting == POLLING);
+        test.lab.restore().unwrap();
+        assert_eq!(test.lab.settings().unwrap(), before, "{setting}");
         assert!(test.journal_is_empty(), "{setting}");
     }
 }
@@ -53,12 +53,12 @@ fn every_setting_is_undone_exactly() {
 #[test]
 fn values_that_were_not_zero_come_back_too() {
     needs!(Root, PerNapi);
-    let test = TestLab::build();
-    let lab = &test.lab;
+    let mut test = TestLab::build();
     // A link whose owner had set it up by hand: GRO on, and a deferral of its own.
-    lab.receiver
-        .run(|resident| {
-            let control = &mut resident.control;
+    test.veth
+        .inside(Side::Receiver)
+        .run(|()| {
+            let control = &mut Control::new();
             let ifindex = control.interface(INTERFACE).unwrap().ifindex;
             let on = BTreeMap::from([(String::from("rx-gro"), true)]);
             control.set_features(ifindex, &on).unwrap();
@@ -77,26 +77,23 @@ fn values_that_were_not_zero_come_back_too() {
             }
         })
         .unwrap();
-    let before = lab.settings().unwrap();
+    let before = test.lab.settings().unwrap();
     assert!(before["receiver: NAPI 0"].contains("gro_flush_timeout_ns: Some(5000000000)"));
     // Shorter than the value that was there, whose timer the undoing waits for.
-    apply(lab, Setting::Polling, 100_000).unwrap();
-    assert_ne!(lab.settings().unwrap(), before);
-    lab.restore().unwrap();
-    assert_eq!(lab.settings().unwrap(), before);
+    test.put(POLLING, 100_000);
+    assert_ne!(test.lab.settings().unwrap(), before);
+    test.lab.restore().unwrap();
+    assert_eq!(test.lab.settings().unwrap(), before);
 }
 
 #[test]
 fn a_lab_that_is_dropped_with_a_setting_in_force_puts_it_back() {
     needs!(Root, PerNapi);
-    let test = TestLab::build();
-    apply(&test.lab, Setting::Polling, 200_000).unwrap();
-    let journal = test.lab.journal.clone();
+    let mut test = TestLab::build();
+    test.put(POLLING, 200_000);
+    let journal = test.journal.clone();
     // Names keep the namespaces, and so the interfaces, for a look after the lab is gone.
-    let names = test.lab.hosts().map(|host| {
-        let name = format!("nicpoll-test-{}", host.netns().inode());
-        host.netns().keep_as(&name).unwrap()
-    });
+    let names = [Side::Sender, Side::Receiver].map(|side| keep(&test, side));
     drop(test);
     // Opened before the names go: a pair vanishes with the first of its ends.
     let namespaces = names.map(|name| {
@@ -108,6 +105,13 @@ fn a_lab_that_is_dropped_with_a_setting_in_force_puts_it_back() {
     assert!(sender["tx-tcp-segmentation"] && sender["tx-tcp6-segmentation"]);
     assert!(!receiver["rx-gro"]);
     assert!(journal.paths().unwrap().is_empty());
+}
+
+/// Gives an end a name by which it is found after the lab is gone.
+fn keep(test: &TestLab, side: Side) -> PathBuf {
+    let namespace = test.veth.namespace(side);
+    let name = format!("nicpoll-test-{}", namespace.inode());
+    namespace.keep_as(&name).unwrap()
 }
 
 fn features_in(namespace: &NetNamespace) -> BTreeMap<String, bool> {
@@ -125,9 +129,9 @@ fn features_in(namespace: &NetNamespace) -> BTreeMap<String, bool> {
 #[test]
 fn the_record_of_a_namespace_that_is_gone_is_closed_by_the_next_start() {
     needs!(Root, PerNapi);
-    let test = TestLab::build();
-    apply(&test.lab, Setting::Polling, 200_000).unwrap();
-    let journal = test.lab.journal.clone();
+    let mut test = TestLab::build();
+    test.put(POLLING, 200_000);
+    let journal = test.journal.clone();
     let mine = nicpoll_switch::recover(&journal).unwrap();
     assert_eq!(mine.len(), 2);
     assert!(
@@ -163,25 +167,21 @@ fn as_of_a_dead_process(path: &Path) -> String {
 #[test]
 fn what_a_dead_process_left_in_a_living_namespace_is_put_back() {
     needs!(Root, PerNapi);
-    let test = TestLab::build();
-    let lab = &test.lab;
-    let before = lab.settings().unwrap();
-    apply(lab, Setting::Polling, 300_000).unwrap();
+    let mut test = TestLab::build();
+    let before = test.lab.settings().unwrap();
+    test.put(POLLING, 300_000);
     // The lab holds its own records, so copies are left by the dead process.
     let left = Journal::at(test.state.path().join("left"));
     fs::create_dir(left.directory()).unwrap();
-    for path in lab.journal.paths().unwrap() {
+    for path in test.journal.paths().unwrap() {
         let copy = left.directory().join(path.file_name().unwrap());
         fs::write(copy, as_of_a_dead_process(&path)).unwrap();
     }
     // Only this process holds the namespaces, by descriptor; a name makes them findable.
-    let names = lab.hosts().map(|host| {
-        host.netns()
-            .keep_as(&format!("nicpoll-test-{}", host.netns().inode()))
-    });
+    let names = [Side::Sender, Side::Receiver].map(|side| keep(&test, side));
     let recovered = nicpoll_switch::recover(&left).unwrap();
     for name in names {
-        nicpoll_sys::netns::forget(&name.unwrap()).unwrap();
+        nicpoll_sys::netns::forget(&name).unwrap();
     }
     assert_eq!(recovered.len(), 2);
     for (path, outcome) in recovered {
@@ -190,19 +190,19 @@ fn what_a_dead_process_left_in_a_living_namespace_is_put_back() {
             "{path:?}: {outcome:?}"
         );
     }
-    assert_eq!(lab.settings().unwrap(), before);
+    assert_eq!(test.lab.settings().unwrap(), before);
     // Putting back once more finds everything as it was.
-    lab.restore().unwrap();
-    assert_eq!(lab.settings().unwrap(), before);
+    test.lab.restore().unwrap();
+    assert_eq!(test.lab.settings().unwrap(), before);
 }
 
 #[test]
 fn a_lab_leaves_no_namespace_no_interface_and_the_host_as_it_was() {
     let host_before = host_interfaces();
     needs!(Root, PerNapi);
-    let test = TestLab::build();
-    let inodes = test.lab.hosts().map(|host| host.netns().inode());
-    apply(&test.lab, Setting::Polling, 200_000).unwrap();
+    let mut test = TestLab::build();
+    let inodes = [Side::Sender, Side::Receiver].map(|side| test.inode(side));
+    test.put(POLLING, 200_000);
     assert_eq!(host_interfaces(), host_before);
     drop(test);
     // The kernel takes a namespace down after its last user is gone, not at once.

@@ -1,18 +1,74 @@
 //! The demo's traffic under `interrupt` and `polling`, simulated, and compared with measured trials.
 
+use nicpoll_model::Trial;
 use nicpoll_model::sim_fit_host::{CheckKind, CheckQuantity, HostCheck};
 use nicpoll_model::sim_path::SimPathFigures;
-use nicpoll_model::{Setting, Trial, Workload};
 use nicpoll_sim::{
-    DEFER_MAX, Discipline, Host, PathPlan, PlanError, Stop, Workload as SimWorkload, simulate_path,
+    DEFER_MAX, Discipline, Host, PathPlan, PlanError, Stop, Workload, simulate_path,
 };
 use nicpoll_stats::Summary;
 use thiserror::Error;
 
+/// A workload of the demo that is predicted.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckedWorkload {
+    /// The demo's name for it.
+    pub name: &'static str,
+    /// The simulator's words for it.
+    words: &'static str,
+    quantities: &'static [CheckQuantity],
+}
+
+/// A setting of the demo that is predicted.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckedSetting {
+    /// The demo's name for it.
+    pub name: &'static str,
+    /// Whether a timer begins the rounds.
+    is_timed: bool,
+}
+
+const DATAGRAMS: &[CheckQuantity] = &[
+    CheckQuantity::DeliveredPps,
+    CheckQuantity::CpuNsPerPacket,
+    CheckQuantity::PacketsPerPoll,
+];
+const RR: CheckedWorkload = CheckedWorkload {
+    name: "rr",
+    words: "rr:payload=64",
+    quantities: &[
+        CheckQuantity::TransactionsPerSecond,
+        CheckQuantity::RoundTripP50Ns,
+        CheckQuantity::CpuNsPerPacket,
+        CheckQuantity::PacketsPerPoll,
+    ],
+};
+
 /// The demo's workloads that are predicted.
-pub const CHECKED_WORKLOADS: [Workload; 3] = [Workload::Udp1470, Workload::Udp64, Workload::Rr];
+pub const CHECKED_WORKLOADS: [CheckedWorkload; 3] = [
+    CheckedWorkload {
+        name: "udp1470",
+        words: "netblast:payload=1470",
+        quantities: DATAGRAMS,
+    },
+    CheckedWorkload {
+        name: "udp64",
+        words: "netblast:payload=64",
+        quantities: DATAGRAMS,
+    },
+    RR,
+];
 /// The demo's settings that are predicted.
-pub const CHECKED_SETTINGS: [Setting; 2] = [Setting::Interrupt, Setting::Polling];
+pub const CHECKED_SETTINGS: [CheckedSetting; 2] = [
+    CheckedSetting {
+        name: "interrupt",
+        is_timed: false,
+    },
+    CheckedSetting {
+        name: "polling",
+        is_timed: true,
+    },
+];
 /// Virtual time of a run that is counted, and of one that looks for the timeout.
 const COUNTED_NS: u64 = 500_000_000;
 const LOOK_NS: u64 = 100_000_000;
@@ -25,9 +81,6 @@ const TIMEOUT_MIN_NS: f64 = 1000.0;
 /// Why nothing is predicted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PredictError {
-    /// The simulator has no such traffic.
-    #[error("{0} is not simulated")]
-    NotSimulated(Workload),
     /// The simulator refuses the words of a run.
     #[error("{0}")]
     Words(String),
@@ -39,8 +92,8 @@ pub enum PredictError {
 /// What the simulator says of a workload under a setting.
 #[derive(Clone, Debug)]
 pub struct Prediction {
-    workload: Workload,
-    setting: Setting,
+    workload: CheckedWorkload,
+    setting: CheckedSetting,
     figures: SimPathFigures,
 }
 
@@ -52,9 +105,10 @@ pub fn predict(host: &Host, period_ns: u64) -> Result<Vec<Prediction>, PredictEr
     let mut all = Vec::new();
     for workload in CHECKED_WORKLOADS {
         for setting in CHECKED_SETTINGS {
-            let discipline = match setting {
-                Setting::Polling => timed(host, workload, period_ns)?,
-                _ => String::from("napi"),
+            let discipline = if setting.is_timed {
+                timed(host, workload, period_ns)?
+            } else {
+                String::from("napi")
             };
             all.push(Prediction {
                 workload,
@@ -67,7 +121,7 @@ pub fn predict(host: &Host, period_ns: u64) -> Result<Vec<Prediction>, PredictEr
 }
 
 /// Polling by the timer with the timeout that gives one round a period, found as the demo finds it.
-fn timed(host: &Host, workload: Workload, period_ns: u64) -> Result<String, PredictError> {
+fn timed(host: &Host, workload: CheckedWorkload, period_ns: u64) -> Result<String, PredictError> {
     let discipline = |timeout_ns: f64| {
         let timeout_ns = timeout_ns as u64;
         format!("napi-timer:defer={DEFER_MAX}:timeout={timeout_ns}ns")
@@ -86,16 +140,10 @@ fn timed(host: &Host, workload: Workload, period_ns: u64) -> Result<String, Pred
 /// The receiver under a discipline; the sender's own end has a poll for each packet.
 fn simulate(
     host: &Host,
-    workload: Workload,
+    workload: CheckedWorkload,
     discipline: &str,
     ns: u64,
 ) -> Result<SimPathFigures, PredictError> {
-    let bytes = workload.datagram_bytes();
-    let bytes = bytes.ok_or(PredictError::NotSimulated(workload))?;
-    let program = match workload {
-        Workload::Rr => "rr",
-        _ => "netblast",
-    };
     let stop = |discipline| -> Result<Stop, PredictError> {
         Ok(Stop {
             host: host.clone(),
@@ -104,8 +152,7 @@ fn simulate(
     };
     let plan = PathPlan {
         stops: vec![stop("napi")?, stop(discipline)?],
-        workload: SimWorkload::parse(&format!("{program}:payload={bytes}"))
-            .map_err(PredictError::Words)?,
+        workload: Workload::parse(workload.words).map_err(PredictError::Words)?,
         duration_ns: ns,
         warmup_ns: LOOK_NS / 2,
         seed: 1,
@@ -116,7 +163,7 @@ fn simulate(
 
 /// The median round trip with a poll for each packet; `None` without any.
 pub(super) fn simulated_round_trip_ns(host: &Host) -> Result<Option<f64>, PredictError> {
-    let figures = simulate(host, Workload::Rr, "napi", LOOK_NS)?;
+    let figures = simulate(host, RR, "napi", LOOK_NS)?;
     let trips = figures.flows[0].round_trip.as_ref();
     Ok(trips.and_then(|trips| trips.p50_ns).map(|ns| ns as f64))
 }
@@ -126,18 +173,20 @@ pub fn compare(predictions: &[Prediction], trials: &[Trial]) -> Vec<HostCheck> {
     let mut checks = Vec::new();
     for row in predictions {
         let of_row = |trial: &&Trial| {
-            trial.is_good() && trial.workload == row.workload && trial.setting == row.setting
+            trial.is_good()
+                && trial.workload == row.workload.name
+                && trial.setting == row.setting.name
         };
         let good: Vec<_> = trials.iter().filter(of_row).collect();
-        for &quantity in quantities(row.workload) {
+        for &quantity in row.workload.quantities {
             let values: Option<Vec<f64>> =
                 good.iter().map(|trial| measured(trial, quantity)).collect();
             let summary = values.and_then(|values| Summary::of(&values));
             let simulated = predicted(&row.figures, quantity);
             let middle = summary.map(|summary| summary.median);
             checks.push(HostCheck {
-                workload: row.workload,
-                setting: row.setting,
+                workload: row.workload.name.to_owned(),
+                setting: row.setting.name.to_owned(),
                 quantity,
                 simulated,
                 measured: middle,
@@ -146,30 +195,15 @@ pub fn compare(predictions: &[Prediction], trials: &[Trial]) -> Vec<HostCheck> {
                 error: simulated
                     .zip(middle)
                     .map(|(simulated, middle)| simulated / middle - 1.0),
-                kind: match row.setting {
-                    Setting::Polling => CheckKind::Predicted,
-                    _ => CheckKind::Fitted,
+                kind: if row.setting.is_timed {
+                    CheckKind::Predicted
+                } else {
+                    CheckKind::Fitted
                 },
             });
         }
     }
     checks
-}
-
-fn quantities(workload: Workload) -> &'static [CheckQuantity] {
-    match workload {
-        Workload::Rr => &[
-            CheckQuantity::TransactionsPerSecond,
-            CheckQuantity::RoundTripP50Ns,
-            CheckQuantity::CpuNsPerPacket,
-            CheckQuantity::PacketsPerPoll,
-        ],
-        _ => &[
-            CheckQuantity::DeliveredPps,
-            CheckQuantity::CpuNsPerPacket,
-            CheckQuantity::PacketsPerPoll,
-        ],
-    }
 }
 
 fn measured(trial: &Trial, quantity: CheckQuantity) -> Option<f64> {

@@ -7,8 +7,12 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, anyhow, ensure};
+use nicpoll_model::Side;
+use nicpoll_observe::HostCounters;
 use nicpoll_stats::Summary;
-use nicpoll_study::{Host, Lab};
+use nicpoll_study::Veth;
+use nicpoll_sys::affinity;
+use nicpoll_sys::netns::NetnsThread;
 
 const ROUNDS: usize = 5;
 const ADDRESS: &str = "198.18.0.2";
@@ -129,11 +133,11 @@ pub struct Contest {
 
 impl Contest {
     /// Runs every contender in turn, five times.
-    pub fn hold(lab: &Lab, row: &Row) -> Result<Contest> {
+    pub fn hold(veth: &Veth, row: &Row) -> Result<Contest> {
         let mut figures: Vec<Vec<Figure>> = row.contenders.iter().map(|_| Vec::new()).collect();
         for _ in 0..ROUNDS {
             for (contender, figures) in row.contenders.iter().zip(&mut figures) {
-                figures.push(measure(lab, contender)?);
+                figures.push(measure(veth, contender)?);
             }
         }
         let results: Vec<Outcome> = figures.iter().filter_map(|of| outcome(of)).collect();
@@ -156,10 +160,10 @@ fn outcome(figures: &[Figure]) -> Option<Outcome> {
     })
 }
 
-fn measure(lab: &Lab, contender: &Contender) -> Result<Figure> {
-    let before = received_frames(lab)?;
-    let run = run(lab, contender)?;
-    let frames = received_frames(lab)? - before;
+fn measure(veth: &Veth, contender: &Contender) -> Result<Figure> {
+    let before = received_frames(veth)?;
+    let run = run(veth, contender)?;
+    let frames = received_frames(veth)? - before;
     let figure = (contender.figure)(&run).ok_or_else(|| {
         anyhow!(
             "no figure of {} in:\n{}\n{}",
@@ -178,16 +182,23 @@ fn measure(lab: &Lab, contender: &Contender) -> Result<Figure> {
     Ok(figure)
 }
 
-fn received_frames(lab: &Lab) -> Result<u64> {
-    let snapshot = lab.receiver.run(|resident| resident.counters.snapshot())?;
+fn received_frames(veth: &Veth) -> Result<u64> {
+    let snapshot = veth
+        .inside(Side::Receiver)
+        .run(|()| HostCounters::of_caller().snapshot())?;
     let interfaces = snapshot
         .interfaces
         .context("listing the receiver's interfaces")?;
     Ok(interfaces.values().map(|one| one.link.rx_packets).sum())
 }
 
-fn run(lab: &Lab, contender: &Contender) -> Result<Run> {
-    let mut serving = spawn(&lab.receiver, lab.receiver_cpu, contender.server)?;
+fn run(veth: &Veth, contender: &Contender) -> Result<Run> {
+    let cpus = affinity::allowed_cpus()?;
+    let [sender_cpu, receiver_cpu, ..] = cpus[..] else {
+        return Err(anyhow!("two CPUs are needed"));
+    };
+    let [sender, receiver] = [Side::Sender, Side::Receiver].map(|side| veth.inside(side));
+    let mut serving = spawn(receiver, receiver_cpu, contender.server)?;
     let mut printed = BufReader::new(serving.stdout.take().context("no output")?);
     let mut server = String::new();
     let (ready, times) = contender.ready;
@@ -197,7 +208,7 @@ fn run(lab: &Lab, contender: &Contender) -> Result<Run> {
         }
     }
     let before = children_cpu_seconds()?;
-    let client = spawn(&lab.sender, lab.sender_cpu, contender.client)?.wait_with_output()?;
+    let client = spawn(sender, sender_cpu, contender.client)?.wait_with_output()?;
     let client_cpu_seconds = children_cpu_seconds()? - before;
     // iperf 2.1.8 can wait for further datagrams after its last line.
     while let Some(last) = contender.last {
@@ -232,7 +243,7 @@ fn children_cpu_seconds() -> Result<f64> {
 }
 
 /// Starts a program in a host's namespace, bound to a core.
-fn spawn(host: &Host, cpu: u32, words: &str) -> Result<Child> {
+fn spawn(host: &NetnsThread<()>, cpu: u32, words: &str) -> Result<Child> {
     let words = words.replace("HOST", ADDRESS);
     let ours = our_program()?;
     let started = host.spawn_pinned(cpu, "bench", move || {

@@ -16,16 +16,15 @@ mod figures;
 mod rows;
 
 use anyhow::Result;
-use nicpoll_study::Lab;
-use nicpoll_switch::Journal;
+use nicpoll_study::Veth;
 
 use contest::{Contest, Row};
 
 fn main() -> Result<()> {
-    let lab = Lab::build(Journal::of_this_machine())?;
-    lab.cut_trains()?;
+    let veth = Veth::build()?;
+    veth.cut_batches()?;
     for row in rows::ROWS {
-        print(row, &Contest::hold(&lab, row)?);
+        print(row, &Contest::hold(&veth, row)?);
     }
     Ok(())
 }

@@ -7,6 +7,7 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -21,12 +22,12 @@ use nicpoll_report::{render_document, render_host_file, render_sim_fit_host};
 use nicpoll_sim::Host;
 use nicpoll_stats::order::Seed;
 use nicpoll_study::{
-    Cancelled, Lab, Options, Place, QUICK_BLOCKS, Trials, VETH_RING_SLOTS, measure_costs, plan,
+    Lab, Link, Options, Place, QUICK_BLOCKS, StudyError, Trials, Veth, measure_costs, plan,
     ticks_per_second,
 };
 use nicpoll_switch::Journal;
 
-use crate::demo::require_lab;
+use crate::demo::{is_cancelled, require_lab};
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::Spinner;
@@ -73,7 +74,7 @@ pub fn run(args: &HostFitArgs) -> Result<u8, Failure> {
     let stop = Stop::on_signals().context("catching signals")?;
     let fit = match measure(args, &stop) {
         Ok(fit) => fit,
-        Err(error) if error.is::<Cancelled>() || stop.signal().is_some() => {
+        Err(error) if is_cancelled(&error) || stop.signal().is_some() => {
             return Err(Failure::Signal(stop.signal().unwrap_or(0)));
         }
         Err(error) => return Err(error.into()),
@@ -95,7 +96,8 @@ pub fn run(args: &HostFitArgs) -> Result<u8, Failure> {
 fn measure(args: &HostFitArgs, stop: &Stop) -> anyhow::Result<SimFitHost> {
     let (started_at, begin) = (output::now(), Instant::now());
     let facts = host_facts()?;
-    let mut lab = Lab::build(Journal::of_this_machine()).context("building the lab")?;
+    let veth = Arc::new(Veth::build().context("building the lab")?);
+    let mut lab = Lab::on_veth(&veth, &Journal::of_this_machine()).context("building the lab")?;
     let spinner = Spinner::new();
     let costs = measure_costs(&mut lab, args.quick, stop.asked(), |repeat, of| {
         spinner.show(format!("measuring costs, {repeat} of {of}"));
@@ -106,7 +108,7 @@ fn measure(args: &HostFitArgs, stop: &Stop) -> anyhow::Result<SimFitHost> {
             started_at: &started_at,
             kernel: &facts.kernel,
             ticks_per_second: ticks_per_second(),
-            veth_ring_slots: VETH_RING_SLOTS.into(),
+            veth_ring_slots: veth.ring_slots().into(),
         },
     )?;
     let checks = if args.check {
@@ -139,21 +141,24 @@ fn check(
     let options = Options {
         quick,
         blocks: Some(QUICK_BLOCKS),
-        workloads: CHECKED_WORKLOADS.to_vec(),
+        workloads: CHECKED_WORKLOADS
+            .map(|workload| String::from(workload.name))
+            .to_vec(),
         ..Options::default()
     };
     // The order of a block is drawn; any will do that is the same for each.
-    let plan = plan(&options, Seed(1)).context("planning the check")?;
+    let (design, plan) = plan(&options, Seed(1)).context("planning the check")?;
     let predictions = predict(host, plan.period_ns)?;
-    let mut trials = Trials::new(lab, &plan, stop.asked());
+    let mut trials = Trials::new(lab, &design, &plan, stop.asked())?;
     trials.rehearse()?;
     let mut done = Vec::new();
     let wanted = plan.order.iter();
-    let wanted = wanted.filter(|(_, setting)| CHECKED_SETTINGS.contains(setting));
+    let is_checked = |name: &str| CHECKED_SETTINGS.iter().any(|setting| setting.name == name);
+    let wanted = wanted.filter(|(_, setting)| is_checked(setting));
     let count = wanted.clone().count();
-    for (index, &(workload, setting)) in wanted.enumerate() {
+    for (index, (workload, setting)) in wanted.enumerate() {
         if stop.asked().load(Ordering::Relaxed) {
-            return Err(Cancelled.into());
+            return Err(StudyError::Cancelled.into());
         }
         let sequence = index as u32 + 1;
         spinner.show(format!(
@@ -163,8 +168,8 @@ fn check(
             sequence,
             block: sequence,
             attempt: 1,
-            workload,
-            setting,
+            workload: workload.clone(),
+            setting: setting.clone(),
         })?);
     }
     Ok(compare(&predictions, &done))

@@ -6,9 +6,10 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_observe::HostSnapshot;
-use nicpoll_study::{Host, Lab};
-use nicpoll_switch::Journal;
+use nicpoll_model::Side;
+use nicpoll_observe::{HostCounters, HostSnapshot};
+use nicpoll_study::Veth;
+use nicpoll_sys::netns::NetnsThread;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A client that has not ended after this never will.
@@ -49,15 +50,14 @@ impl Program {
     }
 }
 
-/// A lab for the two, and the state directory that it needs.
+/// A link for the two.
 pub struct Pair {
-    pub lab: Lab,
-    _state: tempfile::TempDir,
+    pub veth: Veth,
     _held: Held,
 }
 
 impl Pair {
-    /// A lab with the cores to itself.
+    /// A link with the cores to itself.
     pub fn new() -> Self {
         Self::held(Held::Alone {
             _cores: CORES.write().unwrap_or_else(PoisonError::into_inner),
@@ -72,14 +72,9 @@ impl Pair {
     }
 
     fn held(held: Held) -> Self {
-        let state = tempfile::tempdir().unwrap();
-        let lab = Lab::build(Journal::at(state.path().join("state"))).unwrap();
-        lab.cut_trains().unwrap();
-        Pair {
-            lab,
-            _state: state,
-            _held: held,
-        }
+        let veth = Veth::build().unwrap();
+        veth.cut_batches().unwrap();
+        Pair { veth, _held: held }
     }
 
     /// Runs a fresh server and one client with these options, and returns what each printed. What the
@@ -108,7 +103,7 @@ impl Pair {
             // A client that had to wait for a core catches up with more than the usual buffer holds.
             server_args.extend(["-w", "4M"]);
         }
-        let mut serving = spawn(&self.lab.receiver, server, &server_args);
+        let mut serving = spawn(self.veth.inside(Side::Receiver), server, &server_args);
         let mut printed = BufReader::new(serving.stdout.take().unwrap());
         let mut server_text = String::new();
         // The second line of dashes: it listens.
@@ -128,7 +123,7 @@ impl Pair {
         if client == Program::Ours {
             client_args.extend(&style);
         }
-        let sending = spawn(&self.lab.sender, client, &client_args);
+        let sending = spawn(self.veth.inside(Side::Sender), client, &client_args);
         let sent = ended(sending).wait_with_output().unwrap();
         let client_text = String::from_utf8(sent.stdout).unwrap();
         if !counts {
@@ -157,8 +152,8 @@ impl Pair {
 
     /// The receiver's counters now.
     pub fn receiver(&self) -> HostSnapshot {
-        let host = &self.lab.receiver;
-        host.run(|resident| resident.counters.snapshot()).unwrap()
+        let host = self.veth.inside(Side::Receiver);
+        host.run(|()| HostCounters::of_caller().snapshot()).unwrap()
     }
 }
 
@@ -171,7 +166,7 @@ fn taken_out<'a>(name: &str, options: &[&'a str]) -> (Vec<&'a str>, Vec<&'a str>
     }
 }
 
-fn spawn(host: &Host, program: Program, args: &[&str]) -> Child {
+fn spawn(host: &NetnsThread<()>, program: Program, args: &[&str]) -> Child {
     let args: Vec<String> = args.iter().map(ToString::to_string).collect();
     host.run(move |_| {
         let mut command = program.command();

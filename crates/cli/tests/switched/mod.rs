@@ -3,6 +3,7 @@
 // Each test program uses a part of it.
 #![allow(dead_code)]
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::UdpSocket;
@@ -13,7 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_study::{INTERFACE, Lab};
+use nicpoll_model::Side;
+use nicpoll_study::{INTERFACE, Lab, Veth};
 use nicpoll_switch::{Control, Journal, Kernel, Knob, Scope, Target, Value};
 use nicpoll_sys::netns;
 
@@ -24,7 +26,8 @@ pub type Dump = BTreeMap<String, String>;
 
 /// A pair, the far end of which sends; all commands go to the near end.
 pub struct Switched {
-    pub lab: Lab,
+    pub lab: RefCell<Lab>,
+    pub veth: Arc<Veth>,
     pub home: tempfile::TempDir,
     names: Vec<PathBuf>,
     _alone: MutexGuard<'static, ()>,
@@ -34,13 +37,16 @@ impl Switched {
     pub fn new() -> Self {
         let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let home = tempfile::tempdir().unwrap();
-        let lab = Lab::build(Journal::at(home.path().join("lab"))).unwrap();
-        let names = lab.hosts().map(|host| {
-            let name = format!("nicpoll-test-{}", host.netns().inode());
-            host.netns().keep_as(&name).unwrap()
+        let veth = Arc::new(Veth::build().unwrap());
+        let lab = Lab::on_veth(&veth, &Journal::at(home.path().join("lab"))).unwrap();
+        let names = [Side::Sender, Side::Receiver].map(|side| {
+            let namespace = veth.namespace(side);
+            let name = format!("nicpoll-test-{}", namespace.inode());
+            namespace.keep_as(&name).unwrap()
         });
         Switched {
-            lab,
+            lab: RefCell::new(lab),
+            veth,
             home,
             names: names.to_vec(),
             _alone: alone,
@@ -106,7 +112,7 @@ impl Switched {
 
     /// Everything that can be read of both ends, ids and counters apart.
     pub fn dump(&self) -> Dump {
-        let mut dump = self.lab.settings().unwrap();
+        let mut dump = self.lab.borrow_mut().settings().unwrap();
         for value in dump.values_mut() {
             // Ids come and go with the instances.
             *value = without(value, "id: ");
@@ -132,16 +138,17 @@ impl Switched {
         &self,
         job: impl FnOnce(&mut Control, &Target) -> T + Send + 'static,
     ) -> T {
-        let inode = self.lab.receiver.netns().inode();
-        self.lab
-            .receiver
-            .run(move |resident| {
-                let interface = resident.control.interface(INTERFACE).unwrap();
+        let inode = self.veth.namespace(Side::Receiver).inode();
+        self.veth
+            .inside(Side::Receiver)
+            .run(move |()| {
+                let mut control = Control::new();
+                let interface = control.interface(INTERFACE).unwrap();
                 let target = Target {
                     netns_inode: inode,
                     interface,
                 };
-                job(&mut resident.control, &target)
+                job(&mut control, &target)
             })
             .unwrap()
     }
@@ -187,14 +194,17 @@ impl Switched {
     pub fn under_traffic<T>(&self, work: impl FnOnce() -> T) -> T {
         let stop = Arc::new(AtomicBool::new(false));
         let asked = stop.clone();
-        let sending = self.lab.sender.spawn_pinned(0, "test", move || {
-            let socket = UdpSocket::bind("198.18.0.1:0").unwrap();
-            while !asked.load(Ordering::Relaxed) {
-                // Nobody listens, which the socket is told now and then.
-                let _ = socket.send_to(b"one of many", "198.18.0.2:9");
-                thread::sleep(Duration::from_micros(200));
-            }
-        });
+        let sending = self
+            .veth
+            .inside(Side::Sender)
+            .spawn_pinned(0, "test", move || {
+                let socket = UdpSocket::bind("198.18.0.1:0").unwrap();
+                while !asked.load(Ordering::Relaxed) {
+                    // Nobody listens, which the socket is told now and then.
+                    let _ = socket.send_to(b"one of many", "198.18.0.2:9");
+                    thread::sleep(Duration::from_micros(200));
+                }
+            });
         let result = work();
         stop.store(true, Ordering::Relaxed);
         sending.unwrap().join().unwrap().unwrap();

@@ -3,16 +3,29 @@
 #![allow(dead_code)]
 
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use nicpoll_study::{Host, Lab};
+use nicpoll_model::Side;
+use nicpoll_observe::{HostCounters, HostSnapshot, PollCounter};
+use nicpoll_study::demo::{self, DEFAULT, INTERRUPT, POLLING};
+use nicpoll_study::{Lab, Running, Veth, WorkloadRequest, apply};
 use nicpoll_switch::Journal;
+use nicpoll_traffic::workload::Books;
+
+pub const SETTINGS: [&str; 3] = [DEFAULT, INTERRUPT, POLLING];
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// A lab of a test's own. Labs of one test program do not run at once: they would share two cores.
 pub struct TestLab {
+    // Dropped first: it puts back what it changed on the link.
     pub lab: Lab,
+    pub veth: Arc<Veth>,
+    pub journal: Journal,
+    /// A counter beside the lab's own.
+    pub polls: PollCounter,
     pub state: tempfile::TempDir,
     _alone: MutexGuard<'static, ()>,
 }
@@ -22,34 +35,75 @@ impl TestLab {
         // A test that failed while it had the lock left nothing broken behind.
         let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let state = tempfile::tempdir().unwrap();
-        let lab = Lab::build(Journal::at(state.path().join("state"))).unwrap();
+        let journal = Journal::at(state.path().join("state"));
+        let veth = Arc::new(Veth::build().unwrap());
         TestLab {
-            lab,
+            lab: Lab::on_veth(&veth, &journal).unwrap(),
+            veth,
+            journal,
+            polls: PollCounter::load().unwrap(),
             state,
             _alone: alone,
         }
     }
 
+    /// Puts one of the demo's settings in force; polling with the given timeout. Returns the receiver's
+    /// NAPI.
+    pub fn put(&mut self, setting: &str, timeout_ns: u64) -> Option<u32> {
+        let settings = demo::settings(Duration::from_nanos(timeout_ns));
+        let setting = settings.iter().find(|known| known.name == setting);
+        apply(&mut self.lab, setting.unwrap(), None).unwrap();
+        self.lab.receiver.napis().unwrap().first().copied()
+    }
+
+    /// Runs traffic to its end.
+    pub fn traffic(
+        &mut self,
+        workload: &WorkloadRequest,
+        duration: Duration,
+        quiet: Duration,
+    ) -> Books {
+        let lab = &mut self.lab;
+        let mut running = Running::start(lab, workload, duration).unwrap();
+        running
+            .wait_for_sender(lab, &AtomicBool::new(false))
+            .unwrap();
+        running.drain(lab, quiet).unwrap()
+    }
+
+    /// The counters of a host.
+    pub fn counters(&self, side: Side) -> HostSnapshot {
+        let counters = self.veth.inside(side);
+        counters
+            .run(|()| HostCounters::of_caller().snapshot())
+            .unwrap()
+    }
+
+    /// The namespace of an end, by its inode number.
+    pub fn inode(&self, side: Side) -> u64 {
+        self.veth.namespace(side).inode()
+    }
+
     /// Whether the journal holds no record.
     pub fn journal_is_empty(&self) -> bool {
-        self.lab.journal.paths().unwrap().is_empty()
+        self.journal.paths().unwrap().is_empty()
     }
-}
 
-/// Runs a program inside a host's namespace and returns what it printed.
-pub fn in_host(host: &Host, program: &'static str, args: &[&str]) -> String {
-    let args: Vec<String> = args.iter().map(ToString::to_string).collect();
-    host.run(move |_| {
-        let output = Command::new(program)
-            .args(&args)
-            .output()
-            .unwrap_or_else(|error| panic!("{program} is needed by this test: {error}"));
-        assert!(
-            output.status.success(),
-            "{program} {args:?}: {}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        String::from_utf8(output.stdout).unwrap()
-    })
-    .unwrap()
+    /// Runs a program in the namespace of an end and returns what it printed.
+    pub fn in_host(&self, side: Side, program: &'static str, args: &[&str]) -> String {
+        let args: Vec<String> = args.iter().map(ToString::to_string).collect();
+        let run = move |_: &mut ()| {
+            let output = Command::new(program)
+                .args(&args)
+                .output()
+                .unwrap_or_else(|error| panic!("{program} is needed by this test: {error}"));
+            assert!(
+                output.status.success(),
+                "{program} {args:?}: {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
+            String::from_utf8(output.stdout).unwrap()
+        };
+        self.veth.inside(side).run(run).unwrap()
+    }
 }
