@@ -153,7 +153,7 @@ fn a_queueing_discipline_that_drops_is_found_to_the_packet() {
 #[test]
 fn a_closed_port_is_a_place_too() {
     needs!(Root, PerNapi);
-    let mut test = TestLab::build();
+    let test = TestLab::build();
     let before = test.counters(Side::Receiver);
     let datagrams = 10;
     test.veth
