@@ -273,7 +273,7 @@ fn every_field_is_described() {
     for args in [&blast[..], &send] {
         let (sent, received) = hosts.run(args);
         for (object, tool) in [(sent, args[0]), (received, "netreceive")] {
-            let schema = format!("nicpoll.{tool}/1");
+            let schema = format!("nicpoll.{tool}/2");
             assert_eq!(object["schema"], schema);
             assert!(SCHEMA_PAGE.contains(&format!("`{schema}`")), "{schema}");
             assert_described(&object, tool);
@@ -336,10 +336,7 @@ fn the_lines_are_the_originals_and_the_account_follows() {
     let errors = lines.lines().nth(5).unwrap()[19..].parse::<u64>().unwrap();
     let accounted = after("received: ") + after("dropped by these sockets: ");
     assert_eq!(accounted, calls - errors, "{said}");
-    assert_eq!(
-        after("socket buffers "),
-        after("dropped by these sockets: ")
-    );
+    assert_eq!(after("socket buffer "), after("dropped by these sockets: "));
     assert!(said.contains(" pps "), "{said}");
 }
 
