@@ -4,7 +4,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nicpoll_iperf::options::{Amount, Common, Directions, Options, parse};
+use nicpoll_iperf::Amount;
+use nicpoll_iperf::options::{Common, Options, parse};
+use nicpoll_iperf::wire::Directions;
 
 fuzz_target!(|input: &[u8]| {
     let text = String::from_utf8_lossy(input);
@@ -21,17 +23,18 @@ fuzz_target!(|input: &[u8]| {
     match parse(args.into_iter().map(str::to_owned), environment) {
         Ok(Options::Client(client)) => {
             check(&client.common);
-            assert!((1..=128).contains(&client.streams));
-            assert!(client.burst >= 1);
-            assert!(client.rate.is_some() || !client.common.udp);
-            match client.amount {
+            let stream = &client.common.stream;
+            assert!((1..=128).contains(&stream.streams));
+            assert!(stream.burst_datagrams >= 1);
+            assert!(stream.rate.is_some() || !client.common.is_udp());
+            match stream.amount {
                 Amount::Time(time) => assert!(!time.is_zero()),
                 Amount::Bytes(bytes) => assert!(bytes > 0),
             }
-            if client.directions != Directions::Forward {
+            if stream.directions != Directions::Forward {
                 // What the server is asked for has to fit the header, and there has to be one.
-                assert!(!client.compatibility);
-                assert!(!matches!(client.amount, Amount::Bytes(bytes) if bytes > i32::MAX as u64));
+                assert!(stream.has_header);
+                assert!(!matches!(stream.amount, Amount::Bytes(bytes) if bytes > i32::MAX as u64));
             }
         }
         Ok(Options::Server(server)) => check(&server.common),
@@ -42,10 +45,11 @@ fuzz_target!(|input: &[u8]| {
 
 fn check(common: &Common) {
     assert_ne!(common.port, 0);
-    let longest = if common.udp { 65_507 } else { 64 << 20 };
-    assert!((1..=longest).contains(&common.length_bytes));
+    let longest = if common.is_udp() { 65_507 } else { 64 << 20 };
+    assert!((1..=longest).contains(&common.stream.length_bytes));
     assert!(
         common
+            .stream
             .interval
             .is_none_or(|interval| interval.as_millis() >= 5)
     );

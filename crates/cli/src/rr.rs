@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 use std::{env, error::Error};
 
 use anyhow::{Context, anyhow};
+use nicpoll_model::Protocol;
 use nicpoll_model::rr::{
-    Protocol, RR_SCHEMA, RrClientEnd, RrClientStart, RrEnd, RrInterval, RrServerEnd,
-    RrServerInterval, RrServerStart, RrSideStart, RrStart,
+    RR_SCHEMA, RrClientEnd, RrClientStart, RrEnd, RrInterval, RrServerEnd, RrServerInterval,
+    RrServerStart, RrSideStart, RrStart,
 };
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::rr::{

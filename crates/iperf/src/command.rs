@@ -31,11 +31,6 @@ pub(crate) fn open_output(common: &Common) -> io::Result<Box<dyn Write + Send>> 
     })
 }
 
-/// Gaps and delays are recorded for those who are shown them.
-fn records_times(common: &Common) -> bool {
-    common.enhanced || common.json.is_some()
-}
-
 /// Microseconds from one datagram to the next at a rate; 0 without one.
 fn gap_micros(rate: Option<Rate>, payload_bytes: usize) -> f64 {
     let bits = 8.0 * payload_bytes as f64;

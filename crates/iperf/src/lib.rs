@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod command;
+mod config;
 mod events;
 mod input;
 mod network;
@@ -27,6 +28,7 @@ mod workload;
 
 use nicpoll_model::Rate;
 
+pub use config::{ClientConfig, ListenerConfig, StreamConfig};
 pub use input::Input;
 pub use network::{Network, NetworkError};
 pub use observer::{

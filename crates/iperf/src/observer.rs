@@ -10,8 +10,8 @@ use nicpoll_sys::socket::TcpInfo;
 
 use nicpoll_traffic::sockets::SocketBuffer;
 
-use super::text::Direction;
 use super::times::Transit;
+use nicpoll_model::iperf::Direction;
 
 /// Bins of the sizes of reads.
 pub const READ_SIZE_BINS: usize = 8;

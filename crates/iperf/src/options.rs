@@ -7,6 +7,7 @@
 mod bind;
 mod draft;
 mod error;
+mod given;
 mod help;
 mod scan;
 mod table;
@@ -17,20 +18,20 @@ mod units;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use nicpoll_model::Rate;
-
-use crate::wire::Dialect;
+use nicpoll_model::Protocol;
 
 pub use error::OptionError;
-
-pub use super::input::Input;
-pub use super::text::Style;
-pub use super::{Amount, Network};
-pub use crate::wire::Directions;
+pub use help::{OPTION_TABLES, help_text};
 
 use draft::Draft;
 use scan::{Scanner, Token};
-use table::{Argument, Id, Meaning, VARIABLES};
+use table::{Argument, Meaning, VARIABLES};
+
+use crate::config::StreamConfig;
+use crate::network::Network;
+use crate::pace::Amount;
+use crate::text::Style;
+use crate::wire::DEFAULT_PORT;
 
 /// What the command line asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,22 +49,14 @@ pub enum Options {
 /// What both ends understand.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Common {
-    /// UDP rather than TCP (-u).
-    pub udp: bool,
+    /// The streams.
+    pub stream: StreamConfig,
     /// The server's port (-p).
     pub port: u16,
-    /// Bytes of a write, of a read or of a datagram (-l).
-    pub length_bytes: usize,
-    /// Whether -l was given.
-    pub length_was_set: bool,
-    /// Socket buffer to ask for (-w).
-    pub window_bytes: Option<usize>,
     /// Local address (-B).
     pub bind: Option<Bind>,
     /// IPv6 (-V); a server then serves IPv4 as well.
     pub ipv6: bool,
-    /// Time between interval reports (-i).
-    pub interval: Option<Duration>,
     /// Unit letter of the reports (-f); `a` adapts it to each figure.
     pub format: char,
     /// Which version's lines to print (--style).
@@ -74,25 +67,44 @@ pub struct Common {
     pub enhanced: bool,
     /// What not to print (-x).
     pub exclude: Exclude,
-    /// Segment size to ask for (-M).
-    pub mss: Option<u32>,
     /// Print the segment size (-m).
     pub print_mss: bool,
-    /// One datagram a system call at either end, and TCP reads that return whatever is there
-    /// (--no-batch).
-    pub no_batch: bool,
-    /// No Nagle (-N).
-    pub nodelay: bool,
-    /// IP_TOS byte (-S).
-    pub tos: Option<u8>,
-    /// Congestion control by name (-Z).
-    pub congestion: Option<String>,
     /// JSON instead of text.
     pub json: Option<Json>,
     /// File that takes all output (-o).
     pub output: Option<PathBuf>,
     /// Lines to print to standard error before anything else.
     pub warnings: Vec<String>,
+}
+
+impl Default for Common {
+    fn default() -> Self {
+        Common {
+            stream: StreamConfig {
+                is_batched: true,
+                ..StreamConfig::tcp(Amount::Bytes(0))
+            },
+            port: DEFAULT_PORT,
+            bind: None,
+            ipv6: false,
+            format: 'a',
+            style: Style::default(),
+            csv: false,
+            enhanced: false,
+            exclude: Exclude::default(),
+            print_mss: false,
+            json: None,
+            output: None,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+impl Common {
+    /// Whether UDP carries the streams.
+    pub fn is_udp(&self) -> bool {
+        self.stream.protocol == Protocol::Udp
+    }
 }
 
 /// A client.
@@ -102,28 +114,6 @@ pub struct ClientOptions {
     pub common: Common,
     /// The server as typed (-c), without the device.
     pub host: String,
-    /// Device to send through (`-c host%device`).
-    pub device: Option<String>,
-    /// Which way data flow (-d, -r, -R, --full-duplex, and -L).
-    pub directions: Directions,
-    /// How much to send (-t or -n, whichever came last).
-    pub amount: Amount,
-    /// How fast (-b). Always set with UDP; `None` is as fast as TCP goes.
-    pub rate: Option<Rate>,
-    /// Streams at once (-P).
-    pub streams: u32,
-    /// Time to live (-T).
-    pub ttl: Option<u8>,
-    /// No headers (-C).
-    pub compatibility: bool,
-    /// Datagrams back to back (--burst), with as much time from burst to burst as the rate leaves.
-    pub burst: u32,
-    /// Tell the server that both ends have one clock (--trip-times); UDP only.
-    pub trip_times: bool,
-    /// Payload (-F, -I), whose end is that of the test.
-    pub input: Option<Input>,
-    /// The version to speak as over UDP (--dialect); 2.1 without it.
-    pub dialect: Dialect,
 }
 
 /// A server.
@@ -133,14 +123,12 @@ pub struct ServerOptions {
     pub common: Common,
     /// Connections to handle before it ends (-P).
     pub connections: Option<u32>,
-    /// One test at a time (-1).
+    /// One test at a time (-1, -U).
     pub single_client: bool,
     /// Whom datagrams may be sent to that ask for them (--allow).
     pub allow: Vec<Network>,
     /// How long to listen, and the longest test (-t); `None` is until interrupted.
     pub time: Option<Duration>,
-    /// How fast to read a TCP stream at most (-b).
-    pub rate: Option<Rate>,
     /// Leave the terminal (-D).
     pub daemon: bool,
 }
@@ -192,24 +180,19 @@ pub fn parse(
     for (variable, spec) in VARIABLES.iter() {
         if let Some(value) = environment(variable) {
             // A flag is set by being there, also when empty.
-            let value = (spec.argument != Argument::None).then_some(value);
+            let value = (spec.argument() != Argument::None).then_some(value);
             draft.take(spec, value, variable)?;
         }
     }
     for token in Scanner::new(args.into_iter()) {
         match token? {
             Token::Option { spec, value } => match spec.meaning {
-                Meaning::Known(Id::Help) => return Ok(Options::Help),
-                Meaning::Known(Id::Version) => return Ok(Options::Version),
+                Meaning::Help => return Ok(Options::Help),
+                Meaning::Version => return Ok(Options::Version),
                 _ => draft.take(spec, value, &spec.name())?,
             },
             Token::Extra(extra) => draft.extra(&extra),
         }
     }
     draft.finish()
-}
-
-/// What `--help` prints.
-pub fn help_text() -> String {
-    help::HELP.to_owned()
 }

@@ -5,12 +5,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use crate::wire;
-
 use super::pace::Amount;
-
-/// The unit of times in the header.
-const TICK: Duration = Duration::from_millis(10);
 
 /// What 2.1.8 grants a server that sends for a time beyond that time,
 const GRACE: Duration = Duration::from_secs(2);
@@ -26,11 +21,9 @@ pub(super) fn silence_max(amount: Amount) -> Duration {
 }
 
 /// How long to send and how many bytes at most, of which the first that is reached ends the stream.
-pub(super) fn bounds(asked: wire::Amount, time_max: Duration) -> (Duration, u64) {
-    match asked {
-        wire::Amount::Ticks(ticks) => ((TICK * ticks).min(time_max), u64::MAX),
-        wire::Amount::Bytes(bytes) => (time_max, bytes.into()),
-    }
+pub(super) fn bounds(asked: Amount, time_max: Duration) -> (Duration, u64) {
+    let (time, bytes) = own_bounds(asked);
+    (time.min(time_max), bytes)
 }
 
 /// The same for what the own command line asks for, which nothing else bounds.
@@ -70,14 +63,10 @@ mod tests {
         let hour = Duration::from_secs(3600);
         let second = Duration::from_secs(1);
         for (asked, bounded) in [
-            (wire::Amount::Ticks(100), (second, u64::MAX)),
-            (wire::Amount::Ticks(1 << 31), (hour, u64::MAX)),
-            (wire::Amount::Ticks(u32::MAX), (hour, u64::MAX)),
-            (wire::Amount::Bytes(0), (hour, 0)),
-            (
-                wire::Amount::Bytes(i32::MAX as u32),
-                (hour, i32::MAX as u64),
-            ),
+            (Amount::Time(second), (second, u64::MAX)),
+            (Amount::Time(Duration::MAX), (hour, u64::MAX)),
+            (Amount::Bytes(0), (hour, 0)),
+            (Amount::Bytes(i32::MAX as u64), (hour, i32::MAX as u64)),
         ] {
             assert_eq!(bounds(asked, hour), bounded);
         }

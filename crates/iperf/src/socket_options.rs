@@ -8,7 +8,7 @@ use nicpoll_sys::socket;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 /// What is asked of a socket besides its buffer; the kernel's choice where nothing is.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SocketOptions {
     /// Network device that the socket is tied to.
     pub device: Option<String>,

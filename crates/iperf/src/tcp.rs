@@ -19,18 +19,19 @@ use std::time::Duration;
 
 use nicpoll_sys::socket;
 
-pub use client::{ClientConfig, connect, run_client};
+pub use client::{connect, run_client};
 pub use error::Error;
-pub use listener::{Accepted, Listener, ListenerConfig};
+pub use listener::{Accepted, Listener};
+pub use nicpoll_traffic::udp_server::ServerConfig;
 pub use reader::{End, Incoming, ReceiveReport};
 pub use reverse::{ConnectBack, ReverseListener, SEND_TIME_MAX};
 pub use sender::{Outgoing, SendReport};
-pub use server::{Server, ServerConfig};
+pub use server::Server;
 
 use nicpoll_traffic::sockets;
 
 use crate::observer::{Connected, TcpStart};
-use crate::text::Direction;
+use nicpoll_model::iperf::Direction;
 
 /// Length of a write and of a read, iperf's default.
 pub const BUFFER_BYTES: usize = 131_072;

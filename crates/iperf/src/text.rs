@@ -16,7 +16,7 @@ mod units;
 pub use banner::{
     ClientBanner, ClientEnhanced, Mss, ServerBanner, Window, client_banner, server_banner,
 };
-pub use connection::{Connection, ConnectionEnhanced, Direction, InitialTcp, connection_line};
+pub use connection::{Connection, ConnectionEnhanced, InitialTcp, connection_line};
 pub use csv::{CsvRow, csv_row, csv_sum_row};
 pub use enhanced::{
     EnhancedHeader, connect_times_line, enhanced_header, gaps_line, tcp_receiver_line,
@@ -60,24 +60,6 @@ impl Format {
         Format {
             style: common.style,
             letter: common.format,
-        }
-    }
-}
-
-/// What carries the stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
-    /// `TCP`.
-    Tcp,
-    /// `UDP`.
-    Udp,
-}
-
-impl Protocol {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Tcp => "TCP",
-            Self::Udp => "UDP",
         }
     }
 }

@@ -5,11 +5,11 @@
 
 mod accepted;
 mod client;
-mod client_config;
 mod incoming;
 mod listener;
 mod nap;
 mod receiver;
+mod request;
 mod reverse;
 mod sender;
 mod server;
@@ -18,9 +18,8 @@ mod train;
 
 pub use accepted::Accepted;
 pub use client::{connect, run_client};
-pub use client_config::ClientConfig;
 pub use incoming::Incoming;
-pub use listener::{Listener, ListenerConfig};
+pub use listener::Listener;
 pub use reverse::{ConnectBack, SEND_TIME_MAX};
 pub use sender::{Outgoing, SendError, SendReport};
 pub use server::{End, ReceiveReport, Server};

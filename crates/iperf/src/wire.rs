@@ -16,7 +16,7 @@ pub mod reply;
 mod report;
 pub mod tcp;
 
-pub use client_header::{Amount, ClientHeader, Extension, HeaderError, Version};
+pub use client_header::{ClientHeader, Extension, HeaderError, Version};
 pub use datagram::{DatagramHeader, RawDatagram};
 pub use dialect::Dialect;
 pub use directions::Directions;

@@ -10,7 +10,7 @@ use nicpoll_traffic::workload::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{Amount, tcp, udp};
+use crate::{Amount, ClientConfig, tcp, udp};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -39,12 +39,11 @@ impl Workload for UdpWorkload {
         Ok(match end.side {
             Side::Sender => {
                 let amount = Amount::Time(end.duration);
-                Box::new(udp::ClientConfig {
-                    rate: self
-                        .packets_per_second
-                        .and_then(|rate| Rate::packets_per_second(rate.get())),
-                    ..udp::ClientConfig::new(end.receiver, self.payload_bytes.into(), amount)
-                })
+                let payload_bytes = self.payload_bytes.into();
+                let mut config = ClientConfig::udp(end.receiver, payload_bytes, amount);
+                let rate = self.packets_per_second;
+                config.stream.rate = rate.and_then(|rate| Rate::packets_per_second(rate.get()));
+                Box::new(UdpSender(config))
             }
             Side::Receiver => Box::new(udp::Server::bind(&udp::ServerConfig {
                 bind: end.receiver,
@@ -55,9 +54,11 @@ impl Workload for UdpWorkload {
     }
 }
 
-impl PreparedEnd for udp::ClientConfig {
+struct UdpSender(ClientConfig);
+
+impl PreparedEnd for UdpSender {
     fn run(self: Box<Self>, signals: &Signals) -> Result<EndBooks, WorkloadError> {
-        let report = udp::run_client(&self, signals, &mut ()).map_err(|error| match error {
+        let report = udp::run_client(&self.0, signals, &mut ()).map_err(|error| match error {
             udp::SendError::Cancelled => WorkloadError::Cancelled,
             error => WorkloadError::failed(error),
         })?;
@@ -111,10 +112,10 @@ impl Workload for TcpWorkload {
 
     fn prepare(&self, end: &End) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
         Ok(match end.side {
-            Side::Sender => Box::new(tcp::ClientConfig {
+            Side::Sender => Box::new(TcpSender(ClientConfig {
                 connect_timeout: CONNECT_TIMEOUT,
-                ..tcp::ClientConfig::new(end.receiver, Amount::Time(end.duration))
-            }),
+                ..ClientConfig::tcp(end.receiver, Amount::Time(end.duration))
+            })),
             Side::Receiver => Box::new(tcp::Server::bind(&tcp::ServerConfig {
                 bind: end.receiver,
                 receive_buffer_bytes: None,
@@ -131,9 +132,11 @@ fn bytes(bytes: u64) -> Payload {
     }
 }
 
-impl PreparedEnd for tcp::ClientConfig {
+struct TcpSender(ClientConfig);
+
+impl PreparedEnd for TcpSender {
     fn run(self: Box<Self>, signals: &Signals) -> Result<EndBooks, WorkloadError> {
-        let report = tcp::run_client(&self, signals, &mut ())?;
+        let report = tcp::run_client(&self.0, signals, &mut ())?;
         Ok(EndBooks {
             undrained: report
                 .seconds_to_close

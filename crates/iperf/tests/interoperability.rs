@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_iperf::{Amount, tcp, udp};
+use nicpoll_iperf::{ClientConfig, ListenerConfig};
 use nicpoll_model::Rate;
 use nicpoll_testkit::needs;
 use nicpoll_traffic::Signals;
@@ -89,10 +90,8 @@ fn tcp_to_an_original_server() {
     let peer = port.local_addr().unwrap();
     drop(port);
     let server = Iperf::serve("-y C", "/proc/thread-self/net/tcp", peer.port());
-    let config = tcp::ClientConfig {
-        connect_timeout: PATIENCE,
-        ..tcp::ClientConfig::new(peer, Amount::Time(SHORT))
-    };
+    let mut config = ClientConfig::tcp(peer, Amount::Time(SHORT));
+    config.connect_timeout = PATIENCE;
     let sent = tcp::run_client(&config, &Signals::default(), &mut ()).unwrap();
     assert!(sent.seconds_to_close.is_some());
     assert_eq!(csv(&server.output())[7], sent.bytes_sent as i64);
@@ -135,7 +134,7 @@ fn udp_to_an_original_server() {
             peer.port(),
         );
         let config =
-            udp::ClientConfig::new(peer, payload_bytes, Amount::Time(Duration::from_millis(20)));
+            ClientConfig::udp(peer, payload_bytes, Amount::Time(Duration::from_millis(20)));
         let sent = udp::run_client(&config, &Signals::default(), &mut ()).unwrap();
         let printed = server.output();
         let fields = csv(&printed);
@@ -193,7 +192,7 @@ fn two_streams_from_an_original_client() {
         receive_buffer_bytes: None,
         idle_timeout: PATIENCE,
     };
-    let listener = tcp::Listener::bind(&tcp::ListenerConfig::new(server)).unwrap();
+    let listener = tcp::Listener::bind(&ListenerConfig::tcp(server)).unwrap();
     let port = listener.local_addr().port();
     let client = Iperf::spawn(&format!("-c 127.0.0.1 -p {port} -P 2 -n 512K -y C"));
     thread::scope(|scope| {
@@ -213,7 +212,7 @@ fn two_streams_from_an_original_client() {
         receive_buffer_bytes: Some(RECEIVE_BUFFER_BYTES),
         idle_timeout: PATIENCE,
     };
-    let mut listener = udp::Listener::bind(&udp::ListenerConfig::new(server)).unwrap();
+    let mut listener = udp::Listener::bind(&ListenerConfig::udp(server)).unwrap();
     let port = listener.local_addr().port();
     let client = Iperf::spawn(&format!(
         "-c 127.0.0.1 -p {port} -u -P 2 -l 1000 -n 49500 -b 1000pps"
@@ -248,18 +247,14 @@ fn two_streams_to_an_original_server() {
             let signals = Signals::default();
             if protocol.is_empty() {
                 let amount = Amount::Bytes(200_000);
-                let config = tcp::ClientConfig {
-                    threads: 2,
-                    ..tcp::ClientConfig::new(peer, amount)
-                };
+                let mut config = ClientConfig::tcp(peer, amount);
+                config.stream.streams = 2;
                 tcp::run_client(&config, &signals, &mut ()).unwrap();
             } else {
                 let amount = Amount::Bytes(100 * 200);
-                let config = udp::ClientConfig {
-                    threads: 2,
-                    rate: Rate::packets_per_second(1000),
-                    ..udp::ClientConfig::new(peer, 200, amount)
-                };
+                let mut config = ClientConfig::udp(peer, 200, amount);
+                config.stream.streams = 2;
+                config.stream.rate = Rate::packets_per_second(1000);
                 let sent = udp::run_client(&config, &signals, &mut ()).unwrap();
                 assert_eq!((sent.datagrams_sent, sent.bytes_sent), (100, 20_000));
                 // The original counts FINs. What comes while it changes sockets it may lose, or

@@ -8,6 +8,7 @@ use std::time::Duration;
 use nicpoll_iperf::udp::{self, End};
 use nicpoll_iperf::wire::Dialect;
 use nicpoll_iperf::{Amount, tcp};
+use nicpoll_iperf::{ClientConfig, ListenerConfig};
 use nicpoll_model::Rate;
 use nicpoll_traffic::Signals;
 
@@ -189,7 +190,7 @@ fn short_datagrams_never_buy_a_longer_answer() {
 
 #[test]
 fn the_listener_serves_clients_of_all_versions_side_by_side() {
-    let config = udp::ListenerConfig::new(server_config());
+    let config = ListenerConfig::udp(server_config());
     let mut listener = udp::Listener::bind(&config).unwrap();
     let address = listener.local_addr();
     let signals = Signals::default();
@@ -234,11 +235,9 @@ fn ask(
     server.fins_lost = fins_lost;
     let amount = Amount::Bytes(20 * 1470);
     // Slow enough for the header's acknowledgement to come before the end.
-    let config = udp::ClientConfig {
-        dialect,
-        rate: Rate::packets_per_second(100),
-        ..udp::ClientConfig::new(server.address(), 1470, amount)
-    };
+    let mut config = ClientConfig::udp(server.address(), 1470, amount);
+    config.stream.dialect = dialect;
+    config.stream.rate = Rate::packets_per_second(100);
     thread::scope(|scope| {
         let serving = scope.spawn(|| server.run());
         let sent = udp::run_client(&config, &Signals::default(), &mut ()).unwrap();
@@ -388,10 +387,8 @@ fn old_tcp_servers_take_every_byte_and_their_acknowledgement_is_no_harm() {
     for version in ALL {
         for has_header in [true, false] {
             let server = fake::tcp::Server::bind(version);
-            let config = tcp::ClientConfig {
-                has_header,
-                ..tcp::ClientConfig::new(server.address(), Amount::Bytes(500_000))
-            };
+            let mut config = ClientConfig::tcp(server.address(), Amount::Bytes(500_000));
+            config.stream.has_header = has_header;
             let (sent, received) = thread::scope(|scope| {
                 let serving = scope.spawn(|| server.run());
                 let sent = tcp::run_client(&config, &Signals::default(), &mut ()).unwrap();

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_iperf::{Amount, Input, tcp, udp};
+use nicpoll_iperf::{ClientConfig, ListenerConfig};
 use nicpoll_model::Rate;
 use nicpoll_traffic::Signals;
 
@@ -39,13 +40,14 @@ impl Drop for Payload {
 }
 
 fn tcp_listener(rate: Option<Rate>) -> tcp::Listener {
-    tcp::Listener::bind(&tcp::ListenerConfig {
-        rate,
-        ..tcp::ListenerConfig::new(tcp::ServerConfig {
+    tcp::Listener::bind(&{
+        let mut config = ListenerConfig::tcp(tcp::ServerConfig {
             bind: loopback(),
             receive_buffer_bytes: None,
             idle_timeout: IDLE,
-        })
+        });
+        config.stream.rate = rate;
+        config
     })
     .unwrap()
 }
@@ -53,7 +55,7 @@ fn tcp_listener(rate: Option<Rate>) -> tcp::Listener {
 /// Runs a client against a listener.
 fn tcp_stream(
     listener: &tcp::Listener,
-    config: tcp::ClientConfig,
+    config: ClientConfig,
 ) -> (tcp::SendReport, tcp::ReceiveReport) {
     let signals = Signals::default();
     thread::scope(|scope| {
@@ -71,10 +73,8 @@ fn tcp_stream(
 fn a_file_goes_over_tcp_behind_the_header_to_its_last_byte() {
     let payload = Payload::new("tcp", 300_001);
     let listener = tcp_listener(None);
-    let config = tcp::ClientConfig {
-        input: payload.input(),
-        ..tcp::ClientConfig::new(listener.local_addr(), NO_TIME)
-    };
+    let mut config = ClientConfig::tcp(listener.local_addr(), NO_TIME);
+    config.stream.input = payload.input();
     let (sent, received) = tcp_stream(&listener, config);
     assert_eq!(sent.bytes_sent, 60 + 300_001);
     assert_eq!(received.bytes_received, sent.bytes_sent);
@@ -89,16 +89,12 @@ fn a_missing_file_is_told_before_anybody_connects() {
     let nobody = loopback();
     let input = Some(Input::File("/nonexistent/payload".into()));
     let signals = Signals::default();
-    let config = tcp::ClientConfig {
-        input: input.clone(),
-        ..tcp::ClientConfig::new(nobody, NO_TIME)
-    };
+    let mut config = ClientConfig::tcp(nobody, NO_TIME);
+    config.stream.input = input.clone();
     let error = tcp::run_client(&config, &signals, &mut ()).unwrap_err();
     assert!(matches!(error, tcp::Error::Input { .. }), "{error:?}");
-    let config = udp::ClientConfig {
-        input,
-        ..udp::ClientConfig::new(nobody, 100, NO_TIME)
-    };
+    let mut config = ClientConfig::udp(nobody, 100, NO_TIME);
+    config.stream.input = input;
     let error = udp::run_client(&config, &signals, &mut ()).unwrap_err();
     assert!(matches!(error, udp::SendError::Input { .. }), "{error:?}");
 }
@@ -107,7 +103,7 @@ fn a_missing_file_is_told_before_anybody_connects() {
 fn a_server_with_a_rate_reads_no_faster() {
     let listener = tcp_listener(Rate::bits_per_second(8_000_000));
     let amount = Amount::Bytes(400_000);
-    let config = tcp::ClientConfig::new(listener.local_addr(), amount);
+    let config = ClientConfig::tcp(listener.local_addr(), amount);
     let begun = Instant::now();
     let (_, received) = tcp_stream(&listener, config);
     assert_eq!(received.bytes_received, 400_000);
@@ -117,15 +113,16 @@ fn a_server_with_a_rate_reads_no_faster() {
 }
 
 fn udp_stream(
-    config: impl FnOnce(SocketAddr) -> udp::ClientConfig,
+    config: impl FnOnce(SocketAddr) -> ClientConfig,
 ) -> (udp::SendReport, udp::ReceiveReport) {
-    let mut listener = udp::Listener::bind(&udp::ListenerConfig {
-        records_times: true,
-        ..udp::ListenerConfig::new(udp::ServerConfig {
+    let mut listener = udp::Listener::bind(&{
+        let mut config = ListenerConfig::udp(udp::ServerConfig {
             bind: loopback(),
             receive_buffer_bytes: Some(4 << 20),
             idle_timeout: IDLE,
-        })
+        });
+        config.stream.records_times = true;
+        config
     })
     .unwrap();
     let config = config(listener.local_addr());
@@ -148,9 +145,10 @@ fn udp_stream(
 fn a_file_goes_over_udp_after_a_first_datagram_with_the_header() {
     // Three whole datagrams of 84 bytes each, and one of a byte.
     let payload = Payload::new("udp", 3 * 84 + 1);
-    let (sent, received) = udp_stream(|peer| udp::ClientConfig {
-        input: payload.input(),
-        ..udp::ClientConfig::new(peer, 100, NO_TIME)
+    let (sent, received) = udp_stream(|peer| {
+        let mut config = ClientConfig::udp(peer, 100, NO_TIME);
+        config.stream.input = payload.input();
+        config
     });
     assert_eq!(sent.datagrams_sent, 5);
     assert_eq!(sent.bytes_sent, 4 * 100 + 17);
@@ -162,13 +160,14 @@ fn a_file_goes_over_udp_after_a_first_datagram_with_the_header() {
 #[test]
 fn bursts_leave_as_many_long_gaps_as_there_are_periods() {
     const BURSTS: u64 = 20;
-    let (sent, received) = udp_stream(|peer| udp::ClientConfig {
-        rate: Rate::packets_per_second(1000),
-        burst_datagrams: 10,
-        datagrams_per_call: 64,
-        records_times: true,
-        has_shared_clock: true,
-        ..udp::ClientConfig::new(peer, 200, Amount::Bytes(BURSTS * 10 * 200))
+    let (sent, received) = udp_stream(|peer| {
+        let mut config = ClientConfig::udp(peer, 200, Amount::Bytes(BURSTS * 10 * 200));
+        config.stream.rate = Rate::packets_per_second(1000);
+        config.stream.burst_datagrams = 10;
+        config.stream.is_batched = true;
+        config.stream.records_times = true;
+        config.stream.has_shared_clock = true;
+        config
     });
     assert_eq!(sent.datagrams_sent, 10 * BURSTS);
     let gaps = sent.gaps.unwrap();
@@ -193,8 +192,7 @@ fn bursts_leave_as_many_long_gaps_as_there_are_periods() {
 
 #[test]
 fn delays_are_told_only_when_the_client_says_that_the_clock_is_one() {
-    let (sent, received) =
-        udp_stream(|peer| udp::ClientConfig::new(peer, 200, Amount::Bytes(2000)));
+    let (sent, received) = udp_stream(|peer| ClientConfig::udp(peer, 200, Amount::Bytes(2000)));
     assert_eq!(sent.gaps, None);
     assert!(received.gaps.is_some() && received.one_way_delays.is_none());
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use nicpoll_iperf::wire::DatagramHeader;
 use nicpoll_iperf::{Amount, Connected, IntervalRecord, Observer, tcp, udp};
+use nicpoll_iperf::{ClientConfig, ListenerConfig};
 use nicpoll_model::Rate;
 use nicpoll_testkit::needs;
 use nicpoll_traffic::Signals;
@@ -61,9 +62,9 @@ fn tcp_listener(bind: SocketAddr) -> tcp::Listener {
         receive_buffer_bytes: None,
         idle_timeout: PATIENCE,
     };
-    let mut config = tcp::ListenerConfig::new(server);
-    config.waits_for_full_reads = true;
-    config.interval = Some(INTERVAL);
+    let mut config = ListenerConfig::tcp(server);
+    config.stream.is_batched = true;
+    config.stream.interval = Some(INTERVAL);
     tcp::Listener::bind(&config).unwrap()
 }
 
@@ -73,13 +74,13 @@ fn udp_listener(bind: SocketAddr) -> udp::Listener {
         receive_buffer_bytes: Some(RECEIVE_BUFFER_BYTES),
         idle_timeout: PATIENCE,
     };
-    let mut config = udp::ListenerConfig::new(server);
-    config.interval = Some(INTERVAL);
+    let mut config = ListenerConfig::udp(server);
+    config.stream.interval = Some(INTERVAL);
     udp::Listener::bind(&config).unwrap()
 }
 
 /// One stream to a listener: what each end reports and recorded.
-fn tcp_stream(config: &tcp::ClientConfig, listener: &tcp::Listener) -> [(u64, Log); 2] {
+fn tcp_stream(config: &ClientConfig, listener: &tcp::Listener) -> [(u64, Log); 2] {
     let signals = Signals::default();
     thread::scope(|scope| {
         let receiving = scope.spawn(|| {
@@ -104,14 +105,14 @@ fn tcp_intervals_add_up_at_both_ends() {
     ] {
         let listener = tcp_listener(loopback(ip));
         let amount = Amount::Time(Duration::from_millis(70));
-        let mut config = tcp::ClientConfig::new(listener.local_addr(), amount);
-        config.interval = Some(INTERVAL);
+        let mut config = ClientConfig::tcp(listener.local_addr(), amount);
+        config.stream.interval = Some(INTERVAL);
         config.bind = Some(loopback(ip));
-        config.options.device = Some(String::from("lo"));
-        config.options.type_of_service = Some(0x10);
-        config.options.time_to_live = Some(3);
-        config.no_delay = true;
-        config.max_segment_bytes = Some(1400);
+        config.stream.socket.device = Some(String::from("lo"));
+        config.stream.socket.type_of_service = Some(0x10);
+        config.stream.socket.time_to_live = Some(3);
+        config.stream.no_delay = true;
+        config.stream.max_segment_bytes = Some(1400);
         let [(sent, at_client), (received, at_server)] = tcp_stream(&config, &listener);
         assert_eq!(sent, received);
         at_client.check(sent, 0);
@@ -137,9 +138,9 @@ fn tcp_sends_exactly_as_many_bytes_as_asked_for() {
         (131_073, 131_072, false),
     ] {
         let amount = Amount::Bytes(bytes);
-        let mut config = tcp::ClientConfig::new(listener.local_addr(), amount);
-        config.write_bytes = write_bytes;
-        config.has_header = has_header;
+        let mut config = ClientConfig::tcp(listener.local_addr(), amount);
+        config.stream.length_bytes = write_bytes;
+        config.stream.has_header = has_header;
         let [(sent, _), (received, at_server)] = tcp_stream(&config, &listener);
         assert_eq!((sent, received), (bytes, bytes));
         at_server.check(bytes, 0);
@@ -150,11 +151,11 @@ fn tcp_sends_exactly_as_many_bytes_as_asked_for() {
 fn tcp_keeps_to_its_rate_and_intervals_end_in_silence() {
     let listener = tcp_listener(loopback(Ipv4Addr::LOCALHOST));
     let amount = Amount::Time(Duration::from_millis(150));
-    let mut config = tcp::ClientConfig::new(listener.local_addr(), amount);
-    config.write_bytes = 1_000;
-    config.interval = Some(INTERVAL);
+    let mut config = ClientConfig::tcp(listener.local_addr(), amount);
+    config.stream.length_bytes = 1_000;
+    config.stream.interval = Some(INTERVAL);
     // A write each 50 ms, from the header's share on.
-    config.rate = Rate::bits_per_second(160_000);
+    config.stream.rate = Rate::bits_per_second(160_000);
     let [(sent, at_client), (received, at_server)] = tcp_stream(&config, &listener);
     assert!(sent <= 60 + 3 * 1_000, "{sent}");
     at_client.check(sent, 0);
@@ -167,7 +168,7 @@ fn tcp_keeps_to_its_rate_and_intervals_end_in_silence() {
 fn a_client_told_to_finish_ends_its_stream_well() {
     let listener = tcp_listener(loopback(Ipv4Addr::LOCALHOST));
     let amount = Amount::Time(Duration::from_secs(60));
-    let config = tcp::ClientConfig::new(listener.local_addr(), amount);
+    let config = ClientConfig::tcp(listener.local_addr(), amount);
     let [to_client, to_server] = [(); 2].map(|()| Signals::default());
     let (sent, received) = thread::scope(|scope| {
         let receiving = scope.spawn(|| {
@@ -192,10 +193,10 @@ fn a_paced_udp_stream_is_never_ahead_of_its_schedule() {
         .set_read_timeout(Some(Duration::from_millis(200)))
         .unwrap();
     let duration = Duration::from_millis(300);
-    let mut config = udp::ClientConfig::new(peer, 64, Amount::Time(duration));
-    config.rate = Rate::packets_per_second(1000);
-    config.interval = Some(INTERVAL);
-    config.has_header = false;
+    let mut config = ClientConfig::udp(peer, 64, Amount::Time(duration));
+    config.stream.rate = Rate::packets_per_second(1000);
+    config.stream.interval = Some(INTERVAL);
+    config.stream.has_header = false;
     let begun = Instant::now();
     let (report, log, data) = thread::scope(|scope| {
         let receiving = scope.spawn(|| {
@@ -238,9 +239,9 @@ fn many_udp_clients_are_served_at_once_and_every_datagram_counts_once() {
         let peer = listener.local_addr();
         let signals = Signals::default();
         let client = || {
-            let mut config = udp::ClientConfig::new(peer, 200, Amount::Bytes(9_900));
-            config.rate = Rate::packets_per_second(1000);
-            config.interval = Some(INTERVAL);
+            let mut config = ClientConfig::udp(peer, 200, Amount::Bytes(9_900));
+            config.stream.rate = Rate::packets_per_second(1000);
+            config.stream.interval = Some(INTERVAL);
             let mut log = Log::default();
             let sent = udp::run_client(&config, &signals, &mut log).unwrap();
             assert_eq!((sent.datagrams_sent, sent.bytes_sent), (50, 9_900));
@@ -296,7 +297,7 @@ fn udp_listeners_do_not_share_a_port() {
         receive_buffer_bytes: None,
         idle_timeout: PATIENCE,
     };
-    let error = udp::Listener::bind(&udp::ListenerConfig::new(server))
+    let error = udp::Listener::bind(&ListenerConfig::udp(server))
         .err()
         .unwrap();
     assert!(matches!(error, udp::ServerError::Bind { .. }), "{error}");

@@ -6,11 +6,10 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use nicpoll_iperf::Amount as Sending;
-use nicpoll_iperf::tcp::{
-    ClientConfig, End, Error, ReceiveReport, Server, ServerConfig, run_client,
-};
-use nicpoll_iperf::wire::{Amount, ClientHeader};
+use nicpoll_iperf::Amount;
+use nicpoll_iperf::ClientConfig;
+use nicpoll_iperf::tcp::{End, Error, ReceiveReport, Server, ServerConfig, run_client};
+use nicpoll_iperf::wire::ClientHeader;
 use nicpoll_traffic::Signals;
 
 const LOOPBACK: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
@@ -27,10 +26,11 @@ fn server() -> Server {
 }
 
 fn client_config(peer: SocketAddr, duration: Duration) -> ClientConfig {
-    ClientConfig {
-        send_buffer_bytes: Some(100_000),
-        connect_timeout: Duration::from_secs(2),
-        ..ClientConfig::new(peer, Sending::Time(duration))
+    {
+        let mut config = ClientConfig::tcp(peer, Amount::Time(duration));
+        config.stream.buffer_bytes = Some(100_000);
+        config.connect_timeout = Duration::from_secs(2);
+        config
     }
 }
 
@@ -72,7 +72,7 @@ fn both_ends_count_the_same_bytes() {
     assert_eq!(received.end, End::Closed);
     assert_eq!(
         received.header.unwrap(),
-        ClientHeader::for_tcp(config.peer.port(), Amount::Ticks(5))
+        ClientHeader::for_tcp(config.peer.port(), Amount::Time(Duration::from_millis(50)))
     );
     assert!(sent.seconds_to_close.unwrap() >= sent.seconds);
     assert_eq!(sent.send_buffer.asked_bytes, Some(100_000));
@@ -126,7 +126,7 @@ fn a_header_that_cannot_be_is_refused() {
 #[test]
 fn a_client_that_wants_the_other_direction_is_refused() {
     let mut reverse = [0; 60];
-    ClientHeader::for_tcp(5001, Amount::Ticks(1)).write_to(&mut reverse);
+    ClientHeader::for_tcp(5001, Amount::Time(Duration::from_millis(10))).write_to(&mut reverse);
     (reverse[0], reverse[32]) = (0x44, 0x04);
     let mut dual = [0; 24];
     (dual[0], dual[11]) = (0x80, 1);

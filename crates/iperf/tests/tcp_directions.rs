@@ -6,19 +6,17 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, Tc
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_iperf::tcp::{
-    ClientConfig, End, Error, Listener, ListenerConfig, ReverseListener, ServerConfig, Streams,
-    connect,
-};
-use nicpoll_iperf::wire::{self, ClientHeader, Directions, HeaderError};
+use nicpoll_iperf::tcp::{End, Error, Listener, ReverseListener, ServerConfig, Streams, connect};
+use nicpoll_iperf::wire::{ClientHeader, Directions, HeaderError};
 use nicpoll_iperf::{Amount, CLIENTS_MAX};
+use nicpoll_iperf::{ClientConfig, ListenerConfig};
 use nicpoll_traffic::Signals;
 
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOCALHOST: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 fn listener_config(ip: IpAddr) -> ListenerConfig {
-    ListenerConfig::new(ServerConfig {
+    ListenerConfig::tcp(ServerConfig {
         bind: SocketAddr::new(ip, 0),
         receive_buffer_bytes: None,
         idle_timeout: PATIENCE,
@@ -63,10 +61,8 @@ fn accepted(listener: &Listener, signals: &Signals) -> Streams {
 fn over_one_socket(ip: IpAddr, directions: Directions, amount: Amount) -> [Counted; 2] {
     let listener = Listener::bind(&listener_config(ip)).unwrap();
     let signals = Signals::default();
-    let config = ClientConfig {
-        directions,
-        ..ClientConfig::new(listener.local_addr(), amount)
-    };
+    let mut config = ClientConfig::tcp(listener.local_addr(), amount);
+    config.stream.directions = directions;
     thread::scope(|scope| {
         let serving = scope.spawn(|| run(accepted(&listener, &signals), &signals));
         let client = run(connect(&config, &signals).unwrap(), &signals);
@@ -121,14 +117,12 @@ fn the_server_connects_back_to_where_the_client_came_from() {
         let server = Listener::bind(&listener_config(Ipv4Addr::UNSPECIFIED.into())).unwrap();
         let server_address = SocketAddr::new(SERVER, server.local_addr().port());
         let back = ReverseListener::bind(&listener_config(CLIENT), server_address).unwrap();
-        let config = ClientConfig {
-            directions: Directions::Dual {
-                port: back.local_addr().port(),
-                is_at_once,
-            },
-            bind: Some(SocketAddr::new(CLIENT, 0)),
-            ..ClientConfig::new(server_address, Amount::Bytes(200_000))
+        let mut config = ClientConfig::tcp(server_address, Amount::Bytes(200_000));
+        config.stream.directions = Directions::Dual {
+            port: back.local_addr().port(),
+            is_at_once,
         };
+        config.bind = Some(SocketAddr::new(CLIENT, 0));
         thread::scope(|scope| {
             let serving = scope.spawn(|| {
                 let mut streams = accepted(&server, &signals);
@@ -158,14 +152,12 @@ fn a_client_that_listens_late_is_reached() {
     let reserved = TcpListener::bind((CLIENT, 0)).unwrap();
     let late = reserved.local_addr().unwrap();
     drop(reserved);
-    let config = ClientConfig {
-        directions: Directions::Dual {
-            port: late.port(),
-            is_at_once: true,
-        },
-        bind: Some(SocketAddr::new(CLIENT, 0)),
-        ..ClientConfig::new(server.local_addr(), Amount::Bytes(1000))
+    let mut config = ClientConfig::tcp(server.local_addr(), Amount::Bytes(1000));
+    config.stream.directions = Directions::Dual {
+        port: late.port(),
+        is_at_once: true,
     };
+    config.bind = Some(SocketAddr::new(CLIENT, 0));
     thread::scope(|scope| {
         let serving = scope.spawn(|| {
             let mut streams = accepted(&server, &signals);
@@ -176,7 +168,7 @@ fn a_client_that_listens_late_is_reached() {
         run(connect(&config, &signals).unwrap(), &signals);
         thread::sleep(Duration::from_millis(120));
         let mut late_config = listener_config(CLIENT);
-        late_config.server.bind = late;
+        late_config.bind = late;
         let back = ReverseListener::bind(&late_config, server.local_addr()).unwrap();
         let incoming = back.accept(&signals, PATIENCE).unwrap();
         assert!(incoming.is_some());
@@ -202,17 +194,17 @@ fn a_client_takes_connections_of_its_server_only() {
 fn client_and_server_on_one_host_need_two_ports() {
     let server = listener();
     let mut config = listener_config(Ipv4Addr::UNSPECIFIED.into());
-    config.server.bind.set_port(server.local_addr().port());
+    config.bind.set_port(server.local_addr().port());
     let error = ReverseListener::bind(&config, server.local_addr()).unwrap_err();
     assert!(matches!(error, Error::PortOfServer { .. }), "{error}");
     assert!(error.to_string().contains("-L"), "{error}");
     // With a server elsewhere it is the kernel that refuses.
-    let elsewhere = SocketAddr::from(([192, 0, 2, 1], config.server.bind.port()));
+    let elsewhere = SocketAddr::from(([192, 0, 2, 1], config.bind.port()));
     let error = ReverseListener::bind(&config, elsewhere).unwrap_err();
     assert!(matches!(error, Error::Bind { .. }), "{error}");
 }
 
-fn header(directions: Directions, amount: wire::Amount) -> ClientHeader {
+fn header(directions: Directions, amount: Amount) -> ClientHeader {
     let mut header = ClientHeader::for_tcp(5001, amount);
     header.ask_for(directions);
     header
@@ -232,7 +224,7 @@ fn ask(listener: &Listener, header: &ClientHeader) -> TcpStream {
 fn what_is_sent_is_filler_from_the_first_byte() {
     let listener = listener();
     let signals = Signals::default();
-    let asked = header(Directions::Reverse, wire::Amount::Bytes(25));
+    let asked = header(Directions::Reverse, Amount::Bytes(25));
     let mut stream = ask(&listener, &asked);
     stream.shutdown(Shutdown::Write).unwrap();
     run(accepted(&listener, &signals), &signals);
@@ -247,7 +239,10 @@ fn a_server_keeps_to_its_own_time_whatever_is_asked_for() {
     config.send_time_max = Duration::from_millis(30);
     let listener = Listener::bind(&config).unwrap();
     let signals = Signals::default();
-    for amount in [wire::Amount::Ticks(1 << 31), wire::Amount::Bytes(1 << 30)] {
+    for amount in [
+        Amount::Time(Duration::from_secs(21_474_836)),
+        Amount::Bytes(1 << 30),
+    ] {
         let mut asked = header(Directions::Reverse, amount);
         // The longest write, and one write each 100 ms: less than what was asked for.
         asked.buffer_bytes = u32::MAX;
@@ -272,7 +267,10 @@ fn a_server_keeps_to_its_own_time_whatever_is_asked_for() {
 fn a_client_that_does_not_read_is_given_up() {
     let listener = listener();
     let signals = Signals::default();
-    let asked = header(Directions::Reverse, wire::Amount::Ticks(1 << 31));
+    let asked = header(
+        Directions::Reverse,
+        Amount::Time(Duration::from_secs(21_474_836)),
+    );
     let _silent = ask(&listener, &asked);
     let outgoing = accepted(&listener, &signals).outgoing.unwrap();
     let error = outgoing.run(&signals, &mut ()).unwrap_err();
@@ -282,13 +280,11 @@ fn a_client_that_does_not_read_is_given_up() {
 #[test]
 fn a_client_whose_server_does_not_know_the_other_direction_gives_up() {
     let silent = TcpListener::bind((LOCALHOST, 0)).unwrap();
-    let config = ClientConfig {
-        directions: Directions::Reverse,
-        ..ClientConfig::new(
-            silent.local_addr().unwrap(),
-            Amount::Time(Duration::from_millis(20)),
-        )
-    };
+    let mut config = ClientConfig::tcp(
+        silent.local_addr().unwrap(),
+        Amount::Time(Duration::from_millis(20)),
+    );
+    config.stream.directions = Directions::Reverse;
     let signals = Signals::default();
     let begun = Instant::now();
     let incoming = connect(&config, &signals).unwrap().incoming.unwrap();
@@ -305,7 +301,7 @@ fn a_port_that_cannot_be_is_refused() {
         port: 1,
         is_at_once: true,
     };
-    let mut asked = header(dual, wire::Amount::Bytes(1));
+    let mut asked = header(dual, Amount::Bytes(1));
     asked.port = 65_536;
     let _stream = ask(&listener, &asked);
     let accepted = listener.accept(&signals, PATIENCE).unwrap().unwrap();
@@ -320,7 +316,7 @@ fn a_port_that_cannot_be_is_refused() {
 fn streams_to_clients_are_counted_like_those_from_them() {
     let listener = listener();
     let signals = Signals::default();
-    let asked = header(Directions::FullDuplex, wire::Amount::Bytes(1));
+    let asked = header(Directions::FullDuplex, Amount::Bytes(1));
     // Two streams each.
     let mut clients: Vec<_> = (0..CLIENTS_MAX / 2)
         .map(|_| {

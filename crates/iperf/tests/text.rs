@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use nicpoll_iperf::text::*;
+use nicpoll_model::iperf::Direction;
 use proptest::prelude::*;
 
 const V2_0: Format = Format {

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 
 use nicpoll_iperf::text::*;
+use nicpoll_model::Protocol;
+use nicpoll_model::iperf::Direction;
 
 const V2_0: Format = Format {
     style: Style::V2_0,

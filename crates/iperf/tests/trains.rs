@@ -5,6 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use nicpoll_iperf::{Amount, udp};
+use nicpoll_iperf::{ClientConfig, ListenerConfig};
 use nicpoll_model::Rate;
 use nicpoll_testkit::needs;
 use nicpoll_traffic::Signals;
@@ -15,19 +16,19 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// hold all of it.
 fn stream(
     ip: IpAddr,
-    configure: impl FnOnce(&mut udp::ClientConfig),
+    configure: impl FnOnce(&mut ClientConfig),
     takes_trains: bool,
 ) -> (udp::SendReport, udp::ReceiveReport) {
     const BUFFER_BYTES: usize = 16 << 20;
-    let mut config = udp::ListenerConfig::new(udp::ServerConfig {
+    let mut config = ListenerConfig::udp(udp::ServerConfig {
         bind: SocketAddr::new(ip, 0),
         receive_buffer_bytes: Some(BUFFER_BYTES),
         idle_timeout: PATIENCE,
     });
-    config.takes_trains = takes_trains;
+    config.stream.is_batched = takes_trains;
     let mut listener = udp::Listener::bind(&config).unwrap();
-    let mut config = udp::ClientConfig::new(listener.local_addr(), 200, Amount::Bytes(199_910));
-    config.datagrams_per_call = 64;
+    let mut config = ClientConfig::udp(listener.local_addr(), 200, Amount::Bytes(199_910));
+    config.stream.is_batched = true;
     configure(&mut config);
     let signals = Signals::default();
     thread::scope(|scope| {
@@ -65,7 +66,7 @@ fn a_train_is_counted_by_its_datagrams_at_both_ends() {
 fn a_rest_too_short_for_a_header_goes_alone_with_room_for_one() {
     needs!(ReceiveBuffer);
     for ip in every_family() {
-        let short = |config: &mut udp::ClientConfig| config.amount = Amount::Bytes(2003);
+        let short = |config: &mut ClientConfig| config.stream.amount = Amount::Bytes(2003);
         let (sent, received) = stream(ip, short, true);
         assert_eq!((sent.datagrams_sent, sent.bytes_sent), (11, 2020));
         assert_eq!(received.datagrams_received, 11);
@@ -76,9 +77,9 @@ fn a_rest_too_short_for_a_header_goes_alone_with_room_for_one() {
 #[test]
 fn a_rate_beyond_what_single_sends_reach_is_kept_with_trains() {
     needs!(ReceiveBuffer);
-    let fast = |config: &mut udp::ClientConfig| {
-        config.rate = Rate::packets_per_second(100_000_000);
-        config.amount = Amount::Bytes(4_000_000);
+    let fast = |config: &mut ClientConfig| {
+        config.stream.rate = Rate::packets_per_second(100_000_000);
+        config.stream.amount = Amount::Bytes(4_000_000);
     };
     let (sent, received) = stream(Ipv4Addr::LOCALHOST.into(), fast, true);
     assert_eq!(sent.datagrams_sent, 20_000);
@@ -88,9 +89,9 @@ fn a_rate_beyond_what_single_sends_reach_is_kept_with_trains() {
 #[test]
 fn datagrams_that_have_to_be_fragmented_go_one_by_one() {
     needs!(ReceiveBuffer);
-    let large = |config: &mut udp::ClientConfig| {
-        config.payload_bytes = 65_507;
-        config.amount = Amount::Bytes(10 * 65_507);
+    let large = |config: &mut ClientConfig| {
+        config.stream.length_bytes = 65_507;
+        config.stream.amount = Amount::Bytes(10 * 65_507);
     };
     let (sent, received) = stream(Ipv4Addr::LOCALHOST.into(), large, true);
     assert_eq!(sent.datagrams_sent, 10);

@@ -5,12 +5,13 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use nicpoll_iperf::Amount as Sending;
+use nicpoll_iperf::Amount;
+use nicpoll_iperf::ClientConfig;
 use nicpoll_iperf::udp::{
-    ClientConfig, End, ReceiveReport, SendError, SendReport, Server, ServerConfig, run_client,
+    End, ReceiveReport, SendError, SendReport, Server, ServerConfig, run_client,
 };
 use nicpoll_iperf::wire::datagram::prepare_payload;
-use nicpoll_iperf::wire::{self, Amount, ClientHeader, DatagramHeader};
+use nicpoll_iperf::wire::{self, ClientHeader, DatagramHeader};
 use nicpoll_testkit::needs;
 use nicpoll_traffic::Signals;
 
@@ -32,7 +33,7 @@ fn server() -> Server {
 }
 
 fn client_config(peer: SocketAddr, payload_bytes: usize) -> ClientConfig {
-    ClientConfig::new(peer, payload_bytes, Sending::Time(DURATION))
+    ClientConfig::udp(peer, payload_bytes, Amount::Time(DURATION))
 }
 
 /// A stream of 64-byte datagrams through a relay that passes what `is_passed` says.
@@ -150,7 +151,7 @@ fn lost_and_repeated_datagrams_are_counted_as_such() {
 fn cancel_ends_a_client_that_sends() {
     let silent = UdpSocket::bind(LOOPBACK).unwrap();
     let mut config = client_config(silent.local_addr().unwrap(), 64);
-    config.amount = Sending::Time(Duration::from_secs(60));
+    config.stream.amount = Amount::Time(Duration::from_secs(60));
     let signals = Signals::default();
     let error = thread::scope(|scope| {
         let sending = scope.spawn(|| run_client(&config, &signals, &mut ()));
@@ -168,7 +169,7 @@ fn a_client_without_answer_goes_on_asking_until_it_is_cancelled() {
         .set_read_timeout(Some(Duration::from_secs(10)))
         .unwrap();
     let mut config = client_config(silent.local_addr().unwrap(), 64);
-    config.amount = Sending::Time(Duration::ZERO);
+    config.stream.amount = Amount::Time(Duration::ZERO);
     let signals = Signals::default();
     let error = thread::scope(|scope| {
         let sending = scope.spawn(|| run_client(&config, &signals, &mut ()));
@@ -192,7 +193,7 @@ fn answers_of_other_dialects_end_the_stream_too() {
     let patience = Some(Duration::from_secs(10));
     server.set_read_timeout(patience).unwrap();
     let mut config = client_config(server.local_addr().unwrap(), 64);
-    config.amount = Sending::Time(Duration::ZERO);
+    config.stream.amount = Amount::Time(Duration::ZERO);
     let sent = thread::scope(|scope| {
         let sending = scope.spawn(|| run_client(&config, &Signals::default(), &mut ()));
         let mut datagram = [0; 64];
@@ -213,7 +214,7 @@ fn a_closed_port_refuses_sends_without_using_up_ids() {
     // Connected elsewhere, it takes nothing from the client, and no other test gets the port.
     taken.connect(taken.local_addr().unwrap()).unwrap();
     let mut config = client_config(taken.local_addr().unwrap(), 64);
-    config.amount = Sending::Time(Duration::from_millis(20));
+    config.stream.amount = Amount::Time(Duration::from_millis(20));
     let signals = Signals::default();
     thread::scope(|scope| {
         let sending = scope.spawn(|| run_client(&config, &signals, &mut ()));
@@ -241,7 +242,7 @@ fn a_whole_datagram_of_the_greatest_length_arrives() {
     let mut payload = vec![0; 65_507];
     prepare_payload(
         &mut payload,
-        &ClientHeader::for_udp(5001, Amount::Ticks(1), 0),
+        &ClientHeader::for_udp(5001, Amount::Time(Duration::from_millis(10)), 0),
     );
     let header = DatagramHeader {
         id: 1,

@@ -6,12 +6,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_iperf::Amount;
-use nicpoll_iperf::udp::{
-    ClientConfig, End, Listener, ListenerConfig, SendError, ServerConfig, ServerError, Streams,
-    connect,
-};
+use nicpoll_iperf::udp::{End, Listener, SendError, ServerConfig, ServerError, Streams, connect};
 use nicpoll_iperf::wire::datagram::prepare_payload;
-use nicpoll_iperf::wire::{self, ClientHeader, DatagramHeader, Directions, ServerReport};
+use nicpoll_iperf::wire::{ClientHeader, DatagramHeader, Directions, ServerReport};
+use nicpoll_iperf::{ClientConfig, ListenerConfig};
 use nicpoll_model::Rate;
 use nicpoll_traffic::Signals;
 
@@ -22,7 +20,7 @@ const PAYLOAD_BYTES: usize = 200;
 const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
 
 fn listener_config(ip: IpAddr) -> ListenerConfig {
-    ListenerConfig::new(ServerConfig {
+    ListenerConfig::udp(ServerConfig {
         bind: SocketAddr::new(ip, 0),
         receive_buffer_bytes: Some(RECEIVE_BUFFER_BYTES),
         idle_timeout: PATIENCE,
@@ -37,15 +35,16 @@ fn allowing(ip: IpAddr) -> Listener {
 }
 
 fn client_config(peer: SocketAddr, directions: Directions) -> ClientConfig {
-    ClientConfig {
-        directions,
-        rate: Rate::packets_per_second(2_000),
-        send_buffer_bytes: Some(RECEIVE_BUFFER_BYTES),
-        ..ClientConfig::new(
+    {
+        let mut config = ClientConfig::udp(
             peer,
             PAYLOAD_BYTES,
             Amount::Bytes(100 * PAYLOAD_BYTES as u64),
-        )
+        );
+        config.stream.directions = directions;
+        config.stream.rate = Rate::packets_per_second(2_000);
+        config.stream.buffer_bytes = Some(RECEIVE_BUFFER_BYTES);
+        config
     }
 }
 
@@ -160,7 +159,7 @@ fn plain(ip: IpAddr, server: &Listener) -> UdpSocket {
     client
 }
 
-fn header(directions: Directions, amount: wire::Amount, rate_bps: u64) -> ClientHeader {
+fn header(directions: Directions, amount: Amount, rate_bps: u64) -> ClientHeader {
     let mut header = ClientHeader::for_udp(5001, amount, rate_bps);
     header.ask_for(directions);
     header
@@ -208,7 +207,7 @@ fn a_client_that_is_not_allowed_gets_no_byte_of_data() {
         let mut server = Listener::bind(&config).unwrap();
         let client = plain(LOCALHOST, &server);
         let signals = Signals::default();
-        let asked = header(directions, wire::Amount::Ticks(100), 1 << 30);
+        let asked = header(directions, Amount::Time(Duration::from_secs(1)), 1 << 30);
         for id in [1, 2, -3] {
             send(&client, &asked, id);
         }
@@ -242,7 +241,11 @@ fn a_server_keeps_to_its_own_time_and_to_lengths_that_there_are() {
         let client = plain(LOCALHOST, &server);
         let signals = Signals::default();
         // A rate of 0 is no rate over UDP: it is that of the original, not as fast as it goes.
-        let mut asked = header(Directions::Reverse, wire::Amount::Ticks(1 << 31), 0);
+        let mut asked = header(
+            Directions::Reverse,
+            Amount::Time(Duration::from_secs(21_474_836)),
+            0,
+        );
         asked.buffer_bytes = buffer_bytes;
         send(&client, &asked, 1);
         let accepted = server.accept(&signals, PATIENCE).unwrap().unwrap();
@@ -265,7 +268,11 @@ fn a_client_that_goes_away_is_sent_no_more() {
     let mut server = allowing(LOCALHOST);
     let client = plain(LOCALHOST, &server);
     let signals = Signals::default();
-    let asked = header(Directions::Reverse, wire::Amount::Ticks(1 << 31), 1 << 20);
+    let asked = header(
+        Directions::Reverse,
+        Amount::Time(Duration::from_secs(21_474_836)),
+        1 << 20,
+    );
     send(&client, &asked, 1);
     let accepted = server.accept(&signals, PATIENCE).unwrap().unwrap();
     let outgoing = accepted.open().unwrap().outgoing.unwrap();
@@ -280,7 +287,11 @@ fn a_client_takes_datagrams_of_its_server_only() {
     config.of_server = Some(SocketAddr::new(SERVER, 1));
     let mut back = Listener::bind(&config).unwrap();
     let stranger = plain(LOCALHOST, &back);
-    let asked = header(Directions::Forward, wire::Amount::Ticks(1), 0);
+    let asked = header(
+        Directions::Forward,
+        Amount::Time(Duration::from_millis(10)),
+        0,
+    );
     send(&stranger, &asked, 1);
     let signals = Signals::default();
     assert!(back.accept(&signals, PATIENCE / 50).unwrap().is_none());
@@ -291,7 +302,7 @@ fn a_client_takes_datagrams_of_its_server_only() {
 fn client_and_server_on_one_host_need_two_ports() {
     let server = allowing(LOCALHOST);
     let mut config = listener_config(Ipv4Addr::UNSPECIFIED.into());
-    config.server.bind.set_port(server.local_addr().port());
+    config.bind.set_port(server.local_addr().port());
     config.of_server = Some(server.local_addr());
     let error = Listener::bind(&config).map(|_| ()).unwrap_err();
     assert!(matches!(error, ServerError::PortOfServer { .. }), "{error}");

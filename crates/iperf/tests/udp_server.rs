@@ -6,9 +6,10 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
+use nicpoll_iperf::Amount;
 use nicpoll_iperf::udp::{End, ReceiveReport, Server, ServerConfig, ServerError};
 use nicpoll_iperf::wire::datagram::prepare_payload;
-use nicpoll_iperf::wire::{self, Amount, ClientHeader, DatagramHeader};
+use nicpoll_iperf::wire::{self, ClientHeader, DatagramHeader};
 use nicpoll_traffic::Signals;
 
 const LOOPBACK: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
@@ -58,7 +59,7 @@ fn datagram(id: i64, length: usize) -> Vec<u8> {
     let mut payload = vec![0; length];
     prepare_payload(
         &mut payload,
-        &ClientHeader::for_udp(5001, Amount::Ticks(1), 0),
+        &ClientHeader::for_udp(5001, Amount::Time(Duration::from_millis(10)), 0),
     );
     let header = DatagramHeader {
         id,

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use nicpoll_iperf::Amount;
 use nicpoll_iperf::wire::datagram::DatagramError;
 use nicpoll_iperf::wire::reply::{self, Reply};
 use nicpoll_iperf::wire::{
-    Amount, ClientHeader, DatagramHeader, Dialect, RawDatagram, ServerReport, Version,
+    ClientHeader, DatagramHeader, Dialect, RawDatagram, ServerReport, Version,
 };
 use proptest::prelude::*;
 
@@ -255,7 +256,7 @@ fn ids_out_of_all_proportion_are_refused() {
 /// A client's first datagram and its FIN after `sent` more.
 fn written(dialect: Dialect, ids: [i64; 2], times: [(u32, u32); 2]) -> [Vec<u8>; 2] {
     let mut payload = vec![0xff; 64];
-    let amount = Amount::from_duration(Duration::from_secs(1));
+    let amount = Amount::Time(Duration::from_secs(1));
     let client = match dialect {
         Dialect::V2_0_2 => ClientHeader::for_udp_v2_0_5(5001, amount, 1 << 20),
         _ => ClientHeader::for_udp(5001, amount, 1 << 20),
@@ -306,7 +307,7 @@ fn datagrams_are_byte_for_byte_those_of_the_version_asked_for() {
 
 #[test]
 fn short_payloads_hold_the_beginning_of_the_headers() {
-    let client = ClientHeader::for_udp_v2_0_5(5001, Amount::Ticks(100), 1 << 20);
+    let client = ClientHeader::for_udp_v2_0_5(5001, Amount::Time(Duration::from_secs(1)), 1 << 20);
     for dialect in [Dialect::V2_0_2, Dialect::V2_0_10, Dialect::V2_0_13] {
         for length in 0..40 {
             dialect.prepare_payload(&mut vec![0; length], &client);
@@ -424,7 +425,7 @@ proptest! {
         rate_bps in any::<u32>(),
     ) {
         let dialect = ALL[which];
-        let amount = Amount::Ticks(100);
+        let amount = Amount::Time(Duration::from_secs(1));
         let mut client = match dialect {
             Dialect::V2_0_2 => ClientHeader::for_udp_v2_0_5(port, amount, rate_bps.into()),
             _ => ClientHeader::for_udp(port, amount, rate_bps.into()),

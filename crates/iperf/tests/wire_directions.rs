@@ -1,8 +1,10 @@
 //! Headers that iperf 2.1.8 sent for -d, -r, -R and --full-duplex, and what they mean here.
 
+use nicpoll_iperf::Amount;
 use nicpoll_iperf::wire::datagram::prepare_payload;
 use nicpoll_iperf::wire::tcp::is_acknowledged;
-use nicpoll_iperf::wire::{Amount, ClientHeader, Dialect, Directions, HeaderError, RawDatagram};
+use nicpoll_iperf::wire::{ClientHeader, Dialect, Directions, HeaderError, RawDatagram};
+use std::time::Duration;
 
 /// Bytes from hexadecimal digits; anything else separates.
 fn bytes(hex: &str) -> Vec<u8> {
@@ -29,7 +31,7 @@ fn tcp_requests_are_byte_for_byte_those_of_the_original() {
     for (threads, amount, rate_bps, directions, base, rest) in [
         (
             1,
-            Amount::Ticks(200),
+            Amount::Time(Duration::from_secs(2)),
             10_000_000,
             dual(5001, true),
             "c0010079 00000001 00001389 00000000 00000000 ffffff38",
@@ -37,7 +39,7 @@ fn tcp_requests_are_byte_for_byte_those_of_the_original() {
         ),
         (
             1,
-            Amount::Ticks(100),
+            Amount::Time(Duration::from_secs(1)),
             10_000_000,
             dual(5001, false),
             "c0010078 00000001 00001389 00000000 00000000 ffffff9c",
@@ -45,7 +47,7 @@ fn tcp_requests_are_byte_for_byte_those_of_the_original() {
         ),
         (
             2,
-            Amount::Ticks(100),
+            Amount::Time(Duration::from_secs(1)),
             5_000_000,
             dual(6011, true),
             "c0010079 00000002 0000177b 00000000 00000000 ffffff9c",
@@ -61,7 +63,7 @@ fn tcp_requests_are_byte_for_byte_those_of_the_original() {
         ),
         (
             1,
-            Amount::Ticks(100),
+            Amount::Time(Duration::from_secs(1)),
             10_000_000,
             Directions::FullDuplex,
             "44010078 00000001 00001389 00000000 00000000 ffffff9c",
@@ -97,7 +99,7 @@ fn udp_requests_have_the_flags_of_the_original() {
         (Directions::Reverse, "6c010098", "0400", "00001389"),
         (Directions::FullDuplex, "6c010098", "0808", "00001389"),
     ] {
-        let mut header = ClientHeader::for_udp(5001, Amount::Ticks(100), 1 << 20);
+        let mut header = ClientHeader::for_udp(5001, Amount::Time(Duration::from_secs(1)), 1 << 20);
         header.ask_for(directions);
         let mut payload = [0xff; 1470];
         prepare_payload(&mut payload, &header);
@@ -157,14 +159,14 @@ fn requests_of_2_0_are_understood() {
         ));
         let header = ClientHeader::parse_tcp(&header).unwrap().unwrap();
         assert_eq!(header.directions(), Ok(dual(5001, is_at_once)));
-        assert_eq!(header.amount, Amount::Ticks(100));
+        assert_eq!(header.amount, Amount::Time(Duration::from_secs(1)));
     }
 }
 
 #[test]
 fn a_port_that_cannot_be_is_refused() {
     for port in [0, 65_536, u32::MAX] {
-        let mut header = ClientHeader::for_tcp(5001, Amount::Ticks(1));
+        let mut header = ClientHeader::for_tcp(5001, Amount::Time(Duration::from_millis(10)));
         header.ask_for(dual(1, true));
         header.port = port;
         assert_eq!(header.directions(), Err(HeaderError::Port { port }));

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use nicpoll_iperf::Amount;
 use nicpoll_iperf::wire::datagram::{
     self, DatagramError, has_shared_clock, mark_shared_clock, prepare_payload,
 };
 use nicpoll_iperf::wire::reply::{self, Reply};
 use nicpoll_iperf::wire::tcp::{HeaderAck, header_length, is_acknowledged};
 use nicpoll_iperf::wire::{
-    Amount, ClientHeader, DatagramHeader, Dialect, HeaderError, ReportError, ServerReport, Version,
+    ClientHeader, DatagramHeader, Dialect, HeaderError, ReportError, ServerReport, Version,
     fill_payload,
 };
 
@@ -48,7 +49,10 @@ fn tcp_dual_header_tells_port_time_and_rate() {
         "c0010079 00000001 00001771 00000000 00000000 ffffff38 \
          00000000 00000000 0000 0000 00020001 00080003 0000 0000 00989680 00000000 00000000",
     );
-    assert_eq!((header.port, header.amount), (6001, Amount::Ticks(200)));
+    assert_eq!(
+        (header.port, header.amount),
+        (6001, Amount::Time(Duration::from_secs(2)))
+    );
     assert_eq!(header.extension.unwrap().rate_bps, 10_000_000);
     assert!(is_acknowledged(&header));
 }
@@ -75,7 +79,7 @@ fn tcp_streams_of_2_0_13_and_of_compatibility_mode_have_no_header() {
 #[test]
 fn tcp_header_of_2_0_5_has_24_bytes_and_no_extension() {
     let header = tcp_header("80000001 00000001 00001389 00000000 00000000 ffffff9c");
-    assert_eq!(header.amount, Amount::Ticks(100));
+    assert_eq!(header.amount, Amount::Time(Duration::from_secs(1)));
     assert_eq!(header.extension, None);
     assert!(!is_acknowledged(&header));
 }
@@ -106,7 +110,10 @@ fn tcp_headers_of_old_dual_tests_ask_for_a_stream_but_for_no_window() {
         let header = tcp_header(&format!(
             "{flag_word} 00000001 00001389 00000000 {word_4} ffffff9c"
         ));
-        assert_eq!((header.port, header.amount), (5001, Amount::Ticks(100)));
+        assert_eq!(
+            (header.port, header.amount),
+            (5001, Amount::Time(Duration::from_secs(1)))
+        );
         assert_eq!(header.window_or_rate, window, "{flag_word} {word_4}");
         assert_eq!(header.extension, None);
         assert!(!is_acknowledged(&header));
@@ -175,7 +182,7 @@ fn first_datagram() -> Vec<u8> {
 
 fn prepared(length: usize) -> Vec<u8> {
     let mut payload = vec![0xff; length];
-    let amount = Amount::from_duration(Duration::from_secs(1));
+    let amount = Amount::Time(Duration::from_secs(1));
     prepare_payload(&mut payload, &ClientHeader::for_udp(5001, amount, 1 << 20));
     payload
 }
@@ -295,11 +302,19 @@ fn filler_counts_digits_from_the_beginning_of_the_buffer() {
 
 #[test]
 fn durations_become_ticks_of_ten_milliseconds() {
+    let told = |time| {
+        let mut bytes = [0; ClientHeader::BYTES];
+        let length = ClientHeader::for_tcp(1, Amount::Time(time)).write_to(&mut bytes);
+        let header = ClientHeader::parse_tcp(&bytes[..length]).unwrap().unwrap();
+        header.amount
+    };
     for (milliseconds, ticks) in [(0, 1), (1, 1), (10, 1), (11, 2), (10_000, 1000)] {
-        let amount = Amount::from_duration(Duration::from_millis(milliseconds));
-        assert_eq!(amount, Amount::Ticks(ticks), "{milliseconds} ms");
+        let amount = told(Duration::from_millis(milliseconds));
+        let rounded = Amount::Time(Duration::from_millis(10 * ticks));
+        assert_eq!(amount, rounded, "{milliseconds} ms");
     }
-    assert_eq!(Amount::from_duration(Duration::MAX), Amount::Ticks(1 << 31));
+    let longest = Duration::from_millis(10 << 31);
+    assert_eq!(told(Duration::MAX), Amount::Time(longest));
 }
 
 /// `--trip-times -t 0.05`: the header is longer, and ends with when the stream began.
@@ -312,7 +327,7 @@ const UDP_TRIP_TIMES: &str = "00000001 6b0189ad 0000d24c 00000000 \
 
 #[test]
 fn a_shared_clock_is_told_byte_for_byte_as_the_original_tells_it() {
-    let amount = Amount::from_duration(Duration::from_millis(50));
+    let amount = Amount::Time(Duration::from_millis(50));
     let mut built = [0; 164];
     prepare_payload(&mut built, &ClientHeader::for_udp(15_903, amount, 1 << 20));
     assert!(!has_shared_clock(&built));

@@ -2,19 +2,20 @@
 
 use std::time::Duration;
 
+use nicpoll_iperf::Amount;
 use nicpoll_iperf::wire::datagram::{self, prepare_payload};
 use nicpoll_iperf::wire::reply;
 use nicpoll_iperf::wire::tcp::{HeaderAck, header_length};
 use nicpoll_iperf::wire::{
-    Amount, ClientHeader, DatagramHeader, Dialect, Extension, ServerReport, Version, flags,
+    ClientHeader, DatagramHeader, Dialect, Extension, ServerReport, Version, flags,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 fn amount() -> impl Strategy<Value = Amount> {
     prop_oneof![
-        (1..=1u32 << 31).prop_map(Amount::Ticks),
-        (0..=i32::MAX as u32).prop_map(Amount::Bytes),
+        (1..=1u64 << 31).prop_map(|ticks| Amount::Time(Duration::from_millis(10 * ticks))),
+        (0..=i32::MAX as u64).prop_map(Amount::Bytes),
     ]
 }
 
@@ -90,7 +91,7 @@ proptest! {
     ) {
         let header = DatagramHeader { id, sent_seconds, sent_microseconds };
         let mut payload = vec![0; length];
-        prepare_payload(&mut payload, &ClientHeader::for_udp(1, Amount::Ticks(1), 0));
+        prepare_payload(&mut payload, &ClientHeader::for_udp(1, Amount::Time(Duration::from_millis(10)), 0));
         header.write_to(&mut payload);
         prop_assert_eq!(DatagramHeader::parse(&payload), Ok(header));
     }

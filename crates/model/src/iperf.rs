@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{HostDelta, Side};
+use crate::{HostDelta, Protocol, Side};
 
 /// Name and version of the layout.
 pub const IPERF_SCHEMA: &str = "nicpoll.iperf/2";
@@ -114,16 +114,6 @@ pub enum IperfRole {
     Server,
 }
 
-/// What carries a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum IperfProtocol {
-    /// TCP.
-    Tcp,
-    /// UDP.
-    Udp,
-}
-
 /// Which ways data are to flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -143,7 +133,7 @@ pub enum IperfDirections {
 /// How a stream came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum IperfDirection {
+pub enum Direction {
     /// The usual way, from the end that connected to the other. At a client that is also what the server
     /// connects back for (`-d`, `-r`).
     Forward,
@@ -157,7 +147,7 @@ pub enum IperfDirection {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IperfSettings {
     /// TCP or UDP (`-u`).
-    pub protocol: IperfProtocol,
+    pub protocol: Protocol,
     /// The server's name or address as typed; null at a server.
     pub host: Option<String>,
     /// The server's port (`-p`).
@@ -214,9 +204,9 @@ pub struct IperfStreamStart {
     /// Whether this program sends or receives it.
     pub side: Side,
     /// How it came about.
-    pub direction: IperfDirection,
+    pub direction: Direction,
     /// TCP or UDP.
-    pub protocol: IperfProtocol,
+    pub protocol: Protocol,
     /// This end.
     pub local: IperfEndpoint,
     /// The other end.

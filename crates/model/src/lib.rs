@@ -62,7 +62,7 @@ pub use switch::{
 pub use trial::{
     Calibration, Placement, PollEvidence, RoundTrip, SocketBuffers, Trial, Warmup, WindowRates,
 };
-pub use vocabulary::{Side, WorkUnit};
+pub use vocabulary::{Protocol, Side, WorkUnit};
 pub use watch::{
     WATCH_SCHEMA, WatchCost, WatchCounter, WatchDrops, WatchEnd, WatchFlow, WatchInterface,
     WatchInterrupt, WatchSample, WatchStart,

@@ -3,18 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::Protocol;
+
 /// Name and version of the JSON that [`RrDocument`] becomes.
 pub const RR_SCHEMA: &str = "nicpoll.rr/1";
-
-/// What carries requests and responses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Protocol {
-    /// A datagram a message.
-    Udp,
-    /// Messages one after another on one connection.
-    Tcp,
-}
 
 /// A distribution of times. A percentile is null unless ten samples or more lie beyond it: what rests
 /// on fewer says little. The others are null when there are no samples.

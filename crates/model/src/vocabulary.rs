@@ -39,3 +39,23 @@ impl fmt::Display for Side {
         })
     }
 }
+
+/// What carries a stream, or requests and responses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// One stream of bytes on a connection.
+    Tcp,
+    /// A datagram for each part.
+    Udp,
+}
+
+impl Protocol {
+    /// Its name, in capitals.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Tcp => "TCP",
+            Protocol::Udp => "UDP",
+        }
+    }
+}

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use nicpoll_model::Protocol;
 use nicpoll_model::rr::{
-    Latency, Protocol, RrClientEnd, RrClientInterval, RrClientStart, RrEnd, RrInterval, RrServed,
+    Latency, RrClientEnd, RrClientInterval, RrClientStart, RrEnd, RrInterval, RrServed,
     RrServerEnd, RrServerInterval, RrServerStart, RrSideStart,
 };
 

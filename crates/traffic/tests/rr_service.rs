@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nicpoll_model::Protocol;
 use nicpoll_model::Rate;
-use nicpoll_model::rr::Protocol;
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::rr::{
     ClientConfig, ClientReport, Pacing, Served, Service, ServiceConfig, run_client,

@@ -14,11 +14,13 @@ use nicpoll_traffic::Signals;
 
 use super::ways::Ways;
 use super::{Account, settings};
+use crate::Connected;
+use crate::config::{ClientConfig, ListenerConfig, StreamConfig};
 use crate::events::{Event, Failed, StreamKey, Told};
-use crate::options::{ClientOptions, Directions};
+use crate::options::ClientOptions;
 use crate::output::json::Asked;
 use crate::output::{self, Output};
-use crate::{Connected, SocketOptions};
+use crate::wire::Directions;
 
 /// What every stream needs to know.
 #[derive(Clone, Copy)]
@@ -49,7 +51,7 @@ pub fn run(options: &ClientOptions, signals: &Signals, account: Option<Account>)
         signals,
     };
     thread::scope(|scope| {
-        let started = if common.udp {
+        let started = if common.is_udp() {
             udp::start(client, scope, &events)
         } else {
             tcp::start(client, scope, &events)
@@ -94,7 +96,7 @@ fn print(
 
 /// Whether a socket is the client's own rather than one that the server connected to.
 fn is_own(options: &ClientOptions, connected: &Connected) -> bool {
-    connected.is_sender || !matches!(options.directions, Directions::Dual { .. })
+    connected.is_sender || !matches!(options.common.stream.directions, Directions::Dual { .. })
 }
 
 impl<'a> Client<'a> {
@@ -119,15 +121,30 @@ impl<'a> Client<'a> {
                 has_any
             })
         };
-        (0..self.options.streams).map(start).collect()
+        (0..self.options.common.stream.streams).map(start).collect()
     }
 
-    fn socket_options(&self) -> SocketOptions {
-        SocketOptions {
-            device: self.options.device.clone(),
-            type_of_service: self.options.common.tos,
-            time_to_live: self.options.ttl,
-        }
+    /// What one of the client's own streams is made after.
+    fn config(&self) -> Result<ClientConfig, Failed> {
+        let stream = self.options.common.stream.clone();
+        Ok(ClientConfig {
+            bind: self.local_address()?,
+            ..ClientConfig::new(self.peer, stream)
+        })
+    }
+
+    /// How to listen for the streams that the server connects back for.
+    fn listener_config(&self, port: u16) -> Result<ListenerConfig, Failed> {
+        // What limits a client is what it sends, and the server's clock is not its own.
+        let stream = StreamConfig {
+            rate: None,
+            ..self.options.common.stream.clone()
+        };
+        let bind = reverse::address(*self, port)?;
+        Ok(ListenerConfig {
+            of_server: Some(self.peer),
+            ..ListenerConfig::new(bind, reverse::IDLE_TIMEOUT, stream)
+        })
     }
 
     fn local_address(&self) -> Result<Option<SocketAddr>, Failed> {

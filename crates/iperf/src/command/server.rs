@@ -16,7 +16,7 @@ use nicpoll_sys::daemon::Daemon;
 use nicpoll_traffic::Signals;
 
 use super::{Account, settings};
-use crate::SocketOptions;
+use crate::config::ListenerConfig;
 use crate::events::Event;
 use crate::options::{Common, ServerOptions};
 use crate::output::json::Asked;
@@ -64,7 +64,7 @@ pub fn run(
             let printed = events.try_for_each(|event| output.tell(event).map(drop));
             (output, printed)
         });
-        let served = if common.udp {
+        let served = if common.is_udp() {
             udp::serve(server, scope, &events, daemon)
         } else {
             tcp::serve(server, scope, &events, daemon)
@@ -128,12 +128,12 @@ impl Server<'_> {
         }
     }
 
-    fn socket_options(&self) -> SocketOptions {
-        let common = &self.options.common;
-        SocketOptions {
-            device: common.bind.as_ref().and_then(|bind| bind.device.clone()),
-            type_of_service: common.tos,
-            time_to_live: None,
+    fn listener_config(&self) -> ListenerConfig {
+        let stream = self.options.common.stream.clone();
+        ListenerConfig {
+            allow: self.options.allow.clone(),
+            send_time_max: self.options.time.unwrap_or(Duration::MAX),
+            ..ListenerConfig::new(self.bind, IDLE_TIMEOUT, stream)
         }
     }
 }

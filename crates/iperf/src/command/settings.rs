@@ -4,9 +4,7 @@ use nicpoll_model::Rate;
 
 use crate::Connected;
 use crate::options::{ClientOptions, Common};
-use crate::text::{
-    self, ClientBanner, ClientEnhanced, Format, Mss, Protocol, ServerBanner, Window,
-};
+use crate::text::{self, ClientBanner, ClientEnhanced, Format, Mss, ServerBanner, Window};
 
 use super::gap_micros;
 
@@ -15,11 +13,11 @@ pub fn of_listener(common: &Common, port: u16, granted_bytes: u64) -> String {
     text::server_banner(
         Format::of(common),
         &ServerBanner {
-            protocol: protocol(common),
+            protocol: common.stream.protocol,
             port,
             bind: common.bind.as_ref().map(|bind| bind.address.as_str()),
             group: None,
-            read_bytes: common.length_bytes as u64,
+            read_bytes: common.stream.length_bytes as u64,
             mss: None,
             window: window(common, granted_bytes),
             enhanced_pid: common.enhanced.then(std::process::id),
@@ -35,12 +33,12 @@ pub fn of_client(options: &ClientOptions, connected: &Connected) -> String {
         Format::of(common),
         &ClientBanner {
             bind,
-            gap_micros: gap_micros(options.rate, common.length_bytes),
+            gap_micros: gap_micros(common.stream.rate, common.stream.length_bytes),
             enhanced: common.enhanced.then(|| ClientEnhanced {
                 pid: std::process::id(),
-                flows: options.streams,
-                tos: common.tos.unwrap_or(0),
-                has_nodelay: common.nodelay,
+                flows: common.stream.streams,
+                tos: common.stream.socket.type_of_service.unwrap_or(0),
+                has_nodelay: common.stream.no_delay,
             }),
             ..connecting(common, &options.host, common.port, connected)
         },
@@ -74,11 +72,11 @@ fn connecting<'a>(
 ) -> ClientBanner<'a> {
     let mss = connected.tcp.map(|tcp| tcp.segment_bytes);
     ClientBanner {
-        protocol: protocol(common),
+        protocol: common.stream.protocol,
         host,
         port,
         bind: None,
-        write_bytes: common.length_bytes as u64,
+        write_bytes: common.stream.length_bytes as u64,
         gap_micros: 0.0,
         multicast_ttl: None,
         mss: mss.filter(|_| common.print_mss).map(Mss::Current),
@@ -87,18 +85,9 @@ fn connecting<'a>(
     }
 }
 
-/// What carries the streams.
-pub fn protocol(common: &Common) -> Protocol {
-    if common.udp {
-        Protocol::Udp
-    } else {
-        Protocol::Tcp
-    }
-}
-
 fn window(common: &Common, granted_bytes: u64) -> Window {
     Window {
         actual_bytes: granted_bytes,
-        requested_bytes: common.window_bytes.map(|bytes| bytes as u64),
+        requested_bytes: common.stream.buffer_bytes.map(|bytes| bytes as u64),
     }
 }

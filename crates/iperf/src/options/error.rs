@@ -53,7 +53,7 @@ pub enum OptionError {
     /// -b in packets for TCP, which has none.
     PacketsOverTcp,
     /// An option that only UDP has, for TCP.
-    NeedsUdp(&'static str),
+    NeedsUdp(String),
     /// --trip-times in a dialect that cannot tell of it.
     OldTripTimes,
     /// Standard input for several streams, which cannot share it.

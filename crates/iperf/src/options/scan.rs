@@ -2,10 +2,10 @@
 //! bundled, long names shortened, and options may follow what is none.
 
 use super::error::OptionError;
-use super::table::{Argument, Spec, TABLE};
+use super::table::{Argument, Spec, specs};
 
 /// One thing on a command line.
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub enum Token {
     /// An option.
     Option {
@@ -38,11 +38,10 @@ impl<I: Iterator<Item = String>> Scanner<I> {
     }
 
     fn letter(&mut self, letter: char) -> Result<Token, OptionError> {
-        let spec = TABLE
-            .iter()
+        let spec = specs()
             .find(|spec| spec.short == Some(letter))
             .ok_or(OptionError::InvalidLetter(letter))?;
-        if spec.argument != Argument::Required {
+        if spec.argument() != Argument::Required {
             return Ok(Token::Option { spec, value: None });
         }
         let attached = std::mem::take(&mut self.bundle);
@@ -63,7 +62,7 @@ impl<I: Iterator<Item = String>> Scanner<I> {
             None => (argument, None),
         };
         let spec = find_long(name)?;
-        let value = match (spec.argument, attached) {
+        let value = match (spec.argument(), attached) {
             (Argument::None, Some(_)) => {
                 return Err(OptionError::UnexpectedArgument(name.to_owned()));
             }
@@ -111,11 +110,11 @@ impl<I: Iterator<Item = String>> Iterator for Scanner<I> {
 
 /// The option with this long name, or the only one whose name begins so.
 fn find_long(name: &str) -> Result<&'static Spec, OptionError> {
-    if let Some(spec) = TABLE.iter().find(|spec| spec.long.contains(&name)) {
+    if let Some(spec) = specs().find(|spec| spec.long.contains(&name)) {
         return Ok(spec);
     }
     let begins = |spec: &&Spec| spec.long.iter().any(|long| long.starts_with(name));
-    let mut found = TABLE.iter().filter(begins);
+    let mut found = specs().filter(begins);
     match (found.next(), found.next()) {
         (Some(spec), None) => Ok(spec),
         (Some(_), Some(_)) if !name.is_empty() => Err(OptionError::Ambiguous(name.to_owned())),

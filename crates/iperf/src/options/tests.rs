@@ -2,10 +2,13 @@ mod dialect;
 mod directions;
 mod newer;
 
+use nicpoll_model::Rate;
 use proptest::prelude::*;
 
-use super::table::TABLE;
+use super::table::specs;
 use super::*;
+use crate::input::Input;
+use crate::wire::{Dialect, Directions};
 
 fn parsed_with(args: &str, environment: &[(&str, &str)]) -> Result<Options, OptionError> {
     let find = |name: &str| {
@@ -37,58 +40,42 @@ fn refused(args: &str) -> String {
     parsed(args).expect_err(args).to_string()
 }
 
-fn common() -> Common {
-    Common {
-        udp: false,
+/// The stream that a client's options make.
+fn stream(args: &str) -> StreamConfig {
+    client(args).common.stream
+}
+
+#[test]
+fn defaults_are_those_of_the_original() {
+    let common = |amount| Common {
+        stream: StreamConfig {
+            is_batched: true,
+            ..StreamConfig::tcp(amount)
+        },
         port: 5001,
-        length_bytes: 131_072,
-        length_was_set: false,
-        window_bytes: None,
         bind: None,
         ipv6: false,
-        interval: None,
         format: 'a',
         style: Style::V2_0,
         csv: false,
         enhanced: false,
         exclude: Exclude::default(),
-        mss: None,
         print_mss: false,
-        no_batch: false,
-        nodelay: false,
-        tos: None,
-        congestion: None,
         json: None,
         output: None,
         warnings: Vec::new(),
-    }
-}
-
-#[test]
-fn defaults_are_those_of_the_original() {
+    };
     let expected = ClientOptions {
-        common: common(),
+        common: common(Amount::Time(Duration::from_secs(10))),
         host: "host".to_owned(),
-        device: None,
-        directions: Directions::Forward,
-        amount: Amount::Time(Duration::from_secs(10)),
-        rate: None,
-        streams: 1,
-        ttl: None,
-        compatibility: false,
-        burst: 1,
-        trip_times: false,
-        input: None,
-        dialect: Dialect::V2_1,
     };
     assert_eq!(client(""), expected);
     let expected = ServerOptions {
-        common: common(),
+        common: common(Amount::Bytes(0)),
         connections: None,
         allow: Vec::new(),
         single_client: false,
         time: None,
-        rate: None,
         daemon: false,
     };
     assert_eq!(server(""), expected);
@@ -97,73 +84,79 @@ fn defaults_are_those_of_the_original() {
 /// What an option changes.
 type Change = fn(&mut Common);
 
+const CHANGES: &[(&str, Change)] = &[
+    ("-p 6000", |c| c.port = 6000),
+    ("--port=1", |c| c.port = 1),
+    ("-p65535", |c| c.port = 65_535),
+    ("-l 8K", |c| c.stream.length_bytes = 8192),
+    ("-l 8k", |c| c.stream.length_bytes = 8000),
+    ("--len 64M", |c| c.stream.length_bytes = 64 << 20),
+    ("-w 256K", |c| c.stream.buffer_bytes = Some(262_144)),
+    ("-w 0", |_| {}),
+    ("-V", |c| c.ipv6 = true),
+    ("-i 1", |c| c.stream.interval = Some(Duration::from_secs(1))),
+    ("-i .5", |c| {
+        c.stream.interval = Some(Duration::from_millis(500))
+    }),
+    ("-i 0", |_| {}),
+    ("-f m", |c| c.format = 'm'),
+    ("-f Kbytes", |c| c.format = 'K'),
+    ("--style 2.0", |_| {}),
+    ("--style 2.1", |c| c.style = Style::V2_1),
+    ("-y C", |c| c.csv = true),
+    ("-e", |c| {
+        (c.enhanced, c.stream.records_times) = (true, true);
+    }),
+    ("-x C", |c| c.exclude.connections = true),
+    ("-x ds", |c| {
+        (c.exclude.data, c.exclude.settings) = (true, true);
+    }),
+    ("-x CDMSV", |c| {
+        c.exclude = Exclude {
+            connections: true,
+            data: true,
+            sums: true,
+            settings: true,
+            server_report: true,
+        };
+    }),
+    ("-M 1400", |c| c.stream.max_segment_bytes = Some(1400)),
+    ("-m", |c| c.print_mss = true),
+    ("-N", |c| c.stream.no_delay = true),
+    ("--no-batch", |c| c.stream.is_batched = false),
+    ("-S 0x10", |c| c.stream.socket.type_of_service = Some(16)),
+    ("-S af11", |c| c.stream.socket.type_of_service = Some(0x28)),
+    ("-Z cubic", |c| {
+        c.stream.congestion_control = Some("cubic".to_owned())
+    }),
+    ("--linux-congestion reno", |c| {
+        c.stream.congestion_control = Some("reno".to_owned());
+    }),
+    ("-o report", |c| c.output = Some("report".into())),
+    ("-B 10.0.0.1", |c| {
+        c.bind = Some(Bind {
+            address: "10.0.0.1".to_owned(),
+            device: None,
+            port: None,
+        });
+    }),
+    ("-mNe -V", |c| {
+        (c.print_mss, c.stream.no_delay, c.ipv6) = (true, true, true);
+        (c.enhanced, c.stream.records_times) = (true, true);
+    }),
+];
+
 #[test]
 fn every_common_option_changes_its_field() {
-    let table: &[(&str, Change)] = &[
-        ("-p 6000", |c| c.port = 6000),
-        ("--port=1", |c| c.port = 1),
-        ("-p65535", |c| c.port = 65_535),
-        ("-l 8K", |c| {
-            (c.length_bytes, c.length_was_set) = (8192, true)
-        }),
-        ("-l 8k", |c| {
-            (c.length_bytes, c.length_was_set) = (8000, true)
-        }),
-        ("--len 64M", |c| {
-            (c.length_bytes, c.length_was_set) = (64 << 20, true);
-        }),
-        ("-w 256K", |c| c.window_bytes = Some(262_144)),
-        ("-w 0", |_| {}),
-        ("-V", |c| c.ipv6 = true),
-        ("-i 1", |c| c.interval = Some(Duration::from_secs(1))),
-        ("-i .5", |c| c.interval = Some(Duration::from_millis(500))),
-        ("-i 0", |_| {}),
-        ("-f m", |c| c.format = 'm'),
-        ("-f Kbytes", |c| c.format = 'K'),
-        ("--style 2.0", |_| {}),
-        ("--style 2.1", |c| c.style = Style::V2_1),
-        ("-y C", |c| c.csv = true),
-        ("-e", |c| c.enhanced = true),
-        ("-x C", |c| c.exclude.connections = true),
-        ("-x ds", |c| {
-            (c.exclude.data, c.exclude.settings) = (true, true);
-        }),
-        ("-x CDMSV", |c| {
-            c.exclude = Exclude {
-                connections: true,
-                data: true,
-                sums: true,
-                settings: true,
-                server_report: true,
-            };
-        }),
-        ("-M 1400", |c| c.mss = Some(1400)),
-        ("-m", |c| c.print_mss = true),
-        ("-N", |c| c.nodelay = true),
-        ("--no-batch", |c| c.no_batch = true),
-        ("-S 0x10", |c| c.tos = Some(16)),
-        ("-S af11", |c| c.tos = Some(0x28)),
-        ("-Z cubic", |c| c.congestion = Some("cubic".to_owned())),
-        ("--linux-congestion reno", |c| {
-            c.congestion = Some("reno".to_owned());
-        }),
-        ("-o report", |c| c.output = Some("report".into())),
-        ("-B 10.0.0.1", |c| {
-            c.bind = Some(Bind {
-                address: "10.0.0.1".to_owned(),
-                device: None,
-                port: None,
-            });
-        }),
-        ("-mNe -V", |c| {
-            (c.print_mss, c.nodelay, c.enhanced, c.ipv6) = (true, true, true, true);
-        }),
-    ];
-    for (args, change) in table {
-        let mut expected = common();
-        change(&mut expected);
-        assert_eq!(client(args).common, expected, "{args}");
-        assert_eq!(server(args).common, expected, "{args}");
+    for (args, change) in CHANGES {
+        for common in [
+            |args: &str| client(args).common,
+            |args: &str| server(args).common,
+        ] {
+            let mut expected = common("");
+            change(&mut expected);
+            assert_eq!(common(args), expected, "{args}");
+        }
     }
 }
 
@@ -179,7 +172,7 @@ fn a_client_has_options_of_its_own() {
         ("-t 2 -n 5", Amount::Bytes(5)),
         ("-n 5 -t 2", time(2000)),
     ] {
-        assert_eq!(client(args).amount, amount, "{args}");
+        assert_eq!(stream(args).amount, amount, "{args}");
     }
     for (args, rate) in [
         ("-u", Rate::bits_per_second(1 << 20)),
@@ -188,20 +181,20 @@ fn a_client_has_options_of_its_own() {
         ("-b 100pps -u", Rate::packets_per_second(100)),
         ("-b 10000 -l 1250", Rate::bits_per_second(10_000)),
     ] {
-        assert_eq!(client(args).rate, rate, "{args}");
+        assert_eq!(stream(args).rate, rate, "{args}");
     }
-    assert_eq!(client("-P 128").streams, 128);
-    assert_eq!(client("-T 64").ttl, Some(64));
-    assert!(client("-C").compatibility);
-    assert_eq!(client("-u").common.length_bytes, 1470);
-    assert_eq!(client("-u -V").common.length_bytes, 1450);
-    assert_eq!(client("-u -l 20").common.length_bytes, 20);
+    assert_eq!(stream("-P 128").streams, 128);
+    assert_eq!(stream("-T 64").socket.time_to_live, Some(64));
+    assert!(!stream("-C").has_header);
+    assert_eq!(stream("-u").length_bytes, 1470);
+    assert_eq!(stream("-u -V").length_bytes, 1450);
+    assert_eq!(stream("-u -l 20").length_bytes, 20);
 
     let Ok(Options::Client(client)) = parsed("-ufk --client fe80::1%eth0 -B [::1]:7") else {
         panic!("no client");
     };
     assert_eq!(client.host, "fe80::1");
-    assert_eq!(client.device.as_deref(), Some("eth0"));
+    assert_eq!(client.common.stream.socket.device.as_deref(), Some("eth0"));
     assert_eq!(client.common.bind.and_then(|bind| bind.port), Some(7));
 }
 
@@ -211,10 +204,9 @@ fn a_server_has_options_of_its_own() {
     assert!(server("-1").single_client);
     assert_eq!(server("-t 2.5").time, Some(Duration::from_millis(2500)));
     assert_eq!(server("-t 0").time, None);
-    assert_eq!(server("-u -V").common.length_bytes, 1470);
-    let bind = server("-B 10.0.0.1%eth0").common.bind;
-    let device = bind.and_then(|bind| bind.device);
-    assert_eq!(device.as_deref(), Some("eth0"));
+    assert_eq!(server("-u -V").common.stream.length_bytes, 1470);
+    let socket = server("-B 10.0.0.1%eth0").common.stream.socket;
+    assert_eq!(socket.device.as_deref(), Some("eth0"));
 }
 
 #[test]
@@ -274,7 +266,7 @@ fn what_is_put_right_is_said() {
         assert_eq!(warning(args), text);
     }
     assert_eq!(
-        server("-i 0.001").common.interval,
+        server("-i 0.001").common.stream.interval,
         Some(Duration::from_millis(5))
     );
 }
@@ -387,8 +379,8 @@ fn what_is_left_out_is_refused_by_name() {
         let text = refused(args);
         assert!(text.starts_with(begin), "{text}");
     }
-    for spec in TABLE {
-        let Meaning::LeftOut(instead) = spec.meaning else {
+    for spec in specs() {
+        let Meaning::LeftOut(argument, instead) = spec.meaning else {
             continue;
         };
         let mode = if spec.side == table::Side::Server {
@@ -396,7 +388,7 @@ fn what_is_left_out_is_refused_by_name() {
         } else {
             "-c x"
         };
-        let value = match spec.argument {
+        let value = match argument {
             Argument::Required => "1",
             _ => "",
         };
@@ -424,10 +416,13 @@ fn the_environment_comes_before_the_command_line() {
         panic!("no client");
     };
     assert_eq!(client.host, "there");
-    assert!(client.common.udp && client.compatibility);
+    assert!(client.common.is_udp() && !client.common.stream.has_header);
     assert_eq!(client.common.port, 78);
-    assert_eq!(client.amount, Amount::Time(Duration::from_secs(3)));
-    assert_eq!(client.common.window_bytes, Some(8192));
+    assert_eq!(
+        client.common.stream.amount,
+        Amount::Time(Duration::from_secs(3))
+    );
+    assert_eq!(client.common.stream.buffer_bytes, Some(8192));
 
     let wrong = parsed_with("-s", &[("IPERF_TIME", "x")]).unwrap_err();
     let text = "ERROR: invalid value of 'x' for IPERF_TIME; give seconds, at most 21474836";
@@ -452,8 +447,8 @@ fn help_and_version_end_the_reading() {
 
 /// Arguments that are often nearly right.
 fn argument() -> impl Strategy<Value = String> {
-    let name = (0..TABLE.len()).prop_map(|at| TABLE[at].name());
-    let long = (0..TABLE.len()).prop_map(|at| TABLE[at].long.concat());
+    let name = (0..specs().count()).prop_map(|at| specs().nth(at).unwrap().name());
+    let long = (0..specs().count()).prop_map(|at| specs().nth(at).unwrap().long.concat());
     let value = "[0-9a-zA-Z.:%,\\[\\]+-]{0,8}";
     prop_oneof![
         Just("-s".to_owned()),
@@ -474,9 +469,9 @@ proptest! {
     ) {
         match parse(args, |_| value.clone()) {
             Ok(Options::Client(client)) => {
-                let rate = client.rate.is_some() || !client.common.udp;
-                prop_assert!(rate && (1..=128).contains(&client.streams));
-                prop_assert!(client.amount != Amount::Time(Duration::ZERO));
+                let rate = client.common.stream.rate.is_some() || !client.common.is_udp();
+                prop_assert!(rate && (1..=128).contains(&client.common.stream.streams));
+                prop_assert!(client.common.stream.amount != Amount::Time(Duration::ZERO));
             }
             Ok(Options::Server(server)) => prop_assert!(server.time != Some(Duration::ZERO)),
             Ok(Options::Help | Options::Version) => {}

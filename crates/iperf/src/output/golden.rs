@@ -12,7 +12,9 @@ use serde_json::Value;
 
 use super::*;
 use crate::options::{Options, help_text, parse};
-use crate::text::{self, Direction};
+use nicpoll_model::iperf::Direction;
+
+use crate::text;
 use crate::times::{Bucket, Distribution, Transit};
 use crate::total::Detail;
 use crate::wire::ServerReport;

@@ -14,11 +14,11 @@ use std::io::{self, Write};
 use std::net::IpAddr;
 use std::time::Instant;
 
-use nicpoll_model::Side;
 use nicpoll_model::iperf::{
-    IperfEnd, IperfEndOf, IperfError, IperfEvent, IperfIntervalOf, IperfProtocol, IperfRun,
-    IperfStart, IperfStartOf, IperfStream, IperfSum,
+    IperfEnd, IperfEndOf, IperfError, IperfEvent, IperfIntervalOf, IperfRun, IperfStart,
+    IperfStartOf, IperfStream, IperfSum,
 };
+use nicpoll_model::{Protocol, Side};
 
 use super::Output;
 use crate::command::Account;
@@ -37,7 +37,7 @@ const RECORDS_MAX: u64 = 1 << 16;
 struct Running {
     id: u32,
     side: Side,
-    protocol: IperfProtocol,
+    protocol: Protocol,
     peer: IpAddr,
 }
 
@@ -96,7 +96,7 @@ impl JsonPrinter {
             account,
             running: BTreeMap::new(),
             last_id: 0,
-            sums: Sums::new(asked.common().interval),
+            sums: Sums::new(asked.common().stream.interval),
             run,
             kept_records: 0,
             records_max: RECORDS_MAX,

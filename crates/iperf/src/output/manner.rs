@@ -1,7 +1,8 @@
 //! How text is to be printed, as the options say.
 
-use crate::options::{Directions, Exclude};
+use crate::options::Exclude;
 use crate::text::Format;
+use crate::wire::Directions;
 
 use super::json::Asked;
 
@@ -29,10 +30,10 @@ impl Manner {
     pub fn of(asked: Asked<'_>) -> Self {
         let common = asked.common();
         let mut exclude = common.exclude;
-        if let Asked::Client(options) = asked {
+        if let Asked::Client(_) = asked {
             // As in 2.1.8, a stream and what the server connects back for are not summed here.
-            let is_full_duplex = options.directions == Directions::FullDuplex;
-            exclude.sums |= options.streams == 1 && !is_full_duplex;
+            let is_full_duplex = common.stream.directions == Directions::FullDuplex;
+            exclude.sums |= common.stream.streams == 1 && !is_full_duplex;
         }
         Manner {
             format: Format::of(common),
@@ -40,7 +41,10 @@ impl Manner {
             enhanced: common.enhanced,
             print_mss: common.print_mss,
             exclude,
-            interval_seconds: common.interval.map(|interval| interval.as_secs_f64()),
+            interval_seconds: common
+                .stream
+                .interval
+                .map(|interval| interval.as_secs_f64()),
             is_client: matches!(asked, Asked::Client(_)),
         }
     }

@@ -7,9 +7,11 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::IpAddr;
 
+use nicpoll_model::iperf::Direction;
+
 use crate::text::{
-    self, Connection, CsvRow, Direction, EnhancedHeader, Header, InitialTcp, Interval, Label,
-    Receipt, StreamId, Style, Timestamp,
+    self, Connection, CsvRow, EnhancedHeader, Header, InitialTcp, Interval, Label, Receipt,
+    StreamId, Style, Timestamp,
 };
 use crate::{Connected, IntervalRecord};
 

@@ -1,132 +1,59 @@
 //! The end that connects: a client, and a server that connects back to one.
 
 use std::io::{self, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nicpoll_model::Rate;
 use nicpoll_sys::socket;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, SocketType, sockopt};
 
-use crate::wire::{self, ClientHeader, Directions};
+use crate::wire::{ClientHeader, Directions};
 use nicpoll_traffic::sockets;
 use nicpoll_traffic::{LOOK_EVERY, Signals};
 
 use super::sender::{Outgoing, Plan, SendReport};
 use super::{BUFFER_BYTES, Error, Incoming, Streams, View};
-use crate::input::{Input, Source};
+use crate::config::{ClientConfig, StreamConfig};
+use crate::input::Source;
 use crate::observer::{Connected, Observer};
 use crate::pace::Amount;
 use crate::reverse::{own_bounds, silence_max};
-use crate::socket_options::SocketOptions;
-use crate::text::Direction;
+use nicpoll_model::iperf::Direction;
 
-/// How long connecting may take unless told otherwise.
-const CONNECT_LIMIT: Duration = Duration::from_secs(10);
-
-/// What to send where, and how.
-#[derive(Clone, Debug)]
-pub struct ClientConfig {
-    /// The server.
-    pub peer: SocketAddr,
-    /// Which way data flow. What is said of sending here holds for the server as well when it sends.
-    pub directions: Directions,
-    /// How much to send, the header included. Does not count when there is an `input`.
-    pub amount: Amount,
-    /// Payload that follows the header, to its end; the pattern when `None`, and when the server sends.
-    pub input: Option<Input>,
-    /// Bits a second to keep to; as fast as it goes when `None`.
-    pub rate: Option<Rate>,
-    /// Length of a write and of a read, 1 at least.
-    pub write_bytes: usize,
-    /// Whether a read waits until it is full while the stream is fast.
-    pub waits_for_full_reads: bool,
-    /// Send buffer to ask for, or receive buffer where data are received; `None` leaves it to the
-    /// kernel, which grows it as needed.
-    pub send_buffer_bytes: Option<usize>,
-    /// How long to try to connect.
-    pub connect_timeout: Duration,
-    /// Length of the intervals to record; none when `None`.
-    pub interval: Option<Duration>,
-    /// Local address; port 0 lets the kernel choose.
-    pub bind: Option<SocketAddr>,
-    /// Options of the socket.
-    pub options: SocketOptions,
-    /// Whether to send small segments without delay (`TCP_NODELAY`).
-    pub no_delay: bool,
-    /// Largest segment to ask for (`TCP_MAXSEG`).
-    pub max_segment_bytes: Option<u16>,
-    /// Congestion control to ask for by name.
-    pub congestion_control: Option<String>,
-    /// Parallel streams that the header tells the server of.
-    pub threads: u32,
-    /// Whether the stream begins with a header; without, it is filler from the first byte, and only
-    /// [`Directions::Forward`] is possible.
-    pub has_header: bool,
+/// The stream's first bytes. Less than a header is sent as filler, which no server takes for one, unless
+/// the server has to know what to send itself.
+fn header(config: &ClientConfig) -> Option<ClientHeader> {
+    let stream = &config.stream;
+    let is_short =
+        matches!(stream.amount, Amount::Bytes(bytes) if bytes < ClientHeader::BYTES as u64);
+    if !stream.has_header || (is_short && stream.directions == Directions::Forward) {
+        return None;
+    }
+    let mut header = ClientHeader::for_tcp(config.peer.port(), stream.amount);
+    header.threads = stream.streams;
+    if stream.length_bytes != BUFFER_BYTES {
+        header.buffer_bytes = stream.length_bytes.try_into().unwrap_or(u32::MAX);
+    }
+    header.ask_for(stream.directions);
+    if let Some(extension) = &mut header.extension {
+        extension.rate_bps = stream.rate.map_or(0, |rate| rate.bits_of(8));
+        extension.type_of_service = stream.socket.type_of_service.unwrap_or(0).into();
+    }
+    Some(header)
 }
 
-impl ClientConfig {
-    /// iperf's defaults: one stream, unpaced, in writes of 131072 bytes.
-    pub fn new(peer: SocketAddr, amount: Amount) -> Self {
-        ClientConfig {
-            peer,
-            directions: Directions::Forward,
-            amount,
-            input: None,
-            rate: None,
-            write_bytes: BUFFER_BYTES,
-            waits_for_full_reads: false,
-            send_buffer_bytes: None,
-            connect_timeout: CONNECT_LIMIT,
-            interval: None,
-            bind: None,
-            options: SocketOptions::default(),
-            no_delay: false,
-            max_segment_bytes: None,
-            congestion_control: None,
-            threads: 1,
-            has_header: true,
-        }
-    }
-
-    /// The stream's first bytes. Less than a header is sent as filler, which no server takes for one,
-    /// unless the server has to know what to send itself.
-    fn header(&self) -> Option<ClientHeader> {
-        let is_short =
-            matches!(self.amount, Amount::Bytes(bytes) if bytes < ClientHeader::BYTES as u64);
-        if !self.has_header || (is_short && self.directions == Directions::Forward) {
-            return None;
-        }
-        let amount = match self.amount {
-            Amount::Time(duration) => wire::Amount::from_duration(duration),
-            Amount::Bytes(bytes) => wire::Amount::Bytes(bytes.try_into().unwrap_or(u32::MAX)),
-        };
-        let mut header = ClientHeader::for_tcp(self.peer.port(), amount);
-        header.threads = self.threads;
-        if self.write_bytes != BUFFER_BYTES {
-            header.buffer_bytes = self.write_bytes.try_into().unwrap_or(u32::MAX);
-        }
-        header.ask_for(self.directions);
-        if let Some(extension) = &mut header.extension {
-            extension.rate_bps = self.rate.map_or(0, |rate| rate.bits_of(8));
-            extension.type_of_service = self.options.type_of_service.unwrap_or(0).into();
-        }
-        Some(header)
-    }
-
-    /// Opens the input, which is to be there before anybody is connected to.
-    fn open_input(&self) -> Result<Option<Source>, Error> {
-        let input = self.input.as_ref();
-        let input = input.map(|input| Source::open(input, self.write_bytes));
-        input.transpose().map_err(|source| Error::Input {
-            peer: self.peer,
-            source,
-        })
-    }
+/// Opens the input, which is to be there before anybody is connected to.
+fn open_input(config: &ClientConfig) -> Result<Option<Source>, Error> {
+    let input = config.stream.input.as_ref();
+    let input = input.map(|input| Source::open(input, config.stream.length_bytes));
+    input.transpose().map_err(|source| Error::Input {
+        peer: config.peer,
+        source,
+    })
 }
 
 /// Sends one stream: the header, then writes until the time is up or everything is sent; then closes
@@ -140,7 +67,7 @@ pub fn run_client(
     signals: &Signals,
     observer: &mut dyn Observer,
 ) -> Result<SendReport, Error> {
-    let input = config.open_input()?;
+    let input = open_input(config)?;
     let link = Link::connect(config, signals)?;
     let outgoing = Outgoing {
         input,
@@ -155,10 +82,10 @@ pub fn run_client(
 /// # Errors
 /// [`Error::Input`], [`Error::Connect`], [`Error::Setup`], [`Error::Send`] and [`Error::Cancelled`].
 pub fn connect(config: &ClientConfig, signals: &Signals) -> Result<Streams, Error> {
-    let input = config.open_input()?;
+    let input = open_input(config)?;
     let link = Link::connect(config, signals)?;
     let mut streams = Streams::default();
-    match config.directions {
+    match config.stream.directions {
         Directions::Forward | Directions::Dual { .. } => {
             streams.outgoing = Some(Outgoing {
                 input,
@@ -229,7 +156,7 @@ impl<'a> Link<'a> {
 
     /// Tells a server that is to send what is asked of it.
     fn ask(&self) -> Result<(), Error> {
-        let Some(header) = self.config.header() else {
+        let Some(header) = header(self.config) else {
             return Ok(());
         };
         let mut bytes = [0; ClientHeader::BYTES];
@@ -247,17 +174,15 @@ impl<'a> Link<'a> {
     /// What is to be sent.
     pub(super) fn outgoing(&self, direction: Direction) -> Result<Outgoing, Error> {
         let config = self.config;
-        let (duration, bytes_max) = own_bounds(config.amount);
+        let (duration, bytes_max) = own_bounds(config.stream.amount);
         Ok(Outgoing {
             socket: Arc::clone(&self.socket),
             connected: self.connected(direction, true)?,
             plan: Plan {
                 duration,
                 bytes_max,
-                rate: config.rate,
-                write_bytes: config.write_bytes,
-                header: config.header(),
-                interval: config.interval,
+                header: header(config),
+                stream: config.stream.clone(),
             },
             input: None,
             is_read: direction == Direction::FullDuplex,
@@ -272,11 +197,12 @@ impl<'a> Link<'a> {
             socket: Arc::clone(&self.socket),
             connected: self.connected(direction, false)?,
             begun: self.begun,
-            read_bytes: config.write_bytes,
-            rate: None,
-            waits_for_full_reads: config.waits_for_full_reads,
-            interval: config.interval,
-            silence_max: silence_max(config.amount),
+            // What limits a client is what it sends.
+            stream: StreamConfig {
+                rate: None,
+                ..config.stream.clone()
+            },
+            silence_max: silence_max(config.stream.amount),
             header: None,
             bytes_received: 0,
             _ticket: None,
@@ -288,7 +214,7 @@ impl<'a> Link<'a> {
         let view = View {
             direction,
             is_sender,
-            asked_bytes: self.config.send_buffer_bytes,
+            asked_bytes: self.config.stream.buffer_bytes,
             connecting: Some(self.connecting),
         };
         view.of(&self.socket, peer)
@@ -298,25 +224,25 @@ impl<'a> Link<'a> {
 
 /// A socket with everything that was asked for.
 fn unconnected(config: &ClientConfig) -> io::Result<OwnedFd> {
-    let options = &config.options;
+    let options = &config.stream.socket;
     let fd = options.open(SocketType::STREAM, SocketFlags::NONBLOCK, config.peer)?;
-    if config.directions != Directions::Reverse {
-        sockets::send_buffer(&fd, config.send_buffer_bytes)?;
+    if config.stream.directions != Directions::Reverse {
+        sockets::send_buffer(&fd, config.stream.buffer_bytes)?;
     }
     if matches!(
-        config.directions,
+        config.stream.directions,
         Directions::Reverse | Directions::FullDuplex
     ) {
         // TCP has to know it before the first segment.
-        sockets::receive_buffer(&fd, config.send_buffer_bytes)?;
+        sockets::receive_buffer(&fd, config.stream.buffer_bytes)?;
     }
-    if config.no_delay {
+    if config.stream.no_delay {
         sockopt::set_tcp_nodelay(&fd, true)?;
     }
-    if let Some(bytes) = config.max_segment_bytes {
+    if let Some(bytes) = config.stream.max_segment_bytes {
         socket::set_max_segment(&fd, bytes)?;
     }
-    if let Some(name) = &config.congestion_control {
+    if let Some(name) = &config.stream.congestion_control {
         sockopt::set_tcp_congestion(&fd, name)?;
     }
     if let Some(local) = config.bind {

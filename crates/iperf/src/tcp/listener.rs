@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_model::Rate;
 use nicpoll_sys::socket;
 use rustix::event::PollFlags;
 use rustix::net::{SocketFlags, SocketType, sockopt};
@@ -20,62 +19,18 @@ use nicpoll_traffic::sockets::{self, SocketBuffer};
 use nicpoll_traffic::{LOOK_EVERY, Signals};
 
 use super::request::{self, Request};
-use super::{BUFFER_BYTES, ConnectBack, Error, Incoming, Outgoing, Streams, View};
-use super::{SEND_TIME_MAX, ServerConfig, reverse};
+use super::reverse;
+use super::{ConnectBack, Error, Incoming, Outgoing, Streams, View};
 use crate::CLIENTS_MAX;
+use crate::config::ListenerConfig;
 use crate::observer::Connected;
-use crate::socket_options::SocketOptions;
-use crate::text::Direction;
+use nicpoll_model::iperf::Direction;
 
 /// Held by each stream, and so counts them.
 pub(super) type Ticket = Arc<()>;
 
 /// Connections that wait to be accepted, the standard library's number.
 const BACKLOG: i32 = 128;
-
-/// Where and how to listen, how to read, and how to send to clients that ask for it.
-#[derive(Clone, Debug)]
-pub struct ListenerConfig {
-    /// Where, with which buffer, and how patiently.
-    pub server: ServerConfig,
-    /// Length of a read, and of a write where the client leaves it to the server; 1 at least.
-    pub read_bytes: usize,
-    /// Bits a second to read a stream at, at most; as fast as they come when `None`.
-    pub rate: Option<Rate>,
-    /// Whether a read waits until it is full while the stream is fast, rather than be woken for every
-    /// segment.
-    pub waits_for_full_reads: bool,
-    /// Length of the intervals to record; none when `None`.
-    pub interval: Option<Duration>,
-    /// Options of the socket, which the accepted ones inherit.
-    pub options: SocketOptions,
-    /// Whether to send small segments without delay (`TCP_NODELAY`).
-    pub no_delay: bool,
-    /// Largest segment to ask for (`TCP_MAXSEG`).
-    pub max_segment_bytes: Option<u16>,
-    /// Congestion control to ask for by name.
-    pub congestion_control: Option<String>,
-    /// The longest that a stream to a client may take; never more than [`SEND_TIME_MAX`].
-    pub send_time_max: Duration,
-}
-
-impl ListenerConfig {
-    /// iperf's defaults: reads of 131072 bytes that return whatever is there, and such writes.
-    pub fn new(server: ServerConfig) -> Self {
-        ListenerConfig {
-            server,
-            read_bytes: BUFFER_BYTES,
-            rate: None,
-            waits_for_full_reads: false,
-            interval: None,
-            options: SocketOptions::default(),
-            no_delay: false,
-            max_segment_bytes: None,
-            congestion_control: None,
-            send_time_max: SEND_TIME_MAX,
-        }
-    }
-}
 
 /// A listening server, for any number of streams.
 #[derive(Debug)]
@@ -93,23 +48,24 @@ impl Listener {
     /// # Errors
     /// [`Error::Bind`].
     pub fn bind(config: &ListenerConfig) -> Result<Self, Error> {
-        let bind = config.server.bind;
+        let bind = config.bind;
         let listen = || {
             let fd = config
-                .options
+                .stream
+                .socket
                 .open(SocketType::STREAM, SocketFlags::NONBLOCK, bind)?;
             // Connections of an earlier server may still be in TIME_WAIT.
             sockopt::set_socket_reuseaddr(&fd, true)?;
             // Accepted sockets inherit all of it, and TCP has to know some before the first segment.
-            sockets::send_buffer(&fd, config.server.receive_buffer_bytes)?;
-            let buffer = sockets::receive_buffer(&fd, config.server.receive_buffer_bytes)?;
-            if config.no_delay {
+            sockets::send_buffer(&fd, config.stream.buffer_bytes)?;
+            let buffer = sockets::receive_buffer(&fd, config.stream.buffer_bytes)?;
+            if config.stream.no_delay {
                 sockopt::set_tcp_nodelay(&fd, true)?;
             }
-            if let Some(name) = &config.congestion_control {
+            if let Some(name) = &config.stream.congestion_control {
                 sockopt::set_tcp_congestion(&fd, name)?;
             }
-            if let Some(bytes) = config.max_segment_bytes {
+            if let Some(bytes) = config.stream.max_segment_bytes {
                 socket::set_max_segment(&fd, bytes)?;
             }
             rustix::net::bind(&fd, &bind)?;
@@ -265,11 +221,8 @@ impl Accepted {
             socket: Arc::clone(&self.socket),
             connected: self.view(direction, false)?,
             begun: self.accepted,
-            read_bytes: self.config.read_bytes,
-            rate: self.config.rate,
-            waits_for_full_reads: self.config.waits_for_full_reads,
-            interval: self.config.interval,
-            silence_max: self.config.server.idle_timeout,
+            stream: self.config.stream.clone(),
+            silence_max: self.config.idle_timeout,
             header,
             bytes_received,
             _ticket: Some(Arc::clone(&self.ticket)),
@@ -310,7 +263,7 @@ impl Accepted {
         let view = View {
             direction,
             is_sender,
-            asked_bytes: self.config.server.receive_buffer_bytes,
+            asked_bytes: self.config.stream.buffer_bytes,
             connecting: None,
         };
         view.of(&self.socket, self.peer)

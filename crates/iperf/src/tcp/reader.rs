@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_model::Rate;
 use nicpoll_sys::socket;
 
 use crate::wire::ClientHeader;
@@ -19,6 +18,7 @@ use nicpoll_traffic::{LOOK_EVERY, Signals};
 use super::Error;
 use super::listener::Ticket;
 use super::low_water::LowWater;
+use crate::config::StreamConfig;
 use crate::observer::{Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
 use crate::pace::Pace;
 
@@ -60,14 +60,8 @@ pub struct Incoming {
     pub(super) socket: Arc<TcpStream>,
     pub(super) connected: Connected,
     pub(super) begun: Instant,
-    /// Length of a read, 1 at least.
-    pub(super) read_bytes: usize,
-    /// Bits a second to read at, at most; as fast as they come when `None`.
-    pub(super) rate: Option<Rate>,
-    /// Whether a read waits until it is full while the stream is fast.
-    pub(super) waits_for_full_reads: bool,
-    /// Length of the intervals to record; none when `None`.
-    pub(super) interval: Option<Duration>,
+    /// How to read it.
+    pub(super) stream: StreamConfig,
     /// How long to wait for each further byte.
     pub(super) silence_max: Duration,
     /// The header that was read, and how many bytes came with it.
@@ -88,21 +82,22 @@ impl Incoming {
         observer: &mut dyn Observer,
     ) -> Result<ReceiveReport, Error> {
         observer.connected(&self.connected);
+        let stream = &self.stream;
         let mut reader = Reader {
             socket: &self.socket,
             peer: self.connected.peer,
             signals,
-            intervals: Intervals::new(self.interval, observer),
+            intervals: Intervals::new(stream.interval, observer),
             begun: self.begun,
             bytes_received: self.bytes_received,
             calls: Calls::default(),
-            pace: self.rate.map(Pace::of_bytes),
+            pace: stream.rate.map(Pace::of_bytes),
             draining_since: None,
-            low_water: self
-                .waits_for_full_reads
-                .then(|| LowWater::new(self.read_bytes, self.begun)),
+            low_water: stream
+                .is_batched
+                .then(|| LowWater::new(stream.length_bytes, self.begun)),
         };
-        let mut place = vec![0; self.read_bytes.max(1)];
+        let mut place = vec![0; stream.length_bytes.max(1)];
         let outcome = reader.read_to_end(&mut place, self.silence_max);
         let elapsed = self.begun.elapsed();
         let totals = reader.totals();

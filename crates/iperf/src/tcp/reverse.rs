@@ -18,12 +18,12 @@ use nicpoll_traffic::Signals;
 use nicpoll_traffic::sockets::SocketBuffer;
 
 use super::client::Link;
-use super::listener::{Listener, ListenerConfig, Ticket};
+use super::listener::{Listener, Ticket};
 use super::sender::{Outgoing, Plan};
-use super::{ClientConfig, Error, Incoming};
-use crate::pace::Amount;
+use super::{Error, Incoming};
+use crate::config::{ClientConfig, ListenerConfig, StreamConfig};
 use crate::reverse::{bounds, is_address_of_server};
-use crate::text::Direction;
+use nicpoll_model::iperf::Direction;
 
 /// The longest that a server sends to a client, whatever that asks for.
 pub const SEND_TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
@@ -38,18 +38,19 @@ const LISTENER_WAITS_MS: [u64; 5] = [50, 100, 200, 400, 800];
 pub(super) fn plan(asked: &ClientHeader, config: &ListenerConfig) -> Plan {
     let time_max = config.send_time_max.min(SEND_TIME_MAX);
     let (duration, bytes_max) = bounds(asked.amount, time_max);
+    let stated = asked.extension.map_or(0, |extension| extension.rate_bps);
     Plan {
         duration,
         bytes_max,
-        rate: asked
-            .extension
-            .and_then(|extension| Rate::bits_per_second(extension.rate_bps)),
-        write_bytes: match asked.buffer_bytes {
-            0 => config.read_bytes,
-            bytes => bytes.min(WRITE_BYTES_MAX) as usize,
-        },
         header: None,
-        interval: config.interval,
+        stream: StreamConfig {
+            rate: Rate::bits_per_second(stated),
+            length_bytes: match asked.buffer_bytes {
+                0 => config.stream.length_bytes,
+                bytes => bytes.min(WRITE_BYTES_MAX) as usize,
+            },
+            ..config.stream.clone()
+        },
     }
 }
 
@@ -62,15 +63,13 @@ pub(super) fn way_back(
 ) -> ClientConfig {
     local.set_port(0);
     peer.set_port(port);
+    let stream = StreamConfig {
+        has_header: false,
+        ..config.stream.clone()
+    };
     ClientConfig {
         bind: Some(local),
-        send_buffer_bytes: config.server.receive_buffer_bytes,
-        options: config.options.clone(),
-        no_delay: config.no_delay,
-        max_segment_bytes: config.max_segment_bytes,
-        congestion_control: config.congestion_control.clone(),
-        has_header: false,
-        ..ClientConfig::new(peer, Amount::Bytes(0))
+        ..ClientConfig::new(peer, stream)
     }
 }
 
@@ -91,7 +90,7 @@ impl ConnectBack {
 
     /// Length of a write.
     pub fn write_bytes(&self) -> usize {
-        self.plan.write_bytes
+        self.plan.stream.length_bytes
     }
 
     /// Whether it is to begin at once rather than after the client's own stream.
@@ -142,7 +141,7 @@ impl ReverseListener {
     /// [`Error::Bind`], and [`Error::PortOfServer`] when the server is on this host and has the same
     /// port, so that the client would connect to itself should the server not run.
     pub fn bind(config: &ListenerConfig, server: SocketAddr) -> Result<Self, Error> {
-        let bind = config.server.bind;
+        let bind = config.bind;
         if is_address_of_server(bind, server) {
             let port = bind.port();
             return Err(Error::PortOfServer { server, port });
@@ -184,19 +183,18 @@ impl ReverseListener {
 
 #[cfg(test)]
 mod tests {
-    use crate::wire::Amount;
-
     use super::*;
+    use crate::Amount;
     use crate::tcp::{BUFFER_BYTES, ServerConfig};
 
     #[test]
     fn a_client_cannot_ask_for_more_than_the_server_gives() {
-        let mut config = ListenerConfig::new(ServerConfig {
+        let mut config = ListenerConfig::tcp(ServerConfig {
             bind: ([127, 0, 0, 1], 0).into(),
             receive_buffer_bytes: None,
             idle_timeout: Duration::ZERO,
         });
-        let mut asked = ClientHeader::for_tcp(1, Amount::Ticks(u32::MAX));
+        let mut asked = ClientHeader::for_tcp(1, Amount::Time(Duration::MAX));
         assert_eq!(plan(&asked, &config).duration, SEND_TIME_MAX);
         config.send_time_max = Duration::MAX;
         assert_eq!(plan(&asked, &config).duration, SEND_TIME_MAX);
@@ -208,7 +206,7 @@ mod tests {
             (u32::MAX, WRITE_BYTES_MAX as usize),
         ] {
             asked.buffer_bytes = buffer_bytes;
-            assert_eq!(plan(&asked, &config).write_bytes, write_bytes);
+            assert_eq!(plan(&asked, &config).stream.length_bytes, write_bytes);
         }
     }
 }

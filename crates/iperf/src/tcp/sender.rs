@@ -18,6 +18,7 @@ use nicpoll_traffic::{LOOK_EVERY, Signals};
 
 use super::Error;
 use super::listener::Ticket;
+use crate::config::StreamConfig;
 use crate::input::{Block, Source};
 use crate::observer::{Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
 use crate::pace::Pace;
@@ -35,14 +36,10 @@ pub(super) struct Plan {
     pub(super) duration: Duration,
     /// or after this many bytes, whichever comes first.
     pub(super) bytes_max: u64,
-    /// Bits a second to keep to; as fast as it goes when `None`.
-    pub(super) rate: Option<Rate>,
-    /// Length of a write, 1 at least.
-    pub(super) write_bytes: usize,
     /// The first bytes of the stream; without, it is filler from the first byte.
     pub(super) header: Option<ClientHeader>,
-    /// Length of the intervals to record; none when `None`.
-    pub(super) interval: Option<Duration>,
+    /// How.
+    pub(super) stream: StreamConfig,
 }
 
 /// What the sender of a stream counted.
@@ -98,7 +95,7 @@ impl Outgoing {
         let peer = self.connected.peer;
         let setup = |source| Error::Setup { peer, source };
         observer.connected(&self.connected);
-        let mut buffer = vec![0; self.plan.write_bytes.max(ClientHeader::BYTES)];
+        let mut buffer = vec![0; self.plan.stream.length_bytes.max(ClientHeader::BYTES)];
         fill_payload(&mut buffer);
         if let Some(header) = &self.plan.header {
             header.write_to(&mut buffer);
@@ -107,12 +104,12 @@ impl Outgoing {
             socket: &self.socket,
             peer,
             signals,
-            intervals: Intervals::new(self.plan.interval, observer),
+            intervals: Intervals::new(self.plan.stream.interval, observer),
             begun: Instant::now(),
             bytes_sent: 0,
             calls: Calls::default(),
         };
-        pace_segments(&self.socket, self.plan.rate).map_err(setup)?;
+        pace_segments(&self.socket, self.plan.stream.rate).map_err(setup)?;
         let outcome = match &mut self.input {
             Some(input) => sender.send_input(&self.plan, &buffer, input),
             None => sender.send(&self.plan, &buffer),
@@ -168,11 +165,11 @@ struct Sender<'a> {
 impl Sender<'_> {
     /// Sends everything; returns how long it took.
     fn send(&mut self, plan: &Plan, buffer: &[u8]) -> Result<Duration, Error> {
-        let pace = plan.rate.map(Pace::of_bytes);
+        let pace = plan.stream.rate.map(Pace::of_bytes);
         if plan.header.is_some() {
             self.write_all(&buffer[..ClientHeader::BYTES])?;
         }
-        let write_bytes = plan.write_bytes.clamp(1, buffer.len());
+        let write_bytes = plan.stream.length_bytes.clamp(1, buffer.len());
         loop {
             let elapsed = self.begun.elapsed();
             self.close_intervals(elapsed);
@@ -199,7 +196,7 @@ impl Sender<'_> {
         buffer: &[u8],
         input: &mut Source,
     ) -> Result<Duration, Error> {
-        let pace = plan.rate.map(Pace::of_bytes);
+        let pace = plan.stream.rate.map(Pace::of_bytes);
         if plan.header.is_some() {
             self.write_all(&buffer[..ClientHeader::BYTES])?;
         }

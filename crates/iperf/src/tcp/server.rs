@@ -5,19 +5,8 @@ use std::time::{Duration, Instant};
 
 use nicpoll_traffic::Signals;
 
-use super::{Error, Listener, ListenerConfig, ReceiveReport, Streams};
-
-/// Where and how to listen.
-#[derive(Clone, Copy, Debug)]
-pub struct ServerConfig {
-    /// Address to listen on; port 0 lets the kernel choose.
-    pub bind: SocketAddr,
-    /// Receive buffer to ask for, and send buffer where data are sent; `None` leaves it to the kernel,
-    /// which grows it as needed.
-    pub receive_buffer_bytes: Option<usize>,
-    /// How long to wait for the client, and then for each further byte.
-    pub idle_timeout: Duration,
-}
+use super::{Error, Listener, ReceiveReport, ServerConfig, Streams};
+use crate::config::ListenerConfig;
 
 /// A listening server, for one stream.
 #[derive(Debug)]
@@ -33,7 +22,7 @@ impl Server {
     /// [`Error::Bind`].
     pub fn bind(config: &ServerConfig) -> Result<Self, Error> {
         Ok(Server {
-            listener: Listener::bind(&ListenerConfig::new(*config))?,
+            listener: Listener::bind(&ListenerConfig::tcp(*config))?,
             idle_timeout: config.idle_timeout,
         })
     }

@@ -1,7 +1,9 @@
 //! The settings, between two rules, before a test.
 
 use super::units::amount;
-use super::{Format, Protocol, Style, printable};
+use nicpoll_model::Protocol;
+
+use super::{Format, Style, printable};
 
 /// What stands before and after the settings.
 const RULE: &str = "------------------------------------------------------------";

@@ -2,18 +2,9 @@
 
 use std::net::SocketAddr;
 
-use super::{Label, StreamId, Style, Timestamp, printable};
+use nicpoll_model::iperf::Direction;
 
-/// Which way data flow, as far as it is remarked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// The usual one, or a connection of its own.
-    Forward,
-    /// From the end that did not ask for the test.
-    Reverse,
-    /// Both at once.
-    FullDuplex,
-}
+use super::{Label, StreamId, Style, Timestamp, printable};
 
 /// What the kernel knows of a TCP connection right after it opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,8 @@
 //! What else is said: warnings and errors, the version, how to use the program.
 
-use super::{Label, Protocol, StreamId, Style};
+use nicpoll_model::Protocol;
+
+use super::{Label, StreamId, Style};
 
 /// Told when the server did not connect back, as a bidirectional test asked it to.
 pub const MISSING_REVERSE: &str = "ERROR: expected reverse connect did not occur";

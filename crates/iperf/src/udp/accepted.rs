@@ -11,11 +11,12 @@ use nicpoll_traffic::udp_server::BoundUdp;
 use super::Streams;
 use super::client::sending;
 use super::incoming::Incoming;
-use super::listener::{ListenerConfig, Ticket};
+use super::listener::Ticket;
 use super::receiver::{Manner, Taken};
 use super::reverse::{self, Answer, ConnectBack};
 use super::sender::{Outgoing, SendError};
-use crate::text::Direction;
+use crate::config::ListenerConfig;
+use nicpoll_model::iperf::Direction;
 
 /// A session that was opened.
 #[derive(Debug)]
@@ -70,9 +71,7 @@ impl Accepted {
     fn incoming(self, direction: Direction, is_answered: bool) -> Incoming {
         Incoming {
             bound: self.bound,
-            interval: self.config.interval,
-            naps: self.config.takes_trains,
-            records_times: self.config.records_times,
+            stream: self.config.stream,
             manner: Manner {
                 direction,
                 is_answered,
@@ -113,7 +112,7 @@ impl Accepted {
         Ok(ConnectBack {
             peer,
             local,
-            options: self.config.options.clone(),
+            options: self.config.stream.socket.clone(),
             plan: reverse::plan(asked, peer.ip(), &self.config),
             is_at_once,
             ticket: Arc::clone(&self.ticket),

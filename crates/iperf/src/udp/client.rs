@@ -13,14 +13,15 @@ use nicpoll_traffic::sockets;
 use nicpoll_traffic::udp_server::{BoundUdp, ServerConfig};
 
 use super::Streams;
-use super::client_config::ClientConfig;
 use super::incoming::Incoming;
 use super::receiver::Manner;
+use super::request;
 use super::sender::{FIN_EVERY, Outgoing, Plan, SendError, SendReport};
+use crate::config::ClientConfig;
 use crate::observer::{Connected, Observer};
 use crate::reverse::{own_bounds, silence_max};
 use crate::socket_options::SocketOptions;
-use crate::text::Direction;
+use nicpoll_model::iperf::Direction;
 
 /// Sends datagrams until the time is up or everything is sent, then ends the stream as 2.1.8 does:
 /// a FIN, and another after each 10 ms without an answer, 201 at most. With a server that is known to
@@ -46,7 +47,7 @@ pub fn connect(config: &ClientConfig) -> Result<Streams, SendError> {
     let setup = |source| SendError::Setup { peer, source };
     let socket = own_socket(config)?;
     let mut streams = Streams::default();
-    match config.directions {
+    match config.stream.directions {
         Directions::Forward | Directions::Dual { .. } => {
             streams.outgoing = Some(outgoing(config, socket, Direction::Forward)?);
         }
@@ -63,13 +64,14 @@ pub fn connect(config: &ClientConfig) -> Result<Streams, SendError> {
 }
 
 fn own_socket(config: &ClientConfig) -> Result<UdpSocket, SendError> {
-    let payload_bytes = config.payload_bytes;
-    if !(config.least_payload_bytes()..=PAYLOAD_BYTES_MAX).contains(&payload_bytes) {
+    let payload_bytes = config.stream.length_bytes;
+    if !(request::least_payload_bytes(&config.stream)..=PAYLOAD_BYTES_MAX).contains(&payload_bytes)
+    {
         return Err(SendError::Payload { payload_bytes });
     }
-    let buffer_bytes = config.send_buffer_bytes;
+    let buffer_bytes = config.stream.buffer_bytes;
     let (peer, bind) = (config.peer, config.bind);
-    socket_to(peer, bind, &config.options, buffer_bytes)
+    socket_to(peer, bind, &config.stream.socket, buffer_bytes)
         .map_err(|source| SendError::Setup { peer, source })
 }
 
@@ -79,23 +81,17 @@ fn outgoing(
     direction: Direction,
 ) -> Result<Outgoing, SendError> {
     let peer = config.peer;
-    let connected = sending(&socket, peer, direction, config.send_buffer_bytes)
+    let connected = sending(&socket, peer, direction, config.stream.buffer_bytes)
         .map_err(|source| SendError::Setup { peer, source })?;
-    let (duration, bytes_max) = own_bounds(config.amount);
+    let (duration, bytes_max) = own_bounds(config.stream.amount);
     Ok(Outgoing {
         socket,
         connected,
         plan: Plan {
             duration,
             bytes_max,
-            input: config.input.clone(),
-            rate: config.rate,
-            burst_datagrams: config.burst_datagrams,
-            records_times: config.records_times,
-            payload: config.payload(),
-            datagrams_per_call: config.datagrams_per_call,
-            interval: config.interval,
-            dialect: config.dialect,
+            payload: request::payload(config),
+            stream: config.stream.clone(),
             is_answered: direction == Direction::Forward,
             ends_at_closed_port: false,
         },
@@ -112,29 +108,27 @@ fn incoming(
     let peer = config.peer;
     let setup = |source| SendError::Setup { peer, source };
     socket::enable_arrival_times(&socket).map_err(setup)?;
-    if config.datagrams_per_call > 1 {
+    if config.stream.is_batched {
         socket::enable_coalescing(&socket).map_err(setup)?;
     }
     let server = ServerConfig {
         bind: peer,
-        receive_buffer_bytes: config.send_buffer_bytes,
-        idle_timeout: silence_max(config.amount),
+        receive_buffer_bytes: config.stream.buffer_bytes,
+        idle_timeout: silence_max(config.stream.amount),
     };
     let bound = BoundUdp::set_up(socket, &server).map_err(setup)?;
     Ok(Incoming {
         bound,
-        interval: config.interval,
-        naps: config.datagrams_per_call > 1,
-        records_times: config.records_times,
+        stream: config.stream.clone(),
         manner: Manner {
             direction,
             is_answered: false,
-            expected: config.duration(),
+            expected: request::duration(&config.stream),
         },
         queued: Vec::new(),
         begun: None,
         // Who sends as well asks with every datagram.
-        request: (direction == Direction::Reverse).then(|| (peer, config.payload())),
+        request: (direction == Direction::Reverse).then(|| (peer, request::payload(config))),
         _client: None,
         _ticket: None,
     })

@@ -13,6 +13,7 @@ use super::ReceiveReport;
 use super::listener::Ticket;
 use super::receiver::{Manner, Receiver, Taken};
 use super::train::Clock;
+use crate::config::StreamConfig;
 use crate::observer::Observer;
 
 /// A 2.1.8 client asks again after a random silence up to this long,
@@ -26,11 +27,7 @@ pub struct Incoming {
     // The socket goes before the client's address does, so that the listener knows the client for as
     // long as datagrams of it can come here.
     pub(super) bound: BoundUdp,
-    pub(super) interval: Option<Duration>,
-    /// Whether datagrams are let gather while they come fast.
-    pub(super) naps: bool,
-    /// Whether gaps and times of transit are recorded.
-    pub(super) records_times: bool,
+    pub(super) stream: StreamConfig,
     pub(super) manner: Manner,
     /// What came before the socket was the sender's alone.
     pub(super) queued: Vec<Taken>,
@@ -58,11 +55,11 @@ impl Incoming {
             self.ask(*server, payload.clone(), signals)?;
         }
         let mut receiver =
-            Receiver::new(&self.bound, self.interval, observer).in_manner(self.manner);
-        if self.naps {
+            Receiver::new(&self.bound, self.stream.interval, observer).in_manner(self.manner);
+        if self.stream.is_batched {
             receiver = receiver.napping();
         }
-        if self.records_times {
+        if self.stream.records_times {
             receiver = receiver.recording_times();
         }
         if let (Some(first), Some(begun)) = (self.queued.first(), self.begun) {

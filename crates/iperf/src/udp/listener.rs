@@ -26,64 +26,20 @@ use crate::wire::ClientHeader;
 use crate::wire::datagram::PAYLOAD_BYTES_MAX;
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::sockets::{self, SocketBuffer};
-use nicpoll_traffic::udp_server::{BoundUdp, ServerConfig, ServerError};
+use nicpoll_traffic::udp_server::{BoundUdp, ServerError};
 
 use super::accepted::Accepted;
 use super::receiver::{BATCH_DATAGRAMS, Taken};
 use super::reverse::{self, Answer};
-use super::{PAYLOAD_BYTES_DEFAULT, SEND_TIME_MAX};
+use crate::CLIENTS_MAX;
+use crate::config::ListenerConfig;
 use crate::reverse::is_address_of_server;
-use crate::socket_options::SocketOptions;
-use crate::{CLIENTS_MAX, Network};
 
 /// Held by each stream, and so counts them.
 pub(super) type Ticket = Arc<()>;
 
 /// The longest that reading out a socket may take, should datagrams come as fast as they are read.
 const READ_OUT_LIMIT: Duration = Duration::from_millis(100);
-
-/// Where and how to receive.
-#[derive(Clone, Debug)]
-pub struct ListenerConfig {
-    /// Where, with which buffer, and how patiently.
-    pub server: ServerConfig,
-    /// Length of the intervals to record; none when `None`.
-    pub interval: Option<Duration>,
-    /// Options of the sockets.
-    pub options: SocketOptions,
-    /// Whether to record gaps and times of transit.
-    pub records_times: bool,
-    /// Whether the kernel may hand over datagrams that follow each other as a train (`UDP_GRO`), which
-    /// passes the receiver's stack once, and whether datagrams that come fast may gather for 50 µs
-    /// before they are read. The datagrams of a train have one time of arrival. What the server sends
-    /// itself goes in trains then as well.
-    pub takes_trains: bool,
-    /// Whom data may be sent to that ask for them; nobody when empty.
-    pub allow: Vec<Network>,
-    /// Payload of the datagrams that are sent where the client leaves it to the server.
-    pub payload_bytes: usize,
-    /// The longest that a stream to a client may take; never more than [`SEND_TIME_MAX`].
-    pub send_time_max: Duration,
-    /// At a client (-d and -r): the server whose streams are expected, and no other's.
-    pub of_server: Option<SocketAddr>,
-}
-
-impl ListenerConfig {
-    /// No intervals, no options, no times, no trains, and nobody that data may be sent to.
-    pub fn new(server: ServerConfig) -> Self {
-        ListenerConfig {
-            server,
-            interval: None,
-            options: SocketOptions::default(),
-            records_times: false,
-            takes_trains: false,
-            allow: Vec::new(),
-            payload_bytes: PAYLOAD_BYTES_DEFAULT,
-            send_time_max: SEND_TIME_MAX,
-            of_server: None,
-        }
-    }
-}
 
 /// A bound server, for any number of streams.
 pub struct Listener {
@@ -114,13 +70,13 @@ impl Listener {
     /// [`ServerError::PortOfServer`] at a client whose server is on this host and has the same port.
     pub fn bind(config: &ListenerConfig) -> Result<Self, ServerError> {
         if let Some(server) = config.of_server
-            && is_address_of_server(config.server.bind, server)
+            && is_address_of_server(config.bind, server)
         {
             return Err(ServerError::PortOfServer { server });
         }
         let mut config = config.clone();
         let bound = bind(&config, Sharing::FromNowOn)?;
-        config.server.bind = bound.address;
+        config.bind = bound.address;
         Ok(Listener {
             bound,
             config,
@@ -290,22 +246,23 @@ enum Sharing {
 }
 
 fn bind(config: &ListenerConfig, sharing: Sharing) -> Result<BoundUdp, ServerError> {
-    let address = config.server.bind;
+    let address = config.bind;
     let bind = || {
         let fd = config
-            .options
+            .stream
+            .socket
             .open(SocketType::DGRAM, SocketFlags::empty(), address)?;
         if sharing == Sharing::Already {
             sockopt::set_socket_reuseaddr(&fd, true)?;
         }
         // Before the address: datagrams are queued, and have to bear their times, from then on.
         socket::enable_arrival_times(&fd)?;
-        if config.takes_trains {
+        if config.stream.is_batched {
             socket::enable_coalescing(&fd)?;
         }
         rustix::net::bind(&fd, &address)?;
         sockopt::set_socket_reuseaddr(&fd, true)?;
-        BoundUdp::set_up(UdpSocket::from(fd), &config.server)
+        BoundUdp::set_up(UdpSocket::from(fd), &config.server())
     };
     bind().map_err(|source| ServerError::Bind { address, source })
 }

@@ -18,7 +18,7 @@ use super::server::{End, ReceiveReport};
 use super::session::Session;
 use crate::observer::{Calls, Connected, Intervals, Observer, Totals};
 use crate::pace;
-use crate::text::Direction;
+use nicpoll_model::iperf::Direction;
 
 /// Datagrams taken with one system call, at most.
 pub(super) const BATCH_DATAGRAMS: usize = 64;

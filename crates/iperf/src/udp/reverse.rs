@@ -13,12 +13,13 @@ use crate::wire::datagram::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN};
 use crate::wire::{ClientHeader, Dialect, Directions, fill_payload, upper_flags};
 
 use super::client::{sending, socket_to};
-use super::listener::{ListenerConfig, Ticket};
+use super::listener::Ticket;
 use super::sender::{Outgoing, Plan, SendError};
 use crate::UDP_RATE;
+use crate::config::{ListenerConfig, StreamConfig};
 use crate::reverse::bounds;
 use crate::socket_options::SocketOptions;
-use crate::text::Direction;
+use nicpoll_model::iperf::Direction;
 
 /// The longest that a server sends to a client, whatever that asks for.
 pub const SEND_TIME_MAX: Duration = Duration::from_secs(60 * 60);
@@ -71,7 +72,7 @@ pub(super) fn plan(asked: &ClientHeader, peer: IpAddr, config: &ListenerConfig) 
         IpAddr::V6(_) => PAYLOAD_BYTES_MAX - IPV6_HEADER_SURPLUS,
     };
     let payload_bytes = match asked.buffer_bytes {
-        0 => config.payload_bytes,
+        0 => config.stream.length_bytes,
         bytes => bytes as usize,
     };
     let mut payload = vec![0; payload_bytes.clamp(PAYLOAD_BYTES_MIN, payload_max)];
@@ -79,14 +80,14 @@ pub(super) fn plan(asked: &ClientHeader, peer: IpAddr, config: &ListenerConfig) 
     Plan {
         duration,
         bytes_max,
-        input: None,
-        rate: Some(rate(asked)),
-        burst_datagrams: 1,
-        records_times: config.records_times,
         payload,
-        datagrams_per_call: if config.takes_trains { usize::MAX } else { 1 },
-        interval: config.interval,
-        dialect: Dialect::V2_1,
+        stream: StreamConfig {
+            input: None,
+            rate: Some(rate(asked)),
+            burst_datagrams: 1,
+            dialect: Dialect::V2_1,
+            ..config.stream.clone()
+        },
         is_answered: false,
         ends_at_closed_port: true,
     }
@@ -127,7 +128,7 @@ impl ConnectBack {
 
     /// The rate to keep to.
     pub fn rate(&self) -> Option<Rate> {
-        self.plan.rate
+        self.plan.stream.rate
     }
 
     /// Whether it is to begin at once rather than after the client's own stream.

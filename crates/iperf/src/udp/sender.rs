@@ -11,11 +11,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use nicpoll_model::Rate;
 use thiserror::Error;
 
+use crate::wire;
 use crate::wire::datagram::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, SHARED_CLOCK_BYTES_MIN};
-use crate::wire::{self, Dialect};
 
 use closing::Closing;
 pub(super) use closing::FIN_EVERY;
@@ -25,7 +24,8 @@ use nicpoll_traffic::{LOOK_EVERY, Signals};
 
 use super::listener::Ticket;
 use super::train::{Clock, Train};
-use crate::input::{Block, Input, Source};
+use crate::config::StreamConfig;
+use crate::input::{Block, Source};
 use crate::observer::{Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
 use crate::pace::{self, Pace};
 use crate::times::{Distribution, Gaps};
@@ -38,23 +38,10 @@ pub(super) struct Plan {
     /// or after this many bytes, whichever comes first. The last datagram carries what is left of
     /// them, but never less than the least payload.
     pub(super) bytes_max: u64,
-    /// Payload behind the header of each datagram, to its end; the pattern when `None`. With it neither
-    /// time nor bytes count.
-    pub(super) input: Option<Input>,
-    /// Rate to keep to; as fast as it goes when `None`.
-    pub(super) rate: Option<Rate>,
-    /// Datagrams to send back to back at a time, as far apart in time as the rate says.
-    pub(super) burst_datagrams: u32,
-    /// Whether to record the gaps between datagrams.
-    pub(super) records_times: bool,
     /// What each datagram carries, but for its own header.
     pub(super) payload: Vec<u8>,
-    /// Datagrams that one system call may hand to the kernel.
-    pub(super) datagrams_per_call: usize,
-    /// Length of the intervals to record; none when `None`.
-    pub(super) interval: Option<Duration>,
-    /// The version to speak as.
-    pub(super) dialect: Dialect,
+    /// How. With an input neither time nor bytes count.
+    pub(super) stream: StreamConfig,
     /// Whether FINs are answered: not where the other end sends over the same socket as well, or
     /// instead.
     pub(super) is_answered: bool,
@@ -196,10 +183,8 @@ impl Outgoing {
         }
         let input = self.open_input()?;
         // Payload from elsewhere is read for one datagram at a time.
-        let datagrams_per_call = match input {
-            Some(_) => 1,
-            None => plan.datagrams_per_call,
-        };
+        let is_batched = plan.stream.is_batched && input.is_none();
+        let datagrams_per_call = if is_batched { usize::MAX } else { 1 };
         observer.connected(&self.connected);
         let mut sender = Sender {
             train: Train::new(&self.socket, &plan.payload, datagrams_per_call),
@@ -207,17 +192,17 @@ impl Outgoing {
             peer: self.connected.peer,
             plan,
             signals,
-            intervals: Intervals::new(plan.interval, observer),
+            intervals: Intervals::new(plan.stream.interval, observer),
             clock: Clock::start(),
             datagrams_sent: 0,
             bytes_sent: 0,
             calls: Calls::default(),
             input,
             loaded: None,
-            gaps: plan.records_times.then(Gaps::new),
+            gaps: plan.stream.records_times.then(Gaps::new),
             closing: Closing::default(),
         };
-        sender.train.dialect = plan.dialect;
+        sender.train.dialect = plan.stream.dialect;
         let outcome = sender.send_data();
         let elapsed = *outcome.as_ref().unwrap_or(&sender.clock.begun.elapsed());
         let totals = sender.totals();
@@ -248,13 +233,13 @@ impl Outgoing {
 
     fn open_input(&self) -> Result<Option<Source>, SendError> {
         let Plan {
-            input,
-            payload,
-            dialect,
-            ..
+            payload, stream, ..
         } = &self.plan;
-        let block_bytes = payload.len() - dialect.client_header_offset();
-        let source = input.as_ref().map(|input| Source::open(input, block_bytes));
+        let block_bytes = payload.len() - stream.dialect.client_header_offset();
+        let source = stream
+            .input
+            .as_ref()
+            .map(|input| Source::open(input, block_bytes));
         source.transpose().map_err(|source| SendError::Input {
             peer: self.connected.peer,
             source,
@@ -365,10 +350,10 @@ impl Sender<'_> {
 
     /// The schedule. Sleeps are as exact as the kernel's timers from then on.
     fn pace(&self) -> Option<Pace> {
-        let rate = self.plan.rate?;
+        let rate = self.plan.stream.rate?;
         pace::make_sleeps_exact();
         let pace = Pace::of_datagrams(rate, self.plan.payload.len());
-        Some(pace.in_bursts(self.plan.burst_datagrams))
+        Some(pace.in_bursts(self.plan.stream.burst_datagrams))
     }
 
     /// Sends `due` datagrams, or as many as one call takes and `bytes_left` fill.
@@ -414,7 +399,7 @@ impl Sender<'_> {
     }
 
     fn next_id(&self) -> i64 {
-        (self.datagrams_sent + self.plan.dialect.first_id()) as i64
+        (self.datagrams_sent + self.plan.stream.dialect.first_id()) as i64
     }
 
     fn totals(&self) -> Totals {

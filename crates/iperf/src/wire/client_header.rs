@@ -9,6 +9,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::datagram::CLIENT_HEADER_OFFSET;
 use super::{flags, upper_flags};
+use crate::pace::Amount;
 
 /// The part that every version since 2.0.2 has.
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -74,34 +75,28 @@ impl Version {
     };
 }
 
-/// How much a client means to send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Amount {
-    /// For a time in ticks of 10 ms, 1 to 2^31.
-    Ticks(u32),
-    /// A number of bytes, 0 to 2^31 - 1.
-    Bytes(u32),
+/// Times are told in these.
+const TICK_NS: u128 = 10_000_000;
+
+/// A number of bytes, or a number of ticks below 0.
+fn amount_of_word(word: i32) -> Amount {
+    match u64::try_from(word) {
+        Ok(bytes) => Amount::Bytes(bytes),
+        Err(_) => {
+            let ticks = u64::from(word.unsigned_abs());
+            Amount::Time(Duration::from_millis(10 * ticks))
+        }
+    }
 }
 
-impl Amount {
-    /// The time in ticks, rounded up, within what the field can hold.
-    pub fn from_duration(duration: Duration) -> Self {
-        let ticks = duration.as_nanos().div_ceil(10_000_000);
-        Amount::Ticks(ticks.clamp(1, 1 << 31) as u32)
-    }
-
-    fn from_word(word: i32) -> Self {
-        match u32::try_from(word) {
-            Ok(bytes) => Amount::Bytes(bytes),
-            Err(_) => Amount::Ticks(word.unsigned_abs()),
+/// As much of it as the field can hold, times rounded up.
+fn word_of_amount(amount: Amount) -> i32 {
+    match amount {
+        Amount::Time(time) => {
+            let ticks = time.as_nanos().div_ceil(TICK_NS).clamp(1, 1 << 31);
+            0i32.wrapping_sub_unsigned(ticks as u32)
         }
-    }
-
-    fn to_word(self) -> i32 {
-        match self {
-            Amount::Ticks(ticks) => 0i32.wrapping_sub_unsigned(ticks.clamp(1, 1 << 31)),
-            Amount::Bytes(bytes) => i32::try_from(bytes).unwrap_or(i32::MAX),
-        }
+        Amount::Bytes(bytes) => i32::try_from(bytes).unwrap_or(i32::MAX),
     }
 }
 
@@ -225,7 +220,7 @@ impl ClientHeader {
             port: self.port.into(),
             buffer_bytes: self.buffer_bytes.into(),
             window_or_rate: self.window_or_rate.into(),
-            amount: self.amount.to_word().into(),
+            amount: word_of_amount(self.amount).into(),
         };
         let extension = self.extension.map(|extension| ExtensionWords {
             kind: U32::ZERO,
@@ -299,7 +294,7 @@ impl ClientHeader {
                 FILLER_AT_WINDOW => 0,
                 asked => asked,
             },
-            amount: Amount::from_word(base.amount.get()),
+            amount: amount_of_word(base.amount.get()),
             extension: extension.and_then(|(words, _)| words.read()),
         })
     }

@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::{Duration, Instant};
 
+use nicpoll_model::Protocol;
 use nicpoll_model::RoundTrip;
-use nicpoll_model::rr::{Protocol, RrClientInterval};
+use nicpoll_model::rr::RrClientInterval;
 use nicpoll_wire::rr::Message;
 use thiserror::Error;
 

@@ -12,8 +12,8 @@ use super::Client;
 use crate::command::settings;
 use crate::command::ways::Run;
 use crate::events::{Event, Failed, StreamKey, Told};
-use crate::options::Directions;
 use crate::text;
+use crate::wire::Directions;
 
 /// A server that sends nothing for this long is given up.
 pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -56,9 +56,9 @@ pub(super) fn take<'a>(
     events: &mpsc::Sender<Event>,
     mut accept: impl FnMut(Duration) -> Result<Option<Run<'a>>, Failed>,
 ) {
-    let streams = client.options.streams;
+    let streams = client.options.common.stream.streams;
     let is_later = matches!(
-        client.options.directions,
+        client.options.common.stream.directions,
         Directions::Dual {
             is_at_once: false,
             ..

@@ -4,9 +4,11 @@ use std::io;
 use std::sync::mpsc;
 use std::thread::Scope;
 
-use crate::options::Directions;
 use crate::tcp::{self, Incoming, ReverseListener};
-use crate::text::{self, Protocol};
+use crate::wire::Directions;
+use nicpoll_model::Protocol;
+
+use crate::text;
 
 use super::{Client, reverse};
 use crate::command::sent;
@@ -23,7 +25,7 @@ pub(super) fn start<'scope>(
     scope: &'scope Scope<'scope, '_>,
     events: &mpsc::Sender<Event>,
 ) -> Result<(), Failed> {
-    let listener = match client.options.directions {
+    let listener = match client.options.common.stream.directions {
         Directions::Dual { port, .. } => Some(listen(client, port, events)?),
         _ => None,
     };
@@ -41,35 +43,18 @@ pub(super) fn start<'scope>(
 }
 
 fn connect<'a>(client: Client<'a>, key: StreamKey) -> Result<Ways<'a>, Failed> {
-    let Client { options, peer, .. } = client;
-    let common = &options.common;
-    let config = tcp::ClientConfig {
-        directions: options.directions,
-        rate: options.rate,
-        input: options.input.clone(),
-        write_bytes: common.length_bytes,
-        waits_for_full_reads: !common.no_batch,
-        send_buffer_bytes: common.window_bytes,
-        interval: common.interval,
-        bind: client.local_address()?,
-        options: client.socket_options(),
-        no_delay: common.nodelay,
-        max_segment_bytes: common.mss.and_then(|mss| mss.try_into().ok()),
-        congestion_control: common.congestion.clone(),
-        threads: options.streams,
-        has_header: !options.compatibility,
-        ..tcp::ClientConfig::new(peer, options.amount)
-    };
+    let config = client.config()?;
+    let style = client.options.common.style;
     let streams = tcp::connect(&config, client.signals).map_err(|error| match error {
         tcp::Error::Connect { source, .. } => {
             let reason = plain(&source);
-            Failed::Because(text::connect_failed(common.style, Protocol::Tcp, &reason))
+            Failed::Because(text::connect_failed(style, Protocol::Tcp, &reason))
         }
         error => error.into(),
     })?;
     let incoming = streams.incoming.map(|incoming| receive(client, incoming));
     let outgoing = streams.outgoing.map(|outgoing| -> Run {
-        Box::new(move |told| Ok(sent(common.style, &outgoing.run(client.signals, told)?)))
+        Box::new(move |told| Ok(sent(style, &outgoing.run(client.signals, told)?)))
     });
     Ok(Ways {
         incoming: incoming.map(|run| (key.reversed(), run)),
@@ -92,19 +77,7 @@ fn listen(
     port: u16,
     events: &mpsc::Sender<Event>,
 ) -> Result<ReverseListener, Failed> {
-    let common = &client.options.common;
-    let config = tcp::ListenerConfig {
-        read_bytes: common.length_bytes,
-        waits_for_full_reads: !common.no_batch,
-        interval: common.interval,
-        options: client.socket_options(),
-        max_segment_bytes: common.mss.and_then(|mss| mss.try_into().ok()),
-        ..tcp::ListenerConfig::new(tcp::ServerConfig {
-            bind: reverse::address(client, port)?,
-            receive_buffer_bytes: common.window_bytes,
-            idle_timeout: reverse::IDLE_TIMEOUT,
-        })
-    };
+    let config = client.listener_config(port)?;
     let listener = ReverseListener::bind(&config, client.peer)?;
     reverse::announce(client, port, listener.receive_buffer(), events);
     Ok(listener)

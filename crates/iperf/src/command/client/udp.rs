@@ -3,12 +3,12 @@
 use std::sync::mpsc;
 use std::thread::Scope;
 
-use crate::options::Directions;
 use crate::udp::{self, Incoming, Listener, Outgoing};
+use crate::wire::Directions;
 
 use super::{Client, reverse};
 use crate::command::ways::{Run, Ways};
-use crate::command::{received, records_times, sent_datagrams};
+use crate::command::{received, sent_datagrams};
 use crate::events::{Event, Failed, StreamKey};
 
 /// Starts all streams.
@@ -20,7 +20,7 @@ pub(super) fn start<'scope>(
     scope: &'scope Scope<'scope, '_>,
     events: &mpsc::Sender<Event>,
 ) -> Result<(), Failed> {
-    let listener = match client.options.directions {
+    let listener = match client.options.common.stream.directions {
         Directions::Dual { port, .. } => Some(listen(client, port, events)?),
         _ => None,
     };
@@ -41,25 +41,7 @@ pub(super) fn start<'scope>(
 }
 
 fn connect<'a>(client: Client<'a>, key: StreamKey) -> Result<Ways<'a>, Failed> {
-    let Client { options, peer, .. } = client;
-    let common = &options.common;
-    let config = udp::ClientConfig {
-        directions: options.directions,
-        input: options.input.clone(),
-        rate: options.rate,
-        burst_datagrams: options.burst,
-        has_shared_clock: options.trip_times,
-        records_times: records_times(common),
-        datagrams_per_call: if common.no_batch { 1 } else { usize::MAX },
-        send_buffer_bytes: common.window_bytes,
-        interval: common.interval,
-        bind: client.local_address()?,
-        options: client.socket_options(),
-        threads: options.streams,
-        has_header: !options.compatibility,
-        dialect: options.dialect,
-        ..udp::ClientConfig::new(peer, common.length_bytes, options.amount)
-    };
+    let config = client.config()?;
     let streams = udp::connect(&config)?;
     let incoming = streams.incoming.map(|incoming| receive(client, incoming));
     let outgoing = streams.outgoing.map(|outgoing| send(client, outgoing));
@@ -71,7 +53,7 @@ fn connect<'a>(client: Client<'a>, key: StreamKey) -> Result<Ways<'a>, Failed> {
 }
 
 fn send(client: Client<'_>, outgoing: Outgoing) -> Run<'_> {
-    let is_answered = client.options.directions != Directions::FullDuplex;
+    let is_answered = client.options.common.stream.directions != Directions::FullDuplex;
     Box::new(move |told| {
         let report = outgoing.run(client.signals, told)?;
         let common = &client.options.common;
@@ -86,19 +68,7 @@ fn receive(client: Client<'_>, incoming: Incoming) -> Run<'_> {
 
 /// Begins to listen for the server.
 fn listen(client: Client<'_>, port: u16, events: &mpsc::Sender<Event>) -> Result<Listener, Failed> {
-    let common = &client.options.common;
-    let config = udp::ListenerConfig {
-        takes_trains: !common.no_batch,
-        records_times: records_times(common),
-        interval: common.interval,
-        options: client.socket_options(),
-        of_server: Some(client.peer),
-        ..udp::ListenerConfig::new(udp::ServerConfig {
-            bind: reverse::address(client, port)?,
-            receive_buffer_bytes: common.window_bytes,
-            idle_timeout: reverse::IDLE_TIMEOUT,
-        })
-    };
+    let config = client.listener_config(port)?;
     let listener = Listener::bind(&config)?;
     reverse::announce(client, port, listener.receive_buffer(), events);
     Ok(listener)

@@ -6,7 +6,7 @@ use std::thread::Scope;
 
 use nicpoll_sys::daemon::Daemon;
 
-use super::{IDLE_TIMEOUT, PATIENCE, Server, announce, settle};
+use super::{PATIENCE, Server, announce, settle};
 use crate::command::ways::{Numbers, Run, Ways};
 use crate::command::{sent, settings};
 use crate::events::{Event, StreamKey, Told};
@@ -21,22 +21,7 @@ pub(super) fn serve<'scope>(
     daemon: Option<Daemon>,
 ) -> io::Result<()> {
     let common = &server.options.common;
-    let config = tcp::ListenerConfig {
-        read_bytes: common.length_bytes,
-        rate: server.options.rate,
-        waits_for_full_reads: !common.no_batch,
-        interval: common.interval,
-        options: server.socket_options(),
-        no_delay: common.nodelay,
-        max_segment_bytes: common.mss.and_then(|mss| mss.try_into().ok()),
-        congestion_control: common.congestion.clone(),
-        send_time_max: server.options.time.unwrap_or(tcp::SEND_TIME_MAX),
-        ..tcp::ListenerConfig::new(tcp::ServerConfig {
-            bind: server.bind,
-            receive_buffer_bytes: common.window_bytes,
-            idle_timeout: IDLE_TIMEOUT,
-        })
-    };
+    let config = server.listener_config();
     let listener = tcp::Listener::bind(&config).map_err(io::Error::other)?;
     settle(daemon, common)?;
     announce(common, listener.receive_buffer().granted_bytes, events);

@@ -6,9 +6,9 @@ use std::thread::Scope;
 
 use nicpoll_sys::daemon::Daemon;
 
-use super::{IDLE_TIMEOUT, PATIENCE, Server, announce, settle};
+use super::{PATIENCE, Server, announce, settle};
 use crate::command::ways::{Numbers, Run, Ways};
-use crate::command::{received, records_times, sent_datagrams, settings};
+use crate::command::{received, sent_datagrams, settings};
 use crate::events::{Event, StreamKey, Told};
 use crate::udp::{self, Outgoing, Streams};
 
@@ -20,20 +20,7 @@ pub(super) fn serve<'scope>(
     daemon: Option<Daemon>,
 ) -> io::Result<()> {
     let common = &server.options.common;
-    let config = udp::ListenerConfig {
-        takes_trains: !common.no_batch,
-        interval: common.interval,
-        records_times: records_times(common),
-        options: server.socket_options(),
-        allow: server.options.allow.clone(),
-        payload_bytes: common.length_bytes,
-        send_time_max: server.options.time.unwrap_or(udp::SEND_TIME_MAX),
-        ..udp::ListenerConfig::new(udp::ServerConfig {
-            bind: server.bind,
-            receive_buffer_bytes: common.window_bytes,
-            idle_timeout: IDLE_TIMEOUT,
-        })
-    };
+    let config = server.listener_config();
     let mut listener = udp::Listener::bind(&config).map_err(io::Error::other)?;
     settle(daemon, common)?;
     announce(common, listener.receive_buffer().granted_bytes, events);

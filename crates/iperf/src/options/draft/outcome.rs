@@ -4,17 +4,15 @@ use std::time::Duration;
 
 use nicpoll_model::{Rate, RateUnit};
 
-use crate::wire::datagram::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, SHARED_CLOCK_BYTES_MIN};
-use crate::wire::{DEFAULT_PORT, Dialect, Directions};
-
 use super::{Draft, Mode, Time, Way, wrong_side};
-use crate::UDP_RATE;
+use crate::input::Input;
 use crate::options::error::OptionError;
 use crate::options::table::{Meaning, Side};
-use crate::options::{Amount, Bind, ClientOptions, Common, Input, Options, ServerOptions};
+use crate::options::{Amount, Bind, ClientOptions, Common, Options, ServerOptions};
+use crate::wire::datagram::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, SHARED_CLOCK_BYTES_MIN};
+use crate::wire::{Dialect, Directions};
+use crate::{UDP_RATE, tcp, udp};
 
-const TCP_LENGTH_BYTES: usize = 131_072;
-const UDP_LENGTH_BYTES: usize = 1470;
 /// With the longer header of IPv6, the same packet.
 const UDP_LENGTH_BYTES_IPV6: usize = 1450;
 const SEND_TIME: Duration = Duration::from_secs(10);
@@ -30,26 +28,31 @@ impl Draft {
         match self.mode.take() {
             None => Err(OptionError::NoMode),
             Some(Mode::Server) => {
-                self.judge(Side::Server, "server")?;
+                self.judge(Side::Server)?;
                 self.server().map(Options::Server)
             }
             Some(Mode::Client { host, device }) => {
-                self.judge(Side::Client, "client")?;
+                self.judge(Side::Client)?;
                 self.client(host, device).map(Options::Client)
             }
         }
     }
 
     /// An option of the other end is passed over with a warning, whether it is left out or not.
-    fn judge(&mut self, side: Side, mode: &str) -> Result<(), OptionError> {
+    fn judge(&mut self, side: Side) -> Result<(), OptionError> {
         for (spec, source) in std::mem::take(&mut self.to_judge) {
             if spec.side != Side::Both && spec.side != side {
-                self.warnings.push(wrong_side(&source, mode));
-            } else if let Meaning::LeftOut(instead) = spec.meaning {
+                self.warn(wrong_side(&source, side.name()));
+            } else if let Meaning::LeftOut(_, instead) = spec.meaning {
                 return Err(OptionError::NotYet {
                     option: source,
                     instead,
                 });
+            } else if spec.needs_udp && !self.common.is_udp() {
+                return Err(OptionError::NeedsUdp(format!(
+                    "--{}",
+                    spec.long.first().copied().unwrap_or_default()
+                )));
             }
         }
         Ok(())
@@ -60,12 +63,12 @@ impl Draft {
         host: String,
         device: Option<String>,
     ) -> Result<ClientOptions, OptionError> {
-        let length_bytes = self.length_bytes(true)?;
-        let directions = self.directions()?;
-        if let Some(Bind { device, .. }) = &mut self.bind
+        self.common.stream.length_bytes = self.length_bytes(true)?;
+        self.common.stream.directions = self.directions()?;
+        if let Some(Bind { device, .. }) = &mut self.common.bind
             && let Some(device) = device.take()
         {
-            self.warnings.push(format!(
+            self.warn(format!(
                 "WARNING: Client cannot set bind device {device} via -B consider using -c"
             ));
         }
@@ -80,77 +83,69 @@ impl Draft {
                 });
             }
         };
-        let (burst, trip_times, input) = self.client_only(length_bytes)?;
-        if self.dialect.is_some() && !self.udp {
-            self.warnings.push(String::from(
-                "WARNING: option --dialect is not valid without -u, ignored",
-            ));
-        }
-        if let (Amount::Bytes(bytes), true) = (amount, directions != Directions::Forward)
-            && bytes > HEADER_BYTES_MAX
-        {
-            return Err(OptionError::Value {
-                option: "-n".to_owned(),
-                value: bytes.to_string(),
-                expected: format!(
-                    "1 to {HEADER_BYTES_MAX} bytes with -d, -r, -R and --full-duplex, or -t: the \
-                     server cannot be told of more"
-                ),
-            });
-        }
+        self.common.stream.amount = amount;
+        self.common.stream.streams = self.parallel.unwrap_or(1);
+        self.common.stream.socket.device = device;
+        self.judge_client()?;
+        let (is_udp, stream) = (self.common.is_udp(), &mut self.common.stream);
+        stream.rate = client_rate(
+            stream.rate,
+            is_udp,
+            stream.length_bytes,
+            stream.burst_datagrams,
+        )?;
         Ok(ClientOptions {
             host,
-            device,
-            directions,
-            amount,
-            rate: client_rate(self.rate, self.udp, length_bytes, burst)?,
-            streams: self.parallel.unwrap_or(1),
-            ttl: self.ttl,
-            compatibility: self.compatibility,
-            burst,
-            trip_times,
-            input,
-            dialect: self.dialect.unwrap_or(Dialect::V2_1),
-            common: self.common(length_bytes),
+            common: self.common.complete(),
         })
     }
 
-    /// --burst, --trip-times and what -F and -I name, which not every client can have.
-    fn client_only(
-        &mut self,
-        length_bytes: usize,
-    ) -> Result<(u32, bool, Option<Input>), OptionError> {
-        if !self.udp && self.burst.is_some() {
-            return Err(OptionError::NeedsUdp("--burst"));
+    /// --trip-times, --dialect, -I and -n, which not every client can have.
+    fn judge_client(&mut self) -> Result<(), OptionError> {
+        let is_old = self.common.stream.dialect != Dialect::V2_1;
+        if is_old && !self.common.is_udp() {
+            self.warn("WARNING: option --dialect is not valid without -u, ignored");
         }
-        if !self.udp && self.trip_times {
-            return Err(OptionError::NeedsUdp("--trip-times"));
-        }
-        let dialect = self.dialect.unwrap_or(Dialect::V2_1);
-        if self.trip_times && dialect != Dialect::V2_1 {
+        let stream = &self.common.stream;
+        if stream.has_shared_clock && is_old {
             return Err(OptionError::OldTripTimes);
         }
-        if self.trip_times && length_bytes < SHARED_CLOCK_BYTES_MIN {
+        if stream.has_shared_clock && stream.length_bytes < SHARED_CLOCK_BYTES_MIN {
             return Err(OptionError::Value {
                 option: String::from("--trip-times"),
-                value: format!("-l {length_bytes}"),
+                value: format!("-l {}", stream.length_bytes),
                 expected: format!("{SHARED_CLOCK_BYTES_MIN} bytes at least"),
             });
         }
-        let input = self.input.take();
-        if input == Some(Input::Stdin) && self.parallel.is_some_and(|streams| streams > 1) {
+        if stream.input == Some(Input::Stdin) && stream.streams > 1 {
             return Err(OptionError::SharedStdin);
         }
-        Ok((self.burst.unwrap_or(1), self.trip_times, input))
+        match stream.amount {
+            Amount::Bytes(bytes)
+                if bytes > HEADER_BYTES_MAX && stream.directions != Directions::Forward =>
+            {
+                Err(OptionError::Value {
+                    option: "-n".to_owned(),
+                    value: bytes.to_string(),
+                    expected: format!(
+                        "1 to {HEADER_BYTES_MAX} bytes with -d, -r, -R and --full-duplex, or -t: \
+                         the server cannot be told of more"
+                    ),
+                })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Which way data flow, of which 2.1.8 allows one.
     fn directions(&mut self) -> Result<Directions, OptionError> {
-        let port = self.listen_port.or(self.port).unwrap_or(DEFAULT_PORT);
+        let port = self.listen_port.unwrap_or(self.common.port);
+        let stream = &self.common.stream;
+        let is_old = self.common.is_udp() && stream.dialect != Dialect::V2_1;
         let directions = match self.ways[..] {
             [] => Directions::Forward,
-            [_, ..] if self.compatibility => return Err(OptionError::NoHeaders),
-            [_, ..] if self.udp && self.dialect.is_some() => return Err(OptionError::OldDialect),
+            [_, ..] if !stream.has_header => return Err(OptionError::NoHeaders),
+            [_, ..] if is_old => return Err(OptionError::OldDialect),
             [Way::Reverse] => Directions::Reverse,
             [Way::FullDuplex] => Directions::FullDuplex,
             [Way::Dual] => Directions::Dual {
@@ -164,45 +159,43 @@ impl Draft {
             [_, _, ..] => return Err(OptionError::Exclusive),
         };
         if self.listen_port.is_some() && !matches!(directions, Directions::Dual { .. }) {
-            let warning = "WARNING: option -L has no effect without -d or -r";
-            self.warnings.push(warning.to_owned());
+            self.warn("WARNING: option -L has no effect without -d or -r");
         }
         Ok(directions)
     }
 
     fn server(mut self) -> Result<ServerOptions, OptionError> {
-        let rate = self.server_rate()?;
-        let length_bytes = self.length_bytes(false)?;
-        if let Some(Bind { port, .. }) = &mut self.bind
-            && let Some(port) = port.take()
-        {
-            self.warnings.push(format!(
-                "WARNING: port {port} ignored - set receive port on server via -p or -L"
-            ));
+        self.common.stream.rate = self.server_rate()?;
+        self.common.stream.length_bytes = self.length_bytes(false)?;
+        if let Some(bind) = &mut self.common.bind {
+            self.common.stream.socket.device = bind.device.take();
+            if let Some(port) = bind.port.take() {
+                self.warn(format!(
+                    "WARNING: port {port} ignored - set receive port on server via -p or -L"
+                ));
+            }
         }
-        if !self.allow.is_empty() && !self.udp {
-            let warning = "WARNING: option --allow has no effect without -u";
-            self.warnings.push(warning.to_owned());
+        if !self.allow.is_empty() && !self.common.is_udp() {
+            self.warn("WARNING: option --allow has no effect without -u");
         }
         Ok(ServerOptions {
-            allow: std::mem::take(&mut self.allow),
+            allow: self.allow,
             connections: self.parallel,
-            single_client: self.single_client || self.single_udp,
-            rate,
+            single_client: self.single_client,
             daemon: self.daemon,
             time: match self.time {
                 Some((Time::For(time), _)) => Some(time),
                 Some((Time::Endless, _)) | None => None,
             },
-            common: self.common(length_bytes),
+            common: self.common.complete(),
         })
     }
 
     /// -b limits what is read of TCP. UDP sends on whether it is read or not.
     fn server_rate(&mut self) -> Result<Option<Rate>, OptionError> {
-        match self.rate {
-            Some(_) if self.udp => {
-                self.warnings.push(wrong_side("-b", "UDP server"));
+        match self.common.stream.rate {
+            Some(_) if self.common.is_udp() => {
+                self.warn(wrong_side("-b", "UDP server"));
                 Ok(None)
             }
             Some(rate) if rate.unit() == RateUnit::PacketsPerSecond => {
@@ -214,8 +207,9 @@ impl Draft {
 
     fn length_bytes(&self, client: bool) -> Result<usize, OptionError> {
         let range = PAYLOAD_BYTES_MIN..=PAYLOAD_BYTES_MAX;
+        let is_udp = self.common.is_udp();
         match &self.length {
-            Some((length, source)) if self.udp && !range.contains(length) => {
+            Some((length, source)) if is_udp && !range.contains(length) => {
                 Err(OptionError::Value {
                     option: source.clone(),
                     value: length.to_string(),
@@ -223,37 +217,18 @@ impl Draft {
                 })
             }
             Some((length, _)) => Ok(*length),
-            None if !self.udp => Ok(TCP_LENGTH_BYTES),
-            None if self.ipv6 && client => Ok(UDP_LENGTH_BYTES_IPV6),
-            None => Ok(UDP_LENGTH_BYTES),
+            None if !is_udp => Ok(tcp::BUFFER_BYTES),
+            None if self.common.ipv6 && client => Ok(UDP_LENGTH_BYTES_IPV6),
+            None => Ok(udp::PAYLOAD_BYTES_DEFAULT),
         }
     }
+}
 
-    fn common(self, length_bytes: usize) -> Common {
-        Common {
-            udp: self.udp,
-            port: self.port.unwrap_or(DEFAULT_PORT),
-            length_bytes,
-            length_was_set: self.length.is_some(),
-            window_bytes: self.window_bytes,
-            bind: self.bind,
-            ipv6: self.ipv6,
-            interval: self.interval,
-            format: self.format.unwrap_or('a'),
-            style: self.style,
-            csv: self.csv,
-            enhanced: self.enhanced,
-            exclude: self.exclude,
-            mss: self.mss,
-            print_mss: self.print_mss,
-            no_batch: self.no_batch,
-            nodelay: self.nodelay,
-            tos: self.tos,
-            congestion: self.congestion,
-            json: self.json,
-            output: self.output,
-            warnings: self.warnings,
-        }
+impl Common {
+    /// What follows from options of other things: gaps and delays are recorded for those who are shown them.
+    fn complete(mut self) -> Self {
+        self.stream.records_times = self.enhanced || self.json.is_some();
+        self
     }
 }
 

@@ -12,10 +12,10 @@ fn versions_that_speak_alike_are_one_dialect() {
         ("2.0.13", Dialect::V2_0_13),
     ] {
         let client = client(&format!("-u --dialect {version}"));
-        assert_eq!(client.dialect, dialect, "{version}");
+        assert_eq!(client.common.stream.dialect, dialect, "{version}");
         assert!(client.common.warnings.is_empty());
     }
-    assert_eq!(client("-u").dialect, Dialect::V2_1);
+    assert_eq!(stream("-u").dialect, Dialect::V2_1);
 }
 
 #[test]

@@ -14,7 +14,7 @@ fn one_way_or_the_other() {
         ("-dd -p 6000 -L 6001", dual(6001, true)),
         ("-u -d -n 2147483647", dual(5001, true)),
     ] {
-        assert_eq!(client(args).directions, directions, "{args}");
+        assert_eq!(stream(args).directions, directions, "{args}");
     }
     let exclusive = "ERROR: options of --full-duplex, --reverse, -d and -r are mutually exclusive";
     for args in ["-d -r", "-d -R", "-rR", "-R --full-duplex", "-drR"] {

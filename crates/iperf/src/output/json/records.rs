@@ -2,22 +2,21 @@
 
 use std::net::SocketAddr;
 
-use nicpoll_model::Side;
 use nicpoll_model::iperf::{
-    IperfBucket, IperfBuffer, IperfCounts, IperfDirection, IperfEndpoint, IperfInterval,
-    IperfProtocol, IperfServerReport, IperfStreamStart, IperfTcpStart, IperfTimes, IperfTotal,
+    IperfBucket, IperfBuffer, IperfCounts, IperfEndpoint, IperfInterval, IperfServerReport,
+    IperfStreamStart, IperfTcpStart, IperfTimes, IperfTotal,
 };
+use nicpoll_model::{Protocol, Side};
 use nicpoll_traffic::SocketBuffer;
 
-use crate::text::Direction;
 use crate::total::Total;
 use crate::wire::ServerReport;
 use crate::{Connected, Distribution, IntervalRecord};
 
 pub(super) fn stream_start(id: u32, connected: &Connected) -> IperfStreamStart {
     let protocol = match connected.tcp {
-        Some(_) => IperfProtocol::Tcp,
-        None => IperfProtocol::Udp,
+        Some(_) => Protocol::Tcp,
+        None => Protocol::Udp,
     };
     IperfStreamStart {
         id,
@@ -25,11 +24,7 @@ pub(super) fn stream_start(id: u32, connected: &Connected) -> IperfStreamStart {
             true => Side::Sender,
             false => Side::Receiver,
         },
-        direction: match connected.direction {
-            Direction::Forward => IperfDirection::Forward,
-            Direction::Reverse => IperfDirection::Reverse,
-            Direction::FullDuplex => IperfDirection::FullDuplex,
-        },
+        direction: connected.direction,
         protocol,
         local: endpoint(connected.local),
         peer: endpoint(connected.peer),
@@ -49,7 +44,7 @@ pub(super) fn stream_start(id: u32, connected: &Connected) -> IperfStreamStart {
 pub(super) fn interval(
     id: u32,
     side: Side,
-    protocol: IperfProtocol,
+    protocol: Protocol,
     record: &IntervalRecord,
 ) -> IperfInterval {
     IperfInterval {
@@ -60,7 +55,7 @@ pub(super) fn interval(
     }
 }
 
-pub(super) fn total(id: u32, side: Side, protocol: IperfProtocol, total: &Total) -> IperfTotal {
+pub(super) fn total(id: u32, side: Side, protocol: Protocol, total: &Total) -> IperfTotal {
     let detail = &total.detail;
     IperfTotal {
         id,
@@ -74,13 +69,10 @@ pub(super) fn total(id: u32, side: Side, protocol: IperfProtocol, total: &Total)
     }
 }
 
-pub(super) fn counts(side: Side, protocol: IperfProtocol, record: &IntervalRecord) -> IperfCounts {
+pub(super) fn counts(side: Side, protocol: Protocol, record: &IntervalRecord) -> IperfCounts {
     let seconds = record.end - record.start;
     let is_sender = side == Side::Sender;
-    let (is_tcp, is_udp) = (
-        protocol == IperfProtocol::Tcp,
-        protocol == IperfProtocol::Udp,
-    );
+    let (is_tcp, is_udp) = (protocol == Protocol::Tcp, protocol == Protocol::Udp);
     let receipt = record.receipt;
     IperfCounts {
         start_seconds: record.start,

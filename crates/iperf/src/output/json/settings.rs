@@ -1,11 +1,11 @@
 //! What ran, and what it was asked for.
 
-use nicpoll_model::iperf::{
-    IPERF_SCHEMA, IperfDirections, IperfProtocol, IperfRole, IperfSettings, IperfStart,
-};
+use nicpoll_model::iperf::{IPERF_SCHEMA, IperfDirections, IperfRole, IperfSettings, IperfStart};
 use nicpoll_model::{Rate, RateUnit};
 
-use crate::options::{Amount, ClientOptions, Common, Directions, Input, ServerOptions};
+use crate::options::{ClientOptions, Common, ServerOptions};
+use crate::wire::Directions;
+use crate::{Amount, Input};
 
 /// What the command line asks for.
 #[derive(Clone, Copy, Debug)]
@@ -52,15 +52,16 @@ fn kernel() -> String {
 }
 
 fn client(options: &ClientOptions) -> IperfSettings {
-    let (duration, amount_bytes) = match options.amount {
+    let stream = &options.common.stream;
+    let (duration, amount_bytes) = match stream.amount {
         // Payload from elsewhere ends the test when it ends.
-        _ if options.input.is_some() => (None, None),
+        _ if stream.input.is_some() => (None, None),
         Amount::Time(time) => (Some(time), None),
         Amount::Bytes(bytes) => (None, Some(bytes)),
     };
     IperfSettings {
         host: Some(options.host.clone()),
-        directions: Some(match options.directions {
+        directions: Some(match stream.directions {
             Directions::Forward => IperfDirections::Forward,
             Directions::Reverse => IperfDirections::Reverse,
             Directions::FullDuplex => IperfDirections::FullDuplex,
@@ -71,11 +72,9 @@ fn client(options: &ClientOptions) -> IperfSettings {
         }),
         duration_seconds: duration.map(|time| time.as_secs_f64()),
         amount_bytes,
-        rate_bits_per_second: options.rate.and_then(bits),
-        rate_datagrams_per_second: options.rate.and_then(datagrams),
-        burst_datagrams: options.common.udp.then_some(options.burst),
-        streams: Some(options.streams),
-        input: options.input.as_ref().map(|input| match input {
+        burst_datagrams: options.common.is_udp().then_some(stream.burst_datagrams),
+        streams: Some(stream.streams),
+        input: stream.input.as_ref().map(|input| match input {
             Input::File(path) => path.to_string_lossy().into_owned(),
             Input::Stdin => String::from("-"),
         }),
@@ -95,36 +94,32 @@ fn datagrams(rate: Rate) -> Option<f64> {
 fn server(options: &ServerOptions) -> IperfSettings {
     IperfSettings {
         duration_seconds: options.time.map(|time| time.as_secs_f64()),
-        rate_bits_per_second: options.rate.and_then(bits),
         streams: options.connections,
         ..common(&options.common)
     }
 }
 
 fn common(common: &Common) -> IperfSettings {
+    let stream = &common.stream;
     IperfSettings {
-        protocol: if common.udp {
-            IperfProtocol::Udp
-        } else {
-            IperfProtocol::Tcp
-        },
+        protocol: stream.protocol,
         host: None,
         port: common.port,
         bind: common.bind.as_ref().map(|bind| bind.address.clone()),
         directions: None,
-        length_bytes: common.length_bytes as u64,
+        length_bytes: stream.length_bytes as u64,
         duration_seconds: None,
         amount_bytes: None,
-        rate_bits_per_second: None,
-        rate_datagrams_per_second: None,
+        rate_bits_per_second: stream.rate.and_then(bits),
+        rate_datagrams_per_second: stream.rate.and_then(datagrams),
         burst_datagrams: None,
-        interval_seconds: common.interval.map(|interval| interval.as_secs_f64()),
+        interval_seconds: stream.interval.map(|interval| interval.as_secs_f64()),
         streams: None,
-        window_bytes: common.window_bytes.map(|bytes| bytes as u64),
-        type_of_service: common.tos,
-        congestion_control: common.congestion.clone(),
-        has_nodelay: common.nodelay,
-        is_batched: !common.no_batch,
+        window_bytes: stream.buffer_bytes.map(|bytes| bytes as u64),
+        type_of_service: stream.socket.type_of_service,
+        congestion_control: stream.congestion_control.clone(),
+        has_nodelay: stream.no_delay,
+        is_batched: stream.is_batched,
         input: None,
     }
 }

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use nicpoll_model::Side;
-use nicpoll_model::iperf::{IperfCounts, IperfProtocol, IperfSum};
+use nicpoll_model::iperf::{IperfCounts, IperfSum};
+use nicpoll_model::{Protocol, Side};
 
 use super::records::counts;
 use crate::IntervalRecord;
@@ -46,7 +46,7 @@ impl Sums {
         &mut self,
         peer: IpAddr,
         side: Side,
-        protocol: IperfProtocol,
+        protocol: Protocol,
         record: &IntervalRecord,
         streams: u32,
     ) -> Option<IperfSum> {
@@ -75,7 +75,7 @@ impl Sums {
         &mut self,
         peer: IpAddr,
         side: Side,
-        protocol: IperfProtocol,
+        protocol: Protocol,
     ) -> Option<IperfSum> {
         self.intervals
             .retain(|(group, _), _| *group != (peer, side));
@@ -98,7 +98,7 @@ impl Part {
         }
     }
 
-    fn sum(&self, peer: IpAddr, side: Side, protocol: IperfProtocol) -> IperfSum {
+    fn sum(&self, peer: IpAddr, side: Side, protocol: Protocol) -> IperfSum {
         IperfSum {
             side,
             peer_address: peer.to_string(),

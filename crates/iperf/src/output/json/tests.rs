@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use super::*;
 use crate::options::{Options, parse};
-use crate::text::Direction;
 use crate::total::Detail;
 use crate::{Calls, Receipt};
+use nicpoll_model::iperf::Direction;
 
 /// What was printed.
 #[derive(Clone, Default)]

@@ -83,7 +83,7 @@ impl Sender<'_> {
             tries += 1;
             // It has told its version only now, and may not have understood the FINs so far. A second
             // version would be no server's.
-            if server == self.plan.dialect && self.train.dialect != server {
+            if server == self.plan.stream.dialect && self.train.dialect != server {
                 (server, tries) = (self.train.dialect, 0);
             }
         }
@@ -129,7 +129,7 @@ impl Sender<'_> {
 
     /// From now on FINs are written as the server reads them. A version that was asked for stays.
     fn learn(&mut self, server: Version) {
-        if self.plan.dialect == Dialect::V2_1 {
+        if self.plan.stream.dialect == Dialect::V2_1 {
             self.train.dialect = Dialect::of_server(server);
         }
     }

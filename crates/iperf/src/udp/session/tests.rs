@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::wire::{Amount, ClientHeader, fill_payload};
+use crate::Amount;
+use crate::wire::{ClientHeader, fill_payload};
 
 const PAYLOAD_BYTES: usize = 64;
 
@@ -40,7 +42,7 @@ fn datagram(dialect: Dialect, id: i64, sent_us: u64) -> RawDatagram {
         }
         Dialect::Unknown => dialect.write_header(&header, &mut payload),
         _ => {
-            let amount = Amount::Ticks(100);
+            let amount = Amount::Time(Duration::from_secs(1));
             let client = match dialect {
                 Dialect::V2_0_2 => ClientHeader::for_udp_v2_0_5(5001, amount, 0),
                 _ => ClientHeader::for_udp(5001, amount, 0),

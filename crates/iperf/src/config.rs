@@ -1,0 +1,204 @@
+//! What a stream is made after, at either end and over either protocol. The command line fills these types
+//! and the streams read them: there is nothing in between.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use nicpoll_model::{Protocol, Rate};
+use nicpoll_traffic::udp_server::ServerConfig;
+
+use crate::input::Input;
+use crate::pace::Amount;
+use crate::socket_options::SocketOptions;
+use crate::wire::{Dialect, Directions};
+use crate::{Network, tcp, udp};
+
+/// How long connecting may take unless told otherwise.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+
+/// A stream.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StreamConfig {
+    /// What carries it (-u).
+    pub protocol: Protocol,
+    /// Which way data flow (-d, -r, -R, --full-duplex, and -L); a client's only. What is said of sending
+    /// here holds for the server as well when it sends.
+    pub directions: Directions,
+    /// How much to send, TCP's header included (-t, -n). The last datagram carries what is left of a number
+    /// of bytes, but never less than the least payload. Does not count when there is an `input`.
+    pub amount: Amount,
+    /// Payload that follows the header, to its end (-F, -I); the pattern when `None`, and when the server
+    /// sends.
+    pub input: Option<Input>,
+    /// Rate to send at, and a server's to read TCP at most (-b); as fast as it goes when `None`.
+    pub rate: Option<Rate>,
+    /// Length of a write and of a read, 1 at least, or UDP payload of a datagram, 20 to 65507 bytes (-l). A
+    /// server's counts where the client leaves it to the server.
+    pub length_bytes: usize,
+    /// Datagrams to send back to back at a time, 1 at least, as far apart in time as the rate says
+    /// (--burst).
+    pub burst_datagrams: u32,
+    /// Whether to tell the server that both ends have one clock (--trip-times); the payload must have room
+    /// for that ([`SHARED_CLOCK_BYTES_MIN`](crate::wire::datagram::SHARED_CLOCK_BYTES_MIN)).
+    pub has_shared_clock: bool,
+    /// Whether system calls may do more at a time (not with --no-batch). A UDP sender that is unpaced or late
+    /// hands the kernel up to 64 datagrams (`UDP_SEGMENT`), and a receiver takes those that follow each
+    /// other together (`UDP_GRO`), with one time of arrival, and lets fast ones gather for 50 µs. A read
+    /// of a fast TCP stream waits until it is full.
+    pub is_batched: bool,
+    /// Socket buffer to ask for in the direction of the data (-w); `None` leaves it to the kernel.
+    pub buffer_bytes: Option<usize>,
+    /// Length of the intervals to record (-i); none when `None`.
+    pub interval: Option<Duration>,
+    /// Options of the socket (-S, -T and the device of -c and -B).
+    pub socket: SocketOptions,
+    /// Whether to send small segments without delay (`TCP_NODELAY`, -N).
+    pub no_delay: bool,
+    /// Largest segment to ask for (`TCP_MAXSEG`, -M).
+    pub max_segment_bytes: Option<u16>,
+    /// Congestion control to ask for by name (-Z).
+    pub congestion_control: Option<String>,
+    /// Streams at once, of which the header tells the server (-P).
+    pub streams: u32,
+    /// Whether the server is told what it gets (not with -C). Without, TCP is filler from the first byte and
+    /// datagrams have zeros at the header's place, and only [`Directions::Forward`] is possible.
+    pub has_header: bool,
+    /// The version to speak UDP as (--dialect). Servers of 2.0.9 and older understand
+    /// [`Dialect::V2_0_2`] only. Later ones understand [`Dialect::V2_1`], but those of 2.0.x count its
+    /// first datagram as lost. Only [`Directions::Forward`] is possible with another than that.
+    pub dialect: Dialect,
+    /// Whether to record the gaps between datagrams and the times of transit.
+    pub records_times: bool,
+}
+
+impl StreamConfig {
+    /// TCP with iperf's defaults: one stream, unpaced, in writes of 131072 bytes, and reads that return
+    /// whatever is there.
+    pub fn tcp(amount: Amount) -> Self {
+        StreamConfig {
+            protocol: Protocol::Tcp,
+            directions: Directions::Forward,
+            amount,
+            input: None,
+            rate: None,
+            length_bytes: tcp::BUFFER_BYTES,
+            burst_datagrams: 1,
+            has_shared_clock: false,
+            is_batched: false,
+            buffer_bytes: None,
+            interval: None,
+            socket: SocketOptions::default(),
+            no_delay: false,
+            max_segment_bytes: None,
+            congestion_control: None,
+            streams: 1,
+            has_header: true,
+            dialect: Dialect::V2_1,
+            records_times: false,
+        }
+    }
+
+    /// UDP, as fast as it goes with one datagram a system call.
+    pub fn udp(payload_bytes: usize, amount: Amount) -> Self {
+        StreamConfig {
+            protocol: Protocol::Udp,
+            length_bytes: payload_bytes,
+            ..Self::tcp(amount)
+        }
+    }
+}
+
+/// What to send where, and how.
+#[derive(Clone, Debug)]
+pub struct ClientConfig {
+    /// The server.
+    pub peer: SocketAddr,
+    /// Local address; port 0 lets the kernel choose.
+    pub bind: Option<SocketAddr>,
+    /// How long to try to connect over TCP.
+    pub connect_timeout: Duration,
+    /// How.
+    pub stream: StreamConfig,
+}
+
+impl ClientConfig {
+    /// A client with a local address of the kernel's choice.
+    pub fn new(peer: SocketAddr, stream: StreamConfig) -> Self {
+        ClientConfig {
+            peer,
+            bind: None,
+            connect_timeout: CONNECT_LIMIT,
+            stream,
+        }
+    }
+
+    /// See [`StreamConfig::tcp`].
+    pub fn tcp(peer: SocketAddr, amount: Amount) -> Self {
+        Self::new(peer, StreamConfig::tcp(amount))
+    }
+
+    /// See [`StreamConfig::udp`].
+    pub fn udp(peer: SocketAddr, payload_bytes: usize, amount: Amount) -> Self {
+        Self::new(peer, StreamConfig::udp(payload_bytes, amount))
+    }
+}
+
+/// Where and how to listen, how to read, and how to send to clients that ask for it.
+#[derive(Clone, Debug)]
+pub struct ListenerConfig {
+    /// Where to listen; port 0 lets the kernel choose.
+    pub bind: SocketAddr,
+    /// How long to wait for the client, and then for each further byte or datagram.
+    pub idle_timeout: Duration,
+    /// Whom datagrams may be sent to that ask for them; nobody when empty.
+    pub allow: Vec<Network>,
+    /// The longest that a stream to a client may take; never more than the protocol's own limit.
+    pub send_time_max: Duration,
+    /// At a client (-d and -r): the server whose streams are expected, and no other's.
+    pub of_server: Option<SocketAddr>,
+    /// How.
+    pub stream: StreamConfig,
+}
+
+impl ListenerConfig {
+    /// A server that sends datagrams to nobody.
+    pub fn new(bind: SocketAddr, idle_timeout: Duration, stream: StreamConfig) -> Self {
+        ListenerConfig {
+            bind,
+            idle_timeout,
+            allow: Vec::new(),
+            send_time_max: Duration::MAX,
+            of_server: None,
+            stream,
+        }
+    }
+
+    /// TCP with iperf's defaults.
+    pub fn tcp(server: ServerConfig) -> Self {
+        Self::of(server, StreamConfig::tcp(Amount::Bytes(0)))
+    }
+
+    /// UDP: no intervals, no options, no times, one datagram a system call.
+    pub fn udp(server: ServerConfig) -> Self {
+        let stream = StreamConfig::udp(udp::PAYLOAD_BYTES_DEFAULT, Amount::Bytes(0));
+        Self::of(server, stream)
+    }
+
+    fn of(server: ServerConfig, stream: StreamConfig) -> Self {
+        let buffer_bytes = server.receive_buffer_bytes;
+        let stream = StreamConfig {
+            buffer_bytes,
+            ..stream
+        };
+        Self::new(server.bind, server.idle_timeout, stream)
+    }
+
+    /// What every UDP server needs.
+    pub(crate) fn server(&self) -> ServerConfig {
+        ServerConfig {
+            bind: self.bind,
+            receive_buffer_bytes: self.stream.buffer_bytes,
+            idle_timeout: self.idle_timeout,
+        }
+    }
+}
