@@ -8,9 +8,10 @@ use nicpoll_model::time::{parse_seconds, parse_time};
 use nicpoll_study::demo::workload_name;
 
 use crate::doctor::{self, DoctorArgs};
+use crate::guard::GuardArgs;
 use crate::linerate::LinerateArgs;
 use crate::rr::RrArgs;
-use crate::set::args::{GuardArgs, RESTORE_ABOUT, RestoreArgs, SET_ABOUT, SetArgs};
+use crate::set::args::{RESTORE_ABOUT, RestoreArgs, SET_ABOUT, SetArgs};
 use crate::show::{self, ShowArgs};
 use crate::sim::SimArgs;
 use crate::watch::{self, WatchArgs};

@@ -16,7 +16,7 @@ pub fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     if args.cpu_truth {
         return cpu_truth(args);
     }
-    let doctor = nicpoll_inspect::doctor(origin(), &crate::set::polling_request())?;
+    let doctor = nicpoll_inspect::doctor(origin())?;
     let text = if args.json {
         render_document(&doctor)
     } else {

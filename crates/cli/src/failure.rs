@@ -2,7 +2,12 @@
 
 use std::fmt;
 
+use nicpoll_freebsd::{FreebsdError, TargetError};
 use nicpoll_inspect::InspectError;
+use nicpoll_switch::persist::PersistError;
+use nicpoll_switch::{
+    GuardError, JournalError, RefusalKind, ResolveError, SetError, SwitchError, ToggleError,
+};
 
 /// A failure with its exit code.
 #[derive(Debug)]
@@ -55,6 +60,60 @@ impl From<InspectError> for Failure {
         }
     }
 }
+
+impl From<SetError> for Failure {
+    fn from(error: SetError) -> Self {
+        match error {
+            SetError::Refused(refusal) if refusal.kind == RefusalKind::Kernel => {
+                Failure::Missing(refusal.to_string())
+            }
+            other => Failure::Failed(other.into()),
+        }
+    }
+}
+
+impl From<FreebsdError> for Failure {
+    fn from(error: FreebsdError) -> Self {
+        match error {
+            FreebsdError::NoDevicePolling { .. } => Failure::Missing(error.to_string()),
+            other => Failure::Failed(other.into()),
+        }
+    }
+}
+
+impl From<TargetError> for Failure {
+    fn from(error: TargetError) -> Self {
+        Failure::Usage(error.to_string())
+    }
+}
+
+impl From<SwitchError> for Failure {
+    fn from(error: SwitchError) -> Self {
+        match error {
+            SwitchError::Privileges(_) => Failure::Missing(error.to_string()),
+            other => Failure::Failed(other.into()),
+        }
+    }
+}
+
+/// Errors that mean no more than that something went wrong.
+macro_rules! failed {
+    ($($error:ty),*) => {$(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Failure::Failed(error.into())
+            }
+        }
+    )*};
+}
+
+failed!(
+    ResolveError,
+    JournalError,
+    ToggleError,
+    GuardError,
+    PersistError
+);
 
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {

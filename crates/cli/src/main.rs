@@ -8,6 +8,7 @@ mod args;
 mod demo;
 mod doctor;
 mod failure;
+mod guard;
 mod iperf;
 mod linerate;
 mod netrate;
@@ -66,7 +67,7 @@ fn run(command: &Command) -> Result<u8, Failure> {
         Command::Show(args) => return show::show(args),
         Command::Set(args) => return set::set(args),
         Command::Restore(args) => return set::restore(args),
-        Command::Guard(args) => return set::guard(args),
+        Command::Guard(args) => return guard::guard(args),
         Command::Iperf(OwnArgs { args }) => return Ok(iperf::run(args).context("nicpoll iperf")?),
         Command::Netblast(OwnArgs { args }) => {
             return Ok(netrate::netblast(args).context("netblast")?);

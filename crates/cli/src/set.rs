@@ -5,41 +5,30 @@
 
 pub mod args;
 mod freebsd;
-mod guard;
-mod held;
-mod kern_polling;
+mod knobs;
 mod persistence;
-mod proof;
 mod report;
 mod restore;
-mod session;
-mod targets;
-mod text;
 
 use std::ffi::OsString;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use nicpoll_switch::standing::{self, Order, Preview, SetError};
+use nicpoll_freebsd::Target;
+use nicpoll_inspect::PollWitness;
 use nicpoll_switch::{
-    Abilities, Facts, Journal, Link, Machine, Owner, Recovered, Request, Terms, boottime_ns,
-    lowest, plan,
+    Guard, Journal, Name, Needs, Order, Preview, Recovered, Resolved, Switch, boottime_ns, confirm,
+    drift_of, guard_of_this_program, needs_napi, preview, prove, recover, require_privileges,
+    take_over, watch_time,
 };
 
 use self::args::{MINUS_POLLING, NO_POLLING, POLLING, SetArgs};
-use self::guard::Guard;
 use self::report::Report;
-use self::targets::{Name, Resolved};
 use crate::failure::Failure;
 use crate::stop::Stop;
 
-pub use self::freebsd::{failure as freebsd_failure, target_among};
-pub use self::guard::guard;
-pub use self::held::{Held, polling_request};
 pub use self::restore::restore;
-
-/// How long arrivals are counted to see whether a ring would overflow.
-const COUNTING: Duration = Duration::from_millis(200);
 
 /// The command line with `-polling`, as ifconfig(8) has it, written as an option.
 pub fn translated(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
@@ -54,133 +43,128 @@ pub fn translated(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
 
 /// Runs `nicpoll set` and returns its exit code.
 pub fn set(args: &SetArgs) -> Result<u8, Failure> {
-    if let Some(target) = freebsd::target_among(freebsd::names(&args.words))? {
+    if let Some(target) = Target::among(freebsd::names(&args.words))? {
         return freebsd::set(args, &target);
     }
-    args.kern_polling.refuse_on_linux()?;
+    args.knobs.refuse_on_linux()?;
     let (names, is_polling) = words(args)?;
     let mut report = Report::new(args.json, args.netns.as_deref(), args.dry_run);
+    let mut switch = Switch::new(Journal::of_this_machine());
     if args.no_persist {
-        if !args.dry_run && check_privileges().is_ok() {
+        if !args.dry_run && require_privileges().is_ok() {
             // Without its rule udev forgets what it saved.
-            take_over(&Journal::of_this_machine(), &mut Machine::new())?;
+            take_over(&mut switch)?;
         }
         persistence::remove(args, &names, &mut report)?;
         return report.finish();
     }
-    check_privileges()?;
+    require_privileges()?;
     // What has begun is finished or put back; a second signal ends at once.
     let _stop = Stop::on_signals().context("catching signals")?;
-    let journal = Journal::of_this_machine();
-    let mut machine = Machine::new();
     if !args.dry_run {
-        recover(&journal)?;
-        take_over(&journal, &mut machine)?;
+        put_back_left(switch.journal())?;
+        take_over(&mut switch)?;
     }
-    let netns_inode = targets::enter(&mut machine, args.netns.as_deref())?;
-    let links = targets::links(&machine, netns_inode)?;
+    let netns_inode = switch.enter(args.netns.as_deref())?;
     if args.no_polling {
-        let place = (links.as_slice(), netns_inode);
-        restore::named(
-            &journal,
-            &mut machine,
-            &names,
-            place,
-            args.dry_run,
+        restore::named(&mut switch, &names, netns_inode, args.dry_run, &mut report)?;
+    } else if args.confirm {
+        keep(&mut switch, &names, netns_inode)?;
+        return Ok(0);
+    } else {
+        change(
+            args,
+            (&names, is_polling),
+            &mut switch,
+            netns_inode,
             &mut report,
         )?;
-        return report.finish();
     }
-    if args.confirm {
-        return confirm(&journal, &names, &links, netns_inode);
-    }
-    let place = Place {
-        journal,
-        netns_inode,
-        links,
-    };
-    switch(
-        args,
-        (&names, is_polling),
-        &place,
-        &mut machine,
-        &mut report,
-    )?;
     report.finish()
 }
 
-/// Where a command works.
-struct Place {
-    journal: Journal,
-    netns_inode: u64,
-    links: Vec<Link>,
-}
-
 /// Changes settings, or says what would be changed.
-fn switch(
+fn change(
     args: &SetArgs,
     (names, is_polling): (&[Name], bool),
-    place: &Place,
-    machine: &mut Machine,
+    switch: &mut Switch,
+    netns_inode: u64,
     report: &mut Report,
 ) -> Result<(), Failure> {
-    let request = args.request(is_polling)?;
-    let abilities = Abilities::probe();
-    let Resolved { orders, notes } = if targets::is_all(names) {
-        let (links, inode) = (&place.links, place.netns_inode);
-        targets::resolve_all(machine, links, inode, &request, &abilities, args.fix)?
-    } else {
-        targets::resolve(names, &place.links, place.netns_inode)?
-    };
+    let values = args.values(is_polling)?;
+    let Resolved { orders, notes } = switch.resolve(names, &values, netns_inode, args.needs())?;
     for note in notes {
         eprintln!("nicpoll: {note}");
     }
-    let files = persistence::plan(args, names, is_polling, &request)?;
-    let facts = standing::survey(machine, &orders, &request, &abilities).map_err(failure)?;
-    let preview = standing::preview(&orders, &facts, &request, args.fix).map_err(failure)?;
-    warn_of_overflow(machine, &facts, &request)?;
-    warn_of_drift(&place.journal, machine, &orders)?;
+    let files = persistence::plan(args, names, is_polling, &values)?;
+    let facts = switch.survey(&orders)?;
+    let planned = preview(&orders, &facts, args.needs())?;
+    for overflow in switch.overflows(&facts, &values)? {
+        eprintln!("nicpoll: {overflow}");
+    }
+    warn_of_drift(switch, &orders)?;
     if args.dry_run {
-        report.wrote(&preview, place.netns_inode)?;
+        report.wrote(&planned, netns_inode)?;
         return report.files(&files);
     }
-    let trial = if preview == Preview::default() {
+    let trial = if planned == Preview::default() {
         None
     } else {
-        args.trial(carries_own_ssh(machine, place, &orders)?)
+        args.trial(switch.carries_own_ssh(netns_inode, &orders)?)
     };
     if trial.is_some() && !files.is_empty() {
         return Err(Failure::Usage(String::from(
-            "what still has to be confirmed is not made to come back at boot; set and confirm it without \
-             --persist, then say this again",
+            "--persist does not go with a change that has to be confirmed; set and confirm it first, then repeat it \
+             with --persist",
         )));
     }
     persistence::carry_out(&files, report)?;
-    let writes = change(&place.journal, machine, &orders, &request, args.fix, trial)
-        .inspect_err(|_| persistence::take_back(&files))?;
+    let writes = match trial {
+        None => switch.set(&orders, args.needs()).map_err(Failure::from),
+        Some(time) => change_for(switch, &orders, args.needs(), time),
+    };
     let done = Preview {
-        writes,
+        writes: writes.inspect_err(|_| persistence::take_back(&files))?,
         is_open_ended: false,
     };
-    report.wrote(&done, place.netns_inode)?;
+    report.wrote(&done, netns_inode)?;
     if let Some(time) = trial {
         say_how_to_confirm(args, names, time);
         report.is_trial(time);
     }
-    prove(args, &request, &orders, report)
-}
-
-/// Looks whether the polls are as they were asked for.
-fn prove(
-    args: &SetArgs,
-    request: &Request,
-    orders: &[Order],
-    report: &mut Report,
-) -> Result<(), Failure> {
-    let time = args.look.unwrap_or_else(|| proof::default_look(request));
-    if time.is_zero() || !request.needs_napi() {
+    let time = args.look.unwrap_or_else(|| watch_time(&values));
+    if time.is_zero() || !needs_napi(&values) {
         return Ok(());
     }
+    show_proof(switch, &orders, time, args.netns.as_deref(), report)
+}
+
+/// Makes a change that a guard undoes unless it is confirmed.
+fn change_for(
+    switch: &mut Switch,
+    orders: &[Order],
+    needs: Needs,
+    time: Duration,
+) -> Result<Vec<nicpoll_switch::Write>, Failure> {
+    let until = boottime_ns() + time.as_nanos() as u64;
+    let guard = Guard::start(
+        guard_of_this_program().context("finding this program")?,
+        switch.journal(),
+        Some(until),
+    )?;
+    let writes = switch.try_until(orders, needs, guard.owner(), until)?;
+    guard.leave().context("leaving the change to its guard")?;
+    Ok(writes)
+}
+
+/// Shows whether the polls are as the values mean.
+fn show_proof(
+    switch: &mut Switch,
+    orders: &[Order],
+    time: Duration,
+    netns: Option<&str>,
+    report: &mut Report,
+) -> Result<(), Failure> {
     let mut names: Vec<String> = Vec::new();
     for order in orders {
         let name = &order.target.interface.name;
@@ -188,8 +172,9 @@ fn prove(
             names.push(name.clone());
         }
     }
-    let netns = args.netns.as_deref();
-    report.proved(proof::prove(&names, netns, time), netns)
+    let inode = orders.first().map_or(0, |order| order.target.netns_inode);
+    let proofs = prove(switch.machine(), Arc::new(PollWitness), inode, &names, time);
+    report.proved(proofs, netns)
 }
 
 fn say_how_to_confirm(args: &SetArgs, names: &[Name], time: Duration) {
@@ -201,33 +186,6 @@ fn say_how_to_confirm(args: &SetArgs, names: &[Name], time: Duration) {
         time.as_secs(),
         names.join(" ")
     );
-}
-
-/// Makes the change, with a guard when it has to be confirmed.
-fn change(
-    journal: &Journal,
-    machine: &mut Machine,
-    orders: &[Order],
-    request: &Request,
-    fix: bool,
-    trial: Option<Duration>,
-) -> Result<Vec<nicpoll_switch::Write>, Failure> {
-    let Some(time) = trial else {
-        let terms = Terms {
-            owner: Owner::this_process().context("looking at this process")?,
-            until_boottime_ns: None,
-        };
-        return standing::set(journal, machine, orders, request, fix, terms).map_err(failure);
-    };
-    let until = boottime_ns() + time.as_nanos() as u64;
-    let guard = Guard::start(journal, until)?;
-    let terms = Terms {
-        owner: guard.owner,
-        until_boottime_ns: Some(until),
-    };
-    let writes = standing::set(journal, machine, orders, request, fix, terms).map_err(failure)?;
-    guard.leave()?;
-    Ok(writes)
 }
 
 /// The names, and whether the word 'polling' follows them.
@@ -246,22 +204,22 @@ fn words(args: &SetArgs) -> Result<(Vec<Name>, bool), Failure> {
     if is_polling && (args.no_polling || args.confirm || args.no_persist) {
         return usage("'polling' does not go with -polling, --confirm or --no-persist");
     }
-    let names = names
-        .iter()
-        .map(|word| targets::parse_name(word))
-        .collect::<Result<Vec<Name>, _>>()?;
-    Ok((names, is_polling))
+    Ok((parse_names(names)?, is_polling))
 }
 
-fn confirm(
-    journal: &Journal,
-    names: &[Name],
-    links: &[Link],
-    netns_inode: u64,
-) -> Result<u8, Failure> {
+fn parse_names(words: &[String]) -> Result<Vec<Name>, Failure> {
+    let names = words.iter().map(|word| Name::parse(word));
+    names
+        .collect::<Result<_, _>>()
+        .map_err(|error| Failure::Usage(error.to_string()))
+}
+
+/// Keeps a change that waits to be confirmed.
+fn keep(switch: &mut Switch, names: &[Name], netns_inode: u64) -> Result<(), Failure> {
     let mut waited = false;
-    for path in restore::records_of(journal, names, links, netns_inode)? {
-        waited |= standing::confirm(journal, &path).context("confirming")?;
+    let paths = switch.records_of(names, netns_inode);
+    for path in paths? {
+        waited |= confirm(switch.journal(), &path).context("confirming")?;
     }
     if !waited {
         return Err(anyhow::anyhow!(
@@ -269,119 +227,36 @@ fn confirm(
         )
         .into());
     }
-    Ok(0)
+    Ok(())
 }
 
 /// Puts back what killed programs left; what cannot be dealt with is named and left.
-fn recover(journal: &Journal) -> Result<(), Failure> {
-    for (path, outcome) in nicpoll_switch::recover(journal).map_err(anyhow::Error::from)? {
+fn put_back_left(journal: &Journal) -> Result<(), Failure> {
+    for (path, outcome) in recover(journal)? {
+        let path = path.display();
         match outcome {
             Recovered::Failed(error) => {
-                eprintln!(
-                    "nicpoll: {}: {:#}",
-                    path.display(),
-                    anyhow::Error::from(error)
-                );
+                eprintln!("nicpoll: {path}: {:#}", anyhow::Error::from(error));
             }
-            Recovered::Restored => eprintln!(
-                "nicpoll: put back what a program that was killed had left ({})",
-                path.display()
-            ),
+            Recovered::Restored => {
+                eprintln!("nicpoll: put back what a program that was killed had left ({path})");
+            }
             Recovered::Busy | Recovered::Gone | Recovered::Standing => {}
         }
     }
     Ok(())
 }
 
-/// Records what a udev rule of nicpoll's set.
-fn take_over(journal: &Journal, machine: &mut Machine) -> Result<(), Failure> {
-    nicpoll_switch::take_over(journal, machine).map_err(anyhow::Error::from)?;
-    Ok(())
-}
-
-fn check_privileges() -> Result<(), Failure> {
-    let missing = nicpoll_sys::privilege::missing_for_switch().context("asking for privileges")?;
-    if missing.is_empty() {
-        return Ok(());
-    }
-    Err(Failure::Missing(format!(
-        "changing an interface needs more than this process may do; missing here: {}.\nRun it as root: \
-         sudo nicpoll set ...",
-        missing.join(", ")
-    )))
-}
-
-/// Counts arrivals for a moment when a timer is asked for.
-fn warn_of_overflow(machine: &Machine, facts: &[Facts], request: &Request) -> Result<(), Failure> {
-    let Some(period_ns) = request.gro_flush_timeout_ns.filter(|&ns| ns > 0) else {
-        return Ok(());
-    };
-    let started = std::time::Instant::now();
-    std::thread::sleep(COUNTING);
-    for facts in facts {
-        let links = targets::links(machine, facts.target.netns_inode)?;
-        let elapsed = started.elapsed().as_secs_f64();
-        let now = links
-            .iter()
-            .find(|link| link.interface.ifindex == facts.target.interface.ifindex);
-        let Some(now) = now else { continue };
-        let arrived = now.rx_packets.saturating_sub(facts.link.rx_packets);
-        if let Some(overflow) = plan::overflow(facts, arrived as f64 / elapsed, period_ns) {
-            eprintln!("nicpoll: {}", text::overflow(facts, &overflow));
-        }
-    }
-    Ok(())
-}
-
-fn warn_of_drift(
-    journal: &Journal,
-    machine: &mut Machine,
-    orders: &[Order],
-) -> Result<(), Failure> {
-    for order in orders {
-        let drift = standing::drift_of(journal, machine, &order.target)
+fn warn_of_drift(switch: &mut Switch, orders: &[Order]) -> Result<(), Failure> {
+    for Order { target, .. } in orders {
+        let journal = switch.journal().clone();
+        let drift = drift_of(&journal, switch.machine(), target)
             .context("comparing with what was set before")?;
         for drift in drift {
-            eprintln!(
-                "nicpoll: {}",
-                text::drift(&order.target.interface.name, &drift)
-            );
+            eprintln!("nicpoll: {}", drift.describe(&target.interface.name));
         }
     }
     Ok(())
-}
-
-/// Whether one of the interfaces carries the ssh connection that the caller came by, be it through a
-/// bridge, bond or VLAN.
-fn carries_own_ssh(machine: &Machine, place: &Place, orders: &[Order]) -> Result<bool, Failure> {
-    let Some(address) = session::own_address() else {
-        return Ok(false);
-    };
-    let holders = machine
-        .run(place.netns_inode, move |control| {
-            control.interfaces_with(address)
-        })
-        .and_then(|holders| holders)
-        .context("asking which interface carries the ssh connection")?;
-    let carriers: Vec<u32> = place
-        .links
-        .iter()
-        .filter(|link| holders.contains(&link.interface.ifindex))
-        .flat_map(|link| lowest(&place.links, link))
-        .map(|link| link.interface.ifindex)
-        .collect();
-    Ok(orders
-        .iter()
-        .any(|order| carriers.contains(&order.target.interface.ifindex)))
-}
-
-fn failure(error: SetError) -> Failure {
-    match error {
-        SetError::Refused(refusal) if refusal.kind == plan::RefusalKind::Kernel => {
-            Failure::Missing(refusal.to_string())
-        }
-        other => Failure::Failed(other.into()),
-    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod args;
 mod freebsd;
 
+use nicpoll_freebsd::Target;
 use nicpoll_inspect::{NOT_WATCHED, inside, variable_name, variable_names};
 use nicpoll_model::numbers::plain_number;
 use nicpoll_model::{InterfaceShow, PollingVariable, Show};
@@ -14,7 +15,7 @@ use crate::output::{origin, print, text_options};
 
 /// Runs the command and returns its exit code.
 pub fn show(args: &ShowArgs) -> Result<u8, Failure> {
-    if let Some(target) = crate::set::target_among(&args.interfaces)? {
+    if let Some(target) = Target::among(&args.interfaces)? {
         return freebsd::show(args, &target);
     }
     let variables = variables(&args.values)?;

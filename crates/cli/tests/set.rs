@@ -11,7 +11,8 @@ use std::thread;
 use std::time::Duration;
 
 use nicpoll_model::Side;
-use nicpoll_switch::{Kernel, Knob, Scope, Value};
+use nicpoll_switch::knob::table;
+use nicpoll_switch::{Kernel, Knob, Value};
 use nicpoll_testkit::{Need, needs, test_name};
 use switched::{Switched, said};
 
@@ -84,7 +85,7 @@ fn what_cannot_work_is_refused_with_reason_and_remedy() {
         ),
         ("set em0 --busy-poll --fix", 5, "poll without end"),
         ("set em0 polling --period 0us", 2, "no timer"),
-        ("set em0", 2, "nothing is asked for"),
+        ("set em0", 2, "nothing to set"),
         ("set polling", 2, "name an interface"),
         ("set em0:tx0 polling", 2, "em0:rx0-3"),
         ("set em0 polling --no-polling", 2, "does not go with"),
@@ -233,7 +234,7 @@ fn what_somebody_else_changed_is_told() {
             .contains("somebody else")
     );
     pair.near(|control, target| {
-        let knob = Knob::GroFlushTimeout(Scope::Device);
+        let knob = Knob::of_interface(&table::GRO_FLUSH_TIMEOUT);
         control
             .write(target, &knob, &Value::Number(77_000))
             .unwrap();

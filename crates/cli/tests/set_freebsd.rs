@@ -151,7 +151,7 @@ const REFUSALS: &[(&str, &str, &str, i32, &str)] = &[
         2,
         "--period is for interfaces of this machine",
     ),
-    ("", "", "set bsd:em0", 2, "nothing is asked for"),
+    ("", "", "set bsd:em0", 2, "nothing to set"),
     ("", "", "set bsd:em0 eth0 polling", 2, "named alone"),
     (
         "",

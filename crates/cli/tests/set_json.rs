@@ -72,8 +72,9 @@ fn what_somebody_else_changed_and_what_will_be_undone_are_in_it() {
     assert_eq!(set["proofs"], json!([]));
     pair.done("set em0 --confirm");
     pair.near(|control, target| {
-        use nicpoll_switch::{Kernel, Knob, Scope, Value};
-        let knob = Knob::GroFlushTimeout(Scope::Device);
+        use nicpoll_switch::knob::table;
+        use nicpoll_switch::{Kernel, Knob, Value};
+        let knob = Knob::of_interface(&table::GRO_FLUSH_TIMEOUT);
         control
             .write(target, &knob, &Value::Number(77_000))
             .unwrap();

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use nicpoll_model::Side;
 use nicpoll_observe::PollCounter;
-use nicpoll_switch::{Journal, Kernel, Knob, Scope, Value};
+use nicpoll_switch::knob::table;
+use nicpoll_switch::{Journal, Kernel, Knob, Value};
 use nicpoll_testkit::needs;
 use switched::{Dump, Switched, said, wait_until};
 
@@ -302,7 +303,7 @@ fn a_removed_interface_leaves_no_record_and_its_successor_is_not_touched() {
         pair.near(move |control, target| {
             let mut target = target.clone();
             target.interface = control.interface("w0").unwrap();
-            let knob = Knob::GroFlushTimeout(Scope::Device);
+            let knob = Knob::of_interface(&table::GRO_FLUSH_TIMEOUT);
             if let Some(value) = value {
                 control
                     .write(&target, &knob, &Value::Number(value))
@@ -389,8 +390,8 @@ fn two_commands_at_once_are_not_interleaved() {
     let pair = Switched::new();
     pair.near(|control, target| {
         for (knob, value) in [
-            (Knob::Feature(String::from("rx-gro")), 1),
-            (Knob::GroFlushTimeout(Scope::Device), 2_000_000_000),
+            (Knob::of_feature("rx-gro").unwrap(), 1),
+            (Knob::of_interface(&table::GRO_FLUSH_TIMEOUT), 2_000_000_000),
         ] {
             control.write(target, &knob, &Value::Number(value)).unwrap();
         }

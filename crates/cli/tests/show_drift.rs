@@ -2,7 +2,8 @@
 
 mod switched;
 
-use nicpoll_switch::{Kernel, Knob, Scope, Value};
+use nicpoll_switch::knob::table;
+use nicpoll_switch::{Kernel, Knob, Value};
 use nicpoll_testkit::needs;
 use switched::Switched;
 
@@ -24,7 +25,7 @@ fn what_somebody_else_changed_is_shown_until_it_is_put_back() {
     pair.done("set em0 polling --fix");
     assert_eq!(drift(&pair), none, "everything is as it was set");
     pair.near(|control, target| {
-        let knob = Knob::GroFlushTimeout(Scope::Device);
+        let knob = Knob::of_interface(&table::GRO_FLUSH_TIMEOUT);
         let value = Value::Number(5_000);
         control.write(target, &knob, &value).unwrap();
     });

@@ -15,6 +15,7 @@ mod record;
 mod ssh;
 mod switch;
 mod target;
+mod variables;
 
 pub use error::FreebsdError;
 pub use host::{HZ_ADVISED, Host, Survey};
@@ -27,3 +28,4 @@ pub use record::HostRecord;
 pub use ssh::Ssh;
 pub use switch::{Asked, Restored, Write, changed_targets, plan, restore, set, would_restore};
 pub use target::{Target, TargetError};
+pub use variables::{Variable, variables};

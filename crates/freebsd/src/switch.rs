@@ -13,18 +13,9 @@ use crate::host::{Host, Survey};
 use crate::record::{EXTENSION, HostRecord};
 use crate::ssh::Ssh;
 use crate::target::Target;
+use crate::variables::{Variable, variables};
 use nicpoll_switch::fault;
 use nicpoll_switch::{Entry, Journal, JournalError};
-
-/// In this order any values can be written: `each_burst` may not exceed `burst_max`, and lowering
-/// `burst_max` changes it.
-const ORDER: [Knob; 5] = [
-    Knob::BurstMax,
-    Knob::EachBurst,
-    Knob::IdlePoll,
-    Knob::UserFrac,
-    Knob::RegFrac,
-];
 
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -119,20 +110,20 @@ pub fn plan(survey: &Survey, target: &Target, asked: &Asked) -> Result<Vec<Write
     survey.check(target)?;
     let mut rules = Poller::new(survey.hz).map_err(|_| range(survey, target, Knob::RegFrac, 0))?;
     let now: Vec<(Knob, u32)> = survey.polling.writable().collect();
-    for knob in ORDER {
+    for knob in order() {
         if let Some((_, value)) = now.iter().find(|(known, _)| *known == knob) {
             let written = rules.write(knob, *value);
             written.map_err(|_| range(survey, target, knob, *value))?;
         }
     }
-    for knob in ORDER {
+    for knob in order() {
         for (_, value) in asked.knobs.iter().filter(|(wanted, _)| *wanted == knob) {
             let written = rules.write(knob, *value);
             written.map_err(|_| range(survey, target, knob, *value))?;
         }
     }
     let mut writes = Vec::new();
-    for knob in ORDER {
+    for knob in order() {
         let to = rules.read(knob);
         let from = now.iter().find(|(known, _)| *known == knob);
         if let Some((_, from)) = from.filter(|(_, from)| *from != to) {
@@ -152,12 +143,16 @@ pub fn plan(survey: &Survey, target: &Target, asked: &Asked) -> Result<Vec<Write
     Ok(writes)
 }
 
+fn order() -> impl Iterator<Item = Knob> {
+    variables().map(|variable| variable.knob)
+}
+
 fn range(survey: &Survey, target: &Target, knob: Knob, value: u32) -> FreebsdError {
-    let range = match knob {
-        Knob::BurstMax => String::from("10 to 20000"),
-        Knob::EachBurst => String::from("1 to burst_max"),
-        Knob::UserFrac => String::from("0 to 99"),
-        _ => format!("1 to hz, which is {}", survey.hz),
+    let range = match Variable::of(knob) {
+        Some(variable) if knob == Knob::RegFrac => {
+            format!("{}, which is {}", variable.range, survey.hz)
+        }
+        variable => String::from(variable.map_or("", |variable| variable.range)),
     };
     FreebsdError::Range {
         host: String::from(target.host()),
@@ -361,7 +356,7 @@ fn compare(host: &Host, record: &HostRecord, target: &Target) -> Result<Restored
         .clone()
         .any(|(name, one)| one.is_set && name != target.interface());
     let values: Vec<(Knob, u32)> = now.polling.writable().collect();
-    for knob in ORDER.into_iter().filter(|_| is_last) {
+    for knob in order().filter(|_| is_last) {
         let recorded = record.knobs.get(knob.name());
         let is = values.iter().find(|(known, _)| *known == knob);
         let (Some(recorded), Some((_, from))) = (recorded, is) else {

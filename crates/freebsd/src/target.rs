@@ -17,6 +17,9 @@ pub enum TargetError {
     /// Its colons cannot be told apart.
     #[error("{0}: an IPv6 address stands in brackets, such as [2001:db8::1]:em0")]
     Address(String),
+    /// It is not alone.
+    #[error("an interface of a FreeBSD host (HOST:em0) is named alone, one a command")]
+    Several,
     /// ssh might take it for something else.
     #[error("{word}: '{host}' cannot be a host's name for ssh")]
     Host {
@@ -69,6 +72,18 @@ impl Target {
                 word: String::from(word),
                 host,
             })
+    }
+
+    /// The interface of a host that is named; `None` when only interfaces of this machine are.
+    pub fn among(words: &[String]) -> Result<Option<Target>, TargetError> {
+        let targets = words
+            .iter()
+            .filter_map(|word| Target::parse(word).transpose());
+        let mut targets = targets.collect::<Result<Vec<Target>, TargetError>>()?;
+        match targets.pop() {
+            Some(_) if words.len() > 1 => Err(TargetError::Several),
+            target => Ok(target),
+        }
     }
 
     /// The target of two names, if they can be names.

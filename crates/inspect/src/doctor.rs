@@ -9,21 +9,20 @@ mod measurement;
 mod privileges;
 
 use nicpoll_model::{Check, CheckGroup, CheckStatus, DOCTOR_SCHEMA, Doctor, Origin};
-use nicpoll_switch::Request;
 
 use crate::InspectError;
 use crate::error::Doing;
 use crate::host_facts::host_facts;
 
-/// Makes every check. `polling` is what 'nicpoll set IF polling' asks for.
+/// Makes every check.
 ///
 /// # Errors
 /// When the machine does not tell what every Linux tells.
-pub fn doctor(origin: Origin, polling: &Request) -> Result<Doctor, InspectError> {
+pub fn doctor(origin: Origin) -> Result<Doctor, InspectError> {
     let host = host_facts().doing("looking at the machine")?;
     let mut checks = privileges::checks()?;
     checks.extend(kernel::checks());
-    let found = interfaces::look(polling)?;
+    let found = interfaces::look()?;
     checks.extend(interfaces::checks(&found));
     let machine = machine::look(&host, &found)?;
     checks.extend(measurement::checks(&machine));

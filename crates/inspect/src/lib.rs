@@ -13,12 +13,14 @@ mod namespace;
 mod show;
 mod storms;
 mod watch;
+mod witness;
 
 pub use cpu_truth::cpu_truth;
 pub use doctor::doctor;
 pub use error::InspectError;
 pub use host_facts::host_facts;
 pub use namespace::inside;
-pub use show::{Look, NOT_WATCHED, ShowOptions, show, variable_name, variable_names};
+pub use show::{NOT_WATCHED, ShowOptions, show, variable_name, variable_names};
 pub use storms::STORM_THRESHOLD;
 pub use watch::{Watch, WatchOptions};
+pub use witness::PollWitness;

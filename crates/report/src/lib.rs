@@ -14,6 +14,7 @@ mod line_rates;
 mod rr;
 mod schemas;
 mod sim;
+mod switch;
 mod text;
 mod watch;
 
@@ -29,6 +30,7 @@ pub use sim::{
     render_sim_path, render_sim_published, render_sim_run, render_sim_sweep, render_sim_ticks,
     sweep_as_csv,
 };
+pub use switch::{render_switch_proofs, render_switch_writes};
 pub use text::{
     TextOptions, render_cpu_truth_text, render_doctor_text, render_show_text, render_text,
 };

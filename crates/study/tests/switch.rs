@@ -12,7 +12,8 @@ use common::{SETTINGS, TestLab};
 use nicpoll_model::Side;
 use nicpoll_study::INTERFACE;
 use nicpoll_study::demo::{DEFAULT, POLLING};
-use nicpoll_switch::{Control, Journal, Kernel, Knob, Recovered, Scope, Target, Value};
+use nicpoll_switch::knob::table;
+use nicpoll_switch::{Control, Journal, Kernel, Knob, Recovered, Target, Value};
 use nicpoll_sys::netns::NetNamespace;
 use nicpoll_testkit::needs;
 
@@ -68,10 +69,12 @@ fn values_that_were_not_zero_come_back_too() {
                 netns_inode: NetNamespace::current().unwrap().inode(),
                 interface,
             };
-            let scope = Scope::Napi(napi.id);
             for (knob, value) in [
-                (Knob::DeferHardIrqs(scope), 7),
-                (Knob::GroFlushTimeout(scope), 5_000_000_000),
+                (Knob::of_napi(&table::DEFER_HARD_IRQS, napi.id), 7),
+                (
+                    Knob::of_napi(&table::GRO_FLUSH_TIMEOUT, napi.id),
+                    5_000_000_000,
+                ),
             ] {
                 control.write(&own, &knob, &Value::Number(value)).unwrap();
             }

@@ -15,27 +15,19 @@ use thiserror::Error;
 use crate::attributes::{push_uint, uint_attribute};
 use crate::ethtool_request::{Command, EthtoolRequest};
 use crate::knob::Knob;
+use crate::knob::place::Place;
 
-/// `NETDEV_A_NAPI_GRO_FLUSH_TIMEOUT`, include/uapi/linux/netdev.h.
+/// `NETDEV_A_NAPI_DEFER_HARD_IRQS`, include/uapi/linux/netdev.h.
+const ATTRIBUTE_DEFER_HARD_IRQS: u16 = 5;
+/// `NETDEV_A_NAPI_GRO_FLUSH_TIMEOUT`.
 const ATTRIBUTE_GRO_FLUSH_TIMEOUT: u16 = 6;
 /// `NETDEV_A_NAPI_IRQ_SUSPEND_TIMEOUT`.
 const ATTRIBUTE_IRQ_SUSPEND_TIMEOUT: u16 = 7;
+/// `NETDEV_A_NAPI_THREADED`.
+const ATTRIBUTE_THREADED: u16 = 8;
 
 /// `NETDEV_QUEUE_TYPE_RX`, include/uapi/linux/netdev.h.
 const QUEUE_TYPE_RX: u32 = 0;
-
-/// What `napi-set` can set, by the number of its attribute.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum NapiAttribute {
-    /// `NETDEV_A_NAPI_DEFER_HARD_IRQS`; a `u32`.
-    DeferHardIrqs = 5,
-    /// `NETDEV_A_NAPI_GRO_FLUSH_TIMEOUT`.
-    GroFlushTimeout = ATTRIBUTE_GRO_FLUSH_TIMEOUT as isize,
-    /// `NETDEV_A_NAPI_IRQ_SUSPEND_TIMEOUT`.
-    IrqSuspendTimeout = ATTRIBUTE_IRQ_SUSPEND_TIMEOUT as isize,
-    /// `NETDEV_A_NAPI_THREADED`; a `u32`.
-    Threaded = 8,
-}
 
 /// Why a netlink request failed.
 #[derive(Debug, Error)]
@@ -133,11 +125,19 @@ impl Napi {
         if knob.napi_id() != Some(self.id) {
             return None;
         }
-        match knob {
-            Knob::DeferHardIrqs(_) => self.defer_hard_irqs.map(u64::from),
-            Knob::GroFlushTimeout(_) => self.gro_flush_timeout_ns,
-            Knob::IrqSuspendTimeout(_) => self.irq_suspend_timeout_ns,
-            Knob::Threaded(_) => self.threaded.map(u64::from),
+        let Place::Napi(scoped) = knob.row().place else {
+            return None;
+        };
+        self.attribute(scoped.attribute)
+    }
+
+    /// What an attribute of this instance holds, by its number.
+    pub(crate) fn attribute(&self, attribute: u16) -> Option<u64> {
+        match attribute {
+            ATTRIBUTE_DEFER_HARD_IRQS => self.defer_hard_irqs.map(u64::from),
+            ATTRIBUTE_GRO_FLUSH_TIMEOUT => self.gro_flush_timeout_ns,
+            ATTRIBUTE_IRQ_SUSPEND_TIMEOUT => self.irq_suspend_timeout_ns,
+            ATTRIBUTE_THREADED => self.threaded.map(u64::from),
             _ => None,
         }
     }
@@ -243,13 +243,14 @@ impl Control {
     pub(crate) fn set_napi(
         &mut self,
         napi_id: u32,
-        attribute: NapiAttribute,
+        attribute: u16,
+        name: &str,
         value: u64,
     ) -> Result<(), ControlError> {
-        let doing = || format!("setting {attribute:?} of NAPI {napi_id} to {value}");
+        let doing = || format!("setting {name} of NAPI {napi_id} to {value}");
         let mut request = netdev::Request::new().op_napi_set_do();
         let mut attributes = request.encode().push_id(napi_id);
-        push_uint(attributes.as_vec_mut(), attribute as u16, value);
+        push_uint(attributes.as_vec_mut(), attribute, value);
         drop(attributes);
         self.socket
             .request(&request)

@@ -11,12 +11,14 @@ use std::path::Path;
 
 use nicpoll_sys::netns::NetNamespace;
 
+use crate::apply::Switch;
 use crate::error::SwitchError;
 use crate::journal::{DEFAULT_DIRECTORY, Journal, JournalError};
 use crate::kernel::{Kernel, Target};
-use crate::knob::{Knob, Scope, Value};
+use crate::knob::{Knob, Value, table};
 use crate::machine::Machine;
 use crate::record::Change;
+use crate::request::Values;
 
 /// udev's property with count and timeout as they were.
 pub(crate) const BEFORE: &str = "NICPOLL_BEFORE";
@@ -34,6 +36,16 @@ pub struct Deferral {
     pub count: u64,
     /// `gro_flush_timeout`, in ns.
     pub timeout_ns: u64,
+}
+
+impl Deferral {
+    /// What a request sets, if it sets both.
+    pub fn of(values: &Values) -> Option<Self> {
+        Some(Deferral {
+            count: values.number(&table::DEFER_HARD_IRQS)?,
+            timeout_ns: values.number(&table::GRO_FLUSH_TIMEOUT)?,
+        })
+    }
 }
 
 /// What the rule did.
@@ -61,8 +73,8 @@ impl EarlyChange {
             written: Value::Number(written),
         };
         let EarlyChange { before, set } = self;
-        let count = Knob::DeferHardIrqs(Scope::Device);
-        let timeout = Knob::GroFlushTimeout(Scope::Device);
+        let count = Knob::of_interface(&table::DEFER_HARD_IRQS);
+        let timeout = Knob::of_interface(&table::GRO_FLUSH_TIMEOUT);
         [
             change(count, before.count, set.count),
             change(timeout, before.timeout_ns, set.timeout_ns),
@@ -88,7 +100,9 @@ fn property(text: &str, name: &str) -> Option<Deferral> {
 
 /// Takes over into the journal what the rule set. A journal at another place than
 /// the machine's does not say which interfaces have a record, so that nothing is taken over there.
-pub fn take_over(journal: &Journal, machine: &mut Machine) -> Result<(), SwitchError> {
+pub fn take_over(switch: &mut Switch) -> Result<(), SwitchError> {
+    let journal = &switch.journal().clone();
+    let machine = switch.machine();
     if journal.directory() != Path::new(DEFAULT_DIRECTORY) {
         return Ok(());
     }

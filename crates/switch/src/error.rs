@@ -65,6 +65,16 @@ pub enum SwitchError {
         /// Why putting back failed.
         second: Box<SwitchError>,
     },
+    /// This process may not change interfaces.
+    #[error(
+        "changing an interface needs more than this process may do; missing here: {}.\nRun it as root: sudo \
+         nicpoll set ...",
+        .0.join(", ")
+    )]
+    Privileges(Vec<String>),
+    /// The kernel does not say what this process may do.
+    #[error("asking for privileges")]
+    AskingPrivileges(#[source] std::io::Error),
     /// A network namespace cannot be entered.
     #[error("entering the network namespace of {interface}")]
     Namespace {

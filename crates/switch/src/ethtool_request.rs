@@ -21,6 +21,8 @@ pub enum Command {
     FeaturesSet = 12,
     /// `ETHTOOL_MSG_RINGS_GET`.
     RingsGet = 15,
+    /// `ETHTOOL_MSG_RINGS_SET`.
+    RingsSet = 16,
     /// `ETHTOOL_MSG_COALESCE_GET`.
     CoalesceGet = 19,
     /// `ETHTOOL_MSG_COALESCE_SET`.

@@ -3,15 +3,12 @@
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd};
 
-use nicpoll_sys::schedule::Policy;
-
 use crate::control::{Control, ControlError, Napi};
 use crate::error::SwitchError;
 use crate::kernel::{Kernel, Target, supported};
-use crate::knob::{Knob, Scope, Value};
+use crate::knob::{Knob, Phase, Value, table};
 use crate::links::Link;
 use crate::machine::{Machine, find_namespace};
-use crate::moderation::Moderation;
 
 /// The feature without which veth has no receive NAPI.
 pub const GRO_FEATURE: &str = "rx-gro";
@@ -19,18 +16,9 @@ pub const GRO_FEATURE: &str = "rx-gro";
 /// changed.
 pub const VETH_RING_SLOTS: u32 = 256;
 
-/// `NETIF_F_ALL_TSO`, by the names that the kernel gives its bits.
+/// Whether it is one of `NETIF_F_ALL_TSO`.
 pub fn is_tso_feature(feature: &str) -> bool {
-    feature.starts_with("tx-tcp") && feature.ends_with("-segmentation")
-}
-
-/// A thread that polls.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Poller {
-    /// CPUs that it may use.
-    pub cpus: Vec<u32>,
-    /// How it is scheduled.
-    pub policy: Policy,
+    table::TSO.stands_for(feature)
 }
 
 /// The other end of a veth pair.
@@ -51,16 +39,12 @@ pub struct Facts {
     pub link: Link,
     /// Whether received packets are joined (GRO).
     pub has_gro: bool,
-    /// The interface's own values, those that this kernel has.
-    pub device: BTreeMap<Knob, u64>,
+    /// The interface's own values and those of its threads, as far as this kernel and driver have them.
+    pub values: BTreeMap<Knob, Value>,
     /// Its NAPI instances; null when this kernel cannot list them.
     pub napis: Option<Vec<Napi>>,
     /// The NAPI instance of each receive queue, where the driver says so.
     pub rx_queues: BTreeMap<u32, u32>,
-    /// Threads that poll, by pid.
-    pub pollers: BTreeMap<u32, Poller>,
-    /// Interrupt moderation, what the driver has of it.
-    pub moderation: BTreeMap<Moderation, u32>,
     /// Slots of one receive ring, where the driver says so.
     pub ring_slots: Option<u32>,
     /// The other end, of a veth pair.
@@ -88,23 +72,13 @@ impl Facts {
 fn gather_own(control: &mut Control, target: Target) -> Result<Facts, ControlError> {
     let ifindex = target.interface.ifindex;
     let link = control.link_named(&target.interface.name)?;
-    let mut device = BTreeMap::new();
-    for knob in [
-        Knob::Threaded(Scope::Device),
-        Knob::DeferHardIrqs(Scope::Device),
-        Knob::GroFlushTimeout(Scope::Device),
-    ] {
-        if let Some(Value::Number(number)) = control.read(&target, &knob)? {
-            device.insert(knob, number);
-        }
-    }
+    let mut values = control.read_own(&target)?;
     let napis = supported(control.napis(ifindex))?;
-    let mut pollers = BTreeMap::new();
     for pid in napis.iter().flatten().filter_map(|napi| napi.thread_pid) {
-        let cpus = control.read(&target, &Knob::ThreadCpus(pid))?;
-        let policy = control.read(&target, &Knob::ThreadPolicy(pid))?;
-        if let (Some(Value::Cpus(cpus)), Some(Value::Policy(policy))) = (cpus, policy) {
-            pollers.insert(pid, Poller { cpus, policy });
+        for row in table::TABLE.iter().filter(|row| row.phase == Phase::Thread) {
+            let knob = Knob::of_thread(row, pid);
+            let value = control.read(&target, &knob)?;
+            values.extend(value.map(|value| (knob, value)));
         }
     }
     let features = supported(control.features(ifindex))?.unwrap_or_default();
@@ -115,11 +89,9 @@ fn gather_own(control: &mut Control, target: Target) -> Result<Facts, ControlErr
     };
     Ok(Facts {
         has_gro: features.active.get(GRO_FEATURE) == Some(&true),
-        device,
+        values,
         napis,
         rx_queues: supported(control.rx_queues(ifindex))?.unwrap_or_default(),
-        pollers,
-        moderation: supported(control.moderation(ifindex))?.unwrap_or_default(),
         ring_slots,
         peer: None,
         link,
@@ -162,7 +134,7 @@ fn find_peer(machine: &mut Machine, facts: &Facts) -> Result<Peer, SwitchError> 
         }),
         tso_features_on: on
             .map(|(name, _)| name)
-            .filter(|name| is_tso_feature(name))
+            .filter(|name| table::TSO.stands_for(name))
             .collect(),
     })
 }
@@ -197,10 +169,10 @@ mod tests {
             "tx-tcp-accecn-segmentation",
             "tx-tcp6-segmentation",
         ] {
-            assert!(is_tso_feature(name), "{name}");
+            assert!(table::TSO.stands_for(name), "{name}");
         }
         for name in ["tx-udp-segmentation", "tx-generic-segmentation", "rx-gro"] {
-            assert!(!is_tso_feature(name), "{name}");
+            assert!(!table::TSO.stands_for(name), "{name}");
         }
     }
 }

@@ -9,13 +9,9 @@ use crate::control::{Control, Interface};
 use crate::error::SwitchError;
 use crate::journal::{Journal, JournalError};
 use crate::kernel::Target;
-use crate::knob::{Knob, Scope, Value};
+use crate::knob::{Knob, Value, table};
 use crate::owner::Owner;
 use crate::transaction::{Terms, Transaction, Write};
-
-/// The largest value of `napi_defer_hard_irqs`: so many empty polls that the interrupt stays masked
-/// once the timer runs.
-pub const DEFER_HARD_IRQS_MAX: u32 = i32::MAX as u32;
 
 /// The changes that this process holds on one interface.
 ///
@@ -53,9 +49,9 @@ impl Held {
         let changes: Vec<(Knob, Value, Value)> = asked
             .iter()
             .filter(|&(name, &on)| is(&there.wanted, name) != on)
-            .map(|(name, &on)| {
-                let knob = Knob::Feature(name.clone());
-                (knob, Value::flag(!on), Value::flag(on))
+            .filter_map(|(name, &on)| {
+                let knob = Knob::of_feature(name)?;
+                Some((knob, Value::flag(!on), Value::flag(on)))
             })
             .collect();
         self.write(control, changes)?;
@@ -86,10 +82,15 @@ impl Held {
                 napi_id,
             });
         };
-        let scope = Scope::Napi(napi_id);
         let asked = [
-            (Knob::DeferHardIrqs(scope), u64::from(defer_hard_irqs)),
-            (Knob::GroFlushTimeout(scope), gro_flush_timeout_ns),
+            (
+                Knob::of_napi(&table::DEFER_HARD_IRQS, napi_id),
+                u64::from(defer_hard_irqs),
+            ),
+            (
+                Knob::of_napi(&table::GRO_FLUSH_TIMEOUT, napi_id),
+                gro_flush_timeout_ns,
+            ),
         ];
         let changes = asked
             .into_iter()

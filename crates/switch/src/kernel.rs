@@ -4,17 +4,14 @@
 //! interface, the same knob of its NAPI instances. Everything that decides *what* to write stands above this,
 //! so that it can be tested without a kernel.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use nicpoll_sys::schedule;
-
-use crate::control::{Control, ControlError, Interface, NapiAttribute};
-use crate::knob::{Knob, Scope, Value};
+use crate::control::{Control, ControlError, Interface};
+use crate::knob::{Knob, Value};
 
 /// An interface with the network namespace that it is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,84 +39,11 @@ pub trait Kernel {
 /// under `/sys` ([`nicpoll_sys::netns::enter_with_private_sysfs`]).
 impl Kernel for Control {
     fn read(&mut self, target: &Target, knob: &Knob) -> Result<Option<Value>, ControlError> {
-        let interface = &target.interface;
-        match knob {
-            Knob::Up => {
-                let links = self.links()?;
-                let mut own = links
-                    .iter()
-                    .filter(|link| link.interface.ifindex == interface.ifindex);
-                Ok(own.next().map(|link| Value::flag(link.is_up)))
-            }
-            Knob::Feature(name) => {
-                let wanted = self.features(interface.ifindex)?.wanted;
-                Ok(wanted.get(name).map(|&on| Value::flag(on)))
-            }
-            Knob::Threaded(Scope::Device) => self.read_device(interface, "threaded"),
-            Knob::DeferHardIrqs(Scope::Device) => {
-                self.read_device(interface, "napi_defer_hard_irqs")
-            }
-            Knob::GroFlushTimeout(Scope::Device) => {
-                self.read_device(interface, "gro_flush_timeout")
-            }
-            Knob::Threaded(Scope::Napi(id))
-            | Knob::DeferHardIrqs(Scope::Napi(id))
-            | Knob::GroFlushTimeout(Scope::Napi(id))
-            | Knob::IrqSuspendTimeout(id) => self.read_napi(interface.ifindex, *id, knob),
-            Knob::Moderation(parameter) => {
-                let there = supported(self.moderation(interface.ifindex))?.unwrap_or_default();
-                Ok(there
-                    .get(parameter)
-                    .map(|&value| Value::Number(value.into())))
-            }
-            Knob::ThreadCpus(pid) => of_thread(*pid, "asking for the CPUs", schedule::cpus)
-                .map(|cpus| cpus.map(Value::Cpus)),
-            Knob::ThreadPolicy(pid) => {
-                of_thread(*pid, "asking for the scheduling", schedule::policy)
-                    .map(|policy| policy.map(Value::Policy))
-            }
-        }
+        self.read_knob(target, knob)
     }
 
     fn write(&mut self, target: &Target, knob: &Knob, value: &Value) -> Result<(), ControlError> {
-        let interface = &target.interface;
-        match (knob, value) {
-            (Knob::Up, Value::Number(up)) => self.set_up(interface.ifindex, *up != 0),
-            (Knob::Feature(name), Value::Number(on)) => {
-                let change = BTreeMap::from([(name.clone(), *on != 0)]);
-                self.set_features(interface.ifindex, &change)
-            }
-            (Knob::Threaded(scope), Value::Number(number)) => self.write_scoped(
-                interface,
-                *scope,
-                "threaded",
-                NapiAttribute::Threaded,
-                *number,
-            ),
-            (Knob::DeferHardIrqs(scope), Value::Number(number)) => {
-                let (file, attribute) = ("napi_defer_hard_irqs", NapiAttribute::DeferHardIrqs);
-                self.write_scoped(interface, *scope, file, attribute, *number)
-            }
-            (Knob::GroFlushTimeout(scope), Value::Number(number)) => {
-                let (file, attribute) = ("gro_flush_timeout", NapiAttribute::GroFlushTimeout);
-                self.write_scoped(interface, *scope, file, attribute, *number)
-            }
-            (Knob::IrqSuspendTimeout(id), Value::Number(number)) => {
-                self.set_napi(*id, NapiAttribute::IrqSuspendTimeout, *number)
-            }
-            (Knob::Moderation(parameter), Value::Number(number)) => {
-                let number = u32::try_from(*number).map_err(|_| out_of_range(knob, value))?;
-                self.set_moderation(interface.ifindex, *parameter, number)
-            }
-            (Knob::ThreadCpus(pid), Value::Cpus(cpus)) => schedule::set_cpus(*pid, cpus).map_err(
-                ControlError::of_io(format!("binding thread {pid} to CPUs {value}")),
-            ),
-            (Knob::ThreadPolicy(pid), Value::Policy(policy)) => schedule::set_policy(*pid, *policy)
-                .map_err(ControlError::of_io(format!(
-                    "scheduling thread {pid} as {value}"
-                ))),
-            _ => Err(out_of_range(knob, value)),
-        }
+        self.write_knob(target, knob, value)
     }
 
     fn wait(&mut self, time: Duration) {
@@ -128,27 +52,20 @@ impl Kernel for Control {
 }
 
 impl Control {
-    fn write_scoped(
+    pub(crate) fn write_device(
         &mut self,
         interface: &Interface,
-        scope: Scope,
         file: &str,
-        attribute: NapiAttribute,
         number: u64,
     ) -> Result<(), ControlError> {
-        match scope {
-            Scope::Napi(id) => self.set_napi(id, attribute, number),
-            Scope::Device => {
-                let path = self.device_file(interface, file)?;
-                fs::write(&path, number.to_string()).map_err(ControlError::of_io(format!(
-                    "writing {number} to {}",
-                    path.display()
-                )))
-            }
-        }
+        let path = self.device_file(interface, file)?;
+        fs::write(&path, number.to_string()).map_err(ControlError::of_io(format!(
+            "writing {number} to {}",
+            path.display()
+        )))
     }
 
-    fn read_device(
+    pub(crate) fn read_device(
         &mut self,
         interface: &Interface,
         file: &str,
@@ -192,19 +109,6 @@ impl Control {
             ))(io::ErrorKind::NotFound.into())),
         }
     }
-
-    fn read_napi(
-        &mut self,
-        ifindex: u32,
-        id: u32,
-        knob: &Knob,
-    ) -> Result<Option<Value>, ControlError> {
-        let napis = supported(self.napis(ifindex))?.unwrap_or_default();
-        let Some(napi) = napis.into_iter().find(|napi| napi.id == id) else {
-            return Ok(None);
-        };
-        Ok(napi.value_of(knob).map(Value::Number))
-    }
 }
 
 /// What a question got, or `None` where the device or kernel has nothing of the kind.
@@ -224,7 +128,7 @@ pub(crate) fn supported<T>(answer: Result<T, ControlError>) -> Result<Option<T>,
     }
 }
 
-fn of_thread<T>(
+pub(crate) fn of_thread<T>(
     pid: u32,
     doing: &str,
     ask: impl FnOnce(u32) -> io::Result<T>,
@@ -244,7 +148,3 @@ fn of_thread<T>(
 }
 
 const ESRCH: i32 = rustix::io::Errno::SRCH.raw_os_error();
-
-fn out_of_range(knob: &Knob, value: &Value) -> ControlError {
-    ControlError::of_io(format!("writing {value} to {knob}"))(io::ErrorKind::InvalidInput.into())
-}

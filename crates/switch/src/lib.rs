@@ -1,56 +1,72 @@
 //! The switch: reads, changes and puts back what decides how an interface learns of packets.
 //!
 //! What must hold: what was there is on disk before anything is written, and every exit puts it back:
-//! [`Held::restore`] in this process, [`recover`] in the next one. What stands ([`standing`]) stays until
-//! [`restore`].
+//! [`Holding::restore`] in this process, [`recover`] in the next one. What stands stays until [`restore`].
 #![forbid(unsafe_code)]
 
+mod apply;
 mod attributes;
 mod control;
+mod document;
 mod early;
 mod error;
+mod ethtool;
 mod ethtool_request;
 mod facts;
 pub mod fault;
+mod guard;
 mod hold;
 mod inventory;
 mod journal;
 mod kernel;
-mod knob;
+pub mod knob;
 mod links;
 mod lower;
 mod machine;
-mod moderation;
+mod overflow;
 mod owner;
 pub mod persist;
-pub mod plan;
+mod plan;
 mod probe;
 mod record;
 mod recover;
 mod request;
-pub mod standing;
+mod resolve;
+mod session;
+mod standing;
+mod toggle;
 mod transaction;
 mod undo;
+mod witness;
 
+pub use apply::{Holding, Order, Preview, SetError, Switch, preview, require_privileges};
 pub use control::{Control, ControlError, Features, Interface, Napi, Queue};
+pub use document::{label, writes_back};
 pub use early::{Deferral, EarlyChange, take_over};
 pub use error::SwitchError;
-pub use facts::{Facts, GRO_FEATURE, Peer, Poller, VETH_RING_SLOTS, is_tso_feature};
-pub use hold::{DEFER_HARD_IRQS_MAX, Held};
+pub use facts::{Facts, GRO_FEATURE, Peer, VETH_RING_SLOTS, is_tso_feature};
+pub use guard::{GUARD_COMMAND, Guard, GuardError, guard_of_this_program, watch_over};
+pub use hold::Held;
 pub use inventory::{LinkFacts, XdpAbilities};
 pub use journal::{
     Content, DEFAULT_DIRECTORY, DIRECTORY_VARIABLE, Entry, Found, Journal, JournalError,
 };
 pub use kernel::{Kernel, Target};
+pub use knob::table::DEFER_HARD_IRQS_MAX;
 pub use knob::{Knob, Scope, Value};
 pub use links::Link;
 pub use lower::{is_stacked, lowest};
 pub use machine::Machine;
-pub use moderation::Moderation;
+pub use overflow::Overflow;
 pub use owner::Owner;
+pub use plan::{Needs, Refusal, RefusalKind, needs_napi};
 pub use probe::{Abilities, Unsupported, per_napi_settings};
 pub use record::{Attempt, Change, Record, RecordError};
 pub use recover::{Recovered, Restored, boottime_ns, recover, restore};
-pub use request::{Part, Request};
-pub use transaction::{Terms, Transaction, Write};
+pub use request::{Name, POLLING_PERIOD_NS, Part, Request, RequestError, Setting, Values};
+pub use resolve::{Note, ResolveError, Resolved, is_all};
+pub use standing::{attempts_of, confirm, drift_of, undo_unconfirmed};
+pub use toggle::{ToggleError, Toggles};
+pub use transaction::Write;
 pub use undo::Drift;
+pub use witness::{Sighting, Witness, prove, watch_time};

@@ -10,14 +10,12 @@ use thiserror::Error;
 use crate::control::Napi;
 use crate::facts::{Facts, GRO_FEATURE};
 use crate::kernel::Target;
-use crate::knob::{Knob, Scope, Value};
+use crate::knob::place::Place;
+use crate::knob::{Knob, Manner, Phase, Row, Value, table};
 use crate::lower::is_stacked;
 use crate::probe::Abilities;
-use crate::request::{Group, Part, Request};
+use crate::request::{Part, Values};
 use crate::transaction::Write;
-
-/// Threads that poll without end.
-const THREADED_BUSY_POLL: u32 = 2;
 
 /// Why something is not done, and what helps.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -57,27 +55,54 @@ impl Refusal {
     }
 }
 
+/// Whether any of it is a value of NAPI instances or of the threads that poll.
+pub fn needs_napi(values: &Values) -> bool {
+    has_phase(values, Phase::Napi) || has_phase(values, Phase::Thread)
+}
+
+/// Whether threads come with it.
+pub fn makes_threads(values: &Values) -> bool {
+    values.get(&table::THREADED).is_some()
+}
+
+/// Whether any of it is set on each NAPI instance and never on the interface.
+pub fn is_of_instances(values: &Values) -> bool {
+    let is_of_instance = |row: &Row| row.phase == Phase::Napi && !row.has_file();
+    values.iter().any(|(row, _)| is_of_instance(row))
+}
+
+fn has_phase(values: &Values, phase: Phase) -> bool {
+    values.iter().any(|(row, _)| row.phase == phase)
+}
+
 /// Refuses what can never work on this interface or kernel.
 pub fn check(
     facts: &Facts,
     abilities: &Abilities,
-    request: &Request,
+    values: &Values,
     part: &Part,
 ) -> Result<(), Refusal> {
-    if request.needs_napi() {
+    if needs_napi(values) {
         check_kind(facts)?;
     }
-    check_kernel(facts, abilities, request, part)?;
-    let unknown = request
-        .moderation
-        .keys()
-        .find(|parameter| !facts.moderation.contains_key(parameter));
-    if let Some(parameter) = unknown {
-        let names: Vec<&str> = facts.moderation.keys().map(|known| known.name()).collect();
-        let reason = format!(
-            "its driver has no coalescing parameter {}",
-            parameter.name()
-        );
+    check_kernel(facts, abilities, values, part)?;
+    for (row, to) in values.iter() {
+        let is_asked = match row.phase {
+            Phase::Card => true,
+            // What cannot be on is off.
+            Phase::Feature => to.number() != Some(0),
+            Phase::Link | Phase::Napi | Phase::Thread => false,
+        };
+        if !is_asked || facts.values.keys().any(|knob| knob.row() == row) {
+            continue;
+        }
+        let kind = row.place.describe();
+        let is_like = |known: &&&'static Row| {
+            known.place.describe() == kind && facts.values.contains_key(&Knob::of_interface(known))
+        };
+        let known = table::TABLE.iter().filter(is_like);
+        let names: Vec<&str> = known.map(|known| known.name).collect();
+        let reason = format!("its driver has no {kind} {}", row.name);
         let remedy = if names.is_empty() {
             String::from("it has none at all; polling by a timer works without")
         } else {
@@ -114,7 +139,7 @@ fn check_kind(facts: &Facts) -> Result<(), Refusal> {
 fn check_kernel(
     facts: &Facts,
     abilities: &Abilities,
-    request: &Request,
+    values: &Values,
     part: &Part,
 ) -> Result<(), Refusal> {
     let missing =
@@ -125,51 +150,93 @@ fn check_kernel(
             "name the interface alone; Linux 6.13 or later can",
         );
     }
-    if request.irq_suspend_timeout_ns.is_some() && !abilities.has_suspend {
-        return missing(
-            "this kernel has no irq-suspend-timeout",
-            "Linux 6.13 or later has it",
-        );
-    }
-    if request.is_about_threads() && facts.napis.is_none() {
+    if has_phase(values, Phase::Thread) && facts.napis.is_none() {
         return missing(
             "this kernel does not say which threads poll it",
             "find them by name (napi/IF-ID) and use taskset(1) or chrt(1); Linux 6.8 or later says it",
         );
     }
-    let mode = request.threaded.unwrap_or(0);
-    if mode == THREADED_BUSY_POLL && abilities.threaded_max < Some(mode) {
-        return missing(
-            "this kernel has no threads that poll without end",
-            "use --threaded, with a short --period to poll often",
-        );
-    }
-    if request.threaded.is_some() && *part != Part::Whole && abilities.threaded_max.is_none() {
-        return missing(
-            "this kernel cannot give a single NAPI instance a thread",
-            "name the interface alone; Linux 6.17 or later can",
-        );
+    for (row, value) in values.iter() {
+        let (Place::Napi(scoped), Some(number)) = (&row.place, value.number()) else {
+            continue;
+        };
+        let max = abilities.napi_max(scoped.attribute);
+        if is_by_instance(row, value, part) && max.is_none_or(|max| number > max) {
+            let lacking = scoped.lacking.iter().find(|one| number >= one.from);
+            return match lacking {
+                Some(lacking) => missing(lacking.reason, lacking.remedy),
+                None => missing(
+                    "this kernel cannot set that of a single NAPI instance",
+                    "name the interface alone",
+                ),
+            };
+        }
     }
     Ok(())
 }
 
-/// What has to be changed before the settings can work: on the interface itself, or on its other end.
+/// Whether a value of NAPI instances is set on each of them, because only some are meant or the interface's
+/// own file does not take it.
+fn is_by_instance(row: &Row, value: &Value, part: &Part) -> bool {
+    let Place::Napi(scoped) = &row.place else {
+        return false;
+    };
+    let takes = |(_, max): (&str, u64)| value.number().is_some_and(|number| number <= max);
+    *part != Part::Whole || !scoped.file.is_some_and(takes)
+}
+
+/// The offload features and the link's state that are to be set.
+pub fn features(facts: &Facts, values: &Values) -> Vec<Write> {
+    let mut writes = Vec::new();
+    for (row, to) in values.iter().filter(|(row, _)| row.phase <= Phase::Feature) {
+        let own = facts.values.iter().filter(|(knob, _)| knob.row() == row);
+        for (knob, from) in own.filter(|(_, from)| *from != to) {
+            writes.push(Write {
+                target: facts.target.clone(),
+                knob: knob.clone(),
+                from: from.clone(),
+                to: to.clone(),
+                is_implied: false,
+            });
+        }
+    }
+    writes
+}
+
+/// What becomes of what polling needs and does not find: an interface that is up, GRO, and no TSO at a veth's other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// The command is refused.
+    Refuse,
+    /// It is changed with the rest (`--fix`).
+    Fix,
+    /// Nothing: whoever asks has seen to it, on another host perhaps.
+    Trust,
+}
+
+/// What has to be changed before the settings can work: on the interface itself, or on its other end. `planned` is
+/// changed anyhow.
 ///
 /// # Errors
-/// A refusal when something has to be changed and `fix` does not allow it, or nothing would help.
-pub fn preconditions(facts: &Facts, request: &Request, fix: bool) -> Result<Vec<Write>, Refusal> {
-    if !request.needs_napi() {
+/// A refusal when something has to be changed and `needs` does not allow it, or nothing would help.
+pub fn preconditions(
+    facts: &Facts,
+    values: &Values,
+    planned: &[Write],
+    needs: Needs,
+) -> Result<Vec<Write>, Refusal> {
+    if !needs_napi(values) || needs == Needs::Trust {
         return Ok(Vec::new());
     }
     let mut writes = Vec::new();
     if !facts.link.is_up {
-        writes.push(write(&facts.target, Knob::Up, 0, 1));
+        writes.push(write(&facts.target, Knob::of_interface(&table::UP), 0, 1));
     }
     let lacks_napi = facts.napis().is_empty();
     if facts.link.interface.driver == "veth" {
         if lacks_napi && !facts.has_gro {
-            let gro = Knob::Feature(String::from(GRO_FEATURE));
-            writes.push(write(&facts.target, gro, 0, 1));
+            let gro = Knob::of_feature(GRO_FEATURE);
+            writes.extend(gro.map(|gro| write(&facts.target, gro, 0, 1)));
         }
         writes.extend(peer_writes(facts, lacks_napi)?);
     } else if lacks_napi && facts.link.is_up && facts.napis.is_some() {
@@ -180,7 +247,8 @@ pub fn preconditions(facts: &Facts, request: &Request, fix: bool) -> Result<Vec<
             "set the interface that its packets come from",
         ));
     }
-    if writes.is_empty() || fix {
+    writes.retain(|write| !planned.contains(write));
+    if writes.is_empty() || needs == Needs::Fix {
         return Ok(writes);
     }
     let reasons: Vec<&str> = writes.iter().map(|write| reason_of(&write.knob)).collect();
@@ -194,13 +262,14 @@ pub fn preconditions(facts: &Facts, request: &Request, fix: bool) -> Result<Vec<
     ))
 }
 
+/// The rows that [`preconditions`] writes, with the reason.
 fn reason_of(knob: &Knob) -> &'static str {
-    match knob {
-        Knob::Up => "it is down, and its NAPI instances can be reached only while it is up",
-        Knob::Feature(name) if name == GRO_FEATURE => {
-            "GRO is off, without which a veth has no receive NAPI"
-        }
-        _ => "TSO is on at its other end, so that packets go past a veth's NAPI",
+    if *knob.row() == table::UP {
+        "it is down, and its NAPI instances can be reached only while it is up"
+    } else if *knob.row() == table::GRO {
+        "GRO is off, without which a veth has no receive NAPI"
+    } else {
+        "TSO is on at its other end, so that packets go past a veth's NAPI"
     }
 }
 
@@ -221,50 +290,61 @@ fn peer_writes(facts: &Facts, lacks_napi: bool) -> Result<Vec<Write>, Refusal> {
     };
     let off = peer.tso_features_on.iter();
     Ok(off
-        .map(|name| write(target, Knob::Feature(name.clone()), 1, 0))
+        .filter_map(|name| Some(write(target, Knob::of_feature(name)?, 1, 0)))
         .collect())
 }
 
 /// The writes of the settings themselves, in the order in which they are made.
-pub fn settings(facts: &Facts, request: &Request, part: &Part) -> Result<Vec<Write>, Refusal> {
+pub fn settings(facts: &Facts, values: &Values, part: &Part) -> Result<Vec<Write>, Refusal> {
     let napis = chosen(facts, part)?;
-    // The file takes 0 and 1 only, so the third mode is set on each instance.
-    let by_instance = *part != Part::Whole || request.threaded == Some(THREADED_BUSY_POLL);
-    let mut writes = if by_instance {
-        of_instances(&facts.target, &napis, Group::Threads, request)
-    } else {
-        of_device(facts, Group::Threads, request)
-    };
-    writes.extend(if *part == Part::Whole {
-        of_device(facts, Group::Deferral, request)
-    } else {
-        of_instances(&facts.target, &napis, Group::Deferral, request)
-    });
-    if let Some(ns) = request.irq_suspend_timeout_ns {
-        for napi in &napis {
-            let knob = Knob::IrqSuspendTimeout(napi.id);
-            let from = napi.value_of(&knob).filter(|&from| from != ns);
-            writes.extend(from.map(|from| write(&facts.target, knob, from, ns)));
-        }
+    let mut writes = Vec::new();
+    for group in napi_groups(values) {
+        let is_single = |(row, to): &(&'static Row, Option<&Value>)| {
+            to.is_some_and(|to| is_by_instance(row, to, part))
+        };
+        writes.extend(if group.iter().any(is_single) {
+            of_instances(&facts.target, &napis, &group)
+        } else {
+            of_device(facts, &group)
+        });
     }
-    writes.extend(moderation(facts, request));
+    writes.extend(of_card(facts, values));
     Ok(writes)
 }
 
-/// A write to the interface goes to every instance at once, so what each of them held is recorded too.
-fn of_device(facts: &Facts, group: Group, request: &Request) -> Vec<Write> {
-    let mut writes = Vec::new();
-    for (knob, asked) in request.group(group, Scope::Device) {
-        let Some(&from) = facts.device.get(&knob) else {
-            continue;
-        };
-        writes.push(Write {
-            is_implied: asked.is_none_or(|asked| asked == from),
-            ..write(&facts.target, knob, from, asked.unwrap_or(from))
+/// Knobs that are recorded together, with what they are to hold; `None` for one that is only recorded.
+type Group<'a> = Vec<(&'static Row, Option<&'a Value>)>;
+
+/// The values of NAPI instances that are to be set. All deferral knobs are one group: putting one of them back
+/// disturbs the others.
+fn napi_groups(values: &Values) -> Vec<Group<'_>> {
+    let is_deferral = |row: &Row| row.manner == Manner::Deferral;
+    let rows = table::TABLE.iter().filter(|row| row.phase == Phase::Napi);
+    let mut groups: Vec<Group> = Vec::new();
+    for row in rows {
+        let to = values.get(row);
+        let beside = groups.last_mut().filter(|group| {
+            is_deferral(row) && group.last().is_some_and(|(last, _)| is_deferral(last))
         });
+        match beside {
+            Some(group) => group.push((row, to)),
+            None => groups.push(vec![(row, to)]),
+        }
+    }
+    groups.retain(|group| group.iter().any(|(_, to)| to.is_some()));
+    groups
+}
+
+/// A write to the interface goes to every instance at once, so what each of them held is recorded too.
+fn of_device(facts: &Facts, group: &Group) -> Vec<Write> {
+    let mut writes = Vec::new();
+    for (row, to) in group {
+        let knob = Knob::of_interface(row);
+        let from = facts.values.get(&knob).cloned();
+        writes.extend(from.map(|from| grouped(&facts.target, knob, from, *to)));
     }
     for napi in facts.napis() {
-        let own = of_instance(&facts.target, napi, group, request);
+        let own = of_instance(&facts.target, napi, group);
         writes.extend(own.into_iter().map(|write| Write {
             is_implied: true,
             ..write
@@ -277,84 +357,76 @@ fn of_device(facts: &Facts, group: Group, request: &Request) -> Vec<Write> {
     }
 }
 
-fn of_instances(target: &Target, napis: &[&Napi], group: Group, request: &Request) -> Vec<Write> {
+fn of_instances(target: &Target, napis: &[&Napi], group: &Group) -> Vec<Write> {
     napis
         .iter()
-        .map(|napi| of_instance(target, napi, group, request))
+        .map(|napi| of_instance(target, napi, group))
         .filter(|writes| writes.iter().any(|write| write.from != write.to))
         .flatten()
         .collect()
 }
 
-fn of_instance(target: &Target, napi: &Napi, group: Group, request: &Request) -> Vec<Write> {
-    let knobs = request.group(group, Scope::Napi(napi.id)).into_iter();
-    knobs
-        .filter_map(|(knob, asked)| {
-            let from = napi.value_of(&knob)?;
-            Some(Write {
-                is_implied: asked.is_none_or(|asked| asked == from),
-                ..write(target, knob, from, asked.unwrap_or(from))
-            })
-        })
-        .collect()
+fn of_instance(target: &Target, napi: &Napi, group: &Group) -> Vec<Write> {
+    let of = |(row, to): &(&'static Row, Option<&Value>)| {
+        let knob = Knob::of_napi(row, napi.id);
+        let from = Value::Number(napi.value_of(&knob)?);
+        Some(grouped(target, knob, from, *to))
+    };
+    group.iter().filter_map(of).collect()
+}
+
+/// A write of a group: one that changes nothing is only recorded.
+fn grouped(target: &Target, knob: Knob, from: Value, to: Option<&Value>) -> Write {
+    let to = to.unwrap_or(&from).clone();
+    Write {
+        target: target.clone(),
+        knob,
+        is_implied: to == from,
+        from,
+        to,
+    }
 }
 
 /// The driver stops moving the numbers before they are written, and starts after.
-fn moderation(facts: &Facts, request: &Request) -> Vec<Write> {
-    let mut asked: Vec<_> = request.moderation.iter().collect();
-    asked.sort_by_key(|(parameter, to)| match (parameter.is_adaptive(), **to) {
-        (true, 0) => 0,
+fn of_card(facts: &Facts, values: &Values) -> Vec<Write> {
+    let card = values.iter().filter(|(row, _)| row.phase == Phase::Card);
+    let mut card: Vec<_> = card.collect();
+    card.sort_by_key(|(row, to)| match (row.is_adaptive(), to.number()) {
+        (true, Some(0)) => 0,
         (false, _) => 1,
         (true, _) => 2,
     });
-    asked
-        .into_iter()
-        .filter_map(|(parameter, &to)| {
-            let from = *facts.moderation.get(parameter)?;
-            let knob = Knob::Moderation(*parameter);
-            (from != to).then(|| write(&facts.target, knob, from.into(), to.into()))
-        })
-        .collect()
+    let write = |(row, to): (&'static Row, &Value)| {
+        let knob = Knob::of_interface(row);
+        let from = facts.values.get(&knob)?.clone();
+        Some(grouped(&facts.target, knob, from, Some(to)))
+    };
+    let writes = card.into_iter().filter_map(write);
+    writes.filter(|write| !write.is_implied).collect()
 }
 
 /// What becomes of the threads, once they are there.
-pub fn threads(facts: &Facts, request: &Request, part: &Part) -> Result<Vec<Write>, Refusal> {
+pub fn threads(facts: &Facts, values: &Values, part: &Part) -> Result<Vec<Write>, Refusal> {
     let mut writes = Vec::new();
-    if !request.is_about_threads() {
+    if !has_phase(values, Phase::Thread) {
         return Ok(writes);
     }
     for napi in chosen(facts, part)? {
-        let found = napi
-            .thread_pid
-            .and_then(|pid| Some((pid, facts.pollers.get(&pid)?)));
-        let Some((pid, poller)) = found else {
-            return Err(Refusal::new(
-                facts,
-                RefusalKind::Precondition,
-                &format!("no thread polls NAPI instance {}", napi.id),
-                "add --threaded",
-            ));
-        };
-        let mut push = |knob, from: Value, to: Value| {
-            if from != to {
-                writes.push(Write {
-                    target: facts.target.clone(),
-                    knob,
-                    from,
-                    to,
-                    is_implied: false,
-                });
-            }
-        };
-        if let Some(policy) = request.thread_policy {
-            let (from, to) = (Value::Policy(poller.policy), Value::Policy(policy));
-            push(Knob::ThreadPolicy(pid), from, to);
-        }
-        if let Some(cpus) = &request.thread_cpus {
-            let (from, to) = (Value::Cpus(poller.cpus.clone()), Value::Cpus(cpus.clone()));
-            push(Knob::ThreadCpus(pid), from, to);
+        for (row, to) in values.iter().filter(|(row, _)| row.phase == Phase::Thread) {
+            let knob = napi.thread_pid.map(|pid| Knob::of_thread(row, pid));
+            let found = knob.and_then(|knob| Some((facts.values.get(&knob)?.clone(), knob)));
+            let Some((from, knob)) = found else {
+                return Err(Refusal::new(
+                    facts,
+                    RefusalKind::Precondition,
+                    &format!("no thread polls NAPI instance {}", napi.id),
+                    "add --threaded",
+                ));
+            };
+            writes.push(grouped(&facts.target, knob, from, Some(to)));
         }
     }
+    writes.retain(|write| !write.is_implied);
     Ok(writes)
 }
 
@@ -406,27 +478,5 @@ fn write(target: &Target, knob: Knob, from: u64, to: u64) -> Write {
     }
 }
 
-/// A ring that fills up between two polls.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Overflow {
-    /// Slots of all receive rings together.
-    pub slots: u64,
-    /// What arrives between two polls at the rate seen.
-    pub packets_per_period: f64,
-    /// A period that would fit, in ns.
-    pub fitting_period_ns: u64,
-}
-
-/// Whether the rate seen would overflow the rings between two polls of this period.
-pub fn overflow(facts: &Facts, packets_per_second: f64, period_ns: u64) -> Option<Overflow> {
-    let slots = u64::from(facts.ring_slots?) * (facts.napis().len().max(1) as u64);
-    let packets_per_period = packets_per_second * period_ns as f64 / 1e9;
-    (packets_per_period > slots as f64).then(|| Overflow {
-        slots,
-        packets_per_period,
-        fitting_period_ns: (slots as f64 / packets_per_second * 1e9) as u64,
-    })
-}
-
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -47,6 +47,15 @@ impl Abilities {
         }
     }
 
+    /// The largest value of an attribute that a single instance can be given; `None`: none.
+    pub(crate) fn napi_max(&self, attribute: u16) -> Option<u64> {
+        match attribute {
+            NAPI_THREADED => self.threaded_max.map(u64::from),
+            NAPI_SUSPEND => self.has_suspend.then_some(u64::MAX),
+            _ => self.has_napi_set.then_some(u64::MAX),
+        }
+    }
+
     /// Each list is the answer to one message of the dump.
     fn of_policy(lists: &[Vec<u8>]) -> Abilities {
         let mut abilities = Abilities::default();

@@ -1,9 +1,10 @@
 //! What earlier processes left in the journal: put back, settled, or closed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::apply::Switch;
 use crate::error::SwitchError;
 use crate::journal::{Entry, Journal, JournalError};
 use crate::kernel::Target;
@@ -161,11 +162,9 @@ pub struct Restored {
 ///
 /// # Errors
 /// [`JournalError::Busy`] while a study holds it.
-pub fn restore(
-    journal: &Journal,
-    machine: &mut Machine,
-    path: &std::path::Path,
-) -> Result<Vec<Restored>, SwitchError> {
+pub fn restore(switch: &mut Switch, path: &Path) -> Result<Vec<Restored>, SwitchError> {
+    let journal = &switch.journal().clone();
+    let machine = switch.machine();
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mut paths = vec![path.to_path_buf()];
     for (other, record) in journal.records()? {

@@ -1,11 +1,25 @@
-//! What is asked for.
+//! What is to be set: knobs with their values, for an interface; and a setting, which is a name and a request for each
+//! host that it concerns.
+//!
+//! What must hold: a request in a file and one in memory are the same. A knob that does not exist, a number without
+//! its unit and a value out of range are refused by name when the file is read.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use nicpoll_sys::schedule::Policy;
+use serde::de::Error as _;
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use thiserror::Error;
 
-use crate::knob::{Knob, Scope};
-use crate::moderation::Moderation;
+use crate::knob::{Row, Unit, Value, ValueError, parse_numbers, table};
+
+/// From poll to poll unless somebody says otherwise: 5000 rounds a second.
+pub const POLLING_PERIOD_NS: u64 = 200_000;
+
+/// Knobs with the values that they are to hold, in the order of the table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Values(Vec<(&'static Row, Value)>);
 
 /// Which NAPI instances of an interface are meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,65 +32,356 @@ pub enum Part {
     Napis(Vec<u32>),
 }
 
-/// Knobs that are recorded together: putting one of them back disturbs the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Group {
-    /// Whether threads poll.
-    Threads,
-    /// Count and timeout. Both are set to 0 on the way back, whichever was changed.
-    Deferral,
+/// An interface by name, with the part of it that is meant: `eth0`, `eth0:rx0-3`, `eth0:napi257`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// The interface.
+    pub interface: String,
+    /// Which of its NAPI instances.
+    pub part: Part,
 }
 
-/// Values to be set; null: not asked for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// What is to be set on one interface.
+///
+/// In TOML:
+/// ```toml
+/// interface = "eth0"
+/// set = { napi_defer_hard_irqs = 2147483647, gro_flush_timeout = "200us", gro = "on" }
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Request {
-    /// `napi_defer_hard_irqs`.
-    pub defer_hard_irqs: Option<u32>,
-    /// `gro_flush_timeout`, in ns.
-    pub gro_flush_timeout_ns: Option<u64>,
-    /// 0 without threads, 1 with, 2 with threads that poll without end.
-    pub threaded: Option<u32>,
-    /// CPUs of the threads.
-    pub thread_cpus: Option<Vec<u32>>,
-    /// Scheduling of the threads.
-    pub thread_policy: Option<Policy>,
-    /// `irq-suspend-timeout`, in ns.
-    pub irq_suspend_timeout_ns: Option<u64>,
-    /// Interrupt moderation.
-    pub moderation: BTreeMap<Moderation, u32>,
+    /// Where.
+    pub interface: Name,
+    /// What.
+    pub set: Values,
 }
 
-impl Request {
-    /// Whether any of it is a setting of NAPI instances.
-    pub fn needs_napi(&self) -> bool {
-        self.defer_hard_irqs.is_some()
-            || self.gro_flush_timeout_ns.is_some()
-            || self.threaded.is_some()
-            || self.irq_suspend_timeout_ns.is_some()
-            || self.is_about_threads()
+/// A setting: what is to be set on each host that it concerns.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Setting {
+    /// What it is called in tables and verdicts.
+    pub name: String,
+    /// What it is, in a line.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// The request of each host, by the host's name; hosts that are not there stay as they are.
+    #[serde(default)]
+    pub hosts: BTreeMap<String, Request>,
+}
+
+/// Why a name or a value in a request was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RequestError {
+    /// No such knob.
+    #[error("there is no knob '{name}'; there are {known}")]
+    UnknownKnob {
+        /// What was given.
+        name: String,
+        /// What could have been.
+        known: String,
+    },
+    /// A value that the knob cannot hold.
+    #[error("{knob}: {source}")]
+    Value {
+        /// The knob.
+        knob: &'static str,
+        /// Why not.
+        source: ValueError,
+    },
+    /// What follows the colon is no part.
+    #[error(
+        "{word}: after the colon comes a part, such as {interface}:rx0-3 or {interface}:napi257"
+    )]
+    Part {
+        /// The whole word.
+        word: String,
+        /// The part before the colon.
+        interface: String,
+    },
+    /// The numbers of a part cannot be read.
+    #[error("{word}: {source}")]
+    Numbers {
+        /// The whole word.
+        word: String,
+        /// Why not.
+        source: ValueError,
+    },
+}
+
+impl Values {
+    /// No knob.
+    pub fn new() -> Self {
+        Values::default()
     }
 
-    /// Whether it says how threads run.
-    pub fn is_about_threads(&self) -> bool {
-        self.thread_cpus.is_some() || self.thread_policy.is_some()
+    /// What `nicpoll set IF polling` sets: a timer begins the rounds, and the interrupt stays masked.
+    pub fn polling(period_ns: u64) -> Self {
+        let count = u64::from(table::DEFER_HARD_IRQS_MAX);
+        Values::new()
+            .with(&table::DEFER_HARD_IRQS, count)
+            .with(&table::GRO_FLUSH_TIMEOUT, period_ns)
     }
 
-    /// The knobs of a group in a scope, with what is asked for; none when nothing of the group is.
-    pub fn group(&self, group: Group, scope: Scope) -> Vec<(Knob, Option<u64>)> {
-        let knobs = match group {
-            Group::Threads => vec![(Knob::Threaded(scope), self.threaded.map(u64::from))],
-            Group::Deferral => vec![
-                (
-                    Knob::DeferHardIrqs(scope),
-                    self.defer_hard_irqs.map(u64::from),
-                ),
-                (Knob::GroFlushTimeout(scope), self.gro_flush_timeout_ns),
-            ],
+    /// The same with one number more. It has to be in the knob's range, or writing it fails.
+    #[must_use]
+    pub fn with(mut self, row: &'static Row, number: u64) -> Self {
+        self.insert(row, Value::Number(number));
+        self
+    }
+
+    /// Gives a knob a value, in place of one that it has here.
+    pub fn insert(&mut self, row: &'static Row, value: Value) {
+        self.0.retain(|(known, _)| *known != row);
+        let place = table::place_of(row);
+        let at = self
+            .0
+            .partition_point(|(known, _)| table::place_of(known) < place);
+        self.0.insert(at, (row, value));
+    }
+
+    /// The value of a knob, if it is to be set.
+    pub fn get(&self, row: &Row) -> Option<&Value> {
+        let found = self.0.iter().find(|(known, _)| *known == row);
+        found.map(|(_, value)| value)
+    }
+
+    /// The number of a knob, if it is to be set.
+    pub fn number(&self, row: &Row) -> Option<u64> {
+        self.get(row)?.number()
+    }
+
+    /// Knobs with their values, in the order of the table.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static Row, &Value)> {
+        self.0.iter().map(|(row, value)| (*row, value))
+    }
+
+    /// Whether nothing is to be set.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Name {
+    /// All of an interface.
+    pub fn whole(interface: &str) -> Self {
+        Name {
+            interface: String::from(interface),
+            part: Part::Whole,
+        }
+    }
+
+    /// Reads `IF`, `IF:rx0-3` or `IF:napi257`.
+    pub fn parse(word: &str) -> Result<Name, RequestError> {
+        let Some((interface, part)) = word.rsplit_once(':') else {
+            return Ok(Name::whole(word));
         };
-        if knobs.iter().any(|(_, asked)| asked.is_some()) {
-            knobs
+        let numbers = |text: &str| {
+            parse_numbers(text).map_err(|source| RequestError::Numbers {
+                word: String::from(word),
+                source,
+            })
+        };
+        let part = if let Some(list) = part.strip_prefix("rx") {
+            Part::RxQueues(numbers(list)?)
+        } else if let Some(list) = part.strip_prefix("napi") {
+            Part::Napis(numbers(list)?)
         } else {
-            Vec::new()
+            return Err(RequestError::Part {
+                word: String::from(word),
+                interface: String::from(interface),
+            });
+        };
+        Ok(Name {
+            interface: String::from(interface),
+            part,
+        })
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |numbers: &[u32]| {
+            let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+            numbers.join(",")
+        };
+        match &self.part {
+            Part::Whole => f.write_str(&self.interface),
+            Part::RxQueues(queues) => write!(f, "{}:rx{}", self.interface, list(queues)),
+            Part::Napis(ids) => write!(f, "{}:napi{}", self.interface, list(ids)),
+        }
+    }
+}
+
+impl Serialize for Name {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = String::deserialize(deserializer)?;
+        Name::parse(&word).map_err(D::Error::custom)
+    }
+}
+
+impl Serialize for Values {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (row, value) in &self.0 {
+            match (row.unit, value) {
+                (Unit::Count, Value::Number(number)) => map.serialize_entry(row.name, number)?,
+                _ => map.serialize_entry(row.name, &row.show(value))?,
+            }
+        }
+        map.end()
+    }
+}
+
+/// A value as a file may write it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Flag(bool),
+    Number(i64),
+    Fraction(f64),
+    Text(String),
+    Cpus(Vec<u32>),
+}
+
+impl<'de> Deserialize<'de> for Values {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let written: BTreeMap<String, Written> = BTreeMap::deserialize(deserializer)?;
+        let mut values = Values::new();
+        for (name, written) in written {
+            let (row, value) = read(name, written).map_err(D::Error::custom)?;
+            values.insert(row, value);
+        }
+        Ok(values)
+    }
+}
+
+fn read(name: String, written: Written) -> Result<(&'static Row, Value), RequestError> {
+    let Some(row) = table::named(&name) else {
+        let known: Vec<&str> = table::TABLE.iter().map(|row| row.name).collect();
+        return Err(RequestError::UnknownKnob {
+            name,
+            known: known.join(", "),
+        });
+    };
+    let text = match written {
+        Written::Flag(on) => String::from(if on { "on" } else { "off" }),
+        Written::Number(number) => number.to_string(),
+        Written::Fraction(number) => number.to_string(),
+        Written::Text(text) => text,
+        Written::Cpus(cpus) => Value::Cpus(cpus).to_string(),
+    };
+    let value = row.parse(&text).map_err(|source| RequestError::Value {
+        knob: row.name,
+        source,
+    })?;
+    Ok((row, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POLLING: &str = r#"
+        name = "polling"
+        [hosts.sender]
+        interface = "veth0"
+        set = { tso = "off" }
+        [hosts.receiver]
+        interface = "veth0:rx0-1"
+        [hosts.receiver.set]
+        gro = true
+        threaded = 1
+        napi_defer_hard_irqs = 2147483647
+        gro_flush_timeout = "200us"
+        thread_cpus = [1]
+        thread_policy = "share 50%"
+    "#;
+
+    #[test]
+    fn a_setting_is_the_same_in_toml_in_json_and_in_memory() {
+        let setting: Setting = toml::from_str(POLLING).unwrap();
+        let sender = &setting.hosts["sender"];
+        assert_eq!(sender.set, Values::new().with(&table::TSO, 0));
+        let receiver = &setting.hosts["receiver"];
+        assert_eq!(receiver.interface.part, Part::RxQueues(vec![0, 1]));
+        assert_eq!(
+            receiver.set.number(&table::GRO_FLUSH_TIMEOUT),
+            Some(200_000)
+        );
+        assert_eq!(
+            receiver.set.get(&table::THREAD_CPUS),
+            Some(&Value::Cpus(vec![1]))
+        );
+        let json = serde_json::to_string(&setting).unwrap();
+        assert!(json.contains(r#""gro_flush_timeout":"200us""#), "{json}");
+        assert_eq!(serde_json::from_str::<Setting>(&json).unwrap(), setting);
+    }
+
+    #[test]
+    fn what_is_wrong_is_refused_by_name() {
+        for (from, to, said) in [
+            (
+                "gro = true",
+                "gro_flush = 1",
+                "there is no knob 'gro_flush'",
+            ),
+            (
+                "\"200us\"",
+                "200",
+                "gro_flush_timeout: a unit is needed, such as '200us'",
+            ),
+            (
+                "gro = true",
+                "gro = \"yes\"",
+                "gro: 'yes' is neither on nor off",
+            ),
+            (
+                "threaded = 1",
+                "threaded = 3",
+                "threaded: 3 is not in 0..=2",
+            ),
+            (
+                "threaded = 1",
+                "threaded = -1",
+                "threaded: '-1' is not a number",
+            ),
+            (
+                "threaded = 1",
+                "threaded = 1.5",
+                "threaded: '1.5' is not a number",
+            ),
+            (
+                "share 50%",
+                "share",
+                "thread_policy: 'share' is no scheduling",
+            ),
+            ("veth0:rx0-1", "veth0:tx0", "after the colon comes a part"),
+            ("name =", "nom =", "nom"),
+        ] {
+            let text = POLLING.replacen(from, to, 1);
+            assert_ne!(text, POLLING);
+            let error = toml::from_str::<Setting>(&text).unwrap_err();
+            assert!(error.to_string().contains(said), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_part_follows_the_colon() {
+        for word in ["eth0", "eth0:rx0,1,2", "eth0:napi257,9"] {
+            assert_eq!(Name::parse(word).unwrap().to_string(), word);
+        }
+        let range = Name::parse("eth0:rx0-2").unwrap();
+        assert_eq!(range.part, Part::RxQueues(vec![0, 1, 2]));
+        for wrong in ["eth0:", "eth0:tx0", "eth0:rx", "eth0:rxa"] {
+            assert!(Name::parse(wrong).is_err(), "{wrong}");
         }
     }
 }

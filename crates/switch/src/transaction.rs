@@ -9,9 +9,9 @@ use crate::error::SwitchError;
 use crate::fault;
 use crate::journal::{Entry, Journal, JournalError};
 use crate::kernel::{Kernel, Target};
-use crate::knob::{Knob, Value};
+use crate::knob::{Knob, Unit, Value};
 use crate::owner::Owner;
-use crate::record::{Attempt, Change};
+use crate::record::{Attempt, Change, merged};
 use crate::undo;
 
 /// A change to be made.
@@ -127,7 +127,7 @@ impl Transaction {
             if !changes.is_empty() {
                 entry.update(|record| {
                     if let Some(attempt) = &mut record.attempt {
-                        attempt.changes.extend(changes);
+                        attempt.changes = merged(&attempt.changes, &changes);
                     }
                 })?;
             }
@@ -162,6 +162,20 @@ impl Transaction {
             }
         }
         Ok(())
+    }
+
+    /// What was changed since the transaction began.
+    pub fn changes(&self) -> Vec<(Target, Change)> {
+        let of = |entry: &Entry| {
+            let target = entry.record().target();
+            let attempt = entry.record().attempt.clone();
+            let changes = attempt.map_or_else(Vec::new, |attempt| attempt.changes);
+            merged(&[], &changes)
+                .into_iter()
+                .map(move |change| (target.clone(), change))
+                .collect::<Vec<_>>()
+        };
+        self.entries.iter().flat_map(of).collect()
     }
 
     /// Lets the changes stand until they are undone.
@@ -202,7 +216,7 @@ pub(crate) fn settle_entry(entry: &mut Entry) -> Result<(), JournalError> {
 /// Puts back what an attempt changed; what stood before it stays.
 pub(crate) fn undo_attempt(mut entry: Entry, kernel: &mut dyn Kernel) -> Result<(), SwitchError> {
     if let Some(attempt) = &entry.record().attempt {
-        let changes = crate::record::merged(&[], &attempt.changes);
+        let changes = merged(&[], &attempt.changes);
         undo::put_back(kernel, &entry.record().target(), &changes)?;
     }
     if entry.record().standing.is_empty() {
@@ -235,7 +249,8 @@ fn changes_of(target: &Target, writes: &[Write]) -> Vec<Change> {
 /// An idle NAPI goes on counting down the old number, so a smaller one has to start from rest.
 fn lowers_count(changes: &[Change]) -> bool {
     changes.iter().any(|change| {
-        matches!(change.knob, Knob::DeferHardIrqs(_))
+        change.knob.is_deferral()
+            && change.knob.row().unit == Unit::Count
             && change.written.number() < change.before.number()
     })
 }

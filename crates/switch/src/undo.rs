@@ -19,7 +19,7 @@ use crate::control::ControlError;
 use crate::error::SwitchError;
 use crate::fault;
 use crate::kernel::{Kernel, Target};
-use crate::knob::{Knob, Scope, Value};
+use crate::knob::{Knob, Manner, Phase, Row, Scope, Unit, Value, table};
 use crate::record::Change;
 
 /// How late a timer and the softirq that it raises may be on a busy machine.
@@ -83,8 +83,7 @@ pub(crate) fn drift_before_putting_back(
         let is_back = |change: &Change| {
             change.knob == drift.knob && Some(&change.before) == drift.now.as_ref()
         };
-        let is_at_rest =
-            drift.knob.deferral_scope().is_some() && drift.now == Some(Value::Number(0));
+        let is_at_rest = drift.knob.is_deferral() && drift.now == Some(Value::Number(0));
         !is_at_rest && !changes.iter().any(is_back)
     });
     Ok(found)
@@ -97,7 +96,7 @@ pub fn put_back(
     target: &Target,
     changes: &[Change],
 ) -> Result<(), SwitchError> {
-    let is_down = kernel.read(target, &Knob::Up)? == Some(Value::flag(false));
+    let is_down = kernel.read(target, &Knob::of_interface(&table::UP))? == Some(Value::flag(false));
     if is_down && has_values_of_instances(changes) {
         return Err(SwitchError::Down {
             interface: target.interface.name.clone(),
@@ -149,14 +148,13 @@ fn run(kernel: &mut dyn Kernel, target: &Target, steps: &[Step]) -> Result<(), S
 }
 
 fn explained(error: ControlError, target: &Target, knob: &Knob) -> SwitchError {
-    match knob {
-        Knob::Threaded(Scope::Device) if error.kind() == io::ErrorKind::Unsupported => {
-            SwitchError::NoInstances {
-                interface: target.interface.name.clone(),
-            }
-        }
-        _ => error.into(),
+    let is_of_all = knob.row().phase == Phase::Napi && knob.scope() == Scope::Device;
+    if is_of_all && error.kind() == io::ErrorKind::Unsupported {
+        return SwitchError::NoInstances {
+            interface: target.interface.name.clone(),
+        };
     }
+    error.into()
 }
 
 /// Whether NAPI instances had values of their own. They can be reached only while the interface is up.
@@ -174,24 +172,18 @@ fn has_values_of_instances(changes: &[Change]) -> bool {
 fn steps_to_rest(changes: &[Change]) -> Vec<Step> {
     let scopes: BTreeSet<Scope> = changes
         .iter()
-        .filter_map(|change| change.knob.deferral_scope())
+        .filter(|change| change.knob.is_deferral())
+        .map(|change| change.knob.scope())
         .collect();
     if scopes.is_empty() {
         return Vec::new();
     }
-    let zero = |knob| Step::Write(knob, Value::Number(0));
-    let mut steps: Vec<Step> = scopes
-        .into_iter()
-        .flat_map(|scope| {
-            [
-                zero(Knob::DeferHardIrqs(scope)),
-                zero(Knob::GroFlushTimeout(scope)),
-            ]
-        })
-        .collect();
+    let zero = |row, scope| Step::Write(Knob::new(row, scope), Value::Number(0));
+    let of = |scope| deferral_rows().map(move |row| zero(row, scope));
+    let mut steps: Vec<Step> = scopes.into_iter().flat_map(of).collect();
     let longest = changes
         .iter()
-        .filter(|change| matches!(change.knob, Knob::GroFlushTimeout(_)))
+        .filter(|change| change.knob.is_deferral() && change.knob.row().unit == Unit::Time)
         .flat_map(|change| [change.before.number(), change.written.number()])
         .flatten()
         .max();
@@ -201,65 +193,52 @@ fn steps_to_rest(changes: &[Change]) -> Vec<Step> {
     steps
 }
 
-pub(crate) fn steps_back(changes: &[Change]) -> Vec<Step> {
-    let back = |change: &Change| Step::Write(change.knob.clone(), change.before.clone());
-    let mut steps = thread_steps(changes);
-    steps.extend(steps_to_rest(changes));
-    let mut values: Vec<&Change> = changes
-        .iter()
-        .filter(|change| napi_rank(&change.knob).is_some())
-        .collect();
-    values.sort_by_key(|change| napi_rank(&change.knob));
-    steps.extend(values.into_iter().map(back));
-    steps.extend(moderation_steps(changes));
-    let mut features: Vec<&Change> = changes
-        .iter()
-        .filter(|change| matches!(change.knob, Knob::Feature(_)))
-        .collect();
-    features.reverse();
-    steps.extend(features.into_iter().map(back));
-    let up = changes.iter().filter(|change| change.knob == Knob::Up);
-    steps.extend(up.map(back));
-    steps
+fn deferral_rows() -> impl Iterator<Item = &'static Row> {
+    let rows = table::TABLE.iter().copied();
+    rows.filter(|row| row.manner == Manner::Deferral)
 }
 
-/// The interface's own values before those of its instances, and each time threads before deferral.
-fn napi_rank(knob: &Knob) -> Option<(Scope, u8)> {
-    match knob {
-        Knob::Threaded(scope) => Some((*scope, 0)),
-        Knob::DeferHardIrqs(scope) => Some((*scope, 1)),
-        Knob::GroFlushTimeout(scope) => Some((*scope, 2)),
-        Knob::IrqSuspendTimeout(id) => Some((Scope::Napi(*id), 3)),
-        _ => None,
-    }
+fn back(change: &Change) -> Step {
+    Step::Write(change.knob.clone(), change.before.clone())
+}
+
+pub(crate) fn steps_back(changes: &[Change]) -> Vec<Step> {
+    let of = |phase: Phase| {
+        changes
+            .iter()
+            .filter(move |change| change.knob.row().phase == phase)
+    };
+    let mut steps = thread_steps(of(Phase::Thread).collect());
+    steps.extend(steps_to_rest(changes));
+    // The interface's own values before those of its instances, and each time threads before deferral.
+    let mut values: Vec<&Change> = of(Phase::Napi).collect();
+    values.sort_by_key(|change| (change.knob.scope(), table::place_of(change.knob.row())));
+    steps.extend(values.into_iter().map(back));
+    steps.extend(card_steps(&of(Phase::Card).collect::<Vec<_>>()));
+    let mut features: Vec<&Change> = of(Phase::Feature).collect();
+    features.reverse();
+    steps.extend(features.into_iter().map(back));
+    steps.extend(of(Phase::Link).map(back));
+    steps
 }
 
 /// A thread under SCHED_DEADLINE may use every CPU and cannot be bound: a thread leaves that class before its
 /// CPUs are put back, and enters it after.
-fn thread_steps(changes: &[Change]) -> Vec<Step> {
-    let mut ordered: Vec<&Change> = changes
-        .iter()
-        .filter(|change| matches!(change.knob, Knob::ThreadCpus(_) | Knob::ThreadPolicy(_)))
-        .collect();
-    ordered.sort_by_key(|change| match (&change.knob, &change.before) {
-        (Knob::ThreadPolicy(_), Value::Policy(Policy::Deadline { .. })) => 2,
-        (Knob::ThreadCpus(_), _) => 1,
-        _ => 0,
+fn thread_steps(mut changes: Vec<&Change>) -> Vec<Step> {
+    changes.sort_by_key(|change| match &change.before {
+        Value::Policy(Policy::Deadline { .. }) => 2,
+        Value::Policy(_) => 0,
+        Value::Cpus(_) | Value::Number(_) => 1,
     });
-    ordered
-        .into_iter()
-        .map(|change| Step::Write(change.knob.clone(), change.before.clone()))
-        .collect()
+    changes.into_iter().map(back).collect()
 }
 
 /// The driver stops moving the numbers before they are written.
-fn moderation_steps(changes: &[Change]) -> Vec<Step> {
+fn card_steps(changes: &[&Change]) -> Vec<Step> {
     let of = |adaptive: bool| {
-        changes.iter().filter(
-            move |change| matches!(change.knob, Knob::Moderation(p) if p.is_adaptive() == adaptive),
-        )
+        let own = changes.iter().copied();
+        own.filter(move |change| change.knob.row().is_adaptive() == adaptive)
     };
-    let back = |change: &Change| Step::Write(change.knob.clone(), change.before.clone());
     let off = of(true).map(|change| Step::Write(change.knob.clone(), Value::Number(0)));
     off.chain(of(false).map(back))
         .chain(of(true).map(back))

@@ -3,9 +3,9 @@
 use anyhow::Context;
 use nicpoll_core::Knob;
 use nicpoll_freebsd::{
-    self as freebsd, Asked, FreebsdError, HZ_ADVISED, Host, LineChange, Ssh, Survey, Target,
-    TargetError, Write,
+    self as freebsd, Asked, HZ_ADVISED, Host, LineChange, Ssh, Survey, Target, Write, variables,
 };
+use nicpoll_model::SwitchRestored;
 use nicpoll_switch::Journal;
 
 use super::args::{POLLING, SetArgs};
@@ -24,29 +24,18 @@ pub fn names(words: &[String]) -> &[String] {
     }
 }
 
-/// The host's interface that is named; `None` when interfaces of this machine are.
-pub fn target_among(names: &[String]) -> Result<Option<Target>, Failure> {
-    let targets = names
-        .iter()
-        .filter_map(|name| Target::parse(name).transpose())
-        .collect::<Result<Vec<Target>, TargetError>>()
-        .map_err(|error| Failure::Usage(error.to_string()))?;
-    match targets.as_slice() {
-        [] => Ok(None),
-        [target] if names.len() == 1 => Ok(Some(target.clone())),
-        _ => Err(Failure::Usage(String::from(
-            "an interface of a FreeBSD host (HOST:em0) is named alone, one a command",
-        ))),
-    }
-}
-
 /// Runs the command for an interface of a host and returns its exit code.
 pub fn set(args: &SetArgs, target: &Target) -> Result<u8, Failure> {
     refuse_options_of_linux(args)?;
     let polling = args.words.len() > 1;
     let asked = Asked {
         polling,
-        knobs: args.kern_polling.asked(),
+        knobs: args
+            .knobs
+            .variables
+            .iter()
+            .map(|(variable, value)| (variable.knob, *value))
+            .collect(),
     };
     let is_asked = asked != Asked::default();
     if is_asked && (args.no_polling || args.no_persist) {
@@ -67,7 +56,7 @@ pub fn set(args: &SetArgs, target: &Target) -> Result<u8, Failure> {
     }
     if !is_asked {
         return usage(
-            "nothing is asked for; say 'polling', '-polling' or a setting such as --user-frac 20",
+            "nothing to set; add 'polling', '-polling' or an option such as --user-frac 20",
         );
     }
     if args.persist && !(polling && asked.knobs.is_empty()) {
@@ -85,12 +74,12 @@ fn switch(
     asked: &Asked,
     journal: &Journal,
 ) -> Result<u8, Failure> {
-    let host = Host::reach(Ssh::to(target)).map_err(failure)?;
-    let survey = host.survey(target.interface()).map_err(failure)?;
-    let writes = freebsd::plan(&survey, target, asked).map_err(failure)?;
+    let host = Host::reach(Ssh::to(target))?;
+    let survey = host.survey(target.interface())?;
+    let writes = freebsd::plan(&survey, target, asked)?;
     advise(&survey, target);
     let line = match args.persist {
-        true => freebsd::would_persist(&host, target).map_err(failure)?,
+        true => freebsd::would_persist(&host, target)?,
         false => None,
     };
     let shown = line.as_ref().map_or_else(String::new, LineChange::diff);
@@ -98,11 +87,11 @@ fn switch(
         print(&format!("{}{shown}", commands(target, &writes)))?;
         return Ok(0);
     }
-    freebsd::set(journal, &host, target, &writes).map_err(failure)?;
+    freebsd::set(journal, &host, target, &writes)?;
     print(&changes(target, &writes))?;
     print(&shown)?;
     if let Some(line) = &line {
-        freebsd::persist(journal, &host, target, line).map_err(failure)?;
+        freebsd::persist(journal, &host, target, line)?;
     }
     Ok(0)
 }
@@ -129,7 +118,7 @@ fn advise(survey: &Survey, target: &Target) {
 /// Puts an interface back.
 pub fn restore(target: &Target, report: &mut Report) -> Result<(), Failure> {
     let journal = Journal::of_this_machine();
-    let Some(restored) = freebsd::restore(&journal, target).map_err(failure)? else {
+    let Some(restored) = freebsd::restore(&journal, target)? else {
         say_nothing_changed(target);
         return Ok(());
     };
@@ -140,13 +129,17 @@ pub fn restore(target: &Target, report: &mut Report) -> Result<(), Failure> {
     for note in &notes {
         eprintln!("nicpoll: {target}: {note}");
     }
-    report.host_restored(&target.to_string(), !restored.is_gone, notes)
+    report.host_restored(SwitchRestored {
+        interface: target.to_string(),
+        is_as_before: !restored.is_gone,
+        notes,
+    })
 }
 
 /// Prints the commands that would put an interface back.
 fn would_restore(target: &Target) -> Result<(), Failure> {
     let journal = Journal::of_this_machine();
-    let Some(restored) = freebsd::would_restore(&journal, target).map_err(failure)? else {
+    let Some(restored) = freebsd::would_restore(&journal, target)? else {
         say_nothing_changed(target);
         return Ok(());
     };
@@ -175,14 +168,14 @@ pub fn restore_all(targets: &[Target], report: &mut Report) {
 }
 
 fn no_persist(journal: &Journal, target: &Target, dry_run: bool) -> Result<u8, Failure> {
-    let Some(line) = freebsd::would_no_persist(journal, target).map_err(failure)? else {
+    let Some(line) = freebsd::would_no_persist(journal, target)? else {
         eprintln!("nicpoll: nicpoll has written nothing to /etc/rc.conf for {target}");
         return Ok(0);
     };
     print(&line.diff())?;
     if !dry_run {
-        let host = Host::reach(Ssh::to(target)).map_err(failure)?;
-        freebsd::no_persist(journal, &host, target, &line).map_err(failure)?;
+        let host = Host::reach(Ssh::to(target))?;
+        freebsd::no_persist(journal, &host, target, &line)?;
     }
     Ok(0)
 }
@@ -212,16 +205,6 @@ fn or_nothing(text: String) -> String {
 
 fn refuse_options_of_linux(args: &SetArgs) -> Result<(), Failure> {
     let given = [
-        (args.period.is_some(), "--period"),
-        (args.defer.is_some(), "--defer"),
-        (args.threaded, "--threaded"),
-        (args.busy_poll, "--busy-poll"),
-        (args.threaded_cpus.is_some(), "--threaded-cpus"),
-        (args.nice.is_some(), "--nice"),
-        (args.rt.is_some(), "--rt"),
-        (args.cpu_share.is_some(), "--cpu-share"),
-        (args.suspend.is_some(), "--suspend"),
-        (args.moderation.is_some(), "--moderation"),
         (args.netns.is_some(), "--netns"),
         (args.trial.is_some(), "--for"),
         (args.confirm, "--confirm"),
@@ -229,23 +212,24 @@ fn refuse_options_of_linux(args: &SetArgs) -> Result<(), Failure> {
         (args.look.is_some(), "--look"),
         (args.json, "--json"),
     ];
-    match given.iter().find(|(is_given, _)| *is_given) {
-        None => Ok(()),
-        Some((_, option)) => usage(&format!(
-            "{option} is for interfaces of this machine; a FreeBSD host knows --user-frac, --burst-max, \
-             --each-burst, --idle-poll and --reg-frac"
-        )),
-    }
+    let knob = args
+        .knobs
+        .given
+        .first()
+        .and_then(|given| given.split('=').next());
+    let other = given.iter().find(|(is_given, _)| *is_given);
+    let Some(option) = knob.or(other.map(|(_, option)| *option)) else {
+        return Ok(());
+    };
+    let known: Vec<String> = variables()
+        .map(|one| format!("--{}", one.option()))
+        .collect();
+    usage(&format!(
+        "{option} is for interfaces of this machine; a FreeBSD host knows {}",
+        known.join(", ")
+    ))
 }
 
 fn usage<T>(text: &str) -> Result<T, Failure> {
     Err(Failure::Usage(String::from(text)))
-}
-
-/// A failure with the exit code that it means.
-pub fn failure(error: FreebsdError) -> Failure {
-    match error {
-        FreebsdError::NoDevicePolling { .. } => Failure::Missing(error.to_string()),
-        other => Failure::Failed(other.into()),
-    }
 }

@@ -1,12 +1,11 @@
 //! `--persist` and `--no-persist`.
 
 use anyhow::Context;
-use nicpoll_switch::persist::{self, FileChange, Persistence};
-use nicpoll_switch::{Deferral, Part, Request};
+use nicpoll_switch::persist::{FileChange, Persistence, carry_out as write_files};
+use nicpoll_switch::{Deferral, Name, Part, Values, is_all};
 
 use super::args::SetArgs;
 use super::report::Report;
-use super::targets::{self, Name};
 use crate::failure::Failure;
 
 /// The files that make the command's settings come back at boot; none when that is not asked for.
@@ -14,7 +13,7 @@ pub fn plan(
     args: &SetArgs,
     names: &[Name],
     is_polling: bool,
-    request: &Request,
+    values: &Values,
 ) -> Result<Vec<FileChange>, Failure> {
     if !args.persist {
         return Ok(Vec::new());
@@ -23,16 +22,10 @@ pub fn plan(
     let program = std::env::current_exe().context("finding this program")?;
     let options = args.persistent_options(is_polling);
     let files = Persistence::at(&args.root);
-    let both = request.defer_hard_irqs.zip(request.gro_flush_timeout_ns);
-    let deferral = both.map(|(count, timeout_ns)| Deferral {
-        count: u64::from(count),
-        timeout_ns,
-    });
+    let deferral = Deferral::of(values);
     let mut changes: Vec<FileChange> = Vec::new();
     for name in names {
-        let own = files
-            .install(&program, &name.interface, &options, deferral)
-            .map_err(anyhow::Error::from)?;
+        let own = files.install(&program, &name.interface, &options, deferral)?;
         // The template serves all of them.
         for change in own {
             if !changes.contains(&change) {
@@ -49,10 +42,10 @@ pub fn carry_out(changes: &[FileChange], report: &mut Report) -> Result<(), Fail
         return Ok(());
     }
     report.files(changes)?;
-    persist::carry_out(changes).map_err(anyhow::Error::from)?;
+    write_files(changes)?;
     eprintln!(
-        "nicpoll: systemd and udev learn of it at the next boot, or now with: systemctl daemon-reload; udevadm \
-         control --reload"
+        "nicpoll: systemd and udev read it at the next boot, or now with: systemctl daemon-reload; udevadm control \
+         --reload"
     );
     Ok(())
 }
@@ -60,7 +53,7 @@ pub fn carry_out(changes: &[FileChange], report: &mut Report) -> Result<(), Fail
 /// Makes the files be as they were, because the settings could not be made.
 pub fn take_back(changes: &[FileChange]) {
     let back: Vec<FileChange> = changes.iter().rev().map(FileChange::reversed).collect();
-    if let Err(error) = persist::carry_out(&back) {
+    if let Err(error) = write_files(&back) {
         eprintln!("nicpoll: {:#}", anyhow::Error::from(error));
     }
 }
@@ -71,7 +64,7 @@ pub fn remove(args: &SetArgs, names: &[Name], report: &mut Report) -> Result<(),
     let files = Persistence::at(&args.root);
     let mut found = false;
     for name in names {
-        let changes = files.remove(&name.interface).map_err(anyhow::Error::from)?;
+        let changes = files.remove(&name.interface)?;
         found |= !changes.is_empty();
         if args.dry_run {
             report.files(&changes)?;
@@ -87,11 +80,10 @@ pub fn remove(args: &SetArgs, names: &[Name], report: &mut Report) -> Result<(),
 
 fn check_names(names: &[Name]) -> Result<(), Failure> {
     let is_whole = |name: &Name| name.part == Part::Whole;
-    if names.iter().all(is_whole) && !targets::is_all(names) {
+    if names.iter().all(is_whole) && !is_all(names) {
         return Ok(());
     }
     Err(Failure::Usage(String::from(
-        "what comes back at boot is set for whole interfaces, each by its name: ids of NAPI instances and \
-         numbers of queues may be others then",
+        "--persist takes whole interfaces, each by its name: NAPI ids and queue numbers may differ after a boot",
     )))
 }

@@ -6,7 +6,6 @@ use nicpoll_freebsd::{Host, Ssh, Survey, Target};
 use super::args::ShowArgs;
 use crate::failure::Failure;
 use crate::output::print;
-use crate::set::freebsd_failure;
 
 /// Prints the block, or the values that are asked for.
 pub fn show(args: &ShowArgs, target: &Target) -> Result<u8, Failure> {
@@ -28,8 +27,8 @@ pub fn show(args: &ShowArgs, target: &Target) -> Result<u8, Failure> {
             })
         })
         .collect::<Result<Vec<Knob>, Failure>>()?;
-    let host = Host::reach(Ssh::to(target)).map_err(freebsd_failure)?;
-    let survey = host.survey(target.interface()).map_err(freebsd_failure)?;
+    let host = Host::reach(Ssh::to(target))?;
+    let survey = host.survey(target.interface())?;
     let mut text = String::new();
     for knob in &asked {
         let value = survey.polling.get(*knob);

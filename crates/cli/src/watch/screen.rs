@@ -10,6 +10,7 @@ use anyhow::Context;
 use nicpoll_inspect::Watch;
 use nicpoll_model::{WatchSample, WatchStart};
 use nicpoll_report::{WatchScale, render_watch_start};
+use nicpoll_switch::{Journal, Toggles, guard_of_this_program};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -18,7 +19,6 @@ use ratatui::crossterm::execute;
 use super::draw::{View, draw};
 use super::{LOOK_EVERY, WatchArgs, is_wanted};
 use crate::failure::Failure;
-use crate::set::Held;
 use crate::stop::Stop;
 
 /// What the keys have changed.
@@ -28,7 +28,7 @@ struct State {
     scale: WatchScale,
     selected: usize,
     message: String,
-    held: Option<Held>,
+    toggles: Option<Toggles>,
 }
 
 /// What a key asks for.
@@ -49,7 +49,7 @@ pub fn run(args: &WatchArgs, watch: &mut Watch, stop: &Stop) -> Result<(), Failu
         sample: None,
         scale: args.scale,
         selected: 0,
-        held: None,
+        toggles: None,
     };
     stop.before_end_at_once(|| {
         // Nobody is left to be told.
@@ -58,7 +58,10 @@ pub fn run(args: &WatchArgs, watch: &mut Watch, stop: &Stop) -> Result<(), Failu
     let mut terminal = ratatui::try_init().context("setting up the screen")?;
     let shown = show(args, watch, &mut state, &mut terminal, stop);
     let restored = put_back().context("putting the terminal back");
-    let undone = state.held.as_mut().map_or(Ok(Vec::new()), Held::undo_all);
+    let undone = state
+        .toggles
+        .as_mut()
+        .map_or(Ok(Vec::new()), Toggles::restore);
     shown?;
     restored?;
     for name in undone? {
@@ -188,11 +191,14 @@ impl State {
     }
 
     fn toggle(&mut self, name: &str) -> Result<bool, Failure> {
-        let held = match self.held.take() {
-            Some(held) => held,
-            None => Held::of_caller()?,
+        let toggles = match self.toggles.take() {
+            Some(toggles) => toggles,
+            None => {
+                let guard = guard_of_this_program().context("finding this program")?;
+                Toggles::of_caller(Journal::of_this_machine(), guard)?
+            }
         };
-        self.held.insert(held).toggle(name)
+        Ok(self.toggles.insert(toggles).toggle(name)?)
     }
 }
 

@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 
 use nicpoll_model::Side;
 use nicpoll_study::{INTERFACE, Lab, Veth};
-use nicpoll_switch::{Control, Journal, Kernel, Knob, Scope, Target, Value};
+use nicpoll_switch::knob::table;
+use nicpoll_switch::{Control, Journal, Kernel, Knob, Target, Value};
 use nicpoll_sys::netns;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -159,15 +160,14 @@ impl Switched {
             let mut write = |knob: Knob, value: u64| {
                 control.write(target, &knob, &Value::Number(value)).unwrap();
             };
-            write(Knob::Feature(String::from("rx-gro")), 1);
-            write(Knob::DeferHardIrqs(Scope::Device), 1);
-            write(Knob::GroFlushTimeout(Scope::Device), 20_000);
+            write(Knob::of_feature("rx-gro").unwrap(), 1);
+            write(Knob::of_interface(&table::DEFER_HARD_IRQS), 1);
+            write(Knob::of_interface(&table::GRO_FLUSH_TIMEOUT), 20_000);
             let id = control.napis(target.interface.ifindex).unwrap()[0].id;
-            let scope = Scope::Napi(id);
             for (knob, value) in [
-                (Knob::DeferHardIrqs(scope), 7),
-                (Knob::GroFlushTimeout(scope), 3_000_000),
-                (Knob::IrqSuspendTimeout(id), 11_000_000),
+                (Knob::of_napi(&table::DEFER_HARD_IRQS, id), 7),
+                (Knob::of_napi(&table::GRO_FLUSH_TIMEOUT, id), 3_000_000),
+                (Knob::of_napi(&table::IRQ_SUSPEND_TIMEOUT, id), 11_000_000),
             ] {
                 control.write(target, &knob, &Value::Number(value)).unwrap();
             }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use nicpoll_model::{Check, CheckGroup, CheckStatus};
-use nicpoll_switch::standing::{self, Order, SetError};
+use nicpoll_switch::knob::Row;
 use nicpoll_switch::{
-    Abilities, Control, LinkFacts, Machine, Moderation, Part, Request, Target, XdpAbilities,
+    Control, Journal, LinkFacts, Needs, Order, POLLING_PERIOD_NS, Part, SetError, Switch, Target,
+    Values, XdpAbilities, preview,
 };
 use nicpoll_sys::ethtool::{self, Driver};
-use nicpoll_sys::netns::NetNamespace;
 
 use super::{check, with_remedy};
 use crate::InspectError;
@@ -19,7 +19,7 @@ pub struct Found {
     pub link: LinkFacts,
     /// How many receive NAPI instances have an id.
     pub napis: Option<usize>,
-    pub moderation: Option<BTreeMap<Moderation, u32>>,
+    pub moderation: Option<Vec<(&'static Row, u32)>>,
     /// Offload features in force.
     pub features: Option<BTreeMap<String, bool>>,
     pub xdp: Option<XdpAbilities>,
@@ -38,11 +38,10 @@ pub enum Polling {
 }
 
 /// Reads every interface of the namespace but the loopback.
-pub fn look(request: &Request) -> Result<Vec<Found>, InspectError> {
+pub fn look() -> Result<Vec<Found>, InspectError> {
     let mut control = Control::new();
-    let abilities = Abilities::probe();
-    let mut machine = Machine::new();
-    let entered = NetNamespace::current().and_then(|own| machine.enter(own));
+    let mut switch = Switch::new(Journal::of_this_machine());
+    let entered = switch.enter(None);
     let links = control.inventory().doing("looking for interfaces")?;
     let links = links.into_iter().filter(|link| !link.is_loopback);
     Ok(links
@@ -62,7 +61,7 @@ pub fn look(request: &Request) -> Result<Vec<Found>, InspectError> {
                         netns_inode,
                         interface,
                     };
-                    polling(&mut machine, &abilities, target, request)
+                    polling(&mut switch, target)
                 }
                 (Err(error), _) => Polling::Unknown(format!("only root may ask: {error}")),
                 (_, Err(error)) => Polling::Unknown(error.to_string()),
@@ -73,18 +72,15 @@ pub fn look(request: &Request) -> Result<Vec<Found>, InspectError> {
 }
 
 /// Asks without changing anything.
-fn polling(
-    machine: &mut Machine,
-    abilities: &Abilities,
-    target: Target,
-    request: &Request,
-) -> Polling {
+fn polling(switch: &mut Switch, target: Target) -> Polling {
     let orders = [Order {
         target,
         part: Part::Whole,
+        values: Values::polling(POLLING_PERIOD_NS),
     }];
-    let asked = standing::survey(machine, &orders, request, abilities)
-        .and_then(|facts| standing::preview(&orders, &facts, request, false));
+    let asked = switch
+        .survey(&orders)
+        .and_then(|facts| preview(&orders, &facts, Needs::Refuse));
     match asked {
         Ok(_) => Polling::Works,
         Err(SetError::Refused(refusal)) => Polling::Refused {
@@ -194,7 +190,7 @@ fn of_moderation(found: &Found) -> Check {
         .filter(|values| !values.is_empty());
     match has {
         Some(values) => {
-            let names: Vec<&str> = values.keys().map(|parameter| parameter.name()).collect();
+            let names: Vec<&str> = values.iter().map(|(row, _)| row.name).collect();
             line(name, CheckStatus::Good, names.join(", "))
         }
         None => line(

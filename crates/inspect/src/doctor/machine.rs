@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use nicpoll_model::HostFacts;
 use nicpoll_observe::{CpuSample, InterruptCounts, InterruptSource, Interrupts, parse_task_stat};
-use nicpoll_switch::Moderation;
 
 use super::interfaces::Found;
 use crate::InspectError;
@@ -56,9 +55,7 @@ pub fn look(host: &HostFacts, interfaces: &[Found]) -> Result<Machine, InspectEr
     let interrupts = exact.and_then(|exact| exact.interrupts().ok());
     let adapts = |found: &&Found| {
         let values = found.moderation.iter().flatten();
-        let mut adaptive = values.filter(|(parameter, _)| {
-            matches!(parameter, Moderation::AdaptiveRx | Moderation::AdaptiveTx)
-        });
+        let mut adaptive = values.filter(|(row, _)| row.is_adaptive());
         adaptive.any(|(_, value)| *value != 0)
     };
     let adaptive = interfaces.iter().filter(adapts);

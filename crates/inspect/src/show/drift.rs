@@ -1,7 +1,7 @@
 //! What somebody else changed of the values that `nicpoll set` wrote.
 
 use nicpoll_model::DriftShow;
-use nicpoll_switch::{Control, Drift, Journal, SwitchError, Target, standing};
+use nicpoll_switch::{Control, Drift, Journal, SwitchError, Target, drift_of};
 use nicpoll_sys::netns::NetNamespace;
 
 use crate::InspectError;
@@ -36,7 +36,7 @@ impl Standing {
             netns_inode: self.netns_inode,
             interface: control.interface(interface)?,
         };
-        let drift = standing::drift_of(&self.journal, control, &target)?;
+        let drift = drift_of(&self.journal, control, &target)?;
         Ok(drift.into_iter().map(shown).collect())
     }
 }

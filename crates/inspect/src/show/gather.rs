@@ -50,7 +50,7 @@ pub fn still(
         has_gro: features.and_then(|features| features.active.get(GRO_FEATURE).copied()),
         moderation: moderation
             .into_iter()
-            .map(|(parameter, value)| (String::from(parameter.name()), value))
+            .map(|(row, value)| (String::from(row.name), value))
             .collect(),
         napis: napis(control, abilities, &link, &queues)?,
         drift: None,

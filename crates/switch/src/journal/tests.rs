@@ -1,6 +1,6 @@
 use super::*;
 use crate::control::Interface;
-use crate::knob::{Knob, Scope, Value};
+use crate::knob::{Knob, Value, table};
 use crate::record::Change;
 use proptest::prelude::*;
 
@@ -19,7 +19,7 @@ fn target(ifindex: u32) -> Target {
 
 fn change(before: u64) -> Change {
     Change {
-        knob: Knob::GroFlushTimeout(Scope::Device),
+        knob: Knob::of_interface(&table::GRO_FLUSH_TIMEOUT),
         before: Value::Number(before),
         written: Value::Number(1),
     }

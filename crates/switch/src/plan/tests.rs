@@ -1,8 +1,7 @@
 use super::*;
 use crate::control::Interface;
-use crate::facts::{Peer, Poller};
+use crate::facts::Peer;
 use crate::links::Link;
-use crate::moderation::Moderation;
 use nicpoll_sys::schedule::Policy;
 use std::collections::BTreeMap;
 
@@ -32,7 +31,7 @@ fn napi(id: u32, defer_hard_irqs: u32, gro_flush_timeout_ns: u64) -> Napi {
 }
 
 /// A card of two queues that starts with a deferral of its own, as some drivers do.
-fn card() -> Facts {
+pub(crate) fn card() -> Facts {
     let target = target(2, "");
     Facts {
         link: Link {
@@ -46,15 +45,17 @@ fn card() -> Facts {
         },
         target,
         has_gro: true,
-        device: BTreeMap::from([
-            (Knob::Threaded(Scope::Device), 0),
-            (Knob::DeferHardIrqs(Scope::Device), 1),
-            (Knob::GroFlushTimeout(Scope::Device), 20_000),
-        ]),
+        values: [
+            (&table::THREADED, 0),
+            (&table::DEFER_HARD_IRQS, 1),
+            (&table::GRO_FLUSH_TIMEOUT, 20_000),
+            (&table::RX_USECS, 3),
+            (&table::ADAPTIVE_RX, 1),
+        ]
+        .map(|(row, number)| (Knob::of_interface(row), Value::Number(number)))
+        .into(),
         napis: Some(vec![napi(300, 1, 20_000), napi(301, 7, 20_000)]),
         rx_queues: BTreeMap::from([(0, 300), (1, 301)]),
-        pollers: BTreeMap::new(),
-        moderation: BTreeMap::from([(Moderation::RxUsecs, 3), (Moderation::AdaptiveRx, 1)]),
         ring_slots: Some(1024),
         peer: None,
     }
@@ -73,12 +74,12 @@ fn veth() -> Facts {
     facts
 }
 
-fn polling() -> Request {
-    Request {
-        defer_hard_irqs: Some(1000),
-        gro_flush_timeout_ns: Some(200_000),
-        ..Request::default()
-    }
+fn polling() -> Values {
+    one(&table::DEFER_HARD_IRQS, 1000).with(&table::GRO_FLUSH_TIMEOUT, 200_000)
+}
+
+fn one(row: &'static Row, number: u64) -> Values {
+    Values::new().with(row, number)
 }
 
 fn able() -> Abilities {
@@ -131,10 +132,7 @@ fn a_whole_interface_is_written_once_and_every_instance_is_recorded() {
 
 #[test]
 fn one_of_the_pair_alone_has_the_other_recorded_with_it() {
-    let request = Request {
-        gro_flush_timeout_ns: Some(200_000),
-        ..Request::default()
-    };
+    let request = one(&table::GRO_FLUSH_TIMEOUT, 200_000);
     let part = Part::Napis(vec![301]);
     assert_eq!(
         lines(&settings(&card(), &request, &part).unwrap()),
@@ -147,11 +145,7 @@ fn one_of_the_pair_alone_has_the_other_recorded_with_it() {
 
 #[test]
 fn what_is_so_already_is_not_written() {
-    let request = Request {
-        gro_flush_timeout_ns: Some(20_000),
-        moderation: BTreeMap::from([(Moderation::RxUsecs, 3)]),
-        ..Request::default()
-    };
+    let request = one(&table::GRO_FLUSH_TIMEOUT, 20_000).with(&table::RX_USECS, 3);
     assert!(
         settings(&card(), &request, &Part::Whole)
             .unwrap()
@@ -174,10 +168,7 @@ fn queues_stand_for_the_instances_that_serve_them() {
 
 #[test]
 fn the_driver_is_stopped_before_its_numbers_are_written() {
-    let request = Request {
-        moderation: BTreeMap::from([(Moderation::RxUsecs, 50), (Moderation::AdaptiveRx, 0)]),
-        ..Request::default()
-    };
+    let request = one(&table::RX_USECS, 50).with(&table::ADAPTIVE_RX, 0);
     assert_eq!(
         lines(&settings(&card(), &request, &Part::Whole).unwrap()),
         [
@@ -189,13 +180,13 @@ fn the_driver_is_stopped_before_its_numbers_are_written() {
 
 #[test]
 fn a_veth_needs_gro_here_and_no_tso_there() {
-    let refusal = preconditions(&veth(), &polling(), false).unwrap_err();
+    let refusal = preconditions(&veth(), &polling(), &[], Needs::Refuse).unwrap_err();
     assert_eq!(refusal.kind, RefusalKind::Precondition);
     for words in ["GRO is off", "TSO is on", "--fix"] {
         assert!(refusal.to_string().contains(words), "{refusal}");
     }
     assert_eq!(
-        lines(&preconditions(&veth(), &polling(), true).unwrap()),
+        lines(&preconditions(&veth(), &polling(), &[], Needs::Fix).unwrap()),
         [
             "if2 feature rx-gro 0->1",
             "if3 feature tx-tcp-segmentation 1->0"
@@ -204,13 +195,18 @@ fn a_veth_needs_gro_here_and_no_tso_there() {
     // With an XDP program it has an instance without GRO, and no TSO comes its way.
     let mut xdp = veth();
     xdp.napis = Some(vec![napi(300, 0, 0)]);
-    assert!(preconditions(&xdp, &polling(), false).unwrap().is_empty());
+    assert!(
+        preconditions(&xdp, &polling(), &[], Needs::Refuse)
+            .unwrap()
+            .is_empty()
+    );
     // Interrupt moderation alone needs none of it.
-    let request = Request {
-        moderation: BTreeMap::from([(Moderation::RxUsecs, 3)]),
-        ..Request::default()
-    };
-    assert!(preconditions(&veth(), &request, false).unwrap().is_empty());
+    let request = one(&table::RX_USECS, 3);
+    assert!(
+        preconditions(&veth(), &request, &[], Needs::Refuse)
+            .unwrap()
+            .is_empty()
+    );
 }
 
 #[test]
@@ -220,17 +216,17 @@ fn the_end_of_a_pair_that_cannot_be_found_is_a_reason_even_with_fix() {
         target: None,
         tso_features_on: Vec::new(),
     });
-    let refusal = preconditions(&facts, &polling(), true).unwrap_err();
+    let refusal = preconditions(&facts, &polling(), &[], Needs::Fix).unwrap_err();
     assert!(refusal.to_string().contains("ip netns attach"), "{refusal}");
 }
 
 #[test]
 fn what_cannot_work_is_refused_with_the_reason() {
-    let of = |change: fn(&mut Facts), request: &Request, part: Part| {
+    let of = |change: fn(&mut Facts), request: &Values, part: Part| {
         let mut facts = card();
         change(&mut facts);
         let checked = check(&facts, &able(), request, &part);
-        let prepared = checked.and_then(|()| preconditions(&facts, request, true));
+        let prepared = checked.and_then(|()| preconditions(&facts, request, &[], Needs::Fix));
         prepared.map(|_| ()).unwrap_err()
     };
     let whole = Part::Whole;
@@ -247,16 +243,10 @@ fn what_cannot_work_is_refused_with_the_reason() {
     );
     let refusal = of(|f| f.napis = Some(Vec::new()), &polling(), whole.clone());
     assert!(refusal.reason.contains("no NAPI"));
-    let request = Request {
-        moderation: BTreeMap::from([(Moderation::TxUsecs, 1)]),
-        ..Request::default()
-    };
+    let request = one(&table::TX_USECS, 1);
     let refusal = of(|_| {}, &request, whole.clone());
     assert!(refusal.to_string().contains("rx-usecs, adaptive-rx"));
-    let request = Request {
-        threaded: Some(2),
-        ..Request::default()
-    };
+    let request = one(&table::THREADED, 2);
     assert_eq!(of(|_| {}, &request, whole).kind, RefusalKind::Kernel);
 }
 
@@ -267,7 +257,11 @@ fn an_old_kernel_takes_whole_interfaces_and_nothing_smaller() {
     facts.napis = None;
     facts.rx_queues.clear();
     assert_eq!(check(&facts, &old, &polling(), &Part::Whole), Ok(()));
-    assert!(preconditions(&facts, &polling(), false).unwrap().is_empty());
+    assert!(
+        preconditions(&facts, &polling(), &[], Needs::Refuse)
+            .unwrap()
+            .is_empty()
+    );
     assert_eq!(
         lines(&settings(&facts, &polling(), &Part::Whole).unwrap()),
         [
@@ -275,14 +269,9 @@ fn an_old_kernel_takes_whole_interfaces_and_nothing_smaller() {
             "if2 gro_flush_timeout 20000->200000"
         ]
     );
-    let suspend = Request {
-        irq_suspend_timeout_ns: Some(1),
-        ..Request::default()
-    };
-    let bound = Request {
-        thread_cpus: Some(vec![0]),
-        ..Request::default()
-    };
+    let suspend = one(&table::IRQ_SUSPEND_TIMEOUT, 1);
+    let mut bound = Values::new();
+    bound.insert(&table::THREAD_CPUS, Value::Cpus(vec![0]));
     for (request, part) in [
         (&polling(), Part::RxQueues(vec![0])),
         (&suspend, Part::Whole),
@@ -295,11 +284,10 @@ fn an_old_kernel_takes_whole_interfaces_and_nothing_smaller() {
 
 #[test]
 fn threads_are_looked_for_before_they_are_bound() {
-    let request = Request {
-        thread_cpus: Some(vec![1]),
-        thread_policy: Some(Policy::Fifo { priority: 5 }),
-        ..Request::default()
-    };
+    let mut request = Values::new();
+    request.insert(&table::THREAD_CPUS, Value::Cpus(vec![1]));
+    let fifo = Value::Policy(Policy::Fifo { priority: 5 });
+    request.insert(&table::THREAD_POLICY, fifo);
     let refusal = threads(&card(), &request, &Part::Whole).unwrap_err();
     assert!(refusal.to_string().contains("--threaded"), "{refusal}");
     let mut facts = card();
@@ -307,11 +295,13 @@ fn threads_are_looked_for_before_they_are_bound() {
         thread_pid: Some(44),
         ..napi(300, 0, 0)
     }]);
-    let poller = Poller {
-        cpus: vec![0, 1],
-        policy: Policy::Fair { nice: 0 },
-    };
-    facts.pollers.insert(44, poller);
+    let fair = Value::Policy(Policy::Fair { nice: 0 });
+    for (row, value) in [
+        (&table::THREAD_CPUS, Value::Cpus(vec![0, 1])),
+        (&table::THREAD_POLICY, fair),
+    ] {
+        facts.values.insert(Knob::of_thread(row, 44), value);
+    }
     assert_eq!(
         lines(&threads(&facts, &request, &Part::Whole).unwrap()),
         [
@@ -319,18 +309,4 @@ fn threads_are_looked_for_before_they_are_bound() {
             "if2 thread 44 CPUs 0,1->1"
         ]
     );
-}
-
-#[test]
-fn a_ring_that_would_overflow_is_told_with_the_period_that_fits() {
-    let facts = card();
-    // Two rings of 1024 slots: 2 M packets/s fill them in 1.024 ms.
-    assert_eq!(overflow(&facts, 2e6, 1_000_000), None);
-    let found = overflow(&facts, 2e6, 2_000_000).unwrap();
-    assert_eq!(found.slots, 2048);
-    assert_eq!(found.fitting_period_ns, 1_024_000);
-    assert!((found.packets_per_period - 4000.0).abs() < 1e-6);
-    let mut silent = card();
-    silent.ring_slots = None;
-    assert_eq!(overflow(&silent, 2e6, 2_000_000), None);
 }

@@ -10,11 +10,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::control::{ControlError, Interface, Napi};
 use crate::facts::Facts;
-use crate::knob::Scope;
+use crate::knob::{Scope, table};
 use crate::links::Link;
-use crate::moderation::Moderation;
 use crate::plan;
-use crate::request::{Part, Request};
+use crate::request::{Part, Values};
 
 /// A timer that runs, and how many empty polls keep it running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +36,8 @@ impl Model {
     fn traffic(&mut self) {
         for id in self.napi_ids() {
             let scope = Scope::Napi(id);
-            let countdown = self.values[&Knob::DeferHardIrqs(scope)];
-            let armed_ns = self.values[&Knob::GroFlushTimeout(scope)];
+            let countdown = self.values[&Knob::new(&table::DEFER_HARD_IRQS, scope)];
+            let armed_ns = self.values[&Knob::new(&table::GRO_FLUSH_TIMEOUT, scope)];
             if countdown > 0 && armed_ns > 0 {
                 let masked = Masked {
                     countdown,
@@ -50,33 +49,27 @@ impl Model {
     }
 
     fn napi_ids(&self) -> Vec<u32> {
-        let ids = self.values.keys().filter_map(|knob| match knob {
-            Knob::DeferHardIrqs(Scope::Napi(id)) => Some(*id),
-            _ => None,
-        });
-        ids.collect()
+        let ids = self
+            .values
+            .keys()
+            .filter(|knob| *knob.row() == table::DEFER_HARD_IRQS);
+        ids.filter_map(Knob::napi_id).collect()
     }
 
     fn facts(&self, target: &Target) -> Facts {
-        let device = self
+        let own = self
             .values
             .iter()
-            .filter(|(knob, _)| {
-                matches!(
-                    knob,
-                    Knob::Threaded(Scope::Device)
-                        | Knob::DeferHardIrqs(Scope::Device)
-                        | Knob::GroFlushTimeout(Scope::Device)
-                )
-            })
-            .map(|(knob, value)| (knob.clone(), *value))
-            .collect();
+            .filter(|(knob, _)| knob.scope() == Scope::Device);
+        let values = own.map(|(knob, number)| (knob.clone(), Value::Number(*number)));
         let napi = |id: u32| Napi {
             id,
-            defer_hard_irqs: Some(self.values[&Knob::DeferHardIrqs(Scope::Napi(id))] as u32),
-            gro_flush_timeout_ns: Some(self.values[&Knob::GroFlushTimeout(Scope::Napi(id))]),
-            irq_suspend_timeout_ns: Some(self.values[&Knob::IrqSuspendTimeout(id)]),
-            threaded: Some(self.values[&Knob::Threaded(Scope::Napi(id))] as u32),
+            defer_hard_irqs: Some(self.values[&Knob::of_napi(&table::DEFER_HARD_IRQS, id)] as u32),
+            gro_flush_timeout_ns: Some(self.values[&Knob::of_napi(&table::GRO_FLUSH_TIMEOUT, id)]),
+            irq_suspend_timeout_ns: Some(
+                self.values[&Knob::of_napi(&table::IRQ_SUSPEND_TIMEOUT, id)],
+            ),
+            threaded: Some(self.values[&Knob::of_napi(&table::THREADED, id)] as u32),
             thread_pid: None,
             irq: None,
         };
@@ -92,14 +85,9 @@ impl Model {
                 rx_packets: 0,
             },
             has_gro: true,
-            device,
+            values: values.collect(),
             napis: Some(self.napi_ids().into_iter().map(napi).collect()),
             rx_queues: BTreeMap::new(),
-            pollers: BTreeMap::new(),
-            moderation: BTreeMap::from([(
-                Moderation::RxUsecs,
-                self.values[&Knob::Moderation(Moderation::RxUsecs)] as u32,
-            )]),
             ring_slots: None,
             peer: None,
         }
@@ -121,11 +109,12 @@ impl Kernel for Model {
         let number = value.number().unwrap();
         self.values.insert(knob.clone(), number);
         for id in self.napi_ids() {
-            for own in [
-                Knob::Threaded(Scope::Napi(id)),
-                Knob::DeferHardIrqs(Scope::Napi(id)),
-                Knob::GroFlushTimeout(Scope::Napi(id)),
+            for row in [
+                &table::THREADED,
+                &table::DEFER_HARD_IRQS,
+                &table::GRO_FLUSH_TIMEOUT,
             ] {
+                let own = Knob::of_napi(row, id);
                 if own.of_device().as_ref() == Some(knob) {
                     self.values.insert(own, number);
                 }
@@ -141,7 +130,7 @@ impl Kernel for Model {
             if u128::from(masked.armed_ns) > time.as_nanos() {
                 return true;
             }
-            let timeout = values[&Knob::GroFlushTimeout(Scope::Napi(id))];
+            let timeout = values[&Knob::of_napi(&table::GRO_FLUSH_TIMEOUT, id)];
             let goes_on = masked.countdown > 0 && timeout > 0;
             masked.countdown = masked.countdown.saturating_sub(1);
             masked.armed_ns = timeout;
@@ -167,7 +156,7 @@ fn target() -> Target {
 fn set(
     journal: &Journal,
     kernel: &mut Model,
-    request: &Request,
+    request: &Values,
     part: &Part,
 ) -> Result<(), SwitchError> {
     let terms = Terms {
@@ -203,7 +192,7 @@ fn models() -> impl Strategy<Value = Model> {
     let device = (value(), value(), 0..2u64, value());
     let napis = prop::collection::vec((value(), value(), 0..2u64, value()), 1..4);
     (device, napis).prop_map(|(device, napis)| {
-        let mut values = BTreeMap::from([(Knob::Moderation(Moderation::RxUsecs), device.3)]);
+        let mut values = BTreeMap::from([(Knob::of_interface(&table::RX_USECS), device.3)]);
         let scopes = [(Scope::Device, device)].into_iter().chain(
             napis
                 .into_iter()
@@ -211,11 +200,11 @@ fn models() -> impl Strategy<Value = Model> {
                 .map(|(index, napi)| (Scope::Napi(300 + index as u32), napi)),
         );
         for (scope, (count, timeout, threaded, suspend)) in scopes {
-            values.insert(Knob::DeferHardIrqs(scope), count);
-            values.insert(Knob::GroFlushTimeout(scope), timeout);
-            values.insert(Knob::Threaded(scope), threaded);
+            values.insert(Knob::new(&table::DEFER_HARD_IRQS, scope), count);
+            values.insert(Knob::new(&table::GRO_FLUSH_TIMEOUT, scope), timeout);
+            values.insert(Knob::new(&table::THREADED, scope), threaded);
             if let Scope::Napi(id) = scope {
-                values.insert(Knob::IrqSuspendTimeout(id), suspend);
+                values.insert(Knob::of_napi(&table::IRQ_SUSPEND_TIMEOUT, id), suspend);
             }
         }
         Model {
@@ -226,7 +215,7 @@ fn models() -> impl Strategy<Value = Model> {
     })
 }
 
-fn requests() -> impl Strategy<Value = Request> {
+fn requests() -> impl Strategy<Value = Values> {
     (
         prop::option::of(0..=i32::MAX as u32),
         prop::option::of(value()),
@@ -234,16 +223,16 @@ fn requests() -> impl Strategy<Value = Request> {
         prop::option::of(value()),
         prop::option::of(0..1000u32),
     )
-        .prop_map(|(count, timeout, threaded, suspend, usecs)| Request {
-            defer_hard_irqs: count,
-            gro_flush_timeout_ns: timeout,
-            threaded,
-            irq_suspend_timeout_ns: suspend,
-            moderation: usecs
-                .map(|us| (Moderation::RxUsecs, us))
-                .into_iter()
-                .collect(),
-            ..Request::default()
+        .prop_map(|(count, timeout, threaded, suspend, usecs)| {
+            let asked = [
+                (&table::DEFER_HARD_IRQS, count.map(u64::from)),
+                (&table::GRO_FLUSH_TIMEOUT, timeout),
+                (&table::THREADED, threaded.map(u64::from)),
+                (&table::IRQ_SUSPEND_TIMEOUT, suspend),
+                (&table::RX_USECS, usecs.map(u64::from)),
+            ];
+            let asked = asked.into_iter().filter_map(|(row, to)| Some((row, to?)));
+            asked.fold(Values::new(), |values, (row, to)| values.with(row, to))
         })
 }
 
@@ -255,8 +244,8 @@ fn parts() -> impl Strategy<Value = Part> {
 fn is_at_rest(kernel: &Model) -> bool {
     kernel.masked.keys().all(|&id| {
         let scope = Scope::Napi(id);
-        kernel.values[&Knob::DeferHardIrqs(scope)] > 0
-            && kernel.values[&Knob::GroFlushTimeout(scope)] > 0
+        kernel.values[&Knob::new(&table::DEFER_HARD_IRQS, scope)] > 0
+            && kernel.values[&Knob::new(&table::GRO_FLUSH_TIMEOUT, scope)] > 0
     })
 }
 
@@ -318,7 +307,8 @@ proptest! {
             if let undo::Step::Write(knob, value) = step {
                 let change = changes.iter().find(|change| change.knob == knob);
                 let is_zero_of_a_pair = value == Value::Number(0)
-                    && changes.iter().any(|c| c.knob.deferral_scope() == knob.deferral_scope());
+                    && knob.is_deferral()
+                    && changes.iter().any(|c| c.knob.scope() == knob.scope());
                 prop_assert!(
                     change.is_some_and(|change| change.before == value) || is_zero_of_a_pair
                 );

@@ -1,0 +1,325 @@
+//! What a knob holds, how a request writes it, and why a text is refused.
+
+use std::fmt;
+
+use nicpoll_model::time::{TimeError, parse_time, show_time};
+use nicpoll_sys::schedule::Policy;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// A share of the CPU is given in each period of this length.
+const SHARE_PERIOD_NS: u64 = 1_000_000;
+/// More than any machine has CPUs, or a card queues.
+const RANGE_MAX: u32 = 65_536;
+
+/// What a knob holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Value {
+    /// A number in the knob's unit.
+    Number(u64),
+    /// CPUs, ascending.
+    Cpus(Vec<u32>),
+    /// A scheduling class with its numbers.
+    Policy(#[serde(with = "PolicyForm")] Policy),
+}
+
+/// [`Policy`] as the journal writes it.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Policy", rename_all = "snake_case", deny_unknown_fields)]
+enum PolicyForm {
+    Fair {
+        nice: i32,
+    },
+    Batch {
+        nice: i32,
+    },
+    Idle,
+    Fifo {
+        priority: u32,
+    },
+    RoundRobin {
+        priority: u32,
+    },
+    Deadline {
+        runtime_ns: u64,
+        deadline_ns: u64,
+        period_ns: u64,
+    },
+}
+
+/// What the numbers of a knob count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Things.
+    Count,
+    /// Nanoseconds; written with a unit of time.
+    Time,
+    /// Off or on.
+    Switch,
+    /// CPUs of a thread.
+    Cpus,
+    /// Class and priority of a thread.
+    Scheduling,
+}
+
+/// Why a text or number is not a value of a knob.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ValueError {
+    /// Not a time.
+    #[error(transparent)]
+    Time(#[from] TimeError),
+    /// Not a number.
+    #[error("'{0}' is not a number")]
+    Number(String),
+    /// Too small or too large.
+    #[error("{value} is not in {min}..={max}")]
+    Range {
+        /// What was given.
+        value: String,
+        /// The smallest value.
+        min: i64,
+        /// The largest.
+        max: u64,
+    },
+    /// Of another kind.
+    #[error("'{value}' is not {wanted}")]
+    Kind {
+        /// What was given.
+        value: String,
+        /// What the knob holds.
+        wanted: &'static str,
+    },
+    /// Neither of two words.
+    #[error("'{0}' is neither on nor off")]
+    Switch(String),
+    /// A range that no list of CPUs or queues has.
+    #[error("'{0}' is not a range of 1 to {RANGE_MAX} numbers")]
+    List(String),
+    /// Not a scheduling class.
+    #[error("'{0}' is no scheduling; write 'nice -5', 'fifo 10' or 'share 50%'")]
+    Scheduling(String),
+}
+
+impl Value {
+    /// 0 or 1.
+    pub fn flag(on: bool) -> Self {
+        Value::Number(u64::from(on))
+    }
+
+    /// So much of a CPU, in percent: SCHED_DEADLINE.
+    pub fn cpu_share(percent: u32) -> Self {
+        Value::Policy(Policy::Deadline {
+            runtime_ns: SHARE_PERIOD_NS / 100 * u64::from(percent),
+            deadline_ns: SHARE_PERIOD_NS,
+            period_ns: SHARE_PERIOD_NS,
+        })
+    }
+
+    /// The number, of a knob that holds one.
+    pub fn number(&self) -> Option<u64> {
+        match self {
+            Value::Number(number) => Some(*number),
+            Value::Cpus(_) | Value::Policy(_) => None,
+        }
+    }
+
+    /// The unit that such a value can be in; several have numbers.
+    pub(crate) fn is_of(&self, unit: Unit) -> bool {
+        match self {
+            Value::Number(_) => matches!(unit, Unit::Count | Unit::Time | Unit::Switch),
+            Value::Cpus(_) => unit == Unit::Cpus,
+            Value::Policy(_) => unit == Unit::Scheduling,
+        }
+    }
+}
+
+impl Unit {
+    /// Reads a value.
+    pub fn parse(self, text: &str) -> Result<Value, ValueError> {
+        match self {
+            Unit::Count => number(text).map(Value::Number),
+            Unit::Time => Ok(Value::Number(parse_time(text)?.as_nanos() as u64)),
+            Unit::Switch => match text {
+                "on" | "1" => Ok(Value::flag(true)),
+                "off" | "0" => Ok(Value::flag(false)),
+                _ => Err(ValueError::Switch(String::from(text))),
+            },
+            Unit::Cpus => parse_cpus(text),
+            Unit::Scheduling => parse_scheduling(text),
+        }
+    }
+
+    /// Writes a value so that [`Unit::parse`] reads it.
+    pub fn show(self, value: &Value) -> String {
+        match (self, value) {
+            (Unit::Time, Value::Number(ns)) => show_time(*ns),
+            (Unit::Switch, Value::Number(0)) => String::from("off"),
+            (Unit::Switch, Value::Number(_)) => String::from("on"),
+            (_, Value::Policy(policy)) => show_scheduling(*policy),
+            (_, value) => value.to_string(),
+        }
+    }
+
+    /// What a value is, for people.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Unit::Count => "a number",
+            Unit::Time => "a time with its unit",
+            Unit::Switch => "on or off",
+            Unit::Cpus => "CPUs, such as 1 or 2-3,6",
+            Unit::Scheduling => "nice -5, fifo 10 or share 50%",
+        }
+    }
+}
+
+/// A number between bounds, both included.
+pub(crate) fn bounded(text: &str, min: i64, max: i64) -> Result<i64, ValueError> {
+    let value: i64 = text
+        .parse()
+        .map_err(|_| ValueError::Number(String::from(text)))?;
+    if (min..=max).contains(&value) {
+        return Ok(value);
+    }
+    Err(ValueError::Range {
+        value: value.to_string(),
+        min,
+        max: max as u64,
+    })
+}
+
+fn number(text: &str) -> Result<u64, ValueError> {
+    text.parse()
+        .map_err(|_| ValueError::Number(String::from(text)))
+}
+
+/// As the kernel writes lists: `0`, `2-3`, `0,2-3`.
+pub(crate) fn parse_cpus(text: &str) -> Result<Value, ValueError> {
+    let mut cpus = parse_numbers(text)?;
+    cpus.sort_unstable();
+    cpus.dedup();
+    Ok(Value::Cpus(cpus))
+}
+
+/// Numbers and ranges of them, separated by commas.
+pub(crate) fn parse_numbers(text: &str) -> Result<Vec<u32>, ValueError> {
+    let number = |text: &str| {
+        text.parse::<u32>()
+            .map_err(|_| ValueError::Number(String::from(text)))
+    };
+    let mut numbers = Vec::new();
+    for piece in text.split(',') {
+        match piece.split_once('-') {
+            Some((first, last)) => {
+                let (first, last) = (number(first)?, number(last)?);
+                if first > last || last - first >= RANGE_MAX {
+                    return Err(ValueError::List(String::from(piece)));
+                }
+                numbers.extend(first..=last);
+            }
+            None => numbers.push(number(piece)?),
+        }
+    }
+    Ok(numbers)
+}
+
+/// `nice N`: the weight of a thread that shares the CPU.
+pub(crate) fn parse_nice(text: &str) -> Result<Value, ValueError> {
+    let nice = bounded(text, -20, 19)? as i32;
+    Ok(Value::Policy(Policy::Fair { nice }))
+}
+
+/// `fifo N`: the priority of a real-time thread.
+pub(crate) fn parse_fifo(text: &str) -> Result<Value, ValueError> {
+    let priority = bounded(text, 1, 99)? as u32;
+    Ok(Value::Policy(Policy::Fifo { priority }))
+}
+
+/// `share N%`: the CPU time of a thread, and no more. The kernel gives 95 % away at the most.
+pub(crate) fn parse_share(text: &str) -> Result<Value, ValueError> {
+    Ok(Value::cpu_share(bounded(text, 1, 95)? as u32))
+}
+
+fn parse_scheduling(text: &str) -> Result<Value, ValueError> {
+    let wrong = || ValueError::Scheduling(String::from(text));
+    let (class, number) = text.split_once(' ').ok_or_else(wrong)?;
+    match class {
+        "nice" => parse_nice(number),
+        "fifo" => parse_fifo(number),
+        "share" => parse_share(number.strip_suffix('%').ok_or_else(wrong)?),
+        _ => Err(wrong()),
+    }
+}
+
+fn show_scheduling(policy: Policy) -> String {
+    match policy {
+        Policy::Fifo { priority } => format!("fifo {priority}"),
+        Policy::Deadline { runtime_ns, .. } => {
+            format!("share {}%", runtime_ns * 100 / SHARE_PERIOD_NS)
+        }
+        other => Value::Policy(other).to_string(),
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Number(number) => write!(f, "{number}"),
+            Value::Cpus(cpus) => {
+                let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
+                f.write_str(&cpus.join(","))
+            }
+            Value::Policy(Policy::Fair { nice }) => write!(f, "nice {nice}"),
+            Value::Policy(Policy::Batch { nice }) => write!(f, "batch, nice {nice}"),
+            Value::Policy(Policy::Idle) => f.write_str("idle"),
+            Value::Policy(Policy::Fifo { priority }) => write!(f, "FIFO {priority}"),
+            Value::Policy(Policy::RoundRobin { priority }) => write!(f, "RR {priority}"),
+            Value::Policy(Policy::Deadline {
+                runtime_ns,
+                period_ns,
+                ..
+            }) => write!(f, "deadline, {runtime_ns} ns in {period_ns} ns"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read_as_the_kernel_writes_them() {
+        assert_eq!(parse_cpus("2-3,0,2"), Ok(Value::Cpus(vec![0, 2, 3])));
+        assert_eq!(parse_numbers("7"), Ok(vec![7]));
+        for wrong in ["", "a", "3-1", "1,,2", "-1", "0-99999999", "4294967296"] {
+            assert!(parse_numbers(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_value_reads_as_it_is_written() {
+        for (unit, text) in [
+            (Unit::Count, "7"),
+            (Unit::Time, "200us"),
+            (Unit::Switch, "on"),
+            (Unit::Switch, "off"),
+            (Unit::Cpus, "0,2,3"),
+            (Unit::Scheduling, "nice -5"),
+            (Unit::Scheduling, "fifo 10"),
+            (Unit::Scheduling, "share 50%"),
+        ] {
+            let value = unit.parse(text).unwrap();
+            assert!(value.is_of(unit));
+            assert_eq!(unit.show(&value), text);
+        }
+        for (unit, text) in [
+            (Unit::Count, "-1"),
+            (Unit::Time, "200"),
+            (Unit::Switch, "yes"),
+            (Unit::Scheduling, "nice 40"),
+            (Unit::Scheduling, "share 50"),
+        ] {
+            assert!(unit.parse(text).is_err(), "{text}");
+        }
+    }
+}
