@@ -10,7 +10,7 @@ use super::{Finding, code_lines, direction};
 /// The crates that only print errors.
 const PRINTERS: [&str; 2] = ["cli", "xtask"];
 /// The crates that are being changed to it.
-const PENDING: [&str; 3] = ["model", "sim", "study"];
+const PENDING: [&str; 1] = ["sim"];
 
 /// Errors that are a `String`, in the code of libraries.
 pub fn as_text(path: &Path, text: &str) -> Vec<Finding> {
