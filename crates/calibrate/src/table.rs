@@ -380,7 +380,7 @@ figures = [{ quantity = "colour", unit = "", measured = [1] }]
             assert_eq!(error.line, line_of(line) - removed, "{to}: {error}");
             assert!(error.message.contains(words), "{to}: {error}");
         }
-        let error = refused("name = \"polling\"", "name = \"interrupts\"");
+        let error = refused("name = \"freebsd-polling\"", "name = \"interrupts\"");
         assert!(error.message.contains("two runs 'interrupts'"), "{error}");
     }
 
