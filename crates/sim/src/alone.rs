@@ -5,7 +5,7 @@ use nicpoll_model::sim::{SimCard, SimClients, SimFigures, SimLedger, SimLoss, Si
 use crate::clients::Clients;
 use crate::host::Host;
 use crate::line::Wire;
-use crate::machine::{Attachment, Counts, FarEnd, Flow, Machine, Setup, Start, Task, ratio};
+use crate::machine::{Attachment, Counts, FarEnd, Flow, Setup, Start, Task, ratio};
 use crate::packet::{FAR, Shape};
 use crate::plan::{self, Plan, PlanError};
 use crate::queue::Queue;
@@ -66,17 +66,15 @@ fn world(host: Host, plan: &Plan) -> Result<World, PlanError> {
             }),
         }
     };
-    let machine = Machine::new(Setup {
+    let machine = plan.discipline.method.machine(Setup {
         number: 0,
-        discipline: &plan.discipline.kind,
-        poller: plan::poller(&plan.discipline, &host, u32::from(links))?,
         attachments: (0..links).map(attachment).collect(),
         flows,
         tasks: vec![task(plan)],
         ends: Vec::new(),
         tick_phase_ns: 0,
         host,
-    });
+    })?;
     let peers = vec![None; usize::from(links)];
     Ok(World::new(vec![machine], vec![peers], shared))
 }
@@ -157,12 +155,13 @@ struct Mark {
 impl Mark {
     fn of(world: &World) -> Self {
         let shared = &world.shared;
+        let tally = world.machines[0].tally();
         Mark {
             offered: shared.offered(),
             delivered: shared.delivered(),
             lost: SimPlace::ALL.iter().map(|place| shared.lost(*place)).sum(),
-            interrupts: world.machines[0].interrupts(),
-            throttled: world.machines[0].throttled(),
+            interrupts: tally.cards.iter().map(|card| card.interrupts).sum(),
+            throttled: tally.storm.throttled,
         }
     }
 }
@@ -193,7 +192,8 @@ fn figures(
         }
         _ => flows.iter().map(|flow| flow.read_bytes).sum(),
     };
-    let switches = machine.context_switches(start);
+    let host = machine.host_figures(start);
+    let switches = host.context_switches;
     let cards = cards(world, seconds);
     SimFigures {
         offered_pps: ledger.offered as f64 / seconds,
@@ -205,15 +205,15 @@ fn figures(
         jitter_ns: mean(flows.iter().filter_map(FlowTally::jitter_ns)),
         clients: (plan.workload.pattern != Pattern::Blast).then(|| clients(&world.shared.served)),
         cards,
-        cpu: machine.cpu_figures(start),
+        cpu: host.cpu,
         context_switches: switches,
         context_switches_per_packet: ratio(switches, ledger.delivered),
-        interrupts: machine.interrupts(),
+        interrupts: host.interrupts,
         slices,
-        queues: machine.queue_figures(),
-        storm: machine.storm_figures(),
-        polling: machine.polling_figures(start),
-        napi: machine.napi_figures(),
+        queues: host.queues,
+        storm: host.storm,
+        polling: host.polling,
+        napi: host.napi,
         ledger,
     }
 }
@@ -227,7 +227,12 @@ fn cards(world: &World, seconds: f64) -> Vec<SimCard> {
         interrupts: card.interrupts,
         line_ratio: wire.share(card.received_bytes + card.transmitted_bytes, seconds),
     };
-    world.machines[0].cards().iter().map(figures).collect()
+    world.machines[0]
+        .tally()
+        .cards
+        .iter()
+        .map(figures)
+        .collect()
 }
 
 fn clients(served: &[u64]) -> SimClients {

@@ -125,8 +125,24 @@ struct Slot {
     remaining_ns: u64,
 }
 
+/// What a level takes from a card in one go.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Batch {
+    /// The card.
+    pub(crate) card: usize,
+    /// Packets that may still be taken.
+    pub(crate) left: u64,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Cpu {
+    /// Hard interrupts that wait, a bit for each, and the one that is served.
+    pending: u32,
+    served: u32,
+    /// Interrupts whose background work waits.
+    background: u64,
+    /// What each level still takes from a card.
+    batches: [Batch; LEVELS],
     slots: [Slot; LEVELS],
     /// A bit for each level that has a step.
     runnable: u8,
@@ -161,6 +177,10 @@ impl Cpu {
             remaining_ns: 0,
         };
         Cpu {
+            pending: 0,
+            served: 0,
+            background: 0,
+            batches: [Batch::default(); LEVELS],
             slots: [nothing; LEVELS],
             runnable: 0,
             displaced: 0,
@@ -178,6 +198,68 @@ impl Cpu {
             is_soft_thread_held: false,
             times: Times::default(),
             switches: 0,
+        }
+    }
+
+    /// A level may take so many packets from a card.
+    pub(crate) fn begin_batch(&mut self, level: Level, card: usize, left: u64) {
+        self.batches[level as usize] = Batch { card, left };
+    }
+
+    pub(crate) fn batch(&self, level: Level) -> Batch {
+        self.batches[level as usize]
+    }
+
+    /// A level takes one of the packets that it may take.
+    pub(crate) fn take_of_batch(&mut self, level: Level) {
+        self.batches[level as usize].left -= 1;
+    }
+
+    /// A level takes no more.
+    pub(crate) fn end_batch(&mut self, level: Level) {
+        self.batches[level as usize].left = 0;
+    }
+
+    /// A hard interrupt waits from now on.
+    pub(crate) fn raise(&mut self, source: u32) {
+        self.pending |= source;
+    }
+
+    /// The first hard interrupt that waits is served from now on; `None` when none waits.
+    pub(crate) fn serve_next(&mut self) -> Option<u32> {
+        if self.pending == 0 {
+            return None;
+        }
+        let source = self.pending & self.pending.wrapping_neg();
+        self.pending &= !source;
+        self.served = source;
+        Some(source)
+    }
+
+    /// The hard interrupt that is served, or was last.
+    pub(crate) fn served(&self) -> u32 {
+        self.served
+    }
+
+    /// An interrupt causes work for later, unless so many wait already. Whether it does.
+    pub(crate) fn cause_background(&mut self, events_max: u64) -> bool {
+        let has_room = self.background < events_max;
+        self.background += u64::from(has_room);
+        has_room
+    }
+
+    pub(crate) fn background_done(&mut self) {
+        self.background -= 1;
+    }
+
+    pub(crate) fn has_background(&self) -> bool {
+        self.background > 0
+    }
+
+    /// A tick: ksoftirqd and the program, when both have work, take turns.
+    pub(crate) fn take_turns(&mut self) {
+        if self.has_work(Level::SoftThread) && self.has_work(Level::Program) {
+            self.is_programs_turn = !self.is_programs_turn;
         }
     }
 

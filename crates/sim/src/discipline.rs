@@ -1,84 +1,91 @@
-//! How the host learns of packets.
+//! How the host learns of packets: the table of receive disciplines, and reading one with its options.
+
+mod freebsd;
+mod napi;
 
 use std::fmt;
+use std::sync::Arc;
 
-use nicpoll_core::{Access, Controller, Knob};
+use nicpoll_core::{Knob, Poller};
 
 use crate::host::Host;
-use crate::spec::{Spec, number, ranged};
+use crate::machine::{Node, Setup};
+use crate::plan::PlanError;
+use crate::spec::{Spec, number};
 
-const NAMES: &str = "freebsd-interrupt, freebsd-polling, napi, napi-timer, busy-poll";
-/// The most empty polls that `napi_defer_hard_irqs` takes.
-pub const DEFER_MAX: u64 = i32::MAX as u64;
-/// A second: longer than any timeout that makes sense.
-const TIME_MAX_NS: u64 = 1_000_000_000;
+pub use napi::DEFER_MAX;
+pub(crate) use napi::{Busy, NapiOptions};
+
+/// Every discipline: its name, and what reads its options.
+const TABLE: [(&str, Read); 5] = [
+    ("freebsd-interrupt", freebsd::interrupt),
+    ("freebsd-polling", freebsd::polling),
+    ("napi", napi::napi),
+    ("napi-timer", napi::timer),
+    ("busy-poll", napi::busy_poll),
+];
+/// Words of `nicpoll set` and the demo, FreeBSD's discipline of that name, and the one that they mean.
+const WORDS: [(&str, &str, &str); 2] = [
+    ("interrupt", "freebsd-interrupt", "napi"),
+    ("polling", "freebsd-polling", "napi-timer"),
+];
+
+type Options<'a> = [(&'a str, &'a str)];
+type Read = fn(&Options<'_>) -> Result<Arc<dyn Method>, String>;
 
 /// A receive discipline with its options, and numbers of the host that go with it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Discipline {
     text: String,
-    pub(crate) kind: Kind,
+    name: &'static str,
+    pub(crate) method: Arc<dyn Method>,
     changes: Vec<(String, u64)>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Each interrupt wakes a thread that empties the card (FreeBSD).
-    Interrupt,
-    /// The clock's ticks poll the card (FreeBSD).
-    Polling {
-        /// Written in this order.
-        knobs: Vec<(Knob, u32)>,
-        controller: Controller,
-    },
-    /// An interrupt begins polling, and an empty card ends it (Linux).
-    Napi(NapiOptions),
-}
+/// What a discipline is to whoever plans and explains runs.
+pub(crate) trait Method: fmt::Debug + Send + Sync {
+    /// A machine under it.
+    ///
+    /// # Errors
+    /// Why its options cannot be, on this host.
+    fn machine(&self, setup: Setup) -> Result<Box<dyn Node>, PlanError>;
 
-/// Options of NAPI. The defaults are the kernel's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NapiOptions {
-    /// The most packets of a poll.
-    pub(crate) weight: u64,
-    /// The most packets of a pass (`net.core.netdev_budget`).
-    pub(crate) budget: u64,
-    /// The longest pass (`net.core.netdev_budget_usecs`); `None` for two ticks.
-    pub(crate) budget_ns: Option<u64>,
-    /// How long interrupts stay off when the card is empty.
-    pub(crate) deferral: Option<Deferral>,
-    /// How the program polls.
-    pub(crate) busy: Option<Busy>,
-}
+    /// Its poller with every card registered, if it has one.
+    ///
+    /// # Errors
+    /// Why its options cannot be, on this host.
+    fn poller(&self, _host: &Host, _cards: u32) -> Result<Option<Poller>, PlanError> {
+        Ok(None)
+    }
 
-/// Both must be above 0 to act.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Deferral {
-    /// Empty polls before interrupts come back (`napi_defer_hard_irqs`).
-    pub(crate) defer: u64,
-    /// Time from a round's end to the next poll (`gro_flush_timeout`).
-    pub(crate) timeout_ns: u64,
-}
+    /// The same with another knob; `None` when it has none.
+    fn with_knob(&self, _knob: Knob, _value: u32) -> Option<Arc<dyn Method>> {
+        None
+    }
 
-/// Polling by the program while its socket is empty (`SO_BUSY_POLL` with `SO_PREFER_BUSY_POLL`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Busy {
-    /// How long it polls for nothing before it sleeps.
-    pub(crate) spin_ns: u64,
-    /// The most packets of a poll (`SO_BUSY_POLL_BUDGET`).
-    pub(crate) budget: u64,
-}
+    /// Whether programs poll for what they read.
+    fn is_program_polling(&self) -> bool {
+        false
+    }
 
-impl Default for NapiOptions {
-    fn default() -> Self {
-        NapiOptions {
-            weight: 64,
-            budget: 300,
-            budget_ns: None,
-            deferral: None,
-            busy: None,
-        }
+    /// Whether packets wait for the clock's ticks.
+    fn waits_for_ticks(&self) -> bool {
+        false
+    }
+
+    /// Whether it serves cards that an interrupt is no part of, such as an end of a veth pair.
+    fn serves_without_interrupts(&self) -> bool {
+        false
     }
 }
+
+impl PartialEq for Discipline {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text && self.changes == other.changes
+    }
+}
+
+impl Eq for Discipline {}
 
 impl fmt::Display for Discipline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -95,49 +102,32 @@ impl Discipline {
     /// What is wrong, and what would be right.
     pub fn parse(text: &str) -> Result<Discipline, String> {
         let spec = Spec::parse(text)?;
-        let is_change = |(name, _): &&(&str, &str)| name.contains('.');
-        let own = spec
+        let (of_host, own): (Vec<_>, Vec<_>) = spec
             .options
-            .iter()
-            .filter(|option| !is_change(option))
-            .copied();
-        let kind = match spec.name {
-            "freebsd-interrupt" => {
-                refuse_all(own)?;
-                Kind::Interrupt
-            }
-            "freebsd-polling" => polling(own)?,
-            "napi" | "napi-timer" | "busy-poll" => Kind::Napi(napi(spec.name, own)?),
-            old @ ("interrupt" | "polling") => {
-                return Err(format!(
-                    "no such discipline: '{old}'; FreeBSD's is freebsd-{old}, and what nicpoll set and the demo call \
-                     {old} is {}",
-                    if old == "polling" {
-                        "napi-timer"
-                    } else {
-                        "napi"
-                    }
-                ));
-            }
-            other => return Err(format!("no such discipline: '{other}'; there are {NAMES}")),
-        };
-        let mut changes = Vec::new();
-        for (name, value) in spec.options.iter().filter(is_change) {
-            if *name == "veth.pair" {
-                return Err(String::from(
-                    "veth.pair says what the host is: it stands in the host file only",
-                ));
-            }
-            let value = number(value).map_err(|error| format!("{name}: {error}"))?;
-            // Name and range are wrong for every host or for none.
-            Host::default().set(name, value)?;
-            changes.push((String::from(*name), value));
-        }
+            .into_iter()
+            .partition(|(name, _)| name.contains('.'));
+        let found = TABLE.iter().find(|(name, _)| *name == spec.name);
+        let (name, read) = found.ok_or_else(|| unknown(spec.name))?;
         Ok(Discipline {
             text: String::from(text),
-            kind,
-            changes,
+            name,
+            method: read(&own)?,
+            changes: of_host
+                .into_iter()
+                .map(change)
+                .collect::<Result<_, String>>()?,
         })
+    }
+
+    /// Each discipline as it comes.
+    pub fn all() -> Vec<Discipline> {
+        let parsed = TABLE.iter().map(|(name, _)| Discipline::parse(name));
+        parsed.filter_map(Result::ok).collect()
+    }
+
+    /// Its name, without options.
+    pub fn name(&self) -> &'static str {
+        self.name
     }
 
     /// The host with the numbers that go with this discipline.
@@ -159,11 +149,11 @@ impl Discipline {
 
     /// The same with another knob, if it polls.
     pub(crate) fn with_knob(&self, knob: Knob, value: u32) -> Discipline {
-        let mut changed = self.clone();
-        if let Kind::Polling { knobs, .. } = &mut changed.kind {
-            knobs.push((knob, value));
+        let method = self.method.with_knob(knob, value);
+        Discipline {
+            method: method.unwrap_or_else(|| Arc::clone(&self.method)),
+            ..self.clone()
         }
-        changed
     }
 
     /// The same with the numbers of the host that go with another.
@@ -173,115 +163,50 @@ impl Discipline {
     }
 }
 
-fn refuse_all<'a>(mut options: impl Iterator<Item = (&'a str, &'a str)>) -> Result<(), String> {
-    match options.next() {
-        None => Ok(()),
-        Some((name, _)) => Err(format!(
-            "freebsd-interrupt has no option '{name}'; numbers of the host have a dot: card.moderation_ns=50us"
-        )),
+fn unknown(name: &str) -> String {
+    if let Some((word, freebsd, linux)) = WORDS.iter().find(|(word, ..)| *word == name) {
+        return format!(
+            "no such discipline: '{word}'; FreeBSD's is {freebsd}, and what nicpoll set and the demo call {word} \
+             is {linux}"
+        );
     }
+    let known = TABLE.map(|(name, _)| name).join(", ");
+    format!("no such discipline: '{name}'; there are {known}")
 }
 
-fn polling<'a>(options: impl Iterator<Item = (&'a str, &'a str)>) -> Result<Kind, String> {
-    let mut knobs = Vec::new();
-    let mut controller = Controller::default();
-    for (name, value) in options {
-        if name == "controller" {
-            controller = Controller::from_name(value).ok_or_else(|| {
-                let known = Controller::ALL.map(Controller::name).join(", ");
-                format!("no such controller: '{value}'; there are {known}")
-            })?;
-            continue;
-        }
-        let writable = |knob: &Knob| knob.access() == Access::ReadWrite;
-        let knob = Knob::from_name(name).filter(writable).ok_or_else(|| {
-            let names = Knob::ALL
-                .iter()
-                .filter(|knob| writable(knob))
-                .map(|knob| knob.name());
-            let known: Vec<_> = names.collect();
-            format!(
-                "freebsd-polling has no option '{name}'; it has controller, {}",
-                known.join(", ")
-            )
-        })?;
-        let value = ranged(name, value, 0, u64::from(u32::MAX))?;
-        knobs.push((knob, value as u32));
+/// A number of the host that goes with a discipline.
+fn change((name, value): (&str, &str)) -> Result<(String, u64), String> {
+    if name == "veth.pair" {
+        return Err(String::from(
+            "veth.pair says what the host is: it stands in the host file only",
+        ));
     }
-    Ok(Kind::Polling { knobs, controller })
-}
-
-fn napi<'a>(
-    kind: &str,
-    options: impl Iterator<Item = (&'a str, &'a str)>,
-) -> Result<NapiOptions, String> {
-    let mut napi = NapiOptions::default();
-    match kind {
-        // One period of the original's clock; interrupts stay off for a tenth of a second of silence.
-        "napi-timer" => {
-            napi.deferral = Some(Deferral {
-                defer: 100,
-                timeout_ns: 1_000_000,
-            });
-        }
-        // The time that the kernel's documentation recommends, the socket option's default budget, and the
-        // deferral that its developers' tests of preferred busy polling use.
-        "busy-poll" => {
-            napi.deferral = Some(Deferral {
-                defer: 2,
-                timeout_ns: 200_000,
-            });
-            napi.busy = Some(Busy {
-                spin_ns: 50_000,
-                budget: 8,
-            });
-        }
-        _ => {}
-    }
-    for (name, value) in options {
-        match (name, &mut napi.deferral, &mut napi.busy) {
-            ("weight", ..) => napi.weight = ranged(name, value, 1, 65_535)?,
-            ("budget", ..) => napi.budget = ranged(name, value, 1, 1_000_000)?,
-            ("budget_time", ..) => napi.budget_ns = Some(ranged(name, value, 1, TIME_MAX_NS)?),
-            ("defer", Some(deferral), _) => deferral.defer = ranged(name, value, 1, DEFER_MAX)?,
-            ("timeout", Some(deferral), _) => {
-                deferral.timeout_ns = ranged(name, value, 1_000, TIME_MAX_NS)?;
-            }
-            ("spin", _, Some(busy)) => busy.spin_ns = ranged(name, value, 1, TIME_MAX_NS)?,
-            ("busy_budget", _, Some(busy)) => busy.budget = ranged(name, value, 1, 65_535)?,
-            _ => {
-                let more = match kind {
-                    "napi-timer" => ", defer, timeout",
-                    "busy-poll" => ", defer, timeout, spin, busy_budget",
-                    _ => "",
-                };
-                return Err(format!(
-                    "{kind} has no option '{name}'; it has weight, budget, budget_time{more}"
-                ));
-            }
-        }
-    }
-    Ok(napi)
+    let value = number(value).map_err(|error| format!("{name}: {error}"))?;
+    // Name and range are wrong for every host or for none.
+    Host::default().set(name, value)?;
+    Ok((String::from(name), value))
 }
 
 #[cfg(test)]
 mod tests {
+    use nicpoll_core::Controller;
+
     use super::*;
 
     #[test]
     fn disciplines_are_read_with_their_options() {
         let polling = Discipline::parse("freebsd-polling:user_frac=0:controller=share").unwrap();
-        let knobs = vec![(Knob::UserFrac, 0)];
-        let controller = Controller::Share;
-        assert_eq!(polling.kind, Kind::Polling { knobs, controller });
+        let mut host = Host::default();
+        host.set("cpu.hz", 1000).unwrap();
+        let poller = polling.method.poller(&host, 1);
+        let poller = poller.unwrap().unwrap();
+        assert_eq!(poller.read(Knob::UserFrac), 0);
+        assert_eq!(poller.controller(), Controller::Share);
         let timer = Discipline::parse("napi-timer:timeout=200us").unwrap();
-        let Kind::Napi(options) = timer.kind else {
-            panic!("{timer}");
-        };
-        assert_eq!(
-            options.deferral.map(|d| (d.defer, d.timeout_ns)),
-            Some((100, 200_000))
-        );
+        let shown = format!("{:?}", timer.method);
+        assert!(shown.contains("defer: 100, timeout_ns: 200000"), "{shown}");
+        let names: Vec<_> = Discipline::all().iter().map(Discipline::name).collect();
+        assert_eq!(names, TABLE.map(|(name, _)| name));
         let moderated = Discipline::parse("freebsd-interrupt:card.moderation_ns=50us").unwrap();
         let host = moderated.applied_to(&Host::default());
         assert_eq!(host.card.moderation_ns, 50_000);

@@ -223,6 +223,29 @@ host! {
     }
 }
 
+/// What neighbours on a path are joined by.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Joint {
+    /// How many hosts it joins, when a path has nothing but these.
+    pub(crate) stops: Option<usize>,
+    /// Whether an end is polled by the processor that sends to it, and not by its own.
+    pub(crate) is_polled_by_sender: bool,
+    /// Whether frames take their time on a line.
+    pub(crate) has_line: bool,
+}
+
+const LINE: Joint = Joint {
+    stops: None,
+    is_polled_by_sender: false,
+    has_line: true,
+};
+/// The two ends are processors of one machine.
+const VETH_PAIR: Joint = Joint {
+    stops: Some(2),
+    is_polled_by_sender: true,
+    has_line: false,
+};
+
 /// The section that a host file may leave out; its numbers are 0 then.
 const OPTIONAL_SECTION: &str = "veth";
 
@@ -232,9 +255,12 @@ impl Host {
         Host::FIELDS.iter().find(|field| field.name == name)
     }
 
-    /// Whether it is a processor at one end of a veth pair.
-    pub(crate) fn is_veth(&self) -> bool {
-        self.veth.pair == 1
+    /// What joins it to its neighbours.
+    pub(crate) fn joint(&self) -> &'static Joint {
+        match self.veth.pair {
+            0 => &LINE,
+            _ => &VETH_PAIR,
+        }
     }
 
     /// Sets the number of a name such as `cpu.hz`.

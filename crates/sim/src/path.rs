@@ -7,10 +7,10 @@ use nicpoll_model::sim_path::{
 };
 
 use crate::chance::Chance;
-use crate::discipline::{Discipline, Kind, NapiOptions};
+use crate::discipline::Discipline;
 use crate::host::Host;
 use crate::line::Wire;
-use crate::machine::{Attachment, Counts, End, Flow, Machine, Pacer, Setup, Task};
+use crate::machine::{Attachment, Counts, End, Flow, Pacer, Setup, Task};
 use crate::plan::{self, PlanError, STOPS_MAX};
 use crate::shared::Shared;
 use crate::tally::FlowTally;
@@ -65,13 +65,6 @@ impl Stop {
     fn applied(&self) -> Host {
         self.discipline.applied_to(&self.host)
     }
-
-    fn napi(&self) -> Option<&NapiOptions> {
-        match &self.discipline.kind {
-            Kind::Napi(options) => Some(options),
-            _ => None,
-        }
-    }
 }
 
 impl PathPlan {
@@ -108,7 +101,7 @@ impl PathPlan {
         if self.duration_ns < u64::from(self.slices.max(1)) {
             return Err(PlanError::NoDuration);
         }
-        self.check_veth()?;
+        self.check_joints()?;
         let lines = Line::all(&self.stops);
         plan::shapes(&self.workload, lines[0].mtu_bytes)?;
         if let Some(other) = lines
@@ -125,8 +118,9 @@ impl PathPlan {
             if self.iperf_tcp().is_none() {
                 plan::check_buffer(&host, &self.workload)?;
             }
-            plan::poller(&stop.discipline, &host, self.cards(number))?;
-            let is_busy = stop.napi().is_some_and(|napi| napi.busy.is_some());
+            let method = &stop.discipline.method;
+            method.poller(&host, self.cards(number))?;
+            let is_busy = method.is_program_polling();
             if is_busy && self.iperf_tcp().is_some() {
                 return Err(PlanError::TcpWhilePolling);
             }
@@ -139,30 +133,29 @@ impl PathPlan {
         Ok(())
     }
 
-    fn check_veth(&self) -> Result<(), PlanError> {
-        let ends = self.stops.iter().filter(|stop| stop.host.is_veth()).count();
-        let is_possible = |stop: &Stop| stop.napi().is_some_and(|napi| napi.busy.is_none());
-        if ends > 0 && (ends != 2 || self.stops.len() != 2) {
+    fn check_joints(&self) -> Result<(), PlanError> {
+        let pairs = self.stops.iter().filter_map(|stop| stop.host.joint().stops);
+        let (ends, size) = pairs.fold((0, 0), |(ends, _), size| (ends + 1, size));
+        if ends == 0 {
+            return Ok(());
+        }
+        if ends != size || self.stops.len() != size {
             return Err(PlanError::VethAlone);
         }
-        if ends > 0 && !self.stops.iter().all(is_possible) {
+        let is_served = |stop: &Stop| stop.discipline.method.serves_without_interrupts();
+        if !self.stops.iter().all(is_served) {
             return Err(PlanError::VethDiscipline);
         }
-        if ends > 0 && self.iperf_tcp().is_some() {
+        if self.iperf_tcp().is_some() {
             return Err(PlanError::VethTcp);
         }
         Ok(())
     }
 
-    /// Whether the two stops are processors of one machine.
-    fn is_veth(&self) -> bool {
-        self.stops.iter().any(|stop| stop.host.is_veth())
-    }
-
-    /// The stop whose end of the line a machine polls: its own, but for a veth pair, whose ends are polled by
-    /// the processor that sends to them.
+    /// The stop whose discipline serves the cards of a machine: its own, or that of the other end when the sender
+    /// polls.
     fn polled(&self, number: usize) -> &Stop {
-        if self.is_veth() {
+        if self.stops[number].host.joint().is_polled_by_sender {
             &self.stops[1 - number]
         } else {
             &self.stops[number]
@@ -297,17 +290,15 @@ fn world(plan: &PathPlan) -> Result<World, PlanError> {
         let discipline = &plan.polled(number).discipline;
         let host = stop.applied();
         let (tasks, ends) = plan.programs(number);
-        machines.push(Machine::new(Setup {
+        machines.push(discipline.method.machine(Setup {
             number,
-            discipline: &discipline.kind,
-            poller: plan::poller(discipline, &host, plan.cards(number))?,
             attachments: attachments(number, &lines),
             flows: local_flows(plan, number, &lines)?,
             tasks,
             ends,
             tick_phase_ns: chance.below(NS_PER_SECOND / host.cpu.hz),
             host,
-        }));
+        })?);
     }
     Ok(World::new(machines, peers(plan.stops.len()), shared))
 }
@@ -434,12 +425,12 @@ fn flow_figures(world: &World, plan: &PathPlan, seconds: f64) -> Vec<SimFlow> {
 }
 
 fn line_figures(world: &World, plan: &PathPlan, seconds: f64) -> Vec<SimLine> {
-    if plan.is_veth() {
+    if !plan.stops[0].host.joint().has_line {
         return Vec::new();
     }
     let lines = Line::all(&plan.stops);
     let figures = lines.iter().enumerate().map(|(number, line)| {
-        let at = world.machines[number].cards()[card_to_next(number)];
+        let at = world.machines[number].tally().cards[card_to_next(number)];
         let wire = &world.shared.wires[wire(number, false, &lines)];
         SimLine {
             bits_per_second: line.bits_per_second,

@@ -8,7 +8,7 @@ use nicpoll_model::line::{DatagramFrame, Line, LineError, Packet};
 use nicpoll_model::sim::SimPlan;
 use thiserror::Error;
 
-use crate::discipline::{Discipline, Kind};
+use crate::discipline::Discipline;
 use crate::host::Host;
 use crate::packet::Shape;
 use crate::workload::{Pattern, Workload};
@@ -162,7 +162,7 @@ impl Plan {
         }
         check_buffer(&host, &self.workload)?;
         let is_blast = self.workload.pattern == Pattern::Blast;
-        if host.is_veth() {
+        if host.joint().stops.is_some() {
             return Err(PlanError::VethAlone);
         }
         if self.workload.pattern.needs_peer() {
@@ -175,45 +175,17 @@ impl Plan {
         if self.duration_ns == 0 {
             return Err(PlanError::NoDuration);
         }
-        match &self.discipline.kind {
-            Kind::Napi(options) if options.busy.is_some() && is_blast => {
-                Err(PlanError::BlastWhilePolling)
-            }
-            Kind::Napi(_) | Kind::Interrupt => Ok(()),
-            Kind::Polling { .. } => {
-                let cards = u32::from(self.workload.links);
-                poller(&self.discipline, &host, cards).map(|_| ())
-            }
+        let method = &self.discipline.method;
+        if method.is_program_polling() && is_blast {
+            return Err(PlanError::BlastWhilePolling);
         }
+        method.poller(&host, u32::from(self.workload.links))?;
+        Ok(())
     }
 }
 
 /// A path has so many hosts at most.
 pub(crate) const STOPS_MAX: usize = 16;
-
-/// The poller with its knobs written and the cards registered; `None` for other disciplines. `host` has the
-/// discipline's numbers.
-pub(crate) fn poller(
-    discipline: &Discipline,
-    host: &Host,
-    cards: u32,
-) -> Result<Option<Poller>, PlanError> {
-    let Kind::Polling { knobs, controller } = &discipline.kind else {
-        return Ok(None);
-    };
-    // A host's range ends long before that of the poller.
-    let mut poller = Poller::new(host.cpu.hz as u32).expect("a host's clock ticks");
-    for &(knob, value) in knobs {
-        let written = poller.write(knob, value);
-        written.map_err(|errno| PlanError::Knob { knob, value, errno })?;
-    }
-    poller.set_controller(*controller);
-    for card in 0..cards {
-        let registered = poller.register(nicpoll_core::DeviceId(card));
-        let _ = registered.expect("the list has room, and no card twice");
-    }
-    Ok(Some(poller))
-}
 
 /// What a variable under `kern.polling` holds before anything has polled; `None` for a name that is none.
 pub fn initial_knob(name: &str) -> Option<u32> {

@@ -52,6 +52,12 @@ impl Tally {
     pub(crate) fn lost(&self, place: SimPlace) -> u64 {
         self.losses[place as usize]
     }
+
+    /// A frame has left a card.
+    pub(crate) fn transmit(&mut self, card: usize, line_bytes: u32) {
+        self.transmitted += 1;
+        self.cards[card].transmitted_bytes += u64::from(line_bytes);
+    }
 }
 
 /// What is counted of a flow, in datagrams.

@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 use std::mem;
 
-use crate::machine::{Machine, Start};
+use crate::machine::{Node, Start};
 use crate::shared::Shared;
 
 /// A machine and one of its cards.
@@ -16,7 +16,7 @@ pub(crate) type Port = (usize, usize);
 
 #[derive(Debug)]
 pub(crate) struct World {
-    pub(crate) machines: Vec<Machine>,
+    pub(crate) machines: Vec<Box<dyn Node>>,
     /// For each machine and card the one at the other end of the line; `None` for an ideal far end.
     peers: Vec<Vec<Option<Port>>>,
     /// When each machine's next event comes.
@@ -26,7 +26,7 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(
-        machines: Vec<Machine>,
+        machines: Vec<Box<dyn Node>>,
         peers: Vec<Vec<Option<Port>>>,
         shared: Shared,
     ) -> Self {
@@ -37,17 +37,17 @@ impl World {
             shared: Box::new(shared),
         };
         for number in 0..world.machines.len() {
-            world.let_run(number, Machine::boot);
+            world.let_run(number, |machine| machine.boot());
         }
         world
     }
 
     /// Lets a machine do something, with what all share in its hands.
-    fn let_run(&mut self, number: usize, work: impl FnOnce(&mut Machine)) {
-        let machine = &mut self.machines[number];
-        mem::swap(&mut machine.shared, &mut self.shared);
+    fn let_run(&mut self, number: usize, work: impl FnOnce(&mut dyn Node)) {
+        let machine = &mut *self.machines[number];
+        mem::swap(machine.shared(), &mut self.shared);
         work(machine);
-        mem::swap(&mut machine.shared, &mut self.shared);
+        mem::swap(machine.shared(), &mut self.shared);
         self.next_ns[number] = machine.next_event_ns();
     }
 
@@ -94,23 +94,24 @@ impl World {
             starts: self
                 .machines
                 .iter_mut()
-                .map(Machine::begin_counting)
+                .map(|machine| machine.begin_counting())
                 .collect(),
         }
     }
 
     /// Datagrams that are somewhere between their start and their end.
     pub(crate) fn in_flight(&self) -> u64 {
-        let mut whole = self.machines.iter().map(Machine::owed).sum::<u64>();
+        let owed = self.machines.iter().map(|machine| machine.owed());
+        let mut whole = owed.sum::<u64>();
         let mut cut = HashSet::new();
-        for packet in self.machines.iter().flat_map(Machine::each_packet) {
-            match packet.fate() {
+        for machine in &self.machines {
+            machine.each_packet(&mut |packet| match packet.fate() {
                 None => whole += 1,
                 Some(fate) if self.shared.fates.is_lost(fate) => {}
                 Some(fate) => {
                     cut.insert(fate);
                 }
-            }
+            });
         }
         whole + cut.len() as u64
     }

@@ -4,9 +4,9 @@ use nicpoll_core::Knob;
 use nicpoll_model::sim::{SimFigures, SimMove};
 
 use crate::alone::simulate;
-use crate::discipline::{Discipline, Kind};
+use crate::discipline::Discipline;
 use crate::host::Host;
-use crate::plan::{self, Plan, PlanError};
+use crate::plan::{Plan, PlanError};
 use crate::workload::Pattern;
 
 /// A gain below this is none, unless it is a good part of what was lost.
@@ -21,13 +21,6 @@ const TRIAL_MAX_S: f64 = 0.5;
 /// The plan's warm-up, within bounds. The original's burst climbs from 5 to 150 in 145 cycles.
 const WARMUP_MIN_NS: u64 = 200_000_000;
 const WARMUP_MAX_NS: u64 = 5_000_000_000;
-const ALTERNATIVES: [&str; 5] = [
-    "freebsd-interrupt",
-    "freebsd-polling",
-    "napi",
-    "napi-timer",
-    "busy-poll",
-];
 
 /// The changes that gain something, the greatest gain first.
 pub(super) fn tried(
@@ -113,7 +106,7 @@ pub(super) fn changes(
             changes.push((change, discipline.with(field.name, value)));
         }
     }
-    if let Ok(Some(poller)) = plan::poller(discipline, &own, 1) {
+    if let Ok(Some(poller)) = discipline.method.poller(&own, 1) {
         let state = poller.state();
         for (knob, was, value) in [
             (Knob::UserFrac, state.user_frac, state.user_frac / 2),
@@ -155,25 +148,13 @@ fn moved(name: &str, was: u64) -> u64 {
 
 /// The other disciplines as they come, with the host's numbers that go with this one.
 fn alternatives(discipline: &Discipline, can_busy_poll: bool) -> Vec<(String, Discipline)> {
-    let is_own = |name: &str| match &discipline.kind {
-        Kind::Interrupt => name == "freebsd-interrupt",
-        Kind::Polling { .. } => name == "freebsd-polling",
-        Kind::Napi(options) => match (options.deferral, options.busy) {
-            (None, _) => name == "napi",
-            (Some(_), None) => name == "napi-timer",
-            (Some(_), Some(_)) => name == "busy-poll",
-        },
+    let is_possible = |other: &Discipline| {
+        other.name() != discipline.name() && (can_busy_poll || !other.method.is_program_polling())
     };
-    let mut others = Vec::new();
-    for name in ALTERNATIVES {
-        let is_possible = can_busy_poll || name != "busy-poll";
-        if is_possible
-            && !is_own(name)
-            && let Ok(other) = Discipline::parse(name)
-        {
-            let changed = other.with_changes_of(discipline);
-            others.push((format!("discipline {name}"), changed));
-        }
-    }
-    others
+    let others = Discipline::all().into_iter().filter(is_possible);
+    let changed = others.map(|other| {
+        let change = format!("discipline {}", other.name());
+        (change, other.with_changes_of(discipline))
+    });
+    changed.collect()
 }

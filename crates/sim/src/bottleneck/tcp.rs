@@ -6,7 +6,6 @@ use nicpoll_model::sim_tcp::SimTcp;
 
 use super::path::evidence;
 use super::{FULL, Finding, binding, percent, processor, queue};
-use crate::discipline::Kind;
 use crate::path::PathPlan;
 
 /// From this share of segments sent again on losses are what decides.
@@ -123,7 +122,7 @@ fn one_window(plan: &PathPlan, tcp: &SimTcp) -> Finding {
 /// What polling does to the round trip, if that is as long as its periods make it.
 fn ticks(plan: &PathPlan, round_trip_ns: f64) -> String {
     let polled = plan.stops.iter().filter_map(|stop| {
-        let is_polling = matches!(stop.discipline.kind, Kind::Polling { .. });
+        let is_polling = stop.discipline.method.waits_for_ticks();
         is_polling.then(|| 1e9 / stop.discipline.applied_to(&stop.host).cpu.hz as f64)
     });
     let tick_ns = polled.fold(0.0, f64::max);

@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 
 use nicpoll_model::sim::SimPlace;
 
-use super::{Attachment, FarEnd, Machine, Of, hard};
+use super::{Attachment, Discipline, FarEnd, Link, Machine, Of, hard};
+use crate::clients::Clients;
 use crate::cpu::{Level, State, Step};
 use crate::host::Host;
 use crate::packet::{FAR, Packet};
@@ -16,25 +17,25 @@ use crate::queue::Queue;
 #[derive(Clone, Debug)]
 pub(super) struct Card {
     /// The line out, of the world's.
-    pub(super) wire: usize,
-    pub(super) delay_ns: u64,
+    wire: usize,
+    delay_ns: u64,
     /// What sends to it, when no simulated machine does.
-    pub(super) far: Option<FarEnd>,
+    far: Option<FarEnd>,
     /// Frames on their way to it, with the time of their arrival.
     inbound: VecDeque<(u64, Packet)>,
-    pub(super) rx_ring: Queue,
+    rx_ring: Queue,
     /// Packets whose frames have not left; the first one is on the line.
-    pub(super) tx_ring: Queue,
+    tx_ring: Queue,
     /// Descriptors whose frames have left and that the driver has not cleared.
     tx_done: u64,
     /// When the card can send the next frame.
     tx_ready_ns: u64,
     /// Packets that wait for the transmit ring (`if_snd`).
-    pub(super) send_queue: Queue,
+    send_queue: Queue,
     /// Whether it may interrupt.
-    pub(super) has_interrupts: bool,
+    has_interrupts: bool,
     /// Whether an interrupt is on its way to the processor.
-    pub(super) is_raised: bool,
+    is_raised: bool,
     /// The earliest moment of the next interrupt.
     quiet_until_ns: u64,
 }
@@ -80,6 +81,88 @@ impl Card {
         self.send_queue.is_empty() && self.has_tx_room()
     }
 
+    pub(super) fn delay_ns(&self) -> u64 {
+        self.delay_ns
+    }
+
+    /// Who sends to it from an ideal far end.
+    pub(super) fn clients(&mut self) -> Option<&mut Clients> {
+        self.far.as_mut().and_then(|far| far.clients.as_mut())
+    }
+
+    /// What waits for its line at an ideal far end.
+    pub(super) fn far_queue(&self) -> Option<&Queue> {
+        self.far.as_ref().map(|far| &far.queue)
+    }
+
+    pub(super) fn rx_ring(&self) -> &Queue {
+        &self.rx_ring
+    }
+
+    pub(super) fn send_queue(&self) -> &Queue {
+        &self.send_queue
+    }
+
+    pub(super) fn tx_ring(&self) -> &Queue {
+        &self.tx_ring
+    }
+
+    pub(super) fn queues(&self) -> [&Queue; 3] {
+        [&self.rx_ring, &self.send_queue, &self.tx_ring]
+    }
+
+    /// Starts it. Returns when the far end hands over its first packet, if somebody sends there.
+    pub(super) fn boot(&mut self, has_interrupts: bool) -> Option<u64> {
+        self.has_interrupts = has_interrupts;
+        self.clients().map(|clients| clients.next_ns())
+    }
+
+    /// The packet that the driver takes next from the receive ring.
+    pub(super) fn first_received(&self) -> Option<&Packet> {
+        self.rx_ring.front()
+    }
+
+    pub(super) fn take_received(&mut self) -> Option<Packet> {
+        self.rx_ring.pop()
+    }
+
+    /// Puts a packet into the receive ring. False when there is no room.
+    #[must_use]
+    pub(super) fn receive(&mut self, packet: Packet) -> bool {
+        self.rx_ring.push(packet)
+    }
+
+    /// The processor has taken its interrupt.
+    pub(super) fn interrupt_served(&mut self) {
+        self.is_raised = false;
+    }
+
+    /// Whether an interrupt is on its way to the processor.
+    pub(super) fn is_raised(&self) -> bool {
+        self.is_raised
+    }
+
+    /// Whether it may interrupt.
+    pub(super) fn has_interrupts(&self) -> bool {
+        self.has_interrupts
+    }
+
+    pub(super) fn begin_counting(&mut self) {
+        self.rx_ring.begin_counting();
+        self.send_queue.begin_counting();
+        self.tx_ring.begin_counting();
+        if let Some(far) = &mut self.far {
+            far.queue.begin_counting();
+        }
+    }
+
+    /// A packet is on its line.
+    #[cfg(test)]
+    pub(super) fn queue_at_far_end(&mut self, packet: Packet) {
+        let far = self.far.as_mut().expect("it has a far end");
+        assert!(far.queue.push(packet), "the line is free");
+    }
+
     /// Packets that have not reached it yet.
     pub(super) fn coming(&self) -> impl Iterator<Item = &Packet> {
         let far = self.far.iter().flat_map(|far| far.queue.iter());
@@ -88,7 +171,7 @@ impl Card {
 }
 
 /// The way in.
-impl Machine {
+impl<D: Discipline, L: Link> Machine<D, L> {
     /// The far end hands over its next datagram.
     pub(super) fn offer(&mut self, card: usize) {
         let now_ns = self.now_ns;
@@ -120,7 +203,7 @@ impl Machine {
     }
 
     /// A frame is on its way to the card, from another machine's, and has left that now.
-    pub(crate) fn expect(&mut self, card: usize, packet: Packet, left_ns: u64) {
+    pub(super) fn expect(&mut self, card: usize, packet: Packet, left_ns: u64) {
         let arrival_ns = left_ns.saturating_add(self.cards[card].delay_ns);
         let inbound = &mut self.cards[card].inbound;
         inbound.push_back((arrival_ns, packet));
@@ -138,10 +221,12 @@ impl Machine {
         let tally = &mut self.tally.cards[card];
         tally.received += 1;
         tally.received_bytes += u64::from(packet.line_bytes);
-        if self.host.is_veth() {
-            return self.put_into_socket(packet);
-        }
-        if self.cards[card].rx_ring.push(packet) {
+        L::arrived(self, card, packet);
+    }
+
+    /// A frame that has reached the card goes into its ring.
+    pub(super) fn into_ring(&mut self, card: usize, packet: Packet) {
+        if self.cards[card].receive(packet) {
             self.request_interrupt(card);
         } else {
             self.tally.cards[card].ring_lost += 1;
@@ -172,7 +257,7 @@ impl Machine {
 }
 
 /// Interrupts.
-impl Machine {
+impl<D: Discipline, L: Link> Machine<D, L> {
     /// The card has something to tell.
     pub(super) fn request_interrupt(&mut self, card: usize) {
         let at = &self.cards[card];
@@ -180,13 +265,16 @@ impl Machine {
         if !at.has_interrupts || at.is_raised || is_waiting {
             return;
         }
-        if self.host.is_veth() {
-            return self.schedule_veth(card);
-        }
-        if at.quiet_until_ns <= self.now_ns {
+        L::notify(self, card);
+    }
+
+    /// The card interrupts, when its moderation lets it.
+    pub(super) fn interrupt_in_time(&mut self, card: usize) {
+        let quiet_until_ns = self.cards[card].quiet_until_ns;
+        if quiet_until_ns <= self.now_ns {
             self.interrupt_now(card);
         } else {
-            self.timers.set(card, Of::Moderation, at.quiet_until_ns);
+            self.timers.set(card, Of::Moderation, quiet_until_ns);
         }
     }
 
@@ -215,10 +303,10 @@ impl Machine {
 }
 
 /// The way out.
-impl Machine {
+impl<D: Discipline, L: Link> Machine<D, L> {
     /// Begins to clear what was sent, if anything was. False when there is nothing to clear.
     pub(super) fn reclaim(&mut self, level: Level, state: State) -> bool {
-        let card = &self.cards[self.looks_at[level as usize]];
+        let card = &self.cards[self.cpu.batch(level).card];
         let done = card.tx_done;
         if done == 0 {
             return false;
@@ -233,7 +321,7 @@ impl Machine {
 
     /// What was sent is cleared; what waited takes its place.
     pub(super) fn reclaimed(&mut self, level: Level, done: u64) {
-        let card = self.looks_at[level as usize];
+        let card = self.cpu.batch(level).card;
         let at = &mut self.cards[card];
         // Two levels may have set out to clear the same descriptors.
         at.tx_done = at.tx_done.saturating_sub(done);
@@ -245,7 +333,7 @@ impl Machine {
             let Some(packet) = at.send_queue.pop() else {
                 break;
             };
-            self.put_on_ring(card, packet);
+            L::transmit(self, card, packet);
         }
     }
 
@@ -253,7 +341,7 @@ impl Machine {
     pub(super) fn transmit(&mut self, packet: Packet) {
         let card = self.flows[usize::from(packet.flow)].card;
         if self.cards[card].can_transmit_at_once() {
-            self.put_on_ring(card, packet);
+            L::transmit(self, card, packet);
         } else {
             self.queue_to_send(card, packet);
         }
@@ -265,10 +353,8 @@ impl Machine {
         }
     }
 
-    fn put_on_ring(&mut self, card: usize, packet: Packet) {
-        if self.host.is_veth() {
-            return self.cross(card, packet);
-        }
+    /// A packet goes to the transmit ring; its frame follows those before it.
+    pub(super) fn put_on_tx_ring(&mut self, card: usize, packet: Packet) {
         let was_idle = self.cards[card].tx_ring.is_empty();
         if !self.cards[card].tx_ring.push(packet) {
             self.lose(SimPlace::SendQueue, &packet);
@@ -295,12 +381,11 @@ impl Machine {
             None => self.timers.clear(card, Of::Sent),
         }
         if let Some(packet) = packet {
-            self.tally.transmitted += 1;
-            self.tally.cards[card].transmitted_bytes += u64::from(packet.line_bytes);
             if packet.to == FAR {
+                self.tally.transmit(card, packet.line_bytes);
                 self.reached_far_end(card, &packet);
             } else {
-                self.outbox = Some((card, packet));
+                self.leave(card, packet);
             }
         }
         self.request_interrupt(card);

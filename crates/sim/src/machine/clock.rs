@@ -12,7 +12,10 @@ const PARTS: u128 = 1_000_000;
 pub(super) struct Clock {
     /// Beside the first period, when the first tick comes.
     phase_ns: u64,
+    /// Ticks that were set.
     ticks: u64,
+    /// Ticks that the processor has seen.
+    seen: u64,
     hz: u64,
     slow_ppm: u64,
 }
@@ -22,9 +25,20 @@ impl Clock {
         Clock {
             phase_ns,
             ticks: 0,
+            seen: 0,
             hz: host.cpu.hz,
             slow_ppm: host.cpu.tick_slow_ppm,
         }
+    }
+
+    /// The processor has seen a tick.
+    pub(super) fn ticked(&mut self) {
+        self.seen += 1;
+    }
+
+    /// Ticks that the processor has seen.
+    pub(super) fn tick(&self) -> u64 {
+        self.seen
     }
 
     /// When the next tick comes.

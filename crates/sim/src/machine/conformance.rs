@@ -4,8 +4,9 @@
 use nicpoll_core::conformance::{Bench, check};
 use nicpoll_core::{Command, Device};
 
+use super::link::Ethernet;
 use super::netisr::Asked;
-use super::{Attachment, Counts, FarEnd, Flow, Machine, Setup, Task};
+use super::{Attachment, Counts, FarEnd, Flow, Freebsd, Machine, Setup, Task};
 use crate::cpu::Level;
 use crate::discipline::Discipline;
 use crate::host::Host;
@@ -18,7 +19,7 @@ use crate::workload::Workload;
 
 /// A machine that was not booted: it has no ticks, and nothing is sent to it.
 struct PolledCard {
-    machine: Machine,
+    machine: Machine<Freebsd, Ethernet>,
     /// Packets so far.
     sent: u64,
 }
@@ -31,12 +32,12 @@ impl PolledCard {
         host.set("network.ip_queue_packets", 65_536).unwrap();
         host.set("socket.buffer_bytes", 1 << 31).unwrap();
         let discipline = Discipline::parse("freebsd-polling").unwrap();
+        let poller = discipline.method.poller(&host, 1).unwrap();
+        let discipline = Freebsd::new(poller, &host, 1);
         let workload = Workload::parse("constant:rate=1k").unwrap();
         let wire = Wire::new(host.link.bits_per_second);
-        let mut machine = Machine::new(Setup {
+        let setup = Setup {
             number: 0,
-            discipline: &discipline.kind,
-            poller: plan::poller(&discipline, &host, 1).unwrap(),
             attachments: vec![Attachment {
                 wire: 0,
                 delay_ns: 0,
@@ -65,7 +66,8 @@ impl PolledCard {
             ends: Vec::new(),
             tick_phase_ns: 0,
             host,
-        });
+        };
+        let mut machine = Machine::new(setup, discipline);
         *machine.shared = Shared {
             wires: vec![wire; 2],
             flows: vec![FlowTally::new(0)],
@@ -90,7 +92,7 @@ impl PolledCard {
 
 impl Device for PolledCard {
     fn poll(&mut self, command: Command, count: u32) -> u32 {
-        let before = self.machine.cards[0].rx_ring.len();
+        let before = self.machine.cards[0].rx_ring().len();
         self.machine.look_at_card(
             Level::Soft,
             Asked {
@@ -101,7 +103,7 @@ impl Device for PolledCard {
             0,
         );
         self.run_kernel();
-        (before - self.machine.cards[0].rx_ring.len()) as u32
+        (before - self.machine.cards[0].rx_ring().len()) as u32
     }
 
     fn set_interrupts(&mut self, on: bool) {
@@ -115,15 +117,14 @@ impl Device for PolledCard {
 
 impl Bench for PolledCard {
     fn room(&self) -> u32 {
-        self.machine.cards[0].rx_ring.limit() as u32
+        self.machine.cards[0].rx_ring().limit() as u32
     }
 
     fn arrive(&mut self, count: u32) {
         for _ in 0..count {
             let packet = self.machine.flows[0].packet(0, self.sent, 0, self.machine.now_ns);
             self.sent += 1;
-            let far = self.machine.cards[0].far.as_mut().unwrap();
-            assert!(far.queue.push(packet), "the line is free");
+            self.machine.cards[0].queue_at_far_end(packet);
             self.machine.arrive(0);
         }
     }
@@ -135,7 +136,7 @@ impl Bench for PolledCard {
 
     fn interrupts(&mut self) -> u64 {
         self.run_kernel();
-        self.machine.interrupts()
+        self.machine.tally.cards[0].interrupts
     }
 }
 

@@ -1,113 +1,64 @@
 //! What came out on a machine.
 
-use nicpoll_core::{Knob, Poller};
-use nicpoll_model::sim::{
-    SimCpu, SimKnob, SimLoss, SimNapi, SimPlace, SimPolling, SimQueue, SimStorm,
-};
+use nicpoll_core::Knob;
+use nicpoll_model::sim::{SimCpu, SimKnob, SimLoss, SimPlace, SimQueue};
 use nicpoll_model::sim_path::{SimHostFigures, SimHostLedger};
 
-use super::{Machine, Receive};
+use super::{Card, Discipline, Link, Machine};
 use crate::cpu::{State, Times};
 use crate::queue::Queue;
-use crate::tally::{CardTally, Tally};
+use crate::tally::Tally;
 
 /// What there was when the counted time began.
 #[derive(Clone, Debug)]
 pub(crate) struct Start {
     times: Times,
     switches: u64,
+    /// Packets that were somewhere in the machine.
+    in_flight: u64,
     /// Knobs and counters of the poller, in the order of [`Knob::ALL`].
     knobs: Vec<u32>,
 }
 
-impl Machine {
-    fn poller(&self) -> Option<&Poller> {
-        match &self.receive {
-            Receive::Threads(_, netisr) => netisr.poller(),
-            Receive::Napi(_) => None,
-        }
-    }
-
-    fn knobs(&self) -> Vec<u32> {
-        let read = |poller: &Poller| Knob::ALL.iter().map(|knob| poller.read(*knob)).collect();
-        self.poller().map(read).unwrap_or_default()
-    }
-
+impl<D: Discipline, L: Link> Machine<D, L> {
     /// The warm-up is over.
-    pub(crate) fn begin_counting(&mut self) -> Start {
+    pub(super) fn begin_counting(&mut self) -> Start {
         self.tally = Tally::new(self.cards.len());
-        self.in_flight_at_start = self.packets();
-        for card in &mut self.cards {
-            card.rx_ring.begin_counting();
-            card.send_queue.begin_counting();
-            card.tx_ring.begin_counting();
-            if let Some(far) = &mut card.far {
-                far.queue.begin_counting();
-            }
-        }
-        self.ip_queue.begin_counting();
+        self.cards.iter_mut().for_each(Card::begin_counting);
+        self.input.begin_counting();
         for program in &mut self.programs.list {
             program.socket.begin_counting();
         }
         Start {
             times: self.cpu.times,
             switches: self.cpu.switches,
-            knobs: self.knobs(),
+            in_flight: self.packets(),
+            knobs: self.discipline.knobs(),
         }
     }
 
-    pub(crate) fn interrupts(&self) -> u64 {
-        self.tally.cards.iter().map(|card| card.interrupts).sum()
-    }
-
-    pub(crate) fn throttled(&self) -> u64 {
-        self.tally.storm.throttled
-    }
-
-    pub(crate) fn cards(&self) -> &[CardTally] {
-        &self.tally.cards
-    }
-
-    pub(crate) fn cpu_figures(&self, start: &Start) -> SimCpu {
-        shares(&self.cpu.times, &start.times)
-    }
-
-    pub(crate) fn context_switches(&self, start: &Start) -> u64 {
-        self.cpu.switches - start.switches
-    }
-
-    pub(crate) fn storm_figures(&self) -> Option<SimStorm> {
-        let is_thread =
-            matches!(&self.receive, Receive::Threads(_, netisr) if !netisr.is_polling());
-        is_thread.then_some(self.tally.storm)
-    }
-
-    pub(crate) fn napi_figures(&self) -> Option<SimNapi> {
-        matches!(self.receive, Receive::Napi(_)).then_some(self.tally.napi)
-    }
-
-    pub(crate) fn host_figures(&self, start: &Start) -> SimHostFigures {
+    pub(super) fn host_figures(&self, start: &Start) -> SimHostFigures {
         SimHostFigures {
             host: self.host.name.clone(),
-            cpu: self.cpu_figures(start),
-            context_switches: self.context_switches(start),
-            interrupts: self.interrupts(),
-            ledger: self.ledger(),
+            cpu: shares(&self.cpu.times, &start.times),
+            context_switches: self.cpu.switches - start.switches,
+            interrupts: self.tally.cards.iter().map(|card| card.interrupts).sum(),
+            ledger: self.ledger(start),
             queues: self.queue_figures(),
-            storm: self.storm_figures(),
-            polling: self.polling_figures(start),
-            napi: self.napi_figures(),
+            storm: D::storm(self),
+            polling: D::polling(self, start),
+            napi: D::napi(self),
         }
     }
 
-    fn ledger(&self) -> SimHostLedger {
+    fn ledger(&self, start: &Start) -> SimHostLedger {
         let tally = &self.tally;
         let loss = |place| SimLoss {
             place,
             packets: tally.lost(place),
         };
         SimHostLedger {
-            in_flight_at_start: self.in_flight_at_start,
+            in_flight_at_start: start.in_flight,
             received: tally.cards.iter().map(|card| card.received).sum(),
             made: tally.made,
             transmitted: tally.transmitted,
@@ -120,17 +71,19 @@ impl Machine {
 
     /// Every queue with a limit, in the order of a packet's way in, then its way out. Those of a second card
     /// or program have its number, counted from 1.
-    pub(crate) fn queue_figures(&self) -> Vec<SimQueue> {
-        let card = |of: fn(&super::Card) -> &Queue| self.cards.iter().map(of).collect::<Vec<_>>();
-        let far = self.cards.iter().filter_map(|card| card.far.as_ref());
+    fn queue_figures(&self) -> Vec<SimQueue> {
+        let card = |of: fn(&Card) -> &Queue| self.cards.iter().map(of).collect::<Vec<_>>();
         let sockets = self.programs.list.iter().map(|program| &program.socket);
         let all = [
-            ("queue at the far end", far.map(|far| &far.queue).collect()),
-            ("receive ring", card(|card| &card.rx_ring)),
-            ("IP input queue", vec![&self.ip_queue]),
+            (
+                "queue at the far end",
+                self.cards.iter().filter_map(Card::far_queue).collect(),
+            ),
+            ("receive ring", card(Card::rx_ring)),
+            ("IP input queue", vec![self.input.queue()]),
             ("socket buffer", sockets.collect()),
-            ("send queue", card(|card| &card.send_queue)),
-            ("transmit ring", card(|card| &card.tx_ring)),
+            ("send queue", card(Card::send_queue)),
+            ("transmit ring", card(Card::tx_ring)),
         ];
         let mut figures = Vec::new();
         for (name, queues) in all {
@@ -149,8 +102,8 @@ impl Machine {
         figures
     }
 
-    pub(crate) fn knob_figures(&self, start: &Start) -> Vec<SimKnob> {
-        let now = self.knobs();
+    pub(super) fn knob_figures(&self, start: &Start) -> Vec<SimKnob> {
+        let now = self.discipline.knobs();
         let knobs = Knob::ALL.iter().zip(now).zip(&start.knobs);
         let figures = knobs.map(|((knob, value), before)| SimKnob {
             name: String::from(knob.name()),
@@ -161,21 +114,6 @@ impl Machine {
             },
         });
         figures.collect()
-    }
-
-    pub(crate) fn polling_figures(&self, start: &Start) -> Option<SimPolling> {
-        let poller = self.poller()?;
-        let cycles = &self.tally.cycles;
-        Some(SimPolling {
-            controller: String::from(poller.controller().name()),
-            cycles: cycles.count,
-            asked: cycles.asked,
-            burst_mean: ratio(cycles.burst_sum, cycles.count),
-            burst_min: cycles.burst_min,
-            burst_max_reached: cycles.burst_max,
-            full_cycles: cycles.at_burst_max,
-            knobs: self.knob_figures(start),
-        })
     }
 }
 

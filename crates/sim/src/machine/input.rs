@@ -3,9 +3,10 @@
 use nicpoll_model::line::IpVersion;
 use nicpoll_model::sim::SimPlace;
 
-use super::{Counts, Machine, Of};
+use super::{Counts, Discipline, Link, Machine, Of};
 use crate::cpu::{Level, State, Step};
 use crate::packet::{Packet, PacketKind};
+use crate::queue::Queue;
 use crate::shared::Part;
 
 const BYTES_PER_KIB: u64 = 1024;
@@ -18,23 +19,56 @@ pub(super) fn kib_ns(cost_ns: u64, bytes: u32) -> u64 {
 /// The datagram of a flow that is being put together. Lines keep the order of frames, so the first fragment
 /// of another ends the wait for what is missing.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Hold {
+struct Hold {
     number: u64,
     /// How many of it are here.
-    pub(super) fragments: u64,
+    fragments: u64,
 }
 
-impl Machine {
+/// What packets wait in on their way through the protocols.
+#[derive(Clone, Debug)]
+pub(super) struct Input {
+    /// Whether drivers put packets into the IP queue rather than hand them on.
+    is_queued: bool,
+    ip_queue: Queue,
+    /// Datagrams that are put together, by flow.
+    holds: Vec<Hold>,
+}
+
+impl Input {
+    pub(super) fn new(has_queue: bool, queue_packets: u64, flows: usize) -> Self {
+        Input {
+            is_queued: has_queue && queue_packets > 0,
+            ip_queue: Queue::new(queue_packets),
+            holds: vec![Hold::default(); flows],
+        }
+    }
+
+    pub(super) fn queue(&self) -> &Queue {
+        &self.ip_queue
+    }
+
+    /// Packets that wait for the rest of their datagram.
+    pub(super) fn held(&self) -> u64 {
+        self.holds.iter().map(|hold| hold.fragments).sum()
+    }
+
+    pub(super) fn begin_counting(&mut self) {
+        self.ip_queue.begin_counting();
+    }
+}
+
+impl<D: Discipline, L: Link> Machine<D, L> {
     /// Whether its way through the protocols ends here.
     fn is_own(&self, packet: &Packet) -> bool {
-        usize::from(packet.to) == self.number || self.host.is_veth()
+        usize::from(packet.to) == self.number || L::ENDS_EVERY_WAY
     }
 
     /// The driver's work on a received packet, with the protocols' if they follow at once.
     fn receive_ns(&self, packet: &Packet) -> u64 {
         let card = &self.host.card;
         let driver_ns = card.rx_packet_ns + kib_ns(card.rx_kib_ns, packet.payload_bytes);
-        if self.is_queued {
+        if self.input.is_queued {
             driver_ns
         } else {
             driver_ns + self.protocol_ns(packet)
@@ -58,7 +92,7 @@ impl Machine {
             PacketKind::Ack(_) => self.host.tcp.ack_ns,
             // UDP has its turn once, with the fragment that completes the datagram.
             PacketKind::Fragment { of, .. } => {
-                let held = self.holds[usize::from(packet.flow)];
+                let held = self.input.holds[usize::from(packet.flow)];
                 let is_last = held.number == packet.number && held.fragments + 1 == u64::from(of);
                 if is_last { network.udp_ns } else { 0 }
             }
@@ -69,32 +103,32 @@ impl Machine {
     /// Begins with the next packet of a level's batch, or with what is to go out first. False when the batch
     /// or the ring is at its end.
     pub(super) fn receive_next(&mut self, level: Level, state: State) -> bool {
-        if self.output_next(level, state) || self.wake_other(level, state) {
+        if self.output_next(level, state) || L::wake_other(self, level, state) {
             return true;
         }
-        if self.left[level as usize] == 0 {
+        let batch = self.cpu.batch(level);
+        if batch.left == 0 {
             return false;
         }
-        let ring = &self.cards[self.looks_at[level as usize]].rx_ring;
-        let Some(packet) = ring.front() else {
+        let Some(packet) = self.cards[batch.card].first_received() else {
             return false;
         };
         let cost_ns = self.receive_ns(packet);
-        self.left[level as usize] -= 1;
+        self.cpu.take_of_batch(level);
         self.cpu.start(level, Step::Receive, cost_ns, state);
         true
     }
 
     /// The driver has a packet out of the ring. Whoever interrupted it may have taken it first.
     pub(super) fn take_from_card(&mut self, level: Level) {
-        let card = self.looks_at[level as usize];
-        let Some(packet) = self.cards[card].rx_ring.pop() else {
+        let card = self.cpu.batch(level).card;
+        let Some(packet) = self.cards[card].take_received() else {
             return;
         };
-        if !self.is_queued {
+        if !self.input.is_queued {
             self.input(level, packet);
-        } else if self.ip_queue.push(packet) {
-            self.wake_netisr();
+        } else if self.input.ip_queue.push(packet) {
+            D::on_queued(self);
         } else {
             self.lose(SimPlace::IpQueue, &packet);
         }
@@ -102,12 +136,12 @@ impl Machine {
 
     /// What the next packet of the IP queue costs.
     pub(super) fn next_protocol_ns(&self) -> Option<u64> {
-        let packet = self.ip_queue.front()?;
+        let packet = self.input.ip_queue.front()?;
         Some(self.protocol_ns(packet))
     }
 
     pub(super) fn take_from_ip_queue(&mut self, level: Level) {
-        if let Some(packet) = self.ip_queue.pop() {
+        if let Some(packet) = self.input.ip_queue.pop() {
             self.input(level, packet);
         }
     }
@@ -126,7 +160,7 @@ impl Machine {
 
     fn put_together(&mut self, packet: Packet, of: u16, fate: u32) {
         let flow = usize::from(packet.flow);
-        let hold = &mut self.holds[flow];
+        let hold = &mut self.input.holds[flow];
         if hold.number != packet.number {
             // What is held misses a fragment for ever.
             for _ in 0..hold.fragments {
@@ -151,12 +185,11 @@ impl Machine {
 
     pub(super) fn put_into_socket(&mut self, packet: Packet) {
         if usize::from(packet.to) != self.number {
-            return self.hand_over(packet);
+            return L::hand_over(self, packet);
         }
         let flow = &self.flows[usize::from(packet.flow)];
         let program = flow.program;
-        self.programs.list[program].polls = flow.card;
-        if self.programs.list[program].socket.push(packet) {
+        if self.programs.receive(program, flow.card, packet) {
             self.wake_for_packet(program);
         } else {
             self.lose(SimPlace::SocketBuffer, &packet);
@@ -172,14 +205,13 @@ impl Machine {
             return;
         }
         let mut took_ns = self.now_ns - packet.sent_ns;
-        let at = &mut self.cards[card];
         if self.flows[usize::from(packet.flow)].counts == Counts::Exchange {
-            took_ns = took_ns.saturating_add(2 * at.delay_ns);
+            took_ns = took_ns.saturating_add(2 * self.cards[card].delay_ns());
         }
         let flow = &mut self.shared.flows[usize::from(packet.flow)];
         flow.deliver(packet.number, took_ns, took_ns);
         self.shared.serve(packet.client);
-        if let Some(clients) = at.far.as_mut().and_then(|far| far.clients.as_mut()) {
+        if let Some(clients) = self.cards[card].clients() {
             clients.answer(packet.client, packet.number, self.now_ns);
             self.timers.set(card, Of::Offer, clients.next_ns());
         }

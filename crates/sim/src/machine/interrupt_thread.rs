@@ -6,7 +6,8 @@ use std::collections::VecDeque;
 
 use nicpoll_core::{Pass, StormDetector};
 
-use super::{Machine, Receive};
+use super::freebsd::Freebsd;
+use super::{Link, Machine};
 use crate::cpu::{Level, State, Step};
 use crate::host::Host;
 
@@ -42,20 +43,18 @@ impl InterruptThread {
     }
 }
 
-impl Machine {
+impl<L: Link> Machine<Freebsd, L> {
     pub(super) fn wake_interrupt_thread(&mut self, card: usize) {
         if !self.cpu.has_work(LEVEL) {
             return self.begin_pass_of(card);
         }
-        if let Receive::Threads(thread, _) = &mut self.receive {
-            thread.waiting.push_back(card);
-        }
+        self.discipline.threads.waiting.push_back(card);
     }
 
     fn begin_pass_of(&mut self, card: usize) {
         self.tally.storm.passes += 1;
-        self.looks_at[LEVEL as usize] = card;
-        self.left[LEVEL as usize] = self.host.card.pass_packets;
+        self.cpu
+            .begin_batch(LEVEL, card, self.host.card.pass_packets);
         let cost_ns = self.host.card.interrupt_ns;
         self.cpu.start(LEVEL, Step::Look, cost_ns, State::Interrupt);
     }
@@ -77,12 +76,10 @@ impl Machine {
     }
 
     fn pass_done(&mut self) {
-        let tick = self.tick;
-        let card = self.looks_at[LEVEL as usize];
-        let Receive::Threads(thread, _) = &mut self.receive else {
-            return;
-        };
+        let tick = self.clock.tick();
+        let card = self.cpu.batch(LEVEL).card;
         self.cpu.stop(LEVEL);
+        let thread = &mut self.discipline.threads;
         let source = &mut thread.sources[card];
         let next = thread.waiting.pop_front();
         match source.storm.pass(tick) {
@@ -103,19 +100,15 @@ impl Machine {
     /// otherwise the next pass follows back to back.
     fn rearm(&mut self, card: usize) {
         self.unmask(card);
-        if let Receive::Threads(thread, _) = &mut self.receive
-            && !self.cards[card].is_raised
-        {
-            thread.sources[card].storm.sleep();
+        if !self.cards[card].is_raised() {
+            self.discipline.threads.sources[card].storm.sleep();
         }
     }
 
     /// A tick ends the sleep of throttled threads.
     pub(super) fn end_throttling(&mut self) {
         for card in 0..self.cards.len() {
-            if let Receive::Threads(thread, _) = &mut self.receive
-                && std::mem::take(&mut thread.sources[card].is_throttled)
-            {
+            if std::mem::take(&mut self.discipline.threads.sources[card].is_throttled) {
                 self.rearm(card);
             }
         }

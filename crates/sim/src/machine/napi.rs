@@ -7,7 +7,10 @@
 
 use std::collections::VecDeque;
 
-use super::{Machine, NS_PER_SECOND, Of, Receive};
+use nicpoll_model::sim::SimNapi;
+
+use super::busy::BusyPoll;
+use super::{Discipline, Link, Machine, NS_PER_SECOND, Of, Timer};
 use crate::cpu::{Level, State, Step};
 use crate::discipline::NapiOptions;
 use crate::host::Host;
@@ -18,7 +21,7 @@ const PASSES: u32 = 10;
 const SOFTIRQ_NS: u64 = 2_000_000;
 
 #[derive(Clone, Debug)]
-pub(super) struct Napi {
+pub(crate) struct Napi {
     options: NapiOptions,
     /// The longest pass.
     budget_ns: u64,
@@ -27,6 +30,8 @@ pub(super) struct Napi {
     softirq: Option<Softirq>,
     /// Empty polls until interrupts come back, for each card.
     deferred_left: Vec<u64>,
+    /// Polling by the program.
+    pub(super) busy: Option<BusyPoll>,
 }
 
 /// A softirq in progress.
@@ -42,7 +47,7 @@ struct Softirq {
 }
 
 impl Napi {
-    pub(super) fn new(options: NapiOptions, host: &Host, cards: usize) -> Self {
+    pub(crate) fn new(options: NapiOptions, host: &Host, cards: usize) -> Self {
         Napi {
             options,
             // netdev_budget_usecs is two ticks by default.
@@ -50,6 +55,7 @@ impl Napi {
             list: VecDeque::new(),
             softirq: None,
             deferred_left: vec![0; cards],
+            busy: options.busy.map(BusyPoll::new),
         }
     }
 
@@ -70,49 +76,80 @@ fn state_of(level: Level) -> State {
     }
 }
 
-impl Machine {
-    fn napi(&mut self) -> Option<&mut Napi> {
-        match &mut self.receive {
-            Receive::Napi(napi) => Some(napi),
-            Receive::Threads(..) => None,
+impl Discipline for Napi {
+    const HAS_SOFT_THREAD: bool = false;
+
+    /// The handler reads the cause.
+    fn handler_ns(host: &Host) -> u64 {
+        host.card.interrupt_ns
+    }
+
+    fn on_interrupt<L: Link>(machine: &mut Machine<Self, L>, card: usize) {
+        machine.schedule_napi(card);
+    }
+
+    fn on_timer<L: Link>(machine: &mut Machine<Self, L>, timer: Timer) {
+        match timer {
+            Timer::Tick => machine.cpu.take_turns(),
+            Timer::Deferral(card) => {
+                machine.tally.napi.timer_polls += 1;
+                machine.schedule_napi(card);
+            }
         }
     }
 
+    fn on_step<L: Link>(machine: &mut Machine<Self, L>, level: Level, step: Step) {
+        machine.softirq_done(level, step);
+    }
+
+    fn on_interrupts_over<L: Link>(machine: &mut Machine<Self, L>) {
+        machine.softirq_on_exit();
+    }
+
+    fn on_read<L: Link>(machine: &mut Machine<Self, L>, id: usize) {
+        machine.busy_poll_or_read(id);
+    }
+
+    fn on_program_step<L: Link>(machine: &mut Machine<Self, L>, id: usize, step: Step) -> bool {
+        machine.busy_poll_done(id, step)
+    }
+
+    fn napi<L: Link>(machine: &Machine<Self, L>) -> Option<SimNapi> {
+        Some(machine.tally.napi)
+    }
+}
+
+impl<L: Link> Machine<Napi, L> {
     pub(super) fn schedule_napi(&mut self, card: usize) {
-        if let Some(napi) = self.napi()
-            && !napi.is_scheduled(card)
-        {
-            napi.list.push_back(card);
+        if !self.discipline.is_scheduled(card) {
+            self.discipline.list.push_back(card);
         }
     }
 
     /// The way out of a hard interrupt (`irq_exit`): a softirq that waits runs, unless one is running.
     pub(super) fn softirq_on_exit(&mut self) {
-        if self.napi().is_some_and(|napi| napi.waits()) {
+        if self.discipline.waits() {
             self.begin_softirq(Level::Soft);
         }
     }
 
     fn begin_softirq(&mut self, level: Level) {
         let now_ns = self.now_ns;
-        if let Some(napi) = self.napi() {
-            napi.softirq = Some(Softirq {
-                passes_left: PASSES,
-                ends_ns: now_ns + SOFTIRQ_NS,
-                budget_left: 0,
-                pass_ends_ns: 0,
-                work: 0,
-            });
-        }
+        self.discipline.softirq = Some(Softirq {
+            passes_left: PASSES,
+            ends_ns: now_ns + SOFTIRQ_NS,
+            budget_left: 0,
+            pass_ends_ns: 0,
+            work: 0,
+        });
         self.cpu.is_soft_thread_held = level == Level::SoftThread;
         self.begin_pass(level);
     }
 
     fn begin_pass(&mut self, level: Level) {
         let now_ns = self.now_ns;
-        if let Some(napi) = self.napi()
-            && let Some(softirq) = &mut napi.softirq
-        {
+        let napi = &mut self.discipline;
+        if let Some(softirq) = &mut napi.softirq {
             softirq.passes_left -= 1;
             softirq.budget_left = napi.options.budget;
             softirq.pass_ends_ns = now_ns + napi.budget_ns;
@@ -121,9 +158,7 @@ impl Machine {
     }
 
     fn begin_poll(&mut self, level: Level) {
-        let Some(napi) = self.napi() else {
-            return;
-        };
+        let napi = &mut self.discipline;
         if let Some(softirq) = &mut napi.softirq {
             softirq.work = 0;
         }
@@ -131,8 +166,7 @@ impl Machine {
         let Some(card) = napi.list.front().copied() else {
             return;
         };
-        self.left[level as usize] = weight;
-        self.looks_at[level as usize] = card;
+        self.cpu.begin_batch(level, card, weight);
         self.tally.napi.polls += 1;
         let cost_ns = self.host.card.poll_ns;
         self.cpu.start(level, Step::Look, cost_ns, state_of(level));
@@ -146,7 +180,7 @@ impl Machine {
             Step::Transmit => self.output_done(level),
             Step::Receive => {
                 self.take_from_card(level);
-                if let Some(softirq) = self.napi().and_then(|napi| napi.softirq.as_mut()) {
+                if let Some(softirq) = &mut self.discipline.softirq {
                     softirq.work += 1;
                 }
             }
@@ -159,9 +193,7 @@ impl Machine {
 
     fn poll_done(&mut self, level: Level) {
         let now_ns = self.now_ns;
-        let Some(napi) = self.napi() else {
-            return;
-        };
+        let napi = &mut self.discipline;
         let weight = napi.options.weight;
         let Some(softirq) = &mut napi.softirq else {
             return;
@@ -170,7 +202,7 @@ impl Machine {
         softirq.budget_left = softirq.budget_left.saturating_sub(work);
         let is_over = softirq.budget_left == 0 || now_ns >= softirq.pass_ends_ns;
         // Where the program prefers to poll, the rest of a full poll is left to it.
-        let is_complete = work < weight || napi.options.busy.is_some();
+        let is_complete = work < weight || napi.busy.is_some();
         // One that has more goes to the end of the list.
         let card = napi.list.pop_front();
         if !is_complete {
@@ -193,9 +225,7 @@ impl Machine {
 
     /// `napi_complete_done`: NAPI is off the list. Interrupts come back, or the timer polls again.
     fn complete(&mut self, card: usize, work: u64) {
-        let Some(napi) = self.napi() else {
-            return;
-        };
+        let napi = &mut self.discipline;
         if let Some(deferral) = napi.options.deferral {
             let left = &mut napi.deferred_left[card];
             if work > 0 {
@@ -211,9 +241,8 @@ impl Machine {
 
     /// The program stops polling for now (`busy_poll_stop`).
     pub(super) fn leave_to_timer(&mut self, card: usize) {
-        if let Some(napi) = self.napi()
-            && let Some(deferral) = napi.options.deferral
-        {
+        let napi = &mut self.discipline;
+        if let Some(deferral) = napi.options.deferral {
             napi.deferred_left[card] = deferral.defer;
         }
         self.defer(card);
@@ -222,16 +251,14 @@ impl Machine {
     /// The timer is to poll, unless something else does before.
     fn defer(&mut self, card: usize) {
         let now_ns = self.now_ns;
-        if let Some(deferral) = self.napi().and_then(|napi| napi.options.deferral) {
+        if let Some(deferral) = self.discipline.options.deferral {
             let due_ns = now_ns + deferral.timeout_ns + self.host.veth.timer_delay_ns;
             self.timers.set(card, Of::Deferral, due_ns);
         }
     }
 
     fn end_softirq(&mut self, level: Level) {
-        if let Some(napi) = self.napi() {
-            napi.softirq = None;
-        }
+        self.discipline.softirq = None;
         self.cpu.is_soft_thread_held = false;
         self.cpu.stop(level);
     }
@@ -241,7 +268,7 @@ impl Machine {
     fn pass_done_early(&mut self, level: Level) {
         let now_ns = self.now_ns;
         let is_rescheduled = self.is_rescheduled();
-        let Some(softirq) = self.napi().and_then(|napi| napi.softirq) else {
+        let Some(softirq) = self.discipline.softirq else {
             return;
         };
         if softirq.passes_left > 0 && now_ns < softirq.ends_ns && !is_rescheduled {
@@ -268,7 +295,7 @@ impl Machine {
     }
 
     fn soft_thread_woke(&mut self) {
-        if self.napi().is_some_and(|napi| napi.waits()) {
+        if self.discipline.waits() {
             self.begin_softirq(Level::SoftThread);
         } else {
             self.cpu.stop(Level::SoftThread);

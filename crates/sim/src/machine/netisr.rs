@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 
 use nicpoll_core::{Command, DeviceId, Knob, Poller, Time};
 
-use super::{Machine, Receive};
+use super::freebsd::Freebsd;
+use super::{Link, Machine};
 use crate::cpu::{Level, State, Step};
 
 const LEVEL: Level = Level::Soft;
@@ -28,10 +29,6 @@ impl Netisr {
         }
     }
 
-    pub(super) fn is_polling(&self) -> bool {
-        self.poller.is_some()
-    }
-
     pub(super) fn poller(&self) -> Option<&Poller> {
         self.poller.as_ref()
     }
@@ -46,12 +43,9 @@ pub(super) struct Asked {
     pub(super) count: u32,
 }
 
-impl Machine {
+impl<L: Link> Machine<Freebsd, L> {
     fn poller_mut(&mut self) -> Option<&mut Poller> {
-        match &mut self.receive {
-            Receive::Threads(_, netisr) => netisr.poller.as_mut(),
-            Receive::Napi(_) => None,
-        }
+        self.discipline.netisr.poller.as_mut()
     }
 
     pub(super) fn tick_netisr(&mut self) {
@@ -74,9 +68,8 @@ impl Machine {
     fn begin_netisr(&mut self) {
         let now = Time::from_ns(self.now_ns);
         let mut cycle = None;
-        if let Receive::Threads(_, netisr) = &mut self.receive
-            && let Some(poller) = &mut netisr.poller
-        {
+        let netisr = &mut self.discipline.netisr;
+        if let Some(poller) = &mut netisr.poller {
             let state = poller.state();
             if state.poll_scheduled && state.residual_burst == 0 {
                 cycle = Some((state.burst, state.burst_max));
@@ -100,14 +93,10 @@ impl Machine {
     /// Looks at the next card that the poller asked, or goes on to the protocols. A round's own work comes with
     /// its first look.
     fn next_look(&mut self, round_ns: u64) {
-        let asked = match &mut self.receive {
-            Receive::Threads(_, netisr) => netisr.asked.pop_front(),
-            Receive::Napi(_) => None,
-        };
-        if let Some(asked) = asked {
+        if let Some(asked) = self.discipline.netisr.asked.pop_front() {
             return self.look_at_card(LEVEL, asked, round_ns);
         }
-        self.left[LEVEL as usize] = 0;
+        self.cpu.end_batch(LEVEL);
         self.next_protocol();
     }
 
@@ -118,8 +107,7 @@ impl Machine {
             Command::PollAndCheckStatus => card.status_ns,
         };
         self.tally.cycles.asked += u64::from(asked.count);
-        self.left[level as usize] = u64::from(asked.count);
-        self.looks_at[level as usize] = asked.card;
+        self.cpu.begin_batch(level, asked.card, asked.count.into());
         let state = if level == LEVEL { STATE } else { State::System };
         let cost_ns = round_ns + card.poll_ns + status_ns;
         self.cpu.start(level, Step::Look, cost_ns, state);
@@ -177,9 +165,8 @@ impl Machine {
 
     fn next_idle_poll(&mut self) {
         let mut asked = None;
-        if let Receive::Threads(_, netisr) = &mut self.receive
-            && let Some(poller) = &mut netisr.poller
-        {
+        let netisr = &mut self.discipline.netisr;
+        if let Some(poller) = &mut netisr.poller {
             let all = &mut netisr.asked_idle;
             if all.is_empty() {
                 poller.idle_poll(&mut |id: DeviceId, command, count| {

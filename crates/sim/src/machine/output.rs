@@ -10,13 +10,16 @@ use nicpoll_model::sim::SimPlace;
 
 use super::input::kib_ns;
 use super::task::Request;
-use super::{Counts, Machine};
-use crate::cpu::{Level, State, Step};
+use super::{Counts, Discipline, Link, Machine};
+use crate::cpu::{LEVELS, Level, State, Step};
 use crate::packet::Packet;
 
-/// What a level is to send.
+/// What each level is to send.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Outgoing {
+pub(super) struct Output([Outgoing; LEVELS]);
+
+#[derive(Clone, Debug, Default)]
+struct Outgoing {
     /// With the work of making each.
     waiting: VecDeque<(Packet, u64)>,
     /// The one that the driver has.
@@ -24,17 +27,30 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    pub(super) fn len(&self) -> u64 {
-        self.waiting.len() as u64 + u64::from(self.in_hand.is_some())
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Packet> {
+    fn iter(&self) -> impl Iterator<Item = &Packet> {
         let waiting = self.waiting.iter().map(|(packet, _)| packet);
         waiting.chain(self.in_hand.iter())
     }
 }
 
-impl Machine {
+impl Output {
+    pub(super) fn len(&self) -> u64 {
+        let each = |of: &Outgoing| of.waiting.len() as u64 + u64::from(of.in_hand.is_some());
+        self.0.iter().map(each).sum()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Packet> {
+        self.0.iter().flat_map(Outgoing::iter)
+    }
+
+    /// Whether a level has packets of a flow to send.
+    pub(super) fn has(&self, level: Level, flow: usize) -> bool {
+        let mut packets = self.0[level as usize].iter();
+        packets.any(|packet| usize::from(packet.flow) == flow)
+    }
+}
+
+impl<D: Discipline, L: Link> Machine<D, L> {
     /// The driver's work on a packet to send.
     pub(super) fn transmit_ns(&self, packet: &Packet) -> u64 {
         let card = &self.host.card;
@@ -43,13 +59,13 @@ impl Machine {
 
     /// A level is to send a packet, after so much work of its own.
     pub(super) fn send_from(&mut self, level: Level, packet: Packet, work_ns: u64) {
-        let outgoing = &mut self.outgoing[level as usize];
+        let outgoing = &mut self.output.0[level as usize];
         outgoing.waiting.push_back((packet, work_ns));
     }
 
     /// Begins with the next packet that a level is to send. False when there is none.
     pub(super) fn output_next(&mut self, level: Level, state: State) -> bool {
-        while let Some((packet, work_ns)) = self.outgoing[level as usize].waiting.pop_front() {
+        while let Some((packet, work_ns)) = self.output.0[level as usize].waiting.pop_front() {
             let card = self.flows[usize::from(packet.flow)].card;
             let is_driven = self.cards[card].can_transmit_at_once();
             if !is_driven && work_ns == 0 {
@@ -61,7 +77,7 @@ impl Machine {
             } else {
                 0
             };
-            self.outgoing[level as usize].in_hand = Some(packet);
+            self.output.0[level as usize].in_hand = Some(packet);
             self.cpu
                 .start(level, Step::Transmit, work_ns + driver_ns, state);
             return true;
@@ -70,7 +86,7 @@ impl Machine {
     }
 
     pub(super) fn output_done(&mut self, level: Level) {
-        if let Some(packet) = self.outgoing[level as usize].in_hand.take() {
+        if let Some(packet) = self.output.0[level as usize].in_hand.take() {
             self.transmit(packet);
         }
     }

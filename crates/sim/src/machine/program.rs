@@ -7,9 +7,8 @@
 
 use std::collections::VecDeque;
 
-use super::{Counts, Machine, Of, Receive, Task};
+use super::{Counts, Discipline, Link, Machine, Of, Task};
 use crate::cpu::{Level, State, Step};
-use crate::discipline::{Busy, Kind};
 use crate::packet::Packet;
 use crate::queue::Queue;
 
@@ -47,32 +46,40 @@ pub(super) struct Programs {
     ready: VecDeque<usize>,
     /// Whether another one is to run.
     is_rescheduled: bool,
-    busy: Option<Busy>,
-    /// When the program gives up polling for nothing.
-    spins_until_ns: u64,
-    /// Whether what it does is polling.
-    is_polling: bool,
 }
 
 impl Programs {
-    pub(super) fn new(list: Vec<Program>, discipline: &Kind) -> Self {
+    pub(super) fn new(list: Vec<Program>) -> Self {
         Programs {
             list,
             current: None,
             last: 0,
             ready: VecDeque::new(),
             is_rescheduled: false,
-            busy: match discipline {
-                Kind::Napi(options) => options.busy,
-                _ => None,
-            },
-            spins_until_ns: 0,
-            is_polling: false,
         }
     }
 }
 
-impl Machine {
+impl Programs {
+    /// A packet goes into a program's socket, from a card. False when there is no room.
+    #[must_use]
+    pub(super) fn receive(&mut self, id: usize, card: usize, packet: Packet) -> bool {
+        let program = &mut self.list[id];
+        program.polls = card;
+        program.socket.push(packet)
+    }
+
+    pub(super) fn has_packets(&self, id: usize) -> bool {
+        !self.list[id].socket.is_empty()
+    }
+
+    /// The card that a program's last packet came in by: the one to poll for the next.
+    pub(super) fn polls(&self, id: usize) -> usize {
+        self.list[id].polls
+    }
+}
+
+impl<D: Discipline, L: Link> Machine<D, L> {
     pub(super) fn start_programs(&mut self) {
         for id in 0..self.programs.list.len() {
             if self.programs.list[id].task.is_self_starting() {
@@ -123,7 +130,7 @@ impl Machine {
         for id in 0..self.programs.list.len() {
             let is_due = self.programs.list[id]
                 .wakes_at_tick
-                .is_some_and(|due| due <= self.tick);
+                .is_some_and(|due| due <= self.clock.tick());
             // One that polls has to stop first.
             if is_due && self.programs.current != Some(id) {
                 self.programs.list[id].wakes_at_tick = None;
@@ -172,11 +179,7 @@ impl Machine {
         let Some(id) = self.programs.current else {
             return;
         };
-        let is_of_poll = matches!(step, Step::Look | Step::Reclaim { .. } | Step::Receive)
-            || (step == Step::Transmit && self.programs.is_polling);
-        if is_of_poll {
-            self.busy_poll_done(id, step);
-        } else {
+        if !D::on_program_step(self, id, step) {
             self.program_done(id, step);
         }
     }
@@ -208,68 +211,32 @@ impl Machine {
     }
 
     /// Reads what the socket has, and waits when it has nothing.
-    pub(super) fn read_or_wait(&mut self, id: usize) {
-        if let Some(busy) = self.programs.busy {
-            self.programs.spins_until_ns = self.now_ns + busy.spin_ns;
-            self.poll_or_read(id, busy);
-        } else if self.programs.list[id].socket.is_empty() {
-            self.block();
-        } else {
+    pub(super) fn read_or_block(&mut self, id: usize) {
+        if self.programs.has_packets(id) {
             self.read(id);
-        }
-    }
-
-    /// Reads what there is; polls the card when there is nothing, for so long. When it does not poll, the
-    /// deferral timer does in its place after a while, and at last lets the card interrupt again.
-    fn poll_or_read(&mut self, id: usize, busy: Busy) {
-        self.programs.is_polling = false;
-        let held = self.looks_at[LEVEL as usize];
-        if !self.programs.list[id].socket.is_empty() {
-            if !self.is_taken(held) && !self.cards[held].has_interrupts {
-                self.leave_to_timer(held);
-            }
-            return self.read(id);
-        }
-        if self.now_ns >= self.programs.spins_until_ns {
-            if !self.is_taken(held) {
-                self.leave_to_timer(held);
-            }
-            return self.block();
-        }
-        // If it is another one, the last was left to its timer when that one's packet was read.
-        let card = self.programs.list[id].polls;
-        self.looks_at[LEVEL as usize] = card;
-        if self.is_taken(card) {
-            self.left[LEVEL as usize] = 0;
         } else {
-            self.mask(card);
-            self.timers.clear(card, Of::Deferral);
-            self.left[LEVEL as usize] = busy.budget;
+            self.block();
         }
-        self.programs.is_polling = true;
-        self.tally.napi.busy_polls += 1;
-        let cost_ns = self.host.card.poll_ns;
-        self.cpu.start(LEVEL, Step::Look, cost_ns, State::System);
     }
 
-    /// While a softirq or ksoftirqd has a card, there is nothing to poll and nothing to arm.
-    fn is_taken(&self, card: usize) -> bool {
-        matches!(&self.receive, Receive::Napi(napi) if napi.is_scheduled(card))
+    /// A socket has a packet for a program.
+    pub(super) fn wake_for_packet(&mut self, id: usize) {
+        let delay_ns = self.host.veth.wake_delay_ns;
+        let card = self.flows[self.programs.list[id].task.flow()].card;
+        if delay_ns == 0 {
+            self.wake_program(id);
+        } else if self.is_asleep(id) && !self.timers.is_set(card, Of::Woken) {
+            self.timers.set(card, Of::Woken, self.now_ns + delay_ns);
+        }
     }
 
-    fn busy_poll_done(&mut self, id: usize, step: Step) {
-        match step {
-            Step::Look if self.reclaim(LEVEL, State::System) => return,
-            Step::Reclaim { done } => self.reclaimed(LEVEL, done),
-            Step::Receive => self.take_from_card(LEVEL),
-            Step::Transmit => self.output_done(LEVEL),
-            _ => {}
-        }
-        if self.receive_next(LEVEL, State::System) {
-            return;
-        }
-        if let Some(busy) = self.programs.busy {
-            self.poll_or_read(id, busy);
+    /// The processor has heard that its programs were woken.
+    pub(super) fn woken(&mut self, card: usize) {
+        self.timers.clear(card, Of::Woken);
+        for id in 0..self.programs.list.len() {
+            if self.programs.has_packets(id) {
+                self.wake_program(id);
+            }
         }
     }
 }

@@ -2,19 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use nicpoll_core::Poller;
-
 use super::card::Card;
 use super::clock::Clock;
-use super::input::Hold;
-use super::interrupt_thread::InterruptThread;
-use super::napi::Napi;
-use super::netisr::Netisr;
+use super::input::Input;
+use super::link::Ethernet;
 use super::program::{Program, Programs};
-use super::{End, Flow, LEVELS, Machine, Of, Outgoing, Receive, Task, Timers};
+use super::veth::Veth;
+use super::{Discipline, End, Flow, Link, Machine, Node, Of, Output, Task, Timers};
 use crate::clients::Clients;
 use crate::cpu::Cpu;
-use crate::discipline::Kind;
 use crate::host::Host;
 use crate::packet::Shape;
 use crate::plan::packet_bytes;
@@ -23,14 +19,11 @@ use crate::tally::Tally;
 
 /// What a machine is made of.
 #[derive(Debug)]
-pub(crate) struct Setup<'a> {
+pub(crate) struct Setup {
     /// Which of the world's.
     pub(crate) number: usize,
     /// With the discipline's own numbers.
     pub(crate) host: Host,
-    pub(crate) discipline: &'a Kind,
-    /// With every card registered; `None` when the discipline has none.
-    pub(crate) poller: Option<Poller>,
     /// One for each card.
     pub(crate) attachments: Vec<Attachment>,
     /// Every flow of the world, with this machine's card for it.
@@ -68,18 +61,19 @@ pub(crate) struct FarEnd {
     pub(crate) queue: Queue,
 }
 
-impl Machine {
-    pub(crate) fn new(setup: Setup<'_>) -> Self {
+/// A machine under a discipline, joined to others as its host says.
+pub(crate) fn machine<D: Discipline + 'static>(setup: Setup, discipline: D) -> Box<dyn Node> {
+    if setup.host.joint().is_polled_by_sender {
+        Box::new(Machine::<D, Veth>::new(setup, discipline))
+    } else {
+        Box::new(Machine::<D, Ethernet>::new(setup, discipline))
+    }
+}
+
+impl<D: Discipline, L: Link> Machine<D, L> {
+    pub(super) fn new(setup: Setup, discipline: D) -> Self {
         let host = setup.host;
         let cards = setup.attachments.len();
-        let receive = match setup.discipline {
-            Kind::Napi(options) => Receive::Napi(Napi::new(*options, &host, cards)),
-            Kind::Interrupt | Kind::Polling { .. } => Receive::Threads(
-                InterruptThread::new(&host, cards),
-                Netisr::new(setup.poller),
-            ),
-        };
-        let is_napi = matches!(receive, Receive::Napi(_));
         let socket = |task: &Task| {
             // What a program reads is as long as what it sends.
             let payload_bytes = setup.flows[task.flow()].payload_bytes;
@@ -95,25 +89,19 @@ impl Machine {
             now_ns: 0,
             timers: Timers::new(cards),
             clock: Clock::new(&host, setup.tick_phase_ns),
-            tick: 0,
-            cpu: Cpu::new(&host.cpu, !is_napi),
-            hard_pending: 0,
-            hard_served: 0,
-            programs: Programs::new(programs.collect(), setup.discipline),
-            // Linux has no queue between a NAPI driver and the protocols.
-            is_queued: !is_napi && host.network.ip_queue_packets > 0,
-            ip_queue: Queue::new(host.network.ip_queue_packets),
-            receive,
-            left: [0; LEVELS],
-            looks_at: [0; LEVELS],
-            outgoing: std::array::from_fn(|_| Outgoing::default()),
-            holds: vec![Hold::default(); setup.flows.len()],
+            cpu: Cpu::new(&host.cpu, D::HAS_SOFT_THREAD),
+            programs: Programs::new(programs.collect()),
+            input: Input::new(
+                D::HAS_SOFT_THREAD,
+                host.network.ip_queue_packets,
+                setup.flows.len(),
+            ),
+            output: Output::default(),
             flows: setup.flows,
             ends: setup.ends,
-            background_events: 0,
+            discipline,
+            link: L::default(),
             tally: Tally::new(cards),
-            in_flight_at_start: 0,
-            owes_wake: false,
             outbox: None,
             shared: Box::default(),
             cards: setup
@@ -126,17 +114,15 @@ impl Machine {
     }
 
     /// Starts the clock, the cards and the programs.
-    pub(crate) fn boot(&mut self) {
+    pub(super) fn start(&mut self) {
         self.timers.set_tick(self.clock.next_ns());
-        let is_polled = matches!(&self.receive, Receive::Threads(_, netisr) if netisr.is_polling());
+        let has_interrupts = self.discipline.uses_interrupts();
         for (number, card) in self.cards.iter_mut().enumerate() {
-            card.has_interrupts = !is_polled;
-            let clients = card.far.as_ref().and_then(|far| far.clients.as_ref());
-            if let Some(clients) = clients {
-                self.timers.set(number, Of::Offer, clients.next_ns());
+            if let Some(first_ns) = card.boot(has_interrupts) {
+                self.timers.set(number, Of::Offer, first_ns);
             }
         }
-        self.start_idle_poll();
+        D::on_boot(self);
         self.start_programs();
     }
 }

@@ -4,7 +4,7 @@
 //! send buffer is full, a reader only while there is nothing to read.
 
 use super::input::kib_ns;
-use super::{Half, Machine, Task};
+use super::{Discipline, Half, Link, Machine, Task};
 use crate::cpu::{Level, State, Step};
 
 const LEVEL: Level = Level::Program;
@@ -46,7 +46,7 @@ impl Stream {
     }
 }
 
-impl Machine {
+impl<D: Discipline, L: Link> Machine<D, L> {
     fn stream(&mut self, id: usize) -> Option<&mut Stream> {
         match &mut self.programs.list[id].task {
             Task::Write(stream) | Task::Take(stream) => Some(stream),

@@ -1,6 +1,6 @@
 //! What programs do.
 
-use super::{Machine, Stream};
+use super::{Discipline, Link, Machine, Stream};
 use crate::cpu::{Level, State, Step};
 use crate::packet::Packet;
 
@@ -140,11 +140,11 @@ impl Task {
     }
 }
 
-impl Machine {
+impl<D: Discipline, L: Link> Machine<D, L> {
     /// Begins with what a program does next.
     pub(super) fn next_of(&mut self, id: usize) {
         match &self.programs.list[id].task {
-            Task::Read { .. } => self.read_or_wait(id),
+            Task::Read { .. } => D::on_read(self, id),
             Task::Blast { flow } => self.call(*flow),
             Task::Pace(pacer) if self.now_ns < pacer.spins_until_ns => {
                 self.spin(pacer.spins_until_ns - self.now_ns);
@@ -160,7 +160,7 @@ impl Machine {
                 owes: Some(request),
                 to_replies,
             } => self.call(request.flow + to_replies),
-            Task::Respond { .. } => self.read_or_wait(id),
+            Task::Respond { .. } => D::on_read(self, id),
             Task::Write(_) | Task::Take(_) => self.next_of_stream(id),
         }
     }
@@ -266,7 +266,7 @@ impl Machine {
                 *waits_for = Some(number);
                 *sent_ns = self.now_ns;
                 // A request without reply is given up after a second.
-                program.wakes_at_tick = Some(self.tick + self.host.cpu.hz);
+                program.wakes_at_tick = Some(self.clock.tick() + self.host.cpu.hz);
             }
             Task::Respond { owes, .. } => *owes = None,
             _ => {}
@@ -285,7 +285,7 @@ impl Machine {
                 let flow = *flow;
                 self.call(flow);
             }
-            _ => self.read_or_wait(id),
+            _ => D::on_read(self, id),
         }
     }
 

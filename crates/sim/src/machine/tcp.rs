@@ -3,8 +3,8 @@
 //! What must hold: an end sends only what its state machine gives it to send, at the level of whoever made it
 //! act: the protocols on arrival, a program in its call, a kernel thread when a timer runs out.
 
-use super::Machine;
 use super::input::kib_ns;
+use super::{Discipline, Link, Machine};
 use crate::cpu::Level;
 use crate::packet::{Packet, PacketKind};
 use crate::tcp::{Now, Receiver, Sender, line_bytes};
@@ -49,11 +49,11 @@ impl End {
     }
 }
 
-impl Machine {
+impl<D: Discipline, L: Link> Machine<D, L> {
     pub(super) fn now(&self) -> Now {
         Now {
             ns: self.now_ns,
-            tick: self.tick,
+            tick: self.clock.tick(),
         }
     }
 
@@ -106,10 +106,7 @@ impl Machine {
 
     /// The level that has packets of a flow to send.
     fn sends_at(&self, flow: usize) -> Option<Level> {
-        let sends = |level: &Level| {
-            let mut packets = self.outgoing[*level as usize].iter();
-            packets.any(|packet| usize::from(packet.flow) == flow)
-        };
+        let sends = |level: &Level| self.output.has(*level, flow);
         SENDING.into_iter().find(sends)
     }
 

@@ -8,71 +8,66 @@
 
 use nicpoll_model::sim::SimPlace;
 
-use super::{Machine, Of};
+use super::{Discipline, Link, Machine};
 use crate::cpu::{Level, State, Step};
 use crate::packet::Packet;
 
-impl Machine {
-    /// The driver has a packet to send (`veth_xmit`).
-    pub(super) fn cross(&mut self, card: usize, packet: Packet) {
-        if self.cards[card].rx_ring.push(packet) {
-            self.request_interrupt(card);
-        } else {
-            self.lose(SimPlace::RxRing, &packet);
-        }
+/// One end of the pair.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Veth {
+    /// Whether the softirq has woken a program of the other processor, and not paid for it yet.
+    owes_wake: bool,
+}
+
+impl Link for Veth {
+    const ENDS_EVERY_WAY: bool = true;
+
+    /// The packet has come through the protocols of the processor that sent it.
+    fn arrived<D: Discipline>(machine: &mut Machine<D, Self>, _card: usize, packet: Packet) {
+        machine.put_into_socket(packet);
     }
 
     /// NAPI is scheduled, on this processor, and runs as soon as the caller lets it.
-    pub(super) fn schedule_veth(&mut self, card: usize) {
-        self.mask(card);
-        self.schedule_napi(card);
-        if !self.cpu.has_work(Level::Hard) {
-            self.softirq_on_exit();
+    fn notify<D: Discipline>(machine: &mut Machine<D, Self>, card: usize) {
+        machine.mask(card);
+        D::on_interrupt(machine, card);
+        if !machine.cpu.has_work(Level::Hard) {
+            D::on_interrupts_over(machine);
+        }
+    }
+
+    /// The driver has a packet to send (`veth_xmit`).
+    fn transmit<D: Discipline>(machine: &mut Machine<D, Self>, card: usize, packet: Packet) {
+        if machine.cards[card].receive(packet) {
+            machine.request_interrupt(card);
+        } else {
+            machine.lose(SimPlace::RxRing, &packet);
         }
     }
 
     /// A packet goes to a socket whose program is on the other processor.
-    pub(super) fn hand_over(&mut self, packet: Packet) {
+    fn hand_over<D: Discipline>(machine: &mut Machine<D, Self>, packet: Packet) {
         let to = usize::from(packet.to);
-        if self.shared.sleeping.contains(to) {
+        if machine.shared.sleeping.contains(to) {
             // Woken once, though it takes a while until it runs.
-            self.shared.sleeping.remove(to);
-            self.owes_wake = true;
+            machine.shared.sleeping.remove(to);
+            machine.link.owes_wake = true;
         }
-        self.tally.transmitted += 1;
-        let card = self.flows[usize::from(packet.flow)].card;
-        self.tally.cards[card].transmitted_bytes += u64::from(packet.line_bytes);
-        self.outbox = Some((card, packet));
+        let card = machine.flows[usize::from(packet.flow)].card;
+        machine.leave(card, packet);
     }
 
-    /// Begins to wake the program that the last packet was for, if it slept. False when there is none.
-    pub(super) fn wake_other(&mut self, level: Level, state: State) -> bool {
-        let is_owed = std::mem::take(&mut self.owes_wake);
+    /// The program that the last packet was for is woken, if it slept.
+    fn wake_other<D: Discipline>(
+        machine: &mut Machine<D, Self>,
+        level: Level,
+        state: State,
+    ) -> bool {
+        let is_owed = std::mem::take(&mut machine.link.owes_wake);
         if is_owed {
-            let cost_ns = self.host.veth.wake_ns;
-            self.cpu.start(level, Step::WakeOther, cost_ns, state);
+            let cost_ns = machine.host.veth.wake_ns;
+            machine.cpu.start(level, Step::WakeOther, cost_ns, state);
         }
         is_owed
-    }
-
-    /// A socket has a packet for a program.
-    pub(super) fn wake_for_packet(&mut self, id: usize) {
-        let delay_ns = self.host.veth.wake_delay_ns;
-        let card = self.flows[self.programs.list[id].task.flow()].card;
-        if delay_ns == 0 {
-            self.wake_program(id);
-        } else if self.is_asleep(id) && !self.timers.is_set(card, Of::Woken) {
-            self.timers.set(card, Of::Woken, self.now_ns + delay_ns);
-        }
-    }
-
-    /// The processor has heard that its programs were woken.
-    pub(super) fn woken(&mut self, card: usize) {
-        self.timers.clear(card, Of::Woken);
-        for id in 0..self.programs.list.len() {
-            if !self.programs.list[id].socket.is_empty() {
-                self.wake_program(id);
-            }
-        }
     }
 }

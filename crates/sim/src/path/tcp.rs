@@ -133,7 +133,7 @@ pub(super) fn marks(world: &World, plan: &PathPlan) -> Vec<Mark> {
         .enumerate()
         .filter_map(|(number, ports)| {
             let half = |machine: usize, flow: usize| {
-                let mut ends = world.machines[machine].ends.iter();
+                let mut ends = world.machines[machine].ends().iter();
                 ends.find(|end| end.flow == flow).map(|end| &end.half)
             };
             match (half(ports.0, 2 * number), half(ports.1, 2 * number + 1)) {

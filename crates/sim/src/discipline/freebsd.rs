@@ -1,0 +1,103 @@
+//! FreeBSD's disciplines: an interrupt thread for each card, or the poller.
+
+use std::sync::Arc;
+
+use nicpoll_core::{Access, Controller, DeviceId, Knob, Poller};
+
+use super::{Method, Options};
+use crate::host::Host;
+use crate::machine::{Freebsd, Node, Setup, machine};
+use crate::plan::PlanError;
+use crate::spec::ranged;
+
+/// Each interrupt wakes a thread that empties the card.
+#[derive(Debug)]
+struct Interrupt;
+
+/// The clock's ticks poll the card.
+#[derive(Clone, Debug)]
+struct Polling {
+    /// Written in this order.
+    knobs: Vec<(Knob, u32)>,
+    controller: Controller,
+}
+
+pub(super) fn interrupt(options: &Options<'_>) -> Result<Arc<dyn Method>, String> {
+    match options.first() {
+        None => Ok(Arc::new(Interrupt)),
+        Some((name, _)) => Err(format!(
+            "freebsd-interrupt has no option '{name}'; numbers of the host have a dot: card.moderation_ns=50us"
+        )),
+    }
+}
+
+pub(super) fn polling(options: &Options<'_>) -> Result<Arc<dyn Method>, String> {
+    let mut knobs = Vec::new();
+    let mut controller = Controller::default();
+    for &(name, value) in options {
+        if name == "controller" {
+            controller = Controller::from_name(value).ok_or_else(|| {
+                let known = Controller::ALL.map(Controller::name).join(", ");
+                format!("no such controller: '{value}'; there are {known}")
+            })?;
+            continue;
+        }
+        let writable = |knob: &Knob| knob.access() == Access::ReadWrite;
+        let knob = Knob::from_name(name).filter(writable).ok_or_else(|| {
+            let names = Knob::ALL
+                .iter()
+                .filter(|knob| writable(knob))
+                .map(|knob| knob.name());
+            let known: Vec<_> = names.collect();
+            format!(
+                "freebsd-polling has no option '{name}'; it has controller, {}",
+                known.join(", ")
+            )
+        })?;
+        let value = ranged(name, value, 0, u64::from(u32::MAX))?;
+        knobs.push((knob, value as u32));
+    }
+    Ok(Arc::new(Polling { knobs, controller }))
+}
+
+impl Method for Interrupt {
+    fn machine(&self, setup: Setup) -> Result<Box<dyn Node>, PlanError> {
+        let discipline = Freebsd::new(None, &setup.host, setup.attachments.len());
+        Ok(machine(setup, discipline))
+    }
+}
+
+impl Method for Polling {
+    fn machine(&self, setup: Setup) -> Result<Box<dyn Node>, PlanError> {
+        let cards = setup.attachments.len();
+        let poller = self.poller(&setup.host, cards as u32)?;
+        let discipline = Freebsd::new(poller, &setup.host, cards);
+        Ok(machine(setup, discipline))
+    }
+
+    /// `host` has the discipline's numbers.
+    fn poller(&self, host: &Host, cards: u32) -> Result<Option<Poller>, PlanError> {
+        // A host's range ends long before that of the poller.
+        let mut poller = Poller::new(host.cpu.hz as u32).expect("a host's clock ticks");
+        for &(knob, value) in &self.knobs {
+            let written = poller.write(knob, value);
+            written.map_err(|errno| PlanError::Knob { knob, value, errno })?;
+        }
+        poller.set_controller(self.controller);
+        for card in 0..cards {
+            let registered = poller.register(DeviceId(card));
+            let _ = registered.expect("the list has room, and no card twice");
+        }
+        Ok(Some(poller))
+    }
+
+    fn with_knob(&self, knob: Knob, value: u32) -> Option<Arc<dyn Method>> {
+        let mut changed = self.clone();
+        changed.knobs.push((knob, value));
+        Some(Arc::new(changed))
+    }
+
+    fn waits_for_ticks(&self) -> bool {
+        true
+    }
+}
