@@ -16,7 +16,7 @@ use crate::show::{self, ShowArgs};
 use crate::sim::SimArgs;
 use crate::watch::{self, WatchArgs};
 
-/// Interrupts or polling? Measures it on this machine, and switches.
+/// Measure interrupts against polling, switch network interfaces, and simulate hosts
 #[derive(Debug, Parser)]
 #[command(name = "nicpoll", version, max_term_width = 100)]
 pub struct Cli {
@@ -31,28 +31,28 @@ pub enum Command {
     /// Measure interrupts against polling on this machine, in namespaces of its own
     #[command(long_about = DEMO_ABOUT)]
     Demo(DemoArgs),
-    /// Show what interfaces can do and do: polling or interrupts, by evidence
+    /// Show how interfaces learn of packets: by interrupts or by polling, with the evidence
     #[command(long_about = show::ABOUT)]
     Show(ShowArgs),
-    /// Watch interfaces, CPUs, interrupts, polls and drops as they go
+    /// Watch rates, CPU time, interrupts, polls and drops live
     #[command(long_about = watch::ABOUT)]
     Watch(WatchArgs),
-    /// Check what this machine can do, and what would blur a measurement on it
+    /// Check what this machine supports, and what would disturb measurements on it
     #[command(long_about = doctor::ABOUT)]
     Doctor(DoctorArgs),
     /// Switch interfaces to polling and back
     #[command(long_about = SET_ABOUT)]
     Set(Box<SetArgs>),
-    /// Put back everything that nicpoll changed
+    /// Restore everything that nicpoll changed
     #[command(long_about = RESTORE_ABOUT)]
     Restore(RestoreArgs),
-    /// Undo a change that nobody confirms
+    /// Undo a change that is not confirmed in time
     #[command(hide = true)]
     Guard(GuardArgs),
-    /// Send or receive traffic as iperf 2 does, with its options
+    /// Send or receive traffic, with the options of iperf 2
     #[command(disable_help_flag = true)]
     Iperf(OwnArgs),
-    /// Send datagrams as fast as it goes, as FreeBSD's netblast does
+    /// Send datagrams as fast as possible, as FreeBSD's netblast does
     #[command(disable_help_flag = true)]
     Netblast(OwnArgs),
     /// Receive and count datagrams, as FreeBSD's netreceive does
@@ -61,11 +61,11 @@ pub enum Command {
     /// Send datagrams at a steady rate, as FreeBSD's netsend does
     #[command(disable_help_flag = true)]
     Netsend(OwnArgs),
-    /// Ask and answer over UDP or TCP, and tell how long the answers take
+    /// Measure request/response latency over UDP or TCP
     Rr(RrArgs),
-    /// Simulate hosts that receive packets: what would interrupts, polling and their like do?
+    /// Simulate hosts that receive packets under interrupts, polling and NAPI
     Sim(SimArgs),
-    /// Say what an Ethernet line carries, and what share of it a rate is
+    /// Show what an Ethernet line carries, and what share of it a rate takes
     Linerate(LinerateArgs),
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  nicpoll completions bash > \
@@ -79,10 +79,10 @@ pub enum Command {
     Man,
 }
 
-/// Arguments of a command that reads them by the rules of the program whose part it takes.
+/// Arguments of a command that parses them as the program it stands in for.
 #[derive(Debug, Args)]
 pub struct OwnArgs {
-    /// That program's own arguments; '--help' among them lists them
+    /// Arguments of that program; '--help' lists them
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,
@@ -94,13 +94,13 @@ pub struct OwnArgs {
 const DEMO_ABOUT: &str = "\
 Measure interrupts against polling on this machine, in namespaces of its own
 
-Builds two network namespaces joined by a veth pair, drives TCP, large and small UDP packets and
-request/response through the kernel's receive path as it comes (default), with its NAPI woken by
-arrivals (interrupt) and with its NAPI woken by a timer (polling), and says what changed: rates,
-loss and where it happened, latency, CPU time.
+Builds two network namespaces joined by a veth pair and sends TCP, large and small UDP datagrams and
+request/response traffic through the kernel's receive path in three settings: as the link comes up
+(default), with NAPI woken by arrivals (interrupt), and with NAPI woken by a timer (polling). Reports
+what changes: rates, loss and where it happens, latency, CPU time.
 
-It needs root, two CPUs and Linux 6.13 or later. It touches no interface of this machine and leaves
-nothing behind. The link is virtual: it shows the kernel's receive path, not a card's interrupts.";
+Needs root, two CPUs and Linux 6.13 or later. Touches no interface of this machine and leaves nothing
+behind. The link is virtual: it shows the kernel's receive path, not a card's interrupts.";
 
 const DEMO_EXAMPLES: &str = "\
 Examples:
@@ -108,7 +108,7 @@ Examples:
   nicpoll demo --quick                    large effects only, about 40 seconds
   nicpoll demo --period 100us --workload udp64,rr
   nicpoll demo --repeats 20 --json > study.json
-  nicpoll demo --quick --seed 7           the same order of trials again
+  nicpoll demo --quick --seed 7           repeat the order of trials of seed 7
 
 Exit codes: 0 done, 1 failed, 2 usage, 4 too many trials were void to conclude, 5 a privilege or
 kernel feature is missing, 130 and 143 ended by a signal.";
@@ -117,10 +117,10 @@ kernel feature is missing, 130 and 143 ended by a signal.";
 #[derive(Args, Debug)]
 #[command(after_help = DEMO_EXAMPLES)]
 pub struct DemoArgs {
-    /// 3 blocks of 0.4 s trials: shows large effects only
+    /// Run 3 blocks of 0.4 s trials, which show large effects only
     #[arg(long)]
     pub quick: bool,
-    /// Time from poll to poll under 'polling', such as 200us [default: 200us]
+    /// Time from one round of polls to the next under 'polling' [default: 200us]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub period: Option<Duration>,
     /// Length of a trial, in seconds or with a unit [default: 1.5s, quick 0.4s]
@@ -132,13 +132,13 @@ pub struct DemoArgs {
     /// Workloads: tcp, udp1470, udp64, rr [default: all]
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = workload_name)]
     pub workload: Vec<String>,
-    /// Seed of the random order [default: drawn, and printed]
+    /// Seed of the random order [default: random; it is printed]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Print one JSON object instead of tables (docs/schema.md)
     #[arg(long)]
     pub json: bool,
-    /// Keep both namespaces, by name, for a look with 'ip netns'
+    /// Keep both namespaces and give them names for 'ip netns'
     #[arg(long)]
     pub keep: bool,
 }

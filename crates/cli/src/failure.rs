@@ -1,4 +1,4 @@
-//! How a command can end other than well, and the exit code that says so.
+//! How a command can fail, and its exit code.
 
 use std::fmt;
 
@@ -14,15 +14,15 @@ use nicpoll_switch::{
 pub enum Failure {
     /// Something went wrong: 1.
     Failed(anyhow::Error),
-    /// The command line asks for what cannot be: 2.
+    /// The command line is wrong: 2.
     Usage(String),
     /// A privilege or a kernel feature is missing: 5.
     Missing(String),
-    /// A signal asked to stop, and everything was put back: 128 + its number.
+    /// A signal stopped it, and everything is restored: 128 + its number.
     Signal(i32),
 }
 
-/// What was measured is not as it should be.
+/// The command failed.
 pub const EXIT_FAILED: u8 = 1;
 /// Nothing could be concluded: too many trials were void, or the machine was disturbed.
 pub const EXIT_INCONCLUSIVE: u8 = 4;
@@ -44,9 +44,7 @@ impl fmt::Display for Failure {
         match self {
             Failure::Failed(error) => write!(f, "{error:#}"),
             Failure::Usage(text) | Failure::Missing(text) => f.write_str(text),
-            Failure::Signal(_) => {
-                f.write_str("stopped by a signal; every setting was put back, nothing is left")
-            }
+            Failure::Signal(_) => f.write_str("stopped by a signal; all settings are restored"),
         }
     }
 }

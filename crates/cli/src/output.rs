@@ -22,12 +22,12 @@ pub fn now() -> String {
     now.round(jiff::Unit::Second).unwrap_or(now).to_string()
 }
 
-/// Writes to standard output and flushes it. A reader that has seen enough is no failure.
+/// Writes to standard output and flushes it. A closed pipe is not a failure.
 pub fn print(text: &str) -> anyhow::Result<()> {
     print_while_read(text).map(drop)
 }
 
-/// Writes to standard output and flushes it. `false` when nobody reads it any more.
+/// Writes to standard output and flushes it. `false` when the pipe is closed.
 pub fn print_while_read(text: &str) -> anyhow::Result<bool> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

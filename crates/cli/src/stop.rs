@@ -1,5 +1,5 @@
-//! Signals that ask to stop: the first lets the study put everything back, a later one ends at once
-//! (what is left then is put back by the next start).
+//! Signals that stop the program: after the first it restores everything and ends, after a later one it ends
+//! at once (the next start restores what is left).
 //!
 //! What must hold: one request is one, however many signals carry it: timeout(1), for one, signals the
 //! program and then its whole process group. A later request ends the program whatever the rest of it
@@ -20,7 +20,7 @@ use signal_hook::low_level::{self, pipe};
 /// Signals that follow the first one within this time belong to it.
 const ONE_REQUEST: Duration = Duration::from_millis(500);
 
-/// How long the last act of a program that is ended may take: its terminal may take nothing any more.
+/// How long the last act before the end may take: the terminal may be blocked.
 const LAST_ACT: Duration = Duration::from_millis(500);
 
 /// How often the signals are looked at.
@@ -46,7 +46,7 @@ impl Stop {
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             flag::register_usize(signal, stop.number.clone(), signal as usize)?;
             flag::register(signal, stop.asked.clone())?;
-            // Last, so that who is told finds the rest done.
+            // Last: whoever reads the pipe finds the other two set.
             pipe::register(signal, told.try_clone()?)?;
         }
         let (number, last_act) = (stop.number.clone(), stop.last_act.clone());
@@ -61,7 +61,7 @@ impl Stop {
         Ok(stop)
     }
 
-    /// Has `act` done before a second request ends the program. Only the first act counts.
+    /// Runs `act` before a second request ends the program. Only the first act counts.
     pub fn before_end_at_once(&self, act: fn()) {
         let _ = self.last_act.set(act);
     }
@@ -105,8 +105,8 @@ fn end_at_once(number: &AtomicUsize, last_act: Option<fn()>) {
     low_level::exit(128 + number.load(Ordering::Relaxed) as i32);
 }
 
-/// Has `end` called with the first signal that asks to stop, so that what was measured until then is
-/// still told. A second signal ends the program at once. The thread that looks ends with the process.
+/// Calls `end` at the first signal, so that what was measured until then is still reported. A second
+/// signal ends the program at once. The thread that watches for it ends with the process.
 pub fn on_signal(signals: &Arc<Signals>, end: fn(&Signals)) -> io::Result<Arc<Stop>> {
     let stop = Arc::new(Stop::on_signals()?);
     let signals = Arc::clone(signals);
