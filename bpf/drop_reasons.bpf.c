@@ -114,8 +114,8 @@ struct dropped {
 };
 
 struct uncounted {
-	__u64 overflow_packets;  /* DROPS was full */
-	__u64 homeless_packets; /* neither a device nor a socket told the namespace; of the machine */
+	__u64 overflow_packets;     /* DROPS was full */
+	__u64 unattributed_packets; /* neither a device nor a socket told the namespace; of the machine */
 };
 
 /* Namespaces that are watched, by inode number. */
@@ -126,9 +126,10 @@ struct {
 	__type(value, __u32);
 } WATCHED SEC(".maps");
 
+/* The loader says how many there may be. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
-	__uint(max_entries, 1024);
+	__uint(max_entries, 1);
 	__type(key, struct drop);
 	__type(value, struct dropped);
 } DROPS SEC(".maps");
@@ -240,7 +241,7 @@ int count_drops(__u64 *ctx)
 	if (!drop.netns) {
 		struct uncounted *lost = uncounted();
 		if (lost)
-			lost->homeless_packets += packets_in(skb);
+			lost->unattributed_packets += packets_in(skb);
 		return 0;
 	}
 	if (!bpf_map_lookup_elem(&WATCHED, &drop.netns))

@@ -7,6 +7,7 @@
 mod account;
 mod bpf;
 mod cpu;
+mod drop_reasons;
 mod exact_cpu;
 mod filters;
 mod host;
@@ -23,6 +24,10 @@ mod tasks;
 pub use account::HostAccount;
 pub use bpf::{BpfError, RunTime, TimedRuns, start_timing};
 pub use cpu::{CpuDelta, CpuSample};
+pub use drop_reasons::{
+    DropCounts, DropGroup, DropReasons, DropReasonsError, DroppedPackets, KernelSymbols, Protocol,
+    ReasonNames,
+};
 pub use exact_cpu::{
     CpuTimes, ExactCpu, ExactCpuOptions, ExactSample, Fold, FoldOptions, InterruptCounts,
     InterruptSource, Interrupts, SOFTIRQ_NAMES, TaskTimes, ThreadTimes, by_process,

@@ -1,5 +1,5 @@
-//! The maps of `bpf/napi_poll.bpf.c`, `bpf/cpu_time.bpf.c` and `bpf/poll_rhythm.bpf.c` as plain data. The
-//! layouts are those of the C structures.
+//! The maps of `bpf/napi_poll.bpf.c`, `bpf/cpu_time.bpf.c`, `bpf/poll_rhythm.bpf.c` and `bpf/drop_reasons.bpf.c` as
+//! plain data. The layouts are those of the C structures.
 #![allow(unsafe_code)]
 
 /// Which polls are counted.
@@ -180,3 +180,40 @@ unsafe impl aya::Pod for Rhythm {}
 unsafe impl aya::Pod for Target {}
 // SAFETY: four integers without padding; every bit pattern is valid.
 unsafe impl aya::Pod for Counts {}
+
+/// What `drop_reasons.bpf.c` tells dropped packets apart by.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Drop {
+    pub location: u64,
+    pub netns: u32,
+    pub ifindex: u32,
+    pub reason: u32,
+    /// In network byte order.
+    pub ethertype: u16,
+    pub ip_protocol: u8,
+    pub reserved: u8,
+}
+
+/// What one core counted of them.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Dropped {
+    pub packets: u64,
+    pub bytes: u64,
+}
+
+/// What one core could not count.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Uncounted {
+    pub overflow_packets: u64,
+    pub unattributed_packets: u64,
+}
+
+// SAFETY: integers of 8, 4, 4, 4, 2, 1 and 1 bytes, without padding; every bit pattern is valid.
+unsafe impl aya::Pod for Drop {}
+// SAFETY: two integers without padding; every bit pattern is valid.
+unsafe impl aya::Pod for Dropped {}
+// SAFETY: two integers without padding; every bit pattern is valid.
+unsafe impl aya::Pod for Uncounted {}

@@ -21,6 +21,8 @@ pub enum Need {
     Tc,
     /// ip(8).
     Ip,
+    /// ethtool(8).
+    Ethtool,
     /// QEMU, with a kernel, a static busybox and udev for the guest.
     Qemu,
     /// systemd-analyze(1).
@@ -59,7 +61,7 @@ const fn row(
 
 const INSTALL: &str = "as root on Debian, `cargo xtask test` installs it";
 
-const TABLE: [Row; 13] = [
+const TABLE: [Row; 14] = [
     row(Need::Root, "root", privileges, "run the tests as root"),
     row(Need::PerNapi, "per-napi", per_napi, "use a newer kernel"),
     row(

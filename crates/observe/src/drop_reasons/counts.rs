@@ -1,0 +1,201 @@
+//! Dropped packets as they were counted: by namespace, interface, reason and protocol.
+
+use std::collections::BTreeMap;
+use std::iter::Sum;
+use std::ops::Add;
+
+use crate::map_types::{Drop, Dropped};
+
+/// UDP's number in a header of IP.
+const IPPROTO_UDP: u8 = 17;
+/// Ethertypes of IP version 4 and 6.
+const ETHERTYPES_OF_IP: [u16; 2] = [0x0800, 0x86DD];
+
+/// What dropped packets are told apart by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DropGroup {
+    /// Inode number of the network namespace.
+    pub netns_inode: u32,
+    /// Index of the packet's interface in that namespace; `None` where the packet had none yet, as at the filter's
+    /// output hook.
+    pub ifindex: Option<u32>,
+    /// The kernel's number of the reason.
+    pub reason: u32,
+    /// Address of the instruction that dropped the packet, where the kernel gave no reason.
+    pub location: Option<u64>,
+    /// What the packet was.
+    pub protocol: Protocol,
+}
+
+/// The protocols of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Protocol {
+    /// Ethertype: 0x0800 is IPv4.
+    pub ethertype: u16,
+    /// What its header of IP names as the next: 17 is UDP. 0 when there was no such header.
+    pub ip_protocol: u8,
+}
+
+impl Protocol {
+    /// Whether it was a datagram of UDP over IPv4 or IPv6.
+    pub fn is_udp(self) -> bool {
+        self.ip_protocol == IPPROTO_UDP && ETHERTYPES_OF_IP.contains(&self.ethertype)
+    }
+}
+
+/// How much was dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DroppedPackets {
+    /// Packets. A batch counts as the datagrams or segments that it held.
+    pub packets: u64,
+    /// Their bytes from the header of IP on. A batch has that header once.
+    pub bytes: u64,
+}
+
+impl Add for DroppedPackets {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        DroppedPackets {
+            packets: self.packets + other.packets,
+            bytes: self.bytes + other.bytes,
+        }
+    }
+}
+
+impl Sum for DroppedPackets {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(DroppedPackets::default(), Add::add)
+    }
+}
+
+/// What was dropped in the watched namespaces.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DropCounts {
+    /// Packets by group; groups without any are absent.
+    pub groups: BTreeMap<DropGroup, DroppedPackets>,
+    /// Packets of the watched namespaces that found no room in the table of groups.
+    pub overflow_packets: u64,
+    /// Packets that had neither a device nor a socket to tell their namespace by. They are the *machine's*.
+    pub unattributed_packets: u64,
+    /// Drops on the whole machine that came while another was being counted on the same CPU, and were not; `None`
+    /// where the kernel does not say.
+    pub missed_events: Option<u64>,
+}
+
+impl DropCounts {
+    pub(super) fn add<'a>(&mut self, drop: &Drop, by_cpu: impl Iterator<Item = &'a Dropped>) {
+        let group = DropGroup {
+            netns_inode: drop.netns,
+            ifindex: (drop.ifindex > 0).then_some(drop.ifindex),
+            reason: drop.reason,
+            location: (drop.location > 0).then_some(drop.location),
+            protocol: Protocol {
+                ethertype: u16::from_be(drop.ethertype),
+                ip_protocol: drop.ip_protocol,
+            },
+        };
+        let dropped = by_cpu
+            .map(|one| DroppedPackets {
+                packets: one.packets,
+                bytes: one.bytes,
+            })
+            .sum();
+        self.groups.insert(group, dropped);
+    }
+
+    /// What was dropped since `earlier`, a reading of the same program.
+    pub fn since(&self, earlier: &DropCounts) -> DropCounts {
+        let grown = |(group, now): (&DropGroup, &DroppedPackets)| {
+            let then = earlier.groups.get(group).copied().unwrap_or_default();
+            let grown = DroppedPackets {
+                packets: now.packets - then.packets,
+                bytes: now.bytes - then.bytes,
+            };
+            (grown.packets > 0).then_some((*group, grown))
+        };
+        DropCounts {
+            groups: self.groups.iter().filter_map(grown).collect(),
+            overflow_packets: self.overflow_packets - earlier.overflow_packets,
+            unattributed_packets: self.unattributed_packets - earlier.unattributed_packets,
+            missed_events: self
+                .missed_events
+                .zip(earlier.missed_events)
+                .map(|(now, then)| now - then),
+        }
+    }
+
+    /// What was dropped for each reason, and by what instruction where there was none, of the groups that `is_meant`.
+    pub fn by_reason(
+        &self,
+        is_meant: impl Fn(&DropGroup) -> bool,
+    ) -> BTreeMap<(u32, Option<u64>), DroppedPackets> {
+        let mut reasons = BTreeMap::new();
+        for (group, dropped) in self.groups.iter().filter(|(group, _)| is_meant(group)) {
+            let sum: &mut DroppedPackets =
+                reasons.entry((group.reason, group.location)).or_default();
+            *sum = *sum + *dropped;
+        }
+        reasons
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn drop(reason: u32, ifindex: u32, ip_protocol: u8) -> Drop {
+        Drop {
+            netns: 7,
+            ifindex,
+            reason,
+            ethertype: 0x0800_u16.to_be(),
+            ip_protocol,
+            ..Drop::default()
+        }
+    }
+
+    fn counted(packets: &[u64]) -> Vec<Dropped> {
+        let dropped = |&packets| Dropped {
+            packets,
+            bytes: packets * 100,
+        };
+        packets.iter().map(dropped).collect()
+    }
+
+    #[test]
+    fn cpus_add_up_and_a_difference_has_only_what_grew() {
+        let mut before = DropCounts::default();
+        before.add(&drop(12, 2, 17), counted(&[1, 2]).iter());
+        before.add(&drop(3, 0, 17), counted(&[5]).iter());
+        let mut after = DropCounts {
+            overflow_packets: 4,
+            ..DropCounts::default()
+        };
+        after.add(&drop(12, 2, 17), counted(&[1, 9]).iter());
+        after.add(&drop(12, 3, 6), counted(&[1]).iter());
+        after.add(&drop(3, 0, 17), counted(&[5]).iter());
+        let grown = after.since(&before);
+        assert_eq!((grown.groups.len(), grown.overflow_packets), (2, 4));
+        assert_eq!(grown.missed_events, None);
+        let all = grown.by_reason(|_| true);
+        let expected = DroppedPackets {
+            packets: 8,
+            bytes: 800,
+        };
+        assert_eq!(all, BTreeMap::from([((12, None), expected)]));
+        let udp = grown.by_reason(|group| group.protocol.is_udp());
+        assert_eq!(udp[&(12, None)].packets, 7);
+        assert!(grown.by_reason(|group| group.ifindex.is_none()).is_empty());
+    }
+
+    #[test]
+    fn only_datagrams_over_ip_are_udp() {
+        let protocol = |ethertype, ip_protocol| Protocol {
+            ethertype,
+            ip_protocol,
+        };
+        assert!(protocol(0x0800, 17).is_udp() && protocol(0x86DD, 17).is_udp());
+        assert!(!protocol(0x0806, 17).is_udp() && !protocol(0x0800, 6).is_udp());
+    }
+}
