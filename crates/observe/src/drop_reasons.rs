@@ -176,7 +176,7 @@ mod tests {
         let mut drops = DropReasons::with_room_for(1, &[thread.netns_inode()]).unwrap();
         let timing = bpf::start_timing().unwrap();
         let before = drops.timed_runs().unwrap();
-        let send = |()| {
+        let send = || {
             let ip = Command::new("ip")
                 .args(["link", "set", "lo", "up"])
                 .status();
@@ -188,7 +188,7 @@ mod tests {
                 }
             }
         };
-        thread.run(move |state| send(*state)).unwrap();
+        thread.run(move |()| send()).unwrap();
         let counts = drops.read().unwrap();
         let room: Vec<_> = counts.groups.iter().collect();
         let [(group, dropped)] = room[..] else {

@@ -75,6 +75,12 @@ const TABLE: [Row; 14] = [
     row(Need::Tc, "tc", || programs::missing("tc"), INSTALL),
     row(Need::Ip, "ip", || programs::missing("ip"), INSTALL),
     row(
+        Need::Ethtool,
+        "ethtool",
+        || programs::missing("ethtool"),
+        INSTALL,
+    ),
+    row(
         Need::Qemu,
         "qemu",
         || programs::missing("qemu-system-x86_64"),
