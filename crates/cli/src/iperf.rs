@@ -4,12 +4,12 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use nicpoll_iperf::command::{Account, client, server};
+use nicpoll_iperf::command::{client, server};
 use nicpoll_iperf::options::{Common, Options, help_text, parse};
 use nicpoll_iperf::text::{self, Style};
 use nicpoll_observe::HostAccount;
 use nicpoll_sys::daemon::{self, Detached, Starting};
-use nicpoll_traffic::Signals;
+use nicpoll_traffic::{Account, Signals};
 
 use crate::stop::on_signal;
 

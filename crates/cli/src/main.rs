@@ -70,12 +70,14 @@ fn run(command: &Command) -> Result<u8, Failure> {
         Command::Guard(args) => return guard::guard(args),
         Command::Iperf(OwnArgs { args }) => return Ok(iperf::run(args).context("nicpoll iperf")?),
         Command::Netblast(OwnArgs { args }) => {
-            return Ok(netrate::netblast(args).context("netblast")?);
+            return Ok(netrate::run(Tool::Netblast, args).context("netblast")?);
         }
         Command::Netreceive(OwnArgs { args }) => {
-            return Ok(netrate::netreceive(args).context("netreceive")?);
+            return Ok(netrate::run(Tool::Netreceive, args).context("netreceive")?);
         }
-        Command::Netsend(OwnArgs { args }) => return Ok(netrate::netsend(args).context("netsend")?),
+        Command::Netsend(OwnArgs { args }) => {
+            return Ok(netrate::run(Tool::Netsend, args).context("netsend")?);
+        }
         Command::Completions { shell } => {
             clap_complete::generate(*shell, &mut Cli::command(), "nicpoll", &mut io::stdout());
         }

@@ -9,16 +9,12 @@ mod ways;
 use std::fs::File;
 use std::io::{self, Write};
 
-use nicpoll_model::{HostDelta, Rate, RateUnit};
+use nicpoll_model::{Rate, RateUnit};
 
 use crate::options::Common;
 use crate::text::{self, Receipt, StreamId, Style};
 use crate::total::{Detail, Total};
 use crate::{tcp, udp};
-
-/// Closes the account of this host and returns it; `None` when it could not be read. Whoever runs a
-/// client or server opens it, since counters are not this crate's.
-pub type Account = Box<dyn FnOnce() -> Option<HostDelta> + Send>;
 
 pub(crate) fn open_output(common: &Common) -> io::Result<Box<dyn Write + Send>> {
     Ok(match &common.output {

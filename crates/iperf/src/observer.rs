@@ -10,8 +10,9 @@ use nicpoll_sys::socket::TcpInfo;
 
 use nicpoll_traffic::sockets::SocketBuffer;
 
-use super::times::Transit;
 use nicpoll_model::iperf::Direction;
+
+use super::times::Transit;
 
 /// Bins of the sizes of reads.
 pub const READ_SIZE_BINS: usize = 8;

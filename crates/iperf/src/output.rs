@@ -12,10 +12,12 @@ use std::io;
 
 use crate::{Connected, IntervalRecord};
 
+use nicpoll_traffic::Account;
+
 use self::json::{Asked, JsonPrinter};
 use self::manner::Manner;
 use self::printer::Printer;
-use crate::command::{Account, open_output};
+use crate::command::open_output;
 use crate::events::{Event, Failed, StreamKey};
 use crate::total::Total;
 

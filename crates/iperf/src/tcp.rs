@@ -30,8 +30,9 @@ pub use server::Server;
 
 use nicpoll_traffic::sockets;
 
-use crate::observer::{Connected, TcpStart};
 use nicpoll_model::iperf::Direction;
+
+use crate::observer::{Connected, TcpStart};
 
 /// Length of a write and of a read, iperf's default.
 pub const BUFFER_BYTES: usize = 131_072;

@@ -12,6 +12,7 @@ mod figures;
 mod json;
 mod line_rates;
 mod rr;
+mod rr_page;
 mod schemas;
 mod sim;
 mod switch;
@@ -24,6 +25,7 @@ pub use documents::{render_document, render_event};
 pub use json::{render_cpu_truth_json, render_json};
 pub use line_rates::render_line_rates;
 pub use rr::{render_rr_end, render_rr_interval, render_rr_start};
+pub use rr_page::{RrForm, RrPage};
 pub use schemas::{NamedSchema, SCHEMAS, schema_file};
 pub use sim::{
     Chart, Curve, Panel, plot_chart, plot_sweep, plot_ticks, render_host_file, render_sim_fit_host,

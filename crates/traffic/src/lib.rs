@@ -20,3 +20,7 @@ pub mod workload;
 
 pub use signals::{LOOK_EVERY, Signals};
 pub use sockets::SocketBuffer;
+
+/// Closes the account of this host and returns it; `None` when it could not be read. Whoever runs traffic
+/// opens it, since counters are not this crate's.
+pub type Account = Box<dyn FnOnce() -> Option<nicpoll_model::HostDelta> + Send>;

@@ -10,6 +10,7 @@
 //! and throughput.
 
 pub mod blast;
+pub mod command;
 pub mod options;
 pub mod receive;
 pub mod send;

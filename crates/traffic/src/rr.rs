@@ -11,6 +11,7 @@ mod outstanding;
 mod schedule;
 mod server;
 mod service;
+mod session;
 mod workload;
 
 use std::time::Duration;
@@ -22,6 +23,7 @@ pub use nicpoll_stats::Latencies;
 pub use schedule::Pacing;
 pub use server::{End, Server, ServerReport};
 pub use service::{Served, Service, ServiceConfig, ServiceError};
+pub use session::{Event, Problem, Tell, run_client_session, run_server_session};
 pub use workload::RrWorkload;
 
 pub use crate::udp_server::{ServerConfig, ServerError};

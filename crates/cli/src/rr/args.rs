@@ -5,9 +5,9 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 use nicpoll_model::Rate;
 use nicpoll_model::time::parse_seconds;
+use nicpoll_report::RrForm;
 use nicpoll_wire::rr::{MESSAGE_BYTES_MAX, Message};
 
-use super::printer::Output;
 use crate::units::parse_count_rate;
 
 /// Port of the server: one that no registered service has.
@@ -135,11 +135,11 @@ impl RrArgs {
     }
 
     /// How to print.
-    pub fn output(&self) -> Output {
+    pub fn form(&self) -> RrForm {
         match (self.json, self.json_stream) {
-            (true, _) => Output::Json,
-            (_, true) => Output::JsonStream,
-            _ => Output::Text,
+            (true, _) => RrForm::Json,
+            (_, true) => RrForm::JsonStream,
+            _ => RrForm::Text,
         }
     }
 }

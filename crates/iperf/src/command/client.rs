@@ -12,8 +12,10 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 
 use nicpoll_traffic::Signals;
 
+use nicpoll_traffic::Account;
+
+use super::settings;
 use super::ways::Ways;
-use super::{Account, settings};
 use crate::Connected;
 use crate::config::{ClientConfig, ListenerConfig, StreamConfig};
 use crate::events::{Event, Failed, StreamKey, Told};

@@ -15,7 +15,9 @@ use std::time::{Duration, Instant};
 use nicpoll_sys::daemon::Daemon;
 use nicpoll_traffic::Signals;
 
-use super::{Account, settings};
+use nicpoll_traffic::Account;
+
+use super::settings;
 use crate::config::ListenerConfig;
 use crate::events::Event;
 use crate::options::{Common, ServerOptions};

@@ -10,10 +10,10 @@ use nicpoll_testkit::golden;
 use nicpoll_traffic::SocketBuffer;
 use serde_json::Value;
 
-use super::*;
-use crate::options::{Options, help_text, parse};
 use nicpoll_model::iperf::Direction;
 
+use super::*;
+use crate::options::{Options, help_text, parse};
 use crate::text;
 use crate::times::{Bucket, Distribution, Transit};
 use crate::total::Detail;

@@ -20,8 +20,9 @@ use nicpoll_model::iperf::{
 };
 use nicpoll_model::{Protocol, Side};
 
+use nicpoll_traffic::Account;
+
 use super::Output;
-use crate::command::Account;
 use crate::events::StreamKey;
 use crate::options::Json;
 use crate::total::Total;

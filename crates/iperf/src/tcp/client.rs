@@ -11,9 +11,11 @@ use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, SocketType, sockopt};
 
-use crate::wire::{ClientHeader, Directions};
 use nicpoll_traffic::sockets;
 use nicpoll_traffic::{LOOK_EVERY, Signals};
+
+use crate::wire::{ClientHeader, Directions};
+use nicpoll_model::iperf::Direction;
 
 use super::sender::{Outgoing, Plan, SendReport};
 use super::{BUFFER_BYTES, Error, Incoming, Streams, View};
@@ -22,7 +24,6 @@ use crate::input::Source;
 use crate::observer::{Connected, Observer};
 use crate::pace::Amount;
 use crate::reverse::{own_bounds, silence_max};
-use nicpoll_model::iperf::Direction;
 
 /// The stream's first bytes. Less than a header is sent as filler, which no server takes for one, unless
 /// the server has to know what to send itself.

@@ -14,9 +14,11 @@ use nicpoll_sys::socket;
 use rustix::event::PollFlags;
 use rustix::net::{SocketFlags, SocketType, sockopt};
 
-use crate::wire::{ClientHeader, Directions};
 use nicpoll_traffic::sockets::{self, SocketBuffer};
 use nicpoll_traffic::{LOOK_EVERY, Signals};
+
+use crate::wire::{ClientHeader, Directions};
+use nicpoll_model::iperf::Direction;
 
 use super::request::{self, Request};
 use super::reverse;
@@ -24,7 +26,6 @@ use super::{ConnectBack, Error, Incoming, Outgoing, Streams, View};
 use crate::CLIENTS_MAX;
 use crate::config::ListenerConfig;
 use crate::observer::Connected;
-use nicpoll_model::iperf::Direction;
 
 /// Held by each stream, and so counts them.
 pub(super) type Ticket = Arc<()>;

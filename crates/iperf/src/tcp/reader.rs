@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use nicpoll_sys::socket;
 
-use crate::wire::ClientHeader;
 use nicpoll_traffic::sockets::{self, SocketBuffer};
 use nicpoll_traffic::{LOOK_EVERY, Signals};
 
@@ -21,6 +20,7 @@ use super::low_water::LowWater;
 use crate::config::StreamConfig;
 use crate::observer::{Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
 use crate::pace::Pace;
+use crate::wire::ClientHeader;
 
 /// The longest time to read what is queued after [`Signals::sender_done`], should more come as fast as
 /// it is read.

@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 use nicpoll_model::Rate;
 use nicpoll_sys::socket;
 
-use crate::wire::{ClientHeader, fill_payload};
 use nicpoll_traffic::sockets::{self, SocketBuffer};
 use nicpoll_traffic::{LOOK_EVERY, Signals};
 
@@ -22,6 +21,7 @@ use crate::config::StreamConfig;
 use crate::input::{Block, Source};
 use crate::observer::{Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
 use crate::pace::Pace;
+use crate::wire::{ClientHeader, fill_payload};
 
 /// A peer that takes no byte for this long is given up.
 const STALL_LIMIT: Duration = Duration::from_secs(5);

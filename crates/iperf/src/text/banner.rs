@@ -1,8 +1,8 @@
 //! The settings, between two rules, before a test.
 
-use super::units::amount;
 use nicpoll_model::Protocol;
 
+use super::units::amount;
 use super::{Format, Style, printable};
 
 /// What stands before and after the settings.

@@ -8,6 +8,8 @@ use crate::wire::{ClientHeader, Directions};
 
 use nicpoll_traffic::udp_server::BoundUdp;
 
+use nicpoll_model::iperf::Direction;
+
 use super::Streams;
 use super::client::sending;
 use super::incoming::Incoming;
@@ -16,7 +18,6 @@ use super::receiver::{Manner, Taken};
 use super::reverse::{self, Answer, ConnectBack};
 use super::sender::{Outgoing, SendError};
 use crate::config::ListenerConfig;
-use nicpoll_model::iperf::Direction;
 
 /// A session that was opened.
 #[derive(Debug)]

@@ -6,11 +6,13 @@ use std::net::{SocketAddr, UdpSocket};
 use nicpoll_sys::socket;
 use rustix::net::{SocketFlags, SocketType};
 
-use crate::wire::Directions;
-use crate::wire::datagram::PAYLOAD_BYTES_MAX;
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::sockets;
 use nicpoll_traffic::udp_server::{BoundUdp, ServerConfig};
+
+use crate::wire::Directions;
+use crate::wire::datagram::PAYLOAD_BYTES_MAX;
+use nicpoll_model::iperf::Direction;
 
 use super::Streams;
 use super::incoming::Incoming;
@@ -21,7 +23,6 @@ use crate::config::ClientConfig;
 use crate::observer::{Connected, Observer};
 use crate::reverse::{own_bounds, silence_max};
 use crate::socket_options::SocketOptions;
-use nicpoll_model::iperf::Direction;
 
 /// Sends datagrams until the time is up or everything is sent, then ends the stream as 2.1.8 does:
 /// a FIN, and another after each 10 ms without an answer, 201 at most. With a server that is known to

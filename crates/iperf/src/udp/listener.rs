@@ -22,8 +22,6 @@ use std::time::{Duration, Instant};
 use nicpoll_sys::socket::{self, ReceiveBatch, Wait};
 use rustix::net::{SocketFlags, SocketType, sockopt};
 
-use crate::wire::ClientHeader;
-use crate::wire::datagram::PAYLOAD_BYTES_MAX;
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::sockets::{self, SocketBuffer};
 use nicpoll_traffic::udp_server::{BoundUdp, ServerError};
@@ -34,6 +32,8 @@ use super::reverse::{self, Answer};
 use crate::CLIENTS_MAX;
 use crate::config::ListenerConfig;
 use crate::reverse::is_address_of_server;
+use crate::wire::ClientHeader;
+use crate::wire::datagram::PAYLOAD_BYTES_MAX;
 
 /// Held by each stream, and so counts them.
 pub(super) type Ticket = Arc<()>;

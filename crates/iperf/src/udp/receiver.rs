@@ -7,18 +7,19 @@ use std::time::{Duration, Instant};
 
 use nicpoll_sys::socket::{Datagram, ReceiveBatch, Wait};
 
-use crate::wire::datagram::{PAYLOAD_BYTES_MAX, has_shared_clock};
-use crate::wire::{Dialect, RawDatagram};
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::sockets;
 use nicpoll_traffic::udp_server::{BoundUdp, ServerError};
+
+use crate::wire::datagram::{PAYLOAD_BYTES_MAX, has_shared_clock};
+use crate::wire::{Dialect, RawDatagram};
+use nicpoll_model::iperf::Direction;
 
 use super::nap::Nap;
 use super::server::{End, ReceiveReport};
 use super::session::Session;
 use crate::observer::{Calls, Connected, Intervals, Observer, Totals};
 use crate::pace;
-use nicpoll_model::iperf::Direction;
 
 /// Datagrams taken with one system call, at most.
 pub(super) const BATCH_DATAGRAMS: usize = 64;

@@ -12,6 +12,8 @@ use nicpoll_model::Rate;
 use crate::wire::datagram::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN};
 use crate::wire::{ClientHeader, Dialect, Directions, fill_payload, upper_flags};
 
+use nicpoll_model::iperf::Direction;
+
 use super::client::{sending, socket_to};
 use super::listener::Ticket;
 use super::sender::{Outgoing, Plan, SendError};
@@ -19,7 +21,6 @@ use crate::UDP_RATE;
 use crate::config::{ListenerConfig, StreamConfig};
 use crate::reverse::bounds;
 use crate::socket_options::SocketOptions;
-use nicpoll_model::iperf::Direction;
 
 /// The longest that a server sends to a client, whatever that asks for.
 pub const SEND_TIME_MAX: Duration = Duration::from_secs(60 * 60);

@@ -4,11 +4,11 @@ use std::io;
 use std::sync::mpsc;
 use std::thread::Scope;
 
-use crate::tcp::{self, Incoming, ReverseListener};
-use crate::wire::Directions;
 use nicpoll_model::Protocol;
 
+use crate::tcp::{self, Incoming, ReverseListener};
 use crate::text;
+use crate::wire::Directions;
 
 use super::{Client, reverse};
 use crate::command::sent;

@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex};
 use nicpoll_traffic::SocketBuffer;
 use serde_json::Value;
 
+use nicpoll_model::iperf::Direction;
+
 use super::*;
 use crate::options::{Options, parse};
 use crate::total::Detail;
 use crate::{Calls, Receipt};
-use nicpoll_model::iperf::Direction;
 
 /// What was printed.
 #[derive(Clone, Default)]

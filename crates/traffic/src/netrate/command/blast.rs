@@ -6,22 +6,19 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_model::netrate::{NETBLAST_SCHEMA, Netblast, NetrateSender};
-use nicpoll_observe::HostAccount;
-use nicpoll_report::render_document;
 use nicpoll_sys::affinity;
-use nicpoll_traffic::Signals;
-use nicpoll_traffic::netrate::blast::{BlastConfig, Blaster};
-use nicpoll_traffic::netrate::options::BlastOptions;
-use nicpoll_traffic::netrate::text::{self, Summary};
-use nicpoll_traffic::netrate::{SendCount, connect_first};
 
-use super::json;
-use super::{Refused, announce, print, resolve, since_1970, span, watch};
-use crate::stop::Stop;
+use super::document;
+use super::{DONE, Ended, Program, Refused, announce, print, resolve, since_1970, span, watch};
+use crate::Signals;
+use crate::netrate::blast::{BlastConfig, Blaster};
+use crate::netrate::options::BlastOptions;
+use crate::netrate::text::{self, Summary};
+use crate::netrate::{SendCount, connect_first};
 
 /// Sends, and tells what came of it.
-pub fn run(options: &BlastOptions) -> Result<(), Refused> {
-    let addresses = resolve(&options.host, options.port).map_err(Refused::Because)?;
+pub fn run(options: &BlastOptions, program: &mut dyn Program) -> Result<Ended, Refused> {
+    let addresses = resolve(&options.host, options.port)?;
     let cpus = affinity::allowed_cpus()?;
     let (socket, peer) = connect_first(&addresses)?;
     let mut blasters = vec![Blaster::new(socket, peer, config(options))?];
@@ -38,11 +35,11 @@ pub fn run(options: &BlastOptions) -> Result<(), Refused> {
         let line = text::netblast_threads(threads, options.port, duration);
         announce(&line, options.json)?;
     }
-    let stop = Stop::on_signals()?;
-    let account = HostAccount::begin().ok();
-    let blast = blast(options, &mut blasters, &cpus, &stop)?;
-    let host = account.and_then(|account| account.end().ok());
-    let summary = blast.summary(options, &stop);
+    program.catch_signals()?;
+    let account = program.open_account();
+    let blast = blast(options, &mut blasters, &cpus, program)?;
+    let host = account.and_then(|close| close());
+    let summary = blast.summary(options, program);
     if !options.json {
         let lines = text::netblast(
             &summary,
@@ -50,16 +47,17 @@ pub fn run(options: &BlastOptions) -> Result<(), Refused> {
             options.payload_bytes,
             peer.is_ipv6(),
         );
-        return Ok(print(&lines)?);
+        print(&lines)?;
+        return Ok(DONE);
     }
     let object = Netblast {
-        head: json::head(NETBLAST_SCHEMA),
-        sender: sender(options, peer, &blast, &summary, stop.signal()),
+        head: document::head(NETBLAST_SCHEMA),
+        sender: sender(options, peer, &blast, &summary, program.signal()),
         threads: blasters.len(),
         datagrams_per_system_call: blasters[0].datagrams_per_system_call(),
         host,
     };
-    Ok(print(&render_document(&object))?)
+    Ok(Ended::Netblast(Box::new(object)))
 }
 
 fn config(options: &BlastOptions) -> BlastConfig {
@@ -79,11 +77,11 @@ struct Blast {
 }
 
 impl Blast {
-    fn summary(&self, options: &BlastOptions, stop: &Stop) -> Summary {
+    fn summary(&self, options: &BlastOptions, program: &dyn Program) -> Summary {
         Summary {
             start: self.start,
             finish: self.finish,
-            span: span(options.duration_seconds, self.elapsed, stop),
+            span: span(options.duration_seconds, self.elapsed, program),
             send_calls: self.count.calls,
             send_errors: self.count.errors,
         }
@@ -94,7 +92,7 @@ fn blast(
     options: &BlastOptions,
     blasters: &mut [Blaster],
     cpus: &[u32],
-    stop: &Stop,
+    program: &dyn Program,
 ) -> io::Result<Blast> {
     let signals = Signals::default();
     let (start, began) = (since_1970(), Instant::now());
@@ -115,7 +113,7 @@ fn blast(
                 blaster.run(signals)
             })?);
         }
-        watch(deadline, stop, &signals, || false);
+        watch(deadline, program, &signals, || false);
         for thread in threads {
             match thread.join() {
                 Ok(sent) => count.add(&sent),
@@ -139,8 +137,8 @@ fn sender(
     summary: &Summary,
     signal: Option<i32>,
 ) -> NetrateSender {
-    json::sender(
-        json::Plan {
+    document::sender(
+        document::Plan {
             peer,
             payload_bytes: options.payload_bytes,
             duration_seconds: options.duration_seconds,

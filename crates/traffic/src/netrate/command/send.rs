@@ -5,19 +5,16 @@ use std::time::Duration;
 
 use nicpoll_model::Rate;
 use nicpoll_model::netrate::{NETSEND_SCHEMA, Netsend};
-use nicpoll_observe::HostAccount;
-use nicpoll_report::render_document;
-use nicpoll_traffic::Signals;
-use nicpoll_traffic::netrate::options::SendOptions;
-use nicpoll_traffic::netrate::send::{PacedConfig, PacedSender, Schedule, Sent};
-use nicpoll_traffic::netrate::text::{self, Summary};
 
-use super::json;
-use super::{Refused, announce, print, resolve, say, span, watch};
-use crate::stop::Stop;
+use super::document;
+use super::{DONE, Ended, Program, Refused, announce, print, resolve, say, span, watch};
+use crate::Signals;
+use crate::netrate::options::SendOptions;
+use crate::netrate::send::{PacedConfig, PacedSender, Schedule, Sent};
+use crate::netrate::text::{self, Summary};
 
 /// Sends, and tells what came of it.
-pub fn run(options: &SendOptions) -> Result<(), Refused> {
+pub fn run(options: &SendOptions, program: &mut dyn Program) -> Result<Ended, Refused> {
     let addresses = resolve(&options.host, options.port).unwrap_or_default();
     let Some(&peer) = addresses.first() else {
         let words = format!("Couldn't resolv {}", options.host);
@@ -42,45 +39,46 @@ pub fn run(options: &SendOptions) -> Result<(), Refused> {
         duration: Duration::from_secs(duration),
         is_blocking: options.is_blocking,
     })?;
-    let stop = Stop::on_signals()?;
-    let account = HostAccount::begin().ok();
-    let sent = send(sender, &stop)?;
-    let host = account.and_then(|account| account.end().ok());
+    program.catch_signals()?;
+    let account = program.open_account();
+    let sent = send(sender, program)?;
+    let host = account.and_then(|close| close());
     let elapsed = sent.finish.saturating_sub(sent.start);
     let summary = Summary {
         start: sent.start,
         finish: sent.finish,
-        span: span(duration, elapsed, &stop),
+        span: span(duration, elapsed, program),
         send_calls: sent.count.calls,
         send_errors: sent.count.errors,
     };
     if !options.json {
-        return Ok(print(&text::netsend_summary(&summary, sent.waited))?);
+        print(&text::netsend_summary(&summary, sent.waited))?;
+        return Ok(DONE);
     }
-    let plan = json::Plan {
+    let plan = document::Plan {
         peer,
         payload_bytes: options.payload_bytes,
         duration_seconds: duration,
         is_blocking: options.is_blocking,
     };
     let object = Netsend {
-        head: json::head(NETSEND_SCHEMA),
-        sender: json::sender(plan, &summary, &sent.count, elapsed, stop.signal()),
+        head: document::head(NETSEND_SCHEMA),
+        sender: document::sender(plan, &summary, &sent.count, elapsed, program.signal()),
         port_max: options.port_max,
         asked_packets_per_second: options.rate.and_then(Rate::whole_per_second),
         interval_ns: options.rate.map(|_| schedule.interval_ns),
         clock_looks_in_vain: sent.waited,
         host,
     };
-    Ok(print(&render_document(&object))?)
+    Ok(Ended::Netsend(Box::new(object)))
 }
 
-fn send(mut sender: PacedSender, stop: &Stop) -> Result<Sent, Refused> {
+fn send(mut sender: PacedSender, program: &dyn Program) -> Result<Sent, Refused> {
     let signals = Signals::default();
     thread::scope(|scope| {
         let sending = thread::Builder::new().name(String::from("nicpoll-netsend"));
         let thread = sending.spawn_scoped(scope, || sender.run(&signals))?;
-        watch(None, stop, &signals, || thread.is_finished());
+        watch(None, program, &signals, || thread.is_finished());
         match thread.join() {
             Ok(sent) => Ok(sent),
             Err(panic) => std::panic::resume_unwind(panic),

@@ -1,4 +1,4 @@
-//! The JSON objects, filled in; docs/schema.md explains them.
+//! What the documents of both senders hold; docs/schema.md explains it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use nicpoll_model::Side;
 use nicpoll_model::netrate::{NetrateHead, NetrateSender, SendErrors};
-use nicpoll_traffic::netrate::SendCount;
-use nicpoll_traffic::netrate::text::{Summary, frame_bits_per_second};
+
+use crate::netrate::SendCount;
+use crate::netrate::text::{Summary, frame_bits_per_second};
 
 /// What every object begins with.
 pub fn head(schema: &str) -> NetrateHead {

@@ -8,24 +8,23 @@ use std::time::{Duration, Instant};
 
 use nicpoll_model::netrate::{NETRECEIVE_SCHEMA, Netreceive, ReceivingSocket};
 use nicpoll_model::{Drops, HostDelta, LossPlace, Side, Way};
-use nicpoll_observe::HostAccount;
-use nicpoll_report::render_document;
 use nicpoll_sys::socket;
-use nicpoll_traffic::Signals;
-use nicpoll_traffic::netrate::options::ReceiveOptions;
-use nicpoll_traffic::netrate::receive::{RECEIVE_BUFFER_BYTES, ReceiveCount, listen, receive};
-use nicpoll_traffic::netrate::text;
 
-use super::{LOOK_EVERY, Refused, announce, json, perror, print, say, since_1970};
-use crate::stop::Stop;
+use super::{
+    DONE, Ended, LOOK_EVERY, Program, Refused, announce, document, perror, say, since_1970,
+};
+use crate::Signals;
+use crate::netrate::options::ReceiveOptions;
+use crate::netrate::receive::{RECEIVE_BUFFER_BYTES, ReceiveCount, listen, receive};
+use crate::netrate::text;
 
 /// How often the original tells what came.
 const TELL_EVERY: Duration = Duration::from_millis(500);
 
 /// Receives until a signal comes, and tells what came and what was dropped.
-pub fn run(options: &ReceiveOptions) -> Result<(), Refused> {
-    let stop = Stop::on_signals()?;
-    let account = HostAccount::begin().ok();
+pub fn run(options: &ReceiveOptions, program: &mut dyn Program) -> Result<Ended, Refused> {
+    program.catch_signals()?;
+    let account = program.open_account();
     let sockets = listen(options.port).map_err(|error| Refused::Because(perror(&error)))?;
     let banner = text::netreceive(sockets.len(), options.threads, options.port);
     announce(&banner, options.json)?;
@@ -38,26 +37,27 @@ pub fn run(options: &ReceiveOptions) -> Result<(), Refused> {
                 .collect()
         })
         .collect();
-    receive_all(&sockets, &counts, start, &stop)?;
+    receive_all(&sockets, &counts, start, program)?;
     let elapsed = start.elapsed();
     let described = sockets.iter().zip(&counts);
     let described: Vec<ReceivingSocket> = described
         .map(|(socket, counts)| describe(socket, counts))
         .collect::<io::Result<_>>()?;
-    let host = account.and_then(|account| account.end().ok());
+    let host = account.and_then(|close| close());
     let total = Total::of(&counts, &described);
     if !options.json {
-        return Ok(say(&total.text(host.as_ref()))?);
+        say(&total.text(host.as_ref()))?;
+        return Ok(DONE);
     }
-    let object = total.object(options, started, elapsed, &stop, described, host);
-    Ok(print(&render_document(&object))?)
+    let object = total.object(options, started, elapsed, program, described, host);
+    Ok(Ended::Netreceive(Box::new(object)))
 }
 
 fn receive_all(
     sockets: &[UdpSocket],
     counts: &[Vec<ReceiveCount>],
     start: Instant,
-    stop: &Stop,
+    program: &dyn Program,
 ) -> io::Result<()> {
     let signals = Signals::default();
     thread::scope(|scope| {
@@ -72,7 +72,9 @@ fn receive_all(
                 );
             }
         }
-        let told = tell(counts, stop, || threads.iter().any(|one| one.is_finished()));
+        let told = tell(counts, program, || {
+            threads.iter().any(|one| one.is_finished())
+        });
         signals.finish.store(true, Ordering::Relaxed);
         for thread in threads {
             match thread.join() {
@@ -87,13 +89,13 @@ fn receive_all(
 /// The original's lines, until a signal comes or a thread has failed.
 fn tell(
     counts: &[Vec<ReceiveCount>],
-    stop: &Stop,
+    program: &dyn Program,
     has_failed: impl Fn() -> bool,
 ) -> io::Result<()> {
     let mut told_at = Instant::now();
     let mut told = (0, 0);
     say(&text::netreceive_start(since_1970()))?;
-    while stop.signal().is_none() && !has_failed() {
+    while program.signal().is_none() && !has_failed() {
         let left = TELL_EVERY.saturating_sub(told_at.elapsed());
         thread::sleep(left.min(LOOK_EVERY));
         if told_at.elapsed() < TELL_EVERY {
@@ -169,7 +171,7 @@ impl Total {
         options: &ReceiveOptions,
         started: Duration,
         elapsed: Duration,
-        stop: &Stop,
+        program: &dyn Program,
         sockets: Vec<ReceivingSocket>,
         host: Option<HostDelta>,
     ) -> Netreceive {
@@ -179,13 +181,13 @@ impl Total {
             Some(count as f64 / seconds)
         };
         Netreceive {
-            head: json::head(NETRECEIVE_SCHEMA),
+            head: document::head(NETRECEIVE_SCHEMA),
             side: Side::Receiver,
             port: options.port,
             threads_per_socket: options.threads,
-            started_at: json::time_of_day(started),
+            started_at: document::time_of_day(started),
             elapsed_seconds: elapsed.as_secs_f64(),
-            ended_by_signal: stop.signal(),
+            ended_by_signal: program.signal(),
             received_packets: self.datagrams,
             received_payload_bytes: self.bytes,
             receiving_seconds: seconds,

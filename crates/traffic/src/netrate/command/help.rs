@@ -1,6 +1,6 @@
 //! The help texts.
 
-use nicpoll_traffic::netrate::options::Tool;
+use crate::netrate::options::Tool;
 
 const NETBLAST: &str = "\
 Send datagrams as fast as it goes, as FreeBSD's netblast does

@@ -1,0 +1,193 @@
+//! The tools from their arguments to their last line.
+//!
+//! What must hold: without nicpoll's own options, standard output, standard error and the exit status
+//! are the originals', but for what netreceive adds when it ends. With `--json` standard output is left to
+//! one document, and what the originals print there before it goes to standard error.
+
+mod blast;
+mod document;
+mod help;
+mod receive;
+mod send;
+
+use std::io::{self, ErrorKind, Write};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use nicpoll_model::netrate::{Netblast, Netreceive, Netsend};
+
+use super::ConnectError;
+use super::options::{
+    Asked, EXIT_REFUSED, OptionError, Tool, parse_netblast, parse_netreceive, parse_netsend,
+};
+use super::text::Span;
+use crate::{Account, Signals};
+
+/// How often the signals are looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// What a tool is lent by the program that runs it.
+pub trait Program {
+    /// Has signals that ask to stop noted from now on rather than end the program.
+    ///
+    /// # Errors
+    /// When they cannot be caught.
+    fn catch_signals(&mut self) -> io::Result<()>;
+
+    /// The signal that came.
+    fn signal(&self) -> Option<i32>;
+
+    /// Opens the account of this host.
+    fn open_account(&self) -> Option<Account>;
+}
+
+/// What a tool leaves to whoever ran it.
+#[derive(Debug)]
+pub enum Ended {
+    /// The exit status.
+    Status(u8),
+    /// What netblast counted, to be printed.
+    Netblast(Box<Netblast>),
+    /// What netreceive counted, to be printed.
+    Netreceive(Box<Netreceive>),
+    /// What netsend counted, to be printed.
+    Netsend(Box<Netsend>),
+}
+
+/// Everything was done and said.
+const DONE: Ended = Ended::Status(0);
+
+/// Runs a tool with its arguments.
+///
+/// # Errors
+/// When something fails that the originals do not have.
+pub fn run(tool: Tool, args: &[String], program: &mut dyn Program) -> io::Result<Ended> {
+    match tool {
+        Tool::Netblast => dispatch(tool, parse_netblast(args), program, blast::run),
+        Tool::Netreceive => dispatch(tool, parse_netreceive(args), program, receive::run),
+        Tool::Netsend => dispatch(tool, parse_netsend(args), program, send::run),
+    }
+}
+
+/// Why a tool could not do its work.
+enum Refused {
+    /// What the original says too, as it stands.
+    Because(String),
+    /// Something that the originals do not have.
+    Failed(io::Error),
+}
+
+impl From<io::Error> for Refused {
+    fn from(error: io::Error) -> Self {
+        Refused::Failed(error)
+    }
+}
+
+impl From<ConnectError> for Refused {
+    fn from(error: ConnectError) -> Self {
+        Refused::Because(perror(&error))
+    }
+}
+
+fn dispatch<T>(
+    tool: Tool,
+    asked: Result<Asked<T>, OptionError>,
+    program: &mut dyn Program,
+    run: fn(&T, &mut dyn Program) -> Result<Ended, Refused>,
+) -> io::Result<Ended> {
+    let refused = match asked {
+        Ok(Asked::Help) => {
+            print(help::text(tool))?;
+            return Ok(DONE);
+        }
+        Ok(Asked::Run(options)) => match run(&options, program) {
+            Ok(ended) => return Ok(ended),
+            Err(Refused::Because(text)) => text,
+            // Whoever read the lines has gone, and with them the reason to go on.
+            Err(Refused::Failed(error)) if error.kind() == ErrorKind::BrokenPipe => {
+                return Ok(Ended::Status(1));
+            }
+            Err(Refused::Failed(error)) => return Err(error),
+        },
+        Err(error) => error.to_string(),
+    };
+    say(&format!("{refused}\n"))?;
+    Ok(Ended::Status(EXIT_REFUSED))
+}
+
+/// Results, at once.
+fn print(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}
+
+/// What is no result.
+fn say(text: &str) -> io::Result<()> {
+    io::stderr().lock().write_all(text.as_bytes())
+}
+
+/// What the originals print before the results.
+fn announce(text: &str, json: bool) -> io::Result<()> {
+    if json { say(text) } else { print(text) }
+}
+
+/// What failed and what the kernel said, as perror(3) prints it.
+fn perror(error: &dyn std::error::Error) -> String {
+    match error.source() {
+        Some(source) => format!("{error}: {}", plain(&source.to_string())),
+        None => error.to_string(),
+    }
+}
+
+/// The kernel's words alone.
+fn plain(text: &str) -> &str {
+    text.split(" (os error").next().unwrap_or(text)
+}
+
+/// The addresses of a host in the resolver's order, or a refusal in its words when there is none.
+fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, Refused> {
+    match (host, port).to_socket_addrs() {
+        Ok(addresses) => Ok(addresses.collect()),
+        Err(error) => {
+            let text = error.to_string();
+            // The standard library puts words of its own before the resolver's.
+            let words = text.rsplit(": ").next().unwrap_or(&text);
+            Err(Refused::Because(String::from(plain(words))))
+        }
+    }
+}
+
+/// Waits until the time is up, a signal comes, or `is_done`; then has the traffic end. A second signal
+/// ends the program at once.
+fn watch(
+    deadline: Option<Instant>,
+    program: &dyn Program,
+    signals: &Signals,
+    is_done: impl Fn() -> bool,
+) {
+    loop {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        if left.is_some_and(|left| left.is_zero()) || program.signal().is_some() || is_done() {
+            break;
+        }
+        thread::sleep(left.map_or(LOOK_EVERY, |left| left.min(LOOK_EVERY)));
+    }
+    signals.finish.store(true, Ordering::Relaxed);
+}
+
+/// What rates are taken over: the time asked for, unless there was none or a signal came before.
+fn span(asked_seconds: u64, elapsed: Duration, program: &dyn Program) -> Span {
+    if asked_seconds > 0 && program.signal().is_none() {
+        Span::Asked(asked_seconds)
+    } else {
+        Span::Elapsed(elapsed)
+    }
+}
+
+fn since_1970() -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or_default()
+}

@@ -1,0 +1,203 @@
+//! A client or server from its beginning to its end, as the records that it becomes.
+//!
+//! What must hold: a record is reported as soon as it is complete, and whoever is told may end the session
+//! by failing.
+
+use std::net::SocketAddr;
+use std::num::NonZeroU64;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nicpoll_model::rr::{
+    RrClientEnd, RrClientStart, RrEnd, RrInterval, RrServerEnd, RrServerInterval, RrServerStart,
+    RrSideStart,
+};
+use thiserror::Error;
+
+use super::{
+    ClientConfig, ClientError, ClientReport, Pacing, Served, Service, ServiceConfig, ServiceError,
+    run_client,
+};
+use crate::Signals;
+
+/// How often a server looks whether an interval has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// The session begins.
+    Start(RrSideStart),
+    /// An interval has ended.
+    Interval(RrInterval),
+    /// All was measured.
+    End(RrEnd),
+}
+
+/// Who is told of it.
+pub type Tell<'a, E> = &'a mut dyn FnMut(Event) -> Result<(), E>;
+
+/// What is wrong with a test that could be carried out.
+#[derive(Clone, Debug, Error)]
+pub enum Problem {
+    /// The connection ended before the test did.
+    #[error("the connection to {peer} broke: {broken}")]
+    Broken {
+        /// The server.
+        peer: SocketAddr,
+        /// How.
+        broken: String,
+    },
+    /// Nothing was measured.
+    #[error(
+        "no response came from {peer} in time; see whether a server runs there (nicpoll rr -s) and \
+         whether a packet filter lets it answer"
+    )]
+    NoResponse {
+        /// The server.
+        peer: SocketAddr,
+    },
+}
+
+/// Runs a client. `is_interrupted` says whether a signal ended it.
+///
+/// # Errors
+/// Those of [`run_client`], and of whoever is told.
+pub fn run_client_session<E: From<ClientError>>(
+    config: &ClientConfig,
+    signals: &Signals,
+    is_interrupted: impl Fn() -> bool,
+    tell: Tell<'_, E>,
+) -> Result<Option<Problem>, E> {
+    let (depth, scheduled_per_second) = match config.pacing {
+        Pacing::Closed { depth } => (Some(depth.get()), None),
+        Pacing::Open { rate } => (None, Some(rate.per_second())),
+    };
+    tell(Event::Start(RrSideStart::Sender(RrClientStart {
+        protocol: config.protocol,
+        server: config.peer.to_string(),
+        depth,
+        scheduled_per_second,
+        request_bytes: config.request_bytes,
+        response_bytes: config.response_bytes,
+        timeout_seconds: config.timeout.as_secs_f64(),
+        duration_seconds: config.duration.map(|duration| duration.as_secs_f64()),
+        requests: config.requests.map(NonZeroU64::get),
+    })))?;
+    let mut told = Ok(());
+    let report = run_client(config, signals, &mut |interval| {
+        if told.is_ok() {
+            told = tell(Event::Interval(RrInterval::Sender(interval)));
+        }
+    });
+    told?;
+    let report = report?;
+    let end = client_end(&report, is_interrupted());
+    tell(Event::End(RrEnd::Sender(Box::new(end))))?;
+    Ok(problem_of(&report, config.peer))
+}
+
+fn client_end(report: &ClientReport, is_interrupted: bool) -> RrClientEnd {
+    let transactions = report.latencies.samples();
+    let tried = report.requests_sent + report.refused_sends;
+    RrClientEnd {
+        scheduled_requests: report.scheduled_requests,
+        unsent_requests: report.scheduled_requests.map(|scheduled| scheduled - tried),
+        requests_sent: report.requests_sent,
+        transactions,
+        lost_requests: report.timeouts,
+        late_responses: report.late_responses,
+        refused_sends: report.refused_sends,
+        foreign_messages: report.foreign_messages,
+        seconds: report.seconds,
+        transactions_per_second: if report.seconds > 0.0 {
+            transactions as f64 / report.seconds
+        } else {
+            0.0
+        },
+        latency: report.latencies.summary(),
+        send_lag: report.send_lags.as_ref().map(|lags| lags.summary()),
+        is_interrupted,
+    }
+}
+
+fn problem_of(report: &ClientReport, peer: SocketAddr) -> Option<Problem> {
+    if let Some(broken) = &report.broken {
+        let broken = broken.to_string();
+        return Some(Problem::Broken { peer, broken });
+    }
+    (report.latencies.samples() == 0).then_some(Problem::NoResponse { peer })
+}
+
+/// Runs a server. `interval` is the time from one interval's record to the next.
+///
+/// # Errors
+/// Those of [`Service`], and of whoever is told.
+pub fn run_server_session<E: From<ServiceError> + Send>(
+    config: &ServiceConfig,
+    interval: Option<Duration>,
+    signals: &Signals,
+    is_interrupted: impl Fn() -> bool,
+    tell: Tell<'_, E>,
+) -> Result<(), E> {
+    let service = Service::bind(config)?;
+    tell(Event::Start(RrSideStart::Receiver(RrServerStart {
+        address: service.local_addr().to_string(),
+        duration_seconds: config.duration.map(|time| time.as_secs_f64()),
+    })))?;
+    let served = Served::default();
+    let duration = thread::scope(|scope| -> Result<Duration, E> {
+        let serving = scope.spawn(|| service.run(signals, &served));
+        let told = tell_intervals(interval, &served, tell, || serving.is_finished());
+        if told.is_err() {
+            signals.finish.store(true, Ordering::Relaxed);
+        }
+        let outcome = match serving.join() {
+            Ok(outcome) => outcome,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        told?;
+        Ok(outcome?)
+    })?;
+    tell(Event::End(RrEnd::Receiver(RrServerEnd {
+        seconds: duration.as_secs_f64(),
+        udp: served.udp(),
+        tcp: served.tcp(),
+        connections: served.connections(),
+        refused_connections: served.refused_connections(),
+        is_interrupted: is_interrupted(),
+    })))
+}
+
+/// Tells of each interval when it ends, until the serving does.
+fn tell_intervals<E>(
+    interval: Option<Duration>,
+    served: &Served,
+    tell: Tell<'_, E>,
+    is_over: impl Fn() -> bool,
+) -> Result<(), E> {
+    let begun = Instant::now();
+    let mut start = Duration::ZERO;
+    let mut due = interval;
+    let mut before = [served.udp(), served.tcp()];
+    while !is_over() {
+        let left = due.map_or(LOOK_EVERY, |due| due.saturating_sub(begun.elapsed()));
+        thread::sleep(left.min(LOOK_EVERY));
+        let end = begun.elapsed();
+        if due.is_none_or(|due| end < due) {
+            continue;
+        }
+        let now = [served.udp(), served.tcp()];
+        tell(Event::Interval(RrInterval::Receiver(RrServerInterval {
+            start_seconds: start.as_secs_f64(),
+            end_seconds: end.as_secs_f64(),
+            udp: now[0].since(before[0]),
+            tcp: now[1].since(before[1]),
+        })))?;
+        (start, before) = (end, now);
+        // Counted from the last one's time, not from its end, so that they do not drift.
+        due = due.zip(interval).map(|(due, length)| due + length);
+    }
+    Ok(())
+}
