@@ -68,7 +68,7 @@ pub enum TruthVerdict {
     Fails,
 }
 
-/// What the programs that account exactly take of the machine.
+/// What BPF programs that count events take of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EventCost {
     /// Mean run time for each event, by the kernel's own BPF statistics.

@@ -49,7 +49,7 @@ pub use loss::{Drops, LossPlace, Way};
 pub use origin::Origin;
 pub use rate::{Rate, RateUnit};
 pub use show::{
-    Ceiling, Discipline, DriftShow, Finding, InterfaceShow, InterruptShow, LookCost, NapiShow,
+    Ceiling, Discipline, DriftShow, Finding, InterfaceShow, InterruptShow, NapiShow,
     PollingVariable, Rhythm, SHOW_SCHEMA, Show, ThreadShow, Unseen, ValueSource,
 };
 pub use study::{

@@ -9,7 +9,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Origin;
+use crate::{EventCost, Origin};
 
 /// Name and version of the JSON that [`Show`] becomes.
 pub const SHOW_SCHEMA: &str = "nicpoll.show/1";
@@ -57,24 +57,16 @@ pub struct Show {
     pub netns: Option<String>,
     /// How long polls were watched; null when they were not.
     pub look_seconds: Option<f64>,
-    /// What watching cost; null when that was not measured.
-    pub look_cost: Option<LookCost>,
+    /// What watching cost, in a short look of its own after the long one, what the kernel takes to time the programs
+    /// included; null when that was not measured. Events are polls and timers, and where storms were looked for
+    /// switches of threads, interrupts and system calls, too.
+    pub look_cost: Option<EventCost>,
     /// Handler entries back to back from which on interrupts are a storm; 0: none is.
     pub storm_threshold: u64,
     /// The interfaces.
     pub interfaces: Vec<InterfaceShow>,
     /// What could not be seen, and what it takes.
     pub unseen: Vec<Unseen>,
-}
-
-/// What watching cost, by the kernel's own statistics, in a short look of its own after the long one.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LookCost {
-    /// Mean run time of the programs that watch, the kernel's measuring included.
-    pub ns_per_event: f64,
-    /// Events that ran them: polls and timers of the whole machine, and where storms were looked for its switches
-    /// of threads, interrupts and system calls, too.
-    pub events_per_second: f64,
 }
 
 /// Something that could not be seen.

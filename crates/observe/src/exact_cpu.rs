@@ -20,6 +20,7 @@ use aya::maps::{HashMap, MapData, PerCpuArray, PerCpuValues};
 use aya::programs::BtfTracePoint;
 use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::{Btf, Ebpf, EbpfLoader};
+use nicpoll_model::FoldBin;
 use nicpoll_sys::affinity;
 
 use crate::bpf::{self, BpfError, RunTime, TimedRuns};
@@ -27,7 +28,7 @@ use crate::map_types;
 use crate::reference::monotonic_ns;
 
 pub use account::{CpuTimes, ExactSample, SOFTIRQ_NAMES, TaskTimes};
-pub use fold::{Fold, FoldOptions};
+pub use fold::FoldOptions;
 pub use interrupts::{InterruptCounts, InterruptSource, Interrupts};
 pub use tasks::{ThreadTimes, by_process};
 
@@ -239,12 +240,12 @@ impl ExactCpu {
     }
 
     /// Time by phase of the period; `None` unless the options asked for it.
-    pub fn fold(&self) -> Result<Option<Fold>, BpfError> {
+    pub fn fold(&self) -> Result<Option<Vec<FoldBin>>, BpfError> {
         let Some(options) = self.fold_options else {
             return Ok(None);
         };
         let by_cpu = self.fold.get(&0, 0).map_err(|error| refused(&error))?;
-        Ok(Some(Fold::new(options, &by_cpu)))
+        Ok(Some(fold::bins(options, &by_cpu)))
     }
 
     /// What the runs of all programs that were timed so far took.

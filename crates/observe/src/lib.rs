@@ -29,7 +29,7 @@ pub use drop_reasons::{
     ReasonNames,
 };
 pub use exact_cpu::{
-    CpuTimes, ExactCpu, ExactCpuOptions, ExactSample, Fold, FoldOptions, InterruptCounts,
+    CpuTimes, ExactCpu, ExactCpuOptions, ExactSample, FoldOptions, InterruptCounts,
     InterruptSource, Interrupts, SOFTIRQ_NAMES, TaskTimes, ThreadTimes, by_process,
 };
 pub use host::{HostCounters, HostSnapshot, InterfaceCounters, LinkCounters};
@@ -41,4 +41,4 @@ pub use proc_files::{
     CoreTicks, ProcError, ProcStat, parse_snmp, parse_snmp6, parse_softnet_dropped, parse_stat,
 };
 pub use rhythm::{PollRhythm, RhythmWatch};
-pub use tasks::{Task, parse_allowed_cpus, parse_task_stat};
+pub use tasks::{parse_allowed_cpus, parse_task_stat, thread};

@@ -3,34 +3,24 @@
 use std::fs;
 use std::io;
 
+use nicpoll_model::ThreadShow;
+
 use crate::proc_files::ProcError;
 
-/// A thread.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Task {
-    /// Name.
-    pub name: String,
-    /// State by the kernel's letter: `R` runs, `S` sleeps, `I` is idle.
-    pub state: char,
-    /// CPUs that it may use, as a list (`0-1`); `None` when the kernel does not say.
-    pub cpus: Option<String>,
-}
-
-impl Task {
-    /// Looks at a thread now.
-    ///
-    /// # Errors
-    /// `NotFound` when there is no such thread.
-    pub fn look(pid: u32) -> io::Result<Task> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
-        let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-        let (name, state) = parse_task_stat(&stat).map_err(io::Error::other)?;
-        Ok(Task {
-            name: String::from(name),
-            state,
-            cpus: parse_allowed_cpus(&status).map(String::from),
-        })
-    }
+/// Looks at a thread now.
+///
+/// # Errors
+/// `NotFound` when there is no such thread.
+pub fn thread(pid: u32) -> io::Result<ThreadShow> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let (name, state) = parse_task_stat(&stat).map_err(io::Error::other)?;
+    Ok(ThreadShow {
+        pid,
+        name: String::from(name),
+        state,
+        cpus: parse_allowed_cpus(&status).map(String::from),
+    })
 }
 
 /// Name and state of `/proc/PID/stat`. The name may hold anything, parentheses too.
@@ -76,9 +66,9 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_a_task() {
-        let task = Task::look(std::process::id()).unwrap();
+    fn this_process_has_a_thread() {
+        let task = thread(std::process::id()).unwrap();
         assert!(!task.name.is_empty() && task.cpus.is_some());
-        assert!(Task::look(u32::MAX).is_err());
+        assert!(thread(u32::MAX).is_err());
     }
 }

@@ -223,8 +223,9 @@ fn a_pulse_is_found_at_its_phase() {
         // The time up to a thread's latest event is folded; sleeping is one.
         thread::sleep(Duration::from_millis(1));
         let after = exact.fold().unwrap().unwrap();
-        let user: Vec<u64> = (0..after.user_ns.len())
-            .map(|bin| after.user_ns[bin] - before.user_ns[bin])
+        let bins = after.iter().zip(before);
+        let user: Vec<u64> = bins
+            .map(|(after, before)| after.user_ns - before.user_ns)
             .collect();
         let bins = user.len();
         let inside: u64 = user[bins / 4..bins / 2].iter().sum();

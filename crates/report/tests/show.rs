@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use nicpoll_model::{
-    Ceiling, Check, CheckGroup, CheckStatus, Discipline, Doctor, DriftShow, Finding, InterfaceShow,
-    InterruptShow, LookCost, NapiShow, Origin, PollingVariable, Rhythm, Show, ThreadShow, Unseen,
-    ValueSource,
+    Ceiling, Check, CheckGroup, CheckStatus, Discipline, Doctor, DriftShow, EventCost, Finding,
+    InterfaceShow, InterruptShow, NapiShow, Origin, PollingVariable, Rhythm, Show, ThreadShow,
+    Unseen, ValueSource,
 };
 use nicpoll_report::{TextOptions, render_doctor_text, render_show_text};
 
@@ -68,7 +68,7 @@ fn show(napis: Vec<NapiShow>) -> Show {
         },
         netns: None,
         look_seconds: Some(1.0),
-        look_cost: Some(LookCost {
+        look_cost: Some(EventCost {
             ns_per_event: 90.0,
             events_per_second: 10_000.0,
         }),

@@ -8,9 +8,9 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
-use nicpoll_model::{FoldBin, FoldedPulses};
+use nicpoll_model::FoldedPulses;
 use nicpoll_observe::reference::{monotonic_ns, next_phase, sleep_until, spin_until};
-use nicpoll_observe::{ExactCpu, ExactCpuOptions, Fold, FoldOptions};
+use nicpoll_observe::{ExactCpu, ExactCpuOptions, FoldOptions};
 use nicpoll_sys::affinity;
 
 use super::{joined, not_measured, run_before_others};
@@ -41,24 +41,13 @@ pub fn fold(period: Duration) -> Result<FoldedPulses, InspectError> {
     exact.attach().map_err(InspectError::NoExactAccount)?;
     let pulses = exchange(period_ns)?;
     let fold = exact.fold().map_err(InspectError::NoExactAccount)?;
-    let fold = fold.ok_or_else(|| not_measured("folding was asked for and did not take place"))?;
-    Ok(folded(&fold, pulses))
-}
-
-fn folded(fold: &Fold, pulses: u64) -> FoldedPulses {
-    let bin = |bin: usize| FoldBin {
-        phase_ns: fold.phase_ns(bin),
-        user_ns: fold.user_ns[bin],
-        system_ns: fold.system_ns[bin],
-        irq_ns: fold.irq_ns[bin],
-        softirq_ns: fold.softirq_ns[bin],
-    };
-    FoldedPulses {
-        period_ns: fold.period_ns,
+    let bins = fold.ok_or_else(|| not_measured("folding was asked for and did not take place"))?;
+    Ok(FoldedPulses {
+        period_ns,
         pulses,
         datagrams_per_pulse: DATAGRAMS,
-        bins: (0..fold.user_ns.len()).map(bin).collect(),
-    }
+        bins,
+    })
 }
 
 /// Runs both ends and returns the number of pulses that were sent.

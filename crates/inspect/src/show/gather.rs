@@ -1,47 +1,52 @@
 //! What can be read of an interface at one moment.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 
-use nicpoll_model::{DriftShow, InterruptShow, NapiShow, ThreadShow};
-use nicpoll_observe::{InterruptLine, Task, parse_interrupts};
+use nicpoll_model::{InterfaceShow, InterruptShow, NapiShow};
+use nicpoll_observe::{InterruptLine, parse_interrupts, thread};
 use nicpoll_switch::{
     Abilities, Control, ControlError, GRO_FEATURE, LinkFacts, Napi, Queue, VETH_RING_SLOTS,
 };
-use nicpoll_sys::ethtool::{self, Driver};
+use nicpoll_sys::ethtool;
 
-use super::evidence::{Values, by_setting};
+use super::evidence::{Values, by_setting, by_settings};
 
-/// What is known of an interface without looking for long.
+/// An interface before anybody looked at what it does.
 pub struct Still {
-    pub link: LinkFacts,
-    pub driver: Option<Driver>,
-    pub link_bits_per_second: Option<u64>,
-    pub rx_ring_slots: Option<u32>,
-    pub has_gro: Option<bool>,
-    pub moderation: BTreeMap<String, u32>,
-    pub napis: Option<Vec<NapiShow>>,
-    pub drift: Option<Vec<DriftShow>>,
+    /// Without evidence, rates and variables.
+    pub show: InterfaceShow,
+    /// Where its device is, by which interrupts are known.
+    bus_address: Option<String>,
 }
 
 /// Reads an interface. What the driver does not have or the kernel does not tell is absent.
 pub fn still(
     control: &mut Control,
     abilities: &Abilities,
-    mut link: LinkFacts,
+    link: LinkFacts,
 ) -> Result<Still, ControlError> {
     let ifindex = link.ifindex;
     let queues = told(control.queues(ifindex))?.unwrap_or_default();
     let count = |is_rx| queues.iter().filter(|queue| queue.is_rx == is_rx).count() as u32;
-    if count(true) > 0 {
-        (link.rx_queues, link.tx_queues) = (Some(count(true)), Some(count(false)));
-    }
+    let (rx_queues, tx_queues) = match count(true) {
+        0 => (link.rx_queues, link.tx_queues),
+        rx_queues => (Some(rx_queues), Some(count(false))),
+    };
     let features = told(control.features(ifindex))?;
     let moderation = told(control.moderation(ifindex))?.unwrap_or_default();
     let driver = ethtool::driver(&link.name).ok();
-    Ok(Still {
+    let (driver, bus_address) = driver
+        .map(|driver| (driver.name, driver.bus_address))
+        .unzip();
+    let napis = napis(control, abilities, &link, &queues)?;
+    let show = InterfaceShow {
+        driver: driver.or_else(|| link.kind.clone()),
+        ifindex,
+        is_up: link.is_up,
         link_bits_per_second: told(control.link_bits_per_second(ifindex))?.flatten(),
+        rx_queues,
+        tx_queues,
         // veth does not tell.
         rx_ring_slots: match link.kind.as_deref() {
             Some("veth") => Some(VETH_RING_SLOTS),
@@ -52,10 +57,19 @@ pub fn still(
             .into_iter()
             .map(|(row, value)| (String::from(row.name), value))
             .collect(),
-        napis: napis(control, abilities, &link, &queues)?,
+        interrupts: Vec::new(),
+        setting: napis.as_deref().map(|napis| by_settings(napis, link.is_up)),
+        napis,
+        evidence: None,
+        rx_packets_per_second: None,
+        ceiling: None,
         drift: None,
-        driver,
-        link,
+        kern_polling: Vec::new(),
+        name: link.name,
+    };
+    Ok(Still {
+        show,
+        bus_address: bus_address.flatten(),
     })
 }
 
@@ -103,7 +117,7 @@ fn napis(
             gro_flush_timeout_ns: values.gro_flush_timeout_ns,
             irq_suspend_timeout_ns: values.irq_suspend_timeout_ns,
             threaded: values.threaded,
-            thread: napi.thread_pid.and_then(thread),
+            thread: napi.thread_pid.and_then(|pid| thread(pid).ok()),
             setting: by_setting(values),
             rhythm: None,
         }
@@ -130,16 +144,6 @@ fn device_values(link: &LinkFacts) -> Values {
     }
 }
 
-fn thread(pid: u32) -> Option<ThreadShow> {
-    let task = Task::look(pid).ok()?;
-    Some(ThreadShow {
-        pid,
-        name: task.name,
-        state: task.state,
-        cpus: task.cpus,
-    })
-}
-
 /// Every source of interrupts of the machine; `None` when they cannot be read.
 pub fn interrupts() -> Option<Vec<InterruptLine>> {
     let text = fs::read_to_string("/proc/interrupts").ok()?;
@@ -149,19 +153,12 @@ pub fn interrupts() -> Option<Vec<InterruptLine>> {
 /// The interrupts of one interface: those that its NAPI instances name, and those that bear its
 /// device's address or its name. A virtual device has none.
 pub fn interrupts_of(still: &Still, lines: &[InterruptLine]) -> Vec<InterruptShow> {
-    let bus_address = still
-        .driver
-        .as_ref()
-        .and_then(|driver| driver.bus_address.as_deref());
-    let named: Vec<u32> = still
-        .napis
-        .iter()
-        .flatten()
-        .filter_map(|napi| napi.irq)
-        .collect();
+    let bus_address = still.bus_address.as_deref();
+    let napis = still.show.napis.iter().flatten();
+    let named: Vec<u32> = napis.filter_map(|napi| napi.irq).collect();
     let show = |line: &InterruptLine| {
         let irq = line.irq.parse().ok()?;
-        let is_of_device = bus_address.is_some() && line.is_of(&still.link.name, bus_address);
+        let is_of_device = bus_address.is_some() && line.is_of(&still.show.name, bus_address);
         (named.contains(&irq) || is_of_device).then(|| InterruptShow {
             irq,
             description: line

@@ -8,13 +8,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_model::{
-    Ceiling, Discipline, Finding, InterfaceShow, InterruptShow, LookCost, NapiShow, Rhythm, Unseen,
+    Ceiling, Discipline, EventCost, Finding, InterfaceShow, InterruptShow, NapiShow, Rhythm, Unseen,
 };
 use nicpoll_observe::{BpfError, ExactCpu, InterruptLine, Interrupts, PollRhythm, RhythmWatch};
 use nicpoll_switch::{Abilities, Control, LinkFacts, SwitchError};
 
 use super::drift::Standing;
-use super::evidence::{by_settings, of_rhythm, without_polls};
+use super::evidence::{of_rhythm, without_polls};
 use super::gather::{Still, interrupts, interrupts_of, still};
 use super::variables::{Sources, read_all};
 use crate::InspectError;
@@ -81,7 +81,7 @@ impl Look {
             })?);
         }
         let mut unseen = Vec::new();
-        if stills.iter().any(|still| still.napis.is_none()) {
+        if stills.iter().any(|still| still.show.napis.is_none()) {
             unseen.push(Unseen {
                 what: String::from("NAPI instances"),
                 why: String::from("this kernel does not list them; Linux 6.8 or later does"),
@@ -89,10 +89,10 @@ impl Look {
         }
         let drift_of = Standing::of_caller()?;
         for still in &mut stills {
-            match drift_of.drift_of(&mut control, &still.link.name) {
-                Ok(drift) => still.drift = Some(drift),
+            match drift_of.drift_of(&mut control, &still.show.name) {
+                Ok(drift) => still.show.drift = Some(drift),
                 Err(error) => unseen.push(Unseen {
-                    what: format!("what 'nicpoll set' had set of {}", still.link.name),
+                    what: format!("what 'nicpoll set' had set of {}", still.show.name),
                     why: why_unread(&error),
                 }),
             }
@@ -115,7 +115,7 @@ impl Look {
         let napis = self
             .stills
             .iter()
-            .flat_map(|still| still.napis.iter().flatten());
+            .flat_map(|still| still.show.napis.iter().flatten());
         let instances: Vec<(u32, u64)> = napis
             .map(|napi| (napi.id, napi.gro_flush_timeout_ns))
             .collect();
@@ -172,7 +172,7 @@ impl Look {
     }
 
     /// What watching costs, by another short look. None after the first time.
-    pub fn cost(&mut self) -> Option<LookCost> {
+    pub fn cost(&mut self) -> Option<EventCost> {
         let (watch, exact) = self.watch.take()?;
         cost_of(&watch, exact)
     }
@@ -214,7 +214,7 @@ fn why_unread(error: &SwitchError) -> String {
 }
 
 /// Has the kernel time the programs for a moment. The timing itself costs, so it is no part of the look.
-fn cost_of(watch: &RhythmWatch, mut exact: Option<ExactCpu>) -> Option<LookCost> {
+fn cost_of(watch: &RhythmWatch, mut exact: Option<ExactCpu>) -> Option<EventCost> {
     let mut timed_runs = || {
         let polls = watch.timed_runs().ok()?;
         match &mut exact {
@@ -228,7 +228,7 @@ fn cost_of(watch: &RhythmWatch, mut exact: Option<ExactCpu>) -> Option<LookCost>
     let seconds = began.elapsed().as_secs_f64();
     let runs = timed_runs()?.since(before);
     drop(timing);
-    runs.map(|runs| LookCost {
+    runs.map(|runs| EventCost {
         ns_per_event: runs.ns_per_run,
         events_per_second: runs.runs as f64 / seconds,
     })
@@ -245,42 +245,27 @@ fn chosen(links: Vec<LinkFacts>, names: &[String]) -> Result<Vec<LinkFacts>, Ins
     names.iter().map(find).collect()
 }
 
+/// The interface with what it did.
 fn interface(mut still: Still, watched: Option<&Watched>) -> InterfaceShow {
     let interrupts = interrupt_rates(&still, watched);
+    let show = &mut still.show;
     let rhythms = watched.and_then(|watched| watched.rhythms.as_ref());
-    let sum = rhythms.map(|rhythms| put_rhythms(still.napis.as_deref_mut(), rhythms));
-    let rx_packets_per_second =
-        watched.and_then(|watched| watched.rx_packets_per_second(still.link.ifindex));
-    let napis = still.napis.as_deref();
-    let evidence = sum
-        .as_ref()
-        .map(|sum| evidence(sum, napis.unwrap_or_default(), rx_packets_per_second));
-    let setting = napis.map(|napis| by_settings(napis, still.link.is_up));
-    let kern_polling = read_all(&Sources {
+    let sum = rhythms.map(|rhythms| put_rhythms(show.napis.as_deref_mut(), rhythms));
+    let napis = show.napis.as_deref();
+    show.rx_packets_per_second =
+        watched.and_then(|watched| watched.rx_packets_per_second(show.ifindex));
+    show.evidence = sum.as_ref().map(|sum| {
+        let napis = napis.unwrap_or_default();
+        evidence(sum, napis, show.rx_packets_per_second)
+    });
+    show.kern_polling = read_all(&Sources {
         napis,
         rhythm: sum.as_ref(),
-        ring_slots: still.rx_ring_slots,
+        ring_slots: show.rx_ring_slots,
     });
-    InterfaceShow {
-        ceiling: ceiling(&still, watched),
-        driver: still.driver.map(|driver| driver.name).or(still.link.kind),
-        name: still.link.name,
-        ifindex: still.link.ifindex,
-        is_up: still.link.is_up,
-        link_bits_per_second: still.link_bits_per_second,
-        rx_queues: still.link.rx_queues,
-        tx_queues: still.link.tx_queues,
-        rx_ring_slots: still.rx_ring_slots,
-        has_gro: still.has_gro,
-        moderation: still.moderation,
-        interrupts,
-        napis: still.napis,
-        setting,
-        evidence,
-        rx_packets_per_second,
-        drift: still.drift,
-        kern_polling,
-    }
+    show.ceiling = ceiling(show, watched);
+    show.interrupts = interrupts;
+    still.show
 }
 
 fn interrupt_rates(still: &Still, watched: Option<&Watched>) -> Vec<InterruptShow> {
@@ -341,13 +326,12 @@ fn common_timeout_ns(napis: &[NapiShow]) -> u64 {
 }
 
 /// An interface whose rounds begin by a timer takes a ringful a round; arrivals set no such limit.
-fn ceiling(still: &Still, watched: Option<&Watched>) -> Option<Ceiling> {
-    let napis = still.napis.as_deref()?;
-    let setting = by_settings(napis, still.link.is_up);
-    if setting.discipline != Discipline::Polling {
+fn ceiling(show: &InterfaceShow, watched: Option<&Watched>) -> Option<Ceiling> {
+    let napis = show.napis.as_deref()?;
+    if show.setting.as_ref()?.discipline != Discipline::Polling {
         return None;
     }
-    let slots = u64::from(still.rx_ring_slots?) * u64::from(still.link.rx_queues?);
+    let slots = u64::from(show.rx_ring_slots?) * u64::from(show.rx_queues?);
     let measured = watched.and_then(|watched| rounds_per_second(napis, watched.poll_seconds));
     let timeout_ns = Some(common_timeout_ns(napis)).filter(|timeout| *timeout > 0);
     let predicted = timeout_ns.map(|timeout_ns| 1e9 / timeout_ns as f64);

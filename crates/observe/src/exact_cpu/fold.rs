@@ -1,5 +1,7 @@
 //! CPU time by the phase of a period: what follows upon a pulse, and when.
 
+use nicpoll_model::FoldBin;
+
 use crate::map_types::{self, FOLD_BINS};
 
 /// What is folded.
@@ -11,49 +13,17 @@ pub struct FoldOptions {
     pub tgid: u32,
 }
 
-/// Time of all CPUs together, by bin of the period. Each list has one value a bin.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fold {
-    /// The period.
-    pub period_ns: u64,
-    /// The process in user mode.
-    pub user_ns: Vec<u64>,
-    /// The process in the kernel.
-    pub system_ns: Vec<u64>,
-    /// Hard interrupts.
-    pub irq_ns: Vec<u64>,
-    /// Soft interrupts.
-    pub softirq_ns: Vec<u64>,
-}
-
-impl Fold {
-    pub(super) fn new(options: FoldOptions, by_cpu: &[map_types::Fold]) -> Self {
-        let row = |row: usize| -> Vec<u64> {
-            let bin = |bin: usize| by_cpu.iter().map(|fold| fold.ns[row][bin]).sum();
-            (0..FOLD_BINS).map(bin).collect()
-        };
-        Fold {
-            period_ns: options.period_ns,
+/// Time of all CPUs together, by bin of the period.
+pub(super) fn bins(options: FoldOptions, by_cpu: &[map_types::Fold]) -> Vec<FoldBin> {
+    let bin = |bin: usize| {
+        let row = |row: usize| by_cpu.iter().map(|fold| fold.ns[row][bin]).sum();
+        FoldBin {
+            phase_ns: bin as u64 * (options.period_ns / FOLD_BINS as u64),
             user_ns: row(0),
             system_ns: row(1),
             irq_ns: row(2),
             softirq_ns: row(3),
         }
-    }
-
-    /// Time in the kernel by bin: system, hard and soft interrupts.
-    pub fn kernel_ns(&self) -> Vec<u64> {
-        let rows = self
-            .system_ns
-            .iter()
-            .zip(&self.irq_ns)
-            .zip(&self.softirq_ns);
-        rows.map(|((system, irq), softirq)| system + irq + softirq)
-            .collect()
-    }
-
-    /// Where in the period a bin begins.
-    pub fn phase_ns(&self, bin: usize) -> u64 {
-        bin as u64 * (self.period_ns / FOLD_BINS as u64)
-    }
+    };
+    (0..FOLD_BINS).map(bin).collect()
 }

@@ -1,7 +1,7 @@
 //! Interfaces as text: what each one can do and does, and FreeBSD's variables for it.
 
 use nicpoll_model::{
-    Ceiling, DriftShow, Finding, InterfaceShow, InterruptShow, LookCost, NapiShow, Show, Unseen,
+    Ceiling, DriftShow, EventCost, Finding, InterfaceShow, InterruptShow, NapiShow, Show, Unseen,
 };
 
 use super::page::{Ink, Page};
@@ -228,7 +228,7 @@ fn storm_text(threshold: u64) -> String {
     )
 }
 
-fn cost_text(cost: &LookCost) -> String {
+fn cost_text(cost: &EventCost) -> String {
     let core_share = cost.ns_per_event * cost.events_per_second / 1e9;
     format!(
         "Watching cost {} ns for each of {} events a second: {} % of one core.",
