@@ -11,7 +11,7 @@ use nicpoll_model::{Plan, Study, Verdict};
 use nicpoll_report::{TextOptions, render_json, render_text};
 use nicpoll_stats::order::Seed;
 use nicpoll_study::{Design, Identity, Lab, Options, StudyError, Veth, plan, run_study};
-use nicpoll_switch::Journal;
+use nicpoll_switch::{Guard, Journal, guard_of_this_program};
 
 use crate::args::DemoArgs;
 use crate::failure::{EXIT_INCONCLUSIVE, Failure};
@@ -55,7 +55,14 @@ fn run(
     stop: &Stop,
 ) -> anyhow::Result<Study> {
     let veth = Arc::new(Veth::build().context("building the lab")?);
-    let mut lab = Lab::on_veth(&veth, &Journal::of_this_machine()).context("building the lab")?;
+    let journal = Journal::of_this_machine();
+    // Lives longer than the lab, and closes its records if this program is killed.
+    let guard = Guard::start(
+        guard_of_this_program().context("finding this program")?,
+        &journal,
+        None,
+    )?;
+    let mut lab = Lab::on_veth(&veth, &journal, guard.owner()).context("building the lab")?;
     if keep {
         lab.kept_as = veth.keep()?;
     }

@@ -358,11 +358,14 @@ fn a_study_does_not_start_on_an_interface_that_is_set() {
     let pair = Switched::new();
     pair.done("set em0 polling --fix");
     let journal = pair.journal();
-    let refused = pair.near(move |control, target| {
-        let interface = target.interface.clone();
-        let mut held = nicpoll_switch::Held::new(&journal, target.netns_inode, interface);
-        let off = std::collections::BTreeMap::from([(String::from("rx-gro"), false)]);
-        held.set_features(control, &off).unwrap_err().to_string()
+    let refused = pair.near(move |_, target| {
+        let orders = [nicpoll_switch::Order {
+            target: target.clone(),
+            part: nicpoll_switch::Part::Whole,
+            values: nicpoll_switch::Values::polling(200_000),
+        }];
+        let switch = nicpoll_switch::Switch::new(journal);
+        switch.require_unchanged(&orders).unwrap_err().to_string()
     });
     assert!(refused.contains("nicpoll restore em0"), "{refused}");
     pair.done("restore");

@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nicpoll_iperf::{TcpWorkload, UdpWorkload};
-use nicpoll_switch::DEFER_HARD_IRQS_MAX;
+use nicpoll_switch::knob::table::{GRO, TSO};
+use nicpoll_switch::{Request, Setting, Values};
 use nicpoll_traffic::rr::RrWorkload;
 use thiserror::Error;
 
 use crate::design::{Dearest, Design, Evidence, NamedSetting, NamedWorkload, Versus};
-use crate::setting::Request;
 use crate::workload::WorkloadRequest;
 
 /// Large enough that datagrams are not lost for want of buffer while the receiver is preempted: what
@@ -116,30 +116,22 @@ pub fn udp(payload_bytes: u16) -> WorkloadRequest {
 /// The demo's settings, for a period of polling.
 pub fn settings(period: Duration) -> Vec<NamedSetting> {
     let period_ns = period.as_nanos() as u64;
-    let with_napi = Request {
-        gro: Some(true),
-        ..Request::default()
-    };
-    let by_timer = Request {
-        defer_hard_irqs: Some(DEFER_HARD_IRQS_MAX),
-        gro_flush_timeout_ns: Some(period_ns),
-        ..with_napi.clone()
-    };
-    let hosts = |receiver| {
-        let sender = Request {
-            tso: Some(false),
-            ..Request::default()
-        };
-        BTreeMap::from([
-            (String::from("sender"), sender),
-            (String::from("receiver"), receiver),
-        ])
+    let with_napi = Values::new().with(&GRO, 1);
+    let by_timer = Values::polling(period_ns).with(&GRO, 1);
+    let hosts = |receiver: Values| {
+        let sender = Values::new().with(&TSO, 0);
+        BTreeMap::from(
+            [("sender", sender), ("receiver", receiver)]
+                .map(|(host, set)| (String::from(host), Request::of(crate::INTERFACE, set))),
+        )
     };
     let named = |name: &str, noun: &str, description: &str, hosts, evidence| NamedSetting {
-        name: String::from(name),
+        setting: Setting {
+            name: String::from(name),
+            description: String::from(description),
+            hosts,
+        },
         noun: String::from(noun),
-        description: String::from(description),
-        hosts,
         evidence,
     };
     vec![

@@ -1,11 +1,10 @@
 //! What a study compares: workloads and settings as data, and which settings are held against which.
 
-use std::collections::BTreeMap;
-
 use nicpoll_model::{SettingFacts, Side, WorkloadFacts};
+use nicpoll_switch::knob::table::GRO_FLUSH_TIMEOUT;
+use nicpoll_switch::{Request, Setting};
 use serde::{Deserialize, Serialize};
 
-use crate::setting::Request;
 use crate::workload::WorkloadRequest;
 
 /// What a study compares.
@@ -35,14 +34,10 @@ pub struct NamedWorkload {
 /// A setting with what a report and a trial need to know of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedSetting {
-    /// What reports call it.
-    pub name: String,
+    /// Its name, and what each host is told to set.
+    pub setting: Setting,
     /// What a sentence calls it.
     pub noun: String,
-    /// What it is, in a line.
-    pub description: String,
-    /// What each host is told to set, by the host's name.
-    pub hosts: BTreeMap<String, Request>,
     /// What must be seen of the receiver's polls while it is in force.
     pub evidence: Evidence,
 }
@@ -88,7 +83,9 @@ impl Design {
 
     /// A setting by its name.
     pub fn setting(&self, name: &str) -> Option<&NamedSetting> {
-        self.settings.iter().find(|setting| setting.name == name)
+        self.settings
+            .iter()
+            .find(|setting| setting.setting.name == name)
     }
 
     /// The settings whose timer is adjusted.
@@ -112,6 +109,11 @@ impl NamedWorkload {
 }
 
 impl NamedSetting {
+    /// What reports call it.
+    pub fn name(&self) -> &str {
+        &self.setting.name
+    }
+
     /// The period that its rounds are to come at.
     pub fn period_ns(&self) -> Option<u64> {
         match self.evidence {
@@ -122,9 +124,10 @@ impl NamedSetting {
 
     /// What a host is told; a timeout that was adjusted takes the place of the one that it asks for.
     pub fn request(&self, host: &str, timeout_ns: Option<u64>) -> Option<Request> {
-        let mut request = self.hosts.get(host)?.clone();
-        if request.gro_flush_timeout_ns.is_some() {
-            request.gro_flush_timeout_ns = timeout_ns.or(request.gro_flush_timeout_ns);
+        let mut request = self.setting.hosts.get(host)?.clone();
+        let timeout_ns = timeout_ns.filter(|_| request.set.get(&GRO_FLUSH_TIMEOUT).is_some());
+        if let Some(timeout_ns) = timeout_ns {
+            request.set = request.set.with(&GRO_FLUSH_TIMEOUT, timeout_ns);
         }
         Some(request)
     }
@@ -133,15 +136,15 @@ impl NamedSetting {
     pub fn facts(&self) -> SettingFacts {
         let mut writes = Vec::new();
         for side in [Side::Sender, Side::Receiver] {
-            if let Some(request) = self.hosts.get(&side.to_string()) {
+            if let Some(request) = self.setting.hosts.get(&side.to_string()) {
                 let of_host = self.writes(request).into_iter();
                 writes.extend(of_host.map(|(name, value)| (side, name, value)));
             }
         }
         SettingFacts {
-            setting: self.name.clone(),
+            setting: self.setting.name.clone(),
             noun: self.noun.clone(),
-            description: self.description.clone(),
+            description: self.setting.description.clone(),
             writes,
         }
     }
@@ -150,10 +153,10 @@ impl NamedSetting {
 impl NamedSetting {
     /// The knobs that a host sets, with their values.
     fn writes(&self, request: &Request) -> Vec<(String, String)> {
-        let mut writes = request.list();
+        let mut writes = request.set.list();
         if let Some(period_ns) = self.period_ns() {
             for (name, value) in &mut writes {
-                if name == "gro_flush_timeout" {
+                if name == GRO_FLUSH_TIMEOUT.name {
                     *value = format!("calibrated in warm-up to one round in {period_ns} ns");
                 }
             }

@@ -4,7 +4,7 @@ use std::io;
 
 use nicpoll_observe::BpfError;
 use nicpoll_stats::InvalidMargin;
-use nicpoll_switch::{ControlError, JournalError, SwitchError};
+use nicpoll_switch::{ControlError, JournalError, ResolveError, SetError, SwitchError};
 use nicpoll_sys::netns::ThreadGone;
 use thiserror::Error;
 
@@ -48,6 +48,12 @@ pub enum StudyError {
     /// A setting could not be changed or put back.
     #[error(transparent)]
     Switch(#[from] SwitchError),
+    /// A setting was refused or could not be made.
+    #[error(transparent)]
+    Set(#[from] SetError),
+    /// A namespace cannot be entered.
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
     /// The journal cannot be read or written.
     #[error(transparent)]
     Journal(#[from] JournalError),

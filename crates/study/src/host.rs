@@ -15,11 +15,11 @@ use std::time::Duration;
 
 use nicpoll_model::HostFacts;
 use nicpoll_observe::{CpuSample, CpuTimes, HostSnapshot, PollCounts, RunTime};
+use nicpoll_switch::Request;
 use nicpoll_traffic::workload::{End, EndBooks};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::setting::Request;
 use crate::workload::WorkloadRequest;
 
 pub use client::HostClient;

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use nicpoll_model::{HostFacts, LabFacts, Side};
-use nicpoll_switch::{Journal, Recovered};
+use nicpoll_switch::{Journal, Owner, Recovered};
 use nicpoll_sys::affinity;
 
 use crate::error::{Doing, StudyError};
@@ -49,15 +49,15 @@ pub fn why_not_here() -> io::Result<Option<String>> {
 
 impl Lab {
     /// Builds a lab of this machine's namespaces. What an earlier run left in the journal is put back or
-    /// closed first.
+    /// closed first. Changes are `owner`'s: this process or its guard.
     ///
     /// # Errors
     /// With fewer than two CPUs, or when the kernel lacks a feature.
-    pub fn on_veth(veth: &Arc<Veth>, journal: &Journal) -> Result<Self, StudyError> {
+    pub fn on_veth(veth: &Arc<Veth>, journal: &Journal, owner: Owner) -> Result<Self, StudyError> {
         recover(journal)?;
         let host = |side| -> Result<Box<dyn Host>, StudyError> {
             let namespace = veth.namespace(side).try_clone()?;
-            let host = LocalHost::new(namespace, crate::INTERFACE, journal)
+            let host = LocalHost::new(namespace, crate::INTERFACE, journal, owner)
                 .doing(|| format!("entering the {side}'s namespace"))?;
             Ok(Box::new(host))
         };

@@ -166,7 +166,9 @@ fn draw_order(design: &Design, blocks: u32, seed: Seed) -> Vec<(String, String)>
             let mut settings: Vec<_> = design.settings.iter().collect();
             shuffle(&mut settings, &mut generator);
             let settings = settings.into_iter();
-            order.extend(settings.map(|setting| (workload.name.clone(), setting.name.clone())));
+            order.extend(
+                settings.map(|setting| (workload.name.clone(), String::from(setting.name()))),
+            );
         }
     }
     order

@@ -289,7 +289,7 @@ fn ring_ceiling(
     workload: &str,
 ) -> Option<String> {
     let period_ns = setting.period_ns()? as f64;
-    let name = &setting.name;
+    let name = setting.name();
     let ceiling_pps = f64::from(ring_slots) * 1e9 / period_ns;
     let offered_pps = trials
         .iter()

@@ -100,7 +100,7 @@ impl<'a> Trials<'a> {
             for setting in self.design.timed() {
                 let outcome = self.rehearse_one(Subject { workload, setting });
                 self.lab.restore()?;
-                outcome.doing(|| format!("rehearsing {name} under {}", setting.name))?;
+                outcome.doing(|| format!("rehearsing {name} under {}", setting.name()))?;
             }
         }
         Ok(())
@@ -243,7 +243,10 @@ impl<'a> Trials<'a> {
     }
 
     fn remember(&mut self, subject: Subject<'_>, memory: Memory) {
-        let of_both = (subject.workload.name.clone(), subject.setting.name.clone());
+        let of_both = (
+            subject.workload.name.clone(),
+            String::from(subject.setting.name()),
+        );
         self.memories.insert(of_both, memory);
     }
 

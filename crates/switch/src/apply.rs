@@ -74,10 +74,10 @@ pub struct Switch {
 
 /// Changes that last as long as this value or its owner. While it lives, nobody else can change the interfaces.
 ///
-/// Dropping it does *not* put anything back, since that needs the [`Switch`]: [`Holding::restore`] does. What is
+/// Dropping it does *not* put anything back, since that needs the [`Switch`]: [`Held::restore`] does. What is
 /// dropped unrestored is found by the owner's guard, or by [`crate::recover`] at the next start.
 #[derive(Debug)]
-pub struct Holding {
+pub struct Held {
     transaction: Transaction,
     orders: Vec<Order>,
 }
@@ -162,18 +162,13 @@ impl Switch {
     }
 
     /// Makes changes that are held: the owner undoes them when this process does not.
-    pub fn hold(
-        &mut self,
-        orders: &[Order],
-        needs: Needs,
-        owner: Owner,
-    ) -> Result<Holding, SetError> {
+    pub fn hold(&mut self, orders: &[Order], needs: Needs, owner: Owner) -> Result<Held, SetError> {
         let terms = Terms {
             owner,
             until_boottime_ns: None,
         };
         let (transaction, _) = self.write(orders, needs, terms)?;
-        Ok(Holding {
+        Ok(Held {
             transaction,
             orders: orders.to_vec(),
         })
@@ -218,7 +213,7 @@ impl Switch {
     }
 }
 
-impl Holding {
+impl Held {
     /// Changes what is held. Where only values differ from those of before, nothing else is read or written, so this may be
     /// done often.
     pub fn change(

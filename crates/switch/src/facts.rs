@@ -16,11 +16,6 @@ pub const GRO_FEATURE: &str = "rx-gro";
 /// changed.
 pub const VETH_RING_SLOTS: u32 = 256;
 
-/// Whether it is one of `NETIF_F_ALL_TSO`.
-pub fn is_tso_feature(feature: &str) -> bool {
-    table::TSO.stands_for(feature)
-}
-
 /// The other end of a veth pair.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {

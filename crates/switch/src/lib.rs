@@ -1,7 +1,7 @@
 //! The switch: reads, changes and puts back what decides how an interface learns of packets.
 //!
 //! What must hold: what was there is on disk before anything is written, and every exit puts it back:
-//! [`Holding::restore`] in this process, [`recover`] in the next one. What stands stays until [`restore`].
+//! [`Held::restore`] in this process, [`recover`] in the next one. What stands stays until [`restore`].
 #![forbid(unsafe_code)]
 
 mod apply;
@@ -15,7 +15,6 @@ mod ethtool_request;
 mod facts;
 pub mod fault;
 mod guard;
-mod hold;
 mod inventory;
 mod journal;
 mod kernel;
@@ -39,14 +38,13 @@ mod transaction;
 mod undo;
 mod witness;
 
-pub use apply::{Holding, Order, Preview, SetError, Switch, preview, require_privileges};
+pub use apply::{Held, Order, Preview, SetError, Switch, preview, require_privileges};
 pub use control::{Control, ControlError, Features, Interface, Napi, Queue};
 pub use document::{label, writes_back};
 pub use early::{Deferral, EarlyChange, take_over};
 pub use error::SwitchError;
-pub use facts::{Facts, GRO_FEATURE, Peer, VETH_RING_SLOTS, is_tso_feature};
+pub use facts::{Facts, GRO_FEATURE, Peer, VETH_RING_SLOTS};
 pub use guard::{GUARD_COMMAND, Guard, GuardError, guard_of_this_program, watch_over};
-pub use hold::Held;
 pub use inventory::{LinkFacts, XdpAbilities};
 pub use journal::{
     Content, DEFAULT_DIRECTORY, DIRECTORY_VARIABLE, Entry, Found, Journal, JournalError,

@@ -157,9 +157,28 @@ impl Values {
         self.0.iter().map(|(row, value)| (*row, value))
     }
 
+    /// Names and values as the kernel's own tools write them, for the record.
+    pub fn list(&self) -> Vec<(String, String)> {
+        let written = |(row, value): (&'static Row, &Value)| match row.unit {
+            Unit::Switch => (row.full_name(), row.show(value)),
+            _ => (row.full_name(), value.to_string()),
+        };
+        self.iter().map(written).collect()
+    }
+
     /// Whether nothing is to be set.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+impl Request {
+    /// What is to be set on all of an interface.
+    pub fn of(interface: &str, set: Values) -> Self {
+        Request {
+            interface: Name::whole(interface),
+            set,
+        }
     }
 }
 

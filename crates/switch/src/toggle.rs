@@ -7,7 +7,7 @@ use std::process::Command;
 
 use thiserror::Error;
 
-use crate::apply::{Holding, Preview, SetError, Switch, preview, require_privileges};
+use crate::apply::{Held, Preview, SetError, Switch, preview, require_privileges};
 use crate::error::SwitchError;
 use crate::guard::{Guard, GuardError};
 use crate::journal::Journal;
@@ -21,7 +21,7 @@ pub struct Toggles {
     switch: Switch,
     netns_inode: u64,
     guard: Guard,
-    held: Vec<(String, Holding)>,
+    held: Vec<(String, Held)>,
 }
 
 /// Why an interface was not switched.
@@ -90,7 +90,7 @@ impl Toggles {
         Ok(names)
     }
 
-    fn hold(&mut self, interface: &str) -> Result<Holding, ToggleError> {
+    fn hold(&mut self, interface: &str) -> Result<Held, ToggleError> {
         let values = Values::polling(POLLING_PERIOD_NS);
         let names = [Name::whole(interface)];
         let Resolved { orders, .. } =

@@ -25,7 +25,7 @@ use nicpoll_study::{
     Lab, Link, Options, Place, QUICK_BLOCKS, StudyError, Trials, Veth, measure_costs, plan,
     ticks_per_second,
 };
-use nicpoll_switch::Journal;
+use nicpoll_switch::{Guard, Journal, guard_of_this_program};
 
 use crate::demo::{is_cancelled, require_lab};
 use crate::failure::Failure;
@@ -97,7 +97,14 @@ fn measure(args: &HostFitArgs, stop: &Stop) -> anyhow::Result<SimFitHost> {
     let (started_at, begin) = (output::now(), Instant::now());
     let facts = host_facts()?;
     let veth = Arc::new(Veth::build().context("building the lab")?);
-    let mut lab = Lab::on_veth(&veth, &Journal::of_this_machine()).context("building the lab")?;
+    let journal = Journal::of_this_machine();
+    // Lives longer than the lab, and closes its records if this program is killed.
+    let guard = Guard::start(
+        guard_of_this_program().context("finding this program")?,
+        &journal,
+        None,
+    )?;
+    let mut lab = Lab::on_veth(&veth, &journal, guard.owner()).context("building the lab")?;
     let spinner = Spinner::new();
     let costs = measure_costs(&mut lab, args.quick, stop.asked(), |repeat, of| {
         spinner.show(format!("measuring costs, {repeat} of {of}"));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nicpoll_model::Side;
 use nicpoll_study::{Lab, Veth, apply, demo};
-use nicpoll_switch::Journal;
+use nicpoll_switch::{Journal, Owner};
 use nicpoll_sys::netns::NetnsThread;
 
 /// Two hosts and their link.
@@ -20,7 +20,7 @@ pub struct Studied {
 impl Studied {
     pub fn new(journal: &Journal) -> Self {
         let veth = Arc::new(Veth::build().unwrap());
-        let lab = Lab::on_veth(&veth, journal).unwrap();
+        let lab = Lab::on_veth(&veth, journal, Owner::this_process().unwrap()).unwrap();
         Studied { lab, veth }
     }
 
@@ -43,6 +43,6 @@ impl Studied {
 /// Puts a setting of the demo in force.
 pub fn put(lab: &mut Lab, setting: &str, timeout_ns: u64) {
     let settings = demo::settings(Duration::from_nanos(timeout_ns));
-    let setting = settings.iter().find(|known| known.name == setting);
+    let setting = settings.iter().find(|known| known.name() == setting);
     apply(lab, setting.unwrap(), None).unwrap();
 }

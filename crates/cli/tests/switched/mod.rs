@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use nicpoll_model::Side;
 use nicpoll_study::{INTERFACE, Lab, Veth};
 use nicpoll_switch::knob::table;
-use nicpoll_switch::{Control, Journal, Kernel, Knob, Target, Value};
+use nicpoll_switch::{Control, Journal, Kernel, Knob, Owner, Target, Value};
 use nicpoll_sys::netns;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -39,7 +39,12 @@ impl Switched {
         let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let home = tempfile::tempdir().unwrap();
         let veth = Arc::new(Veth::build().unwrap());
-        let lab = Lab::on_veth(&veth, &Journal::at(home.path().join("lab"))).unwrap();
+        let lab = Lab::on_veth(
+            &veth,
+            &Journal::at(home.path().join("lab")),
+            Owner::this_process().unwrap(),
+        )
+        .unwrap();
         let names = [Side::Sender, Side::Receiver].map(|side| {
             let namespace = veth.namespace(side);
             let name = format!("nicpoll-test-{}", namespace.inode());

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use nicpoll_observe::{CpuTimes, HostSnapshot};
+use nicpoll_switch::Request;
 use nicpoll_traffic::workload::{End, EndBooks};
 
 use super::{
@@ -11,7 +12,6 @@ use super::{
     Timed,
 };
 use crate::error::{Doing, StudyError};
-use crate::setting::Request;
 use crate::workload::WorkloadRequest;
 
 /// A host that takes longer than this for an answer is taken for dead.

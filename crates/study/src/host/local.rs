@@ -16,7 +16,7 @@ use nicpoll_observe::{
     CpuSample, ExactCpu, ExactCpuOptions, ExactSample, HostCounters, PollCounter, TimedRuns,
     start_timing,
 };
-use nicpoll_switch::{Control, GRO_FEATURE, Held, Journal, is_tso_feature};
+use nicpoll_switch::{Control, Held, Journal, Needs, Order, Owner, Request, Switch, Target};
 use nicpoll_sys::netns::{NetNamespace, NetnsThread};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -26,7 +26,6 @@ use super::{
     Timed,
 };
 use crate::error::{Doing, StudyError};
-use crate::setting::Request;
 use crate::veth;
 
 /// A namespace, with a thread that lives in it.
@@ -39,19 +38,26 @@ pub struct LocalHost {
 }
 
 impl LocalHost {
-    /// The host that `namespace` is, of which `interface` is studied. Changes are recorded in `journal`.
+    /// The host that `namespace` is, of which `interface` is studied. Changes are recorded in `journal`, and are
+    /// `owner`'s: this process or its guard.
     ///
     /// # Errors
     /// `EPERM` without CAP_SYS_ADMIN.
-    pub fn new(namespace: NetNamespace, interface: &str, journal: &Journal) -> io::Result<Self> {
+    pub fn new(
+        namespace: NetNamespace,
+        interface: &str,
+        journal: &Journal,
+        owner: Owner,
+    ) -> io::Result<Self> {
         let (interface, journal) = (String::from(interface), journal.clone());
         let netns_inode = namespace.inode();
         let thread = NetnsThread::enter(namespace, move || Resident {
             netns_inode,
             counters: HostCounters::of_caller(),
             interface,
-            journal,
             control: Control::new(),
+            switch: Switch::new(journal),
+            owner,
             held: None,
             polls: None,
             exact_cpu: None,
@@ -113,8 +119,10 @@ impl Host for LocalHost {
 struct Resident {
     netns_inode: u64,
     interface: String,
-    journal: Journal,
     control: Control,
+    switch: Switch,
+    /// Whose the changes are.
+    owner: Owner,
     counters: HostCounters,
     /// What is changed on the interface at present.
     held: Option<Held>,
@@ -199,48 +207,30 @@ impl Resident {
     }
 
     fn apply(&mut self, request: &Request) -> Result<(), StudyError> {
-        let interface = self.control.interface(&self.interface)?;
-        let ifindex = interface.ifindex;
-        let mut held = match self.held.take() {
-            Some(held) => held,
-            None => Held::new(&self.journal, self.netns_inode, interface),
-        };
-        let features = self.features(ifindex, request);
-        let outcome = features.and_then(|asked| Ok(held.set_features(&mut self.control, &asked)?));
-        // Kept whatever came of it: part of the change may have been made.
-        let held = self.held.insert(held);
-        outcome?;
-        if let (Some(defer), Some(timeout_ns)) =
-            (request.defer_hard_irqs, request.gro_flush_timeout_ns)
-        {
-            for napi in self.control.napis(ifindex)? {
-                held.set_deferral(&mut self.control, napi.id, defer, timeout_ns)?;
-            }
+        self.switch.enter(None)?;
+        let name = &request.interface;
+        let orders = [Order {
+            target: Target {
+                netns_inode: self.netns_inode,
+                interface: self.control.interface(&name.interface)?,
+            },
+            part: name.part.clone(),
+            values: request.set.clone(),
+        }];
+        if let Some(held) = &mut self.held {
+            return Ok(held.change(&mut self.switch, &orders, Needs::Trust)?);
         }
+        self.switch.require_unchanged(&orders)?;
+        // What polling needs of the other end is in that host's own request.
+        let held = self.switch.hold(&orders, Needs::Trust, self.owner)?;
+        self.held = Some(held);
         Ok(())
-    }
-
-    fn features(
-        &mut self,
-        ifindex: u32,
-        request: &Request,
-    ) -> Result<BTreeMap<String, bool>, StudyError> {
-        let active = self.control.features(ifindex)?.active;
-        let mut asked = BTreeMap::new();
-        asked.extend(request.gro.map(|on| (String::from(GRO_FEATURE), on)));
-        if let Some(on) = request.tso {
-            let others = active
-                .into_iter()
-                .filter(|(name, is_on)| *is_on != on && is_tso_feature(name));
-            asked.extend(others.map(|(name, _)| (name, on)));
-        }
-        Ok(asked)
     }
 
     fn restore(&mut self) -> Result<(), StudyError> {
         match self.held.take() {
             Some(held) => held
-                .restore(&mut self.control)
+                .restore(&mut self.switch)
                 .doing(|| "putting back its settings"),
             None => Ok(()),
         }

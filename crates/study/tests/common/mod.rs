@@ -11,7 +11,7 @@ use nicpoll_model::Side;
 use nicpoll_observe::{HostCounters, HostSnapshot, PollCounter};
 use nicpoll_study::demo::{self, DEFAULT, INTERRUPT, POLLING};
 use nicpoll_study::{Lab, Running, Veth, WorkloadRequest, apply};
-use nicpoll_switch::Journal;
+use nicpoll_switch::{Journal, Owner};
 use nicpoll_traffic::workload::Books;
 
 pub const SETTINGS: [&str; 3] = [DEFAULT, INTERRUPT, POLLING];
@@ -38,7 +38,7 @@ impl TestLab {
         let journal = Journal::at(state.path().join("state"));
         let veth = Arc::new(Veth::build().unwrap());
         TestLab {
-            lab: Lab::on_veth(&veth, &journal).unwrap(),
+            lab: Lab::on_veth(&veth, &journal, Owner::this_process().unwrap()).unwrap(),
             veth,
             journal,
             polls: PollCounter::load().unwrap(),
@@ -51,7 +51,7 @@ impl TestLab {
     /// NAPI.
     pub fn put(&mut self, setting: &str, timeout_ns: u64) -> Option<u32> {
         let settings = demo::settings(Duration::from_nanos(timeout_ns));
-        let setting = settings.iter().find(|known| known.name == setting);
+        let setting = settings.iter().find(|known| known.name() == setting);
         apply(&mut self.lab, setting.unwrap(), None).unwrap();
         self.lab.receiver.napis().unwrap().first().copied()
     }

@@ -119,6 +119,14 @@ impl Row {
         matches!(self.place, Place::Coalescing { .. })
     }
 
+    /// Its name with that of the features that it stands for.
+    pub fn full_name(&self) -> String {
+        match self.place {
+            Place::Feature(pattern) => format!("{pattern} ({})", self.name.to_uppercase()),
+            _ => String::from(self.name),
+        }
+    }
+
     /// Where its values are, for people.
     pub fn location(&self) -> &'static str {
         self.place.location()
