@@ -1,4 +1,5 @@
-//! No file over 500 lines, no function of 70 lines or more: what is longer is two ideas.
+//! No file over 500 lines, no function of 70 lines or more: what is longer is two ideas. No prose over 100
+//! columns: it is read in terminals too.
 //!
 //! Functions are measured on what rustfmt writes: from the line with `fn` to the first closing
 //! brace at the same indentation. Tests count like everything else.
@@ -9,6 +10,7 @@ use super::Finding;
 
 const LONGEST_FILE: usize = 500;
 const LONGEST_FUNCTION: usize = 69;
+const WIDEST_PROSE: usize = 100;
 
 pub fn file(path: &Path, text: &str) -> Option<Finding> {
     let lines = text.lines().count();
@@ -31,6 +33,24 @@ pub fn functions(path: &Path, text: &str) -> Vec<Finding> {
                 "function {name} has {length} lines, at most {LONGEST_FUNCTION}: give a part of it a name"
             );
             findings.push(Finding::new(path, start + 1, message));
+        }
+    }
+    findings
+}
+
+/// Lines of prose that are too wide to read. Code, tables and headings are as wide as they have to be, and so
+/// is what has no blank.
+pub fn prose(path: &Path, text: &str) -> Vec<Finding> {
+    let mut is_code = false;
+    let mut findings = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        is_code ^= line.trim_start().starts_with("```");
+        let is_prose = !is_code && !line.starts_with(['|', '#', '!', '`']);
+        let width = line.chars().count();
+        let words = line.split_whitespace().count();
+        if is_prose && width > WIDEST_PROSE && words > 1 {
+            let message = format!("{width} columns, at most {WIDEST_PROSE}");
+            findings.push(Finding::new(path, index + 1, message));
         }
     }
     findings
@@ -96,6 +116,22 @@ mod tests {
         assert_eq!(file(path, &"\n".repeat(500)), None);
         let finding = file(path, &"\n".repeat(501)).unwrap();
         assert!(finding.message.starts_with("501 lines"), "{finding}");
+    }
+
+    #[test]
+    fn wide_prose_is_found_and_tables_and_code_are_not() {
+        let wide = format!("a {}", "x".repeat(99));
+        let path = Path::new("docs/page.md");
+        for (text, found) in [
+            (format!("first\n{wide}\n"), 1),
+            (format!("- {}\n", &wide[..98]), 0),
+            ("x".repeat(101), 0),
+            (format!("| {wide} |\n"), 0),
+            (format!("```text\n{wide}\n```\n"), 0),
+            (format!("```text\n```\n{wide}\n"), 1),
+        ] {
+            assert_eq!(prose(path, &text).len(), found, "{text}");
+        }
     }
 
     #[test]

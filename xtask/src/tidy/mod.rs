@@ -97,6 +97,7 @@ fn in_file(root: &Path, path: &Path, text: &str) -> Vec<Finding> {
             findings.extend(program::siblings(path, text));
         }
         Some("md") => {
+            findings.extend(length::prose(path, text));
             findings.extend(links::broken(path, text, |target| {
                 root.join(target).exists()
             }));
