@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nicpoll_sim::{Discipline, Host, PathPlan, Plan, Stop, Workload, simulate, simulate_path};
+use nicpoll_sim::{Discipline, Host, Plan, Stop, Workload, simulate};
 
 fuzz_target!(|text: &str| {
     let host = match Host::parse(text) {
@@ -21,14 +21,17 @@ fuzz_target!(|text: &str| {
     }
     for discipline in ["freebsd-interrupt", "freebsd-polling", "napi-timer"] {
         let plan = Plan {
-            discipline: Discipline::parse(discipline).expect("it is one"),
+            stops: vec![Stop {
+                host: host.clone(),
+                discipline: Discipline::parse(discipline).expect("it is one"),
+            }],
             workload: Workload::parse("constant:rate=100k").expect("it is one"),
             duration_ns: 1_000_000,
             warmup_ns: 0,
             seed: 1,
             slices: 0,
         };
-        if let Ok(figures) = simulate(&host, &plan) {
+        if let Ok(figures) = simulate(&plan) {
             assert!(figures.ledger.is_closed());
         }
     }
@@ -37,7 +40,7 @@ fuzz_target!(|text: &str| {
         host: host.clone(),
         discipline: Discipline::parse("napi-timer").expect("it is one"),
     };
-    let plan = PathPlan {
+    let plan = Plan {
         stops: vec![stop(), stop()],
         workload: Workload::parse("netblast").expect("it is one"),
         duration_ns: 100_000,
@@ -45,7 +48,7 @@ fuzz_target!(|text: &str| {
         seed: 1,
         slices: 0,
     };
-    if let Ok(figures) = simulate_path(&plan) {
+    if let Ok(figures) = simulate(&plan) {
         assert!(figures.ledger.is_closed());
     }
 });

@@ -6,7 +6,7 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use nicpoll_sim::{Discipline, Host, PathPlan, Plan, Stop, Workload, simulate, simulate_path};
+use nicpoll_sim::{Discipline, Host, Plan, Stop, Workload, simulate};
 
 /// Longer runs and larger ones only take longer.
 const DURATION_NS: u64 = 50_000;
@@ -32,25 +32,25 @@ fuzz_target!(|text: &str| {
         (Ok(discipline), Ok(workload)) => (discipline, workload),
         (Err(error), _) | (_, Err(error)) => return assert!(!error.is_empty()),
     };
-    let plan = Plan {
+    let stop = || Stop {
+        host: HOST.clone(),
         discipline: discipline.clone(),
+    };
+    let plan = Plan {
+        stops: vec![stop()],
         workload: workload.clone(),
         duration_ns: DURATION_NS,
         warmup_ns: 0,
         seed: 1,
         slices: 0,
     };
-    if plan.memory_bytes(&HOST) > BYTES_MAX {
+    if plan.memory_bytes() > BYTES_MAX {
         return;
     }
-    if let Ok(figures) = simulate(&HOST, &plan) {
+    if let Ok(figures) = simulate(&plan) {
         assert!(figures.ledger.is_closed(), "{:?}", figures.ledger);
     }
-    let stop = || Stop {
-        host: HOST.clone(),
-        discipline: discipline.clone(),
-    };
-    let plan = PathPlan {
+    let plan = Plan {
         stops: vec![stop(), stop()],
         workload,
         duration_ns: DURATION_NS,
@@ -58,7 +58,7 @@ fuzz_target!(|text: &str| {
         seed: 1,
         slices: 0,
     };
-    if let Ok(figures) = simulate_path(&plan) {
+    if let Ok(figures) = simulate(&plan) {
         assert!(figures.ledger.is_closed(), "{:?}", figures.ledger);
     }
 });

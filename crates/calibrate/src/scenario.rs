@@ -1,13 +1,8 @@
 //! Simulating a published run.
 
 use nicpoll_model::line::IpVersion;
-use nicpoll_model::sim::{SimFigures, SimPlace};
-use nicpoll_model::sim_path::{SimFlow, SimHostFigures};
-use nicpoll_model::sim_tcp::SimTcp;
-use nicpoll_sim::{
-    Host, PathPlan, Plan, PlanError, Stop, Workload, resource, resource_of_path, simulate,
-    simulate_path,
-};
+use nicpoll_model::sim::{SimFigures, SimFlow, SimHostFigures, SimPlace, SimTcp};
+use nicpoll_sim::{Host, Plan, PlanError, Stop, Workload, resource, simulate};
 
 use crate::library::Library;
 use crate::outcome::{Flow, HostOutcome, Outcome};
@@ -72,22 +67,15 @@ pub fn simulated(
 ) -> Result<Outcome, PlanError> {
     let named = scenario.hosts.iter();
     let hosts: Vec<&Host> = named.filter_map(|name| library.hosts.get(name)).collect();
-    match hosts[..] {
-        [host] => alone(host, scenario, length),
-        _ => together(&hosts, scenario, length),
-    }
-}
-
-/// Several hosts in a row.
-fn together(hosts: &[&Host], scenario: &Scenario, length: Length) -> Result<Outcome, PlanError> {
     let stop = |(number, host): (usize, &&Host)| Stop {
         host: (*host).clone(),
         discipline: match number {
-            0 => scenario.sender.clone(),
+            // The one host of a run with an ideal sender receives.
+            0 if hosts.len() > 1 => scenario.sender.clone(),
             _ => scenario.others.clone(),
         },
     };
-    let plan = PathPlan {
+    let plan = Plan {
         stops: hosts.iter().enumerate().map(stop).collect(),
         workload: scenario.workload.clone(),
         duration_ns: length.duration_ns,
@@ -95,23 +83,39 @@ fn together(hosts: &[&Host], scenario: &Scenario, length: Length) -> Result<Outc
         seed: SEED,
         slices: (length.duration_ns / INTERVAL_NS) as u32,
     };
-    let figures = simulate_path(&plan)?;
+    let figures = simulate(&plan)?;
+    let mut outcomes: Vec<_> = figures
+        .hosts
+        .iter()
+        .map(|of| host_outcome(of, length))
+        .collect();
+    if let [only] = &mut outcomes[..] {
+        // Its sender is not simulated, so that what it lost at its socket is of nothing known.
+        only.socket_drop_ratio = None;
+    }
+    Ok(Outcome {
+        flows: flows(&plan, &figures, &hosts, length),
+        hosts: outcomes,
+        bottleneck: resource(&plan, &figures),
+    })
+}
+
+fn flows(plan: &Plan, figures: &SimFigures, hosts: &[&Host], length: Length) -> Vec<Flow> {
+    if hosts.len() == 1 {
+        return vec![flow_alone(&plan.workload, figures)];
+    }
+    if !figures.connections.is_empty() {
+        return figures.connections.iter().map(connection_outcome).collect();
+    }
     let received = figures.hosts.last().map(|host| {
         let received = host.ledger.received;
         received.saturating_sub(lost(host, SimPlace::RxRing)) as f64 / length.seconds()
     });
-    let frame_bits = frame_bits(&scenario.workload, hosts);
-    let flow = |flow: &SimFlow| flow_outcome(flow, received, frame_bits, length);
-    let host = |host: &SimHostFigures| host_outcome(host, length);
-    Ok(Outcome {
-        flows: if figures.connections.is_empty() {
-            figures.flows.iter().map(flow).collect()
-        } else {
-            figures.connections.iter().map(connection_outcome).collect()
-        },
-        hosts: figures.hosts.iter().map(host).collect(),
-        bottleneck: resource_of_path(&plan, &figures),
-    })
+    let frame_bits = frame_bits(&plan.workload, hosts);
+    let flows = figures.flows.iter();
+    flows
+        .map(|flow| flow_outcome(flow, received, frame_bits, length))
+        .collect()
 }
 
 fn flow_outcome(
@@ -195,31 +199,7 @@ fn frame_bits(workload: &Workload, hosts: &[&Host]) -> Option<f64> {
     is_whole.then(|| f64::from(8 * (packet_bytes + ETHERNET_BYTES)))
 }
 
-/// One host and an ideal sender.
-fn alone(host: &Host, scenario: &Scenario, length: Length) -> Result<Outcome, PlanError> {
-    let plan = Plan {
-        discipline: scenario.others.clone(),
-        workload: scenario.workload.clone(),
-        duration_ns: length.duration_ns,
-        warmup_ns: length.warmup_ns,
-        seed: SEED,
-        slices: 0,
-    };
-    let figures = simulate(host, &plan)?;
-    let reports = |reports: u64| reports as f64 / length.seconds();
-    Ok(Outcome {
-        flows: vec![flow_alone(&scenario.workload, &figures)],
-        hosts: vec![HostOutcome {
-            cpu: figures.cpu,
-            socket_drop_ratio: None,
-            storm_reports_per_second: figures.storm.map(|storm| reports(storm.reports)),
-            interrupts_per_second: figures.interrupts as f64 / length.seconds(),
-            switches_per_second: figures.context_switches as f64 / length.seconds(),
-        }],
-        bottleneck: resource(host, &plan, &figures),
-    })
-}
-
+/// What an ideal sender sent, and its one host got.
 fn flow_alone(workload: &Workload, figures: &SimFigures) -> Flow {
     let payload_bits = 8.0 * f64::from(workload.payload_bytes);
     Flow {

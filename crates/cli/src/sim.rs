@@ -3,7 +3,6 @@
 mod args;
 mod fit_host;
 mod merge;
-mod path;
 mod published;
 mod sweep;
 mod ticks;
@@ -11,13 +10,13 @@ mod trace;
 mod workers;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
 use nicpoll_model::sim::{SIM_RUN_SCHEMA, SimRun};
 use nicpoll_report::{render_document, render_sim_run};
-use nicpoll_sim::{Host, Plan, explain, simulate};
+use nicpoll_sim::{Discipline, Host, Plan, Stop, explain, simulate};
 
 pub use args::SimArgs;
 use args::{Length, RunArgs, SimCommand};
@@ -33,8 +32,7 @@ const HOST_FILE: &str = "host file";
 /// Runs the command and returns its exit code.
 pub fn run(args: &SimArgs) -> Result<u8, Failure> {
     match &args.command {
-        SimCommand::Run(args) if args.peer.is_some() => path::run(args),
-        SimCommand::Run(args) => run_once(args),
+        SimCommand::Run(args) => run_plan(args),
         SimCommand::Sweep(args) => sweep::run(args),
         SimCommand::Merge(args) => merge::run(args),
         SimCommand::Ticks(args) => ticks::run(args),
@@ -44,25 +42,24 @@ pub fn run(args: &SimArgs) -> Result<u8, Failure> {
     }
 }
 
-fn run_once(args: &RunArgs) -> Result<u8, Failure> {
-    let host = read_host(&args.host)?;
+fn run_plan(args: &RunArgs) -> Result<u8, Failure> {
     let plan = Plan {
-        discipline: args.discipline.clone(),
+        stops: stops(args)?,
         workload: args.workload.clone(),
-        duration_ns: duration_ns(args),
+        duration_ns: nanos(args.length.duration.unwrap_or(Duration::from_secs(10))),
         warmup_ns: nanos(args.length.warmup),
         seed: args.length.seed,
         slices: args.slices,
     };
-    plan.check(&host).map_err(usage)?;
-    args.length.refuse_endless(packets(&plan), 1)?;
-    args.length.refuse_vast(plan.memory_bytes(&host))?;
-    let figures = simulate(&host, &plan).map_err(usage)?;
+    plan.check().map_err(usage)?;
+    args.length.refuse_endless(plan.packets(), 1)?;
+    args.length.refuse_vast(plan.memory_bytes())?;
+    let figures = simulate(&plan).map_err(usage)?;
     let run = SimRun {
         schema: String::from(SIM_RUN_SCHEMA),
         nicpoll_version: String::from(env!("CARGO_PKG_VERSION")),
-        plan: plan.facts(&host),
-        bottleneck: explain(&host, &plan, &figures).map_err(usage)?,
+        plan: plan.facts(),
+        bottleneck: explain(&plan, &figures).map_err(usage)?,
         figures,
     };
     output::print(&if args.json {
@@ -73,8 +70,25 @@ fn run_once(args: &RunArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn duration_ns(args: &RunArgs) -> u64 {
-    nanos(args.length.duration.unwrap_or(Duration::from_secs(10)))
+/// The host, and with `--peer` the routers and the peer.
+fn stops(args: &RunArgs) -> Result<Vec<Stop>, Failure> {
+    let own = &args.discipline;
+    let routers = args.through.iter().map(|router| {
+        let discipline = args.router_discipline.as_ref().unwrap_or(own);
+        (router, discipline)
+    });
+    let peer = args.peer.iter().map(|peer| {
+        let discipline = args.peer_discipline.as_ref().unwrap_or(own);
+        (peer, discipline)
+    });
+    let all = [(&args.host, own)].into_iter().chain(routers).chain(peer);
+    let stop = |(path, discipline): (&PathBuf, &Discipline)| {
+        Ok(Stop {
+            host: read_host(path)?,
+            discipline: discipline.clone(),
+        })
+    };
+    all.map(stop).collect()
 }
 
 fn read_host(path: &Path) -> Result<Host, Failure> {
@@ -110,13 +124,6 @@ fn usage(error: impl ToString) -> Failure {
 
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// About so many packets a run has to carry; one that sends as fast as it can makes about a million a
-/// second at most.
-fn packets(plan: &Plan) -> f64 {
-    let seconds = (plan.duration_ns as f64 + plan.warmup_ns as f64) / 1e9;
-    plan.workload.rate_pps.unwrap_or(1_000_000) as f64 * seconds
 }
 
 impl Length {

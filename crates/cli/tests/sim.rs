@@ -76,22 +76,22 @@ fn every_discipline_gives_json_that_its_schema_describes() {
             "constant:rate=20k",
         ];
         let run = document(&run(&options), schema);
-        assert_eq!(run["schema"], "nicpoll.sim-run/1");
-        assert_eq!(run["plan"]["discipline"], discipline);
+        assert_eq!(run["schema"], "nicpoll.sim-run/2");
+        assert_eq!(run["plan"]["hosts"][0]["discipline"], discipline);
         let figures = &run["figures"];
         assert_eq!(
-            figures["polling"].is_null(),
+            figures["hosts"][0]["polling"].is_null(),
             discipline != "freebsd-polling"
         );
         assert_eq!(
-            figures["storm"].is_null(),
+            figures["hosts"][0]["storm"].is_null(),
             discipline != "freebsd-interrupt"
         );
         let ledger = &figures["ledger"];
         let losses = ledger["losses"].as_array().unwrap();
         let lost: u64 = losses
             .iter()
-            .map(|loss| loss["packets"].as_u64().unwrap())
+            .map(|loss| loss["datagrams"].as_u64().unwrap())
             .sum();
         let count = |name: &str| ledger[name].as_u64().unwrap();
         assert_eq!(
@@ -128,11 +128,11 @@ fn hosts_on_a_path_have_figures_each_and_together() {
         assert!(shown.contains(words), "{words}: {shown}");
     }
     assert_eq!(shown, printed(&run(&path)), "it replays to the byte");
-    let schema = "sim-path";
+    let schema = "sim-run";
     for workload in ["rr", "iperf-udp:rate=200m"] {
         let peer = ["--peer", GENERIC, "--workload", workload, "--json"];
         let document = document(&run(&peer), schema);
-        assert_eq!(document["schema"], "nicpoll.sim-path/1");
+        assert_eq!(document["schema"], "nicpoll.sim-run/2");
         let figures = &document["figures"];
         assert_eq!(figures["hosts"].as_array().unwrap().len(), 2);
         let has_round_trips = !figures["flows"][0]["round_trip"].is_null();
@@ -166,7 +166,7 @@ fn tcp_tells_of_each_connection_and_of_its_parts() {
         assert!(shown.contains(words), "{words}: {shown}");
     }
     assert_eq!(shown, printed(&run(&polled)), "it replays to the byte");
-    let schema = "sim-path";
+    let schema = "sim-run";
     let document = document(&run(&[&polled[..], &["--json"]].concat()), schema);
     let connections = document["figures"]["connections"].as_array().unwrap();
     assert_eq!(connections.len(), 2);

@@ -38,12 +38,12 @@ fn clients_and_cards_have_figures_of_their_own() {
     assert_described(&document, "sim-run");
     let figures = &document["figures"];
     assert_eq!(figures["clients"]["count"], 100);
-    let cards = figures["cards"].as_array().unwrap();
+    let cards = figures["hosts"][0]["cards"].as_array().unwrap();
     let interrupts = cards
         .iter()
         .map(|card| card["interrupts"].as_u64().unwrap());
     assert_eq!(cards.len(), 4);
-    assert_eq!(interrupts.sum::<u64>(), figures["interrupts"]);
+    assert_eq!(interrupts.sum::<u64>(), figures["hosts"][0]["interrupts"]);
     // The host itself sends.
     let blast = run(&["--workload", "blast", "--json"]);
     let blast: Value = serde_json::from_str(&printed(&blast)).unwrap();

@@ -1,11 +1,23 @@
-//! What `nicpoll sim --json` prints: a host in virtual time under one load, and under many.
+//! What `nicpoll sim --json` prints: hosts in virtual time under one load, and under many.
+//!
+//! One host with ideal hosts at the far end of its lines is a path of length one; several stand in a row and send
+//! to each other.
 //!
 //! What must hold: nothing here was measured. Every figure is what a model predicts from the numbers of a
 //! host file; the same file, options and seed give the same figures to the last digit.
 
+mod host;
 mod parts;
+mod sweep;
+mod tcp;
 
+pub use host::{
+    SimCard, SimCpu, SimHostFigures, SimHostLedger, SimKnob, SimLoss, SimNapi, SimPolling,
+    SimQueue, SimStorm,
+};
 pub use parts::{JoinError, SimShard, join};
+pub use sweep::{SIM_SWEEP_SCHEMA, SimPoint, SimSweep};
+pub use tcp::{SimTcp, SimTcpBytes, SimTcpHeld, SimTcpSlice};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,9 +25,7 @@ use serde::{Deserialize, Serialize};
 use crate::rr::Latency;
 
 /// Name and version of the JSON that [`SimRun`] becomes.
-pub const SIM_RUN_SCHEMA: &str = "nicpoll.sim-run/1";
-/// Name and version of the JSON that [`SimSweep`] becomes.
-pub const SIM_SWEEP_SCHEMA: &str = "nicpoll.sim-sweep/1";
+pub const SIM_RUN_SCHEMA: &str = "nicpoll.sim-run/2";
 
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -32,13 +42,12 @@ pub struct SimRun {
     pub bottleneck: SimBottleneck,
 }
 
-/// What is run, and all that a run follows from beside the host's numbers.
+/// What is run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimPlan {
-    /// Name of the host.
-    pub host: String,
-    /// Receive discipline with its options, as the command line takes it.
-    pub discipline: String,
+    /// The hosts in the order of the path: the first sends, the last receives, those between forward. One alone has
+    /// ideal hosts at the far end of its lines.
+    pub hosts: Vec<SimStop>,
     /// Workload with its options, as the command line takes it.
     pub workload: String,
     /// Virtual time that is counted.
@@ -49,49 +58,137 @@ pub struct SimPlan {
     pub seed: u64,
 }
 
+/// A host on the path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SimStop {
+    /// Name of the host.
+    pub host: String,
+    /// Its receive discipline with its options, as the command line takes it.
+    pub discipline: String,
+}
+
 /// What came out of a run, in the counted time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimFigures {
-    /// Where each packet ended.
+    /// Where each datagram of all flows ended.
     pub ledger: SimLedger,
-    /// Packets a second that were offered; requests of clients; calls when the host sends.
+    /// Datagrams a second of all flows that were offered; requests of ideal clients; calls when a host sends.
     pub offered_pps: f64,
-    /// Packets a second that the program got; replies that clients got; packets that went out on the line when the
-    /// host sends.
+    /// Datagrams a second of all flows that arrived; replies that ideal clients got.
     pub delivered_pps: f64,
     /// Bits of payload a second in them.
     pub delivered_payload_bits_per_second: f64,
-    /// Lost packets over offered ones; null when none were offered.
+    /// Lost datagrams over offered ones; null when none were offered.
     pub loss_ratio: Option<f64>,
-    /// Share of the line that was in use; of all lines if there are several.
-    pub line_ratio: f64,
-    /// From the end of a frame on the line until its program has it; when the host sends, from the call
-    /// to the end of the frame on the line; with requests from a client's sending one until it has the reply.
+    /// Of all flows; see [`SimFlow::latency`].
     pub latency: Latency,
-    /// Jitter as iperf computes it (RFC 1889) at the end, the mean of the lines'; null before the second packet.
+    /// Jitter as iperf computes it (RFC 1889) at the end, the mean of the flows'; null before the second datagram.
     pub jitter_ns: Option<f64>,
-    /// How the clients were served; null when the host itself sends.
+    /// How ideal clients were served; null without them.
     pub clients: Option<SimClients>,
-    /// Each card, with its line.
-    pub cards: Vec<SimCard>,
-    /// Where the processor's time went.
-    pub cpu: SimCpu,
-    /// Switches to another thread, the idle one included.
-    pub context_switches: u64,
-    /// The same for each packet delivered; null when none was.
-    pub context_switches_per_packet: Option<f64>,
-    /// Interrupts of all cards.
-    pub interrupts: u64,
-    /// The counted time in parts of equal length; empty unless parts were asked for.
+    /// Each direction between two programs.
+    pub flows: Vec<SimFlow>,
+    /// Each host, in the order of the path.
+    pub hosts: Vec<SimHostFigures>,
+    /// Each line between two hosts, in the order of the path.
+    pub lines: Vec<SimLine>,
+    /// Each TCP connection; empty for other workloads. Its two flows are `segments` and `acknowledgements`.
+    pub connections: Vec<SimTcp>,
+    /// The counted time of a host alone in parts of equal length; empty unless parts were asked for.
     pub slices: Vec<SimSlice>,
-    /// Every queue with a limit, and the most that waited in it.
-    pub queues: Vec<SimQueue>,
-    /// The storm detection's work; null for disciplines that have none.
-    pub storm: Option<SimStorm>,
-    /// The poller's work; null for other disciplines.
-    pub polling: Option<SimPolling>,
-    /// NAPI's work; null for other disciplines.
-    pub napi: Option<SimNapi>,
+}
+
+/// `in_flight_at_start + offered = delivered + sum of losses + in_flight_at_end`, in datagrams.
+/// A request of an ideal client is one datagram until its client has the reply, wherever either is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SimLedger {
+    /// Datagrams on their way when the counted time began.
+    pub in_flight_at_start: u64,
+    /// Datagrams that set out: that programs called to send, those refused included, or that came from a far end.
+    pub offered: u64,
+    /// Datagrams that arrived: that programs read, or that reached a far end.
+    pub delivered: u64,
+    /// Losses by host and place, without zeros. A datagram in fragments is lost where its first loss was.
+    pub losses: Vec<SimPathLoss>,
+    /// Datagrams on their way when the counted time ended.
+    pub in_flight_at_end: u64,
+}
+
+/// Datagrams lost at one place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SimPathLoss {
+    /// Which host, from 0 in the order of the path.
+    pub host: usize,
+    /// Where.
+    pub place: SimPlace,
+    /// How many.
+    pub datagrams: u64,
+}
+
+impl SimLedger {
+    /// All losses.
+    pub fn lost(&self) -> u64 {
+        self.losses.iter().map(|loss| loss.datagrams).sum()
+    }
+
+    /// Losses at one place, whichever host's.
+    pub fn lost_in(&self, place: SimPlace) -> u64 {
+        let there = self.losses.iter().filter(|loss| loss.place == place);
+        there.map(|loss| loss.datagrams).sum()
+    }
+
+    /// Losses at one place of one host.
+    pub fn lost_at(&self, host: usize, place: SimPlace) -> u64 {
+        let there = |loss: &&SimPathLoss| loss.host == host && loss.place == place;
+        self.losses
+            .iter()
+            .find(there)
+            .map_or(0, |loss| loss.datagrams)
+    }
+
+    /// Whether every datagram is accounted for.
+    pub fn is_closed(&self) -> bool {
+        self.in_flight_at_start + self.offered
+            == self.delivered + self.lost() + self.in_flight_at_end
+    }
+}
+
+/// One direction between two programs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SimFlow {
+    /// What it carries: datagrams, requests, replies.
+    pub name: String,
+    /// The host that sends, from 0 in the order of the path; null for an ideal far end.
+    pub from: Option<usize>,
+    /// The host that receives; null for an ideal far end.
+    pub to: Option<usize>,
+    /// Bytes of payload in a datagram.
+    pub payload_bytes: u32,
+    /// Calls to send.
+    pub calls: u64,
+    /// Calls that failed (ENOBUFS). A datagram in fragments counts when any of them was refused.
+    pub send_errors: u64,
+    /// Datagrams that the receiving program read.
+    pub delivered: u64,
+    /// Calls without error a second.
+    pub sent_pps: f64,
+    /// Datagrams read a second.
+    pub delivered_pps: f64,
+    /// Bits of payload a second in calls without error.
+    pub sent_payload_bits_per_second: f64,
+    /// Bits of payload a second that were read.
+    pub delivered_payload_bits_per_second: f64,
+    /// Numbers that the receiver misses, as iperf's counts them: between the first and the last that it read.
+    pub missing: u64,
+    /// Datagrams that came after a later one.
+    pub out_of_order: u64,
+    /// From the call to the end of the read. From a far end: from the end of a frame on the line until its program has
+    /// it; to a far end: to the end of the frame on the line; of its requests: until its client has the reply.
+    pub latency: Latency,
+    /// Of requests: from the call to the end of the reply's read. Null for other flows.
+    pub round_trip: Option<Latency>,
+    /// Jitter as iperf computes it (RFC 1889) at the end; null before the second datagram.
+    pub jitter_ns: Option<f64>,
 }
 
 /// How alike clients were served. They add up to the packets delivered.
@@ -107,17 +204,17 @@ pub struct SimClients {
     pub served_most: u64,
 }
 
-/// What a card did.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SimCard {
-    /// IP packets that reached it, each fragment one.
-    pub received: u64,
-    /// Of these, those that its receive ring had no room for.
-    pub ring_lost: u64,
-    /// Its interrupts.
-    pub interrupts: u64,
-    /// Share of its line that was in use.
-    pub line_ratio: f64,
+/// A line between two hosts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SimLine {
+    /// Speed at layer 1, each way.
+    pub bits_per_second: u64,
+    /// Whether both ways share it.
+    pub is_half_duplex: bool,
+    /// Share of it in use away from the first host; of a shared line in this direction.
+    pub forth_ratio: f64,
+    /// Share of it in use towards the first host.
+    pub back_ratio: f64,
 }
 
 /// A part of the counted time.
@@ -138,35 +235,6 @@ pub struct SimSlice {
     /// Every variable under `kern.polling` at its end, counters since the start of the counted time; empty
     /// for other disciplines.
     pub knobs: Vec<SimKnob>,
-}
-
-/// `in_flight_at_start + offered = delivered + sum of losses + in_flight_at_end`. A request is one packet until
-/// its client has the reply, wherever either is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SimLedger {
-    /// Packets on their way when the counted time began.
-    pub in_flight_at_start: u64,
-    /// Packets that set out.
-    pub offered: u64,
-    /// Packets that arrived.
-    pub delivered: u64,
-    /// Losses by place, zeros included, in the order in which a packet passes the places.
-    pub losses: Vec<SimLoss>,
-    /// Packets on their way when the counted time ended.
-    pub in_flight_at_end: u64,
-}
-
-impl SimLedger {
-    /// All losses.
-    pub fn lost(&self) -> u64 {
-        self.losses.iter().map(|loss| loss.packets).sum()
-    }
-
-    /// Whether every packet is accounted for.
-    pub fn is_closed(&self) -> bool {
-        self.in_flight_at_start + self.offered
-            == self.delivered + self.lost() + self.in_flight_at_end
-    }
 }
 
 /// A place where a simulated packet can be lost.
@@ -225,99 +293,6 @@ impl SimPlace {
     }
 }
 
-/// Packets lost at one place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SimLoss {
-    /// Where.
-    pub place: SimPlace,
-    /// How many.
-    pub packets: u64,
-}
-
-/// Shares of the processor's time, each 0 to 1. They add up to 1, and are exact, not sampled.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SimCpu {
-    /// The program's own work.
-    pub user: f64,
-    /// System calls, kernel threads, switches to them.
-    pub system: f64,
-    /// Hard interrupts, the clock's included, and interrupt threads.
-    pub interrupt: f64,
-    /// Software interrupts: netisr and polling, NET_RX.
-    pub soft_interrupt: f64,
-    /// Nothing to do.
-    pub idle: f64,
-}
-
-/// A queue with a limit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SimQueue {
-    /// What it is.
-    pub name: String,
-    /// What it holds.
-    pub limit: u64,
-    /// The most that it held.
-    pub most: u64,
-}
-
-/// What interrupt storm detection did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SimStorm {
-    /// Passes of the interrupt thread.
-    pub passes: u64,
-    /// Of these, followed by a tick's sleep.
-    pub throttled: u64,
-    /// Messages in the log.
-    pub reports: u64,
-}
-
-/// What the poller did, and its knobs at the end.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SimPolling {
-    /// How the burst is adapted.
-    pub controller: String,
-    /// Cycles that began.
-    pub cycles: u64,
-    /// Packets that cycles asked the card for.
-    pub asked: u64,
-    /// Mean burst of the cycles; null without cycles.
-    pub burst_mean: Option<f64>,
-    /// The least burst of a cycle; null without cycles.
-    pub burst_min: Option<u32>,
-    /// The greatest burst of a cycle; null without cycles.
-    pub burst_max_reached: Option<u32>,
-    /// Cycles whose burst was the greatest that `burst_max` allows.
-    pub full_cycles: u64,
-    /// Every variable under `kern.polling` at the end, counters since the start of the counted time.
-    pub knobs: Vec<SimKnob>,
-}
-
-/// A variable under `kern.polling`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SimKnob {
-    /// Its name.
-    pub name: String,
-    /// Its value.
-    pub value: u32,
-}
-
-/// What NAPI did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SimNapi {
-    /// Polls, empty ones included.
-    pub polls: u64,
-    /// Polls that found nothing.
-    pub empty_polls: u64,
-    /// Passes that ended for want of budget or time (`time_squeeze`).
-    pub time_squeezes: u64,
-    /// Times that ksoftirqd took over.
-    pub handovers: u64,
-    /// Times that the deferral timer polled.
-    pub timer_polls: u64,
-    /// Polls by the program.
-    pub busy_polls: u64,
-}
-
 /// Why no more came through.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimBottleneck {
@@ -342,32 +317,4 @@ pub struct SimMove {
     pub delivered_pps: f64,
     /// Over those delivered without the change, in a run of the same length; null when there were none.
     pub ratio: Option<f64>,
-}
-
-/// Runs over a range of one parameter, for each discipline.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SimSweep {
-    /// Name and version of this layout: [`SIM_SWEEP_SCHEMA`].
-    pub schema: String,
-    /// Version of nicpoll.
-    pub nicpoll_version: String,
-    /// What varies: `offered`, in packets a second, or a number of the host file.
-    pub parameter: String,
-    /// The workload with its options, as the command line takes it.
-    pub workload: String,
-    /// Which part of the sweep this is; null for all of it.
-    pub shard: Option<SimShard>,
-    /// The points, by discipline, then by the parameter's value.
-    pub points: Vec<SimPoint>,
-}
-
-/// One run of a sweep.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SimPoint {
-    /// The parameter's value.
-    pub value: f64,
-    /// What was asked for.
-    pub plan: SimPlan,
-    /// What came out.
-    pub figures: SimFigures,
 }

@@ -11,7 +11,6 @@ use nicpoll_model::netrate::{
 use nicpoll_model::rr::{RR_SCHEMA, RrDocument};
 use nicpoll_model::sim::{SIM_RUN_SCHEMA, SIM_SWEEP_SCHEMA, SimRun, SimSweep};
 use nicpoll_model::sim_fit_host::{SIM_FIT_HOST_SCHEMA, SimFitHost};
-use nicpoll_model::sim_path::{SIM_PATH_SCHEMA, SimPathRun};
 use nicpoll_model::sim_published::{SIM_PUBLISHED_SCHEMA, SimPublished};
 use nicpoll_model::ticks::{SIM_TICKS_SCHEMA, SimTicks};
 use nicpoll_model::{
@@ -166,19 +165,10 @@ pub(crate) fn watch_schema() -> String {
 pub(crate) fn sim_run_schema() -> String {
     schema_of::<SimRun>(
         "What `nicpoll sim run --json` prints",
-        "One run of a simulated host. docs/simulator.md explains it. Nothing in it was measured. Units \
-         stand in field names; null means that there is no such figure.",
+        "One run of simulated hosts in a row, or of one with ideal hosts at the far end of its lines. docs/simulator.md \
+         and docs/sim-paths.md explain it. Nothing in it was measured. Units stand in field names; null means that \
+         there is no such figure.",
         SIM_RUN_SCHEMA,
-    )
-}
-
-/// The JSON Schema of what `nicpoll sim run --peer --json` prints.
-pub(crate) fn sim_path_schema() -> String {
-    schema_of::<SimPathRun>(
-        "What `nicpoll sim run --peer --json` prints",
-        "One run of simulated hosts that send to each other. docs/sim-paths.md explains it. Nothing in it was \
-         measured. Units stand in field names; null means that there is no such figure.",
-        SIM_PATH_SCHEMA,
     )
 }
 

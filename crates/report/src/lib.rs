@@ -29,8 +29,7 @@ pub use rr_page::{RrForm, RrPage};
 pub use schemas::{NamedSchema, SCHEMAS, schema_file};
 pub use sim::{
     Chart, Curve, Panel, plot_chart, plot_sweep, plot_ticks, render_host_file, render_sim_fit_host,
-    render_sim_path, render_sim_published, render_sim_run, render_sim_sweep, render_sim_ticks,
-    sweep_as_csv,
+    render_sim_published, render_sim_run, render_sim_sweep, render_sim_ticks, sweep_as_csv,
 };
 pub use switch::{render_switch_proofs, render_switch_writes};
 pub use text::{

@@ -7,7 +7,6 @@ use nicpoll_model::netrate::{NETBLAST_SCHEMA, NETRECEIVE_SCHEMA, NETSEND_SCHEMA}
 use nicpoll_model::rr::RR_SCHEMA;
 use nicpoll_model::sim::{SIM_RUN_SCHEMA, SIM_SWEEP_SCHEMA};
 use nicpoll_model::sim_fit_host::SIM_FIT_HOST_SCHEMA;
-use nicpoll_model::sim_path::SIM_PATH_SCHEMA;
 use nicpoll_model::sim_published::SIM_PUBLISHED_SCHEMA;
 use nicpoll_model::ticks::SIM_TICKS_SCHEMA;
 use nicpoll_model::{
@@ -16,8 +15,8 @@ use nicpoll_model::{
 
 use crate::documents::{
     doctor_schema, iperf_schema, line_rates_schema, netblast_schema, netreceive_schema,
-    netsend_schema, rr_schema, set_schema, show_schema, sim_fit_host_schema, sim_path_schema,
-    sim_published_schema, sim_run_schema, sim_sweep_schema, sim_ticks_schema, watch_schema,
+    netsend_schema, rr_schema, set_schema, show_schema, sim_fit_host_schema, sim_published_schema,
+    sim_run_schema, sim_sweep_schema, sim_ticks_schema, watch_schema,
 };
 use crate::json::{cpu_truth_json_schema, json_schema};
 
@@ -25,7 +24,7 @@ use crate::json::{cpu_truth_json_schema, json_schema};
 pub type NamedSchema = (&'static str, fn() -> String);
 
 /// Every kind of document.
-pub const SCHEMAS: [NamedSchema; 18] = [
+pub const SCHEMAS: [NamedSchema; 17] = [
     (CPU_TRUTH_SCHEMA, cpu_truth_json_schema),
     (SCHEMA, json_schema),
     (DOCTOR_SCHEMA, doctor_schema),
@@ -38,7 +37,6 @@ pub const SCHEMAS: [NamedSchema; 18] = [
     (SET_SCHEMA, set_schema),
     (SHOW_SCHEMA, show_schema),
     (SIM_FIT_HOST_SCHEMA, sim_fit_host_schema),
-    (SIM_PATH_SCHEMA, sim_path_schema),
     (SIM_PUBLISHED_SCHEMA, sim_published_schema),
     (SIM_RUN_SCHEMA, sim_run_schema),
     (SIM_SWEEP_SCHEMA, sim_sweep_schema),

@@ -14,7 +14,6 @@ mod ticks;
 
 pub use chart::{Chart, Curve, Panel, plot_chart};
 pub use fit_host::{render_host_file, render_sim_fit_host};
-pub use path::render_sim_path;
 pub use plot::plot_sweep;
 pub use published::render_sim_published;
 pub use sweep::{render_sim_sweep, sweep_as_csv};
@@ -23,8 +22,8 @@ pub use ticks::{plot_ticks, render_sim_ticks};
 use std::fmt::Write;
 
 use nicpoll_model::sim::{
-    SimBottleneck, SimCpu, SimFigures, SimLedger, SimNapi, SimPlan, SimPolling, SimQueue, SimRun,
-    SimSlice, SimStorm,
+    SimBottleneck, SimCpu, SimFigures, SimHostFigures, SimLedger, SimNapi, SimPlan, SimPolling,
+    SimQueue, SimRun, SimSlice, SimStop, SimStorm,
 };
 
 use crate::line_rates::aligned;
@@ -36,26 +35,29 @@ const NAME: usize = 12;
 
 /// A run as text: what came out, and why no more did.
 pub fn render_sim_run(run: &SimRun) -> String {
+    match &run.figures.hosts[..] {
+        [host] => alone(run, host),
+        _ => path::render(run),
+    }
+}
+
+/// A host with ideal hosts at the far end of its lines.
+fn alone(run: &SimRun, host: &SimHostFigures) -> String {
     let mut text = head(&run.plan);
     let figures = &run.figures;
-    rates(&mut text, figures, &run.plan.workload);
+    rates(&mut text, figures, host, &run.plan.workload);
     ledger(&mut text, &figures.ledger);
-    clients(&mut text, figures);
-    cards(&mut text, figures);
+    clients(&mut text, figures, host);
+    cards(&mut text, host);
     item(&mut text, "latency", &percentiles(&figures.latency));
     item(&mut text, "jitter", &rounded(figures.jitter_ns));
-    processor(&mut text, figures);
-    queues(&mut text, &figures.queues);
-    discipline(
-        &mut text,
-        figures.storm,
-        figures.polling.as_ref(),
-        figures.napi,
-    );
+    processor(&mut text, figures, host);
+    queues(&mut text, &host.queues);
+    discipline(&mut text, host.storm, host.polling.as_ref(), host.napi);
     if figures.latency.samples > 0 && figures.latency.p999_ns.is_none() {
         let _ = writeln!(
             text,
-            "{MISSING}: a percentile is told when ten samples or more lie beyond it."
+            "{MISSING}: a percentile is reported only with at least ten samples beyond it."
         );
     }
     if !figures.slices.is_empty() {
@@ -72,10 +74,15 @@ pub fn render_sim_run(run: &SimRun) -> String {
 }
 
 fn head(plan: &SimPlan) -> String {
+    let stop = |stop: &SimStop| format!("host {} under {}", stop.host, stop.discipline);
+    let hosts: Vec<_> = plan.hosts.iter().map(stop).collect();
     format!(
-        "Simulated, not measured: host {} under {}.\n{}, {} s of virtual time after {} s of warm-up, \
-         seed {}.\n\n",
-        plan.host, plan.discipline, plan.workload, plan.seconds, plan.warmup_seconds, plan.seed
+        "Simulated, not measured: {}.\n{}, {} s of virtual time after {} s of warm-up, seed {}.\n\n",
+        hosts.join(", then "),
+        plan.workload,
+        plan.seconds,
+        plan.warmup_seconds,
+        plan.seed
     )
 }
 
@@ -86,6 +93,11 @@ fn item(text: &mut String, name: &str, value: &str) {
 /// A mean time, `-` for none.
 fn rounded(mean_ns: Option<f64>) -> String {
     time(mean_ns.map(|ns| ns.round() as u64))
+}
+
+/// A share that there may be none of.
+fn ratio(share: Option<f64>) -> String {
+    share.map_or_else(|| String::from(MISSING), percent)
 }
 
 fn percent(share: f64) -> String {
@@ -109,7 +121,7 @@ fn delivered_unit(workload: &str) -> &'static str {
     }
 }
 
-fn rates(text: &mut String, figures: &SimFigures, workload: &str) {
+fn rates(text: &mut String, figures: &SimFigures, host: &SimHostFigures, workload: &str) {
     let unit = unit(workload);
     let offered = format!("{} {unit}", figure(figures.offered_pps));
     item(text, "offered", &offered);
@@ -118,7 +130,7 @@ fn rates(text: &mut String, figures: &SimFigures, workload: &str) {
         None => String::from("nothing offered"),
     };
     let delivered = delivered_unit(workload);
-    let lines = if figures.cards.len() > 1 {
+    let lines = if host.cards.len() > 1 {
         "lines"
     } else {
         "line"
@@ -127,7 +139,7 @@ fn rates(text: &mut String, figures: &SimFigures, workload: &str) {
         "{} {delivered}, {} Mbit/s of payload; {loss}; {} of the {lines} in use",
         figure(figures.delivered_pps),
         figure(figures.delivered_payload_bits_per_second / 1e6),
-        percent(figures.line_ratio)
+        ratio(host.line_ratio())
     );
     item(text, "delivered", &delivered);
 }
@@ -138,12 +150,9 @@ fn ledger(text: &mut String, ledger: &SimLedger) {
         text,
         [start, ledger.offered, ledger.delivered, ledger.lost(), end],
     );
-    for loss in ledger.losses.iter().filter(|loss| loss.packets > 0) {
-        item(
-            text,
-            "",
-            &format!("{} lost: {}", count(loss.packets), loss.place.name()),
-        );
+    for loss in &ledger.losses {
+        let lost = format!("{} lost: {}", count(loss.datagrams), loss.place.name());
+        item(text, "", &lost);
     }
 }
 
@@ -156,9 +165,9 @@ fn balance(text: &mut String, each: [u64; 5]) {
     item(text, "ledger", &balance);
 }
 
-fn clients(text: &mut String, figures: &SimFigures) {
+fn clients(text: &mut String, figures: &SimFigures, host: &SimHostFigures) {
     // One on each line is told of with its card.
-    let cards = figures.cards.len() as u64;
+    let cards = host.cards.len() as u64;
     if let Some(clients) = figures.clients.filter(|clients| clients.count > cards) {
         let served = format!(
             "{}, each served {} to {} times, the median {}",
@@ -171,17 +180,17 @@ fn clients(text: &mut String, figures: &SimFigures) {
     }
 }
 
-fn cards(text: &mut String, figures: &SimFigures) {
-    if figures.cards.len() < 2 {
+fn cards(text: &mut String, host: &SimHostFigures) {
+    if host.cards.len() < 2 {
         return;
     }
-    for (number, card) in figures.cards.iter().enumerate() {
+    for (number, card) in host.cards.iter().enumerate() {
         let did = format!(
             "{} received, {} of them lost in its ring; {} interrupts; {} of its line in use",
             count(card.received),
             count(card.ring_lost),
             count(card.interrupts),
-            percent(card.line_ratio)
+            ratio(card.line_ratio)
         );
         item(text, &format!("card {}", number + 1), &did);
     }
@@ -221,14 +230,16 @@ fn slices(slices: &[SimSlice]) -> String {
     aligned(&lines)
 }
 
-fn processor(text: &mut String, figures: &SimFigures) {
-    processor_states(text, &figures.cpu);
+fn processor(text: &mut String, figures: &SimFigures, host: &SimHostFigures) {
+    processor_states(text, &host.cpu);
+    let delivered = figures.ledger.delivered;
+    let a_packet = host.context_switches as f64 / delivered as f64;
     let switches = format!(
         "{} ({} a packet); {} interrupts of the {}",
-        count(figures.context_switches),
-        figure_or_missing(figures.context_switches_per_packet),
-        count(figures.interrupts),
-        if figures.cards.len() > 1 {
+        count(host.context_switches),
+        figure_or_missing((delivered > 0).then_some(a_packet)),
+        count(host.interrupts),
+        if host.cards.len() > 1 {
             "cards"
         } else {
             "card"

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use nicpoll_sim::{Discipline, Host, PathPlan, Plan, Stop, Workload, simulate, simulate_path};
+use nicpoll_sim::{Discipline, Host, Plan, Stop, Workload, simulate};
 
 const GENERIC: &str = include_str!("../../../sim/hosts/generic.toml");
 
@@ -25,7 +25,10 @@ fn packets(criterion: &mut Criterion) {
     ] {
         let workload = Workload::parse("constant").and_then(|workload| workload.at(rate_pps));
         let plan = Plan {
-            discipline: Discipline::parse(discipline).expect("it is one"),
+            stops: vec![Stop {
+                host: host.clone(),
+                discipline: Discipline::parse(discipline).expect("it is one"),
+            }],
             workload: workload.expect("it has a rate"),
             duration_ns: 4_000_000_000,
             warmup_ns: 0,
@@ -36,7 +39,7 @@ fn packets(criterion: &mut Criterion) {
         group.bench_function(
             format!("{discipline}, {rate_pps}/s offered, 4 s"),
             |bencher| {
-                bencher.iter(|| simulate(black_box(&host), black_box(&plan)));
+                bencher.iter(|| simulate(black_box(&plan)));
             },
         );
     }
@@ -57,7 +60,7 @@ fn tcp(criterion: &mut Criterion) {
             host: host.clone(),
             discipline: Discipline::parse(discipline).expect("it is one"),
         };
-        let plan = PathPlan {
+        let plan = Plan {
             stops: vec![stop.clone(), stop],
             workload: Workload::parse(workload).expect("it is one"),
             duration_ns: 60_000_000_000,
@@ -65,11 +68,11 @@ fn tcp(criterion: &mut Criterion) {
             seed: 1,
             slices: 0,
         };
-        let figures = simulate_path(&plan).expect("the hosts can run it");
+        let figures = simulate(&plan).expect("the hosts can run it");
         // Segments and acknowledgements.
         group.throughput(Throughput::Elements(figures.ledger.offered));
         group.bench_function(format!("{discipline}, {workload}"), |bencher| {
-            bencher.iter(|| simulate_path(black_box(&plan)));
+            bencher.iter(|| simulate(black_box(&plan)));
         });
     }
     group.finish();

@@ -3,6 +3,7 @@
 //! The resource follows from where packets were lost and from how full everything was. What would move it
 //! is not deduced but tried: one number at a time is changed and the run is made again.
 
+mod alone;
 mod moves;
 mod path;
 mod tcp;
@@ -13,8 +14,6 @@ use nicpoll_model::sim::{
 
 use crate::host::Host;
 use crate::plan::{Plan, PlanError};
-use crate::workload::Pattern;
-pub use path::{explain_path, resource_of_path};
 
 /// Fewer losses than this share are no bottleneck, but chance.
 const LOSS_MIN: f64 = 0.001;
@@ -48,17 +47,27 @@ fn lost_at(losses: &[SimLoss], place: SimPlace) -> u64 {
 }
 
 impl<'a> Evidence<'a> {
-    fn of(figures: &'a SimFigures) -> Self {
+    /// What speaks for a host of a path; of one alone all its lines count.
+    fn of(figures: &'a SimFigures, host: usize) -> Self {
+        let of = &figures.hosts[host];
+        let forth = figures.lines.get(host).map(|line| line.forth_ratio);
+        let is_alone = figures.hosts.len() == 1;
         let ledger = &figures.ledger;
-        let lost = |place| lost_at(&ledger.losses, place);
-        let reached = ledger.offered.saturating_sub(lost(SimPlace::FarQueue));
+        let (reached, ring_lost) = if is_alone {
+            let lost = |place| ledger.lost_in(place);
+            let reached = ledger.offered.saturating_sub(lost(SimPlace::FarQueue));
+            (reached, lost(SimPlace::RxRing))
+        } else {
+            let ring_lost = lost_at(&of.ledger.losses, SimPlace::RxRing);
+            (of.ledger.received, ring_lost)
+        };
         Evidence {
-            cpu: &figures.cpu,
-            storm: figures.storm,
-            polling: figures.polling.as_ref(),
-            line_ratio: Some(figures.line_ratio),
-            taken: reached.saturating_sub(lost(SimPlace::RxRing)),
-            cards: figures.cards.len() as u64,
+            cpu: &of.cpu,
+            storm: of.storm,
+            polling: of.polling.as_ref(),
+            line_ratio: if is_alone { of.line_ratio() } else { forth },
+            taken: reached.saturating_sub(ring_lost),
+            cards: if is_alone { of.cards.len() as u64 } else { 1 },
         }
     }
 }
@@ -66,73 +75,49 @@ impl<'a> Evidence<'a> {
 /// Names what held a run back, and tries what would move it.
 ///
 /// # Errors
-/// Why the host cannot run the plan; see [`Plan::check`].
-pub fn explain(host: &Host, plan: &Plan, figures: &SimFigures) -> Result<SimBottleneck, PlanError> {
-    plan.check(host)?;
-    let (is_binding, finding) = found(host, plan, figures);
+/// Why the hosts cannot run the plan; see [`Plan::check`].
+pub fn explain(plan: &Plan, figures: &SimFigures) -> Result<SimBottleneck, PlanError> {
+    plan.check()?;
+    let (is_binding, host, finding) = found(plan, figures);
     Ok(SimBottleneck {
-        resource: String::from(finding.resource),
+        resource: if plan.is_alone() {
+            String::from(finding.resource)
+        } else {
+            named(plan, host, &finding)
+        },
         fullness: finding.fullness,
         is_binding,
         explanation: finding.explanation,
-        moves: if is_binding {
-            moves::tried(host, plan, figures)?
-        } else {
-            Vec::new()
+        moves: match is_binding {
+            true if plan.is_alone() => alone::tried(plan, figures)?,
+            true => path::tried(plan)?,
+            false => Vec::new(),
         },
     })
 }
 
 /// Names what held a run back, and nothing more.
-pub fn resource(host: &Host, plan: &Plan, figures: &SimFigures) -> String {
-    let (_, finding) = found(host, plan, figures);
-    format!("{} of {}", finding.resource, host.name)
+pub fn resource(plan: &Plan, figures: &SimFigures) -> String {
+    let (_, host, finding) = found(plan, figures);
+    named(plan, host, &finding)
 }
 
-/// What held a run back, and whether it held back packets.
-fn found(host: &Host, plan: &Plan, figures: &SimFigures) -> (bool, Finding) {
-    let own = plan.discipline.applied_to(host);
-    let loses = figures.loss_ratio.is_some_and(|ratio| ratio >= LOSS_MIN);
-    let evidence = Evidence::of(figures);
-    // Who sends when something is done goes as fast as it can.
-    match (&plan.workload.pattern, worst_place(figures)) {
-        (Pattern::Blast, place) => (true, sending(evidence, place.is_some())),
-        (_, Some(place)) if loses => (true, binding(&own, evidence, place)),
-        (Pattern::RequestResponse, _) => (true, answering(evidence, plan.workload.clients)),
-        _ => (false, headroom(evidence)),
+fn named(plan: &Plan, host: usize, finding: &Finding) -> String {
+    let name = &plan.stops[host].host.name;
+    if plan.is_alone() {
+        return format!("{} of {name}", finding.resource);
     }
+    format!("{} of {name} (host {})", finding.resource, host + 1)
 }
 
-/// No request is lost, and clients send the next when they have the reply.
-fn answering(evidence: Evidence<'_>, clients: u16) -> Finding {
-    let line_ratio = evidence.line_ratio.unwrap_or_default();
-    if line_ratio >= FULL {
-        return line(line_ratio);
+/// Whether anything held back packets, on which host, and what is full there.
+fn found(plan: &Plan, figures: &SimFigures) -> (bool, usize, Finding) {
+    if plan.is_alone() {
+        let (is_binding, finding) = alone::found(plan, figures);
+        return (is_binding, 0, finding);
     }
-    let on_their_way = match clients {
-        1 => String::from("One request is on its way at a time"),
-        _ => format!("{clients} requests are on their way at a time"),
-    };
-    if busy(evidence) >= FULL {
-        let why = format!("{on_their_way}, and the processor cannot answer faster");
-        return processor(evidence, &why);
-    }
-    Finding {
-        resource: "waiting",
-        fullness: 1.0 - busy(evidence),
-        explanation: format!(
-            "{on_their_way}, and for {} of the time nobody works on any: on a line, or waiting for an interrupt, \
-             a tick or a timer.",
-            percent(1.0 - busy(evidence))
-        ),
-    }
-}
-
-fn worst_place(figures: &SimFigures) -> Option<SimPlace> {
-    let losses = figures.ledger.losses.iter().filter(|loss| loss.packets > 0);
-    losses
-        .max_by_key(|loss| loss.packets)
-        .map(|loss| loss.place)
+    let (host, finding) = path::found(plan, figures);
+    (path::is_binding(plan, figures), host, finding)
 }
 
 fn busy(evidence: Evidence<'_>) -> f64 {

@@ -2,7 +2,7 @@
 //! do on hardware that is known by its numbers only.
 //!
 //! [`Host`] holds the numbers, [`Discipline`] says how the host learns of packets, [`Workload`] what
-//! comes, [`Plan`] for how long. [`simulate`] runs it. `freebsd-polling` is not modelled: the [`nicpoll_core`]
+//! is sent, [`Plan`] between which hosts and for how long. [`simulate`] runs it, [`explain`] says what held it back. `freebsd-polling` is not modelled: the [`nicpoll_core`]
 //! poller itself runs, against a simulated card and clock.
 //!
 //! What must hold: host, plan and seed decide a run to the last digit, on every machine. Each packet
@@ -10,10 +10,11 @@
 //! host's limits, never from the length of a run. Nothing here reads a clock or does I/O.
 #![forbid(unsafe_code)]
 
-mod alone;
 mod bottleneck;
+mod build;
 mod chance;
 mod clients;
+mod connections;
 mod cpu;
 mod discipline;
 mod host;
@@ -21,9 +22,9 @@ mod line;
 mod machine;
 mod memory;
 mod packet;
-mod path;
 mod plan;
 mod queue;
+mod run;
 mod shared;
 mod source;
 mod spec;
@@ -34,14 +35,13 @@ mod trace;
 mod workload;
 mod world;
 
-pub use alone::simulate;
-pub use bottleneck::{explain, explain_path, resource, resource_of_path};
+pub use bottleneck::{explain, resource};
 pub use discipline::{DEFER_MAX, Discipline};
 pub use host::{
     Application, Background, Card, Cpu, Field, Host, HostError, Link, Network, Socket, Storm, Tcp,
 };
-pub use path::{PathPlan, Stop, simulate_path};
-pub use plan::{Plan, PlanError, initial_knob};
+pub use plan::{Plan, PlanError, Stop, initial_knob};
+pub use run::simulate;
 pub use spec::number;
 pub use ticks::{Ticks, sample_ticks};
 pub use trace::{

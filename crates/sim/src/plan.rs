@@ -1,23 +1,37 @@
-//! What a run follows from beside the host.
+//! What a run follows from.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use nicpoll_core::{Errno, Knob, Poller};
-use nicpoll_model::line::{DatagramFrame, Line, LineError, Packet};
-use nicpoll_model::sim::SimPlan;
+use nicpoll_model::line::{DatagramFrame, Line as LineRate, LineError, Packet};
+use nicpoll_model::sim::{SimPlan, SimStop};
 use thiserror::Error;
 
 use crate::discipline::Discipline;
 use crate::host::Host;
 use crate::packet::Shape;
-use crate::workload::{Pattern, Workload};
+use crate::workload::{IperfTcp, Pattern, Workload};
+
+/// A path has so many hosts at most.
+const STOPS_MAX: usize = 16;
+
+/// A host on the path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stop {
+    /// Its numbers.
+    pub host: Host,
+    /// How it learns of packets.
+    pub discipline: Discipline,
+}
 
 /// A run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// How the host learns of packets.
-    pub discipline: Discipline,
+    /// The hosts in the order of the path, 1 to 16: the first sends, the last receives, those between forward. A line
+    /// joins each to the next: it has the lower speed and the longer delay of the two hosts' `link`, and is half
+    /// duplex if one of them is. One alone has lines to ideal hosts.
+    pub stops: Vec<Stop>,
     /// What is sent.
     pub workload: Workload,
     /// Virtual time that is counted, above 0.
@@ -26,7 +40,7 @@ pub struct Plan {
     pub warmup_ns: u64,
     /// What all chance follows from.
     pub seed: u64,
-    /// Parts of the counted time that are told of one by one; 0 for none.
+    /// Parts of the counted time that have figures of their own, of a host alone and of TCP connections; 0 for none.
     pub slices: u32,
 }
 
@@ -76,6 +90,9 @@ pub enum PlanError {
          --peer"
     )]
     ClientsOnPath,
+    /// Parts of the counted time are those of a host alone, or of TCP connections.
+    #[error("with --peer only iperf-tcp has figures for each slice; leave --slices out")]
+    SlicesOnPath,
     /// The lines differ in what they carry.
     #[error(
         "the lines of the path have MTUs of {first_bytes} and {other_bytes} bytes, and routers that cut packets \
@@ -88,7 +105,7 @@ pub enum PlanError {
         other_bytes: u64,
     },
     /// A path has ends.
-    #[error("a path of {0} hosts; give 2 to {STOPS_MAX}")]
+    #[error("a path of {0} hosts; give 1 to {STOPS_MAX}")]
     Stops(usize),
     /// A veth pair has two ends.
     #[error(
@@ -132,12 +149,22 @@ pub enum PlanError {
     },
 }
 
+impl Stop {
+    /// The host with the discipline's own numbers.
+    pub(crate) fn applied(&self) -> Host {
+        self.discipline.applied_to(&self.host)
+    }
+}
+
 impl Plan {
     /// The plan as reports show it.
-    pub fn facts(&self, host: &Host) -> SimPlan {
+    pub fn facts(&self) -> SimPlan {
+        let stop = |stop: &Stop| SimStop {
+            host: stop.host.name.clone(),
+            discipline: stop.discipline.to_string(),
+        };
         SimPlan {
-            host: host.name.clone(),
-            discipline: self.discipline.to_string(),
+            hosts: self.stops.iter().map(stop).collect(),
             workload: self.workload.to_string(),
             seconds: self.duration_ns as f64 / 1e9,
             warmup_seconds: self.warmup_ns as f64 / 1e9,
@@ -145,12 +172,46 @@ impl Plan {
         }
     }
 
-    /// Looks whether the host, with the discipline's own numbers, can run this.
+    /// Looks whether the hosts, with their disciplines' own numbers, can run this.
     ///
     /// # Errors
-    /// Why it cannot.
-    pub fn check(&self, host: &Host) -> Result<(), PlanError> {
-        let host = self.discipline.applied_to(host);
+    /// Why they cannot.
+    pub fn check(&self) -> Result<(), PlanError> {
+        if !(1..=STOPS_MAX).contains(&self.stops.len()) {
+            return Err(PlanError::Stops(self.stops.len()));
+        }
+        if self.is_alone() {
+            self.check_alone()
+        } else {
+            self.check_path()
+        }
+    }
+
+    /// Whether its one host has ideal hosts at the far end.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.stops.len() == 1
+    }
+
+    /// iperf's options, if it sends over TCP.
+    pub(crate) fn iperf_tcp(&self) -> Option<IperfTcp> {
+        match self.workload.pattern {
+            Pattern::IperfTcp(options) => Some(options),
+            _ => None,
+        }
+    }
+
+    /// Cards of a host.
+    pub(crate) fn cards(&self, number: usize) -> u32 {
+        if self.is_alone() {
+            return u32::from(self.workload.links);
+        }
+        let is_end = number == 0 || number + 1 == self.stops.len();
+        if is_end { 1 } else { 2 }
+    }
+
+    fn check_alone(&self) -> Result<(), PlanError> {
+        let stop = &self.stops[0];
+        let host = stop.applied();
         let largest = shapes(&self.workload, host.link.mtu_bytes)?;
         if let Pattern::Trace { .. } = self.workload.pattern
             && largest.len() > 1
@@ -161,7 +222,6 @@ impl Plan {
             });
         }
         check_buffer(&host, &self.workload)?;
-        let is_blast = self.workload.pattern == Pattern::Blast;
         if host.joint().stops.is_some() {
             return Err(PlanError::VethAlone);
         }
@@ -175,17 +235,116 @@ impl Plan {
         if self.duration_ns == 0 {
             return Err(PlanError::NoDuration);
         }
-        let method = &self.discipline.method;
-        if method.is_program_polling() && is_blast {
+        let method = &stop.discipline.method;
+        if method.is_program_polling() && self.workload.pattern == Pattern::Blast {
             return Err(PlanError::BlastWhilePolling);
         }
-        method.poller(&host, u32::from(self.workload.links))?;
+        method.poller(&host, self.cards(0))?;
+        Ok(())
+    }
+
+    fn check_path(&self) -> Result<(), PlanError> {
+        if self.workload.pattern.needs_far_end() {
+            return Err(PlanError::NoFarEnd(self.workload.name()));
+        }
+        if self.workload.clients > 1 {
+            return Err(PlanError::ClientsOnPath);
+        }
+        if self.slices > 0 && self.iperf_tcp().is_none() {
+            return Err(PlanError::SlicesOnPath);
+        }
+        // Each part has a length too.
+        if self.duration_ns < u64::from(self.slices.max(1)) {
+            return Err(PlanError::NoDuration);
+        }
+        self.check_joints()?;
+        let lines = Line::all(self);
+        shapes(&self.workload, lines[0].mtu_bytes)?;
+        if let Some(other) = lines
+            .iter()
+            .find(|line| line.mtu_bytes != lines[0].mtu_bytes)
+        {
+            return Err(PlanError::Mtus {
+                first_bytes: lines[0].mtu_bytes,
+                other_bytes: other.mtu_bytes,
+            });
+        }
+        for (number, stop) in self.stops.iter().enumerate() {
+            let host = stop.applied();
+            if self.iperf_tcp().is_none() {
+                check_buffer(&host, &self.workload)?;
+            }
+            let method = &stop.discipline.method;
+            method.poller(&host, self.cards(number))?;
+            let is_busy = method.is_program_polling();
+            if is_busy && self.iperf_tcp().is_some() {
+                return Err(PlanError::TcpWhilePolling);
+            }
+            let is_reader = number + 1 == self.stops.len()
+                || (number == 0 && self.workload.pattern == Pattern::RequestResponse);
+            if is_busy && !is_reader {
+                return Err(PlanError::BlastWhilePolling);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_joints(&self) -> Result<(), PlanError> {
+        let pairs = self.stops.iter().filter_map(|stop| stop.host.joint().stops);
+        let (ends, size) = pairs.fold((0, 0), |(ends, _), size| (ends + 1, size));
+        if ends == 0 {
+            return Ok(());
+        }
+        if ends != size || self.stops.len() != size {
+            return Err(PlanError::VethAlone);
+        }
+        let is_served = |stop: &Stop| stop.discipline.method.serves_without_interrupts();
+        if !self.stops.iter().all(is_served) {
+            return Err(PlanError::VethDiscipline);
+        }
+        if self.iperf_tcp().is_some() {
+            return Err(PlanError::VethTcp);
+        }
         Ok(())
     }
 }
 
-/// A path has so many hosts at most.
-pub(crate) const STOPS_MAX: usize = 16;
+/// A line, as both its ends agree on it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Line {
+    pub(crate) bits_per_second: u64,
+    pub(crate) mtu_bytes: u64,
+    pub(crate) delay_ns: u64,
+    pub(crate) is_half_duplex: bool,
+}
+
+impl Line {
+    /// Each host's line to the next; those of a host alone to its far ends.
+    pub(crate) fn all(plan: &Plan) -> Vec<Line> {
+        let links: Vec<_> = plan.stops.iter().map(|stop| stop.applied().link).collect();
+        let joined = links.windows(2).map(|pair| Line {
+            bits_per_second: pair[0].bits_per_second.min(pair[1].bits_per_second),
+            mtu_bytes: pair[0].mtu_bytes.min(pair[1].mtu_bytes),
+            delay_ns: pair[0].delay_ns.max(pair[1].delay_ns),
+            is_half_duplex: pair[0].half_duplex + pair[1].half_duplex > 0,
+        });
+        if !plan.is_alone() {
+            return joined.collect();
+        }
+        let own = Line {
+            bits_per_second: links[0].bits_per_second,
+            mtu_bytes: links[0].mtu_bytes,
+            delay_ns: links[0].delay_ns,
+            is_half_duplex: links[0].half_duplex > 0,
+        };
+        vec![own; usize::from(plan.workload.links)]
+    }
+
+    /// The wire of a line, of the world's, away from the first host or back.
+    pub(crate) fn wire(self, number: usize, is_back: bool) -> usize {
+        2 * number + usize::from(is_back && !self.is_half_duplex)
+    }
+}
 
 /// What a variable under `kern.polling` holds before anything has polled; `None` for a name that is none.
 pub fn initial_knob(name: &str) -> Option<u32> {
@@ -196,7 +355,7 @@ pub fn initial_knob(name: &str) -> Option<u32> {
 
 /// The frames that a datagram of a workload becomes on a line with this MTU.
 pub(crate) fn shapes(workload: &Workload, mtu_bytes: u64) -> Result<Vec<Shape>, PlanError> {
-    let mut line = Line::new(1).expect("a speed above 0");
+    let mut line = LineRate::new(1).expect("a speed above 0");
     // Its range ends at 65,535.
     line.mtu_bytes = mtu_bytes as u32;
     if let Pattern::IperfTcp(_) = workload.pattern {

@@ -53,6 +53,11 @@ impl Tally {
         self.losses[place as usize]
     }
 
+    /// Interrupts of all cards.
+    pub(crate) fn interrupts(&self) -> u64 {
+        self.cards.iter().map(|card| card.interrupts).sum()
+    }
+
     /// A frame has left a card.
     pub(crate) fn transmit(&mut self, card: usize, line_bytes: u32) {
         self.transmitted += 1;

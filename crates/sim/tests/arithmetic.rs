@@ -13,7 +13,7 @@ fn a_lone_packet_takes_the_sum_of_its_steps() {
     host.cpu.hz = 1;
     let mut alone = plan("freebsd-interrupt", "constant:rate=1000");
     alone.warmup_ns = 0;
-    let figures = simulate(&host, &alone).unwrap();
+    let figures = simulate(&common::on(&host, &alone)).unwrap();
     let host = &host;
     let interrupt = host.cpu.interrupt_entry_ns + host.card.interrupt_ns + host.card.rx_packet_ns;
     let protocols = host.network.ipv4_ns + host.network.udp_ns;
@@ -35,8 +35,11 @@ fn a_lone_packet_takes_the_sum_of_its_steps() {
     );
     assert_eq!(figures.jitter_ns, Some(0.0));
     // And back to the idle thread.
-    assert_eq!(figures.context_switches_per_packet, Some(4.0));
-    assert_eq!(figures.interrupts, figures.ledger.delivered);
+    assert_eq!(
+        figures.hosts[0].context_switches,
+        4 * figures.ledger.delivered
+    );
+    assert_eq!(figures.hosts[0].interrupts, figures.ledger.delivered);
 }
 
 #[test]
@@ -48,20 +51,20 @@ fn time_is_spent_on_what_was_done() {
     let window_ns = 2e8;
     let clock = ticks * (host.cpu.interrupt_entry_ns + host.cpu.tick_ns) as f64 / window_ns;
     assert!(
-        (figures.cpu.interrupt - clock).abs() < 1e-3,
+        (figures.hosts[0].cpu.interrupt - clock).abs() < 1e-3,
         "{:?}",
-        figures.cpu
+        figures.hosts[0].cpu
     );
     let program = packets * host.application.packet_ns as f64 / window_ns;
     assert!(
-        (figures.cpu.user - program).abs() < 1e-3,
+        (figures.hosts[0].cpu.user - program).abs() < 1e-3,
         "{:?}",
-        figures.cpu
+        figures.hosts[0].cpu
     );
-    let cpu = &figures.cpu;
+    let cpu = &figures.hosts[0].cpu;
     let sum = cpu.user + cpu.system + cpu.interrupt + cpu.soft_interrupt + cpu.idle;
     assert!((sum - 1.0).abs() < 1e-12);
-    let polling = figures.polling.unwrap();
+    let polling = figures.hosts[0].polling.clone().unwrap();
     assert_eq!(polling.cycles, 200);
     let knob = |name| {
         polling
@@ -89,9 +92,9 @@ fn no_more_comes_through_than_the_line_carries() {
         figures.delivered_pps
     );
     assert!(
-        (figures.line_ratio - 1.0).abs() < 0.01,
+        (figures.hosts[0].line_ratio().unwrap() - 1.0).abs() < 0.01,
         "{}",
-        figures.line_ratio
+        figures.hosts[0].line_ratio().unwrap()
     );
     assert_eq!(figures.ledger.lost(), lost(&figures, SimPlace::FarQueue));
 }
@@ -152,7 +155,7 @@ fn background_work_comes_before_the_program_and_is_bounded() {
         "freebsd-interrupt:background.interrupt_ns=10us",
         "constant:rate=20k",
     );
-    let added = harvest.cpu.system - plain.cpu.system;
+    let added = harvest.hosts[0].cpu.system - plain.hosts[0].cpu.system;
     // 20,000 interrupts of 10 us are 0.2, and every harvest is a switch.
     assert!((0.19..0.35).contains(&added), "{added}");
     let endless = run(
@@ -171,7 +174,7 @@ fn background_work_comes_before_the_program_and_is_bounded() {
 fn idle_polling_takes_what_is_left_and_shortens_the_wait() {
     let plain = run("freebsd-polling", "poisson:rate=20k");
     let idle = run("freebsd-polling:idle_poll=1", "poisson:rate=20k");
-    assert!(idle.cpu.idle < 0.01, "{:?}", idle.cpu);
+    assert!(idle.hosts[0].cpu.idle < 0.01, "{:?}", idle.hosts[0].cpu);
     assert!(idle.latency.p50_ns < plain.latency.p50_ns.map(|ns| ns / 5));
 }
 
@@ -184,9 +187,9 @@ fn a_datagram_in_fragments_is_one_datagram() {
     // 1538 bytes of line, and 84 for the shortest frame.
     let used = 10_000.0 * 8.0 * (1538.0 + 84.0) / 1e9;
     assert!(
-        (figures.line_ratio - used).abs() < 1e-3,
+        (figures.hosts[0].line_ratio().unwrap() - used).abs() < 1e-3,
         "{}",
-        figures.line_ratio
+        figures.hosts[0].line_ratio().unwrap()
     );
     // A ring of one descriptor has room for the first fragment only: each datagram is lost once.
     let lossy = run(
@@ -199,8 +202,7 @@ fn a_datagram_in_fragments_is_one_datagram() {
 
 #[test]
 fn what_a_host_cannot_do_is_refused() {
-    let refused =
-        |discipline, workload| simulate(&host(), &plan(discipline, workload)).unwrap_err();
+    let refused = |discipline, workload| simulate(&plan(discipline, workload)).unwrap_err();
     let line = refused("napi", "constant:rate=1k:payload=65535");
     assert!(line.to_string().contains("65507"), "{line}");
     let buffer = refused("napi:socket.buffer_bytes=64", "constant:rate=1k");
@@ -219,5 +221,5 @@ fn what_a_host_cannot_do_is_refused() {
     );
     let mut nothing = plan("napi", "constant:rate=1k");
     nothing.duration_ns = 0;
-    assert_eq!(simulate(&host(), &nothing), Err(PlanError::NoDuration));
+    assert_eq!(simulate(&nothing), Err(PlanError::NoDuration));
 }

@@ -4,7 +4,7 @@ mod common;
 
 use common::{host, lost, plan, run};
 use nicpoll_model::sim::{SimClients, SimFigures, SimPlace};
-use nicpoll_sim::{Host, PathPlan, Plan, PlanError, Stop, explain, simulate, simulate_path};
+use nicpoll_sim::{Host, Plan, PlanError, Stop, explain, simulate};
 
 fn clients(figures: &SimFigures) -> SimClients {
     figures.clients.unwrap()
@@ -16,7 +16,7 @@ fn second(host: &Host, discipline: &str, workload: &str) -> SimFigures {
         duration_ns: 1_000_000_000,
         ..plan(discipline, workload)
     };
-    let figures = simulate(host, &plan).unwrap();
+    let figures = simulate(&common::on(&host, &plan)).unwrap();
     assert!(figures.ledger.is_closed(), "{:?}", figures.ledger);
     figures
 }
@@ -41,7 +41,7 @@ fn clients_share_the_rate_and_are_served_alike_when_nothing_is_lost() {
 #[test]
 fn the_pulses_of_many_clients_are_no_pulse() {
     let ring = |figures: &SimFigures| {
-        let mut queues = figures.queues.iter();
+        let mut queues = figures.hosts[0].queues.iter();
         queues
             .find(|queue| queue.name == "receive ring")
             .unwrap()
@@ -92,7 +92,7 @@ fn a_closed_loop_keeps_littles_law() {
         assert!(figures.ledger.in_flight_at_end <= waiting);
         // Of several cards one may fall out of step with the others, and its clients are served less.
         let served = clients(&figures);
-        let is_one_card = figures.cards.len() == 1;
+        let is_one_card = figures.hosts[0].cards.len() == 1;
         assert!(
             !is_one_card || served.served_most - served.served_least <= 3,
             "{served:?}"
@@ -126,12 +126,12 @@ fn a_client_whose_request_is_lost_asks_again_after_a_second() {
         warmup_ns: 0,
         ..plan("napi", "rr:clients=500")
     };
-    let before = simulate(&small, &plan).unwrap();
+    let before = simulate(&common::on(&small, &plan)).unwrap();
     let lost = before.ledger.lost();
     assert!(lost > 400, "{lost}");
     assert_eq!(clients(&before).served_least, 0);
     plan.duration_ns = 1_100_000_000;
-    let after = simulate(&small, &plan).unwrap();
+    let after = simulate(&common::on(&small, &plan)).unwrap();
     assert!(after.ledger.is_closed(), "{:?}", after.ledger);
     // Every one of them has sent its second request.
     assert!(after.ledger.offered >= before.ledger.offered + lost);
@@ -145,8 +145,8 @@ fn the_bottleneck_of_a_server_is_named_though_nothing_is_lost() {
         ("napi:link.bits_per_second=1m", "rr:clients=10", "line"),
     ] {
         let plan = plan(discipline, workload);
-        let figures = simulate(&host(), &plan).unwrap();
-        let bottleneck = explain(&host(), &plan, &figures).unwrap();
+        let figures = simulate(&plan).unwrap();
+        let bottleneck = explain(&plan, &figures).unwrap();
         assert_eq!(bottleneck.resource, resource, "{bottleneck:?}");
         assert!(bottleneck.is_binding && !bottleneck.moves.is_empty());
     }
@@ -154,7 +154,7 @@ fn the_bottleneck_of_a_server_is_named_though_nothing_is_lost() {
 
 /// Packets of a card for each of its interrupts.
 fn an_interrupt(figures: &SimFigures) -> Vec<f64> {
-    let cards = figures.cards.iter();
+    let cards = figures.hosts[0].cards.iter();
     cards
         .map(|card| card.received as f64 / card.interrupts as f64)
         .collect()
@@ -165,17 +165,28 @@ fn the_same_load_on_four_cards_is_fewer_packets_an_interrupt() {
     let moderated = "napi:card.moderation_ns=200us";
     let one = run(moderated, "constant:rate=40k");
     let four = run(moderated, "constant:rate=40k:links=4");
-    assert_eq!((one.cards.len(), four.cards.len()), (1, 4));
-    // Eight packets in 200 us, or two.
-    assert!((an_interrupt(&one)[0] - 8.0).abs() < 0.5, "{:?}", one.cards);
-    for ratio in an_interrupt(&four) {
-        assert!((ratio - 2.0).abs() < 0.2, "{:?}", four.cards);
-    }
-    assert!(four.interrupts > 3 * one.interrupts);
-    assert!(four.cpu.interrupt > 2.0 * one.cpu.interrupt);
     assert_eq!(
-        four.cards.iter().map(|card| card.interrupts).sum::<u64>(),
-        four.interrupts
+        (one.hosts[0].cards.len(), four.hosts[0].cards.len()),
+        (1, 4)
+    );
+    // Eight packets in 200 us, or two.
+    assert!(
+        (an_interrupt(&one)[0] - 8.0).abs() < 0.5,
+        "{:?}",
+        one.hosts[0].cards
+    );
+    for ratio in an_interrupt(&four) {
+        assert!((ratio - 2.0).abs() < 0.2, "{:?}", four.hosts[0].cards);
+    }
+    assert!(four.hosts[0].interrupts > 3 * one.hosts[0].interrupts);
+    assert!(four.hosts[0].cpu.interrupt > 2.0 * one.hosts[0].cpu.interrupt);
+    assert_eq!(
+        four.hosts[0]
+            .cards
+            .iter()
+            .map(|card| card.interrupts)
+            .sum::<u64>(),
+        four.hosts[0].interrupts
     );
 }
 
@@ -183,14 +194,19 @@ fn the_same_load_on_four_cards_is_fewer_packets_an_interrupt() {
 fn the_poller_takes_as_many_from_each_card() {
     // The first card has two of five clients, the others one each: all have more than their share.
     let figures = run("freebsd-polling", "constant:rate=200k:clients=5:links=4");
-    assert_eq!(figures.polling.as_ref().unwrap().cycles, 200);
-    let taken: Vec<u64> = figures
+    assert_eq!(figures.hosts[0].polling.as_ref().unwrap().cycles, 200);
+    let taken: Vec<u64> = figures.hosts[0]
         .cards
         .iter()
         .map(|card| card.received - card.ring_lost)
         .collect();
-    assert!(figures.cards[0].received > 3 * figures.cards[1].received / 2);
-    let burst = figures.polling.unwrap().burst_max_reached.unwrap();
+    assert!(figures.hosts[0].cards[0].received > 3 * figures.hosts[0].cards[1].received / 2);
+    let burst = figures.hosts[0]
+        .polling
+        .clone()
+        .unwrap()
+        .burst_max_reached
+        .unwrap();
     let spread = taken.iter().max().unwrap() - taken.iter().min().unwrap();
     assert!(spread <= u64::from(burst), "{taken:?}");
     assert!(taken[0] > 1000, "{taken:?}");
@@ -204,9 +220,9 @@ fn a_program_that_polls_one_card_gets_the_packets_of_all() {
         assert_eq!(figures.ledger.lost(), 0);
         assert!(figures.ledger.in_flight_at_end < 10);
         assert!(figures.ledger.delivered > delivered * 9 / 10, "{figures:?}");
-        let received = figures.cards.iter().map(|card| card.received);
+        let received = figures.hosts[0].cards.iter().map(|card| card.received);
         assert!(received.min().unwrap() > delivered / 8, "{figures:?}");
-        assert!(figures.napi.unwrap().busy_polls > 0);
+        assert!(figures.hosts[0].napi.unwrap().busy_polls > 0);
     }
 }
 
@@ -217,9 +233,13 @@ fn each_line_carries_its_part() {
     let four = run(slow, "constant:rate=30k:links=4");
     assert!(lost(&one, SimPlace::FarQueue) > 0);
     assert_eq!(four.ledger.lost(), 0);
-    assert!(one.line_ratio > 0.99 && four.line_ratio < 0.8);
-    for card in &four.cards {
-        assert!((card.line_ratio - four.line_ratio).abs() < 0.01, "{card:?}");
+    let line_ratio = |figures: &SimFigures| figures.hosts[0].line_ratio().unwrap();
+    assert!(line_ratio(&one) > 0.99 && line_ratio(&four) < 0.8);
+    for card in &four.hosts[0].cards {
+        assert!(
+            (card.line_ratio.unwrap() - line_ratio(&four)).abs() < 0.01,
+            "{card:?}"
+        );
     }
 }
 
@@ -227,9 +247,9 @@ fn each_line_carries_its_part() {
 fn a_path_has_no_clients() {
     let stop = Stop {
         host: host(),
-        discipline: plan("napi", "rr").discipline,
+        discipline: plan("napi", "rr").stops[0].discipline.clone(),
     };
-    let path = PathPlan {
+    let path = Plan {
         stops: vec![stop.clone(), stop],
         workload: plan("napi", "rr:clients=2").workload,
         duration_ns: 1_000_000,
@@ -237,12 +257,12 @@ fn a_path_has_no_clients() {
         seed: 1,
         slices: 0,
     };
-    assert_eq!(simulate_path(&path), Err(PlanError::ClientsOnPath));
+    assert_eq!(simulate(&path), Err(PlanError::ClientsOnPath));
 }
 
 #[test]
 fn clients_and_lines_take_memory() {
-    let bytes = |workload: &str| plan("napi", workload).memory_bytes(&host());
+    let bytes = |workload: &str| plan("napi", workload).memory_bytes();
     assert!(bytes("rr:clients=10k") > bytes("rr") + 1e6);
     assert!(bytes("poisson:rate=1m:links=8") > bytes("poisson:rate=1m"));
 }

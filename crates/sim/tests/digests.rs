@@ -12,11 +12,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use nicpoll_model::sim::{SimBottleneck, SimFigures};
-use nicpoll_model::sim_path::SimPathFigures;
+use nicpoll_model::sim::{SimBottleneck, SimFigures, SimPlace};
 use nicpoll_sim::{
-    Discipline, Host, PathPlan, Plan, Stop, TracePacket, TraceReader, Workload, explain,
-    explain_path, simulate, simulate_path,
+    Discipline, Host, Plan, Stop, TracePacket, TraceReader, Workload, explain, simulate,
 };
 use serde::Serialize;
 
@@ -140,31 +138,34 @@ fn of_host(text: &mut String, figures: &SimFigures) {
     values(text, &figures.ledger.in_flight_at_start);
     values(text, &figures.ledger.offered);
     values(text, &figures.ledger.delivered);
-    for loss in &figures.ledger.losses {
-        values(text, &loss.packets);
+    for place in SimPlace::ALL {
+        values(text, &figures.ledger.lost_at(0, place));
     }
     values(text, &figures.ledger.in_flight_at_end);
     values(text, &figures.offered_pps);
     values(text, &figures.delivered_pps);
     values(text, &figures.delivered_payload_bits_per_second);
     values(text, &figures.loss_ratio);
-    values(text, &figures.line_ratio);
+    let host = &figures.hosts[0];
+    values(text, &host.line_ratio());
     values(text, &figures.latency);
     values(text, &figures.jitter_ns);
     values(text, &figures.clients);
-    values(text, &figures.cards);
-    values(text, &figures.cpu);
-    values(text, &figures.context_switches);
-    values(text, &figures.context_switches_per_packet);
-    values(text, &figures.interrupts);
+    values(text, &host.cards);
+    values(text, &host.cpu);
+    values(text, &host.context_switches);
+    let delivered = figures.ledger.delivered;
+    let switches = host.context_switches as f64 / delivered as f64;
+    values(text, &(delivered > 0).then_some(switches));
+    values(text, &host.interrupts);
     values(text, &figures.slices);
-    values(text, &figures.queues);
-    values(text, &figures.storm);
-    values(text, &figures.polling);
-    values(text, &figures.napi);
+    values(text, &host.queues);
+    values(text, &host.storm);
+    values(text, &host.polling);
+    values(text, &host.napi);
 }
 
-fn of_path(text: &mut String, figures: &SimPathFigures) {
+fn of_path(text: &mut String, figures: &SimFigures) {
     let ledger = &figures.ledger;
     values(text, &[ledger.in_flight_at_start, ledger.offered]);
     values(text, &[ledger.delivered, ledger.in_flight_at_end]);
@@ -189,38 +190,43 @@ fn of_path(text: &mut String, figures: &SimPathFigures) {
     values(text, &figures.connections);
 }
 
-fn run_host(host: &Host, discipline: &str, workload: Workload, seed: u64) -> String {
+fn run(stops: Vec<Stop>, workload: Workload, milliseconds: u64, seed: u64, slices: u32) -> String {
     let plan = Plan {
-        discipline: Discipline::parse(discipline).unwrap(),
+        stops,
         workload,
-        duration_ns: 40_000_000,
+        duration_ns: milliseconds * 1_000_000,
         warmup_ns: 20_000_000,
         seed,
-        slices: 4,
+        slices,
     };
     let mut text = String::new();
-    match simulate(host, &plan) {
-        Ok(figures) => of_host(&mut text, &figures),
+    match simulate(&plan) {
+        Ok(figures) if plan.stops.len() == 1 => of_host(&mut text, &figures),
+        Ok(figures) => of_path(&mut text, &figures),
         Err(_) => text.push_str("refused\n"),
     }
     text
 }
 
-fn run_path(stops: Vec<Stop>, workload: &str, seed: u64) -> String {
-    let plan = PathPlan {
-        stops,
-        workload: Workload::parse(workload).unwrap(),
-        duration_ns: 60_000_000,
-        warmup_ns: 20_000_000,
-        seed,
-        slices: 3,
-    };
-    let mut text = String::new();
-    match simulate_path(&plan) {
-        Ok(figures) => of_path(&mut text, &figures),
-        Err(_) => text.push_str("refused\n"),
+fn stop(host: &Host, discipline: &str) -> Stop {
+    Stop {
+        host: host.clone(),
+        discipline: Discipline::parse(discipline).unwrap(),
     }
-    text
+}
+
+fn run_host(host: &Host, discipline: &str, workload: Workload, seed: u64) -> String {
+    run(vec![stop(host, discipline)], workload, 40, seed, 4)
+}
+
+fn run_path(stops: Vec<Stop>, workload: &str, seed: u64) -> String {
+    // Only connections have parts.
+    let slices = if workload.starts_with("iperf-tcp") {
+        3
+    } else {
+        0
+    };
+    run(stops, Workload::parse(workload).unwrap(), 60, seed, slices)
 }
 
 fn hosts() -> Vec<String> {
@@ -258,14 +264,13 @@ fn traces() -> String {
 
 /// What is said to hold runs back, and what the changes that were tried come to.
 fn bottlenecks() -> Vec<String> {
-    let host = host("generic");
     let single = DISCIPLINES.iter().map(|discipline| {
         let mut text = String::new();
         for workload in ["poisson:rate=90k", "rr:clients=4"] {
             let mut plan = common::plan(discipline, workload);
             plan.duration_ns = 100_000_000;
-            let figures = simulate(&host, &plan).unwrap();
-            bottleneck(&mut text, &explain(&host, &plan, &figures).unwrap());
+            let figures = simulate(&plan).unwrap();
+            bottleneck(&mut text, &explain(&plan, &figures).unwrap());
         }
         text
     });
@@ -275,8 +280,8 @@ fn bottlenecks() -> Vec<String> {
             &["freebsd-interrupt", "freebsd-polling", "freebsd-interrupt"],
             workload,
         );
-        let figures = simulate_path(&plan).unwrap();
-        bottleneck(&mut text, &explain_path(&plan, &figures).unwrap());
+        let figures = simulate(&plan).unwrap();
+        bottleneck(&mut text, &explain(&plan, &figures).unwrap());
         text
     });
     single.chain(several).collect()
@@ -291,11 +296,10 @@ fn bottleneck(text: &mut String, found: &SimBottleneck) {
 
 fn paths() -> Vec<String> {
     let all = PATHS.iter().map(|path| {
-        let stop = |(name, discipline): &(&str, &str)| Stop {
-            host: host(name),
-            discipline: Discipline::parse(discipline).unwrap(),
-        };
-        let stops: Vec<_> = path.iter().map(stop).collect();
+        let stops = path
+            .iter()
+            .map(|(name, discipline)| stop(&host(name), discipline));
+        let stops: Vec<_> = stops.collect();
         let workloads = PATH_WORKLOADS.iter().enumerate();
         let texts = workloads.map(|(seed, of)| run_path(stops.clone(), of, 1 + seed as u64));
         texts.collect()
@@ -321,10 +325,7 @@ fn veth_pairs() -> String {
             ] {
                 host.set(name, value).unwrap();
             }
-            Stop {
-                host,
-                discipline: Discipline::parse(discipline).unwrap(),
-            }
+            self::stop(&host, discipline)
         };
         for workload in ["netblast", "iperf-udp:rate=20m", "rr", "iperf-tcp"] {
             text += &run_path(vec![stop(forth), stop(back)], workload, 5);

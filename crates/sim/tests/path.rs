@@ -3,9 +3,8 @@
 mod common;
 
 use common::path::{line_pps, plan, run};
-use nicpoll_model::sim::SimPlace;
-use nicpoll_model::sim_path::SimPathFigures;
-use nicpoll_sim::{PlanError, explain_path, simulate_path};
+use nicpoll_model::sim::{SimFigures, SimPlace};
+use nicpoll_sim::{PlanError, explain, simulate};
 
 fn close(measured: f64, expected: f64, share: f64) {
     let error = (measured - expected).abs() / expected;
@@ -107,7 +106,7 @@ fn a_checksum_takes_time_at_both_ends_and_none_of_a_refused_call() {
     let [over_ipv4, over_ipv6] = ["netblast:payload=1024", "netblast:payload=1024:ip=6"]
         .map(|workload| run(&[host, host], workload));
     // The line takes about 1,100 of them a second, and the calls for the rest fail.
-    let calls = |figures: &SimPathFigures| figures.flows[0].calls as f64;
+    let calls = |figures: &SimFigures| figures.flows[0].calls as f64;
     let seconds = plan(&[host, host], "netblast").duration_ns as f64 / 1e9;
     assert!(calls(&over_ipv6) * 50e-6 < seconds, "{:?}", over_ipv6.flows);
     assert!(
@@ -307,8 +306,8 @@ fn the_bottleneck_is_named_over_the_whole_path() {
         ),
     ] {
         let plan = plan(disciplines, workload);
-        let figures = simulate_path(&plan).unwrap();
-        let bottleneck = explain_path(&plan, &figures).unwrap();
+        let figures = simulate(&plan).unwrap();
+        let bottleneck = explain(&plan, &figures).unwrap();
         assert_eq!(bottleneck.resource, resource, "{bottleneck:?}");
         assert!(bottleneck.is_binding);
     }
@@ -317,10 +316,10 @@ fn the_bottleneck_is_named_over_the_whole_path() {
 #[test]
 fn what_a_path_cannot_do_is_refused() {
     let refused =
-        |disciplines: &[&str], workload| simulate_path(&plan(disciplines, workload)).unwrap_err();
+        |disciplines: &[&str], workload| simulate(&plan(disciplines, workload)).unwrap_err();
     let far = refused(&["napi", "napi"], "poisson:rate=5k");
     assert!(far.to_string().contains("netblast"), "{far}");
-    assert_eq!(refused(&["napi"], "rr"), PlanError::Stops(1));
+    assert_eq!(refused(&[], "rr"), PlanError::Stops(0));
     let mtus = refused(&["napi", "napi", "napi:link.mtu_bytes=1000"], "rr");
     assert!(matches!(mtus, PlanError::Mtus { .. }), "{mtus}");
     let both = refused(&["busy-poll", "napi"], "netblast");
@@ -329,9 +328,9 @@ fn what_a_path_cannot_do_is_refused() {
 
 #[test]
 fn a_path_replays_to_the_last_digit() {
-    let again = |workload: &str| -> [SimPathFigures; 2] {
+    let again = |workload: &str| -> [SimFigures; 2] {
         [0, 1].map(|_| {
-            simulate_path(&plan(
+            simulate(&plan(
                 &["freebsd-interrupt", "napi", "freebsd-polling"],
                 workload,
             ))

@@ -3,9 +3,7 @@
 mod common;
 
 use nicpoll_model::sim::{SimFigures, SimSlice};
-use nicpoll_sim::{
-    Discipline, Host, PathPlan, Plan, Stop, Workload, explain, simulate, simulate_path,
-};
+use nicpoll_sim::{Discipline, Host, Plan, Stop, Workload, explain, simulate};
 use proptest::prelude::*;
 
 /// Any value of a field that leaves a run short enough to test: the limits themselves, and what lies
@@ -100,29 +98,30 @@ proptest! {
         duration_ns in 1..20_000_000u64,
         slices in 0..5u32,
     ) {
-        let plan = Plan { discipline, workload, duration_ns, warmup_ns, seed, slices: 0 };
-        let Ok(figures) = simulate(&host, &plan) else {
+        let stops = vec![Stop { host, discipline }];
+        let plan = Plan { stops, workload, duration_ns, warmup_ns, seed, slices: 0 };
+        let Ok(figures) = simulate(&plan) else {
             // Not every host takes every packet; that it says so is tested elsewhere.
             return Ok(());
         };
         let ledger = &figures.ledger;
         prop_assert!(ledger.is_closed(), "{:?}", ledger);
-        let cpu = &figures.cpu;
+        let cpu = &figures.hosts[0].cpu;
         let shares = [cpu.user, cpu.system, cpu.interrupt, cpu.soft_interrupt, cpu.idle];
         prop_assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{cpu:?}");
         prop_assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{cpu:?}");
         prop_assert_eq!(figures.latency.samples, ledger.delivered);
-        for queue in &figures.queues {
+        for queue in &figures.hosts[0].queues {
             prop_assert!(queue.most <= queue.limit, "{queue:?}");
         }
         if let Some(clients) = figures.clients {
             prop_assert!(clients.served_least * clients.count <= ledger.delivered, "{clients:?}");
             prop_assert!(clients.served_most * clients.count >= ledger.delivered, "{clients:?}");
         }
-        let interrupts: u64 = figures.cards.iter().map(|card| card.interrupts).sum();
-        prop_assert_eq!(interrupts, figures.interrupts);
+        let interrupts: u64 = figures.hosts[0].cards.iter().map(|card| card.interrupts).sum();
+        prop_assert_eq!(interrupts, figures.hosts[0].interrupts);
         // The same again, to the last digit, also when it is told of in parts.
-        let parts = simulate(&host, &Plan { slices, ..plan.clone() }).unwrap();
+        let parts = simulate(&Plan { slices, ..plan.clone() }).unwrap();
         prop_assert_eq!(parts.slices.len(), slices as usize);
         let sum = |of: fn(&SimSlice) -> u64| parts.slices.iter().map(of).sum::<u64>();
         if slices > 0 {
@@ -131,7 +130,7 @@ proptest! {
             prop_assert_eq!(sum(|slice| slice.lost), ledger.lost());
         }
         prop_assert_eq!(&figures, &SimFigures { slices: Vec::new(), ..parts });
-        prop_assert_eq!(Ok(figures), simulate(&host, &plan));
+        prop_assert_eq!(Ok(figures), simulate(&plan));
     }
 }
 
@@ -173,8 +172,8 @@ proptest! {
         };
         let most = if is_veth { 2 } else { stops.len() };
         let stops = stops.into_iter().take(most).map(stop).collect();
-        let plan = PathPlan { stops, workload, duration_ns, warmup_ns, seed: 1, slices: 0 };
-        let Ok(figures) = simulate_path(&plan) else {
+        let plan = Plan { stops, workload, duration_ns, warmup_ns, seed: 1, slices: 0 };
+        let Ok(figures) = simulate(&plan) else {
             return Ok(());
         };
         common::path::assert_closed(&figures);
@@ -195,7 +194,7 @@ proptest! {
             let held = tcp.bytes.unsent_or_in_flight_at_end + tcp.bytes.unread_at_end;
             prop_assert!(held <= buffers, "{tcp:?}");
         }
-        prop_assert_eq!(Ok(figures), simulate_path(&plan));
+        prop_assert_eq!(Ok(figures), simulate(&plan));
     }
 }
 
@@ -204,7 +203,7 @@ fn seeds_decide_and_nothing_else_does() {
     let run = |seed| {
         let mut plan = common::plan("napi", "poisson:rate=50k");
         plan.seed = seed;
-        simulate(&common::host(), &plan).unwrap()
+        simulate(&plan).unwrap()
     };
     assert_eq!(run(1), run(1));
     assert_ne!(run(1), run(2));
@@ -220,7 +219,7 @@ fn a_run_is_the_sum_of_its_parts() {
             duration_ns,
             ..whole.clone()
         };
-        simulate(&common::host(), &plan).unwrap().ledger
+        simulate(&plan).unwrap().ledger
     };
     let (first, second, both) = (
         counted(0, 100_000_000),
@@ -285,8 +284,8 @@ fn the_bottleneck_is_named_and_what_moves_it_moves_it() {
         ),
     ] {
         let plan = common::plan(discipline, workload);
-        let figures = simulate(&common::host(), &plan).unwrap();
-        let bottleneck = explain(&common::host(), &plan, &figures).unwrap();
+        let figures = simulate(&plan).unwrap();
+        let bottleneck = explain(&plan, &figures).unwrap();
         let case = format!("{discipline}, {workload}: {bottleneck:?}");
         assert_eq!(bottleneck.resource, resource, "{case}");
         assert!(
@@ -298,7 +297,7 @@ fn the_bottleneck_is_named_and_what_moves_it_moves_it() {
         assert!(!bottleneck.moves.is_empty(), "{case}");
     }
     let plan = common::plan("freebsd-polling", "poisson:rate=10k");
-    let figures = simulate(&common::host(), &plan).unwrap();
-    let easy = explain(&common::host(), &plan, &figures).unwrap();
+    let figures = simulate(&plan).unwrap();
+    let easy = explain(&plan, &figures).unwrap();
     assert!(!easy.is_binding && easy.moves.is_empty(), "{easy:?}");
 }

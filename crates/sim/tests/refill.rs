@@ -38,7 +38,7 @@ fn polling_costs_a_program_a_refill_a_tick() {
     let ticks = host().cpu.hz as f64;
     let refilled = ticks * REFILL_NS as f64 / 1e9;
     // It is the program's own time, and hence its calls' that are fewer.
-    let own = |figures: &SimFigures| figures.cpu.user + figures.cpu.system;
+    let own = |figures: &SimFigures| figures.hosts[0].cpu.user + figures.hosts[0].cpu.system;
     let left = own(&without) - refilled;
     close(
         with.offered_pps / without.offered_pps,
@@ -66,9 +66,13 @@ fn who_was_not_preempted_pays_nothing() {
         let mut host = host();
         host.cpu.hz = 1;
         let plan = plan(discipline, "constant:rate=1000");
-        let without = simulate(&host, &plan).unwrap();
+        let without = simulate(&common::on(&host, &plan)).unwrap();
         host.cpu.refill_ns = REFILL_NS;
-        assert_eq!(simulate(&host, &plan).unwrap(), without, "{discipline}");
+        assert_eq!(
+            simulate(&common::on(&host, &plan)).unwrap(),
+            without,
+            "{discipline}"
+        );
     }
 }
 
@@ -79,14 +83,22 @@ fn a_program_that_never_gets_through_its_refill_owes_one() {
         "freebsd-interrupt:link.bits_per_second=10m:application.packet_ns=100us:cpu.refill_ns=1ms";
     let mut plan = plan(line, "pulses:rate=2k:period=100ms");
     plan.duration_ns = 1_000_000_000;
-    let figures = simulate(&host(), &plan).unwrap();
+    let figures = simulate(&plan).unwrap();
     assert_eq!(figures.ledger.lost(), 0);
     let packets = 200.0;
     let pulse_s = packets * f64::from(130 * 8) / 10e6;
     // After the pulse it takes all that waits in one go, and sleeps. What is left of ten periods:
     let working_s = packets * 120e-6;
     let rest = (0.1 - pulse_s - working_s) / 0.1;
-    assert!(figures.cpu.idle > 0.9 * rest, "{:?}", figures.cpu);
+    assert!(
+        figures.hosts[0].cpu.idle > 0.9 * rest,
+        "{:?}",
+        figures.hosts[0].cpu
+    );
     // In the pulse it was never asleep.
-    assert!(figures.cpu.idle < 1.0 - pulse_s / 0.1, "{:?}", figures.cpu);
+    assert!(
+        figures.hosts[0].cpu.idle < 1.0 - pulse_s / 0.1,
+        "{:?}",
+        figures.hosts[0].cpu
+    );
 }

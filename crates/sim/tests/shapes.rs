@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{host, lost, plan, run};
+use common::{lost, plan, run};
 use nicpoll_model::sim::{SimFigures, SimPlace};
 use nicpoll_sim::simulate;
 
@@ -33,7 +33,7 @@ fn interrupts_rise_to_a_peak_and_fall_to_nothing() {
     assert!(curve[6] < peak(&curve) / 100.0, "{curve:?}");
     // The processor has not stopped: it works on packets that it then throws away.
     let livelock = at("freebsd-interrupt", 200);
-    assert!(livelock.cpu.idle < 0.01 && livelock.cpu.interrupt > 0.9);
+    assert!(livelock.hosts[0].cpu.idle < 0.01 && livelock.hosts[0].cpu.interrupt > 0.9);
     assert!(lost(&livelock, SimPlace::IpQueue) > 0);
 }
 
@@ -51,9 +51,9 @@ fn polling_without_quota_starves_the_program() {
     assert!(curve[6] < peak(&curve) / 3.0, "{curve:?}");
     let overload = at(NO_QUOTA, 200);
     assert!(
-        overload.cpu.user + overload.cpu.system < 0.1,
+        overload.hosts[0].cpu.user + overload.hosts[0].cpu.system < 0.1,
         "{:?}",
-        overload.cpu
+        overload.hosts[0].cpu
     );
 }
 
@@ -82,7 +82,7 @@ fn with_feedback_the_program_keeps_its_share() {
                 "freebsd-polling:burst_max=1000:user_frac={user_frac}:controller={controller}"
             );
             let figures = at(&discipline, 200);
-            let left = 1.0 - figures.cpu.interrupt - figures.cpu.soft_interrupt;
+            let left = 1.0 - figures.hosts[0].cpu.interrupt - figures.hosts[0].cpu.soft_interrupt;
             let wanted = f64::from(user_frac) / 100.0;
             assert!((left - wanted).abs() < 0.05, "{discipline}: {left}");
             assert_eq!(lost(&figures, SimPlace::SocketBuffer), 0, "{discipline}");
@@ -100,18 +100,23 @@ fn what_polling_cannot_take_is_lost_where_it_costs_nothing() {
 fn interrupts_a_packet_collapse_under_load_with_napi() {
     let light = at("napi", 5);
     let heavy = at("napi", 200);
-    let a_packet = |figures: &SimFigures| figures.interrupts as f64 / figures.ledger.offered as f64;
+    let a_packet =
+        |figures: &SimFigures| figures.hosts[0].interrupts as f64 / figures.ledger.offered as f64;
     assert!(a_packet(&light) > 0.9, "{}", a_packet(&light));
     assert!(a_packet(&heavy) < 0.01, "{}", a_packet(&heavy));
-    let napi = heavy.napi.unwrap();
+    let napi = heavy.hosts[0].napi.unwrap();
     assert!(napi.time_squeezes > 0 && napi.handovers > 0, "{napi:?}");
 }
 
 #[test]
 fn deferral_turns_interrupts_into_polls_a_period() {
     let figures = at("napi-timer:timeout=500us", 10);
-    let napi = figures.napi.unwrap();
-    assert!(figures.interrupts < 10, "{}", figures.interrupts);
+    let napi = figures.hosts[0].napi.unwrap();
+    assert!(
+        figures.hosts[0].interrupts < 10,
+        "{}",
+        figures.hosts[0].interrupts
+    );
     // A period is the timeout and what the round itself takes: 400 in 0.2 s at most.
     assert!((300..=400).contains(&napi.timer_polls), "{napi:?}");
     // A longer period makes latency.
@@ -133,14 +138,14 @@ fn storm_throttling_lets_one_pass_a_tick_through() {
     // From the start: the storm is reported once a second.
     let mut early = plan("freebsd-interrupt:storm.threshold=100", "poisson:rate=200k");
     early.warmup_ns = 0;
-    let figures = simulate(&host(), &early).unwrap();
-    let storm = figures.storm.unwrap();
+    let figures = simulate(&early).unwrap();
+    let storm = figures.hosts[0].storm.unwrap();
     assert!(storm.throttled > 0 && storm.reports >= 1, "{storm:?}");
     // 200 ticks in 0.2 s.
     assert!(storm.throttled <= 201, "{storm:?}");
     // Throttling is what lets anything through at all.
     assert!(figures.delivered_pps > 10.0 * at("freebsd-interrupt", 200).delivered_pps + 1000.0);
-    let off = at("freebsd-interrupt:storm.threshold=0", 200)
+    let off = at("freebsd-interrupt:storm.threshold=0", 200).hosts[0]
         .storm
         .unwrap();
     assert_eq!((off.throttled, off.reports), (0, 0));
@@ -150,7 +155,7 @@ fn storm_throttling_lets_one_pass_a_tick_through() {
 fn batches_are_cheaper_at_full_load_than_at_half() {
     let busy_ns = |kpps: u64| {
         let figures = at("freebsd-interrupt:card.moderation_ns=200us", kpps);
-        (1.0 - figures.cpu.idle) / figures.delivered_pps
+        (1.0 - figures.hosts[0].cpu.idle) / figures.delivered_pps
     };
     assert!(busy_ns(60) < 0.95 * busy_ns(15));
 }

@@ -3,10 +3,8 @@
 mod common;
 
 use common::path::{assert_closed, plan};
-use nicpoll_model::sim::SimPlace;
-use nicpoll_model::sim_path::SimPathFigures;
-use nicpoll_model::sim_tcp::SimTcp;
-use nicpoll_sim::{PathPlan, PlanError, explain_path, simulate_path};
+use nicpoll_model::sim::{SimFigures, SimPlace, SimTcp};
+use nicpoll_sim::{Plan, PlanError, explain, simulate};
 
 fn close(measured: f64, expected: f64, share: f64) {
     let error = (measured - expected).abs() / expected;
@@ -14,8 +12,8 @@ fn close(measured: f64, expected: f64, share: f64) {
 }
 
 /// Half a second after half a second.
-fn long(disciplines: &[&str], workload: &str) -> PathPlan {
-    PathPlan {
+fn long(disciplines: &[&str], workload: &str) -> Plan {
+    Plan {
         duration_ns: 500_000_000,
         warmup_ns: 500_000_000,
         ..plan(disciplines, workload)
@@ -23,8 +21,8 @@ fn long(disciplines: &[&str], workload: &str) -> PathPlan {
 }
 
 /// Runs a plan, and looks whether every byte and every packet is accounted for.
-fn figures(plan: &PathPlan) -> SimPathFigures {
-    let figures = simulate_path(plan).unwrap();
+fn figures(plan: &Plan) -> SimFigures {
+    let figures = simulate(plan).unwrap();
     assert_closed(&figures);
     for tcp in &figures.connections {
         assert!(tcp.bytes.is_closed(), "{:?}", tcp.bytes);
@@ -38,7 +36,7 @@ fn figures(plan: &PathPlan) -> SimPathFigures {
     figures
 }
 
-fn only(figures: &SimPathFigures) -> &SimTcp {
+fn only(figures: &SimFigures) -> &SimTcp {
     assert_eq!(figures.connections.len(), 1);
     &figures.connections[0]
 }
@@ -121,7 +119,7 @@ fn a_processor_that_takes_long_for_a_segment_decides() {
     // All other work on a segment is some tens of microseconds.
     let rate = only(&figures).goodput_bits_per_second / (1448.0 * 8.0);
     assert!((930.0..1000.0).contains(&rate), "{rate}");
-    let bottleneck = explain_path(&plan, &figures).unwrap();
+    let bottleneck = explain(&plan, &figures).unwrap();
     assert_eq!(bottleneck.resource, "processor of generic (host 2)");
     assert!(bottleneck.is_binding);
 }
@@ -132,7 +130,7 @@ fn polled_hosts_move_a_window_in_a_few_ticks_and_more_ticks_help() {
         let host = format!("freebsd-polling:cpu.hz={hz}");
         let plan = long(&[&host, &host], "iperf-tcp:window=32k");
         let figures = figures(&plan);
-        let bottleneck = explain_path(&plan, &figures).unwrap();
+        let bottleneck = explain(&plan, &figures).unwrap();
         let tcp = only(&figures);
         assert_eq!(bottleneck.resource, "send buffer of generic (host 1)");
         assert!(bottleneck.explanation.contains("ms: "), "{bottleneck:?}");
@@ -148,7 +146,7 @@ fn polled_hosts_move_a_window_in_a_few_ticks_and_more_ticks_help() {
 fn clocks_that_wander_past_each_other_make_polled_tcp_swing() {
     let swing = |ppm: u64| {
         let late = format!("freebsd-polling:cpu.tick_slow_ppm={ppm}");
-        let plan = PathPlan {
+        let plan = Plan {
             // The ticks pass each other in 1 ms / 1000 PPM.
             duration_ns: 1_000_000_000,
             slices: 10,
@@ -171,7 +169,7 @@ fn what_is_lost_is_sent_again_and_every_byte_comes_through() {
     // A window arrives at a slow line at once, and the queues before it are short.
     let host =
         "freebsd-interrupt:link.bits_per_second=10m:card.tx_ring=4:network.send_queue_packets=4";
-    let plan = PathPlan {
+    let plan = Plan {
         duration_ns: 5_000_000_000,
         ..long(&[host, host], "iperf-tcp:window=64k")
     };
@@ -186,7 +184,7 @@ fn what_is_lost_is_sent_again_and_every_byte_comes_through() {
     let most = 10e6 * 1448.0 / 1538.0;
     let rate = tcp.goodput_bits_per_second;
     assert!((0.5 * most..=1.01 * most).contains(&rate), "{tcp:?}");
-    let bottleneck = explain_path(&plan, &figures).unwrap();
+    let bottleneck = explain(&plan, &figures).unwrap();
     let resources = ["line of generic (host 1)", "send queue of generic (host 1)"];
     assert!(resources.contains(&&*bottleneck.resource), "{bottleneck:?}");
 }
@@ -245,7 +243,7 @@ fn small_writes_wait_for_the_delayed_acknowledgement_of_the_last_segment() {
     // Nagle's rule: what is written while a segment is on its way waits until that is acknowledged, which
     // the receiver puts off for 100 ms, on a tick.
     let host = "freebsd-interrupt:application.packet_ns=10ms";
-    let plan = PathPlan {
+    let plan = Plan {
         duration_ns: 2_000_000_000,
         ..long(&[host, host], "iperf-tcp:write=100")
     };
@@ -258,7 +256,7 @@ fn small_writes_wait_for_the_delayed_acknowledgement_of_the_last_segment() {
 
 #[test]
 fn what_cannot_run_is_refused() {
-    let refused = |disciplines: &[&str], workload| simulate_path(&plan(disciplines, workload));
+    let refused = |disciplines: &[&str], workload| simulate(&plan(disciplines, workload));
     assert_eq!(
         refused(&["busy-poll", "napi"], "iperf-tcp"),
         Err(PlanError::TcpWhilePolling)

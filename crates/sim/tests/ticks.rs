@@ -1,7 +1,7 @@
 //! The tick-sampling trap: the figure that ticks give wanders with the period of arithmetic, the exact one
 //! stands still.
 
-use nicpoll_sim::{Discipline, Host, Plan, Ticks, Workload, sample_ticks, simulate};
+use nicpoll_sim::{Discipline, Host, Plan, Stop, Ticks, Workload, sample_ticks, simulate};
 
 const TRAP: Ticks = Ticks {
     pulse_ns: 1_000_000,
@@ -189,14 +189,17 @@ fn a_simulated_host_has_the_same_load_at_every_phase_of_such_pulses() {
     // Pulses of a clock that is 60 PPM slower than the host's, a quarter of the way round after 4.2 s.
     let busy = [0, 4_200_000_000, 8_400_000_000, 12_600_000_000].map(|warmup_ns| {
         let plan = Plan {
-            discipline: Discipline::parse("freebsd-interrupt").unwrap(),
+            stops: vec![Stop {
+                host: host.clone(),
+                discipline: Discipline::parse("freebsd-interrupt").unwrap(),
+            }],
             workload: Workload::parse("pulses:rate=5k:period=1000060ns").unwrap(),
             duration_ns: 1_000_000_000,
             warmup_ns,
             seed: 1,
             slices: 0,
         };
-        1.0 - simulate(&host, &plan).unwrap().cpu.idle
+        1.0 - simulate(&plan).unwrap().hosts[0].cpu.idle
     });
     for share in busy {
         assert!(share > 0.05, "{busy:?}");

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use nicpoll_model::sim::SimFigures;
-use nicpoll_sim::{Discipline, Host, Plan, PlanError, Trace, TraceReader, Workload, simulate};
+use nicpoll_sim::{
+    Discipline, Host, Plan, PlanError, Stop, Trace, TraceReader, Workload, simulate,
+};
 
 fn host() -> Host {
     Host::parse(include_str!("../../../sim/hosts/generic.toml")).unwrap()
@@ -19,7 +21,10 @@ fn trace(text: &str) -> Arc<Trace> {
 
 fn plan(workload: Workload, duration_ns: u64) -> Plan {
     Plan {
-        discipline: Discipline::parse("napi").unwrap(),
+        stops: vec![Stop {
+            host: host(),
+            discipline: Discipline::parse("napi").unwrap(),
+        }],
         workload,
         duration_ns,
         warmup_ns: 0,
@@ -30,7 +35,7 @@ fn plan(workload: Workload, duration_ns: u64) -> Plan {
 
 fn run(text: &str, options: &[(&str, &str)], duration_ns: u64) -> SimFigures {
     let workload = Workload::replay(trace(text), options).unwrap();
-    let figures = simulate(&host(), &plan(workload, duration_ns)).unwrap();
+    let figures = simulate(&plan(workload, duration_ns)).unwrap();
     assert!(figures.ledger.is_closed());
     figures
 }
@@ -61,9 +66,9 @@ fn a_trace_of_equal_gaps_is_a_constant_rate() {
         .collect();
     let traced = run(&lines.join("\n"), &[], 20_000_000);
     let constant = Workload::parse("constant:rate=50k").unwrap();
-    let constant = simulate(&host(), &plan(constant, 20_000_000)).unwrap();
+    let constant = simulate(&plan(constant, 20_000_000)).unwrap();
     assert!(traced.ledger.offered.abs_diff(constant.ledger.offered) <= 1);
-    assert!((traced.cpu.idle - constant.cpu.idle).abs() < 0.01);
+    assert!((traced.hosts[0].cpu.idle - constant.hosts[0].cpu.idle).abs() < 0.01);
 }
 
 #[test]
@@ -78,7 +83,7 @@ fn a_bottleneck_is_one_place_whoever_recorded_it() {
 #[test]
 fn what_cannot_be_replayed_is_refused_with_its_remedy() {
     let large = Workload::replay(trace("0 2000"), &[]).unwrap();
-    let error = simulate(&host(), &plan(large, 1_000_000)).unwrap_err();
+    let error = simulate(&plan(large, 1_000_000)).unwrap_err();
     assert!(matches!(error, PlanError::TraceFragments { .. }), "{error}");
     for (option, words) in [
         (("rate", "5"), "it has repeat, ip"),

@@ -3,9 +3,8 @@
 mod common;
 
 use common::path::{assert_closed, plan};
-use nicpoll_model::sim::SimPlace;
-use nicpoll_model::sim_path::SimPathFigures;
-use nicpoll_sim::{Host, PathPlan, PlanError, explain_path, simulate, simulate_path};
+use nicpoll_model::sim::{SimFigures, SimPlace};
+use nicpoll_sim::{Host, Plan, PlanError, explain, simulate};
 
 const WAKE_NS: u64 = 700;
 const DELAY_NS: u64 = 9_000;
@@ -20,7 +19,7 @@ fn veth_host() -> Host {
     host
 }
 
-fn pair(disciplines: [&str; 2], workload: &str) -> PathPlan {
+fn pair(disciplines: [&str; 2], workload: &str) -> Plan {
     let mut plan = plan(&disciplines, workload);
     for stop in &mut plan.stops {
         stop.host = veth_host();
@@ -28,8 +27,8 @@ fn pair(disciplines: [&str; 2], workload: &str) -> PathPlan {
     plan
 }
 
-fn run(disciplines: [&str; 2], workload: &str) -> SimPathFigures {
-    let figures = simulate_path(&pair(disciplines, workload)).unwrap();
+fn run(disciplines: [&str; 2], workload: &str) -> SimFigures {
+    let figures = simulate(&pair(disciplines, workload)).unwrap();
     assert_closed(&figures);
     figures
 }
@@ -124,8 +123,8 @@ fn the_receivers_discipline_rules_its_end_on_the_senders_processor() {
 #[test]
 fn what_holds_back_is_the_processor_that_does_the_work() {
     let plan = pair(["napi", "napi"], "netblast");
-    let figures = simulate_path(&plan).unwrap();
-    let found = explain_path(&plan, &figures).unwrap();
+    let figures = simulate(&plan).unwrap();
+    let found = explain(&plan, &figures).unwrap();
     assert_eq!(found.resource, "processor of generic (host 1)");
     assert!(!found.explanation.contains("line"), "{found:?}");
     // Cheaper work counts where it is done, and the other end's discipline at the other end.
@@ -149,7 +148,7 @@ fn a_veth_pair_has_two_ends_and_napi() {
     let alone = pair(["napi", "napi"], "netblast");
     let blast = common::plan("napi", "blast");
     assert_eq!(
-        simulate(&alone.stops[0].host, &blast).unwrap_err(),
+        simulate(&common::on(&alone.stops[0].host, &blast)).unwrap_err(),
         PlanError::VethAlone
     );
     let mut mixed = alone.clone();

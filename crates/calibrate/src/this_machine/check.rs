@@ -1,11 +1,9 @@
 //! The demo's traffic under `interrupt` and `polling`, simulated, and compared with measured trials.
 
 use nicpoll_model::Trial;
+use nicpoll_model::sim::SimFigures;
 use nicpoll_model::sim_fit_host::{CheckKind, CheckQuantity, HostCheck};
-use nicpoll_model::sim_path::SimPathFigures;
-use nicpoll_sim::{
-    DEFER_MAX, Discipline, Host, PathPlan, PlanError, Stop, Workload, simulate_path,
-};
+use nicpoll_sim::{DEFER_MAX, Discipline, Host, Plan, PlanError, Stop, Workload, simulate as run};
 use nicpoll_stats::Summary;
 use thiserror::Error;
 
@@ -94,7 +92,7 @@ pub enum PredictError {
 pub struct Prediction {
     workload: CheckedWorkload,
     setting: CheckedSetting,
-    figures: SimPathFigures,
+    figures: SimFigures,
 }
 
 /// Simulates each checked workload under each checked setting.
@@ -143,14 +141,14 @@ fn simulate(
     workload: CheckedWorkload,
     discipline: &str,
     ns: u64,
-) -> Result<SimPathFigures, PredictError> {
+) -> Result<SimFigures, PredictError> {
     let stop = |discipline| -> Result<Stop, PredictError> {
         Ok(Stop {
             host: host.clone(),
             discipline: Discipline::parse(discipline).map_err(PredictError::Words)?,
         })
     };
-    let plan = PathPlan {
+    let plan = Plan {
         stops: vec![stop("napi")?, stop(discipline)?],
         workload: Workload::parse(workload.words).map_err(PredictError::Words)?,
         duration_ns: ns,
@@ -158,7 +156,7 @@ fn simulate(
         seed: 1,
         slices: 0,
     };
-    Ok(simulate_path(&plan)?)
+    Ok(run(&plan)?)
 }
 
 /// The median round trip with a poll for each packet; `None` without any.
@@ -217,7 +215,7 @@ fn measured(trial: &Trial, quantity: CheckQuantity) -> Option<f64> {
     }
 }
 
-fn predicted(figures: &SimPathFigures, quantity: CheckQuantity) -> Option<f64> {
+fn predicted(figures: &SimFigures, quantity: CheckQuantity) -> Option<f64> {
     let flow = figures.flows.first()?;
     let polls = figures.hosts.first()?.napi?.polls;
     let trips = flow.round_trip.as_ref();

@@ -7,17 +7,16 @@ use std::time::Duration;
 use anyhow::Context;
 use nicpoll_model::sim::{SIM_SWEEP_SCHEMA, SimPoint, SimShard, SimSweep};
 use nicpoll_report::{plot_sweep, render_document, render_sim_sweep, sweep_as_csv};
-use nicpoll_sim::{Host, Plan, PlanError, simulate};
+use nicpoll_sim::{Plan, PlanError, Stop, simulate};
 
 use super::args::{Form, Range, Shard, SweepArgs};
-use super::{nanos, packets, read_host, usage, workers};
+use super::{nanos, read_host, usage, workers};
 use crate::failure::Failure;
 use crate::output;
 
 /// A run that is to be made.
 struct Job {
     value: u64,
-    host: Host,
     plan: Plan,
 }
 
@@ -26,7 +25,7 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
     let shard = args.shard.map(|shard| shard.of_jobs(&all));
     let jobs = own(all, args.shard);
     let workers = workers::count();
-    let all_packets = jobs.iter().map(|job| packets(&job.plan)).sum();
+    let all_packets = jobs.iter().map(|job| job.plan.packets()).sum();
     args.length.refuse_endless(all_packets, workers)?;
     args.length.refuse_vast(memory_bytes(&jobs, workers))?;
     let points = workers::map(&jobs, workers, point).into_iter();
@@ -66,9 +65,11 @@ fn jobs(args: &SweepArgs) -> Result<Vec<Job>, Failure> {
         for &value in &args.over.values {
             let mut job = Job {
                 value,
-                host: host.clone(),
                 plan: Plan {
-                    discipline: discipline.clone(),
+                    stops: vec![Stop {
+                        host: host.clone(),
+                        discipline: discipline.clone(),
+                    }],
                     workload: args.workload.clone(),
                     duration_ns: nanos(args.length.duration.unwrap_or(Duration::from_secs(1))),
                     warmup_ns: nanos(args.length.warmup),
@@ -81,9 +82,12 @@ fn jobs(args: &SweepArgs) -> Result<Vec<Job>, Failure> {
             } else if args.over.parameter == Range::CLIENTS {
                 job.plan.workload = args.workload.clone().with_clients(value).map_err(usage)?;
             } else {
-                job.host.set(&args.over.parameter, value).map_err(usage)?;
+                job.plan.stops[0]
+                    .host
+                    .set(&args.over.parameter, value)
+                    .map_err(usage)?;
             }
-            job.plan.check(&job.host).map_err(usage)?;
+            job.plan.check().map_err(usage)?;
             jobs.push(job);
         }
     }
@@ -106,7 +110,7 @@ impl Shard {
         let mut sweep = DefaultHasher::new();
         for job in jobs {
             job.value.hash(&mut sweep);
-            format!("{:?} {:?}", job.host, job.plan).hash(&mut sweep);
+            format!("{:?}", job.plan).hash(&mut sweep);
         }
         SimShard {
             number: self.index as u64 + 1,
@@ -121,7 +125,7 @@ impl Shard {
 fn memory_bytes(jobs: &[Job], workers: usize) -> f64 {
     /// A point with its lists and names.
     const POINT_BYTES: f64 = 8192.0;
-    let each = jobs.iter().map(|job| job.plan.memory_bytes(&job.host));
+    let each = jobs.iter().map(|job| job.plan.memory_bytes());
     let mut each: Vec<f64> = each.collect();
     each.sort_by(|a, b| b.total_cmp(a));
     let running: f64 = each.iter().take(workers).sum();
@@ -131,7 +135,7 @@ fn memory_bytes(jobs: &[Job], workers: usize) -> f64 {
 fn point(job: &Job) -> Result<SimPoint, PlanError> {
     Ok(SimPoint {
         value: job.value as f64,
-        plan: job.plan.facts(&job.host),
-        figures: simulate(&job.host, &job.plan)?,
+        plan: job.plan.facts(),
+        figures: simulate(&job.plan)?,
     })
 }

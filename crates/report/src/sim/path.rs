@@ -2,16 +2,14 @@
 
 use std::fmt::Write;
 
-use nicpoll_model::sim_path::{
-    SimFlow, SimHostFigures, SimPathFigures, SimPathPlan, SimPathRun, SimStop,
-};
+use nicpoll_model::sim::{SimFigures, SimFlow, SimHostFigures, SimPlan, SimRun, SimStop};
 
 use super::{balance, bottleneck, discipline, item, percent, rounded, tcp, unit};
 use crate::numbers::{count, figure};
 use crate::rr::percentiles;
 
 /// A run as text: what came out end to end, then on each host, and why no more did.
-pub fn render_sim_path(run: &SimPathRun) -> String {
+pub(super) fn render(run: &SimRun) -> String {
     let mut text = head(&run.plan);
     let figures = &run.figures;
     for connection in &figures.connections {
@@ -59,7 +57,7 @@ pub fn render_sim_path(run: &SimPathRun) -> String {
     text
 }
 
-fn head(plan: &SimPathPlan) -> String {
+fn head(plan: &SimPlan) -> String {
     let each: Vec<_> = plan
         .hosts
         .iter()
@@ -100,7 +98,7 @@ fn flow(text: &mut String, flow: &SimFlow) {
     item(text, "jitter", &rounded(flow.jitter_ns));
 }
 
-fn ledger(text: &mut String, stops: &[SimStop], figures: &SimPathFigures) {
+fn ledger(text: &mut String, stops: &[SimStop], figures: &SimFigures) {
     let ledger = &figures.ledger;
     let [start, end] = [ledger.in_flight_at_start, ledger.in_flight_at_end];
     balance(

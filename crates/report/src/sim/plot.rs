@@ -9,7 +9,7 @@ use nicpoll_model::sim::{SimPoint, SimSweep};
 
 use super::delivered_unit;
 use super::svg::{self, Axis, COLOURS, Frame, LEFT, RIGHT, text};
-use super::sweep::{axis, disciplines};
+use super::sweep::{axis, discipline, disciplines, host};
 
 /// The area of the curves.
 const TOP: f64 = 64.0;
@@ -43,7 +43,7 @@ pub fn plot_sweep(sweep: &SimSweep) -> String {
     for (index, name) in names.iter().enumerate() {
         let points = sweep.points.iter();
         let own: Vec<_> = points
-            .filter(|point| point.plan.discipline == *name)
+            .filter(|point| discipline(&point.plan) == *name)
             .collect();
         curve(&mut svg, &frame, index, &own);
         legend(&mut svg, index, columns, name);
@@ -63,7 +63,10 @@ fn titles(svg: &mut String, sweep: &SimSweep) {
     };
     let facts = format!(
         "simulated: host {}, {}, {} s a point, seed {}",
-        plan.host, sweep.workload, plan.seconds, plan.seed
+        host(plan),
+        sweep.workload,
+        plan.seconds,
+        plan.seed
     );
     svg::titles(svg, &title, &facts);
 }

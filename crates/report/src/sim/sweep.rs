@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use nicpoll_model::sim::{SimPlace, SimPoint, SimSweep};
+use nicpoll_model::sim::{SimPlace, SimPlan, SimPoint, SimSweep};
 
 use super::delivered_unit;
 use crate::line_rates::aligned;
@@ -17,7 +17,7 @@ pub fn render_sim_sweep(sweep: &SimSweep) -> String {
     let mut text = format!(
         "Simulated, not measured: host {}, {}, {} s of virtual time after {} s of warm-up, seed {}.\n\
          Delivered {} by {}.\n\n",
-        plan.host,
+        host(plan),
         sweep.workload,
         plan.seconds,
         plan.warmup_seconds,
@@ -32,8 +32,9 @@ pub fn render_sim_sweep(sweep: &SimSweep) -> String {
     for value in values(sweep) {
         let mut cells = vec![plain(value)];
         cells.extend(disciplines.iter().map(|discipline| {
-            let at =
-                |point: &&SimPoint| point.value == value && point.plan.discipline == *discipline;
+            let at = |point: &&SimPoint| {
+                point.value == value && self::discipline(&point.plan) == *discipline
+            };
             let point = sweep.points.iter().find(at);
             point.map_or_else(
                 || String::from(MISSING),
@@ -65,12 +66,15 @@ pub fn sweep_as_csv(sweep: &SimSweep) -> String {
 
 fn csv_line(text: &mut String, point: &SimPoint) {
     let (plan, figures) = (&point.plan, &point.figures);
-    let cpu = &figures.cpu;
+    let Some(host_figures) = figures.hosts.first() else {
+        return;
+    };
+    let cpu = &host_figures.cpu;
     let optional = |value: Option<f64>| value.map(plain).unwrap_or_default();
     let ns = |value: Option<u64>| value.map(|ns| ns.to_string()).unwrap_or_default();
     let mut cells = vec![
-        quoted(&plan.host),
-        quoted(&plan.discipline),
+        quoted(host(plan)),
+        quoted(discipline(plan)),
         quoted(&plan.workload),
         plan.seed.to_string(),
         plain(plan.seconds),
@@ -89,18 +93,13 @@ fn csv_line(text: &mut String, point: &SimPoint) {
         ]
         .map(plain),
     );
-    cells.push(figures.interrupts.to_string());
-    cells.push(figures.context_switches.to_string());
+    cells.push(host_figures.interrupts.to_string());
+    cells.push(host_figures.context_switches.to_string());
     cells.push(ns(figures.latency.p50_ns));
     cells.push(ns(figures.latency.p99_ns));
     cells.push(optional(figures.jitter_ns));
-    cells.extend(
-        figures
-            .ledger
-            .losses
-            .iter()
-            .map(|loss| loss.packets.to_string()),
-    );
+    let losses = SimPlace::ALL.map(|place| figures.ledger.lost_in(place).to_string());
+    cells.extend(losses);
     text.push_str(&cells.join(","));
     text.push('\n');
 }
@@ -126,12 +125,23 @@ pub(super) fn axis(parameter: &str) -> String {
     }
 }
 
+/// The host of a sweep's run, which has but one.
+pub(super) fn host(plan: &SimPlan) -> &str {
+    plan.hosts.first().map_or("", |stop| &stop.host)
+}
+
+/// Its discipline.
+pub(super) fn discipline(plan: &SimPlan) -> &str {
+    plan.hosts.first().map_or("", |stop| &stop.discipline)
+}
+
 /// In the order of the points.
 pub(super) fn disciplines(sweep: &SimSweep) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for point in &sweep.points {
-        if !names.contains(&point.plan.discipline.as_str()) {
-            names.push(&point.plan.discipline);
+        let name = discipline(&point.plan);
+        if !names.contains(&name) {
+            names.push(name);
         }
     }
     names

@@ -1,6 +1,6 @@
 //! Simulated TCP connections as text.
 
-use nicpoll_model::sim_tcp::{SimTcp, SimTcpSlice};
+use nicpoll_model::sim::{SimTcp, SimTcpSlice};
 
 use super::{item, percent, rounded};
 use crate::line_rates::aligned;

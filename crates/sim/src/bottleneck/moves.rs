@@ -1,58 +1,15 @@
 //! Trying single changes.
 
 use nicpoll_core::Knob;
-use nicpoll_model::sim::{SimFigures, SimMove};
+use nicpoll_model::sim::SimMove;
 
-use crate::alone::simulate;
 use crate::discipline::Discipline;
 use crate::host::Host;
-use crate::plan::{Plan, PlanError};
-use crate::workload::Pattern;
 
-/// A gain below this is none, unless it is a good part of what was lost.
+/// A gain below this is none.
 pub(super) const GAIN_MIN: f64 = 0.01;
-const LOSS_PART: f64 = 0.25;
-/// So many are told.
-const TOLD_MAX: usize = 6;
-/// Length of a trial: as long as these many packets take, within bounds.
-const TRIAL_PACKETS: f64 = 100_000.0;
-const TRIAL_MIN_S: f64 = 0.1;
-const TRIAL_MAX_S: f64 = 0.5;
-/// The plan's warm-up, within bounds. The original's burst climbs from 5 to 150 in 145 cycles.
-const WARMUP_MIN_NS: u64 = 200_000_000;
-const WARMUP_MAX_NS: u64 = 5_000_000_000;
-
-/// The changes that gain something, the greatest gain first.
-pub(super) fn tried(
-    host: &Host,
-    plan: &Plan,
-    figures: &SimFigures,
-) -> Result<Vec<SimMove>, PlanError> {
-    let gain_min = figures
-        .loss_ratio
-        .map_or(GAIN_MIN, |lost| GAIN_MIN.min(LOSS_PART * lost));
-    let seconds = (TRIAL_PACKETS / figures.offered_pps.max(1.0)).clamp(TRIAL_MIN_S, TRIAL_MAX_S);
-    let trial = Plan {
-        duration_ns: (seconds * 1e9) as u64,
-        warmup_ns: plan.warmup_ns.clamp(WARMUP_MIN_NS, WARMUP_MAX_NS),
-        slices: 0,
-        ..plan.clone()
-    };
-    let before_pps = simulate(host, &trial)?.delivered_pps;
-    let can_busy_poll = plan.workload.pattern != Pattern::Blast;
-    let mut moves = Moves::from(before_pps, gain_min);
-    for (change, discipline) in changes(host, &plan.discipline, can_busy_poll) {
-        let changed = Plan {
-            discipline,
-            ..trial.clone()
-        };
-        // A change can make a plan impossible; then it moves nothing.
-        if let Ok(figures) = simulate(host, &changed) {
-            moves.consider(change, figures.delivered_pps);
-        }
-    }
-    Ok(moves.told())
-}
+/// So many are reported.
+const MOVES_MAX: usize = 6;
 
 /// Changes that gain something.
 pub(super) struct Moves {
@@ -82,10 +39,10 @@ impl Moves {
     }
 
     /// Those that gain most, the greatest gain first.
-    pub(super) fn told(mut self) -> Vec<SimMove> {
+    pub(super) fn best_first(mut self) -> Vec<SimMove> {
         self.moves
             .sort_by(|a, b| b.delivered_pps.total_cmp(&a.delivered_pps));
-        self.moves.truncate(TOLD_MAX);
+        self.moves.truncate(MOVES_MAX);
         self.moves
     }
 }

@@ -1,59 +1,30 @@
 //! What held back hosts in a row: which host, and which of its resources.
 
-use nicpoll_model::sim::{SimBottleneck, SimPlace};
-use nicpoll_model::sim_path::{SimPathFigures, SimPathLoss};
+use nicpoll_model::sim::{SimFigures, SimMove, SimPathLoss, SimPlace};
 
 use super::moves::{self, GAIN_MIN, Moves};
 use super::tcp;
-use super::{Evidence, FULL, Finding, LOSS_MIN, binding, headroom, lost_at, processor, sending};
-use crate::path::{PathPlan, simulate_path};
-use crate::plan::PlanError;
+use super::{Evidence, FULL, Finding, LOSS_MIN, binding, headroom, processor, sending};
+use crate::plan::{Plan, PlanError};
+use crate::run::simulate;
 use crate::workload::Pattern;
 
 /// Length of a trial, and of its warm-up: shorter than of one host, since there are more changes to try.
 const TRIAL_NS: u64 = 100_000_000;
 const WARMUP_MAX_NS: u64 = 1_000_000_000;
 
-/// Names what held a run of several hosts back, and tries what would move it.
-///
-/// # Errors
-/// Why the hosts cannot run the plan; see [`PathPlan::check`].
-pub fn explain_path(plan: &PathPlan, figures: &SimPathFigures) -> Result<SimBottleneck, PlanError> {
-    plan.check()?;
-    let (host, finding) = found(plan, figures);
-    let is_binding = is_binding(plan, figures);
-    Ok(SimBottleneck {
-        resource: named(plan, host, &finding),
-        fullness: finding.fullness,
-        is_binding,
-        explanation: finding.explanation,
-        moves: if is_binding { tried(plan)? } else { Vec::new() },
-    })
-}
-
-/// Names what held a run of several hosts back, and nothing more.
-pub fn resource_of_path(plan: &PathPlan, figures: &SimPathFigures) -> String {
-    let (host, finding) = found(plan, figures);
-    named(plan, host, &finding)
-}
-
-fn named(plan: &PathPlan, host: usize, finding: &Finding) -> String {
-    let name = &plan.stops[host].host.name;
-    format!("{} of {name} (host {})", finding.resource, host + 1)
-}
-
 /// The worst loss on the way, what the sender itself was refused left out: that follows from it.
-fn worst_on_the_way(figures: &SimPathFigures) -> Option<&SimPathLoss> {
+fn worst_on_the_way(figures: &SimFigures) -> Option<&SimPathLoss> {
     let flow = figures.flows.first()?;
     let sent = (flow.calls - flow.send_errors.min(flow.calls)) as f64;
     let on_the_way = figures.ledger.losses.iter().filter(|loss| {
-        let is_refusal = loss.host == flow.from && loss.place == SimPlace::SendQueue;
+        let is_refusal = Some(loss.host) == flow.from && loss.place == SimPlace::SendQueue;
         !is_refusal && loss.datagrams as f64 >= LOSS_MIN * sent
     });
     on_the_way.max_by_key(|loss| loss.datagrams)
 }
 
-fn is_binding(plan: &PathPlan, figures: &SimPathFigures) -> bool {
+pub(super) fn is_binding(plan: &Plan, figures: &SimFigures) -> bool {
     let is_short = match plan.workload.pattern {
         Pattern::IperfUdp { bits_per_second } => {
             let asked = bits_per_second as f64;
@@ -69,32 +40,16 @@ fn is_binding(plan: &PathPlan, figures: &SimPathFigures) -> bool {
     is_short || worst_on_the_way(figures).is_some()
 }
 
-pub(super) fn evidence(figures: &SimPathFigures, host: usize) -> Evidence<'_> {
-    let of = &figures.hosts[host];
-    let line_ratio = figures.lines.get(host).map(|line| line.forth_ratio);
-    Evidence {
-        cpu: &of.cpu,
-        storm: of.storm,
-        polling: of.polling.as_ref(),
-        line_ratio,
-        taken: of
-            .ledger
-            .received
-            .saturating_sub(lost_at(&of.ledger.losses, SimPlace::RxRing)),
-        cards: 1,
-    }
-}
-
-fn found(plan: &PathPlan, figures: &SimPathFigures) -> (usize, Finding) {
+pub(super) fn found(plan: &Plan, figures: &SimFigures) -> (usize, Finding) {
     if !figures.connections.is_empty() {
         return tcp::found(plan, figures);
     }
     if let Some(loss) = worst_on_the_way(figures) {
         let stop = &plan.stops[loss.host];
-        let evidence = evidence(figures, loss.host);
+        let evidence = Evidence::of(figures, loss.host);
         let finding = match loss.place {
             SimPlace::SendQueue => sending(evidence, true),
-            place => binding(&stop.discipline.applied_to(&stop.host), evidence, place),
+            place => binding(&stop.applied(), evidence, place),
         };
         return (loss.host, finding);
     }
@@ -107,7 +62,7 @@ fn found(plan: &PathPlan, figures: &SimPathFigures) -> (usize, Finding) {
             .losses
             .iter()
             .any(|loss| loss.host == 0 && loss.place == SimPlace::SendQueue);
-        return (0, sending(evidence(figures, 0), has_failures));
+        return (0, sending(Evidence::of(figures, 0), has_failures));
     }
     let busiest = (0..figures.hosts.len())
         .max_by(|a, b| {
@@ -115,16 +70,16 @@ fn found(plan: &PathPlan, figures: &SimPathFigures) -> (usize, Finding) {
             idle(*b).total_cmp(&idle(*a))
         })
         .unwrap_or(0);
-    (busiest, headroom(evidence(figures, busiest)))
+    (busiest, headroom(Evidence::of(figures, busiest)))
 }
 
 /// One request at a time: what takes most of its time is what holds it back.
-fn waiting(figures: &SimPathFigures) -> (usize, Finding) {
+fn waiting(figures: &SimFigures) -> (usize, Finding) {
     let busy = |host: &usize| 1.0 - figures.hosts[*host].cpu.idle;
     let busiest = (0..figures.hosts.len())
         .max_by(|a, b| busy(a).total_cmp(&busy(b)))
         .unwrap_or(0);
-    let evidence = evidence(figures, busiest);
+    let evidence = Evidence::of(figures, busiest);
     if busy(&busiest) >= 0.5 {
         let why =
             "One request is on its way at a time, and this host's work takes most of that time";
@@ -142,7 +97,7 @@ fn waiting(figures: &SimPathFigures) -> (usize, Finding) {
 }
 
 /// Packets a second of the first flow; segments a second of all connections.
-fn delivered_pps_of(figures: &SimPathFigures) -> f64 {
+fn delivered_pps_of(figures: &SimFigures) -> f64 {
     let flows = &figures.flows;
     let step = if figures.connections.is_empty() {
         flows.len().max(1)
@@ -154,15 +109,15 @@ fn delivered_pps_of(figures: &SimPathFigures) -> f64 {
     counted.map(|flow| flow.delivered_pps).sum()
 }
 
-fn tried(plan: &PathPlan) -> Result<Vec<nicpoll_model::sim::SimMove>, PlanError> {
-    let trial = PathPlan {
+pub(super) fn tried(plan: &Plan) -> Result<Vec<SimMove>, PlanError> {
+    let trial = Plan {
         duration_ns: TRIAL_NS,
         warmup_ns: plan.warmup_ns.min(WARMUP_MAX_NS),
         slices: 0,
         ..plan.clone()
     };
-    let delivered_pps = |plan: &PathPlan| {
-        let figures = simulate_path(plan)?;
+    let delivered_pps = |plan: &Plan| {
+        let figures = simulate(plan)?;
         Ok::<_, PlanError>(delivered_pps_of(&figures))
     };
     let mut moves = Moves::from(delivered_pps(&trial)?, GAIN_MIN);
@@ -177,5 +132,5 @@ fn tried(plan: &PathPlan) -> Result<Vec<nicpoll_model::sim::SimMove>, PlanError>
             }
         }
     }
-    Ok(moves.told())
+    Ok(moves.best_first())
 }

@@ -1,18 +1,15 @@
 //! What holds back TCP: a processor, a line, packets that are lost, or so many bytes a round trip.
 
-use nicpoll_model::sim::SimPlace;
-use nicpoll_model::sim_path::{SimPathFigures, SimPathLoss};
-use nicpoll_model::sim_tcp::SimTcp;
+use nicpoll_model::sim::{SimFigures, SimPathLoss, SimPlace, SimTcp};
 
-use super::path::evidence;
-use super::{FULL, Finding, binding, percent, processor, queue};
-use crate::path::PathPlan;
+use super::{Evidence, FULL, Finding, binding, percent, processor, queue};
+use crate::plan::Plan;
 
 /// From this share of segments sent again on losses are what decides.
 const RETRANSMITS_MIN: f64 = 0.001;
 
 /// The host whose resource it is, and the finding.
-pub(super) fn found(plan: &PathPlan, figures: &SimPathFigures) -> (usize, Finding) {
+pub(super) fn found(plan: &Plan, figures: &SimFigures) -> (usize, Finding) {
     if let Some(finding) = full_line(figures) {
         return finding;
     }
@@ -23,11 +20,11 @@ pub(super) fn found(plan: &PathPlan, figures: &SimPathFigures) -> (usize, Findin
     if busy(busiest) >= FULL {
         let why =
             "TCP goes as fast as the slower end's work lets it, and this end has no time left";
-        return (busiest, processor(evidence(figures, busiest), why));
+        return (busiest, processor(Evidence::of(figures, busiest), why));
     }
     if let Some(loss) = decisive_loss(figures) {
         let stop = &plan.stops[loss.host];
-        let host = stop.discipline.applied_to(&stop.host);
+        let host = stop.applied();
         let finding = match loss.place {
             SimPlace::SendQueue => queue(
                 "send queue",
@@ -37,7 +34,7 @@ pub(super) fn found(plan: &PathPlan, figures: &SimPathFigures) -> (usize, Findin
                     host.network.send_queue_packets
                 ),
             ),
-            place => binding(&host, evidence(figures, loss.host), place),
+            place => binding(&host, Evidence::of(figures, loss.host), place),
         };
         return (loss.host, finding);
     }
@@ -45,7 +42,7 @@ pub(super) fn found(plan: &PathPlan, figures: &SimPathFigures) -> (usize, Findin
 }
 
 /// A line that is full, and the host that sends into it.
-fn full_line(figures: &SimPathFigures) -> Option<(usize, Finding)> {
+fn full_line(figures: &SimFigures) -> Option<(usize, Finding)> {
     figures.lines.iter().enumerate().find_map(|(number, line)| {
         let (host, used) = if line.is_half_duplex {
             (number, line.forth_ratio + line.back_ratio)
@@ -68,7 +65,7 @@ fn full_line(figures: &SimPathFigures) -> Option<(usize, Finding)> {
     })
 }
 
-fn decisive_loss(figures: &SimPathFigures) -> Option<&SimPathLoss> {
+fn decisive_loss(figures: &SimFigures) -> Option<&SimPathLoss> {
     let connections = figures.connections.iter();
     let (segments, again) = connections.fold((0, 0), |(segments, again), tcp| {
         (segments + tcp.segments, again + tcp.retransmits)
@@ -81,8 +78,12 @@ fn decisive_loss(figures: &SimPathFigures) -> Option<&SimPathLoss> {
 }
 
 /// No resource is full: what is on its way is the most that may be.
-fn window(plan: &PathPlan, figures: &SimPathFigures) -> (usize, Finding) {
-    let from = figures.flows.first().map_or(0, |flow| flow.from);
+fn window(plan: &Plan, figures: &SimFigures) -> (usize, Finding) {
+    let from = figures
+        .flows
+        .first()
+        .and_then(|flow| flow.from)
+        .unwrap_or(0);
     let finding = match figures.connections.first() {
         Some(tcp) => one_window(plan, tcp),
         None => queue("window", String::from("Nothing was connected.")),
@@ -90,7 +91,7 @@ fn window(plan: &PathPlan, figures: &SimPathFigures) -> (usize, Finding) {
     (from, finding)
 }
 
-fn one_window(plan: &PathPlan, tcp: &SimTcp) -> Finding {
+fn one_window(plan: &Plan, tcp: &SimTcp) -> Finding {
     let is_sender = tcp.send_buffer_bytes <= tcp.receive_buffer_bytes;
     let (resource, bytes) = if is_sender {
         ("send buffer", tcp.send_buffer_bytes)
@@ -120,10 +121,10 @@ fn one_window(plan: &PathPlan, tcp: &SimTcp) -> Finding {
 }
 
 /// What polling does to the round trip, if that is as long as its periods make it.
-fn ticks(plan: &PathPlan, round_trip_ns: f64) -> String {
+fn ticks(plan: &Plan, round_trip_ns: f64) -> String {
     let polled = plan.stops.iter().filter_map(|stop| {
         let is_polling = stop.discipline.method.waits_for_ticks();
-        is_polling.then(|| 1e9 / stop.discipline.applied_to(&stop.host).cpu.hz as f64)
+        is_polling.then(|| 1e9 / stop.applied().cpu.hz as f64)
     });
     let tick_ns = polled.fold(0.0, f64::max);
     if tick_ns == 0.0 || round_trip_ns < tick_ns / 2.0 {

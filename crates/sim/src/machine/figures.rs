@@ -1,13 +1,14 @@
 //! What came out on a machine.
 
 use nicpoll_core::Knob;
-use nicpoll_model::sim::{SimCpu, SimKnob, SimLoss, SimPlace, SimQueue};
-use nicpoll_model::sim_path::{SimHostFigures, SimHostLedger};
+use nicpoll_model::sim::{
+    SimCard, SimCpu, SimHostFigures, SimHostLedger, SimKnob, SimLoss, SimPlace, SimQueue,
+};
 
 use super::{Card, Discipline, Link, Machine};
 use crate::cpu::{State, Times};
 use crate::queue::Queue;
-use crate::tally::Tally;
+use crate::tally::{CardTally, Tally};
 
 /// What there was when the counted time began.
 #[derive(Clone, Debug)]
@@ -42,8 +43,9 @@ impl<D: Discipline, L: Link> Machine<D, L> {
             host: self.host.name.clone(),
             cpu: shares(&self.cpu.times, &start.times),
             context_switches: self.cpu.switches - start.switches,
-            interrupts: self.tally.cards.iter().map(|card| card.interrupts).sum(),
+            interrupts: self.tally.interrupts(),
             ledger: self.ledger(start),
+            cards: self.tally.cards.iter().map(card).collect(),
             queues: self.queue_figures(),
             storm: D::storm(self),
             polling: D::polling(self, start),
@@ -114,6 +116,16 @@ impl<D: Discipline, L: Link> Machine<D, L> {
             },
         });
         figures.collect()
+    }
+}
+
+/// What is known of a card without its line.
+fn card(card: &CardTally) -> SimCard {
+    SimCard {
+        received: card.received,
+        ring_lost: card.ring_lost,
+        interrupts: card.interrupts,
+        line_ratio: None,
     }
 }
 

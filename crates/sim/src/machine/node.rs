@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use nicpoll_model::sim::SimKnob;
-use nicpoll_model::sim_path::SimHostFigures;
+use nicpoll_model::sim::{SimHostFigures, SimKnob};
 
 use super::{Discipline, End, Link, Machine, Start};
 use crate::packet::Packet;

@@ -4,7 +4,7 @@
 pub mod path;
 
 use nicpoll_model::sim::{SimFigures, SimPlace};
-use nicpoll_sim::{Discipline, Host, Plan, Workload, simulate};
+use nicpoll_sim::{Discipline, Host, Plan, Stop, Workload, simulate};
 
 pub const GENERIC: &str = include_str!("../../../../sim/hosts/generic.toml");
 
@@ -15,7 +15,10 @@ pub fn host() -> Host {
 /// A short run, after the burst has had time to settle.
 pub fn plan(discipline: &str, workload: &str) -> Plan {
     Plan {
-        discipline: Discipline::parse(discipline).unwrap(),
+        stops: vec![Stop {
+            host: host(),
+            discipline: Discipline::parse(discipline).unwrap(),
+        }],
         workload: Workload::parse(workload).unwrap(),
         duration_ns: 200_000_000,
         warmup_ns: 200_000_000,
@@ -26,7 +29,7 @@ pub fn plan(discipline: &str, workload: &str) -> Plan {
 
 #[allow(dead_code, reason = "not every test asks")]
 pub fn run(discipline: &str, workload: &str) -> SimFigures {
-    let figures = simulate(&host(), &plan(discipline, workload)).unwrap();
+    let figures = simulate(&plan(discipline, workload)).unwrap();
     assert!(
         figures.ledger.is_closed(),
         "{discipline}, {workload}: {:?}",
@@ -35,8 +38,15 @@ pub fn run(discipline: &str, workload: &str) -> SimFigures {
     figures
 }
 
+/// The same plan on another host.
+#[allow(dead_code, reason = "not every test asks")]
+pub fn on(host: &Host, plan: &Plan) -> Plan {
+    let mut plan = plan.clone();
+    plan.stops[0].host = host.clone();
+    plan
+}
+
 #[allow(dead_code, reason = "not every test asks")]
 pub fn lost(figures: &SimFigures, place: SimPlace) -> u64 {
-    let mut losses = figures.ledger.losses.iter();
-    losses.find(|loss| loss.place == place).unwrap().packets
+    figures.ledger.lost_in(place)
 }

@@ -1,7 +1,7 @@
 //! Runs of several hosts.
 
-use nicpoll_model::sim_path::SimPathFigures;
-use nicpoll_sim::{Discipline, PathPlan, Stop, Workload, simulate_path};
+use nicpoll_model::sim::SimFigures;
+use nicpoll_sim::{Discipline, Plan, Stop, Workload, simulate};
 
 /// The example host once for each discipline.
 pub fn stops(disciplines: &[&str]) -> Vec<Stop> {
@@ -12,8 +12,8 @@ pub fn stops(disciplines: &[&str]) -> Vec<Stop> {
     disciplines.iter().map(stop).collect()
 }
 
-pub fn plan(disciplines: &[&str], workload: &str) -> PathPlan {
-    PathPlan {
+pub fn plan(disciplines: &[&str], workload: &str) -> Plan {
+    Plan {
         stops: stops(disciplines),
         workload: Workload::parse(workload).unwrap(),
         duration_ns: 200_000_000,
@@ -24,14 +24,14 @@ pub fn plan(disciplines: &[&str], workload: &str) -> PathPlan {
 }
 
 #[allow(dead_code, reason = "not every test asks")]
-pub fn run(disciplines: &[&str], workload: &str) -> SimPathFigures {
-    let figures = simulate_path(&plan(disciplines, workload)).unwrap();
+pub fn run(disciplines: &[&str], workload: &str) -> SimFigures {
+    let figures = simulate(&plan(disciplines, workload)).unwrap();
     assert_closed(&figures);
     figures
 }
 
 /// Every ledger is closed: of all hosts together, and of each.
-pub fn assert_closed(figures: &SimPathFigures) {
+pub fn assert_closed(figures: &SimFigures) {
     assert!(figures.ledger.is_closed(), "{:?}", figures.ledger);
     for host in &figures.hosts {
         assert!(host.ledger.is_closed(), "{:?}", host.ledger);

@@ -3,23 +3,17 @@
 //! A connection has two flows, its data's and that of the acknowledgements back, one after the other in the
 //! world's list.
 
-use nicpoll_model::sim_tcp::{SimTcp, SimTcpBytes, SimTcpHeld, SimTcpSlice};
+use nicpoll_model::sim::{SimTcp, SimTcpBytes, SimTcpHeld, SimTcpSlice};
 
-use super::{FlowPlan, PathPlan};
+use crate::build::FlowPlan;
 use crate::host::Host;
-use crate::machine::{End, Half, Stream, Task};
+use crate::machine::{Counts, End, Half, Stream, Task};
+use crate::plan::{Line, Plan};
 use crate::tcp::{Held, Receiver, Sender, SenderCounts, segment_bytes_max};
-use crate::workload::{IperfTcp, Pattern};
+use crate::workload::IperfTcp;
 use crate::world::World;
 
-impl PathPlan {
-    pub(super) fn iperf_tcp(&self) -> Option<IperfTcp> {
-        match self.workload.pattern {
-            Pattern::IperfTcp(options) => Some(options),
-            _ => None,
-        }
-    }
-
+impl Plan {
     /// The machines that each connection goes from and to.
     fn connections(&self, options: IperfTcp) -> Vec<(usize, usize)> {
         let last = self.stops.len() - 1;
@@ -27,62 +21,10 @@ impl PathPlan {
         both[..if options.is_dual { 2 } else { 1 }].to_vec()
     }
 
-    pub(super) fn segment_bytes(&self) -> u64 {
+    fn segment_bytes(&self) -> u64 {
         // The lines of a path have the same MTU.
-        let mtu_bytes = super::Line::all(&self.stops)[0].mtu_bytes;
+        let mtu_bytes = Line::all(self)[0].mtu_bytes;
         segment_bytes_max(mtu_bytes, self.workload.ip)
-    }
-
-    pub(super) fn tcp_flows(&self, options: IperfTcp) -> Vec<FlowPlan> {
-        // No longer than a packet.
-        let segment_bytes = self.segment_bytes() as u32;
-        let both = |(from, to)| {
-            [
-                FlowPlan {
-                    name: "segments",
-                    from,
-                    to,
-                    payload_bytes: segment_bytes,
-                },
-                FlowPlan {
-                    name: "acknowledgements",
-                    from: to,
-                    to: from,
-                    payload_bytes: 0,
-                },
-            ]
-        };
-        let connections = self.connections(options);
-        connections.into_iter().flat_map(both).collect()
-    }
-
-    /// The programs of a machine, each with its end of a connection.
-    pub(super) fn tcp_programs(&self, number: usize, options: IperfTcp) -> (Vec<Task>, Vec<End>) {
-        let mut tasks = Vec::new();
-        let mut ends = Vec::new();
-        for (connection, ports) in self.connections(options).into_iter().enumerate() {
-            let (data, acks) = (2 * connection, 2 * connection + 1);
-            let program = tasks.len();
-            let stream = Stream::new(data, ends.len(), options.write_bytes);
-            if number == ports.0 {
-                tasks.push(Task::Write(stream));
-                ends.push(End {
-                    flow: data,
-                    from: acks,
-                    program,
-                    half: Half::Sender(self.sender(ports, options)),
-                });
-            } else if number == ports.1 {
-                tasks.push(Task::Take(stream));
-                ends.push(End {
-                    flow: acks,
-                    from: data,
-                    program,
-                    half: Half::Receiver(self.receiver(ports, options)),
-                });
-            }
-        }
-        (tasks, ends)
     }
 
     fn sender(&self, (from, to): (usize, usize), options: IperfTcp) -> Sender {
@@ -101,6 +43,61 @@ impl PathPlan {
     }
 }
 
+/// The two flows of each connection.
+pub(crate) fn flows(plan: &Plan, options: IperfTcp) -> Vec<FlowPlan> {
+    // No longer than a packet.
+    let segment_bytes = plan.segment_bytes() as u32;
+    let both = |(from, to)| {
+        [
+            FlowPlan {
+                name: "segments",
+                from: Some(from),
+                to: Some(to),
+                payload_bytes: segment_bytes,
+                counts: Counts::FromCall,
+            },
+            FlowPlan {
+                name: "acknowledgements",
+                from: Some(to),
+                to: Some(from),
+                payload_bytes: 0,
+                counts: Counts::FromCall,
+            },
+        ]
+    };
+    let connections = plan.connections(options);
+    connections.into_iter().flat_map(both).collect()
+}
+
+/// The programs of a machine, each with its end of a connection.
+pub(crate) fn programs(plan: &Plan, number: usize, options: IperfTcp) -> (Vec<Task>, Vec<End>) {
+    let mut tasks = Vec::new();
+    let mut ends = Vec::new();
+    for (connection, ports) in plan.connections(options).into_iter().enumerate() {
+        let (data, acks) = (2 * connection, 2 * connection + 1);
+        let program = tasks.len();
+        let stream = Stream::new(data, ends.len(), options.write_bytes);
+        if number == ports.0 {
+            tasks.push(Task::Write(stream));
+            ends.push(End {
+                flow: data,
+                from: acks,
+                program,
+                half: Half::Sender(plan.sender(ports, options)),
+            });
+        } else if number == ports.1 {
+            tasks.push(Task::Take(stream));
+            ends.push(End {
+                flow: acks,
+                from: data,
+                program,
+                half: Half::Receiver(plan.receiver(ports, options)),
+            });
+        }
+    }
+    (tasks, ends)
+}
+
 impl IperfTcp {
     fn send_buffer(&self, host: &Host) -> u64 {
         self.window_bytes.unwrap_or(host.tcp.send_buffer_bytes)
@@ -113,7 +110,7 @@ impl IperfTcp {
 
 /// What the two ends of a connection have counted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Mark {
+pub(crate) struct Mark {
     sender: SenderCounts,
     written: u64,
     received: u64,
@@ -122,7 +119,7 @@ pub(super) struct Mark {
 }
 
 /// The counts of every connection by now, in their order.
-pub(super) fn marks(world: &World, plan: &PathPlan) -> Vec<Mark> {
+pub(crate) fn marks(world: &World, plan: &Plan) -> Vec<Mark> {
     let Some(options) = plan.iperf_tcp() else {
         return Vec::new();
     };
@@ -151,7 +148,7 @@ pub(super) fn marks(world: &World, plan: &PathPlan) -> Vec<Mark> {
 }
 
 /// What came out of each connection between the first mark and the last; those between end slices.
-pub(super) fn figures(plan: &PathPlan, marks: &[(u64, Vec<Mark>)]) -> Vec<SimTcp> {
+pub(crate) fn figures(plan: &Plan, marks: &[(u64, Vec<Mark>)]) -> Vec<SimTcp> {
     let Some(options) = plan.iperf_tcp() else {
         return Vec::new();
     };
