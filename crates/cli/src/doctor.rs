@@ -1,4 +1,4 @@
-//! `nicpoll doctor`: what this machine can do, and what would blur a measurement on it.
+//! `nicpoll doctor`: what this machine can do, and what disturbs measurements on it.
 
 mod args;
 
@@ -11,7 +11,7 @@ pub use self::args::{ABOUT, DoctorArgs};
 use crate::failure::{EXIT_FAILED, EXIT_INCONCLUSIVE, Failure};
 use crate::output::{origin, print, text_options};
 
-/// Runs the checks, or the proof that is asked for, and returns the exit code.
+/// Runs the checks, or the test of the CPU account with --cpu-truth, and returns the exit code.
 pub fn doctor(args: &DoctorArgs) -> Result<u8, Failure> {
     if args.cpu_truth {
         return cpu_truth(args);

@@ -1,4 +1,4 @@
-//! What a machine can do and what would blur a measurement on it: what `nicpoll doctor` prints.
+//! What a machine can do and what disturbs measurements on it: what `nicpoll doctor` prints.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub enum CheckStatus {
     Absent,
     /// Something that nicpoll needs is missing.
     Missing,
-    /// It would blur a measurement.
+    /// It disturbs measurements.
     Confounds,
     /// It could not be found out.
     Unknown,
@@ -39,7 +39,7 @@ impl fmt::Display for CheckStatus {
             CheckStatus::Good => "ok",
             CheckStatus::Absent => "absent",
             CheckStatus::Missing => "missing",
-            CheckStatus::Confounds => "blurs",
+            CheckStatus::Confounds => "disturbs",
             CheckStatus::Unknown => "unknown",
         })
     }
@@ -55,7 +55,7 @@ pub enum CheckGroup {
     Kernel,
     /// What an interface's driver can do.
     Interface,
-    /// What would blur a measurement.
+    /// What disturbs measurements.
     Measurement,
 }
 
@@ -91,7 +91,7 @@ pub struct Doctor {
 }
 
 impl Doctor {
-    /// Whether nothing is missing and nothing would blur a measurement.
+    /// Whether nothing is missing and nothing disturbs measurements.
     pub fn is_well(&self) -> bool {
         !self.checks.iter().any(|check| check.status.is_bad())
     }

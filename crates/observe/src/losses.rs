@@ -27,6 +27,8 @@ pub struct Account<'a> {
     pub after: &'a HostSnapshot,
 }
 
+type Interfaces = BTreeMap<u32, InterfaceCounters>;
+
 /// Whose counters of IP and UDP count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Families {
@@ -167,12 +169,7 @@ impl Account<'_> {
     }
 
     /// `None` when an interface of the beginning is gone: what it had dropped until then is not known.
-    fn both_interfaces(
-        &self,
-    ) -> Option<(
-        &BTreeMap<u32, InterfaceCounters>,
-        &BTreeMap<u32, InterfaceCounters>,
-    )> {
+    fn both_interfaces(&self) -> Option<(&Interfaces, &Interfaces)> {
         let (before, after) = (
             self.before.interfaces.as_ref()?,
             self.after.interfaces.as_ref()?,

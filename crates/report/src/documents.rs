@@ -134,7 +134,7 @@ pub(crate) fn show_schema() -> String {
 pub(crate) fn doctor_schema() -> String {
     schema_of::<Doctor>(
         "What `nicpoll doctor --json` prints",
-        "What a machine can do, and what would blur a measurement on it. docs/schema.md explains it.",
+        "What a machine can do, and what disturbs measurements on it. docs/schema.md explains it.",
         DOCTOR_SCHEMA,
     )
 }

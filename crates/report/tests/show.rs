@@ -193,7 +193,7 @@ fn bad_checks_have_their_remedies_below_them_and_are_counted() {
     lines_fit(&text, 100);
     assert_eq!(text.matches("-> do this").count(), 2, "{text}");
     assert!(
-        text.contains("2 things are missing or blur measurements."),
+        text.contains("2 things are missing or disturb measurements."),
         "{text}"
     );
 }

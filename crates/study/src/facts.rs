@@ -2,7 +2,7 @@
 
 use nicpoll_model::{HostFacts, Warning, WarningName};
 
-/// What about this machine blurs a measurement, with the remedy.
+/// What about this machine disturbs measurements, with the remedy.
 pub fn confounders(facts: &HostFacts) -> Vec<Warning> {
     let mut warnings = Vec::new();
     let mut warn = |text: String| {
@@ -13,7 +13,7 @@ pub fn confounders(facts: &HostFacts) -> Vec<Warning> {
     };
     if let Some(governor) = facts.governors.iter().find(|name| *name != "performance") {
         warn(format!(
-            "the frequency governor is '{governor}': the clock follows the load and blurs CPU time; \
+            "the frequency governor is '{governor}': the clock follows the load and distorts CPU time; \
              set 'performance' while measuring"
         ));
     }

@@ -7,31 +7,31 @@ use nicpoll_model::time::parse_time;
 
 /// What '--help' says first.
 pub const ABOUT: &str = "\
-Check what this machine can do, and what would blur a measurement on it
+Check what this machine supports, and what would disturb measurements on it
 
-One line for each privilege, kernel feature and ability of a driver, and for each thing that would
-blur a measurement, with what to do about it. It takes about a second, in which it looks at how
-busy the machine is, and changes nothing.";
+Prints one line for each privilege, kernel feature and driver capability, and for each thing that
+disturbs measurements, with a remedy. It samples the load of the machine for about a second and
+changes nothing.";
 
 const EXAMPLES: &str = "\
 Examples:
   sudo nicpoll doctor
-  sudo nicpoll doctor --cpu-truth              a known load against both accounts of CPU time
-  sudo nicpoll doctor --cpu-truth --fold 1ms   and CPU time by the phase of a pulse of datagrams
+  sudo nicpoll doctor --cpu-truth              check both accounts of CPU time against a known load
+  sudo nicpoll doctor --cpu-truth --fold 1ms   also CPU time by phase of a burst of datagrams
   nicpoll doctor --json | jq -r '.checks[] | select(.status == \"confounds\") | .remedy'
 
 Exit codes: 0 all is well, 1 failed, 2 usage, 4 something that nicpoll needs is missing or a
-measurement would be blurred. With --cpu-truth: 0 the exact account is right, 1 it is wrong or
+measurement would be disturbed. With --cpu-truth: 0 the exact account is right, 1 it is wrong or
 failed, 4 inconclusive: the machine was disturbed, 5 a privilege or kernel feature is missing.";
 
 /// Options of `nicpoll doctor`.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct DoctorArgs {
-    /// Hold the exact account of CPU time and /proc/stat against a load that measures itself, instead
+    /// Instead, check the exact CPU time and /proc/stat against a load that measures itself
     #[arg(long)]
     pub cpu_truth: bool,
-    /// Also show CPU time by the phase of a pulse of datagrams, 200us to 100ms from pulse to pulse
+    /// Also show CPU time by phase of a periodic burst of datagrams; PERIOD is 200us to 100ms
     #[arg(long, value_name = "PERIOD", value_parser = parse_fold, requires = "cpu_truth")]
     pub fold: Option<Duration>,
     /// Print one JSON object instead of text (docs/schema.md)

@@ -9,29 +9,29 @@ use nicpoll_report::WatchScale;
 
 /// What '--help' says first.
 pub const ABOUT: &str = "\
-Watch interfaces, CPUs, interrupts, polls and drops as they go
+Watch rates, CPU time, interrupts, polls and drops live
 
-One screen for what took systat, top, vmstat -i and netstat: rates of the interfaces now, at their
-peak and in total, CPU time by state with exact interrupt and softirq time, context switches,
-interrupts by source, polls and packets a poll, and where packets are dropped.
+One screen for systat, top, vmstat -i and netstat: current, peak and total rates of interfaces, CPU
+time by state with exact interrupt and softirq time, context switches, interrupts by source, polls,
+packets per poll, and where packets are dropped.
 
-Exact CPU time, polls and storms take root (CAP_BPF and CAP_PERFMON). Without, CPU time is
-tick-sampled and says so; the rest is shown to everybody. What watching itself takes is shown, too.
+Exact CPU time, polls and storms need root (CAP_BPF and CAP_PERFMON). Without root, CPU time is
+tick-sampled and labelled so. The cost of watching is shown too.
 
-Keys: up and down select an interface, p switches polling on it on and off as 'nicpoll set' does
-(undone when the watch ends), s changes the scale, q ends.";
+Keys: up/down select an interface, p toggles polling on it as 'nicpoll set' does (restored when
+watch exits), s changes the unit, q quits.";
 
 const EXAMPLES: &str = "\
 Examples:
-  nicpoll watch                           every interface but the loopback, on a screen
+  nicpoll watch                           all interfaces but the loopback, full screen
   nicpoll watch eth0 --scale packets
   nicpoll watch --plain --interval 10s >> watch.log
-  nicpoll watch eth0 --plain --count 1    one second as text
+  nicpoll watch eth0 --plain --count 1    one interval as text
   nicpoll watch --netns red em0
   nicpoll watch --json-stream | jq -c 'select(.event == \"interval\") | .data.interfaces'
 
-Exit codes: 0 done, 1 failed, 2 usage, 5 a privilege is missing, 130 and 143 ended by a signal. More
-in docs/watch.md.";
+Exit codes: 0 done, 1 failed, 2 usage, 5 a privilege is missing, 130 and 143 ended by a signal. See
+docs/watch.md.";
 
 /// Options of `nicpoll watch`.
 #[derive(Args, Clone, Debug)]
@@ -40,31 +40,31 @@ pub struct WatchArgs {
     /// Interfaces [default: all but the loopback]
     #[arg(value_name = "IF")]
     pub interfaces: Vec<String>,
-    /// Print a block of text for each interval; the default where there is no terminal
+    /// Print a block of text per interval; the default without a terminal
     #[arg(long, conflicts_with = "json_stream")]
     pub plain: bool,
-    /// Print JSON, an object a line: start, each interval, end (docs/schema.md)
+    /// Print one JSON object per line: start, each interval, end (docs/schema.md)
     #[arg(long)]
     pub json_stream: bool,
     /// Length of an interval, in seconds or with a unit
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
     pub interval: Duration,
-    /// End after so many intervals
+    /// Exit after N intervals
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// What rates are shown in: bits, bytes or packets
+    /// Unit of rates: bits, bytes or packets
     #[arg(long, value_name = "SCALE", default_value = "bits", value_parser = parse_scale)]
     pub scale: WatchScale,
-    /// Handler entries back to back that are a storm, as hw.intr_storm_threshold; 0: none is
+    /// Back-to-back handler entries that count as a storm (hw.intr_storm_threshold); 0: off
     #[arg(long, value_name = "N", default_value_t = STORM_THRESHOLD)]
     pub storm_threshold: u64,
-    /// Look into another network namespace: a name of 'ip netns', or a path
+    /// Network namespace to watch: a name from 'ip netns', or a path
     #[arg(long, value_name = "NAME")]
     pub netns: Option<String>,
 }
 
 impl WatchArgs {
-    /// What is to be watched.
+    /// What to watch.
     pub fn options(&self) -> WatchOptions {
         WatchOptions {
             interfaces: self.interfaces.clone(),
@@ -82,7 +82,7 @@ const INTERVAL_MAX: Duration = Duration::from_secs(3600);
 fn parse_interval(text: &str) -> Result<Duration, String> {
     let interval = parse_seconds(text).map_err(|error| error.to_string())?;
     if !(INTERVAL_MIN..=INTERVAL_MAX).contains(&interval) {
-        return Err(String::from("an interval takes 100ms to an hour"));
+        return Err(String::from("an interval is 100ms to an hour"));
     }
     Ok(interval)
 }

@@ -1,4 +1,4 @@
-//! What would blur a measurement, from what was found of the machine.
+//! What disturbs measurements, from what was found of the machine.
 
 use nicpoll_model::numbers::{count, duration_text, figure};
 use nicpoll_model::{Check, CheckGroup, CheckStatus};
@@ -41,11 +41,11 @@ fn good(name: &str, finding: impl Into<String>) -> Check {
 }
 
 fn unknown(name: &str) -> Check {
-    let finding = "the kernel does not tell";
+    let finding = "the kernel does not say";
     check(CheckGroup::Measurement, name, CheckStatus::Unknown, finding)
 }
 
-fn blurs(name: &str, finding: impl Into<String>, remedy: impl Into<String>) -> Check {
+fn disturbs(name: &str, finding: impl Into<String>, remedy: impl Into<String>) -> Check {
     let check = check(
         CheckGroup::Measurement,
         name,
@@ -60,7 +60,7 @@ fn cpus(machine: &Machine) -> Check {
     if machine.cpus >= CPUS_MIN {
         return good(name, format!("{} may be used", machine.cpus));
     }
-    blurs(
+    disturbs(
         name,
         format!(
             "{}: sender, receiver, polls and everything else share them",
@@ -74,7 +74,7 @@ fn smt(machine: &Machine) -> Check {
     let name = "SMT";
     match machine.has_smt {
         Some(false) => good(name, "no two CPUs are threads of one core"),
-        Some(true) => blurs(
+        Some(true) => disturbs(
             name,
             "CPUs are threads of shared cores: one slows its twin down",
             "while measuring: echo off > /sys/devices/system/cpu/smt/control, or use one CPU of each pair in \
@@ -88,7 +88,7 @@ fn clocksource(machine: &Machine) -> Check {
     let name = "clock source";
     match machine.clocksource.as_deref() {
         Some(source @ ("tsc" | "arch_sys_counter")) => good(name, source),
-        Some(source) => blurs(
+        Some(source) => disturbs(
             name,
             format!(
                 "{source}: reading the time may take a system call or a trip to the hypervisor"
@@ -104,7 +104,7 @@ fn governor(machine: &Machine) -> Check {
     let name = "frequency governor";
     let other = machine.governors.iter().find(|one| *one != "performance");
     match other {
-        Some(other) => blurs(
+        Some(other) => disturbs(
             name,
             format!("{other}: the clock follows the load, and CPU time with it"),
             "while measuring: cpupower frequency-set -g performance",
@@ -119,7 +119,7 @@ fn governor(machine: &Machine) -> Check {
 fn boost(machine: &Machine) -> Check {
     let name = "frequency boost";
     match machine.boosts {
-        Some(true) => blurs(
+        Some(true) => disturbs(
             name,
             "on: CPUs run faster while they are cool or few are busy",
             "while measuring: echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo, or echo 0 > \
@@ -133,7 +133,7 @@ fn boost(machine: &Machine) -> Check {
 fn idle(machine: &Machine) -> Check {
     let name = "idle states";
     match &machine.deepest_idle {
-        Some((state, latency_us)) if *latency_us > IDLE_LATENCY_MAX_US => blurs(
+        Some((state, latency_us)) if *latency_us > IDLE_LATENCY_MAX_US => disturbs(
             name,
             format!("an idle CPU may go to {state}, from which it takes {latency_us} us to wake"),
             format!("while measuring: cpupower idle-set -D {IDLE_LATENCY_MAX_US}"),
@@ -150,7 +150,7 @@ fn haltpoll(machine: &Machine) -> Check {
     let name = "haltpoll";
     let is_governor = machine.idle_governor.as_deref() == Some("haltpoll");
     match machine.haltpoll_ns {
-        Some(ns @ 1..) if is_governor => blurs(
+        Some(ns @ 1..) if is_governor => disturbs(
             name,
             format!(
                 "idle CPUs poll for up to {} before they halt: they look busy to the host and wake sooner",
@@ -171,7 +171,7 @@ fn irqbalance(machine: &Machine) -> Check {
     let name = "irqbalance";
     match machine.irqbalance.first() {
         None => good(name, "not running"),
-        Some(pid) => blurs(
+        Some(pid) => disturbs(
             name,
             format!("running (pid {pid}): it moves interrupts between CPUs"),
             "while measuring: systemctl stop irqbalance; or ban the interrupts of the interfaces \
@@ -184,14 +184,14 @@ fn storms(machine: &Machine) -> Check {
     let name = "interrupt storms";
     let threshold = count(STORM_THRESHOLD);
     let Some(storms) = &machine.storms else {
-        let finding = "only root may look for them (CAP_BPF, CAP_PERFMON)";
+        let finding = "counting them needs root (CAP_BPF, CAP_PERFMON)";
         return check(CheckGroup::Measurement, name, CheckStatus::Unknown, finding);
     };
     if storms.is_empty() {
         let finding = format!("none just now of {threshold} entries back to back (approximated)");
         return good(name, finding);
     }
-    blurs(
+    disturbs(
         name,
         format!(
             "{}: entered {threshold} times or more with no task in between (approximated)",
@@ -207,7 +207,7 @@ fn moderation(machine: &Machine) -> Check {
     let Some(first) = machine.adaptive.first() else {
         return good(name, "off, or no driver has it");
     };
-    blurs(
+    disturbs(
         name,
         format!(
             "on at {}: the driver changes its interrupt rate by itself",
@@ -222,7 +222,7 @@ fn load(machine: &Machine) -> Check {
     let percent = |ratio: f64| figure(100.0 * ratio);
     match machine.busy_ratio {
         None => unknown(name),
-        Some(busy) if busy > BUSY_MAX => blurs(
+        Some(busy) if busy > BUSY_MAX => disturbs(
             name,
             format!(
                 "the CPUs were {} % busy with other things just now",
@@ -241,7 +241,7 @@ fn steal(machine: &Machine) -> Check {
     let name = "steal time";
     match machine.steal_ratio {
         None => unknown(name),
-        Some(steal) if steal > STEAL_MAX => blurs(
+        Some(steal) if steal > STEAL_MAX => disturbs(
             name,
             format!(
                 "the hypervisor took {} % of the CPUs just now",
@@ -257,7 +257,7 @@ fn timer_slack(machine: &Machine) -> Check {
     let name = "timer slack";
     match machine.timer_slack_ns {
         None => unknown(name),
-        Some(slack) if slack > TIMER_SLACK_NS => blurs(
+        Some(slack) if slack > TIMER_SLACK_NS => disturbs(
             name,
             format!("the kernel may end sleeps {} late", duration_text(slack)),
             "run it from a shell whose slack is not raised (prctl PR_SET_TIMERSLACK, or a service's \

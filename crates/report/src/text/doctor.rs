@@ -13,7 +13,7 @@ const GROUPS: [(CheckGroup, &str); 4] = [
     (CheckGroup::Privilege, "What this process may do"),
     (CheckGroup::Kernel, "What the kernel can do"),
     (CheckGroup::Interface, "What the interfaces can do"),
-    (CheckGroup::Measurement, "What would blur a measurement"),
+    (CheckGroup::Measurement, "What disturbs measurements"),
 ];
 
 pub fn write(page: &mut Page, doctor: &Doctor) {
@@ -32,15 +32,15 @@ pub fn write(page: &mut Page, doctor: &Doctor) {
         .count()
     {
         0 => (
-            String::from("Nothing is missing and nothing found blurs measurements."),
+            String::from("Nothing is missing, and nothing found disturbs measurements."),
             Ink::Good,
         ),
         1 => (
-            String::from("One thing is missing or blurs measurements."),
+            String::from("One thing is missing or disturbs measurements."),
             Ink::Unsure,
         ),
         count => (
-            format!("{count} things are missing or blur measurements."),
+            format!("{count} things are missing or disturb measurements."),
             Ink::Unsure,
         ),
     };
