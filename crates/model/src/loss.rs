@@ -60,7 +60,7 @@ places! {
     /// Receiving: the queue before IP was full: a CPU's softnet backlog on Linux, which counts it for the whole
     /// machine, and the queue of netisr on FreeBSD.
     Backlog "backlog" "backlog" In,
-    /// A rule of nftables that counts and drops, in any direction.
+    /// A rule or a chain's policy of nftables or iptables, in any direction.
     Nftables "nftables" "nftables" Either,
     /// Receiving: IP refused the packet for its header, address or protocol, or for want of memory.
     IpInput "ip_input" "IP input" In,
@@ -95,8 +95,9 @@ impl fmt::Display for LossPlace {
     }
 }
 
-/// Packets that one host dropped at each of its places, all interfaces together. `null` where the kernel has no
-/// such counter, this user may not read it, or an interface went away meanwhile.
+/// Packets that one host dropped at each of its places, all interfaces together: by its counters or, where BPF is
+/// permitted and says more, datagrams of UDP by the kernel's drop reasons. `null` where the kernel has no such
+/// counter, this user may not read it, or an interface went away meanwhile.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(transform = name_properties)]

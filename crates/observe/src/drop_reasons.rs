@@ -14,8 +14,10 @@
 
 mod counts;
 mod kernel_enum;
+mod meaning;
 mod symbols;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _};
@@ -23,6 +25,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _};
 use aya::maps::{HashMap, MapData, MapError, PerCpuArray, PerCpuHashMap};
 use aya::programs::BtfTracePoint;
 use aya::{Ebpf, EbpfError, EbpfLoader};
+use nicpoll_model::LossPlace;
 use thiserror::Error;
 
 use crate::bpf::{self, BpfError, TimedRuns};
@@ -30,6 +33,7 @@ use crate::map_types::{Drop, Dropped, Uncounted};
 
 pub use counts::{DropCounts, DropGroup, DroppedPackets, Protocol};
 pub use kernel_enum::ReasonNames;
+pub use meaning::Meaning;
 pub use symbols::KernelSymbols;
 
 const WHAT: &str = "dropped packets";
@@ -127,6 +131,26 @@ impl DropReasons {
     /// The running kernel's names of the reasons.
     pub fn names(&self) -> &ReasonNames {
         &self.names
+    }
+
+    /// Datagrams of UDP in all watched namespaces, by the place at which they were dropped. Reasons without a
+    /// [meaning](Meaning) have no place.
+    pub fn datagrams_by_place(&self, counts: &DropCounts) -> BTreeMap<LossPlace, u64> {
+        let reasons = counts.by_reason(|group| group.protocol.is_udp());
+        let has_locations = reasons.keys().any(|(_, location)| location.is_some());
+        // There are some 200,000 functions.
+        let symbols = has_locations.then(KernelSymbols::read).unwrap_or_default();
+        let mut places = BTreeMap::new();
+        for ((reason, location), dropped) in reasons {
+            let meaning = match location {
+                Some(address) => symbols.function_at(address).and_then(Meaning::of_function),
+                None => Meaning::of_reason(&self.names.of(reason)),
+            };
+            if let Some(meaning) = meaning {
+                *places.entry(meaning.place).or_default() += dropped.packets;
+            }
+        }
+        places
     }
 
     /// What the runs that were timed so far took; see [`start_timing`](crate::start_timing).

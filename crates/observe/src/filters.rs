@@ -31,8 +31,8 @@ pub fn qdisc_drops(socket: &mut NetlinkSocket) -> io::Result<BTreeMap<u32, u64>>
 
 /// Packets counted by rules of the form `... counter drop`, all tables together.
 ///
-/// A rule without a counter, or a chain's drop policy, counts nothing: what it drops stays in the
-/// ledger's residual.
+/// A rule without a counter, one that looks at more of the packet after its counter, or a chain's drop policy
+/// counts nothing here: what it drops is found by the kernel's [drop reasons](crate::DropReasons) only.
 ///
 /// # Errors
 /// `EOPNOTSUPP` or `EPROTONOSUPPORT` when the kernel has no nftables, `EPERM` without CAP_NET_ADMIN.
@@ -49,7 +49,7 @@ pub fn nftables_drops(socket: &mut NetlinkSocket) -> io::Result<u64> {
     Ok(drops)
 }
 
-/// The count of the last counter before a drop verdict; 0 when the rule has no such pair.
+/// The count of the counter right before a drop verdict; 0 when the rule has no such pair.
 fn dropped_by_rule(expressions: IterableExprListAttrs<'_>) -> u64 {
     let mut counted = None;
     for expression in expressions.get_elem() {
@@ -64,7 +64,9 @@ fn dropped_by_rule(expressions: IterableExprListAttrs<'_>) -> u64 {
                     return counted.unwrap_or(0);
                 }
             }
-            _ => {}
+            Ok(ExprOps::Log(_)) => {}
+            // Not all of the packets that were counted come as far as the verdict.
+            _ => counted = None,
         }
     }
     0

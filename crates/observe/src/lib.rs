@@ -25,8 +25,8 @@ pub use account::HostAccount;
 pub use bpf::{BpfError, RunTime, TimedRuns, start_timing};
 pub use cpu::{CpuDelta, CpuSample};
 pub use drop_reasons::{
-    DropCounts, DropGroup, DropReasons, DropReasonsError, DroppedPackets, KernelSymbols, Protocol,
-    ReasonNames,
+    DropCounts, DropGroup, DropReasons, DropReasonsError, DroppedPackets, KernelSymbols, Meaning,
+    Protocol, ReasonNames,
 };
 pub use exact_cpu::{
     CpuTimes, ExactCpu, ExactCpuOptions, ExactSample, FoldOptions, InterruptCounts,

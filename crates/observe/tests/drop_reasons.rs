@@ -7,7 +7,8 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_observe::{DropCounts, DropGroup, DropReasons, KernelSymbols};
+use nicpoll_model::LossPlace;
+use nicpoll_observe::{DropCounts, DropGroup, DropReasons, HostAccount, KernelSymbols};
 use nicpoll_sys::netns::{NetNamespace, NetnsThread};
 use nicpoll_sys::socket;
 use nicpoll_testkit::needs;
@@ -26,8 +27,14 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Packets in a CPU's backlog or a veth's ring at one time: far fewer than either holds.
 const BURST: u64 = 50;
 
-/// A namespace, and the sockets that the test has in it.
-type Side = NetnsThread<Vec<UdpSocket>>;
+/// What a test has in a namespace.
+#[derive(Default)]
+struct State {
+    sockets: Vec<UdpSocket>,
+    account: Option<HostAccount>,
+}
+
+type Side = NetnsThread<State>;
 
 /// Two namespaces and a veth between them.
 struct Pair {
@@ -39,7 +46,7 @@ struct Pair {
 impl Pair {
     fn new() -> Self {
         let [sender, receiver] = [(), ()]
-            .map(|()| NetnsThread::enter(NetNamespace::create().unwrap(), Vec::new).unwrap());
+            .map(|()| NetnsThread::enter(NetNamespace::create().unwrap(), State::default).unwrap());
         let tid = |side: &Side| side.run(|_| gettid().as_raw_nonzero().get()).unwrap();
         let add = format!(
             "link add em0 type veth peer name em0 netns {}",
@@ -72,11 +79,11 @@ impl Pair {
     /// A socket that receives what is sent to the port.
     fn listen(&self, receive_buffer_bytes: usize) {
         self.receiver
-            .run(move |sockets| {
+            .run(move |state| {
                 let socket = UdpSocket::bind((RECEIVER, PORT)).unwrap();
                 socket::set_receive_buffer(&socket, receive_buffer_bytes).unwrap();
                 socket.set_nonblocking(true).unwrap();
-                sockets.push(socket);
+                state.sockets.push(socket);
             })
             .unwrap();
     }
@@ -91,7 +98,7 @@ impl Pair {
     }
 
     fn send_at_once(&self, from: &'static str, to: &'static str, datagrams: u64) {
-        let send = move |_: &mut Vec<UdpSocket>| {
+        let send = move |_: &mut State| {
             let socket = UdpSocket::bind((from, 0)).unwrap();
             for _ in 0..datagrams {
                 // Where the filter or a queue of the sender's own drops it, some kernels say so.
@@ -114,10 +121,10 @@ impl Pair {
     }
 
     fn arrived(&self) -> u64 {
-        let read_all = |sockets: &mut Vec<UdpSocket>| {
+        let read_all = |state: &mut State| {
             let mut datagram = [0; 2048];
             let mut received = 0;
-            while sockets[0].recv(&mut datagram).is_ok() {
+            while state.sockets[0].recv(&mut datagram).is_ok() {
                 received += 1;
             }
             received
@@ -341,7 +348,7 @@ fn a_batch_is_dropped_as_the_datagrams_that_it_holds() {
     pair.listen(8 << 20);
     run(&pair.sender, SHAPER);
     let batches = 50;
-    let send = move |_: &mut Vec<UdpSocket>| {
+    let send = move |_: &mut State| {
         let socket = UdpSocket::bind((SENDER, 0)).unwrap();
         socket::set_segment(&socket, PAYLOAD_BYTES as u16).unwrap();
         for _ in 0..batches {
@@ -405,4 +412,40 @@ fn namespaces_that_nobody_watches_are_not_counted() {
             .by_reason(|group| group.protocol.is_udp())
             .is_empty()
     );
+}
+
+/// A counter before the last condition counts what passes it, too.
+#[test]
+fn the_account_of_a_host_names_losses_that_no_counter_has() {
+    needs!(Root, Ip, Nft);
+    let cases = [
+        ("udp dport 9000 numgen inc mod 10 == 0 drop", 100),
+        ("counter udp dport 9000 numgen inc mod 10 == 0 drop", 100),
+        ("udp dport 9000 numgen inc mod 10 == 0 counter drop", 100),
+        ("udp dport 9000 numgen inc mod 10 == 0 reject", 100),
+        ("udp dport 9000 counter accept", 0),
+    ];
+    for (rule, dropped) in cases {
+        let pair = Pair::new();
+        pair.listen(8 << 20);
+        filter(&pair.receiver, "input priority 0", &[rule]);
+        let begin = |state: &mut State| state.account = HostAccount::begin().ok();
+        pair.receiver.run(begin).unwrap();
+        pair.send(SENDER, RECEIVER, 1000);
+        assert_eq!(pair.received(1000 - dropped), 1000 - dropped, "{rule}");
+        let end = |state: &mut State| state.account.take().unwrap().end().unwrap();
+        let drops = pair.receiver.run(end).unwrap().dropped_packets;
+        let mut lost = drops
+            .0
+            .iter()
+            .filter(|(_, packets)| packets.unwrap_or(0) > 0);
+        if dropped > 0 {
+            assert_eq!(
+                lost.next(),
+                Some((&LossPlace::Nftables, &Some(dropped))),
+                "{rule}"
+            );
+        }
+        assert_eq!(lost.next(), None, "{rule}");
+    }
 }
