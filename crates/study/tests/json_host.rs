@@ -1,0 +1,158 @@
+//! Nothing but JSON has to cross to a host: a trial is run on hosts that are reached through it, and once more
+//! on what was written down, without any host.
+
+mod common;
+
+use std::collections::VecDeque;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use common::TestLab;
+use nicpoll_model::{Side, Trial};
+use nicpoll_stats::order::Seed;
+use nicpoll_study::{
+    Host, HostEvent, HostFailure, HostMessage, INTERFACE, Lab, LocalHost, Options, Place, Trials,
+    plan,
+};
+use nicpoll_testkit::needs;
+
+/// What crossed, line by line.
+type Lines = Arc<Mutex<VecDeque<Line>>>;
+
+#[derive(Clone)]
+enum Line {
+    Message(String),
+    Event(String),
+}
+
+/// A host at the other end of a wire that carries JSON, of which a copy is kept.
+struct Wired {
+    host: LocalHost,
+    lines: Lines,
+}
+
+impl Host for Wired {
+    fn send(&mut self, message: HostMessage) -> Result<(), HostFailure> {
+        let json = serde_json::to_string(&message).unwrap();
+        let there: HostMessage = serde_json::from_str(&json).unwrap();
+        assert_eq!(there, message);
+        self.lines.lock().unwrap().push_back(Line::Message(json));
+        self.host.send(there)
+    }
+
+    fn next_event(&mut self, timeout: Duration) -> Result<Option<HostEvent>, HostFailure> {
+        let Some(event) = self.host.next_event(timeout)? else {
+            return Ok(None);
+        };
+        let json = serde_json::to_string(&event).unwrap();
+        let here: HostEvent = serde_json::from_str(&json).unwrap();
+        assert_eq!(here, event);
+        self.lines.lock().unwrap().push_back(Line::Event(json));
+        Ok(Some(here))
+    }
+}
+
+/// No host, but what one said.
+struct Written(VecDeque<Line>);
+
+impl Host for Written {
+    fn send(&mut self, message: HostMessage) -> Result<(), HostFailure> {
+        let Some(Line::Message(json)) = self.0.pop_front() else {
+            panic!("nothing was asked then: {message:?}");
+        };
+        assert_eq!(message, serde_json::from_str(&json).unwrap());
+        Ok(())
+    }
+
+    fn next_event(&mut self, _: Duration) -> Result<Option<HostEvent>, HostFailure> {
+        match self.0.front() {
+            Some(Line::Event(json)) => {
+                let event = serde_json::from_str(json).unwrap();
+                self.0.pop_front();
+                Ok(Some(event))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Runs one trial, as a study does.
+fn trial(lab: &mut Lab, workload: &str, setting: &str) -> Trial {
+    let options = Options {
+        trial: Some(Duration::from_millis(200)),
+        period: Some(Duration::from_millis(1)),
+        ..Options::default()
+    };
+    let (design, plan) = plan(&options, Seed(1)).unwrap();
+    let cancel = AtomicBool::new(false);
+    let mut trials = Trials::new(lab, &design, &plan, &cancel).unwrap();
+    let mut trial = trials
+        .run(Place {
+            sequence: 1,
+            block: 1,
+            attempt: 1,
+            workload: String::from(workload),
+            setting: String::from(setting),
+        })
+        .unwrap();
+    // The runner's own clock.
+    trial.warmup.seconds = 0.0;
+    trial
+}
+
+#[test]
+fn a_trial_is_the_same_from_what_crossed_as_json() {
+    needs!(Root, PerNapi);
+    let test = TestLab::build();
+    let sides = [Side::Sender, Side::Receiver];
+    for workload in ["udp64", "rr", "tcp"] {
+        let lines = [Lines::default(), Lines::default()];
+        let [sender, receiver] = [0, 1].map(|index| -> Box<dyn Host> {
+            let namespace = test.veth.namespace(sides[index]).try_clone().unwrap();
+            Box::new(Wired {
+                host: LocalHost::new(namespace, INTERFACE, &test.journal).unwrap(),
+                lines: lines[index].clone(),
+            })
+        });
+        let mut lab = Lab::of(sender, receiver, test.veth.clone()).unwrap();
+        let measured = trial(&mut lab, workload, "interrupt");
+        drop(lab);
+        assert!(measured.receiver.bytes > 0);
+        assert_eq!(
+            measured.polls.as_ref().unwrap().netns_inode,
+            test.inode(sides[1])
+        );
+
+        let [sender, receiver] = lines
+            .map(|lines| -> Box<dyn Host> { Box::new(Written(lines.lock().unwrap().clone())) });
+        let mut lab = Lab::of(sender, receiver, test.veth.clone()).unwrap();
+        assert_eq!(
+            trial(&mut lab, workload, "interrupt"),
+            measured,
+            "{workload}"
+        );
+    }
+    assert!(test.journal_is_empty());
+}
+
+#[test]
+fn a_timer_is_set_right_through_json_too() {
+    needs!(Root, PerNapi);
+    let test = TestLab::build();
+    let [sender, receiver] = [Side::Sender, Side::Receiver].map(|side| -> Box<dyn Host> {
+        let namespace = test.veth.namespace(side).try_clone().unwrap();
+        Box::new(Wired {
+            host: LocalHost::new(namespace, INTERFACE, &test.journal).unwrap(),
+            lines: Lines::default(),
+        })
+    });
+    let mut lab = Lab::of(sender, receiver, test.veth.clone()).unwrap();
+    let before = lab.settings().unwrap();
+    let trial = trial(&mut lab, "udp64", "polling");
+    let calibration = trial.calibration.unwrap();
+    assert_eq!(calibration.period_ns, 1_000_000);
+    assert!(!calibration.steps_ns.is_empty());
+    assert!(calibration.gro_flush_timeout_ns <= 1_000_000);
+    assert_eq!(lab.settings().unwrap(), before);
+}
