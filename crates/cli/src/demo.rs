@@ -10,8 +10,8 @@ use anyhow::Context;
 use nicpoll_model::{Plan, Study, Verdict};
 use nicpoll_report::{TextOptions, render_json, render_text};
 use nicpoll_stats::order::Seed;
-use nicpoll_study::{Design, Identity, Lab, Options, StudyError, Veth, plan, run_study};
-use nicpoll_switch::{Guard, Journal, guard_of_this_program};
+use nicpoll_study::{Design, Identity, Lab, Options, Veth, plan, require_lab, run_study};
+use nicpoll_switch::{Journal, guard_of_this_program};
 
 use crate::args::DemoArgs;
 use crate::failure::{EXIT_INCONCLUSIVE, Failure};
@@ -38,10 +38,7 @@ pub fn demo(args: &DemoArgs) -> Result<u8, Failure> {
     };
     let study = match run(args.keep, &design, plan, identity, &stop) {
         Ok(study) => study,
-        Err(error) if is_cancelled(&error) || stop.signal().is_some() => {
-            return Err(Failure::Signal(stop.signal().unwrap_or(0)));
-        }
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(stop.signal().map_or_else(|| error.into(), Failure::Signal)),
     };
     print(&study, args.json)?;
     Ok(exit_code(&study))
@@ -55,14 +52,9 @@ fn run(
     stop: &Stop,
 ) -> anyhow::Result<Study> {
     let veth = Arc::new(Veth::build().context("building the lab")?);
-    let journal = Journal::of_this_machine();
-    // Lives longer than the lab, and closes its records if this program is killed.
-    let guard = Guard::start(
-        guard_of_this_program().context("finding this program")?,
-        &journal,
-        None,
-    )?;
-    let mut lab = Lab::on_veth(&veth, &journal, guard.owner()).context("building the lab")?;
+    let guard = guard_of_this_program().context("finding this program")?;
+    let (_guard, mut lab) =
+        Lab::guarded(&veth, &Journal::of_this_machine(), guard).context("building the lab")?;
     if keep {
         lab.kept_as = veth.keep()?;
     }
@@ -73,12 +65,6 @@ fn run(
     Ok(study?)
 }
 
-/// Whether a study ended because somebody asked it to.
-pub fn is_cancelled(error: &anyhow::Error) -> bool {
-    let error = error.downcast_ref::<StudyError>();
-    error.is_some_and(StudyError::is_cancelled)
-}
-
 fn options(args: &DemoArgs) -> Options {
     Options {
         quick: args.quick,
@@ -87,21 +73,6 @@ fn options(args: &DemoArgs) -> Options {
         period: args.period,
         workloads: args.workload.clone(),
     }
-}
-
-/// Refuses to go on without the privileges and the kernel that the lab needs. `what` is to run, as `command`.
-pub fn require_lab(what: &str, command: &str) -> Result<(), Failure> {
-    let missing = nicpoll_sys::privilege::missing_for_lab().context("asking for privileges")?;
-    if missing.is_empty() {
-        let settings = nicpoll_switch::per_napi_settings();
-        return settings.map_err(|error| Failure::Missing(error.to_string()));
-    }
-    Err(Failure::Missing(format!(
-        "{what} makes network namespaces and counts the kernel's polls; missing here: {}.\n\
-         Run it as root: sudo {command} (from a source tree: cargo build --release, then \
-         sudo target/release/{command})",
-        missing.join(", ")
-    )))
 }
 
 fn print(study: &Study, json: bool) -> Result<(), Failure> {

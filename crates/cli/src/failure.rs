@@ -4,6 +4,7 @@ use std::fmt;
 
 use nicpoll_freebsd::{FreebsdError, TargetError};
 use nicpoll_inspect::InspectError;
+use nicpoll_study::StudyError;
 use nicpoll_switch::persist::PersistError;
 use nicpoll_switch::{
     GuardError, JournalError, RefusalKind, ResolveError, SetError, SwitchError, ToggleError,
@@ -55,6 +56,15 @@ impl From<InspectError> for Failure {
             Failure::Missing(error.to_string())
         } else {
             Failure::Failed(error.into())
+        }
+    }
+}
+
+impl From<StudyError> for Failure {
+    fn from(error: StudyError) -> Self {
+        match error {
+            StudyError::Missing(what) => Failure::Missing(what),
+            other => Failure::Failed(other.into()),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use nicpoll_observe::BpfError;
 use nicpoll_stats::InvalidMargin;
-use nicpoll_switch::{ControlError, JournalError, ResolveError, SetError, SwitchError};
+use nicpoll_switch::{ControlError, GuardError, JournalError, ResolveError, SetError, SwitchError};
 use nicpoll_sys::netns::ThreadGone;
 use thiserror::Error;
 
@@ -16,6 +16,9 @@ pub enum StudyError {
     /// The user or a signal asked to stop.
     #[error("cancelled")]
     Cancelled,
+    /// A privilege or a kernel feature is missing.
+    #[error("{0}")]
+    Missing(String),
     /// The machine has too few CPUs.
     #[error("two CPUs are needed, one for each end of the link; this process may use one")]
     OneCpu,
@@ -60,24 +63,15 @@ pub enum StudyError {
     /// The kernel does not count.
     #[error(transparent)]
     Bpf(#[from] BpfError),
+    /// Nobody would put back what a killed process leaves.
+    #[error(transparent)]
+    Guard(#[from] GuardError),
     /// A thread inside a namespace is gone.
     #[error(transparent)]
     Thread(#[from] ThreadGone),
     /// The plan's margin does not fit a metric.
     #[error(transparent)]
     Margin(#[from] InvalidMargin),
-}
-
-impl StudyError {
-    /// Whether somebody asked to stop, wherever that was noticed.
-    pub fn is_cancelled(&self) -> bool {
-        match self {
-            StudyError::Cancelled => true,
-            StudyError::Host(failure) => failure.is_cancelled,
-            StudyError::Doing { source, .. } => source.is_cancelled(),
-            _ => false,
-        }
-    }
 }
 
 /// Adds to an error what was being done.

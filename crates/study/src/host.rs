@@ -235,8 +235,6 @@ pub struct Timed {
 pub struct HostFailure {
     /// What failed, and why.
     pub message: String,
-    /// Whether it was asked to stop.
-    pub is_cancelled: bool,
 }
 
 impl HostFailure {
@@ -244,7 +242,6 @@ impl HostFailure {
     pub fn new(message: impl Into<String>) -> Self {
         HostFailure {
             message: message.into(),
-            is_cancelled: false,
         }
     }
 

@@ -1,11 +1,11 @@
 //! The lab: two hosts and the link between them.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::process::Command;
 use std::sync::Arc;
 
 use nicpoll_model::{HostFacts, LabFacts, Side};
-use nicpoll_switch::{Journal, Owner, Recovered};
+use nicpoll_switch::{Guard, Journal, Owner, Recovered};
 use nicpoll_sys::affinity;
 
 use crate::error::{Doing, StudyError};
@@ -34,17 +34,22 @@ pub struct Lab {
     ends: u32,
 }
 
-/// Why this process can build no lab on this machine; `None` when it can.
+/// Refuses to go on without the privileges and the kernel that a lab takes. `what` is to run, as `command`.
 ///
 /// # Errors
-/// When the kernel does not say what the process may do.
-pub fn why_not_here() -> io::Result<Option<String>> {
-    let missing = nicpoll_sys::privilege::missing_for_lab()?;
-    if !missing.is_empty() {
-        return Ok(Some(format!("missing {}", missing.join(", "))));
+/// [`StudyError::Missing`], with the remedy.
+pub fn require_lab(what: &str, command: &str) -> Result<(), StudyError> {
+    let missing = nicpoll_sys::privilege::missing_for_lab().doing(|| "asking for privileges")?;
+    if missing.is_empty() {
+        let settings = nicpoll_switch::per_napi_settings();
+        return settings.map_err(|error| StudyError::Missing(error.to_string()));
     }
-    let unsupported = nicpoll_switch::per_napi_settings().err();
-    Ok(unsupported.map(|unsupported| unsupported.to_string()))
+    Err(StudyError::Missing(format!(
+        "{what} makes network namespaces and counts the kernel's polls; missing here: {}.\n\
+         Run it as root: sudo {command} (from a source tree: cargo build --release, then \
+         sudo target/release/{command})",
+        missing.join(", ")
+    )))
 }
 
 impl Lab {
@@ -63,6 +68,21 @@ impl Lab {
         };
         let (sender, receiver) = (host(Side::Sender)?, host(Side::Receiver)?);
         Lab::of(sender, receiver, veth.clone())
+    }
+
+    /// The same, with a guard that closes the records should this process be killed: `program` calls
+    /// [`nicpoll_switch::watch_over`]. The lab has to go before the guard.
+    ///
+    /// # Errors
+    /// As [`Lab::on_veth`]; when the guard does not start.
+    pub fn guarded(
+        veth: &Arc<Veth>,
+        journal: &Journal,
+        program: Command,
+    ) -> Result<(Guard, Self), StudyError> {
+        let guard = Guard::start(program, journal, None)?;
+        let lab = Lab::on_veth(veth, journal, guard.owner())?;
+        Ok((guard, lab))
     }
 
     /// A lab of two hosts of one machine that `link` joins.

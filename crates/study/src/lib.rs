@@ -31,7 +31,7 @@ pub use host::{
     Answer, Counter, Edge, Facts, Host, HostClient, HostEvent, HostFailure, HostMessage,
     HostRequest, LocalHost, Polls, Timed,
 };
-pub use lab::{Lab, why_not_here};
+pub use lab::{Lab, require_lab};
 pub use link::Link;
 pub use plan::{DEFAULT_BLOCKS, DEFAULT_PERIOD, Options, PlanError, QUICK_BLOCKS, plan};
 pub use run::Running;

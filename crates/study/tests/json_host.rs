@@ -15,6 +15,8 @@ use nicpoll_study::{
     Host, HostEvent, HostFailure, HostMessage, INTERFACE, Lab, LocalHost, Options, Place, Trials,
     plan,
 };
+use nicpoll_switch::Owner;
+use nicpoll_sys::netns::NetNamespace;
 use nicpoll_testkit::needs;
 
 /// What crossed, line by line.
@@ -77,6 +79,12 @@ impl Host for Written {
     }
 }
 
+/// A host that is a namespace.
+fn local(test: &TestLab, namespace: NetNamespace) -> LocalHost {
+    let owner = Owner::this_process().unwrap();
+    LocalHost::new(namespace, INTERFACE, &test.journal, owner).unwrap()
+}
+
 /// Runs one trial, as a study does.
 fn trial(lab: &mut Lab, workload: &str, setting: &str) -> Trial {
     let options = Options {
@@ -111,7 +119,7 @@ fn a_trial_is_the_same_from_what_crossed_as_json() {
         let [sender, receiver] = [0, 1].map(|index| -> Box<dyn Host> {
             let namespace = test.veth.namespace(sides[index]).try_clone().unwrap();
             Box::new(Wired {
-                host: LocalHost::new(namespace, INTERFACE, &test.journal).unwrap(),
+                host: local(&test, namespace),
                 lines: lines[index].clone(),
             })
         });
@@ -143,7 +151,7 @@ fn a_timer_is_set_right_through_json_too() {
     let [sender, receiver] = [Side::Sender, Side::Receiver].map(|side| -> Box<dyn Host> {
         let namespace = test.veth.namespace(side).try_clone().unwrap();
         Box::new(Wired {
-            host: LocalHost::new(namespace, INTERFACE, &test.journal).unwrap(),
+            host: local(&test, namespace),
             lines: Lines::default(),
         })
     });

@@ -12,12 +12,7 @@ const LONGEST_PROGRAM: usize = 7_000;
 /// The parts of the program that are no commands. All commands may use them.
 const SHARED: [&str; 6] = ["args", "failure", "output", "progress", "stop", "units"];
 /// Imports that are being taken away.
-const PENDING: [(&str, &str); 4] = [
-    ("doctor", "set"),
-    ("show", "set"),
-    ("sim", "demo"),
-    ("watch", "set"),
-];
+const PENDING: [(&str, &str); 3] = [("doctor", "set"), ("show", "set"), ("watch", "set")];
 /// The parts that put the commands together.
 const DISPATCH: [&str; 2] = ["main", "args"];
 

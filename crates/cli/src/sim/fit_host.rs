@@ -23,11 +23,10 @@ use nicpoll_sim::Host;
 use nicpoll_stats::order::Seed;
 use nicpoll_study::{
     Lab, Link, Options, Place, QUICK_BLOCKS, StudyError, Trials, Veth, measure_costs, plan,
-    ticks_per_second,
+    require_lab, ticks_per_second,
 };
-use nicpoll_switch::{Guard, Journal, guard_of_this_program};
+use nicpoll_switch::{Journal, guard_of_this_program};
 
-use crate::demo::{is_cancelled, require_lab};
 use crate::failure::Failure;
 use crate::output;
 use crate::progress::Spinner;
@@ -74,10 +73,7 @@ pub fn run(args: &HostFitArgs) -> Result<u8, Failure> {
     let stop = Stop::on_signals().context("catching signals")?;
     let fit = match measure(args, &stop) {
         Ok(fit) => fit,
-        Err(error) if is_cancelled(&error) || stop.signal().is_some() => {
-            return Err(Failure::Signal(stop.signal().unwrap_or(0)));
-        }
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(stop.signal().map_or_else(|| error.into(), Failure::Signal)),
     };
     let file = render_host_file(&fit);
     if let Some(path) = &args.out {
@@ -97,14 +93,9 @@ fn measure(args: &HostFitArgs, stop: &Stop) -> anyhow::Result<SimFitHost> {
     let (started_at, begin) = (output::now(), Instant::now());
     let facts = host_facts()?;
     let veth = Arc::new(Veth::build().context("building the lab")?);
-    let journal = Journal::of_this_machine();
-    // Lives longer than the lab, and closes its records if this program is killed.
-    let guard = Guard::start(
-        guard_of_this_program().context("finding this program")?,
-        &journal,
-        None,
-    )?;
-    let mut lab = Lab::on_veth(&veth, &journal, guard.owner()).context("building the lab")?;
+    let guard = guard_of_this_program().context("finding this program")?;
+    let (_guard, mut lab) =
+        Lab::guarded(&veth, &Journal::of_this_machine(), guard).context("building the lab")?;
     let spinner = Spinner::new();
     let costs = measure_costs(&mut lab, args.quick, stop.asked(), |repeat, of| {
         spinner.show(format!("measuring costs, {repeat} of {of}"));

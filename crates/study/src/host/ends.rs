@@ -155,10 +155,7 @@ struct Report {
 
 impl Report {
     fn send(&mut self, books: Result<EndBooks, WorkloadError>) {
-        let books = books.map_err(|error| HostFailure {
-            is_cancelled: matches!(error, WorkloadError::Cancelled),
-            ..HostFailure::of(&error)
-        });
+        let books = books.map_err(|error| HostFailure::of(&error));
         self.event(books);
     }
 
