@@ -40,9 +40,12 @@ kill $!
 echo "kernel: $(uname -r)"
 nicpoll set eth0:rx0 polling --dry-run; echo "queue: $?"
 nicpoll set eth0 --moderation rx-usecs=100; echo "moderation: $?"
+nicpoll set eth0 --knob rx-ring=512; echo "ring: $?"
+echo "ring-during: $(nicpoll set eth0 --knob rx-ring=1024 --dry-run)"
 nicpoll set eth0 -polling; echo "back: $?"
 values values-after
 count after
+echo "ring-after: $(nicpoll set eth0 --knob rx-ring=1024 --dry-run)"
 echo "moderation-after: $(nicpoll set eth0 --moderation rx-usecs=100 --dry-run)"
 ls -d /var/lib/nicpoll || echo "left: nothing"
 "#;
@@ -61,10 +64,13 @@ fn the_interrupts_of_a_card_stop_while_it_is_polled_and_come_back() {
             ("set-threads", "0"),
             ("values-threads", "2147483647 1000000 1"),
             ("moderation", "0"),
+            ("ring", "0"),
+            ("ring-during", "eth0: rx-ring 512 -> 1024"),
             ("back", "0"),
             ("values-after", "0 0 0"),
             // 3 is the driver's own: it adapts.
             ("moderation-after", "eth0: coalescing rx-usecs 3 -> 100"),
+            ("ring-after", "eth0: rx-ring 256 -> 1024"),
             ("left", "nothing"),
         ],
     );
