@@ -19,7 +19,7 @@ use crate::units::{parse_rate, parse_speed};
 const RFC_2544_FRAMES: [u32; 7] = [64, 128, 256, 512, 1024, 1280, 1518];
 
 const ABOUT: &str = "\
-Say what an Ethernet line carries, and what share of it a rate is
+Show what an Ethernet line carries, and what share of it a rate takes
 
 Between payloads a line also carries headers, padding, checksum, preamble and gap (IEEE 802.3). This
 prints packets and frames a second at full line, exact and cut to whole numbers, for frames or for
@@ -148,7 +148,7 @@ fn line(args: &LinerateArgs) -> Result<(Line, LineFacts), Failure> {
     let line = Line::new(speed).ok_or_else(|| {
         let interface = args.interface.as_deref().unwrap_or_default();
         Failure::Failed(anyhow::anyhow!(
-            "{interface} tells no speed: its link is down, or its driver knows none; give the speed \
+            "{interface} reports no speed: its link is down, or its driver knows none; give the speed \
              instead: nicpoll linerate 1g"
         ))
     })?;

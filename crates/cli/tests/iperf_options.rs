@@ -256,3 +256,16 @@ fn enhanced_lines_of_udp_tell_latency_and_gaps() {
         assert!(received.contains(part), "'{part}' in {received}");
     }
 }
+
+#[test]
+fn fractions_of_a_datagram_a_second_are_sent_as_they_are_asked_for() {
+    for (rate, datagrams) in [("0.4pps", 1), ("1.4pps", 2), ("2.6pps", 3)] {
+        let port = free_port();
+        let (server, printed, _) = serve(&["-s", "-u", "-P", "1", "-p", &port]);
+        let args = ["-c", "127.0.0.1", "-u", "-b", rate, "-t", "1", "-p", &port];
+        let client = iperf(&args).output().unwrap();
+        let sent = format!("Sent {datagrams} datagrams");
+        assert!(succeeded(&client).contains(&sent), "{rate}: {client:?}");
+        rest(server, printed);
+    }
+}

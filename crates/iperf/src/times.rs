@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gaps_are_between_datagrams_and_none_within_a_train() {
+    fn gaps_are_between_datagrams_and_none_within_a_batch() {
         let mut gaps = Gaps::new();
         assert_eq!(gaps.distribution(), None);
         gaps.record(5_000);

@@ -4,6 +4,7 @@
 //! but to addresses that it was told of, and to others no more bytes than came from them.
 
 mod accepted;
+mod batch;
 mod client;
 mod incoming;
 mod listener;
@@ -14,7 +15,6 @@ mod reverse;
 mod sender;
 mod server;
 mod session;
-mod train;
 
 pub use accepted::Accepted;
 pub use client::{connect, run_client};

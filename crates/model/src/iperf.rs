@@ -332,7 +332,7 @@ pub struct IperfTotal {
     /// The buffer at the end: TCP lets buffers grow that are left to it.
     pub socket_buffer: IperfBuffer,
     /// Gaps between datagrams: of their sends, or of their arrivals by the kernel's times. Datagrams that
-    /// one call sent or that arrived as one train have a gap of 0. Null for TCP and below two datagrams.
+    /// one call sent or that arrived as one batch have a gap of 0. Null for TCP and below two datagrams.
     pub gaps: Option<IperfTimes>,
     /// From the send to the arrival; null unless the client says that both ends have one clock
     /// (`--trip-times`) and no datagram contradicts it. Null for TCP and for a sender.

@@ -37,7 +37,7 @@ pub struct Netblast {
     pub sender: NetrateSender,
     /// Threads that sent.
     pub threads: usize,
-    /// Above 1 datagrams were sent in trains.
+    /// Above 1 datagrams were sent in batches.
     pub datagrams_per_system_call: usize,
     /// The sending host's account; null when it could not be kept.
     pub host: Option<HostDelta>,

@@ -147,7 +147,7 @@ fn client_end(end: &RrClientEnd) -> String {
     if end.latency.samples > 0 && end.latency.p999_ns.is_none() {
         let _ = writeln!(
             text,
-            "{MISSING}: a percentile is told when ten samples or more lie beyond it."
+            "{MISSING}: a percentile is reported only with at least ten samples beyond it."
         );
     }
     text

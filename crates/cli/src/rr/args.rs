@@ -23,40 +23,40 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(60);
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
 
 const ABOUT: &str = "\
-Ask and answer over UDP or TCP, and tell how long the answers take
+Measure request/response latency over UDP or TCP
 
-The server answers over both at one port. The client asks in a closed loop, the next request when the
-one before is answered, or in an open loop (--rate), at times that no answer can shift: latency then
-counts from the scheduled time, so that a stalled server cannot hide the wait (no coordinated
-omission). Requests that are not answered within --timeout count as lost. Both ends tell what they
-counted; Ctrl-C ends either with its report.
+The server answers over both at one port. The client works as a closed loop, where the next request
+follows the response to the one before, or as an open loop (--rate), where requests go out at times
+that no response can shift: latency then counts from the scheduled time, so that a stalled server
+cannot hide the wait (no coordinated omission). Requests without a response within --timeout count
+as lost. Both ends print what they counted; Ctrl-C ends either with its report.
 
 The server may stay open to strangers: over UDP it never sends more than it got.";
 
 const EXAMPLES: &str = "\
 Examples:
-  nicpoll rr -s                                  answer until Ctrl-C
+  nicpoll rr -s                                  serve until Ctrl-C
   nicpoll rr -c 198.18.0.2                       TCP, one request at a time, 10 s
   nicpoll rr -c 198.18.0.2 -u -i 1 -t 30         UDP, a line every second
   nicpoll rr -c 198.18.0.2 -u --rate 10k         open loop: 10,000 requests/s
   nicpoll rr -c host -n 100000 --response-bytes 16384 --json > rr.json
 
-Exit codes: 0 done, 1 failed or no answer came, 2 usage, 130 and 143 ended by a signal.";
+Exit codes: 0 done, 1 failed or no response came, 2 usage, 130 and 143 ended by a signal.";
 
 /// Options of `nicpoll rr`.
 #[derive(Args, Debug)]
 #[command(long_about = ABOUT, after_help = EXAMPLES)]
 #[command(group = ArgGroup::new("end").required(true).args(["server", "client"]))]
 pub struct RrArgs {
-    /// Answer, over UDP and TCP
+    /// Serve, over UDP and TCP
     #[arg(short, long, conflicts_with_all = [
         "udp", "requests", "rate", "depth", "timeout", "request_bytes", "response_bytes",
     ])]
     server: bool,
-    /// Ask the server at this name or address
+    /// Connect to the server at this name or address
     #[arg(short, long, value_name = "HOST")]
     pub client: Option<String>,
-    /// Ask over UDP rather than TCP
+    /// Use UDP rather than TCP
     #[arg(short, long)]
     pub udp: bool,
     /// Port of the server
@@ -68,19 +68,19 @@ pub struct RrArgs {
     /// IPv6; a server then takes IPv4 as well
     #[arg(short = 'V', long)]
     pub ipv6: bool,
-    /// How long to ask [default: 10s unless -n is given] or to answer [default: until a signal]
+    /// How long to send [default: 10s unless -n is given] or to serve [default: until a signal]
     #[arg(short, long, value_name = "TIME", value_parser = parse_seconds)]
     pub time: Option<Duration>,
     /// How many requests to send; with -t whichever ends first
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub requests: Option<u64>,
-    /// Tell of each interval when it ends
+    /// Print each interval when it ends
     #[arg(short, long, value_name = "TIME", value_parser = parse_seconds)]
     pub interval: Option<Duration>,
     /// Open loop: requests a second, such as 500 or 10k
     #[arg(long, value_name = "RATE", value_parser = parse_count_rate, conflicts_with = "depth")]
     pub rate: Option<Rate>,
-    /// Closed loop: requests on their way at a time
+    /// Closed loop: requests in flight at a time
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=DEPTH_MAX))]
     pub depth: u32,
     /// Time after which a request counts as lost, up to 60s

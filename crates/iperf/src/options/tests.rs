@@ -2,7 +2,7 @@ mod dialect;
 mod directions;
 mod newer;
 
-use nicpoll_model::Rate;
+use nicpoll_model::{Rate, RateUnit};
 use proptest::prelude::*;
 
 use super::table::specs;
@@ -179,6 +179,10 @@ fn a_client_has_options_of_its_own() {
         ("-u -b 1m", Rate::bits_per_second(1_000_000)),
         ("-b 10M", Rate::bits_per_second(10 << 20)),
         ("-b 100pps -u", Rate::packets_per_second(100)),
+        (
+            "-u -b 0.4pps",
+            Rate::decimal(RateUnit::PacketsPerSecond, "0.4", 1),
+        ),
         ("-b 10000 -l 1250", Rate::bits_per_second(10_000)),
     ] {
         assert_eq!(stream(args).rate, rate, "{args}");

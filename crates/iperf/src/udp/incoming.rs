@@ -10,9 +10,9 @@ use nicpoll_traffic::udp_server::{BoundUdp, ServerError};
 use nicpoll_traffic::{LOOK_EVERY, Signals};
 
 use super::ReceiveReport;
+use super::batch::Clock;
 use super::listener::Ticket;
 use super::receiver::{Manner, Receiver, Taken};
-use super::train::Clock;
 use crate::config::StreamConfig;
 use crate::observer::Observer;
 

@@ -22,8 +22,8 @@ pub(super) use closing::FIN_EVERY;
 use nicpoll_traffic::sockets::{self, SocketBuffer};
 use nicpoll_traffic::{LOOK_EVERY, Signals};
 
+use super::batch::{Batch, Clock};
 use super::listener::Ticket;
-use super::train::{Clock, Train};
 use crate::config::StreamConfig;
 use crate::input::{Block, Source};
 use crate::observer::{Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
@@ -187,7 +187,7 @@ impl Outgoing {
         let datagrams_per_call = if is_batched { usize::MAX } else { 1 };
         observer.connected(&self.connected);
         let mut sender = Sender {
-            train: Train::new(&self.socket, &plan.payload, datagrams_per_call),
+            batch: Batch::new(&self.socket, &plan.payload, datagrams_per_call),
             socket: &self.socket,
             peer: self.connected.peer,
             plan,
@@ -202,7 +202,7 @@ impl Outgoing {
             gaps: plan.stream.records_times.then(Gaps::new),
             closing: Closing::default(),
         };
-        sender.train.dialect = plan.stream.dialect;
+        sender.batch.dialect = plan.stream.dialect;
         let outcome = sender.send_data();
         let elapsed = *outcome.as_ref().unwrap_or(&sender.clock.begun.elapsed());
         let totals = sender.totals();
@@ -264,7 +264,7 @@ struct Sender<'a> {
     peer: SocketAddr,
     plan: &'a Plan,
     signals: &'a Signals,
-    train: Train,
+    batch: Batch,
     intervals: Intervals<'a>,
     clock: Clock,
     datagrams_sent: u64,
@@ -335,7 +335,7 @@ impl Sender<'_> {
         }
         match input.next_block() {
             Ok(Block::Ready(block)) => {
-                let length = self.train.load(block);
+                let length = self.batch.load(block);
                 self.loaded = Some(length);
                 Ok(Load::Input(length))
             }
@@ -364,7 +364,7 @@ impl Sender<'_> {
         elapsed: Duration,
     ) -> Result<bool, SendError> {
         let payload_bytes = self.plan.payload.len() as u64;
-        let datagrams = due.min(self.train.datagrams_max() as u64);
+        let datagrams = due.min(self.batch.datagrams_max() as u64);
         let length = (datagrams * payload_bytes).min(bytes_left);
         let rest = length % payload_bytes;
         let length = match length - rest {
@@ -413,7 +413,7 @@ impl Sender<'_> {
 
     /// Sends `length` bytes of datagrams; `false` when the kernel refused for now.
     fn send(&mut self, first_id: i64, length: usize) -> Result<bool, SendError> {
-        match self.train.send(self.socket, &self.clock, first_id, length) {
+        match self.batch.send(self.socket, &self.clock, first_id, length) {
             Ok(()) => Ok(true),
             Err(error) if self.is_gone(&error) => Err(SendError::Closed {
                 peer: self.peer,

@@ -59,7 +59,7 @@ pub struct ReceiveReport {
     /// The stream as one interval that ends with the first FIN, without one with the last datagram of
     /// data.
     pub whole: IntervalRecord,
-    /// Gaps between arrivals by the kernel's times; datagrams that were handed over as one train have
+    /// Gaps between arrivals by the kernel's times; datagrams that were handed over as one batch have
     /// none between them. `None` when they are not recorded, and below two datagrams.
     pub gaps: Option<Box<Distribution>>,
     /// From sending to arrival. `None` when it is not recorded, unless the client says that both ends

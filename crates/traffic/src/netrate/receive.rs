@@ -1,7 +1,7 @@
 //! netreceive: takes what comes, and counts.
 //!
-//! What must hold: every datagram is received by itself. Trains are not asked for (`UDP_GRO`), because
-//! the kernel counts the loss of a train as one drop.
+//! What must hold: every datagram is received by itself. Batches are not asked for (`UDP_GRO`), because
+//! the kernel counts the loss of a batch as one drop.
 
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};

@@ -68,7 +68,7 @@ impl Sender<'_> {
         self.closing.has_begun = true;
         self.take_early_replies()?;
         let begun = Instant::now();
-        let mut server = self.train.dialect;
+        let mut server = self.batch.dialect;
         let mut tries = 0;
         while tries <= FinSchedule::with(server).retries {
             self.stop_if_cancelled()?;
@@ -83,8 +83,8 @@ impl Sender<'_> {
             tries += 1;
             // It has told its version only now, and may not have understood the FINs so far. A second
             // version would be no server's.
-            if server == self.plan.stream.dialect && self.train.dialect != server {
-                (server, tries) = (self.train.dialect, 0);
+            if server == self.plan.stream.dialect && self.batch.dialect != server {
+                (server, tries) = (self.batch.dialect, 0);
             }
         }
         if self.await_ack(FIN_LIMIT.saturating_sub(begun.elapsed()))? {
@@ -130,7 +130,7 @@ impl Sender<'_> {
     /// From now on FINs are written as the server reads them. A version that was asked for stays.
     fn learn(&mut self, server: Version) {
         if self.plan.stream.dialect == Dialect::V2_1 {
-            self.train.dialect = Dialect::of_server(server);
+            self.batch.dialect = Dialect::of_server(server);
         }
     }
 
@@ -152,8 +152,8 @@ impl Sender<'_> {
         loop {
             self.stop_if_cancelled()?;
             if let Some(length) = self.receive(&mut buffer)? {
-                let train = &self.train;
-                let is_ack = match classify(&buffer[..length], train.payload(), train.dialect) {
+                let batch = &self.batch;
+                let is_ack = match classify(&buffer[..length], batch.payload(), batch.dialect) {
                     Reply::HeaderAck(version) => {
                         self.learn(version);
                         false

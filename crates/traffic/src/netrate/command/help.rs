@@ -24,7 +24,7 @@ Options that the original does not have:
 
 Examples:
   netblast 198.18.0.2 9000 64 10             small packets for ten seconds
-  netblast --no-batch 198.18.0.2 9000 64 10  each by itself: what polling is about
+  netblast --no-batch 198.18.0.2 9000 64 10  one datagram a system call, as the original
   netblast --json 2001:2::2 9000 1430 10     IPv6
 
 Exit codes: 0 done, 255 refused (the original's -1), 1 failed otherwise.
@@ -38,8 +38,8 @@ Usage: netreceive [options] port [nthreads]
   port      the port to receive at, IPv4 and IPv6, 1 to 65535
   nthreads  threads for each of the two sockets, 1 to 64 [default: 1]
 
-Every half second a line on standard error tells what came. It ends with a signal, and then tells, on
-standard error too, what was received in all and what was dropped where on this host.
+Every half second a line on standard error says what came. A signal ends it; it then prints, on
+standard error too, what was received in all and where this host dropped packets.
 
 Options that the original does not have:
   --json      print one JSON object at the end (docs/schema.md)

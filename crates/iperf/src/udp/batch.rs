@@ -1,7 +1,7 @@
 //! Datagrams that are handed to the kernel together.
 //!
 //! What must hold: every datagram bears its own id and time of sending, however many of them one
-//! system call takes; and the kernel takes all of a train or nothing of it.
+//! system call takes; and the kernel takes all of a batch or nothing of it.
 
 use std::io;
 use std::net::UdpSocket;
@@ -46,7 +46,7 @@ impl Clock {
 }
 
 /// Payloads side by side, of which each call sends the first ones.
-pub(super) struct Train {
+pub(super) struct Batch {
     /// How ids are written; as in 2.1 unless set.
     pub(super) dialect: Dialect,
     payloads: Vec<u8>,
@@ -54,9 +54,9 @@ pub(super) struct Train {
     datagrams_max: usize,
 }
 
-impl Train {
+impl Batch {
     /// Copies of `payload`, as many as `socket` takes with one call but no more than `datagrams_max`:
-    /// one when a datagram has to be fragmented, or when the kernel knows no trains.
+    /// one when a datagram has to be fragmented, or when the kernel knows no batches.
     pub(super) fn new(socket: &UdpSocket, payload: &[u8], datagrams_max: usize) -> Self {
         let payload_bytes = payload.len();
         let is_ipv6 = socket.peer_addr().is_ok_and(|peer| peer.is_ipv6());
@@ -72,11 +72,11 @@ impl Train {
             .min(PAYLOAD_BYTES_MAX / payload_bytes.max(1))
             .max(1);
         let segment_bytes = u16::try_from(payload_bytes).unwrap_or(0);
-        // A socket for trains pays for them with every datagram: one without them does not ask.
+        // A socket for batches pays for them with every datagram: one without them does not ask.
         if datagrams_max > 1 && (!fits || socket::set_segment(socket, segment_bytes).is_err()) {
             datagrams_max = 1;
         }
-        Train {
+        Batch {
             dialect: Dialect::V2_1,
             payloads: payload.repeat(datagrams_max),
             payload_bytes,
@@ -105,7 +105,7 @@ impl Train {
     }
 
     /// Sends `length` bytes: datagrams of the full length with ids from `first_id` on, and a last one
-    /// with what is left. `length` is 1 at least and fits the train.
+    /// with what is left. `length` is 1 at least and fits the batch.
     pub(super) fn send(
         &mut self,
         socket: &UdpSocket,
@@ -116,8 +116,8 @@ impl Train {
         self.number(clock, first_id, length);
         match socket.send(&self.payloads[..length]) {
             Ok(_) => Ok(()),
-            // The path's MTU has shrunk, or the way out cannot cut trains: one at a time from now on.
-            Err(error) if length > self.payload_bytes && is_no_train(&error) => {
+            // The path's MTU has shrunk, or the way out cannot cut batches: one at a time from now on.
+            Err(error) if length > self.payload_bytes && is_no_batch(&error) => {
                 self.datagrams_max = 1;
                 socket::set_segment(socket, 0)?;
                 Err(io::ErrorKind::WouldBlock.into())
@@ -134,7 +134,7 @@ impl Train {
     }
 }
 
-fn is_no_train(error: &io::Error) -> bool {
+fn is_no_batch(error: &io::Error) -> bool {
     [Errno::INVAL, Errno::MSGSIZE, Errno::IO]
         .iter()
         .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
@@ -156,11 +156,11 @@ mod tests {
     }
 
     #[test]
-    fn every_datagram_of_a_train_has_its_own_id_and_time() {
+    fn every_datagram_of_a_batch_has_its_own_id_and_time() {
         let (sender, receiver) = pair(Ipv4Addr::LOCALHOST);
-        let mut train = Train::new(&sender, &[0; 100], 64);
+        let mut batch = Batch::new(&sender, &[0; 100], 64);
         let clock = Clock::start();
-        train.send(&sender, &clock, 7, 250).unwrap();
+        batch.send(&sender, &clock, 7, 250).unwrap();
         let mut last_ns = 0;
         for (id, length) in [(7, 100), (8, 100), (9, 50)] {
             let mut payload = [0; 200];
@@ -173,15 +173,15 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_train_is_taken_whole() {
+    fn the_longest_batch_is_taken_whole() {
         for ip in [
             IpAddr::from(Ipv4Addr::LOCALHOST),
             Ipv6Addr::LOCALHOST.into(),
         ] {
             let (sender, receiver) = pair(ip);
-            let mut train = Train::new(&sender, &[0; 1023], usize::MAX);
-            assert_eq!(train.datagrams_max(), 64);
-            train.send(&sender, &Clock::start(), 1, 64 * 1023).unwrap();
+            let mut batch = Batch::new(&sender, &[0; 1023], usize::MAX);
+            assert_eq!(batch.datagrams_max(), 64);
+            batch.send(&sender, &Clock::start(), 1, 64 * 1023).unwrap();
             for _ in 0..64 {
                 assert_eq!(receiver.recv(&mut [0; 2000]).unwrap(), 1023);
             }
@@ -189,11 +189,11 @@ mod tests {
     }
 
     #[test]
-    fn a_train_fits_one_packet_and_one_that_would_be_fragmented_is_none() {
+    fn a_batch_fits_one_packet_and_one_that_would_be_fragmented_is_none() {
         let (sender, _receiver) = pair(Ipv4Addr::LOCALHOST);
-        assert_eq!(Train::new(&sender, &[0; 1470], 64).datagrams_max(), 44);
-        assert_eq!(Train::new(&sender, &[0; 1470], 1).datagrams_max(), 1);
+        assert_eq!(Batch::new(&sender, &[0; 1470], 64).datagrams_max(), 44);
+        assert_eq!(Batch::new(&sender, &[0; 1470], 1).datagrams_max(), 1);
         // The loopback's MTU is the largest packet.
-        assert_eq!(Train::new(&sender, &[0; 65_507], 64).datagrams_max(), 1);
+        assert_eq!(Batch::new(&sender, &[0; 65_507], 64).datagrams_max(), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! UDP streams whose datagrams travel in trains: what is counted is the datagram.
+//! UDP streams whose datagrams travel in batches: what is counted is the datagram.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::thread;
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 fn stream(
     ip: IpAddr,
     configure: impl FnOnce(&mut ClientConfig),
-    takes_trains: bool,
+    takes_batches: bool,
 ) -> (udp::SendReport, udp::ReceiveReport) {
     const BUFFER_BYTES: usize = 16 << 20;
     let mut config = ListenerConfig::udp(udp::ServerConfig {
@@ -25,7 +25,7 @@ fn stream(
         receive_buffer_bytes: Some(BUFFER_BYTES),
         idle_timeout: PATIENCE,
     });
-    config.stream.is_batched = takes_trains;
+    config.stream.is_batched = takes_batches;
     let mut listener = udp::Listener::bind(&config).unwrap();
     let mut config = ClientConfig::udp(listener.local_addr(), 200, Amount::Bytes(199_910));
     config.stream.is_batched = true;
@@ -45,14 +45,14 @@ fn every_family() -> [IpAddr; 2] {
 }
 
 #[test]
-fn a_train_is_counted_by_its_datagrams_at_both_ends() {
+fn a_batch_is_counted_by_its_datagrams_at_both_ends() {
     needs!(ReceiveBuffer);
     for ip in every_family() {
-        for takes_trains in [false, true] {
-            let (sent, received) = stream(ip, |_| {}, takes_trains);
-            // 999 whole datagrams; the last one, of 110 bytes, ends its train.
+        for takes_batches in [false, true] {
+            let (sent, received) = stream(ip, |_| {}, takes_batches);
+            // 999 whole datagrams; the last one, of 110 bytes, ends its batch.
             assert_eq!((sent.datagrams_sent, sent.bytes_sent), (1000, 199_910));
-            assert_eq!(received.datagrams_received, 1000, "{takes_trains}");
+            assert_eq!(received.datagrams_received, 1000, "{takes_batches}");
             assert_eq!(received.datagrams_expected, 1000);
             assert_eq!(received.bytes_received, 199_910);
             assert_eq!((received.lost, received.out_of_order), (0, 0));
@@ -75,7 +75,7 @@ fn a_rest_too_short_for_a_header_goes_alone_with_room_for_one() {
 }
 
 #[test]
-fn a_rate_beyond_what_single_sends_reach_is_kept_with_trains() {
+fn a_rate_beyond_what_single_sends_reach_is_kept_with_batches() {
     needs!(ReceiveBuffer);
     let fast = |config: &mut ClientConfig| {
         config.stream.rate = Rate::packets_per_second(100_000_000);
