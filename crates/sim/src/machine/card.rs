@@ -225,7 +225,7 @@ impl<D: Discipline, L: Link> Machine<D, L> {
     }
 
     /// A frame that has reached the card goes into its ring.
-    pub(super) fn into_ring(&mut self, card: usize, packet: Packet) {
+    pub(super) fn receive_frame(&mut self, card: usize, packet: Packet) {
         if self.cards[card].receive(packet) {
             self.request_interrupt(card);
         } else {

@@ -41,7 +41,7 @@ impl Link for Ethernet {
     const ENDS_EVERY_WAY: bool = false;
 
     fn arrived<D: Discipline>(machine: &mut Machine<D, Self>, card: usize, packet: Packet) {
-        machine.into_ring(card, packet);
+        machine.receive_frame(card, packet);
     }
 
     fn notify<D: Discipline>(machine: &mut Machine<D, Self>, card: usize) {
