@@ -30,7 +30,7 @@ fuzz_target!(|text: &str| {
     });
     let (discipline, workload) = match (discipline, workload) {
         (Ok(discipline), Ok(workload)) => (discipline, workload),
-        (Err(error), _) | (_, Err(error)) => return assert!(!error.is_empty()),
+        (Err(error), _) | (_, Err(error)) => return assert!(!error.to_string().is_empty()),
     };
     let stop = || Stop {
         host: HOST.clone(),

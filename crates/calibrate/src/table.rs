@@ -197,7 +197,7 @@ fn scenario(section: &Section<'_>, mode: Mode) -> Result<Option<Scenario>, FileE
         return Ok(None);
     };
     let workload =
-        Workload::parse(&text).map_err(|message| section.error_at("workload", message))?;
+        Workload::parse(&text).map_err(|error| section.error_at("workload", error.to_string()))?;
     let hosts = section.strings("hosts", "give the names of the hosts on the path")?;
     if hosts.is_empty() {
         let message = String::from("hosts are missing; give the sender, any routers, the receiver");
@@ -210,7 +210,7 @@ fn scenario(section: &Section<'_>, mode: Mode) -> Result<Option<Scenario>, FileE
             Some(with) => format!("{name}:{with}"),
             None => String::from(name),
         };
-        Discipline::parse(&text).map_err(|message| section.error_at(entry, message))
+        Discipline::parse(&text).map_err(|error| section.error_at(entry, error.to_string()))
     };
     let is_long = section.has("simulated_seconds");
     let sender = section.optional_string("sender", "give the sender's discipline")?;

@@ -11,7 +11,7 @@ use nicpoll_core::{Knob, Poller};
 use crate::host::Host;
 use crate::machine::{Node, Setup};
 use crate::plan::PlanError;
-use crate::spec::{Spec, number};
+use crate::spec::{Spec, SpecError, number};
 
 pub use napi::DEFER_MAX;
 pub(crate) use napi::{Busy, NapiOptions};
@@ -31,7 +31,7 @@ const WORDS: [(&str, &str, &str); 2] = [
 ];
 
 type Options<'a> = [(&'a str, &'a str)];
-type Read = fn(&Options<'_>) -> Result<Arc<dyn Method>, String>;
+type Read = fn(&Options<'_>) -> Result<Arc<dyn Method>, SpecError>;
 
 /// A receive discipline with its options, and numbers of the host that go with it.
 #[derive(Clone, Debug)]
@@ -100,7 +100,7 @@ impl Discipline {
     ///
     /// # Errors
     /// What is wrong, and what would be right.
-    pub fn parse(text: &str) -> Result<Discipline, String> {
+    pub fn parse(text: &str) -> Result<Discipline, SpecError> {
         let spec = Spec::parse(text)?;
         let (of_host, own): (Vec<_>, Vec<_>) = spec
             .options
@@ -115,7 +115,7 @@ impl Discipline {
             changes: of_host
                 .into_iter()
                 .map(change)
-                .collect::<Result<_, String>>()?,
+                .collect::<Result<_, SpecError>>()?,
         })
     }
 
@@ -163,25 +163,25 @@ impl Discipline {
     }
 }
 
-fn unknown(name: &str) -> String {
+fn unknown(name: &str) -> SpecError {
     if let Some((word, freebsd, linux)) = WORDS.iter().find(|(word, ..)| *word == name) {
-        return format!(
+        return SpecError(format!(
             "no such discipline: '{word}'; FreeBSD's is {freebsd}, and what nicpoll set and the demo call {word} \
              is {linux}"
-        );
+        ));
     }
     let known = TABLE.map(|(name, _)| name).join(", ");
-    format!("no such discipline: '{name}'; there are {known}")
+    SpecError(format!("no such discipline: '{name}'; there are {known}"))
 }
 
 /// A number of the host that goes with a discipline.
-fn change((name, value): (&str, &str)) -> Result<(String, u64), String> {
+fn change((name, value): (&str, &str)) -> Result<(String, u64), SpecError> {
     if name == "veth.pair" {
-        return Err(String::from(
+        return Err(SpecError(String::from(
             "veth.pair says what the host is: it stands in the host file only",
-        ));
+        )));
     }
-    let value = number(value).map_err(|error| format!("{name}: {error}"))?;
+    let value = number(value).map_err(|error| SpecError(format!("{name}: {error}")))?;
     // Name and range are wrong for every host or for none.
     Host::default().set(name, value)?;
     Ok((String::from(name), value))
@@ -236,7 +236,7 @@ mod tests {
             ("napi-timer:timeout=0", "give 1000 to"),
             ("busy-poll:spin", "NAME=VALUE"),
         ] {
-            let error = Discipline::parse(text).unwrap_err();
+            let error = Discipline::parse(text).unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");
         }
     }

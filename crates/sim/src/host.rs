@@ -6,6 +6,7 @@
 
 mod read;
 
+use crate::spec::SpecError;
 pub use read::HostError;
 
 /// A number of a host file.
@@ -267,16 +268,16 @@ impl Host {
     ///
     /// # Errors
     /// What is wrong with name or value, and what would be right.
-    pub fn set(&mut self, name: &str, value: u64) -> Result<(), String> {
+    pub fn set(&mut self, name: &str, value: u64) -> Result<(), SpecError> {
         let (Some(field), Some(slot)) = (Host::field(name), self.slot(name)) else {
             let known: Vec<_> = Host::FIELDS.iter().map(|field| field.name).collect();
-            return Err(format!(
+            return Err(SpecError(format!(
                 "no such number: {name}; there are {}",
                 known.join(", ")
-            ));
+            )));
         };
         if !(field.min..=field.max).contains(&value) {
-            return Err(field.refusal(&value.to_string()));
+            return Err(SpecError(field.refusal(&value.to_string())));
         }
         *slot = value;
         Ok(())

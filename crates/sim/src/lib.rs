@@ -42,7 +42,7 @@ pub use host::{
 };
 pub use plan::{Plan, PlanError, Stop, initial_knob};
 pub use run::simulate;
-pub use spec::number;
+pub use spec::{SpecError, number};
 pub use ticks::{Ticks, sample_ticks};
 pub use trace::{
     TRACE_LINE_BYTES_MAX, TRACE_PACKETS_MAX, Trace, TraceError, TracePacket, TraceReader,

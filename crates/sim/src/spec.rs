@@ -1,5 +1,12 @@
 //! Names with options, as the command line takes them: `freebsd-polling:user_frac=0:burst_max=1000`.
 
+use thiserror::Error;
+
+/// Why words of a command line or a file cannot be what they are to be: what is wrong, and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct SpecError(pub(crate) String);
+
 /// A name and its options.
 #[derive(Clone, Debug)]
 pub(crate) struct Spec<'a> {
@@ -8,16 +15,18 @@ pub(crate) struct Spec<'a> {
 }
 
 impl<'a> Spec<'a> {
-    pub(crate) fn parse(text: &'a str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &'a str) -> Result<Self, SpecError> {
         let mut parts = text.split(':');
         let name = parts.next().unwrap_or_default();
         let mut options: Vec<(&str, &str)> = Vec::new();
         for part in parts {
             let option = part.split_once('=').ok_or_else(|| {
-                format!("'{part}' in '{text}' is no option; options have the form NAME=VALUE")
+                SpecError(format!(
+                    "'{part}' in '{text}' is no option; options have the form NAME=VALUE"
+                ))
             })?;
             if options.iter().any(|(name, _)| *name == option.0) {
-                return Err(format!("{} stands twice in '{text}'", option.0));
+                return Err(SpecError(format!("{} stands twice in '{text}'", option.0)));
             }
             options.push(option);
         }
@@ -30,9 +39,12 @@ impl<'a> Spec<'a> {
 ///
 /// # Errors
 /// What was expected.
-pub fn number(text: &str) -> Result<u64, String> {
-    let expected =
-        || format!("'{text}' is no number; a whole one was expected, such as 500, 10k or 50us");
+pub fn number(text: &str) -> Result<u64, SpecError> {
+    let expected = || {
+        SpecError(format!(
+            "'{text}' is no number; a whole one was expected, such as 500, 10k or 50us"
+        ))
+    };
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.');
     let (digits, unit) = text.split_at(end.unwrap_or(text.len()));
     let scale: u64 = match unit {
@@ -54,14 +66,14 @@ pub fn number(text: &str) -> Result<u64, String> {
 }
 
 /// A number of an option, within its range.
-pub(crate) fn ranged(name: &str, text: &str, min: u64, max: u64) -> Result<u64, String> {
-    let value = number(text).map_err(|error| format!("{name}: {error}"))?;
+pub(crate) fn ranged(name: &str, text: &str, min: u64, max: u64) -> Result<u64, SpecError> {
+    let value = number(text).map_err(|error| SpecError(format!("{name}: {error}")))?;
     if (min..=max).contains(&value) {
         Ok(value)
     } else {
-        Err(format!(
+        Err(SpecError(format!(
             "{name}={text} is out of range; give {min} to {max}"
-        ))
+        )))
     }
 }
 
@@ -103,7 +115,17 @@ mod tests {
         assert_eq!(spec.name, "freebsd-polling");
         assert_eq!(spec.options, [("user_frac", "0"), ("burst_max", "1000")]);
         assert!(Spec::parse("napi").unwrap().options.is_empty());
-        assert!(Spec::parse("napi:fast").unwrap_err().contains("NAME=VALUE"));
-        assert!(Spec::parse("napi:a=1:a=2").unwrap_err().contains("twice"));
+        assert!(
+            Spec::parse("napi:fast")
+                .unwrap_err()
+                .to_string()
+                .contains("NAME=VALUE")
+        );
+        assert!(
+            Spec::parse("napi:a=1:a=2")
+                .unwrap_err()
+                .to_string()
+                .contains("twice")
+        );
     }
 }

@@ -10,6 +10,8 @@
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use crate::spec::SpecError;
+
 /// Packets that a trace may have. Each takes 16 bytes.
 pub const TRACE_PACKETS_MAX: usize = 4_000_000;
 /// Bytes that a line may have.
@@ -80,7 +82,9 @@ impl TraceReader {
     /// What is wrong with it.
     pub fn line(&mut self, line: &[u8]) -> Result<(), TraceError> {
         self.lines += 1;
-        let packet = self.packet(line).map_err(|message| self.wrong(message))?;
+        let packet = self
+            .packet(line)
+            .map_err(|error| self.wrong(error.to_string()))?;
         self.packets.extend(packet);
         Ok(())
     }
@@ -114,14 +118,15 @@ impl TraceReader {
         }
     }
 
-    fn packet(&mut self, line: &[u8]) -> Result<Option<TracePacket>, String> {
+    fn packet(&mut self, line: &[u8]) -> Result<Option<TracePacket>, SpecError> {
         if line.len() > TRACE_LINE_BYTES_MAX {
-            return Err(format!(
+            return Err(SpecError(format!(
                 "it has {} bytes; a packet takes no more than {TRACE_LINE_BYTES_MAX}",
                 line.len()
-            ));
+            )));
         }
-        let line = std::str::from_utf8(line).map_err(|_| String::from("it is no text"))?;
+        let line =
+            std::str::from_utf8(line).map_err(|_| SpecError(String::from("it is no text")))?;
         let mut words = line
             .split([' ', '\t', ',', '\r'])
             .filter(|word| !word.is_empty());
@@ -132,16 +137,16 @@ impl TraceReader {
             return Ok(None);
         }
         let (Some(size), None) = (words.next(), words.next()) else {
-            return Err(String::from(
+            return Err(SpecError(String::from(
                 "a time and a size were expected, such as '0.000125 64'",
-            ));
+            )));
         };
         let at_ns = self.since_first(parse_time(time)?)?;
         let payload_bytes = parse_size(size)?;
         if self.packets.len() >= TRACE_PACKETS_MAX {
-            return Err(format!(
+            return Err(SpecError(format!(
                 "a trace has at most {TRACE_PACKETS_MAX} packets; cut it into shorter ones"
-            ));
+            )));
         }
         Ok(Some(TracePacket {
             at_ns,
@@ -150,7 +155,7 @@ impl TraceReader {
     }
 
     /// A packet's time since the first, which must not be before the last one's.
-    fn since_first(&mut self, time_ns: u64) -> Result<u64, String> {
+    fn since_first(&mut self, time_ns: u64) -> Result<u64, SpecError> {
         let Some(last) = self.packets.last() else {
             self.origin_ns = time_ns;
             return Ok(0);
@@ -158,24 +163,24 @@ impl TraceReader {
         let last_ns = last.at_ns;
         let at_ns = time_ns.checked_sub(self.origin_ns);
         let Some(at_ns) = at_ns.filter(|at_ns| *at_ns >= last_ns) else {
-            return Err(String::from(
+            return Err(SpecError(String::from(
                 "time: it is before that of the packet before; sort the packets by time",
-            ));
+            )));
         };
         if at_ns > SPAN_MAX_NS {
-            return Err(String::from(
+            return Err(SpecError(String::from(
                 "time: it is more than a day after that of the first packet; cut the trace into shorter ones",
-            ));
+            )));
         }
         Ok(at_ns)
     }
 }
 
-fn parse_time(word: &str) -> Result<u64, String> {
+fn parse_time(word: &str) -> Result<u64, SpecError> {
     let expected = || {
-        format!(
+        SpecError(format!(
             "time: '{word}' is none; seconds with up to nine decimals were expected, or nanoseconds as 125000ns"
-        )
+        ))
     };
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     if let Some(ns) = word.strip_suffix("ns") {
@@ -191,10 +196,12 @@ fn parse_time(word: &str) -> Result<u64, String> {
     parsed().filter(|_| is_number).ok_or_else(expected)
 }
 
-fn parse_size(word: &str) -> Result<u32, String> {
+fn parse_size(word: &str) -> Result<u32, SpecError> {
     let size = word.parse().ok().filter(|_| !word.starts_with('+'));
     size.filter(|size| *size <= PAYLOAD_MAX).ok_or_else(|| {
-        format!("size: '{word}' is none; bytes of UDP payload were expected, 0 to {PAYLOAD_MAX}")
+        SpecError(format!(
+            "size: '{word}' is none; bytes of UDP payload were expected, 0 to {PAYLOAD_MAX}"
+        ))
     })
 }
 

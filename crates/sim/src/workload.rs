@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nicpoll_model::line::IpVersion;
 
 use crate::machine::CARDS_MAX;
-use crate::spec::{Spec, number, ranged};
+use crate::spec::{Spec, SpecError, number, ranged};
 use crate::trace::Trace;
 
 const NAMES: &str =
@@ -160,7 +160,7 @@ impl Workload {
     ///
     /// # Errors
     /// What is wrong, and what would be right.
-    pub fn parse(text: &str) -> Result<Workload, String> {
+    pub fn parse(text: &str) -> Result<Workload, SpecError> {
         let spec = Spec::parse(text)?;
         let mut workload = Workload {
             pattern: match spec.name {
@@ -176,8 +176,16 @@ impl Workload {
                 },
                 "iperf-tcp" => Pattern::IperfTcp(IperfTcp::default()),
                 "rr" => Pattern::RequestResponse,
-                "trace" => return Err(String::from("a trace is named by its file: trace:FILE")),
-                other => return Err(format!("no such workload: '{other}'; there are {NAMES}")),
+                "trace" => {
+                    return Err(SpecError(String::from(
+                        "a trace is named by its file: trace:FILE",
+                    )));
+                }
+                other => {
+                    return Err(SpecError(format!(
+                        "no such workload: '{other}'; there are {NAMES}"
+                    )));
+                }
             },
             rate_pps: None,
             payload_bytes: if spec.name == "iperf-udp" { 1470 } else { 64 },
@@ -228,25 +236,25 @@ impl Workload {
     ///
     /// # Errors
     /// Why it cannot be.
-    pub fn with_clients(self, clients: u64) -> Result<Workload, String> {
+    pub fn with_clients(self, clients: u64) -> Result<Workload, SpecError> {
         if clients != u64::from(self.links) && !self.pattern.takes_clients() {
             let name = self.name();
-            return Err(format!(
+            return Err(SpecError(format!(
                 "{name} comes from one sender; constant, poisson, pulses and rr take clients"
-            ));
+            )));
         }
         if !(1..=Workload::CLIENTS_MAX).contains(&clients) {
-            return Err(format!(
+            return Err(SpecError(format!(
                 "clients={clients} is out of range; give 1 to {}",
                 Workload::CLIENTS_MAX
-            ));
+            )));
         }
         if clients < u64::from(self.links) {
-            return Err(format!(
+            return Err(SpecError(format!(
                 "clients={clients} are too few for links={}: each link has one at least; give more clients or \
                  fewer links",
                 self.links
-            ));
+            )));
         }
         Ok(Workload {
             clients: clients as u16,
@@ -258,14 +266,18 @@ impl Workload {
     ///
     /// # Errors
     /// Which option is wrong, and what would be right.
-    pub fn replay(trace: Arc<Trace>, options: &[(&str, &str)]) -> Result<Workload, String> {
+    pub fn replay(trace: Arc<Trace>, options: &[(&str, &str)]) -> Result<Workload, SpecError> {
         let mut repeats = false;
         let mut ip = IpVersion::V4;
         for (name, value) in options {
             match *name {
                 "repeat" => repeats = ranged(name, value, 0, 1)? == 1,
                 "ip" => ip = ip_version(value)?,
-                _ => return Err(format!("trace has no option '{name}'; it has repeat, ip")),
+                _ => {
+                    return Err(SpecError(format!(
+                        "trace has no option '{name}'; it has repeat, ip"
+                    )));
+                }
             }
         }
         Ok(Workload {
@@ -289,10 +301,10 @@ impl Workload {
     ///
     /// # Errors
     /// Why it has none.
-    pub fn at(self, rate_pps: u64) -> Result<Workload, String> {
+    pub fn at(self, rate_pps: u64) -> Result<Workload, SpecError> {
         let is_trace = matches!(self.pattern, Pattern::Trace { .. });
         if !self.pattern.needs_far_end() || is_trace {
-            return Err(format!(
+            return Err(SpecError(format!(
                 "{} has no rate of packets to vary; vary a number of the host{}",
                 self.name(),
                 if self.pattern.takes_clients() {
@@ -300,7 +312,7 @@ impl Workload {
                 } else {
                     ""
                 }
-            ));
+            )));
         }
         Ok(Workload {
             rate_pps: Some(rate_pps),
@@ -322,18 +334,20 @@ impl Workload {
     }
 }
 
-fn ip_version(value: &str) -> Result<IpVersion, String> {
+fn ip_version(value: &str) -> Result<IpVersion, SpecError> {
     match number(value) {
         Ok(4) => Ok(IpVersion::V4),
         Ok(6) => Ok(IpVersion::V6),
-        _ => Err(format!("ip={value}: 4 or 6 was expected")),
+        _ => Err(SpecError(format!("ip={value}: 4 or 6 was expected"))),
     }
 }
 
-fn unknown(workload: &str, option: &str) -> String {
+fn unknown(workload: &str, option: &str) -> SpecError {
     let own = match workload {
         "iperf-tcp" => {
-            return format!("iperf-tcp has no option '{option}'; it has window, write, dual, ip");
+            return SpecError(format!(
+                "iperf-tcp has no option '{option}'; it has window, write, dual, ip"
+            ));
         }
         "pulses" => "rate, period, clients, links, ",
         "constant" | "poisson" => "rate, clients, links, ",
@@ -341,7 +355,9 @@ fn unknown(workload: &str, option: &str) -> String {
         "blast" | "netblast" => "",
         _ => "rate, ",
     };
-    format!("{workload} has no option '{option}'; it has {own}payload, ip")
+    SpecError(format!(
+        "{workload} has no option '{option}'; it has {own}payload, ip"
+    ))
 }
 
 #[cfg(test)]
@@ -420,7 +436,7 @@ mod tests {
             ("iperf-tcp:window=5", "give 2048 to"),
             ("iperf-tcp:dual=2", "give 0 to 1"),
         ] {
-            let error = Workload::parse(text).unwrap_err();
+            let error = Workload::parse(text).unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");
         }
     }

@@ -178,7 +178,7 @@ fn what_is_out_of_range_is_refused_with_the_range() {
             "a shorter duration",
         ),
     ] {
-        let error = sample_ticks(&ticks).unwrap_err();
+        let error = sample_ticks(&ticks).unwrap_err().to_string();
         assert!(error.contains(words), "{ticks:?}: {error}");
     }
 }

@@ -90,10 +90,17 @@ fn what_cannot_be_replayed_is_refused_with_its_remedy() {
         (("repeat", "2"), "give 0 to 1"),
         (("ip", "5"), "4 or 6"),
     ] {
-        let error = Workload::replay(trace("0 64"), &[option]).unwrap_err();
+        let error = Workload::replay(trace("0 64"), &[option])
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(words), "{error}");
     }
     let small = Workload::replay(trace("0 64"), &[]).unwrap();
-    assert!(small.at(1000).unwrap_err().contains("no rate"));
-    assert!(Workload::parse("trace").unwrap_err().contains("trace:FILE"));
+    assert!(small.at(1000).unwrap_err().to_string().contains("no rate"));
+    assert!(
+        Workload::parse("trace")
+            .unwrap_err()
+            .to_string()
+            .contains("trace:FILE")
+    );
 }

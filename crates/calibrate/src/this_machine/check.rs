@@ -3,7 +3,9 @@
 use nicpoll_model::Trial;
 use nicpoll_model::sim::SimFigures;
 use nicpoll_model::sim_fit_host::{CheckKind, CheckQuantity, HostCheck};
-use nicpoll_sim::{DEFER_MAX, Discipline, Host, Plan, PlanError, Stop, Workload, simulate as run};
+use nicpoll_sim::{
+    DEFER_MAX, Discipline, Host, Plan, PlanError, SpecError, Stop, Workload, simulate as run,
+};
 use nicpoll_stats::Summary;
 use thiserror::Error;
 
@@ -80,8 +82,8 @@ const TIMEOUT_MIN_NS: f64 = 1000.0;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PredictError {
     /// The simulator refuses the words of a run.
-    #[error("{0}")]
-    Words(String),
+    #[error(transparent)]
+    Words(#[from] SpecError),
     /// The host cannot run it.
     #[error(transparent)]
     Plan(#[from] PlanError),
@@ -145,12 +147,12 @@ fn simulate(
     let stop = |discipline| -> Result<Stop, PredictError> {
         Ok(Stop {
             host: host.clone(),
-            discipline: Discipline::parse(discipline).map_err(PredictError::Words)?,
+            discipline: Discipline::parse(discipline)?,
         })
     };
     let plan = Plan {
         stops: vec![stop("napi")?, stop(discipline)?],
-        workload: Workload::parse(workload.words).map_err(PredictError::Words)?,
+        workload: Workload::parse(workload.words)?,
         duration_ns: ns,
         warmup_ns: LOOK_NS / 2,
         seed: 1,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use nicpoll_model::time::parse_seconds;
-use nicpoll_sim::{Discipline, Host, Workload, number};
+use nicpoll_sim::{Discipline, Host, Workload};
 
 use super::fit_host::{self, HostFitArgs};
 use super::merge::{self, MergeArgs};
@@ -227,6 +227,7 @@ impl Range {
         let (parameter, range) = text.split_once('=').ok_or_else(expected)?;
         let (ends, points) = range.rsplit_once(':').ok_or_else(expected)?;
         let (from, to) = ends.split_once("..").ok_or_else(expected)?;
+        let number = |text| nicpoll_sim::number(text).map_err(|error| error.to_string());
         let (from, to, points) = (number(from)?, number(to)?, number(points)?);
         if from > to {
             return Err(format!("the range {ends} ends before it begins"));
@@ -268,8 +269,10 @@ impl Range {
             ));
         }
         let mut host = Host::default();
-        host.set(parameter, from)?;
-        host.set(parameter, to)
+        let set = host
+            .set(parameter, from)
+            .and_then(|()| host.set(parameter, to));
+        set.map_err(|error| error.to_string())
     }
 }
 

@@ -9,7 +9,7 @@ use nicpoll_sim::{TRACE_LINE_BYTES_MAX, Trace, TraceReader, Workload};
 /// Reads a workload's name with its options; `trace:FILE` with the trace that the file holds.
 pub fn parse_workload(text: &str) -> Result<Workload, String> {
     let Some(rest) = text.strip_prefix("trace:") else {
-        return Workload::parse(text);
+        return Workload::parse(text).map_err(|error| error.to_string());
     };
     let mut parts = rest.split(':');
     let file = parts.next().unwrap_or_default();
@@ -20,7 +20,7 @@ pub fn parse_workload(text: &str) -> Result<Workload, String> {
             })
         })
         .collect();
-    Workload::replay(Arc::new(read(file)?), &options?)
+    Workload::replay(Arc::new(read(file)?), &options?).map_err(|error| error.to_string())
 }
 
 fn read(path: &str) -> Result<Trace, String> {

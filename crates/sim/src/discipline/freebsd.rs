@@ -8,7 +8,7 @@ use super::{Method, Options};
 use crate::host::Host;
 use crate::machine::{Freebsd, Node, Setup, machine};
 use crate::plan::PlanError;
-use crate::spec::ranged;
+use crate::spec::{SpecError, ranged};
 
 /// Each interrupt wakes a thread that empties the card.
 #[derive(Debug)]
@@ -22,23 +22,23 @@ struct Polling {
     controller: Controller,
 }
 
-pub(super) fn interrupt(options: &Options<'_>) -> Result<Arc<dyn Method>, String> {
+pub(super) fn interrupt(options: &Options<'_>) -> Result<Arc<dyn Method>, SpecError> {
     match options.first() {
         None => Ok(Arc::new(Interrupt)),
-        Some((name, _)) => Err(format!(
+        Some((name, _)) => Err(SpecError(format!(
             "freebsd-interrupt has no option '{name}'; numbers of the host have a dot: card.moderation_ns=50us"
-        )),
+        ))),
     }
 }
 
-pub(super) fn polling(options: &Options<'_>) -> Result<Arc<dyn Method>, String> {
+pub(super) fn polling(options: &Options<'_>) -> Result<Arc<dyn Method>, SpecError> {
     let mut knobs = Vec::new();
     let mut controller = Controller::default();
     for &(name, value) in options {
         if name == "controller" {
             controller = Controller::from_name(value).ok_or_else(|| {
                 let known = Controller::ALL.map(Controller::name).join(", ");
-                format!("no such controller: '{value}'; there are {known}")
+                SpecError(format!("no such controller: '{value}'; there are {known}"))
             })?;
             continue;
         }
@@ -49,10 +49,10 @@ pub(super) fn polling(options: &Options<'_>) -> Result<Arc<dyn Method>, String> 
                 .filter(|knob| writable(knob))
                 .map(|knob| knob.name());
             let known: Vec<_> = names.collect();
-            format!(
+            SpecError(format!(
                 "freebsd-polling has no option '{name}'; it has controller, {}",
                 known.join(", ")
-            )
+            ))
         })?;
         let value = ranged(name, value, 0, u64::from(u32::MAX))?;
         knobs.push((knob, value as u32));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Method, Options};
 use crate::machine::{Napi, Node, Setup, machine};
 use crate::plan::PlanError;
-use crate::spec::ranged;
+use crate::spec::{SpecError, ranged};
 
 /// The most empty polls that `napi_defer_hard_irqs` takes.
 pub const DEFER_MAX: u64 = i32::MAX as u64;
@@ -58,12 +58,12 @@ impl Default for NapiOptions {
 }
 
 /// An interrupt begins polling, and an empty card ends it.
-pub(super) fn napi(options: &Options<'_>) -> Result<Arc<dyn Method>, String> {
+pub(super) fn napi(options: &Options<'_>) -> Result<Arc<dyn Method>, SpecError> {
     read("napi", "", NapiOptions::default(), options)
 }
 
 /// The same with interrupts deferred: by one period of the original's clock, until a tenth of a second of silence.
-pub(super) fn timer(options: &Options<'_>) -> Result<Arc<dyn Method>, String> {
+pub(super) fn timer(options: &Options<'_>) -> Result<Arc<dyn Method>, SpecError> {
     let defaults = NapiOptions {
         deferral: Some(Deferral {
             defer: 100,
@@ -76,7 +76,7 @@ pub(super) fn timer(options: &Options<'_>) -> Result<Arc<dyn Method>, String> {
 
 /// The same with programs that poll: the time that the kernel's documentation recommends, the socket option's
 /// default budget, and the deferral that its developers' tests of preferred busy polling use.
-pub(super) fn busy_poll(options: &Options<'_>) -> Result<Arc<dyn Method>, String> {
+pub(super) fn busy_poll(options: &Options<'_>) -> Result<Arc<dyn Method>, SpecError> {
     let defaults = NapiOptions {
         deferral: Some(Deferral {
             defer: 2,
@@ -98,7 +98,7 @@ fn read(
     more: &str,
     mut napi: NapiOptions,
     options: &Options<'_>,
-) -> Result<Arc<dyn Method>, String> {
+) -> Result<Arc<dyn Method>, SpecError> {
     for &(name, value) in options {
         match (name, &mut napi.deferral, &mut napi.busy) {
             ("weight", ..) => napi.weight = ranged(name, value, 1, 65_535)?,
@@ -111,9 +111,9 @@ fn read(
             ("spin", _, Some(busy)) => busy.spin_ns = ranged(name, value, 1, TIME_MAX_NS)?,
             ("busy_budget", _, Some(busy)) => busy.budget = ranged(name, value, 1, 65_535)?,
             _ => {
-                return Err(format!(
+                return Err(SpecError(format!(
                     "{discipline} has no option '{name}'; it has weight, budget, budget_time{more}"
-                ));
+                )));
             }
         }
     }

@@ -65,7 +65,7 @@ impl Reader<'_> {
             let value = self.number(document, field)?;
             // The name is that of a field and the value was seen to be in its range.
             let set = host.set(field.name, value);
-            set.map_err(|message| self.error(0..0, message))?;
+            set.map_err(|error| self.error(0..0, error.to_string()))?;
         }
         Ok(host)
     }
@@ -274,11 +274,13 @@ mod tests {
         assert!(
             host.set("card.rx_ring", 0)
                 .unwrap_err()
+                .to_string()
                 .contains("from 1 to")
         );
         assert!(
             host.set("card.size", 1)
                 .unwrap_err()
+                .to_string()
                 .contains("card.rx_ring")
         );
     }
