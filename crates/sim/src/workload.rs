@@ -163,30 +163,7 @@ impl Workload {
     pub fn parse(text: &str) -> Result<Workload, SpecError> {
         let spec = Spec::parse(text)?;
         let mut workload = Workload {
-            pattern: match spec.name {
-                "constant" => Pattern::Constant,
-                "poisson" => Pattern::Poisson,
-                "pulses" => Pattern::Pulses {
-                    period_ns: 1_000_000,
-                },
-                "blast" | "netblast" => Pattern::Blast,
-                // iperf's own default is 1 Mbit/s.
-                "iperf-udp" => Pattern::IperfUdp {
-                    bits_per_second: 1_048_576,
-                },
-                "iperf-tcp" => Pattern::IperfTcp(IperfTcp::default()),
-                "rr" => Pattern::RequestResponse,
-                "trace" => {
-                    return Err(SpecError(String::from(
-                        "a trace is named by its file: trace:FILE",
-                    )));
-                }
-                other => {
-                    return Err(SpecError(format!(
-                        "no such workload: '{other}'; there are {NAMES}"
-                    )));
-                }
-            },
+            pattern: pattern(spec.name)?,
             rate_pps: None,
             payload_bytes: if spec.name == "iperf-udp" { 1470 } else { 64 },
             ip: IpVersion::V4,
@@ -340,6 +317,34 @@ fn ip_version(value: &str) -> Result<IpVersion, SpecError> {
         Ok(6) => Ok(IpVersion::V6),
         _ => Err(SpecError(format!("ip={value}: 4 or 6 was expected"))),
     }
+}
+
+/// The pattern of a name, with its defaults.
+fn pattern(name: &str) -> Result<Pattern, SpecError> {
+    Ok(match name {
+        "constant" => Pattern::Constant,
+        "poisson" => Pattern::Poisson,
+        "pulses" => Pattern::Pulses {
+            period_ns: 1_000_000,
+        },
+        "blast" | "netblast" => Pattern::Blast,
+        // iperf's own default is 1 Mbit/s.
+        "iperf-udp" => Pattern::IperfUdp {
+            bits_per_second: 1_048_576,
+        },
+        "iperf-tcp" => Pattern::IperfTcp(IperfTcp::default()),
+        "rr" => Pattern::RequestResponse,
+        "trace" => {
+            return Err(SpecError(String::from(
+                "a trace is named by its file: trace:FILE",
+            )));
+        }
+        other => {
+            return Err(SpecError(format!(
+                "no such workload: '{other}'; there are {NAMES}"
+            )));
+        }
+    })
 }
 
 fn unknown(workload: &str, option: &str) -> SpecError {
