@@ -146,7 +146,7 @@ pub enum HostEvent {
         /// Its number.
         end: u32,
         /// What it counted.
-        books: Result<EndBooks, HostFailure>,
+        books: Result<Box<EndBooks>, HostFailure>,
     },
 }
 

@@ -203,7 +203,7 @@ fn line_ratio(
     let payload_bytes = datagram_bytes.filter(|_| unit == WorkUnit::Datagrams);
     let packet = Packet::Udp {
         ip: IpVersion::V4,
-        payload_bytes: payload_bytes?.try_into().ok()?,
+        payload_bytes: payload_bytes?,
     };
     line?.share_of_packets(packet, packets_per_second?)
 }

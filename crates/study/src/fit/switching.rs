@@ -101,7 +101,7 @@ fn writes(to: &mut PipeWriter) -> Result<f64> {
         to.write_all(&[0])?;
         times.push(begin.elapsed().as_nanos() as f64);
     }
-    let summary = Summary::of(&times).ok_or_else(|| no_times())?;
+    let summary = Summary::of(&times).ok_or_else(no_times)?;
     Ok(summary.median)
 }
 
@@ -128,7 +128,7 @@ fn middle(mut work: impl FnMut() -> Result<()>) -> Result<f64> {
         }
         batches.push(begin.elapsed().as_nanos() as f64 / f64::from(TRIPS));
     }
-    let summary = Summary::of(&batches).ok_or_else(|| no_times())?;
+    let summary = Summary::of(&batches).ok_or_else(no_times)?;
     Ok(summary.median)
 }
 

@@ -22,7 +22,7 @@ pub struct HostClient {
     name: String,
     host: Box<dyn Host>,
     last_id: u64,
-    ended: BTreeMap<u32, Result<EndBooks, HostFailure>>,
+    ended: BTreeMap<u32, Result<Box<EndBooks>, HostFailure>>,
 }
 
 impl HostClient {
@@ -181,7 +181,9 @@ impl HostClient {
         let deadline = Instant::now() + timeout;
         loop {
             if let Some(books) = self.ended.remove(&end) {
-                return books.map(Some).doing(|| format!("at the {}", self.name));
+                return books
+                    .map(|books| Some(*books))
+                    .doing(|| format!("at the {}", self.name));
             }
             let left = deadline.saturating_duration_since(Instant::now());
             match self.host.next_event(left)? {

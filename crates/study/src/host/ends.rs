@@ -155,11 +155,12 @@ struct Report {
 
 impl Report {
     fn send(&mut self, books: Result<EndBooks, WorkloadError>) {
+        let books = books.map(Box::new);
         let books = books.map_err(|error| HostFailure::of(&error));
         self.event(books);
     }
 
-    fn event(&mut self, books: Result<EndBooks, HostFailure>) {
+    fn event(&mut self, books: Result<Box<EndBooks>, HostFailure>) {
         self.is_due = false;
         // Nobody may be there to hear it any more.
         let _ = self.events.send(HostEvent::Ended {
