@@ -1,7 +1,7 @@
 //! Wire formats as bytes: build and parse, nothing else.
 //!
 //! What must hold: no I/O, no clock, no allocation; any byte string may be parsed and none panics;
-//! what is built parses back to the same. Every parser of untrusted input is here.
+//! what is built parses back to the same. It parses untrusted input.
 #![forbid(unsafe_code)]
 
 pub mod rr;
