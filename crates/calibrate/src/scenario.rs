@@ -1,7 +1,8 @@
 //! Simulating a published run.
 
+use nicpoll_model::LossPlace;
 use nicpoll_model::line::IpVersion;
-use nicpoll_model::sim::{SimFigures, SimFlow, SimHostFigures, SimPlace, SimTcp};
+use nicpoll_model::sim::{SimFigures, SimFlow, SimHostFigures, SimTcp};
 use nicpoll_sim::{Host, Plan, PlanError, Stop, Workload, resource, simulate};
 
 use crate::library::Library;
@@ -109,7 +110,7 @@ fn flows(plan: &Plan, figures: &SimFigures, hosts: &[&Host], length: Length) -> 
     }
     let received = figures.hosts.last().map(|host| {
         let received = host.ledger.received;
-        received.saturating_sub(lost(host, SimPlace::RxRing)) as f64 / length.seconds()
+        received.saturating_sub(lost(host, LossPlace::RxRing)) as f64 / length.seconds()
     });
     let frame_bits = frame_bits(&plan.workload, hosts);
     let flows = figures.flows.iter();
@@ -168,7 +169,7 @@ fn connection_outcome(connection: &SimTcp) -> Flow {
 }
 
 fn host_outcome(host: &SimHostFigures, length: Length) -> HostOutcome {
-    let dropped = lost(host, SimPlace::SocketBuffer);
+    let dropped = lost(host, LossPlace::SocketBuffer);
     let reached = host.ledger.taken + dropped;
     HostOutcome {
         cpu: host.cpu,
@@ -181,7 +182,7 @@ fn host_outcome(host: &SimHostFigures, length: Length) -> HostOutcome {
     }
 }
 
-fn lost(host: &SimHostFigures, place: SimPlace) -> u64 {
+fn lost(host: &SimHostFigures, place: LossPlace) -> u64 {
     let mut losses = host.ledger.losses.iter();
     let found = losses.find(|loss| loss.place == place);
     found.map_or(0, |loss| loss.packets)

@@ -57,9 +57,10 @@ places! {
     Xdp "xdp" "XDP" In,
     /// Receiving: the interface, before a protocol saw the packet. It holds this host's share of `backlog`.
     DeviceRx "device_rx" "interface rx" In,
-    /// Receiving: the queue before IP was full: a CPU's softnet backlog on Linux, which counts it for the whole
-    /// machine, and the queue of netisr on FreeBSD.
+    /// Receiving, Linux: a CPU's backlog was full. It is counted for the whole machine.
     Backlog "backlog" "backlog" In,
+    /// Receiving, FreeBSD: the queue between netisr and IP was full.
+    IpQueue "ip_queue" "IP input queue" In,
     /// A rule or a chain's policy of nftables or iptables, in any direction.
     Nftables "nftables" "nftables" Either,
     /// Receiving: IP refused the packet for its header, address or protocol, or for want of memory.

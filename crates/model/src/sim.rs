@@ -22,6 +22,8 @@ pub use tcp::{SimTcp, SimTcpBytes, SimTcpHeld, SimTcpSlice};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::LossPlace;
+
 use crate::rr::Latency;
 
 /// Name and version of the JSON that [`SimRun`] becomes.
@@ -120,7 +122,7 @@ pub struct SimPathLoss {
     /// Which host, from 0 in the order of the path.
     pub host: usize,
     /// Where.
-    pub place: SimPlace,
+    pub place: LossPlace,
     /// How many.
     pub datagrams: u64,
 }
@@ -132,13 +134,13 @@ impl SimLedger {
     }
 
     /// Losses at one place, whichever host's.
-    pub fn lost_in(&self, place: SimPlace) -> u64 {
+    pub fn lost_in(&self, place: LossPlace) -> u64 {
         let there = self.losses.iter().filter(|loss| loss.place == place);
         there.map(|loss| loss.datagrams).sum()
     }
 
     /// Losses at one place of one host.
-    pub fn lost_at(&self, host: usize, place: SimPlace) -> u64 {
+    pub fn lost_at(&self, host: usize, place: LossPlace) -> u64 {
         let there = |loss: &&SimPathLoss| loss.host == host && loss.place == place;
         self.losses
             .iter()
@@ -237,61 +239,15 @@ pub struct SimSlice {
     pub knobs: Vec<SimKnob>,
 }
 
-/// A place where a simulated packet can be lost.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum SimPlace {
-    /// The queue at the far end: the line was full.
-    FarQueue,
-    /// The card had no receive descriptor.
-    RxRing,
-    /// The queue before IP was full.
-    IpQueue,
-    /// A fragment came whose datagram misses another one for ever; the datagram was lost there.
-    Reassembly,
-    /// The receive buffer of the socket was full.
-    SocketBuffer,
-    /// An interface's send queue was full: a call failed with ENOBUFS, or a packet could not be forwarded.
-    SendQueue,
-}
-
-impl SimPlace {
-    /// All of them, in the order of a packet's way in, then its way out.
-    pub const ALL: [SimPlace; 6] = [
-        SimPlace::FarQueue,
-        SimPlace::RxRing,
-        SimPlace::IpQueue,
-        SimPlace::Reassembly,
-        SimPlace::SocketBuffer,
-        SimPlace::SendQueue,
-    ];
-
-    /// The name used in JSON and CSV.
-    pub fn key(self) -> &'static str {
-        match self {
-            SimPlace::FarQueue => "far_queue",
-            SimPlace::RxRing => "rx_ring",
-            SimPlace::IpQueue => "ip_queue",
-            SimPlace::Reassembly => "reassembly",
-            SimPlace::SocketBuffer => "socket_buffer",
-            SimPlace::SendQueue => "send_queue",
-        }
-    }
-
-    /// The name used in text.
-    pub fn name(self) -> &'static str {
-        match self {
-            SimPlace::FarQueue => "queue at the far end",
-            SimPlace::RxRing => "receive ring",
-            SimPlace::IpQueue => "IP input queue",
-            SimPlace::Reassembly => "reassembly",
-            SimPlace::SocketBuffer => "socket buffer",
-            SimPlace::SendQueue => "send queue (ENOBUFS)",
-        }
-    }
-}
+/// The places where a simulated packet can be lost, in the order of its way in, then its way out.
+pub const SIM_PLACES: [LossPlace; 6] = [
+    LossPlace::FarQueue,
+    LossPlace::RxRing,
+    LossPlace::IpQueue,
+    LossPlace::Reassembly,
+    LossPlace::SocketBuffer,
+    LossPlace::SendQueue,
+];
 
 /// Why no more came through.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -8,9 +8,8 @@ mod moves;
 mod path;
 mod tcp;
 
-use nicpoll_model::sim::{
-    SimBottleneck, SimCpu, SimFigures, SimLoss, SimPlace, SimPolling, SimStorm,
-};
+use nicpoll_model::LossPlace;
+use nicpoll_model::sim::{SimBottleneck, SimCpu, SimFigures, SimLoss, SimPolling, SimStorm};
 
 use crate::host::Host;
 use crate::plan::{Plan, PlanError};
@@ -41,7 +40,7 @@ struct Evidence<'a> {
     cards: u64,
 }
 
-fn lost_at(losses: &[SimLoss], place: SimPlace) -> u64 {
+fn lost_at(losses: &[SimLoss], place: LossPlace) -> u64 {
     let there = losses.iter().find(|loss| loss.place == place);
     there.map_or(0, |loss| loss.packets)
 }
@@ -55,10 +54,10 @@ impl<'a> Evidence<'a> {
         let ledger = &figures.ledger;
         let (reached, ring_lost) = if is_alone {
             let lost = |place| ledger.lost_in(place);
-            let reached = ledger.offered.saturating_sub(lost(SimPlace::FarQueue));
-            (reached, lost(SimPlace::RxRing))
+            let reached = ledger.offered.saturating_sub(lost(LossPlace::FarQueue));
+            (reached, lost(LossPlace::RxRing))
         } else {
-            let ring_lost = lost_at(&of.ledger.losses, SimPlace::RxRing);
+            let ring_lost = lost_at(&of.ledger.losses, LossPlace::RxRing);
             (of.ledger.received, ring_lost)
         };
         Evidence {
@@ -214,31 +213,29 @@ fn split(evidence: Evidence<'_>) -> String {
     )
 }
 
-fn binding(host: &Host, evidence: Evidence<'_>, place: SimPlace) -> Finding {
+fn binding(host: &Host, evidence: Evidence<'_>, place: LossPlace) -> Finding {
     let is_full = busy(evidence) >= FULL;
     match place {
-        SimPlace::FarQueue | SimPlace::SendQueue => line(evidence.line_ratio.unwrap_or_default()),
-        SimPlace::RxRing => ring(host, evidence),
-        SimPlace::IpQueue if is_full => processor(
+        LossPlace::FarQueue | LossPlace::SendQueue => line(evidence.line_ratio.unwrap_or_default()),
+        LossPlace::RxRing => ring(host, evidence),
+        LossPlace::IpQueue if is_full => processor(
             evidence,
             "The work of interrupts comes first and leaves too little for the protocols: packets are \
              lost before IP after the driver's work was spent on them",
         ),
-        SimPlace::IpQueue => queue(
+        LossPlace::IpQueue => queue(
             "IP input queue",
             format!(
                 "The driver brings more at once than the {} packets that may wait for IP.",
                 host.network.ip_queue_packets
             ),
         ),
-        // Never the first loss of a datagram.
-        SimPlace::Reassembly => headroom(evidence),
-        SimPlace::SocketBuffer if is_full => processor(
+        LossPlace::SocketBuffer if is_full => processor(
             evidence,
             "The work on arriving packets comes before the program, which is starved: packets are lost \
              at its socket after all the kernel's work was spent on them",
         ),
-        SimPlace::SocketBuffer => queue(
+        LossPlace::SocketBuffer => queue(
             "socket buffer",
             format!(
                 "More arrives at once than the {} bytes of the socket hold, though the processor is only \
@@ -247,6 +244,8 @@ fn binding(host: &Host, evidence: Evidence<'_>, place: SimPlace) -> Finding {
                 percent(busy(evidence))
             ),
         ),
+        // Reassembly is never the first loss of a datagram, and nothing simulated is lost elsewhere.
+        _ => headroom(evidence),
     }
 }
 

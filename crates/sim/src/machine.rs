@@ -31,7 +31,7 @@ mod tcp;
 mod timers;
 mod veth;
 
-use nicpoll_model::sim::SimPlace;
+use nicpoll_model::LossPlace;
 
 use crate::cpu::{Cpu, Level, Step};
 use crate::host::Host;
@@ -173,7 +173,7 @@ impl<D: Discipline, L: Link> Machine<D, L> {
     }
 
     /// A packet is lost here.
-    fn lose(&mut self, place: SimPlace, packet: &Packet) {
+    fn lose(&mut self, place: LossPlace, packet: &Packet) {
         self.tally.lose(place);
         self.shared.lose(self.number, place, packet);
     }

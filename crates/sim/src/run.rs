@@ -1,7 +1,7 @@
 //! Running a plan, and what came out of it.
 
 use nicpoll_model::sim::{
-    SimClients, SimFigures, SimFlow, SimHostFigures, SimLedger, SimLine, SimPathLoss, SimPlace,
+    SIM_PLACES, SimClients, SimFigures, SimFlow, SimHostFigures, SimLedger, SimLine, SimPathLoss,
     SimSlice,
 };
 
@@ -90,7 +90,7 @@ impl Mark {
         Mark {
             offered: shared.offered(),
             delivered: shared.delivered(),
-            lost: SimPlace::ALL.iter().map(|place| shared.lost(*place)).sum(),
+            lost: SIM_PLACES.iter().map(|place| shared.lost(*place)).sum(),
             interrupts: tally.interrupts(),
             throttled: tally.storm.throttled,
         }
@@ -181,7 +181,7 @@ fn flow(plan: &Plan, flow: &FlowPlan, tally: &FlowTally, seconds: f64) -> SimFlo
 fn losses(shared: &Shared) -> Vec<SimPathLoss> {
     let mut all = Vec::new();
     for (host, losses) in shared.losses.iter().enumerate() {
-        for place in SimPlace::ALL {
+        for place in SIM_PLACES {
             let datagrams = losses[place as usize];
             if datagrams > 0 {
                 all.push(SimPathLoss {

@@ -4,14 +4,14 @@
 //!
 //! What must hold: a datagram ends once, wherever its fragments end.
 
-use nicpoll_model::sim::SimPlace;
+use nicpoll_model::LossPlace;
 
 use crate::line::Wire;
 use crate::packet::Packet;
 use crate::tally::FlowTally;
 
 /// Losses by place.
-pub(crate) type Losses = [u64; SimPlace::ALL.len()];
+pub(crate) type Losses = [u64; LossPlace::ALL.len()];
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shared {
@@ -63,17 +63,17 @@ impl Shared {
     }
 
     /// A packet is lost. Its datagram counts the first time only.
-    pub(crate) fn lose(&mut self, machine: usize, place: SimPlace, packet: &Packet) {
+    pub(crate) fn lose(&mut self, machine: usize, place: LossPlace, packet: &Packet) {
         let is_first = packet.fate().is_none_or(|fate| self.fates.lose(fate));
         if is_first {
             self.losses[machine][place as usize] += 1;
             let flow = &mut self.flows[usize::from(packet.flow)];
-            flow.send_errors += u64::from(place == SimPlace::SendQueue && machine == flow.from);
+            flow.send_errors += u64::from(place == LossPlace::SendQueue && machine == flow.from);
         }
     }
 
     /// Datagrams lost at a place of any machine.
-    pub(crate) fn lost(&self, place: SimPlace) -> u64 {
+    pub(crate) fn lost(&self, place: LossPlace) -> u64 {
         self.losses
             .iter()
             .map(|losses| losses[place as usize])

@@ -1,7 +1,8 @@
 //! What is counted during a run, in space that does not grow with its length.
 
+use nicpoll_model::LossPlace;
 use nicpoll_model::rr::Latency;
-use nicpoll_model::sim::{SimNapi, SimPlace, SimStorm};
+use nicpoll_model::sim::{SimNapi, SimStorm};
 use nicpoll_stats::Latencies;
 
 use crate::shared::Losses;
@@ -45,11 +46,11 @@ impl Tally {
         }
     }
 
-    pub(crate) fn lose(&mut self, place: SimPlace) {
+    pub(crate) fn lose(&mut self, place: LossPlace) {
         self.losses[place as usize] += 1;
     }
 
-    pub(crate) fn lost(&self, place: SimPlace) -> u64 {
+    pub(crate) fn lost(&self, place: LossPlace) -> u64 {
         self.losses[place as usize]
     }
 

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{host, lost, plan, run};
-use nicpoll_model::sim::SimPlace;
+use nicpoll_model::LossPlace;
 use nicpoll_sim::{PlanError, simulate};
 
 #[test]
@@ -96,7 +96,7 @@ fn no_more_comes_through_than_the_line_carries() {
         "{}",
         figures.hosts[0].line_ratio().unwrap()
     );
-    assert_eq!(figures.ledger.lost(), lost(&figures, SimPlace::FarQueue));
+    assert_eq!(figures.ledger.lost(), lost(&figures, LossPlace::FarQueue));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_blast_fills_the_line_and_what_does_not_fit_is_enobufs() {
         "{}",
         figures.delivered_pps
     );
-    let failed = lost(&figures, SimPlace::SendQueue);
+    let failed = lost(&figures, LossPlace::SendQueue);
     assert!(failed > figures.ledger.delivered, "{:?}", figures.ledger);
     assert_eq!(figures.ledger.lost(), failed);
 }
@@ -145,7 +145,7 @@ fn pulses_wait_in_the_ring_and_beyond_it_are_lost() {
     // Of 100 packets, 64 find a descriptor, and some of these are taken meanwhile.
     let delivered = figures.ledger.delivered as f64 / figures.ledger.offered as f64;
     assert!((0.3..0.9).contains(&delivered), "{delivered}");
-    assert!(lost(&figures, SimPlace::RxRing) > 0);
+    assert!(lost(&figures, LossPlace::RxRing) > 0);
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn a_datagram_in_fragments_is_one_datagram() {
         "constant:rate=10k:payload=1473",
     );
     assert!(lossy.ledger.lost() > 0 && lossy.ledger.lost() <= lossy.ledger.offered);
-    assert_eq!(lossy.ledger.lost(), lost(&lossy, SimPlace::RxRing));
+    assert_eq!(lossy.ledger.lost(), lost(&lossy, LossPlace::RxRing));
 }
 
 #[test]

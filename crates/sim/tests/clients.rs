@@ -3,7 +3,8 @@
 mod common;
 
 use common::{host, lost, plan, run};
-use nicpoll_model::sim::{SimClients, SimFigures, SimPlace};
+use nicpoll_model::LossPlace;
+use nicpoll_model::sim::{SimClients, SimFigures};
 use nicpoll_sim::{Host, Plan, PlanError, Stop, explain, simulate};
 
 fn clients(figures: &SimFigures) -> SimClients {
@@ -231,7 +232,7 @@ fn each_line_carries_its_part() {
     let slow = "napi:link.bits_per_second=10m";
     let one = run(slow, "constant:rate=30k");
     let four = run(slow, "constant:rate=30k:links=4");
-    assert!(lost(&one, SimPlace::FarQueue) > 0);
+    assert!(lost(&one, LossPlace::FarQueue) > 0);
     assert_eq!(four.ledger.lost(), 0);
     let line_ratio = |figures: &SimFigures| figures.hosts[0].line_ratio().unwrap();
     assert!(line_ratio(&one) > 0.99 && line_ratio(&four) < 0.8);

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use nicpoll_model::sim::{SimBottleneck, SimFigures, SimPlace};
+use nicpoll_model::sim::{SIM_PLACES, SimBottleneck, SimFigures};
 use nicpoll_sim::{
     Discipline, Host, Plan, Stop, TracePacket, TraceReader, Workload, explain, simulate,
 };
@@ -138,7 +138,7 @@ fn of_host(text: &mut String, figures: &SimFigures) {
     values(text, &figures.ledger.in_flight_at_start);
     values(text, &figures.ledger.offered);
     values(text, &figures.ledger.delivered);
-    for place in SimPlace::ALL {
+    for place in SIM_PLACES {
         values(text, &figures.ledger.lost_at(0, place));
     }
     values(text, &figures.ledger.in_flight_at_end);

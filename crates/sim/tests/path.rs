@@ -3,7 +3,8 @@
 mod common;
 
 use common::path::{line_pps, plan, run};
-use nicpoll_model::sim::{SimFigures, SimPlace};
+use nicpoll_model::LossPlace;
+use nicpoll_model::sim::{SIM_PLACES, SimFigures};
 use nicpoll_sim::{PlanError, explain, simulate};
 
 fn close(measured: f64, expected: f64, share: f64) {
@@ -59,7 +60,7 @@ fn a_blast_crosses_the_line_at_the_lines_rate() {
         // Calls that fail have numbers too, which the receiver misses.
         assert!(flow.send_errors > 0, "{flow:?}");
         assert!(flow.missing.abs_diff(flow.send_errors) < flow.send_errors / 10);
-        let refused = figures.ledger.lost_at(0, SimPlace::SendQueue);
+        let refused = figures.ledger.lost_at(0, LossPlace::SendQueue);
         assert_eq!(figures.ledger.lost(), refused);
         assert_eq!(flow.send_errors, refused);
     }
@@ -73,7 +74,7 @@ fn ipv6_fragments_are_put_together_and_counted_once() {
         "netblast:payload=1470:ip=6",
     );
     let receiver = &figures.hosts[1].ledger;
-    let dropped = figures.ledger.lost_at(1, SimPlace::SocketBuffer);
+    let dropped = figures.ledger.lost_at(1, LossPlace::SocketBuffer);
     // The socket holds fewer than 50.
     assert!(receiver.merged > 0);
     assert!(
@@ -86,7 +87,7 @@ fn ipv6_fragments_are_put_together_and_counted_once() {
     let lossy = "freebsd-polling:card.rx_ring=1";
     let figures = run(&["freebsd-interrupt", lossy], "netblast:payload=1470:ip=6");
     assert_eq!(figures.flows[0].delivered, 0);
-    let lost = figures.ledger.lost_at(1, SimPlace::RxRing);
+    let lost = figures.ledger.lost_at(1, LossPlace::RxRing);
     assert_eq!(figures.ledger.lost(), lost);
     assert!(
         lost.abs_diff(figures.flows[0].calls) <= 20,
@@ -96,7 +97,7 @@ fn ipv6_fragments_are_put_together_and_counted_once() {
     let unmatched = &figures.hosts[1].ledger.losses;
     let reassembly = unmatched
         .iter()
-        .find(|loss| loss.place == SimPlace::Reassembly);
+        .find(|loss| loss.place == LossPlace::Reassembly);
     assert!(reassembly.unwrap().packets > 0);
 }
 
@@ -203,12 +204,12 @@ fn a_router_forwards_what_its_processor_can() {
     // Polls and time squeezes take the rest.
     let forwarded = router.ledger.transmitted as f64 / 0.2;
     assert!((0.9 * most..most).contains(&forwarded), "{forwarded}");
-    let in_router: u64 = SimPlace::ALL
+    let in_router: u64 = SIM_PLACES
         .iter()
         .map(|place| figures.ledger.lost_at(1, *place))
         .sum();
-    let refused = figures.ledger.lost_at(0, SimPlace::SendQueue);
-    let unread = figures.ledger.lost_at(2, SimPlace::SocketBuffer);
+    let refused = figures.ledger.lost_at(0, LossPlace::SendQueue);
+    let unread = figures.ledger.lost_at(2, LossPlace::SocketBuffer);
     assert!(in_router > 0);
     assert_eq!(figures.ledger.lost(), in_router + refused + unread);
 }
@@ -233,7 +234,7 @@ fn a_polling_router_holds_where_one_with_interrupts_falls() {
         polled.flows[0].delivered_pps,
         woken.flows[0].delivered_pps
     );
-    assert_eq!(polled.ledger.lost_at(1, SimPlace::IpQueue), 0);
+    assert_eq!(polled.ledger.lost_at(1, LossPlace::IpQueue), 0);
 }
 
 #[test]

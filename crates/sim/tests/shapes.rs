@@ -4,7 +4,8 @@
 mod common;
 
 use common::{lost, plan, run};
-use nicpoll_model::sim::{SimFigures, SimPlace};
+use nicpoll_model::LossPlace;
+use nicpoll_model::sim::SimFigures;
 use nicpoll_sim::simulate;
 
 fn at(discipline: &str, kpps: u64) -> SimFigures {
@@ -34,7 +35,7 @@ fn interrupts_rise_to_a_peak_and_fall_to_nothing() {
     // The processor has not stopped: it works on packets that it then throws away.
     let livelock = at("freebsd-interrupt", 200);
     assert!(livelock.hosts[0].cpu.idle < 0.01 && livelock.hosts[0].cpu.interrupt > 0.9);
-    assert!(lost(&livelock, SimPlace::IpQueue) > 0);
+    assert!(lost(&livelock, LossPlace::IpQueue) > 0);
 }
 
 #[test]
@@ -70,8 +71,8 @@ fn polling_with_a_quota_holds_its_throughput() {
         "{}",
         overload.delivered_pps
     );
-    assert_eq!(lost(&overload, SimPlace::IpQueue), 0);
-    assert_eq!(lost(&overload, SimPlace::SocketBuffer), 0);
+    assert_eq!(lost(&overload, LossPlace::IpQueue), 0);
+    assert_eq!(lost(&overload, LossPlace::SocketBuffer), 0);
 }
 
 #[test]
@@ -85,7 +86,7 @@ fn with_feedback_the_program_keeps_its_share() {
             let left = 1.0 - figures.hosts[0].cpu.interrupt - figures.hosts[0].cpu.soft_interrupt;
             let wanted = f64::from(user_frac) / 100.0;
             assert!((left - wanted).abs() < 0.05, "{discipline}: {left}");
-            assert_eq!(lost(&figures, SimPlace::SocketBuffer), 0, "{discipline}");
+            assert_eq!(lost(&figures, LossPlace::SocketBuffer), 0, "{discipline}");
         }
     }
 }
@@ -93,7 +94,7 @@ fn with_feedback_the_program_keeps_its_share() {
 #[test]
 fn what_polling_cannot_take_is_lost_where_it_costs_nothing() {
     let figures = at("freebsd-polling", 200);
-    assert_eq!(figures.ledger.lost(), lost(&figures, SimPlace::RxRing));
+    assert_eq!(figures.ledger.lost(), lost(&figures, LossPlace::RxRing));
 }
 
 #[test]

@@ -3,7 +3,8 @@
 mod common;
 
 use common::path::{assert_closed, plan};
-use nicpoll_model::sim::{SimFigures, SimPlace, SimTcp};
+use nicpoll_model::LossPlace;
+use nicpoll_model::sim::{SimFigures, SimTcp};
 use nicpoll_sim::{Plan, PlanError, explain, simulate};
 
 fn close(measured: f64, expected: f64, share: f64) {
@@ -175,7 +176,7 @@ fn what_is_lost_is_sent_again_and_every_byte_comes_through() {
     };
     let figures = figures(&plan);
     let tcp = only(&figures);
-    let lost = figures.ledger.lost_at(0, SimPlace::SendQueue);
+    let lost = figures.ledger.lost_at(0, LossPlace::SendQueue);
     assert!(lost > 0, "{:?}", figures.ledger);
     assert!(tcp.fast_retransmits > 0, "{tcp:?}");
     // Each loss is repaired once, but for what was on its way at the edges; a timeout repeats more.

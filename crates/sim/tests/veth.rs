@@ -3,7 +3,8 @@
 mod common;
 
 use common::path::{assert_closed, plan};
-use nicpoll_model::sim::{SimFigures, SimPlace};
+use nicpoll_model::LossPlace;
+use nicpoll_model::sim::SimFigures;
 use nicpoll_sim::{Host, Plan, PlanError, explain, simulate};
 
 const WAKE_NS: u64 = 700;
@@ -112,7 +113,7 @@ fn the_receivers_discipline_rules_its_end_on_the_senders_processor() {
     assert!(delivered.abs_diff(16 * rounds) <= 16, "{delivered}");
     assert_eq!(
         figures.ledger.lost(),
-        figures.ledger.lost_at(0, SimPlace::RxRing)
+        figures.ledger.lost_at(0, LossPlace::RxRing)
     );
     // Replies wait for the timer of the other end, requests for none.
     let replies = run([timer, "napi"], "rr");

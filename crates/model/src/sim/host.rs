@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::SimPlace;
+use crate::LossPlace;
 
 /// What came out on one host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -87,7 +87,7 @@ pub struct SimCard {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SimLoss {
     /// Where.
-    pub place: SimPlace,
+    pub place: LossPlace,
     /// How many.
     pub packets: u64,
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use nicpoll_model::sim::{SimPlace, SimPlan, SimPoint, SimSweep};
+use nicpoll_model::sim::{SIM_PLACES, SimPlan, SimPoint, SimSweep};
 
 use super::delivered_unit;
 use crate::line_rates::aligned;
@@ -54,7 +54,7 @@ pub fn sweep_as_csv(sweep: &SimSweep) -> String {
          interrupt,soft_interrupt,idle,interrupts,context_switches,latency_p50_ns,latency_p99_ns,jitter_ns",
         sweep.parameter
     );
-    for place in SimPlace::ALL {
+    for place in SIM_PLACES {
         let _ = write!(text, ",lost_{}", place.key());
     }
     text.push('\n');
@@ -98,7 +98,7 @@ fn csv_line(text: &mut String, point: &SimPoint) {
     cells.push(ns(figures.latency.p50_ns));
     cells.push(ns(figures.latency.p99_ns));
     cells.push(optional(figures.jitter_ns));
-    let losses = SimPlace::ALL.map(|place| figures.ledger.lost_in(place).to_string());
+    let losses = SIM_PLACES.map(|place| figures.ledger.lost_in(place).to_string());
     cells.extend(losses);
     text.push_str(&cells.join(","));
     text.push('\n');

@@ -1,6 +1,7 @@
 //! What held back a host with ideal hosts at the far end of its lines.
 
-use nicpoll_model::sim::{SimFigures, SimMove, SimPlace};
+use nicpoll_model::LossPlace;
+use nicpoll_model::sim::{SimFigures, SimMove};
 
 use super::moves::{self, GAIN_MIN, Moves};
 use super::{
@@ -60,7 +61,7 @@ fn answering(evidence: Evidence<'_>, clients: u16) -> Finding {
 }
 
 /// The place of the most losses, the last of those that are alike.
-fn worst_place(figures: &SimFigures) -> Option<SimPlace> {
+fn worst_place(figures: &SimFigures) -> Option<LossPlace> {
     let losses = figures.ledger.losses.iter();
     losses
         .max_by_key(|loss| loss.datagrams)

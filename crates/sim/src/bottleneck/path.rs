@@ -1,6 +1,7 @@
 //! What held back hosts in a row: which host, and which of its resources.
 
-use nicpoll_model::sim::{SimFigures, SimMove, SimPathLoss, SimPlace};
+use nicpoll_model::LossPlace;
+use nicpoll_model::sim::{SimFigures, SimMove, SimPathLoss};
 
 use super::moves::{self, GAIN_MIN, Moves};
 use super::tcp;
@@ -18,7 +19,7 @@ fn worst_on_the_way(figures: &SimFigures) -> Option<&SimPathLoss> {
     let flow = figures.flows.first()?;
     let sent = (flow.calls - flow.send_errors.min(flow.calls)) as f64;
     let on_the_way = figures.ledger.losses.iter().filter(|loss| {
-        let is_refusal = Some(loss.host) == flow.from && loss.place == SimPlace::SendQueue;
+        let is_refusal = Some(loss.host) == flow.from && loss.place == LossPlace::SendQueue;
         !is_refusal && loss.datagrams as f64 >= LOSS_MIN * sent
     });
     on_the_way.max_by_key(|loss| loss.datagrams)
@@ -48,7 +49,7 @@ pub(super) fn found(plan: &Plan, figures: &SimFigures) -> (usize, Finding) {
         let stop = &plan.stops[loss.host];
         let evidence = Evidence::of(figures, loss.host);
         let finding = match loss.place {
-            SimPlace::SendQueue => sending(evidence, true),
+            LossPlace::SendQueue => sending(evidence, true),
             place => binding(&stop.applied(), evidence, place),
         };
         return (loss.host, finding);
@@ -61,7 +62,7 @@ pub(super) fn found(plan: &Plan, figures: &SimFigures) -> (usize, Finding) {
             .ledger
             .losses
             .iter()
-            .any(|loss| loss.host == 0 && loss.place == SimPlace::SendQueue);
+            .any(|loss| loss.host == 0 && loss.place == LossPlace::SendQueue);
         return (0, sending(Evidence::of(figures, 0), has_failures));
     }
     let busiest = (0..figures.hosts.len())

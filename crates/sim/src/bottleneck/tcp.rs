@@ -1,6 +1,7 @@
 //! What holds back TCP: a processor, a line, packets that are lost, or so many bytes a round trip.
 
-use nicpoll_model::sim::{SimFigures, SimPathLoss, SimPlace, SimTcp};
+use nicpoll_model::LossPlace;
+use nicpoll_model::sim::{SimFigures, SimPathLoss, SimTcp};
 
 use super::{Evidence, FULL, Finding, binding, percent, processor, queue};
 use crate::plan::Plan;
@@ -26,7 +27,7 @@ pub(super) fn found(plan: &Plan, figures: &SimFigures) -> (usize, Finding) {
         let stop = &plan.stops[loss.host];
         let host = stop.applied();
         let finding = match loss.place {
-            SimPlace::SendQueue => queue(
+            LossPlace::SendQueue => queue(
                 "send queue",
                 format!(
                     "A window arrives at the driver faster than the line takes it, and the {} packets that \

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use nicpoll_model::sim::SimPlace;
+use nicpoll_model::LossPlace;
 
 use super::{Attachment, Discipline, FarEnd, Link, Machine, Of, hard};
 use crate::clients::Clients;
@@ -194,7 +194,7 @@ impl<D: Discipline, L: Link> Machine<D, L> {
                 packet.payload_bytes = frame.payload_bytes;
             }
             if !far.queue.push(packet) {
-                self.shared.lose(self.number, SimPlace::FarQueue, &packet);
+                self.shared.lose(self.number, LossPlace::FarQueue, &packet);
             } else if far.queue.len() == 1 {
                 let arrival_ns = self.shared.wires[far.wire].carry(now_ns, packet.line_bytes);
                 self.timers.set(card, Of::Arrival, arrival_ns);
@@ -230,7 +230,7 @@ impl<D: Discipline, L: Link> Machine<D, L> {
             self.request_interrupt(card);
         } else {
             self.tally.cards[card].ring_lost += 1;
-            self.lose(SimPlace::RxRing, &packet);
+            self.lose(LossPlace::RxRing, &packet);
         }
     }
 
@@ -349,7 +349,7 @@ impl<D: Discipline, L: Link> Machine<D, L> {
 
     pub(super) fn queue_to_send(&mut self, card: usize, packet: Packet) {
         if !self.cards[card].send_queue.push(packet) {
-            self.lose(SimPlace::SendQueue, &packet);
+            self.lose(LossPlace::SendQueue, &packet);
         }
     }
 
@@ -357,7 +357,7 @@ impl<D: Discipline, L: Link> Machine<D, L> {
     pub(super) fn put_on_tx_ring(&mut self, card: usize, packet: Packet) {
         let was_idle = self.cards[card].tx_ring.is_empty();
         if !self.cards[card].tx_ring.push(packet) {
-            self.lose(SimPlace::SendQueue, &packet);
+            self.lose(LossPlace::SendQueue, &packet);
         } else if was_idle {
             self.send_frame(card, packet.line_bytes);
         }

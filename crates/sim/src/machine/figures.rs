@@ -2,7 +2,7 @@
 
 use nicpoll_core::Knob;
 use nicpoll_model::sim::{
-    SimCard, SimCpu, SimHostFigures, SimHostLedger, SimKnob, SimLoss, SimPlace, SimQueue,
+    SIM_PLACES, SimCard, SimCpu, SimHostFigures, SimHostLedger, SimKnob, SimLoss, SimQueue,
 };
 
 use super::{Card, Discipline, Link, Machine};
@@ -66,7 +66,7 @@ impl<D: Discipline, L: Link> Machine<D, L> {
             transmitted: tally.transmitted,
             taken: tally.taken,
             merged: tally.merged,
-            losses: SimPlace::ALL.map(loss).to_vec(),
+            losses: SIM_PLACES.map(loss).to_vec(),
             in_flight_at_end: self.packets(),
         }
     }

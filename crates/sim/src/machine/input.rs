@@ -1,7 +1,7 @@
 //! A packet's way in: card, driver, IP queue, protocols, and on to a socket or to another card.
 
+use nicpoll_model::LossPlace;
 use nicpoll_model::line::IpVersion;
-use nicpoll_model::sim::SimPlace;
 
 use super::{Counts, Discipline, Link, Machine, Of};
 use crate::cpu::{Level, State, Step};
@@ -130,7 +130,7 @@ impl<D: Discipline, L: Link> Machine<D, L> {
         } else if self.input.ip_queue.push(packet) {
             D::on_queued(self);
         } else {
-            self.lose(SimPlace::IpQueue, &packet);
+            self.lose(LossPlace::IpQueue, &packet);
         }
     }
 
@@ -164,7 +164,7 @@ impl<D: Discipline, L: Link> Machine<D, L> {
         if hold.number != packet.number {
             // What is held misses a fragment for ever.
             for _ in 0..hold.fragments {
-                self.tally.lose(SimPlace::Reassembly);
+                self.tally.lose(LossPlace::Reassembly);
             }
             *hold = Hold {
                 number: packet.number,
@@ -192,7 +192,7 @@ impl<D: Discipline, L: Link> Machine<D, L> {
         if self.programs.receive(program, flow.card, packet) {
             self.wake_for_packet(program);
         } else {
-            self.lose(SimPlace::SocketBuffer, &packet);
+            self.lose(LossPlace::SocketBuffer, &packet);
         }
     }
 

@@ -5,8 +5,8 @@
 
 use std::collections::VecDeque;
 
+use nicpoll_model::LossPlace;
 use nicpoll_model::line::IpVersion;
-use nicpoll_model::sim::SimPlace;
 
 use super::input::kib_ns;
 use super::task::Request;
@@ -146,7 +146,7 @@ impl<D: Discipline, L: Link> Machine<D, L> {
             packet.client = request.map_or(0, |request| request.client);
             self.tally.made += 1;
             if is_refused {
-                self.lose(SimPlace::SendQueue, &packet);
+                self.lose(LossPlace::SendQueue, &packet);
             } else {
                 let work_ns = if index == 0 { checksum_ns } else { 0 };
                 self.send_from(Level::Program, packet, work_ns);

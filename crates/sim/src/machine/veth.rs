@@ -6,7 +6,7 @@
 //!
 //! What must hold: a packet leaves the processor that sent it when it is in the other's socket, never before.
 
-use nicpoll_model::sim::SimPlace;
+use nicpoll_model::LossPlace;
 
 use super::{Discipline, Link, Machine};
 use crate::cpu::{Level, State, Step};
@@ -41,7 +41,7 @@ impl Link for Veth {
         if machine.cards[card].receive(packet) {
             machine.request_interrupt(card);
         } else {
-            machine.lose(SimPlace::RxRing, &packet);
+            machine.lose(LossPlace::RxRing, &packet);
         }
     }
 

@@ -3,7 +3,8 @@
 #[allow(dead_code, reason = "not every test asks")]
 pub mod path;
 
-use nicpoll_model::sim::{SimFigures, SimPlace};
+use nicpoll_model::LossPlace;
+use nicpoll_model::sim::SimFigures;
 use nicpoll_sim::{Discipline, Host, Plan, Stop, Workload, simulate};
 
 pub const GENERIC: &str = include_str!("../../../../sim/hosts/generic.toml");
@@ -47,6 +48,6 @@ pub fn on(host: &Host, plan: &Plan) -> Plan {
 }
 
 #[allow(dead_code, reason = "not every test asks")]
-pub fn lost(figures: &SimFigures, place: SimPlace) -> u64 {
+pub fn lost(figures: &SimFigures, place: LossPlace) -> u64 {
     figures.ledger.lost_in(place)
 }
