@@ -9,15 +9,12 @@ use super::{Finding, code_lines, direction};
 
 /// The crates that only print errors.
 const PRINTERS: [&str; 2] = ["cli", "xtask"];
-/// The crates that are being changed to it.
-const PENDING: [&str; 1] = ["sim"];
 
 /// Errors that are a `String`, in the code of libraries.
 pub fn as_text(path: &Path, text: &str) -> Vec<Finding> {
     let library = path.strip_prefix("crates").ok();
     let library = library.and_then(|path| path.iter().next()?.to_str());
-    let is_exempt = |library: &str| PRINTERS.contains(&library) || PENDING.contains(&library);
-    let is_checked = library.is_some_and(|library| !is_exempt(library));
+    let is_checked = library.is_some_and(|library| !PRINTERS.contains(&library));
     if !is_checked || !path.iter().any(|part| part == "src") {
         return Vec::new();
     }
@@ -55,7 +52,6 @@ pub fn with_anyhow(metadata: &Value) -> Vec<Finding> {
     };
     packages
         .filter(|package| !PRINTERS.contains(&direction::short_name(package)))
-        .filter(|package| !PENDING.contains(&direction::short_name(package)))
         .filter(uses_anyhow)
         .map(|package| {
             let message = "a library has typed errors: anyhow is for the program only";
