@@ -15,8 +15,11 @@ use crate::failure::Failure;
 
 /// Every option that sets something.
 pub const GROUP: &str = "settings";
+/// Which knobs a list takes.
+type Takes = fn(&Row) -> bool;
+
 /// Lists of knobs with values, with which knobs they take.
-const LISTS: [(&str, &str, fn(&Row) -> bool); 2] = [
+const LISTS: [(&str, &str, Takes); 2] = [
     (
         "moderation",
         "Interrupt moderation of the card: rx-usecs=50,rx-frames=32,adaptive=off,...",

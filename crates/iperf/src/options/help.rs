@@ -48,8 +48,11 @@ fn letter_and_name(spec: &Spec) -> String {
     }
 }
 
+/// Makes the rows of a table.
+pub type Rows = fn() -> String;
+
 /// The tables of docs/dialects.md: how each begins, and its rows.
-pub const OPTION_TABLES: [(&str, fn() -> String); 2] = [
+pub const OPTION_TABLES: [(&str, Rows); 2] = [
     (
         "| Option | Side | Meaning | Limits |\n|---|---|---|---|\n",
         carried_out_rows,
