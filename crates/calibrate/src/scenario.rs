@@ -3,7 +3,7 @@
 use nicpoll_model::LossPlace;
 use nicpoll_model::line::IpVersion;
 use nicpoll_model::sim::{SimFigures, SimFlow, SimHostFigures, SimTcp};
-use nicpoll_sim::{Host, Plan, PlanError, Stop, Workload, resource, simulate};
+use nicpoll_sim::{Host, Pattern, Plan, PlanError, Stop, Workload, resource, simulate};
 
 use crate::library::Library;
 use crate::outcome::{Flow, HostOutcome, Outcome};
@@ -82,7 +82,11 @@ pub fn simulated(
         duration_ns: length.duration_ns,
         warmup_ns: length.warmup_ns,
         seed: SEED,
-        slices: (length.duration_ns / INTERVAL_NS) as u32,
+        // Of several hosts only connections have parts.
+        slices: match scenario.workload.pattern {
+            Pattern::IperfTcp(_) => (length.duration_ns / INTERVAL_NS) as u32,
+            _ => 0,
+        },
     };
     let figures = simulate(&plan)?;
     let mut outcomes: Vec<_> = figures
