@@ -17,7 +17,7 @@ fn second(host: &Host, discipline: &str, workload: &str) -> SimFigures {
         duration_ns: 1_000_000_000,
         ..plan(discipline, workload)
     };
-    let figures = simulate(&common::on(&host, &plan)).unwrap();
+    let figures = simulate(&common::on(host, &plan)).unwrap();
     assert!(figures.ledger.is_closed(), "{:?}", figures.ledger);
     figures
 }
