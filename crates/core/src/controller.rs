@@ -1,6 +1,13 @@
 //! How the burst of the next cycle follows from the last one.
+//!
+//! What must hold: [`Memory::Freebsd`] does exactly what `sys/kern/kern_poll.c` does at each of these
+//! places, and nothing at the others.
 
+use crate::poller::State;
 use crate::share::Share;
+use crate::time::Time;
+
+const NS_PER_SECOND: u64 = 1_000_000_000;
 
 /// A way to adapt the burst, chosen by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -9,8 +16,7 @@ pub enum Controller {
     /// any other, an eighth less when ticks were missed.
     #[default]
     Freebsd,
-    /// From the measured cost of a packet: the burst that fills the share. A cycle whose time is up
-    /// ends at its next chunk.
+    /// By the clock: a cycle ends before the chunk that would not fit into the share.
     Share,
 }
 
@@ -34,6 +40,40 @@ impl Controller {
     }
 }
 
+/// A cycle, as a controller sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cycle {
+    /// When it began (`poll_start_t`).
+    pub(crate) start: Time,
+    /// From when on it may use its share: its own beginning, or the last tick when it makes up for one
+    /// that was missed.
+    pub(crate) share_start: Time,
+    /// The share: the time of a tick that is not user programs', short of its end, because a cycle that
+    /// lasts until the next tick finds that pending.
+    pub(crate) share_ns: u64,
+    /// Ticks a second.
+    pub(crate) hz: u32,
+}
+
+impl Cycle {
+    /// When its share is over.
+    pub(crate) fn deadline(&self) -> Time {
+        Time::from_ns(self.share_start.ns().saturating_add(self.share_ns))
+    }
+
+    /// Whether more than a fiftieth of a tick is left of its share.
+    pub(crate) fn has_time(&self, now: Time) -> bool {
+        let tick_ns = NS_PER_SECOND / u64::from(self.hz);
+        self.deadline().ns().saturating_sub(now.ns()) > tick_ns / 50
+    }
+}
+
+/// The time of a tick that polling may use.
+pub(crate) fn share_ns(hz: u32, user_frac: u32) -> u64 {
+    let tick_ns = NS_PER_SECOND / u64::from(hz);
+    tick_ns * u64::from(100 - user_frac) / 100 - 1
+}
+
 /// A controller with what it remembers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Memory {
@@ -42,10 +82,10 @@ pub(crate) enum Memory {
 }
 
 impl Memory {
-    pub(crate) fn of(controller: Controller, burst: u32) -> Self {
+    pub(crate) fn of(controller: Controller) -> Self {
         match controller {
             Controller::Freebsd => Memory::Freebsd,
-            Controller::Share => Memory::Share(Share::new(burst)),
+            Controller::Share => Memory::Share(Share::default()),
         }
     }
 
@@ -55,20 +95,55 @@ impl Memory {
             Memory::Share(_) => Controller::Share,
         }
     }
-}
 
-/// The original's first correction, by the load of the cycle in per cent of a tick.
-pub(crate) fn freebsd_step(burst: u32, burst_max: u32, load_percent: i64, user_frac: u32) -> u32 {
-    if load_percent > 100 - i64::from(user_frac) {
-        if burst > 1 { burst - 1 } else { burst }
-    } else if burst < burst_max {
-        burst + 1
-    } else {
-        burst
+    /// A cycle begins: the packets that its chunks may ask each device for.
+    pub(crate) fn begin(&mut self, cycle: &Cycle, state: &State) -> u32 {
+        match self {
+            Memory::Freebsd => state.burst,
+            Memory::Share(share) => share.begin(cycle, state),
+        }
+    }
+
+    /// A chunk begins that asks each device for `packets`.
+    pub(crate) fn begin_chunk(&mut self, now: Time, packets: u32) {
+        if let Memory::Share(share) = self {
+            share.begin_chunk(now, packets);
+        }
+    }
+
+    /// A chunk has ended at `now`: the packets that later ones may ask for.
+    pub(crate) fn after_chunk(&mut self, now: Time, cycle: &Cycle, state: &State) -> u32 {
+        match self {
+            Memory::Freebsd => state.residual_burst,
+            Memory::Share(share) => share.after_chunk(now, cycle, state),
+        }
+    }
+
+    /// The cycle has ended at `now`: the burst. The original's first correction, by the load of the cycle
+    /// in per cent of a tick.
+    pub(crate) fn after_cycle(&mut self, now: Time, cycle: &Cycle, state: &State) -> u32 {
+        match self {
+            Memory::Freebsd => freebsd_step(now, cycle, state),
+            Memory::Share(share) => share.after_cycle(now, cycle, state),
+        }
+    }
+
+    /// Ticks were missed: the burst. The original's second correction.
+    pub(crate) fn after_missed_tick(&self, state: &State) -> u32 {
+        match self {
+            Memory::Freebsd => (state.burst - state.burst / 8).max(1),
+            // The clock ends what makes up for it.
+            Memory::Share(_) => state.burst,
+        }
     }
 }
 
-/// The original's second correction, when ticks were missed.
-pub(crate) fn freebsd_catch_up(burst: u32) -> u32 {
-    (burst - burst / 8).max(1)
+fn freebsd_step(now: Time, cycle: &Cycle, state: &State) -> u32 {
+    let elapsed_us = now.us_since(cycle.start);
+    let load_percent = elapsed_us.saturating_mul(i64::from(cycle.hz)) / 10_000;
+    if load_percent > 100 - i64::from(state.user_frac) {
+        state.burst.saturating_sub(1).max(1)
+    } else {
+        state.burst_max.min(state.burst + 1)
+    }
 }

@@ -1,10 +1,9 @@
 //! The state machine: `sys/kern/kern_poll.c`, function by function.
 
-use crate::controller::{Controller, Memory, freebsd_catch_up, freebsd_step};
+use crate::controller::{Controller, Cycle, Memory, share_ns};
 use crate::device::{Command, DeviceId, Devices};
 use crate::knob::{Access, Errno, Knob};
 use crate::list::List;
-use crate::share::Cycle;
 use crate::time::Time;
 
 /// `MIN_POLL_BURST_MAX`: the least that `burst_max` may be.
@@ -15,7 +14,6 @@ const MAX_POLL_BURST_MAX: u32 = 20_000;
 const PENDING_POLLS_MAX: u32 = 100;
 /// Ticks a second, at most: a period of a microsecond, which is what the clock resolves.
 pub const HZ_MAX: u32 = 1_000_000;
-const NS_PER_SECOND: u64 = 1_000_000_000;
 
 /// Every variable under `kern.polling`, with those that the original keeps to itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,10 +75,8 @@ pub struct Poller {
     memory: Memory,
     /// `prev_t`: the last tick that was not short.
     previous_tick: Time,
-    /// `poll_start_t`: when the cycle began.
-    cycle_start: Time,
-    /// Packets requested from each device in this cycle.
-    requested: u32,
+    /// The cycle under way, or the last one.
+    cycle: Cycle,
 }
 
 impl Poller {
@@ -119,8 +115,12 @@ impl Poller {
             list: List::new(),
             memory: Memory::Freebsd,
             previous_tick: Time::default(),
-            cycle_start: Time::default(),
-            requested: 0,
+            cycle: Cycle {
+                start: Time::default(),
+                share_start: Time::default(),
+                share_ns: 0,
+                hz,
+            },
         })
     }
 
@@ -146,7 +146,7 @@ impl Poller {
 
     /// Has the burst be adapted in another way from the next cycle's end on.
     pub fn set_controller(&mut self, controller: Controller) {
-        self.memory = Memory::of(controller, self.state.burst);
+        self.memory = Memory::of(controller);
     }
 
     /// Reads a knob, as sysctl(8) does.
@@ -279,21 +279,26 @@ impl Poller {
             return;
         }
         state.poll_scheduled = false;
+        let makes_up = state.phase == 6;
         state.phase = 3;
         let mut command = Command::PollOnly;
         if state.residual_burst == 0 {
-            self.cycle_start = now;
-            self.requested = 0;
+            self.cycle = Cycle {
+                start: now,
+                share_start: if makes_up { self.previous_tick } else { now },
+                share_ns: share_ns(self.hz, state.user_frac),
+                hz: self.hz,
+            };
             state.reg_frac_count += 1;
             if state.reg_frac_count == state.reg_frac {
                 command = Command::PollAndCheckStatus;
                 state.reg_frac_count = 0;
             }
-            state.residual_burst = state.burst;
+            state.residual_burst = self.memory.begin(&self.cycle, state);
         }
         let count = state.residual_burst.min(state.each_burst);
         state.residual_burst -= count;
-        self.requested += count;
+        self.memory.begin_chunk(now, count);
         for id in self.list.as_slice() {
             devices.poll(*id, command, count);
         }
@@ -304,46 +309,28 @@ impl Poller {
     /// ends the cycle and adapts the burst (`netisr_pollmore`). Returns whether the software interrupt
     /// is to run again at once.
     pub fn netisr_pollmore(&mut self, now: Time) -> bool {
-        if self.list.is_empty() || !self.state.pollmore_scheduled {
+        let state = &mut self.state;
+        if self.list.is_empty() || !state.pollmore_scheduled {
             return false;
         }
-        self.state.pollmore_scheduled = false;
-        self.state.phase = 5;
-        if self.state.residual_burst > 0 && !self.time_is_up(now) {
+        state.pollmore_scheduled = false;
+        state.phase = 5;
+        state.residual_burst = self.memory.after_chunk(now, &self.cycle, state);
+        if state.residual_burst > 0 {
             self.schedule(5);
             return true;
         }
         // The time that protocols and whatever came between took counts too.
-        let elapsed_us = now.us_since(self.cycle_start);
-        let state = &mut self.state;
-        if let Memory::Freebsd = self.memory {
-            let load_percent = elapsed_us.saturating_mul(i64::from(self.hz)) / 10_000;
-            state.burst = freebsd_step(state.burst, state.burst_max, load_percent, state.user_frac);
-        }
+        state.burst = self.memory.after_cycle(now, &self.cycle, state);
         // A scheduled pollmore has a pending tick: nothing clears the one without the other.
         state.pending_polls = state.pending_polls.saturating_sub(1);
-        let is_done = state.pending_polls == 0;
-        match &mut self.memory {
-            Memory::Freebsd if is_done => {}
-            Memory::Freebsd => state.burst = freebsd_catch_up(state.burst),
-            Memory::Share(share) => {
-                let elapsed_ns = now.ns().saturating_sub(self.cycle_start.ns());
-                state.residual_burst = 0;
-                state.burst = share.next_burst(&Cycle {
-                    requested: self.requested,
-                    elapsed_ns,
-                    share_ns: share_ns(self.hz, state.user_frac),
-                    burst_max: state.burst_max,
-                    pending: state.pending_polls,
-                });
-            }
-        }
-        if is_done {
+        if state.pending_polls == 0 {
             state.phase = 0;
-        } else {
-            self.schedule(6);
+            return false;
         }
-        !is_done
+        state.burst = self.memory.after_missed_tick(state);
+        self.schedule(6);
+        true
     }
 
     /// One pass of the idle thread (`poll_idle`, `ether_poll`). Returns whether it yields and comes again;
@@ -365,20 +352,4 @@ impl Poller {
         self.state.pollmore_scheduled = true;
         self.state.phase = phase;
     }
-
-    /// Whether the cycle is to end although packets of its burst are left. Never for the original's.
-    fn time_is_up(&self, now: Time) -> bool {
-        let elapsed_ns = now.ns().saturating_sub(self.cycle_start.ns());
-        match self.memory {
-            Memory::Freebsd => false,
-            Memory::Share(_) => elapsed_ns >= share_ns(self.hz, self.state.user_frac),
-        }
-    }
-}
-
-/// The time of a tick that is not user programs', short of its end: a cycle that lasts until the next tick
-/// finds that pending.
-fn share_ns(hz: u32, user_frac: u32) -> u64 {
-    let tick_ns = NS_PER_SECOND / u64::from(hz);
-    tick_ns * u64::from(100 - user_frac) / 100 - 1
 }

@@ -9,18 +9,23 @@ use proptest::prelude::*;
 /// Ticks over which the share is kept, and after which it is, whatever came before.
 const TICKS: u64 = 20;
 
-/// After `settled_tick` every [`TICKS`] ticks in a row use the share that is asked for, and no cycle's
-/// burst is far from the last one's.
-fn keeps_its_share(host: &Host, settled_tick: u64) {
-    let user_frac = host.poller.state().user_frac;
+/// From [`TICKS`] ticks after `step_tick` on every [`TICKS`] ticks in a row use the share that is asked
+/// for, and no cycle's burst is far from the last one's. Ticks that were missed are made up for first.
+fn keeps_its_share(host: &Host, step_tick: u64) {
+    let state = host.poller.state();
     let case = format!(
-        "user_frac {user_frac}, {} ns a cycle, {} ns a packet, each_burst {}",
+        "user_frac {}, {} ns a cycle, {} ns a packet, each_burst {}, {} devices, +-{} %",
+        state.user_frac,
         host.cycle_ns,
         host.packet_ns,
-        host.poller.state().each_burst
+        state.each_burst,
+        state.handlers,
+        host.noise_percent
     );
-    let aim = 1.0 - f64::from(user_frac) / 100.0;
-    let tolerance = f64::max(0.02, host.packet_ns as f64 / TICK_NS as f64) + 1e-9;
+    let settled_tick = step_tick.max(host.late_tick) + TICKS;
+    let aim = 1.0 - f64::from(state.user_frac) / 100.0;
+    let packet_ns = host.packet_ns * u64::from(state.handlers);
+    let tolerance = f64::max(0.02, packet_ns as f64 / TICK_NS as f64) + 1e-9;
     let settled: Vec<_> = host
         .cycles
         .iter()
@@ -32,12 +37,11 @@ fn keeps_its_share(host: &Host, settled_tick: u64) {
         assert!(moved <= 1.max(pair[0] / 10), "{case}: {bursts:?}");
     }
     // At a limit there is no other burst to choose.
-    let least_ns = host.cycle_ns + host.packet_ns;
-    let most_ns = host.cycle_ns + u64::from(BURST_MAX) * host.packet_ns;
+    let least_ns = host.cycle_ns + packet_ns * (100 + host.noise_percent) / 100;
+    let most_ns = host.cycle_ns + u64::from(BURST_MAX) * packet_ns;
     let is_possible = aim - tolerance <= most_ns as f64 / TICK_NS as f64
         && aim + tolerance >= least_ns as f64 / TICK_NS as f64;
     let shares = host.shares(settled_tick);
-    assert!(shares.len() as u64 >= 2 * TICKS);
     for window in shares.windows(TICKS as usize).filter(|_| is_possible) {
         let share = window.iter().sum::<f64>() / TICKS as f64;
         assert!(
@@ -56,7 +60,7 @@ fn share_keeps_the_share_within_20_ticks_of_any_step_and_holds_still() {
                 host.packet_ns = step_ns;
                 let step_tick = host.tick();
                 host.run(5 * TICKS);
-                keeps_its_share(&host, step_tick + TICKS);
+                keeps_its_share(&host, step_tick);
             }
         }
     }
@@ -76,15 +80,16 @@ proptest! {
         packet_ns in 100..200_000u64,
         cycle_ns in 0..100_000u64,
         each_burst in 1..=50u32,
+        devices in 1..=8u32,
+        noise_percent in 0..=30u64,
     ) {
-        // What changes by less than a sixteenth of a packet is no step: it passes unseen.
-        let packet_ns = if packet_ns.abs_diff(before_ns) <= before_ns / 8 { before_ns } else { packet_ns };
         // A chunk is never cut: the one under way at the step ends first, and then the ticks that it
         // took are made up for.
-        let each_burst = each_burst.min((4 * TICK_NS / packet_ns) as u32);
+        let each_burst = each_burst.min((4 * TICK_NS / packet_ns / u64::from(devices)).max(1) as u32);
         let before = if is_share_before { Controller::Share } else { Controller::Freebsd };
-        let mut host = Host::new(before, user_frac, before_ns);
+        let mut host = Host::with_devices(devices, before, user_frac, before_ns);
         host.cycle_ns = cycle_ns;
+        host.noise_percent = noise_percent;
         host.poller.write(Knob::EachBurst, each_burst).unwrap();
         host.run(ticks_before);
         if !is_share_before {
@@ -93,39 +98,21 @@ proptest! {
         host.packet_ns = packet_ns;
         let step_tick = host.tick();
         host.run(6 * TICKS);
-        keeps_its_share(&host, step_tick + 1 + TICKS);
+        keeps_its_share(&host, step_tick + 1);
     }
 }
 
 #[test]
-fn noise_does_not_swing_share() {
-    for packet_ns in [600, 12_000, 70_000] {
-        let mut host = Host::new(Controller::Share, 50, packet_ns);
-        host.run(2 * TICKS);
-        let settled_tick = host.tick();
-        let mut random: u64 = 1;
-        for _ in 0..1000 {
-            // A tenth more or less, another every tick.
-            random = random
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            host.packet_ns = packet_ns * (90 + (random >> 33) % 21) / 100;
-            host.run(1);
-        }
-        let shares = host.shares(settled_tick);
-        let share = shares.iter().sum::<f64>() / shares.len() as f64;
-        // A packet more than without noise: whether it fits is another matter each time.
-        let tolerance = f64::max(0.02, 2.0 * packet_ns as f64 / TICK_NS as f64);
-        assert!((share - 0.5).abs() <= tolerance, "{packet_ns} ns: {share}");
-        let cycles = host
-            .cycles
-            .iter()
-            .filter(|cycle| cycle.tick >= settled_tick);
-        let bursts: Vec<u32> = cycles.map(|cycle| cycle.burst).collect();
-        let fills = (TICK_NS / 2 - host.cycle_ns) / packet_ns;
-        let is_near = |burst: &u32| u64::from(*burst).abs_diff(fills) <= 1 + fills / 4;
-        assert!(bursts.iter().all(is_near), "{packet_ns} ns: {bursts:?}");
-    }
+fn a_late_tick_does_not_drop_the_burst_of_share() {
+    let mut host = Host::new(Controller::Share, 50, 2_500);
+    host.run(50);
+    let burst = host.poller.state().burst;
+    // Something else had the processor for a tick and a half.
+    host.pause(3 * TICK_NS / 2);
+    host.run(3);
+    assert!(host.late_tick > 50);
+    let moved = host.poller.state().burst.abs_diff(burst);
+    assert!(moved <= burst / 10, "{burst}: {:?}", host.poller.state());
 }
 
 #[test]

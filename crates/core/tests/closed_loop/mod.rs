@@ -21,12 +21,17 @@ pub struct Cycle {
 /// A host that always has packets. Only what the poller does takes time.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// The poller, with one device.
+    /// The poller.
     pub poller: Poller,
     /// What a cycle costs.
     pub cycle_ns: u64,
-    /// What each packet costs beside.
+    /// What each packet of a device costs beside.
     pub packet_ns: u64,
+    /// How much dearer or cheaper a device's call may come out, drawn anew for each call.
+    pub noise_percent: u64,
+    random: u64,
+    /// The last tick that found another one pending.
+    pub late_tick: u64,
     /// All cycles so far.
     pub cycles: Vec<Cycle>,
     /// Time that polling used, tick by tick.
@@ -38,8 +43,20 @@ pub struct Host {
 impl Host {
     /// With a `burst_max` of [`BURST_MAX`].
     pub fn new(controller: Controller, user_frac: u32, packet_ns: u64) -> Self {
+        Self::with_devices(1, controller, user_frac, packet_ns)
+    }
+
+    /// The same with several devices.
+    pub fn with_devices(
+        devices: u32,
+        controller: Controller,
+        user_frac: u32,
+        packet_ns: u64,
+    ) -> Self {
         let mut poller = Poller::new(HZ).unwrap();
-        let _ = poller.register(DeviceId(0)).unwrap();
+        for device in 0..devices {
+            let _ = poller.register(DeviceId(device)).unwrap();
+        }
         poller.write(Knob::BurstMax, BURST_MAX).unwrap();
         poller.write(Knob::UserFrac, user_frac).unwrap();
         poller.set_controller(controller);
@@ -47,6 +64,9 @@ impl Host {
             poller,
             cycle_ns: 10_000,
             packet_ns,
+            noise_percent: 0,
+            random: 1,
+            late_tick: 0,
             cycles: Vec::new(),
             used_ns: Vec::new(),
             now_ns: 0,
@@ -70,14 +90,25 @@ impl Host {
                     burst: state.burst,
                 });
             }
-            let mut packets = 0;
-            let mut devices = |_, _: Command, count: u32| packets += u64::from(count);
+            let mut polled_ns = if is_first_chunk { self.cycle_ns } else { 0 };
+            let (packet_ns, noise, random) = (self.packet_ns, self.noise_percent, &mut self.random);
+            let mut devices = |_, _: Command, count: u32| {
+                *random = random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                let percent = 100 - noise + (*random >> 33) % (2 * noise + 1);
+                polled_ns += u64::from(count) * packet_ns * percent / 100;
+            };
             let now = Time::from_ns(self.now_ns);
             self.poller.netisr_poll(now, &mut devices);
-            let cycle_ns = if is_first_chunk { self.cycle_ns } else { 0 };
-            self.pass(cycle_ns + packets * self.packet_ns, true);
+            self.pass(polled_ns, true);
             self.poller.netisr_pollmore(Time::from_ns(self.now_ns));
         }
+    }
+
+    /// Something else runs, and what is scheduled waits.
+    pub fn pause(&mut self, ns: u64) {
+        self.pass(ns, false);
     }
 
     /// Time passes; the clock interrupts whatever runs.
@@ -91,6 +122,9 @@ impl Host {
             self.now_ns = until_ns;
             if self.now_ns == self.next_tick_ns {
                 self.poller.hardclock(Time::from_ns(self.now_ns));
+                if self.poller.state().pending_polls > 1 {
+                    self.late_tick = self.now_ns / TICK_NS;
+                }
                 self.next_tick_ns += TICK_NS;
             }
         }
