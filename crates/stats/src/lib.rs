@@ -15,18 +15,22 @@
 mod bootstrap;
 mod comparison;
 mod confidence;
+mod independence;
 mod latencies;
 mod moments;
 pub mod order;
 mod paired;
 mod resolution;
 mod sign_flip;
+mod signed_rank;
 mod summary;
+mod trimmed;
 mod verdict;
 
 pub use bootstrap::bca_interval;
 pub use comparison::{BCA_BLOCKS_MIN, BCA_RESAMPLES, Contrast, SIGN_FLIP_BLOCKS_MIN, compare};
 pub use confidence::{Confidence, FAMILY_ALPHA, InvalidConfidence};
+pub use independence::lag_one_p;
 pub use latencies::Latencies;
 pub use paired::{
     BLOCKS_MIN, BadPair, Interval, NoInterval, Pair, log_differences, mean_interval,
@@ -34,5 +38,7 @@ pub use paired::{
 };
 pub use resolution::{RESOLVABLE_BLOCKS_MAX, blocks_to_resolve};
 pub use sign_flip::{SIGN_FLIP_BLOCKS_MAX, sign_flip_p};
+pub use signed_rank::{hodges_lehmann, signed_rank_blocks_min, signed_rank_interval};
 pub use summary::Summary;
+pub use trimmed::trimmed_interval;
 pub use verdict::{InvalidMargin, Margin, verdict};

@@ -63,11 +63,13 @@ pub enum BadPair {
 /// Why there is no interval.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum NoInterval {
-    /// There are fewer blocks than [`BLOCKS_MIN`].
-    #[error("an interval takes {BLOCKS_MIN} blocks, and there are {blocks}")]
+    /// There are fewer blocks than the method takes.
+    #[error("an interval takes {least} blocks, and there are {blocks}")]
     TooFewBlocks {
         /// The blocks that there are.
         blocks: usize,
+        /// The blocks that it takes.
+        least: usize,
     },
     /// A block has no difference.
     #[error(transparent)]
@@ -181,7 +183,10 @@ fn finite_pairs(pairs: &[Pair]) -> impl Iterator<Item = Result<(usize, f64, f64)
 pub fn mean_interval(differences: &[f64], confidence: Confidence) -> Result<Interval, NoInterval> {
     let blocks = differences.len();
     if blocks < BLOCKS_MIN {
-        return Err(NoInterval::TooFewBlocks { blocks });
+        return Err(NoInterval::TooFewBlocks {
+            blocks,
+            least: BLOCKS_MIN,
+        });
     }
     let estimate = moments::mean(differences).ok_or(NoInterval::OutOfRange)?;
     let deviation = moments::standard_deviation(differences).ok_or(NoInterval::OutOfRange)?;
@@ -226,11 +231,15 @@ pub(crate) fn ratio_of(logarithm: f64) -> Option<f64> {
 /// Half the width of Student's interval for a mean of `blocks` values, at least 2, that scatter with
 /// the standard deviation `deviation`.
 pub(crate) fn half_width(deviation: f64, blocks: usize, confidence: Confidence) -> f64 {
-    let student = StudentsT::new(0.0, 1.0, (blocks - 1) as f64)
+    t_quantile(blocks - 1, confidence) * deviation / (blocks as f64).sqrt()
+}
+
+/// What Student's t with so many degrees of freedom, at least 1, stays within at a confidence.
+pub(crate) fn t_quantile(degrees: usize, confidence: Confidence) -> f64 {
+    let student = StudentsT::new(0.0, 1.0, degrees as f64)
         .expect("scale 1 and at least one degree of freedom are valid");
     // The lower tail, because 1 - tail would lose the digits of a small one.
-    let quantile = -student.inverse_cdf(confidence.tail());
-    quantile * deviation / (blocks as f64).sqrt()
+    -student.inverse_cdf(confidence.tail())
 }
 
 #[cfg(test)]

@@ -105,7 +105,13 @@ fn what_all_settings_share_in_a_block_cancels() {
 fn two_blocks_are_too_few() {
     for blocks in 0..3 {
         let found = ratio_interval(&rates()[..blocks], Confidence::PERCENT_95);
-        assert_eq!(found, Err(NoInterval::TooFewBlocks { blocks }));
+        assert_eq!(
+            found,
+            Err(NoInterval::TooFewBlocks {
+                blocks,
+                least: BLOCKS_MIN
+            })
+        );
     }
     assert!(ratio_interval(&rates()[..3], Confidence::PERCENT_95).is_ok());
 }
@@ -178,7 +184,10 @@ fn what_cannot_be_represented_is_refused() {
 
 #[test]
 fn reasons_read_as_sentences() {
-    let reason = NoInterval::TooFewBlocks { blocks: 2 };
+    let reason = NoInterval::TooFewBlocks {
+        blocks: 2,
+        least: BLOCKS_MIN,
+    };
     assert_eq!(
         reason.to_string(),
         "an interval takes 3 blocks, and there are 2"
