@@ -343,3 +343,21 @@ fn the_idle_thread_polls_while_it_is_wanted_and_is_woken_by_a_registration() {
     let registered = poller.register(EM1).unwrap();
     assert!(!registered.wakes_idle_thread);
 }
+
+#[test]
+fn a_cycle_that_loses_its_last_device_stops_polling_until_ticks_are_given_up() {
+    let mut poller = Poller::new(1000).unwrap();
+    let _ = poller.register(DeviceId(0)).unwrap();
+    let mut devices = |_: DeviceId, _: Command, _: u32| {};
+    poller.hardclock(Time::from_us(1000));
+    poller.netisr_poll(Time::from_us(1000), &mut devices);
+    poller.deregister(DeviceId(0)).unwrap();
+    assert!(!poller.netisr_pollmore(Time::from_us(1010)));
+    let _ = poller.register(DeviceId(1)).unwrap();
+    let ticks_without_polls = (2..)
+        .take_while(|tick| !poller.hardclock(Time::from_us(tick * 1000)))
+        .count();
+    // FreeBSD main; 9.1 and older finish the cycle without a device.
+    assert_eq!(ticks_without_polls, 100);
+    assert_eq!(poller.state().stalled, 1);
+}
