@@ -24,8 +24,8 @@ const STEP: u64 = 2;
 /// The least part of a lone chunk's time that its packets are taken to cost.
 const LONE_DIVISOR: u64 = 8;
 
-/// What a cycle has requested for and spent so far: its first chunk, which bears what each cycle costs
-/// whatever it brings, and all others.
+/// Packets and time of a cycle so far: its first chunk, which bears what each cycle costs whatever it
+/// brings, and all others.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spent {
     first_packets: u32,
@@ -39,7 +39,7 @@ struct Spent {
 pub(crate) struct Share {
     /// When the chunk under way began.
     chunk_start: Time,
-    /// Packets that each device is requested for in it.
+    /// Packets that it requests from each device.
     chunk_packets: u32,
     spent: Spent,
     /// What one more packet of every device costs, protocols included, in 256ths of a nanosecond; 0:
@@ -50,7 +50,7 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// A cycle begins. A device must be requested for something even when the time is used up already.
+    /// A cycle begins. At least one packet is requested, even when the time is used up already.
     pub(crate) fn begin(&mut self, cycle: &Cycle, state: &State) -> u32 {
         self.spent = Spent::default();
         if cycle.deadline() <= cycle.start {
@@ -65,7 +65,7 @@ impl Share {
         self.chunk_packets = packets;
     }
 
-    /// A chunk has ended: the packets that each device may still be requested for.
+    /// A chunk has ended: the packets that later ones may request.
     pub(crate) fn after_chunk(&mut self, now: Time, cycle: &Cycle, state: &State) -> u32 {
         let elapsed_ns = now.ns().saturating_sub(self.chunk_start.ns());
         let spent = &mut self.spent;
@@ -138,7 +138,7 @@ impl Share {
     }
 }
 
-/// What is requested for when `fits` packets fit: all of it while half of it is more than a chunk, then half.
+/// What to request when `fits` packets fit: all of them while half is more than a chunk, then half.
 fn halved_at_the_end(fits: u32, each_burst: u32) -> u32 {
     let half = fits.div_ceil(2);
     if half > each_burst { fits } else { half }
