@@ -61,10 +61,11 @@ impl Cycle {
         Time::from_ns(self.share_start.ns().saturating_add(self.share_ns))
     }
 
-    /// Whether more than a fiftieth of a tick is left of its share.
+    /// Whether more is left of its share than may be: a fiftieth of a tick, or a quarter of a small share.
     pub(crate) fn has_time(&self, now: Time) -> bool {
         let tick_ns = NS_PER_SECOND / u64::from(self.hz);
-        self.deadline().ns().saturating_sub(now.ns()) > tick_ns / 50
+        let most_ns = (tick_ns / 50).min(self.share_ns / 4);
+        self.deadline().ns().saturating_sub(now.ns()) > most_ns
     }
 }
 

@@ -1,4 +1,6 @@
 //! A poller in a closed loop: a processor whose packets cost time, and a clock that ticks meanwhile.
+// Each program uses a part of it.
+#![allow(dead_code)]
 
 use nicpoll_core::{Command, Controller, DeviceId, Knob, Poller, Time};
 
