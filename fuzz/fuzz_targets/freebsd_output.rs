@@ -27,6 +27,9 @@ fuzz_target!(|text: &str| {
     }
     if let Ok(record) = HostRecord::parse(text.as_bytes()) {
         let again = serde_json::to_vec(&record).expect("a record can be written");
-        assert_eq!(HostRecord::parse(&again).expect("what was written is read"), record);
+        assert_eq!(
+            HostRecord::parse(&again).expect("what was written is read"),
+            record
+        );
     }
 });

@@ -9,7 +9,10 @@ use nicpoll_switch::{Change, Record};
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(record) = Record::parse(bytes) {
         let again = serde_json::to_vec(&record).expect("a record can be written");
-        assert_eq!(Record::parse(&again).expect("what was written is read"), record);
+        assert_eq!(
+            Record::parse(&again).expect("what was written is read"),
+            record
+        );
 
         let attempted = record.attempt.iter().flat_map(|attempt| &attempt.changes);
         let recorded: Vec<&Change> = record.standing.iter().chain(attempted).collect();

@@ -322,7 +322,7 @@ fn what_a_rule_of_nftables_drops_is_in_the_receiver_s_account() {
         .run(move |_| Command::new("nft").arg(rules).status().unwrap());
     assert!(status.unwrap().success());
 
-    // Each datagram by itself: of a train that passes the rule whole, all or none would be dropped.
+    // Each datagram by itself: of a batch that passes the rule whole, all or none would be dropped.
     let server = ["-s", "-u", "-P", "1", "--no-batch", "--json"];
     let serving = spawn(veth.inside(Side::Receiver), &server);
     wait_for_socket(veth.inside(Side::Receiver));

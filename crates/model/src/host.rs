@@ -38,7 +38,7 @@ pub struct ProcessCpu {
 pub struct InterfaceDelta {
     /// Its name.
     pub name: String,
-    /// Packets handed to the driver and not dropped. A train of datagrams that the interface takes
+    /// Packets handed to the driver and not dropped. A batch of datagrams that the interface takes
     /// whole is one.
     pub tx_packets: u64,
     /// Packets that the driver dropped.

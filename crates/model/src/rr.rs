@@ -8,8 +8,8 @@ use crate::Protocol;
 /// Name and version of the JSON that [`RrDocument`] becomes.
 pub const RR_SCHEMA: &str = "nicpoll.rr/1";
 
-/// A distribution of times. A percentile is null unless ten samples or more lie beyond it: what rests
-/// on fewer says little. The others are null when there are no samples.
+/// A distribution of times. A percentile is reported only with at least ten samples beyond
+/// it, else it is null. The others are null when there are no samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Latency {
     /// How many there are.

@@ -2,7 +2,7 @@
 //! of arrival, buffer sizes, TCP's own counters.
 //!
 //! What must hold: every received byte is copied to user space (no `MSG_TRUNC` to discard payload), so
-//! that a figure measured here is that of an ordinary program. Datagrams travel in trains
+//! that a figure measured here is that of an ordinary program. Datagrams travel in batches
 //! (`UDP_SEGMENT`, `UDP_GRO`) only on a socket for which that was asked.
 
 mod address;
@@ -55,8 +55,8 @@ pub fn set_receive_low_water(socket: impl AsFd, bytes: usize) -> io::Result<()> 
     set_integer(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes)
 }
 
-/// Has a send of more than `bytes` be taken as a train of datagrams of that length, the last one shorter
-/// when there is no more (`UDP_SEGMENT`, Linux 4.18). A train passes the stack once and is cut before
+/// Has a send of more than `bytes` be taken as a batch of datagrams of that length, the last one shorter
+/// when there is no more (`UDP_SEGMENT`, Linux 4.18). A batch passes the stack once and is cut before
 /// the link unless that can cut it; it holds at most 64 datagrams and 65507 bytes, and a datagram must
 /// fit the path's MTU. 0 ends it.
 pub fn set_segment(socket: impl AsFd, bytes: u16) -> io::Result<()> {
@@ -68,7 +68,7 @@ pub fn set_segment(socket: impl AsFd, bytes: u16) -> io::Result<()> {
     )
 }
 
-/// Has the kernel hand over datagrams of one sender and length that follow each other as a train
+/// Has the kernel hand over datagrams of one sender and length that follow each other as a batch
 /// (`UDP_GRO`, Linux 5.0). [`ReceiveBatch`] shows them one by one; other ways to receive do not.
 pub fn enable_coalescing(socket: impl AsFd) -> io::Result<()> {
     set_integer(socket, libc::SOL_UDP, libc::UDP_GRO, 1)

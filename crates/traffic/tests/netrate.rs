@@ -36,7 +36,7 @@ fn blast_until(blaster: &mut Blaster, enough: impl FnOnce()) -> SendCount {
     })
 }
 
-const TRAINS: BlastConfig = BlastConfig {
+const BATCHES: BlastConfig = BlastConfig {
     payload_bytes: 64,
     is_single: false,
     is_blocking: false,
@@ -53,7 +53,7 @@ fn each_datagram_is_zeros_behind_a_counter_of_its_own() {
         let receiver = socket(ip);
         let config = BlastConfig {
             is_single,
-            ..TRAINS
+            ..BATCHES
         };
         let mut blaster = blaster(receiver.local_addr().unwrap(), config);
         let datagrams = if is_single { 1 } else { 64 };
@@ -81,7 +81,7 @@ fn a_payload_without_room_for_a_counter_is_zeros() {
         let receiver = socket("127.0.0.1");
         let config = BlastConfig {
             payload_bytes,
-            ..TRAINS
+            ..BATCHES
         };
         let mut blaster = blaster(receiver.local_addr().unwrap(), config);
         blast_until(&mut blaster, || {
@@ -101,7 +101,7 @@ fn a_closed_port_is_counted_by_its_error() {
     taken.connect("127.0.0.1:9").unwrap();
     let config = BlastConfig {
         is_single: true,
-        ..TRAINS
+        ..BATCHES
     };
     let mut blaster = blaster(taken.local_addr().unwrap(), config);
     let count = blast_until(&mut blaster, || thread::sleep(Duration::from_millis(50)));
@@ -131,7 +131,7 @@ fn netreceive_counts_both_families_and_knows_what_was_dropped() {
         }
         let sent = ["127.0.0.1", "::1"].map(|ip| {
             let peer = SocketAddr::new(ip.parse().unwrap(), port);
-            let mut blaster = blaster(peer, TRAINS);
+            let mut blaster = blaster(peer, BATCHES);
             blast_until(&mut blaster, || thread::sleep(Duration::from_millis(50))).successes()
         });
         signals.finish.store(true, Ordering::Relaxed);

@@ -9,7 +9,7 @@ use nicpoll_model::sim_fit_host::{
 use crate::line_rates::aligned;
 use crate::numbers::{MISSING, figure_or_missing};
 
-/// From this share of two processors on other programs blur what is measured.
+/// From this share of two processors on other programs disturb what is measured.
 const DISTURBED: f64 = 0.02;
 
 /// The costs, then predicted beside measured.

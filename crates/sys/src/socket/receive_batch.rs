@@ -144,7 +144,7 @@ impl ReceiveBatch {
         let control = ControlMessages::of(&header.msg_hdr);
         Message {
             rest: &self.payloads[begin..begin + length],
-            // A train without a length of its datagrams is one datagram.
+            // A batch without a length of its datagrams is one datagram.
             segment_bytes: control.segment_bytes.unwrap_or(length).max(1),
             is_truncated: header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
             source: address::from_storage(&self.sources[index], header.msg_hdr.msg_namelen),
@@ -153,7 +153,7 @@ impl ReceiveBatch {
     }
 }
 
-/// What one header of the batch holds: a datagram, or a train of them (`UDP_GRO`).
+/// What one header of the batch holds: a datagram, or a batch of them (`UDP_GRO`).
 #[derive(Clone, Copy)]
 struct Message<'a> {
     rest: &'a [u8],
@@ -191,7 +191,7 @@ pub struct Datagram<'a> {
     pub source: Option<SocketAddr>,
     /// When the kernel took it from the interface, in nanoseconds since 1970 by CLOCK_REALTIME;
     /// `None` unless [`enable_arrival_times`](super::enable_arrival_times) was called. The datagrams
-    /// of one train bear the time of the first.
+    /// of one batch bear the time of the first.
     pub arrival_ns: Option<i64>,
 }
 
@@ -199,7 +199,7 @@ pub struct Datagram<'a> {
 pub struct Datagrams<'a> {
     batch: &'a ReceiveBatch,
     next: usize,
-    /// A train whose first datagrams were shown.
+    /// A batch whose first datagrams were shown.
     current: Option<Message<'a>>,
 }
 
