@@ -182,7 +182,11 @@ fn signals_put_everything_back_and_say_so_in_the_exit_code() {
         kill_process(pid, signal).unwrap();
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
-        assert!(stderr(&output).contains("settings are restored"), "{}", stderr(&output));
+        assert!(
+            stderr(&output).contains("settings are restored"),
+            "{}",
+            stderr(&output)
+        );
         assert!(output.stdout.is_empty());
         assert!(!in_use(&namespaces));
         assert!(!stage.state().exists());

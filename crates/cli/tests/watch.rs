@@ -198,7 +198,7 @@ fn drops_appear_where_they_are_made() {
     assert_eq!(dropped(last, LossPlace::NoSocket), Some(PACKETS));
     assert_eq!(dropped(last, LossPlace::Nftables), Some(0));
     let rule = format!(
-        "table inet t {{ chain c {{ type filter hook input priority 0; udp dport {PORT} counter drop; }} }}"
+        "table inet t {{ chain c {{ type filter hook input priority 0; udp dport {PORT} counter drop; }}; }}"
     );
     let made = lab.receiver().run(move |_| {
         let mut nft = Command::new("nft");

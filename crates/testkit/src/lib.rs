@@ -68,7 +68,7 @@ pub fn has(test: &str, needs: &[Need]) -> bool {
 pub fn skip(test: &str, need: Need, reason: &str) {
     let required = std::env::var(REQUIRE).unwrap_or_default();
     let line = match need.unmet(&required, reason) {
-        Unmet::Skip(reason) => format!("{test}: {reason}\n"),
+        Unmet::Skip(reason) => one_line(test, &reason),
         Unmet::Fail(failure) => panic!("{failure}"),
     };
     // Nothing can be done where standard error is closed.
@@ -81,8 +81,20 @@ pub fn skip(test: &str, need: Need, reason: &str) {
     }
 }
 
+/// An entry of the list, which has a line for each: a reason may be what a program printed.
+fn one_line(test: &str, reason: &str) -> String {
+    let words: Vec<&str> = reason.split_whitespace().collect();
+    format!("{test}: {}\n", words.join(" "))
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_reason_of_several_lines_is_one_entry() {
+        let entry = super::one_line("a::test", "ip: Error\n  no such device\n");
+        assert_eq!(entry, "a::test: ip: Error no such device\n");
+    }
+
     #[test]
     fn a_test_knows_its_own_name() {
         assert_eq!(
