@@ -24,7 +24,8 @@ fuzz_target!(|input: &[u8]| {
     if let Some(send) = options(parse_netsend(&args)) {
         assert!(send.port > 0 && send.port <= send.port_max);
         assert!(send.payload_bytes as u64 <= PAYLOAD_BYTES_MAX);
-        assert!(send.packets_per_second <= PACKETS_PER_SECOND_MAX);
+        let rate = send.rate.map(|rate| rate.whole_per_second());
+        assert!(rate.is_none_or(|rate| rate.is_some_and(|rate| rate <= PACKETS_PER_SECOND_MAX)));
     }
 });
 
