@@ -183,9 +183,8 @@ fn udp_from_an_original_client() {
     }
 }
 
-#[test]
-fn two_streams_from_an_original_client() {
-    needs!(Iperf);
+/// Whether both streams of an original TCP client sent; each that did is compared to the byte.
+fn takes_two_tcp_streams() -> bool {
     let signals = Signals::default();
     let server = tcp::ServerConfig {
         bind: LOOPBACK.into(),
@@ -195,18 +194,38 @@ fn two_streams_from_an_original_client() {
     let listener = tcp::Listener::bind(&ListenerConfig::tcp(server)).unwrap();
     let port = listener.local_addr().port();
     let client = Iperf::spawn(&format!("-c 127.0.0.1 -p {port} -P 2 -n 512K -y C"));
-    thread::scope(|scope| {
-        for accepted in [(); 2].map(|()| listener.accept(&signals, PATIENCE).unwrap().unwrap()) {
+    let have_sent = thread::scope(|scope| {
+        let streams = [(); 2].map(|()| {
+            let accepted = listener.accept(&signals, PATIENCE).unwrap().unwrap();
             scope.spawn(|| {
-                let incoming = accepted.open(&signals).unwrap().incoming.unwrap();
+                let incoming = match accepted.open(&signals) {
+                    Err(tcp::Error::Silent {
+                        bytes_received: 0, ..
+                    }) => return false,
+                    opened => opened.unwrap().incoming.unwrap(),
+                };
                 let report = incoming.run(&signals, &mut ()).unwrap();
                 assert_eq!(report.bytes_received, 512 << 10);
                 assert_eq!(report.header.unwrap().threads, 2);
-            });
-        }
+                true
+            })
+        });
+        streams.map(|stream| stream.join().unwrap())
     });
-    client.output();
+    if have_sent == [true; 2] {
+        client.output();
+    }
+    have_sent == [true; 2]
+}
 
+#[test]
+fn two_streams_from_an_original_client() {
+    needs!(Iperf);
+    // One of 2.1.8's two threads can connect and then send nothing: seen once, under load. Whatever does
+    // arrive is compared each time.
+    let is_complete = (0..3).any(|_| takes_two_tcp_streams());
+    assert!(is_complete, "the original left a stream silent three times");
+    let signals = Signals::default();
     let server = udp::ServerConfig {
         bind: LOOPBACK.into(),
         receive_buffer_bytes: Some(RECEIVE_BUFFER_BYTES),
