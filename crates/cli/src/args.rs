@@ -4,12 +4,16 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+use nicpoll_iperf::options::help_text;
 use nicpoll_model::time::{parse_seconds, parse_time};
 use nicpoll_study::demo::workload_name;
+use nicpoll_traffic::netrate::command::help_text as netrate_help;
+use nicpoll_traffic::netrate::options::Tool;
 
 use crate::doctor::{self, DoctorArgs};
 use crate::guard::GuardArgs;
 use crate::linerate::LinerateArgs;
+use crate::man::{self, ManArgs};
 use crate::rr::RrArgs;
 use crate::set::args::{RESTORE_ABOUT, RestoreArgs, SET_ABOUT, SetArgs};
 use crate::show::{self, ShowArgs};
@@ -18,7 +22,7 @@ use crate::watch::{self, WatchArgs};
 
 /// Measure interrupts against polling, switch network interfaces, and simulate hosts
 #[derive(Debug, Parser)]
-#[command(name = "nicpoll", version, max_term_width = 100)]
+#[command(name = "nicpoll", version = env!("NICPOLL_VERSION"), max_term_width = 100)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -50,16 +54,16 @@ pub enum Command {
     #[command(hide = true)]
     Guard(GuardArgs),
     /// Send or receive traffic, with the options of iperf 2
-    #[command(disable_help_flag = true)]
+    #[command(disable_help_flag = true, override_help = help_text())]
     Iperf(OwnArgs),
     /// Send datagrams as fast as possible, as FreeBSD's netblast does
-    #[command(disable_help_flag = true)]
+    #[command(disable_help_flag = true, override_help = netrate_help(Tool::Netblast))]
     Netblast(OwnArgs),
     /// Receive and count datagrams, as FreeBSD's netreceive does
-    #[command(disable_help_flag = true)]
+    #[command(disable_help_flag = true, override_help = netrate_help(Tool::Netreceive))]
     Netreceive(OwnArgs),
     /// Send datagrams at a steady rate, as FreeBSD's netsend does
-    #[command(disable_help_flag = true)]
+    #[command(disable_help_flag = true, override_help = netrate_help(Tool::Netsend))]
     Netsend(OwnArgs),
     /// Measure request/response latency over UDP or TCP
     Rr(RrArgs),
@@ -74,9 +78,9 @@ pub enum Command {
         /// The shell
         shell: Shell,
     },
-    /// Print the manual page
-    #[command(after_help = "Example:\n  nicpoll man > /usr/local/share/man/man1/nicpoll.1")]
-    Man,
+    /// Print the manual page of a command, or write those of all
+    #[command(after_help = man::EXAMPLES)]
+    Man(ManArgs),
 }
 
 /// Arguments of a command that parses them as the program it stands in for.

@@ -9,6 +9,8 @@ use nicpoll_switch::persist::PersistError;
 use nicpoll_switch::{
     GuardError, JournalError, RefusalKind, ResolveError, SetError, SwitchError, ToggleError,
 };
+use nicpoll_sys::stdout;
+use signal_hook::consts::SIGPIPE;
 
 /// A failure with its exit code.
 #[derive(Debug)]
@@ -21,6 +23,8 @@ pub enum Failure {
     Missing(String),
     /// A signal stopped it, and everything is restored: 128 + its number.
     Signal(i32),
+    /// Nobody reads standard output any more, as after `| head -1`: 128 + SIGPIPE, and not a word.
+    Unread,
 }
 
 /// The command failed.
@@ -36,6 +40,7 @@ impl Failure {
             Failure::Usage(_) => 2,
             Failure::Missing(_) => 5,
             Failure::Signal(number) => 128 + *number as u8,
+            Failure::Unread => 128 + SIGPIPE as u8,
         }
     }
 }
@@ -46,6 +51,7 @@ impl fmt::Display for Failure {
             Failure::Failed(error) => write!(f, "{error:#}"),
             Failure::Usage(text) | Failure::Missing(text) => f.write_str(text),
             Failure::Signal(_) => f.write_str("stopped by a signal; all settings are restored"),
+            Failure::Unread => f.write_str("nobody reads standard output any more"),
         }
     }
 }
@@ -125,6 +131,10 @@ failed!(
 
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
-        Failure::Failed(error)
+        if error.chain().any(stdout::reader_is_gone) {
+            Failure::Unread
+        } else {
+            Failure::Failed(error)
+        }
     }
 }

@@ -11,6 +11,7 @@ mod failure;
 mod guard;
 mod iperf;
 mod linerate;
+mod man;
 mod netrate;
 mod output;
 mod progress;
@@ -24,7 +25,6 @@ mod watch;
 
 use std::env;
 use std::ffi::OsString;
-use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -36,13 +36,33 @@ use crate::args::{Cli, Command, OwnArgs};
 use crate::failure::Failure;
 
 fn main() -> ExitCode {
-    match run(&Cli::parse_from(set::translated(arguments().into_iter())).command) {
+    let parsed = Cli::try_parse_from(set::translated(arguments().into_iter()));
+    let ended = match parsed {
+        Ok(cli) => run(&cli.command),
+        Err(told) => help_or_usage(&told),
+    };
+    match ended {
         Ok(code) => ExitCode::from(code),
+        Err(failure @ Failure::Unread) => ExitCode::from(failure.code()),
         Err(failure) => {
             eprintln!("nicpoll: {failure}");
             ExitCode::from(failure.code())
         }
     }
+}
+
+/// What the parser has to say: help and the version are results, anything else is wrong usage.
+fn help_or_usage(told: &clap::Error) -> Result<u8, Failure> {
+    if told.use_stderr() {
+        told.exit();
+    }
+    let text = told.render();
+    output::print(&if output::text_options().color {
+        text.ansi().to_string()
+    } else {
+        text.to_string()
+    })?;
+    Ok(0)
 }
 
 /// The arguments. Called through a link with a tool's name, the program is that tool.
@@ -79,13 +99,11 @@ fn run(command: &Command) -> Result<u8, Failure> {
             return Ok(netrate::run(Tool::Netsend, args).context("netsend")?);
         }
         Command::Completions { shell } => {
-            clap_complete::generate(*shell, &mut Cli::command(), "nicpoll", &mut io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(*shell, &mut Cli::command(), "nicpoll", &mut script);
+            output::print(&String::from_utf8_lossy(&script))?;
         }
-        Command::Man => {
-            clap_mangen::Man::new(Cli::command())
-                .render(&mut io::stdout())
-                .context("writing the manual page")?;
-        }
+        Command::Man(args) => return man::run(args),
     }
     Ok(0)
 }

@@ -1,9 +1,10 @@
 //! `nicpoll netblast`, `netreceive` and `netsend`: FreeBSD's netrate tools.
 
-use std::io::{self, ErrorKind, Write};
+use std::io;
 
 use nicpoll_observe::HostAccount;
 use nicpoll_report::render_document;
+use nicpoll_sys::stdout;
 use nicpoll_traffic::Account;
 use nicpoll_traffic::netrate::command::{self, Ended, Program};
 use nicpoll_traffic::netrate::options::Tool;
@@ -18,14 +19,8 @@ pub fn run(tool: Tool, args: &[String]) -> io::Result<u8> {
         Ended::Netreceive(document) => render_document(&document),
         Ended::Netsend(document) => render_document(&document),
     };
-    let mut stdout = io::stdout().lock();
-    let printed = stdout.write_all(document.as_bytes());
-    match printed.and_then(|()| stdout.flush()) {
-        Ok(()) => Ok(0),
-        // Whoever read it has gone.
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(1),
-        Err(error) => Err(error),
-    }
+    stdout::print(&document)?;
+    Ok(0)
 }
 
 /// What the tools are lent: the signals, once they are caught, and the account of this host.

@@ -1,11 +1,11 @@
 //! Standard output, which carries results only.
 
 use std::env;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 
-use anyhow::Context;
 use nicpoll_model::Origin;
 use nicpoll_report::TextOptions;
+use nicpoll_sys::stdout;
 
 /// Who makes the document that is to be printed: this program, now.
 pub fn origin() -> Origin {
@@ -22,18 +22,9 @@ pub fn now() -> String {
     now.round(jiff::Unit::Second).unwrap_or(now).to_string()
 }
 
-/// Writes to standard output and flushes it. A closed pipe is not a failure.
+/// Writes to standard output and flushes it.
 pub fn print(text: &str) -> anyhow::Result<()> {
-    print_while_read(text).map(drop)
-}
-
-/// Writes to standard output and flushes it. `false` when the pipe is closed.
-pub fn print_while_read(text: &str) -> anyhow::Result<bool> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        written => written.context("writing to standard output").map(|()| true),
-    }
+    Ok(stdout::print(text)?)
 }
 
 /// How text for standard output is to look: coloured on a terminal, unless `NO_COLOR` is set.

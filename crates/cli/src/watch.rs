@@ -18,7 +18,7 @@ use nicpoll_report::{render_event, render_watch_start, render_watch_text};
 
 pub use self::args::{ABOUT, WatchArgs};
 use crate::failure::Failure;
-use crate::output::{origin, print_while_read};
+use crate::output::{self, origin, print};
 use crate::stop::Stop;
 
 /// How often it is looked whether a signal came.
@@ -49,18 +49,17 @@ fn run(args: &WatchArgs, stop: &Stop) -> Result<(), Failure> {
 
 /// Prints each interval as text or JSON.
 fn lines(args: &WatchArgs, watch: &mut Watch, stop: &Stop) -> Result<(), Failure> {
-    let print =
-        |text: &str, json: String| print_while_read(if args.json_stream { &json } else { text });
+    let print = |text: &str, json: String| print(if args.json_stream { &json } else { text });
     let start = watch.start().clone();
-    let mut is_read = print(&render_watch_start(&start), render_event("start", &start))?;
-    while is_read && is_wanted(args, watch) {
+    print(&render_watch_start(&start), render_event("start", &start))?;
+    while is_wanted(args, watch) {
         let waited = watch.interval(|until| Ok::<_, Failure>(wait(until, stop)))?;
         let Some(sample) = waited else { break };
         let text = render_watch_text(&sample, args.scale, start.storm_threshold);
-        is_read = print(&text, render_event("interval", &sample))?;
+        print(&text, render_event("interval", &sample))?;
     }
-    if is_read && args.json_stream {
-        print_while_read(&render_event("end", &watch.end()))?;
+    if args.json_stream {
+        output::print(&render_event("end", &watch.end()))?;
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io::{self, Write};
 
 use nicpoll_model::{Rate, RateUnit};
+use nicpoll_sys::stdout::StandardOutput;
 
 use crate::options::Common;
 use crate::text::{self, Receipt, StreamId, Style};
@@ -23,7 +24,7 @@ pub(crate) fn open_output(common: &Common) -> io::Result<Box<dyn Write + Send>> 
             // A daemon's errors go to the same file, and neither may write over the other.
             Box::new(File::options().append(true).open(path)?)
         }
-        None => Box::new(io::stdout()),
+        None => Box::new(StandardOutput),
     })
 }
 

@@ -1,5 +1,5 @@
 //! The only hand-written `unsafe` of nicpoll, behind safe functions: namespaces, affinity, scheduling,
-//! privileges, sockets, what the process used, and leaving the terminal.
+//! privileges, sockets, standard output, what the process used, and leaving the terminal.
 //!
 //! What must hold: every `unsafe` block says why it is sound, and nothing here knows of studies,
 //! trials or settings.
@@ -11,4 +11,5 @@ pub mod netns;
 pub mod privilege;
 pub mod schedule;
 pub mod socket;
+pub mod stdout;
 pub mod usage;

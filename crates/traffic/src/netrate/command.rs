@@ -10,13 +10,16 @@ mod help;
 mod receive;
 mod send;
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nicpoll_model::netrate::{Netblast, Netreceive, Netsend};
+use nicpoll_sys::stdout::print;
+
+pub use help::text as help_text;
 
 use super::ConnectError;
 use super::options::{
@@ -105,23 +108,12 @@ fn dispatch<T>(
         Ok(Asked::Run(options)) => match run(&options, program) {
             Ok(ended) => return Ok(ended),
             Err(Refused::Because(text)) => text,
-            // Whoever read the lines has gone, and with them the reason to go on.
-            Err(Refused::Failed(error)) if error.kind() == ErrorKind::BrokenPipe => {
-                return Ok(Ended::Status(1));
-            }
             Err(Refused::Failed(error)) => return Err(error),
         },
         Err(error) => error.to_string(),
     };
     say(&format!("{refused}\n"))?;
     Ok(Ended::Status(EXIT_REFUSED))
-}
-
-/// Results, at once.
-fn print(text: &str) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    stdout.flush()
 }
 
 /// What is no result.

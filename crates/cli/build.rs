@@ -1,0 +1,47 @@
+//! Tells the program its version, with the commit that it is built from when that is known.
+//!
+//! What must hold: it builds without git, and from an archive that lies in a repository of something else.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let version = match commit(&root) {
+        Some(commit) => format!("{} ({commit})", env!("CARGO_PKG_VERSION")),
+        None => String::from(env!("CARGO_PKG_VERSION")),
+    };
+    println!("cargo:rustc-env=NICPOLL_VERSION={version}");
+    if let Some(path) = log_of_head(&root) {
+        println!("cargo:rerun-if-changed={}", path.display());
+    }
+}
+
+/// The commit that a working tree stands at, and its day: `0123456789ab 2026-01-31`. `None` when the directory is no
+/// repository's top, or there is no git.
+pub fn commit(root: &Path) -> Option<String> {
+    let top = PathBuf::from(git(root, &["rev-parse", "--show-toplevel"])?);
+    let is_own = top.canonicalize().ok()? == root.canonicalize().ok()?;
+    is_own.then(|| git(root, &["log", "-1", "--abbrev=12", "--format=%h %cs"]))?
+}
+
+/// The file that grows with each commit and each checkout.
+fn log_of_head(root: &Path) -> Option<PathBuf> {
+    commit(root)?;
+    let path = root.join(git(root, &["rev-parse", "--git-path", "logs/HEAD"])?);
+    path.exists().then_some(path)
+}
+
+/// What git prints, without the end of the line.
+fn git(root: &Path, args: &[&str]) -> Option<String> {
+    let output = Command::new("git")
+        .arg("-C")
+        .arg(root)
+        .args(args)
+        .output()
+        .ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let text = text.trim_end();
+    (output.status.success() && !text.is_empty()).then(|| String::from(text))
+}

@@ -1,0 +1,186 @@
+//! What holds for the program as a whole: its output when nobody takes it, its help, its manual pages, its version.
+
+#[path = "../build.rs"]
+#[allow(dead_code)]
+mod build;
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// Commands that only print, and need nothing.
+const PRINTING: [&[&str]; 6] = [
+    &["completions", "bash"],
+    &["man"],
+    &["--help"],
+    &["linerate", "1g"],
+    &["netblast", "--help"],
+    &["sim", "ticks"],
+];
+/// What a shell reports of a program that SIGPIPE ended.
+const UNREAD: i32 = 141;
+
+fn nicpoll(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
+    command.args(args).env("NO_COLOR", "1").stdin(Stdio::null());
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    nicpoll(args).output().unwrap()
+}
+
+fn stdout(args: &[&str]) -> String {
+    let output = run(args);
+    assert_eq!(output.status.code(), Some(0), "{args:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_reader_that_is_gone_ends_the_program_without_a_word() {
+    for args in PRINTING {
+        let mut command = nicpoll(args);
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = command
+            .stdout(writer)
+            .stderr(Stdio::piped())
+            .output()
+            .unwrap();
+        assert_eq!(said(&output), "", "{args:?}");
+        assert_eq!(output.status.code(), Some(UNREAD), "{args:?}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    for args in PRINTING {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let mut command = nicpoll(args);
+        let output = command
+            .stdout(full)
+            .stderr(Stdio::piped())
+            .output()
+            .unwrap();
+        let said = said(&output);
+        assert!(
+            said.contains("writing to standard output: No space left"),
+            "{args:?}: {said}"
+        );
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+    }
+}
+
+#[test]
+fn help_of_a_tool_shows_its_options() {
+    for (tool, option) in [
+        ("iperf", "--tradeoff"),
+        ("netblast", "--json"),
+        ("netsend", "--json"),
+    ] {
+        assert!(stdout(&["help", tool]).contains(option), "{tool}");
+    }
+}
+
+/// The options that a page or a help text lists between two headings.
+fn options(text: &str, from: &str, to: &str) -> Vec<String> {
+    let section = text
+        .split_once(from)
+        .unwrap_or_else(|| panic!("{from}: {text}"))
+        .1;
+    let section = section.split(to).next().unwrap();
+    // A page has minus signs and fonts of its own.
+    let section = section
+        .replace("\\-", "-")
+        .replace("\\f", " ")
+        .replace(" B--", " --");
+    let words = section.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+    let options = words.filter(|word| word.starts_with("--") && word.len() > 2);
+    options.map(String::from).collect()
+}
+
+#[test]
+fn the_heading_of_freebsd_hosts_has_their_options_only() {
+    let own = [
+        "--burst-max",
+        "--each-burst",
+        "--idle-poll",
+        "--user-frac",
+        "--reg-frac",
+    ];
+    let help = stdout(&["set", "--help"]);
+    assert_eq!(options(&help, "FreeBSD hosts (HOST:IF):", "Examples:"), own);
+    let mut page = options(&stdout(&["man", "set"]), "FREEBSD HOSTS (HOST:IF)", ".SH");
+    page.sort();
+    let mut sorted = own;
+    sorted.sort();
+    assert_eq!(page, sorted);
+}
+
+#[test]
+fn each_command_has_a_manual_page() {
+    let folder = tempfile::tempdir().unwrap();
+    stdout(&["man", "--out", folder.path().to_str().unwrap()]);
+    let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+    let whole = read("nicpoll.1");
+    let entries = whole.lines().filter(|line| line.starts_with("nicpoll\\-"));
+    let mut pages = 0;
+    for entry in entries {
+        let name = entry.replace("\\-", "-").replace("(1)", ".1");
+        assert!(read(&name).contains(".SH SYNOPSIS"), "{name}");
+        pages += 1;
+    }
+    assert!(pages > 10, "{whole}");
+    assert_eq!(stdout(&["man", "sim", "run"]), read("nicpoll-sim-run.1"));
+    assert!(read("nicpoll-iperf.1").contains("tradeoff"));
+    // Examples keep their lines.
+    assert!(read("nicpoll-set.1").contains(".nf\nExamples:\n  nicpoll set eth0 polling "));
+    let refused = run(&["man", "sim", "walk"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        said(&refused).contains("no command 'walk'; it has run,"),
+        "{}",
+        said(&refused)
+    );
+}
+
+#[test]
+fn the_version_names_the_commit_where_there_is_one() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let version = stdout(&["--version"]);
+    let version = version.trim();
+    match build::commit(&root) {
+        // The program may be of the commit before this one.
+        Some(_) => {
+            let (number, commit) = version.split_once(" (").expect(version);
+            assert_eq!(number, concat!("nicpoll ", env!("CARGO_PKG_VERSION")));
+            let (hash, day) = commit.trim_end_matches(')').split_once(' ').expect(version);
+            assert!(
+                hash.len() >= 12 && u128::from_str_radix(hash, 16).is_ok(),
+                "{version}"
+            );
+            assert_eq!(day.len(), "2026-01-31".len(), "{version}");
+        }
+        None => assert_eq!(version, concat!("nicpoll ", env!("CARGO_PKG_VERSION"))),
+    }
+}
+
+#[test]
+fn an_archive_has_no_commit_even_within_another_repository() {
+    let folder = tempfile::tempdir().unwrap();
+    let unpacked = folder.path().join("nicpoll-0.1.0");
+    fs::create_dir(&unpacked).unwrap();
+    assert_eq!(build::commit(&unpacked), None);
+    let git = Command::new("git")
+        .arg("-C")
+        .arg(folder.path())
+        .args(["init", "--quiet"])
+        .status();
+    if git.is_ok_and(|status| status.success()) {
+        assert_eq!(build::commit(&unpacked), None);
+    }
+}
