@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use nicpoll_observe::{DropReasons, start_timing};
 use nicpoll_sys::netns::NetNamespace;
+use nicpoll_sys::usage::process_cpu_time;
 
 const DATAGRAMS: u32 = 200_000;
 const ROUNDS: usize = 5;
@@ -19,9 +20,12 @@ const ROUNDS: usize = 5;
 fn main() -> Result<(), Box<dyn Error>> {
     let netns = NetNamespace::current()?.inode();
     let mut ns_per_drop = [Vec::new(), Vec::new()];
+    let mut begin_ms = Vec::new();
     for _ in 0..ROUNDS {
         ns_per_drop[0].push(send()?);
+        let began = cpu_ms()?;
         let counting = DropReasons::begin(&[netns])?;
+        begin_ms.push(cpu_ms()? - began);
         ns_per_drop[1].push(send()?);
         drop(counting);
     }
@@ -29,6 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         rounds.sort_by(f64::total_cmp);
         rounds[ROUNDS / 2]
     });
+    println!("ms of CPU time to begin: {begin_ms:.1?}");
     println!("ns for each datagram sent and dropped, median of {ROUNDS} rounds:");
     println!("without {without:.0}, with {with:.0}");
     let mut counting = DropReasons::begin(&[netns])?;
@@ -44,6 +49,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     drop(timing);
     println!("{:#?}", counting.read()?);
     Ok(())
+}
+
+/// CPU time of this process so far: other programs do not matter.
+fn cpu_ms() -> Result<f64, Box<dyn Error>> {
+    let used = process_cpu_time()?;
+    Ok((used.user + used.system).as_secs_f64() * 1e3)
 }
 
 /// Nanoseconds for each datagram.

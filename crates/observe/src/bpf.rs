@@ -1,5 +1,7 @@
 //! What the BPF programs of this crate share: why they cannot run, and what their runs take.
 
+use std::fs;
+use std::io;
 use std::os::fd::OwnedFd;
 
 use aya::maps::{Map, MapError};
@@ -8,19 +10,24 @@ use aya::{Btf, BtfError, Ebpf, EbpfError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::kernel_types::KernelTypes;
+
+/// The kernel's description of its types.
+pub(crate) const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
+
 /// Why something cannot be counted in the kernel.
 #[derive(Debug, Error)]
 pub enum BpfError {
     /// The kernel gives no description of its types.
     #[error(
-        "the kernel has no /sys/kernel/btf/vmlinux; {what} is counted by BPF, which needs a kernel built \
-         with CONFIG_DEBUG_INFO_BTF"
+        "the kernel has no {KERNEL_TYPES}; {what} is counted by BPF, which needs a kernel built with \
+         CONFIG_DEBUG_INFO_BTF"
     )]
     NoBtf {
         /// What was to be counted.
         what: &'static str,
         /// Why there are no types.
-        source: BtfError,
+        source: io::Error,
     },
     /// The kernel refused the program.
     #[error(
@@ -60,9 +67,21 @@ fn without_log(text: &str) -> String {
     format!("{before}{verdict}")
 }
 
-/// The kernel's description of its types.
-pub(crate) fn kernel_types(what: &'static str) -> Result<Btf, BpfError> {
-    Btf::from_sys_fs().map_err(|source| BpfError::NoBtf { what, source })
+/// The kernel's description of its types, as it is read.
+pub(crate) fn kernel_types(what: &'static str) -> Result<Vec<u8>, BpfError> {
+    fs::read(KERNEL_TYPES).map_err(|source| BpfError::NoBtf { what, source })
+}
+
+/// The names of the kernel's tracepoints, for programs that attach to them.
+pub(crate) fn tracepoints(what: &'static str) -> Result<Btf, BpfError> {
+    names_of(&kernel_types(what)?, what)
+}
+
+/// The same out of a description that was read already.
+pub(crate) fn names_of(types: &[u8], what: &'static str) -> Result<Btf, BpfError> {
+    let types = KernelTypes::of_bytes(types).ok_or(BtfError::InvalidHeader);
+    let names = types.and_then(|types| types.names());
+    names.map_err(|error| BpfError::refused(what, &error))
 }
 
 /// Takes a map out of a loaded object.

@@ -19,7 +19,6 @@ mod symbols;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 
 use aya::maps::{HashMap, MapData, MapError, PerCpuArray, PerCpuHashMap};
@@ -29,6 +28,7 @@ use nicpoll_model::LossPlace;
 use thiserror::Error;
 
 use crate::bpf::{self, BpfError, TimedRuns};
+use crate::kernel_types::KernelTypes;
 use crate::map_types::{Drop, Dropped, Uncounted};
 
 pub use counts::{DropCounts, DropGroup, DroppedPackets, Protocol};
@@ -39,10 +39,6 @@ pub use symbols::KernelSymbols;
 const WHAT: &str = "dropped packets";
 const PROGRAM: &str = "count_drops";
 const TRACEPOINT: &str = "kfree_skb";
-/// The kernel's description of its types.
-const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
-/// The kernel's type that numbers the reasons.
-const REASONS: &str = "skb_drop_reason";
 /// Groups that are told apart at the most; packets of others are only counted.
 const MAX_GROUPS: u32 = 1024;
 
@@ -54,9 +50,6 @@ pub enum DropReasonsError {
         "the kernel gives no reasons for the packets that it drops; Linux 5.17 and later versions do"
     )]
     NoReasons,
-    /// The kernel's types could not be read.
-    #[error("cannot read the names of drop reasons from {KERNEL_TYPES}")]
-    Names(#[source] io::Error),
     /// BPF is not there or not permitted.
     #[error(transparent)]
     Bpf(#[from] BpfError),
@@ -81,9 +74,10 @@ impl DropReasons {
     }
 
     fn with_room_for(groups: u32, netns_inodes: &[u64]) -> Result<Self, DropReasonsError> {
-        let btf = bpf::kernel_types(WHAT)?;
-        let types = fs::read(KERNEL_TYPES).map_err(DropReasonsError::Names)?;
-        let names = ReasonNames::of_types(&types).ok_or(DropReasonsError::NoReasons)?;
+        let types = bpf::kernel_types(WHAT)?;
+        let btf = bpf::names_of(&types, WHAT)?;
+        let names = KernelTypes::of_bytes(&types).and_then(|types| ReasonNames::of_types(&types));
+        let names = names.ok_or(DropReasonsError::NoReasons)?;
         let object = aya::include_bytes_aligned!("../bpf/drop_reasons.bpf.o");
         let mut ebpf = EbpfLoader::new()
             .map_max_entries("DROPS", groups)

@@ -100,7 +100,7 @@ impl ExactCpu {
     /// When the kernel describes no types, or refuses: CAP_BPF and CAP_PERFMON are needed. Then
     /// [`CpuSample`](crate::CpuSample) is what there is.
     pub fn load(options: &ExactCpuOptions) -> Result<Self, BpfError> {
-        let btf = bpf::kernel_types(WHAT)?;
+        let btf = bpf::tracepoints(WHAT)?;
         let sources = VECTORS.len() as u32 + interrupts::irq_numbers_end() + SPARE_SOURCES;
         let (period_ns, tgid) = options
             .fold

@@ -12,6 +12,7 @@ mod exact_cpu;
 mod filters;
 mod host;
 mod interrupts;
+mod kernel_types;
 mod ledger;
 mod losses;
 mod map_types;

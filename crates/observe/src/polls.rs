@@ -69,7 +69,7 @@ pub struct PollCounter {
 impl PollCounter {
     /// Loads the program and attaches it. It counts nothing until [`PollCounter::watch`].
     pub fn load() -> Result<Self, BpfError> {
-        let btf = bpf::kernel_types(WHAT)?;
+        let btf = bpf::tracepoints(WHAT)?;
         let mut ebpf = Ebpf::load(aya::include_bytes_aligned!("../bpf/napi_poll.bpf.o"))
             .map_err(|error| refused(&error))?;
         let target = bpf::take_map(&mut ebpf, WHAT, "TARGET")?;

@@ -187,7 +187,7 @@ impl RhythmWatch {
     /// # Errors
     /// Without kernel types, CAP_BPF or CAP_PERFMON.
     pub fn begin(instances: &[(u32, u64)]) -> Result<Self, BpfError> {
-        let btf = bpf::kernel_types(WHAT)?;
+        let btf = bpf::tracepoints(WHAT)?;
         let object = aya::include_bytes_aligned!("../bpf/poll_rhythm.bpf.o");
         let mut ebpf = Ebpf::load(object).map_err(|error| BpfError::refused(WHAT, &error))?;
         let mut rhythms: HashMap<_, u32, Rhythm> = bpf::take_map(&mut ebpf, WHAT, "RHYTHMS")?;

@@ -157,9 +157,10 @@ mod tests {
     /// A name that the kernel never had would be a row for nothing.
     #[test]
     fn rows_are_spelled_as_the_kernel_spells_them() {
-        let Ok(types) = std::fs::read(super::super::KERNEL_TYPES) else {
+        let Ok(types) = std::fs::read(crate::bpf::KERNEL_TYPES) else {
             return;
         };
+        let types = crate::kernel_types::KernelTypes::of_bytes(&types).unwrap();
         let Some(names) = super::super::ReasonNames::of_types(&types) else {
             return;
         };
