@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
-use nicpoll_model::Plan;
+use nicpoll_model::{Conduct, Plan};
 use nicpoll_study::Progress;
 
 /// What a trial takes besides its traffic: switching, draining, reading counters.
@@ -43,15 +43,17 @@ impl Bar {
         match progress {
             Progress::MeasuringCost => self.0.set_message("measuring what counting costs"),
             Progress::Rehearsing => self.0.set_message("setting the timer right"),
-            Progress::Begins { place, trials } => {
-                self.0.set_length(u64::from(trials));
+            Progress::Begins { place } => {
                 self.0
                     .set_message(format!("{} under {}", place.workload, place.setting));
             }
             Progress::Ends(trial) => {
-                if let Some(reason) = &trial.void {
+                let Conduct {
+                    external, failure, ..
+                } = &trial.conduct;
+                if let Some(reason) = external.as_ref().or(failure.as_ref()) {
                     self.0.println(format!(
-                        "void: {} under {}: {reason}",
+                        "{} under {}: {reason}",
                         trial.workload, trial.setting
                     ));
                 }

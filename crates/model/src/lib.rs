@@ -51,14 +51,15 @@ pub use show::{
     PollingVariable, Rhythm, SHOW_SCHEMA, Show, ThreadShow, Unseen, ValueSource,
 };
 pub use study::{
-    CountingCost, CpuCountingCost, HostFacts, LabFacts, Plan, SCHEMA, SettingFacts, Study, Warning,
-    WarningName, WorkloadFacts,
+    ComparisonName, CountingCost, DroppedComparison, EventCounter, HostFacts, LabFacts, Plan,
+    SCHEMA, SettingFacts, Study, Warning, WarningName, WorkloadFacts,
 };
 pub use switch::{
     SET_SCHEMA, Switch, SwitchFile, SwitchProof, SwitchRestored, SwitchValue, SwitchWrite,
 };
 pub use trial::{
-    Calibration, Placement, PollEvidence, RoundTrip, SocketBuffers, Trial, Warmup, WindowRates,
+    Calibration, Conduct, Findings, ForeignCpu, Placement, PollEvidence, RoundTrip, SocketBuffers,
+    Trial, TrialCpu, TrialFigures, Warmup, WindowRates,
 };
 pub use vocabulary::{Protocol, Side, WorkUnit};
 pub use watch::{

@@ -7,7 +7,7 @@ use crate::{Comparison, Side, Trial, WorkUnit};
 
 /// Name and version of the JSON that [`Study`] becomes. The number grows when a reader of the last
 /// version could be misled.
-pub const SCHEMA: &str = "nicpoll.demo/2";
+pub const SCHEMA: &str = "nicpoll.demo/3";
 
 /// What was decided before the first trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -28,6 +28,11 @@ pub struct Plan {
     pub workloads: Vec<String>,
     /// The order of the trials as drawn from the seed: workload and setting, block after block.
     pub order: Vec<(String, String)>,
+    /// Time in which the study ends, from its beginning: no block starts that could not finish in it.
+    pub limit_seconds: f64,
+    /// The comparisons in the order in which they are given up when not all planned blocks fit into the
+    /// time. The last one is never given up.
+    pub drop_order: Vec<ComparisonName>,
     /// The settings that are compared under each workload: the one that is judged, and its reference.
     pub contrasts: Vec<(String, String)>,
     /// Comparisons that get a verdict: the family that the intervals are widened for.
@@ -36,6 +41,28 @@ pub struct Plan {
     pub confidence: f64,
     /// The ratio from which on a difference matters.
     pub margin: f64,
+}
+
+/// Which settings a comparison holds against each other, and under which traffic.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparisonName {
+    /// The traffic.
+    pub workload: String,
+    /// The setting that is judged.
+    pub setting: String,
+    /// The one that it is judged against.
+    pub reference: String,
+}
+
+/// A comparison that was given up, because the planned blocks of all would not have fitted into the
+/// study's time. Nothing but the time that blocks took decides this.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DroppedComparison {
+    /// Which one.
+    #[serde(flatten)]
+    pub comparison: ComparisonName,
+    /// Blocks that it had by then.
+    pub blocks_done: u32,
 }
 
 /// The machine that the study ran on.
@@ -116,38 +143,37 @@ pub struct SettingFacts {
     pub writes: Vec<(Side, String, String)>,
 }
 
-/// What counting the polls costs, measured in the same run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct CountingCost {
-    /// Mean run time of the counting program for each poll, by the kernel's own BPF statistics.
-    pub ns_per_poll: Option<f64>,
-    /// Polls a second while that was measured: `udp64` under `interrupt`.
-    pub polls_per_second: Option<f64>,
-    /// Delivered rate with counting over the rate without: geometric mean over the pairs.
-    pub delivered_ratio: Option<f64>,
-    /// 95 % interval of that ratio: lower end.
-    pub delivered_ratio_low: Option<f64>,
-    /// 95 % interval of that ratio: upper end.
-    pub delivered_ratio_high: Option<f64>,
-    /// Pairs of trials that were compared.
-    pub pairs: u32,
+/// A counter of the kernel's events that runs as a BPF program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EventCounter {
+    /// Counts polls, and runs while rates are measured. An event is a poll.
+    Polls,
+    /// Accounts for CPU time, and runs in a window of its own only. An event is a switch of threads,
+    /// or the begin or end of an interrupt or a system call.
+    CpuTime,
 }
 
-/// What the exact account of CPU time costs, measured in the same run. No rate is measured with it.
+/// What a counter costs under one workload and setting, measured in the same study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct CpuCountingCost {
-    /// Mean run time of its programs for each event, by the kernel's own BPF statistics. An event is a
-    /// switch of threads, or the begin or end of an interrupt or a system call.
+pub struct CountingCost {
+    /// The counter.
+    pub counter: EventCounter,
+    /// The traffic.
+    pub workload: String,
+    /// The setting.
+    pub setting: String,
+    /// Mean run time of the counter's programs for each event, by the kernel's own BPF statistics.
     pub ns_per_event: Option<f64>,
-    /// Events a second of the whole machine while that was measured: `udp64` under `interrupt`.
+    /// Events a second while that was measured: of the whole machine for CPU time.
     pub events_per_second: Option<f64>,
-    /// Delivered rate with the account over the rate without: geometric mean over the pairs.
+    /// Delivered rate with the counter over the rate without: geometric mean over the pairs.
     pub delivered_ratio: Option<f64>,
     /// 95 % interval of that ratio: lower end.
     pub delivered_ratio_low: Option<f64>,
     /// 95 % interval of that ratio: upper end.
     pub delivered_ratio_high: Option<f64>,
-    /// Pairs of trials that were compared.
+    /// Pairs of runs that were compared.
     pub pairs: u32,
 }
 
@@ -201,12 +227,12 @@ pub struct Study {
     pub workloads: Vec<WorkloadFacts>,
     /// What the settings mean.
     pub settings: Vec<SettingFacts>,
-    /// What counting cost.
-    pub counting_cost: Option<CountingCost>,
-    /// What accounting for CPU time cost; null when it could not be done exactly.
-    pub cpu_counting_cost: Option<CpuCountingCost>,
+    /// What counters cost under each workload and setting at which they have anything to count.
+    pub counting_costs: Vec<CountingCost>,
     /// Every trial in the order in which it ran, void ones included.
     pub trials: Vec<Trial>,
+    /// Comparisons that were given up for lack of time, in the order in which they were.
+    pub dropped: Vec<DroppedComparison>,
     /// What follows.
     pub comparisons: Vec<Comparison>,
     /// What to know before believing it.

@@ -134,23 +134,96 @@ pub struct Warmup {
     pub delivered_bytes: u64,
 }
 
-/// One run of one workload under one setting.
+/// How a run was carried out, and what follows for how it counts. All null when nothing was amiss.
+///
+/// A trial counts for the setting that was asked for, whatever befell it (intention to treat). Only a
+/// cause that is known to be external takes it out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Conduct {
+    /// Why an event from outside voids the run: the clock was stepped, another process changed a
+    /// setting, an operator took the link down. The pairs that the run belongs to are dropped.
+    pub external: Option<String>,
+    /// Why the run ended without a result, when its own setting may be the cause: the link lost its
+    /// carrier, the NAPI was made anew, nothing was delivered, an end failed. It counts for its
+    /// setting and ranks as the worst.
+    pub failure: Option<String>,
+    /// Why the setting is not proven to have been in force as asked: the evidence is missing, or the
+    /// rounds were not one a period. The run counts in the primary estimate all the same.
+    pub unproven: Option<String>,
+    /// Why the account of losses does not close: the drain did not finish, or the residual is too
+    /// large. It voids the ledger and the loss, not the receiver's own rates.
+    pub ledger_void: Option<String>,
+}
+
+impl Conduct {
+    /// Whether the run takes part in the primary estimate: nothing external befell it.
+    pub fn is_kept(&self) -> bool {
+        self.external.is_none()
+    }
+
+    /// Whether the run gave a result under a setting that is proven to have been in force.
+    pub fn is_proven(&self) -> bool {
+        self.is_kept() && self.failure.is_none() && self.unproven.is_none()
+    }
+}
+
+/// CPU time of threads that are not the study's, on one core.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ForeignCpu {
+    /// Number of the core.
+    pub core: u32,
+    /// Share of the core's time, 0 to 1.
+    pub busy_ratio: f64,
+}
+
+/// What a trial met on its machine. Findings are shown and decide nothing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Findings {
+    /// The greatest share of a core's time that the hypervisor took during the measured window, 0 to
+    /// 1, sampled by the kernel's clock tick.
+    pub steal_ratio: Option<f64>,
+    /// Time of threads that are not the study's, by core, during the run in which CPU time is
+    /// accounted for. Empty when that was not exact.
+    pub foreign_cpu: Vec<ForeignCpu>,
+    /// How far the rounds a second were from one a period: 0.1 is 10 % more. Null unless the setting
+    /// has a period.
+    pub rhythm_deviation_ratio: Option<f64>,
+    /// Tasks that run or wait to run, averaged by the kernel over the last minute, as the trial began.
+    pub load_average_1min: Option<f64>,
+}
+
+/// Where CPU time went: exactly, in a run of its own, or else sampled in the measured window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Trial {
-    /// Position in the study, from 1.
-    pub sequence: u32,
-    /// The block that the trial belongs to, from 1.
-    pub block: u32,
-    /// 1, or 2 and 3 when the block was run again.
-    pub attempt: u32,
-    /// What the traffic was.
-    pub workload: String,
-    /// The setting that was in force.
-    pub setting: String,
-    /// Why the trial does not count; null when it does.
-    pub void: Option<String>,
-    /// Warm-up, excluded from every figure below.
-    pub warmup: Warmup,
+pub struct TrialCpu {
+    /// How it was measured.
+    pub source: CpuSource,
+    /// Length of the window: the measured window when sampled, a run of its own, under the same
+    /// traffic and setting, when exact.
+    pub seconds: f64,
+    /// How that run was carried out, judged as the trial is.
+    #[serde(flatten)]
+    pub conduct: Conduct,
+    /// Shares of time by core and state.
+    pub cores: Vec<CpuStates>,
+    /// Busy time of both cores, without that of threads that are not the study's, over delivered
+    /// datagrams (`rr`: over transactions). Null for TCP.
+    pub busy_ns_per_packet: Option<f64>,
+    /// The same over delivered bytes of payload.
+    pub busy_ns_per_byte: Option<f64>,
+    /// What the receiver read a second by its own clock in that window: payload.
+    pub delivered_bits_per_second: Option<f64>,
+}
+
+impl TrialCpu {
+    /// Busy share of both cores together, 0 to the number of cores.
+    pub fn busy(&self) -> f64 {
+        self.cores.iter().map(CpuStates::busy).sum()
+    }
+}
+
+/// What was measured in a trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TrialFigures {
     /// Datagrams that the sending programs handed to their sockets (`rr`: requests and responses).
     /// Null for TCP.
     pub offered_packets: Option<u64>,
@@ -185,37 +258,62 @@ pub struct Trial {
     pub polls: Option<PollEvidence>,
     /// How the timer was set. Null unless the setting is `polling`.
     pub calibration: Option<Calibration>,
-    /// How `cpu` and CPU time per packet and byte were measured.
-    pub cpu_source: CpuSource,
-    /// Length of the window that they are of: the measured window when sampled, a run of its own, under the
-    /// same traffic and setting, when exact.
-    pub cpu_seconds: f64,
-    /// Shares of time by core and state.
-    pub cpu: Vec<CpuStates>,
-    /// The same during the measured window, sampled by the kernel's clock tick.
+    /// Where CPU time went. Null when that was not measured.
+    pub cpu: Option<TrialCpu>,
+    /// Shares of time by core and state during the measured window, sampled by the kernel's clock tick.
     pub cpu_tick_sampled: Vec<CpuStates>,
-    /// Busy time of both cores over delivered datagrams (`rr`: over transactions). Null for TCP.
-    pub cpu_ns_per_packet: Option<f64>,
-    /// Busy time of both cores over delivered bytes of payload.
-    pub cpu_ns_per_byte: Option<f64>,
     /// Context switches a second, of the whole machine.
     pub context_switches_per_second: f64,
-    /// Where everything went.
-    pub placement: Placement,
     /// Buffers of the workload's sockets.
     pub socket_buffers: SocketBuffers,
     /// Where each offered packet ended.
     pub ledger: Ledger,
 }
 
+/// One run of one workload under one setting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Trial {
+    /// Position in the study, from 1.
+    pub sequence: u32,
+    /// The block that the trial belongs to, from 1.
+    pub block: u32,
+    /// What the traffic was.
+    pub workload: String,
+    /// The setting that was asked for.
+    pub setting: String,
+    /// How it was carried out.
+    #[serde(flatten)]
+    pub conduct: Conduct,
+    /// How often the setting was proven before traffic counted, until it was or attempts ran out: 1
+    /// when the first proof held. Nothing is run again afterwards.
+    pub proof_attempts: u32,
+    /// What it met on its machine.
+    pub findings: Findings,
+    /// Warm-up, excluded from every figure.
+    pub warmup: Warmup,
+    /// Where everything ran.
+    pub placement: Placement,
+    /// What was measured. Null when the trial ended before there was anything.
+    pub figures: Option<Box<TrialFigures>>,
+}
+
 impl Trial {
-    /// Whether the trial counts.
-    pub fn is_good(&self) -> bool {
-        self.void.is_none()
+    /// The figures, if the trial takes part in the primary estimate and gave a result.
+    pub fn result(&self) -> Option<&TrialFigures> {
+        let counts = self.conduct.is_kept() && self.conduct.failure.is_none();
+        self.figures.as_deref().filter(|_| counts)
     }
 
-    /// Busy share of both cores together, 0 to the number of cores.
-    pub fn cpu_busy(&self) -> f64 {
-        self.cpu.iter().map(CpuStates::busy).sum()
+    /// Where each offered packet of a trial with a result ended, if the account closes.
+    pub fn ledger(&self) -> Option<&Ledger> {
+        let closes = self.conduct.ledger_void.is_none();
+        self.result()
+            .filter(|_| closes)
+            .map(|figures| &figures.ledger)
+    }
+
+    /// The share of the offered that was lost, if the account closes.
+    pub fn loss_ratio(&self) -> Option<f64> {
+        self.ledger().and(self.result()?.loss_ratio)
     }
 }

@@ -1,8 +1,9 @@
 //! The figures of a study by workload and setting.
 //!
-//! What must hold: void trials take part in no figure, and a figure that no good trial has is `None`.
+//! What must hold: trials that were disturbed from outside or gave no result take part in no figure, and a
+//! figure that no other trial has is `None`.
 
-use nicpoll_model::{Comparison, Study, Trial, Verdict};
+use nicpoll_model::{Comparison, Study, Trial, TrialFigures, Verdict};
 
 /// Two settings that are compared.
 #[derive(Clone, Copy)]
@@ -78,9 +79,9 @@ impl Outcome {
 
 /// The trials of one workload under one setting.
 pub struct Group<'a> {
-    /// The trials that count.
+    /// The trials that count and gave a result.
     pub good: Vec<&'a Trial>,
-    /// How many do not.
+    /// How many did not.
     pub void: usize,
 }
 
@@ -91,7 +92,7 @@ impl<'a> Group<'a> {
             .trials
             .iter()
             .filter(|trial| trial.workload == workload && trial.setting == setting)
-            .partition(|trial| trial.is_good());
+            .partition(|trial| trial.result().is_some());
         Group {
             good,
             void: void.len(),
@@ -106,8 +107,13 @@ impl<'a> Group<'a> {
             .collect()
     }
 
+    /// The figures of the good trials.
+    pub fn results(&self) -> impl Iterator<Item = &'a TrialFigures> {
+        self.good.iter().filter_map(|trial| trial.result())
+    }
+
     /// Median of a figure over the good trials that have it.
-    pub fn median(&self, figure: impl Fn(&Trial) -> Option<f64>) -> Option<f64> {
+    pub fn median(&self, figure: impl Fn(&TrialFigures) -> Option<f64>) -> Option<f64> {
         let values = self.sorted(figure);
         let middle = values.len() / 2;
         let upper = *values.get(middle)?;
@@ -118,13 +124,14 @@ impl<'a> Group<'a> {
     }
 
     /// Smallest and greatest value of a figure over the good trials that have it.
-    pub fn range(&self, figure: impl Fn(&Trial) -> Option<f64>) -> Option<(f64, f64)> {
+    pub fn range(&self, figure: impl Fn(&TrialFigures) -> Option<f64>) -> Option<(f64, f64)> {
         let values = self.sorted(figure);
         Some((*values.first()?, *values.last()?))
     }
 
-    fn sorted(&self, figure: impl Fn(&Trial) -> Option<f64>) -> Vec<f64> {
-        let mut values: Vec<f64> = self.good.iter().filter_map(|trial| figure(trial)).collect();
+    fn sorted(&self, figure: impl Fn(&TrialFigures) -> Option<f64>) -> Vec<f64> {
+        let results = self.results();
+        let mut values: Vec<f64> = results.filter_map(figure).collect();
         values.sort_by(f64::total_cmp);
         values
     }

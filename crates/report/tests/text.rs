@@ -29,7 +29,10 @@ fn a_share_of_the_line_is_shown_only_where_there_is_a_line() {
     let label = "delivered, % of the line";
     assert!(!plain(&study).contains(label));
     for trial in &mut study.trials {
-        trial.delivered_line_ratio = (trial.workload == "udp64").then_some(0.5);
+        let share = (trial.workload == "udp64").then_some(0.5);
+        if let Some(figures) = &mut trial.figures {
+            figures.delivered_line_ratio = share;
+        }
     }
     let text = plain(&study);
     let rows: Vec<&str> = text.lines().filter(|line| line.contains(label)).collect();
@@ -57,7 +60,7 @@ fn no_line_is_wider_than_the_page() {
 #[test]
 fn colour_changes_nothing_but_colour() {
     let mut study = fixture::study();
-    study.trials[0].void = Some(String::from("\u{1b}[31mred\u{1b}[0m"));
+    study.trials[0].conduct.external = Some(String::from("\u{1b}[31mred\u{1b}[0m"));
     let text = plain(&study);
     assert!(!text.contains('\u{1b}'));
     let coloured = render_text(
@@ -82,9 +85,12 @@ fn colour_changes_nothing_but_colour() {
 fn what_was_not_measured_shows_as_a_dash() {
     let mut study = fixture::study();
     for trial in &mut study.trials {
+        let Some(trial) = &mut trial.figures else {
+            continue;
+        };
         trial.polls_per_second = None;
         trial.rounds_per_second = None;
-        trial.cpu.clear();
+        trial.cpu = None;
         trial.cpu_tick_sampled.clear();
         for line in &mut trial.ledger.lines {
             line.packets = None;
@@ -119,9 +125,13 @@ fn sampled_cpu_time_is_named_so() {
     let mut study = fixture::study();
     let exact = plain(&study);
     assert!(exact.contains("% of time, exact") && exact.contains("busy, sampled"));
-    study.cpu_counting_cost = None;
-    for trial in &mut study.trials {
-        trial.cpu_source = CpuSource::TickSampled;
+    study.counting_costs.truncate(1);
+    for figures in study
+        .trials
+        .iter_mut()
+        .filter_map(|trial| trial.figures.as_mut())
+    {
+        figures.cpu.as_mut().unwrap().source = CpuSource::TickSampled;
     }
     let sampled = plain(&study);
     assert!(sampled.contains("% of time, tick-sampled"));
@@ -134,7 +144,7 @@ fn a_setting_without_good_trials_shows_dashes() {
     let mut study = fixture::study();
     for trial in &mut study.trials {
         if trial.setting == "default" {
-            trial.void = Some(String::from("the clock stepped"));
+            trial.conduct.external = Some(String::from("the clock stepped"));
         }
     }
     let text = plain(&study);

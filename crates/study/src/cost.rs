@@ -7,8 +7,8 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use nicpoll_model::{CountingCost, CpuCountingCost};
-use nicpoll_stats::{Confidence, Interval, Pair, ratio_interval};
+use nicpoll_model::{CountingCost, EventCounter};
+use nicpoll_stats::{Confidence, Pair, ratio_interval};
 
 use crate::design::{Dearest, Design};
 use crate::error::StudyError;
@@ -26,21 +26,13 @@ const QUICK_RUN: Duration = Duration::from_millis(200);
 /// For stragglers of a run to be read.
 const QUIET: Duration = Duration::from_millis(5);
 
-/// What each counter costs.
-pub struct Costs {
-    /// Counting polls.
-    pub polls: CountingCost,
-    /// Accounting for CPU time; `None` when it cannot be done exactly.
-    pub cpu: Option<CpuCountingCost>,
-}
-
 /// Measures the costs on a lab whose settings are as they came up, and leaves them so.
 pub fn measure(
     lab: &mut Lab,
     design: &Design,
     quick: bool,
     cancel: &AtomicBool,
-) -> Result<Costs, StudyError> {
+) -> Result<Vec<CountingCost>, StudyError> {
     let Dearest { workload, setting } = &design.dearest;
     let missing = || StudyError::Unexpected(format!("the study has no setting {setting}"));
     let setting = design.setting(setting).ok_or_else(missing)?;
@@ -51,6 +43,7 @@ pub fn measure(
     };
     let mut load = Load {
         workload,
+        setting: setting.name(),
         lab,
         run,
         pairs,
@@ -72,39 +65,22 @@ pub fn measure(
 struct Load<'a> {
     lab: &'a mut Lab,
     workload: &'a WorkloadRequest,
+    setting: &'a str,
     run: Duration,
     pairs: u32,
     cancel: &'a AtomicBool,
 }
 
 impl Load<'_> {
-    fn measure_both(&mut self) -> Result<Costs, StudyError> {
-        let polls = self.measure(Counter::Polls)?;
-        let cpu = match self.lab.exact_cpu_refused {
-            None => Some(self.measure(Counter::Cpu)?),
-            Some(_) => None,
-        };
-        Ok(Costs {
-            polls: CountingCost {
-                ns_per_poll: polls.timed.runs.map(|runs| runs.ns_per_run),
-                polls_per_second: polls.runs_per_second(),
-                delivered_ratio: polls.delivered.map(|ratio| ratio.estimate),
-                delivered_ratio_low: polls.delivered.map(|ratio| ratio.low),
-                delivered_ratio_high: polls.delivered.map(|ratio| ratio.high),
-                pairs: polls.pairs,
-            },
-            cpu: cpu.map(|cpu| CpuCountingCost {
-                ns_per_event: cpu.timed.runs.map(|runs| runs.ns_per_run),
-                events_per_second: cpu.runs_per_second(),
-                delivered_ratio: cpu.delivered.map(|ratio| ratio.estimate),
-                delivered_ratio_low: cpu.delivered.map(|ratio| ratio.low),
-                delivered_ratio_high: cpu.delivered.map(|ratio| ratio.high),
-                pairs: cpu.pairs,
-            }),
-        })
+    fn measure_both(&mut self) -> Result<Vec<CountingCost>, StudyError> {
+        let mut costs = vec![self.measure(Counter::Polls)?];
+        if self.lab.exact_cpu_refused.is_none() {
+            costs.push(self.measure(Counter::Cpu)?);
+        }
+        Ok(costs)
     }
 
-    fn measure(&mut self, counter: Counter) -> Result<Cost, StudyError> {
+    fn measure(&mut self, counter: Counter) -> Result<CountingCost, StudyError> {
         self.delivered_pps()?;
         let mut rates = Vec::new();
         for pair in 0..self.pairs {
@@ -128,9 +104,19 @@ impl Load<'_> {
         self.delivered_pps()?;
         let timed = self.lab.receiver.close_timing(counter)?;
         self.lab.receiver.count(counter, false)?;
-        Ok(Cost {
-            timed,
-            delivered: ratio_interval(&rates, Confidence::PERCENT_95).ok(),
+        let delivered = ratio_interval(&rates, Confidence::PERCENT_95).ok();
+        Ok(CountingCost {
+            counter: match counter {
+                Counter::Polls => EventCounter::Polls,
+                Counter::Cpu => EventCounter::CpuTime,
+            },
+            workload: String::from("udp64"),
+            setting: String::from(self.setting),
+            ns_per_event: timed.runs.map(|runs| runs.ns_per_run),
+            events_per_second: runs_per_second(timed),
+            delivered_ratio: delivered.map(|ratio| ratio.estimate),
+            delivered_ratio_low: delivered.map(|ratio| ratio.low),
+            delivered_ratio_high: delivered.map(|ratio| ratio.high),
             pairs: self.pairs,
         })
     }
@@ -143,16 +129,6 @@ impl Load<'_> {
     }
 }
 
-/// What one counter costs.
-struct Cost {
-    timed: Timed,
-    delivered: Option<Interval>,
-    pairs: u32,
-}
-
-impl Cost {
-    fn runs_per_second(&self) -> Option<f64> {
-        let Timed { runs, seconds } = self.timed;
-        runs.map(|runs| runs.runs as f64 / seconds)
-    }
+fn runs_per_second(Timed { runs, seconds }: Timed) -> Option<f64> {
+    runs.map(|runs| runs.runs as f64 / seconds)
 }

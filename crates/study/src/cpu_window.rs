@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use nicpoll_model::{CpuSource, CpuStates, WorkUnit};
+use nicpoll_model::{Conduct, CpuSource, CpuStates, TrialCpu, WorkUnit};
 use nicpoll_observe::{CpuDelta, CpuTimes};
 
 use nicpoll_traffic::workload::Books;
@@ -26,69 +26,54 @@ pub struct CpuWindow {
     pub books: Books,
 }
 
-/// CPU time as a trial shows it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CpuFigures {
-    /// Where they are from.
-    pub source: CpuSource,
-    /// Length of the window that they are of.
-    pub seconds: f64,
-    /// Shares of each core's time.
-    pub states: Vec<CpuStates>,
-    /// Busy time over delivered datagrams or transactions.
-    pub ns_per_packet: Option<f64>,
-    /// Busy time over delivered bytes.
-    pub ns_per_byte: Option<f64>,
+/// Exact figures. Steal, which no event shows, is that of the trial's own window.
+pub fn exact(window: &CpuWindow, unit: WorkUnit, sampled: &CpuDelta) -> TrialCpu {
+    let steal = |core: u32| {
+        let states = sampled.states.iter().find(|states| states.core == core);
+        states.map_or(0.0, |states| states.steal)
+    };
+    let wall_ns = window.times.iter().map(|times| times.wall_ns).max();
+    let busy_ns: u64 = window.times.iter().map(CpuTimes::busy_ns).sum();
+    let states = window.times.iter();
+    of(
+        CpuSource::Exact,
+        wall_ns.unwrap_or(0) as f64 / 1e9,
+        states
+            .map(|times| times.shares(steal(times.core)))
+            .collect(),
+        busy_ns as f64,
+        (unit, &window.books),
+    )
 }
 
-impl CpuFigures {
-    /// Exact figures. Steal, which no event shows, is that of the trial's own window.
-    pub fn exact(window: &CpuWindow, unit: WorkUnit, sampled: &CpuDelta) -> Self {
-        let steal = |core: u32| {
-            let states = sampled.states.iter().find(|states| states.core == core);
-            states.map_or(0.0, |states| states.steal)
-        };
-        let wall_ns = window.times.iter().map(|times| times.wall_ns).max();
-        let busy_ns: u64 = window.times.iter().map(CpuTimes::busy_ns).sum();
-        let states = window.times.iter();
-        Self::of(
-            CpuSource::Exact,
-            wall_ns.unwrap_or(0) as f64 / 1e9,
-            states
-                .map(|times| times.shares(steal(times.core)))
-                .collect(),
-            busy_ns as f64,
-            (unit, &window.books),
-        )
-    }
+/// Sampled figures of the trial's own window.
+pub fn tick_sampled(sampled: &CpuDelta, seconds: f64, unit: WorkUnit, books: &Books) -> TrialCpu {
+    of(
+        CpuSource::TickSampled,
+        seconds,
+        sampled.states.clone(),
+        1e9 * sampled.busy_seconds,
+        (unit, books),
+    )
+}
 
-    /// Sampled figures of the trial's own window.
-    pub fn tick_sampled(sampled: &CpuDelta, seconds: f64, unit: WorkUnit, books: &Books) -> Self {
-        Self::of(
-            CpuSource::TickSampled,
-            seconds,
-            sampled.states.clone(),
-            1e9 * sampled.busy_seconds,
-            (unit, books),
-        )
-    }
-
-    fn of(
-        source: CpuSource,
-        seconds: f64,
-        states: Vec<CpuStates>,
-        busy_ns: f64,
-        (unit, books): (WorkUnit, &Books),
-    ) -> Self {
-        let count = worked_for(unit, books.packets, books.round_trip);
-        CpuFigures {
-            source,
-            seconds,
-            states,
-            ns_per_packet: count.map(|count| busy_ns / count as f64),
-            ns_per_byte: (books.delivered_bytes > 0)
-                .then(|| busy_ns / books.delivered_bytes as f64),
-        }
+fn of(
+    source: CpuSource,
+    seconds: f64,
+    cores: Vec<CpuStates>,
+    busy_ns: f64,
+    (unit, books): (WorkUnit, &Books),
+) -> TrialCpu {
+    let count = worked_for(unit, books.packets, books.round_trip);
+    TrialCpu {
+        source,
+        seconds,
+        conduct: Conduct::default(),
+        cores,
+        busy_ns_per_packet: count.map(|count| busy_ns / count as f64),
+        busy_ns_per_byte: (books.delivered_bytes > 0)
+            .then(|| busy_ns / books.delivered_bytes as f64),
+        delivered_bits_per_second: Some(books.receiver.bits_per_second),
     }
 }
 
@@ -147,11 +132,11 @@ mod tests {
             }],
             books: books(1_000),
         };
-        let figures = CpuFigures::exact(&window, WorkUnit::Datagrams, &sampled());
+        let figures = exact(&window, WorkUnit::Datagrams, &sampled());
         assert_eq!((figures.source, figures.seconds), (CpuSource::Exact, 0.1));
-        assert_eq!(figures.ns_per_packet, Some(50_000.0));
-        assert_eq!(figures.ns_per_byte, Some(50_000.0 / 64.0));
-        let states = figures.states[0];
+        assert_eq!(figures.busy_ns_per_packet, Some(50_000.0));
+        assert_eq!(figures.busy_ns_per_byte, Some(50_000.0 / 64.0));
+        let states = figures.cores[0];
         assert_eq!(
             (states.user, states.softirq, states.steal),
             (0.3, 0.2, 0.02)
@@ -160,14 +145,17 @@ mod tests {
 
     #[test]
     fn without_the_account_they_are_of_the_measured_window_and_say_so() {
-        let figures = CpuFigures::tick_sampled(&sampled(), 1.5, WorkUnit::Datagrams, &books(3_000));
+        let figures = tick_sampled(&sampled(), 1.5, WorkUnit::Datagrams, &books(3_000));
         assert_eq!(figures.source, CpuSource::TickSampled);
         assert_eq!(
-            (figures.seconds, figures.ns_per_packet),
+            (figures.seconds, figures.busy_ns_per_packet),
             (1.5, Some(250_000.0))
         );
-        assert_eq!(figures.states[0].user, 0.5);
-        let nothing = CpuFigures::tick_sampled(&sampled(), 1.5, WorkUnit::Datagrams, &books(0));
-        assert_eq!((nothing.ns_per_packet, nothing.ns_per_byte), (None, None));
+        assert_eq!(figures.cores[0].user, 0.5);
+        let nothing = tick_sampled(&sampled(), 1.5, WorkUnit::Datagrams, &books(0));
+        assert_eq!(
+            (nothing.busy_ns_per_packet, nothing.busy_ns_per_byte),
+            (None, None)
+        );
     }
 }

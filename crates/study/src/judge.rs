@@ -2,17 +2,18 @@
 
 use nicpoll_model::line::{IpVersion, Line, Packet};
 use nicpoll_model::{
-    Calibration, CpuStates, Ledger, Placement, PollEvidence, RoundTrip, Trial, Warmup, WorkUnit,
+    Calibration, Conduct, Findings, Ledger, Placement, PollEvidence, RoundTrip, Trial,
+    TrialFigures, Warmup, WorkUnit,
 };
-use nicpoll_observe::{Account, packet_ledger, tcp_ledger};
+use nicpoll_observe::{Account, CpuDelta, packet_ledger, tcp_ledger};
 use nicpoll_traffic::workload::Books;
 
-use crate::cpu_window::{CpuFigures, CpuWindow};
+use crate::conduct::{Circumstances, conduct, rhythm_deviation};
+use crate::cpu_window::{self, CpuWindow};
 use crate::design::{NamedSetting, NamedWorkload};
 use crate::host::Edge;
 use crate::lab::Lab;
 use crate::trial::{Accounts, Place};
-use crate::void::{Circumstances, void_reason};
 
 /// Everything that was measured of one trial.
 pub struct Measured<'a> {
@@ -30,6 +31,8 @@ pub struct Measured<'a> {
     pub napis: Vec<u32>,
     /// The warm-up.
     pub warmup: Warmup,
+    /// How often the setting was proven before the traffic counted.
+    pub proof_attempts: u32,
     /// How the timer was set.
     pub calibration: Option<Calibration>,
     /// What the programs counted.
@@ -54,21 +57,17 @@ pub fn judge(measured: Measured<'_>) -> Trial {
     let seconds = (closed.polls.at_ns - opened.polls.at_ns) as f64 / 1e9;
     let sampled = closed.cpu.since(&opened.cpu, &lab.cpus());
     let cpu = match &measured.cpu_window {
-        Some(window) => CpuFigures::exact(window, unit, &sampled),
-        None => CpuFigures::tick_sampled(&sampled, seconds, unit, books),
+        Some(window) => cpu_window::exact(window, unit, &sampled),
+        None => cpu_window::tick_sampled(&sampled, seconds, unit, books),
     };
     let polls = poll_evidence(&measured, seconds);
     let rate = |count: u64| count as f64 / seconds;
     let rhythm = (rate(polls.polls), rate(polls.rounds));
     let packets = books.packets;
-    Trial {
-        sequence: place.sequence,
-        block: place.block,
-        attempt: place.attempt,
-        workload: place.workload.clone(),
-        setting: place.setting.clone(),
-        void: void(&measured, &sampled.states, rhythm, &ledger),
-        warmup: measured.warmup,
+    let conduct = judge_conduct(&measured, rhythm, &ledger);
+    let findings = findings(&measured, &sampled, rhythm);
+    let placement = placement(lab, &polls);
+    let figures = TrialFigures {
         offered_packets: packets.map(|(offered, _)| offered),
         delivered_packets: packets.map(|(_, delivered)| delivered),
         delivered_bits_per_second: books.receiver.bits_per_second,
@@ -88,22 +87,47 @@ pub fn judge(measured: Measured<'_>) -> Trial {
         polls_per_second: Some(rhythm.0),
         rounds_per_second: Some(rhythm.1),
         packets_per_poll: (polls.polls > 0).then(|| polls.frames as f64 / polls.polls as f64),
-        placement: Placement {
-            sender_cpu: lab.sender_cpu,
-            receiver_cpu: lab.receiver_cpu,
-            poll_cpus: cpus_with_polls(&polls.polls_by_cpu),
-        },
         polls: Some(polls),
         calibration: measured.calibration.clone(),
-        cpu_source: cpu.source,
-        cpu_seconds: cpu.seconds,
-        cpu: cpu.states,
+        cpu: Some(cpu),
         cpu_tick_sampled: sampled.states,
-        cpu_ns_per_packet: cpu.ns_per_packet,
-        cpu_ns_per_byte: cpu.ns_per_byte,
         context_switches_per_second: rate(sampled.context_switches),
         socket_buffers: books.socket_buffers,
         ledger,
+    };
+    Trial {
+        sequence: place.sequence,
+        block: place.block,
+        workload: place.workload.clone(),
+        setting: place.setting.clone(),
+        conduct,
+        proof_attempts: measured.proof_attempts,
+        findings,
+        warmup: measured.warmup,
+        placement,
+        figures: Some(Box::new(figures)),
+    }
+}
+
+fn placement(lab: &Lab, polls: &PollEvidence) -> Placement {
+    Placement {
+        sender_cpu: lab.sender_cpu,
+        receiver_cpu: lab.receiver_cpu,
+        poll_cpus: cpus_with_polls(&polls.polls_by_cpu),
+    }
+}
+
+fn findings(measured: &Measured<'_>, sampled: &CpuDelta, rhythm: (f64, f64)) -> Findings {
+    let period_ns = measured.setting.period_ns();
+    Findings {
+        steal_ratio: sampled
+            .states
+            .iter()
+            .map(|core| core.steal)
+            .reduce(f64::max),
+        foreign_cpu: Vec::new(),
+        rhythm_deviation_ratio: period_ns.map(|period_ns| rhythm_deviation(period_ns, rhythm.1)),
+        load_average_1min: None,
     }
 }
 
@@ -126,23 +150,18 @@ fn ledger(measured: &Measured<'_>) -> Ledger {
     }
 }
 
-fn void(
-    measured: &Measured<'_>,
-    cores: &[CpuStates],
-    rhythm: (f64, f64),
-    ledger: &Ledger,
-) -> Option<String> {
+fn judge_conduct(measured: &Measured<'_>, rhythm: (f64, f64), ledger: &Ledger) -> Conduct {
     let [opened, closed] = &measured.edges;
     let [before, after] = &measured.accounts;
-    void_reason(&Circumstances {
+    conduct(&Circumstances {
         evidence: measured.setting.evidence,
         undrained: measured.books.undrained.as_deref(),
         clock_step_ns: closed.wall_ahead_ns.abs_diff(opened.wall_ahead_ns),
-        steal: cores.iter().map(|core| core.steal).fold(0.0, f64::max),
         napis: measured.napis.len(),
         rhythm,
         changed: first_change(before, after),
-        ledger,
+        is_delivered: measured.books.delivered_bytes > 0,
+        ledger: Some(ledger),
     })
 }
 

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod calibrate;
+mod conduct;
 mod cost;
 mod cpu_window;
 pub mod demo;
@@ -21,7 +22,6 @@ mod run;
 mod study;
 mod trial;
 mod veth;
-mod void;
 mod workload;
 
 pub use design::{Dearest, Design, Evidence, NamedSetting, NamedWorkload, Versus};

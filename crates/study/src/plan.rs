@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use nicpoll_model::{Metric, Plan, WorkUnit};
+use nicpoll_model::{ComparisonName, Metric, Plan, WorkUnit};
 use nicpoll_stats::Confidence;
 use nicpoll_stats::order::{Seed, shuffle};
 use thiserror::Error;
 
 use crate::cpu_window::CPU_WINDOW;
 use crate::demo;
-use crate::design::Design;
+use crate::design::{Design, Versus};
 
 /// From which ratio on a difference matters.
 pub const MARGIN: f64 = 1.05;
@@ -131,6 +131,8 @@ pub fn plan(options: &Options, seed: Seed) -> Result<(Design, Plan), PlanError> 
         .map(|workload| workload.name.clone());
     let contrasts = design.contrasts.iter();
     let family = (design.workloads.len() * design.contrasts.len()) as u32;
+    let trials_a_block = design.workloads.len() * design.settings.len();
+    let block_seconds = trials_a_block as f64 * (trial + warmup + CPU_WINDOW).as_secs_f64();
     let plan = Plan {
         quick: options.quick,
         blocks,
@@ -140,6 +142,8 @@ pub fn plan(options: &Options, seed: Seed) -> Result<(Design, Plan), PlanError> 
         period_ns: period.as_nanos() as u64,
         workloads: workloads.collect(),
         order: draw_order(&design, blocks, seed),
+        limit_seconds: f64::from(blocks) * block_seconds,
+        drop_order: drop_order(&design),
         contrasts: contrasts
             .map(|versus| (versus.setting.clone(), versus.reference.clone()))
             .collect(),
@@ -148,6 +152,22 @@ pub fn plan(options: &Options, seed: Seed) -> Result<(Design, Plan), PlanError> 
         margin: MARGIN,
     };
     Ok((design, plan))
+}
+
+/// The comparisons of a design, the one that is given up first at the head: the last contrast of the last
+/// workload first, so that the design's first contrast under its first workload remains.
+fn drop_order(design: &Design) -> Vec<ComparisonName> {
+    let mut order = Vec::new();
+    for Versus { setting, reference } in design.contrasts.iter().rev() {
+        for workload in design.workloads.iter().rev() {
+            order.push(ComparisonName {
+                workload: workload.name.clone(),
+                setting: setting.clone(),
+                reference: reference.clone(),
+            });
+        }
+    }
+    order
 }
 
 /// Confidence of each interval so that all of them together hold at 95 % (Bonferroni).

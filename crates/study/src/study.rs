@@ -1,10 +1,11 @@
-//! A study: every trial of a plan in its order, blocks run again where a trial was void, and what
-//! follows from the good ones.
+//! A study: every trial of a plan in its order, each once, and what follows from them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use nicpoll_model::{Comparison, Metric, Plan, SCHEMA, Study, Trial, Warning, WarningName};
+use nicpoll_model::{
+    Comparison, Metric, Plan, SCHEMA, Study, Trial, TrialCpu, Warning, WarningName,
+};
 use nicpoll_stats::order::Seed;
 use nicpoll_stats::{Confidence, Contrast, Pair, compare};
 
@@ -16,8 +17,6 @@ use crate::lab::Lab;
 use crate::plan::{MARGIN, family_confidence, metrics};
 use crate::trial::{Place, Trials};
 
-/// How often a block is run again because a trial of it was void.
-const RERUNS_MAX: u32 = 2;
 /// Blocks from which on small effects can be seen too.
 const BLOCKS_FOR_SMALL_EFFECTS: u32 = 6;
 
@@ -32,8 +31,6 @@ pub enum Progress<'a> {
     Begins {
         /// What it is.
         place: &'a Place,
-        /// Trials planned, blocks that run again included so far.
-        trials: u32,
     },
     /// A trial is done.
     Ends(&'a Trial),
@@ -96,9 +93,9 @@ pub fn run_study(
         plan,
         host,
         lab: lab_facts,
-        counting_cost: Some(costs.polls),
-        cpu_counting_cost: costs.cpu,
+        counting_costs: costs,
         trials: done,
+        dropped: Vec::new(),
         comparisons,
         warnings,
     })
@@ -112,55 +109,27 @@ fn run_blocks(
     progress: &mut impl FnMut(Progress<'_>),
 ) -> Result<Vec<Trial>, StudyError> {
     let mut done: Vec<Trial> = Vec::new();
-    let mut planned = plan.order.len() as u32;
     let per_block = plan.workloads.len();
     // The plan lists the settings of a workload in a block one after another.
     for (index, group) in plan.order.chunks(design.settings.len()).enumerate() {
         let block = (index / per_block) as u32 + 1;
-        for attempt in 1..=1 + RERUNS_MAX {
-            let first = done.len();
-            for (workload, setting) in group {
-                if cancel.load(Ordering::Relaxed) {
-                    return Err(StudyError::Cancelled);
-                }
-                let place = Place {
-                    sequence: done.len() as u32 + 1,
-                    block,
-                    attempt,
-                    workload: workload.clone(),
-                    setting: setting.clone(),
-                };
-                progress(Progress::Begins {
-                    place: &place,
-                    trials: planned,
-                });
-                let trial = trials.run(place)?;
-                progress(Progress::Ends(&trial));
-                done.push(trial);
+        for (workload, setting) in group {
+            if cancel.load(Ordering::Relaxed) {
+                return Err(StudyError::Cancelled);
             }
-            let group_done = &mut done[first..];
-            if group_done.iter().all(Trial::is_good) || attempt == 1 + RERUNS_MAX {
-                break;
-            }
-            set_aside(group_done);
-            planned += group.len() as u32;
+            let place = Place {
+                sequence: done.len() as u32 + 1,
+                block,
+                workload: workload.clone(),
+                setting: setting.clone(),
+            };
+            progress(Progress::Begins { place: &place });
+            let trial = trials.run(place)?;
+            progress(Progress::Ends(&trial));
+            done.push(trial);
         }
     }
     Ok(done)
-}
-
-/// A block that runs again counts as a whole or not at all.
-fn set_aside(group: &mut [Trial]) {
-    let Some(void) = group.iter().find(|trial| !trial.is_good()) else {
-        return;
-    };
-    let reason = format!(
-        "the block was run again: its {} trial was void",
-        void.setting
-    );
-    for trial in group.iter_mut().filter(|trial| trial.is_good()) {
-        trial.void = Some(reason.clone());
-    }
 }
 
 fn compare_all(
@@ -205,39 +174,39 @@ fn pairs(
     setting: &str,
     reference: &str,
 ) -> Vec<Pair> {
-    let good = |block: u32, wanted: &str| {
-        trials.iter().find(|trial| {
-            trial.is_good()
-                && trial.workload == workload
-                && trial.setting == wanted
-                && trial.block == block
-        })
+    let find = |block: u32, wanted: &str| {
+        let of_place = |trial: &&Trial| {
+            trial.workload == workload && trial.setting == wanted && trial.block == block
+        };
+        trials.iter().find(of_place)
     };
     let blocks = trials.iter().map(|trial| trial.block).max().unwrap_or(0);
     (1..=blocks)
         .filter_map(|block| {
             Some(Pair {
-                setting: value(good(block, setting)?, metric),
-                reference: value(good(block, reference)?, metric),
+                setting: value(find(block, setting)?, metric),
+                reference: value(find(block, reference)?, metric),
             })
         })
         .collect()
 }
 
 fn value(trial: &Trial, metric: Metric) -> Option<f64> {
-    let trips = trial.round_trip;
+    let figures = trial.result()?;
+    let trips = figures.round_trip;
+    let cpu = figures.cpu.as_ref();
     match metric {
-        Metric::DeliveredBitsPerSecond => Some(trial.delivered_bits_per_second),
+        Metric::DeliveredBitsPerSecond => Some(figures.delivered_bits_per_second),
         Metric::TransactionsPerSecond => trips.map(|trips| trips.transactions_per_second),
         Metric::RoundTripP50Ns => trips.map(|trips| trips.p50_ns as f64),
         Metric::RoundTripP99Ns => trips.map(|trips| trips.p99_ns as f64),
         Metric::RoundTripP999Ns => trips.map(|trips| trips.p999_ns as f64),
-        Metric::LossRatio => trial.loss_ratio,
-        Metric::JitterSeconds => trial.jitter_seconds,
-        Metric::CpuBusy => Some(trial.cpu_busy()),
-        Metric::CpuNsPerPacket => trial.cpu_ns_per_packet,
-        Metric::CpuNsPerByte => trial.cpu_ns_per_byte,
-        Metric::ContextSwitchesPerSecond => Some(trial.context_switches_per_second),
+        Metric::LossRatio => trial.loss_ratio(),
+        Metric::JitterSeconds => figures.jitter_seconds,
+        Metric::CpuBusy => cpu.map(TrialCpu::busy),
+        Metric::CpuNsPerPacket => cpu?.busy_ns_per_packet,
+        Metric::CpuNsPerByte => cpu?.busy_ns_per_byte,
+        Metric::ContextSwitchesPerSecond => Some(figures.context_switches_per_second),
     }
 }
 
@@ -255,12 +224,15 @@ fn warnings_of(design: &Design, plan: &Plan, ring_slots: u32, trials: &[Trial]) 
             ),
         );
     }
-    let void = trials.iter().filter(|trial| !trial.is_good()).count();
+    let void = trials
+        .iter()
+        .filter(|trial| !trial.conduct.is_kept())
+        .count();
     if void > 0 {
         warn(
             WarningName::VoidTrials,
             format!(
-                "{void} of {} trials are void and count for nothing",
+                "{void} of {} trials were disturbed from outside; their pairs count for nothing",
                 trials.len()
             ),
         );
@@ -294,7 +266,7 @@ fn ring_ceiling(
     let offered_pps = trials
         .iter()
         .filter(|trial| trial.workload == workload && trial.setting == *name)
-        .filter_map(|trial| trial.sender.packets_per_second)
+        .filter_map(|trial| trial.figures.as_ref()?.sender.packets_per_second)
         .fold(0.0, f64::max);
     let fits_us = f64::from(ring_slots) * 1e6 / offered_pps;
     (offered_pps > ceiling_pps).then(|| {
@@ -310,7 +282,8 @@ fn ring_ceiling(
 fn unreadable_counter(trials: &[Trial]) -> Option<String> {
     trials
         .iter()
-        .flat_map(|trial| &trial.ledger.lines)
+        .filter_map(|trial| trial.figures.as_ref())
+        .flat_map(|figures| &figures.ledger.lines)
         .find(|line| line.packets.is_none())
         .map(|line| format!("the {}'s counter '{}'", line.side, line.counter))
 }

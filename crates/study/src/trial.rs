@@ -34,8 +34,6 @@ pub struct Place {
     pub sequence: u32,
     /// Block, from 1.
     pub block: u32,
-    /// 1, or more when the block is run again.
-    pub attempt: u32,
     /// What the traffic is.
     pub workload: String,
     /// What is in force.
@@ -170,6 +168,7 @@ impl<'a> Trials<'a> {
             netns_inode: self.netns_inode,
             napis,
             warmup,
+            proof_attempts: 1,
             calibration,
             books,
             accounts: [before, after],

@@ -99,7 +99,6 @@ fn trial(lab: &mut Lab, workload: &str, setting: &str) -> Trial {
         .run(Place {
             sequence: 1,
             block: 1,
-            attempt: 1,
             workload: String::from(workload),
             setting: String::from(setting),
         })
@@ -126,9 +125,10 @@ fn a_trial_is_the_same_from_what_crossed_as_json() {
         let mut lab = Lab::of(sender, receiver, test.veth.clone()).unwrap();
         let measured = trial(&mut lab, workload, "interrupt");
         drop(lab);
-        assert!(measured.receiver.bytes > 0);
+        let figures = measured.figures.as_ref().unwrap();
+        assert!(figures.receiver.bytes > 0);
         assert_eq!(
-            measured.polls.as_ref().unwrap().netns_inode,
+            figures.polls.as_ref().unwrap().netns_inode,
             test.inode(sides[1])
         );
 
@@ -158,7 +158,7 @@ fn a_timer_is_set_right_through_json_too() {
     let mut lab = Lab::of(sender, receiver, test.veth.clone()).unwrap();
     let before = lab.settings().unwrap();
     let trial = trial(&mut lab, "udp64", "polling");
-    let calibration = trial.calibration.unwrap();
+    let calibration = trial.figures.unwrap().calibration.unwrap();
     assert_eq!(calibration.period_ns, 1_000_000);
     assert!(!calibration.steps_ns.is_empty());
     assert!(calibration.gro_flush_timeout_ns <= 1_000_000);

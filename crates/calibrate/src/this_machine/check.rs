@@ -1,8 +1,8 @@
 //! The demo's traffic under `interrupt` and `polling`, simulated, and compared with measured trials.
 
-use nicpoll_model::Trial;
 use nicpoll_model::sim::SimFigures;
 use nicpoll_model::sim_fit_host::{CheckKind, CheckQuantity, HostCheck};
+use nicpoll_model::{Trial, TrialFigures};
 use nicpoll_sim::{
     DEFER_MAX, Discipline, Host, Plan, PlanError, SpecError, Stop, Workload, simulate as run,
 };
@@ -173,11 +173,10 @@ pub fn compare(predictions: &[Prediction], trials: &[Trial]) -> Vec<HostCheck> {
     let mut checks = Vec::new();
     for row in predictions {
         let of_row = |trial: &&Trial| {
-            trial.is_good()
-                && trial.workload == row.workload.name
-                && trial.setting == row.setting.name
+            trial.workload == row.workload.name && trial.setting == row.setting.name
         };
-        let good: Vec<_> = trials.iter().filter(of_row).collect();
+        let of_row = trials.iter().filter(of_row);
+        let good: Vec<_> = of_row.filter_map(Trial::result).collect();
         for &quantity in row.workload.quantities {
             let values: Option<Vec<f64>> =
                 good.iter().map(|trial| measured(trial, quantity)).collect();
@@ -206,13 +205,13 @@ pub fn compare(predictions: &[Prediction], trials: &[Trial]) -> Vec<HostCheck> {
     checks
 }
 
-fn measured(trial: &Trial, quantity: CheckQuantity) -> Option<f64> {
+fn measured(trial: &TrialFigures, quantity: CheckQuantity) -> Option<f64> {
     let trips = trial.round_trip;
     match quantity {
         CheckQuantity::DeliveredPps => trial.delivered_packets_per_second,
         CheckQuantity::TransactionsPerSecond => trips.map(|trips| trips.transactions_per_second),
         CheckQuantity::RoundTripP50Ns => trips.map(|trips| trips.p50_ns as f64),
-        CheckQuantity::CpuNsPerPacket => trial.cpu_ns_per_packet,
+        CheckQuantity::CpuNsPerPacket => trial.cpu.as_ref()?.busy_ns_per_packet,
         CheckQuantity::PacketsPerPoll => trial.packets_per_poll,
     }
 }

@@ -165,7 +165,6 @@ fn check(
         done.push(trials.run(Place {
             sequence,
             block: sequence,
-            attempt: 1,
             workload: workload.clone(),
             setting: setting.clone(),
         })?);

@@ -5,7 +5,7 @@
 //! interval.
 
 use nicpoll_model::{
-    Comparison, Metric, MetricKind, Study, Trial, Verdict, WorkUnit, WorkloadFacts,
+    Comparison, Metric, MetricKind, Study, TrialFigures, Verdict, WorkUnit, WorkloadFacts,
 };
 
 use super::page::{Align, Ink, Page, Row};
@@ -105,7 +105,7 @@ fn price(study: &Study, comparison: &Comparison, pair: Pair) -> String {
     }
     let judged = Group::of(study, &comparison.workload, pair.setting);
     let other = Group::of(study, &comparison.workload, pair.reference);
-    let both = |read: fn(&Trial) -> Option<f64>| {
+    let both = |read: fn(&TrialFigures) -> Option<f64>| {
         format!(
             "{} us against {} us",
             figure_or_missing(judged.median(read)),

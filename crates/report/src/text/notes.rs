@@ -1,7 +1,7 @@
 //! What to know before believing a figure: how to read it, what counting cost, what was thrown out,
 //! and the study's warnings.
 
-use nicpoll_model::{CountingCost, CpuCountingCost, CpuSource, Study, Trial, WarningName};
+use nicpoll_model::{Conduct, CountingCost, CpuSource, EventCounter, Study, Trial, WarningName};
 
 use super::page::{Ink, Page};
 use crate::numbers::{aligned, counted, figure};
@@ -13,13 +13,16 @@ const WARNING: usize = 18;
 
 pub fn write(page: &mut Page, study: &Study) {
     write_legend(page, study);
-    if let Some(cost) = &study.counting_cost {
-        page.heading("What counting the polls cost");
-        page.paragraph(Ink::Plain, &counting(cost));
-    }
-    if let Some(cost) = &study.cpu_counting_cost {
-        page.heading("What accounting for CPU time exactly cost");
-        page.paragraph(Ink::Plain, &accounting(cost));
+    for cost in &study.counting_costs {
+        let (heading, text) = match cost.counter {
+            EventCounter::Polls => ("What counting the polls cost", counting(cost)),
+            EventCounter::CpuTime => (
+                "What accounting for CPU time exactly cost",
+                accounting(cost),
+            ),
+        };
+        page.heading(heading);
+        page.paragraph(Ink::Plain, &text);
     }
     write_voids(page, study);
     if !study.warnings.is_empty() {
@@ -57,7 +60,13 @@ fn write_legend(page: &mut Page, study: &Study) {
             "percentage points. 100 pt of CPU busy are one whole core.",
         ),
     ];
-    let is_exact = |trial: &Trial| trial.cpu_source == CpuSource::Exact;
+    let is_exact = |trial: &Trial| {
+        let cpu = trial
+            .figures
+            .as_ref()
+            .and_then(|figures| figures.cpu.as_ref());
+        cpu.is_some_and(|cpu| cpu.source == CpuSource::Exact)
+    };
     if study.trials.iter().any(is_exact) {
         legend.push((
             "exact",
@@ -89,12 +98,14 @@ fn write_legend(page: &mut Page, study: &Study) {
 }
 
 fn counting(cost: &CountingCost) -> String {
-    let mut text = match (cost.ns_per_poll, cost.polls_per_second) {
+    let mut text = match (cost.ns_per_event, cost.events_per_second) {
         (Some(ns), Some(polls)) => format!(
-            "Counting takes {} ns a poll; at {} polls/s (udp64 under interrupt) that is {} % of \
+            "Counting takes {} ns a poll; at {} polls/s ({} under {}) that is {} % of \
              one core.",
             figure(ns),
             figure(polls),
+            cost.workload,
+            cost.setting,
             figure(ns * polls / 1e9 * 100.0)
         ),
         (Some(ns), None) => format!("Counting takes {} ns a poll.", figure(ns)),
@@ -107,13 +118,15 @@ fn counting(cost: &CountingCost) -> String {
     text
 }
 
-fn accounting(cost: &CpuCountingCost) -> String {
+fn accounting(cost: &CountingCost) -> String {
     let mut text = match (cost.ns_per_event, cost.events_per_second) {
         (Some(ns), Some(events)) => format!(
-            "It takes {} ns an event; at {} events/s (udp64 under interrupt) that is {} % of one core, \
+            "It takes {} ns an event; at {} events/s ({} under {}) that is {} % of one core, \
              beside what the kernel takes to call it.",
             figure(ns),
             figure(events),
+            cost.workload,
+            cost.setting,
             figure(ns * events / 1e9 * 100.0)
         ),
         (Some(ns), None) => format!("It takes {} ns an event.", figure(ns)),
@@ -153,7 +166,7 @@ fn slowed(
 fn write_voids(page: &mut Page, study: &Study) {
     let mut reasons: Vec<(&str, Vec<&Trial>)> = Vec::new();
     for trial in &study.trials {
-        let Some(reason) = trial.void.as_deref() else {
+        let Some(reason) = reason_of(trial) else {
             continue;
         };
         match reasons.iter_mut().find(|(known, _)| alike(known, reason)) {
@@ -171,9 +184,7 @@ fn write_voids(page: &mut Page, study: &Study) {
     ));
     for (reason, trials) in &reasons {
         let lead = format!("{:>3} x  ", trials.len());
-        let differing = trials
-            .iter()
-            .any(|trial| trial.void.as_deref() != Some(*reason));
+        let differing = trials.iter().any(|trial| reason_of(trial) != Some(*reason));
         let such_as = if differing { "such as: " } else { "" };
         page.item(
             &lead,
@@ -181,6 +192,14 @@ fn write_voids(page: &mut Page, study: &Study) {
             &format!("{such_as}{reason}: {}", named(trials)),
         );
     }
+}
+
+/// Why a trial has no part in the figures.
+fn reason_of(trial: &Trial) -> Option<&str> {
+    let Conduct {
+        external, failure, ..
+    } = &trial.conduct;
+    external.as_deref().or(failure.as_deref())
 }
 
 /// Whether two reasons are one, their figures aside.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
 
 use nicpoll_model::{
-    CpuSource, CpuStates, LedgerUnit, LossPlace, Side, Study, Trial, WorkUnit, WorkloadFacts,
+    CpuSource, CpuStates, LedgerUnit, LossPlace, Side, Study, TrialFigures, WorkUnit, WorkloadFacts,
 };
 
 use super::differences;
@@ -47,7 +47,7 @@ fn head(study: &Study, groups: &[Group]) -> Vec<Row> {
 }
 
 /// A row with the median of a figure for each setting.
-fn median_row(label: &str, groups: &[Group], read: impl Fn(&Trial) -> Option<f64>) -> Row {
+fn median_row(label: &str, groups: &[Group], read: impl Fn(&TrialFigures) -> Option<f64>) -> Row {
     let cells = groups
         .iter()
         .map(|group| figure_or_missing(group.median(&read)))
@@ -59,7 +59,7 @@ fn median_row(label: &str, groups: &[Group], read: impl Fn(&Trial) -> Option<f64
 fn spread_rows(
     label: &str,
     groups: &[Group],
-    read: impl Fn(&Trial) -> Option<f64>,
+    read: impl Fn(&TrialFigures) -> Option<f64>,
 ) -> impl Iterator<Item = Row> {
     let ranges: Vec<_> = groups.iter().map(|group| group.range(&read)).collect();
     let measured = ranges.iter().any(Option::is_some);
@@ -96,7 +96,7 @@ fn traffic_rows(unit: WorkUnit, groups: &[Group]) -> Vec<Row> {
     rows.extend(spread_rows("delivered, packets/s", groups, |trial| {
         trial.delivered_packets_per_second
     }));
-    let line_percent = |trial: &Trial| Some(trial.delivered_line_ratio? * 100.0);
+    let line_percent = |trial: &TrialFigures| Some(trial.delivered_line_ratio? * 100.0);
     if groups
         .iter()
         .any(|group| group.range(line_percent).is_some())
@@ -135,7 +135,7 @@ fn round_trip_rows(groups: &[Group]) -> Vec<Row> {
 /// Reads one state's share.
 type Share = fn(&CpuStates) -> f64;
 /// Reads the states of a trial's cores.
-type States = fn(&Trial) -> &Vec<CpuStates>;
+type States = fn(&TrialFigures) -> &[CpuStates];
 
 fn cpu_rows(study: &Study, groups: &[Group]) -> Vec<Row> {
     let source = source(groups);
@@ -147,8 +147,8 @@ fn cpu_rows(study: &Study, groups: &[Group]) -> Vec<Row> {
     ];
     let cores: BTreeSet<u32> = groups
         .iter()
-        .flat_map(|group| &group.good)
-        .flat_map(|trial| trial.cpu.iter().map(|cpu| cpu.core))
+        .flat_map(Group::results)
+        .flat_map(|trial| cores_of(trial).iter().map(|cpu| cpu.core))
         .collect();
     let cores: Vec<u32> = cores.into_iter().collect();
     let mut rows = Vec::new();
@@ -157,7 +157,7 @@ fn cpu_rows(study: &Study, groups: &[Group]) -> Vec<Row> {
         let title = format!("{}: % of time, {}", names.join(" | "), source.name());
         rows.push(Row::new(title, vec![], Ink::Plain));
         for (label, read) in states {
-            rows.push(core_row(label, groups, cores, |trial| &trial.cpu, read));
+            rows.push(core_row(label, groups, cores, cores_of, read));
         }
         if source == CpuSource::Exact {
             let sampled: States = |trial| &trial.cpu_tick_sampled;
@@ -176,16 +176,16 @@ fn cpu_rows(study: &Study, groups: &[Group]) -> Vec<Row> {
                 CpuStates::busy,
             ));
         } else {
-            rows.push(core_row(
-                "  steal",
-                groups,
-                cores,
-                |trial| &trial.cpu,
-                |cpu| cpu.steal,
-            ));
+            rows.push(core_row("  steal", groups, cores, cores_of, |cpu| {
+                cpu.steal
+            }));
         }
     }
     rows
+}
+
+fn cores_of(trial: &TrialFigures) -> &[CpuStates] {
+    trial.cpu.as_ref().map_or(&[], |cpu| &cpu.cores)
 }
 
 fn core_name(study: &Study, core: u32) -> String {
@@ -200,9 +200,10 @@ fn core_name(study: &Study, core: u32) -> String {
 
 /// How CPU time was measured: in one way throughout a study. A study without good trials shows none.
 fn source(groups: &[Group]) -> CpuSource {
-    let mut good = groups.iter().flat_map(|group| &group.good);
-    good.next()
-        .map_or(CpuSource::TickSampled, |trial| trial.cpu_source)
+    let mut results = groups.iter().flat_map(Group::results);
+    results
+        .find_map(|trial| trial.cpu.as_ref())
+        .map_or(CpuSource::TickSampled, |cpu| cpu.source)
 }
 
 fn core_row(label: &str, groups: &[Group], cores: &[u32], states: States, read: Share) -> Row {
@@ -233,15 +234,15 @@ fn cost_rows(unit: WorkUnit, groups: &[Group]) -> Vec<Row> {
     let time = match unit {
         // The counter is a byte's; a byte's share is too small a figure to read.
         WorkUnit::Bytes => median_row(&format!("CPU ns/KiB, {source}"), groups, |trial| {
-            Some(trial.cpu_ns_per_byte? * 1024.0)
+            Some(trial.cpu.as_ref()?.busy_ns_per_byte? * 1024.0)
         }),
         WorkUnit::Transactions => {
             median_row(&format!("CPU ns/transaction, {source}"), groups, |trial| {
-                trial.cpu_ns_per_packet
+                trial.cpu.as_ref()?.busy_ns_per_packet
             })
         }
         WorkUnit::Datagrams => median_row(&format!("CPU ns/packet, {source}"), groups, |trial| {
-            trial.cpu_ns_per_packet
+            trial.cpu.as_ref()?.busy_ns_per_packet
         }),
     };
     vec![
@@ -270,7 +271,7 @@ struct Sums {
 impl Sums {
     /// Nothing when no trial is good.
     fn of(group: &Group) -> Option<Self> {
-        let ledgers = || group.good.iter().map(|trial| &trial.ledger);
+        let ledgers = || group.good.iter().filter_map(|trial| trial.ledger());
         ledgers().next()?;
         let mut lost = BTreeMap::new();
         for line in ledgers().flat_map(|ledger| &ledger.lines) {
@@ -304,7 +305,7 @@ impl Sums {
 fn loss_rows(groups: &[Group]) -> Vec<Row> {
     let in_bytes = groups
         .iter()
-        .flat_map(|group| &group.good)
+        .flat_map(Group::results)
         .any(|trial| trial.ledger.unit == LedgerUnit::Bytes);
     let unit = if in_bytes { "bytes" } else { "packets" };
     let sums: Vec<Option<Sums>> = groups.iter().map(Sums::of).collect();
