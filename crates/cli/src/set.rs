@@ -241,7 +241,7 @@ fn put_back_left(journal: &Journal) -> Result<(), Failure> {
             Recovered::Restored => {
                 eprintln!("nicpoll: put back what a program that was killed had left ({path})");
             }
-            Recovered::Busy | Recovered::Gone | Recovered::Standing => {}
+            Recovered::Busy | Recovered::Gone | Recovered::NotFound | Recovered::Standing => {}
         }
     }
     Ok(())

@@ -73,18 +73,17 @@ pub struct Interface {
     pub driver: String,
     /// Hardware address: the permanent one where there is one.
     pub address: String,
-    /// What the kernel calls its namespace, unlike any other of this boot; null before Linux 5.14.
-    pub netns_cookie: Option<u64>,
+    /// Inode number of the device's directory in sysfs. The kernel keeps it when the device gets another name,
+    /// address or network namespace, and gives it to no other device until the machine is started again; null
+    /// where `/sys` does not show the device.
+    pub device_id: Option<u64>,
 }
 
 impl Interface {
-    /// Whether `now` is the interface that was recorded: renamed perhaps, or with another address,
-    /// but not a later one that got the same index.
+    /// Whether `now` is the device that was recorded: under another name perhaps, with another address or in
+    /// another network namespace, but not a later one that got the same index.
     pub fn is_still(&self, now: &Interface) -> bool {
-        self.ifindex == now.ifindex
-            && self.netns_cookie == now.netns_cookie
-            && self.driver == now.driver
-            && (self.name == now.name || self.address == now.address)
+        self.device_id.is_some() && self.device_id == now.device_id
     }
 }
 

@@ -1,6 +1,6 @@
 //! What was done, as the documents of [`nicpoll_model`].
 
-use nicpoll_model::{SwitchFile, SwitchRestored, SwitchValue, SwitchWrite};
+use nicpoll_model::{DriftShow, SwitchFile, SwitchRestored, SwitchValue, SwitchWrite};
 use nicpoll_sys::netns;
 
 use crate::kernel::Target;
@@ -63,6 +63,16 @@ pub fn label(interface: &str, netns_inode: u64, own_netns_inode: u64) -> String 
     }
 }
 
+impl From<&Drift> for DriftShow {
+    fn from(drift: &Drift) -> Self {
+        DriftShow {
+            name: drift.knob.to_string(),
+            written: drift.written.to_string(),
+            now: drift.now.as_ref().map(Value::to_string),
+        }
+    }
+}
+
 impl Drift {
     /// What somebody else changed, in words.
     pub fn describe(&self, interface: &str) -> String {
@@ -82,6 +92,12 @@ impl Restored {
         let interface = self.target.label(own_netns_inode);
         let drift = self.drift.iter();
         let mut notes: Vec<String> = drift.map(|drift| drift.describe(&interface)).collect();
+        let was = self.recorded.label(own_netns_inode);
+        if was != interface {
+            notes.push(format!(
+                "{was} was moved or renamed, and is {interface} now"
+            ));
+        }
         if self.is_gone {
             notes.push(format!(
                 "{interface} is gone, and what was set on it went along"

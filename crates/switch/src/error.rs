@@ -1,9 +1,12 @@
 //! Why a setting could not be changed or put back.
 
+use std::path::PathBuf;
+
 use thiserror::Error;
 
 use crate::control::ControlError;
-use crate::journal::JournalError;
+use crate::journal::{Entry, JournalError};
+use crate::record::Change;
 
 /// Why a change could not be made or put back.
 #[derive(Debug, Error)]
@@ -38,6 +41,22 @@ pub enum SwitchError {
         interface: String,
         /// The id.
         napi_id: u32,
+    },
+    /// The interface is somewhere that cannot be searched, or is no more.
+    #[error(
+        "{interface} is in no network namespace that can be searched from here. It may still have these values: {}; \
+         its record {} is kept. Move the interface to a namespace that 'ip netns' lists, then: nicpoll restore. If \
+         the interface is no more, remove the record",
+        .changes.join(", "),
+        .record.display()
+    )]
+    NotFound {
+        /// The interface.
+        interface: String,
+        /// Each value, and what it was before.
+        changes: Vec<String>,
+        /// Its record.
+        record: PathBuf,
     },
     /// Values of single NAPI instances cannot be reached.
     #[error(
@@ -83,4 +102,22 @@ pub enum SwitchError {
         /// Why.
         source: std::io::Error,
     },
+}
+
+impl SwitchError {
+    /// That the interface of a record was not found, and may be somewhere all the same.
+    pub(crate) fn not_found(entry: &Entry) -> SwitchError {
+        let record = entry.record();
+        let changes = record.all_changes().into_iter();
+        let text =
+            |change: Change| format!("{} {}, was {}", change.knob, change.written, change.before);
+        SwitchError::NotFound {
+            interface: record.interface.name.clone(),
+            changes: changes
+                .filter(|change| change.before != change.written)
+                .map(text)
+                .collect(),
+            record: entry.path().to_path_buf(),
+        }
+    }
 }

@@ -8,7 +8,8 @@ use crate::error::SwitchError;
 use crate::kernel::{Kernel, Target, supported};
 use crate::knob::{Knob, Phase, Value, table};
 use crate::links::Link;
-use crate::machine::{Machine, find_namespace};
+use crate::machine::Machine;
+use crate::namespaces::search;
 
 /// The feature without which veth has no receive NAPI.
 pub const GRO_FEATURE: &str = "rx-gro";
@@ -140,13 +141,14 @@ fn enter_numbered(machine: &mut Machine, own: u64, id: i32) -> Result<Option<u64
         interface: format!("number {id}"),
         source,
     };
-    let namespace = find_namespace(|namespace| {
+    let search = search(|namespace| {
         let descriptor = namespace.as_fd().as_raw_fd() as u32;
         let number = machine.run(own, move |control| control.netnsid_of(descriptor));
         matches!(number, Ok(Ok(Some(found))) if found == id)
     })
     .map_err(failed)?;
-    namespace
+    search
+        .found
         .map(|namespace| machine.enter(namespace).map_err(failed))
         .transpose()
 }

@@ -1,7 +1,7 @@
 //! The journal: what was there before each change, on disk before the change is made.
 //!
-//! One file an interface, named by network namespace and ifindex, and one for each host that is changed
-//! through ssh. What must hold:
+//! One file an interface, named by what the kernel gives to that device alone, and one for each host that is
+//! changed through ssh. What must hold:
 //! - a file appears and changes as a whole (written aside, synced, then linked or renamed, then the
 //!   directory synced), so a reader sees a record or none;
 //! - who reads a file to act on it holds its lock (flock(2)), which ends with the process: two
@@ -73,6 +73,15 @@ pub enum JournalError {
          --confirm', or undo it with 'nicpoll set {interface} -polling'"
     )]
     Unconfirmed {
+        /// The interface.
+        interface: String,
+    },
+    /// The interface could not be found again if it were moved or renamed.
+    #[error(
+        "{interface} is not shown under /sys, by which nicpoll would know it again; mount sysfs there \
+         (mount -t sysfs sysfs /sys)"
+    )]
+    NoDevice {
         /// The interface.
         interface: String,
     },
@@ -170,21 +179,33 @@ impl Journal {
         &self.directory
     }
 
-    /// The name of an interface's file.
+    /// The name of an interface's file: by the device itself, so that it stays the same wherever the device is moved.
     pub fn file_name(target: &Target) -> String {
-        format!("{}-{}.json", target.netns_inode, target.interface.ifindex)
+        match target.interface.device_id {
+            Some(id) => format!("device-{id}.json"),
+            // Never made: such an interface cannot be taken.
+            None => String::from("no-device.json"),
+        }
     }
 
-    /// Takes an interface for a change: locks its record, or makes one. A record of another boot or of an
-    /// interface that is no more gives way to a new one: its values went with them.
+    /// Takes an interface for a change: locks its record, or makes one. A record of another boot gives way to a
+    /// new one: its values went with the boot.
     ///
     /// # Errors
-    /// [`JournalError::Busy`] when somebody else has it.
+    /// [`JournalError::Busy`] when somebody else has it, [`JournalError::NoDevice`] when it could not be found again.
     pub fn take(&self, target: &Target) -> Result<Entry, JournalError> {
-        let is_current = |record: &Record| {
-            Ok(record.is_of_this_boot()? && record.interface.is_still(&target.interface))
-        };
-        self.take_as(&Self::file_name(target), is_current, || Record::new(target))
+        if target.interface.device_id.is_none() {
+            return Err(JournalError::NoDevice {
+                interface: target.interface.name.clone(),
+            });
+        }
+        let is_current = |record: &Record| record.is_of_this_boot();
+        let mut entry =
+            self.take_as(&Self::file_name(target), is_current, || Record::new(target))?;
+        if entry.record().target() != *target {
+            entry.update(|record| record.move_to(target))?;
+        }
+        Ok(entry)
     }
 
     /// Takes a file of any content, as [`Journal::take`] does.

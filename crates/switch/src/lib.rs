@@ -22,6 +22,7 @@ pub mod knob;
 mod links;
 mod lower;
 mod machine;
+mod namespaces;
 mod overflow;
 mod owner;
 pub mod persist;
@@ -36,6 +37,7 @@ mod standing;
 mod toggle;
 mod transaction;
 mod undo;
+mod whereabouts;
 mod witness;
 
 pub use apply::{Held, Order, Preview, SetError, Switch, preview, require_privileges};

@@ -1,12 +1,14 @@
 //! Interfaces as rtnetlink shows them: who is below whom, who is up, and whose address it is.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::net::IpAddr;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use netlink_bindings::rt_link::{Ifinfomsg, IterableLinkAttrs};
 use netlink_bindings::traits::{NetlinkRequest, Protocol};
 use netlink_bindings::{rt_addr, rt_link};
-use nicpoll_sys::netns;
 
 use crate::attributes::push_attribute;
 use crate::control::{Control, ControlError, Interface};
@@ -38,7 +40,6 @@ impl Control {
     /// Every interface of the namespace.
     pub fn links(&mut self) -> Result<Vec<Link>, ControlError> {
         let doing = || String::from("listing the interfaces");
-        let cookie = netns::cookie().map_err(ControlError::of_io(doing()))?;
         let request = rt_link::Request::new().op_getlink_dump(&Ifinfomsg::new());
         let mut reply = self
             .socket
@@ -47,7 +48,7 @@ impl Control {
         let mut links = Vec::new();
         while let Some(link) = reply.recv() {
             let (header, attributes) = link.map_err(ControlError::of(doing()))?;
-            links.push(read_link(cookie, &header, &attributes));
+            links.push(read_link(&header, &attributes));
         }
         Ok(links)
     }
@@ -58,7 +59,6 @@ impl Control {
     /// `ENODEV` when this namespace has none of that name.
     pub fn link_named(&mut self, name: &str) -> Result<Link, ControlError> {
         let doing = || format!("asking for interface '{name}'");
-        let cookie = netns::cookie().map_err(ControlError::of_io(doing()))?;
         let mut request = rt_link::Request::new().op_getlink_do(&Ifinfomsg::new());
         request.encode().push_ifname_bytes(name.as_bytes());
         let mut reply = self
@@ -66,7 +66,7 @@ impl Control {
             .request(&request)
             .map_err(ControlError::of_io(doing()))?;
         let (header, link) = reply.recv_one().map_err(ControlError::of(doing()))?;
-        Ok(read_link(cookie, &header, &link))
+        Ok(read_link(&header, &link))
     }
 
     /// Brings an interface up, or takes it down.
@@ -119,7 +119,7 @@ impl Control {
     }
 }
 
-fn read_link(netns_cookie: Option<u64>, header: &Ifinfomsg, link: &IterableLinkAttrs<'_>) -> Link {
+fn read_link(header: &Ifinfomsg, link: &IterableLinkAttrs<'_>) -> Link {
     let driver = link
         .get_linkinfo()
         .and_then(|info| info.get_kind())
@@ -129,16 +129,15 @@ fn read_link(netns_cookie: Option<u64>, header: &Ifinfomsg, link: &IterableLinkA
         .get_ifname()
         .map(|name| name.to_string_lossy().into_owned())
         .unwrap_or_default();
-    let address = link.get_perm_address().or_else(|_| link.get_address());
-    let octets = address.unwrap_or_default().iter();
-    let octets: Vec<String> = octets.map(|octet| format!("{octet:02x}")).collect();
+    let own_address = link.get_address().map(octets).unwrap_or_default();
+    let ifindex = header.ifi_index as u32;
     Link {
         interface: Interface {
-            ifindex: header.ifi_index as u32,
+            ifindex,
+            device_id: device_id(&name, ifindex, &own_address),
             name,
             driver,
-            address: octets.join(":"),
-            netns_cookie,
+            address: link.get_perm_address().map(octets).unwrap_or(own_address),
         },
         is_up: header.ifi_flags & IFF_UP != 0,
         is_loopback: header.ifi_flags & IFF_LOOPBACK != 0,
@@ -147,6 +146,24 @@ fn read_link(netns_cookie: Option<u64>, header: &Ifinfomsg, link: &IterableLinkA
         master: link.get_master().ok().filter(|&index| index != 0),
         rx_packets: link.get_stats64().map_or(0, |stats| stats.rx_packets),
     }
+}
+
+fn octets(address: &[u8]) -> String {
+    let octets: Vec<String> = address.iter().map(|octet| format!("{octet:02x}")).collect();
+    octets.join(":")
+}
+
+/// The inode number of the device's directory. A thread that changed only its network namespace may see another
+/// interface of the same name there, so index and address have to be the same, too.
+fn device_id(name: &str, ifindex: u32, address: &str) -> Option<u64> {
+    let directory = Path::new("/sys/class/net").join(name);
+    let holds = |file: &str, value: &str| {
+        fs::read_to_string(directory.join(file)).is_ok_and(|text| text.trim() == value)
+    };
+    let is_own = holds("ifindex", &ifindex.to_string()) && holds("address", address);
+    is_own
+        .then(|| fs::metadata(&directory).ok())?
+        .map(|own| own.ino())
 }
 
 /// `RTM_GETNSID` (include/uapi/linux/net_namespace.h), which netlink-bindings does not have.

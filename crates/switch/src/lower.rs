@@ -60,7 +60,7 @@ mod tests {
                 name: format!("if{ifindex}"),
                 driver: String::from(driver),
                 address: String::new(),
-                netns_cookie: None,
+                device_id: Some(ifindex.into()),
             },
             is_up: true,
             is_loopback: false,

@@ -7,15 +7,15 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::io;
-use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use nicpoll_sys::netns::{self, NetNamespace, NetnsThread};
+use nicpoll_sys::netns::{NetNamespace, NetnsThread};
 
 use crate::control::{Control, ControlError};
 use crate::kernel::{Kernel, Target};
 use crate::knob::{Knob, Value};
+use crate::namespaces::search;
 
 /// The namespaces that have been entered so far, and [`Control`]s in them.
 #[derive(Default)]
@@ -47,7 +47,7 @@ impl Machine {
         if self.rooms.contains_key(&inode) {
             return Ok(true);
         }
-        match find_namespace(|namespace| namespace.inode() == inode)? {
+        match search(|namespace| namespace.inode() == inode)?.found {
             Some(namespace) => self.enter(namespace).map(|_| true),
             None => Ok(false),
         }
@@ -86,26 +86,4 @@ impl Kernel for Machine {
     fn wait(&mut self, time: Duration) {
         thread::sleep(time);
     }
-}
-
-/// Finds a namespace of this machine. One lives by a process in it, or by a name.
-pub(crate) fn find_namespace(
-    mut is_it: impl FnMut(&NetNamespace) -> bool,
-) -> io::Result<Option<NetNamespace>> {
-    let names = std::fs::read_dir(netns::NAMED_DIRECTORY)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|file| file.path());
-    let processes = std::fs::read_dir("/proc")?
-        .flatten()
-        .map(|process| process.path().join("ns/net"));
-    let own = Path::new("/proc/thread-self/ns/net").to_path_buf();
-    let mut seen = std::collections::BTreeSet::new();
-    // Most paths are not namespaces or are gone by now.
-    Ok(std::iter::once(own)
-        .chain(names)
-        .chain(processes)
-        .filter_map(|path| NetNamespace::open(&path).ok())
-        .find(|namespace| seen.insert(namespace.inode()) && is_it(namespace)))
 }

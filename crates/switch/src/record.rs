@@ -13,7 +13,7 @@ use crate::kernel::Target;
 use crate::knob::{Knob, Value};
 use crate::owner::{Owner, boot_id};
 
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Why the bytes of a file are not a record.
 #[derive(Debug, Error)]
@@ -75,9 +75,9 @@ pub struct Attempt {
 pub struct Record {
     version: u32,
     boot_id: String,
-    /// Inode number of the interface's network namespace.
+    /// Inode number of the network namespace in which the interface was when it was last changed.
     pub netns_inode: u64,
-    /// The interface.
+    /// The interface as it was then.
     pub interface: Interface,
     /// The file of the interface for whose sake alone this one was changed.
     pub companion_of: Option<String>,
@@ -124,7 +124,13 @@ impl Record {
         Ok(self.boot_id == boot_id()?)
     }
 
-    /// The interface with its namespace.
+    /// Says where the device is by now, and under which name.
+    pub fn move_to(&mut self, target: &Target) {
+        self.netns_inode = target.netns_inode;
+        self.interface = target.interface.clone();
+    }
+
+    /// The interface with its namespace, as of its last change.
     pub fn target(&self) -> Target {
         Target {
             netns_inode: self.netns_inode,

@@ -9,17 +9,20 @@ use crate::error::SwitchError;
 use crate::journal::{Entry, Journal, JournalError};
 use crate::kernel::Target;
 use crate::machine::Machine;
-use crate::record::{Attempt, Change, Record};
+use crate::record::{Attempt, Change};
 use crate::transaction::{settle_entry, undo_attempt};
 use crate::undo;
+use crate::whereabouts::{Whereabouts, locate};
 
 /// What became of a record that an earlier process left.
 #[derive(Debug)]
 pub enum Recovered {
     /// Its owner still runs, or it still waits to be confirmed.
     Busy,
-    /// The values did not outlive the boot, or went with their namespace or interface.
+    /// The values did not outlive the boot, or went with their interface.
     Gone,
+    /// The interface was not found, and not every network namespace could be searched. The file is still there.
+    NotFound,
     /// They were put back.
     Restored,
     /// They stand until they are undone.
@@ -62,10 +65,18 @@ fn recover_entry(
     let is_of_this_boot = record
         .is_of_this_boot()
         .map_err(JournalError::io(entry.path()))?;
-    if !is_of_this_boot || !reach(machine, record)? {
-        entry.close()?;
-        return Ok(Recovered::Gone);
-    }
+    let target = match is_of_this_boot {
+        true => locate(machine, &record.target())?,
+        false => Whereabouts::Gone,
+    };
+    let target = match target {
+        Whereabouts::At(target) => target,
+        Whereabouts::Unknown => return Ok(Recovered::NotFound),
+        Whereabouts::Gone => {
+            entry.close()?;
+            return Ok(Recovered::Gone);
+        }
+    };
     let Some(attempt) = &record.attempt else {
         if record.standing.is_empty() {
             entry.close()?;
@@ -89,14 +100,15 @@ fn recover_entry(
     if is_alive && !is_due {
         return Ok(Recovered::Busy);
     }
-    resolve(journal, entry, machine)
+    resolve(journal, entry, &target, machine)
 }
 
 /// Ends an attempt whose owner does not: lets it stand when another part of its command does, or puts it
-/// back.
+/// back. `target` is where the interface is now.
 pub(crate) fn resolve(
     journal: &Journal,
     mut entry: Entry,
+    target: &Target,
     machine: &mut Machine,
 ) -> Result<Recovered, SwitchError> {
     let record = entry.record();
@@ -107,7 +119,7 @@ pub(crate) fn resolve(
         settle_entry(&mut entry)?;
         return Ok(Recovered::Standing);
     }
-    undo_attempt(entry, machine)?;
+    undo_attempt(entry, target, machine)?;
     Ok(if had_standing {
         Recovered::Standing
     } else {
@@ -127,28 +139,12 @@ fn stands_elsewhere(journal: &Journal, attempt: &Attempt) -> Result<bool, Journa
     }))
 }
 
-/// Enters the namespace of a record. `false` when its interface is no more: the values went with it.
-pub(crate) fn reach(machine: &mut Machine, record: &Record) -> Result<bool, SwitchError> {
-    let is_there =
-        machine
-            .enter_inode(record.netns_inode)
-            .map_err(|source| SwitchError::Namespace {
-                interface: record.interface.name.clone(),
-                source,
-            })?;
-    if !is_there {
-        return Ok(false);
-    }
-    let links = machine.run(record.netns_inode, |control| control.links())??;
-    Ok(links
-        .iter()
-        .any(|link| record.interface.is_still(&link.interface)))
-}
-
 /// What became of an interface that was to be put back.
 #[derive(Debug)]
 pub struct Restored {
-    /// Which.
+    /// Where it was when it was last changed.
+    pub recorded: Target,
+    /// Which, and where it is now.
     pub target: Target,
     /// What was put back.
     pub changes: Vec<Change>,
@@ -189,22 +185,32 @@ pub fn restore(switch: &mut Switch, path: &Path) -> Result<Vec<Restored>, Switch
 
 fn put_back_entry(entry: &Entry, machine: &mut Machine) -> Result<Restored, SwitchError> {
     let record = entry.record();
-    let target = record.target();
+    let recorded = record.target();
     let is_of_this_boot = record
         .is_of_this_boot()
         .map_err(JournalError::io(entry.path()))?;
-    if !is_of_this_boot || !reach(machine, record)? {
-        return Ok(Restored {
-            target,
-            changes: Vec::new(),
-            drift: Vec::new(),
-            is_gone: true,
-        });
-    }
+    let whereabouts = match is_of_this_boot {
+        true => locate(machine, &recorded)?,
+        false => Whereabouts::Gone,
+    };
+    let target = match whereabouts {
+        Whereabouts::At(target) => target,
+        Whereabouts::Unknown => return Err(SwitchError::not_found(entry)),
+        Whereabouts::Gone => {
+            return Ok(Restored {
+                target: recorded.clone(),
+                recorded,
+                changes: Vec::new(),
+                drift: Vec::new(),
+                is_gone: true,
+            });
+        }
+    };
     let changes = record.all_changes();
     let drift = undo::drift_before_putting_back(machine, &target, &changes)?;
     undo::put_back(machine, &target, &changes)?;
     Ok(Restored {
+        recorded,
         target,
         changes,
         drift,

@@ -213,9 +213,9 @@ impl Switch {
             let all = links.iter().map(|link| target(link, netns_inode));
             wanted.extend(all.map(|target| Journal::file_name(&target)));
         } else {
-            let gone = self.of_removed(&links, netns_inode)?;
+            let absent = self.of_absent(&links, netns_inode)?;
             for name in names {
-                if let Some((_, file)) = gone.iter().find(|(known, _)| *known == name.interface) {
+                if let Some((_, file)) = absent.iter().find(|(known, _)| *known == name.interface) {
                     wanted.insert(file.clone());
                     continue;
                 }
@@ -236,17 +236,17 @@ impl Switch {
             .collect())
     }
 
-    /// Names and files of interfaces that were removed: their records are only to be closed, as a unit does that
-    /// stops because its device went away. A name that another interface has by now means that one.
-    fn of_removed(
+    /// Names and files of interfaces that were changed in this namespace and are no longer in it: they were moved to
+    /// another one or removed. A name that another interface has by now means that one.
+    fn of_absent(
         &self,
         links: &[Link],
         netns_inode: u64,
     ) -> Result<Vec<(String, String)>, JournalError> {
         let records = self.journal().records()?.into_iter();
-        let is_removed = |target: &Target| {
+        let is_absent = |target: &Target| {
             let is_there = |link: &Link| {
-                link.interface.ifindex == target.interface.ifindex
+                target.interface.is_still(&link.interface)
                     || link.interface.name == target.interface.name
             };
             target.netns_inode == netns_inode && !links.iter().any(is_there)
@@ -254,7 +254,7 @@ impl Switch {
         Ok(records
             .filter_map(|(_, record)| record.ok())
             .map(|record| record.target())
-            .filter(is_removed)
+            .filter(is_absent)
             .map(|target| (target.interface.name.clone(), Journal::file_name(&target)))
             .collect())
     }

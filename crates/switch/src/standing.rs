@@ -7,9 +7,10 @@ use crate::journal::{Entry, Journal};
 use crate::kernel::{Kernel, Target};
 use crate::machine::Machine;
 use crate::owner::Owner;
-use crate::recover::{reach, resolve};
+use crate::recover::resolve;
 use crate::transaction::settle_entry;
 use crate::undo::{self, Drift};
+use crate::whereabouts::{Whereabouts, locate};
 
 /// Lets the last change of an interface stand, and with it everything that the same command changed.
 /// `false` when nothing waits to be confirmed.
@@ -69,10 +70,11 @@ pub fn undo_unconfirmed(
     if attempt.is_none_or(|attempt| attempt.owner != owner) {
         return Ok(());
     }
-    if !reach(machine, entry.record())? {
-        return Ok(entry.close()?);
+    match locate(machine, &entry.record().target())? {
+        Whereabouts::At(target) => resolve(journal, entry, &target, machine).map(drop),
+        Whereabouts::Gone => Ok(entry.close()?),
+        Whereabouts::Unknown => Err(SwitchError::not_found(&entry)),
     }
-    resolve(journal, entry, machine).map(drop)
 }
 
 /// What somebody else changed on an interface since it was set; none when nothing is recorded of it.

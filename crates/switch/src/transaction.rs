@@ -194,7 +194,8 @@ impl Transaction {
     /// first.
     pub fn undo(self, kernel: &mut dyn Kernel) -> Result<(), SwitchError> {
         for entry in self.entries.into_iter().rev() {
-            undo_attempt(entry, kernel)?;
+            let target = entry.record().target();
+            undo_attempt(entry, &target, kernel)?;
         }
         Ok(())
     }
@@ -213,11 +214,15 @@ pub(crate) fn settle_entry(entry: &mut Entry) -> Result<(), JournalError> {
     entry.update(crate::record::Record::settle)
 }
 
-/// Puts back what an attempt changed; what stood before it stays.
-pub(crate) fn undo_attempt(mut entry: Entry, kernel: &mut dyn Kernel) -> Result<(), SwitchError> {
+/// Puts back what an attempt changed; what stood before it stays. `target` is where the interface is now.
+pub(crate) fn undo_attempt(
+    mut entry: Entry,
+    target: &Target,
+    kernel: &mut dyn Kernel,
+) -> Result<(), SwitchError> {
     if let Some(attempt) = &entry.record().attempt {
         let changes = merged(&[], &attempt.changes);
-        undo::put_back(kernel, &entry.record().target(), &changes)?;
+        undo::put_back(kernel, target, &changes)?;
     }
     if entry.record().standing.is_empty() {
         return Ok(entry.close()?);

@@ -13,8 +13,6 @@ mod thread;
 
 use std::fs::{self, File};
 use std::io;
-use std::mem;
-use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
@@ -22,9 +20,6 @@ use rustix::mount::{self, MountFlags, MountPropagationFlags, UnmountFlags};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
 pub use thread::{NetnsThread, ThreadGone};
-
-/// include/uapi/asm-generic/socket.h
-const SO_NETNS_COOKIE: libc::c_int = 71;
 
 /// Where ip-netns(8) keeps its names.
 pub const NAMED_DIRECTORY: &str = "/run/netns";
@@ -107,31 +102,6 @@ impl NetNamespace {
 impl AsFd for NetNamespace {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
-    }
-}
-
-/// What the kernel calls the calling thread's namespace, unlike any other of this boot; `None` before
-/// Linux 5.14. Inode numbers are given again, to the next namespace that is made.
-pub fn cookie() -> io::Result<Option<u64>> {
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-    let mut cookie = 0u64;
-    let mut length = mem::size_of::<u64>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes to the number; both outlive the call.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            SO_NETNS_COOKIE,
-            (&raw mut cookie).cast(),
-            &raw mut length,
-        )
-    };
-    if result == 0 {
-        return Ok(Some(cookie));
-    }
-    match io::Error::last_os_error() {
-        error if error.raw_os_error() == Some(libc::ENOPROTOOPT) => Ok(None),
-        error => Err(error),
     }
 }
 

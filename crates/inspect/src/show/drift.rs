@@ -1,50 +1,50 @@
 //! What somebody else changed of the values that `nicpoll set` wrote.
 
-use nicpoll_model::DriftShow;
-use nicpoll_switch::{Control, Drift, Journal, SwitchError, Target, drift_of};
-use nicpoll_sys::netns::NetNamespace;
+use std::io;
 
-use crate::InspectError;
-use crate::error::Doing;
+use nicpoll_model::DriftShow;
+use nicpoll_switch::{Journal, Machine, SwitchError, Target, drift_of};
+use nicpoll_sys::netns::NetNamespace;
 
 /// The journal, as seen from the caller's namespace.
 pub struct Standing {
     journal: Journal,
-    netns_inode: u64,
+    /// A thread of its own looks: only that sees this namespace's devices under `/sys` for certain.
+    machine: Machine,
 }
 
 impl Standing {
-    /// The values in force in the namespace that the caller is in.
-    pub fn of_caller() -> Result<Self, InspectError> {
-        let namespace = NetNamespace::current().doing("looking for the network namespace")?;
-        Ok(Standing {
+    /// The values in force, by the journal of this machine.
+    pub fn of_this_machine() -> Self {
+        Standing {
             journal: Journal::of_this_machine(),
-            netns_inode: namespace.inode(),
-        })
+            machine: Machine::new(),
+        }
     }
 
-    /// What is no longer as it was set.
+    /// What is no longer as it was set on an interface of the namespace that the caller is in.
     ///
     /// # Errors
     /// When the journal may not be read.
-    pub fn drift_of(
-        &self,
-        control: &mut Control,
-        interface: &str,
-    ) -> Result<Vec<DriftShow>, SwitchError> {
-        let target = Target {
-            netns_inode: self.netns_inode,
-            interface: control.interface(interface)?,
+    pub fn drift_of(&mut self, interface: &str) -> Result<Vec<DriftShow>, SwitchError> {
+        if self.journal.paths()?.is_empty() {
+            return Ok(Vec::new());
+        }
+        let not_entered = |source: io::Error| SwitchError::Namespace {
+            interface: String::from(interface),
+            source,
         };
-        let drift = drift_of(&self.journal, control, &target)?;
-        Ok(drift.into_iter().map(shown).collect())
-    }
-}
-
-fn shown(drift: Drift) -> DriftShow {
-    DriftShow {
-        name: drift.knob.to_string(),
-        written: drift.written.to_string(),
-        now: drift.now.map(|now| now.to_string()),
+        let namespace = NetNamespace::current().map_err(not_entered)?;
+        let netns_inode = self.machine.enter(namespace).map_err(not_entered)?;
+        let name = String::from(interface);
+        let interface = self
+            .machine
+            .run(netns_inode, move |control| control.interface(&name))??;
+        let target = Target {
+            netns_inode,
+            interface,
+        };
+        let drift = drift_of(&self.journal, &mut self.machine, &target)?;
+        Ok(drift.iter().map(DriftShow::from).collect())
     }
 }

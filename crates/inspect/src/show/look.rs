@@ -87,9 +87,9 @@ impl Look {
                 why: String::from("this kernel does not list them; Linux 6.8 or later does"),
             });
         }
-        let drift_of = Standing::of_caller()?;
+        let mut standing = Standing::of_this_machine();
         for still in &mut stills {
-            match drift_of.drift_of(&mut control, &still.show.name) {
+            match standing.drift_of(&still.show.name) {
                 Ok(drift) => still.show.drift = Some(drift),
                 Err(error) => unseen.push(Unseen {
                     what: format!("what 'nicpoll set' had set of {}", still.show.name),

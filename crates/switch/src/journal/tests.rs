@@ -12,7 +12,7 @@ fn target(ifindex: u32) -> Target {
             name: String::from("em0"),
             driver: String::from("veth"),
             address: String::from("02:00:00:00:00:01"),
-            netns_cookie: Some(9),
+            device_id: Some(ifindex.into()),
         },
     }
 }
@@ -67,7 +67,7 @@ fn who_has_an_interface_has_it_alone_until_the_file_is_closed() {
 }
 
 #[test]
-fn a_record_of_another_boot_or_interface_gives_way() {
+fn a_record_of_another_boot_gives_way() {
     let home = tempfile::tempdir().unwrap();
     let journal = Journal::at(home.path());
     let mut entry = journal.take(&target(2)).unwrap();
@@ -87,21 +87,38 @@ fn a_record_of_another_boot_or_interface_gives_way() {
             .standing
             .is_empty()
     );
+}
 
-    fs::write(&path, &text).unwrap();
-    let mut renamed = target(2);
-    renamed.interface.name = String::from("wan0");
-    assert_eq!(journal.take(&renamed).unwrap().record().standing.len(), 1);
-    let mut successor = renamed;
-    successor.interface.address = String::from("02:00:00:00:00:02");
-    // A namespace that got the number of one that is gone, with the same interface in it.
-    let mut elsewhere = target(2);
-    elsewhere.interface.netns_cookie = Some(10);
-    for other in [successor, elsewhere] {
-        fs::write(&path, &text).unwrap();
-        let entry = journal.take(&other).unwrap();
-        assert!(entry.record().standing.is_empty(), "{other:?}");
-    }
+#[test]
+fn a_device_keeps_its_record_under_another_name_address_and_namespace() {
+    let home = tempfile::tempdir().unwrap();
+    let journal = Journal::at(home.path());
+    let mut entry = journal.take(&target(2)).unwrap();
+    entry
+        .update(|record| record.standing.push(change(4)))
+        .unwrap();
+    drop(entry);
+    let mut moved = target(2);
+    moved.netns_inode = 8;
+    moved.interface.name = String::from("wan0");
+    moved.interface.address = String::from("02:00:00:00:00:02");
+    moved.interface.ifindex = 9;
+    let entry = journal.take(&moved).unwrap();
+    assert_eq!(entry.record().standing, [change(4)]);
+    // What is recorded from now on is of the interface as it is now.
+    assert_eq!(entry.record().target(), moved);
+    drop(entry);
+    // Another device of the same name, address and index.
+    let mut successor = moved;
+    successor.interface.device_id = Some(77);
+    let entry = journal.take(&successor).unwrap();
+    assert!(entry.record().standing.is_empty());
+    successor.interface.device_id = None;
+    let refused = journal.take(&successor).unwrap_err();
+    assert!(
+        matches!(refused, JournalError::NoDevice { .. }),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -112,7 +129,7 @@ fn what_is_not_a_record_is_named_and_left_alone() {
     let whole = fs::read(&path).unwrap();
     let foreign = String::from_utf8(whole.clone())
         .unwrap()
-        .replace("\"ifindex\": 2", "\"ifindex\": 3");
+        .replace("\"device_id\": 2", "\"device_id\": 3");
     for torn in [
         &whole[..whole.len() / 2],
         b"",
@@ -139,10 +156,10 @@ fn another_version_is_refused() {
     let home = tempfile::tempdir().unwrap();
     let entry = Journal::at(home.path()).take(&target(2)).unwrap();
     let text = fs::read_to_string(entry.path()).unwrap();
-    let newer = text.replace("\"version\": 2", "\"version\": 3");
+    let newer = text.replace("\"version\": 3", "\"version\": 4");
     assert_ne!(text, newer);
     let refused = Record::parse(newer.as_bytes()).unwrap_err();
-    assert!(refused.to_string().contains('3'), "{refused}");
+    assert!(refused.to_string().contains('4'), "{refused}");
     let unknown = text.replacen('{', "{\"extra\": 1,", 1);
     assert!(Record::parse(unknown.as_bytes()).is_err());
 }

@@ -13,7 +13,7 @@ fn target(ifindex: u32, driver: &str) -> Target {
             name: format!("if{ifindex}"),
             driver: String::from(driver),
             address: String::new(),
-            netns_cookie: None,
+            device_id: Some(1),
         },
     }
 }

@@ -147,7 +147,7 @@ fn target() -> Target {
             name: String::from("em0"),
             driver: String::new(),
             address: String::new(),
-            netns_cookie: None,
+            device_id: Some(1),
         },
     }
 }
@@ -283,7 +283,7 @@ proptest! {
         // The next process is killed, too, and the one after that gets through.
         for writes_left in [Some(again_at), None] {
             kernel.writes_left = writes_left;
-            let _ = undo_attempt(the_record(&journal), &mut kernel);
+            let _ = undo_attempt(the_record(&journal), &target(), &mut kernel);
         }
         if !finished {
             prop_assert_eq!(&kernel.values, &standing);
