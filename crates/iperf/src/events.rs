@@ -68,6 +68,15 @@ impl Failed {
     }
 }
 
+impl From<std::io::Error> for Failed {
+    /// A thread that cannot be made.
+    fn from(error: std::io::Error) -> Self {
+        Failed::Because(format!(
+            "nicpoll iperf: no thread could be made for a stream ({error}); see the limit on processes"
+        ))
+    }
+}
+
 impl From<tcp::Error> for Failed {
     fn from(error: tcp::Error) -> Self {
         match error {

@@ -17,9 +17,11 @@ pub mod options;
 mod output;
 mod pace;
 mod reverse;
+mod slots;
 mod socket_options;
 pub mod tcp;
 pub mod text;
+mod threads;
 mod times;
 mod total;
 pub mod udp;
@@ -35,6 +37,7 @@ pub use observer::{
     Calls, Connected, IntervalRecord, Observer, READ_SIZE_BINS, Receipt, TcpStart, TcpState,
 };
 pub use pace::Amount;
+pub use slots::{Caller, Refusal, Test};
 pub use socket_options::SocketOptions;
 pub use times::{Bucket, Distribution, Transit};
 pub use workload::{TcpWorkload, UdpWorkload};
@@ -45,5 +48,7 @@ pub(crate) const UDP_RATE: Rate = match Rate::bits_per_second(1 << 20) {
     None => unreachable!(),
 };
 
-/// Clients that a listener serves at the same time, at most.
-pub const CLIENTS_MAX: usize = 128;
+/// Streams that a listener serves at the same time, at most.
+pub const CLIENTS_MAX: usize = 256;
+/// Those of one address, at most.
+pub const CLIENTS_PER_ADDRESS: usize = CLIENTS_MAX / 8 * 7;

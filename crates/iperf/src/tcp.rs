@@ -7,11 +7,13 @@ mod client;
 mod error;
 mod listener;
 mod low_water;
+mod place;
 mod reader;
 mod request;
 mod reverse;
 mod sender;
 mod server;
+mod spare;
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};

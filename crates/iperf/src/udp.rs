@@ -12,6 +12,7 @@ mod nap;
 mod receiver;
 mod request;
 mod reverse;
+mod room;
 mod sender;
 mod server;
 mod session;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use nicpoll_iperf::wire::DatagramHeader;
 use nicpoll_iperf::{Amount, Connected, IntervalRecord, Observer, tcp, udp};
-use nicpoll_iperf::{ClientConfig, ListenerConfig};
+use nicpoll_iperf::{ClientConfig, ListenerConfig, Refusal};
 use nicpoll_model::Rate;
 use nicpoll_testkit::needs;
 use nicpoll_traffic::Signals;
@@ -318,7 +318,8 @@ fn no_more_clients_are_served_than_the_limit() {
     let mut sessions = Vec::new();
     let mut clients = Vec::new();
     for index in 0..=limit {
-        let client = UdpSocket::bind(loopback(Ipv4Addr::LOCALHOST)).unwrap();
+        let host = Ipv4Addr::new(127, 0, 0, 1 + (index % 2) as u8);
+        let client = UdpSocket::bind(loopback(host)).unwrap();
         client.send_to(&datagram, listener.local_addr()).unwrap();
         clients.push(client);
         let session = listener.accept(&signals, Duration::ZERO).unwrap();
@@ -326,6 +327,7 @@ fn no_more_clients_are_served_than_the_limit() {
         sessions.extend(session);
     }
     assert_eq!(listener.stray_datagrams(), 1);
+    assert!(matches!(listener.refusal(), Some(Refusal::Full { .. })));
     sessions.pop();
     let last = clients.last().unwrap();
     last.send_to(&datagram, listener.local_addr()).unwrap();

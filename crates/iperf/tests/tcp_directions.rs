@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use nicpoll_iperf::tcp::{End, Error, Listener, ReverseListener, ServerConfig, Streams, connect};
 use nicpoll_iperf::wire::{ClientHeader, Directions, HeaderError};
-use nicpoll_iperf::{Amount, CLIENTS_MAX};
-use nicpoll_iperf::{ClientConfig, ListenerConfig};
+use nicpoll_iperf::{Amount, CLIENTS_PER_ADDRESS};
+use nicpoll_iperf::{ClientConfig, ListenerConfig, Refusal};
 use nicpoll_traffic::Signals;
 
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -318,17 +318,21 @@ fn streams_to_clients_are_counted_like_those_from_them() {
     let signals = Signals::default();
     let asked = header(Directions::FullDuplex, Amount::Bytes(1));
     // Two streams each.
-    let mut clients: Vec<_> = (0..CLIENTS_MAX / 2)
+    let mut clients: Vec<_> = (0..CLIENTS_PER_ADDRESS / 2)
         .map(|_| {
             let stream = ask(&listener, &asked);
             (stream, accepted(&listener, &signals))
         })
         .collect();
+    // One too many is told so.
     let mut late = ask(&listener, &asked);
     let now = Duration::ZERO;
     assert!(listener.accept(&signals, now).unwrap().is_none());
+    assert!(matches!(listener.refusal(), Some(Refusal::Share { .. })));
+    assert!(matches!(late.read(&mut [0; 8]), Ok(0) | Err(_)));
     // One stream less leaves room for one, not for two.
     clients[0].1.outgoing = None;
+    let mut late = ask(&listener, &asked);
     let one = listener.accept(&signals, PATIENCE).unwrap().unwrap();
     let error = one.open(&signals).unwrap_err();
     assert!(matches!(error, Error::Crowded { .. }), "{error}");

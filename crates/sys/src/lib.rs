@@ -7,6 +7,7 @@
 pub mod affinity;
 pub mod daemon;
 pub mod ethtool;
+pub mod memory;
 pub mod netns;
 pub mod privilege;
 pub mod schedule;

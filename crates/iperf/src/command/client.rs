@@ -22,6 +22,7 @@ use crate::events::{Event, Failed, StreamKey, Told};
 use crate::options::ClientOptions;
 use crate::output::json::Asked;
 use crate::output::{self, Output};
+use crate::threads;
 use crate::wire::Directions;
 
 /// What every stream needs to know.
@@ -111,9 +112,10 @@ impl<'a> Client<'a> {
         connect: impl Fn(StreamKey) -> Result<Ways<'a>, Failed> + Copy + Send + 'scope,
     ) -> Vec<ScopedJoinHandle<'scope, bool>> {
         let start = |number| {
-            let events = events.clone();
-            scope.spawn(move || {
-                let key = StreamKey::new(number);
+            let key = StreamKey::new(number);
+            let own_events = events.clone();
+            let started = threads::start(scope, move || {
+                let events = own_events;
                 let ways = connect(key);
                 let has_any = ways.is_ok();
                 match ways {
@@ -121,9 +123,17 @@ impl<'a> Client<'a> {
                     Err(failed) => Told::run(key, &events, |_| Err(failed)),
                 }
                 has_any
-            })
+            });
+            match started {
+                Ok(thread) => Some(thread),
+                Err(error) => {
+                    Told::run(key, events, |_| Err(error.into()));
+                    None
+                }
+            }
         };
-        (0..self.options.common.stream.streams).map(start).collect()
+        let streams = 0..self.options.common.stream.streams;
+        streams.filter_map(start).collect()
     }
 
     /// What one of the client's own streams is made after.

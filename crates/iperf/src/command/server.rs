@@ -1,6 +1,10 @@
 //! The end that is asked for tests: any number of clients, each stream on a thread of its own, until a
-//! signal, the time (-t) or the number of connections (-P) ends it.
+//! signal, the time (-t) or the number of tests (-P) ends it.
+//!
+//! What must hold: a test counts when its client has shown to be there, so that no stranger uses one
+//! up; and a client that cannot be served ends nothing.
 
+mod notices;
 mod tcp;
 mod udp;
 
@@ -23,10 +27,15 @@ use crate::events::Event;
 use crate::options::{Common, ServerOptions};
 use crate::output::json::Asked;
 use crate::output::{self, Output};
-use crate::text;
+use crate::slots::Test;
+use crate::{text, threads};
 
 /// How often the end of the time is looked at while nobody connects.
 const PATIENCE: Duration = Duration::from_millis(200);
+/// The same while it is not known whether a client is there.
+const PATIENCE_WITH_STRANGERS: Duration = Duration::from_millis(20);
+/// How long others wait for a client to show that it is there, where one test is served at a time.
+const TIME_TO_PROVE: Duration = Duration::from_millis(250);
 /// A client that says nothing for this long is given up.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -61,11 +70,11 @@ pub fn run(
         signals,
     };
     thread::scope(|scope| {
-        let printing = scope.spawn(move || {
+        let printing = threads::start(scope, move || {
             let mut events = told.into_iter();
             let printed = events.try_for_each(|event| output.tell(event).map(drop));
             (output, printed)
-        });
+        })?;
         let served = if common.is_udp() {
             udp::serve(server, scope, &events, daemon)
         } else {
@@ -94,39 +103,69 @@ fn refuse(common: &Common, error: &io::Error, output: &mut dyn Output) -> io::Re
     Ok(1)
 }
 
+/// A client that is served.
+struct Running<'scope> {
+    thread: ScopedJoinHandle<'scope, ()>,
+    test: Test,
+    since: Instant,
+}
+
+impl<'scope> Running<'scope> {
+    fn new(thread: ScopedJoinHandle<'scope, ()>, test: Test) -> Self {
+        Running {
+            thread,
+            test,
+            since: Instant::now(),
+        }
+    }
+
+    /// Whether nobody else is served beside it: not for long beside one who may not even be there.
+    fn is_to_be_awaited(&self) -> bool {
+        self.test.is_proven() || self.since.elapsed() < TIME_TO_PROVE
+    }
+}
+
 impl Server<'_> {
-    /// Takes clients until it is time to end. `take` returns the thread of the next one, or `None`
-    /// when nobody came for a while.
+    /// Takes clients until it is time to end. `take` waits no longer than it is told and returns the next
+    /// one's stream, or `None` when nobody came or who came was refused.
     fn each_client<'scope>(
         &self,
-        mut take: impl FnMut() -> io::Result<Option<ScopedJoinHandle<'scope, ()>>>,
+        mut take: impl FnMut(Duration) -> io::Result<Option<Running<'scope>>>,
     ) -> io::Result<()> {
         let options = self.options;
         let end = options.time.map(|time| Instant::now() + time);
-        let mut running: Vec<ScopedJoinHandle<'scope, ()>> = Vec::new();
-        let mut taken = 0;
+        let mut running: Vec<Running<'scope>> = Vec::new();
+        let mut tests_ended = 0;
         loop {
             let is_stopped = self.signals.sender_done.load(Ordering::Acquire);
+            running.retain(|stream| {
+                let is_over = stream.thread.is_finished();
+                tests_ended += u32::from(is_over && stream.test.is_proven());
+                !is_over
+            });
+            let proven = running.iter().filter(|stream| stream.test.is_proven());
+            let tests = tests_ended + proven.count() as u32;
             let is_over = is_stopped
                 || end.is_some_and(|end| Instant::now() >= end)
-                || options.connections.is_some_and(|most| taken >= most);
-            running.retain(|stream| !stream.is_finished());
+                || options.connections.is_some_and(|most| tests >= most);
             if is_over {
                 if is_stopped && !running.is_empty() {
                     eprintln!("{}", text::WAITING_FOR_THREADS);
                 }
                 return Ok(());
             }
-            let Some(stream) = take()? else {
+            let awaited = running.iter().filter(|stream| stream.is_to_be_awaited());
+            let awaited = tests_ended + awaited.count() as u32;
+            let is_last = options.connections.is_some_and(|most| awaited >= most);
+            if is_last || options.single_client && awaited > tests_ended {
+                thread::sleep(PATIENCE_WITH_STRANGERS);
                 continue;
-            };
-            taken += 1;
-            if options.single_client {
-                // What the stream came to has been told.
-                let _ = stream.join();
-            } else {
-                running.push(stream);
             }
+            let patience = match running.iter().all(|stream| stream.test.is_proven()) {
+                true => PATIENCE,
+                false => PATIENCE_WITH_STRANGERS,
+            };
+            running.extend(take(patience)?);
         }
     }
 

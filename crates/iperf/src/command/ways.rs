@@ -7,6 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use crate::events::{Event, Failed, StreamKey, Told};
+use crate::threads;
 use crate::total::Total;
 
 /// Runs one stream.
@@ -24,7 +25,7 @@ pub struct Ways<'a> {
 }
 
 impl Ways<'_> {
-    /// Runs all of them to their ends.
+    /// Runs all of them to their ends, the last one on the caller's thread.
     pub fn run(self, events: &mpsc::Sender<Event>) {
         let (later, at_once) = match self.back {
             Some((key, run)) if key.is_later => (Some((key, run)), None),
@@ -32,8 +33,15 @@ impl Ways<'_> {
         };
         thread::scope(|scope| {
             let ways = [self.incoming, self.outgoing, at_once];
-            for (key, run) in ways.into_iter().flatten() {
-                scope.spawn(move || Told::run(key, events, run));
+            let mut ways: Vec<_> = ways.into_iter().flatten().collect();
+            let last = ways.pop();
+            for (key, run) in ways {
+                if let Err(error) = threads::start(scope, move || Told::run(key, events, run)) {
+                    Told::run(key, events, |_| Err(error.into()));
+                }
+            }
+            if let Some((key, run)) = last {
+                Told::run(key, events, run);
             }
         });
         if let Some((key, run)) = later {

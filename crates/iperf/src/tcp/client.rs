@@ -206,7 +206,7 @@ impl<'a> Link<'a> {
             silence_max: silence_max(config.stream.amount),
             header: None,
             bytes_received: 0,
-            _ticket: None,
+            ticket: None,
         })
     }
 

@@ -142,6 +142,19 @@ pub enum Error {
         /// Time since the stream began.
         seconds: f64,
     },
+    /// The sender brings next to nothing, and others wait for a stream.
+    #[error(
+        "{peer} sent {bytes_received} bytes in {seconds:.1} s while others waited for a stream; send 1 kB/s \
+         at least"
+    )]
+    InTheWay {
+        /// The sender.
+        peer: SocketAddr,
+        /// Bytes received until then.
+        bytes_received: u64,
+        /// Time since the stream began.
+        seconds: f64,
+    },
     /// [`Signals::cancel`](nicpoll_traffic::Signals::cancel) was set.
     #[error("the TCP stream was told to stop")]
     Cancelled,

@@ -1,8 +1,8 @@
 //! A listening socket, and the connections that it yields.
 //!
-//! What must hold: each connection is read on the thread that runs it, and no more than
-//! [`CLIENTS_MAX`] streams exist at a time, those that the server sends included; further clients wait
-//! in the kernel's queue.
+//! What must hold: each connection is read on the thread that runs it; clients beyond the server's
+//! [`Slots`] wait in the kernel's queue; and whatever keeps one connection from being taken, the
+//! listener goes on.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -22,13 +22,11 @@ use nicpoll_model::iperf::Direction;
 
 use super::request::{self, Request};
 use super::reverse;
+use super::spare::{self, Spare};
 use super::{ConnectBack, Error, Incoming, Outgoing, Streams, View};
-use crate::CLIENTS_MAX;
 use crate::config::ListenerConfig;
 use crate::observer::Connected;
-
-/// Held by each stream, and so counts them.
-pub(super) type Ticket = Arc<()>;
+use crate::slots::{Caller, Refusal, Slots, Test, Ticket};
 
 /// Connections that wait to be accepted, the standard library's number.
 const BACKLOG: i32 = 128;
@@ -40,7 +38,8 @@ pub struct Listener {
     address: SocketAddr,
     receive_buffer: SocketBuffer,
     config: ListenerConfig,
-    tickets: Ticket,
+    slots: Slots,
+    spare: Spare,
 }
 
 impl Listener {
@@ -84,7 +83,11 @@ impl Listener {
             address,
             receive_buffer,
             config: config.clone(),
-            tickets: Arc::new(()),
+            slots: match config.of_server {
+                Some(_) => Slots::for_one_server(),
+                None => Slots::new(),
+            },
+            spare: Spare::new(),
         })
     }
 
@@ -113,24 +116,28 @@ impl Listener {
             if signals.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            let is_full = Arc::strong_count(&self.tickets) > CLIENTS_MAX;
-            if !is_full && let Some((socket, peer)) = self.accept_one().map_err(failed)? {
+            let is_full = self.slots.are_taken();
+            if !is_full
+                && let Some((socket, peer)) = self.accept_one().map_err(failed)?
+                // One that has too many already is closed.
+                && let Some(ticket) = self.slots.take(peer, 1)
+            {
                 return Ok(Some(Accepted {
                     socket: Arc::new(socket),
                     peer,
                     accepted: Instant::now(),
                     config: self.config.clone(),
-                    ticket: Arc::clone(&self.tickets),
+                    ticket,
                 }));
             }
             if begun.elapsed() >= patience || signals.is_sender_done() {
                 return Ok(None);
             }
-            if is_full {
-                // The socket is readable then, and a poll would not wait.
+            let is_awaited = sockets::poll_once(&self.listener, PollFlags::IN).map_err(failed)?;
+            if is_full && is_awaited {
+                self.slots.wait();
+                // A poll would not wait.
                 thread::sleep(LOOK_EVERY);
-            } else {
-                sockets::poll_once(&self.listener, PollFlags::IN).map_err(failed)?;
             }
         }
     }
@@ -140,12 +147,33 @@ impl Listener {
             Ok(accepted) => accepted,
             // A client that was gone before it was accepted is none.
             Err(error) if is_passing(&error) => return Ok(None),
+            Err(source) if spare::is_exhausted(&source) => {
+                self.spare.turn_away(&self.listener);
+                let peer = Caller(None);
+                self.slots.refuse(Refusal::Descriptor { peer, source });
+                return Ok(None);
+            }
             Err(error) => return Err(error),
         };
         stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(LOOK_EVERY))?;
         stream.set_write_timeout(Some(LOOK_EVERY))?;
         Ok(Some((stream, peer)))
+    }
+
+    /// Why a client was refused last, unless that was asked before.
+    pub fn refusal(&self) -> Option<Refusal> {
+        self.slots.refusal()
+    }
+
+    /// Takes note of a client that could not be served.
+    pub fn refuse(&self, refusal: Refusal) {
+        self.slots.refuse(refusal);
+    }
+
+    /// Has connections end whose client has not sent a whole header.
+    pub fn let_go_of_strangers(&self) {
+        self.slots.close();
     }
 }
 
@@ -169,12 +197,18 @@ impl Accepted {
         self.peer
     }
 
+    /// What is known of the client's test.
+    pub fn test(&self) -> Test {
+        self.ticket.test().clone()
+    }
+
     /// Reads what the client asks for; returns the streams that make it up.
     ///
     /// # Errors
     /// See [`Error`].
     pub fn open(self, signals: &Signals) -> Result<Streams, Error> {
-        let Request { header, bytes } = request::read(&self.socket, self.peer, signals)?;
+        let ticket = Some(&self.ticket);
+        let Request { header, bytes } = request::read(&self.socket, self.peer, ticket, signals)?;
         let Some(asked) = header else {
             return Ok(Streams {
                 incoming: Some(self.incoming(Direction::Forward, None, bytes)?),
@@ -209,6 +243,7 @@ impl Accepted {
 
     /// A stream without header, whatever it begins with: one that was asked for.
     pub(super) fn without_header(self) -> Result<Incoming, Error> {
+        self.ticket.prove();
         self.incoming(Direction::Forward, None, 0)
     }
 
@@ -226,7 +261,7 @@ impl Accepted {
             silence_max: self.config.idle_timeout,
             header,
             bytes_received,
-            _ticket: Some(Arc::clone(&self.ticket)),
+            ticket: Some(self.ticket.clone()),
         })
     }
 
@@ -237,7 +272,7 @@ impl Accepted {
             plan: reverse::plan(asked, &self.config),
             input: None,
             is_read: direction == Direction::FullDuplex,
-            _ticket: Some(Arc::clone(&self.ticket)),
+            _ticket: Some(self.ticket.clone()),
         })
     }
 
@@ -256,7 +291,7 @@ impl Accepted {
             config: reverse::way_back(local, self.peer, port, &self.config),
             plan: reverse::plan(asked, &self.config),
             is_at_once,
-            ticket: Arc::clone(&self.ticket),
+            ticket: self.ticket.clone(),
         })
     }
 
@@ -276,7 +311,7 @@ impl Accepted {
 
     /// Refuses a client whose second stream would be one too many.
     fn stop_if_crowded(&self) -> Result<(), Error> {
-        if Arc::strong_count(&self.ticket) > CLIENTS_MAX {
+        if !self.ticket.has_room_for_another() {
             return Err(Error::Crowded { peer: self.peer });
         }
         Ok(())

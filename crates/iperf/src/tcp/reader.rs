@@ -15,16 +15,20 @@ use nicpoll_traffic::sockets::{self, SocketBuffer};
 use nicpoll_traffic::{LOOK_EVERY, Signals};
 
 use super::Error;
-use super::listener::Ticket;
 use super::low_water::LowWater;
+use super::place::Place;
 use crate::config::StreamConfig;
 use crate::observer::{Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
 use crate::pace::Pace;
+use crate::slots::{LeastRate, Ticket};
 use crate::wire::ClientHeader;
 
 /// The longest time to read what is queued after [`Signals::sender_done`], should more come as fast as
 /// it is read.
 const DRAIN_LIMIT: Duration = Duration::from_secs(1);
+
+/// A read of fewer may be one of a stream that brings next to nothing.
+const FEW_BYTES: usize = 1024;
 
 /// How a stream ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,7 +72,7 @@ pub struct Incoming {
     pub(super) header: Option<ClientHeader>,
     pub(super) bytes_received: u64,
     /// Counts the stream at a server.
-    pub(super) _ticket: Option<Ticket>,
+    pub(super) ticket: Option<Ticket>,
 }
 
 impl Incoming {
@@ -86,6 +90,8 @@ impl Incoming {
         let mut reader = Reader {
             socket: &self.socket,
             peer: self.connected.peer,
+            ticket: self.ticket.as_ref(),
+            least_rate: LeastRate::new(self.begun),
             signals,
             intervals: Intervals::new(stream.interval, observer),
             begun: self.begun,
@@ -93,11 +99,12 @@ impl Incoming {
             calls: Calls::default(),
             pace: stream.rate.map(Pace::of_bytes),
             draining_since: None,
+            read_bytes: stream.length_bytes.max(1),
             low_water: stream
                 .is_batched
                 .then(|| LowWater::new(stream.length_bytes, self.begun)),
         };
-        let mut place = vec![0; stream.length_bytes.max(1)];
+        let mut place = Place::new(stream.length_bytes, self.ticket.as_ref());
         let outcome = reader.read_to_end(&mut place, self.silence_max);
         let elapsed = self.begun.elapsed();
         let totals = reader.totals();
@@ -129,6 +136,9 @@ pub(super) enum Progress {
 pub(super) struct Reader<'a> {
     socket: &'a TcpStream,
     peer: SocketAddr,
+    /// A server's.
+    ticket: Option<&'a Ticket>,
+    least_rate: LeastRate,
     signals: &'a Signals,
     intervals: Intervals<'a>,
     begun: Instant,
@@ -136,6 +146,8 @@ pub(super) struct Reader<'a> {
     calls: Calls,
     pace: Option<Pace>,
     draining_since: Option<Instant>,
+    /// What reads are to be as long as.
+    read_bytes: usize,
     low_water: Option<LowWater>,
 }
 
@@ -144,12 +156,15 @@ impl<'a> Reader<'a> {
     pub(super) fn before(
         socket: &'a TcpStream,
         peer: SocketAddr,
+        ticket: Option<&'a Ticket>,
         signals: &'a Signals,
         nobody: &'a mut (),
     ) -> Self {
         Reader {
             socket,
             peer,
+            ticket,
+            least_rate: LeastRate::new(Instant::now()),
             signals,
             intervals: Intervals::new(None, nobody),
             begun: Instant::now(),
@@ -157,6 +172,7 @@ impl<'a> Reader<'a> {
             calls: Calls::default(),
             pace: None,
             draining_since: None,
+            read_bytes: 1,
             low_water: None,
         }
     }
@@ -183,10 +199,11 @@ impl<'a> Reader<'a> {
         ahead <= LOOK_EVERY
     }
 
-    fn read_to_end(&mut self, buffer: &mut [u8], silence_max: Duration) -> Result<End, Error> {
+    fn read_to_end(&mut self, place: &mut Place, silence_max: Duration) -> Result<End, Error> {
         loop {
-            if let Progress::Ended(end) = self.read(buffer, silence_max)? {
-                return Ok(end);
+            match self.read(place.bytes(), silence_max)? {
+                Progress::Read(read) => place.after(read),
+                Progress::Ended(end) => return Ok(end),
             }
         }
     }
@@ -239,11 +256,14 @@ impl<'a> Reader<'a> {
                 Ok(read) => {
                     self.close_intervals();
                     self.bytes_received += read as u64;
-                    self.calls.record_read(read, buffer.len());
+                    self.calls.record_read(read, self.read_bytes);
                     if let Some(mark) = &mut self.low_water
                         && let Err(source) = mark.after(self.socket, read, Instant::now())
                     {
                         return Err(self.broken(source));
+                    }
+                    if read < FEW_BYTES {
+                        self.stop_if_in_the_way()?;
                     }
                     return Ok(Progress::Read(read));
                 }
@@ -254,6 +274,7 @@ impl<'a> Reader<'a> {
                 return Ok(Progress::Ended(End::SenderDone));
             }
             self.close_intervals();
+            self.stop_if_in_the_way()?;
             let since = *silent_since.get_or_insert_with(Instant::now);
             if since.elapsed() >= silence_max {
                 return Err(Error::Silent {
@@ -263,6 +284,22 @@ impl<'a> Reader<'a> {
                 });
             }
         }
+    }
+
+    /// Ends a stream that brings next to nothing while others wait for one.
+    fn stop_if_in_the_way(&mut self) -> Result<(), Error> {
+        let Some(ticket) = self.ticket else {
+            return Ok(());
+        };
+        let now = Instant::now();
+        if self.least_rate.is_missed(ticket, self.bytes_received, now) {
+            return Err(Error::InTheWay {
+                peer: self.peer,
+                bytes_received: self.bytes_received,
+                seconds: self.begun.elapsed().as_secs_f64(),
+            });
+        }
+        Ok(())
     }
 
     /// Whether reading what was queued has taken as long as it may.

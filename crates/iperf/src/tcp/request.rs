@@ -13,9 +13,13 @@ use nicpoll_traffic::Signals;
 
 use super::Error;
 use super::reader::Reader;
+use crate::slots::Ticket;
 
 /// 2.1.8 gives a client this long for its header.
 const HEADER_LIMIT: Duration = Duration::from_secs(4);
+
+/// What tells whether a stream begins with a header, and with which.
+const FIRST_WORD_BYTES: usize = 4;
 
 /// What a client began with.
 pub(super) struct Request {
@@ -30,11 +34,18 @@ pub(super) struct Request {
 pub(super) fn read(
     socket: &TcpStream,
     peer: SocketAddr,
+    ticket: Option<&Ticket>,
     signals: &Signals,
 ) -> Result<Request, Error> {
     let mut nobody = ();
-    let mut reader = Reader::before(socket, peer, signals, &mut nobody);
+    let mut reader = Reader::before(socket, peer, ticket, signals, &mut nobody);
     let header = read_header(&mut reader, peer)?;
+    let has_no_header = reader.bytes_received() == FIRST_WORD_BYTES as u64;
+    if let Some(ticket) = ticket
+        && (header.is_some() || has_no_header)
+    {
+        ticket.prove();
+    }
     if header.as_ref().is_some_and(is_acknowledged) {
         let ack = HeaderAck {
             version: Version::V2_1_8,
@@ -53,14 +64,15 @@ pub(super) fn read(
 fn read_header(reader: &mut Reader, peer: SocketAddr) -> Result<Option<ClientHeader>, Error> {
     let bad = |source| Error::Header { peer, source };
     let mut bytes = [0; HEADER_BYTES_MAX];
-    let (first_word, rest) = bytes.split_at_mut(4);
+    let (first_word, rest) = bytes.split_at_mut(FIRST_WORD_BYTES);
     if !reader.read_whole(first_word, HEADER_LIMIT)? {
         return Ok(None);
     }
-    let mut flag_word = [0; 4];
+    let mut flag_word = [0; FIRST_WORD_BYTES];
     flag_word.copy_from_slice(first_word);
     let length = header_length(flag_word).map_err(bad)?;
-    if length > 4 && !reader.read_whole(&mut rest[..length - 4], HEADER_LIMIT)? {
+    let rest = &mut rest[..length.saturating_sub(FIRST_WORD_BYTES)];
+    if !reader.read_whole(rest, HEADER_LIMIT)? {
         return Ok(None);
     }
     ClientHeader::parse_tcp(&bytes).map_err(bad)

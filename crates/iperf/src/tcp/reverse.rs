@@ -20,11 +20,12 @@ use nicpoll_traffic::sockets::SocketBuffer;
 use nicpoll_model::iperf::Direction;
 
 use super::client::Link;
-use super::listener::{Listener, Ticket};
+use super::listener::Listener;
 use super::sender::{Outgoing, Plan};
 use super::{Error, Incoming};
 use crate::config::{ClientConfig, ListenerConfig, StreamConfig};
 use crate::reverse::{bounds, is_address_of_server};
+use crate::slots::Ticket;
 
 /// The longest that a server sends to a client, whatever that asks for.
 pub const SEND_TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);

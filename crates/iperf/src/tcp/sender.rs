@@ -16,11 +16,11 @@ use nicpoll_traffic::sockets::{self, SocketBuffer};
 use nicpoll_traffic::{LOOK_EVERY, Signals};
 
 use super::Error;
-use super::listener::Ticket;
 use crate::config::StreamConfig;
 use crate::input::{Block, Source};
 use crate::observer::{Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
 use crate::pace::Pace;
+use crate::slots::Ticket;
 use crate::wire::{ClientHeader, fill_payload};
 
 /// A peer that takes no byte for this long is given up.
@@ -95,7 +95,13 @@ impl Outgoing {
         let peer = self.connected.peer;
         let setup = |source| Error::Setup { peer, source };
         observer.connected(&self.connected);
-        let mut buffer = vec![0; self.plan.stream.length_bytes.max(ClientHeader::BYTES)];
+        let write_bytes = self.plan.stream.length_bytes.max(ClientHeader::BYTES);
+        // A client may have asked its server for more than the server has to give.
+        let (write_bytes, _grown) = match &self._ticket {
+            Some(ticket) => ticket.grant(write_bytes),
+            None => (write_bytes, None),
+        };
+        let mut buffer = vec![0; write_bytes];
         fill_payload(&mut buffer);
         if let Some(header) = &self.plan.header {
             header.write_to(&mut buffer);

@@ -13,11 +13,11 @@ use nicpoll_model::iperf::Direction;
 use super::Streams;
 use super::client::sending;
 use super::incoming::Incoming;
-use super::listener::Ticket;
 use super::receiver::{Manner, Taken};
 use super::reverse::{self, Answer, ConnectBack};
 use super::sender::{Outgoing, SendError};
 use crate::config::ListenerConfig;
+use crate::slots::{Test, Ticket};
 
 /// A session that was opened.
 #[derive(Debug)]
@@ -40,6 +40,11 @@ impl Accepted {
     /// The client.
     pub fn peer(&self) -> SocketAddr {
         *self.client
+    }
+
+    /// What is known of its test.
+    pub fn test(&self) -> Test {
+        self.ticket.test().clone()
     }
 
     /// What is to be received and sent.
@@ -82,7 +87,7 @@ impl Accepted {
             begun: Some(self.begun),
             request: None,
             _client: Some(self.client),
-            _ticket: Some(self.ticket),
+            ticket: Some(self.ticket),
         }
     }
 
@@ -90,12 +95,14 @@ impl Accepted {
         let peer = *self.client;
         let setup = |source| SendError::Setup { peer, source };
         let socket = self.bound.socket.try_clone().map_err(setup)?;
+        // Whom nothing comes from cannot show more; its address is an allowed one.
+        self.ticket.prove();
         Ok(Outgoing {
             connected: sending(&socket, peer, direction, None).map_err(setup)?,
             socket,
             plan: reverse::plan(asked, peer.ip(), &self.config),
             _client: Some(Arc::clone(&self.client)),
-            _ticket: Some(Arc::clone(&self.ticket)),
+            _ticket: Some(self.ticket.clone()),
         })
     }
 
@@ -116,7 +123,7 @@ impl Accepted {
             options: self.config.stream.socket.clone(),
             plan: reverse::plan(asked, peer.ip(), &self.config),
             is_at_once,
-            ticket: Arc::clone(&self.ticket),
+            ticket: self.ticket.clone(),
         })
     }
 }

@@ -131,7 +131,7 @@ fn incoming(
         // Who sends as well asks with every datagram.
         request: (direction == Direction::Reverse).then(|| (peer, request::payload(config))),
         _client: None,
-        _ticket: None,
+        ticket: None,
     })
 }
 

@@ -11,10 +11,10 @@ use nicpoll_traffic::{LOOK_EVERY, Signals};
 
 use super::ReceiveReport;
 use super::batch::Clock;
-use super::listener::Ticket;
 use super::receiver::{Manner, Receiver, Taken};
 use crate::config::StreamConfig;
 use crate::observer::Observer;
+use crate::slots::Ticket;
 
 /// A 2.1.8 client asks again after a random silence up to this long,
 const ASK_EVERY_MAX: Duration = Duration::from_millis(20);
@@ -38,7 +38,7 @@ pub struct Incoming {
     /// The sender, at a listener.
     pub(super) _client: Option<Arc<SocketAddr>>,
     /// Counts the stream at a server.
-    pub(super) _ticket: Option<Ticket>,
+    pub(super) ticket: Option<Ticket>,
 }
 
 impl Incoming {
@@ -56,6 +56,7 @@ impl Incoming {
         }
         let mut receiver =
             Receiver::new(&self.bound, self.stream.interval, observer).in_manner(self.manner);
+        receiver = receiver.counted_by(self.ticket.as_ref());
         if self.stream.is_batched {
             receiver = receiver.napping();
         }

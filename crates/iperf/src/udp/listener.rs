@@ -27,19 +27,20 @@ use nicpoll_traffic::sockets::{self, SocketBuffer};
 use nicpoll_traffic::udp_server::{BoundUdp, ServerError};
 
 use super::accepted::Accepted;
-use super::receiver::{BATCH_DATAGRAMS, Taken};
+use super::receiver::Taken;
 use super::reverse::{self, Answer};
-use crate::CLIENTS_MAX;
+use super::room::BATCH_DATAGRAMS;
 use crate::config::ListenerConfig;
 use crate::reverse::is_address_of_server;
+use crate::slots::{Refusal, Slots};
 use crate::wire::ClientHeader;
 use crate::wire::datagram::PAYLOAD_BYTES_MAX;
 
-/// Held by each stream, and so counts them.
-pub(super) type Ticket = Arc<()>;
-
 /// The longest that reading out a socket may take, should datagrams come as fast as they are read.
 const READ_OUT_LIMIT: Duration = Duration::from_millis(100);
+/// The most datagrams that wait to be looked at, should they be strangers' and come as fast as they are
+/// read.
+const PENDING_MAX: usize = 4096;
 
 /// A bound server, for any number of streams.
 pub struct Listener {
@@ -50,7 +51,7 @@ pub struct Listener {
     pending: VecDeque<First>,
     /// Clients whose sessions exist; each session holds the other end.
     clients: Vec<Weak<SocketAddr>>,
-    tickets: Ticket,
+    slots: Slots,
     refused: Option<SocketAddr>,
     stray_datagrams: u64,
 }
@@ -77,13 +78,18 @@ impl Listener {
         let mut config = config.clone();
         let bound = bind(&config, Sharing::FromNowOn)?;
         config.bind = bound.address;
+        let batch = ReceiveBatch::new(BATCH_DATAGRAMS, PAYLOAD_BYTES_MAX);
+        let address = config.bind;
         Ok(Listener {
             bound,
+            slots: match config.of_server {
+                Some(_) => Slots::for_one_server(),
+                None => Slots::new(),
+            },
             config,
-            batch: ReceiveBatch::new(BATCH_DATAGRAMS, PAYLOAD_BYTES_MAX),
+            batch: batch.map_err(|source| ServerError::Bind { address, source })?,
             pending: VecDeque::new(),
             clients: Vec::new(),
-            tickets: Ticket::default(),
             refused: None,
             stray_datagrams: 0,
         })
@@ -102,6 +108,21 @@ impl Listener {
     /// The first client that asked for data and was not allowed to have them.
     pub fn refused(&self) -> Option<SocketAddr> {
         self.refused
+    }
+
+    /// Why a client was refused last, unless that was asked before.
+    pub fn refusal(&self) -> Option<Refusal> {
+        self.slots.refusal()
+    }
+
+    /// Takes note of a client that could not be served.
+    pub fn refuse(&self, refusal: Refusal) {
+        self.slots.refuse(refusal);
+    }
+
+    /// Has sessions end whose client has sent one datagram and no more.
+    pub fn let_go_of_strangers(&self) {
+        self.slots.close();
     }
 
     /// Datagrams that no session counts: those that are none of iperf's, FINs of unknown clients,
@@ -166,18 +187,27 @@ impl Listener {
         if let Answer::Refused(_) = answer {
             self.refused.get_or_insert(taken.source);
         }
-        let streams = answer.streams();
-        let running = Arc::strong_count(&self.tickets) - 1;
-        (streams > 0 && running + streams <= CLIENTS_MAX).then_some(answer)
+        (answer.streams() > 0).then_some(answer)
     }
 
-    /// Makes a session of the socket, and a new socket for further clients. `None` when there is no
-    /// way back to the client, which must not end the server.
+    /// Makes a session of the socket, and a new socket for further clients. `None` when the client is
+    /// refused, or when there is no way back to it: neither must end the server.
     fn open(&mut self, first: First, answer: Answer) -> Result<Option<Accepted>, ServerError> {
         let begun = Instant::now();
-        let next = bind(&self.config, Sharing::Already)?;
-        self.read_out()?;
         let peer = first.taken.source;
+        let Some(ticket) = self.slots.take(peer, answer.streams()) else {
+            return Ok(None);
+        };
+        let next = match bind(&self.config, Sharing::Already) {
+            Ok(next) => next,
+            Err(ServerError::Bind { source, .. }) => {
+                let peer = peer.into();
+                self.slots.refuse(Refusal::Descriptor { peer, source });
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        self.read_out()?;
         // Everything that the old socket got has been read, so that it may go.
         let bound = std::mem::replace(&mut self.bound, next);
         if bound.connect(peer).is_err() {
@@ -202,14 +232,17 @@ impl Listener {
             answer,
             asked: first.asked,
             client,
-            ticket: Arc::clone(&self.tickets),
+            ticket,
         }))
     }
 
     /// Reads what is queued.
     fn read_out(&mut self) -> Result<(), ServerError> {
         let begun = Instant::now();
-        while begun.elapsed() < READ_OUT_LIMIT && !self.receive(Wait::Never)? {}
+        while begun.elapsed() < READ_OUT_LIMIT
+            && self.pending.len() < PENDING_MAX
+            && !self.receive(Wait::Never)?
+        {}
         Ok(())
     }
 

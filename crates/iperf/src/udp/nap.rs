@@ -10,7 +10,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::receiver::BATCH_DATAGRAMS;
+use super::room::BATCH_DATAGRAMS;
 
 /// Datagrams that follow each other faster than this, on average, are let gather.
 const FAST_GAP: Duration = Duration::from_micros(10);
@@ -52,8 +52,8 @@ mod tests {
         assert_eq!(nap.after(0, us(1)), None);
         assert_eq!(nap.after(1, us(10)), Some(NAP));
         assert_eq!(nap.after(1, us(20)), None);
-        assert_eq!(nap.after(31, us(329)), Some(NAP));
-        assert_eq!(nap.after(31, us(640)), None);
+        assert_eq!(nap.after(15, us(169)), Some(NAP));
+        assert_eq!(nap.after(15, us(320)), None);
         assert_eq!(nap.after(64, us(650)), None);
     }
 }

@@ -5,24 +5,24 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_sys::socket::{Datagram, ReceiveBatch, Wait};
+use nicpoll_sys::socket::{Datagram, Wait};
 
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::sockets;
 use nicpoll_traffic::udp_server::{BoundUdp, ServerError};
 
-use crate::wire::datagram::{PAYLOAD_BYTES_MAX, has_shared_clock};
+use crate::wire::datagram::has_shared_clock;
 use crate::wire::{Dialect, RawDatagram};
 use nicpoll_model::iperf::Direction;
 
 use super::nap::Nap;
+use super::room::Room;
 use super::server::{End, ReceiveReport};
 use super::session::Session;
 use crate::observer::{Calls, Connected, Intervals, Observer, Totals};
 use crate::pace;
+use crate::slots::{LeastRate, STRANGER_TIMEOUT, Ticket};
 
-/// Datagrams taken with one system call, at most.
-pub(super) const BATCH_DATAGRAMS: usize = 64;
 /// A client's FINs take 2.5 s; whoever sends for longer is not listened to.
 const CLOSING_LIMIT: Duration = Duration::from_secs(4);
 /// Silence that ends a stream whose time is over, should its FINs be lost.
@@ -84,6 +84,8 @@ pub(super) struct Receiver<'a> {
     bound: &'a BoundUdp,
     manner: Manner,
     intervals: Intervals<'a>,
+    /// A server's.
+    ticket: Option<&'a Ticket>,
     session: Option<Session>,
     records_times: bool,
     calls: Calls,
@@ -105,6 +107,7 @@ impl<'a> Receiver<'a> {
             bound,
             manner: Manner::ANSWERED,
             intervals: Intervals::new(interval, observer),
+            ticket: None,
             session: None,
             records_times: false,
             calls: Calls::default(),
@@ -118,6 +121,11 @@ impl<'a> Receiver<'a> {
     /// Receives in another manner than the usual one.
     pub(super) fn in_manner(self, manner: Manner) -> Self {
         Receiver { manner, ..self }
+    }
+
+    /// Receives as one of a server's streams.
+    pub(super) fn counted_by(self, ticket: Option<&'a Ticket>) -> Self {
+        Receiver { ticket, ..self }
     }
 
     /// Records gaps and times of transit.
@@ -147,7 +155,10 @@ impl<'a> Receiver<'a> {
     }
 
     fn receive(&mut self, signals: &Signals) -> Result<End, ServerError> {
-        let mut batch = ReceiveBatch::new(BATCH_DATAGRAMS, PAYLOAD_BYTES_MAX);
+        let begun = Instant::now();
+        let room = Room::new(self.ticket, begun);
+        let mut room = room.map_err(|source| self.bound.receive_failed(source))?;
+        let mut least_rate = LeastRate::new(begun);
         loop {
             if signals.is_cancelled() {
                 return Err(ServerError::Cancelled);
@@ -159,7 +170,7 @@ impl<'a> Receiver<'a> {
             } else {
                 Wait::ForFirst
             };
-            let received = batch.receive(&self.bound.socket, wait);
+            let received = room.batch().receive(&self.bound.socket, wait);
             let now = Instant::now();
             self.close_intervals(now);
             let is_empty = match received {
@@ -176,15 +187,26 @@ impl<'a> Receiver<'a> {
                             }
                         }
                     })?;
+                    room.after(count, now);
                     if let Some(nap) = self.nap.as_mut().and_then(|nap| nap.after(count, now)) {
                         thread::sleep(nap);
                     }
                     false
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => true,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    room.after_silence(now);
+                    true
+                }
                 Err(error) if sockets::is_no_datagram(&error) => false,
                 Err(source) => return Err(self.bound.receive_failed(source)),
             };
+            let is_in_the_way = self.ticket.is_some_and(|ticket| {
+                let bytes = self.session.as_ref().map_or(0, |session| session.bytes);
+                least_rate.is_missed(ticket, bytes, now)
+            });
+            if is_in_the_way {
+                return Ok(End::Idle);
+            }
             if let Some(end) = self.end(is_draining, is_empty, now) {
                 return Ok(end);
             }
@@ -195,6 +217,7 @@ impl<'a> Receiver<'a> {
         let Taken { source, raw, .. } = taken;
         let bound = self.bound;
         let is_answered = self.manner.is_answered;
+        let ticket = self.ticket;
         let session = match &mut self.session {
             Some(session) if session.peer == *source => session,
             None if taken.opens_session() => {
@@ -218,6 +241,11 @@ impl<'a> Receiver<'a> {
             && bound.answer(*source, &answer)?
         {
             session.acks_sent += 1;
+        }
+        if let Some(ticket) = ticket
+            && session.datagrams + session.fins_received > 1
+        {
+            ticket.prove();
         }
         self.last_good = now;
         Ok(())
@@ -290,8 +318,17 @@ impl<'a> Receiver<'a> {
         match closing {
             Some(_) if !self.manner.is_answered => Some(End::Fin),
             Some((time, limit)) if silence >= limit || time >= CLOSING_LIMIT => Some(End::Fin),
-            _ if is_over || silence >= self.bound.idle_timeout => Some(End::Idle),
+            _ if is_over || silence >= self.silence_max() => Some(End::Idle),
             _ => None,
+        }
+    }
+
+    /// How long to wait for the next datagram: not long for one that may never come.
+    fn silence_max(&self) -> Duration {
+        let idle_timeout = self.bound.idle_timeout;
+        match self.ticket {
+            Some(ticket) if !ticket.test().is_proven() => idle_timeout.min(STRANGER_TIMEOUT),
+            _ => idle_timeout,
         }
     }
 

@@ -15,11 +15,11 @@ use crate::wire::{ClientHeader, Dialect, Directions, fill_payload, upper_flags};
 use nicpoll_model::iperf::Direction;
 
 use super::client::{sending, socket_to};
-use super::listener::Ticket;
 use super::sender::{Outgoing, Plan, SendError};
 use crate::UDP_RATE;
 use crate::config::{ListenerConfig, StreamConfig};
 use crate::reverse::bounds;
+use crate::slots::Ticket;
 use crate::socket_options::SocketOptions;
 
 /// The longest that a server sends to a client, whatever that asks for.

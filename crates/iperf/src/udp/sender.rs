@@ -23,11 +23,11 @@ use nicpoll_traffic::sockets::{self, SocketBuffer};
 use nicpoll_traffic::{LOOK_EVERY, Signals};
 
 use super::batch::{Batch, Clock};
-use super::listener::Ticket;
 use crate::config::StreamConfig;
 use crate::input::{Block, Source};
 use crate::observer::{Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
 use crate::pace::{self, Pace};
+use crate::slots::Ticket;
 use crate::times::{Distribution, Gaps};
 
 /// What to send.

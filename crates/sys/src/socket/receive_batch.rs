@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
 
 use super::address;
+use crate::memory::Mapping;
 
 /// Room for a control message with a `timespec` and one with an `int`: 32 and 24 bytes on 64-bit
 /// machines.
@@ -40,13 +41,15 @@ pub enum Wait {
 /// Buffers for a batch of datagrams.
 ///
 /// `headers` points into the other four. They are never reallocated, and pointers taken by
-/// `Vec::as_mut_ptr` stay valid when the batch moves and when the vectors are only read.
+/// `as_mut_ptr` stay valid when the batch moves and when its parts are only read.
+///
+/// Payloads lie in a [`Mapping`]: places that no datagram was written to take no memory.
 pub struct ReceiveBatch {
     headers: Vec<libc::mmsghdr>,
     vectors: Vec<libc::iovec>,
     sources: Vec<libc::sockaddr_storage>,
     controls: Vec<Control>,
-    payloads: Vec<u8>,
+    payloads: Mapping,
     payload_bytes_max: usize,
     /// How many headers the last call wrote to, whose lengths have to be set again.
     used: usize,
@@ -59,7 +62,10 @@ unsafe impl Send for ReceiveBatch {}
 impl ReceiveBatch {
     /// Room for `datagrams_max` datagrams a call, of which the first `payload_bytes_max` bytes are
     /// kept. The kernel takes at most 1024 a call.
-    pub fn new(datagrams_max: usize, payload_bytes_max: usize) -> Self {
+    ///
+    /// # Errors
+    /// When the process may have no more memory.
+    pub fn new(datagrams_max: usize, payload_bytes_max: usize) -> io::Result<Self> {
         let datagrams_max = datagrams_max.clamp(1, 1024);
         // SAFETY: `sockaddr_storage` holds integers only.
         let source: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
@@ -68,7 +74,7 @@ impl ReceiveBatch {
             vectors: Vec::with_capacity(datagrams_max),
             sources: vec![source; datagrams_max],
             controls: vec![Control([0; CONTROL_BYTES]); datagrams_max],
-            payloads: vec![0; datagrams_max * payload_bytes_max],
+            payloads: Mapping::zeroed(datagrams_max * payload_bytes_max)?,
             payload_bytes_max,
             used: datagrams_max,
         };
@@ -95,7 +101,12 @@ impl ReceiveBatch {
             header.msg_hdr.msg_iovlen = 1;
             batch.headers.push(header);
         }
-        batch
+        Ok(batch)
+    }
+
+    /// Datagrams, or batches of them, that one call takes at most.
+    pub fn datagrams_max(&self) -> usize {
+        self.headers.len()
     }
 
     /// Receives what is there, at least one datagram.
@@ -301,7 +312,7 @@ mod tests {
         for payload in [&b"one"[..], b"", b"three"] {
             sender.send(payload).unwrap();
         }
-        let mut batch = ReceiveBatch::new(8, 16);
+        let mut batch = ReceiveBatch::new(8, 16).unwrap();
         let datagrams = batch.receive(&receiver, Wait::ForFirst).unwrap();
         let mut last_ns = before_ns;
         let mut shown = 0;
@@ -325,7 +336,7 @@ mod tests {
         enable_arrival_times(&receiver).unwrap();
         sender.send(b"aaaabbbbccccdd").unwrap();
         sender.send(b"e").unwrap();
-        let mut batch = ReceiveBatch::new(8, 64);
+        let mut batch = ReceiveBatch::new(8, 64).unwrap();
         let datagrams = batch.receive(&receiver, Wait::ForFirst).unwrap();
         let shown: Vec<_> = datagrams
             .map(|datagram| {
@@ -340,7 +351,7 @@ mod tests {
     #[test]
     fn later_calls_show_nothing_of_earlier_ones() {
         let (sender, receiver) = pair(Ipv4Addr::LOCALHOST);
-        let mut batch = ReceiveBatch::new(2, 4);
+        let mut batch = ReceiveBatch::new(2, 4).unwrap();
         for round in 0..3u8 {
             for index in 0..3u8 {
                 sender.send(&[round, index]).unwrap();
@@ -365,7 +376,7 @@ mod tests {
         let (sender, receiver) = pair(Ipv4Addr::LOCALHOST);
         sender.send(b"too long").unwrap();
         sender.send(b"fits").unwrap();
-        let mut batch = ReceiveBatch::new(4, 4);
+        let mut batch = ReceiveBatch::new(4, 4).unwrap();
         let mut datagrams = batch.receive(&receiver, Wait::ForFirst).unwrap();
         let long = datagrams.next().unwrap();
         assert_eq!((long.payload, long.is_truncated), (&b"too "[..], true));
@@ -379,7 +390,7 @@ mod tests {
         receiver
             .set_read_timeout(Some(Duration::from_millis(10)))
             .unwrap();
-        let mut batch = ReceiveBatch::new(4, 4);
+        let mut batch = ReceiveBatch::new(4, 4).unwrap();
         for wait in [Wait::Never, Wait::ForFirst] {
             let error = batch.receive(&receiver, wait).err().unwrap();
             assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
@@ -390,7 +401,7 @@ mod tests {
     fn an_ipv6_source_is_read_whole() {
         let (sender, receiver) = pair(Ipv6Addr::LOCALHOST);
         sender.send(b"six").unwrap();
-        let mut batch = ReceiveBatch::new(1, 4);
+        let mut batch = ReceiveBatch::new(1, 4).unwrap();
         let mut datagrams = batch.receive(&receiver, Wait::ForFirst).unwrap();
         assert_eq!(
             datagrams.next().unwrap().source,

@@ -134,7 +134,7 @@ pub fn receive(
     start: Instant,
 ) -> io::Result<()> {
     socket.set_read_timeout(Some(LOOK_EVERY))?;
-    let mut batch = ReceiveBatch::new(DATAGRAMS_A_CALL, DATAGRAM_BYTES);
+    let mut batch = ReceiveBatch::new(DATAGRAMS_A_CALL, DATAGRAM_BYTES)?;
     let mut end: Option<Instant> = None;
     loop {
         if signals.is_cancelled() || end.is_some_and(|end| Instant::now() > end) {

@@ -13,6 +13,7 @@ use crate::command::settings;
 use crate::command::ways::Run;
 use crate::events::{Event, Failed, StreamKey, Told};
 use crate::text;
+use crate::threads;
 use crate::wire::Directions;
 
 /// A server that sends nothing for this long is given up.
@@ -83,7 +84,9 @@ pub(super) fn take<'a>(
             match accept(LOOK_EVERY) {
                 Ok(Some(run)) => {
                     taken += 1;
-                    scope.spawn(move || Told::run(key, events, run));
+                    if let Err(error) = threads::start(scope, move || Told::run(key, events, run)) {
+                        Told::run(key, events, |_| Err(error.into()));
+                    }
                     continue;
                 }
                 Ok(None) => {}

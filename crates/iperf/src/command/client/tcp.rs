@@ -14,6 +14,7 @@ use super::{Client, reverse};
 use crate::command::sent;
 use crate::command::ways::{Run, Ways};
 use crate::events::{Event, Failed, StreamKey};
+use crate::threads;
 use crate::total::Total;
 
 /// Starts all streams.
@@ -32,12 +33,12 @@ pub(super) fn start<'scope>(
     let own = client.start(scope, events, move |key| connect(client, key));
     if let Some(listener) = listener {
         let events = events.clone();
-        scope.spawn(move || {
+        threads::start(scope, move || {
             reverse::take(client, own, &events, |patience| {
                 let incoming = listener.accept(client.signals, patience)?;
                 Ok(incoming.map(|incoming| receive(client, incoming)))
             });
-        });
+        })?;
     }
     Ok(())
 }

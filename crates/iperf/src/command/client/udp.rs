@@ -10,6 +10,7 @@ use super::{Client, reverse};
 use crate::command::ways::{Run, Ways};
 use crate::command::{received, sent_datagrams};
 use crate::events::{Event, Failed, StreamKey};
+use crate::threads;
 
 /// Starts all streams.
 ///
@@ -27,7 +28,7 @@ pub(super) fn start<'scope>(
     let own = client.start(scope, events, move |key| connect(client, key));
     if let Some(mut listener) = listener {
         let events = events.clone();
-        scope.spawn(move || {
+        threads::start(scope, move || {
             reverse::take(client, own, &events, |patience| {
                 let Some(accepted) = listener.accept(client.signals, patience)? else {
                     return Ok(None);
@@ -35,7 +36,7 @@ pub(super) fn start<'scope>(
                 let incoming = accepted.open()?.incoming;
                 Ok(incoming.map(|incoming| receive(client, incoming)))
             });
-        });
+        })?;
     }
     Ok(())
 }

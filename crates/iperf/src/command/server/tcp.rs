@@ -6,12 +6,14 @@ use std::thread::Scope;
 
 use nicpoll_sys::daemon::Daemon;
 
-use super::{PATIENCE, Server, announce, settle};
+use super::notices::Notices;
+use super::{Running, Server, announce, settle};
 use crate::command::ways::{Numbers, Run, Ways};
 use crate::command::{sent, settings};
 use crate::events::{Event, StreamKey, Told};
 use crate::tcp::{self, Outgoing, Streams};
 use crate::total::Total;
+use crate::{Refusal, threads};
 
 /// Serves clients until it is time to end.
 pub(super) fn serve<'scope>(
@@ -26,21 +28,28 @@ pub(super) fn serve<'scope>(
     settle(daemon, common)?;
     announce(common, listener.receive_buffer().granted_bytes, events);
     let numbers = Numbers::default();
-    server.each_client(|| {
-        let accepted = listener
-            .accept(server.signals, PATIENCE)
-            .map_err(io::Error::other)?;
-        Ok(accepted.map(|accepted| {
-            let (numbers, events) = (numbers.clone(), events.clone());
-            scope.spawn(move || {
-                let key = numbers.next();
-                match accepted.open(server.signals) {
-                    Ok(streams) => ways(server, key, &numbers, streams).run(&events),
-                    Err(error) => Told::run(key, &events, |_| Err(error.into())),
-                }
-            })
-        }))
-    })
+    let mut notices = Notices::default();
+    let served = server.each_client(|patience| {
+        let accepted = listener.accept(server.signals, patience);
+        notices.tell(listener.refusal());
+        let Some(accepted) = accepted.map_err(io::Error::other)? else {
+            return Ok(None);
+        };
+        let (peer, test) = (accepted.peer().into(), accepted.test());
+        let (numbers, events) = (numbers.clone(), events.clone());
+        let started = threads::start(scope, move || {
+            let key = numbers.next();
+            match accepted.open(server.signals) {
+                Ok(streams) => ways(server, key, &numbers, streams).run(&events),
+                Err(error) => Told::run(key, &events, |_| Err(error.into())),
+            }
+        });
+        let refuse = |source| listener.refuse(Refusal::Thread { peer, source });
+        let started = started.map_err(refuse).ok();
+        Ok(started.map(|thread| Running::new(thread, test)))
+    });
+    listener.let_go_of_strangers();
+    served
 }
 
 fn ways<'a>(server: Server<'a>, key: StreamKey, numbers: &Numbers, streams: Streams) -> Ways<'a> {

@@ -6,11 +6,13 @@ use std::thread::Scope;
 
 use nicpoll_sys::daemon::Daemon;
 
-use super::{PATIENCE, Server, announce, settle};
+use super::notices::Notices;
+use super::{Running, Server, announce, settle};
 use crate::command::ways::{Numbers, Run, Ways};
 use crate::command::{received, sent_datagrams, settings};
 use crate::events::{Event, StreamKey, Told};
 use crate::udp::{self, Outgoing, Streams};
+use crate::{Refusal, threads};
 
 /// Serves clients until it is time to end.
 pub(super) fn serve<'scope>(
@@ -26,10 +28,11 @@ pub(super) fn serve<'scope>(
     announce(common, listener.receive_buffer().granted_bytes, events);
     let numbers = Numbers::default();
     let mut has_warned = false;
-    server.each_client(|| {
-        let session = listener
-            .accept(server.signals, PATIENCE)
-            .map_err(io::Error::other)?;
+    let mut notices = Notices::default();
+    let served = server.each_client(|patience| {
+        let session = listener.accept(server.signals, patience);
+        notices.tell(listener.refusal());
+        let session = session.map_err(io::Error::other)?;
         if let (Some(client), false) = (listener.refused(), has_warned) {
             has_warned = true;
             let client = client.ip().to_canonical();
@@ -38,14 +41,21 @@ pub(super) fn serve<'scope>(
                  them start the server with --allow {client}"
             );
         }
-        Ok(session.map(|session| {
-            let (key, numbers, events) = (numbers.next(), numbers.clone(), events.clone());
-            scope.spawn(move || match session.open() {
-                Ok(streams) => ways(server, key, &numbers, streams).run(&events),
-                Err(error) => Told::run(key, &events, |_| Err(error.into())),
-            })
-        }))
-    })
+        let Some(session) = session else {
+            return Ok(None);
+        };
+        let (peer, test) = (session.peer().into(), session.test());
+        let (key, numbers, events) = (numbers.next(), numbers.clone(), events.clone());
+        let started = threads::start(scope, move || match session.open() {
+            Ok(streams) => ways(server, key, &numbers, streams).run(&events),
+            Err(error) => Told::run(key, &events, |_| Err(error.into())),
+        });
+        let refuse = |source| listener.refuse(Refusal::Thread { peer, source });
+        let started = started.map_err(refuse).ok();
+        Ok(started.map(|thread| Running::new(thread, test)))
+    });
+    listener.let_go_of_strangers();
+    served
 }
 
 fn ways<'a>(server: Server<'a>, key: StreamKey, numbers: &Numbers, streams: Streams) -> Ways<'a> {

@@ -1,0 +1,109 @@
+//! A server of ours on loopback, as a program of its own.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
+
+fn nicpoll() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
+    command.arg("iperf");
+    command
+}
+
+/// A client of ours, to its end.
+pub fn client(server: SocketAddr, more: &[&str]) -> Output {
+    let mut command = nicpoll();
+    command.args(["-c", "127.0.0.1", "-p", &server.port().to_string()]);
+    command.args(more).output().unwrap()
+}
+
+/// A server that listens, until it is dropped.
+pub struct Serving {
+    child: Child,
+    pub address: SocketAddr,
+}
+
+impl Serving {
+    pub fn start(options: &[&str]) -> Self {
+        // A port that is free now; nobody else takes one by its number.
+        let port = {
+            let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+            socket.local_addr().unwrap().port()
+        };
+        let mut command = nicpoll();
+        command.args(["-s", "-B", "127.0.0.1", "-p", &port.to_string()]);
+        command.args(options);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap());
+        let mut text = String::new();
+        // The second line of dashes: it listens.
+        while text.matches("-----\n").count() < 2 {
+            assert_ne!(lines.read_line(&mut text).unwrap(), 0, "{text}");
+        }
+        // Nobody reads the rest, which must not stop the server.
+        std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
+        Serving {
+            child,
+            address: (Ipv4Addr::LOCALHOST, port).into(),
+        }
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// A line of the server's status, in KiB.
+    pub fn status(&self, name: &str) -> u64 {
+        let path = format!("/proc/{}/status", self.child.id());
+        let text = std::fs::read_to_string(path).unwrap();
+        let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
+    /// Lets the server have no more than this of a resource, until [`unlimit`](Self::unlimit).
+    pub fn limit(&self, resource: Resource, current: u64) {
+        let limit = Rlimit {
+            current: Some(current),
+            ..getrlimit(resource)
+        };
+        prlimit(Some(self.pid()), resource, limit).unwrap();
+    }
+
+    /// Lets the server have as much as the test itself may.
+    pub fn unlimit(&self, resource: Resource) {
+        prlimit(Some(self.pid()), resource, getrlimit(resource)).unwrap();
+    }
+
+    /// Whether the server ends by itself.
+    pub fn has_ended_within(&mut self, time: Duration) -> bool {
+        let begun = Instant::now();
+        while begun.elapsed() < time {
+            if self.child.try_wait().unwrap().is_some() {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        false
+    }
+
+    /// Ends the server; returns what it wrote to standard error.
+    pub fn stop(&mut self) -> String {
+        kill_process(self.pid(), Signal::KILL).unwrap();
+        let mut text = String::new();
+        let mut told = self.child.stderr.take().unwrap();
+        told.read_to_string(&mut text).unwrap();
+        self.child.wait().unwrap();
+        text
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

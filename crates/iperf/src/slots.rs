@@ -1,0 +1,441 @@
+//! Whom a server serves at the same time, and what each of them may hold of it.
+//!
+//! Whoever sends a datagram may have written another's address into it, and a connection costs a
+//! stranger nothing either. So a stream is a stranger's until its client has shown to be there: by a
+//! second datagram, or over TCP by a whole header.
+//!
+//! What must hold, whatever strangers send: no more than [`CLIENTS_MAX`] streams exist, and no more than
+//! [`CLIENTS_PER_ADDRESS`] of one address; what streams hold beyond [`STRANGER_BYTES`] each is
+//! [`ROOM_BYTES`] at most, all together; and while somebody waits for a stream, nobody keeps one who
+//! sends next to nothing.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use thiserror::Error;
+
+use crate::{CLIENTS_MAX, CLIENTS_PER_ADDRESS};
+
+/// What a stream may hold to read into until its sender has proved fast.
+pub(crate) const STRANGER_BYTES: usize = 64 << 10;
+/// What all streams together may hold beyond that.
+const ROOM_BYTES: usize = 24 << 20;
+/// How long a stranger is listened to that shows no sign of being there.
+pub(crate) const STRANGER_TIMEOUT: Duration = Duration::from_secs(5);
+/// The same while others wait.
+const STRANGER_TIMEOUT_CROWDED: Duration = Duration::from_millis(500);
+/// Somebody waits who tried this recently.
+const WAIT_LASTS: Duration = Duration::from_secs(1);
+/// Who brings fewer bytes
+const LEAST_BYTES: u64 = 2_000;
+/// in this time makes room for those who wait.
+const LEAST_WINDOW: Duration = Duration::from_secs(2);
+/// Bits of an IPv6 address that one host may choose as it likes.
+const HOST_BITS_IPV6: u32 = 64;
+
+/// Why a client is not served.
+#[derive(Debug, Error)]
+pub enum Refusal {
+    /// There are as many streams as there may be.
+    #[error(
+        "all {CLIENTS_MAX} streams are in use: {peer} has to wait; streams of less than 1 kB/s are \
+         ended meanwhile"
+    )]
+    Full {
+        /// Who came last; over TCP the kernel does not say.
+        peer: Caller,
+    },
+    /// One address has as many as it may have.
+    #[error(
+        "{peer} is refused: its address has {CLIENTS_PER_ADDRESS} streams already, and the rest is for \
+         others"
+    )]
+    Share {
+        /// Who came last.
+        peer: Caller,
+    },
+    /// No descriptor.
+    #[error("{peer} is refused: {source}; raise the limit on open files (ulimit -n)")]
+    Descriptor {
+        /// Who came last; over TCP the kernel does not say.
+        peer: Caller,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// No thread.
+    #[error("{peer} is refused: no thread could be made ({source}); see the limit on processes")]
+    Thread {
+        /// Who came last.
+        peer: Caller,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+/// Who was refused, if that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caller(pub Option<SocketAddr>);
+
+impl std::fmt::Display for Caller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Some(peer) => peer.ip().to_canonical().fmt(f),
+            None => f.write_str("a client"),
+        }
+    }
+}
+
+impl From<SocketAddr> for Caller {
+    fn from(peer: SocketAddr) -> Self {
+        Caller(Some(peer))
+    }
+}
+
+/// The streams of one listener.
+#[derive(Clone, Debug)]
+pub(crate) struct Slots(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    of_address_max: usize,
+    books: Mutex<Books>,
+    /// What is left of [`ROOM_BYTES`].
+    room_bytes: AtomicUsize,
+    is_closing: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Books {
+    streams: usize,
+    of_address: BTreeMap<IpAddr, usize>,
+    /// When somebody was last refused for want of a stream.
+    waited: Option<Instant>,
+    refusal: Option<Refusal>,
+}
+
+impl Shared {
+    fn books(&self) -> MutexGuard<'_, Books> {
+        // A panic elsewhere leaves counts as they are.
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Slots {
+    /// For a server.
+    pub(crate) fn new() -> Self {
+        Self::with_share(CLIENTS_PER_ADDRESS)
+    }
+
+    /// For a client that one server connects back to.
+    pub(crate) fn for_one_server() -> Self {
+        Self::with_share(CLIENTS_MAX)
+    }
+
+    fn with_share(of_address_max: usize) -> Self {
+        Slots(Arc::new(Shared {
+            of_address_max,
+            books: Mutex::default(),
+            room_bytes: AtomicUsize::new(ROOM_BYTES),
+            is_closing: AtomicBool::new(false),
+        }))
+    }
+
+    /// Whether there is no stream left.
+    pub(crate) fn are_taken(&self) -> bool {
+        self.0.books().streams >= CLIENTS_MAX
+    }
+
+    /// A stream for a client that may ask for `streams` of them; takes note of the refusal when it
+    /// cannot have them.
+    pub(crate) fn take(&self, peer: SocketAddr, streams: usize) -> Option<Ticket> {
+        let address = holder(peer.ip());
+        let mut books = self.0.books();
+        let own = books.of_address.get(&address).copied().unwrap_or(0);
+        if books.streams + streams > CLIENTS_MAX {
+            books.waited = Some(Instant::now());
+            books.refusal = Some(Refusal::Full { peer: peer.into() });
+            return None;
+        }
+        if own + streams > self.0.of_address_max {
+            books.refusal = Some(Refusal::Share { peer: peer.into() });
+            return None;
+        }
+        books.add(address);
+        drop(books);
+        Some(Ticket {
+            shared: Arc::clone(&self.0),
+            address,
+            test: Test::default(),
+        })
+    }
+
+    /// Somebody waits for a stream, and cannot be asked who.
+    pub(crate) fn wait(&self) {
+        let mut books = self.0.books();
+        books.waited = Some(Instant::now());
+        books.refusal = Some(Refusal::Full { peer: Caller(None) });
+    }
+
+    /// Takes note of a client that was refused.
+    pub(crate) fn refuse(&self, refusal: Refusal) {
+        self.0.books().refusal = Some(refusal);
+    }
+
+    /// The last refusal that nobody was told of.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        self.0.books().refusal.take()
+    }
+
+    /// Has strangers go: the server serves nobody any more whom it does not know yet.
+    pub(crate) fn close(&self) {
+        self.0.is_closing.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Books {
+    fn add(&mut self, address: IpAddr) {
+        self.streams += 1;
+        *self.of_address.entry(address).or_default() += 1;
+    }
+
+    fn remove(&mut self, address: IpAddr) {
+        self.streams -= 1;
+        if let Some(own) = self.of_address.get_mut(&address) {
+            *own -= 1;
+            if *own == 0 {
+                self.of_address.remove(&address);
+            }
+        }
+    }
+}
+
+/// Whose share an address belongs to.
+fn holder(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let network = u128::from(address) >> HOST_BITS_IPV6 << HOST_BITS_IPV6;
+            Ipv6Addr::from(network).into()
+        }
+        address => address,
+    }
+}
+
+/// What is known of a client's test.
+#[derive(Clone, Debug, Default)]
+pub struct Test(Arc<AtomicBool>);
+
+impl Test {
+    /// Whether the client has shown to be there.
+    pub fn is_proven(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Held by each stream, and so counts them. A clone is another stream of the same client.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    shared: Arc<Shared>,
+    address: IpAddr,
+    test: Test,
+}
+
+impl Clone for Ticket {
+    fn clone(&self) -> Self {
+        self.shared.books().add(self.address);
+        Ticket {
+            shared: Arc::clone(&self.shared),
+            address: self.address,
+            test: self.test.clone(),
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.shared.books().remove(self.address);
+    }
+}
+
+impl Ticket {
+    /// What is known of the client's test.
+    pub(crate) fn test(&self) -> &Test {
+        &self.test
+    }
+
+    /// The client has shown to be there.
+    pub(crate) fn prove(&self) {
+        self.test.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the client may have one stream more.
+    pub(crate) fn has_room_for_another(&self) -> bool {
+        let books = self.shared.books();
+        let own = books.of_address.get(&self.address).copied().unwrap_or(0);
+        books.streams < CLIENTS_MAX && own < self.shared.of_address_max
+    }
+
+    /// Room for `bytes` more than a stranger has; `None` when there is not so much left.
+    pub(crate) fn grow(&self, bytes: usize) -> Option<Grown> {
+        let take = |left: usize| left.checked_sub(bytes);
+        let room = &self.shared.room_bytes;
+        let taken = room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        taken.ok().map(|_| Grown {
+            shared: Arc::clone(&self.shared),
+            bytes,
+        })
+    }
+
+    /// How much of `bytes` the stream may hold, from its beginning on, and what keeps it so.
+    pub(crate) fn grant(&self, bytes: usize) -> (usize, Option<Grown>) {
+        let more = bytes.saturating_sub(STRANGER_BYTES);
+        match self.grow(more) {
+            Some(grown) => (bytes, Some(grown)),
+            None => (STRANGER_BYTES, None),
+        }
+    }
+
+    fn is_waited_for(&self) -> bool {
+        let waited = self.shared.books().waited;
+        waited.is_some_and(|waited| waited.elapsed() < WAIT_LASTS)
+    }
+}
+
+/// Room that a fast stream was given. It is given back when this goes.
+#[derive(Debug)]
+pub(crate) struct Grown {
+    shared: Arc<Shared>,
+    bytes: usize,
+}
+
+impl Drop for Grown {
+    fn drop(&mut self) {
+        let room = &self.shared.room_bytes;
+        room.fetch_add(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Whether one stream brings enough to be kept while others wait.
+#[derive(Debug)]
+pub(crate) struct LeastRate {
+    begun: Instant,
+    window_begun: Instant,
+    bytes_at_window: u64,
+}
+
+impl LeastRate {
+    /// For a stream that begins now.
+    pub(crate) fn new(now: Instant) -> Self {
+        LeastRate {
+            begun: now,
+            window_begun: now,
+            bytes_at_window: 0,
+        }
+    }
+
+    /// Whether a stream that moved `bytes` until `now` has to make room.
+    pub(crate) fn is_missed(&mut self, ticket: &Ticket, bytes: u64, now: Instant) -> bool {
+        if !ticket.test.is_proven() {
+            let age = now.duration_since(self.begun);
+            return age >= STRANGER_TIMEOUT_CROWDED
+                && (ticket.is_waited_for() || ticket.shared.is_closing.load(Ordering::Relaxed));
+        }
+        if now.duration_since(self.window_begun) < LEAST_WINDOW {
+            return false;
+        }
+        let moved = bytes - self.bytes_at_window;
+        (self.window_begun, self.bytes_at_window) = (now, bytes);
+        moved < LEAST_BYTES && ticket.is_waited_for()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(host: u8, port: u16) -> SocketAddr {
+        ([192, 0, 2, host], port).into()
+    }
+
+    #[test]
+    fn one_address_leaves_room_for_others() {
+        let slots = Slots::new();
+        let own: Vec<_> = (0..CLIENTS_PER_ADDRESS)
+            .map(|_| slots.take(peer(1, 1), 1).unwrap())
+            .collect();
+        assert!(slots.take(peer(1, 2), 1).is_none());
+        assert!(matches!(slots.refusal(), Some(Refusal::Share { .. })));
+        assert!(!own[0].has_room_for_another());
+        let others: Vec<_> = (CLIENTS_PER_ADDRESS..CLIENTS_MAX)
+            .map(|_| slots.take(peer(2, 1), 1).unwrap())
+            .collect();
+        assert!(slots.are_taken());
+        assert!(slots.take(peer(3, 1), 1).is_none());
+        assert!(matches!(slots.refusal(), Some(Refusal::Full { .. })));
+        assert!(slots.refusal().is_none());
+        drop((own, others));
+        assert!(slots.0.books().of_address.is_empty());
+        assert_eq!(slots.0.books().streams, 0);
+    }
+
+    #[test]
+    fn the_addresses_of_one_ipv6_network_have_one_share() {
+        let address = |text: &str| holder(text.parse().unwrap());
+        assert_eq!(address("2001:db8::1"), address("2001:db8::ffff:1"));
+        assert_ne!(address("2001:db8::1"), address("2001:db8:0:1::1"));
+        assert_eq!(address("::ffff:192.0.2.1"), address("192.0.2.1"));
+        assert_ne!(address("192.0.2.1"), address("192.0.2.2"));
+    }
+
+    #[test]
+    fn room_beyond_a_strangers_share_is_bounded_and_comes_back() {
+        let slots = Slots::new();
+        let ticket = slots.take(peer(1, 1), 1).unwrap();
+        let half = ticket.grow(ROOM_BYTES / 2).unwrap();
+        let rest = ticket.grow(ROOM_BYTES / 2).unwrap();
+        assert!(ticket.grow(1).is_none());
+        drop(half);
+        assert!(ticket.grow(ROOM_BYTES / 2 + 1).is_none());
+        let half = ticket.grow(ROOM_BYTES / 2).unwrap();
+        assert_eq!(ticket.grant(1 << 20).0, STRANGER_BYTES);
+        assert_eq!(ticket.grant(1).0, 1);
+        drop((half, rest));
+        assert_eq!(ticket.grant(1 << 20).0, 1 << 20);
+        assert!(ticket.grow(ROOM_BYTES).is_some());
+    }
+
+    #[test]
+    fn who_sends_next_to_nothing_goes_when_somebody_waits() {
+        let slots = Slots::new();
+        let ticket = slots.take(peer(1, 1), 1).unwrap();
+        let begun = Instant::now();
+        let mut rate = LeastRate::new(begun);
+        let at = |ms| begun + Duration::from_millis(ms);
+        // Nobody waits.
+        assert!(!rate.is_missed(&ticket, 1, at(600)));
+        slots.wait();
+        assert!(!rate.is_missed(&ticket, 1, at(499)));
+        assert!(rate.is_missed(&ticket, 1, at(500)));
+        ticket.prove();
+        assert!(!rate.is_missed(&ticket, 1, at(1_999)));
+        assert!(rate.is_missed(&ticket, 1_999, at(2_000)));
+        assert!(!rate.is_missed(&ticket, 3_998, at(3_999)));
+        assert!(rate.is_missed(&ticket, 3_998, at(4_000)));
+        assert!(!rate.is_missed(&ticket, 5_998, at(6_000)));
+    }
+
+    #[test]
+    fn a_server_that_ends_lets_go_of_strangers_only() {
+        let slots = Slots::new();
+        let [stranger, client] = [1, 2].map(|host| slots.take(peer(host, 1), 1).unwrap());
+        client.prove();
+        let begun = Instant::now();
+        slots.close();
+        let later = begun + LEAST_WINDOW;
+        assert!(LeastRate::new(begun).is_missed(&stranger, 0, later));
+        assert!(!LeastRate::new(begun).is_missed(&client, 0, later));
+    }
+}

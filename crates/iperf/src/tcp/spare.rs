@@ -1,0 +1,45 @@
+//! A descriptor that is kept for the moment when there are no more.
+//!
+//! A connection that cannot be accepted for want of a descriptor stays in the kernel's queue, and its
+//! client believes to be connected. The spare one is given up to take such a connection and to close it,
+//! so that its client learns of it at once.
+
+use std::fs::File;
+use std::io;
+use std::net::TcpListener;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use nicpoll_traffic::LOOK_EVERY;
+use rustix::io::Errno;
+
+/// Opened for no other reason than to be closed.
+const NOTHING: &str = "/dev/null";
+
+/// One descriptor, when there is one.
+#[derive(Debug)]
+pub(super) struct Spare(Mutex<Option<File>>);
+
+impl Spare {
+    pub(super) fn new() -> Self {
+        Spare(Mutex::new(File::open(NOTHING).ok()))
+    }
+
+    /// Closes the connection that is next in the queue. Takes some time when that is not possible either,
+    /// so that its caller does not try again at once.
+    pub(super) fn turn_away(&self, listener: &TcpListener) {
+        let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(spare.take());
+        if listener.accept().is_err() {
+            thread::sleep(LOOK_EVERY);
+        }
+        *spare = File::open(NOTHING).ok();
+    }
+}
+
+/// Whether a descriptor or the memory behind it could not be had, which passes.
+pub(super) fn is_exhausted(error: &io::Error) -> bool {
+    [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM]
+        .iter()
+        .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
