@@ -16,7 +16,7 @@ use std::time::Duration;
 use anyhow::Context;
 use nicpoll_model::sim::{SIM_RUN_SCHEMA, SimRun};
 use nicpoll_report::{render_document, render_sim_run};
-use nicpoll_sim::{Discipline, Host, Plan, Stop, explain, simulate};
+use nicpoll_sim::{Discipline, Host, Plan, Stop, bottleneck, explain, explain_work, simulate};
 
 pub use args::SimArgs;
 use args::{Length, RunArgs, SimCommand};
@@ -43,23 +43,33 @@ pub fn run(args: &SimArgs) -> Result<u8, Failure> {
 }
 
 fn run_plan(args: &RunArgs) -> Result<u8, Failure> {
+    let stops = stops(args)?;
     let plan = Plan {
-        stops: stops(args)?,
+        warmup_ns: args.length.warmup_ns(&stops),
+        stops,
         workload: args.workload.clone(),
         duration_ns: nanos(args.length.duration.unwrap_or(Duration::from_secs(10))),
-        warmup_ns: nanos(args.length.warmup),
         seed: args.length.seed,
         slices: args.slices,
     };
     plan.check().map_err(usage)?;
-    args.length.refuse_endless(plan.packets(), 1)?;
+    let trials = if args.no_explain {
+        0.0
+    } else {
+        explain_work(&plan)
+    };
+    args.length.refuse_endless(plan.work(), trials, 1)?;
     args.length.refuse_vast(plan.memory_bytes())?;
     let figures = simulate(&plan).map_err(usage)?;
     let run = SimRun {
         schema: String::from(SIM_RUN_SCHEMA),
         nicpoll_version: String::from(env!("CARGO_PKG_VERSION")),
         plan: plan.facts(),
-        bottleneck: explain(&plan, &figures).map_err(usage)?,
+        bottleneck: if args.no_explain {
+            bottleneck(&plan, &figures)
+        } else {
+            explain(&plan, &figures).map_err(usage)?
+        },
         figures,
     };
     output::print(&if args.json {
@@ -127,19 +137,35 @@ fn nanos(time: Duration) -> u64 {
 }
 
 impl Length {
-    /// Refuses what would take very long, unless that is wanted.
-    fn refuse_endless(&self, packets: f64, workers: usize) -> Result<(), Failure> {
+    /// The warm-up that was asked for, or one that all hosts settle in.
+    fn warmup_ns(&self, stops: &[Stop]) -> u64 {
+        let settled = stops.iter().map(Stop::warmup_ns).max();
+        self.warmup.map_or(settled.unwrap_or_default(), nanos)
+    }
+
+    /// Refuses what would take very long, unless that is wanted: runs, and trials of what would move a bottleneck.
+    fn refuse_endless(&self, runs: f64, trials: f64, workers: usize) -> Result<(), Failure> {
         /// What a slow core simulates a second.
         const PACKETS_PER_SECOND: f64 = 5e6;
         const SECONDS_MAX: f64 = 600.0;
-        let seconds = packets / PACKETS_PER_SECOND / workers as f64;
-        if self.long || seconds <= SECONDS_MAX {
+        let seconds = |work: f64| work / PACKETS_PER_SECOND / workers as f64;
+        if self.long || seconds(runs + trials) <= SECONDS_MAX {
             return Ok(());
         }
+        let minutes = |work: f64| (seconds(work) / 60.0).ceil();
+        let (of_trials, remedy) = if trials > 0.0 {
+            let of_trials = format!(
+                ", {} of them to try what would move the bottleneck",
+                minutes(trials)
+            );
+            (of_trials, "give --no-explain to leave the trials out, ")
+        } else {
+            (String::new(), "")
+        };
         Err(Failure::Usage(format!(
-            "this takes about {packets:.0} packets and up to {:.0} minutes; shorten --duration, take \
-             fewer points, or give --long to run it all the same",
-            seconds / 60.0
+            "this may take {:.0} minutes{of_trials}; shorten --duration or --warmup, lower the rate, {remedy}take \
+             fewer points of a sweep, or give --long to run it all the same",
+            minutes(runs + trials)
         )))
     }
 

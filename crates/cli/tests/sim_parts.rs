@@ -157,3 +157,29 @@ fn too_much_time_or_memory_is_said_first() {
     ];
     printed(&[&["run", vast][..], &few].concat());
 }
+
+/// A run of a second at a rate that no line carries takes minutes, the trials of what would move it hours.
+#[test]
+fn the_trials_count_as_work_and_can_be_left_out() {
+    let run = ["run", GENERIC, "--workload", "constant:rate=1g"];
+    let output = sim(&[&run[..], &["--duration", "1s"]].concat());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    for words in [
+        "minutes",
+        "try what would move",
+        "--no-explain",
+        "--duration",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let short = ["--duration", "2ms", "--warmup", "0", "--no-explain"];
+    let shown = printed(&[&run[..], &short].concat());
+    let words = "What would move it was not tried.";
+    assert!(
+        shown.contains("Bottleneck: line") && shown.contains(words),
+        "{shown}"
+    );
+    let json = printed(&[&run[..], &short, &["--json"]].concat());
+    assert!(json.contains("\"moves\": null"), "{json}");
+}

@@ -260,8 +260,9 @@ pub struct SimBottleneck {
     pub is_binding: bool,
     /// The same in a sentence.
     pub explanation: String,
-    /// Single changes and what each came to when it was simulated, the greatest gain first.
-    pub moves: Vec<SimMove>,
+    /// Single changes that bring more, and what each came to when it was simulated, the greatest gain first; null when
+    /// none was tried.
+    pub moves: Option<Vec<SimMove>>,
 }
 
 /// A change of one number.

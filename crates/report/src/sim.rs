@@ -356,17 +356,17 @@ fn bottleneck(text: &mut String, bottleneck: &SimBottleneck, unit: &str) {
     if !bottleneck.is_binding {
         return;
     }
-    if bottleneck.moves.is_empty() {
+    let Some(moves) = &bottleneck.moves else {
+        text.push_str("What would move it was not tried.\n");
+        return;
+    };
+    if moves.is_empty() {
         text.push_str("No single change that was tried brings more.\n");
         return;
     }
     text.push_str("What would move it, each change simulated by itself:\n");
-    let width = bottleneck
-        .moves
-        .iter()
-        .map(|tried| tried.change.len())
-        .max();
-    for tried in &bottleneck.moves {
+    let width = moves.iter().map(|tried| tried.change.len()).max();
+    for tried in moves {
         let ratio = tried
             .ratio
             .map_or_else(|| String::from(MISSING), |ratio| format!("x {ratio:.2}"));

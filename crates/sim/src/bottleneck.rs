@@ -77,8 +77,24 @@ impl<'a> Evidence<'a> {
 /// Why the hosts cannot run the plan; see [`Plan::check`].
 pub fn explain(plan: &Plan, figures: &SimFigures) -> Result<SimBottleneck, PlanError> {
     plan.check()?;
-    let (is_binding, host, finding) = found(plan, figures);
+    let found = bottleneck(plan, figures);
+    let moves = if !found.is_binding {
+        Vec::new()
+    } else if plan.is_alone() {
+        alone::tried(plan, figures)?
+    } else {
+        path::tried(plan)?
+    };
     Ok(SimBottleneck {
+        moves: Some(moves),
+        ..found
+    })
+}
+
+/// Names what held a run back, without trying what would move it.
+pub fn bottleneck(plan: &Plan, figures: &SimFigures) -> SimBottleneck {
+    let (is_binding, host, finding) = found(plan, figures);
+    SimBottleneck {
         resource: if plan.is_alone() {
             String::from(finding.resource)
         } else {
@@ -87,15 +103,21 @@ pub fn explain(plan: &Plan, figures: &SimFigures) -> Result<SimBottleneck, PlanE
         fullness: finding.fullness,
         is_binding,
         explanation: finding.explanation,
-        moves: match is_binding {
-            true if plan.is_alone() => alone::tried(plan, figures)?,
-            true => path::tried(plan)?,
-            false => Vec::new(),
-        },
-    })
+        moves: None,
+    }
 }
 
-/// Names what held a run back, and nothing more.
+/// The work of trying what would move a run's bottleneck, as [`Plan::work`] counts it, if there is one.
+pub fn explain_work(plan: &Plan) -> f64 {
+    let trials = if plan.is_alone() {
+        alone::trials(&alone::trial(plan, None))
+    } else {
+        path::trials(&path::trial(plan))
+    };
+    trials.iter().map(|(_, trial)| trial.work()).sum()
+}
+
+/// The resource that held a run back, with its host.
 pub fn resource(plan: &Plan, figures: &SimFigures) -> String {
     let (_, host, finding) = found(plan, figures);
     named(plan, host, &finding)

@@ -73,6 +73,16 @@ pub(crate) trait Method: fmt::Debug + Send + Sync {
         false
     }
 
+    /// How often it looks at each card for nothing, at most.
+    fn looks_per_second(&self, _host: &Host) -> f64 {
+        0.0
+    }
+
+    /// Ticks after which what it adapts is where it stays.
+    fn climb_ticks(&self, _host: &Host) -> u64 {
+        0
+    }
+
     /// Whether it serves cards that an interrupt is no part of, such as an end of a veth pair.
     fn serves_without_interrupts(&self) -> bool {
         false

@@ -2,8 +2,9 @@
 //! do on hardware that is known by its numbers only.
 //!
 //! [`Host`] holds the numbers, [`Discipline`] says how the host learns of packets, [`Workload`] what
-//! is sent, [`Plan`] between which hosts and for how long. [`simulate`] runs it, [`explain`] says what held it back. `freebsd-polling` is not modelled: the [`nicpoll_core`]
-//! poller itself runs, against a simulated card and clock.
+//! is sent, [`Plan`] between which hosts and for how long. [`simulate`] runs it, [`explain`] says what held
+//! it back. `freebsd-polling` is not modelled: the [`nicpoll_core`] poller itself runs, against a simulated card and
+//! clock.
 //!
 //! What must hold: host, plan and seed decide a run to the last digit, on every machine. Each packet
 //! keeps its own times, and each ends in exactly one line of the ledger. Memory follows from the
@@ -32,10 +33,11 @@ mod tally;
 mod tcp;
 mod ticks;
 mod trace;
+mod work;
 mod workload;
 mod world;
 
-pub use bottleneck::{explain, resource};
+pub use bottleneck::{bottleneck, explain, explain_work, resource};
 pub use discipline::{DEFER_MAX, Discipline};
 pub use host::{
     Application, Background, Card, Cpu, Field, Host, HostError, Link, Network, Socket, Storm, Tcp,

@@ -1,4 +1,4 @@
-//! How much work and memory a run may need, before it is run.
+//! How much memory a run may need, before it is run.
 
 use crate::clients::Clients;
 use crate::host::Host;
@@ -8,8 +8,6 @@ use crate::workload::Pattern;
 
 /// A queue that grows holds its old place and one twice as large for a moment.
 const GROWTH: f64 = 3.0;
-/// As many packets a second as a processor sends at most.
-const SENT_PPS_MAX: u64 = 1_000_000;
 
 impl Plan {
     /// Bytes that a run holds when its queues fill, at most: a queue holds no more packets than
@@ -20,29 +18,6 @@ impl Plan {
             .iter()
             .map(|stop| self.queues_bytes(&stop.applied()));
         of_queues.sum::<f64>() + Clients::memory_bytes(&self.workload) as f64
-    }
-
-    /// About so many packets the hosts handle, a packet once for each host.
-    pub fn packets(&self) -> f64 {
-        let seconds = (self.duration_ns as f64 + self.warmup_ns as f64) / 1e9;
-        if self.is_alone() {
-            let rate_pps = self.workload.rate_pps.unwrap_or(SENT_PPS_MAX);
-            return rate_pps as f64 * seconds;
-        }
-        let bits = 8.0 * f64::from(self.workload.payload_bytes.max(1));
-        let pps_max = SENT_PPS_MAX as f64;
-        let packets_per_second = match self.workload.pattern {
-            Pattern::IperfUdp { bits_per_second } => bits_per_second as f64 / bits,
-            // A line full of the longest segments, each with an acknowledgement.
-            Pattern::IperfTcp(_) => {
-                let lines = self.stops.iter().map(|stop| stop.host.link);
-                let frames =
-                    lines.map(|line| line.bits_per_second as f64 / (8.0 * line.mtu_bytes as f64));
-                2.0 * frames.fold(f64::INFINITY, f64::min)
-            }
-            _ => pps_max,
-        };
-        packets_per_second.min(pps_max) * seconds * self.stops.len() as f64
     }
 
     fn queues_bytes(&self, host: &Host) -> f64 {

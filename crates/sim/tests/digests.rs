@@ -289,7 +289,7 @@ fn bottlenecks() -> Vec<String> {
 
 fn bottleneck(text: &mut String, found: &SimBottleneck) {
     values(text, &(&found.resource, found.fullness, found.is_binding));
-    for tried in &found.moves {
+    for tried in found.moves.iter().flatten() {
         values(text, &(tried.delivered_pps, tried.ratio));
     }
 }

@@ -113,9 +113,9 @@ pub struct Length {
     /// Virtual time that is counted [default: 10s, in a sweep 1s]
     #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     pub duration: Option<Duration>,
-    /// Virtual time before it that is not counted
-    #[arg(long, value_name = "TIME", value_parser = parse_seconds, default_value = "500ms")]
-    pub warmup: Duration,
+    /// Virtual time before it that is not counted [default: 0.5s, or what a poller's burst takes to climb]
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
+    pub warmup: Option<Duration>,
     /// Seed of all chance
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
@@ -154,6 +154,9 @@ pub struct RunArgs {
     /// of each TCP connection
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub slices: u32,
+    /// Name the bottleneck, but do not try what would move it
+    #[arg(long)]
+    pub no_explain: bool,
     /// Print one JSON object instead of text
     #[arg(long)]
     pub json: bool,

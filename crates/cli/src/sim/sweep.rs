@@ -25,8 +25,8 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
     let shard = args.shard.map(|shard| shard.of_jobs(&all));
     let jobs = own(all, args.shard);
     let workers = workers::count();
-    let all_packets = jobs.iter().map(|job| job.plan.packets()).sum();
-    args.length.refuse_endless(all_packets, workers)?;
+    let work = jobs.iter().map(|job| job.plan.work()).sum();
+    args.length.refuse_endless(work, 0.0, workers)?;
     args.length.refuse_vast(memory_bytes(&jobs, workers))?;
     let points = workers::map(&jobs, workers, point).into_iter();
     let sweep = SimSweep {
@@ -72,7 +72,7 @@ fn jobs(args: &SweepArgs) -> Result<Vec<Job>, Failure> {
                     }],
                     workload: args.workload.clone(),
                     duration_ns: nanos(args.length.duration.unwrap_or(Duration::from_secs(1))),
-                    warmup_ns: nanos(args.length.warmup),
+                    warmup_ns: 0,
                     seed: args.length.seed,
                     slices: 0,
                 },
@@ -88,6 +88,8 @@ fn jobs(args: &SweepArgs) -> Result<Vec<Job>, Failure> {
                     .map_err(usage)?;
             }
             job.plan.check().map_err(usage)?;
+            // The value may be one that it depends on.
+            job.plan.warmup_ns = args.length.warmup_ns(&job.plan.stops);
             jobs.push(job);
         }
     }

@@ -70,27 +70,41 @@ fn worst_place(figures: &SimFigures) -> Option<LossPlace> {
 
 /// The changes that gain something, the greatest gain first.
 pub(super) fn tried(plan: &Plan, figures: &SimFigures) -> Result<Vec<SimMove>, PlanError> {
-    let stop = &plan.stops[0];
     let gain_min = figures
         .loss_ratio
         .map_or(GAIN_MIN, |lost| GAIN_MIN.min(LOSS_PART * lost));
-    let seconds = (TRIAL_PACKETS / figures.offered_pps.max(1.0)).clamp(TRIAL_MIN_S, TRIAL_MAX_S);
-    let trial = Plan {
-        duration_ns: (seconds * 1e9) as u64,
-        warmup_ns: plan.warmup_ns.clamp(WARMUP_MIN_NS, WARMUP_MAX_NS),
-        slices: 0,
-        ..plan.clone()
-    };
+    let trial = trial(plan, Some(figures.offered_pps));
     let before_pps = simulate(&trial)?.delivered_pps;
-    let can_busy_poll = plan.workload.pattern != Pattern::Blast;
     let mut moves = Moves::from(before_pps, gain_min);
-    for (change, discipline) in moves::changes(&stop.host, &stop.discipline, can_busy_poll) {
-        let mut changed = trial.clone();
-        changed.stops[0].discipline = discipline;
+    for (change, changed) in trials(&trial) {
         // A change can make a plan impossible; then it moves nothing.
         if let Ok(figures) = simulate(&changed) {
             moves.consider(change, figures.delivered_pps);
         }
     }
     Ok(moves.best_first())
+}
+
+/// The run that changes are tried on: a shorter one, by the packets that are offered a second, if that is known.
+pub(super) fn trial(plan: &Plan, offered_pps: Option<f64>) -> Plan {
+    let seconds = offered_pps.map_or(TRIAL_MAX_S, |pps| TRIAL_PACKETS / pps.max(1.0));
+    Plan {
+        duration_ns: (seconds.clamp(TRIAL_MIN_S, TRIAL_MAX_S) * 1e9) as u64,
+        warmup_ns: plan.warmup_ns.clamp(WARMUP_MIN_NS, WARMUP_MAX_NS),
+        slices: 0,
+        ..plan.clone()
+    }
+}
+
+/// The runs to try, with what each changes.
+pub(super) fn trials(trial: &Plan) -> Vec<(String, Plan)> {
+    let stop = &trial.stops[0];
+    let can_busy_poll = trial.workload.pattern != Pattern::Blast;
+    let changes = moves::changes(&stop.host, &stop.discipline, can_busy_poll).into_iter();
+    let changed = changes.map(|(change, discipline)| {
+        let mut changed = trial.clone();
+        changed.stops[0].discipline = discipline;
+        (change, changed)
+    });
+    changed.collect()
 }

@@ -12,7 +12,7 @@ use crate::workload::Pattern;
 
 /// Length of a trial, and of its warm-up: shorter than of one host, since there are more changes to try.
 const TRIAL_NS: u64 = 100_000_000;
-const WARMUP_MAX_NS: u64 = 1_000_000_000;
+const WARMUP_MAX_NS: u64 = 5_000_000_000;
 
 /// The worst loss on the way, what the sender itself was refused left out: that follows from it.
 fn worst_on_the_way(figures: &SimFigures) -> Option<&SimPathLoss> {
@@ -111,27 +111,37 @@ fn delivered_pps_of(figures: &SimFigures) -> f64 {
 }
 
 pub(super) fn tried(plan: &Plan) -> Result<Vec<SimMove>, PlanError> {
-    let trial = Plan {
+    let trial = trial(plan);
+    let mut moves = Moves::from(delivered_pps_of(&simulate(&trial)?), GAIN_MIN);
+    for (change, changed) in trials(&trial) {
+        // A change can make a plan impossible; then it moves nothing.
+        if let Ok(figures) = simulate(&changed) {
+            moves.consider(change, delivered_pps_of(&figures));
+        }
+    }
+    Ok(moves.best_first())
+}
+
+/// The run that changes are tried on: a shorter one.
+pub(super) fn trial(plan: &Plan) -> Plan {
+    Plan {
         duration_ns: TRIAL_NS,
         warmup_ns: plan.warmup_ns.min(WARMUP_MAX_NS),
         slices: 0,
         ..plan.clone()
-    };
-    let delivered_pps = |plan: &Plan| {
-        let figures = simulate(plan)?;
-        Ok::<_, PlanError>(delivered_pps_of(&figures))
-    };
-    let mut moves = Moves::from(delivered_pps(&trial)?, GAIN_MIN);
-    for (number, stop) in plan.stops.iter().enumerate() {
-        let can_busy_poll = number + 1 == plan.stops.len();
+    }
+}
+
+/// The runs to try, with what each changes.
+pub(super) fn trials(trial: &Plan) -> Vec<(String, Plan)> {
+    let mut trials = Vec::new();
+    for (number, stop) in trial.stops.iter().enumerate() {
+        let can_busy_poll = number + 1 == trial.stops.len();
         for (change, discipline) in moves::changes(&stop.host, &stop.discipline, can_busy_poll) {
             let mut changed = trial.clone();
             changed.stops[number].discipline = discipline;
-            // A change can make a plan impossible; then it moves nothing.
-            if let Ok(delivered_pps) = delivered_pps(&changed) {
-                moves.consider(format!("host {}: {change}", number + 1), delivered_pps);
-            }
+            trials.push((format!("host {}: {change}", number + 1), changed));
         }
     }
-    Ok(moves.best_first())
+    trials
 }

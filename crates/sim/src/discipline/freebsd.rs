@@ -9,6 +9,11 @@ use crate::host::Host;
 use crate::machine::{Freebsd, Node, Setup, machine};
 use crate::plan::PlanError;
 use crate::spec::{SpecError, ranged};
+use crate::work::per_second;
+
+const NS_PER_SECOND: u64 = 1_000_000_000;
+/// What `share` promises (docs/polling.md).
+const SHARE_SETTLES_TICKS: u64 = 20;
 
 /// Each interrupt wakes a thread that empties the card.
 #[derive(Debug)]
@@ -99,5 +104,35 @@ impl Method for Polling {
 
     fn waits_for_ticks(&self) -> bool {
         true
+    }
+
+    fn looks_per_second(&self, host: &Host) -> f64 {
+        let Ok(Some(poller)) = self.poller(host, 1) else {
+            return 0.0;
+        };
+        let state = poller.state();
+        if state.idle_poll != 0 {
+            return per_second(host.card.poll_ns);
+        }
+        let chunks = u64::from(state.burst_max.div_ceil(state.each_burst));
+        let most = per_second(host.cpu.netisr_ns + host.card.poll_ns);
+        most.min((host.cpu.hz * chunks) as f64)
+    }
+
+    fn climb_ticks(&self, host: &Host) -> u64 {
+        let Ok(Some(poller)) = self.poller(host, 1) else {
+            return 0;
+        };
+        let state = poller.state();
+        match self.controller {
+            Controller::Freebsd => {
+                let share = NS_PER_SECOND * u64::from(100 - state.user_frac) / 100;
+                let packet_ns = host.card.rx_packet_ns + host.network.ipv4_ns;
+                let fills = share / host.cpu.hz / packet_ns;
+                fills.min(u64::from(state.burst_max - state.burst))
+            }
+            // Whatever the load was before.
+            Controller::Share => SHARE_SETTLES_TICKS,
+        }
     }
 }

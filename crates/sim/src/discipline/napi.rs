@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use super::{Method, Options};
+use crate::host::Host;
 use crate::machine::{Napi, Node, Setup, machine};
 use crate::plan::PlanError;
 use crate::spec::{SpecError, ranged};
+use crate::work::per_second;
 
 /// The most empty polls that `napi_defer_hard_irqs` takes.
 pub const DEFER_MAX: u64 = i32::MAX as u64;
@@ -128,6 +130,14 @@ impl Method for NapiOptions {
 
     fn is_program_polling(&self) -> bool {
         self.busy.is_some()
+    }
+
+    fn looks_per_second(&self, host: &Host) -> f64 {
+        match (self.busy, self.deferral) {
+            (Some(_), _) => per_second(host.card.poll_ns),
+            (None, Some(deferral)) => per_second(deferral.timeout_ns),
+            (None, None) => 0.0,
+        }
     }
 
     fn serves_without_interrupts(&self) -> bool {
