@@ -16,7 +16,9 @@ use std::time::Duration;
 use anyhow::Context;
 use nicpoll_model::sim::{SIM_RUN_SCHEMA, SimRun};
 use nicpoll_report::{render_document, render_sim_run};
-use nicpoll_sim::{Discipline, Host, Plan, Stop, bottleneck, explain, explain_work, simulate};
+use nicpoll_sim::{
+    Discipline, Host, Need, Plan, Stop, bottleneck, explain, explain_work, simulate, warmup_ns,
+};
 
 pub use args::SimArgs;
 use args::{Length, RunArgs, SimCommand};
@@ -53,22 +55,20 @@ fn run_plan(args: &RunArgs) -> Result<u8, Failure> {
         slices: args.slices,
     };
     plan.check().map_err(usage)?;
-    let trials = if args.no_explain {
-        0.0
-    } else {
-        explain_work(&plan)
-    };
-    args.length.refuse_endless(plan.work(), trials, 1)?;
-    args.length.refuse_vast(plan.memory_bytes())?;
+    args.length.refuse_too_large(&Need {
+        runs: plan.work(),
+        trials: (!args.no_explain).then(|| explain_work(&plan)),
+        memory_bytes: plan.memory_bytes(),
+        workers: 1,
+    })?;
     let figures = simulate(&plan).map_err(usage)?;
     let run = SimRun {
         schema: String::from(SIM_RUN_SCHEMA),
         nicpoll_version: String::from(env!("CARGO_PKG_VERSION")),
         plan: plan.facts(),
-        bottleneck: if args.no_explain {
-            bottleneck(&plan, &figures)
-        } else {
-            explain(&plan, &figures).map_err(usage)?
+        bottleneck: match args.no_explain {
+            true => bottleneck(&plan, &figures),
+            false => explain(&plan, &figures).map_err(usage)?,
         },
         figures,
     };
@@ -139,47 +139,12 @@ fn nanos(time: Duration) -> u64 {
 impl Length {
     /// The warm-up that was asked for, or one that all hosts settle in.
     fn warmup_ns(&self, stops: &[Stop]) -> u64 {
-        let settled = stops.iter().map(Stop::warmup_ns).max();
-        self.warmup.map_or(settled.unwrap_or_default(), nanos)
+        self.warmup.map_or_else(|| warmup_ns(stops), nanos)
     }
 
-    /// Refuses what would take very long, unless that is wanted: runs, and trials of what would move a bottleneck.
-    fn refuse_endless(&self, runs: f64, trials: f64, workers: usize) -> Result<(), Failure> {
-        /// What a slow core simulates a second.
-        const PACKETS_PER_SECOND: f64 = 5e6;
-        const SECONDS_MAX: f64 = 600.0;
-        let seconds = |work: f64| work / PACKETS_PER_SECOND / workers as f64;
-        if self.long || seconds(runs + trials) <= SECONDS_MAX {
-            return Ok(());
-        }
-        let minutes = |work: f64| (seconds(work) / 60.0).ceil();
-        let (of_trials, remedy) = if trials > 0.0 {
-            let of_trials = format!(
-                ", {} of them to try what would move the bottleneck",
-                minutes(trials)
-            );
-            (of_trials, "give --no-explain to leave the trials out, ")
-        } else {
-            (String::new(), "")
-        };
-        Err(Failure::Usage(format!(
-            "this may take {:.0} minutes{of_trials}; shorten --duration or --warmup, lower the rate, {remedy}take \
-             fewer points of a sweep, or give --long to run it all the same",
-            minutes(runs + trials)
-        )))
-    }
-
-    /// Refuses what may need very much memory, unless that is wanted.
-    fn refuse_vast(&self, bytes: f64) -> Result<(), Failure> {
-        const GIB: f64 = (1u64 << 30) as f64;
-        const GIB_MAX: f64 = 4.0;
-        if self.long || bytes <= GIB_MAX * GIB {
-            return Ok(());
-        }
-        Err(Failure::Usage(format!(
-            "the queues of this may need {:.0} GiB of memory when they fill; lower their limits in the host \
-             file (socket.buffer_bytes first) or the rate, or give --long to run it all the same",
-            bytes / GIB
-        )))
+    /// Refuses what would take very long or very much memory, unless that is wanted.
+    fn refuse_too_large(&self, need: &Need) -> Result<(), Failure> {
+        need.check()
+            .or_else(|error| self.long.then_some(()).ok_or(usage(error)))
     }
 }

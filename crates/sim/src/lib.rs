@@ -49,4 +49,5 @@ pub use ticks::{Ticks, sample_ticks};
 pub use trace::{
     TRACE_LINE_BYTES_MAX, TRACE_PACKETS_MAX, Trace, TraceError, TracePacket, TraceReader,
 };
+pub use work::{Need, TooLarge, warmup_ns};
 pub use workload::{IperfTcp, Pattern, Workload};

@@ -3,11 +3,18 @@
 //! What must hold: the work is an upper bound, whatever host, discipline and workload. Everything that a simulated
 //! processor does takes it some of its time, and that time bounds how often it can be done.
 
+use thiserror::Error;
+
 use crate::host::Host;
 use crate::plan::{Line, Plan, Stop};
 use crate::workload::Pattern;
 
 const NS_PER_SECOND: f64 = 1e9;
+/// What a slow core simulates a second.
+const PACKETS_PER_SECOND: f64 = 5e6;
+const MINUTES_MAX: f64 = 10.0;
+const GIB: f64 = (1u64 << 30) as f64;
+const GIB_MAX: f64 = 4.0;
 /// A tick, a look at a card or a reading of the clock is as much work as this part of a packet.
 const LOOK: f64 = 0.25;
 /// A warm-up is at least this long: queues and windows have filled by then.
@@ -78,18 +85,95 @@ impl Plan {
     }
 }
 
-impl Stop {
-    /// A warm-up after which the host is where it stays: half a second, or as long as the burst of a poller takes to
-    /// climb. It grows by one packet a tick, until it is `burst_max` or fills the share of a tick that `user_frac`
-    /// leaves to polling.
-    pub fn warmup_ns(&self) -> u64 {
-        let host = self.applied();
-        let ticks = self.discipline.method.climb_ticks(&host);
-        let climb_ns = CLIMB_MARGIN * ticks as f64 * NS_PER_SECOND / host.cpu.hz as f64;
-        // At most 20,000 ticks of a second.
-        let whole_ns = (climb_ns as u64).next_multiple_of(WARMUP_STEP_NS);
-        whole_ns.max(WARMUP_MIN_NS)
+/// What simulations need.
+#[derive(Clone, Copy, Debug)]
+pub struct Need {
+    /// The work of the runs; see [`Plan::work`].
+    pub runs: f64,
+    /// The work of trying what would move a bottleneck; `None` when that is left out.
+    pub trials: Option<f64>,
+    /// Bytes of memory.
+    pub memory_bytes: f64,
+    /// How many run at a time, above 0.
+    pub workers: usize,
+}
+
+/// Why simulations should not be made unasked, with the remedy.
+#[derive(Clone, Copy, Debug, PartialEq, Error)]
+pub enum TooLarge {
+    /// They take too long.
+    #[error(
+        "this may take {minutes:.0} minutes; shorten --duration or --warmup, lower the rate, take fewer points of a \
+         sweep, or give --long to run it all the same"
+    )]
+    Long {
+        /// About.
+        minutes: f64,
+    },
+    /// They take too long with the trials.
+    #[error(
+        "this may take {minutes:.0} minutes, {of_trials:.0} of them to try what would move the bottleneck; give \
+         --no-explain to leave that out, shorten --duration or --warmup, lower the rate, or give --long to run it all \
+         the same"
+    )]
+    LongTrials {
+        /// About.
+        minutes: f64,
+        /// Of these, for the trials.
+        of_trials: f64,
+    },
+    /// Their queues are too large.
+    #[error(
+        "the queues of this may need {gib:.0} GiB of memory when they fill; lower their limits in the host file \
+         (socket.buffer_bytes first) or the rate, or give --long to run it all the same"
+    )]
+    Vast {
+        /// Memory.
+        gib: f64,
+    },
+}
+
+impl Need {
+    /// Whether it is what anyone would wait for: ten minutes on slow cores, and 4 GiB.
+    ///
+    /// # Errors
+    /// What is too large, and the remedy.
+    pub fn check(&self) -> Result<(), TooLarge> {
+        let minutes = |work: f64| work / PACKETS_PER_SECOND / self.workers as f64 / 60.0;
+        let trials = self.trials.unwrap_or_default();
+        let all = minutes(self.runs + trials);
+        let gib = self.memory_bytes / GIB;
+        if all > MINUTES_MAX && trials > 0.0 {
+            return Err(TooLarge::LongTrials {
+                minutes: all.ceil(),
+                of_trials: minutes(trials).ceil(),
+            });
+        }
+        if all > MINUTES_MAX {
+            return Err(TooLarge::Long {
+                minutes: all.ceil(),
+            });
+        }
+        if gib > GIB_MAX {
+            return Err(TooLarge::Vast { gib });
+        }
+        Ok(())
     }
+}
+
+/// A warm-up after which all of these hosts are where they stay: half a second, or as long as the burst of a poller
+/// takes to climb. It grows by one packet a tick, until it is `burst_max` or fills the share of a tick that
+/// `user_frac` leaves to polling.
+pub fn warmup_ns(stops: &[Stop]) -> u64 {
+    let climb_ns = |stop: &Stop| {
+        let host = stop.applied();
+        let ticks = stop.discipline.method.climb_ticks(&host);
+        let ns = CLIMB_MARGIN * ticks as f64 * NS_PER_SECOND / host.cpu.hz as f64;
+        // At most 20,000 ticks of a second.
+        (ns as u64).next_multiple_of(WARMUP_STEP_NS)
+    };
+    let longest_ns = stops.iter().map(climb_ns).max();
+    longest_ns.unwrap_or_default().max(WARMUP_MIN_NS)
 }
 
 /// Calls of a program that sends, at most.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use nicpoll_sim::{explain_work, simulate};
+use nicpoll_sim::{explain_work, simulate, warmup_ns};
 
 /// As `nicpoll sim` reckons.
 const PACKETS_PER_SECOND: f64 = 5e6;
@@ -20,7 +20,7 @@ fn the_default_warm_up_covers_the_climb_of_the_burst() {
     ] {
         let mut plan = common::plan(discipline, "poisson:rate=60k");
         plan.duration_ns = 1_000_000_000;
-        plan.warmup_ns = plan.stops[0].warmup_ns();
+        plan.warmup_ns = warmup_ns(&plan.stops);
         assert!(
             plan.warmup_ns as f64 <= seconds_max * 1e9,
             "{discipline}: {} ns",

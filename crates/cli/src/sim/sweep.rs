@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use nicpoll_model::sim::{SIM_SWEEP_SCHEMA, SimPoint, SimShard, SimSweep};
 use nicpoll_report::{plot_sweep, render_document, render_sim_sweep, sweep_as_csv};
-use nicpoll_sim::{Plan, PlanError, Stop, simulate};
+use nicpoll_sim::{Need, Plan, PlanError, Stop, simulate};
 
 use super::args::{Form, Range, Shard, SweepArgs};
 use super::{nanos, read_host, usage, workers};
@@ -25,9 +25,12 @@ pub fn run(args: &SweepArgs) -> Result<u8, Failure> {
     let shard = args.shard.map(|shard| shard.of_jobs(&all));
     let jobs = own(all, args.shard);
     let workers = workers::count();
-    let work = jobs.iter().map(|job| job.plan.work()).sum();
-    args.length.refuse_endless(work, 0.0, workers)?;
-    args.length.refuse_vast(memory_bytes(&jobs, workers))?;
+    args.length.refuse_too_large(&Need {
+        runs: jobs.iter().map(|job| job.plan.work()).sum(),
+        trials: None,
+        memory_bytes: memory_bytes(&jobs, workers),
+        workers,
+    })?;
     let points = workers::map(&jobs, workers, point).into_iter();
     let sweep = SimSweep {
         schema: String::from(SIM_SWEEP_SCHEMA),
