@@ -84,7 +84,8 @@ impl Metric {
 ///
 /// With the ratio's interval `[L, U]` and a margin `m` of 1.05: `better` when L > 1, and it matters
 /// when L >= m; `worse` when U < 1, and it matters when U <= 1/m; `equivalent` when the interval
-/// lies within `[1/m, m]`; otherwise no difference is proven.
+/// lies within `[1/m, m]`; otherwise no difference is proven. "And it matters" is withheld where blocks
+/// are not independent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -96,12 +97,25 @@ pub enum Verdict {
     Equivalent,
     /// The interval allows for more than one of the others.
     NoDifferenceProven,
+    /// No difference is proven, because the word hangs on which trials count: see [`Sensitivity`].
+    DependsOnWhatCounts,
     /// Worse, perhaps by less than the margin.
     Worse,
     /// Worse by at least the margin.
     WorseAndItMatters,
-    /// There is no interval: fewer than three good blocks, or a value that is 0 or missing.
+    /// There is no interval: too few pairs count, or a value has no meaning.
     Inconclusive,
+}
+
+impl Verdict {
+    /// The word without "and it matters".
+    pub fn without_weight(self) -> Self {
+        match self {
+            Verdict::BetterAndItMatters => Verdict::Better,
+            Verdict::WorseAndItMatters => Verdict::Worse,
+            other => other,
+        }
+    }
 }
 
 impl fmt::Display for Verdict {
@@ -111,11 +125,74 @@ impl fmt::Display for Verdict {
             Verdict::Better => "better",
             Verdict::Equivalent => "equivalent",
             Verdict::NoDifferenceProven => "no difference proven",
+            Verdict::DependsOnWhatCounts => "no difference proven: depends on what counts",
             Verdict::Worse => "worse",
             Verdict::WorseAndItMatters => "worse, and it matters",
             Verdict::Inconclusive => "inconclusive",
         })
     }
+}
+
+/// How an estimate and its interval are made of the differences of blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum IntervalMethod {
+    /// The typical difference: the Hodges-Lehmann estimate, with the exact signed-rank interval. Whatever
+    /// the noise.
+    HodgesLehmann,
+    /// The mean difference with Student's interval. It assumes even noise: spikes under one setting
+    /// deceive it.
+    PairedT,
+}
+
+impl fmt::Display for IntervalMethod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            IntervalMethod::HodgesLehmann => "Hodges-Lehmann",
+            IntervalMethod::PairedT => "paired t, assuming even noise",
+        })
+    }
+}
+
+/// The two ends of an interval. An end is null where the interval has none, because trials failed; both
+/// are null where there is no interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Ends {
+    /// Lower end.
+    pub low: Option<f64>,
+    /// Upper end.
+    pub high: Option<f64>,
+}
+
+/// A verdict under another rule of what counts.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Scenario {
+    /// Pairs that count by that rule.
+    pub blocks: u32,
+    /// The estimate, on the comparison's scale; null when there is none.
+    pub estimate: Option<f64>,
+    /// Its interval, by the comparison's method and confidence.
+    pub interval: Ends,
+    /// What it says.
+    pub verdict: Verdict,
+}
+
+/// Whether a verdict hangs on which trials count.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Sensitivity {
+    /// Trials under the judged setting, and how many of them are proven to have run under it in rhythm.
+    pub in_force_trials: [u32; 2],
+    /// The same under the reference.
+    pub reference_in_force_trials: [u32; 2],
+    /// Whether either setting was in force in under 90 % of its trials. Then the verdict is on asking for
+    /// it, not on having it.
+    pub is_on_asking: bool,
+    /// Only pairs whose two trials are proven.
+    pub proven_only: Scenario,
+    /// Missing pairs counted as the worst for the judged setting; null when none is missing.
+    pub missing_as_worst: Option<Scenario>,
+    /// Missing pairs counted as the best for it; null when none is missing.
+    pub missing_as_best: Option<Scenario>,
 }
 
 /// One metric of one workload under one setting against a reference setting.
@@ -133,34 +210,47 @@ pub struct Comparison {
     pub setting: String,
     /// The setting that it is judged against.
     pub reference: String,
-    /// Blocks in which both trials count.
+    /// Pairs that count: blocks in which both trials count, failed ones as the worst.
     pub blocks: u32,
-    /// Geometric mean of `setting / reference` over the blocks. Null for points, and when a value is
-    /// 0 or missing.
+    /// Blocks whose pair is missing, because an event from outside voids one of its trials.
+    pub missing_blocks: u32,
+    /// How the estimate and its interval are made. It follows from the blocks planned and the confidence.
+    pub method: IntervalMethod,
+    /// `setting / reference`: the typical ratio of a block. Null for points.
     pub ratio: Option<f64>,
-    /// Lower end of the interval for the ratio; null below three blocks.
+    /// Lower end of the ratio's interval; null below the fewest blocks of the method.
     pub ratio_low: Option<f64>,
-    /// Upper end of the interval for the ratio; null below three blocks.
+    /// Upper end of the ratio's interval; null as the lower end is, and where it has no upper end.
     pub ratio_high: Option<f64>,
-    /// Mean of `setting - reference` over the blocks, in points. Null for ratios.
-    pub difference: Option<f64>,
-    /// Lower end of the interval for the difference.
-    pub difference_low: Option<f64>,
-    /// Upper end of the interval for the difference.
-    pub difference_high: Option<f64>,
+    /// `setting - reference`, a difference of shares: 0.01 is one percentage point. Null for ratios.
+    pub share_difference: Option<f64>,
+    /// Lower end of the difference's interval.
+    pub share_difference_low: Option<f64>,
+    /// Upper end of the difference's interval.
+    pub share_difference_high: Option<f64>,
     /// Confidence of this one interval. Primary metrics: 1 - 0.05 / family, so that all of them
     /// together hold at 95 %. Others: 0.95 each.
     pub confidence: f64,
     /// The verdict; null for metrics that are not primary.
     pub verdict: Option<Verdict>,
-    /// Exact two-sided sign-flip p value, from six blocks on. It does not decide.
-    pub sign_flip_p: Option<f64>,
-    /// BCa bootstrap interval for the ratio or difference, from ten blocks on: lower end. It does not
-    /// decide.
-    pub bca_low: Option<f64>,
-    /// BCa bootstrap interval: upper end.
-    pub bca_high: Option<f64>,
-    /// Blocks that would be needed to tell a ratio of 1.05 from 1 with the scatter seen here,
-    /// estimated. Null unless no difference is proven.
-    pub blocks_to_resolve_margin: Option<u32>,
+    /// Student's interval for the mean, on the same scale and at the same confidence. It stands beside.
+    pub paired_t: Ends,
+    /// Student's interval for the mean without the outer 20 % at each end. It stands beside.
+    pub trimmed_t: Ends,
+    /// One-sided p value of a positive lag-1 correlation of the differences' ranks; null below five pairs.
+    pub lag_one_p: Option<f64>,
+    /// Whether `lag_one_p` is below 0.05: a setting seems to have stayed in one state for several blocks,
+    /// and every interval is then too narrow. "And it matters" is withheld.
+    pub are_blocks_dependent: bool,
+    /// The least effect that such a plan finds nine times in ten, from the scatter and by the method: a
+    /// ratio above 1, or a difference of shares. Null for metrics that are not primary.
+    pub found_nine_in_ten: Option<f64>,
+    /// Blocks in which a difference of the margin would be found nine times in ten, with that scatter.
+    /// Null for metrics that are not primary, and beyond ten thousand.
+    pub blocks_to_find_margin: Option<u32>,
+    /// For a share of which no event was seen under either setting, so many chances did each have; the
+    /// ends are then what these allow, if events come one at a time. Null otherwise.
+    pub none_seen_of: Option<[u64; 2]>,
+    /// What other rules of what counts would say; null for metrics that are not primary.
+    pub sensitivity: Option<Sensitivity>,
 }

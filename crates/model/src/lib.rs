@@ -22,6 +22,7 @@ pub mod numbers;
 mod origin;
 mod rate;
 pub mod rr;
+mod setting_findings;
 mod show;
 pub mod sim;
 pub mod sim_fit_host;
@@ -34,7 +35,9 @@ mod trial;
 mod vocabulary;
 mod watch;
 
-pub use comparison::{Comparison, Metric, MetricKind, Verdict};
+pub use comparison::{
+    Comparison, Ends, IntervalMethod, Metric, MetricKind, Scenario, Sensitivity, Verdict,
+};
 pub use cpu::{CpuSource, CpuStates};
 pub use cpu_truth::{
     CPU_TRUTH_SCHEMA, CpuTruth, EXACT_POINTS_MAX, EventCost, FoldBin, FoldedPulses,
@@ -46,6 +49,7 @@ pub use ledger::{ControlKind, ControlLine, CrossCheck, Ledger, LedgerLine, Ledge
 pub use loss::{Drops, LossPlace, Way};
 pub use origin::Origin;
 pub use rate::{Rate, RateUnit};
+pub use setting_findings::{SettingFindings, Shares};
 pub use show::{
     Ceiling, Discipline, DriftShow, Finding, InterfaceShow, InterruptShow, NapiShow,
     PollingVariable, Rhythm, SHOW_SCHEMA, Show, ThreadShow, Unseen, ValueSource,

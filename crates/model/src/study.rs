@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Comparison, Side, Trial, WorkUnit};
+use crate::{Comparison, SettingFindings, Side, Trial, WorkUnit};
 
 /// Name and version of the JSON that [`Study`] becomes. The number grows when a reader of the last
 /// version could be misled.
@@ -185,8 +185,14 @@ pub enum WarningName {
     RingCeiling,
     /// Trials were void.
     VoidTrials,
-    /// Fewer than six blocks.
+    /// Fewer than sixteen blocks.
     LargeEffectsOnly,
+    /// Comparisons were given up, because the blocks planned did not all fit into the time.
+    ComparisonsDropped,
+    /// Differences of neighbouring blocks are alike, so that every interval is too narrow.
+    DependentBlocks,
+    /// Threads that are not the study's took more than a tenth of a core.
+    ForeignWork,
     /// A counter could not be read.
     CounterMissing,
     /// Something about the machine disturbs measurements.
@@ -233,6 +239,8 @@ pub struct Study {
     pub trials: Vec<Trial>,
     /// Comparisons that were given up for lack of time, in the order in which they were.
     pub dropped: Vec<DroppedComparison>,
+    /// What the trials met under each setting.
+    pub findings: Vec<SettingFindings>,
     /// What follows.
     pub comparisons: Vec<Comparison>,
     /// What to know before believing it.

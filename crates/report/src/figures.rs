@@ -70,7 +70,10 @@ impl Outcome {
             Some(Verdict::BetterAndItMatters) => Outcome::Win,
             Some(Verdict::Better) => Outcome::SmallWin,
             Some(Verdict::Equivalent) => Outcome::Equal,
-            Some(Verdict::NoDifferenceProven | Verdict::Inconclusive) | None => Outcome::Open,
+            Some(
+                Verdict::NoDifferenceProven | Verdict::DependsOnWhatCounts | Verdict::Inconclusive,
+            )
+            | None => Outcome::Open,
             Some(Verdict::Worse) => Outcome::SmallLoss,
             Some(Verdict::WorseAndItMatters) => Outcome::Loss,
         }
@@ -81,21 +84,16 @@ impl Outcome {
 pub struct Group<'a> {
     /// The trials that count and gave a result.
     pub good: Vec<&'a Trial>,
-    /// How many did not.
-    pub void: usize,
 }
 
 impl<'a> Group<'a> {
     /// Gathers them.
     pub fn of(study: &'a Study, workload: &str, setting: &str) -> Self {
-        let (good, void): (Vec<_>, Vec<_>) = study
-            .trials
-            .iter()
-            .filter(|trial| trial.workload == workload && trial.setting == setting)
-            .partition(|trial| trial.result().is_some());
+        let alike = study.trials.iter().filter(|trial| {
+            trial.workload == workload && trial.setting == setting && trial.result().is_some()
+        });
         Group {
-            good,
-            void: void.len(),
+            good: alike.collect(),
         }
     }
 

@@ -1,20 +1,25 @@
 //! A study as text for a terminal.
 //!
-//! The order serves a reader who sees the end first: one part for each workload, then what to know
-//! before believing it, and last the summary.
+//! The first screen is the answer. Below it stand what was run, one part for each workload, and what to know
+//! before believing it.
 //!
 //! What must hold: without colour there is no escape code in the text, whatever the study's own
 //! strings hold. Running text is never wider than the page, nor are tables with figures of ordinary
 //! size: the layout leaves room for the rates and ratios that a veth link can have.
 
+mod answer;
+mod bar;
+mod costs;
 mod cpu_truth;
 mod differences;
 mod doctor;
 mod header;
+mod legend;
+mod met;
 mod notes;
 mod page;
+mod scrutiny;
 mod show;
-mod summary;
 mod workload;
 
 use nicpoll_model::{CpuTruth, Doctor, Show, Study};
@@ -49,12 +54,20 @@ impl Default for TextOptions {
 pub fn render_text(study: &Study, options: &TextOptions) -> String {
     let width = options.width.clamp(NARROWEST, WIDEST);
     let mut page = Page::new(width, options.color);
+    answer::write(&mut page, study, false);
     header::write(&mut page, study);
     for workload in &study.workloads {
         workload::write(&mut page, study, workload);
     }
     notes::write(&mut page, study);
-    summary::write(&mut page, study);
+    page.into_text()
+}
+
+/// The first screen of the report alone, with a newline at its end.
+pub fn render_brief_text(study: &Study, options: &TextOptions) -> String {
+    let width = options.width.clamp(NARROWEST, WIDEST);
+    let mut page = Page::new(width, options.color);
+    answer::write(&mut page, study, true);
     page.into_text()
 }
 

@@ -3,25 +3,18 @@
 //! What must hold: [`Comparison`]'s fields mean what its documentation says. Its figures compare the
 //! setting with the reference as they are; only the verdict looks at which way is better.
 
-use nicpoll_model::{Comparison, Metric, MetricKind, Verdict};
+use nicpoll_model::{Comparison, Ends, IntervalMethod, Metric, MetricKind, Verdict};
 
-use crate::bootstrap::bca_interval;
 use crate::confidence::Confidence;
-use crate::moments;
+use crate::independence::{DEPENDENT_BELOW_P, lag_one_p};
+use crate::method::{estimate_by, interval_by, planned_method};
+use crate::none_seen::none_seen_at_most;
 use crate::order::Seed;
 use crate::paired::{Interval, Pair, log_differences, mean_interval, point_differences, ratio_of};
-use crate::resolution::blocks_to_resolve;
-use crate::sign_flip::sign_flip_p;
+use crate::power::Power;
+use crate::sensitivity::{Proofs, sensitivity, settled};
+use crate::trimmed::trimmed_interval;
 use crate::verdict::{InvalidMargin, Margin, verdict};
-
-/// Blocks from which on the sign-flip p value is given: with fewer it cannot fall below 5 %.
-pub const SIGN_FLIP_BLOCKS_MIN: usize = 6;
-
-/// Blocks from which on the bootstrap is given: with fewer it has too little to draw from.
-pub const BCA_BLOCKS_MIN: usize = 10;
-
-/// Resamples of the bootstrap: about 20 beyond each end at a confidence of 0.996.
-pub const BCA_RESAMPLES: u32 = 10_000;
 
 /// What is compared, and how strictly.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,106 +27,222 @@ pub struct Contrast<'a> {
     pub setting: &'a str,
     /// The setting that it is judged against.
     pub reference: &'a str,
-    /// One pair of each block in which both trials count.
+    /// One pair of each block, in the order of the blocks; a failed trial's value is the worst that there
+    /// is, and one that an event from outside voids is missing.
     pub pairs: &'a [Pair],
+    /// Blocks that were planned: with the confidence they decide the method.
+    pub blocks_planned: usize,
     /// For a primary metric, which gets a verdict, its margin: a ratio, or points for metrics
     /// compared in points. `None` for the other metrics.
     pub primary_margin: Option<f64>,
     /// Confidence of the intervals.
     pub confidence: Confidence,
-    /// What the bootstrap draws from.
+    /// What the draws behind p values and power follow from.
     pub seed: Seed,
+    /// Which trials are proven to have run as asked: a verdict must not hang on it. `None` where nothing
+    /// is to be proven.
+    pub proofs: Option<Proofs<'a>>,
+    /// For shares of events: how many chances the trials of either setting had together.
+    pub chances: Option<[u64; 2]>,
 }
 
 /// Compares two settings by one metric.
 ///
-/// A pair without a difference, because a value is missing or has no logarithm, leaves all figures
-/// null and a primary metric inconclusive; [`log_differences`] and [`point_differences`] say which
-/// pair it is. Below three blocks the estimate stands without an interval. The bootstrap's interval
-/// is on the scale of the estimate: ratios or points.
+/// A pair with a value that has no meaning leaves all figures null and a primary metric inconclusive;
+/// [`log_differences`] and [`point_differences`] say which pair it is. Missing pairs are left out and
+/// counted. Below the fewest blocks of the method the estimate stands without an interval.
 ///
 /// # Errors
 ///
 /// [`InvalidMargin`] when the margin does not fit the metric.
 pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
-    let Contrast {
-        metric, confidence, ..
-    } = *contrast;
-    let kind = metric.kind();
+    let kind = contrast.metric.kind();
     let margin = contrast
         .primary_margin
         .map(|margin| Margin::new(kind, margin))
         .transpose()?;
-    let differences = match kind {
-        MetricKind::Ratio => log_differences(contrast.pairs),
-        MetricKind::Points => point_differences(contrast.pairs),
+    let rule = Rule::of(contrast, margin);
+    let found = rule.apply(contrast.pairs);
+    let lag_one_p = lag_one_p(&found.differences, contrast.seed);
+    let are_blocks_dependent = lag_one_p.is_some_and(|p| p < DEPENDENT_BELOW_P);
+    let weigh = |word: Verdict| {
+        if are_blocks_dependent {
+            word.without_weight()
+        } else {
+            word
+        }
     };
-    // Of no differences nothing can be computed, which is what holds when one of them is missing.
-    let differences = differences.unwrap_or_default();
-
-    let estimate = moments::mean(&differences).and_then(|mean| reported(kind, mean));
-    let interval = mean_interval(&differences, confidence)
-        .ok()
-        .and_then(|interval| reported_interval(kind, interval));
-    let word = margin.map(|margin| {
-        let oriented = interval.map(|interval| oriented(metric, interval));
-        verdict(oriented.as_ref(), &margin)
-    });
-    let bca = (differences.len() >= BCA_BLOCKS_MIN)
-        .then(|| bca_interval(&differences, confidence, contrast.seed, BCA_RESAMPLES))
-        .flatten()
-        .and_then(|interval| reported_interval(kind, interval));
-
-    let figures = [
-        estimate,
-        interval.map(|it| it.low),
-        interval.map(|it| it.high),
-    ];
+    let sensitivity = contrast
+        .proofs
+        .filter(|_| margin.is_some())
+        .map(|proofs| sensitivity(&rule, contrast.pairs, proofs, weigh));
+    let power = margin.and_then(|_| rule.power(&found.differences, contrast.seed));
+    let none_seen = rule.none_seen(contrast, &found.differences);
+    let shown = none_seen.map_or(found.shown(kind), |(_, shown)| shown);
     let (of_ratio, of_points) = match kind {
-        MetricKind::Ratio => (figures, [None; 3]),
-        MetricKind::Points => ([None; 3], figures),
+        MetricKind::Ratio => (shown, Shown::default()),
+        MetricKind::Points => (Shown::default(), shown),
     };
+    let beside = |interval: Option<Interval>| interval.map_or(Ends::default(), |it| it.ends(kind));
     Ok(Comparison {
         workload: contrast.workload.to_owned(),
-        metric,
+        metric: contrast.metric,
         kind,
         primary: margin.is_some(),
         setting: contrast.setting.to_owned(),
         reference: contrast.reference.to_owned(),
-        blocks: u32::try_from(contrast.pairs.len()).unwrap_or(u32::MAX),
-        ratio: of_ratio[0],
-        ratio_low: of_ratio[1],
-        ratio_high: of_ratio[2],
-        difference: of_points[0],
-        difference_low: of_points[1],
-        difference_high: of_points[2],
-        confidence: confidence.level(),
-        verdict: word,
-        sign_flip_p: (differences.len() >= SIGN_FLIP_BLOCKS_MIN)
-            .then(|| sign_flip_p(&differences))
-            .flatten(),
-        bca_low: bca.map(|interval| interval.low),
-        bca_high: bca.map(|interval| interval.high),
-        blocks_to_resolve_margin: margin
-            .filter(|_| word == Some(Verdict::NoDifferenceProven))
-            .and_then(|margin| blocks_to_resolve(&differences, &margin, confidence)),
+        blocks: count(contrast.pairs, false),
+        missing_blocks: count(contrast.pairs, true),
+        method: rule.method,
+        ratio: of_ratio.estimate,
+        ratio_low: of_ratio.ends.low,
+        ratio_high: of_ratio.ends.high,
+        share_difference: of_points.estimate,
+        share_difference_low: of_points.ends.low,
+        share_difference_high: of_points.ends.high,
+        confidence: contrast.confidence.level(),
+        verdict: found.verdict.map(weigh).map(|word| {
+            sensitivity
+                .as_ref()
+                .map_or(word, |scenarios| settled(word, scenarios))
+        }),
+        paired_t: beside(mean_interval(&found.differences, contrast.confidence).ok()),
+        trimmed_t: beside(trimmed_interval(&found.differences, contrast.confidence)),
+        lag_one_p,
+        are_blocks_dependent,
+        found_nine_in_ten: power
+            .as_ref()
+            .and_then(|power| power.found_in(contrast.blocks_planned))
+            .and_then(|effect| reported(kind, effect)),
+        blocks_to_find_margin: power
+            .zip(margin)
+            .and_then(|(power, margin)| power.blocks_to_find(margin.as_difference())),
+        none_seen_of: none_seen.map(|(chances, _)| chances),
+        sensitivity,
     })
 }
 
-/// A mean difference on the scale that is reported; `None` when that scale cannot hold it.
+fn count(pairs: &[Pair], missing: bool) -> u32 {
+    let alike = pairs.iter().filter(|pair| pair.is_missing() == missing);
+    u32::try_from(alike.count()).unwrap_or(u32::MAX)
+}
+
+/// How pairs become a word: fixed by the plan, the same for every rule of what counts.
+pub(crate) struct Rule {
+    pub metric: Metric,
+    pub method: IntervalMethod,
+    confidence: Confidence,
+    margin: Option<Margin>,
+}
+
+/// What pairs come to.
+pub(crate) struct Found {
+    differences: Vec<f64>,
+    estimate: Option<f64>,
+    interval: Option<Interval>,
+    /// `None` of metrics that get no verdict.
+    pub verdict: Option<Verdict>,
+}
+
+/// An estimate with its ends on the scale that is reported.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Shown {
+    pub estimate: Option<f64>,
+    pub ends: Ends,
+}
+
+impl Rule {
+    fn of(contrast: &Contrast<'_>, margin: Option<Margin>) -> Self {
+        Rule {
+            metric: contrast.metric,
+            method: planned_method(contrast.blocks_planned, contrast.confidence),
+            confidence: contrast.confidence,
+            margin,
+        }
+    }
+
+    /// What these pairs come to.
+    pub fn apply(&self, pairs: &[Pair]) -> Found {
+        let kind = self.metric.kind();
+        let differences = match kind {
+            MetricKind::Ratio => log_differences(pairs),
+            MetricKind::Points => point_differences(pairs),
+        };
+        // Of no differences nothing can be computed, which is what holds when one has no meaning.
+        let differences = differences.unwrap_or_default();
+        let interval = interval_by(self.method, &differences, self.confidence);
+        let interval = interval.ok().and_then(|interval| match kind {
+            MetricKind::Ratio => interval.exponentiated(),
+            MetricKind::Points => Some(interval),
+        });
+        let verdict = self.margin.map(|margin| {
+            let oriented = interval.map(|interval| oriented(self.metric, interval));
+            verdict(oriented.as_ref(), &margin)
+        });
+        Found {
+            estimate: estimate_by(self.method, &differences),
+            differences,
+            interval,
+            verdict,
+        }
+    }
+
+    fn power(&self, differences: &[f64], seed: Seed) -> Option<Power> {
+        Power::of(differences, self.method, self.confidence, seed)
+    }
+
+    /// Where no event was seen at all: how far the shares can lie apart even so.
+    fn none_seen(&self, contrast: &Contrast<'_>, differences: &[f64]) -> Option<([u64; 2], Shown)> {
+        let chances = contrast.chances?;
+        let mut values = contrast
+            .pairs
+            .iter()
+            .flat_map(|it| [it.setting, it.reference]);
+        if differences.is_empty() || values.any(|value| value.is_some_and(|value| value != 0.0)) {
+            return None;
+        }
+        let [setting, reference] = chances.map(|of| none_seen_at_most(of, self.confidence));
+        let shown = Shown {
+            estimate: Some(0.0),
+            ends: Ends {
+                low: Some(-reference),
+                high: Some(setting),
+            },
+        };
+        Some((chances, shown))
+    }
+}
+
+impl Found {
+    /// The estimate and the ends on the scale that is reported.
+    pub fn shown(&self, kind: MetricKind) -> Shown {
+        Shown {
+            estimate: self.estimate.and_then(|it| reported(kind, it)),
+            ends: self.interval.map_or(Ends::default(), |interval| Ends {
+                low: Some(interval.low).filter(|it| it.is_finite()),
+                high: Some(interval.high).filter(|it| it.is_finite()),
+            }),
+        }
+    }
+}
+
+impl Interval {
+    /// The ends of an interval for a difference on the scale that is reported.
+    fn ends(&self, kind: MetricKind) -> Ends {
+        Ends {
+            low: reported(kind, self.low),
+            high: reported(kind, self.high),
+        }
+    }
+}
+
+/// A difference on the scale that is reported; `None` when that scale cannot hold it.
 fn reported(kind: MetricKind, difference: f64) -> Option<f64> {
     match kind {
         MetricKind::Ratio => ratio_of(difference),
         MetricKind::Points => Some(difference),
     }
-}
-
-/// An interval for a mean difference on the scale that is reported.
-fn reported_interval(kind: MetricKind, interval: Interval) -> Option<Interval> {
-    match kind {
-        MetricKind::Ratio => interval.exponentiated(),
-        MetricKind::Points => Some(interval),
-    }
+    .filter(|figure| figure.is_finite())
 }
 
 /// A reported interval turned so that more is better.

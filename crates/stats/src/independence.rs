@@ -8,6 +8,9 @@
 
 use crate::order::{Seed, shuffle};
 
+/// Below this p value the blocks of a comparison count as dependent.
+pub const DEPENDENT_BELOW_P: f64 = 0.05;
+
 /// Orders that are drawn for the p value.
 const SHUFFLES: u32 = 2_000;
 /// Fewer differences cannot reach a p value of 5 %: there are too few orders.
@@ -17,10 +20,10 @@ const BLOCKS_MIN: usize = 5;
 /// orders whose neighbours are at least as alike as in the order of the blocks (A. Wald and J. Wolfowitz,
 /// Annals of Mathematical Statistics 14, 1943).
 ///
-/// `None` of fewer than five differences, of what is not finite, and when all are equal.
+/// Infinite differences, which failed trials make, have ranks too. `None` of fewer than five differences,
+/// of NaN, and when all are equal.
 pub fn lag_one_p(differences: &[f64], seed: Seed) -> Option<f64> {
-    let is_finite = differences.iter().all(|it| it.is_finite());
-    if differences.len() < BLOCKS_MIN || !is_finite {
+    if differences.len() < BLOCKS_MIN || differences.iter().any(|it| it.is_nan()) {
         return None;
     }
     let mut ranks = ranks(differences);
@@ -97,6 +100,12 @@ mod tests {
             permute(items, from + 1, orders);
             items.swap(from, at);
         }
+    }
+
+    #[test]
+    fn failed_trials_have_ranks() {
+        let failing = [f64::NEG_INFINITY, f64::NEG_INFINITY, 0.1, 0.2, 0.3, 0.25];
+        assert!(lag_one_p(&failing, Seed(1)).is_some());
     }
 
     #[test]

@@ -7,37 +7,39 @@
 //!
 //! What must hold: everything here is a pure function of its arguments, chance included, which comes
 //! from an explicit [`Seed`](order::Seed). A figure that cannot be computed is `None` or a typed
-//! reason, never NaN, infinity or 0. Only the interval decides a verdict; the sign-flip p value and
-//! the bootstrap stand beside it.
+//! reason, never NaN or 0. Only the interval of the planned method decides a verdict; Student's intervals
+//! stand beside it.
 
 #![forbid(unsafe_code)]
 
-mod bootstrap;
 mod comparison;
 mod confidence;
 mod independence;
 mod latencies;
+mod method;
 mod moments;
+mod none_seen;
 pub mod order;
 mod paired;
-mod resolution;
-mod sign_flip;
+mod power;
+mod sensitivity;
 mod signed_rank;
 mod summary;
 mod trimmed;
 mod verdict;
 
-pub use bootstrap::bca_interval;
-pub use comparison::{BCA_BLOCKS_MIN, BCA_RESAMPLES, Contrast, SIGN_FLIP_BLOCKS_MIN, compare};
+pub use comparison::{Contrast, compare};
 pub use confidence::{Confidence, FAMILY_ALPHA, InvalidConfidence};
-pub use independence::lag_one_p;
+pub use independence::{DEPENDENT_BELOW_P, lag_one_p};
 pub use latencies::Latencies;
+pub use method::planned_method;
+pub use none_seen::none_seen_at_most;
 pub use paired::{
     BLOCKS_MIN, BadPair, Interval, NoInterval, Pair, log_differences, mean_interval,
     point_differences, points_interval, ratio_interval,
 };
-pub use resolution::{RESOLVABLE_BLOCKS_MAX, blocks_to_resolve};
-pub use sign_flip::{SIGN_FLIP_BLOCKS_MAX, sign_flip_p};
+pub use power::{BLOCKS_TO_FIND_MAX, Power};
+pub use sensitivity::Proofs;
 pub use signed_rank::{hodges_lehmann, signed_rank_blocks_min, signed_rank_interval};
 pub use summary::Summary;
 pub use trimmed::trimmed_interval;

@@ -3,10 +3,6 @@
 //! What must hold: equal values have exactly their value as mean and exactly 0 as deviation, so that
 //! data without scatter give intervals without width.
 
-/// Sums nearer to each other than this share of what they sum count as equal, where rankings or
-/// counts hang on it: what ties in exact arithmetic must not be told apart by rounding.
-pub(crate) const TIE_SHARE: f64 = 1e-9;
-
 /// The mean; `None` of nothing, and when a value or the sum leaves the range of `f64`.
 pub(crate) fn mean(values: &[f64]) -> Option<f64> {
     let first = *values.first()?;

@@ -1,8 +1,9 @@
 //! Two settings compared block by block, and Student's interval for their difference.
 //!
-//! What must hold: differences are taken within a block and nowhere else. A pair that has no
-//! difference stops the whole comparison with a reason: leaving its block out would favour the
-//! setting that failed there. An interval is finite, holds its estimate and rests on at least
+//! What must hold: differences are taken within a block and nowhere else. A failed trial is not a missing
+//! one: its value is the worst that its metric has (no rate, an endless time), and the difference is then
+//! infinite. Leaving it out would favour the setting that failed. A pair without meaning stops the whole
+//! comparison with a reason. Student's interval is finite, holds its estimate and rests on at least
 //! [`BLOCKS_MIN`] blocks.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -17,9 +18,9 @@ pub const BLOCKS_MIN: usize = 3;
 /// One block's values of a metric, in the metric's unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pair {
-    /// Under the setting that is judged; `None` when it was not measured.
+    /// Under the setting that is judged. `None` when it is missing; 0 or infinity when its trial failed.
     pub setting: Option<f64>,
-    /// Under the setting that it is judged against; `None` when it was not measured.
+    /// Under the setting that it is judged against, likewise.
     pub reference: Option<f64>,
 }
 
@@ -31,28 +32,27 @@ impl Pair {
             reference: Some(reference),
         }
     }
+
+    /// Whether a value is missing, so that the pair takes part in nothing.
+    pub fn is_missing(&self) -> bool {
+        self.setting.is_none() || self.reference.is_none()
+    }
 }
 
 /// Why a block's pair has no difference. `block` is its position among the pairs, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum BadPair {
-    /// A value of the block is missing.
-    #[error("pair {block} lacks a value")]
-    Missing {
-        /// Position of the pair.
-        block: usize,
-    },
-    /// A value is NaN or infinite.
-    #[error("pair {block} holds {value}, which is not finite")]
+    /// A value is NaN, or a share is infinite.
+    #[error("pair {block} holds {value}, which is not a share")]
     NotFinite {
         /// Position of the pair.
         block: usize,
         /// The value.
         value: f64,
     },
-    /// A value is 0 or negative, and only positive values have a logarithm.
+    /// A value is NaN or negative, and has no logarithm.
     #[error("pair {block} holds {value}, which has no logarithm")]
-    NotPositive {
+    NoLogarithm {
         /// Position of the pair.
         block: usize,
         /// The value.
@@ -81,7 +81,8 @@ pub enum NoInterval {
 }
 
 /// An estimate with the ends between which the true value lies at a given confidence. Its scale is
-/// that of what it was made from: differences, ratios or points.
+/// that of what it was made from: differences, ratios or points. A signed-rank interval that failed trials
+/// leave without an end has an infinite one there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
     /// The estimate.
@@ -129,48 +130,59 @@ impl Interval {
     }
 }
 
-/// ln(setting) - ln(reference) in each block: how rates, times and latencies are compared.
+/// ln(setting) - ln(reference) in each block: how rates, times and latencies are compared. Pairs of which
+/// a value is missing are left out. A value of 0 or infinity makes an infinite difference, and two of the
+/// same kind make none.
 ///
 /// # Errors
 ///
-/// [`BadPair`] for the first pair with a value that is missing, not finite, 0 or negative.
+/// [`BadPair::NoLogarithm`] for the first pair with a value that is NaN or negative.
 pub fn log_differences(pairs: &[Pair]) -> Result<Vec<f64>, BadPair> {
     let logarithm = |value: f64, block| {
-        if value > 0.0 {
+        if value >= 0.0 {
             Ok(value.ln())
         } else {
-            Err(BadPair::NotPositive { block, value })
+            Err(BadPair::NoLogarithm { block, value })
         }
     };
-    finite_pairs(pairs)
-        .map(|pair| {
-            let (block, setting, reference) = pair?;
-            Ok(logarithm(setting, block)? - logarithm(reference, block)?)
+    whole_pairs(pairs)
+        .map(|(block, setting, reference)| {
+            let (setting, reference) = (logarithm(setting, block)?, logarithm(reference, block)?);
+            // Two failures of one kind are alike; their logarithms' difference is no number.
+            Ok(if setting == reference {
+                0.0
+            } else {
+                setting - reference
+            })
         })
         .collect()
 }
 
-/// setting - reference in each block: how shares are compared. 0.01 is one percentage point.
+/// setting - reference in each block: how shares are compared. 0.01 is one percentage point. Pairs of
+/// which a value is missing are left out.
 ///
 /// # Errors
 ///
-/// [`BadPair`] for the first pair with a value that is missing or not finite.
+/// [`BadPair::NotFinite`] for the first pair with a value that is not finite.
 pub fn point_differences(pairs: &[Pair]) -> Result<Vec<f64>, BadPair> {
-    finite_pairs(pairs)
-        .map(|pair| pair.map(|(_, setting, reference)| setting - reference))
+    let finite = |value: f64, block| {
+        if value.is_finite() {
+            Ok(value)
+        } else {
+            Err(BadPair::NotFinite { block, value })
+        }
+    };
+    whole_pairs(pairs)
+        .map(|(block, setting, reference)| Ok(finite(setting, block)? - finite(reference, block)?))
         .collect()
 }
 
-/// Position, setting and reference of each pair, with both values finite.
-fn finite_pairs(pairs: &[Pair]) -> impl Iterator<Item = Result<(usize, f64, f64), BadPair>> {
-    pairs.iter().enumerate().map(|(block, pair)| {
-        let finite = |value: Option<f64>| match value {
-            None => Err(BadPair::Missing { block }),
-            Some(value) if value.is_finite() => Ok(value),
-            Some(value) => Err(BadPair::NotFinite { block, value }),
-        };
-        Ok((block, finite(pair.setting)?, finite(pair.reference)?))
-    })
+/// Position, setting and reference of each pair of which nothing is missing.
+fn whole_pairs(pairs: &[Pair]) -> impl Iterator<Item = (usize, f64, f64)> {
+    pairs
+        .iter()
+        .enumerate()
+        .filter_map(|(block, pair)| Some((block, pair.setting?, pair.reference?)))
 }
 
 /// Student's interval for the mean of `differences`, one of each block: the mean plus and minus the
@@ -221,11 +233,12 @@ pub fn points_interval(pairs: &[Pair], confidence: Confidence) -> Result<Interva
     mean_interval(&point_differences(pairs)?, confidence)
 }
 
-/// The ratio with this logarithm; `None` when it or its inverse has no precise representation, so
-/// that an interval of ratios can always be inverted.
+/// The ratio with this logarithm, 0 and infinity included; `None` when it or its inverse has no precise
+/// representation, so that an interval of ratios can always be inverted.
 pub(crate) fn ratio_of(logarithm: f64) -> Option<f64> {
     let ratio = logarithm.exp();
-    (ratio.is_normal() && ratio.recip().is_normal()).then_some(ratio)
+    let is_precise = ratio.is_normal() && ratio.recip().is_normal();
+    (is_precise || logarithm.is_infinite()).then_some(ratio)
 }
 
 /// Half the width of Student's interval for a mean of `blocks` values, at least 2, that scatter with

@@ -5,6 +5,10 @@
 //! reject (J. W. Tukey, 1949). It assumes that the differences of blocks are independent and symmetric
 //! around the effect, whatever their distribution and even where each block's differs.
 //!
+//! A failed trial makes an infinite difference: the worst or the best rank, whatever its size. The mean of
+//! two opposite ones lies nowhere; it counts as the least for the lower end and as the greatest for the
+//! upper one, so that neither end gains by it.
+//!
 //! What must hold: the probability that the interval misses is at most what its confidence says, for any
 //! such differences; there is no interval where so few of them cannot reach the confidence.
 
@@ -28,11 +32,11 @@ fn least_tail(n: usize) -> f64 {
 }
 
 /// The median of all means of two differences, each with itself included, and the interval around it.
-/// Its ends are two of those means.
+/// Its ends are two of those means; an end may be infinite where differences are.
 ///
 /// # Errors
 /// [`NoInterval::TooFewBlocks`] below [`signed_rank_blocks_min`]; [`NoInterval::OutOfRange`] when a
-/// difference is not finite.
+/// difference is NaN, or so many are infinite that the estimate is no number.
 pub fn signed_rank_interval(
     differences: &[f64],
     confidence: Confidence,
@@ -42,52 +46,61 @@ pub fn signed_rank_interval(
     if blocks < least {
         return Err(NoInterval::TooFewBlocks { blocks, least });
     }
-    let means = walsh_averages(differences);
-    if !means.iter().all(|mean| mean.is_finite()) {
-        return Err(NoInterval::OutOfRange);
-    }
-    let left_out = left_out(blocks, confidence.tail());
+    let (low, high) = ends(differences, left_out(blocks, confidence.tail()));
+    let estimate = hodges_lehmann(differences).ok_or(NoInterval::OutOfRange)?;
     Ok(Interval {
-        estimate: median(&means),
-        low: means[left_out],
-        high: means[means.len() - 1 - left_out],
+        estimate,
+        low,
+        high,
         confidence,
         blocks,
     })
 }
 
-/// The Hodges-Lehmann estimate alone; `None` of nothing and of what is not finite.
+/// The Hodges-Lehmann estimate alone: infinite when most trials of one side failed. `None` of nothing, of
+/// NaN, and when as many failed on either side.
 pub fn hodges_lehmann(differences: &[f64]) -> Option<f64> {
-    let means = walsh_averages(differences);
-    let is_finite = !means.is_empty() && means.iter().all(|mean| mean.is_finite());
-    is_finite.then(|| median(&means))
+    if differences.iter().any(|difference| difference.is_nan()) {
+        return None;
+    }
+    let mut means = walsh_averages(differences);
+    // What lies nowhere is on neither side of the middle.
+    means.retain(|mean| !mean.is_nan());
+    means.sort_by(f64::total_cmp);
+    let middle = means.len().checked_sub(1)? / 2;
+    let (one, other) = (means[middle], means[means.len() / 2]);
+    Some(f64::midpoint(one, other)).filter(|median| !median.is_nan())
 }
 
-/// The means of all pairs, ascending (J. E. Walsh).
+/// The means with so many others below, and above, them.
+pub(crate) fn ends(differences: &[f64], left_out: usize) -> (f64, f64) {
+    let mut means = walsh_averages(differences);
+    let last = means.len() - 1 - left_out;
+    let order = |nowhere: f64| {
+        let placed = move |mean: f64| if mean.is_nan() { nowhere } else { mean };
+        move |one: &f64, other: &f64| placed(*one).total_cmp(&placed(*other))
+    };
+    let end = |mean: f64, nowhere: f64| if mean.is_nan() { nowhere } else { mean };
+    let (_, low, _) = means.select_nth_unstable_by(left_out, order(f64::NEG_INFINITY));
+    let low = end(*low, f64::NEG_INFINITY);
+    let (_, high, _) = means.select_nth_unstable_by(last, order(f64::INFINITY));
+    (low, end(*high, f64::INFINITY))
+}
+
+/// The means of all pairs (J. E. Walsh), in no order. NaN where one is infinite and the other the opposite.
 fn walsh_averages(differences: &[f64]) -> Vec<f64> {
-    let mut means: Vec<f64> = (0..differences.len())
+    (0..differences.len())
         .flat_map(|one| {
             differences[one..]
                 .iter()
                 .map(move |other| f64::midpoint(differences[one], *other))
         })
-        .collect();
-    means.sort_by(f64::total_cmp);
-    means
-}
-
-fn median(sorted: &[f64]) -> f64 {
-    let middle = sorted.len() / 2;
-    if sorted.len() % 2 == 1 {
-        sorted[middle]
-    } else {
-        f64::midpoint(sorted[middle - 1], sorted[middle])
-    }
+        .collect()
 }
 
 /// How many of the means lie below the interval: the critical value, the greatest k for which the
 /// signed-rank statistic is at most k with a probability of at most `tail`.
-fn left_out(n: usize, tail: f64) -> usize {
+pub(crate) fn left_out(n: usize, tail: f64) -> usize {
     if n > EXACT_MAX {
         return left_out_by_normal(n, tail);
     }
@@ -127,105 +140,4 @@ fn left_out_by_normal(n: usize, tail: f64) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn confidence(level: f64) -> Confidence {
-        Confidence::new(level).unwrap()
-    }
-
-    #[test]
-    fn blocks_that_a_family_takes() {
-        for (comparisons, blocks) in [(1, 6), (2, 7), (4, 8), (8, 9), (16, 10)] {
-            let found = signed_rank_blocks_min(Confidence::for_family(comparisons));
-            assert_eq!(found, blocks, "{comparisons} comparisons");
-        }
-    }
-
-    #[test]
-    fn tabled_critical_values() {
-        // Hollander and Wolfe, "Nonparametric Statistical Methods", table A.4: the greatest sum with a
-        // tail of at most 2.5 % is 0, 2, 3, 5, 8 for 6 to 10, 52 for 20 and 264 for 40 pairs.
-        for (n, sum) in [(6, 0), (7, 2), (8, 3), (9, 5), (10, 8), (20, 52), (40, 264)] {
-            assert_eq!(left_out(n, 0.025), sum, "{n} pairs");
-        }
-    }
-
-    #[test]
-    fn every_sign_pattern_by_hand() {
-        // The interval misses the effect in as many of the 2^n patterns as the distribution says.
-        let sizes = [0.3, 0.7, 1.1, 1.9, 2.3, 3.1, 4.7];
-        let patterns = 1u32 << sizes.len();
-        let level = confidence(0.95);
-        let missed = (0..patterns)
-            .filter(|pattern| {
-                let signed: Vec<f64> = sizes
-                    .iter()
-                    .enumerate()
-                    .map(|(bit, size)| {
-                        if pattern >> bit & 1 == 0 {
-                            *size
-                        } else {
-                            -size
-                        }
-                    })
-                    .collect();
-                let interval = signed_rank_interval(&signed, level).unwrap();
-                interval.low > 0.0 || interval.high < 0.0
-            })
-            .count();
-        // Rank sums of 0, 1 and 2, one pattern each, on either side.
-        assert_eq!(missed, 6);
-    }
-
-    #[test]
-    fn darwins_maize() {
-        // Fisher 1935, section 21, eighths of an inch. The ends are the 26th means from either side: with
-        // 15 pairs the critical value is 25. scipy 1.17: wilcoxon of the differences less 3.99 gives p = 0.048, less
-        // 4.01 p = 0.064.
-        let darwin = [
-            49.0, -67.0, 8.0, 16.0, 6.0, 23.0, 28.0, 41.0, 14.0, 29.0, 56.0, 24.0, 75.0, 60.0,
-            -48.0,
-        ];
-        let interval = signed_rank_interval(&darwin, Confidence::PERCENT_95).unwrap();
-        assert_eq!(
-            (interval.low, interval.estimate, interval.high),
-            (4.0, 25.0, 41.5)
-        );
-    }
-
-    #[test]
-    fn the_normal_tail_meets_the_exact_one() {
-        for tail in [0.025, 0.025 / 8.0] {
-            let exact = left_out(EXACT_MAX, tail) as f64;
-            let normal = left_out_by_normal(EXACT_MAX, tail) as f64;
-            assert!((exact - normal).abs() / exact < 0.005, "{exact} {normal}");
-        }
-    }
-
-    #[test]
-    fn what_has_no_interval() {
-        let few = signed_rank_interval(&[1.0; 5], Confidence::PERCENT_95);
-        assert_eq!(
-            few,
-            Err(NoInterval::TooFewBlocks {
-                blocks: 5,
-                least: 6
-            })
-        );
-        let wild = [1.0, 2.0, f64::NAN, 3.0, 4.0, 5.0, 6.0];
-        let found = signed_rank_interval(&wild, Confidence::PERCENT_95);
-        assert_eq!(found, Err(NoInterval::OutOfRange));
-        assert_eq!(hodges_lehmann(&[]), None);
-        assert_eq!(hodges_lehmann(&[f64::INFINITY]), None);
-    }
-
-    #[test]
-    fn equal_differences_have_no_width() {
-        let interval = signed_rank_interval(&[0.1; 9], Confidence::PERCENT_95).unwrap();
-        assert_eq!(
-            (interval.low, interval.estimate, interval.high),
-            (0.1, 0.1, 0.1)
-        );
-    }
-}
+mod tests;

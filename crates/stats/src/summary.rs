@@ -7,6 +7,10 @@ pub struct Summary {
     pub n: usize,
     /// The middle value; of an even number of values the mean of the middle two.
     pub median: f64,
+    /// The value at the least tenth: a tenth of the values, at least one, lie there or below.
+    pub p10: f64,
+    /// The value at the greatest tenth: a tenth of the values, at least one, lie there or above.
+    pub p90: f64,
     /// The least value.
     pub min: f64,
     /// The greatest value.
@@ -24,9 +28,12 @@ impl Summary {
         sorted.sort_by(f64::total_cmp);
         let (min, max) = (*sorted.first()?, *sorted.last()?);
         let n = sorted.len();
+        let tenth = n.div_ceil(10);
         Some(Summary {
             n,
             median: f64::midpoint(sorted[(n - 1) / 2], sorted[n / 2]),
+            p10: sorted[tenth - 1],
+            p90: sorted[n - tenth],
             min,
             max,
         })
@@ -39,20 +46,27 @@ mod tests {
 
     #[test]
     fn odd_and_even_numbers_of_values() {
-        let summary = |n, median, min, max| {
-            Some(Summary {
-                n,
-                median,
-                min,
-                max,
-            })
+        let of = |values: &[f64]| {
+            let summary = Summary::of(values).unwrap();
+            (summary.n, summary.median, summary.min, summary.max)
         };
-        assert_eq!(Summary::of(&[7.0]), summary(1, 7.0, 7.0, 7.0));
-        assert_eq!(Summary::of(&[9.0, -1.0, 4.0]), summary(3, 4.0, -1.0, 9.0));
-        assert_eq!(
-            Summary::of(&[8.0, 1.0, 2.0, 3.0]),
-            summary(4, 2.5, 1.0, 8.0)
-        );
+        assert_eq!(of(&[7.0]), (1, 7.0, 7.0, 7.0));
+        assert_eq!(of(&[9.0, -1.0, 4.0]), (3, 4.0, -1.0, 9.0));
+        assert_eq!(of(&[8.0, 1.0, 2.0, 3.0]), (4, 2.5, 1.0, 8.0));
+    }
+
+    #[test]
+    fn a_tenth_of_the_values_lies_at_either_end() {
+        let of = |n: u32| {
+            let values: Vec<f64> = (1..=n).map(f64::from).collect();
+            let summary = Summary::of(&values).unwrap();
+            (summary.p10, summary.p90)
+        };
+        assert_eq!(of(1), (1.0, 1.0));
+        assert_eq!(of(10), (1.0, 10.0));
+        // Of sixteen, two are more than a tenth and one is less: the second counts.
+        assert_eq!(of(16), (2.0, 15.0));
+        assert_eq!(of(40), (4.0, 37.0));
     }
 
     #[test]

@@ -3,9 +3,8 @@
 use nicpoll_model::{Metric, Verdict};
 use nicpoll_stats::order::{Seed, shuffle};
 use nicpoll_stats::{
-    BLOCKS_MIN, Confidence, Contrast, Interval, Margin, Pair, RESOLVABLE_BLOCKS_MAX, Summary,
-    bca_interval, blocks_to_resolve, compare, mean_interval, points_interval, ratio_interval,
-    sign_flip_p, verdict,
+    Confidence, Contrast, Interval, Margin, Pair, Proofs, Summary, compare, hodges_lehmann,
+    mean_interval, points_interval, ratio_interval, signed_rank_interval, verdict,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -55,7 +54,10 @@ fn rank(word: Verdict) -> i32 {
     match word {
         Verdict::WorseAndItMatters => -2,
         Verdict::Worse => -1,
-        Verdict::Equivalent | Verdict::NoDifferenceProven | Verdict::Inconclusive => 0,
+        Verdict::Equivalent
+        | Verdict::NoDifferenceProven
+        | Verdict::DependsOnWhatCounts
+        | Verdict::Inconclusive => 0,
         Verdict::Better => 1,
         Verdict::BetterAndItMatters => 2,
     }
@@ -163,63 +165,59 @@ proptest! {
     }
 
     #[test]
-    fn sign_flips_as_tried_one_by_one(differences in differences(1..11)) {
-        let n = differences.len() as u32;
-        let seen = differences.iter().sum::<f64>().abs();
-        let as_far = (0..2u32.pow(n)).filter(|pattern| {
-            let signed = differences.iter().zip(0..).map(|(difference, bit)| {
-                if pattern & (1 << bit) == 0 { *difference } else { -difference }
-            });
-            signed.sum::<f64>().abs() > seen - 1e-9
-        });
-        let expected = as_far.count() as f64 / 2f64.powi(n as i32);
-        prop_assert_eq!(sign_flip_p(&differences), Some(expected));
-    }
-
-    #[test]
-    fn signs_and_units_leave_the_sign_flip_p(differences in differences(1..11), unit in 1e-6f64..1e6) {
-        let turned: Vec<f64> = differences.iter().map(|it| it * -unit).collect();
-        prop_assert_eq!(sign_flip_p(&differences), sign_flip_p(&turned));
-    }
-
-    #[test]
-    fn the_bootstrap_stays_within_the_values(differences in differences(2..15), seed in any::<u64>()) {
-        if let Some(interval) = bca_interval(&differences, Confidence::PERCENT_95, Seed(seed), 500) {
-            let (least, greatest) = Summary::of(&differences).map(|it| (it.min, it.max)).unwrap();
-            prop_assert!(least - 1e-12 <= interval.low && interval.low <= interval.high);
-            prop_assert!(interval.high <= greatest + 1e-12);
+    fn ranks_know_only_the_order_of_what_is_far_out(differences in differences(9..20), failed in 0usize..4) {
+        // A failure is what any difference far enough out would be.
+        let mut failing = differences.clone();
+        let mut far = differences;
+        for index in 0..failed {
+            failing[2 * index] = f64::NEG_INFINITY;
+            far[2 * index] = -1e9;
         }
+        let one = signed_rank_interval(&failing, Confidence::PERCENT_95).unwrap();
+        let other = signed_rank_interval(&far, Confidence::PERCENT_95).unwrap();
+        let alike = |one: f64, other: f64| {
+            one == other || (one == f64::NEG_INFINITY && other < -1e8)
+        };
+        prop_assert!(alike(one.low, other.low) && alike(one.high, other.high));
+        prop_assert!(alike(one.estimate, other.estimate));
     }
 
     #[test]
-    fn the_blocks_asked_for_are_the_fewest(differences in differences(3..10), confidence in confidence()) {
-        let margin = Margin::points(0.05).unwrap();
-        if let Some(blocks) = blocks_to_resolve(&differences, &margin, confidence) {
-            prop_assert!((BLOCKS_MIN as u32..=RESOLVABLE_BLOCKS_MAX).contains(&blocks));
-            let wider = Margin::points(0.06).unwrap();
-            prop_assert!(blocks_to_resolve(&differences, &wider, confidence).unwrap() <= blocks);
-        }
+    fn turning_the_differences_turns_the_rank_interval(differences in differences(9..20)) {
+        let turned: Vec<f64> = differences.iter().map(|it| -it).collect();
+        let one = signed_rank_interval(&differences, Confidence::for_family(8)).unwrap();
+        let other = signed_rank_interval(&turned, Confidence::for_family(8)).unwrap();
+        prop_assert_eq!(one.negated(), other);
+        prop_assert_eq!(Some(one.estimate), hodges_lehmann(&differences));
+        prop_assert!(one.low <= one.estimate && one.estimate <= one.high);
     }
 
     #[test]
     fn nonsense_gives_nulls_and_never_nan(
         pairs in wild_pairs(), points in any::<bool>(), primary in any::<bool>(),
+        blocks_planned in 0usize..14, chances in any::<Option<[u64; 2]>>(),
     ) {
         let (metric, margin) = if points { (Metric::LossRatio, 0.01) } else { (Metric::JitterSeconds, 1.05) };
+        let proven: Vec<bool> = (0..pairs.len()).map(|block| block % 3 > 0).collect();
         let comparison = compare(&Contrast {
             workload: "rr",
             metric,
             setting: "polling",
             reference: "default",
             pairs: &pairs,
+            blocks_planned,
             primary_margin: primary.then_some(margin),
             confidence: Confidence::for_family(12),
             seed: Seed(5),
+            proofs: Some(Proofs { is_proven: &proven, setting: [9, 8], reference: [9, 9] }),
+            chances,
         }).unwrap();
         let figures = [
-            comparison.ratio, comparison.ratio_low, comparison.ratio_high, comparison.difference,
-            comparison.difference_low, comparison.difference_high, comparison.sign_flip_p,
-            comparison.bca_low, comparison.bca_high,
+            comparison.ratio, comparison.ratio_low, comparison.ratio_high,
+            comparison.share_difference, comparison.share_difference_low,
+            comparison.share_difference_high, comparison.paired_t.low, comparison.paired_t.high,
+            comparison.trimmed_t.low, comparison.trimmed_t.high, comparison.lag_one_p,
+            comparison.found_nine_in_ten,
         ];
         prop_assert!(figures.iter().flatten().all(|figure| figure.is_finite()), "{:?}", comparison);
         prop_assert_eq!(comparison.verdict.is_some(), primary);

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod calibrate;
+mod comparisons;
 mod conduct;
 mod cost;
 mod cpu_window;
@@ -19,9 +20,11 @@ mod lab;
 mod link;
 mod plan;
 mod run;
+mod setting_findings;
 mod study;
 mod trial;
 mod veth;
+mod warnings;
 mod workload;
 
 pub use design::{Dearest, Design, Evidence, NamedSetting, NamedWorkload, Versus};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nicpoll_model::{ComparisonName, Metric, Plan, WorkUnit};
+use nicpoll_model::{ComparisonName, Plan};
 use nicpoll_stats::Confidence;
 use nicpoll_stats::order::{Seed, shuffle};
 use thiserror::Error;
@@ -192,35 +192,6 @@ fn draw_order(design: &Design, blocks: u32, seed: Seed) -> Vec<(String, String)>
         }
     }
     order
-}
-
-/// The figures of a workload that are compared: the one with a verdict first.
-pub(crate) fn metrics(unit: WorkUnit) -> &'static [Metric] {
-    match unit {
-        WorkUnit::Bytes => &[
-            Metric::DeliveredBitsPerSecond,
-            Metric::CpuNsPerByte,
-            Metric::CpuBusy,
-            Metric::ContextSwitchesPerSecond,
-        ],
-        WorkUnit::Datagrams => &[
-            Metric::DeliveredBitsPerSecond,
-            Metric::LossRatio,
-            Metric::JitterSeconds,
-            Metric::CpuNsPerPacket,
-            Metric::CpuBusy,
-            Metric::ContextSwitchesPerSecond,
-        ],
-        WorkUnit::Transactions => &[
-            Metric::TransactionsPerSecond,
-            Metric::RoundTripP50Ns,
-            Metric::RoundTripP99Ns,
-            Metric::RoundTripP999Ns,
-            Metric::CpuNsPerPacket,
-            Metric::CpuBusy,
-            Metric::ContextSwitchesPerSecond,
-        ],
-    }
 }
 
 #[cfg(test)]

@@ -9,14 +9,12 @@ use nicpoll_model::{
 };
 
 use super::page::{Align, Ink, Page, Row};
+use super::scrutiny;
 use crate::figures::{Group, Pair};
-use crate::numbers::{MISSING, aligned, counted, figure_or_missing};
+use crate::numbers::{MISSING, aligned, counted, figure, figure_or_missing};
 
 /// Width of the widest label.
 const LABEL: usize = 24;
-/// Below this a study has no intervals.
-pub(super) const BLOCKS_FOR_INTERVAL: u32 = 3;
-
 /// One sentence for each pair of settings.
 pub fn write_sentences(page: &mut Page, study: &Study, workload: &str) {
     for pair in Pair::of(study) {
@@ -43,20 +41,20 @@ fn sentence(study: &Study, comparison: &Comparison, pair: Pair) -> String {
     } = comparison;
     let reference = pair.noun(study);
     let Some(ratio) = comparison.ratio else {
-        let why = if comparison.blocks == 0 {
-            ""
-        } else {
-            ", as a figure is missing or 0"
+        let why = match comparison.blocks {
+            0 => "no block counts",
+            _ => "a figure is missing, or most trials failed",
         };
-        return format!(
-            "{workload}: {setting} and {reference} cannot be compared{why}: {}",
-            ending(study, comparison)
-        );
+        return format!("{workload}: {setting} and {reference} cannot be compared: {why}.");
     };
     let (times, interval) = match (comparison.ratio_low, comparison.ratio_high) {
         (Some(low), Some(high)) => {
             let [low, ratio, high] = aligned([low, ratio, high], &thresholds(study, comparison));
             (ratio, format!("interval {low} to {high}"))
+        }
+        (Some(low), None) => {
+            let [low, ratio] = aligned([low, ratio], &thresholds(study, comparison));
+            (ratio, format!("{low} or more"))
         }
         _ => {
             let [ratio] = aligned([ratio], &[]);
@@ -76,26 +74,50 @@ fn sentence(study: &Study, comparison: &Comparison, pair: Pair) -> String {
 /// The verdict, and what would help when there is none.
 fn ending(study: &Study, comparison: &Comparison) -> String {
     let margin = margin_percent(study);
-    match (comparison.verdict, comparison.blocks_to_resolve_margin) {
-        (None, _) => String::from("not judged."),
-        (Some(verdict @ (Verdict::Better | Verdict::Worse)), _) => {
+    match comparison.verdict {
+        None => String::from("not judged."),
+        Some(verdict @ (Verdict::Better | Verdict::Worse)) if comparison.are_blocks_dependent => {
+            format!("{verdict}; whether it matters cannot be said, as blocks are not independent.")
+        }
+        Some(verdict @ (Verdict::Better | Verdict::Worse)) => {
             format!("{verdict}, perhaps by less than {margin} %.")
         }
-        (Some(Verdict::Equivalent), _) => format!("equivalent, within {margin} % either way."),
-        (Some(Verdict::NoDifferenceProven), Some(blocks)) => format!(
-            "no difference proven; to resolve {margin} % it would take about {}.",
-            counted(blocks, "block")
-        ),
-        (Some(Verdict::Inconclusive), _) if comparison.blocks < BLOCKS_FOR_INTERVAL => format!(
-            "inconclusive, as {} and an interval needs {BLOCKS_FOR_INTERVAL}.",
-            match comparison.blocks {
-                0 => String::from("no block counts"),
-                1 => String::from("only 1 block counts"),
-                blocks => format!("only {blocks} blocks count"),
-            }
-        ),
-        (Some(verdict), _) => format!("{verdict}."),
+        Some(Verdict::Equivalent) => format!("equivalent, within {margin} % either way."),
+        Some(Verdict::NoDifferenceProven) => {
+            format!("no difference proven.{}", power(study, comparison))
+        }
+        Some(Verdict::DependsOnWhatCounts) => {
+            String::from("no difference proven: it depends on what counts (see below).")
+        }
+        Some(Verdict::Inconclusive) => match comparison.blocks {
+            1 => String::from("inconclusive, as only 1 block counts."),
+            blocks => format!("inconclusive, as {blocks} blocks leave no interval."),
+        },
+        Some(verdict) => format!("{verdict}."),
     }
+}
+
+/// What such a plan finds, and what the margin would take; empty when the scatter is unknown.
+fn power(study: &Study, comparison: &Comparison) -> String {
+    let Some(found) = found_percent(comparison) else {
+        return String::new();
+    };
+    let margin = margin_percent(study);
+    let more = match comparison.blocks_to_find_margin {
+        Some(blocks) => format!("{margin} % would take about {}", counted(blocks, "block")),
+        None => format!("{margin} % is out of its reach"),
+    };
+    format!(" Nine times in ten such a run finds {found} %; {more}.")
+}
+
+/// The least difference that such a plan finds nine times in ten, in percent.
+pub fn found_percent(comparison: &Comparison) -> Option<String> {
+    let found = comparison.found_nine_in_ten?;
+    let percents = match comparison.kind {
+        MetricKind::Ratio => (found - 1.0) * 100.0,
+        MetricKind::Points => found * 100.0,
+    };
+    Some(format!("{percents:.0}").replace("inf", MISSING))
 }
 
 /// What the setting costs in latency; empty for one-way workloads.
@@ -126,7 +148,7 @@ pub fn margin_percent(study: &Study) -> String {
 }
 
 /// The ratios at which a comparison's verdict changes; none when it gets none.
-fn thresholds(study: &Study, comparison: &Comparison) -> Vec<f64> {
+pub fn thresholds(study: &Study, comparison: &Comparison) -> Vec<f64> {
     let margin = study.plan.margin;
     match comparison.verdict {
         Some(_) => vec![1.0, margin, 1.0 / margin],
@@ -165,6 +187,7 @@ pub fn write_table(page: &mut Page, study: &Study, facts: &WorkloadFacts) {
         let name = label(metric, facts.unit).to_string();
         rows.push(ratio_row(study, name, &compared, Ink::Plain));
         rows.push(verdict_row(&compared));
+        rows.extend(scrutiny::rows(study, &compared));
     }
     for (more, direction) in [(true, "more"), (false, "less")] {
         let title = format!("secondary, no verdict; {direction} is better");
@@ -193,7 +216,7 @@ fn ratio_row(study: &Study, name: String, compared: &[Option<&Comparison>], ink:
 fn verdict_row(compared: &[Option<&Comparison>]) -> Row {
     let cells = compared.iter().map(|found| {
         let verdict = found.and_then(|comparison| comparison.verdict);
-        let words = verdict.map_or(String::from(MISSING), |verdict| verdict.to_string());
+        let words = verdict.map_or(String::from(MISSING), in_short);
         (words, Ink::of(verdict))
     });
     Row {
@@ -203,8 +226,19 @@ fn verdict_row(compared: &[Option<&Comparison>]) -> Row {
     }
 }
 
+/// A verdict that fits into a column.
+pub fn in_short(verdict: Verdict) -> String {
+    match verdict {
+        Verdict::DependsOnWhatCounts => String::from("depends on what counts"),
+        verdict => verdict.to_string(),
+    }
+}
+
 /// The difference as a ratio, `1.48x [1.40, 1.57]`, or in percentage points, `-1.2 pt [-1.4, -1.0]`.
 pub fn value(study: &Study, comparison: &Comparison) -> String {
+    if comparison.none_seen_of.is_some() {
+        return none_seen(comparison);
+    }
     match comparison.kind {
         MetricKind::Ratio => with_interval(
             [
@@ -218,9 +252,9 @@ pub fn value(study: &Study, comparison: &Comparison) -> String {
         ),
         MetricKind::Points => with_interval(
             [
-                comparison.difference_low,
-                comparison.difference,
-                comparison.difference_high,
+                comparison.share_difference_low,
+                comparison.share_difference,
+                comparison.share_difference_high,
             ]
             .map(|share| Some(share? * 100.0)),
             &[0.0],
@@ -230,7 +264,7 @@ pub fn value(study: &Study, comparison: &Comparison) -> String {
     }
 }
 
-fn with_interval(
+pub fn with_interval(
     [low, middle, high]: [Option<f64>; 3],
     thresholds: &[f64],
     unit: &str,
@@ -239,12 +273,31 @@ fn with_interval(
     let Some(middle) = middle else {
         return String::from(MISSING);
     };
-    let (Some(low), Some(high)) = (low, high) else {
-        let [middle] = aligned([middle], &[]).map(|value| write(&value));
-        return format!("{middle}{unit} [no interval]");
-    };
-    let [low, middle, high] = aligned([low, middle, high], thresholds).map(|value| write(&value));
-    format!("{middle}{unit} [{low}, {high}]")
+    match (low, high) {
+        (Some(low), Some(high)) => {
+            let values = aligned([low, middle, high], thresholds);
+            let [low, middle, high] = values.map(|value| write(&value));
+            format!("{middle}{unit} [{low}, {high}]")
+        }
+        (Some(low), None) => {
+            let [low, middle] = aligned([low, middle], thresholds).map(|value| write(&value));
+            format!("{middle}{unit} [{low}, any]")
+        }
+        (None, _) => {
+            let [middle] = aligned([middle], &[]).map(|value| write(&value));
+            format!("{middle}{unit} [no interval]")
+        }
+    }
+}
+
+/// A share of events of which none was seen: what their lack allows.
+fn none_seen(comparison: &Comparison) -> String {
+    let ends = [
+        comparison.share_difference_low,
+        comparison.share_difference_high,
+    ];
+    let most = ends.into_iter().flatten().map(f64::abs).fold(0.0, f64::max);
+    format!("none seen, at most {} pt", figure(100.0 * most))
 }
 
 /// A plus sign tells a difference from a share.

@@ -4,30 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nicpoll_model::{Plan, Study};
 
-use super::differences::BLOCKS_FOR_INTERVAL;
 use super::page::{Ink, Page};
 use crate::figures::Group;
 use crate::numbers::{counted, span};
 
-/// The most blocks that are announced as able to show large effects only.
-const FEW_BLOCKS: u32 = 3;
 /// Trials named of the random order: enough to tell two orders apart.
 const ORDER_SHOWN: usize = 4;
 /// Width of the names at the left.
 const NAME: usize = 11;
 
 pub fn write(page: &mut Page, study: &Study) {
-    page.heading("nicpoll: does polling pay on this machine, and under which traffic?");
-    if study.plan.blocks <= FEW_BLOCKS {
-        let blocks = counted(study.plan.blocks, "block");
-        let label = if study.plan.blocks < BLOCKS_FOR_INTERVAL {
-            format!("NO INTERVALS: one takes {BLOCKS_FOR_INTERVAL} blocks, and this is {blocks}.")
-        } else {
-            format!("LARGE EFFECTS ONLY: {blocks} can prove nothing smaller.")
-        };
-        page.paragraph(Ink::Unsure, &label);
-    }
-    page.blank();
+    page.heading("What was run");
     for (name, text) in facts(study) {
         page.item(&format!("{name:<NAME$}"), Ink::Plain, &text);
     }

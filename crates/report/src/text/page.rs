@@ -141,6 +141,28 @@ impl Page {
         }
     }
 
+    /// A line of pieces that bring their own blanks.
+    pub fn cells(&mut self, pieces: &[(String, Ink)]) {
+        let filled = |(text, _): &&(String, Ink)| !text.trim().is_empty();
+        let last = pieces.iter().rposition(|piece| filled(&piece)).unwrap_or(0);
+        self.text.push_str(INDENT);
+        for (index, (text, ink)) in pieces.iter().enumerate().take(last + 1) {
+            let text = if index == last { text.trim_end() } else { text };
+            // Colour belongs to what is there, not to the blanks around it.
+            let word = text.trim_start();
+            let body = word.trim_end();
+            self.text.push_str(&text[..text.len() - word.len()]);
+            self.push(*ink, body);
+            self.text.push_str(&word[body.len()..]);
+        }
+        self.text.push('\n');
+    }
+
+    /// Lines written so far.
+    pub fn lines(&self) -> usize {
+        self.text.matches('\n').count()
+    }
+
     /// A table whose columns share what the labels leave.
     ///
     /// The label column takes at least `label`: tables of one kind ask for the same, so that the
@@ -202,7 +224,7 @@ fn columns(text: &str) -> usize {
 ///
 /// Words come from the study, which may be another machine's: what is not printable is replaced,
 /// lest it speak to the terminal.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in words(text) {
         let word: Vec<char> = word

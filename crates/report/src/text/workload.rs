@@ -9,6 +9,7 @@ use nicpoll_model::{
 };
 
 use super::differences;
+use super::met;
 use super::page::{Align, Ink, Page, Row};
 use crate::figures::Group;
 use crate::numbers::{MISSING, count, figure, figure_or_missing, percent};
@@ -24,26 +25,20 @@ pub fn write(page: &mut Page, study: &Study, facts: &WorkloadFacts) {
     page.heading(&format!("{workload}: {}", facts.description));
     differences::write_sentences(page, study, workload);
     page.blank();
-    let mut rows = head(study, &groups);
+    let mut rows = head(study);
     rows.extend(traffic_rows(facts.unit, &groups));
     rows.extend(cpu_rows(study, &groups));
     rows.extend(cost_rows(facts.unit, &groups));
+    rows.extend(met::rows(study, workload, facts.unit));
     rows.extend(loss_rows(&groups));
     page.table(&rows, LABEL, Align::Right);
     page.blank();
     differences::write_table(page, study, facts);
 }
 
-fn head(study: &Study, groups: &[Group]) -> Vec<Row> {
+fn head(study: &Study) -> Vec<Row> {
     let names = study.settings.iter().map(|facts| facts.setting.clone());
-    let trials = groups
-        .iter()
-        .map(|group| format!("{} / {}", group.good.len(), group.void))
-        .collect();
-    vec![
-        Row::new("median of good trials", names.collect(), Ink::Strong),
-        Row::new("trials, good / void", trials, Ink::Plain),
-    ]
+    vec![Row::new("median of trials", names.collect(), Ink::Strong)]
 }
 
 /// A row with the median of a figure for each setting.
@@ -322,7 +317,7 @@ fn loss_rows(groups: &[Group]) -> Vec<Row> {
         .map(|(key, _)| *key)
         .collect();
     let mut rows = vec![
-        Row::new("where they went: sum of good trials", vec![], Ink::Plain),
+        Row::new("where they went: sum of trials", vec![], Ink::Plain),
         Row::new(
             format!("  offered, {unit}"),
             cells(&|sums| count(sums.offered)),

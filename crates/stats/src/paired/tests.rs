@@ -118,42 +118,44 @@ fn two_blocks_are_too_few() {
 
 #[test]
 fn a_value_without_a_logarithm_is_named() {
-    for value in [0.0, -0.0, -5.0] {
-        let mut pairs = rates();
-        pairs[2].reference = Some(value);
-        let expected = BadPair::NotPositive { block: 2, value };
-        assert_eq!(log_differences(&pairs), Err(expected));
-        assert_eq!(
-            ratio_interval(&pairs, Confidence::PERCENT_95),
-            Err(NoInterval::BadPair(expected))
-        );
-        assert!(point_differences(&pairs).is_ok());
-    }
+    let mut pairs = rates();
+    pairs[2].reference = Some(-5.0);
+    let expected = BadPair::NoLogarithm {
+        block: 2,
+        value: -5.0,
+    };
+    assert_eq!(log_differences(&pairs), Err(expected));
+    assert_eq!(
+        ratio_interval(&pairs, Confidence::PERCENT_95),
+        Err(NoInterval::BadPair(expected))
+    );
+    assert!(point_differences(&pairs).is_ok());
+    pairs[2].reference = Some(f64::NAN);
+    assert!(log_differences(&pairs).is_err() && point_differences(&pairs).is_err());
 }
 
 #[test]
-fn a_missing_or_infinite_value_is_named() {
-    let mut pairs = rates();
-    pairs[4].setting = Some(f64::INFINITY);
-    let expected = Err(BadPair::NotFinite {
-        block: 4,
-        value: f64::INFINITY,
-    });
-    assert_eq!(log_differences(&pairs), expected);
-    assert_eq!(point_differences(&pairs), expected);
-
-    pairs[1].setting = None;
-    let expected = Err(BadPair::Missing { block: 1 });
-    assert_eq!(log_differences(&pairs), expected);
-    assert_eq!(point_differences(&pairs), expected);
-
-    pairs[0].reference = Some(f64::NAN);
-    for found in [log_differences(&pairs), point_differences(&pairs)] {
-        let Err(BadPair::NotFinite { block: 0, value }) = found else {
-            panic!("{found:?}");
-        };
-        assert!(value.is_nan());
-    }
+fn a_failed_trial_is_infinitely_far_and_a_missing_one_is_left_out() {
+    let pair = |setting, reference| Pair { setting, reference };
+    let pairs = [
+        pair(Some(0.0), Some(2.0)),
+        pair(Some(2.0), Some(0.0)),
+        pair(Some(0.0), Some(0.0)),
+        pair(Some(f64::INFINITY), Some(2.0)),
+        pair(Some(f64::INFINITY), Some(f64::INFINITY)),
+        pair(None, Some(2.0)),
+        pair(Some(2.0), None),
+    ];
+    let expected = [f64::NEG_INFINITY, f64::INFINITY, 0.0, f64::INFINITY, 0.0];
+    assert_eq!(log_differences(&pairs).unwrap(), expected);
+    assert_eq!(
+        point_differences(&pairs),
+        Err(BadPair::NotFinite {
+            block: 3,
+            value: f64::INFINITY
+        })
+    );
+    assert_eq!(point_differences(&pairs[5..]), Ok(vec![]));
 }
 
 #[test]
@@ -192,11 +194,14 @@ fn reasons_read_as_sentences() {
         reason.to_string(),
         "an interval takes 3 blocks, and there are 2"
     );
-    let reason = NoInterval::BadPair(BadPair::NotPositive {
+    let reason = NoInterval::BadPair(BadPair::NoLogarithm {
         block: 1,
-        value: 0.0,
+        value: -1.0,
     });
-    assert_eq!(reason.to_string(), "pair 1 holds 0, which has no logarithm");
+    assert_eq!(
+        reason.to_string(),
+        "pair 1 holds -1, which has no logarithm"
+    );
 }
 
 #[test]

@@ -1,0 +1,361 @@
+//! The first screen: what came out, for each workload in one line, and what it means.
+//!
+//! What must hold: it fits a terminal of 24 lines and 80 columns with a prompt below it. Every workload of
+//! the study has its line against every reference, so that no win can hide a loss. What makes the lines
+//! doubtful stands on the same screen.
+
+use nicpoll_model::{
+    Comparison, Ends, Metric, Study, Verdict, WarningName, WorkUnit, WorkloadFacts,
+};
+
+use super::bar::{BAR, Scale, Span};
+use super::differences::{margin_percent, value};
+use super::page::{Ink, Page, wrapped};
+use crate::figures::{Group, Outcome, Pair};
+use crate::numbers::{MISSING, aligned, counted, figure_or_missing, percent, span};
+
+/// Lines of a terminal, less the prompt.
+const LINES: usize = 23;
+/// Columns that it is laid out for, whatever the page takes.
+const WIDTH: usize = 80;
+const WORKLOAD: usize = 8;
+const WORD: usize = 11;
+const VALUE: usize = 22;
+const COST: usize = 9;
+
+/// Writes the screen. `is_alone` when nothing follows it.
+pub fn write(page: &mut Page, study: &Study, is_alone: bool) {
+    let above = page.lines();
+    page.heading(&title(study));
+    let scale = Scale::of(&spans(study));
+    for (index, pair) in Pair::of(study).into_iter().enumerate() {
+        write_head(page, study, pair, (index == 0).then_some(&scale));
+        for facts in &study.workloads {
+            write_workload(page, study, pair, facts, &scale);
+        }
+    }
+    page.heading("What this means here");
+    let rest = if is_alone {
+        "Details: the same command without --brief."
+    } else {
+        "Details follow. To see this screen alone: --brief."
+    };
+    let free = (above + LINES - 1).saturating_sub(page.lines());
+    write_meaning(page, study, free);
+    page.paragraph(Ink::Faint, rest);
+}
+
+fn title(study: &Study) -> String {
+    let settings: Vec<&str> = Pair::of(study).iter().map(|pair| pair.setting).collect();
+    let judged = settings.first().copied().unwrap_or("nothing");
+    let kind = match study.lab.is_virtual {
+        true => "virtual ",
+        false => "",
+    };
+    format!(
+        "Does {judged} pay here? {} in {} over a {kind}link ({})",
+        counted(study.plan.blocks, "block"),
+        span(study.elapsed_seconds),
+        study.lab.driver
+    )
+}
+
+/// The spans of all comparisons with a verdict.
+fn spans(study: &Study) -> Vec<Span> {
+    let judged = study.comparisons.iter().filter(|one| one.primary);
+    judged.filter_map(span_of).collect()
+}
+
+fn span_of(comparison: &Comparison) -> Option<Span> {
+    let Ends { low, high } = ends(comparison);
+    // Without any end there is no interval to draw.
+    low.or(high)?;
+    Some(Span {
+        low,
+        ratio: comparison.ratio?,
+        high,
+    })
+}
+
+fn ends(comparison: &Comparison) -> Ends {
+    Ends {
+        low: comparison.ratio_low,
+        high: comparison.ratio_high,
+    }
+}
+
+/// The line above a pair's workloads; the first names the columns.
+fn write_head(page: &mut Page, study: &Study, pair: Pair, scale: Option<&Scale>) {
+    let against = format!("{} against {}", pair.setting, pair.noun(study));
+    let names = WORKLOAD + WORD + VALUE;
+    match scale {
+        Some(scale) => {
+            let above = format!("{:>1$}", "CPU time  round", WIDTH - 2);
+            page.cells(&[(above, Ink::Strong)]);
+            let columns = format!(
+                "{against:<names$}{}{:>COST$}{:>COST$}",
+                scale.head(),
+                "a packet",
+                "trip"
+            );
+            page.cells(&[(columns, Ink::Strong)]);
+        }
+        None => page.cells(&[(against, Ink::Strong)]),
+    }
+}
+
+fn write_workload(
+    page: &mut Page,
+    study: &Study,
+    pair: Pair,
+    facts: &WorkloadFacts,
+    scale: &Scale,
+) {
+    let workload = &facts.workload;
+    let name = (format!("{workload:<WORKLOAD$}"), Ink::Plain);
+    let Some(judged) = pair.judged(study, workload) else {
+        let why = match gave_up(study, pair, workload) {
+            true => "not compared: there was no time for it",
+            false => "not compared",
+        };
+        page.cells(&[name, (String::from(why), Ink::Unsure)]);
+        return;
+    };
+    let ink = Ink::of(judged.verdict);
+    let bar = span_of(judged).map_or(" ".repeat(BAR), |span| scale.bar(span));
+    let cost = |metrics: &[Metric]| {
+        let found = metrics.iter().find_map(|metric| {
+            let mut all = pair.all(study, workload);
+            all.find(|one| one.metric == *metric)?.ratio
+        });
+        let text = found.map(|ratio| format!("{}x", aligned([ratio], &[])[0]));
+        format!("{:>COST$}", text.unwrap_or(String::from(MISSING)))
+    };
+    page.cells(&[
+        name,
+        (format!("{:<WORD$}", word(judged.verdict)), ink),
+        (format!("{:<VALUE$}", value(study, judged)), Ink::Plain),
+        (bar, ink),
+        (
+            cost(&[Metric::CpuNsPerPacket, Metric::CpuNsPerByte]),
+            Ink::Plain,
+        ),
+        (cost(&[Metric::RoundTripP50Ns]), Ink::Plain),
+    ]);
+}
+
+fn gave_up(study: &Study, pair: Pair, workload: &str) -> bool {
+    study
+        .dropped
+        .iter()
+        .map(|gone| &gone.comparison)
+        .any(|gone| {
+            (
+                gone.workload.as_str(),
+                gone.setting.as_str(),
+                gone.reference.as_str(),
+            ) == (workload, pair.setting, pair.reference)
+        })
+}
+
+/// The verdict in a word. What is better or worse, but perhaps too little to matter, has its own.
+fn word(verdict: Option<Verdict>) -> &'static str {
+    match verdict {
+        Some(Verdict::BetterAndItMatters) => "wins",
+        Some(Verdict::Better) => "better",
+        Some(Verdict::Equivalent) => "same",
+        Some(Verdict::NoDifferenceProven) => "not proven",
+        Some(Verdict::DependsOnWhatCounts) => "depends",
+        Some(Verdict::Worse) => "worse",
+        Some(Verdict::WorseAndItMatters) => "loses",
+        Some(Verdict::Inconclusive) | None => "no verdict",
+    }
+}
+
+/// As many sentences as there are lines for, the weightiest first.
+fn write_meaning(page: &mut Page, study: &Study, lines: usize) {
+    let mut sentences: Vec<(Ink, String)> = Vec::new();
+    let plain = |text| (Ink::Plain, text);
+    sentences.extend(
+        Pair::of(study)
+            .into_iter()
+            .map(|pair| plain(outcome(study, pair))),
+    );
+    sentences.extend(doubts(study).map(|text| (Ink::Unsure, text)));
+    sentences.extend(on_asking(study).map(|text| (Ink::Unsure, text)));
+    sentences.extend(latencies(study).map(plain));
+    sentences.extend(unproven(study).map(plain));
+    sentences.extend(weak_words(study).map(plain));
+    let mut free = lines;
+    for (ink, sentence) in sentences {
+        let takes = wrapped(&sentence, WIDTH - 4).len();
+        if takes <= free {
+            page.item("- ", ink, &sentence);
+            free -= takes;
+        }
+    }
+}
+
+/// Where the judged setting wins, loses, and where nothing is proven.
+fn outcome(study: &Study, pair: Pair) -> String {
+    let with = |wanted: &[Outcome]| -> Vec<&str> {
+        let workloads = study.plan.workloads.iter().map(String::as_str);
+        workloads
+            .filter(|workload| {
+                let judged = pair.judged(study, workload);
+                judged.is_some_and(|one| wanted.contains(&Outcome::of(one.verdict)))
+            })
+            .collect()
+    };
+    let parts = [
+        (
+            "delivers more under",
+            with(&[Outcome::Win, Outcome::SmallWin]),
+        ),
+        ("less under", with(&[Outcome::Loss, Outcome::SmallLoss])),
+        ("the same under", with(&[Outcome::Equal])),
+    ];
+    let mut said: Vec<String> = parts
+        .iter()
+        .filter(|(_, workloads)| !workloads.is_empty())
+        .map(|(what, workloads)| format!("{what} {}", listed(workloads)))
+        .collect();
+    if let Some(first) = said
+        .first_mut()
+        .filter(|first| !first.starts_with("delivers"))
+    {
+        *first = format!("delivers {first}");
+    }
+    let against = format!("Against {}", pair.noun(study));
+    if said.is_empty() {
+        return format!("{against} nothing is proven.");
+    }
+    let is_mixed = parts[..2]
+        .iter()
+        .all(|(_, workloads)| !workloads.is_empty());
+    let depends = match is_mixed {
+        true => " it depends on the traffic:",
+        false => ",",
+    };
+    let open = with(&[Outcome::Open]);
+    let rest = match open.is_empty() {
+        true => String::new(),
+        false => format!("; nothing is proven under {}", listed(&open)),
+    };
+    format!(
+        "{against}{depends} {} {}{rest}.",
+        pair.setting,
+        said.join(", ")
+    )
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn listed(words: &[&str]) -> String {
+    match words.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => words.concat(),
+    }
+}
+
+/// The warnings that make the lines above doubtful.
+fn doubts(study: &Study) -> impl Iterator<Item = String> {
+    let weighty = |name| {
+        matches!(
+            name,
+            WarningName::ForeignWork
+                | WarningName::DependentBlocks
+                | WarningName::ComparisonsDropped
+        )
+    };
+    let warnings = study.warnings.iter();
+    warnings
+        .filter(move |warning| weighty(warning.name))
+        .map(|warning| warning.text.clone())
+}
+
+/// Where a setting was so often not in force that the verdict is on asking for it.
+fn on_asking(study: &Study) -> impl Iterator<Item = String> {
+    study.comparisons.iter().filter_map(|comparison| {
+        let sensitivity = comparison.sensitivity.as_ref()?;
+        let arms = [
+            (&comparison.setting, sensitivity.in_force_trials),
+            (&comparison.reference, sensitivity.reference_in_force_trials),
+        ];
+        let (setting, [trials, in_force]) = arms
+            .into_iter()
+            .min_by(|(_, one), (_, other)| share(*one).total_cmp(&share(*other)))?;
+        sensitivity.is_on_asking.then(|| {
+            format!(
+                "{}: {setting} was proven in force in {in_force} of {trials} trials only. The verdict is \
+                 on asking for it, not on having it.",
+                comparison.workload
+            )
+        })
+    })
+}
+
+fn share([trials, in_force]: [u32; 2]) -> f64 {
+    f64::from(in_force) / f64::from(trials)
+}
+
+/// The round trips of each setting, for each workload that measured any.
+fn latencies(study: &Study) -> impl Iterator<Item = String> {
+    let timed = study.workloads.iter();
+    timed
+        .filter(|facts| facts.unit == WorkUnit::Transactions)
+        .filter_map(|facts| {
+            let medians: Vec<(&str, Option<f64>)> = study
+                .settings
+                .iter()
+                .map(|setting| {
+                    let group = Group::of(study, &facts.workload, &setting.setting);
+                    let p50 = group.median(|trial| Some(trial.round_trip?.p50_ns as f64 / 1e3));
+                    (setting.setting.as_str(), p50)
+                })
+                .collect();
+            medians.iter().find(|(_, p50)| p50.is_some())?;
+            let parts: Vec<String> = medians
+                .iter()
+                .map(|(setting, p50)| format!("{} us under {setting}", figure_or_missing(*p50)))
+                .collect();
+            Some(format!(
+                "A median round trip ({}) takes {}.",
+                facts.workload,
+                parts.join(", ")
+            ))
+        })
+}
+
+/// What an unproven difference may still be.
+fn unproven(study: &Study) -> Option<String> {
+    let open = study
+        .comparisons
+        .iter()
+        .filter(|one| one.primary && one.verdict == Some(Verdict::NoDifferenceProven));
+    let widest = open.max_by(|one, other| {
+        let found = |it: &Comparison| it.found_nine_in_ten.unwrap_or(f64::INFINITY);
+        found(one).total_cmp(&found(other))
+    })?;
+    let found = widest.found_nine_in_ten?;
+    let margin = margin_percent(study);
+    let more = match widest.blocks_to_find_margin {
+        Some(blocks) => format!("{margin} % would take about {}", counted(blocks, "block")),
+        None => format!("{margin} % is out of its reach"),
+    };
+    Some(format!(
+        "Not proven is not the same: such a run finds a difference of {} % nine times in ten ({}); {more}.",
+        percent(found - 1.0),
+        widest.workload
+    ))
+}
+
+/// What `better` and `worse` hold back, where they stand.
+fn weak_words(study: &Study) -> Option<String> {
+    let mut judged = study.comparisons.iter().filter_map(|one| one.verdict);
+    judged
+        .any(|word| matches!(word, Verdict::Better | Verdict::Worse))
+        .then(|| {
+            let margin = margin_percent(study);
+            format!("\"better\" and \"worse\": there is a difference, perhaps below {margin} %.")
+        })
+}

@@ -1,0 +1,159 @@
+use super::*;
+
+fn confidence(level: f64) -> Confidence {
+    Confidence::new(level).unwrap()
+}
+
+#[test]
+fn blocks_that_a_family_takes() {
+    for (comparisons, blocks) in [(1, 6), (2, 7), (4, 8), (8, 9), (16, 10)] {
+        let found = signed_rank_blocks_min(Confidence::for_family(comparisons));
+        assert_eq!(found, blocks, "{comparisons} comparisons");
+    }
+}
+
+#[test]
+fn tabled_critical_values() {
+    // Hollander and Wolfe, "Nonparametric Statistical Methods", table A.4: the greatest sum with a
+    // tail of at most 2.5 % is 0, 2, 3, 5, 8 for 6 to 10, 52 for 20 and 264 for 40 pairs.
+    for (n, sum) in [(6, 0), (7, 2), (8, 3), (9, 5), (10, 8), (20, 52), (40, 264)] {
+        assert_eq!(left_out(n, 0.025), sum, "{n} pairs");
+    }
+}
+
+#[test]
+fn every_sign_pattern_by_hand() {
+    // The interval misses the effect in as many of the 2^n patterns as the distribution says.
+    let sizes = [0.3, 0.7, 1.1, 1.9, 2.3, 3.1, 4.7];
+    let patterns = 1u32 << sizes.len();
+    let level = confidence(0.95);
+    let missed = (0..patterns)
+        .filter(|pattern| {
+            let signed: Vec<f64> = sizes
+                .iter()
+                .enumerate()
+                .map(|(bit, size)| {
+                    if pattern >> bit & 1 == 0 {
+                        *size
+                    } else {
+                        -size
+                    }
+                })
+                .collect();
+            let interval = signed_rank_interval(&signed, level).unwrap();
+            interval.low > 0.0 || interval.high < 0.0
+        })
+        .count();
+    // Rank sums of 0, 1 and 2, one pattern each, on either side.
+    assert_eq!(missed, 6);
+}
+
+#[test]
+fn darwins_maize() {
+    // Fisher 1935, section 21, eighths of an inch. The ends are the 26th means from either side: with
+    // 15 pairs the critical value is 25. scipy 1.17: wilcoxon of the differences less 3.99 gives p = 0.048, less
+    // 4.01 p = 0.064.
+    let darwin = [
+        49.0, -67.0, 8.0, 16.0, 6.0, 23.0, 28.0, 41.0, 14.0, 29.0, 56.0, 24.0, 75.0, 60.0, -48.0,
+    ];
+    let interval = signed_rank_interval(&darwin, Confidence::PERCENT_95).unwrap();
+    assert_eq!(
+        (interval.low, interval.estimate, interval.high),
+        (4.0, 25.0, 41.5)
+    );
+}
+
+#[test]
+fn the_normal_tail_meets_the_exact_one() {
+    for tail in [0.025, 0.025 / 8.0] {
+        let exact = left_out(EXACT_MAX, tail) as f64;
+        let normal = left_out_by_normal(EXACT_MAX, tail) as f64;
+        assert!((exact - normal).abs() / exact < 0.005, "{exact} {normal}");
+    }
+}
+
+#[test]
+fn what_has_no_interval() {
+    let few = signed_rank_interval(&[1.0; 5], Confidence::PERCENT_95);
+    assert_eq!(
+        few,
+        Err(NoInterval::TooFewBlocks {
+            blocks: 5,
+            least: 6
+        })
+    );
+    let wild = [1.0, 2.0, f64::NAN, 3.0, 4.0, 5.0, 6.0];
+    let found = signed_rank_interval(&wild, Confidence::PERCENT_95);
+    assert_eq!(found, Err(NoInterval::OutOfRange));
+    assert_eq!(hodges_lehmann(&[]), None);
+    assert_eq!(hodges_lehmann(&[f64::INFINITY, f64::NEG_INFINITY]), None);
+}
+
+#[test]
+fn equal_differences_have_no_width() {
+    let interval = signed_rank_interval(&[0.1; 9], Confidence::PERCENT_95).unwrap();
+    assert_eq!(
+        (interval.low, interval.estimate, interval.high),
+        (0.1, 0.1, 0.1)
+    );
+}
+
+/// The differences as numbers so large that no mean of them with another is near the rest.
+fn huge(differences: &[f64]) -> Vec<f64> {
+    let finite = |it: &f64| it.clamp(-1e12, 1e12);
+    differences.iter().map(finite).collect()
+}
+
+#[test]
+fn a_failed_trial_has_the_worst_rank_whatever_its_size() {
+    // Two of nine failed under the judged setting: as if they had been slower than anything.
+    let failing = [
+        0.3,
+        0.1,
+        f64::NEG_INFINITY,
+        0.2,
+        0.15,
+        f64::NEG_INFINITY,
+        0.25,
+        0.12,
+        0.22,
+    ];
+    let level = Confidence::PERCENT_95;
+    let found = signed_rank_interval(&failing, level).unwrap();
+    let as_huge = signed_rank_interval(&huge(&failing), level).unwrap();
+    assert_eq!(found.estimate, as_huge.estimate);
+    assert_eq!(found.high, as_huge.high);
+    assert_eq!(found.low, f64::NEG_INFINITY);
+    assert!(as_huge.low < -1e11);
+}
+
+#[test]
+fn one_failure_of_sixteen_leaves_both_ends() {
+    let mut differences: Vec<f64> = (0..16).map(|it| 0.2 + 0.01 * f64::from(it)).collect();
+    let level = Confidence::for_family(8);
+    let before = signed_rank_interval(&differences, level).unwrap();
+    differences[7] = f64::NEG_INFINITY;
+    let after = signed_rank_interval(&differences, level).unwrap();
+    assert!(after.low.is_finite() && after.high.is_finite());
+    assert!(after.low < before.low && after.estimate < before.estimate);
+}
+
+#[test]
+fn opposite_failures_widen_both_ends_and_move_no_estimate() {
+    let mut differences = vec![0.1; 9];
+    differences[0] = f64::INFINITY;
+    differences[1] = f64::NEG_INFINITY;
+    let interval = signed_rank_interval(&differences, Confidence::for_family(8)).unwrap();
+    assert_eq!(interval.estimate, 0.1);
+    assert_eq!(interval.low, f64::NEG_INFINITY);
+    assert_eq!(interval.high, f64::INFINITY);
+}
+
+#[test]
+fn when_most_failed_the_estimate_has_no_size() {
+    let mut differences = vec![f64::NEG_INFINITY; 9];
+    differences[0] = 0.1;
+    let interval = signed_rank_interval(&differences, Confidence::PERCENT_95).unwrap();
+    assert_eq!(interval.estimate, f64::NEG_INFINITY);
+    assert_eq!(interval.high, f64::NEG_INFINITY);
+}

@@ -1,0 +1,227 @@
+//! What follows from the trials: the comparisons of the plan.
+//!
+//! What must hold: a trial counts for the setting that was asked for, whatever befell it. One that gave no
+//! result has the worst value that a metric knows. Only an event from outside makes a value missing, and
+//! that drops the pairs of this trial alone. What a plan compares, at which level and by which method, is
+//! fixed before the first trial.
+
+use nicpoll_model::{
+    Comparison, Conduct, DroppedComparison, Metric, MetricKind, Plan, Trial, TrialCpu, WorkUnit,
+};
+use nicpoll_stats::order::Seed;
+use nicpoll_stats::{Confidence, Contrast, Pair, Proofs, compare};
+
+use crate::design::{Design, Versus};
+use crate::error::StudyError;
+use crate::plan::family_confidence;
+
+/// Compares all that the plan names and that was not given up.
+pub fn compare_all(
+    design: &Design,
+    plan: &Plan,
+    trials: &[Trial],
+    dropped: &[DroppedComparison],
+    seed: Seed,
+) -> Result<Vec<Comparison>, StudyError> {
+    let mut comparisons = Vec::new();
+    for workload in &design.workloads {
+        let unit = workload.request.workload().unit();
+        for versus in &design.contrasts {
+            let trials = Versed::of(trials, &workload.name, versus);
+            if dropped.iter().any(|gone| trials.is(gone)) {
+                continue;
+            }
+            for (index, &metric) in metrics(unit).iter().enumerate() {
+                comparisons.push(trials.compare(plan, metric, index == 0, seed)?);
+            }
+        }
+    }
+    Ok(comparisons)
+}
+
+/// The trials of one workload under two settings, block by block.
+struct Versed<'a> {
+    workload: &'a str,
+    versus: &'a Versus,
+    blocks: Vec<[&'a Trial; 2]>,
+}
+
+impl<'a> Versed<'a> {
+    fn of(trials: &'a [Trial], workload: &'a str, versus: &'a Versus) -> Self {
+        let find = |block: u32, setting: &str| {
+            trials.iter().find(|trial| {
+                (trial.block, trial.workload.as_str(), trial.setting.as_str())
+                    == (block, workload, setting)
+            })
+        };
+        let last = trials.iter().map(|trial| trial.block).max().unwrap_or(0);
+        let blocks = (1..=last).filter_map(|block| {
+            Some([
+                find(block, &versus.setting)?,
+                find(block, &versus.reference)?,
+            ])
+        });
+        Versed {
+            workload,
+            versus,
+            blocks: blocks.collect(),
+        }
+    }
+
+    fn is(&self, dropped: &DroppedComparison) -> bool {
+        let name = &dropped.comparison;
+        (&name.setting, &name.reference) == (&self.versus.setting, &self.versus.reference)
+            && name.workload == self.workload
+    }
+
+    fn compare(
+        &self,
+        plan: &Plan,
+        metric: Metric,
+        is_primary: bool,
+        seed: Seed,
+    ) -> Result<Comparison, StudyError> {
+        let blocks = self.blocks.iter();
+        let pairs: Vec<Pair> = blocks
+            .map(|[setting, reference]| Pair {
+                setting: value(setting, metric),
+                reference: value(reference, metric),
+            })
+            .collect();
+        let blocks = self.blocks.iter();
+        let is_proven: Vec<bool> = blocks
+            .map(|pair| pair.iter().all(|trial| is_in_force(&trial.conduct)))
+            .collect();
+        let confidence = if is_primary {
+            family_confidence(plan.family)
+        } else {
+            Confidence::PERCENT_95
+        };
+        Ok(compare(&Contrast {
+            workload: self.workload,
+            metric,
+            setting: &self.versus.setting,
+            reference: &self.versus.reference,
+            pairs: &pairs,
+            blocks_planned: plan.blocks as usize,
+            primary_margin: is_primary.then_some(plan.margin),
+            confidence,
+            seed,
+            proofs: Some(Proofs {
+                is_proven: &is_proven,
+                setting: self.in_force(0),
+                reference: self.in_force(1),
+            }),
+            chances: (metric == Metric::LossRatio).then(|| [self.offered(0), self.offered(1)]),
+        })?)
+    }
+
+    /// Trials of one arm that nothing external befell, and those of them whose setting was in force.
+    fn in_force(&self, arm: usize) -> [u32; 2] {
+        let kept = || {
+            self.blocks
+                .iter()
+                .map(|pair| &pair[arm].conduct)
+                .filter(|it| it.is_kept())
+        };
+        let in_force = kept().filter(|conduct| is_in_force(conduct));
+        [kept().count() as u32, in_force.count() as u32]
+    }
+
+    /// Datagrams that one arm offered in trials whose account closes.
+    fn offered(&self, arm: usize) -> u64 {
+        let trials = self.blocks.iter().map(|pair| pair[arm]);
+        trials
+            .filter(|trial| trial.loss_ratio().is_some())
+            .filter_map(|trial| trial.result()?.offered_packets)
+            .sum()
+    }
+}
+
+/// Whether a trial's setting is proven to have been in force. A failure under it counts for it.
+fn is_in_force(conduct: &Conduct) -> bool {
+    conduct.is_kept() && conduct.unproven.is_none()
+}
+
+/// A trial's value of a metric: `None` when it is missing, the worst that there is when the trial, or the
+/// run that the metric is of, gave no result.
+pub(crate) fn value(trial: &Trial, metric: Metric) -> Option<f64> {
+    if !trial.conduct.is_kept() {
+        return None;
+    }
+    let Some(figures) = trial.result() else {
+        return worst(metric);
+    };
+    let trips = figures.round_trip;
+    match metric {
+        Metric::DeliveredBitsPerSecond => Some(figures.delivered_bits_per_second),
+        Metric::TransactionsPerSecond => trips.map(|trips| trips.transactions_per_second),
+        Metric::RoundTripP50Ns => trips.map(|trips| trips.p50_ns as f64),
+        Metric::RoundTripP99Ns => trips.map(|trips| trips.p99_ns as f64),
+        Metric::RoundTripP999Ns => trips.map(|trips| trips.p999_ns as f64),
+        Metric::LossRatio => trial.loss_ratio(),
+        Metric::JitterSeconds => figures.jitter_seconds,
+        Metric::CpuBusy | Metric::CpuNsPerPacket | Metric::CpuNsPerByte => {
+            cpu_value(figures.cpu.as_ref()?, metric)
+        }
+        Metric::ContextSwitchesPerSecond => Some(figures.context_switches_per_second),
+    }
+}
+
+/// The run in which CPU time was accounted for is judged by itself.
+fn cpu_value(cpu: &TrialCpu, metric: Metric) -> Option<f64> {
+    if !cpu.conduct.is_kept() {
+        return None;
+    }
+    if cpu.conduct.failure.is_some() {
+        return worst(metric);
+    }
+    match metric {
+        Metric::CpuBusy => Some(cpu.busy()),
+        Metric::CpuNsPerPacket => cpu.busy_ns_per_packet,
+        _ => cpu.busy_ns_per_byte,
+    }
+}
+
+/// The value of a trial that gave no result: no rate, an endless time, all lost. What a machine does
+/// meanwhile has no worst.
+fn worst(metric: Metric) -> Option<f64> {
+    match (metric, metric.kind()) {
+        (Metric::CpuBusy | Metric::ContextSwitchesPerSecond, _) => None,
+        (_, MetricKind::Points) => Some(1.0),
+        (_, MetricKind::Ratio) if metric.more_is_better() => Some(0.0),
+        (_, MetricKind::Ratio) => Some(f64::INFINITY),
+    }
+}
+
+/// The figures of a workload that are compared: the one with a verdict first.
+pub(crate) fn metrics(unit: WorkUnit) -> &'static [Metric] {
+    match unit {
+        WorkUnit::Bytes => &[
+            Metric::DeliveredBitsPerSecond,
+            Metric::CpuNsPerByte,
+            Metric::CpuBusy,
+            Metric::ContextSwitchesPerSecond,
+        ],
+        WorkUnit::Datagrams => &[
+            Metric::DeliveredBitsPerSecond,
+            Metric::LossRatio,
+            Metric::JitterSeconds,
+            Metric::CpuNsPerPacket,
+            Metric::CpuBusy,
+            Metric::ContextSwitchesPerSecond,
+        ],
+        WorkUnit::Transactions => &[
+            Metric::TransactionsPerSecond,
+            Metric::RoundTripP50Ns,
+            Metric::RoundTripP99Ns,
+            Metric::RoundTripP999Ns,
+            Metric::CpuNsPerPacket,
+            Metric::CpuBusy,
+            Metric::ContextSwitchesPerSecond,
+        ],
+    }
+}
+
+#[cfg(test)]
+mod tests;

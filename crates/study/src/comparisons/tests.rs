@@ -1,0 +1,281 @@
+use nicpoll_model::{
+    CpuSource, Findings, ForeignCpu, Ledger, LedgerUnit, Placement, SocketBuffers, TrialFigures,
+    Verdict, Warmup, WindowRates,
+};
+
+use super::*;
+use crate::demo;
+use crate::plan::{Options, plan};
+use crate::setting_findings::setting_findings;
+use crate::warnings::foreign_work;
+
+const BLOCKS: u32 = 16;
+/// In no order that neighbours share.
+const SCATTER: [f64; 16] = [
+    1.03, 0.95, 1.01, 1.06, 0.98, 0.96, 1.05, 1.0, 0.94, 1.02, 1.04, 0.97, 0.99, 1.07, 0.93, 1.015,
+];
+
+fn figures(bits_per_second: f64) -> TrialFigures {
+    let window = WindowRates::new(Some(1000), 64_000, 0.25);
+    TrialFigures {
+        offered_packets: Some(1000),
+        delivered_packets: Some(1000),
+        delivered_bits_per_second: bits_per_second,
+        delivered_packets_per_second: None,
+        delivered_line_ratio: None,
+        loss_ratio: Some(0.0),
+        sender: window,
+        receiver: window,
+        jitter_seconds: Some(1e-6),
+        out_of_order_packets: Some(0),
+        round_trip: None,
+        polls_per_second: None,
+        rounds_per_second: None,
+        packets_per_poll: None,
+        polls: None,
+        calibration: None,
+        cpu: Some(TrialCpu {
+            source: CpuSource::Exact,
+            seconds: 0.1,
+            conduct: Conduct::default(),
+            cores: vec![],
+            busy_ns_per_packet: Some(5000.0),
+            busy_ns_per_byte: Some(80.0),
+            delivered_bits_per_second: None,
+        }),
+        cpu_tick_sampled: vec![],
+        context_switches_per_second: 1000.0,
+        socket_buffers: SocketBuffers {
+            send_asked_bytes: None,
+            send_granted_bytes: 0,
+            receive_asked_bytes: None,
+            receive_granted_bytes: 0,
+        },
+        ledger: Ledger {
+            unit: LedgerUnit::Packets,
+            offered: 1000,
+            delivered: 1000,
+            lines: vec![],
+            control: vec![],
+            residual_packets: Some(0),
+            residual_bytes: None,
+            cross_checks: vec![],
+        },
+    }
+}
+
+fn trial(block: u32, setting: &str) -> Trial {
+    let rate = if setting == "polling" { 1.3e8 } else { 1e8 };
+    let at = if setting == "polling" {
+        block
+    } else {
+        3 * block + 1
+    };
+    Trial {
+        sequence: block,
+        block,
+        workload: String::from("udp64"),
+        setting: String::from(setting),
+        conduct: Conduct::default(),
+        proof_attempts: 1,
+        findings: Findings::default(),
+        warmup: Warmup {
+            seconds: 0.1,
+            delivered_bytes: 1,
+        },
+        placement: Placement {
+            sender_cpu: 0,
+            receiver_cpu: 1,
+            poll_cpus: vec![],
+        },
+        figures: Some(Box::new(figures(
+            rate * SCATTER[at as usize % SCATTER.len()],
+        ))),
+    }
+}
+
+/// The demo with one workload, and its trials after a change.
+fn study(change: impl Fn(&mut Trial)) -> (Design, Plan, Vec<Trial>) {
+    let options = Options {
+        blocks: Some(BLOCKS),
+        workloads: vec![String::from("udp64")],
+        ..Options::default()
+    };
+    let (design, plan) = plan(&options, Seed(1)).unwrap();
+    let mut trials = Vec::new();
+    for block in 1..=BLOCKS {
+        for setting in [demo::DEFAULT, demo::INTERRUPT, demo::POLLING] {
+            let mut trial = trial(block, setting);
+            change(&mut trial);
+            trials.push(trial);
+        }
+    }
+    (design, plan, trials)
+}
+
+/// What the study says of a metric of polling against a reference.
+fn says(change: impl Fn(&mut Trial), reference: &str, metric: Metric) -> Comparison {
+    let (design, plan, trials) = study(change);
+    let compared = compare_all(&design, &plan, &trials, &[], Seed(1)).unwrap();
+    let mut found = compared.into_iter();
+    found
+        .find(|one| one.reference == reference && one.metric == metric)
+        .unwrap()
+}
+
+fn rate(change: impl Fn(&mut Trial)) -> Comparison {
+    says(change, "interrupt", Metric::DeliveredBitsPerSecond)
+}
+
+fn in_blocks(trial: &Trial, setting: &str, blocks: u32) -> bool {
+    trial.setting == setting && trial.block <= blocks
+}
+
+#[test]
+fn a_plan_of_sixteen_blocks_is_judged_by_ranks() {
+    let comparison = rate(|_| ());
+    assert_eq!(comparison.verdict, Some(Verdict::BetterAndItMatters));
+    assert_eq!((comparison.blocks, comparison.missing_blocks), (16, 0));
+    let sensitivity = comparison.sensitivity.unwrap();
+    assert_eq!(sensitivity.in_force_trials, [16, 16]);
+    assert_eq!(sensitivity.proven_only.blocks, 16);
+}
+
+#[test]
+fn an_event_from_outside_drops_the_pairs_of_its_trial_alone() {
+    let stepped = |trial: &mut Trial| {
+        if in_blocks(trial, "default", 2) {
+            trial.conduct.external = Some(String::from("the clock was stepped"));
+        }
+    };
+    assert_eq!(rate(stepped).missing_blocks, 0);
+    let against_default = says(stepped, "default", Metric::DeliveredBitsPerSecond);
+    assert_eq!(
+        (against_default.blocks, against_default.missing_blocks),
+        (14, 2)
+    );
+    let sensitivity = against_default.sensitivity.unwrap();
+    assert_eq!(sensitivity.reference_in_force_trials, [14, 14]);
+    assert_eq!(sensitivity.missing_as_worst.unwrap().blocks, 16);
+}
+
+#[test]
+fn a_failed_trial_is_the_worst_of_each_metric_that_knows_one() {
+    let failed = |trial: &mut Trial| {
+        if in_blocks(trial, "polling", 5) {
+            trial.conduct.failure = Some(String::from("nothing was delivered"));
+            trial.figures = None;
+        }
+    };
+    let comparison = rate(failed);
+    assert_eq!((comparison.blocks, comparison.ratio_low), (16, Some(0.0)));
+    assert_eq!(comparison.verdict, Some(Verdict::NoDifferenceProven));
+    let loss = says(failed, "interrupt", Metric::LossRatio);
+    assert_eq!((loss.blocks, loss.none_seen_of), (16, None));
+    let cost = says(failed, "interrupt", Metric::CpuNsPerPacket);
+    assert_eq!((cost.blocks, cost.ratio_high), (16, None));
+    let busy = says(failed, "interrupt", Metric::CpuBusy);
+    assert_eq!((busy.blocks, busy.missing_blocks), (11, 5));
+}
+
+#[test]
+fn an_open_account_voids_the_loss_and_not_the_rate() {
+    let open = |trial: &mut Trial| {
+        if in_blocks(trial, "polling", 3) {
+            trial.conduct.ledger_void = Some(String::from("the drain did not finish"));
+        }
+    };
+    assert_eq!(rate(open).blocks, 16);
+    let loss = says(open, "interrupt", Metric::LossRatio);
+    assert_eq!(loss.missing_blocks, 3);
+    // Datagrams of open accounts are no chances.
+    assert_eq!(loss.none_seen_of, Some([13_000, 16_000]));
+}
+
+#[test]
+fn the_run_for_cpu_time_is_judged_by_itself() {
+    let disturbed = |trial: &mut Trial| {
+        if in_blocks(trial, "polling", 3) {
+            let cpu = trial
+                .figures
+                .as_mut()
+                .and_then(|it| it.cpu.as_mut())
+                .unwrap();
+            cpu.conduct.external = Some(String::from("the clock was stepped"));
+        }
+    };
+    assert_eq!(rate(disturbed).blocks, 16);
+    let cost = says(disturbed, "interrupt", Metric::CpuNsPerPacket);
+    assert_eq!((cost.blocks, cost.missing_blocks), (13, 3));
+}
+
+#[test]
+fn unproven_trials_count_and_make_the_verdict_one_on_asking_when_they_are_many() {
+    let unproven = |blocks| {
+        move |trial: &mut Trial| {
+            if in_blocks(trial, "polling", blocks) {
+                trial.conduct.unproven = Some(String::from("out of rhythm"));
+            }
+        }
+    };
+    let one = rate(unproven(1));
+    assert_eq!(
+        (one.blocks, one.verdict),
+        (16, Some(Verdict::BetterAndItMatters))
+    );
+    let sensitivity = one.sensitivity.unwrap();
+    assert_eq!(
+        (sensitivity.proven_only.blocks, sensitivity.is_on_asking),
+        (15, false)
+    );
+    let two = rate(unproven(2)).sensitivity.unwrap();
+    assert_eq!((two.in_force_trials, two.is_on_asking), ([16, 14], true));
+}
+
+#[test]
+fn a_comparison_that_was_given_up_is_not_made() {
+    let (design, plan, trials) = study(|_| ());
+    let dropped = DroppedComparison {
+        comparison: plan.drop_order[0].clone(),
+        blocks_done: 16,
+    };
+    let gone = dropped.comparison.reference.clone();
+    let compared = compare_all(&design, &plan, &trials, &[dropped], Seed(1)).unwrap();
+    assert!(!compared.is_empty() && compared.iter().all(|one| one.reference != gone));
+}
+
+#[test]
+fn findings_are_by_setting_and_warn_of_foreign_work() {
+    let (design, _, trials) = study(|trial| {
+        let taken = if trial.setting == "polling" {
+            0.12
+        } else {
+            0.02
+        };
+        trial.findings.foreign_cpu = vec![ForeignCpu {
+            core: 0,
+            busy_ratio: taken,
+        }];
+        trial.findings.steal_ratio = Some(if trial.block == 1 { 0.5 } else { 0.01 });
+        if in_blocks(trial, "polling", 2) {
+            trial.proof_attempts = 3;
+            trial.figures.as_mut().unwrap().delivered_bits_per_second = 1e6;
+        }
+    });
+    let found = setting_findings(&design, &trials);
+    let [_, interrupt, polling] = &found[..] else {
+        panic!("one for each setting: {found:?}");
+    };
+    assert_eq!((polling.trials, polling.proof_retries), (16, 4));
+    assert_eq!(polling.below_half_median_ratio, Some(0.125));
+    assert_eq!(polling.worst_decile, Some(1e6));
+    assert_eq!(interrupt.below_half_median_ratio, Some(0.0));
+    assert_eq!(polling.steal.unwrap().max_ratio, 0.5);
+    assert_eq!(polling.steal.unwrap().median_ratio, 0.01);
+    let warning = foreign_work(&found).unwrap();
+    assert!(
+        warning.contains("12 % of a core (udp64 under polling)"),
+        "{warning}"
+    );
+    assert_eq!(foreign_work(&found[..2]), None);
+}

@@ -1,0 +1,154 @@
+//! What a reader should know before believing a study's figures.
+//!
+//! What must hold: a warning names what it is about, the figure and its limit, and what to do.
+
+use nicpoll_model::{Comparison, SettingFindings, Study, Trial, Verdict, Warning, WarningName};
+use nicpoll_stats::DEPENDENT_BELOW_P;
+
+use crate::design::{Design, NamedSetting};
+
+/// Fewer blocks than this are labelled with what they can find.
+const BLOCKS_FOR_SMALL_EFFECTS: u32 = 16;
+/// Share of a core that threads may take which are not the study's.
+const FOREIGN_MAX: f64 = 0.1;
+
+/// What follows from a study's trials and comparisons.
+pub fn warnings_of(study: &Study, design: &Design) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    let mut warn = |name, text: Option<String>| {
+        warnings.extend(text.map(|text| Warning { name, text }));
+    };
+    warn(WarningName::ForeignWork, foreign_work(&study.findings));
+    warn(WarningName::DependentBlocks, dependent(&study.comparisons));
+    warn(WarningName::ComparisonsDropped, dropped(study));
+    warn(WarningName::LargeEffectsOnly, large_effects(study));
+    warn(WarningName::VoidTrials, disturbed(&study.trials));
+    for workload in &study.plan.workloads {
+        for setting in design.timed() {
+            let text = ring_ceiling(setting, study.lab.ring_slots, &study.trials, workload);
+            warn(WarningName::RingCeiling, text);
+        }
+    }
+    warn(
+        WarningName::CounterMissing,
+        unreadable_counter(&study.trials)
+            .map(|line| format!("{line} could not be read: losses there stay in the residual")),
+    );
+    warnings
+}
+
+/// Other programs' work where it was most.
+pub(crate) fn foreign_work(findings: &[SettingFindings]) -> Option<String> {
+    let taken = findings.iter().filter_map(|found| {
+        let median = found.foreign_cpu?.median_ratio;
+        (median > FOREIGN_MAX).then_some((median, found))
+    });
+    let (taken, found) = taken.max_by(|(one, _), (other, _)| one.total_cmp(other))?;
+    Some(format!(
+        "other programs took {:.0} % of a core ({} under {}): stop them, or take these figures for those \
+         of a busy host",
+        100.0 * taken,
+        found.workload,
+        found.setting
+    ))
+}
+
+fn dependent(comparisons: &[Comparison]) -> Option<String> {
+    let of = comparisons
+        .iter()
+        .filter(|one| one.primary && one.are_blocks_dependent)
+        .map(|one| format!("{} against {}", one.workload, one.reference));
+    let of: Vec<String> = of.collect();
+    (!of.is_empty()).then(|| {
+        format!(
+            "blocks are not independent ({}; p below {DEPENDENT_BELOW_P}): a setting seems to stay in one \
+             state for several blocks. Its interval is too narrow, and \"it matters\" is withheld",
+            of.join(", ")
+        )
+    })
+}
+
+fn dropped(study: &Study) -> Option<String> {
+    let names = study.dropped.iter().map(|gone| &gone.comparison);
+    let names: Vec<String> = names
+        .map(|name| format!("{} against {}", name.workload, name.reference))
+        .collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "there was no time to compare {}: ask for fewer workloads with --workload",
+            names.join(", ")
+        )
+    })
+}
+
+/// What so few blocks can find, by the comparison that scatters most.
+fn large_effects(study: &Study) -> Option<String> {
+    let blocks = study.plan.blocks;
+    if blocks >= BLOCKS_FOR_SMALL_EFFECTS {
+        return None;
+    }
+    let primary = study.comparisons.iter().filter(|one| one.primary);
+    let found = primary
+        .filter(|one| one.verdict != Some(Verdict::Inconclusive))
+        .filter_map(|one| Some((one.found_nine_in_ten?, one)))
+        .max_by(|(one, _), (other, _)| one.total_cmp(other));
+    let what = match found {
+        Some((ratio, one)) => format!(
+            "such a run finds a difference of {:.0} % nine times in ten ({}), and smaller ones more seldom",
+            100.0 * (ratio - 1.0),
+            one.workload
+        ),
+        None => String::from("nothing can be said of what it finds"),
+    };
+    let blocks = match blocks {
+        1 => String::from("1 block"),
+        blocks => format!("{blocks} blocks"),
+    };
+    Some(format!("with {blocks} of each workload {what}"))
+}
+
+fn disturbed(trials: &[Trial]) -> Option<String> {
+    let disturbed = trials.iter().filter(|trial| !trial.conduct.is_kept());
+    let disturbed = disturbed.count();
+    (disturbed > 0).then(|| {
+        format!(
+            "{disturbed} of {} trials were disturbed from outside; their pairs count for nothing",
+            trials.len()
+        )
+    })
+}
+
+/// A ring that is emptied once a period passes at most its slots a period.
+fn ring_ceiling(
+    setting: &NamedSetting,
+    ring_slots: u32,
+    trials: &[Trial],
+    workload: &str,
+) -> Option<String> {
+    let period_ns = setting.period_ns()? as f64;
+    let name = setting.name();
+    let ceiling_pps = f64::from(ring_slots) * 1e9 / period_ns;
+    let offered_pps = trials
+        .iter()
+        .filter(|trial| trial.workload == workload && trial.setting == *name)
+        .filter_map(|trial| trial.figures.as_ref()?.sender.packets_per_second)
+        .fold(0.0, f64::max);
+    let fits_us = f64::from(ring_slots) * 1e6 / offered_pps;
+    (offered_pps > ceiling_pps).then(|| {
+        format!(
+            "{workload} under {name}: {ring_slots} ring slots a period of {:.0} us pass at most \
+             {ceiling_pps:.0} packets/s, and {offered_pps:.0} were offered; a period of {fits_us:.0} us or \
+             less would fit",
+            period_ns / 1e3
+        )
+    })
+}
+
+fn unreadable_counter(trials: &[Trial]) -> Option<String> {
+    trials
+        .iter()
+        .filter_map(|trial| trial.figures.as_ref())
+        .flat_map(|figures| &figures.ledger.lines)
+        .find(|line| line.packets.is_none())
+        .map(|line| format!("the {}'s counter '{}'", line.side, line.counter))
+}
