@@ -82,9 +82,9 @@ fn end(signals: &Signals) {
     signals.sender_done.store(true, Ordering::Release);
 }
 
-/// The account of this host, for whoever prints it.
+/// The account of this host, for whoever prints it: JSON always, text where datagrams may be lost.
 fn account(common: &Common) -> Option<Account> {
-    common.json?;
-    let account = HostAccount::begin().ok()?;
+    let is_told = common.json.is_some() || common.is_udp();
+    let account = is_told.then(HostAccount::begin)?.ok()?;
     Some(Box::new(|| account.end().ok()))
 }

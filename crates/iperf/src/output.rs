@@ -8,11 +8,12 @@ mod manner;
 mod printer;
 mod sum;
 
-use std::io;
+use std::io::{self, Write as _};
 
 use crate::{Connected, IntervalRecord};
 
-use nicpoll_traffic::Account;
+use nicpoll_model::Way;
+use nicpoll_traffic::{Account, losses};
 
 use self::json::{Asked, JsonPrinter};
 use self::manner::Manner;
@@ -73,29 +74,38 @@ fn to(
 ) -> Box<dyn Output> {
     match asked.common().json {
         Some(form) => Box::new(JsonPrinter::new(form, asked, account, out)),
-        None => Box::new(Printer::new(Manner::of(asked), out)),
+        None => Box::new(Text {
+            printer: Printer::new(Manner::of(asked), out),
+            account,
+        }),
     }
 }
 
-impl Output for Printer {
+/// The text, and at the end on standard error where this host dropped packets, if it did.
+struct Text {
+    printer: Printer,
+    account: Option<Account>,
+}
+
+impl Output for Text {
     fn banner(&mut self, banner: &str) -> io::Result<()> {
-        Printer::banner(self, banner)
+        self.printer.banner(banner)
     }
 
     fn connected(&mut self, key: StreamKey, connected: &Connected) -> io::Result<()> {
-        Printer::connected(self, key, connected)
+        self.printer.connected(key, connected)
     }
 
     fn interval(&mut self, key: StreamKey, record: &IntervalRecord) -> io::Result<()> {
-        Printer::interval(self, key, record)
+        self.printer.interval(key, record)
     }
 
     fn finished(&mut self, key: StreamKey, total: &Total) -> io::Result<()> {
-        Printer::finished(self, key, total)
+        self.printer.finished(key, total)
     }
 
     fn failed(&mut self, key: StreamKey, _: Option<&str>) -> io::Result<()> {
-        Printer::failed(self, key)
+        self.printer.failed(key)
     }
 
     fn gave_up(&mut self, _: &str) -> io::Result<()> {
@@ -103,6 +113,11 @@ impl Output for Printer {
     }
 
     fn end(&mut self) -> io::Result<()> {
-        Printer::end(self)
+        self.printer.end()?;
+        if let Some(host) = self.account.take().and_then(|close| close()) {
+            let lost = losses::only_losses(&host, &[Way::Out, Way::In]);
+            io::stderr().lock().write_all(lost.as_bytes())?;
+        }
+        Ok(())
     }
 }

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CpuStates, Drops};
+use crate::{CpuStates, DropReason, Drops, UncountedLoss};
 
 /// What happened on this host from the beginning of an account to its end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -20,6 +20,13 @@ pub struct HostDelta {
     pub process_cpu: ProcessCpu,
     /// Packets dropped, by place.
     pub dropped_packets: Drops,
+    /// Losses in `dropped_packets` that no counter has, or that may be missing there.
+    pub uncounted: Vec<UncountedLoss>,
+    /// Packets of this host that the kernel dropped, by the reason that it gave, most first; null where drop reasons
+    /// cannot be had.
+    pub drop_reasons: Option<Vec<DropReason>>,
+    /// Why there are no drop reasons; null when there are.
+    pub drop_reasons_missing: Option<String>,
     /// The interfaces that carried or dropped packets; null when they could not be listed.
     pub interfaces: Option<Vec<InterfaceDelta>>,
 }

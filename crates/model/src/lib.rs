@@ -12,6 +12,7 @@ mod comparison;
 mod cpu;
 mod cpu_truth;
 mod doctor;
+mod drop_reason;
 mod host;
 pub mod iperf;
 mod ledger;
@@ -44,6 +45,7 @@ pub use cpu_truth::{
     TICK_SAMPLED_POINTS_MIN, TruthPhase, TruthVerdict,
 };
 pub use doctor::{Check, CheckGroup, CheckStatus, DOCTOR_SCHEMA, Doctor};
+pub use drop_reason::{DropProtocol, DropReason, UncountedLoss};
 pub use host::{HostDelta, InterfaceDelta, ProcessCpu};
 pub use ledger::{ControlKind, ControlLine, CrossCheck, Ledger, LedgerLine, LedgerUnit};
 pub use loss::{Drops, LossPlace, Way};

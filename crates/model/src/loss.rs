@@ -97,8 +97,8 @@ impl fmt::Display for LossPlace {
 }
 
 /// Packets that one host dropped at each of its places, all interfaces together: by its counters or, where BPF is
-/// permitted and says more, datagrams of UDP by the kernel's drop reasons. `null` where the kernel has no such
-/// counter, this user may not read it, or an interface went away meanwhile.
+/// permitted and says more, by the kernel's drop reasons. `null` where the kernel has no such counter, this user may
+/// not read it, or an interface went away meanwhile.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 #[schemars(transform = name_properties)]

@@ -7,13 +7,12 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use nicpoll_model::line::Line;
-use nicpoll_model::{Drops, HostDelta, InterfaceDelta, ProcessCpu};
+use nicpoll_model::{HostDelta, InterfaceDelta, ProcessCpu};
 use nicpoll_sys::ethtool;
-use nicpoll_sys::netns::NetNamespace;
 use nicpoll_sys::usage::{CpuTime, process_cpu_time};
 
 use crate::cpu::CpuSample;
-use crate::drop_reasons::DropReasons;
+use crate::drop_reasons::DropReasonsError;
 use crate::host::{HostCounters, HostSnapshot, InterfaceCounters};
 use crate::losses::{Account, difference};
 
@@ -24,8 +23,8 @@ pub struct HostAccount {
     process: CpuTime,
     counters: HostCounters,
     before: HostSnapshot,
-    /// For losses that no counter has. `None` without CAP_BPF, or where the kernel gives no reasons.
-    reasons: Option<DropReasons>,
+    /// Why the kernel gives no reasons for what it drops; `None` when it does.
+    reasons_missing: Option<DropReasonsError>,
 }
 
 impl HostAccount {
@@ -35,12 +34,13 @@ impl HostAccount {
     /// When `/proc/stat` cannot be read. What else cannot be read is `null` in the end.
     pub fn begin() -> io::Result<Self> {
         let mut counters = HostCounters::of_caller();
+        let reasons_missing = counters.watch_drop_reasons().err();
         Ok(HostAccount {
             before: counters.snapshot(),
             counters,
             cpu: CpuSample::now()?,
             process: process_cpu_time()?,
-            reasons: DropReasons::begin(&[NetNamespace::current()?.inode()]).ok(),
+            reasons_missing,
             began: Instant::now(),
         })
     }
@@ -62,10 +62,6 @@ impl HostAccount {
             before: &self.before,
             after: &after,
         };
-        let mut drops = account.drops();
-        if let Some(reasons) = &self.reasons {
-            add_uncounted(&mut drops, reasons);
-        }
         Ok(HostDelta {
             duration_seconds: duration.as_secs_f64(),
             cpu_tick_sampled: cpu.states,
@@ -74,19 +70,12 @@ impl HostAccount {
                 user_seconds: seconds(process.user, self.process.user),
                 system_seconds: seconds(process.system, self.process.system),
             },
-            dropped_packets: drops,
+            dropped_packets: account.drops(),
+            uncounted: account.uncounted(),
+            drop_reasons: account.drop_reasons(),
+            drop_reasons_missing: self.reasons_missing.map(|error| error.to_string()),
             interfaces: changed_interfaces(&self.before, &after, duration.as_secs_f64()),
         })
-    }
-}
-
-/// At each place there are at least as many losses as datagrams that the kernel says it dropped there: a rule
-/// without a counter, or a queue that counts a batch as one, would hide them.
-fn add_uncounted(drops: &mut Drops, reasons: &DropReasons) {
-    let Ok(counts) = reasons.read() else { return };
-    for (place, datagrams) in reasons.datagrams_by_place(&counts) {
-        let packets = drops.0.entry(place).or_default();
-        *packets = Some(packets.unwrap_or(0).max(datagrams));
     }
 }
 

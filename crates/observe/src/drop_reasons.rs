@@ -17,14 +17,16 @@ mod kernel_enum;
 mod meaning;
 mod symbols;
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 
 use aya::maps::{HashMap, MapData, MapError, PerCpuArray, PerCpuHashMap};
 use aya::programs::BtfTracePoint;
 use aya::{Ebpf, EbpfError, EbpfLoader};
-use nicpoll_model::LossPlace;
+use nicpoll_model::DropReason;
 use thiserror::Error;
 
 use crate::bpf::{self, BpfError, TimedRuns};
@@ -50,6 +52,9 @@ pub enum DropReasonsError {
         "the kernel gives no reasons for the packets that it drops; Linux 5.17 and later versions do"
     )]
     NoReasons,
+    /// The namespace of the caller is not known.
+    #[error("cannot tell which network namespace to watch")]
+    Namespace(#[source] io::Error),
     /// BPF is not there or not permitted.
     #[error(transparent)]
     Bpf(#[from] BpfError),
@@ -62,6 +67,7 @@ pub struct DropReasons {
     drops: PerCpuHashMap<MapData, Drop, Dropped>,
     uncounted: PerCpuArray<MapData, Uncounted>,
     names: ReasonNames,
+    symbols: KernelSymbols,
 }
 
 impl DropReasons {
@@ -94,6 +100,7 @@ impl DropReasons {
             uncounted: bpf::take_map(&mut ebpf, WHAT, "UNCOUNTED")?,
             ebpf,
             names,
+            symbols: KernelSymbols::default(),
         };
         let program = reasons.program()?;
         let loaded = program.load(TRACEPOINT, &btf).map_err(EbpfError::from);
@@ -127,24 +134,40 @@ impl DropReasons {
         &self.names
     }
 
-    /// Datagrams of UDP in all watched namespaces, by the place at which they were dropped. Reasons without a
-    /// [meaning](Meaning) have no place.
-    pub fn datagrams_by_place(&self, counts: &DropCounts) -> BTreeMap<LossPlace, u64> {
-        let reasons = counts.by_reason(|group| group.protocol.is_udp());
-        let has_locations = reasons.keys().any(|(_, location)| location.is_some());
-        // There are some 200,000 functions.
-        let symbols = has_locations.then(KernelSymbols::read).unwrap_or_default();
-        let mut places = BTreeMap::new();
-        for ((reason, location), dropped) in reasons {
-            let meaning = match location {
-                Some(address) => symbols.function_at(address).and_then(Meaning::of_function),
-                None => Meaning::of_reason(&self.names.of(reason)),
-            };
-            if let Some(meaning) = meaning {
-                *places.entry(meaning.place).or_default() += dropped.packets;
-            }
+    /// The same in words, of the groups that `is_meant`, most packets first.
+    pub fn explain(
+        &mut self,
+        counts: &DropCounts,
+        is_meant: impl Fn(&DropGroup) -> bool,
+    ) -> Vec<DropReason> {
+        let meant = || counts.groups.iter().filter(|(group, _)| is_meant(group));
+        self.symbols
+            .learn(meant().filter_map(|(group, _)| group.location));
+        let mut reasons: BTreeMap<_, u64> = BTreeMap::new();
+        for (group, dropped) in meant() {
+            let location = group.location;
+            let function = location.and_then(|at| self.symbols.function_at(at));
+            let key = (group.reason, function, group.protocol.kind());
+            *reasons.entry(key).or_default() += dropped.packets;
         }
-        places
+        let explain = |((reason, function, protocol), packets): ((u32, Option<&str>, _), u64)| {
+            let reason = self.names.of(reason).into_owned();
+            let meaning = match function {
+                Some(function) => Meaning::of_function(function),
+                None => Meaning::of_reason(&reason),
+            };
+            DropReason {
+                reason,
+                function: function.map(String::from),
+                protocol,
+                place: meaning.map(|meaning| meaning.place),
+                explanation: meaning.map(|meaning| String::from(meaning.explanation)),
+                packets,
+            }
+        };
+        let mut reasons: Vec<DropReason> = reasons.into_iter().map(explain).collect();
+        reasons.sort_by_key(|reason| Reverse(reason.packets));
+        reasons
     }
 
     /// What the runs that were timed so far took; see [`start_timing`](crate::start_timing).

@@ -1,22 +1,31 @@
 //! Counters of one host: its interfaces, its protocols, its queues.
 //!
-//! What must hold: what cannot be read is absent by itself; an ordinary user sees all but nftables. They are
-//! read by a thread that is inside the host's network namespace, and never from `/proc/net`, which follows the
-//! process's first thread into the host machine's own namespace.
+//! What must hold: what cannot be read is absent by itself; an ordinary user sees all but nftables and the other
+//! end of a veth. They are read by a thread that is inside the host's network namespace, and never from
+//! `/proc/net`, which follows the process's first thread into the host machine's own namespace.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 
-use netlink_bindings::rt_link::{self, IfinfoFlags, RtnlLinkStats64};
+use netlink_bindings::rt_link::{self, IfinfoFlags, Ifinfomsg, IterableLinkAttrs, RtnlLinkStats64};
 use netlink_socket2::NetlinkSocket;
+use nicpoll_model::{DropReason, LossPlace, UncountedLoss};
 use nicpoll_sys::ethtool;
+use nicpoll_sys::netns::NetNamespace;
 use serde::{Deserialize, Serialize};
 
-use crate::filters;
-use crate::proc_files::{parse_snmp, parse_snmp6, parse_softnet_dropped};
+use crate::drop_reasons::{DropReasons, DropReasonsError};
+use crate::nftables;
+use crate::proc_files::{parse_netstat, parse_snmp, parse_snmp6, parse_softnet_dropped};
+use crate::qdiscs;
 
 const NET: &str = "/proc/thread-self/net";
+
+/// How an XDP program is attached, include/uapi/linux/if_link.h; the numbers left out are of drivers and cards.
+const XDP_ATTACHED_NONE: u8 = 0;
+const XDP_ATTACHED_SKB: u8 = 2;
+const XDP_ATTACHED_MULTI: u8 = 4;
 
 /// Counters of an interface, as `ip -s link` shows them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +42,8 @@ pub struct LinkCounters {
     pub rx_bytes: u64,
     /// Frames received and dropped before a protocol saw them.
     pub rx_dropped: u64,
+    /// Frames that the card had no receive descriptor for.
+    pub rx_missed: u64,
 }
 
 impl From<RtnlLinkStats64> for LinkCounters {
@@ -44,6 +55,7 @@ impl From<RtnlLinkStats64> for LinkCounters {
             rx_packets: stats.rx_packets,
             rx_bytes: stats.rx_bytes,
             rx_dropped: stats.rx_dropped,
+            rx_missed: stats.rx_missed_errors,
         }
     }
 }
@@ -58,9 +70,12 @@ pub struct InterfaceCounters {
     /// Packets that its root qdisc dropped, 0 when that has no queue to drop from (`noqueue`); `None`
     /// when the qdiscs could not be listed.
     pub qdisc_drops: Option<u64>,
-    /// Frames that an XDP program dropped, 0 on the loopback and while it is down, where none runs; `None` when
-    /// that is not known: only veth's count is read.
+    /// Frames that an XDP program in the driver dropped, 0 where there is none; `None` when the driver does not count
+    /// them in `rx_queue_N_xdp_drops`, as veth does.
     pub xdp_drops: Option<u64>,
+    /// Frames that the other end of a veth could not hand over, when that end is in another namespace: this end's
+    /// ring or backlog was full. 0 for any other interface, `None` when the other end could not be asked.
+    pub peer_tx_dropped: Option<u64>,
 }
 
 /// Everything that is counted on one host, in one network namespace, at one moment.
@@ -70,16 +85,21 @@ pub struct HostSnapshot {
     pub interfaces: Option<BTreeMap<u32, InterfaceCounters>>,
     /// Packets counted by nftables rules that drop them; `None` without CAP_NET_ADMIN or nftables.
     pub nftables_drops: Option<u64>,
-    /// `Protocol.Name` of /proc/net/snmp and the names of /proc/net/snmp6; empty when unreadable.
+    /// `Protocol.Name` of /proc/net/snmp and netstat and the names of /proc/net/snmp6; empty when unreadable.
     pub protocols: BTreeMap<String, u64>,
     /// Backlog drops of each core of the *machine*, since the kernel does not keep them by namespace; `None`
     /// when unreadable.
     pub softnet_dropped: Option<Vec<u32>>,
+    /// What can drop packets without their being counted.
+    pub uncounted: Vec<UncountedLoss>,
+    /// Dropped packets by the kernel's reasons; `None` when they are not watched.
+    pub drop_reasons: Option<Vec<DropReason>>,
 }
 
 /// Reads the counters of the network namespace that the caller is in at the first reading.
 pub struct HostCounters {
     socket: NetlinkSocket,
+    reasons: Option<DropReasons>,
 }
 
 impl HostCounters {
@@ -87,51 +107,135 @@ impl HostCounters {
     pub fn of_caller() -> Self {
         HostCounters {
             socket: NetlinkSocket::new(),
+            reasons: None,
         }
+    }
+
+    /// Has the kernel count what it drops from now on, by reason, in the namespace that the caller is in.
+    ///
+    /// # Errors
+    /// As for [`DropReasons::begin`].
+    pub fn watch_drop_reasons(&mut self) -> Result<(), DropReasonsError> {
+        let namespace = NetNamespace::current().map_err(DropReasonsError::Namespace)?;
+        self.reasons = Some(DropReasons::begin(&[namespace.inode()])?);
+        Ok(())
     }
 
     /// Reads what can be read now.
     pub fn snapshot(&mut self) -> HostSnapshot {
+        let mut uncounted = Vec::new();
+        let filter = nftables::read(&mut self.socket).ok();
+        let by_filter = filter.iter().flat_map(|filter| &filter.uncounted);
+        uncounted.extend(by_filter.map(|by| can_drop(LossPlace::Nftables, by.clone())));
         HostSnapshot {
-            interfaces: self.interfaces().ok(),
-            nftables_drops: filters::nftables_drops(&mut self.socket).ok(),
+            interfaces: self.interfaces(&mut uncounted).ok(),
+            nftables_drops: filter.map(|filter| filter.dropped),
             protocols: read_protocols().unwrap_or_default(),
             softnet_dropped: read_softnet_dropped().ok(),
+            uncounted,
+            drop_reasons: self.drop_reasons(),
         }
     }
 
-    fn interfaces(&mut self) -> io::Result<BTreeMap<u32, InterfaceCounters>> {
-        let qdiscs = filters::qdisc_drops(&mut self.socket).ok();
+    fn drop_reasons(&mut self) -> Option<Vec<DropReason>> {
+        let reasons = self.reasons.as_mut()?;
+        let counts = reasons.read().ok()?;
+        Some(reasons.explain(&counts, |_| true))
+    }
+
+    fn interfaces(
+        &mut self,
+        uncounted: &mut Vec<UncountedLoss>,
+    ) -> io::Result<BTreeMap<u32, InterfaceCounters>> {
+        let qdiscs = qdiscs::qdisc_drops(&mut self.socket).ok();
         let request = rt_link::Request::new().op_getlink_dump(&Default::default());
         let mut reply = self.socket.request(&request)?;
         let mut interfaces = BTreeMap::new();
+        let mut peers = Vec::new();
         while let Some(link) = reply.recv() {
             let (header, link) = link?;
             let index = header.ifi_index as u32;
             let name = link.get_ifname().map_err(io::Error::other)?;
             let name = name.to_string_lossy().into_owned();
             let stats = link.get_stats64().map_err(io::Error::other)?;
-            let kind = link.get_linkinfo().and_then(|info| info.get_kind());
-            let is_veth = kind.is_ok_and(|kind| kind.to_bytes() == b"veth");
-            let has = |flag: IfinfoFlags| header.ifi_flags & flag as u32 != 0;
-            let runs_none = has(IfinfoFlags::Loopback) || !has(IfinfoFlags::Up);
+            if let (true, Ok(namespace)) = (is_veth(&link), link.get_link_netnsid()) {
+                peers.push((index, namespace, link.get_link().ok()));
+            }
             let counters = InterfaceCounters {
                 link: LinkCounters::from(stats),
                 qdisc_drops: qdiscs
                     .as_ref()
                     .map(|qdiscs| qdiscs.get(&index).copied().unwrap_or(0)),
-                // Other drivers have other names for it, and some take milliseconds to read.
-                xdp_drops: if is_veth {
-                    let statistics = ethtool::statistics(&name).ok();
-                    statistics.and_then(|statistics| sum_xdp_drops(&statistics))
-                } else {
-                    runs_none.then_some(0)
-                },
+                xdp_drops: xdp_drops(&header, &link, &name, uncounted),
+                peer_tx_dropped: Some(0),
                 name,
             };
             interfaces.insert(index, counters);
         }
+        for (index, namespace, peer) in peers {
+            if let Some(counters) = interfaces.get_mut(&index) {
+                counters.peer_tx_dropped =
+                    peer.and_then(|peer| self.tx_dropped_in(namespace, peer).ok());
+            }
+        }
         Ok(interfaces)
+    }
+
+    /// `tx_dropped` of an interface of another namespace, which is known here by a number.
+    fn tx_dropped_in(&mut self, namespace: i32, index: u32) -> io::Result<u64> {
+        let header = Ifinfomsg {
+            ifi_index: index as i32,
+            ..Ifinfomsg::default()
+        };
+        let mut request = rt_link::Request::new().op_getlink_do(&header);
+        request.encode().push_target_netnsid(namespace);
+        let mut reply = self.socket.request(&request)?;
+        let (_, link) = reply.recv_one()?;
+        Ok(link.get_stats64().map_err(io::Error::other)?.tx_dropped)
+    }
+}
+
+fn is_veth(link: &IterableLinkAttrs<'_>) -> bool {
+    let kind = link.get_linkinfo().and_then(|info| info.get_kind());
+    kind.is_ok_and(|kind| kind.to_bytes() == b"veth")
+}
+
+/// What the driver counts of an XDP program's drops. What no counter has is added to `uncounted`.
+fn xdp_drops(
+    header: &Ifinfomsg,
+    link: &IterableLinkAttrs<'_>,
+    name: &str,
+    uncounted: &mut Vec<UncountedLoss>,
+) -> Option<u64> {
+    let attached = link.get_xdp().and_then(|xdp| xdp.get_attached());
+    let (in_driver, generic) = match attached {
+        Ok(XDP_ATTACHED_SKB) => (false, true),
+        Ok(XDP_ATTACHED_MULTI) => (true, true),
+        Ok(XDP_ATTACHED_NONE) | Err(_) => (false, false),
+        Ok(_) => (true, false),
+    };
+    if generic {
+        let by = format!("{name} has a generic XDP program, whose drops no counter has");
+        uncounted.push(can_drop(LossPlace::Xdp, by));
+    }
+    // To read them takes milliseconds with some drivers.
+    if !in_driver && !is_veth(link) || header.ifi_flags & IfinfoFlags::Up as u32 == 0 {
+        return Some(0);
+    }
+    let statistics = ethtool::statistics(name).ok();
+    let counted = statistics.and_then(|statistics| sum_xdp_drops(&statistics));
+    if in_driver && counted.is_none() {
+        let by = format!("{name} has an XDP program in a driver that does not count its drops");
+        uncounted.push(can_drop(LossPlace::Xdp, by));
+    }
+    counted
+}
+
+fn can_drop(place: LossPlace, by: String) -> UncountedLoss {
+    UncountedLoss {
+        place,
+        packets: None,
+        by,
     }
 }
 
@@ -144,10 +248,13 @@ fn sum_xdp_drops(statistics: &[(String, u64)]) -> Option<u64> {
         .reduce(|sum, count| sum + count)
 }
 
-/// The counters of the caller's namespace: those of snmp, and of snmp6, which is absent when IPv6 is
-/// disabled.
+/// The counters of the caller's namespace: those of snmp and netstat, and of snmp6, which is absent when IPv6
+/// is disabled.
 fn read_protocols() -> io::Result<BTreeMap<String, u64>> {
     let mut protocols = parse_snmp(&read("snmp")?).map_err(io::Error::other)?;
+    if let Ok(text) = read("netstat") {
+        protocols.extend(parse_netstat(&text).map_err(io::Error::other)?);
+    }
     if let Ok(text) = read("snmp6") {
         protocols.extend(parse_snmp6(&text).map_err(io::Error::other)?);
     }

@@ -123,7 +123,7 @@ fn loss_lines(sender: Account<'_>, receiver: Account<'_>) -> Vec<LedgerLine> {
 fn is_of_link(place: LossPlace) -> bool {
     matches!(
         place,
-        LossPlace::DeviceTx | LossPlace::DeviceRx | LossPlace::Backlog
+        LossPlace::DeviceTx | LossPlace::RxRing | LossPlace::DeviceRx | LossPlace::Backlog
     )
 }
 
@@ -238,6 +238,7 @@ mod tests {
             },
             qdisc_drops: Some(0),
             xdp_drops: Some(0),
+            peer_tx_dropped: Some(0),
         };
         HostSnapshot {
             interfaces: Some([(2, interface)].into()),
@@ -247,6 +248,7 @@ mod tests {
                 .map(|&(name, count)| (String::from(name), count))
                 .collect(),
             softnet_dropped: Some(vec![0, 0]),
+            ..HostSnapshot::default()
         }
     }
 

@@ -133,11 +133,21 @@ pub fn parse_softnet_dropped(text: &str) -> Result<Vec<u32>, ProcError> {
 /// Counters of the IPv4 protocols by `Protocol.Name` (`Udp.RcvbufErrors`), from `/proc/net/snmp`:
 /// pairs of lines, names first.
 pub fn parse_snmp(text: &str) -> Result<BTreeMap<String, u64>, ProcError> {
+    parse_pairs("/proc/net/snmp", text)
+}
+
+/// More counters of the IPv4 protocols, from `/proc/net/netstat`, by name as in [`parse_snmp`]
+/// (`TcpExt.IPReversePathFilter`).
+pub fn parse_netstat(text: &str) -> Result<BTreeMap<String, u64>, ProcError> {
+    parse_pairs("/proc/net/netstat", text)
+}
+
+fn parse_pairs(file: &'static str, text: &str) -> Result<BTreeMap<String, u64>, ProcError> {
     let mut counters = BTreeMap::new();
     let mut lines = text.lines().enumerate();
     while let Some((index, names)) = lines.next() {
         let error = |expected| ProcError {
-            file: "/proc/net/snmp",
+            file,
             line: index + 1,
             expected,
         };
@@ -243,6 +253,7 @@ mod tests {
         assert_eq!(counters["Udp.RcvbufErrors"], 6);
         assert!(!counters.contains_key("Tcp.MaxConn"));
         assert!(parse_snmp("Udp: A B\nUdp: 1\n").is_err());
+        assert_eq!(parse_netstat("odd").unwrap_err().file, "/proc/net/netstat");
         assert!(parse_snmp("Udp: A B\nTcp: 1 2\n").is_err());
     }
 

@@ -1,141 +1,50 @@
 //! Drop reasons on a real kernel: for each place, what was sent is what arrived and what the reasons say, to the
 //! datagram.
 
-use std::collections::BTreeMap;
-use std::net::UdpSocket;
-use std::process::Command;
-use std::thread;
-use std::time::{Duration, Instant};
+mod common;
 
-use nicpoll_model::LossPlace;
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, TcpStream, UdpSocket};
+use std::ops::Deref;
+use std::thread;
+use std::time::Duration;
+
+use common::*;
+use nicpoll_model::{DropProtocol, DropReason, HostDelta, LossPlace};
 use nicpoll_observe::{DropCounts, DropGroup, DropReasons, HostAccount, KernelSymbols};
-use nicpoll_sys::netns::{NetNamespace, NetnsThread};
 use nicpoll_sys::socket;
 use nicpoll_testkit::needs;
-use rustix::thread::gettid;
 
-const SENDER: &str = "198.18.0.1";
-const RECEIVER: &str = "198.18.0.2";
-const PORT: u16 = 9000;
-const PAYLOAD_BYTES: usize = 100;
-/// A datagram with the headers of UDP and IPv4.
-const IPV4_BYTES: u64 = PAYLOAD_BYTES as u64 + 28;
-/// What is not there after this will not come.
-const QUIET: Duration = Duration::from_millis(20);
-/// A receiver that has all of it does not wait so long.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Packets in a CPU's backlog or a veth's ring at one time: far fewer than either holds.
-const BURST: u64 = 50;
-
-/// What a test has in a namespace.
-#[derive(Default)]
-struct State {
-    sockets: Vec<UdpSocket>,
-    account: Option<HostAccount>,
-}
-
-type Side = NetnsThread<State>;
-
-/// Two namespaces and a veth between them.
-struct Pair {
-    sender: Side,
-    receiver: Side,
+/// A pair whose drops are counted.
+struct Watched {
+    pair: Pair,
     drops: DropReasons,
 }
 
-impl Pair {
+impl Deref for Watched {
+    type Target = Pair;
+
+    fn deref(&self) -> &Pair {
+        &self.pair
+    }
+}
+
+impl Watched {
     fn new() -> Self {
-        let [sender, receiver] = [(), ()]
-            .map(|()| NetnsThread::enter(NetNamespace::create().unwrap(), State::default).unwrap());
-        let tid = |side: &Side| side.run(|_| gettid().as_raw_nonzero().get()).unwrap();
-        let add = format!(
-            "link add em0 type veth peer name em0 netns {}",
-            tid(&receiver)
-        );
-        run(&sender, &format!("ip {add}"));
-        for (side, host) in [(&sender, 1), (&receiver, 2)] {
-            let peer = 3 - host;
-            run(
-                side,
-                &format!(
-                    "echo 0 > /proc/sys/net/ipv6/conf/em0/accept_dad\n\
-                     ip link set lo up\n\
-                     ip link set em0 address 02:00:00:00:00:0{host} up\n\
-                     ip addr add 198.18.0.{host}/24 dev em0\n\
-                     ip addr add 2001:2::{host}/64 dev em0 nodad\n\
-                     ip neigh replace 198.18.0.{peer} lladdr 02:00:00:00:00:0{peer} dev em0\n\
-                     ip neigh replace 2001:2::{peer} lladdr 02:00:00:00:00:0{peer} dev em0"
-                ),
-            );
-        }
-        let inodes = [sender.netns_inode(), receiver.netns_inode()];
-        Pair {
+        let pair = Pair::new();
+        let inodes = [pair.sender.netns_inode(), pair.receiver.netns_inode()];
+        Watched {
             drops: DropReasons::begin(&inodes).unwrap(),
-            sender,
-            receiver,
+            pair,
         }
-    }
-
-    /// A socket that receives what is sent to the port.
-    fn listen(&self, receive_buffer_bytes: usize) {
-        self.receiver
-            .run(move |state| {
-                let socket = UdpSocket::bind((RECEIVER, PORT)).unwrap();
-                socket::set_receive_buffer(&socket, receive_buffer_bytes).unwrap();
-                socket.set_nonblocking(true).unwrap();
-                state.sockets.push(socket);
-            })
-            .unwrap();
-    }
-
-    /// Sends datagrams, with a rest after each few so that they cannot be lost on the way for other reasons.
-    fn send(&self, from: &'static str, to: &'static str, datagrams: u64) {
-        for burst in 0..datagrams.div_ceil(BURST) {
-            let left = datagrams - burst * BURST;
-            self.send_at_once(from, to, left.min(BURST));
-            thread::sleep(Duration::from_millis(2));
-        }
-    }
-
-    fn send_at_once(&self, from: &'static str, to: &'static str, datagrams: u64) {
-        let send = move |_: &mut State| {
-            let socket = UdpSocket::bind((from, 0)).unwrap();
-            for _ in 0..datagrams {
-                // Where the filter or a queue of the sender's own drops it, some kernels say so.
-                let _ = socket.send_to(&[0; PAYLOAD_BYTES], (to, PORT));
-            }
-        };
-        self.sender.run(send).unwrap();
-    }
-
-    /// Reads what has arrived at the last socket, waiting for as many as are expected and then for more.
-    fn received(&self, expected: u64) -> u64 {
-        let mut received = 0;
-        let began = Instant::now();
-        while received < expected && began.elapsed() < PATIENCE {
-            received += self.arrived();
-            thread::sleep(Duration::from_millis(1));
-        }
-        thread::sleep(QUIET);
-        received + self.arrived()
-    }
-
-    fn arrived(&self) -> u64 {
-        let read_all = |state: &mut State| {
-            let mut datagram = [0; 2048];
-            let mut received = 0;
-            while state.sockets[0].recv(&mut datagram).is_ok() {
-                received += 1;
-            }
-            received
-        };
-        self.receiver.run(read_all).unwrap()
     }
 
     /// Datagrams that were dropped in a namespace, by the kernel's name of the reason, and how many bytes they had.
     fn dropped_in(&self, side: &Side) -> BTreeMap<String, (u64, u64)> {
         let netns = side.netns_inode() as u32;
-        self.dropped(|group| group.netns_inode == netns && group.protocol.is_udp())
+        self.dropped(|group| {
+            group.netns_inode == netns && group.protocol.kind() == DropProtocol::Udp
+        })
     }
 
     fn dropped(&self, is_meant: impl Fn(&DropGroup) -> bool) -> BTreeMap<String, (u64, u64)> {
@@ -143,7 +52,8 @@ impl Pair {
         let named = reasons.iter().map(|(&(reason, location), dropped)| {
             let mut name = self.drops.names().of(reason).into_owned();
             if let Some(location) = location {
-                let symbols = KernelSymbols::read();
+                let mut symbols = KernelSymbols::default();
+                symbols.learn([location].into_iter());
                 name += &format!(" in {}", symbols.function_at(location).unwrap());
             }
             (name, (dropped.packets, dropped.bytes))
@@ -166,36 +76,10 @@ impl Pair {
     }
 }
 
-/// Runs lines of a shell in a namespace.
-fn run(side: &Side, lines: &str) -> String {
-    let script = format!("set -e\n{lines}");
-    side.run(move |_| {
-        let output = Command::new("sh").args(["-c", &script]).output().unwrap();
-        let complaints = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{script}\n{complaints}");
-        String::from_utf8(output.stdout).unwrap()
-    })
-    .unwrap()
-}
-
-/// Rules for a chain at a hook of the filter.
-fn filter(side: &Side, chain: &str, rules: &[&str]) {
-    let rules: String = rules
-        .iter()
-        .map(|rule| format!("nft 'add rule inet t c {rule}'\n"))
-        .collect();
-    run(
-        side,
-        &format!(
-            "nft 'add table inet t; add chain inet t c {{ type filter hook {chain}; }}'\n{rules}"
-        ),
-    );
-}
-
 #[test]
 fn a_rule_that_drops_without_a_counter() {
     needs!(Root, Ip, Nft);
-    let pair = Pair::new();
+    let pair = Watched::new();
     pair.listen(8 << 20);
     let rule = "udp dport 9000 numgen inc mod 100 == 0 drop";
     filter(&pair.receiver, "input priority 0", &[rule]);
@@ -208,7 +92,7 @@ fn a_rule_that_drops_without_a_counter() {
 #[test]
 fn a_chain_whose_policy_is_to_drop() {
     needs!(Root, Ip, Nft);
-    let pair = Pair::new();
+    let pair = Watched::new();
     pair.listen(8 << 20);
     filter(&pair.receiver, "input priority 0; policy drop", &[]);
     pair.send(SENDER, RECEIVER, 100);
@@ -219,7 +103,7 @@ fn a_chain_whose_policy_is_to_drop() {
 #[test]
 fn a_rule_that_rejects() {
     needs!(Root, Ip, Nft);
-    let pair = Pair::new();
+    let pair = Watched::new();
     pair.listen(8 << 20);
     filter(
         &pair.receiver,
@@ -234,7 +118,7 @@ fn a_rule_that_rejects() {
 #[test]
 fn a_verdict_map() {
     needs!(Root, Ip, Nft);
-    let pair = Pair::new();
+    let pair = Watched::new();
     pair.listen(8 << 20);
     let rule = "udp dport vmap { 9000 : drop }";
     filter(&pair.receiver, "prerouting priority 0", &[rule]);
@@ -246,7 +130,7 @@ fn a_verdict_map() {
 #[test]
 fn the_senders_own_filter_drops_before_there_is_an_interface() {
     needs!(Root, Ip, Nft);
-    let pair = Pair::new();
+    let pair = Watched::new();
     pair.listen(8 << 20);
     let rule = "udp dport 9000 numgen inc mod 2 == 0 drop";
     filter(&pair.sender, "output priority 0", &[rule]);
@@ -256,7 +140,8 @@ fn the_senders_own_filter_drops_before_there_is_an_interface() {
     let counts = pair.counts();
     let udp = |without_interface: bool| {
         let reasons = counts.by_reason(|group| {
-            group.protocol.is_udp() && group.ifindex.is_none() == without_interface
+            group.protocol.kind() == DropProtocol::Udp
+                && group.ifindex.is_none() == without_interface
         });
         reasons.values().map(|dropped| dropped.packets).sum::<u64>()
     };
@@ -271,7 +156,7 @@ fn xdp_programs_generic_and_in_the_driver() {
         ("xdpgeneric", "do_xdp_generic"),
         ("xdpdrv", "veth_xdp_rcv_skb"),
     ] {
-        let pair = Pair::new();
+        let pair = Watched::new();
         pair.listen(8 << 20);
         let object = concat!(env!("CARGO_MANIFEST_DIR"), "/bpf/xdp_drop_eighth.bpf.o");
         let attach = format!("ip link set dev em0 {mode} obj {object} sec xdp");
@@ -288,7 +173,7 @@ fn xdp_programs_generic_and_in_the_driver() {
 #[test]
 fn a_source_that_the_reverse_path_filter_refuses() {
     needs!(Root, Ip);
-    let pair = Pair::new();
+    let pair = Watched::new();
     pair.listen(8 << 20);
     run(&pair.sender, "ip addr add 203.0.113.1/32 dev em0");
     run(
@@ -303,7 +188,7 @@ fn a_source_that_the_reverse_path_filter_refuses() {
 #[test]
 fn a_full_socket_buffer() {
     needs!(Root, Ip);
-    let pair = Pair::new();
+    let pair = Watched::new();
     pair.listen(4096);
     pair.send(SENDER, RECEIVER, 200);
     let received = pair.received(0);
@@ -314,7 +199,7 @@ fn a_full_socket_buffer() {
 #[test]
 fn a_port_without_a_socket() {
     needs!(Root, Ip);
-    let pair = Pair::new();
+    let pair = Watched::new();
     pair.send(SENDER, RECEIVER, 100);
     pair.assert_dropped(&pair.receiver, "NO_SOCKET", 100);
     pair.send("2001:2::1", "2001:2::2", 50);
@@ -329,7 +214,7 @@ const SHAPER: &str = "tc qdisc add dev em0 root tbf rate 1mbit burst 8kb limit 4
 #[test]
 fn a_queueing_discipline_that_drops() {
     needs!(Root, Ip, Tc);
-    let pair = Pair::new();
+    let pair = Watched::new();
     pair.listen(8 << 20);
     run(&pair.sender, SHAPER);
     pair.send_at_once(SENDER, RECEIVER, 400);
@@ -344,7 +229,7 @@ fn a_queueing_discipline_that_drops() {
 fn a_batch_is_dropped_as_the_datagrams_that_it_holds() {
     const IN_A_BATCH: u64 = 8;
     needs!(Root, Ip, Tc);
-    let pair = Pair::new();
+    let pair = Watched::new();
     pair.listen(8 << 20);
     run(&pair.sender, SHAPER);
     let batches = 50;
@@ -373,14 +258,9 @@ fn a_batch_is_dropped_as_the_datagrams_that_it_holds() {
 #[test]
 fn a_full_ring_of_a_veth() {
     needs!(Root, Ip, Ethtool);
-    let pair = Pair::new();
+    let pair = Watched::new();
     pair.listen(8 << 20);
-    // The ring is emptied once in 200 ms, and holds 256.
-    let defer = "/sys/class/net/em0/napi_defer_hard_irqs";
-    let timeout = "/sys/class/net/em0/gro_flush_timeout";
-    let lines = format!("ethtool -K em0 gro on\necho 1000 > {defer}\necho 200000000 > {timeout}");
-    run(&pair.receiver, &lines);
-    run(&pair.sender, "ethtool -K em0 tso off");
+    poll_seldom(&pair);
     let tx_dropped = || {
         let file = "/sys/class/net/em0/statistics/tx_dropped";
         let text = run(&pair.sender, &format!("cat {file}"));
@@ -401,7 +281,7 @@ fn a_full_ring_of_a_veth() {
 #[test]
 fn namespaces_that_nobody_watches_are_not_counted() {
     needs!(Root, Ip);
-    let pair = Pair::new();
+    let pair = Watched::new();
     let only_sender = DropReasons::begin(&[pair.sender.netns_inode()]).unwrap();
     pair.send(SENDER, RECEIVER, 100);
     pair.assert_dropped(&pair.receiver, "NO_SOCKET", 100);
@@ -409,9 +289,26 @@ fn namespaces_that_nobody_watches_are_not_counted() {
         only_sender
             .read()
             .unwrap()
-            .by_reason(|group| group.protocol.is_udp())
+            .by_reason(|group| group.protocol.kind() == DropProtocol::Udp)
             .is_empty()
     );
+}
+
+/// Opens a host's account, has traffic run, and closes the account.
+fn account(pair: &Pair, traffic: impl FnOnce()) -> HostDelta {
+    let begin = |state: &mut State| state.account = HostAccount::begin().ok();
+    pair.receiver.run(begin).unwrap();
+    traffic();
+    thread::sleep(QUIET);
+    let end = |state: &mut State| state.account.take().unwrap().end().unwrap();
+    pair.receiver.run(end).unwrap()
+}
+
+/// The places at which anything was lost.
+fn lost(host: &HostDelta) -> Vec<(LossPlace, u64)> {
+    let drops = host.dropped_packets.0.iter();
+    let lost = drops.map(|(place, packets)| (*place, packets.unwrap_or(0)));
+    lost.filter(|(_, packets)| *packets > 0).collect()
 }
 
 /// A counter before the last condition counts what passes it, too.
@@ -419,33 +316,81 @@ fn namespaces_that_nobody_watches_are_not_counted() {
 fn the_account_of_a_host_names_losses_that_no_counter_has() {
     needs!(Root, Ip, Nft);
     let cases = [
-        ("udp dport 9000 numgen inc mod 10 == 0 drop", 100),
-        ("counter udp dport 9000 numgen inc mod 10 == 0 drop", 100),
-        ("udp dport 9000 numgen inc mod 10 == 0 counter drop", 100),
-        ("udp dport 9000 numgen inc mod 10 == 0 reject", 100),
-        ("udp dport 9000 counter accept", 0),
+        ("udp dport 9000 numgen inc mod 10 == 0 drop", 100, 100),
+        (
+            "counter udp dport 9000 numgen inc mod 10 == 0 drop",
+            100,
+            100,
+        ),
+        ("udp dport 9000 numgen inc mod 10 == 0 counter drop", 100, 0),
+        ("udp dport 9000 numgen inc mod 10 == 0 reject", 100, 100),
+        ("udp dport 9000 counter accept", 0, 0),
     ];
-    for (rule, dropped) in cases {
+    for (rule, dropped, uncounted) in cases {
         let pair = Pair::new();
         pair.listen(8 << 20);
         filter(&pair.receiver, "input priority 0", &[rule]);
-        let begin = |state: &mut State| state.account = HostAccount::begin().ok();
-        pair.receiver.run(begin).unwrap();
-        pair.send(SENDER, RECEIVER, 1000);
-        assert_eq!(pair.received(1000 - dropped), 1000 - dropped, "{rule}");
-        let end = |state: &mut State| state.account.take().unwrap().end().unwrap();
-        let drops = pair.receiver.run(end).unwrap().dropped_packets;
-        let mut lost = drops
-            .0
-            .iter()
-            .filter(|(_, packets)| packets.unwrap_or(0) > 0);
-        if dropped > 0 {
-            assert_eq!(
-                lost.next(),
-                Some((&LossPlace::Nftables, &Some(dropped))),
-                "{rule}"
-            );
-        }
-        assert_eq!(lost.next(), None, "{rule}");
+        let host = account(&pair, || {
+            pair.send(SENDER, RECEIVER, 1000);
+            assert_eq!(pair.received(1000 - dropped), 1000 - dropped, "{rule}");
+        });
+        let expected = [(LossPlace::Nftables, dropped)];
+        assert_eq!(lost(&host), &expected[..(dropped > 0).into()], "{rule}");
+        let beyond: u64 = host.uncounted.iter().filter_map(|one| one.packets).sum();
+        assert_eq!(beyond, uncounted, "{rule}: {:?}", host.uncounted);
+        let reasons = host.drop_reasons.unwrap();
+        let named = |name| reasons.iter().find(|reason| reason.reason == name);
+        let by_filter = named("NETFILTER_DROP");
+        let packets = by_filter.map_or(0, |reason| reason.packets);
+        assert_eq!(packets, dropped, "{rule}: {reasons:?}");
+        assert!(by_filter.is_none_or(|reason| reason.explanation.is_some()));
+        assert_eq!(host.drop_reasons_missing, None);
     }
+}
+
+/// The greater of two counts would be that of the segments, and no word of the datagrams.
+#[test]
+fn datagrams_that_nobody_counts_do_not_hide_behind_segments_that_are_counted() {
+    needs!(Root, Ip, Nft);
+    let pair = Pair::new();
+    pair.listen(8 << 20);
+    let rules = [
+        "tcp dport 9000 counter drop",
+        "udp dport 9000 numgen inc mod 10 == 0 drop",
+    ];
+    filter(&pair.receiver, "input priority 0", &rules);
+    let connections = 60;
+    let host = account(&pair, || {
+        let connect = move |_: &mut State| {
+            for _ in 0..connections {
+                let patience = Duration::from_millis(1);
+                let _ = TcpStream::connect_timeout(
+                    &(Ipv4Addr::from([198, 18, 0, 2]), PORT).into(),
+                    patience,
+                );
+            }
+        };
+        pair.sender.run(connect).unwrap();
+        pair.send(SENDER, RECEIVER, 300);
+        assert_eq!(pair.received(270), 270);
+    });
+    assert_eq!(lost(&host), [(LossPlace::Nftables, connections + 30)]);
+    let [beyond] = &host.uncounted[..] else {
+        panic!("{:?}", host.uncounted);
+    };
+    assert_eq!(
+        (beyond.place, beyond.packets),
+        (LossPlace::Nftables, Some(30))
+    );
+    let reasons = host.drop_reasons.unwrap();
+    let of = |protocol| {
+        let of = |reason: &&DropReason| reason.protocol == protocol && reason.place.is_some();
+        reasons
+            .iter()
+            .filter(of)
+            .map(|reason| reason.packets)
+            .sum::<u64>()
+    };
+    assert_eq!(of(DropProtocol::Tcp), connections);
+    assert_eq!(of(DropProtocol::Udp), 30);
 }

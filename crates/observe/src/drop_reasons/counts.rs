@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 use std::iter::Sum;
 use std::ops::Add;
 
+use nicpoll_model::DropProtocol;
+
 use crate::map_types::{Drop, Dropped};
 
-/// UDP's number in a header of IP.
+/// Their numbers in a header of IP.
+const IPPROTO_TCP: u8 = 6;
 const IPPROTO_UDP: u8 = 17;
 /// Ethertypes of IP version 4 and 6.
 const ETHERTYPES_OF_IP: [u16; 2] = [0x0800, 0x86DD];
@@ -37,9 +40,14 @@ pub struct Protocol {
 }
 
 impl Protocol {
-    /// Whether it was a datagram of UDP over IPv4 or IPv6.
-    pub fn is_udp(self) -> bool {
-        self.ip_protocol == IPPROTO_UDP && ETHERTYPES_OF_IP.contains(&self.ethertype)
+    /// What it was.
+    pub fn kind(self) -> DropProtocol {
+        match self.ip_protocol {
+            _ if !ETHERTYPES_OF_IP.contains(&self.ethertype) => DropProtocol::Other,
+            IPPROTO_UDP => DropProtocol::Udp,
+            IPPROTO_TCP => DropProtocol::Tcp,
+            _ => DropProtocol::Other,
+        }
     }
 }
 
@@ -184,18 +192,24 @@ mod tests {
             bytes: 800,
         };
         assert_eq!(all, BTreeMap::from([((12, None), expected)]));
-        let udp = grown.by_reason(|group| group.protocol.is_udp());
+        let udp = grown.by_reason(|group| group.protocol.kind() == DropProtocol::Udp);
         assert_eq!(udp[&(12, None)].packets, 7);
         assert!(grown.by_reason(|group| group.ifindex.is_none()).is_empty());
     }
 
     #[test]
-    fn only_datagrams_over_ip_are_udp() {
-        let protocol = |ethertype, ip_protocol| Protocol {
-            ethertype,
-            ip_protocol,
+    fn only_packets_over_ip_have_a_protocol_of_ip() {
+        let kind = |ethertype, ip_protocol| {
+            let protocol = Protocol {
+                ethertype,
+                ip_protocol,
+            };
+            protocol.kind()
         };
-        assert!(protocol(0x0800, 17).is_udp() && protocol(0x86DD, 17).is_udp());
-        assert!(!protocol(0x0806, 17).is_udp() && !protocol(0x0800, 6).is_udp());
+        assert_eq!(kind(0x0800, 17), DropProtocol::Udp);
+        assert_eq!(kind(0x86DD, 17), DropProtocol::Udp);
+        assert_eq!(kind(0x0800, 6), DropProtocol::Tcp);
+        assert_eq!(kind(0x0806, 17), DropProtocol::Other);
+        assert_eq!(kind(0x86DD, 58), DropProtocol::Other);
     }
 }

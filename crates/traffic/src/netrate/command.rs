@@ -17,6 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nicpoll_model::netrate::{Netblast, Netreceive, Netsend};
+use nicpoll_model::{HostDelta, Way};
 use nicpoll_sys::stdout::print;
 
 pub use help::text as help_text;
@@ -26,7 +27,7 @@ use super::options::{
     Asked, EXIT_REFUSED, OptionError, Tool, parse_netblast, parse_netreceive, parse_netsend,
 };
 use super::text::Span;
-use crate::{Account, Signals};
+use crate::{Account, Signals, losses};
 
 /// How often the signals are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -119,6 +120,11 @@ fn dispatch<T>(
 /// What is no result.
 fn say(text: &str) -> io::Result<()> {
     io::stderr().lock().write_all(text.as_bytes())
+}
+
+/// What this host dropped of what was sent, if anything.
+fn say_losses(host: Option<&HostDelta>) -> io::Result<()> {
+    say(&host.map_or_else(String::new, |host| losses::only_losses(host, &[Way::Out])))
 }
 
 /// What the originals print before the results.

@@ -9,7 +9,9 @@ use nicpoll_model::netrate::{NETBLAST_SCHEMA, Netblast, NetrateSender};
 use nicpoll_sys::affinity;
 
 use super::document;
-use super::{DONE, Ended, Program, Refused, announce, print, resolve, since_1970, span, watch};
+use super::{
+    DONE, Ended, Program, Refused, announce, print, resolve, say_losses, since_1970, span, watch,
+};
 use crate::Signals;
 use crate::netrate::blast::{BlastConfig, Blaster};
 use crate::netrate::options::BlastOptions;
@@ -48,6 +50,7 @@ pub fn run(options: &BlastOptions, program: &mut dyn Program) -> Result<Ended, R
             peer.is_ipv6(),
         );
         print(&lines)?;
+        say_losses(host.as_ref())?;
         return Ok(DONE);
     }
     let object = Netblast {

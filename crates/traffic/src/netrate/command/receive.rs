@@ -7,13 +7,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_model::netrate::{NETRECEIVE_SCHEMA, Netreceive, ReceivingSocket};
-use nicpoll_model::{Drops, HostDelta, LossPlace, Side, Way};
+use nicpoll_model::{HostDelta, Side, Way};
 use nicpoll_sys::socket;
 
 use super::{
     DONE, Ended, LOOK_EVERY, Program, Refused, announce, document, perror, say, since_1970,
 };
 use crate::Signals;
+use crate::losses;
 use crate::netrate::options::ReceiveOptions;
 use crate::netrate::receive::{RECEIVE_BUFFER_BYTES, ReceiveCount, listen, receive};
 use crate::netrate::text;
@@ -156,13 +157,14 @@ impl Total {
     }
 
     fn text(&self, host: Option<&HostDelta>) -> String {
-        let drops = host.map(|host| places(&host.dropped_packets));
+        let drops = host.map(|host| losses::all(host, &[Way::In]));
+        let unknown = || format!("dropped by this host: {}\n", losses::count(None));
         format!(
-            "received: {} pkts, {} bytes\ndropped by these sockets: {}\ndropped by this host: {}\n",
+            "received: {} pkts, {} bytes\ndropped by these sockets: {}\n{}",
             self.datagrams,
             self.bytes,
-            told(self.dropped),
-            drops.unwrap_or_else(|| told(None))
+            losses::count(self.dropped),
+            drops.unwrap_or_else(unknown)
         )
     }
 
@@ -197,37 +199,5 @@ impl Total {
             sockets,
             host,
         }
-    }
-}
-
-/// The places where a packet to a program can be lost, in the order in which it passes them.
-fn places(drops: &Drops) -> String {
-    let is_on_the_way = |place: &LossPlace| matches!(place.way(), Way::In | Way::Either);
-    let places = drops.0.iter().filter(|(place, _)| is_on_the_way(place));
-    let places = places.map(|(place, count)| format!("{place} {}", told(*count)));
-    places.collect::<Vec<_>>().join(", ")
-}
-
-fn told(count: Option<u64>) -> String {
-    count.map_or_else(|| String::from("unknown"), |count| count.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_not_known_is_not_told_as_none() {
-        let counts = [
-            (LossPlace::SendQueue, Some(1)),
-            (LossPlace::DeviceRx, Some(0)),
-            (LossPlace::Nftables, None),
-            (LossPlace::SocketBuffer, Some(12)),
-        ];
-        let drops = Drops(counts.into());
-        assert_eq!(
-            places(&drops),
-            "interface rx 0, nftables unknown, socket buffer 12"
-        );
     }
 }

@@ -7,7 +7,9 @@ use nicpoll_model::Rate;
 use nicpoll_model::netrate::{NETSEND_SCHEMA, Netsend};
 
 use super::document;
-use super::{DONE, Ended, Program, Refused, announce, print, resolve, say, span, watch};
+use super::{
+    DONE, Ended, Program, Refused, announce, print, resolve, say, say_losses, span, watch,
+};
 use crate::Signals;
 use crate::netrate::options::SendOptions;
 use crate::netrate::send::{PacedConfig, PacedSender, Schedule, Sent};
@@ -53,6 +55,7 @@ pub fn run(options: &SendOptions, program: &mut dyn Program) -> Result<Ended, Re
     };
     if !options.json {
         print(&text::netsend_summary(&summary, sent.waited))?;
+        say_losses(host.as_ref())?;
         return Ok(DONE);
     }
     let plan = document::Plan {

@@ -1,0 +1,74 @@
+//! Why the kernel dropped packets: by its own drop reasons, and where it may drop some without any count.
+//!
+//! What must hold: a reason keeps the kernel's name for it. What is counted nowhere is said, never a 0.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::LossPlace;
+
+/// Packets that the kernel dropped for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DropReason {
+    /// The kernel's name of the reason, without `SKB_DROP_REASON_`.
+    pub reason: String,
+    /// The kernel's function that dropped the packets, where it gave no reason (`NOT_SPECIFIED`); null when it did,
+    /// or when this user may not see the functions.
+    pub function: Option<String>,
+    /// What the packets were.
+    pub protocol: DropProtocol,
+    /// Where they were lost; null for a reason that is no loss on the way to a program, or is not known.
+    pub place: Option<LossPlace>,
+    /// Why, in a sentence; null where `place` is.
+    pub explanation: Option<String>,
+    /// How many. A batch counts as the datagrams or segments that it held.
+    pub packets: u64,
+}
+
+impl DropReason {
+    /// The reason, and the function where there is one: `NOT_SPECIFIED in veth_xmit`.
+    pub fn name(&self) -> String {
+        match &self.function {
+            Some(function) => format!("{} in {function}", self.reason),
+            None => self.reason.clone(),
+        }
+    }
+}
+
+/// What a dropped packet was.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum DropProtocol {
+    /// A datagram of UDP over IPv4 or IPv6.
+    Udp,
+    /// A segment of TCP over IPv4 or IPv6.
+    Tcp,
+    /// Anything else.
+    Other,
+}
+
+impl fmt::Display for DropProtocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            DropProtocol::Udp => "UDP",
+            DropProtocol::Tcp => "TCP",
+            DropProtocol::Other => "other protocols",
+        })
+    }
+}
+
+/// A loss that no counter of the kernel has, or may have missed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UncountedLoss {
+    /// Where.
+    pub place: LossPlace,
+    /// How many packets, by the kernel's drop reasons; null where these cannot be had. Then there may be any number,
+    /// and what was counted at the place is the least.
+    pub packets: Option<u64>,
+    /// What drops them, in words.
+    pub by: String,
+}

@@ -1,0 +1,190 @@
+//! What counters say of a loss without BPF, on a real kernel: how many packets a place lost, to the datagram, or
+//! that there may be any number, and why.
+
+mod common;
+
+use std::thread;
+
+use common::*;
+use nicpoll_model::{Drops, LossPlace, UncountedLoss};
+use nicpoll_observe::{Account, HostCounters, HostSnapshot};
+use nicpoll_testkit::needs;
+
+fn snapshot(side: &Side) -> HostSnapshot {
+    thread::sleep(QUIET);
+    let read = |_: &mut State| HostCounters::of_caller().snapshot();
+    side.run(read).unwrap()
+}
+
+/// Sends 1,000 datagrams and returns what the receiving host's counters say.
+fn lost_of_1000(pair: &Pair, from: &'static str, delivered: u64) -> (Drops, Vec<UncountedLoss>) {
+    pair.listen(8 << 20);
+    let before = snapshot(&pair.receiver);
+    pair.send(from, RECEIVER, 1000);
+    assert_eq!(pair.received(delivered), delivered);
+    let after = snapshot(&pair.receiver);
+    let account = Account {
+        before: &before,
+        after: &after,
+    };
+    (account.drops(), account.uncounted())
+}
+
+fn sentences(uncounted: &[UncountedLoss], place: LossPlace) -> Vec<&str> {
+    for one in uncounted {
+        assert_eq!((one.place, one.packets), (place, None), "{one:?}");
+    }
+    uncounted.iter().map(|one| one.by.as_str()).collect()
+}
+
+/// One datagram in ten is dropped by the last rule.
+fn assert_filter(lines: &[&str], hook: &str, rule: &str, counted: u64, uncounted: &[&str]) {
+    let pair = Pair::new();
+    run(&pair.receiver, "nft 'add table inet t'");
+    for line in lines {
+        run(&pair.receiver, &format!("nft 'add {line}'"));
+    }
+    filter(&pair.receiver, hook, &[rule]);
+    let (drops, found) = lost_of_1000(&pair, SENDER, 900);
+    assert_eq!(drops.at(LossPlace::Nftables), Some(counted), "{rule}");
+    assert_eq!(sentences(&found, LossPlace::Nftables), uncounted, "{rule}");
+}
+
+const ONE_IN_TEN: &str = "udp dport 9000 numgen inc mod 10 == 0";
+const INPUT: &str = "input priority 0";
+
+#[test]
+fn a_rule_that_drops_is_counted_or_named() {
+    needs!(Root, Ip, Nft);
+    let case = |rule: &str, counted, uncounted: Option<&str>| {
+        let uncounted = uncounted.as_slice();
+        assert_filter(
+            &[],
+            INPUT,
+            &rule.replace("MATCH", ONE_IN_TEN),
+            counted,
+            uncounted,
+        );
+    };
+    case("MATCH counter drop", 100, None);
+    case("MATCH counter log drop", 100, None);
+    case("MATCH counter reject", 100, None);
+    let drop = "chain c of table inet t has a drop rule without a counter";
+    case("MATCH drop", 0, Some(drop));
+    case("counter MATCH drop", 0, Some(drop));
+    let reject = "chain c of table inet t has a reject rule without a counter";
+    case("MATCH reject", 0, Some(reject));
+}
+
+#[test]
+fn a_named_counter_counts_a_drop_when_nothing_else_has_it() {
+    needs!(Root, Ip, Nft);
+    let counter = "counter inet t lost";
+    let rule = format!("{ONE_IN_TEN} counter name lost drop");
+    assert_filter(&[counter], INPUT, &rule, 100, &[]);
+    let shared = [
+        counter,
+        "chain inet t other { type filter hook input priority -5; }",
+        "rule inet t other udp dport 9000 counter name lost",
+    ];
+    let cause = "chain c of table inet t has a drop rule with a named counter that other rules count with too";
+    assert_filter(&shared, INPUT, &rule, 0, &[cause]);
+}
+
+#[test]
+fn a_verdict_map_that_drops_is_named_and_one_that_does_not_is_not() {
+    needs!(Root, Ip, Nft);
+    let map = "numgen inc mod 10 vmap { 0 : VERDICT, 1 : accept }";
+    let drops = map.replace("VERDICT", "drop");
+    let cause = "chain c of table inet t has a verdict map that drops";
+    let only_port = "rule inet t c udp dport != 9000 accept";
+    let pair = Pair::new();
+    filter(&pair.receiver, INPUT, &[]);
+    run(
+        &pair.receiver,
+        &format!("nft 'add {only_port}'; nft 'add rule inet t c {drops}'"),
+    );
+    let (counted, found) = lost_of_1000(&pair, SENDER, 900);
+    assert_eq!(counted.at(LossPlace::Nftables), Some(0));
+    assert_eq!(sentences(&found, LossPlace::Nftables), [cause]);
+
+    let pair = Pair::new();
+    filter(&pair.receiver, INPUT, &[&map.replace("VERDICT", "accept")]);
+    assert!(lost_of_1000(&pair, SENDER, 1000).1.is_empty());
+}
+
+#[test]
+fn a_policy_to_drop_is_named() {
+    needs!(Root, Ip, Nft);
+    let hook = "input priority 0; policy drop";
+    let all_but = "udp dport 9000 numgen inc mod 10 != 0 accept";
+    let cause = "chain c of table inet t has the policy drop";
+    assert_filter(&[], hook, all_but, 0, &[cause]);
+}
+
+#[test]
+fn the_reverse_path_filter_counts_what_it_refuses() {
+    needs!(Root, Ip);
+    let pair = Pair::new();
+    run(&pair.sender, "ip addr add 203.0.113.1/32 dev em0");
+    let setting = "/proc/sys/net/ipv4/conf/all/rp_filter";
+    run(&pair.receiver, &format!("echo 1 > {setting}"));
+    let (drops, found) = lost_of_1000(&pair, "203.0.113.1", 0);
+    assert_eq!(drops.at(LossPlace::IpInput), Some(1000));
+    assert_eq!(found, []);
+}
+
+#[test]
+fn an_xdp_program_in_the_driver_is_counted_and_a_generic_one_is_named() {
+    needs!(Root, Ip);
+    for (mode, is_counted) in [("xdpgeneric", false), ("xdpdrv", true)] {
+        let pair = Pair::new();
+        pair.listen(8 << 20);
+        let object = concat!(env!("CARGO_MANIFEST_DIR"), "/bpf/xdp_drop_eighth.bpf.o");
+        let attach = format!("ip link set dev em0 {mode} obj {object} sec xdp");
+        run(&pair.receiver, &attach);
+        let before = snapshot(&pair.receiver);
+        pair.send(SENDER, RECEIVER, 800);
+        let received = pair.received(700);
+        let after = snapshot(&pair.receiver);
+        let account = Account {
+            before: &before,
+            after: &after,
+        };
+        let (drops, found) = (account.drops(), account.uncounted());
+        if is_counted {
+            assert_eq!(drops.at(LossPlace::Xdp), Some(800 - received));
+            assert_eq!(found, []);
+        } else {
+            assert_eq!(drops.at(LossPlace::Xdp), Some(0));
+            let cause = "em0 has a generic XDP program, whose drops no counter has";
+            assert_eq!(sentences(&found, LossPlace::Xdp), [cause]);
+        }
+    }
+}
+
+/// The ring's losses are in a counter of the other end, which is in another namespace.
+#[test]
+fn a_full_ring_is_the_receivers_loss() {
+    needs!(Root, Ip, Ethtool);
+    let pair = Pair::new();
+    pair.listen(8 << 20);
+    poll_seldom(&pair);
+    let before = [&pair.sender, &pair.receiver].map(snapshot);
+    pair.send_at_once(SENDER, RECEIVER, 1000);
+    let received = pair.received(1000);
+    assert!((200..900).contains(&received), "{received}");
+    let after = [&pair.sender, &pair.receiver].map(snapshot);
+    let [sender, receiver] = [0, 1].map(|side| {
+        let (before, after) = (&before[side], &after[side]);
+        Account { before, after }.drops()
+    });
+    let lost = receiver.at(LossPlace::RxRing).unwrap();
+    // Some of the kernel's own packets may have found the ring full too.
+    assert!(
+        (1000 - received..1000 - received + 5).contains(&lost),
+        "{lost}"
+    );
+    assert_eq!(sender.at(LossPlace::DeviceTx), Some(lost));
+    assert_eq!(sender.at(LossPlace::RxRing), Some(0));
+}
