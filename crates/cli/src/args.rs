@@ -139,6 +139,9 @@ pub struct DemoArgs {
     /// Seed of the random order [default: random; it is printed]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// Print the answer alone: one screen of 24 lines
+    #[arg(long, conflicts_with = "json")]
+    pub brief: bool,
     /// Print one JSON object instead of tables (docs/schema.md)
     #[arg(long)]
     pub json: bool,

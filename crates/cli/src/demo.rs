@@ -2,13 +2,12 @@
 
 use std::env;
 use std::hash::{BuildHasher, Hasher};
-use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use anyhow::Context;
 use nicpoll_model::{Plan, Study, Verdict};
-use nicpoll_report::{TextOptions, render_json, render_text};
+use nicpoll_report::{render_brief_text, render_json, render_text};
 use nicpoll_stats::order::Seed;
 use nicpoll_study::{Design, Identity, Lab, Options, Veth, plan, require_lab, run_study};
 use nicpoll_switch::{Journal, guard_of_this_program};
@@ -40,7 +39,7 @@ pub fn demo(args: &DemoArgs) -> Result<u8, Failure> {
         Ok(study) => study,
         Err(error) => return Err(stop.signal().map_or_else(|| error.into(), Failure::Signal)),
     };
-    print(&study, args.json)?;
+    print(&study, args)?;
     Ok(exit_code(&study))
 }
 
@@ -75,18 +74,12 @@ fn options(args: &DemoArgs) -> Options {
     }
 }
 
-fn print(study: &Study, json: bool) -> Result<(), Failure> {
-    let text = if json {
-        render_json(study)
-    } else {
-        let is_terminal = io::stdout().is_terminal();
-        render_text(
-            study,
-            &TextOptions {
-                width: 100,
-                color: is_terminal && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
-            },
-        )
+fn print(study: &Study, args: &DemoArgs) -> Result<(), Failure> {
+    let options = output::text_options();
+    let text = match (args.json, args.brief) {
+        (true, _) => render_json(study),
+        (false, true) => render_brief_text(study, &options),
+        (false, false) => render_text(study, &options),
     };
     Ok(output::print(&text)?)
 }

@@ -9,10 +9,10 @@ use nicpoll_model::{
 };
 
 use super::bar::{BAR, Scale, Span};
-use super::differences::{margin_percent, value};
+use super::differences::{found, margin_percent, value};
 use super::page::{Ink, Page, wrapped};
 use crate::figures::{Group, Outcome, Pair};
-use crate::numbers::{MISSING, aligned, counted, figure_or_missing, percent, span};
+use crate::numbers::{MISSING, aligned, counted, figure_or_missing, span};
 
 /// Lines of a terminal, less the prompt.
 const LINES: usize = 23;
@@ -336,15 +336,14 @@ fn unproven(study: &Study) -> Option<String> {
         let found = |it: &Comparison| it.found_nine_in_ten.unwrap_or(f64::INFINITY);
         found(one).total_cmp(&found(other))
     })?;
-    let found = widest.found_nine_in_ten?;
+    let least = found(widest)?;
     let margin = margin_percent(study);
     let more = match widest.blocks_to_find_margin {
         Some(blocks) => format!("{margin} % would take about {}", counted(blocks, "block")),
         None => format!("{margin} % is out of its reach"),
     };
     Some(format!(
-        "Not proven is not the same: such a run finds a difference of {} % nine times in ten ({}); {more}.",
-        percent(found - 1.0),
+        "Not proven is not the same: such a run finds {least} nine times in ten ({}); {more}.",
         widest.workload
     ))
 }

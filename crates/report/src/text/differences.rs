@@ -11,7 +11,7 @@ use nicpoll_model::{
 use super::page::{Align, Ink, Page, Row};
 use super::scrutiny;
 use crate::figures::{Group, Pair};
-use crate::numbers::{MISSING, aligned, counted, figure, figure_or_missing};
+use crate::numbers::{MISSING, aligned, counted, figure, figure_or_missing, percent};
 
 /// Width of the widest label.
 const LABEL: usize = 24;
@@ -99,7 +99,7 @@ fn ending(study: &Study, comparison: &Comparison) -> String {
 
 /// What such a plan finds, and what the margin would take; empty when the scatter is unknown.
 fn power(study: &Study, comparison: &Comparison) -> String {
-    let Some(found) = found_percent(comparison) else {
+    let Some(found) = found(comparison) else {
         return String::new();
     };
     let margin = margin_percent(study);
@@ -107,17 +107,18 @@ fn power(study: &Study, comparison: &Comparison) -> String {
         Some(blocks) => format!("{margin} % would take about {}", counted(blocks, "block")),
         None => format!("{margin} % is out of its reach"),
     };
-    format!(" Nine times in ten such a run finds {found} %; {more}.")
+    format!(" Nine times in ten such a run finds {found}; {more}.")
 }
 
-/// The least difference that such a plan finds nine times in ten, in percent.
-pub fn found_percent(comparison: &Comparison) -> Option<String> {
+/// The least difference that such a plan finds nine times in ten: in percent, or as a factor when it is
+/// great.
+pub fn found(comparison: &Comparison) -> Option<String> {
     let found = comparison.found_nine_in_ten?;
-    let percents = match comparison.kind {
-        MetricKind::Ratio => (found - 1.0) * 100.0,
-        MetricKind::Points => found * 100.0,
-    };
-    Some(format!("{percents:.0}").replace("inf", MISSING))
+    Some(match comparison.kind {
+        MetricKind::Points => format!("{} pt", figure(found * 100.0)),
+        MetricKind::Ratio if found < 2.0 => format!("{} %", percent(found - 1.0)),
+        MetricKind::Ratio => format!("a factor of {}", aligned([found], &[])[0]),
+    })
 }
 
 /// What the setting costs in latency; empty for one-way workloads.

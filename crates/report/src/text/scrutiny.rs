@@ -5,7 +5,7 @@
 
 use nicpoll_model::{Comparison, Ends, IntervalMethod, Scenario, Sensitivity, Study};
 
-use super::differences::{found_percent, in_short, thresholds, with_interval};
+use super::differences::{found, in_short, thresholds, with_interval};
 use super::page::{Ink, Row};
 use crate::numbers::MISSING;
 
@@ -44,7 +44,7 @@ pub fn rows(study: &Study, compared: &Compared<'_>) -> Vec<Row> {
         cells("by paired t", &|one| ends(one, one.paired_t)),
         cells("by 20 % trimmed t", &|one| ends(one, one.trimmed_t)),
         cells("found 9 times in 10", &|one| {
-            found_percent(one).map_or(String::from(MISSING), |percents| format!("{percents} %"))
+            found(one).unwrap_or(String::from(MISSING))
         }),
     ];
     let scenarios: [(&str, Read); 3] = [
@@ -53,10 +53,14 @@ pub fn rows(study: &Study, compared: &Compared<'_>) -> Vec<Row> {
         ("missing as best", |it| it.missing_as_best),
     ];
     for (label, read) in scenarios {
-        let found = |one: &Comparison| one.sensitivity.as_ref().and_then(read);
-        if compared.iter().flatten().any(|one| adds(one, found(one))) {
+        let scenario = |one: &Comparison| one.sensitivity.as_ref().and_then(read);
+        if compared
+            .iter()
+            .flatten()
+            .any(|one| adds(one, scenario(one)))
+        {
             rows.push(cells(label, &|one| {
-                found(one).map_or(String::from(MISSING), |it| in_short(it.verdict))
+                scenario(one).map_or(String::from(MISSING), |it| in_short(it.verdict))
             }));
         }
     }
