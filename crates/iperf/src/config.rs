@@ -32,7 +32,8 @@ pub struct StreamConfig {
     pub input: Option<Input>,
     /// Rate to send at, and a server's to read TCP at most (-b); as fast as it goes when `None`.
     pub rate: Option<Rate>,
-    /// Length of a write and of a read, 1 at least, or UDP payload of a datagram, 20 to 65507 bytes (-l). A
+    /// Length of a write and of a read, 1 at least, or UDP payload of a datagram, 16 to 65507 bytes (-l).
+    /// The first datagram of a client has room for the whole header, 76 bytes, in any case. A
     /// server's counts where the client leaves it to the server.
     pub length_bytes: usize,
     /// Datagrams to send back to back at a time, 1 at least, as far apart in time as the rate says

@@ -91,8 +91,26 @@ fn data_is_counted_and_the_fin_answered() {
     };
     assert_eq!(answer.len(), wire::ServerReport::BYTES);
     let stated = wire::ServerReport::parse(answer, wire::Dialect::V2_1).unwrap();
-    assert_eq!((stated.bytes, stated.datagrams), (600, 7));
+    assert_eq!((stated.bytes, stated.datagrams), (500, 6));
     assert_eq!((stated.lost, stated.out_of_order), (2, 1));
+}
+
+#[test]
+fn datagrams_that_end_within_the_flag_word_are_counted() {
+    let bench = Bench::new();
+    // As 2.1.8 sends them with -l 18: the first one has room for the whole header.
+    bench.send(1, 76);
+    (2..11).for_each(|id| bench.send(id, 18));
+    bench.send(-11, 18);
+    let (report, answers) = bench.run();
+    assert_eq!(
+        (report.datagrams_received, report.bytes_received),
+        (10, 238)
+    );
+    assert_eq!((report.lost, report.datagrams_expected), (0, 10));
+    assert_eq!(report.fins_received, 1);
+    let stated = wire::ServerReport::parse(&answers[0], wire::Dialect::V2_1).unwrap();
+    assert_eq!((stated.lost, stated.datagrams, stated.bytes), (0, 10, 238));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use nicpoll_iperf::wire::datagram::{self, prepare_payload};
 use nicpoll_iperf::wire::reply;
 use nicpoll_iperf::wire::tcp::{HeaderAck, header_length};
 use nicpoll_iperf::wire::{
-    ClientHeader, DatagramHeader, Dialect, Extension, ServerReport, Version, flags,
+    ClientHeader, DatagramHeader, Dialect, Extension, RawDatagram, ServerReport, Version, flags,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -114,5 +114,83 @@ proptest! {
         let _ = ServerReport::parse(&bytes, Dialect::V2_0_10);
         let _ = HeaderAck::parse(&bytes);
         let _ = reply::classify(&bytes, &sent, Dialect::V2_1);
+    }
+}
+
+const ALL: [Dialect; 7] = [
+    Dialect::V2_0_2,
+    Dialect::V2_0_10,
+    Dialect::V2_0_13,
+    Dialect::V2_1,
+    Dialect::HeaderlessV2_0,
+    Dialect::HeaderlessLater,
+    Dialect::Unknown,
+];
+
+proptest! {
+    #[test]
+    fn what_a_version_writes_is_known_for_its_own(
+        which in 0..4usize,
+        id in 0..1i64 << 31,
+        fin in 1..1i64 << 31,
+        length in 24..100usize,
+        threads in 1..65_536u32,
+        port in 1..=u16::MAX,
+        rate_bps in any::<u32>(),
+    ) {
+        let dialect = ALL[which];
+        let amount = Amount::Time(Duration::from_secs(1));
+        let mut client = match dialect {
+            Dialect::V2_0_2 => ClientHeader::for_udp_v2_0_5(port, amount, rate_bps.into()),
+            _ => ClientHeader::for_udp(port, amount, rate_bps.into()),
+        };
+        client.threads = threads;
+        let mut payload = vec![0; length];
+        dialect.prepare_payload(&mut payload, &client);
+        for id in [id, -fin] {
+            let header = DatagramHeader { id, sent_seconds: 1, sent_microseconds: 2 };
+            dialect.write_header(&header, &mut payload);
+            let raw = RawDatagram::parse(&payload).unwrap();
+            if id >= 0 {
+                prop_assert_eq!(Dialect::of_client(&raw), dialect);
+            }
+            prop_assert_eq!(dialect.header(&raw, id.unsigned_abs()), Ok(header));
+        }
+    }
+
+    #[test]
+    fn answers_read_back_in_every_layout(
+        bytes in any::<u64>(),
+        elapsed_us in 0..1u64 << 50,
+        counts in any::<[u32; 3]>(),
+        jitter_us in 0..1_000_000u64,
+        head in any::<[u8; 12]>(),
+    ) {
+        let report = ServerReport {
+            bytes,
+            elapsed: Duration::from_micros(elapsed_us),
+            lost: counts[0].into(),
+            out_of_order: counts[1].into(),
+            datagrams: counts[2].into(),
+            jitter: Duration::from_micros(jitter_us),
+        };
+        let fin = RawDatagram::parse(&head).unwrap();
+        for dialect in ALL {
+            let answer = report.answer(dialect, &fin);
+            prop_assert_eq!(ServerReport::parse(&answer, Dialect::V2_1), Ok(report));
+            prop_assert_eq!(ServerReport::parse(&answer, dialect), Ok(report));
+        }
+    }
+
+    #[test]
+    fn any_head_is_survived_by_every_dialect(head in proptest::collection::vec(any::<u8>(), 0..40), highest in any::<u64>()) {
+        if let Ok(raw) = RawDatagram::parse(&head) {
+            let _ = Dialect::of_client(&raw);
+            for dialect in ALL {
+                let _ = dialect.header(&raw, highest);
+            }
+        } else {
+            prop_assert!(head.len() < 12);
+        }
     }
 }

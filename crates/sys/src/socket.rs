@@ -55,6 +55,26 @@ pub fn set_receive_low_water(socket: impl AsFd, bytes: usize) -> io::Result<()> 
     set_integer(socket, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes)
 }
 
+/// Bytes of the send buffer that are taken: by what was sent and has not left the host yet
+/// (`SIOCOUTQ`). The kernel charges a datagram with all the memory it occupies, its own overhead
+/// included.
+pub fn unsent_bytes(socket: impl AsFd) -> io::Result<usize> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the request writes one c_int to the place that it is given, which lives through the
+    // call; the descriptor is open for as long as `socket` is borrowed.
+    let outcome = unsafe {
+        libc::ioctl(
+            socket.as_fd().as_raw_fd(),
+            libc::TIOCOUTQ,
+            std::ptr::from_mut(&mut bytes),
+        )
+    };
+    if outcome < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(bytes.try_into().unwrap_or(0))
+}
+
 /// Has a send of more than `bytes` be taken as a batch of datagrams of that length, the last one shorter
 /// when there is no more (`UDP_SEGMENT`, Linux 4.18). A batch passes the stack once and is cut before
 /// the link unless that can cut it; it holds at most 64 datagrams and 65507 bytes, and a datagram must

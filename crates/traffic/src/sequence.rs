@@ -127,6 +127,12 @@ impl Jitter {
         self.previous_transit_ns = Some(transit_ns);
     }
 
+    /// From sending to arrival of the last datagram, in nanoseconds, the difference of the two clocks
+    /// included; `None` before the first.
+    pub fn transit_ns(&self) -> Option<i64> {
+        self.previous_transit_ns
+    }
+
     /// The jitter in nanoseconds; `None` before the second datagram.
     pub fn ns(&self) -> Option<f64> {
         self.jitter_ns

@@ -192,7 +192,7 @@ fn a_client_has_options_of_its_own() {
     assert!(!stream("-C").has_header);
     assert_eq!(stream("-u").length_bytes, 1470);
     assert_eq!(stream("-u -V").length_bytes, 1450);
-    assert_eq!(stream("-u -l 20").length_bytes, 20);
+    assert_eq!(stream("-u -l 18").length_bytes, 18);
 
     let Ok(Options::Client(client)) = parsed("-ufk --client fe80::1%eth0 -B [::1]:7") else {
         panic!("no client");
@@ -307,7 +307,8 @@ fn values_out_of_range_are_refused() {
         "-n 1e300",
         "-l 0",
         "-l 65M",
-        "-u -l 19",
+        "-u -l 15",
+        "-u -F /dev/zero -l 16",
         "-u -l 65508",
         "-w x",
         "-w 2G",

@@ -1,7 +1,9 @@
 //! Datagrams that are handed to the kernel together.
 //!
 //! What must hold: every datagram bears its own id and time of sending, however many of them one
-//! system call takes; and the kernel takes all of a batch or nothing of it.
+//! system call takes; the kernel takes all of a batch or nothing of it; and batches change no figure:
+//! no more datagrams wait to leave the host than would if each were sent alone, so that a queue on
+//! the way out loses none that it would not lose otherwise.
 
 use std::io;
 use std::net::UdpSocket;
@@ -10,6 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use nicpoll_sys::socket;
 use rustix::io::Errno;
 
+use super::backlog::Backlog;
 use crate::wire::datagram::PAYLOAD_BYTES_MAX;
 use crate::wire::{DatagramHeader, Dialect};
 
@@ -51,7 +54,9 @@ pub(super) struct Batch {
     pub(super) dialect: Dialect,
     payloads: Vec<u8>,
     payload_bytes: usize,
+    /// Datagrams that one call may send, at most.
     datagrams_max: usize,
+    backlog: Backlog,
 }
 
 impl Batch {
@@ -65,28 +70,49 @@ impl Batch {
         } else {
             (rustix::net::sockopt::ip_mtu(socket), IPV4_HEADER_BYTES)
         };
-        let fits =
-            mtu.is_ok_and(|mtu| payload_bytes + header_bytes + UDP_HEADER_BYTES <= mtu as usize);
-        let mut datagrams_max = datagrams_max
+        let packet_bytes = payload_bytes + header_bytes + UDP_HEADER_BYTES;
+        let fits = mtu.is_ok_and(|mtu| packet_bytes <= mtu as usize);
+        let buffer_bytes = socket::send_buffer(socket);
+        let datagrams_max = datagrams_max
             .min(DATAGRAMS_MAX)
             .min(PAYLOAD_BYTES_MAX / payload_bytes.max(1))
             .max(1);
-        let segment_bytes = u16::try_from(payload_bytes).unwrap_or(0);
-        // A socket for batches pays for them with every datagram: one without them does not ask.
-        if datagrams_max > 1 && (!fits || socket::set_segment(socket, segment_bytes).is_err()) {
-            datagrams_max = 1;
-        }
-        Batch {
+        let mut batch = Batch {
             dialect: Dialect::V2_1,
             payloads: payload.repeat(datagrams_max),
             payload_bytes,
             datagrams_max,
+            backlog: Backlog::new(buffer_bytes.unwrap_or(0), packet_bytes),
+        };
+        // A socket for batches pays for them with every datagram: one without them does not ask.
+        if datagrams_max > 1 && (!fits || batch.cut(socket, true).is_err()) {
+            batch.datagrams_max = 1;
         }
+        batch
     }
 
-    /// Datagrams that one call may send, at most.
-    pub(super) fn datagrams_max(&self) -> usize {
-        self.datagrams_max
+    /// How many of `datagrams` one call may send now; none while as many wait to leave the host as single
+    /// sends would have left there. As long as there are no batches among them, the kernel sees to that
+    /// and a send waits.
+    pub(super) fn together(&mut self, socket: &UdpSocket, datagrams: u64) -> usize {
+        let datagrams = usize::try_from(datagrams).unwrap_or(usize::MAX);
+        let datagrams = datagrams.min(self.datagrams_max);
+        if self.datagrams_max == 1 || datagrams == 1 && self.backlog.has_no_batch() {
+            return datagrams;
+        }
+        let unsent_bytes = socket::unsent_bytes(socket).unwrap_or(0);
+        let room = self.backlog.room(unsent_bytes);
+        if self.backlog.has_no_batch() {
+            return datagrams.min(room).max(1);
+        }
+        datagrams.min(room)
+    }
+
+    /// Has the kernel cut what is longer than a datagram, or no longer.
+    fn cut(&self, socket: &UdpSocket, is_cut: bool) -> io::Result<()> {
+        let bytes = if is_cut { self.payload_bytes } else { 0 };
+        // Longer ones than that are alone in their batch.
+        socket::set_segment(socket, u16::try_from(bytes).unwrap_or(0))
     }
 
     /// One payload, with whatever header it was sent with last.
@@ -115,15 +141,38 @@ impl Batch {
     ) -> io::Result<()> {
         self.number(clock, first_id, length);
         match socket.send(&self.payloads[..length]) {
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                self.backlog.add(length.div_ceil(self.payload_bytes));
+                Ok(())
+            }
             // The path's MTU has shrunk, or the way out cannot cut batches: one at a time from now on.
             Err(error) if length > self.payload_bytes && is_no_batch(&error) => {
                 self.datagrams_max = 1;
-                socket::set_segment(socket, 0)?;
+                self.cut(socket, false)?;
                 Err(io::ErrorKind::WouldBlock.into())
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Sends one datagram that may be longer than those of the batch.
+    pub(super) fn send_alone(
+        &mut self,
+        socket: &UdpSocket,
+        clock: &Clock,
+        id: i64,
+        payload: &[u8],
+    ) -> io::Result<()> {
+        let mut payload = payload.to_vec();
+        self.dialect.write_header(&clock.header(id), &mut payload);
+        if self.datagrams_max == 1 {
+            return socket.send(&payload).map(|_| ());
+        }
+        // It would be cut into several.
+        self.cut(socket, false)?;
+        let outcome = socket.send(&payload).map(|_| ());
+        self.cut(socket, true)?;
+        outcome
     }
 
     fn number(&mut self, clock: &Clock, first_id: i64, length: usize) {
@@ -180,7 +229,7 @@ mod tests {
         ] {
             let (sender, receiver) = pair(ip);
             let mut batch = Batch::new(&sender, &[0; 1023], usize::MAX);
-            assert_eq!(batch.datagrams_max(), 64);
+            assert_eq!(batch.datagrams_max, 64);
             batch.send(&sender, &Clock::start(), 1, 64 * 1023).unwrap();
             for _ in 0..64 {
                 assert_eq!(receiver.recv(&mut [0; 2000]).unwrap(), 1023);
@@ -191,9 +240,9 @@ mod tests {
     #[test]
     fn a_batch_fits_one_packet_and_one_that_would_be_fragmented_is_none() {
         let (sender, _receiver) = pair(Ipv4Addr::LOCALHOST);
-        assert_eq!(Batch::new(&sender, &[0; 1470], 64).datagrams_max(), 44);
-        assert_eq!(Batch::new(&sender, &[0; 1470], 1).datagrams_max(), 1);
+        assert_eq!(Batch::new(&sender, &[0; 1470], 64).datagrams_max, 44);
+        assert_eq!(Batch::new(&sender, &[0; 1470], 1).datagrams_max, 1);
         // The loopback's MTU is the largest packet.
-        assert_eq!(Batch::new(&sender, &[0; 65_507], 64).datagrams_max(), 1);
+        assert_eq!(Batch::new(&sender, &[0; 65_507], 64).datagrams_max, 1);
     }
 }

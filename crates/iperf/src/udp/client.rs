@@ -10,15 +10,15 @@ use nicpoll_traffic::Signals;
 use nicpoll_traffic::sockets;
 use nicpoll_traffic::udp_server::{BoundUdp, ServerConfig};
 
-use crate::wire::Directions;
 use crate::wire::datagram::PAYLOAD_BYTES_MAX;
+use crate::wire::{Dialect, Directions};
 use nicpoll_model::iperf::Direction;
 
 use super::Streams;
 use super::incoming::Incoming;
 use super::receiver::Manner;
 use super::request;
-use super::sender::{FIN_EVERY, Outgoing, Plan, SendError, SendReport};
+use super::sender::{Outgoing, Plan, SendError, SendReport};
 use crate::config::ClientConfig;
 use crate::observer::{Connected, Observer};
 use crate::reverse::{own_bounds, silence_max};
@@ -91,6 +91,7 @@ fn outgoing(
         plan: Plan {
             duration,
             bytes_max,
+            opening: request::opening(config),
             payload: request::payload(config),
             stream: config.stream.clone(),
             is_answered: direction == Direction::Forward,
@@ -129,7 +130,7 @@ fn incoming(
         queued: Vec::new(),
         begun: None,
         // Who sends as well asks with every datagram.
-        request: (direction == Direction::Reverse).then(|| (peer, request::payload(config))),
+        request: (direction == Direction::Reverse).then(|| (peer, request::opening(config))),
         _client: None,
         ticket: None,
     })
@@ -149,7 +150,7 @@ pub(super) fn socket_to(
     }
     let socket = UdpSocket::from(fd);
     socket.set_write_timeout(Some(sockets::SEND_TIMEOUT))?;
-    socket.set_read_timeout(Some(FIN_EVERY))?;
+    socket.set_read_timeout(Some(Dialect::V2_1.fin_every()))?;
     socket.connect(peer)?;
     Ok(socket)
 }

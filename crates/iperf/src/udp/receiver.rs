@@ -236,7 +236,7 @@ impl<'a> Receiver<'a> {
         let length = taken.payload_bytes;
         if header.id >= 0 {
             session.data(&header, length, taken.arrival_ns, now);
-        } else if let Some(answer) = session.fin(raw, &header, length, now)
+        } else if let Some(answer) = session.fin(raw, &header, length, taken.arrival_ns, now)
             && is_answered
             && bound.answer(*source, &answer)?
         {

@@ -7,8 +7,13 @@ use nicpoll_model::RateUnit;
 use super::PAYLOAD_BYTES_DEFAULT;
 use crate::config::{ClientConfig, StreamConfig};
 use crate::pace::Amount;
-use crate::wire::datagram::{PAYLOAD_BYTES_MIN, SHARED_CLOCK_BYTES_MIN, mark_shared_clock};
+use crate::wire::datagram::{
+    CLIENT_HEADER_OFFSET, PAYLOAD_BYTES_MIN, SHARED_CLOCK_BYTES_MIN, mark_shared_clock,
+};
 use crate::wire::{ClientHeader, Dialect, upper_flags};
+
+/// A datagram header and a client header.
+const OPENING_BYTES_MIN: usize = CLIENT_HEADER_OFFSET + ClientHeader::BYTES;
 
 fn header(config: &ClientConfig) -> ClientHeader {
     let stream = &config.stream;
@@ -53,18 +58,31 @@ pub(super) fn duration(stream: &StreamConfig) -> Option<Duration> {
     }
 }
 
-/// The least payload that holds the headers.
+/// The least payload that holds the headers, and a byte of what comes from elsewhere.
 pub(super) fn least_payload_bytes(stream: &StreamConfig) -> usize {
     match stream.has_shared_clock {
         true => SHARED_CLOCK_BYTES_MIN,
-        false => PAYLOAD_BYTES_MIN,
+        false => PAYLOAD_BYTES_MIN + usize::from(stream.input.is_some()),
     }
 }
 
 /// What each datagram carries, but for its own header.
 pub(super) fn payload(config: &ClientConfig) -> Vec<u8> {
+    payload_of(config, config.stream.length_bytes)
+}
+
+/// What the first datagram carries. As with 2.1.8 it is long enough for the client header, of which
+/// shorter ones have no more than their beginning.
+pub(super) fn opening(config: &ClientConfig) -> Vec<u8> {
     let stream = &config.stream;
-    let mut payload = vec![0; stream.length_bytes];
+    let has_extension = stream.has_header && stream.dialect == Dialect::V2_1;
+    let least_bytes = if has_extension { OPENING_BYTES_MIN } else { 0 };
+    payload_of(config, stream.length_bytes.max(least_bytes))
+}
+
+fn payload_of(config: &ClientConfig, length_bytes: usize) -> Vec<u8> {
+    let stream = &config.stream;
+    let mut payload = vec![0; length_bytes];
     stream
         .dialect
         .prepare_payload(&mut payload, &header(config));

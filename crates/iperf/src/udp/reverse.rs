@@ -81,6 +81,7 @@ pub(super) fn plan(asked: &ClientHeader, peer: IpAddr, config: &ListenerConfig) 
     Plan {
         duration,
         bytes_max,
+        opening: payload.clone(),
         payload,
         stream: StreamConfig {
             input: None,

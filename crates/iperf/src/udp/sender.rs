@@ -17,7 +17,6 @@ use crate::wire;
 use crate::wire::datagram::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, SHARED_CLOCK_BYTES_MIN};
 
 use closing::Closing;
-pub(super) use closing::FIN_EVERY;
 
 use nicpoll_traffic::sockets::{self, SocketBuffer};
 use nicpoll_traffic::{LOOK_EVERY, Signals};
@@ -30,6 +29,9 @@ use crate::pace::{self, Pace};
 use crate::slots::Ticket;
 use crate::times::{Distribution, Gaps};
 
+/// How often a sender looks for room that the kernel does not make it wait for.
+const ROOM_EVERY: Duration = Duration::from_micros(200);
+
 /// What to send.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
@@ -38,7 +40,9 @@ pub(super) struct Plan {
     /// or after this many bytes, whichever comes first. The last datagram carries what is left of
     /// them, but never less than the least payload.
     pub(super) bytes_max: u64,
-    /// What each datagram carries, but for its own header.
+    /// What the first datagram carries, but for its own header; as long as `payload` or longer,
+    pub(super) opening: Vec<u8>,
+    /// and what the others carry.
     pub(super) payload: Vec<u8>,
     /// How. With an input neither time nor bytes count.
     pub(super) stream: StreamConfig,
@@ -310,6 +314,7 @@ impl Sender<'_> {
                 }
             };
             match self.load()? {
+                Load::Pattern if self.opens() => self.send_opening(elapsed)?,
                 Load::Pattern => {
                     self.send_next(due, bytes_max - self.bytes_sent, elapsed)?;
                 }
@@ -356,6 +361,22 @@ impl Sender<'_> {
         Some(pace.in_bursts(self.plan.stream.burst_datagrams))
     }
 
+    /// Whether the next datagram is longer than those behind it.
+    fn opens(&self) -> bool {
+        self.datagrams_sent == 0 && self.plan.opening.len() > self.plan.payload.len()
+    }
+
+    /// Sends the first datagram, alone.
+    fn send_opening(&mut self, elapsed: Duration) -> Result<(), SendError> {
+        let opening = &self.plan.opening;
+        let outcome = self
+            .batch
+            .send_alone(self.socket, &self.clock, self.next_id(), opening);
+        let is_sent = self.judge(outcome)?;
+        self.count(is_sent, 1, opening.len(), elapsed);
+        Ok(())
+    }
+
     /// Sends `due` datagrams, or as many as one call takes and `bytes_left` fill.
     fn send_next(
         &mut self,
@@ -364,7 +385,11 @@ impl Sender<'_> {
         elapsed: Duration,
     ) -> Result<bool, SendError> {
         let payload_bytes = self.plan.payload.len() as u64;
-        let datagrams = due.min(self.batch.datagrams_max() as u64);
+        let datagrams = self.batch.together(self.socket, due) as u64;
+        if datagrams == 0 {
+            thread::sleep(ROOM_EVERY);
+            return Ok(false);
+        }
         let length = (datagrams * payload_bytes).min(bytes_left);
         let rest = length % payload_bytes;
         let length = match length - rest {
@@ -385,6 +410,11 @@ impl Sender<'_> {
         elapsed: Duration,
     ) -> Result<bool, SendError> {
         let is_sent = self.send(self.next_id(), length)?;
+        self.count(is_sent, datagrams, length, elapsed);
+        Ok(is_sent)
+    }
+
+    fn count(&mut self, is_sent: bool, datagrams: u64, length: usize, elapsed: Duration) {
         if is_sent {
             self.datagrams_sent += datagrams;
             self.bytes_sent += length as u64;
@@ -395,7 +425,6 @@ impl Sender<'_> {
         } else {
             self.calls.refused += 1;
         }
-        Ok(is_sent)
     }
 
     fn next_id(&self) -> i64 {
@@ -413,7 +442,13 @@ impl Sender<'_> {
 
     /// Sends `length` bytes of datagrams; `false` when the kernel refused for now.
     fn send(&mut self, first_id: i64, length: usize) -> Result<bool, SendError> {
-        match self.batch.send(self.socket, &self.clock, first_id, length) {
+        let outcome = self.batch.send(self.socket, &self.clock, first_id, length);
+        self.judge(outcome)
+    }
+
+    /// What came of a send; `false` when the kernel refused for now.
+    fn judge(&self, outcome: io::Result<()>) -> Result<bool, SendError> {
+        match outcome {
             Ok(()) => Ok(true),
             Err(error) if self.is_gone(&error) => Err(SendError::Closed {
                 peer: self.peer,

@@ -18,6 +18,8 @@ use crate::times::{ArrivalTimes, Distribution};
 
 /// 2.1.8 answers no more FINs than this.
 const ACKS_MAX: u64 = 9;
+/// Clients whose FINs count down send no more of them again than this.
+const FIN_REPETITIONS_MAX: u64 = 9;
 /// Silence that ends the session after a FIN, as in 2.1.8, whose client repeats it every 10 ms.
 const SILENCE_AFTER_FIN: Duration = Duration::from_millis(250);
 /// The same for clients that repeat it every 250 ms, as 2.0.x, whose servers wait so long.
@@ -116,16 +118,17 @@ impl Session {
         raw: &RawDatagram,
         header: &DatagramHeader,
         payload_bytes: usize,
+        arrival_ns: Option<i64>,
         now: Instant,
     ) -> Option<[u8; ServerReport::BYTES]> {
         self.fins_received += 1;
         self.fin_bytes += payload_bytes as u64;
-        let id = header.id.unsigned_abs();
         if self.closing.is_none() {
-            // All data has smaller ids. A FIN that was lost before this one counts as lost data,
-            // which the receiver cannot tell apart.
-            self.sequence.expect_up_to(id.saturating_sub(self.first_id));
-            self.closing = Some((self.report(id, now), now));
+            // All data has smaller ids.
+            let fin_id = self.first_fin_id(header, arrival_ns);
+            self.sequence
+                .expect_up_to(fin_id.saturating_sub(self.first_id));
+            self.closing = Some((self.report(now), now));
         }
         let answer = ServerReport::BYTES as u64;
         let budget = self.bytes + self.fin_bytes;
@@ -134,6 +137,31 @@ impl Session {
         }
         let (report, _) = self.closing.as_ref()?;
         Some(report.answer(self.dialect, raw))
+    }
+
+    /// The magnitude of the id that the client's first FIN had. Where each repetition has another id,
+    /// this FIN may be one of those: it then comes later after its time, which is the first one's, than
+    /// the data did.
+    fn first_fin_id(&self, header: &DatagramHeader, arrival_ns: Option<i64>) -> u64 {
+        let id = header.id.unsigned_abs();
+        let (Some(arrival_ns), Some(transit_ns)) = (arrival_ns, self.jitter.transit_ns()) else {
+            return id;
+        };
+        let late_ns = arrival_ns
+            .saturating_sub(header.sent_ns())
+            .saturating_sub(transit_ns);
+        let every_ns = self.dialect.fin_every().as_nanos() as i64;
+        let repetitions = late_ns.saturating_add(every_ns / 2).max(0) / every_ns;
+        match self.dialect.fin_id_step() {
+            0 => id,
+            // No more than are not accounted for by data that came.
+            1.. => {
+                let next_id = self.sequence.highest() + self.first_id;
+                let unaccounted = id.saturating_sub(next_id);
+                id - unaccounted.min(repetitions.unsigned_abs())
+            }
+            ..0 => id + repetitions.unsigned_abs().min(FIN_REPETITIONS_MAX),
+        }
     }
 
     /// Silence after which the client has its answer, or has given up asking for it.
@@ -206,20 +234,15 @@ impl Session {
             .delays()
     }
 
-    /// The figures as the original states them. 2.1.8 counts the FIN among the datagrams; with clients
-    /// that count from 0 one of the two ends is left out instead, so that data is all that is told.
-    fn report(&self, fin_id: u64, now: Instant) -> ServerReport {
-        let fin_bytes = if self.first_id == 0 {
-            0
-        } else {
-            self.fin_bytes
-        };
+    /// What is told the client: the figures of this end, so that both ends state the same. The FIN is no
+    /// data; a 2.1.8 server counts it as a datagram.
+    fn report(&self, now: Instant) -> ServerReport {
         ServerReport {
-            bytes: self.bytes + fin_bytes,
+            bytes: self.bytes,
             elapsed: now.duration_since(self.begun),
             lost: self.sequence.lost(),
             out_of_order: self.sequence.out_of_order(),
-            datagrams: fin_id.max(self.sequence.highest()),
+            datagrams: self.sequence.highest(),
             jitter: Duration::from_nanos(self.jitter.ns().unwrap_or(0.0) as u64),
         }
     }

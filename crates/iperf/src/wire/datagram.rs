@@ -15,8 +15,8 @@ use super::{ClientHeader, fill_payload, flags, upper_flags};
 
 /// Offset of the client header.
 pub const CLIENT_HEADER_OFFSET: usize = size_of::<DatagramWords>();
-/// The least payload: the datagram header and the flag word, which says how wide the ids are.
-pub const PAYLOAD_BYTES_MIN: usize = CLIENT_HEADER_OFFSET + size_of::<u32>();
+/// The least payload: the datagram header.
+pub const PAYLOAD_BYTES_MIN: usize = CLIENT_HEADER_OFFSET;
 /// The largest payload of a UDP datagram over IPv4.
 pub const PAYLOAD_BYTES_MAX: usize = 65_507;
 /// Ids beyond this are not believed: at ten million datagrams a second they come after 325 days.
@@ -95,9 +95,9 @@ pub struct RawDatagram {
     pub(super) id_low: u32,
     pub(super) sent_seconds: u32,
     pub(super) sent_microseconds: u32,
-    /// The words at 12, 16 and 20, which tell the dialects apart. Zeros in a datagram that ends
-    /// before the second.
-    pub(super) marks: [u32; 3],
+    /// The words at 12, 16 and 20, which tell the dialects apart. `None` where the datagram ends
+    /// before or within the word.
+    pub(super) marks: [Option<u32>; 3],
 }
 
 impl RawDatagram {
@@ -114,15 +114,11 @@ impl RawDatagram {
             let bytes = rest.get(4 * index..)?.first_chunk()?;
             Some(u32::from_be_bytes(*bytes))
         };
-        let marks = match (mark(0), mark(1)) {
-            (Some(at_12), Some(at_16)) => [at_12, at_16, mark(2).unwrap_or(0)],
-            _ => [0; 3],
-        };
         Ok(RawDatagram {
             id_low: id_low.get(),
             sent_seconds: sent_seconds.get(),
             sent_microseconds: sent_microseconds.get(),
-            marks,
+            marks: [mark(0), mark(1), mark(2)],
         })
     }
 
@@ -132,7 +128,7 @@ impl RawDatagram {
             id_low: self.id_low.into(),
             seconds: self.sent_seconds.into(),
             microseconds: self.sent_microseconds.into(),
-            id_high: self.marks[0].into(),
+            id_high: self.marks[0].unwrap_or(0).into(),
         };
         zerocopy::transmute!(words)
     }

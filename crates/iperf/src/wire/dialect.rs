@@ -4,7 +4,9 @@
 //! There is no handshake. A server tells a client's dialect by the marks of its first datagram, a
 //! client tells a server's by the version that it states, if it states one. What must hold: the
 //! ids of every version since 2.0.2 are read as they were meant, whichever bits the version leaves
-//! unwritten.
+//! unwritten, and nothing is read where a short datagram has ended.
+
+use std::time::Duration;
 
 use super::datagram::{self, DatagramError, DatagramHeader, ID_MAX, RawDatagram};
 use super::{ClientHeader, Version, fill_payload, flags};
@@ -47,6 +49,14 @@ impl Dialect {
     /// The dialect of the client whose first datagram this is.
     pub fn of_client(first: &RawDatagram) -> Self {
         let [at_12, at_16, at_20] = first.marks;
+        let (Some(at_12), Some(at_16)) = (at_12, at_16) else {
+            // Too short for a client header (-l 18): only who leaves filler at 12 is known by that.
+            return match at_12 {
+                Some(FILLER_AT_12) => Dialect::HeaderlessV2_0,
+                _ => Dialect::Unknown,
+            };
+        };
+        let at_20 = at_20.unwrap_or(0);
         // The client header of 2.0.9 and older stands at 12: flags, threads (-P), port.
         let is_v1_header = matches!(at_12, 0 | 0x8000_0000 | 0x8000_0001)
             && (1..1 << 16).contains(&at_16)
@@ -95,6 +105,27 @@ impl Dialect {
         }
     }
 
+    /// Silence after which an end of this version sends its FIN again.
+    pub fn fin_every(self) -> Duration {
+        match self {
+            Dialect::V2_1 => Duration::from_millis(10),
+            _ => Duration::from_millis(250),
+        }
+    }
+
+    /// What each repetition of a client's FIN adds to the magnitude of its id. All repetitions bear the
+    /// time of the first. 0 where the version is not certain.
+    pub fn fin_id_step(self) -> i64 {
+        match self {
+            Dialect::V2_0_10 => -1,
+            Dialect::V2_0_13 | Dialect::V2_1 => 1,
+            Dialect::V2_0_2
+            | Dialect::HeaderlessV2_0
+            | Dialect::HeaderlessLater
+            | Dialect::Unknown => 0,
+        }
+    }
+
     /// Reads the header of a datagram. `highest_id` is the highest id that came so far: where a FIN
     /// may be in two's complement or a sign and a magnitude, the reading nearer to it is taken.
     ///
@@ -108,9 +139,10 @@ impl Dialect {
         let [at_12, ..] = raw.marks;
         let id = match self {
             Dialect::V2_0_2 => i64::from(raw.id_low as i32),
-            Dialect::V2_0_13 | Dialect::V2_1 | Dialect::HeaderlessLater => {
-                (u64::from(at_12) << 32 | u64::from(raw.id_low)) as i64
-            }
+            Dialect::V2_0_13 | Dialect::V2_1 | Dialect::HeaderlessLater => match at_12 {
+                Some(high) => (u64::from(high) << 32 | u64::from(raw.id_low)) as i64,
+                None => i64::from(raw.id_low as i32),
+            },
             Dialect::V2_0_10 | Dialect::HeaderlessV2_0 | Dialect::Unknown => {
                 id_of_either_form(raw.id_low, at_12, highest_id)
             }
@@ -167,7 +199,7 @@ impl Dialect {
 
 /// An id of a client whose FIN is in two's complement or a sign and a magnitude. `at_12` holds the
 /// sign if the client is 2.0.10 to 2.0.12 and counts with 64 bits.
-fn id_of_either_form(low: u32, at_12: u32, highest_id: u64) -> i64 {
+fn id_of_either_form(low: u32, at_12: Option<u32>, highest_id: u64) -> i64 {
     let magnitude = u64::from(low & !SIGN);
     let last = if low & SIGN != 0 {
         let complement = u64::from(low.wrapping_neg());
@@ -176,7 +208,7 @@ fn id_of_either_form(low: u32, at_12: u32, highest_id: u64) -> i64 {
         } else {
             complement
         }
-    } else if at_12 == SIGN {
+    } else if at_12 == Some(SIGN) {
         magnitude
     } else {
         return i64::from(low);

@@ -206,14 +206,16 @@ impl Draft {
     }
 
     fn length_bytes(&self, client: bool) -> Result<usize, OptionError> {
-        let range = PAYLOAD_BYTES_MIN..=PAYLOAD_BYTES_MAX;
+        // Payload from elsewhere goes behind the header, a byte of it at least.
+        let least = PAYLOAD_BYTES_MIN + usize::from(self.common.stream.input.is_some());
+        let range = least..=PAYLOAD_BYTES_MAX;
         let is_udp = self.common.is_udp();
         match &self.length {
             Some((length, source)) if is_udp && !range.contains(length) => {
                 Err(OptionError::Value {
                     option: source.clone(),
                     value: length.to_string(),
-                    expected: format!("{PAYLOAD_BYTES_MIN} to {PAYLOAD_BYTES_MAX} bytes with -u"),
+                    expected: format!("{least} to {PAYLOAD_BYTES_MAX} bytes with -u"),
                 })
             }
             Some((length, _)) => Ok(*length),

@@ -128,7 +128,7 @@ pub static TABLE: &[Spec] = &[
         doc: Doc {
             value: "bytes",
             meaning: "buffer, 131072, or datagram, 1470 (1450 for a client with `-V`)",
-            limits: "TCP 1 to 64 MiB, UDP 20 to 65507",
+            limits: "TCP 1 to 64 MiB, UDP 16 to 65507 (17 with `-F` or `-I`)",
         },
         ..SPEC
     },

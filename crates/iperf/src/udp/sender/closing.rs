@@ -17,39 +17,21 @@ const LATE_ACK_SILENCE: Duration = Duration::from_millis(20);
 /// and never longer than this.
 const LATE_ACK_LIMIT: Duration = Duration::from_millis(250);
 
-/// Silence after which a 2.1.8 client sends its FIN again.
-pub(in crate::udp) const FIN_EVERY: Duration = Duration::from_millis(10);
-/// The same of 2.0.x clients, whose servers answer ten FINs and no more.
-const OLD_FIN_EVERY: Duration = Duration::from_millis(250);
+/// How often a 2.1.8 client sends its FIN again,
+const RETRIES: u32 = 200;
+/// and one of 2.0.x, whose servers answer ten FINs and no more.
+const OLD_RETRIES: u32 = 9;
 /// An answer is awaited at least this long, as 2.0.x clients do.
 const FIN_LIMIT: Duration = Duration::from_millis(2500);
 
 /// FINs that are sent where none is answered. 2.1.8 sends one, and loses the end with it.
-const FINS_UNANSWERED: i64 = 3;
+const FINS_UNANSWERED: u32 = 3;
 
-/// How a client ends its stream, which depends on who is to understand it.
-struct FinSchedule {
-    /// Silence after which the FIN is sent again.
-    every: Duration,
-    /// How often it is.
-    retries: i64,
-    /// What each repetition adds to the magnitude of its id.
-    id_step: i64,
-}
-
-impl FinSchedule {
-    fn with(server: Dialect) -> Self {
-        let (every, retries, id_step) = match server {
-            // The same id each time, so that whichever arrives first tells the truth.
-            Dialect::V2_0_2 | Dialect::V2_0_10 => (OLD_FIN_EVERY, 9, 0),
-            Dialect::V2_0_13 => (OLD_FIN_EVERY, 9, 1),
-            _ => (FIN_EVERY, 200, 1),
-        };
-        FinSchedule {
-            every,
-            retries,
-            id_step,
-        }
+/// How often the FIN is sent again to such a server.
+fn retries(server: Dialect) -> u32 {
+    match server {
+        Dialect::V2_0_2 | Dialect::V2_0_10 | Dialect::V2_0_13 => OLD_RETRIES,
+        _ => RETRIES,
     }
 }
 
@@ -70,14 +52,10 @@ impl Sender<'_> {
         let begun = Instant::now();
         let mut server = self.batch.dialect;
         let mut tries = 0;
-        while tries <= FinSchedule::with(server).retries {
+        while tries <= retries(server) {
             self.stop_if_cancelled()?;
-            let schedule = FinSchedule::with(server);
-            let fin_id = -(self.next_id() + tries * schedule.id_step);
-            if self.send(fin_id, self.plan.payload.len())? {
-                self.closing.fins_sent += 1;
-            }
-            if self.await_ack(schedule.every)? {
+            self.send_fin()?;
+            if self.await_ack(server.fin_every())? {
                 return self.await_late_acks();
             }
             tries += 1;
@@ -99,12 +77,19 @@ impl Sender<'_> {
         for repetition in 0..FINS_UNANSWERED {
             self.stop_if_cancelled()?;
             if repetition > 0 {
-                thread::sleep(FIN_EVERY);
+                thread::sleep(Dialect::V2_1.fin_every());
             }
-            let fin_id = -(self.next_id() + repetition);
-            if self.send(fin_id, self.plan.payload.len())? {
-                self.closing.fins_sent += 1;
-            }
+            self.send_fin()?;
+        }
+        Ok(())
+    }
+
+    /// Sends a FIN. Its id is the same each time, so that whichever arrives first tells how much was
+    /// sent; the originals since 2.0.10 change it, and a server that misses the first one then counts a
+    /// datagram that never was.
+    fn send_fin(&mut self) -> Result<(), SendError> {
+        if self.send(-self.next_id(), self.plan.payload.len())? {
+            self.closing.fins_sent += 1;
         }
         Ok(())
     }

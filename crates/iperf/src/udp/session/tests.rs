@@ -116,7 +116,7 @@ fn receive(
     let header = session.read(&fin).unwrap();
     assert!(header.id < 0);
     // The first FINs may not be worth an answer yet; they change nothing.
-    let answer = (0..4).find_map(|_| session.fin(&fin, &header, PAYLOAD_BYTES, now));
+    let answer = (0..4).find_map(|_| session.fin(&fin, &header, PAYLOAD_BYTES, None, now));
     (session, answer.unwrap())
 }
 
@@ -149,10 +149,57 @@ proptest! {
         prop_assert!((jitter_ns - oracle.jitter_ns).abs() <= 1e-6 * oracle.jitter_ns.max(1.0));
 
         let stated = ServerReport::parse(&answer, dialect).unwrap();
-        prop_assert_eq!((stated.lost, stated.datagrams), (lost, sent + first_id));
+        prop_assert_eq!((stated.lost, stated.datagrams), (lost, sent));
+        prop_assert_eq!(stated.bytes, session.bytes);
         prop_assert_eq!(stated.out_of_order, oracle.out_of_order);
         prop_assert_eq!(stated.jitter.as_micros(), (jitter_ns / 1e3) as u128);
     }
+}
+
+/// The FIN of 20 datagrams in the form that its version gives the repetition of this number, arriving so
+/// much later than it says. Returns what the client is told of: lost, datagrams.
+fn told(dialect: Dialect, arrived: u64, repetition: i64, late: Duration) -> (u64, u64) {
+    let now = Instant::now();
+    let first_id = dialect.first_id();
+    let of = |place: u64| datagram(dialect, (place + first_id) as i64, 1_000 * place);
+    let arrival_ns = |sent_us: u64| Some(1_000 * (sent_us as i64 + 300));
+    let mut session = Session::open((Ipv4Addr::LOCALHOST, 1).into(), &of(0), now);
+    for place in 0..arrived {
+        let header = session.read(&of(place)).unwrap();
+        session.data(&header, PAYLOAD_BYTES, arrival_ns(1_000 * place), now);
+    }
+    let id = 20 + first_id as i64 + repetition * dialect.fin_id_step();
+    let fin = datagram(dialect, -id, 20_000);
+    let header = session.read(&fin).unwrap();
+    let arrival_ns = arrival_ns(20_000).map(|ns| ns + late.as_nanos() as i64);
+    let answer = session.fin(&fin, &header, PAYLOAD_BYTES, arrival_ns, now);
+    let stated = ServerReport::parse(&answer.unwrap(), dialect).unwrap();
+    assert_eq!(stated.lost, session.sequence.lost());
+    (stated.lost, stated.datagrams)
+}
+
+#[test]
+fn a_fin_that_was_lost_is_no_datagram() {
+    for dialect in [Dialect::V2_0_10, Dialect::V2_0_13, Dialect::V2_1] {
+        for repetition in 0..4 {
+            // The repetitions bear the time of the first; one is never sent early.
+            let late = dialect.fin_every() * repetition + Duration::from_millis(2);
+            for arrived in [20, 17] {
+                let told = told(dialect, arrived, repetition.into(), late);
+                assert_eq!(told, (20 - arrived, 20), "{dialect:?} {repetition}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_late_fin_takes_no_datagram_away_that_was_lost() {
+    // The last three were lost, and the first FIN was not.
+    let late = Duration::from_millis(4);
+    assert_eq!(told(Dialect::V2_1, 17, 0, late), (3, 20));
+    // It came late, but nothing is missing.
+    let late = Duration::from_millis(500);
+    assert_eq!(told(Dialect::V2_1, 20, 0, late), (0, 20));
 }
 
 #[test]
