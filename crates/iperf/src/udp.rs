@@ -4,7 +4,6 @@
 //! but to addresses that it was told of, and to others no more bytes than came from them.
 
 mod accepted;
-mod backlog;
 mod batch;
 mod client;
 mod incoming;

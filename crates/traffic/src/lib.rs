@@ -10,6 +10,7 @@
 //! Everything runs on the caller's thread, in its network namespace and on its CPU.
 #![forbid(unsafe_code)]
 
+pub mod backlog;
 pub mod losses;
 pub mod netrate;
 pub mod rr;

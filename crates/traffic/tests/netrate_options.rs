@@ -36,7 +36,7 @@ fn netblast_takes_the_originals_arguments() {
         duration_seconds: 10,
         threads: None,
         style: Style::Router,
-        is_single: false,
+        is_batched: false,
         is_blocking: false,
         json: false,
     };
@@ -58,15 +58,19 @@ fn netblast_takes_the_originals_arguments() {
 #[test]
 fn netblast_takes_options_of_ours_anywhere() {
     for line in [
-        "--no-batch --blocking --json --style freebsd r 1 2 3",
-        "r --style=freebsd 1 --json 2 3 --no-batch --blocking",
+        "--batch --blocking --json --style freebsd r 1 2 3",
+        "r --style=freebsd 1 --json 2 3 --batch --blocking",
     ] {
         let options = blast(line);
         assert_eq!(options.style, Style::Freebsd);
-        assert!(options.is_single && options.is_blocking && options.json);
+        assert!(options.is_batched && options.is_blocking && options.json);
         assert_eq!((options.port, options.payload_bytes), (1, 2));
     }
     assert_eq!(blast("--style router r 1 2 3").style, Style::Router);
+    // One datagram a call is what it does anyway.
+    let error = parse_netblast(&words("--no-batch r 1 2 3")).unwrap_err();
+    let option = String::from("--no-batch");
+    assert_eq!(error, OptionError::UnknownOption(Tool::Netblast, option));
 }
 
 #[test]
@@ -151,7 +155,7 @@ fn netreceive_takes_a_port_and_threads() {
         let error = parse_netreceive(&words(line)).unwrap_err();
         assert_eq!(error.to_string(), RECEIVE_USAGE, "{line}");
     }
-    for option in ["--no-batch", "--blocking", "--style"] {
+    for option in ["--batch", "--blocking", "--style"] {
         let error = parse_netreceive(&words(&format!("{option} 9"))).unwrap_err();
         assert_eq!(
             error,

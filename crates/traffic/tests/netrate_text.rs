@@ -12,6 +12,7 @@ fn summary(calls: u64, errors: u64, span: Span) -> Summary {
         span,
         send_calls: calls,
         send_errors: errors,
+        batch_datagrams: None,
     }
 }
 
@@ -45,6 +46,27 @@ fn netblast_prints_successes_and_throughput_by_itself() {
          approx error rate: 0\n\
          approx throughput: 92 Mib/s\n"
     );
+}
+
+#[test]
+fn every_figure_of_batches_is_marked_as_such() {
+    let summary = Summary {
+        batch_datagrams: Some(64),
+        ..summary(937_596, 64, Span::Asked(1))
+    };
+    let text = text::netblast(&summary, Style::Router, 64, false);
+    let figures = text.lines().filter(|line| {
+        !line.is_empty() && !line.starts_with("start:") && !line.starts_with("finish:")
+    });
+    let figures: Vec<&str> = figures.collect();
+    assert_eq!(
+        figures[0],
+        "send calls:        937596 (datagrams, up to 64 a call)"
+    );
+    assert_eq!(figures.len(), 6, "{text}");
+    for line in figures {
+        assert!(line.ends_with(" (datagrams, up to 64 a call)"), "{line}");
+    }
 }
 
 /// What was printed on the routers of 2011, from the rates printed beside it.

@@ -156,11 +156,11 @@ const NETBLAST: Row = Row {
     title: "netblast 64 B, send calls/s that did not fail",
     contenders: &[
         Contender {
-            name: "netblast",
+            name: "netblast --batch",
             server: "nicpoll netreceive 9000",
             ready: ("listening on UDP port", 1),
             last: None,
-            client: "nicpoll netblast HOST 9000 64 1",
+            client: "nicpoll netblast --batch HOST 9000 64 1",
             figure: send_calls,
         },
         // The original's loop: one blocking send a datagram.
@@ -169,7 +169,7 @@ const NETBLAST: Row = Row {
             server: "nicpoll netreceive 9000",
             ready: ("listening on UDP port", 1),
             last: None,
-            client: "nicpoll netblast --no-batch --blocking HOST 9000 64 1",
+            client: "nicpoll netblast --blocking HOST 9000 64 1",
             figure: send_calls,
         },
     ],

@@ -10,17 +10,14 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nicpoll_sys::socket;
+use nicpoll_traffic::backlog::{Backlog, PACKET_HEADER_BYTES};
 use rustix::io::Errno;
 
-use super::backlog::Backlog;
 use crate::wire::datagram::PAYLOAD_BYTES_MAX;
 use crate::wire::{DatagramHeader, Dialect};
 
 /// The most that every kernel with `UDP_SEGMENT` takes (`UDP_MAX_SEGMENTS`).
 const DATAGRAMS_MAX: usize = 64;
-const IPV4_HEADER_BYTES: usize = 20;
-const IPV6_HEADER_BYTES: usize = 40;
-const UDP_HEADER_BYTES: usize = 8;
 
 /// Wall-clock time at the price of one reading of the monotonic clock, and without its steps.
 pub(super) struct Clock {
@@ -65,12 +62,12 @@ impl Batch {
     pub(super) fn new(socket: &UdpSocket, payload: &[u8], datagrams_max: usize) -> Self {
         let payload_bytes = payload.len();
         let is_ipv6 = socket.peer_addr().is_ok_and(|peer| peer.is_ipv6());
-        let (mtu, header_bytes) = if is_ipv6 {
-            (rustix::net::sockopt::ipv6_mtu(socket), IPV6_HEADER_BYTES)
+        let mtu = if is_ipv6 {
+            rustix::net::sockopt::ipv6_mtu(socket)
         } else {
-            (rustix::net::sockopt::ip_mtu(socket), IPV4_HEADER_BYTES)
+            rustix::net::sockopt::ip_mtu(socket)
         };
-        let packet_bytes = payload_bytes + header_bytes + UDP_HEADER_BYTES;
+        let packet_bytes = payload_bytes + PACKET_HEADER_BYTES[usize::from(is_ipv6)];
         let fits = mtu.is_ok_and(|mtu| packet_bytes <= mtu as usize);
         let buffer_bytes = socket::send_buffer(socket);
         let datagrams_max = datagrams_max

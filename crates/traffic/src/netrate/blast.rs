@@ -1,21 +1,22 @@
 //! netblast's loop: send, count, send again, until told to stop.
 //!
-//! What must hold: no pacing, no back-off, no clock and no allocation in the loop. Datagrams go to the
-//! kernel in batches where it takes them: one system call for up to 64, of which all are taken or all
-//! refused; each carries its own counter.
+//! What must hold: no pacing, no back-off, no clock and no allocation in the loop. Each datagram carries
+//! its own counter. Only where that is asked for do they go to the kernel in batches, one system call
+//! for up to 64 of which all are taken or all refused; and no longer than until one is refused, since
+//! figures behind a queue that is full would be those of the batches and not of packets.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 
 use nicpoll_sys::socket;
-use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 
 use super::sending::{self, SendCount, number};
 use crate::Signals;
+use crate::backlog::{Backlog, PACKET_HEADER_BYTES};
 
 /// Most datagrams of a batch: `UDP_MAX_SEGMENTS` of Linux before 6.9, later kernels take more.
-const BATCH_DATAGRAMS_MAX: usize = 64;
+pub const BATCH_DATAGRAMS_MAX: usize = 64;
 /// Most bytes of a batch: 65535 less the headers of UDP and IPv4, or UDP and IPv6.
 const BATCH_BYTES_MAX: [usize; 2] = [65_507, 65_487];
 
@@ -24,8 +25,8 @@ const BATCH_BYTES_MAX: [usize; 2] = [65_507, 65_487];
 pub struct BlastConfig {
     /// Bytes of UDP payload.
     pub payload_bytes: usize,
-    /// One system call a datagram, as the original makes it.
-    pub is_single: bool,
+    /// Up to 64 datagrams a system call, where the original makes one for each.
+    pub is_batched: bool,
     /// A send waits for room in the socket's buffer. Without it, a send for which there is no room is an
     /// error at once, and so is one that the interface or its queue refuses.
     pub is_blocking: bool,
@@ -39,6 +40,7 @@ pub struct Blaster {
     payload_bytes: usize,
     /// The datagrams of a batch, one after the other.
     batch: Vec<u8>,
+    backlog: Backlog,
     counter: u32,
 }
 
@@ -49,14 +51,17 @@ impl Blaster {
         let most_bytes = BATCH_BYTES_MAX[usize::from(peer.is_ipv6())];
         let mut datagrams = match config.payload_bytes {
             0 => 1,
-            _ if config.is_single => 1,
+            _ if !config.is_batched => 1,
             bytes => (most_bytes / bytes).clamp(1, BATCH_DATAGRAMS_MAX),
         };
         // A kernel without batches refuses the option.
         if datagrams > 1 && socket::set_segment(&socket, config.payload_bytes as u16).is_err() {
             datagrams = 1;
         }
+        let buffer_bytes = socket::send_buffer(&socket)?;
+        let packet_bytes = config.payload_bytes + PACKET_HEADER_BYTES[usize::from(peer.is_ipv6())];
         Ok(Blaster {
+            backlog: Backlog::new(buffer_bytes, packet_bytes),
             socket,
             flags,
             payload_bytes: config.payload_bytes,
@@ -65,7 +70,7 @@ impl Blaster {
         })
     }
 
-    /// Datagrams that go to the kernel in one system call. It falls to 1 when the path refuses batches.
+    /// The most datagrams that go to the kernel in one system call. It falls to 1 when a batch is refused.
     pub fn datagrams_per_system_call(&self) -> usize {
         match self.payload_bytes {
             0 => 1,
@@ -77,18 +82,19 @@ impl Blaster {
     pub fn run(&mut self, signals: &Signals) -> SendCount {
         let mut count = SendCount::default();
         while !signals.is_finishing() && !signals.is_cancelled() {
-            let datagrams = self.datagrams_per_system_call();
-            self.number_batch();
-            let result = send(&self.socket, &self.batch, self.flags).map(|_| ());
+            let datagrams = self.together();
+            self.number_batch(datagrams);
+            let length = datagrams * self.payload_bytes;
+            let result = send(&self.socket, &self.batch[..length], self.flags).map(|_| ());
             match result {
                 Err(errno) if sending::is_unfinished(self.flags, errno) => continue,
-                Err(errno)
-                    if datagrams > 1 && refuses_batches(errno) && self.go_single().is_ok() =>
-                {
+                // Its datagrams are sent again, each to be refused or taken by itself.
+                Err(_) if datagrams > 1 && self.go_single().is_ok() => {
                     count.system_calls += 1;
                     continue;
                 }
-                _ => {}
+                Ok(()) => self.backlog.add(datagrams),
+                Err(_) => {}
             }
             count.count(datagrams as u64, result);
             self.counter = self.counter.wrapping_add(datagrams as u32);
@@ -96,9 +102,21 @@ impl Blaster {
         count
     }
 
-    fn number_batch(&mut self) {
+    /// How many datagrams the next call sends.
+    fn together(&mut self) -> usize {
+        match self.datagrams_per_system_call() {
+            1 => 1,
+            most => {
+                let unsent_bytes = socket::unsent_bytes(&self.socket).unwrap_or(0);
+                self.backlog.room(unsent_bytes).clamp(1, most)
+            }
+        }
+    }
+
+    fn number_batch(&mut self, datagrams: usize) {
         let mut counter = self.counter;
-        for datagram in self.batch.chunks_exact_mut(self.payload_bytes.max(1)) {
+        let datagrams = &mut self.batch[..datagrams * self.payload_bytes];
+        for datagram in datagrams.chunks_exact_mut(self.payload_bytes.max(1)) {
             number(datagram, counter);
             counter = counter.wrapping_add(1);
         }
@@ -109,12 +127,4 @@ impl Blaster {
         self.batch.truncate(self.payload_bytes);
         Ok(())
     }
-}
-
-/// A datagram of a batch must fit the path's MTU, and the path must be able to cut a batch up.
-fn refuses_batches(errno: Errno) -> bool {
-    matches!(
-        errno,
-        Errno::INVAL | Errno::MSGSIZE | Errno::IO | Errno::OPNOTSUPP
-    )
 }

@@ -62,7 +62,7 @@ impl Tool {
         match option {
             "--json" => true,
             "--blocking" => self != Tool::Netreceive,
-            "--no-batch" | "--style" => self == Tool::Netblast,
+            "--batch" | "--style" => self == Tool::Netblast,
             _ => false,
         }
     }
@@ -103,8 +103,8 @@ pub struct BlastOptions {
     pub threads: Option<usize>,
     /// Which lines to print.
     pub style: Style,
-    /// One system call a datagram.
-    pub is_single: bool,
+    /// Up to 64 datagrams a system call.
+    pub is_batched: bool,
     /// A send waits for room in the socket's buffer.
     pub is_blocking: bool,
     /// One JSON object instead of lines.
@@ -209,7 +209,7 @@ pub fn parse_netblast(args: &[String]) -> Result<Asked<BlastOptions>, OptionErro
             .map(|threads| threads.ok_or(OptionError::Usage(tool)))
             .transpose()?,
         style: given.style,
-        is_single: given.is_single,
+        is_batched: given.is_batched,
         is_blocking: given.is_blocking,
         json: given.json,
     }))
@@ -266,7 +266,7 @@ pub fn parse_netsend(args: &[String]) -> Result<Asked<SendOptions>, OptionError>
 struct Given<'a> {
     positional: Vec<&'a str>,
     style: Style,
-    is_single: bool,
+    is_batched: bool,
     is_blocking: bool,
     json: bool,
 }
@@ -294,7 +294,7 @@ impl<'a> Given<'a> {
             match name {
                 "--json" => given.json = true,
                 "--blocking" => given.is_blocking = true,
-                "--no-batch" => given.is_single = true,
+                "--batch" => given.is_batched = true,
                 _ => given.style = style(value.or_else(|| args.next()))?,
             }
         }

@@ -46,6 +46,8 @@ pub struct Summary {
     pub send_calls: u64,
     /// Datagrams that were refused.
     pub send_errors: u64,
+    /// The most datagrams of a batch; `None` when each was sent alone.
+    pub batch_datagrams: Option<usize>,
 }
 
 impl Summary {
@@ -59,12 +61,19 @@ impl Summary {
 
     fn begin(&self) -> String {
         format!(
-            "\nstart:             {}\nfinish:            {}\nsend calls:        {}\nsend errors:       {}\n",
+            "\nstart:             {}\nfinish:            {}\nsend calls:        {}{batches}\nsend errors:       {}{batches}\n",
             seconds(self.start),
             seconds(self.finish),
             self.send_calls,
-            self.send_errors
+            self.send_errors,
+            batches = self.batches(),
         )
+    }
+
+    /// What stands behind each figure whose packets went to the kernel in batches.
+    fn batches(&self) -> String {
+        let remark = |most| format!(" (datagrams, up to {most} a call)");
+        self.batch_datagrams.map_or_else(String::new, remark)
     }
 }
 
@@ -78,17 +87,32 @@ pub fn frame_bits_per_second(packets_per_second: u64, payload_bytes: usize, is_i
 pub fn netblast(summary: &Summary, style: Style, payload_bytes: usize, is_ipv6: bool) -> String {
     let mut text = summary.begin();
     let rate = summary.span.rate(summary.successes());
+    let batches = summary.batches();
     if style == Style::Router {
-        line(&mut text, "send success:", &summary.successes());
+        let successes = summary.successes();
+        line(
+            &mut text,
+            "send success:",
+            &format_args!("{successes}{batches}"),
+        );
     }
-    line(&mut text, "approx send rate:", &rate);
-    line(&mut text, "approx error rate:", &summary.error_rate());
+    line(
+        &mut text,
+        "approx send rate:",
+        &format_args!("{rate}{batches}"),
+    );
+    let error_rate = summary.error_rate();
+    line(
+        &mut text,
+        "approx error rate:",
+        &format_args!("{error_rate}{batches}"),
+    );
     if style == Style::Router {
         let megabits = frame_bits_per_second(rate, payload_bytes, is_ipv6) / 1_000_000;
         line(
             &mut text,
             "approx throughput:",
-            &format_args!("{megabits} Mib/s"),
+            &format_args!("{megabits} Mib/s{batches}"),
         );
     }
     text

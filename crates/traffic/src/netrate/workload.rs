@@ -55,7 +55,7 @@ impl Sender {
         let buffer = sockets::send_buffer(&socket, None).map_err(WorkloadError::failed)?;
         let config = BlastConfig {
             payload_bytes: payload_bytes.into(),
-            is_single: true,
+            is_batched: false,
             is_blocking: false,
         };
         Ok(Sender {

@@ -13,7 +13,7 @@ use super::{
     DONE, Ended, Program, Refused, announce, print, resolve, say_losses, since_1970, span, watch,
 };
 use crate::Signals;
-use crate::netrate::blast::{BlastConfig, Blaster};
+use crate::netrate::blast::{BATCH_DATAGRAMS_MAX, BlastConfig, Blaster};
 use crate::netrate::options::BlastOptions;
 use crate::netrate::text::{self, Summary};
 use crate::netrate::{SendCount, connect_first};
@@ -66,7 +66,7 @@ pub fn run(options: &BlastOptions, program: &mut dyn Program) -> Result<Ended, R
 fn config(options: &BlastOptions) -> BlastConfig {
     BlastConfig {
         payload_bytes: options.payload_bytes,
-        is_single: options.is_single,
+        is_batched: options.is_batched,
         is_blocking: options.is_blocking,
     }
 }
@@ -87,6 +87,7 @@ impl Blast {
             span: span(options.duration_seconds, self.elapsed, program),
             send_calls: self.count.calls,
             send_errors: self.count.errors,
+            batch_datagrams: options.is_batched.then_some(BATCH_DATAGRAMS_MAX),
         }
     }
 }

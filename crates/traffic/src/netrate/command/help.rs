@@ -14,8 +14,8 @@ Usage: netblast [options] ip port payloadsize duration [nthreads]
   nthreads     threads, each with a socket of its own, bound to one CPU each
 
 Options that the original does not have:
-  --no-batch       one system call a datagram, as the original makes it. Without it up to 64
-                   datagrams go to the kernel at once, and are taken or refused together
+  --batch          up to 64 datagrams a system call, where the original makes one for each: until
+                   the first refusal, then one by one. Each line then says so
   --blocking       wait for room in the socket's buffer. Without it a full buffer, and a datagram
                    that the interface refuses, is a send error, as on FreeBSD
   --style freebsd  leave out 'send success:' and 'approx throughput:'
@@ -24,7 +24,7 @@ Options that the original does not have:
 
 Examples:
   netblast 198.18.0.2 9000 64 10             small packets for ten seconds
-  netblast --no-batch 198.18.0.2 9000 64 10  one datagram a system call, as the original
+  netblast --batch 198.18.0.2 9000 64 10     more of them, which tells less about packets
   netblast --json 2001:2::2 9000 1430 10     IPv6
 
 Exit codes: 0 done, 255 refused (the original's -1), 1 failed otherwise.

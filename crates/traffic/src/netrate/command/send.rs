@@ -52,6 +52,7 @@ pub fn run(options: &SendOptions, program: &mut dyn Program) -> Result<Ended, Re
         span: span(duration, elapsed, program),
         send_calls: sent.count.calls,
         send_errors: sent.count.errors,
+        batch_datagrams: None,
     };
     if !options.json {
         print(&text::netsend_summary(&summary, sent.waited))?;

@@ -8,6 +8,8 @@
 //! What must hold: batches and single datagrams together are never more than single ones alone could
 //! be.
 
+/// Headers of UDP and IPv4, and of UDP and IPv6.
+pub const PACKET_HEADER_BYTES: [usize; 2] = [28, 48];
 /// Room that the kernel leaves in front of a packet, and that its alignment may take.
 const LINK_HEADER_BYTES: usize = 47;
 /// `struct skb_shared_info` behind each packet, on 64 bits.
@@ -17,7 +19,7 @@ const BUFFER_HEADER_BYTES: usize = 256;
 
 /// The account of what was sent and may wait.
 #[derive(Debug)]
-pub(super) struct Backlog {
+pub struct Backlog {
     send_buffer_bytes: usize,
     packet_bytes: usize,
     /// What the kernel charges a packet that is sent alone.
@@ -30,7 +32,7 @@ pub(super) struct Backlog {
 
 impl Backlog {
     /// Nothing waits. `packet_bytes` is the length of an IP packet.
-    pub(super) fn new(send_buffer_bytes: usize, packet_bytes: usize) -> Self {
+    pub fn new(send_buffer_bytes: usize, packet_bytes: usize) -> Self {
         // Memory for packets comes in pieces whose sizes are powers of two.
         let data_bytes = packet_bytes + LINK_HEADER_BYTES + SHARED_INFO_BYTES;
         Backlog {
@@ -43,12 +45,12 @@ impl Backlog {
     }
 
     /// Whether only datagrams that were sent alone may wait.
-    pub(super) fn has_no_batch(&self) -> bool {
+    pub fn has_no_batch(&self) -> bool {
         self.undercharged_bytes == 0
     }
 
     /// Takes note of a call that sent so many datagrams.
-    pub(super) fn add(&mut self, datagrams: usize) {
+    pub fn add(&mut self, datagrams: usize) {
         if datagrams > 1 {
             self.undercharged_bytes += datagrams * (self.single_bytes - self.packet_bytes);
             self.singles_since = 0;
@@ -59,7 +61,7 @@ impl Backlog {
 
     /// How many more datagrams single sends would let wait, when the kernel has `unsent_bytes` of the
     /// send buffer taken.
-    pub(super) fn room(&mut self, unsent_bytes: usize) -> usize {
+    pub fn room(&mut self, unsent_bytes: usize) -> usize {
         // What was sent leaves in the same order: less than what came behind the last batch is none of it.
         let behind_bytes = self.singles_since.saturating_mul(self.packet_bytes);
         if unsent_bytes == 0 || unsent_bytes < behind_bytes {
