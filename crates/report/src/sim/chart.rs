@@ -6,16 +6,15 @@
 
 use std::fmt::Write;
 
-use super::svg::{self, Axis, COLOURS, Frame, LEFT, RIGHT, text};
+use super::svg::{self, Axis, Frame, LEFT, LINE, RIGHT, TEXT, text};
 
-const FIRST_TOP: f64 = 66.0;
 const PANEL: f64 = 190.0;
 /// From panel to panel.
 const GAP: f64 = 34.0;
 /// From the last panel to the legend: the axis and its name.
 const BELOW: f64 = 72.0;
-const LEGEND_LINE: f64 = 22.0;
-const LEGEND_COLUMNS: usize = 2;
+/// A legend's line before the name.
+const LEGEND_NAME: f64 = 48.0;
 const DASHES: [&str; 4] = ["", "7 4", "2 3", "9 3 2 3"];
 
 /// Curves over time.
@@ -53,18 +52,18 @@ pub struct Curve {
 pub fn plot_chart(chart: &Chart) -> String {
     let names = names(chart);
     let panels = chart.panels.len() as f64;
-    let bottom = FIRST_TOP + panels * PANEL + (panels - 1.0).max(0.0) * GAP;
-    let lines = names.len().div_ceil(LEGEND_COLUMNS) as f64;
-    let height = bottom + BELOW + lines * LEGEND_LINE;
-    let mut svg = svg::page(height);
-    svg::titles(&mut svg, &chart.title, &chart.facts);
+    let first = svg::below_heading(&chart.title, &chart.facts) + 8.0;
+    let bottom = first + panels * PANEL + (panels - 1.0).max(0.0) * GAP;
+    let height = bottom + BELOW + names.len() as f64 * LINE;
+    let mut svg = svg::page(height, &chart.title);
+    svg::heading(&mut svg, &chart.title, &chart.facts);
     let x = Axis::up_to(greatest(chart.panels.iter(), |(time, _)| time));
     for (index, panel) in chart.panels.iter().enumerate() {
-        let top = FIRST_TOP + index as f64 * (PANEL + GAP);
+        let top = first + index as f64 * (PANEL + GAP);
         let y = Axis::up_to(greatest([panel].into_iter(), |(_, quantity)| quantity));
         let bottom = top + PANEL;
         let frame = Frame { x, y, top, bottom };
-        frame.grid(&mut svg, 17.0);
+        frame.grid(&mut svg, 19.0);
         svg::upright(&mut svg, (22, (top + bottom) / 2.0), &panel.y_name);
         for curve in &panel.curves {
             let index = names.iter().position(|name| *name == curve.name);
@@ -76,9 +75,9 @@ pub fn plot_chart(chart: &Chart) -> String {
     let middle = (LEFT + RIGHT) / 2.0;
     text(
         &mut svg,
-        (middle, bottom + 42.0),
+        (middle, bottom + 44.0),
         "middle",
-        13,
+        TEXT,
         &chart.x_name,
     );
     for (index, name) in names.iter().enumerate() {
@@ -106,29 +105,28 @@ fn greatest<'a>(panels: impl Iterator<Item = &'a Panel>, of: fn((f64, f64)) -> f
 }
 
 fn stroke(index: usize) -> String {
-    let colour = COLOURS[index % COLOURS.len()];
     let dashes = DASHES[index % DASHES.len()];
     format!(
-        "fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" stroke-dasharray=\"{}\"",
+        "{} stroke-dasharray=\"{}\"",
+        svg::stroke(index),
         if dashes.is_empty() { "none" } else { dashes }
     )
 }
 
 fn legend(svg: &mut String, index: usize, top: f64, name: &str) {
-    let column = (RIGHT - LEFT) / LEGEND_COLUMNS as f64;
-    let x = LEFT + column * (index % LEGEND_COLUMNS) as f64;
-    let y = top + LEGEND_LINE * (index / LEGEND_COLUMNS) as f64;
+    let y = top + LINE * index as f64;
     let _ = writeln!(
         svg,
-        "<polyline points=\"{x:.1},{y:.1} {:.1},{y:.1}\" {}/>",
-        x + 40.0,
+        "<polyline points=\"{LEFT:.1},{y:.1} {:.1},{y:.1}\" {}/>",
+        LEFT + LEGEND_NAME - 8.0,
         stroke(index)
     );
-    text(svg, (x + 48.0, y + 4.0), "start", 13, name);
+    text(svg, (LEFT + LEGEND_NAME, y + 5.0), "start", TEXT, name);
 }
 
 #[cfg(test)]
 mod tests {
+    use super::svg::COLOURS;
     use super::*;
 
     #[test]

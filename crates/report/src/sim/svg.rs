@@ -1,36 +1,84 @@
 //! What every plot has in common: the page, its axes and colours.
 //!
-//! What must hold: nothing that is named can break the document.
+//! What must hold: nothing that is named can break the document. On a screen 380 pixels wide every word is still
+//! 9 pixels high or more, and none runs out of the page. The page says what it is to who cannot see it, and is dark
+//! where the reader's other pages are.
 
 use std::fmt::Write;
 
-pub const WIDTH: f64 = 880.0;
+pub const WIDTH: f64 = 600.0;
 /// From here to `RIGHT` is the area of the curves.
-pub const LEFT: f64 = 78.0;
-pub const RIGHT: f64 = 850.0;
+pub const LEFT: f64 = 74.0;
+pub const RIGHT: f64 = 580.0;
+/// Height of letters, and of those of the title.
+pub const TEXT: u32 = 15;
+const TITLE: u32 = 18;
+/// A line of text with its gap.
+pub const LINE: f64 = 20.0;
+/// Mean width of a letter of a sans-serif font, in parts of its height, and something to spare.
+const LETTER: f64 = 0.54;
 /// Okabe and Ito's colours, which colour-blind readers can tell apart; the yellow is left out.
 pub const COLOURS: [&str; 7] = [
     "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000",
 ];
 /// About so many lines across.
 const TICKS: f64 = 6.0;
+/// What a dark page changes: paper, words, lines, and the black of the last curve.
+const DARK: &str = "<style>@media (prefers-color-scheme: dark) { .paper { fill: #15191e } text { fill: #e6e9ec } \
+    .axis { stroke: #e6e9ec } .grid { stroke: #3b434c } .line6 { stroke: #fff } .mark6 { fill: #fff } }</style>";
 
 /// An empty page. `END` closes it.
-pub fn page(height: f64) -> String {
+pub fn page(height: f64, title: &str) -> String {
     format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
-         viewBox=\"0 0 {WIDTH} {height}\" font-family=\"sans-serif\" font-size=\"13\" fill=\"#222\">\n\
-         <rect width=\"{WIDTH}\" height=\"{height}\" fill=\"#fff\"/>\n"
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"{WIDTH}\" height=\"{height}\" \
+         viewBox=\"0 0 {WIDTH} {height}\" font-family=\"sans-serif\" font-size=\"{TEXT}\" fill=\"#222\">\n\
+         <title>{}</title>\n{DARK}\n\
+         <rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\" fill=\"#fff\"/>\n",
+        escaped(title)
     )
 }
 
 /// The end of a page.
 pub const END: &str = "</svg>\n";
 
+/// Where the heading of a page ends: its title, and where its figures come from.
+pub fn below_heading(title: &str, facts: &str) -> f64 {
+    let lines = wrapped(title, TITLE, LEFT).len() + wrapped(facts, TEXT, LEFT).len();
+    16.0 + lines as f64 * (LINE + 1.0)
+}
+
 /// What the plot shows, and where its figures come from.
-pub fn titles(svg: &mut String, title: &str, facts: &str) {
-    text(svg, (LEFT, 26.0), "start", 17, title);
-    text(svg, (LEFT, 47.0), "start", 13, facts);
+pub fn heading(svg: &mut String, title: &str, facts: &str) {
+    let title = wrapped(title, TITLE, LEFT)
+        .into_iter()
+        .map(|line| (TITLE, line));
+    let facts = wrapped(facts, TEXT, LEFT)
+        .into_iter()
+        .map(|line| (TEXT, line));
+    for (number, (size, line)) in title.chain(facts).enumerate() {
+        let y = 26.0 + number as f64 * (LINE + 1.0);
+        text(svg, (LEFT, y), "start", size, &line);
+    }
+}
+
+/// The lines of a text of that height that begins at `x`, so that none runs out of the page. They break at blanks,
+/// and behind a colon or a comma.
+pub fn wrapped(text: &str, size: u32, x: f64) -> Vec<String> {
+    let most = ((WIDTH - 8.0 - x) / (LETTER * f64::from(size))) as usize;
+    let mut lines = vec![String::new()];
+    for word in text.split_inclusive([' ', ':', ',']) {
+        let line = lines.last_mut().filter(|line| {
+            line.is_empty() || line.chars().count() + word.trim_end().chars().count() <= most
+        });
+        match line {
+            Some(line) => line.push_str(word),
+            None => lines.push(String::from(word)),
+        }
+    }
+    lines
+        .iter()
+        .map(|line| String::from(line.trim_end()))
+        .collect()
 }
 
 pub fn text(svg: &mut String, (x, y): (f64, f64), anchor: &str, size: u32, text: &str) {
@@ -48,6 +96,21 @@ pub fn upright(svg: &mut String, (x, y): (u32, f64), name: &str) {
         "<text transform=\"translate({x} {y:.1}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
         escaped(name)
     );
+}
+
+/// How a curve's line is drawn.
+pub fn stroke(curve: usize) -> String {
+    let number = curve % COLOURS.len();
+    format!(
+        "fill=\"none\" class=\"line{number}\" stroke=\"{}\" stroke-width=\"2\"",
+        COLOURS[number]
+    )
+}
+
+/// How a curve's marks are filled.
+pub fn fill(curve: usize) -> String {
+    let number = curve % COLOURS.len();
+    format!("class=\"mark{number}\" fill=\"{}\"", COLOURS[number])
 }
 
 fn escaped(text: &str) -> String {
@@ -105,21 +168,26 @@ impl Frame {
     /// The lines of both axes with their figures, those of the horizontal one so far `below` the area.
     pub fn grid(&self, svg: &mut String, below: f64) {
         let line = |svg: &mut String, (x1, y1): (f64, f64), (x2, y2): (f64, f64), is_axis| {
-            let stroke = if is_axis { "#222" } else { "#ddd" };
+            let (class, stroke) = if is_axis {
+                ("axis", "#222")
+            } else {
+                ("grid", "#ddd")
+            };
             let _ = writeln!(
                 svg,
-                "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"{stroke}\"/>"
+                "<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" \
+                 stroke=\"{stroke}\"/>"
             );
         };
         for tick in self.x.ticks() {
             let x = self.x(tick);
             line(svg, (x, self.top), (x, self.bottom), tick == 0.0);
-            text(svg, (x, self.bottom + below), "middle", 12, &short(tick));
+            text(svg, (x, self.bottom + below), "middle", TEXT, &short(tick));
         }
         for tick in self.y.ticks() {
             let y = self.y(tick);
             line(svg, (LEFT, y), (RIGHT, y), tick == 0.0);
-            text(svg, (LEFT - 8.0, y + 4.0), "end", 12, &short(tick));
+            text(svg, (LEFT - 8.0, y + 5.0), "end", TEXT, &short(tick));
         }
     }
 
@@ -170,6 +238,42 @@ mod tests {
         assert_eq!(short(60_000.0), "60k");
         assert_eq!(short(1_500_000.0), "1.5M");
         assert_eq!(short(0.0), "0");
+    }
+
+    /// Sizes of letters, and how far each text reaches, as far as that is known from its beginning.
+    fn words(svg: &str) -> Vec<(f64, f64)> {
+        let number = |line: &str, name: &str| -> Option<f64> {
+            let value = line.split_once(&format!("{name}=\""))?.1;
+            value.split('"').next()?.parse().ok()
+        };
+        let texts = svg.lines().filter(|line| line.starts_with("<text"));
+        texts
+            .map(|line| {
+                let size = number(line, "font-size").unwrap_or(f64::from(TEXT));
+                let letters = line.split(['>', '<']).nth(2).unwrap().chars().count();
+                let long = letters as f64 * size * 0.5;
+                let is_start = line.contains("\"start\"");
+                let x = number(line, " x").filter(|_| is_start);
+                (size, x.unwrap_or(0.0) + long)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_long_heading_is_legible_on_a_narrow_screen_and_stays_on_the_page() {
+        let title = "Two controllers while a packet costs four times as much, ticks 250 to 400, and then again";
+        let facts = "simulated: host generic, poisson:payload=64:ip=4:clients=100:links=4, 1 s a point, seed 1";
+        let mut svg = page(100.0, title);
+        heading(&mut svg, title, facts);
+        let words = words(&svg);
+        assert!(words.len() > 3);
+        for (size, end) in words {
+            assert!(size * 380.0 / WIDTH >= 9.0, "{size}");
+            assert!(end <= WIDTH, "{end}");
+        }
+        assert!(svg.contains(&format!("<title>{title}</title>")));
+        assert!(svg.contains("prefers-color-scheme: dark"));
+        assert!(below_heading(title, facts) > below_heading("short", "facts"));
     }
 
     #[test]
