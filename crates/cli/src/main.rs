@@ -45,7 +45,7 @@ fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(failure @ Failure::Unread) => ExitCode::from(failure.code()),
         Err(failure) => {
-            eprintln!("nicpoll: {failure}");
+            eprintln!("nicpoll: {}", output::in_locale(&failure.to_string()));
             ExitCode::from(failure.code())
         }
     }

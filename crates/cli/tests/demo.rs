@@ -215,7 +215,7 @@ fn what_cannot_be_is_refused_with_a_remedy_before_anything_is_made() {
     let stage = Stage::new();
     for (args, remedy) in [
         (["--period", "0"], "a unit is needed, such as '0us'"),
-        (["--period", "0us"], "ask for 20µs or more"),
+        (["--period", "0us"], "ask for 20us or more"),
         (["--period", "1s"], "ask for a period of 30ms or less"),
         (["--period", "soon"], "a unit"),
         (["--workload", "sctp"], "known are tcp, udp1470, udp64, rr"),

@@ -17,6 +17,8 @@ const PRINTING: [&[&str]; 6] = [
     &["netblast", "--help"],
     &["sim", "ticks"],
 ];
+/// A host that anything runs on.
+const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sim/hosts/generic.toml");
 /// What a shell reports of a program that SIGPIPE ended.
 const UNREAD: i32 = 141;
 
@@ -73,6 +75,24 @@ fn a_full_disk_is_an_error() {
         );
         assert_eq!(output.status.code(), Some(1), "{args:?}");
     }
+}
+
+#[test]
+fn microseconds_are_written_as_the_locale_can_show_them() {
+    let latency = |locale: &str| {
+        let mut command = nicpoll(&["sim", "run", HOST, "--duration", "10ms"]);
+        command
+            .args(["--workload", "constant:rate=1k"])
+            .env("LC_ALL", locale);
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    assert!(latency("C").contains(" us"), "{}", latency("C"));
+    assert!(
+        latency("en_US.UTF-8").contains(" µs"),
+        "{}",
+        latency("en_US.UTF-8")
+    );
+    assert!(!latency("en_US.UTF-8").contains(" us "));
 }
 
 #[test]
