@@ -8,13 +8,17 @@ use crate::fit::ONE;
 use crate::library::Library;
 use crate::outcome::Outcome;
 use crate::quantity::Quantity;
-use crate::scenario::{Length, simulated};
+use crate::scenario::{Length, SEED, simulated};
+use crate::score::{guess, is_restated};
 use crate::table::{Figure, Mode, Run, Scenario, Table};
 
 /// A fifth more, a fifth less, in thousandths.
 const CHANGES: [(u64, &str); 2] = [(ONE + 200, "+20 %"), (ONE - 200, "-20 %")];
 /// What polling uses and nothing else; one value a mechanism, see the reference host's file.
 const OF_POLLING: [&str; 3] = ["cpu.netisr_ns", "card.poll_ns", "card.status_ns"];
+
+/// Places of the ticks that a run on a knife's edge is simulated with, beside its own.
+const PLACES: u64 = 12;
 
 /// A parameter that is tried at other values: its name, and numbers of hosts.
 struct Variable {
@@ -23,10 +27,17 @@ struct Variable {
 }
 
 impl Figure {
-    /// The error of a simulated value, in basic units; `None` when it is not scored or nothing was measured.
-    pub(crate) fn error(&self, value: f64) -> Option<f64> {
+    /// How its error is told, in its run.
+    fn error_kind(&self, run: &Run) -> ErrorKind {
+        let is_scored = self.unscored.is_none() && run.unscored.is_none();
+        let quantity = self.quantity.filter(|_| is_scored);
+        quantity.map_or(ErrorKind::Unscored, Quantity::error_kind)
+    }
+
+    /// The error of a value, in basic units; `None` when it is not scored or nothing was measured.
+    fn error(&self, kind: ErrorKind, value: f64) -> Option<f64> {
         let measured = self.measured_mean()? * self.unit.scale;
-        match self.quantity?.error_kind() {
+        match kind {
             ErrorKind::Relative => (measured > 0.0).then(|| value / measured - 1.0),
             ErrorKind::Points => Some(value - measured),
             ErrorKind::Unscored => None,
@@ -34,7 +45,7 @@ impl Figure {
     }
 }
 
-/// A simulation that rows follow from: that of a run, or of a run with one parameter changed.
+/// A simulation that rows follow from: that of a run, or of a run with something changed.
 #[derive(Clone, Debug)]
 pub struct Job<'a> {
     library: &'a Library,
@@ -43,13 +54,21 @@ pub struct Job<'a> {
     change: Option<Change>,
 }
 
-/// A parameter at another value.
+/// What differs from the run's own simulation.
 #[derive(Clone, Debug)]
-struct Change {
-    /// Its name and the change, as rows show them.
-    name: String,
-    /// The hosts with it.
-    library: Library,
+enum Change {
+    /// The ticks of the hosts lie elsewhere, in a run of [`Length::COMPARISON`].
+    Ticks {
+        /// What decides where.
+        seed: u64,
+    },
+    /// A parameter is at another value.
+    Parameter {
+        /// Its name and the change, as rows show them.
+        name: String,
+        /// The hosts with it.
+        library: Library,
+    },
 }
 
 /// What a [`Job`] gave.
@@ -74,7 +93,8 @@ pub struct CompareError {
 }
 
 impl<'a> Job<'a> {
-    /// The simulations of a run: its own, then with `has_sensitivity` those with each parameter changed.
+    /// The simulations of a run: its own, those with the ticks at other places if it sits on a knife's edge, and with
+    /// `has_sensitivity` those with each parameter changed.
     pub fn of_run(
         library: &'a Library,
         table: &'a Table,
@@ -88,6 +108,10 @@ impl<'a> Job<'a> {
             change,
         };
         let mut jobs = vec![job(None)];
+        if run.knife_edge.is_some() {
+            let seeds = SEED..SEED + PLACES;
+            jobs.extend(seeds.map(|seed| job(Some(Change::Ticks { seed }))));
+        }
         let Some(scenario) = run.scenario.as_ref().filter(|_| has_sensitivity) else {
             return jobs;
         };
@@ -95,7 +119,7 @@ impl<'a> Job<'a> {
             for (factor, sign) in CHANGES {
                 if let Some(library) = variable.scaled(library, factor) {
                     let name = format!("{} {sign}", variable.name);
-                    jobs.push(job(Some(Change { name, library })));
+                    jobs.push(job(Some(Change::Parameter { name, library })));
                 }
             }
         }
@@ -113,8 +137,14 @@ impl<'a> Job<'a> {
                 values: self.run.figures.iter().map(not_run).collect(),
             });
         };
-        let library = self.change.as_ref().map_or(self.library, |of| &of.library);
-        let values = values(library, self.table, self.run, scenario);
+        let own = Length::of_comparison(scenario);
+        let (library, length, seed) = match &self.change {
+            None => (self.library, own, SEED),
+            Some(Change::Ticks { seed }) => (self.library, Length::COMPARISON, *seed),
+            Some(Change::Parameter { library, .. }) => (library, own, SEED),
+        };
+        let simulate = |scenario: &Scenario| simulated(library, scenario, length, seed);
+        let values = values(simulate, self.table, self.run, scenario);
         let (outcome, values) = values.map_err(|error| CompareError {
             table: self.table.name.clone(),
             run: self.run.name.clone(),
@@ -135,16 +165,17 @@ pub fn rows_of(jobs: &[Job<'_>], done: &[Done]) -> Vec<PublishedRow> {
         let Some(change) = &job.change else {
             let figures = job.run.figures.iter().zip(&done.values);
             let outcome = done.outcome.as_ref();
-            rows.extend(figures.map(|(of, value)| row(job.table, job.run, of, *value, outcome)));
+            rows.extend(figures.map(|(of, value)| row(job, of, *value, outcome)));
             before = &done.values;
             continue;
         };
         let first = rows.len() - before.len();
-        for (row, values) in rows[first..]
-            .iter_mut()
-            .zip(before.iter().zip(&done.values))
-        {
-            note_change(row, &change.name, values);
+        let figures = job.run.figures.iter().zip(before.iter().zip(&done.values));
+        for (row, (figure, values)) in rows[first..].iter_mut().zip(figures) {
+            match change {
+                Change::Ticks { .. } => note_place(row, values.1.map(|of| of / figure.unit.scale)),
+                Change::Parameter { name, .. } => note_change(row, name, values),
+            }
         }
     }
     rows
@@ -152,19 +183,17 @@ pub fn rows_of(jobs: &[Job<'_>], done: &[Done]) -> Vec<PublishedRow> {
 
 /// What a run's figures come to in a simulation, in basic units.
 fn values(
-    library: &Library,
+    simulate: impl Fn(&Scenario) -> Result<Outcome, PlanError>,
     table: &Table,
     run: &Run,
     scenario: &Scenario,
 ) -> Result<(Outcome, Vec<Option<f64>>), PlanError> {
-    let simulate =
-        |scenario: &Scenario| simulated(library, scenario, Length::of_comparison(scenario));
     let compared = table
         .runs
         .iter()
         .find(|other| Some(&other.name) == run.baseline.as_ref());
     let baseline = compared.and_then(|other| other.scenario.as_ref());
-    let baseline = baseline.map(simulate).transpose()?;
+    let baseline = baseline.map(&simulate).transpose()?;
     let outcome = simulate(scenario)?;
     let values = run.figures.iter().map(|figure| {
         figure
@@ -184,6 +213,14 @@ impl Variable {
             is_changed |= changed.scale(host, field, factor);
         }
         is_changed.then_some(changed)
+    }
+}
+
+/// Widens a row's range by what it is with the ticks at another place.
+fn note_place(row: &mut PublishedRow, value: Option<f64>) {
+    if let (Some(own), Some(value)) = (row.simulated, value) {
+        let [least, most] = row.simulated_range.unwrap_or([own, own]);
+        row.simulated_range = Some([least.min(value), most.max(value)]);
     }
 }
 
@@ -218,24 +255,39 @@ fn not_run(figure: &Figure) -> Option<f64> {
 }
 
 fn row(
-    table: &Table,
-    run: &Run,
+    job: &Job<'_>,
     figure: &Figure,
     value: Option<f64>,
     outcome: Option<&Outcome>,
 ) -> PublishedRow {
-    let error_kind = figure
-        .quantity
-        .map_or(ErrorKind::Unscored, Quantity::error_kind);
-    let kind = if figure.is_fitted {
-        RowKind::Fitted
-    } else {
-        RowKind::Predicted
+    let run = job.run;
+    let error_kind = figure.error_kind(run);
+    let kind = match (figure.is_fitted, &figure.used) {
+        (true, _) => RowKind::Fitted,
+        (false, Some(_)) => RowKind::Used,
+        (false, None) => RowKind::Predicted,
     };
-    let error = value.and_then(|value| figure.error(value));
-    let aim = error_kind.aim(kind);
+    let error_of = |value: Option<f64>| value.and_then(|value| figure.error(error_kind, value));
+    let is_within = |error: Option<f64>| {
+        let aim = error_kind.aim(kind);
+        error.zip(aim).map(|(error, aim)| error.abs() <= aim)
+    };
+    let error = error_of(value);
+    let guessed = guess(job.library, job.table, run, figure);
+    let said = [&figure.used, &figure.unscored, &figure.missing];
+    let of_figure = said.into_iter().flatten();
+    let of_run = [&run.unscored, &run.knife_edge, &run.missing];
+    let missing: Vec<_> = if figure.missing.is_some() {
+        of_figure.map(String::as_str).collect()
+    } else {
+        of_figure
+            .chain(of_run.into_iter().flatten())
+            .map(String::as_str)
+            .collect()
+    };
+    let is_small = error_kind == ErrorKind::Points && is_within(error_of(Some(0.0))) == Some(true);
     PublishedRow {
-        table: table.name.clone(),
+        table: job.table.name.clone(),
         row: run.name.clone(),
         discipline: String::from(run.mode.name()),
         quantity: figure.name.clone(),
@@ -243,13 +295,18 @@ fn row(
         measured: figure.measured_mean(),
         measured_runs: figure.measured.clone(),
         simulated: value.map(|value| value / figure.unit.scale),
+        simulated_range: None,
+        guessed: guessed.map(|value| value / figure.unit.scale),
         error,
         error_kind,
         kind,
-        is_within_aim: error.zip(aim).map(|(error, aim)| error.abs() <= aim),
+        is_within_aim: is_within(error),
+        is_guess_within_aim: is_within(error_of(guessed)),
+        is_restated: is_restated(run, figure),
+        is_small,
         sensitivity: None,
         bottleneck: outcome.map(|outcome| outcome.bottleneck.clone()),
-        missing: figure.missing.clone().or_else(|| run.missing.clone()),
+        missing: (!missing.is_empty()).then(|| missing.join(" ")),
     }
 }
 

@@ -7,13 +7,15 @@
 //! What must hold: files of tables and hardware facts decide the fit to the last digit. What was fitted before
 //! plays no part.
 
+use std::collections::BTreeMap;
+
 use nicpoll_model::sim_published::ErrorKind;
 use nicpoll_sim::{Host, PlanError};
 use thiserror::Error;
 
 use crate::library::{Library, LibraryError};
 use crate::quantity::Quantity;
-use crate::scenario::{self, Length};
+use crate::scenario::{self, Length, SEED};
 use crate::search::{Span, search};
 use crate::table::{Figure, Run};
 use crate::text::{FileError, Section, Text};
@@ -68,6 +70,8 @@ pub struct Parameter {
     pub clocks_mhz: Vec<u64>,
     /// Numbers of the host files.
     pub fields: Vec<String>,
+    /// The host whose numbers the factor is on, when it is not on the costs of the plan.
+    pub like: Option<String>,
     /// Where the search begins, in thousandths.
     pub start: u64,
 }
@@ -155,7 +159,7 @@ impl FitPlan {
 fn parameter(section: &Section<'_>, costs: &[(String, u64)]) -> Result<Parameter, FileError> {
     section.refuse_unknown(
         "a parameter",
-        &["name", "hosts", "clocks_mhz", "fields", "start"],
+        &["name", "hosts", "clocks_mhz", "fields", "like", "start"],
     )?;
     let mhz = "give clocks in MHz, 1 to 10000, one for each host";
     let start = "give the factor that the search begins with, a whole number from 1 to 1000";
@@ -168,11 +172,21 @@ fn parameter(section: &Section<'_>, costs: &[(String, u64)]) -> Result<Parameter
             .map(|mhz| mhz as u64)
             .collect(),
         fields: section.strings("fields", "give numbers of host files, such as cpu.tick_ns")?,
+        like: section.optional_string("like", "give the name of a host that was fitted before")?,
         start: ONE * section.number("start", 1.0, 1000.0, start)? as u64,
     };
     if parameter.hosts.is_empty() || parameter.fields.is_empty() {
         let message = String::from("a parameter needs hosts and fields");
         return Err(section.error(message));
+    }
+    if parameter
+        .like
+        .as_ref()
+        .is_some_and(|like| parameter.hosts.contains(like))
+    {
+        let message =
+            String::from("like names a host that the parameter itself changes; give another");
+        return Err(section.error_at("like", message));
     }
     let clocks = &parameter.clocks_mhz;
     if !clocks.is_empty() && (clocks.len() != parameter.hosts.len() || clocks.contains(&0)) {
@@ -191,16 +205,21 @@ fn parameter(section: &Section<'_>, costs: &[(String, u64)]) -> Result<Parameter
 
 impl Parameter {
     /// The numbers that a factor gives: host, field, value.
-    pub(crate) fn targets(&self, plan: &FitPlan, factor: u64) -> Vec<(&str, &str, u64)> {
+    pub(crate) fn targets(
+        &self,
+        plan: &FitPlan,
+        hosts: &BTreeMap<String, Host>,
+        factor: u64,
+    ) -> Vec<(&str, &str, u64)> {
+        let like = self.like.as_ref().and_then(|name| hosts.get(name));
         let mut targets = Vec::new();
         for (index, host) in self.hosts.iter().enumerate() {
             let clock = self.clocks_mhz.get(index);
             for name in &self.fields {
                 let mut costs = plan.costs.iter();
                 // A parameter without a cost was refused when the file was read.
-                let base = costs
-                    .find(|(cost, _)| cost == name)
-                    .map_or(0, |(_, ns)| *ns);
+                let cost = costs.find(|(cost, _)| cost == name).map(|(_, ns)| *ns);
+                let base = like.map_or(cost, |like| like.get(name)).unwrap_or(0);
                 let (of, by) = clock.map_or((1, 1), |mhz| (plan.reference_mhz, *mhz));
                 let parts = u128::from(base) * u128::from(factor) * u128::from(of) / u128::from(by);
                 let value = (parts + u128::from(ONE) / 2) / u128::from(ONE);
@@ -300,7 +319,7 @@ fn misfits(library: &Library, run: &Run, length: Length) -> Result<Vec<f64>, Pla
     let Some(scenario) = &run.scenario else {
         return Ok(Vec::new());
     };
-    let outcome = scenario::simulated(library, scenario, length)?;
+    let outcome = scenario::simulated(library, scenario, length, SEED)?;
     let fitted = run.figures.iter().filter(|figure| figure.is_fitted);
     let misfits = fitted.map(|figure| {
         let simulated = figure

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nicpoll_sim::Host;
 use thiserror::Error;
 
-use crate::fit::{FitPlan, ONE, Parameter, fitted_figures};
+use crate::fit::{FitPlan, Group, ONE, Parameter, fitted_figures};
 use crate::table::{Run, Table};
 
 /// Why tables, hosts and the plan of the fit do not go together.
@@ -31,12 +31,14 @@ pub enum LibraryError {
         /// The group.
         group: String,
     },
-    /// The fit would not be determined.
+    /// A group would not be determined.
     #[error(
-        "{parameters} parameters would be fitted to {figures} figures; take parameters away or give \
+        "{group}: {parameters} parameters would be fitted to {figures} figures; take parameters away or give \
          more figures"
     )]
     TooFewFigures {
+        /// The group.
+        group: String,
         /// Numbers that are fitted.
         parameters: usize,
         /// What they are fitted to.
@@ -62,9 +64,9 @@ impl Library {
     /// What does not.
     pub fn check(&self) -> Result<(), LibraryError> {
         for parameter in self.parameters() {
-            self.check_hosts(&parameter.hosts, || {
-                format!("parameter '{}'", parameter.name)
-            })?;
+            let what = || format!("parameter '{}'", parameter.name);
+            self.check_hosts(&parameter.hosts, what)?;
+            self.check_hosts(parameter.like.as_slice(), what)?;
         }
         for (table, run) in self.runs() {
             if let Some(scenario) = &run.scenario {
@@ -81,12 +83,21 @@ impl Library {
                 });
             }
         }
-        // What is fitted must be known from more than it has numbers.
-        let (parameters, figures) = (self.parameters().count(), self.fitted_figures());
+        self.plan
+            .groups
+            .iter()
+            .try_for_each(|group| self.check_group(group))
+    }
+
+    /// What is fitted must be known from more figures than it has numbers, in each group by itself.
+    fn check_group(&self, group: &Group) -> Result<(), LibraryError> {
+        let figures: usize = self.runs_of(&group.name).map(fitted_figures).sum();
+        let parameters = group.parameters.len();
         if parameters < figures {
             return Ok(());
         }
         Err(LibraryError::TooFewFigures {
+            group: group.name.clone(),
             parameters,
             figures,
         })
@@ -129,7 +140,7 @@ impl Library {
 
     /// Gives the hosts of a parameter the numbers of a factor, in thousandths.
     pub(crate) fn apply(&mut self, parameter: &Parameter, factor: u64) {
-        for (host, field, value) in parameter.targets(&self.plan, factor) {
+        for (host, field, value) in parameter.targets(&self.plan, &self.hosts.clone(), factor) {
             if let Some(host) = self.hosts.get_mut(host) {
                 // The value is within the field's range.
                 let _ = host.set(field, value);

@@ -39,6 +39,10 @@ pub struct Run {
     pub baseline: Option<String>,
     /// What the simulation lacks, in a sentence.
     pub missing: Option<String>,
+    /// Why no figure of it is scored, in a sentence.
+    pub unscored: Option<String>,
+    /// Why it sits on a knife's edge, in a sentence: it is simulated with the ticks of its hosts at several places.
+    pub knife_edge: Option<String>,
     /// Its figures.
     pub figures: Vec<Figure>,
 }
@@ -85,6 +89,10 @@ pub struct Figure {
     pub measured: Vec<f64>,
     /// Whether the fit uses it.
     pub is_fitted: bool,
+    /// What was chosen by looking at it, in a sentence.
+    pub used: Option<String>,
+    /// Why it is not scored, in a sentence.
+    pub unscored: Option<String>,
     /// What the simulation lacks, in a sentence.
     pub missing: Option<String>,
 }
@@ -97,6 +105,15 @@ impl Mode {
             Mode::Polling => "freebsd-polling",
             Mode::Napi => "napi",
         }
+    }
+}
+
+impl Scenario {
+    /// Whether any of its hosts polls.
+    pub(crate) fn has_polling(&self) -> bool {
+        [&self.sender, &self.others]
+            .iter()
+            .any(|discipline| discipline.name() == Mode::Polling.name())
     }
 }
 
@@ -142,7 +159,7 @@ impl Table {
     }
 }
 
-const RUN_ENTRIES: [&str; 12] = [
+const RUN_ENTRIES: [&str; 14] = [
     "name",
     "discipline",
     "hosts",
@@ -154,6 +171,8 @@ const RUN_ENTRIES: [&str; 12] = [
     "fit",
     "baseline",
     "missing",
+    "unscored",
+    "knife_edge",
     "figures",
 ];
 
@@ -181,9 +200,13 @@ fn run(section: &Section<'_>) -> Result<Run, FileError> {
         fit: section.optional_string("fit", "give the name of a group of the fit")?,
         baseline: section.optional_string("baseline", "give the name of a run of this table")?,
         missing: section.optional_string("missing", "give a sentence on what is missing")?,
+        unscored: section.optional_string("unscored", "give a sentence on why it is not scored")?,
+        knife_edge: section.optional_string("knife_edge", "give a sentence on what decides")?,
         figures: Vec::new(),
     };
-    if run.fit.is_some() && (mode == Mode::Polling || run.scenario.is_none()) {
+    let is_polled =
+        mode == Mode::Polling || run.scenario.as_ref().is_some_and(Scenario::has_polling);
+    if run.fit.is_some() && (is_polled || run.scenario.is_none()) {
         let message = String::from(
             "only simulated runs under interrupts may be fitted; take fit away: what polling does is predicted",
         );
@@ -233,7 +256,9 @@ fn figures(section: &Section<'_>, mut run: Run) -> Result<Run, FileError> {
     for entry in section.sections("figures", "figures are given as tables in an array")? {
         entry.refuse_unknown(
             "a figure",
-            &["quantity", "unit", "measured", "fit", "missing"],
+            &[
+                "quantity", "unit", "measured", "fit", "used", "unscored", "missing",
+            ],
         )?;
         let name = entry.string("quantity", "give what the figure is of")?;
         let figure = Figure {
@@ -246,6 +271,9 @@ fn figures(section: &Section<'_>, mut run: Run) -> Result<Run, FileError> {
                 "give the measured numbers, none for none: measured = [221]",
             )?,
             is_fitted: entry.flag("fit", "give true or false")?,
+            used: entry.optional_string("used", "give a sentence on what it was used for")?,
+            unscored: entry
+                .optional_string("unscored", "give a sentence on why it is not scored")?,
             missing: entry.optional_string("missing", "give a sentence on what is missing")?,
         };
         if figure.is_fitted && (run.fit.is_none() || figure.measured.is_empty()) {
@@ -382,6 +410,20 @@ figures = [{ quantity = "colour", unit = "", measured = [1] }]
         }
         let error = refused("name = \"freebsd-polling\"", "name = \"interrupts\"");
         assert!(error.message.contains("two runs 'interrupts'"), "{error}");
+    }
+
+    #[test]
+    fn a_sender_that_polls_is_polling_too() {
+        let error = refused(
+            "seconds = 60",
+            "sender = \"freebsd-polling:user_frac=20\"\nseconds = 60",
+        );
+        assert!(
+            error
+                .message
+                .contains("only simulated runs under interrupts"),
+            "{error}"
+        );
     }
 
     #[test]

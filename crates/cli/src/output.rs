@@ -4,7 +4,7 @@ use std::env;
 use std::io::{self, IsTerminal};
 
 use nicpoll_model::Origin;
-use nicpoll_report::TextOptions;
+use nicpoll_report::{TextOptions, with_micros};
 use nicpoll_sys::stdout;
 use ratatui::crossterm::terminal;
 
@@ -44,22 +44,7 @@ pub fn in_locale(text: &str) -> String {
         .unwrap_or_default()
         .to_string_lossy()
         .to_ascii_lowercase();
-    micros(text, locale.contains("utf-8") || locale.contains("utf8"))
-}
-
-fn micros(text: &str, is_utf8: bool) -> String {
-    if !is_utf8 {
-        return text.replace("µs", "us");
-    }
-    let mut parts = text.split(" us");
-    let mut shown = String::from(parts.next().unwrap_or_default());
-    for part in parts {
-        let is_unit = shown.ends_with(|c: char| c.is_ascii_digit())
-            && !part.starts_with(|c: char| c.is_alphanumeric());
-        shown.push_str(if is_unit { " µs" } else { " us" });
-        shown.push_str(part);
-    }
-    shown
+    with_micros(text, locale.contains("utf-8") || locale.contains("utf8"))
 }
 
 /// How text for standard output is to look: as wide as the terminal, and coloured unless `NO_COLOR` is set.
@@ -69,23 +54,5 @@ pub fn text_options() -> TextOptions {
     TextOptions {
         width: size.map_or(100, |(columns, _)| usize::from(columns)),
         color: is_terminal && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn microseconds_are_written_as_the_locale_can_show_them() {
-        let text = "period 200 us, at most 1.5 us.\nfor 20µs those who use us use --period 50us\n";
-        assert_eq!(
-            micros(text, true),
-            "period 200 µs, at most 1.5 µs.\nfor 20µs those who use us use --period 50us\n"
-        );
-        assert_eq!(
-            micros(text, false),
-            "period 200 us, at most 1.5 us.\nfor 20us those who use us use --period 50us\n"
-        );
     }
 }

@@ -7,7 +7,6 @@ mod published;
 mod sweep;
 mod ticks;
 mod trace;
-mod workers;
 
 use std::fs;
 use std::path::{Path, PathBuf};

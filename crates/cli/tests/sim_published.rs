@@ -125,7 +125,7 @@ fn every_row_tells_what_it_is() {
     assert!(rows.len() > 150, "{}", rows.len());
     for row in rows {
         assert!(
-            row["discipline"] != "freebsd-polling" || row["kind"] == "predicted",
+            row["discipline"] != "freebsd-polling" || row["kind"] != "fitted",
             "{row}"
         );
         assert!(
@@ -136,6 +136,41 @@ fn every_row_tells_what_it_is() {
             row["error_kind"] != "unscored" || row["error"].is_null(),
             "{row}"
         );
+    }
+}
+
+#[test]
+fn the_score_counts_what_says_something_beside_a_guess() {
+    let output = sim(&["published", "--table", "A,B,C", "--json"], Path::new(SIM));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let (score, rows) = (&document["score"], document["rows"].as_array().unwrap());
+    let of = |is_meant: &dyn Fn(&Value) -> bool| rows.iter().filter(|row| is_meant(row)).count();
+    let polled = |row: &Value| {
+        row["discipline"] == "freebsd-polling"
+            && row["kind"] == "predicted"
+            && row["is_restated"] == false
+            && !row["is_within_aim"].is_null()
+    };
+    assert_eq!(score["polled"]["rows"], of(&polled));
+    assert_eq!(
+        score["polled"]["simulated"],
+        of(&|row| polled(row) && row["is_within_aim"] == true)
+    );
+    let guessed = of(&|row| polled(row) && row["is_guess_within_aim"] == true);
+    assert_eq!(score["polled"]["guessed"], guessed);
+    // A guess that knows nothing of polling meets some, and fewer.
+    assert!(guessed > 0 && score["polled"]["simulated"].as_u64().unwrap() > guessed as u64);
+    // One second is a range where the ticks decide.
+    let loss = rows
+        .iter()
+        .find(|row| row["row"] == "UDP, asked 500 Mbit/s, polling" && row["quantity"] == "loss");
+    let range = loss.unwrap()["simulated_range"].as_array().unwrap();
+    assert!(range[0].as_f64() < range[1].as_f64(), "{range:?}");
+    for row in rows
+        .iter()
+        .filter(|row| row["table"] == "B" || row["quantity"] == "socket_drops")
+    {
+        assert_eq!(row["error_kind"], "unscored", "{row}");
     }
 }
 

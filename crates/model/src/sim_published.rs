@@ -1,13 +1,13 @@
 //! What `nicpoll sim published --json` prints: published measurements beside what the simulator makes of them.
 //!
 //! What must hold: what a source does not state as a number is null, and so is what is not simulated. A row
-//! under polling is never fitted.
+//! under polling is never fitted; one that was looked at to choose a number says so, and is no prediction.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Name and version of the JSON that [`SimPublished`] becomes.
-pub const SIM_PUBLISHED_SCHEMA: &str = "nicpoll.sim-published/1";
+pub const SIM_PUBLISHED_SCHEMA: &str = "nicpoll.sim-published/2";
 
 /// Every row of the published tables.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -24,8 +24,38 @@ pub struct SimPublished {
     pub seconds: f64,
     /// Virtual time before it that is not.
     pub warmup_seconds: f64,
+    /// How well the predictions do, beside guesses that know nothing of polling.
+    pub score: PublishedScore,
     /// The rows, in the order of the tables.
     pub rows: Vec<PublishedRow>,
+}
+
+/// How many predictions say something, and how many of those are met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PublishedScore {
+    /// Predicted rows with an error.
+    pub predicted: u64,
+    /// Of these, rows that another row of their run says already, or what was put in.
+    pub restating: u64,
+    /// Of these, rows so small that a simulated 0 would be within the aim.
+    pub small: u64,
+    /// Predictions under polling that no other row of their run says.
+    pub polled: ScoreTally,
+    /// Of these, rates.
+    pub polled_rates: ScoreTally,
+    /// Of these, rows that are not so small that a 0 would do.
+    pub polled_large: ScoreTally,
+}
+
+/// Rows, and who met them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ScoreTally {
+    /// Rows.
+    pub rows: u64,
+    /// Of these, within the aim when simulated.
+    pub simulated: u64,
+    /// Of these, within the aim when guessed: as measured under interrupts; where nothing was, a full line and no loss.
+    pub guessed: u64,
 }
 
 /// A figure of a published table.
@@ -47,6 +77,11 @@ pub struct PublishedRow {
     pub measured_runs: Vec<f64>,
     /// What the simulation gives; null when there is none.
     pub simulated: Option<f64>,
+    /// The least and the most that it gives as the ticks of the hosts lie; null where that was not tried.
+    pub simulated_range: Option<[f64; 2]>,
+    /// Under polling, what a guess gives that knows nothing of polling: what was measured under interrupts, or where
+    /// nothing was a full line and no loss; null when there is none.
+    pub guessed: Option<f64>,
     /// What it is off: parts of the measured (0.05 is 5 % too much), or a difference of shares (0.05 is five
     /// points too much); null when unscored or not there.
     pub error: Option<f64>,
@@ -56,6 +91,12 @@ pub struct PublishedRow {
     pub kind: RowKind,
     /// Whether the error is within what is aimed at; null when there is none.
     pub is_within_aim: Option<bool>,
+    /// The same of the guess.
+    pub is_guess_within_aim: Option<bool>,
+    /// Whether another row of the run, or what was put in, says the same.
+    pub is_restated: bool,
+    /// Whether a simulated 0 would be within what is aimed at.
+    pub is_small: bool,
     /// The change that a parameter makes which is a fifth greater or smaller; null when none was tried.
     pub sensitivity: Option<Sensitivity>,
     /// What held the simulated run back; null when there was none.
@@ -82,6 +123,9 @@ pub enum ErrorKind {
 pub enum RowKind {
     /// The measured figure was used to find parameters.
     Fitted,
+    /// It was looked at to choose a number of a host file, which says so. No row under polling is fitted; one may be
+    /// used.
+    Used,
     /// It was not.
     Predicted,
 }
@@ -100,7 +144,9 @@ impl ErrorKind {
     pub fn aim(self, kind: RowKind) -> Option<f64> {
         match (self, kind) {
             (ErrorKind::Unscored, _) => None,
-            (ErrorKind::Relative | ErrorKind::Points, RowKind::Fitted) => Some(0.05),
+            (ErrorKind::Relative | ErrorKind::Points, RowKind::Fitted | RowKind::Used) => {
+                Some(0.05)
+            }
             (ErrorKind::Relative, RowKind::Predicted) => Some(0.2),
             (ErrorKind::Points, RowKind::Predicted) => Some(0.1),
         }

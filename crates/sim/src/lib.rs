@@ -34,6 +34,7 @@ mod tcp;
 mod ticks;
 mod trace;
 mod work;
+pub mod workers;
 mod workload;
 mod world;
 

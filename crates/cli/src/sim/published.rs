@@ -8,12 +8,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::Context;
 use clap::Args;
 use nicpoll_calibrate::{
-    FileError, Fit, FitPlan, Job, Length, Library, Table, fit, fitted_fields, rows_of, with_fitted,
+    FileError, Fit, FitPlan, Job, Length, Library, Table, fit, fitted_fields, rows_of, score_of,
+    with_fitted,
 };
 use nicpoll_model::sim_published::{PublishedRow, SIM_PUBLISHED_SCHEMA, SimPublished};
 use nicpoll_report::{render_document, render_sim_published};
+use nicpoll_sim::workers;
 
-use super::{HOST_FILE, at_line, parse_host, read_text, usage, workers};
+use super::{HOST_FILE, at_line, parse_host, read_text, usage};
 use crate::failure::{EXIT_FAILED, Failure};
 use crate::output;
 use crate::progress::Spinner;
@@ -95,6 +97,7 @@ pub fn published(args: &PublishedArgs) -> Result<u8, Failure> {
             .tables
             .retain(|table| args.tables.contains(&table.name));
     }
+    let rows = rows(&library, args.sensitivity)?;
     let published = SimPublished {
         schema: String::from(SIM_PUBLISHED_SCHEMA),
         nicpoll_version: String::from(env!("CARGO_PKG_VERSION")),
@@ -102,7 +105,8 @@ pub fn published(args: &PublishedArgs) -> Result<u8, Failure> {
         fitted_figures: fitted_figures as u64,
         seconds: Length::COMPARISON.duration_ns as f64 / 1e9,
         warmup_seconds: Length::COMPARISON.warmup_ns as f64 / 1e9,
-        rows: rows(&library, args.sensitivity)?,
+        score: score_of(&rows),
+        rows,
     };
     output::print(&if args.json {
         render_document(&published)

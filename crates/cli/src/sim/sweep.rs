@@ -7,10 +7,10 @@ use std::time::Duration;
 use anyhow::Context;
 use nicpoll_model::sim::{SIM_SWEEP_SCHEMA, SimPoint, SimShard, SimSweep};
 use nicpoll_report::{plot_sweep, render_document, render_sim_sweep, sweep_as_csv};
-use nicpoll_sim::{Need, Plan, PlanError, Stop, simulate};
+use nicpoll_sim::{Need, Plan, PlanError, Stop, simulate, workers};
 
 use super::args::{Form, Range, Shard, SweepArgs};
-use super::{nanos, read_host, usage, workers};
+use super::{nanos, read_host, usage};
 use crate::failure::Failure;
 use crate::output;
 

@@ -2,16 +2,18 @@
 
 use std::fmt::Write;
 
-use nicpoll_model::sim_published::{ErrorKind, PublishedRow, RowKind, SimPublished};
+use nicpoll_model::sim_published::{
+    ErrorKind, PublishedRow, PublishedScore, RowKind, ScoreTally, SimPublished,
+};
 
 use crate::line_rates::aligned;
-use crate::numbers::{MISSING, figure_or_missing};
+use crate::numbers::{MISSING, figure, figure_or_missing};
 
 /// Every row as text, run by run, with a count at the end.
 pub fn render_sim_published(published: &SimPublished) -> String {
     let mut text = format!(
         "Simulated, not measured, beside what was published. {} parameters were fitted to {} figures under \
-         interrupts;\nevery row under polling is a prediction. {} s of virtual time after {} s of warm-up, more where it shows later.\n",
+         interrupts;\nnone under polling is fitted. {} s of virtual time after {} s of warm-up, more where it shows later.\n",
         published.free_parameters,
         published.fitted_figures,
         published.seconds,
@@ -25,6 +27,7 @@ pub fn render_sim_published(published: &SimPublished) -> String {
         block(&mut text, run, has_sensitivity);
     }
     text.push('\n');
+    text.push_str(&score(&published.score));
     text.push_str(&summary(&published.rows));
     text
 }
@@ -35,7 +38,16 @@ fn block(text: &mut String, rows: &[PublishedRow], has_sensitivity: bool) {
         return;
     };
     let _ = writeln!(text, "\n{}  {}", first.table, first.row);
-    let names = ["", "measured", "simulated", "error", "kind", "+-20 %", "by"];
+    let names = [
+        "",
+        "measured",
+        "simulated",
+        "guessed",
+        "error",
+        "kind",
+        "+-20 %",
+        "by",
+    ];
     let mut lines = vec![names.map(String::from).to_vec()];
     lines.extend(rows.iter().map(line));
     if !has_sensitivity {
@@ -68,6 +80,8 @@ fn line(row: &PublishedRow) -> Vec<String> {
     };
     let kind = match row.kind {
         RowKind::Fitted => "fitted",
+        RowKind::Used => "used",
+        RowKind::Predicted if row.is_restated => "restated",
         RowKind::Predicted => "predicted",
     };
     let (change, by) = match &row.sensitivity {
@@ -77,12 +91,44 @@ fn line(row: &PublishedRow) -> Vec<String> {
     vec![
         name,
         figure_or_missing(row.measured),
-        figure_or_missing(row.simulated),
+        simulated(row),
+        figure_or_missing(row.guessed),
         error,
         String::from(kind),
         change,
         by,
     ]
+}
+
+/// With the range, where the ticks decide.
+fn simulated(row: &PublishedRow) -> String {
+    let value = figure_or_missing(row.simulated);
+    let range = row.simulated_range.filter(|[least, most]| least < most);
+    range.map_or(value.clone(), |[least, most]| {
+        format!("{value} [{}, {}]", figure(least), figure(most))
+    })
+}
+
+/// What the predictions are worth.
+fn score(score: &PublishedScore) -> String {
+    let tally = |of: ScoreTally| {
+        format!(
+            "simulated {} of {}, guessed {}",
+            of.simulated, of.rows, of.guessed
+        )
+    };
+    format!(
+        "Score, of figures under polling that say something of their own: {}; rates: {};\nthose of which a 0 would \
+         not do: {}. A guess is what was measured under interrupts, or a full line without loss.\nOf all {} predicted \
+         rows that have an error {} restate what was put in or what another row says, and {} more are so small that\n\
+         a 0 would do.\n",
+        tally(score.polled),
+        tally(score.polled_rates),
+        tally(score.polled_large),
+        score.predicted,
+        score.restating,
+        score.small
+    )
 }
 
 fn told(error: f64, kind: ErrorKind) -> String {
@@ -98,9 +144,13 @@ fn summary(rows: &[PublishedRow]) -> String {
     let mut text = String::new();
     for (kind, name) in [
         (RowKind::Fitted, "fitted"),
-        (RowKind::Predicted, "predicted"),
+        (RowKind::Used, "used"),
+        (RowKind::Predicted, "predicted or restated"),
     ] {
         let of_kind: Vec<_> = rows.iter().filter(|row| row.kind == kind).collect();
+        if of_kind.is_empty() {
+            continue;
+        }
         let scored = of_kind.iter().filter_map(|row| row.is_within_aim);
         let within = scored.clone().filter(|is_within| *is_within).count();
         let rest = of_kind.len() - scored.clone().count();
@@ -113,7 +163,7 @@ fn summary(rows: &[PublishedRow]) -> String {
             kind_aim(ErrorKind::Relative, kind),
         );
     }
-    text.push_str("!: outside of what is aimed at. ");
+    text.push_str("!: outside of what is aimed at. [least, most]: as the ticks of the hosts lie. ");
     let _ = writeln!(text, "{MISSING}: not stated, not scored or not simulated.");
     text
 }
@@ -141,10 +191,15 @@ mod tests {
             measured,
             measured_runs: measured.into_iter().collect(),
             simulated,
+            simulated_range: simulated.map(|value| [value, 2.0 * value]),
+            guessed: None,
             error,
             error_kind: ErrorKind::Relative,
             kind: RowKind::Predicted,
             is_within_aim: error.map(|error| error.abs() <= 0.2),
+            is_guess_within_aim: None,
+            is_restated: quantity == "far",
+            is_small: false,
             sensitivity: None,
             bottleneck: None,
             missing: simulated.is_none().then(|| String::from("It is missing.")),
@@ -160,6 +215,18 @@ mod tests {
             fitted_figures: 7,
             seconds: 1.0,
             warmup_seconds: 0.5,
+            score: PublishedScore {
+                predicted: 2,
+                restating: 1,
+                small: 0,
+                polled: ScoreTally {
+                    rows: 1,
+                    simulated: 1,
+                    guessed: 0,
+                },
+                polled_rates: ScoreTally::default(),
+                polled_large: ScoreTally::default(),
+            },
             rows: vec![
                 row("near", Some(100.0), Some(110.0)),
                 row("far", Some(100.0), Some(150.0)),
@@ -173,6 +240,12 @@ mod tests {
         assert!(line("far").contains("+50.0 % !"), "{text}");
         assert!(line("none").contains(MISSING) && !line("none").contains(" 0 "));
         assert!(text.contains("missing: It is missing."), "{text}");
-        assert!(text.contains("predicted: 1 of 2 scored rows within 20.0 % or 10.0 points; 1 not"));
+        assert!(line("near, Mbit/s").contains("110 [110, 220]"), "{text}");
+        assert!(line("far").contains("restated"), "{text}");
+        assert!(text.contains("simulated 1 of 1, guessed 0"), "{text}");
+        assert!(text.contains("Of all 2 predicted"), "{text}");
+        assert!(text.contains(
+            "predicted or restated: 1 of 2 scored rows within 20.0 % or 10.0 points; 1 not"
+        ));
     }
 }
