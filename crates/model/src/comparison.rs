@@ -158,9 +158,11 @@ impl fmt::Display for IntervalMethod {
 /// are null where there is no interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ends {
-    /// Lower end.
+    /// Lower end: a ratio, or a difference of shares.
+    #[serde(rename = "low_ratio")]
     pub low: Option<f64>,
     /// Upper end.
+    #[serde(rename = "high_ratio")]
     pub high: Option<f64>,
 }
 
@@ -170,6 +172,7 @@ pub struct Scenario {
     /// Pairs that count by that rule.
     pub blocks: u32,
     /// The estimate, on the comparison's scale; null when there is none.
+    #[serde(rename = "estimate_ratio")]
     pub estimate: Option<f64>,
     /// Its interval, by the comparison's method and confidence.
     pub interval: Ends,
@@ -228,9 +231,9 @@ pub struct Comparison {
     pub share_difference_low: Option<f64>,
     /// Upper end of the difference's interval.
     pub share_difference_high: Option<f64>,
-    /// Confidence of this one interval. Primary metrics: 1 - 0.05 / family, so that all of them
+    /// Confidence of this one interval, 0 to 1. Primary metrics: 1 - 0.05 / family, so that all of them
     /// together hold at 95 %. Others: 0.95 each.
-    pub confidence: f64,
+    pub confidence_ratio: f64,
     /// The verdict; null for metrics that are not primary.
     pub verdict: Option<Verdict>,
     /// Student's interval for the mean, on the same scale and at the same confidence. It stands beside.
@@ -244,7 +247,7 @@ pub struct Comparison {
     pub are_blocks_dependent: bool,
     /// The least effect that such a plan finds nine times in ten, from the scatter and by the method: a
     /// ratio above 1, or a difference of shares. Null for metrics that are not primary.
-    pub found_nine_in_ten: Option<f64>,
+    pub found_nine_in_ten_ratio: Option<f64>,
     /// Blocks in which a difference of the margin would be found nine times in ten, with that scatter.
     /// Null for metrics that are not primary, and beyond ten thousand.
     pub blocks_to_find_margin: Option<u32>,

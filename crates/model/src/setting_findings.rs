@@ -45,12 +45,12 @@ pub struct SettingFindings {
     /// Tasks that ran or waited to run, as averaged by the kernel over a minute: the median. Null when
     /// unknown.
     pub load_average_1min: Option<f64>,
-    /// The metric that decides.
+    /// The metric that decides: a rate.
     pub metric: Metric,
-    /// Its median over the trials that count, failed ones as 0, in the metric's unit.
-    pub median: Option<f64>,
+    /// Its median over the trials that count, failed ones as 0: bits or transactions, by the metric.
+    pub median_per_second: Option<f64>,
     /// Its worst decile: a tenth of those trials, at least one, came to this or worse.
-    pub worst_decile: Option<f64>,
+    pub worst_decile_per_second: Option<f64>,
     /// The share of those trials that came to less than half the median.
     pub below_half_median_ratio: Option<f64>,
 }

@@ -36,10 +36,13 @@ pub struct Plan {
     /// The settings that are compared under each workload: the one that is judged, and its reference.
     pub contrasts: Vec<(String, String)>,
     /// Comparisons that get a verdict: the family that the intervals are widened for.
+    #[serde(rename = "family_comparisons")]
     pub family: u32,
-    /// Confidence of each interval of the family.
+    /// Confidence of each interval of the family, 0 to 1.
+    #[serde(rename = "confidence_ratio")]
     pub confidence: f64,
     /// The ratio from which on a difference matters.
+    #[serde(rename = "margin_ratio")]
     pub margin: f64,
 }
 

@@ -66,6 +66,99 @@ fn what_was_not_measured_is_there_as_null() {
     assert!(!validator.is_valid(&study), "no field may be left out");
 }
 
+/// What a number's name ends in: its unit, or what it counts.
+const UNITS: [&str; 21] = [
+    "_seconds",
+    "_ns",
+    "_bytes",
+    "_packets",
+    "_per_second",
+    "_ratio",
+    "ratio_low",
+    "ratio_high",
+    "_per_poll",
+    "_per_packet",
+    "_per_byte",
+    "_per_event",
+    "_blocks",
+    "_trials",
+    "_retries",
+    "_attempts",
+    "_slots",
+    "_irqs",
+    "_1min",
+    "_comparisons",
+    "_polls",
+];
+/// Names that are counts, numbers of something, or shares by a rule of the documentation.
+const PLAIN: [&str; 42] = [
+    "seed",
+    "block",
+    "blocks",
+    "sequence",
+    "pairs",
+    "trials",
+    "core",
+    "cpus",
+    "sender_cpu",
+    "receiver_cpu",
+    "poll_cpus",
+    "polls",
+    "rounds",
+    "frames",
+    "polls_by_cpu",
+    "packets",
+    "bytes",
+    "seconds",
+    "transactions",
+    "timeouts",
+    "napi_id",
+    "netns_inode",
+    "ratio",
+    "share_difference",
+    "share_difference_low",
+    "share_difference_high",
+    "lag_one_p",
+    "blocks_to_find_margin",
+    "blocks_done",
+    // Shares of a core's time.
+    "user",
+    "nice",
+    "system",
+    "irq",
+    "softirq",
+    "idle",
+    "steal",
+    // In the account's own unit, which stands beside them, and packets of its control lines.
+    "offered",
+    "delivered",
+    "sent",
+    "received",
+    "count",
+    "none_seen_of",
+];
+
+#[test]
+fn every_number_of_a_study_has_its_unit_in_its_name() {
+    let schema = json(SCHEMA);
+    let parts = schema["$defs"].as_object().unwrap().values();
+    let named = |part: &Value| part["properties"].as_object().cloned().unwrap_or_default();
+    let is_number = |of: &Value| {
+        let kind = of["type"].to_string() + &of["items"]["type"].to_string();
+        kind.contains("number") || kind.contains("integer")
+    };
+    let without: Vec<String> = [&schema]
+        .into_iter()
+        .chain(parts)
+        .flat_map(named)
+        .filter(|(_, of)| is_number(of))
+        .map(|(name, _)| name)
+        .filter(|name| !PLAIN.contains(&name.as_str()))
+        .filter(|name| !UNITS.iter().any(|unit| name.ends_with(unit)))
+        .collect();
+    assert_eq!(without, Vec::<String>::new());
+}
+
 #[test]
 fn a_study_reads_back_as_it_was() {
     let study = fixture::study();

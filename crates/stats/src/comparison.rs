@@ -100,7 +100,7 @@ pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
         share_difference: of_points.estimate,
         share_difference_low: of_points.ends.low,
         share_difference_high: of_points.ends.high,
-        confidence: contrast.confidence.level(),
+        confidence_ratio: contrast.confidence.level(),
         verdict: found.verdict.map(weigh).map(|word| {
             sensitivity
                 .as_ref()
@@ -110,7 +110,7 @@ pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
         trimmed_t: beside(trimmed_interval(&found.differences, contrast.confidence)),
         lag_one_p,
         are_blocks_dependent,
-        found_nine_in_ten: power
+        found_nine_in_ten_ratio: power
             .as_ref()
             .and_then(|power| power.found_in(contrast.blocks_planned))
             .and_then(|effect| reported(kind, effect)),

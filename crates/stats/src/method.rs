@@ -10,7 +10,7 @@ use crate::confidence::Confidence;
 use crate::moments;
 use crate::paired::{Interval, NoInterval, half_width, mean_interval};
 use crate::signed_rank::{
-    ends, hodges_lehmann, left_out, signed_rank_blocks_min, signed_rank_interval,
+    hodges_lehmann, left_out, lower_end, signed_rank_blocks_min, signed_rank_interval,
 };
 
 /// The method for a plan of so many blocks.
@@ -69,7 +69,7 @@ impl LowerEnds {
     /// The lower end of one set's interval; `None` when the values are not finite.
     pub fn of(&self, differences: &[f64]) -> Option<f64> {
         match self.method {
-            IntervalMethod::HodgesLehmann => Some(ends(differences, self.left_out).0),
+            IntervalMethod::HodgesLehmann => Some(lower_end(differences, self.left_out)),
             IntervalMethod::PairedT => {
                 let deviation = moments::standard_deviation(differences)?;
                 let half = half_width(deviation, differences.len(), self.confidence);

@@ -94,9 +94,9 @@ impl Power {
             IntervalMethod::HodgesLehmann => signed_rank_blocks_min(self.confidence),
             IntervalMethod::PairedT => BLOCKS_MIN,
         };
-        let (mut low, mut high) = (least as u32, BLOCKS_TO_FIND_MAX);
+        let (mut low, mut high) = (least as u32, DRAWN_BLOCKS_MAX.max(least) as u32);
         if !finds(high) {
-            return None;
+            return self.scaled(high, effect);
         }
         // What is found falls with the blocks, but for the chance of the draws.
         while low < high {
@@ -108,6 +108,13 @@ impl Power {
             }
         }
         Some(low)
+    }
+
+    /// The blocks that find `effect`, by what is found in `drawn`.
+    fn scaled(&self, drawn: u32, effect: f64) -> Option<u32> {
+        let found = self.found_in(drawn as usize)?;
+        let blocks = f64::from(drawn) * (found / effect).powi(2);
+        (blocks <= f64::from(BLOCKS_TO_FIND_MAX)).then_some(blocks.ceil() as u32)
     }
 }
 

@@ -73,18 +73,26 @@ pub fn hodges_lehmann(differences: &[f64]) -> Option<f64> {
 }
 
 /// The means with so many others below, and above, them.
-pub(crate) fn ends(differences: &[f64], left_out: usize) -> (f64, f64) {
-    let mut means = walsh_averages(differences);
+fn ends(differences: &[f64], left_out: usize) -> (f64, f64) {
+    let means = walsh_averages(differences);
     let last = means.len() - 1 - left_out;
-    let order = |nowhere: f64| {
-        let placed = move |mean: f64| if mean.is_nan() { nowhere } else { mean };
-        move |one: &f64, other: &f64| placed(*one).total_cmp(&placed(*other))
-    };
-    let end = |mean: f64, nowhere: f64| if mean.is_nan() { nowhere } else { mean };
-    let (_, low, _) = means.select_nth_unstable_by(left_out, order(f64::NEG_INFINITY));
-    let low = end(*low, f64::NEG_INFINITY);
-    let (_, high, _) = means.select_nth_unstable_by(last, order(f64::INFINITY));
-    (low, end(*high, f64::INFINITY))
+    let high = place(means.clone(), last, f64::INFINITY);
+    (place(means, left_out, f64::NEG_INFINITY), high)
+}
+
+/// The mean with so many others below it.
+pub(crate) fn lower_end(differences: &[f64], left_out: usize) -> f64 {
+    place(walsh_averages(differences), left_out, f64::NEG_INFINITY)
+}
+
+/// The value with so many others below it; what lies nowhere counts as `nowhere`.
+fn place(mut means: Vec<f64>, below: usize, nowhere: f64) -> f64 {
+    for mean in &mut means {
+        if mean.is_nan() {
+            *mean = nowhere;
+        }
+    }
+    *means.select_nth_unstable_by(below, f64::total_cmp).1
 }
 
 /// The means of all pairs (J. E. Walsh), in no order. NaN where one is infinite and the other the opposite.

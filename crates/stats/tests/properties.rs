@@ -217,7 +217,7 @@ proptest! {
             comparison.share_difference, comparison.share_difference_low,
             comparison.share_difference_high, comparison.paired_t.low, comparison.paired_t.high,
             comparison.trimmed_t.low, comparison.trimmed_t.high, comparison.lag_one_p,
-            comparison.found_nine_in_ten,
+            comparison.found_nine_in_ten_ratio,
         ];
         prop_assert!(figures.iter().flatten().all(|figure| figure.is_finite()), "{:?}", comparison);
         prop_assert_eq!(comparison.verdict.is_some(), primary);

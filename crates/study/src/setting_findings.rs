@@ -74,9 +74,9 @@ fn of_trials(workload: &str, setting: &str, metric: Metric, trials: &[&Trial]) -
         )
         .map(|loads| loads.median),
         metric,
-        median: summary.map(|it| it.median),
+        median_per_second: summary.map(|it| it.median),
         // The primary metrics are rates, of which less is worse.
-        worst_decile: summary.map(|it| it.p10),
+        worst_decile_per_second: summary.map(|it| it.p10),
         below_half_median_ratio: below_half,
     }
 }

@@ -90,7 +90,7 @@ fn large_effects(study: &Study) -> Option<String> {
     let primary = study.comparisons.iter().filter(|one| one.primary);
     let found = primary
         .filter(|one| one.verdict != Some(Verdict::Inconclusive))
-        .filter_map(|one| Some((one.found_nine_in_ten?, one)))
+        .filter_map(|one| Some((one.found_nine_in_ten_ratio?, one)))
         .max_by(|(one, _), (other, _)| one.total_cmp(other));
     let what = match found {
         Some((ratio, one)) => format!(

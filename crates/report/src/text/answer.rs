@@ -333,7 +333,7 @@ fn unproven(study: &Study) -> Option<String> {
         .iter()
         .filter(|one| one.primary && one.verdict == Some(Verdict::NoDifferenceProven));
     let widest = open.max_by(|one, other| {
-        let found = |it: &Comparison| it.found_nine_in_ten.unwrap_or(f64::INFINITY);
+        let found = |it: &Comparison| it.found_nine_in_ten_ratio.unwrap_or(f64::INFINITY);
         found(one).total_cmp(&found(other))
     })?;
     let least = found(widest)?;

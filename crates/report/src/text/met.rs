@@ -101,5 +101,5 @@ fn worst_decile(found: &SettingFindings) -> Option<f64> {
         Metric::DeliveredBitsPerSecond => 1e6,
         _ => 1.0,
     };
-    Some(found.worst_decile? / scale)
+    Some(found.worst_decile_per_second? / scale)
 }

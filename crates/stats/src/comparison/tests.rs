@@ -61,7 +61,7 @@ fn a_primary_rate() {
     assert_eq!(comparison.reference, "interrupt");
     assert!(comparison.primary);
     assert_eq!(comparison.blocks, 5);
-    assert_eq!(comparison.confidence, 0.95);
+    assert_eq!(comparison.confidence_ratio, 0.95);
     // scipy 1.17.1: ttest_rel of the logs, exponentiated.
     close(comparison.ratio, 1.0399812950357565);
     close(comparison.ratio_low, 1.022403855381559);
@@ -84,7 +84,7 @@ fn the_confidence_of_the_family_widens_the_interval() {
     let mut contrast = contrast(Metric::DeliveredBitsPerSecond, Some(1.05), &pairs);
     contrast.confidence = Confidence::for_family(4);
     let comparison = compare(&contrast).unwrap();
-    assert_eq!(comparison.confidence, 0.9875);
+    assert_eq!(comparison.confidence_ratio, 0.9875);
     // scipy 1.17.1, as above.
     close(comparison.ratio_low, 1.0127937859138172);
     close(comparison.ratio_high, 1.0678986276050115);
@@ -163,7 +163,7 @@ fn below_three_blocks_the_estimate_stands_alone() {
         assert_eq!(comparison.ratio_low, None);
         assert_eq!(comparison.ratio_high, None);
         assert_eq!(comparison.verdict, Some(Verdict::Inconclusive));
-        assert_eq!(comparison.found_nine_in_ten, None);
+        assert_eq!(comparison.found_nine_in_ten_ratio, None);
         assert_eq!(comparison.blocks_to_find_margin, None);
     }
     let comparison = rate(&[]);
@@ -383,13 +383,13 @@ fn power_follows_from_the_scatter_and_not_from_the_effect() {
     let none = compare(&primary(&sixteen(1.0))).unwrap();
     let great = compare(&primary(&sixteen(3.0))).unwrap();
     let (one, other) = (
-        none.found_nine_in_ten.unwrap(),
-        great.found_nine_in_ten.unwrap(),
+        none.found_nine_in_ten_ratio.unwrap(),
+        great.found_nine_in_ten_ratio.unwrap(),
     );
     assert!((one - other).abs() < 1e-9, "{one} {other}");
     // A deviation of 0.043 in sixteen blocks at 99.4 %: about (2.7 + 1.3) x 0.043 / 4, and more for a t.
     assert!((1.03..1.08).contains(&one), "{one}");
     assert_eq!(none.blocks_to_find_margin, great.blocks_to_find_margin);
     let secondary = compare(&contrast(Metric::JitterSeconds, None, &sixteen(1.0))).unwrap();
-    assert_eq!(secondary.found_nine_in_ten, None);
+    assert_eq!(secondary.found_nine_in_ten_ratio, None);
 }

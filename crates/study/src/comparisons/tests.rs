@@ -268,7 +268,7 @@ fn findings_are_by_setting_and_warn_of_foreign_work() {
     };
     assert_eq!((polling.trials, polling.proof_retries), (16, 4));
     assert_eq!(polling.below_half_median_ratio, Some(0.125));
-    assert_eq!(polling.worst_decile, Some(1e6));
+    assert_eq!(polling.worst_decile_per_second, Some(1e6));
     assert_eq!(interrupt.below_half_median_ratio, Some(0.0));
     assert_eq!(polling.steal.unwrap().max_ratio, 0.5);
     assert_eq!(polling.steal.unwrap().median_ratio, 0.01);
