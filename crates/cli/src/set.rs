@@ -20,7 +20,7 @@ use nicpoll_inspect::PollWitness;
 use nicpoll_switch::{
     Guard, Journal, Name, Needs, Order, Preview, Recovered, Resolved, Switch, boottime_ns, confirm,
     drift_of, guard_of_this_program, needs_napi, preview, prove, recover, require_privileges,
-    take_over, watch_time,
+    similar, take_over, watch_time, writes_kept,
 };
 
 use self::args::{MINUS_POLLING, NO_POLLING, POLLING, SetArgs};
@@ -69,8 +69,7 @@ pub fn set(args: &SetArgs) -> Result<u8, Failure> {
     if args.no_polling {
         restore::named(&mut switch, &names, netns_inode, args.dry_run, &mut report)?;
     } else if args.confirm {
-        keep(&mut switch, &names, netns_inode)?;
-        return Ok(0);
+        keep(&mut switch, &names, netns_inode, &mut report)?;
     } else {
         change(
             args,
@@ -99,8 +98,8 @@ fn change(
     let files = persistence::plan(args, names, is_polling, &values)?;
     let facts = switch.survey(&orders)?;
     let planned = preview(&orders, &facts, args.needs())?;
-    for overflow in switch.overflows(&facts, &values)? {
-        eprintln!("nicpoll: {overflow}");
+    for warning in switch.warnings(&facts, &values)? {
+        eprintln!("nicpoll: {warning}");
     }
     warn_of_drift(switch, &orders)?;
     if args.dry_run {
@@ -201,6 +200,14 @@ fn words(args: &SetArgs) -> Result<(Vec<Name>, bool), Failure> {
     if names.iter().any(|name| name == POLLING) {
         return usage("'polling' comes once, after the interfaces");
     }
+    let last = args.words.last().map(String::as_str).unwrap_or_default();
+    let is_asked =
+        !args.knobs.values.is_empty() || args.no_polling || args.confirm || args.no_persist;
+    if !is_polling && !is_asked && names.len() > 1 && similar(last, [POLLING]).is_some() {
+        return usage(&format!(
+            "there is no word '{last}'; did you mean '{POLLING}'?"
+        ));
+    }
     if is_polling && (args.no_polling || args.confirm || args.no_persist) {
         return usage("'polling' does not go with -polling, --confirm or --no-persist");
     }
@@ -215,18 +222,32 @@ fn parse_names(words: &[String]) -> Result<Vec<Name>, Failure> {
 }
 
 /// Keeps a change that waits to be confirmed.
-fn keep(switch: &mut Switch, names: &[Name], netns_inode: u64) -> Result<(), Failure> {
-    let mut waited = false;
-    let paths = switch.records_of(names, netns_inode);
-    for path in paths? {
-        waited |= confirm(switch.journal(), &path).context("confirming")?;
+fn keep(
+    switch: &mut Switch,
+    names: &[Name],
+    netns_inode: u64,
+    report: &mut Report,
+) -> Result<(), Failure> {
+    let mut kept = Vec::new();
+    for path in switch.records_of(names, netns_inode)? {
+        kept.extend(confirm(switch.journal(), &path).context("confirming")?);
     }
-    if !waited {
+    if kept.is_empty() {
         return Err(anyhow::anyhow!(
             "nothing waits to be confirmed there; it was confirmed before, or undone already"
         )
         .into());
     }
+    let netns = kept[0].0.netns_option();
+    let writes = kept
+        .iter()
+        .flat_map(|(target, changes)| writes_kept(target, changes));
+    report.values(writes.collect(), netns_inode)?;
+    let names: Vec<&str> = names.iter().map(|name| name.interface.as_str()).collect();
+    eprintln!(
+        "nicpoll: kept until: nicpoll set {}{netns} -polling",
+        names.join(" ")
+    );
     Ok(())
 }
 

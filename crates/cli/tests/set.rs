@@ -294,14 +294,16 @@ fn settings_persist_by_files_that_are_shown_first_and_removed_exactly() {
         inside.env("NICPOLL_STATE_DIR", pair.state());
         inside.output().unwrap()
     };
-    let set = "set em0 polling --period 50us --fix --persist";
+    // The program under test may lie where others can change it.
+    let set = "set em0 polling --period 50us --fix --persist --program /bin/sh";
     let shown = run(&format!("{set} --dry-run"));
     assert_eq!(shown.status.code(), Some(0), "{}", said(&shown));
     assert!(said(&shown).contains("+NICPOLL_OPTIONS=polling --period=50000ns --fix"));
     assert!(fs::read_dir(&root).unwrap().next().is_none());
 
     // The last write of all fails, so the files go, too.
-    let failed = run("set em0 polling --fix --threaded --threaded-cpus 1000 --persist");
+    let failed =
+        run("set em0 polling --fix --threaded --threaded-cpus 1000 --persist --program /bin/sh");
     assert_eq!(failed.status.code(), Some(1), "{}", said(&failed));
     assert!(said(&failed).contains("+++ "));
     assert!(!root.join("etc/nicpoll").exists() && pair.is_clean());

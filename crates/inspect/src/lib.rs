@@ -20,7 +20,7 @@ pub use doctor::doctor;
 pub use error::InspectError;
 pub use host_facts::host_facts;
 pub use namespace::inside;
-pub use show::{NOT_WATCHED, ShowOptions, show, variable_name, variable_names};
+pub use show::{AskedVariables, NOT_WATCHED, ShowOptions, UnknownVariable, asked_variables, show};
 pub use storms::STORM_THRESHOLD;
 pub use watch::{Watch, WatchOptions};
 pub use witness::PollWitness;

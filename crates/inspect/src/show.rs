@@ -14,7 +14,7 @@ pub use self::evidence::THREADED_BUSY_POLL;
 pub(crate) use self::evidence::{of_rhythm, without_polls};
 pub(crate) use self::gather::interrupts;
 pub use self::look::Look;
-pub use self::variables::{NOT_WATCHED, variable_name, variable_names};
+pub use self::variables::{AskedVariables, NOT_WATCHED, UnknownVariable, asked_variables};
 use crate::InspectError;
 
 /// What to look at, and for how long.

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
+use nicpoll_model::InterfaceShow;
 use nicpoll_switch::{Sighting, Witness};
 
 use crate::show::Look;
@@ -22,6 +23,7 @@ impl Witness for PollWitness {
         let seconds = look.watch(time)?;
         let (interfaces, unseen) = look.finish();
         let seen = interfaces.into_iter().map(|interface| Sighting {
+            rounds: rounds_of(&interface),
             interface: interface.name,
             seconds,
             setting: interface.setting,
@@ -29,5 +31,17 @@ impl Witness for PollWitness {
             unseen: unseen.clone(),
         });
         Ok(seen.collect())
+    }
+}
+
+/// Rounds of all instances, or polls where no round ended.
+fn rounds_of(interface: &InterfaceShow) -> u64 {
+    let rhythms = || {
+        let napis = interface.napis.iter().flatten();
+        napis.filter_map(|napi| napi.rhythm.as_ref())
+    };
+    match rhythms().map(|rhythm| rhythm.rounds).sum() {
+        0 => rhythms().map(|rhythm| rhythm.polls).sum(),
+        rounds => rounds,
     }
 }

@@ -53,7 +53,7 @@ pub use origin::Origin;
 pub use rate::{Rate, RateUnit};
 pub use setting_findings::{SettingFindings, Shares};
 pub use show::{
-    Ceiling, Discipline, DriftShow, Finding, InterfaceShow, InterruptShow, NapiShow,
+    Ceiling, Discipline, DriftShow, Finding, InterfaceShow, InterruptShow, NapiShow, PendingShow,
     PollingVariable, Rhythm, SHOW_SCHEMA, Show, ThreadShow, Unseen, ValueSource,
 };
 pub use study::{

@@ -30,6 +30,8 @@ pub enum Discipline {
     Backlog,
     /// Nothing happened meanwhile that would tell.
     Idle,
+    /// It has no queue to learn of packets by: interfaces below it have, or a program hands it its packets.
+    Elsewhere,
 }
 
 impl fmt::Display for Discipline {
@@ -41,6 +43,7 @@ impl fmt::Display for Discipline {
             Discipline::BusyPoll => "busy-poll",
             Discipline::Backlog => "backlog",
             Discipline::Idle => "idle",
+            Discipline::Elsewhere => "-",
         })
     }
 }
@@ -87,6 +90,8 @@ pub struct InterfaceShow {
     pub ifindex: u32,
     /// Driver; null when it has none.
     pub driver: Option<String>,
+    /// Interfaces that its packets arrive at, when it has no queue of its own; `setting` and `evidence` are theirs then.
+    pub lower: Vec<String>,
     /// Whether it is up.
     pub is_up: bool,
     /// Speed of the link; null when the driver does not say.
@@ -115,6 +120,9 @@ pub struct InterfaceShow {
     pub rx_packets_per_second: Option<f64>,
     /// Values that 'nicpoll set' wrote and that somebody else changed since; null when its journal cannot be read.
     pub drift: Option<Vec<DriftShow>>,
+    /// A change of 'nicpoll set', 'demo' or 'watch' that does not stand; null when there is none, or its journal cannot be
+    /// read.
+    pub pending: Option<PendingShow>,
     /// FreeBSD's variables, in the order of its source, after `enable` and `hz`.
     pub kern_polling: Vec<PollingVariable>,
 }
@@ -155,6 +163,18 @@ pub struct DriftShow {
     pub written: String,
     /// What it holds now; null when it is gone.
     pub now: Option<String>,
+}
+
+/// A change that is put back by itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PendingShow {
+    /// The process that puts the change back when its time has come or its program is gone.
+    pub owner_pid: u32,
+    /// Whether that process still runs. If not, the next command that changes settings puts the change back.
+    pub is_owner_alive: bool,
+    /// Time until the change is put back, unless it is confirmed before; below 0: overdue; null: it lasts as long as the
+    /// program that made it.
+    pub undone_in_seconds: Option<f64>,
 }
 
 /// One NAPI instance.

@@ -22,6 +22,8 @@ mod scrutiny;
 mod show;
 mod workload;
 
+pub use show::{PollingValues, polling_values as render_polling_values};
+
 use nicpoll_model::{CpuTruth, Doctor, Show, Study};
 
 use self::page::Page;

@@ -77,6 +77,7 @@ fn show(napis: Vec<NapiShow>) -> Show {
             name: String::from("em0"),
             ifindex: 2,
             driver: None,
+            lower: Vec::new(),
             is_up: true,
             link_bits_per_second: Some(2_500_000_000),
             rx_queues: Some(2),
@@ -107,6 +108,7 @@ fn show(napis: Vec<NapiShow>) -> Show {
                 written: String::from("200000"),
                 now: None,
             }]),
+            pending: None,
             kern_polling: vec![
                 variable("hz", Some(4_716.98), ValueSource::Measured),
                 variable("burst", Some(23.14), ValueSource::Measured),

@@ -122,10 +122,8 @@ impl Switch {
             let path = self.journal.directory().join(Journal::file_name(target));
             let entry = self.journal.lock(&path)?;
             if entry.is_some_and(|entry| !entry.record().standing.is_empty()) {
-                return Err(SwitchError::Journal(JournalError::Standing {
-                    interface: target.interface.name.clone(),
-                    ifindex: target.interface.ifindex,
-                }));
+                let standing = JournalError::Standing(Box::new(target.clone()));
+                return Err(SwitchError::Journal(standing));
             }
         }
         Ok(())

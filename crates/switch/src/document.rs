@@ -1,7 +1,9 @@
 //! What was done, as the documents of [`nicpoll_model`].
 
+use std::path::Path;
+
 use nicpoll_model::{DriftShow, SwitchFile, SwitchRestored, SwitchValue, SwitchWrite};
-use nicpoll_sys::netns;
+use nicpoll_sys::netns::{self, NetNamespace};
 
 use crate::kernel::Target;
 use crate::knob::Value;
@@ -46,6 +48,29 @@ impl From<&FileChange> for SwitchFile {
 }
 
 impl Target {
+    /// What a command needs to name the interface's namespace: ` --netns lab`, or nothing in the program's own.
+    pub fn netns_option(&self) -> String {
+        self.named_netns()
+            .map_or_else(String::new, |netns| format!(" --netns {netns}"))
+    }
+
+    /// The command that brings the interface up.
+    pub(crate) fn bring_up(&self) -> String {
+        let netns = self
+            .named_netns()
+            .map_or_else(String::new, |netns| format!(" -n {netns}"));
+        format!("ip{netns} link set {} up", self.interface.name)
+    }
+
+    /// The name of the interface's namespace, when that is not the program's own and has one.
+    fn named_netns(&self) -> Option<String> {
+        let own = NetNamespace::open(Path::new("/proc/self/ns/net"));
+        if own.is_ok_and(|own| own.inode() == self.netns_inode) {
+            return None;
+        }
+        netns::name_of(self.netns_inode)
+    }
+
     /// The interface's name, with its namespace when that is another one: both ends of a pair may have one name.
     pub fn label(&self, own_netns_inode: u64) -> String {
         label(&self.interface.name, self.netns_inode, own_netns_inode)
@@ -129,6 +154,22 @@ pub fn writes_back(target: &Target, changes: &[Change]) -> Vec<SwitchWrite> {
     let changed = changes.iter().filter(|one| one.before != one.written);
     changed
         .map(|change| back(target, change, &change.written))
+        .collect()
+}
+
+/// What holds of changes that are kept.
+pub fn writes_kept(target: &Target, changes: &[Change]) -> Vec<SwitchWrite> {
+    let changed = changes.iter().filter(|one| one.before != one.written);
+    changed
+        .map(|change| {
+            SwitchWrite::from(&Write {
+                target: target.clone(),
+                knob: change.knob.clone(),
+                from: change.before.clone(),
+                to: change.written.clone(),
+                is_implied: change.knob.of_device().is_some(),
+            })
+        })
         .collect()
 }
 

@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use crate::control::ControlError;
 use crate::journal::{Entry, JournalError};
+use crate::kernel::Target;
 use crate::record::Change;
 
 /// Why a change could not be made or put back.
@@ -60,22 +61,24 @@ pub enum SwitchError {
     },
     /// Values of single NAPI instances cannot be reached.
     #[error(
-        "{interface} is down, and its NAPI instances had values of their own, which can be put back only \
-         while it is up. Bring it up (ip link set {interface} up), then: nicpoll restore {interface}"
+        "{} is down, and its NAPI instances had values of their own, which can be put back only while it is up. \
+         Bring it up ({}), then: nicpoll restore {}{}",
+        .0.interface.name,
+        .0.bring_up(),
+        .0.interface.name,
+        .0.netns_option()
     )]
-    Down {
-        /// The interface.
-        interface: String,
-    },
+    Down(Box<Target>),
     /// Threads cannot be taken away from instances that are not there.
     #[error(
-        "{interface} has no NAPI instance now, and the kernel changes 'threaded' only while it has. Bring it up \
-         (a veth needs GRO on, too), then: nicpoll restore {interface}"
+        "{} has no NAPI instance now, and the kernel changes 'threaded' only while it has. Bring it up ({}; a veth \
+         needs GRO on, too), then: nicpoll restore {}{}",
+        .0.interface.name,
+        .0.bring_up(),
+        .0.interface.name,
+        .0.netns_option()
     )]
-    NoInstances {
-        /// The interface.
-        interface: String,
-    },
+    NoInstances(Box<Target>),
     /// Something failed, and what had been changed could not be put back either.
     #[error("{first}; putting back failed too: {second}. Try again: nicpoll restore")]
     AndBack {

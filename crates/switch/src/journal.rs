@@ -22,12 +22,16 @@ use thiserror::Error;
 use crate::fault;
 use crate::kernel::Target;
 use crate::record::{Record, RecordError};
+use crate::trust::{self, Untrusted};
 
 /// Where the journal lies unless the environment says otherwise.
 pub const DEFAULT_DIRECTORY: &str = "/var/lib/nicpoll";
 /// Names another directory for the journal.
 pub const DIRECTORY_VARIABLE: &str = "NICPOLL_STATE_DIR";
 
+/// Only root, or whoever runs nicpoll, reads and writes the journal.
+const DIRECTORY_MODE: u32 = 0o700;
+const RECORD_MODE: u32 = 0o600;
 /// A change takes under 200 bytes, and an interface with a thousand NAPI instances a few thousand
 /// changes; more than this is not a record.
 const RECORD_BYTES_MAX: u64 = 4 << 20;
@@ -58,24 +62,21 @@ pub enum JournalError {
     },
     /// A change stands, and what is wanted needs the interface as it was.
     #[error(
-        "interface {interface} (ifindex {ifindex}) has settings of 'nicpoll set' in force; put them back \
-         first: nicpoll restore {interface}"
+        "interface {name} (ifindex {}) has settings of 'nicpoll set' in force; put them back first: nicpoll restore \
+         {name}{}",
+        .0.interface.ifindex,
+        .0.netns_option(),
+        name = .0.interface.name
     )]
-    Standing {
-        /// The interface.
-        interface: String,
-        /// Its index.
-        ifindex: u32,
-    },
+    Standing(Box<Target>),
     /// An earlier change waits to be confirmed, or could not be put back.
     #[error(
-        "interface {interface} has a change that is not confirmed; keep it with 'nicpoll set {interface} \
-         --confirm', or undo it with 'nicpoll set {interface} -polling'"
+        "interface {name} has a change that is not confirmed; keep it with 'nicpoll set {name}{netns} --confirm', or \
+         undo it with 'nicpoll set {name}{netns} -polling'",
+        name = .0.interface.name,
+        netns = .0.netns_option()
     )]
-    Unconfirmed {
-        /// The interface.
-        interface: String,
-    },
+    Unconfirmed(Box<Target>),
     /// The interface could not be found again if it were moved or renamed.
     #[error(
         "{interface} is not shown under /sys, by which nicpoll would know it again; mount sysfs there \
@@ -96,6 +97,11 @@ pub enum JournalError {
         /// What is wrong.
         reason: RecordError,
     },
+    /// Somebody else could have written it, or could write there.
+    #[error(
+        "the journal of what was changed is not safe: {0}. {DIRECTORY_VARIABLE} names another folder"
+    )]
+    Untrusted(Untrusted),
     /// The file system refused.
     #[error("journal {}: it must be writable before anything is changed", path.display())]
     Io {
@@ -104,6 +110,15 @@ pub enum JournalError {
         /// Why.
         source: io::Error,
     },
+}
+
+impl From<Untrusted> for JournalError {
+    fn from(error: Untrusted) -> Self {
+        match error {
+            Untrusted::Io { path, source } => JournalError::Io { path, source },
+            other => JournalError::Untrusted(other),
+        }
+    }
 }
 
 impl JournalError {
@@ -163,8 +178,9 @@ impl Journal {
     pub fn of_this_machine() -> Self {
         let directory = std::env::var_os(DIRECTORY_VARIABLE)
             .filter(|directory| !directory.is_empty())
-            .unwrap_or_else(|| DEFAULT_DIRECTORY.into());
-        Journal::at(directory)
+            .map_or_else(|| PathBuf::from(DEFAULT_DIRECTORY), PathBuf::from);
+        // A guard works in another folder than its client. Only an empty path cannot be made absolute.
+        Journal::at(std::path::absolute(&directory).unwrap_or(directory))
     }
 
     /// A journal in `directory`, which is made with the first record.
@@ -215,7 +231,7 @@ impl Journal {
         is_current: impl Fn(&R) -> io::Result<bool>,
         new: impl Fn() -> io::Result<R>,
     ) -> Result<Entry<R>, JournalError> {
-        fs::create_dir_all(&self.directory).map_err(JournalError::io(&self.directory))?;
+        self.make_directory()?;
         let path = self.directory.join(name);
         for _ in 0..LOCK_TRIES {
             if let Some(entry) = self.lock_as(&path)? {
@@ -246,6 +262,12 @@ impl Journal {
         Err(JournalError::io(&path)(io::ErrorKind::WouldBlock.into()))
     }
 
+    fn make_directory(&self) -> Result<(), JournalError> {
+        let directory = &self.directory;
+        trust::create_folder(directory, DIRECTORY_MODE).map_err(JournalError::io(directory))?;
+        Ok(trust::check_folder(directory)?)
+    }
+
     /// Locks a record; `None` when there is none.
     pub fn lock(&self, path: &Path) -> Result<Option<Entry>, JournalError> {
         self.lock_as(path)
@@ -254,10 +276,10 @@ impl Journal {
     /// Locks a file of any content.
     pub fn lock_as<R: Content>(&self, path: &Path) -> Result<Option<Entry<R>>, JournalError> {
         for _ in 0..LOCK_TRIES {
-            let file = match File::open(path) {
+            let file = match open(path) {
                 Ok(file) => file,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-                Err(error) => return Err(JournalError::io(path)(error)),
+                Err(error) if error.is_absent() => return Ok(None),
+                Err(error) => return Err(error.into()),
             };
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
@@ -269,7 +291,7 @@ impl Journal {
             if fs::metadata(path).is_ok_and(|now| now.ino() == locked.ino()) {
                 return Ok(Some(Entry {
                     path: path.to_path_buf(),
-                    record: read_record(path)?,
+                    record: read_file(&file, path)?,
                     lock: file,
                 }));
             }
@@ -289,6 +311,7 @@ impl Journal {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(JournalError::io(&self.directory)(error)),
         };
+        trust::check_folder(&self.directory)?;
         let mut paths: Vec<PathBuf> = listing
             .map(|file| file.map(|file| file.path()))
             .collect::<io::Result<_>>()
@@ -396,7 +419,9 @@ fn write_aside(path: &Path, record: &impl Serialize) -> Result<(PathBuf, File), 
     let count = WRITTEN.fetch_add(1, Ordering::Relaxed);
     let aside = path.with_extension(format!("{}-{count}.tmp", std::process::id()));
     let write = || -> io::Result<File> {
-        let mut file = File::create(&aside)?;
+        // What a killed process with this pid left.
+        let _ = fs::remove_file(&aside);
+        let mut file = trust::create(&aside, RECORD_MODE)?;
         file.write_all(&serde_json::to_vec_pretty(record)?)?;
         file.sync_all()?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
@@ -413,10 +438,20 @@ fn sync_directory(directory: &Path) -> Result<(), JournalError> {
         .map_err(JournalError::io(directory))
 }
 
+/// Opens a record that nobody else could have written.
+fn open(path: &Path) -> Result<File, Untrusted> {
+    trust::check_folder(directory_of(path))?;
+    trust::open(path)
+}
+
 fn read_record<R: Content>(path: &Path) -> Result<R, JournalError> {
+    read_file(&open(path)?, path)
+}
+
+fn read_file<R: Content>(file: &File, path: &Path) -> Result<R, JournalError> {
     let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(RECORD_BYTES_MAX + 1).read_to_end(&mut bytes))
+    file.take(RECORD_BYTES_MAX + 1)
+        .read_to_end(&mut bytes)
         .map_err(JournalError::io(path))?;
     let refuse = |reason| JournalError::NotARecord {
         path: path.to_path_buf(),

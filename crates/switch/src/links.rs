@@ -10,12 +10,15 @@ use netlink_bindings::rt_link::{Ifinfomsg, IterableLinkAttrs};
 use netlink_bindings::traits::{NetlinkRequest, Protocol};
 use netlink_bindings::{rt_addr, rt_link};
 
-use crate::attributes::push_attribute;
+use crate::attributes::{attribute, push_attribute};
 use crate::control::{Control, ControlError, Interface};
 
 /// include/uapi/linux/if.h
 const IFF_UP: u32 = 1 << 0;
 const IFF_LOOPBACK: u32 = 1 << 3;
+/// include/uapi/linux/if_link.h
+const IFLA_INFO_DATA: u16 = 2;
+const IFLA_VXLAN_LINK: u16 = 3;
 
 /// An interface with its place among the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,11 +144,26 @@ fn read_link(header: &Ifinfomsg, link: &IterableLinkAttrs<'_>) -> Link {
         },
         is_up: header.ifi_flags & IFF_UP != 0,
         is_loopback: header.ifi_flags & IFF_LOOPBACK != 0,
-        lower: link.get_link().ok().filter(|&index| index != 0),
+        lower: link
+            .get_link()
+            .ok()
+            .filter(|&index| index != 0)
+            .or_else(|| vxlan_link(link)),
         lower_netnsid: link.get_link_netnsid().ok(),
         master: link.get_master().ok().filter(|&index| index != 0),
         rx_packets: link.get_stats64().map_or(0, |stats| stats.rx_packets),
     }
+}
+
+/// The interface that a vxlan sends through, when it was made on one: the kernel tells it among the data of its kind.
+fn vxlan_link(link: &IterableLinkAttrs<'_>) -> Option<u32> {
+    let info = link.get_linkinfo().ok()?;
+    if info.get_kind().ok()?.to_bytes() != b"vxlan" {
+        return None;
+    }
+    let data = attribute(info.get_buf(), IFLA_INFO_DATA)?;
+    let index = attribute(data, IFLA_VXLAN_LINK)?.try_into().ok()?;
+    Some(u32::from_ne_bytes(index)).filter(|&index| index != 0)
 }
 
 fn octets(address: &[u8]) -> String {
@@ -205,7 +223,7 @@ impl NetlinkRequest for NetnsIdRequest {
 
     fn decode_reply(reply: &[u8]) -> Option<i32> {
         let list = reply.get(Self::HEADER_BYTES..)?;
-        let id = crate::attributes::attribute(list, Self::NETNSA_NSID)?;
+        let id = attribute(list, Self::NETNSA_NSID)?;
         Some(i32::from_ne_bytes(id.try_into().ok()?))
     }
 }

@@ -1,9 +1,11 @@
-//! What lies below a VLAN, a bond or a bridge: the interfaces that packets really arrive at.
+//! What lies below a VLAN, a bond, a bridge or a tunnel: the interfaces that packets really arrive at.
 
 use crate::links::Link;
 
-/// Kinds that lie on one other interface (`IFLA_LINK`).
-const ON_ANOTHER: [&str; 5] = ["vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"];
+/// Kinds that lie on one other interface (`IFLA_LINK`, and of vxlan `IFLA_VXLAN_LINK`).
+const ON_ANOTHER: [&str; 7] = [
+    "vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "vxlan", "macsec",
+];
 /// Kinds that other interfaces are ports of (`IFLA_MASTER`).
 const OF_PORTS: [&str; 3] = ["bond", "bridge", "team"];
 /// Deeper stacks than the kernel builds (`MAX_NEST_DEV`).
@@ -12,6 +14,12 @@ const DEPTH_MAX: u32 = 8;
 /// Whether an interface of this kind has no queue of its own to poll, only interfaces below it.
 pub fn is_stacked(driver: &str) -> bool {
     ON_ANOTHER.contains(&driver) || OF_PORTS.contains(&driver)
+}
+
+/// Whether packets of an interface of this kind go through the backlog of a CPU when it has no NAPI instance: those of
+/// cards with old drivers, of the loopback and of veth.
+pub fn goes_by_backlog(kind: Option<&str>) -> bool {
+    matches!(kind, None | Some("veth"))
 }
 
 /// The interfaces at the bottom of `top`: itself when it lies on nothing, none when it is stacked and

@@ -9,13 +9,14 @@
 //! what was written, and of one command all files are written or none.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read, Write};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
 use crate::early::{BEFORE, Deferral, SET};
+use crate::trust::{self, Untrusted};
 
 /// The first line of every file that is written here, by which it is known again.
 const MARK: &str =
@@ -25,6 +26,11 @@ const TEMPLATE: &str = "etc/systemd/system/nicpoll@.service";
 /// A file of options for each interface, below the root directory.
 const OPTIONS_DIRECTORY: &str = "etc/nicpoll";
 
+/// Where a copy of the program is advised to lie.
+const INSTALLED: &str = "/usr/local/sbin/nicpoll";
+/// Everybody may read what runs at boot.
+const FILE_MODE: u32 = 0o644;
+const FOLDER_MODE: u32 = 0o755;
 /// udev's rules, below the root directory.
 const RULES_DIRECTORY: &str = "etc/udev/rules.d";
 /// After 80-net-setup-link.rules, which gives interfaces their names.
@@ -36,6 +42,25 @@ pub enum PersistError {
     /// Somebody else's file is in the way.
     #[error("{} was not written by nicpoll and was left alone; move it away first", .0.display())]
     Foreign(PathBuf),
+    /// Another user could change a folder in which files are to be written.
+    #[error(transparent)]
+    Untrusted(#[from] Untrusted),
+    /// Another user could change the program that is to run as root.
+    #[error(
+        "{} would run as root at every boot, and it is not safe: {reason}. Install a copy where only root can write, \
+         and name that: sudo install -m 755 {} {INSTALLED}; --program {INSTALLED}",
+        program.display(),
+        program.display()
+    )]
+    UnsafeProgram {
+        /// The program.
+        program: PathBuf,
+        /// Why.
+        reason: Untrusted,
+    },
+    /// Units take whole paths only.
+    #[error("--program takes a path that begins with '/', not '{}'", .0.display())]
+    RelativeProgram(PathBuf),
     /// The file system refused.
     #[error("writing {}", path.display())]
     Io {
@@ -108,6 +133,26 @@ impl Persistence {
     /// Files below `root`: `/` for this machine, another directory for an image of one.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Persistence { root: root.into() }
+    }
+
+    /// The program that is to run at boot: `chosen`, or the calling one.
+    ///
+    /// # Errors
+    /// When somebody else than root can change it. Of a program that was chosen for the image of another machine, the
+    /// path alone is looked at.
+    pub fn program(&self, chosen: Option<&Path>) -> Result<PathBuf, PersistError> {
+        let own = || std::env::current_exe().map_err(io_at(Path::new("/proc/self/exe")));
+        let program = chosen.map_or_else(own, |chosen| Ok(chosen.to_path_buf()))?;
+        if !program.is_absolute() {
+            return Err(PersistError::RelativeProgram(program));
+        }
+        if chosen.is_some() && self.root != Path::new("/") {
+            return Ok(program);
+        }
+        match trust::check_program(&program) {
+            Ok(()) => Ok(program),
+            Err(reason) => Err(PersistError::UnsafeProgram { program, reason }),
+        }
     }
 
     /// What is to be written for an interface, so that `program set INTERFACE OPTIONS` runs at boot, and udev
@@ -216,7 +261,8 @@ fn apply(change: &FileChange) -> Result<(), PersistError> {
         }
         return Ok(());
     };
-    fs::create_dir_all(directory).map_err(io_at(path))?;
+    trust::create_folder(directory, FOLDER_MODE).map_err(io_at(path))?;
+    trust::check_folder(directory)?;
     let mut aside = path.clone().into_os_string();
     aside.push(".nicpoll-new");
     let aside = PathBuf::from(aside);
@@ -224,7 +270,9 @@ fn apply(change: &FileChange) -> Result<(), PersistError> {
     let _ = fs::remove_file(&aside);
     let written = match change.is_link {
         true => symlink(text, &aside),
-        false => fs::write(&aside, text),
+        false => {
+            trust::create(&aside, FILE_MODE).and_then(|mut file| file.write_all(text.as_bytes()))
+        }
     };
     let placed = written.and_then(|()| fs::rename(&aside, path));
     placed.map_err(|error| {
@@ -241,10 +289,18 @@ fn read(path: &Path, is_link: bool) -> Result<Option<String>, PersistError> {
             Err(_) => Err(PersistError::Foreign(path.to_path_buf())),
         };
     }
-    match fs::read_to_string(path) {
-        Ok(text) if text.starts_with(MARK) => Ok(Some(text)),
+    let mut file = match trust::open(path) {
+        Ok(file) => file,
+        Err(error) if error.is_absent() => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let mut text = String::new();
+    match file.read_to_string(&mut text) {
+        Ok(_) if text.starts_with(MARK) => Ok(Some(text)),
         Ok(_) => Err(PersistError::Foreign(path.to_path_buf())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            Err(PersistError::Foreign(path.to_path_buf()))
+        }
         Err(error) => Err(io_at(path)(error)),
     }
 }
@@ -325,168 +381,4 @@ fn escape(name: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::collections::BTreeMap;
-
-    const POLLING: Option<Deferral> = Some(Deferral {
-        count: 2_147_483_647,
-        timeout_ns: 200_000,
-    });
-
-    fn options(text: &str) -> Vec<String> {
-        text.split(' ').map(String::from).collect()
-    }
-
-    fn tree(directory: &Path) -> BTreeMap<PathBuf, String> {
-        let mut found = BTreeMap::new();
-        for file in fs::read_dir(directory).into_iter().flatten().flatten() {
-            let path = file.path();
-            if path.is_dir() {
-                found.insert(path.clone(), String::from("directory"));
-                found.extend(tree(&path));
-            } else {
-                let text = fs::read_link(&path).map_or_else(
-                    |_| fs::read_to_string(&path).unwrap(),
-                    |target| target.display().to_string(),
-                );
-                found.insert(path, text);
-            }
-        }
-        found
-    }
-
-    /// The files of `eth0` under `polling`, and the program that they name.
-    fn installed(root: &Path) -> (Persistence, &'static Path) {
-        let files = Persistence::at(root);
-        let program = Path::new("/usr/bin/nicpoll");
-        let changes = files.install(program, "eth0", &options("polling"), POLLING);
-        carry_out(&changes.unwrap()).unwrap();
-        (files, program)
-    }
-
-    #[test]
-    fn what_was_written_is_removed_and_nothing_else() {
-        let home = tempfile::tempdir().unwrap();
-        let units = home.path().join("etc/systemd/system");
-        fs::create_dir_all(&units).unwrap();
-        fs::write(units.join("other.service"), "[Unit]\n").unwrap();
-        fs::create_dir_all(home.path().join(RULES_DIRECTORY)).unwrap();
-        let before = tree(home.path());
-        let files = Persistence::at(home.path());
-        let program = Path::new("/usr/bin/nicpoll");
-        for (interface, asked) in [("eth0", "polling"), ("br-lan", "polling --period 50us")] {
-            let changes = files
-                .install(program, interface, &options(asked), POLLING)
-                .unwrap();
-            assert!(changes[0].diff().contains("--- /dev/null"), "{changes:?}");
-            carry_out(&changes).unwrap();
-            let again = files
-                .install(program, interface, &options(asked), POLLING)
-                .unwrap();
-            assert!(again.is_empty(), "{again:?}");
-        }
-        let during = tree(home.path());
-        let link = "sys-subsystem-net-devices-br\\x2dlan.device.wants/nicpoll@br\\x2dlan.service";
-        assert_eq!(during[&units.join(link)], "../nicpoll@.service");
-        let template = &during[&units.join("nicpoll@.service")];
-        assert!(template.contains("ExecStart=/usr/bin/nicpoll set %I $NICPOLL_OPTIONS"));
-        assert!(template.contains("ExecStop=/usr/bin/nicpoll restore %I"));
-
-        let rule = home.path().join("etc/udev/rules.d/85-nicpoll-br-lan.rules");
-        assert!(during[&rule].contains("NAME==\"br-lan\""));
-        assert!(during[&rule].contains("ATTR{gro_flush_timeout}=\"200000\""));
-        // Without deferral there is nothing for udev to do, and odd names are the unit's alone.
-        let other = files.install(program, "eth0", &options("--threaded"), None);
-        assert!(other.unwrap().iter().any(|change| change.after.is_none()));
-        let odd = files.install(program, "eth*", &options("polling"), POLLING);
-        assert_eq!(odd.unwrap().len(), 2);
-
-        carry_out(&files.remove("eth0").unwrap()).unwrap();
-        assert!(units.join("nicpoll@.service").exists());
-        carry_out(&files.remove("br-lan").unwrap()).unwrap();
-        assert_eq!(tree(home.path()), before);
-        assert!(files.remove("br-lan").unwrap().is_empty());
-    }
-
-    #[test]
-    fn other_options_show_as_a_difference() {
-        let home = tempfile::tempdir().unwrap();
-        let (files, program) = installed(home.path());
-        let changes = files
-            .install(program, "eth0", &options("polling --period 50us"), POLLING)
-            .unwrap();
-        assert_eq!(changes.len(), 1);
-        let diff = changes[0].diff();
-        assert!(diff.contains("-NICPOLL_OPTIONS=polling\n"), "{diff}");
-        assert!(diff.contains("+NICPOLL_OPTIONS=polling --period 50us\n"));
-        assert!(!diff.contains(MARK));
-    }
-
-    #[test]
-    fn when_one_file_cannot_be_written_none_is() {
-        let home = tempfile::tempdir().unwrap();
-        let units = home.path().join("etc/systemd/system");
-        fs::create_dir_all(&units).unwrap();
-        let (files, program) = installed(home.path());
-        let mut changes = files
-            .install(program, "eth1", &options("polling"), POLLING)
-            .unwrap();
-        let other = Path::new("/opt/nicpoll");
-        let template = files.install(other, "eth0", &options("polling"), POLLING);
-        changes.splice(0..0, template.unwrap());
-        // A file where the directory of the link, the last one, is to be.
-        let name = "sys-subsystem-net-devices-eth1.device.wants";
-        fs::write(units.join(name), "in the way").unwrap();
-        let before = tree(home.path());
-        assert!(matches!(carry_out(&changes), Err(PersistError::Io { .. })));
-        assert_eq!(tree(home.path()), before);
-    }
-
-    #[test]
-    fn what_a_killed_command_left_aside_is_not_in_the_way() {
-        let home = tempfile::tempdir().unwrap();
-        let files = Persistence::at(home.path());
-        let program = Path::new("/usr/bin/nicpoll");
-        let install = || files.install(program, "eth0", &options("polling"), POLLING);
-        let changes = install().unwrap();
-        for change in &changes {
-            fs::create_dir_all(change.path.parent().unwrap()).unwrap();
-            symlink("x", format!("{}.nicpoll-new", change.path.display())).unwrap();
-        }
-        carry_out(&changes).unwrap();
-        assert!(install().unwrap().is_empty());
-        assert!(!tree(home.path()).values().any(|text| text == "x"));
-        // Nor is one that no command will finish a reason to keep the template.
-        fs::write(
-            home.path()
-                .join(OPTIONS_DIRECTORY)
-                .join("eth1.conf.nicpoll-new"),
-            "",
-        )
-        .unwrap();
-        carry_out(&files.remove("eth0").unwrap()).unwrap();
-        assert!(!home.path().join(TEMPLATE).exists());
-    }
-
-    #[test]
-    fn somebody_elses_file_is_left_alone() {
-        let home = tempfile::tempdir().unwrap();
-        let files = Persistence::at(home.path());
-        let path = home.path().join(TEMPLATE);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, "[Unit]\n").unwrap();
-        let install = files.install(Path::new("/usr/bin/nicpoll"), "eth0", &[], POLLING);
-        let error = install.unwrap_err();
-        assert!(matches!(error, PersistError::Foreign(_)));
-        assert!(files.remove("eth0").is_err());
-        assert_eq!(fs::read_to_string(&path).unwrap(), "[Unit]\n");
-    }
-
-    #[test]
-    fn names_are_escaped_as_systemd_does() {
-        assert_eq!(escape("eth0.7"), "eth0.7");
-        assert_eq!(escape("br-lan"), "br\\x2dlan");
-        assert_eq!(escape(".hidden"), "\\x2ehidden");
-    }
-}
+mod tests;

@@ -161,13 +161,7 @@ pub struct Restored {
 pub fn restore(switch: &mut Switch, path: &Path) -> Result<Vec<Restored>, SwitchError> {
     let journal = &switch.journal().clone();
     let machine = switch.machine();
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let mut paths = vec![path.to_path_buf()];
-    for (other, record) in journal.records()? {
-        if record.is_ok_and(|record| record.companion_of.as_deref() == Some(&*name)) {
-            paths.push(other);
-        }
-    }
+    let paths = with_companions(journal, path)?;
     let mut restored = Vec::new();
     let mut done = Vec::new();
     for path in paths {
@@ -181,6 +175,38 @@ pub fn restore(switch: &mut Switch, path: &Path) -> Result<Vec<Restored>, Switch
         entry.close()?;
     }
     Ok(restored)
+}
+
+/// What [`restore`] would put back: each interface, where it is now, with its changes. One that is no more is left out.
+pub fn would_restore(
+    switch: &mut Switch,
+    path: &Path,
+) -> Result<Vec<(Target, Vec<Change>)>, SwitchError> {
+    let journal = &switch.journal().clone();
+    let paths = with_companions(journal, path)?;
+    let mut all = Vec::new();
+    for (path, record) in journal.records()? {
+        if !paths.contains(&path) {
+            continue;
+        }
+        let record = record?;
+        if let Whereabouts::At(target) = locate(switch.machine(), &record.target())? {
+            all.push((target, record.all_changes()));
+        }
+    }
+    Ok(all)
+}
+
+/// A record, and those of interfaces that were changed for its interface's sake.
+fn with_companions(journal: &Journal, path: &Path) -> Result<Vec<PathBuf>, JournalError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut paths = vec![path.to_path_buf()];
+    for (other, record) in journal.records()? {
+        if record.is_ok_and(|record| record.companion_of.as_deref() == Some(&*name)) {
+            paths.push(other);
+        }
+    }
+    Ok(paths)
 }
 
 fn put_back_entry(entry: &Entry, machine: &mut Machine) -> Result<Restored, SwitchError> {

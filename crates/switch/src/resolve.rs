@@ -17,9 +17,12 @@ use crate::lower::{is_stacked, lowest};
 use crate::plan::{self, Needs, Refusal};
 use crate::request::{Name, Part, Values};
 use crate::session;
+use crate::similar::similar;
 
 /// Every interface of a namespace that can be polled.
 const ALL: &str = "all";
+/// The word that follows the names.
+const POLLING: &str = "polling";
 
 /// The interfaces that names stand for.
 #[derive(Debug, Default)]
@@ -78,12 +81,12 @@ pub enum ResolveError {
     #[error("entering the network namespace")]
     Enter(#[source] io::Error),
     /// No such interface.
-    #[error("there is no interface '{name}'; there are {known}")]
+    #[error("there is no interface '{name}'; there are {}{}", .known.join(", "), hint(.name, .known))]
     NoInterface {
         /// The name.
         name: String,
         /// The names that there are.
-        known: String,
+        known: Vec<String>,
     },
     /// None of all interfaces.
     #[error("no interface here can do that\n{reasons}")]
@@ -109,6 +112,12 @@ pub enum ResolveError {
 
 fn reading(doing: &'static str) -> impl FnOnce(ControlError) -> ResolveError {
     move |source| ResolveError::Control { doing, source }
+}
+
+/// What a name that is none was meant to be.
+fn hint(name: &str, known: &[String]) -> String {
+    let words = known.iter().map(String::as_str).chain([POLLING]);
+    similar(name, words).map_or_else(String::new, |meant| format!("; did you mean '{meant}'?"))
 }
 
 /// Whether the names are the one word for every interface.
@@ -296,10 +305,10 @@ fn below<'a>(
     let top = all
         .find(|link| link.interface.name == name.interface)
         .ok_or_else(|| {
-            let known: Vec<&str> = links.iter().map(|l| l.interface.name.as_str()).collect();
+            let known = links.iter().map(|link| link.interface.name.clone());
             ResolveError::NoInterface {
                 name: name.interface.clone(),
-                known: known.join(", "),
+                known: known.collect(),
             }
         })?;
     let below = lowest(links, top);

@@ -2,24 +2,27 @@
 
 use std::path::{Path, PathBuf};
 
+use nicpoll_model::PendingShow;
+
 use crate::error::SwitchError;
-use crate::journal::{Entry, Journal};
+use crate::journal::{Entry, Journal, JournalError};
 use crate::kernel::{Kernel, Target};
 use crate::machine::Machine;
 use crate::owner::Owner;
-use crate::recover::resolve;
+use crate::record::{Change, Record};
+use crate::recover::{boottime_ns, resolve};
 use crate::transaction::settle_entry;
 use crate::undo::{self, Drift};
 use crate::whereabouts::{Whereabouts, locate};
 
-/// Lets the last change of an interface stand, and with it everything that the same command changed.
-/// `false` when nothing waits to be confirmed.
-pub fn confirm(journal: &Journal, path: &Path) -> Result<bool, SwitchError> {
+/// Lets the last change of an interface stand, and with it everything that the same command changed. Returns what is
+/// kept, of each interface; none when nothing waits to be confirmed.
+pub fn confirm(journal: &Journal, path: &Path) -> Result<Vec<(Target, Vec<Change>)>, SwitchError> {
     let Some(first) = journal.lock(path)? else {
-        return Ok(false);
+        return Ok(Vec::new());
     };
     let Some(attempt) = first.record().attempt.clone() else {
-        return Ok(false);
+        return Ok(Vec::new());
     };
     let mut entries = vec![first];
     for member in &attempt.group {
@@ -30,10 +33,12 @@ pub fn confirm(journal: &Journal, path: &Path) -> Result<bool, SwitchError> {
         let entry = journal.lock(&other)?;
         entries.extend(entry.filter(|entry| is_of(entry, &attempt.transaction)));
     }
+    let mut kept = Vec::new();
     for mut entry in entries {
         settle_entry(&mut entry)?;
+        kept.push((entry.record().target(), entry.record().standing.clone()));
     }
-    Ok(true)
+    Ok(kept)
 }
 
 fn is_of(entry: &Entry, transaction: &str) -> bool {
@@ -86,17 +91,37 @@ pub fn drift_of(
     kernel: &mut dyn Kernel,
     target: &Target,
 ) -> Result<Vec<Drift>, SwitchError> {
-    let name = Journal::file_name(target);
-    let records = journal.records()?.into_iter();
-    let mut found = Vec::new();
-    for (_, record) in
-        records.filter(|(path, _)| path.file_name().is_some_and(|file| *file == *name))
-    {
-        let record = record?;
-        let is_of_this_boot = record.is_of_this_boot().unwrap_or(false);
-        if is_of_this_boot && record.interface.is_still(&target.interface) {
-            found.extend(undo::drift(kernel, target, &record.all_changes())?);
-        }
+    match record_of(journal, target)? {
+        Some(record) => undo::drift(kernel, target, &record.all_changes()),
+        None => Ok(Vec::new()),
     }
-    Ok(found)
+}
+
+/// The change of an interface that does not stand yet.
+///
+/// # Errors
+/// When what is recorded of it cannot be read.
+pub fn pending_of(journal: &Journal, target: &Target) -> Result<Option<PendingShow>, SwitchError> {
+    let Some(attempt) = record_of(journal, target)?.and_then(|record| record.attempt) else {
+        return Ok(None);
+    };
+    let is_owner_alive = attempt.owner.is_alive();
+    let is_owner_alive = is_owner_alive.map_err(JournalError::io(journal.directory()))?;
+    let until = attempt.until_boottime_ns;
+    Ok(Some(PendingShow {
+        owner_pid: attempt.owner.pid,
+        is_owner_alive,
+        undone_in_seconds: until.map(|until| (until as f64 - boottime_ns() as f64) / 1e9),
+    }))
+}
+
+fn record_of(journal: &Journal, target: &Target) -> Result<Option<Record>, SwitchError> {
+    let name = Journal::file_name(target);
+    let mut records = journal.records()?.into_iter();
+    let own = records.find(|(path, _)| path.file_name().is_some_and(|file| *file == *name));
+    let record = own.map(|(_, record)| record).transpose()?;
+    Ok(record.filter(|record| {
+        let is_of_this_boot = record.is_of_this_boot().unwrap_or(false);
+        is_of_this_boot && record.interface.is_still(&target.interface)
+    }))
 }

@@ -94,9 +94,7 @@ impl Transaction {
         for (target, companion_of) in wanted {
             let mut entry = journal.take(target)?;
             if entry.record().attempt.is_some() {
-                return Err(JournalError::Unconfirmed {
-                    interface: target.interface.name.clone(),
-                });
+                return Err(JournalError::Unconfirmed(Box::new((*target).clone())));
             }
             let is_new = entry.record().standing.is_empty();
             let taken = entry.update(|record| {

@@ -98,9 +98,7 @@ pub fn put_back(
 ) -> Result<(), SwitchError> {
     let is_down = kernel.read(target, &Knob::of_interface(&table::UP))? == Some(Value::flag(false));
     if is_down && has_values_of_instances(changes) {
-        return Err(SwitchError::Down {
-            interface: target.interface.name.clone(),
-        });
+        return Err(SwitchError::Down(Box::new(target.clone())));
     }
     run(kernel, target, &steps_back(changes))?;
     for change in changes {
@@ -150,9 +148,7 @@ fn run(kernel: &mut dyn Kernel, target: &Target, steps: &[Step]) -> Result<(), S
 fn explained(error: ControlError, target: &Target, knob: &Knob) -> SwitchError {
     let is_of_all = knob.row().phase == Phase::Napi && knob.scope() == Scope::Device;
     if is_of_all && error.kind() == io::ErrorKind::Unsupported {
-        return SwitchError::NoInstances {
-            interface: target.interface.name.clone(),
-        };
+        return SwitchError::NoInstances(Box::new(target.clone()));
     }
     error.into()
 }

@@ -16,6 +16,8 @@ use crate::request::{POLLING_PERIOD_NS, Values};
 
 /// Rounds that a watch should see, if a timer begins them.
 const ROUNDS: u32 = 25;
+/// Rounds from which on their causes tell: nine of ten decide.
+const ROUNDS_ENOUGH: u64 = 10;
 /// No watch is shorter, so that packets have time to come, or longer, whatever the period.
 const WATCH_MIN: Duration = Duration::from_millis(250);
 const WATCH_MAX: Duration = Duration::from_secs(2);
@@ -44,6 +46,8 @@ pub struct Sighting {
     pub setting: Option<Finding>,
     /// What its polls say; null when they were not watched.
     pub evidence: Option<Finding>,
+    /// Rounds of polls that were seen, or polls where no round ended.
+    pub rounds: u64,
     /// What could not be seen.
     pub unseen: Vec<Unseen>,
 }
@@ -90,12 +94,18 @@ pub fn prove(
     }
 }
 
-fn judged(seen: Sighting) -> SwitchProof {
+fn judged(mut seen: Sighting) -> SwitchProof {
     let setting = seen.setting.as_ref().map(|finding| finding.discipline);
     let evidence = seen.evidence.as_ref().map(|finding| finding.discipline);
+    let is_enough = !(1..ROUNDS_ENOUGH).contains(&seen.rounds);
+    if let Some(evidence) = seen.evidence.as_mut().filter(|_| !is_enough) {
+        let why = &evidence.why;
+        evidence.why = format!("too few rounds of polls to tell ({}): {why}", seen.rounds);
+    }
     SwitchProof {
         is_proven: setting
             .zip(evidence)
+            .filter(|_| is_enough)
             .and_then(|(set, seen)| agree(set, seen)),
         interface: seen.interface,
         look_seconds: seen.seconds,
@@ -136,6 +146,28 @@ mod tests {
         ] {
             assert_eq!(agree(setting, evidence), wanted, "{setting} {evidence}");
         }
+    }
+
+    #[test]
+    fn a_few_rounds_prove_and_refute_nothing() {
+        let finding = |discipline| {
+            Some(Finding {
+                discipline,
+                why: String::from("its timer began 2 of 3 rounds"),
+            })
+        };
+        let seen = |rounds| Sighting {
+            interface: String::from("em0"),
+            seconds: Some(1.0),
+            setting: finding(Discipline::Polling),
+            evidence: finding(Discipline::Hybrid),
+            rounds,
+            unseen: Vec::new(),
+        };
+        let few = judged(seen(3));
+        assert_eq!(few.is_proven, None);
+        assert!(few.evidence.unwrap().why.starts_with("too few rounds"));
+        assert_eq!(judged(seen(30)).is_proven, Some(false));
     }
 
     #[test]

@@ -95,6 +95,9 @@ pub struct SetArgs {
     /// Also set it after every boot
     #[arg(long, conflicts_with_all = ["netns", "no_polling"])]
     pub persist: bool,
+    /// What --persist runs at boot; nobody but root may be able to change it [default: this program]
+    #[arg(long, value_name = "PATH", requires = "persist")]
+    pub program: Option<PathBuf>,
     /// No longer set it after a boot; what is in force now stays
     #[arg(long, conflicts_with_all = [GROUP, "trial", "persist", "netns", "no_polling"])]
     pub no_persist: bool,

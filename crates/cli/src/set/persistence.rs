@@ -1,6 +1,5 @@
 //! `--persist` and `--no-persist`.
 
-use anyhow::Context;
 use nicpoll_switch::persist::{FileChange, Persistence, carry_out as write_files};
 use nicpoll_switch::{Deferral, Name, Part, Values, is_all};
 
@@ -19,9 +18,9 @@ pub fn plan(
         return Ok(Vec::new());
     }
     check_names(names)?;
-    let program = std::env::current_exe().context("finding this program")?;
     let options = args.persistent_options(is_polling);
     let files = Persistence::at(&args.root);
+    let program = files.program(args.program.as_deref())?;
     let deferral = Deferral::of(values);
     let mut changes: Vec<FileChange> = Vec::new();
     for name in names {

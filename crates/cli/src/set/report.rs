@@ -115,14 +115,13 @@ impl Report {
         }
     }
 
-    /// What would be put back.
-    pub fn would_restore(&mut self, writes: Vec<SwitchWrite>) -> Result<(), Failure> {
+    /// Values that would be put back, or are kept, as seen from a namespace.
+    pub fn values(&mut self, writes: Vec<SwitchWrite>, netns_inode: u64) -> Result<(), Failure> {
+        let label = |write: &SwitchWrite| label(&write.interface, write.netns_inode, netns_inode);
         match &mut self.json {
             Some(json) => json.writes.extend(writes),
             None if writes.is_empty() => {}
-            None => print(&render_switch_writes(&writes, false, |write| {
-                write.interface.clone()
-            }))?,
+            None => print(&render_switch_writes(&writes, false, label))?,
         }
         Ok(())
     }

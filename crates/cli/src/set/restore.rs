@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use anyhow::Context;
 use nicpoll_freebsd::Target;
 use nicpoll_switch::{
-    Journal, Name, Switch, require_privileges, restore as put_back_record, take_over, writes_back,
+    Journal, Name, Switch, require_privileges, restore as put_back_record, take_over,
+    would_restore, writes_back,
 };
 use nicpoll_sys::netns::NetNamespace;
 
@@ -76,10 +77,9 @@ pub fn named(
     if !dry_run {
         return put_back(switch, paths, netns_inode, report);
     }
-    for (path, record) in switch.journal().records()? {
-        let record = record.ok().filter(|_| paths.contains(&path));
-        if let Some(record) = record {
-            report.would_restore(writes_back(&record.target(), &record.all_changes()))?;
+    for path in paths {
+        for (target, changes) in would_restore(switch, &path)? {
+            report.values(writes_back(&target, &changes), netns_inode)?;
         }
     }
     Ok(())

@@ -39,7 +39,8 @@ pub struct ShowArgs {
     /// Time to sample, in seconds or with a unit; 0: settings only
     #[arg(long = "for", value_name = "TIME", default_value = "1s", value_parser = parse_look)]
     pub look: Duration,
-    /// Print only the value of a variable, as 'sysctl -n' does; '-' if it has none. Repeatable
+    /// Print only the value of a variable, as 'sysctl -n' does; '-' if it has none. Repeatable.
+    /// kern.polling prints all of them with their names
     #[arg(
         short = 'n',
         long = "value",

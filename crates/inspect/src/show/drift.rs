@@ -1,9 +1,9 @@
-//! What somebody else changed of the values that `nicpoll set` wrote.
+//! What the journal says of an interface: values that somebody else changed since, and a change that does not stand.
 
 use std::io;
 
-use nicpoll_model::DriftShow;
-use nicpoll_switch::{Journal, Machine, SwitchError, Target, drift_of};
+use nicpoll_model::{DriftShow, PendingShow};
+use nicpoll_switch::{Journal, Machine, SwitchError, Target, drift_of, pending_of};
 use nicpoll_sys::netns::NetNamespace;
 
 /// The journal, as seen from the caller's namespace.
@@ -11,6 +11,15 @@ pub struct Standing {
     journal: Journal,
     /// A thread of its own looks: only that sees this namespace's devices under `/sys` for certain.
     machine: Machine,
+}
+
+/// What the journal says of one interface.
+#[derive(Default)]
+pub struct Recorded {
+    /// What is no longer as it was set.
+    pub drift: Vec<DriftShow>,
+    /// A change that is put back by itself.
+    pub pending: Option<PendingShow>,
 }
 
 impl Standing {
@@ -22,13 +31,13 @@ impl Standing {
         }
     }
 
-    /// What is no longer as it was set on an interface of the namespace that the caller is in.
+    /// What is recorded of an interface of the namespace that the caller is in.
     ///
     /// # Errors
     /// When the journal may not be read.
-    pub fn drift_of(&mut self, interface: &str) -> Result<Vec<DriftShow>, SwitchError> {
+    pub fn of(&mut self, interface: &str) -> Result<Recorded, SwitchError> {
         if self.journal.paths()?.is_empty() {
-            return Ok(Vec::new());
+            return Ok(Recorded::default());
         }
         let not_entered = |source: io::Error| SwitchError::Namespace {
             interface: String::from(interface),
@@ -45,6 +54,9 @@ impl Standing {
             interface,
         };
         let drift = drift_of(&self.journal, &mut self.machine, &target)?;
-        Ok(drift.iter().map(DriftShow::from).collect())
+        Ok(Recorded {
+            drift: drift.iter().map(DriftShow::from).collect(),
+            pending: pending_of(&self.journal, &target)?,
+        })
     }
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use nicpoll_model::numbers::{count, duration_text, figure};
 use nicpoll_model::{Discipline, Finding, NapiShow};
 use nicpoll_observe::PollRhythm;
+use nicpoll_switch::{LinkFacts, goes_by_backlog, is_stacked};
 
 /// Share of rounds from which on one cause is the discipline; between the two it is a hybrid.
 const MOST: f64 = 0.9;
@@ -74,9 +75,9 @@ pub fn by_setting(values: Values) -> Finding {
 }
 
 /// What the settings of all instances together say.
-pub fn by_settings(napis: &[NapiShow], is_up: bool) -> Finding {
+pub fn by_settings(napis: &[NapiShow], link: &LinkFacts) -> Finding {
     let Some(first) = napis.first() else {
-        return without_napi(is_up);
+        return without_napi(link);
     };
     if napis.iter().all(|napi| napi.setting == first.setting) {
         return first.setting.clone();
@@ -92,18 +93,70 @@ pub fn by_settings(napis: &[NapiShow], is_up: bool) -> Finding {
     }
 }
 
-fn without_napi(is_up: bool) -> Finding {
-    if is_up {
-        Finding {
-            discipline: Discipline::Backlog,
-            why: String::from("it has no receive NAPI instance (a veth has one with GRO on)"),
-        }
-    } else {
-        Finding {
-            discipline: Discipline::Idle,
-            why: String::from("it is down, and NAPI instances are there only while it is up"),
-        }
+fn without_napi(link: &LinkFacts) -> Finding {
+    let kind = link.kind.as_deref();
+    let (discipline, why) = match (link.is_up, goes_by_backlog(kind)) {
+        (false, _) => (
+            Discipline::Idle,
+            "it is down, and NAPI instances are there only while it is up",
+        ),
+        (true, true) => (
+            Discipline::Backlog,
+            "it has no receive NAPI instance (a veth has one with GRO on)",
+        ),
+        (true, false) => return elsewhere(kind),
+    };
+    Finding {
+        discipline,
+        why: String::from(why),
     }
+}
+
+/// What is to be said of an interface that has no queue and that nothing is known to lie below of.
+fn elsewhere(kind: Option<&str>) -> Finding {
+    let why = match kind.unwrap_or_default() {
+        "tun" => String::from("a program writes its packets, which no timer can poll"),
+        kind if is_stacked(kind) => {
+            format!("a {kind} has no queue of its own, and nothing below it is in this namespace")
+        }
+        kind => format!("a {kind} has no receive NAPI instance that could be polled"),
+    };
+    Finding {
+        discipline: Discipline::Elsewhere,
+        why,
+    }
+}
+
+/// How an interface without queues learns of packets: as those below it do, which are given by name.
+pub fn of_lower(below: &[(&str, Option<&Finding>)]) -> Option<Finding> {
+    let names: Vec<&str> = below.iter().map(|(name, _)| *name).collect();
+    let names = names.join(", ");
+    let first = below.first()?.1?;
+    if let [_] = below {
+        return Some(Finding {
+            discipline: first.discipline,
+            why: format!("its packets arrive at {names}: {}", first.why),
+        });
+    }
+    let all: Option<Vec<&Finding>> = below.iter().map(|(_, finding)| *finding).collect();
+    let is_same = |one: &&Finding| one.discipline == first.discipline;
+    if all?.iter().all(is_same) {
+        return Some(Finding {
+            discipline: first.discipline,
+            why: format!("its packets arrive at {names}, and each of them is so"),
+        });
+    }
+    let each = below.iter().filter_map(|(name, finding)| {
+        let discipline = finding.as_ref()?.discipline;
+        Some(format!("{name} ({discipline})"))
+    });
+    Some(Finding {
+        discipline: Discipline::Elsewhere,
+        why: format!(
+            "its packets arrive at {}",
+            each.collect::<Vec<_>>().join(", ")
+        ),
+    })
 }
 
 /// What polls say. `timeout_ns` is what the timer is set to, 0 when it is not.
@@ -172,7 +225,14 @@ pub fn of_rhythm(rhythm: &PollRhythm, timeout_ns: u64) -> Finding {
 }
 
 /// What an interface without polls says for itself.
-pub fn without_polls(has_napi: bool, rx_packets_per_second: Option<f64>) -> Finding {
+pub fn without_polls(
+    has_napi: bool,
+    kind: Option<&str>,
+    rx_packets_per_second: Option<f64>,
+) -> Finding {
+    if !has_napi && !goes_by_backlog(kind) {
+        return elsewhere(kind);
+    }
     let idle = |why: &str| Finding {
         discipline: Discipline::Idle,
         why: String::from(why),
@@ -256,12 +316,58 @@ mod tests {
 
     #[test]
     fn packets_without_polls_went_another_way() {
-        assert_eq!(without_polls(false, Some(0.0)).discipline, Discipline::Idle);
         assert_eq!(
-            without_polls(true, Some(5.0)).discipline,
+            without_polls(false, None, Some(0.0)).discipline,
+            Discipline::Idle
+        );
+        assert_eq!(
+            without_polls(true, None, Some(5.0)).discipline,
             Discipline::Backlog
         );
-        assert_eq!(by_settings(&[], true).discipline, Discipline::Backlog);
-        assert_eq!(by_settings(&[], false).discipline, Discipline::Idle);
+        let link = |kind: Option<&str>, is_up| LinkFacts {
+            ifindex: 2,
+            name: String::from("em0"),
+            kind: kind.map(String::from),
+            is_up,
+            is_loopback: false,
+            rx_queues: None,
+            tx_queues: None,
+            rx_packets: None,
+        };
+        for (kind, is_up, wanted) in [
+            (None, true, Discipline::Backlog),
+            (Some("veth"), true, Discipline::Backlog),
+            (Some("veth"), false, Discipline::Idle),
+            (Some("tun"), true, Discipline::Elsewhere),
+            (Some("bridge"), true, Discipline::Elsewhere),
+            (Some("wireguard"), true, Discipline::Elsewhere),
+        ] {
+            let found = by_settings(&[], &link(kind, is_up)).discipline;
+            assert_eq!(found, wanted, "{kind:?} {is_up}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_queue_learns_as_those_below_it_do() {
+        let finding = |discipline| Finding {
+            discipline,
+            why: String::from("its timer began 9 of 9 rounds"),
+        };
+        let (polling, interrupt) = (finding(Discipline::Polling), finding(Discipline::Interrupt));
+        let one = of_lower(&[("em0", Some(&polling))]).unwrap();
+        assert_eq!(one.discipline, Discipline::Polling);
+        assert_eq!(
+            one.why,
+            "its packets arrive at em0: its timer began 9 of 9 rounds"
+        );
+        let both = of_lower(&[("em0", Some(&polling)), ("em1", Some(&polling))]).unwrap();
+        assert_eq!(both.discipline, Discipline::Polling);
+        let mixed = of_lower(&[("em0", Some(&polling)), ("em1", Some(&interrupt))]).unwrap();
+        assert_eq!(mixed.discipline, Discipline::Elsewhere);
+        assert_eq!(
+            mixed.why,
+            "its packets arrive at em0 (polling), em1 (interrupt)"
+        );
+        assert_eq!(of_lower(&[("em0", None)]), None);
     }
 }

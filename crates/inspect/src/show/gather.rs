@@ -16,6 +16,8 @@ use super::evidence::{Values, by_setting, by_settings};
 pub struct Still {
     /// Without evidence, rates and variables.
     pub show: InterfaceShow,
+    /// Kind of virtual device; `None` for one that is not virtual.
+    pub kind: Option<String>,
     /// Where its device is, by which interrupts are known.
     bus_address: Option<String>,
 }
@@ -43,6 +45,7 @@ pub fn still(
     let show = InterfaceShow {
         driver: driver.or_else(|| link.kind.clone()),
         ifindex,
+        lower: Vec::new(),
         is_up: link.is_up,
         link_bits_per_second: told(control.link_bits_per_second(ifindex))?.flatten(),
         rx_queues,
@@ -58,17 +61,19 @@ pub fn still(
             .map(|(row, value)| (String::from(row.name), value))
             .collect(),
         interrupts: Vec::new(),
-        setting: napis.as_deref().map(|napis| by_settings(napis, link.is_up)),
+        setting: napis.as_deref().map(|napis| by_settings(napis, &link)),
         napis,
         evidence: None,
         rx_packets_per_second: None,
         ceiling: None,
         drift: None,
+        pending: None,
         kern_polling: Vec::new(),
         name: link.name,
     };
     Ok(Still {
         show,
+        kind: link.kind,
         bus_address: bus_address.flatten(),
     })
 }

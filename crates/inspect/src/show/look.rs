@@ -11,10 +11,10 @@ use nicpoll_model::{
     Ceiling, Discipline, EventCost, Finding, InterfaceShow, InterruptShow, NapiShow, Rhythm, Unseen,
 };
 use nicpoll_observe::{BpfError, ExactCpu, InterruptLine, Interrupts, PollRhythm, RhythmWatch};
-use nicpoll_switch::{Abilities, Control, LinkFacts, SwitchError};
+use nicpoll_switch::{Abilities, Control, Link, LinkFacts, SwitchError, is_stacked, lowest};
 
 use super::drift::Standing;
-use super::evidence::{of_rhythm, without_polls};
+use super::evidence::{of_lower, of_rhythm, without_polls};
 use super::gather::{Still, interrupts, interrupts_of, still};
 use super::variables::{Sources, read_all};
 use crate::InspectError;
@@ -27,6 +27,11 @@ const COST_LOOK: Duration = Duration::from_millis(100);
 /// Interfaces that are looked at.
 pub struct Look {
     control: Control,
+    /// Names of the interfaces that were asked for, in their order.
+    shown: Vec<String>,
+    /// Those that the packets of one without queues arrive at, by its name.
+    below: BTreeMap<String, Vec<String>>,
+    /// The interfaces that are shown, and those below them.
     stills: Vec<Still>,
     storm_threshold: u64,
     watched: Option<Watched>,
@@ -72,7 +77,13 @@ impl Look {
         let abilities = Abilities::probe();
         let links = control.inventory().doing("looking for interfaces")?;
         let mut stills = Vec::new();
-        for link in chosen(links, names)? {
+        let shown = chosen(&links, names)?;
+        let below = below(&mut control, &shown)?;
+        let is_wanted = |link: &LinkFacts| {
+            let name = &link.name;
+            shown.contains(name) || below.values().flatten().any(|lower| lower == name)
+        };
+        for link in links.into_iter().filter(is_wanted) {
             let name = link.name.clone();
             let read = still(&mut control, &abilities, link);
             stills.push(read.map_err(|source| InspectError::Interface {
@@ -89,8 +100,11 @@ impl Look {
         }
         let mut standing = Standing::of_this_machine();
         for still in &mut stills {
-            match standing.drift_of(&still.show.name) {
-                Ok(drift) => still.show.drift = Some(drift),
+            match standing.of(&still.show.name) {
+                Ok(recorded) => {
+                    still.show.drift = Some(recorded.drift);
+                    still.show.pending = recorded.pending;
+                }
                 Err(error) => unseen.push(Unseen {
                     what: format!("what 'nicpoll set' had set of {}", still.show.name),
                     why: why_unread(&error),
@@ -99,6 +113,8 @@ impl Look {
         }
         Ok(Look {
             control,
+            shown,
+            below,
             stills,
             storm_threshold,
             watched: None,
@@ -191,10 +207,18 @@ impl Look {
     pub fn finish(self) -> (Vec<InterfaceShow>, Vec<Unseen>) {
         let watched = self.watched.as_ref();
         let interfaces = self.stills.into_iter();
-        (
-            interfaces.map(|still| interface(still, watched)).collect(),
-            self.unseen,
-        )
+        let all: BTreeMap<String, InterfaceShow> = interfaces
+            .map(|still| interface(still, watched))
+            .map(|show| (show.name.clone(), show))
+            .collect();
+        let shown = self.shown.iter().filter_map(|name| {
+            let mut show = all.get(name)?.clone();
+            if let Some(below) = self.below.get(name) {
+                learn_from(&mut show, below, &all);
+            }
+            Some(show)
+        });
+        (shown.collect(), self.unseen)
     }
 }
 
@@ -234,15 +258,54 @@ fn cost_of(watch: &RhythmWatch, mut exact: Option<ExactCpu>) -> Option<EventCost
     })
 }
 
-fn chosen(links: Vec<LinkFacts>, names: &[String]) -> Result<Vec<LinkFacts>, InspectError> {
+fn chosen(links: &[LinkFacts], names: &[String]) -> Result<Vec<String>, InspectError> {
     if names.is_empty() {
-        return Ok(links.into_iter().filter(|link| !link.is_loopback).collect());
+        let all = links.iter().filter(|link| !link.is_loopback);
+        return Ok(all.map(|link| link.name.clone()).collect());
     }
-    let find = |name: &String| {
-        let found = links.iter().find(|link| link.name == *name).cloned();
-        found.ok_or_else(|| InspectError::no_interface(name, &links, "shown"))
+    let is_there = |name: &&String| links.iter().any(|link| link.name == **name);
+    match names.iter().find(|name| !is_there(name)) {
+        None => Ok(names.to_vec()),
+        Some(name) => Err(InspectError::no_interface(name, links, "shown")),
+    }
+}
+
+/// What lies below interfaces that have no queues of their own.
+fn below(
+    control: &mut Control,
+    shown: &[String],
+) -> Result<BTreeMap<String, Vec<String>>, InspectError> {
+    let links = control.links().doing("looking for what lies below")?;
+    let is_meant =
+        |link: &&Link| shown.contains(&link.interface.name) && is_stacked(&link.interface.driver);
+    let names = |link: &Link| {
+        let below = lowest(&links, link).into_iter();
+        below.map(|link| link.interface.name.clone()).collect()
     };
-    names.iter().map(find).collect()
+    Ok(links
+        .iter()
+        .filter(is_meant)
+        .map(|link| (link.interface.name.clone(), names(link)))
+        .collect())
+}
+
+/// An interface without queues learns of packets as those below it do.
+fn learn_from(show: &mut InterfaceShow, below: &[String], all: &BTreeMap<String, InterfaceShow>) {
+    let below: Vec<&InterfaceShow> = below.iter().filter_map(|name| all.get(name)).collect();
+    show.lower = below.iter().map(|lower| lower.name.clone()).collect();
+    if below.is_empty() || !show.is_up {
+        return;
+    }
+    type Part = fn(&InterfaceShow) -> Option<&Finding>;
+    let of = |part: Part| {
+        let findings: Vec<_> = below
+            .iter()
+            .map(|lower| (lower.name.as_str(), part(lower)))
+            .collect();
+        of_lower(&findings)
+    };
+    show.setting = of(|lower| lower.setting.as_ref());
+    show.evidence = of(|lower| lower.evidence.as_ref());
 }
 
 /// The interface with what it did.
@@ -256,7 +319,12 @@ fn interface(mut still: Still, watched: Option<&Watched>) -> InterfaceShow {
         watched.and_then(|watched| watched.rx_packets_per_second(show.ifindex));
     show.evidence = sum.as_ref().map(|sum| {
         let napis = napis.unwrap_or_default();
-        evidence(sum, napis, show.rx_packets_per_second)
+        evidence(
+            sum,
+            napis,
+            still.kind.as_deref(),
+            show.rx_packets_per_second,
+        )
     });
     show.kern_polling = read_all(&Sources {
         napis,
@@ -311,9 +379,14 @@ fn put_rhythms(napis: Option<&mut [NapiShow]>, rhythms: &BTreeMap<u32, PollRhyth
     sum
 }
 
-fn evidence(sum: &PollRhythm, napis: &[NapiShow], rx_packets_per_second: Option<f64>) -> Finding {
+fn evidence(
+    sum: &PollRhythm,
+    napis: &[NapiShow],
+    kind: Option<&str>,
+    rx_packets_per_second: Option<f64>,
+) -> Finding {
     if sum.polls == 0 {
-        return without_polls(!napis.is_empty(), rx_packets_per_second);
+        return without_polls(!napis.is_empty(), kind, rx_packets_per_second);
     }
     of_rhythm(sum, common_timeout_ns(napis))
 }

@@ -4,6 +4,7 @@
 
 use nicpoll_model::{NapiShow, PollingVariable, ValueSource};
 use nicpoll_observe::PollRhythm;
+use thiserror::Error;
 
 use super::evidence::{THREADED_BUSY_POLL, is_timed};
 
@@ -58,6 +59,46 @@ pub fn variable_name(name: &str) -> Option<&'static str> {
         _ => name.strip_prefix("kern.polling.").unwrap_or(name),
     };
     variable_names().find(|known| *known == name)
+}
+
+/// The name of all variables together.
+const TREE: &str = "kern.polling";
+
+/// Variables that somebody asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskedVariables {
+    /// Their names as [`variable_names`] has them.
+    pub names: Vec<&'static str>,
+    /// Whether all were asked for, by the name of the tree.
+    pub is_tree: bool,
+}
+
+/// There is no variable of a name.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("there is no variable '{0}'; under kern.polling there are: {known}", known = all_names())]
+pub struct UnknownVariable(String);
+
+fn all_names() -> String {
+    variable_names().collect::<Vec<_>>().join(", ")
+}
+
+/// The variables of these names; `None` when there is no name.
+///
+/// # Errors
+/// When a name is no variable's.
+pub fn asked_variables(names: &[String]) -> Result<Option<AskedVariables>, UnknownVariable> {
+    if names.iter().any(|name| name.trim_end_matches('.') == TREE) {
+        return Ok(Some(AskedVariables {
+            names: variable_names().collect(),
+            is_tree: true,
+        }));
+    }
+    let find = |name: &String| variable_name(name).ok_or_else(|| UnknownVariable(name.clone()));
+    let names: Vec<&'static str> = names.iter().map(find).collect::<Result<_, _>>()?;
+    Ok((!names.is_empty()).then_some(AskedVariables {
+        names,
+        is_tree: false,
+    }))
 }
 
 /// What the variables of one interface are read off.
@@ -279,6 +320,13 @@ mod tests {
         assert_eq!(variable_name("lost_polls"), Some("lost_polls"));
         assert_eq!(variable_name("kern.polling.burst_max"), Some("burst_max"));
         assert_eq!(variable_name("kern.polling"), None);
+        let ask = |name: &str| asked_variables(&[String::from(name)]);
+        let tree = ask("kern.polling").unwrap().unwrap();
+        assert!(tree.is_tree && tree.names.len() == VARIABLES.len());
+        assert!(!ask("kern.polling.hz").unwrap().unwrap().is_tree);
+        assert_eq!(asked_variables(&[]), Ok(None));
+        let unknown = ask("kern.polling.brust").unwrap_err().to_string();
+        assert!(unknown.contains("burst, burst_max"), "{unknown}");
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub struct Polls {
     pub rhythm: Option<PollRhythm>,
     /// Whether there are any.
     pub has_napi: bool,
+    /// Kind of virtual device; `None` for one that is not virtual.
+    pub kind: Option<String>,
 }
 
 /// The counts of one moment, but for `polls`, which are since the reading before.
@@ -101,10 +103,18 @@ impl Reader {
         let links = self.control.inventory().doing("listing interfaces")?;
         let watched = self.watched(&links);
         let instances = instances(&mut self.control, &watched);
-        let polls = match (&mut self.polls, instances) {
+        let mut polls = match (&mut self.polls, instances) {
             (Some(reader), Ok(instances)) => Some(reader.read(instances)?),
             _ => None,
         };
+        for link in links {
+            let own = polls
+                .as_mut()
+                .and_then(|polls| polls.get_mut(&link.ifindex));
+            if let Some(own) = own {
+                own.kind = link.kind;
+            }
+        }
         let exact = self.exact.as_ref();
         Ok(Reading {
             at: Instant::now(),
@@ -201,7 +211,12 @@ impl PollReader {
                 };
             }
             let has_napi = !of_interface.is_empty();
-            polls.insert(*ifindex, Polls { rhythm, has_napi });
+            let own = Polls {
+                rhythm,
+                has_napi,
+                kind: None,
+            };
+            polls.insert(*ifindex, own);
         }
         if instances != self.instances {
             *self = PollReader::begin(instances)?;

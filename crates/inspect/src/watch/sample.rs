@@ -127,7 +127,8 @@ fn interface(
     let finding = rhythm.map(|rhythm| {
         if rhythm.polls == 0 {
             let has_napi = polls.is_some_and(|polls| polls.has_napi);
-            without_polls(has_napi, rx.packets_per_second)
+            let kind = polls.and_then(|polls| polls.kind.as_deref());
+            without_polls(has_napi, kind, rx.packets_per_second)
         } else {
             // The timeout is needed for its reasons only.
             of_rhythm(rhythm, 0)

@@ -1,7 +1,8 @@
 //! Interfaces as text: what each one can do and does, and FreeBSD's variables for it.
 
 use nicpoll_model::{
-    Ceiling, DriftShow, EventCost, Finding, InterfaceShow, InterruptShow, NapiShow, Show, Unseen,
+    Ceiling, DriftShow, EventCost, Finding, InterfaceShow, InterruptShow, NapiShow, PendingShow,
+    PollingVariable, Show, Unseen,
 };
 
 use super::page::{Ink, Page};
@@ -21,7 +22,7 @@ pub fn write(page: &mut Page, show: &Show) {
         page.paragraph(Ink::Plain, "There is no interface here but the loopback.");
     }
     for interface in &show.interfaces {
-        write_interface(page, interface);
+        write_interface(page, interface, show.netns.as_deref());
     }
     if has_storm(show) {
         page.blank();
@@ -36,7 +37,7 @@ pub fn write(page: &mut Page, show: &Show) {
     }
 }
 
-fn write_interface(page: &mut Page, interface: &InterfaceShow) {
+fn write_interface(page: &mut Page, interface: &InterfaceShow, netns: Option<&str>) {
     page.heading(&format!("{}: {}", interface.name, summary(interface)));
     line(
         page,
@@ -48,6 +49,10 @@ fn write_interface(page: &mut Page, interface: &InterfaceShow) {
         "setting",
         &finding(interface.setting.as_ref(), "cannot be read"),
     );
+    if let Some(pending) = &interface.pending {
+        let name = format!("{:<LEAD$}", "pending");
+        page.item(&name, Ink::Unsure, &waits(pending, &interface.name, netns));
+    }
     for drift in interface.drift.iter().flatten() {
         let name = format!("{:<LEAD$}", "drift");
         page.item(&name, Ink::Unsure, &changed(drift));
@@ -124,6 +129,71 @@ fn changed(drift: &DriftShow) -> String {
         "{} {now}; nicpoll had set it to {}, and somebody else changed it since",
         drift.name, drift.written
     )
+}
+
+/// What becomes of a change that does not stand, and what can be done about it.
+fn waits(pending: &PendingShow, interface: &str, netns: Option<&str>) -> String {
+    let netns = netns.map_or_else(String::new, |netns| format!(" --netns {netns}"));
+    let back = format!("put it back: nicpoll set {interface}{netns} -polling");
+    let owner = pending.owner_pid;
+    match (pending.is_owner_alive, pending.undone_in_seconds) {
+        (true, Some(left)) if left > 0.0 => format!(
+            "its settings are undone in {left:.0} s; keep them: nicpoll set {interface}{netns} --confirm"
+        ),
+        (true, Some(_)) => format!("process {owner} is putting its settings back"),
+        (true, None) => {
+            format!("its settings last as long as the program that process {owner} watches over")
+        }
+        (false, Some(left)) if left > 0.0 => {
+            format!(
+                "its settings were to be undone, and process {owner}, which would do it, is gone; {back}"
+            )
+        }
+        (false, _) => format!(
+            "its settings should have been undone by process {owner}, which is gone; {back}"
+        ),
+    }
+}
+
+/// Values of FreeBSD's variables, and those that have none.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PollingValues<'a> {
+    /// A line for each variable of each interface.
+    pub text: String,
+    /// Names of interfaces, and their variables without a value.
+    pub missing: Vec<(&'a str, &'a PollingVariable)>,
+}
+
+/// FreeBSD's variables of these names: values alone, or after their names when `is_named`, and of several interfaces
+/// after theirs.
+pub fn polling_values<'a>(show: &'a Show, names: &[&str], is_named: bool) -> PollingValues<'a> {
+    let mut values = PollingValues {
+        text: String::new(),
+        missing: Vec::new(),
+    };
+    for interface in &show.interfaces {
+        let whose = match show.interfaces.len() {
+            1 => String::new(),
+            _ => format!("{}: ", interface.name),
+        };
+        for name in names {
+            let mut all = interface.kern_polling.iter();
+            let Some(variable) = all.find(|one| one.name == *name) else {
+                continue;
+            };
+            if is_named {
+                values
+                    .text
+                    .push_str(&format!("{whose}kern.polling.{name}: "));
+            }
+            values.text.push_str(&plain_number(variable.value));
+            values.text.push('\n');
+            if variable.value.is_none() {
+                values.missing.push((&interface.name, variable));
+            }
+        }
+    }
+    values
 }
 
 fn queues(interface: &InterfaceShow) -> String {

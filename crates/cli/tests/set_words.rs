@@ -1,0 +1,132 @@
+//! What `nicpoll set` says: what was meant, what is kept, what waits, and in which namespace.
+
+mod switched;
+
+use std::time::Duration;
+
+use nicpoll_testkit::needs;
+use rustix::process::{Pid, Signal, kill_process};
+use switched::{Switched, said, wait_until};
+
+#[test]
+fn a_mistyped_word_is_told_from_an_interface() {
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
+    for (line, code, meant) in [
+        ("set em0 poling", 2, "did you mean 'polling'?"),
+        ("set em0 poling --period 50us", 1, "did you mean 'polling'?"),
+        ("set em1 polling", 1, "did you mean 'em0'?"),
+    ] {
+        let refusal = pair.refused(line, code);
+        assert!(refusal.contains(meant), "{line}: {refusal}");
+    }
+    assert!(pair.is_clean());
+}
+
+#[test]
+fn what_is_confirmed_is_listed_and_what_waits_is_shown() {
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
+    let option = format!("--netns {}", pair.netns());
+    pair.done("set em0 polling --fix --for 60s --look 0");
+    let text = unwrapped(&pair.done("show em0 --for 0"));
+    let keep = format!("nicpoll set em0 {option} --confirm");
+    assert!(
+        text.contains("pending its settings are undone in"),
+        "{text}"
+    );
+    assert!(text.contains(&keep), "{text}");
+    let refusal = pair.refused("set em0 --period 50us", 1);
+    assert!(refusal.contains(&keep), "{refusal}");
+    let kept = pair.done("set em0 --confirm");
+    assert!(
+        kept.contains("em0: gro_flush_timeout 0 -> 200000"),
+        "{kept}"
+    );
+    assert!(
+        kept.contains(&format!("kept until: nicpoll set em0 {option} -polling")),
+        "{kept}"
+    );
+    let text = pair.done("show em0 --for 0");
+    assert!(!text.contains("\n  pending"), "{text}");
+    pair.done("set em0 -polling");
+
+    // Its guard is gone: the change is overdue, and who shows it says what helps.
+    pair.done("set em0 polling --fix --for 60s --look 0");
+    let records = pair.journal().records().unwrap().into_iter();
+    let mut attempts = records.filter_map(|(_, record)| record.unwrap().attempt);
+    let guard = attempts.next().unwrap().owner;
+    kill_process(Pid::from_raw(guard.pid as i32).unwrap(), Signal::KILL).unwrap();
+    wait_until("the guard is gone", || !guard.is_alive().unwrap());
+    let text = unwrapped(&pair.done("show em0 --for 0"));
+    assert!(
+        text.contains(&format!("put it back: nicpoll set em0 {option} -polling")),
+        "{text}"
+    );
+    pair.done("restore");
+    assert!(pair.is_clean());
+}
+
+/// Lines that were broken at the page's width as one.
+fn unwrapped(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn what_would_be_put_back_includes_the_other_end() {
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
+    pair.done("set em0 polling --fix --look 0");
+    let text = pair.done("set em0 -polling --dry-run");
+    assert!(
+        text.contains("em0: gro_flush_timeout 200000 -> 0"),
+        "{text}"
+    );
+    let peer = text
+        .lines()
+        .find(|line| line.contains("tx-tcp-segmentation 0 -> 1"));
+    assert!(
+        peer.is_some_and(|line| line.starts_with("em0 (netns ")),
+        "{text}"
+    );
+    pair.ip("link set em0 down");
+    // Instances are out of reach, so the way back is told, with the namespace.
+    pair.done("set em0 -polling");
+    pair.done("set em0 polling --fix --threaded --look 0");
+    pair.ip("link set em0 down");
+    let output = pair.run("set em0 -polling");
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains(&format!("nicpoll restore em0 --netns {}", pair.netns())),
+        "{text}"
+    );
+    assert!(
+        text.contains(&format!("ip -n {} link set em0 up", pair.netns())),
+        "{text}"
+    );
+    pair.ip("link set em0 up");
+    pair.done("set em0 -polling");
+    assert!(pair.is_clean());
+}
+
+#[test]
+fn a_period_shorter_than_a_round_is_told_with_its_cost_and_few_rounds_prove_nothing() {
+    needs!(Root, PerNapi);
+    let pair = Switched::new();
+    let text = pair.done("set em0 polling --fix --period 10ns --dry-run");
+    assert!(text.contains("about 100 % of a CPU"), "{text}");
+    let text = pair.done("set em0 polling --fix --period 200us --dry-run");
+    assert!(!text.contains("% of a CPU"), "{text}");
+    // At 200 ms a round, a look of half a second sees three at the most.
+    let text = pair.under_traffic(|| {
+        std::thread::sleep(Duration::from_millis(50));
+        pair.done("set em0 polling --fix --period 200ms --look 500ms")
+    });
+    assert!(
+        text.contains("em0: not proven yet: too few rounds"),
+        "{text}"
+    );
+    pair.done("set em0 -polling");
+    assert!(pair.is_clean());
+}

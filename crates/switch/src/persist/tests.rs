@@ -1,0 +1,219 @@
+//! What is written, what is removed, and what is refused.
+
+use super::*;
+use std::collections::BTreeMap;
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+const POLLING: Option<Deferral> = Some(Deferral {
+    count: 2_147_483_647,
+    timeout_ns: 200_000,
+});
+
+fn options(text: &str) -> Vec<String> {
+    text.split(' ').map(String::from).collect()
+}
+
+fn tree(directory: &Path) -> BTreeMap<PathBuf, String> {
+    let mut found = BTreeMap::new();
+    for file in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = file.path();
+        if path.is_dir() {
+            found.insert(path.clone(), String::from("directory"));
+            found.extend(tree(&path));
+        } else {
+            let text = fs::read_link(&path).map_or_else(
+                |_| fs::read_to_string(&path).unwrap(),
+                |target| target.display().to_string(),
+            );
+            found.insert(path, text);
+        }
+    }
+    found
+}
+
+/// The files of `eth0` under `polling`, and the program that they name.
+fn installed(root: &Path) -> (Persistence, &'static Path) {
+    let files = Persistence::at(root);
+    let program = Path::new("/usr/bin/nicpoll");
+    let changes = files.install(program, "eth0", &options("polling"), POLLING);
+    carry_out(&changes.unwrap()).unwrap();
+    (files, program)
+}
+
+#[test]
+fn what_was_written_is_removed_and_nothing_else() {
+    let home = tempfile::tempdir().unwrap();
+    let units = home.path().join("etc/systemd/system");
+    fs::create_dir_all(&units).unwrap();
+    fs::write(units.join("other.service"), "[Unit]\n").unwrap();
+    fs::create_dir_all(home.path().join(RULES_DIRECTORY)).unwrap();
+    let before = tree(home.path());
+    let files = Persistence::at(home.path());
+    let program = Path::new("/usr/bin/nicpoll");
+    for (interface, asked) in [("eth0", "polling"), ("br-lan", "polling --period 50us")] {
+        let changes = files
+            .install(program, interface, &options(asked), POLLING)
+            .unwrap();
+        assert!(changes[0].diff().contains("--- /dev/null"), "{changes:?}");
+        carry_out(&changes).unwrap();
+        let again = files
+            .install(program, interface, &options(asked), POLLING)
+            .unwrap();
+        assert!(again.is_empty(), "{again:?}");
+    }
+    let during = tree(home.path());
+    let link = "sys-subsystem-net-devices-br\\x2dlan.device.wants/nicpoll@br\\x2dlan.service";
+    assert_eq!(during[&units.join(link)], "../nicpoll@.service");
+    let template = &during[&units.join("nicpoll@.service")];
+    assert!(template.contains("ExecStart=/usr/bin/nicpoll set %I $NICPOLL_OPTIONS"));
+    assert!(template.contains("ExecStop=/usr/bin/nicpoll restore %I"));
+
+    let rule = home.path().join("etc/udev/rules.d/85-nicpoll-br-lan.rules");
+    assert!(during[&rule].contains("NAME==\"br-lan\""));
+    assert!(during[&rule].contains("ATTR{gro_flush_timeout}=\"200000\""));
+    // Without deferral there is nothing for udev to do, and odd names are the unit's alone.
+    let other = files.install(program, "eth0", &options("--threaded"), None);
+    assert!(other.unwrap().iter().any(|change| change.after.is_none()));
+    let odd = files.install(program, "eth*", &options("polling"), POLLING);
+    assert_eq!(odd.unwrap().len(), 2);
+
+    carry_out(&files.remove("eth0").unwrap()).unwrap();
+    assert!(units.join("nicpoll@.service").exists());
+    carry_out(&files.remove("br-lan").unwrap()).unwrap();
+    assert_eq!(tree(home.path()), before);
+    assert!(files.remove("br-lan").unwrap().is_empty());
+}
+
+#[test]
+fn other_options_show_as_a_difference() {
+    let home = tempfile::tempdir().unwrap();
+    let (files, program) = installed(home.path());
+    let changes = files
+        .install(program, "eth0", &options("polling --period 50us"), POLLING)
+        .unwrap();
+    assert_eq!(changes.len(), 1);
+    let diff = changes[0].diff();
+    assert!(diff.contains("-NICPOLL_OPTIONS=polling\n"), "{diff}");
+    assert!(diff.contains("+NICPOLL_OPTIONS=polling --period 50us\n"));
+    assert!(!diff.contains(MARK));
+}
+
+#[test]
+fn when_one_file_cannot_be_written_none_is() {
+    let home = tempfile::tempdir().unwrap();
+    let units = home.path().join("etc/systemd/system");
+    fs::create_dir_all(&units).unwrap();
+    let (files, program) = installed(home.path());
+    let mut changes = files
+        .install(program, "eth1", &options("polling"), POLLING)
+        .unwrap();
+    let other = Path::new("/opt/nicpoll");
+    let template = files.install(other, "eth0", &options("polling"), POLLING);
+    changes.splice(0..0, template.unwrap());
+    // A file where the directory of the link, the last one, is to be.
+    let name = "sys-subsystem-net-devices-eth1.device.wants";
+    fs::write(units.join(name), "in the way").unwrap();
+    let before = tree(home.path());
+    assert!(matches!(
+        carry_out(&changes),
+        Err(PersistError::Untrusted(_))
+    ));
+    assert_eq!(tree(home.path()), before);
+}
+
+#[test]
+fn what_a_killed_command_left_aside_is_not_in_the_way() {
+    let home = tempfile::tempdir().unwrap();
+    let files = Persistence::at(home.path());
+    let program = Path::new("/usr/bin/nicpoll");
+    let install = || files.install(program, "eth0", &options("polling"), POLLING);
+    let changes = install().unwrap();
+    for change in &changes {
+        fs::create_dir_all(change.path.parent().unwrap()).unwrap();
+        symlink("x", format!("{}.nicpoll-new", change.path.display())).unwrap();
+    }
+    carry_out(&changes).unwrap();
+    assert!(install().unwrap().is_empty());
+    assert!(!tree(home.path()).values().any(|text| text == "x"));
+    // Nor is one that no command will finish a reason to keep the template.
+    fs::write(
+        home.path()
+            .join(OPTIONS_DIRECTORY)
+            .join("eth1.conf.nicpoll-new"),
+        "",
+    )
+    .unwrap();
+    carry_out(&files.remove("eth0").unwrap()).unwrap();
+    assert!(!home.path().join(TEMPLATE).exists());
+}
+
+#[test]
+fn somebody_elses_file_is_left_alone() {
+    let home = tempfile::tempdir().unwrap();
+    let files = Persistence::at(home.path());
+    let path = home.path().join(TEMPLATE);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, "[Unit]\n").unwrap();
+    let install = files.install(Path::new("/usr/bin/nicpoll"), "eth0", &[], POLLING);
+    let error = install.unwrap_err();
+    assert!(matches!(error, PersistError::Foreign(_)));
+    assert!(files.remove("eth0").is_err());
+    assert_eq!(fs::read_to_string(&path).unwrap(), "[Unit]\n");
+}
+
+#[test]
+fn names_are_escaped_as_systemd_does() {
+    assert_eq!(escape("eth0.7"), "eth0.7");
+    assert_eq!(escape("br-lan"), "br\\x2dlan");
+    assert_eq!(escape(".hidden"), "\\x2ehidden");
+}
+
+#[test]
+fn what_runs_at_boot_can_be_read_by_all_and_written_by_root_alone() {
+    let home = tempfile::tempdir().unwrap();
+    let (_, _) = installed(home.path());
+    let modes: BTreeMap<PathBuf, u32> = tree(home.path())
+        .into_keys()
+        .map(|path| (path.clone(), fs::symlink_metadata(path).unwrap()))
+        .filter(|(_, found)| !found.is_symlink())
+        .map(|(path, found)| (path, found.mode() & 0o7777))
+        .collect();
+    for (path, mode) in modes {
+        let wanted = if path.is_dir() { 0o755 } else { 0o644 };
+        assert_eq!(mode, wanted, "{}", path.display());
+    }
+    // Somebody else may put a link there.
+    let rules = home.path().join(RULES_DIRECTORY);
+    fs::set_permissions(&rules, Permissions::from_mode(0o777)).unwrap();
+    let (files, program) = (Persistence::at(home.path()), Path::new("/usr/bin/nicpoll"));
+    let changes = files.install(program, "eth1", &options("polling"), POLLING);
+    let refused = changes.and_then(|changes| carry_out(&changes)).unwrap_err();
+    assert!(refused.to_string().contains("chmod go-w"), "{refused}");
+}
+
+#[test]
+fn a_program_that_others_can_change_is_not_run_at_boot() {
+    let home = tempfile::tempdir().unwrap();
+    let here = Persistence::at("/");
+    let program = home.path().join("nicpoll");
+    fs::write(&program, "").unwrap();
+    fs::set_permissions(&program, Permissions::from_mode(0o777)).unwrap();
+    let refused = here.program(Some(&program)).unwrap_err().to_string();
+    assert!(
+        refused.contains("--program /usr/local/sbin/nicpoll"),
+        "{refused}"
+    );
+    assert_eq!(
+        here.program(Some(Path::new("/bin/sh"))).unwrap(),
+        Path::new("/bin/sh")
+    );
+    let relative = here.program(Some(Path::new("nicpoll"))).unwrap_err();
+    assert!(
+        matches!(relative, PersistError::RelativeProgram(_)),
+        "{relative}"
+    );
+    // What an image holds is its maker's business.
+    let image = Persistence::at(home.path());
+    assert_eq!(image.program(Some(&program)).unwrap(), program);
+}

@@ -1,0 +1,161 @@
+//! What can be done and is likely not meant: a period that lets rings fill up, or one that leaves a CPU no time.
+
+use std::fmt;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nicpoll_model::numbers::duration_text;
+
+use crate::apply::Switch;
+use crate::facts::Facts;
+use crate::knob::table;
+use crate::request::Values;
+use crate::resolve::ResolveError;
+
+/// How long arrivals are counted.
+const COUNTING: Duration = Duration::from_millis(200);
+/// What a timer's round that finds nothing takes, about: an interrupt, a softirq and a poll.
+const ROUND_NS: u64 = 2_000;
+/// Share of a CPU that idle rounds may take without a word.
+const IDLE_SHARE_MAX: f64 = 0.2;
+
+/// What a change would lead to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Warning {
+    /// A ring fills up between two polls.
+    Overflow {
+        /// The interface.
+        interface: String,
+        /// Slots of all receive rings together.
+        slots: u64,
+        /// What arrives between two polls at the rate seen.
+        packets_per_period: f64,
+        /// A period that would fit, in ns.
+        fitting_period_ns: u64,
+    },
+    /// Rounds follow each other so closely that they take much of a CPU even when nothing arrives.
+    BusyTimer {
+        /// The interface.
+        interface: String,
+        /// The period, in ns.
+        period_ns: u64,
+        /// About what share of a CPU the rounds of each NAPI instance take.
+        cpu_share: f64,
+    },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Warning::Overflow {
+                interface,
+                slots,
+                packets_per_period,
+                fitting_period_ns,
+            } => write!(
+                f,
+                "warning: {interface} receives {packets_per_period:.0} packets per period now, and its rings have \
+                 {slots} slots, so packets will be lost; a period of {} us would fit",
+                fitting_period_ns / 1_000
+            ),
+            Warning::BusyTimer {
+                interface,
+                period_ns,
+                cpu_share,
+            } => write!(
+                f,
+                "warning: a round that finds nothing takes about {}, so with a period of {} the rounds of each NAPI \
+                 instance of {interface} take about {:.0} % of a CPU even without traffic; 20us or more takes less \
+                 than 10 %",
+                duration_text(ROUND_NS),
+                duration_text(*period_ns),
+                100.0 * cpu_share
+            ),
+        }
+    }
+}
+
+impl Switch {
+    /// What is to be said before a timer is set. Arrivals are counted for a moment. `facts` were gathered just before.
+    pub fn warnings(
+        &mut self,
+        facts: &[Facts],
+        values: &Values,
+    ) -> Result<Vec<Warning>, ResolveError> {
+        let period_ns = values.number(&table::GRO_FLUSH_TIMEOUT);
+        let Some(period_ns) = period_ns.filter(|&ns| ns > 0) else {
+            return Ok(Vec::new());
+        };
+        let mut found: Vec<Warning> = facts
+            .iter()
+            .filter_map(|facts| busy_timer(facts, period_ns))
+            .collect();
+        let started = Instant::now();
+        thread::sleep(COUNTING);
+        for facts in facts {
+            let links = self.links(facts.target.netns_inode)?;
+            let elapsed = started.elapsed().as_secs_f64();
+            let mut links = links.iter();
+            let ifindex = facts.target.interface.ifindex;
+            let Some(now) = links.find(|link| link.interface.ifindex == ifindex) else {
+                continue;
+            };
+            let arrived = now.rx_packets.saturating_sub(facts.link.rx_packets);
+            found.extend(overflow(facts, arrived as f64 / elapsed, period_ns));
+        }
+        Ok(found)
+    }
+}
+
+/// Whether rounds of this period take much of a CPU by themselves.
+fn busy_timer(facts: &Facts, period_ns: u64) -> Option<Warning> {
+    let cpu_share = ROUND_NS as f64 / (ROUND_NS as f64 + period_ns as f64);
+    (cpu_share > IDLE_SHARE_MAX).then(|| Warning::BusyTimer {
+        interface: facts.target.interface.name.clone(),
+        period_ns,
+        cpu_share,
+    })
+}
+
+/// Whether the rate seen would overflow the rings between two polls of this period.
+fn overflow(facts: &Facts, packets_per_second: f64, period_ns: u64) -> Option<Warning> {
+    let slots = u64::from(facts.ring_slots?) * (facts.napis().len().max(1) as u64);
+    let packets_per_period = packets_per_second * period_ns as f64 / 1e9;
+    (packets_per_period > slots as f64).then(|| Warning::Overflow {
+        interface: facts.target.interface.name.clone(),
+        slots,
+        packets_per_period,
+        fitting_period_ns: (slots as f64 / packets_per_second * 1e9) as u64,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::tests::card;
+
+    #[test]
+    fn a_ring_that_would_overflow_is_told_with_the_period_that_fits() {
+        let facts = card();
+        // Two rings of 1024 slots: 2 M packets/s fill them in 1.024 ms.
+        assert_eq!(overflow(&facts, 2e6, 1_000_000), None);
+        let found = overflow(&facts, 2e6, 2_000_000).unwrap();
+        let text = found.to_string();
+        assert!(text.contains("4000 packets per period"), "{text}");
+        assert!(
+            text.contains("2048 slots") && text.contains("1024 us"),
+            "{text}"
+        );
+        let mut silent = card();
+        silent.ring_slots = None;
+        assert_eq!(overflow(&silent, 2e6, 2_000_000), None);
+    }
+
+    #[test]
+    fn a_period_shorter_than_a_round_is_told_with_what_it_takes() {
+        let text = busy_timer(&card(), 10).unwrap().to_string();
+        assert!(text.contains("about 100 % of a CPU"), "{text}");
+        assert!(text.contains("period of 10 ns"), "{text}");
+        assert_eq!(busy_timer(&card(), 20_000), None);
+    }
+}
