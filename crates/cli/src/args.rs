@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use nicpoll_iperf::options::help_text;
 use nicpoll_model::time::{parse_seconds, parse_time};
-use nicpoll_study::demo::workload_name;
+use nicpoll_study::demo::{POLLING, setting_name, workload_name};
 use nicpoll_traffic::netrate::command::help_text as netrate_help;
 use nicpoll_traffic::netrate::options::Tool;
 
@@ -108,32 +108,48 @@ behind. The link is virtual: it shows the kernel's receive path, not a card's in
 
 const DEMO_EXAMPLES: &str = "\
 Examples:
-  nicpoll demo                            all workloads, 6 blocks, about three minutes
-  nicpoll demo --quick                    large effects only, about 40 seconds
+  nicpoll demo                            all workloads, 16 blocks, within 150 s
+  nicpoll demo --quick                    polling against interrupt, 10 blocks, within 40 s
   nicpoll demo --period 100us --workload udp64,rr
-  nicpoll demo --repeats 20 --json > study.json
+  nicpoll demo --repeats 40 --json > study.json
   nicpoll demo --quick --seed 7           repeat the order of trials of seed 7
+  nicpoll demo --null --quick             compare polling with itself, to check the instrument
 
-Exit codes: 0 done, 1 failed, 2 usage, 4 too many trials were void to conclude, 5 a privilege or
-kernel feature is missing, 130 and 143 ended by a signal.";
+A demo ends in its time, however busy the machine is: what does not fit is left out. Comparisons with
+default are left out first, then those with interrupt, under udp1470, tcp, rr and udp64 in this order.
+With --repeats, --duration, a long --period or --workload the time is computed and shown at the start.
+
+Exit codes: 0 done, 1 failed, 2 usage, 4 too few trials count to conclude, 5 a privilege or kernel
+feature is missing, 130 and 143 ended by a signal.";
 
 /// Options of `nicpoll demo`.
 #[derive(Args, Debug)]
 #[command(after_help = DEMO_EXAMPLES)]
 pub struct DemoArgs {
-    /// Run 3 blocks of 0.4 s trials, which show large effects only
+    /// Compare polling with interrupt only, under udp64 and rr, in 10 blocks
     #[arg(long)]
     pub quick: bool,
+    /// Compare a setting with itself: a difference would be the instrument's. SETTING is default,
+    /// interrupt or polling [default: polling]
+    #[arg(
+        long,
+        value_name = "SETTING",
+        value_parser = setting_name,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = POLLING
+    )]
+    pub null: Option<String>,
     /// Time from one round of polls to the next under 'polling' [default: 200us]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub period: Option<Duration>,
-    /// Length of a trial, in seconds or with a unit [default: 1.5s, quick 0.4s]
+    /// Length of a trial, in seconds or with a unit [default: 0.25s]
     #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     pub duration: Option<Duration>,
-    /// Blocks: how often every workload runs under every setting [default: 6, quick 3]
+    /// Blocks: how often every workload runs under every setting [default: 16, quick 10]
     #[arg(long, value_name = "N")]
     pub repeats: Option<u32>,
-    /// Workloads: tcp, udp1470, udp64, rr [default: all]
+    /// Workloads: tcp, udp1470, udp64, rr [default: all, quick: udp64, rr]
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = workload_name)]
     pub workload: Vec<String>,
     /// Seed of the random order [default: random; it is printed]

@@ -15,7 +15,7 @@ use nicpoll_switch::{Journal, guard_of_this_program};
 use crate::args::DemoArgs;
 use crate::failure::{EXIT_INCONCLUSIVE, Failure};
 use crate::output;
-use crate::progress::Bar;
+use crate::progress::Line;
 use crate::stop::Stop;
 
 /// Blocks that an interval takes: with fewer planned, being inconclusive is what was asked for.
@@ -57,9 +57,9 @@ fn run(
     if keep {
         lab.kept_as = veth.keep()?;
     }
-    let bar = Bar::new(&plan);
+    let line = Line::new(&plan);
     let study = run_study(&mut lab, design, plan, identity, stop.asked(), |progress| {
-        bar.show(progress);
+        line.show(progress);
     });
     Ok(study?)
 }
@@ -71,6 +71,7 @@ fn options(args: &DemoArgs) -> Options {
         trial: args.duration,
         period: args.period,
         workloads: args.workload.clone(),
+        null: args.null.clone(),
     }
 }
 

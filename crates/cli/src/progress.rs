@@ -1,41 +1,28 @@
-//! Progress of a study on a terminal: a bar with the time left, on standard error, and nothing
+//! Progress of a study on a terminal: one line with the time left, on standard error, and nothing
 //! anywhere else.
+//!
+//! What must hold: the line is one line at any width; what matters most stands first in it.
 
-use std::fmt::Write;
 use std::time::Duration;
 
-use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use nicpoll_model::{Conduct, Plan};
 use nicpoll_study::Progress;
 
-/// What a trial takes besides its traffic: switching, draining, reading counters.
-const OVERHEAD_SECONDS: f64 = 0.08;
+/// A line that follows a study; invisible when standard error is not a terminal.
+pub struct Line(ProgressBar);
 
-/// A bar that follows a study; invisible when standard error is not a terminal.
-pub struct Bar(ProgressBar);
-
-impl Bar {
-    /// A bar for the trials of a plan.
+impl Line {
+    /// A line for a plan. Says how long the study takes at the most.
     pub fn new(plan: &Plan) -> Self {
-        let bar = ProgressBar::new(plan.order.len() as u64);
-        let per_trial =
-            plan.warmup_seconds + plan.trial_seconds + plan.cpu_window_seconds + OVERHEAD_SECONDS;
-        let style = ProgressStyle::with_template(
-            "{spinner} {bar:30} trial {pos}/{len}  {elapsed} gone, about {left} left  {msg}",
-        );
-        if let Ok(style) = style {
-            // Every trial takes as long as it was planned, so there is no need to extrapolate.
-            bar.set_style(style.with_key(
-                "left",
-                move |state: &ProgressState, out: &mut dyn Write| {
-                    let trials = state.len().unwrap_or(0).saturating_sub(state.pos());
-                    let left = Duration::from_secs_f64((trials as f64 * per_trial).round());
-                    let _ = write!(out, "{}", HumanDuration(left));
-                },
-            ));
+        let line = ProgressBar::new_spinner();
+        // What does not fit into the terminal's width is left out.
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
+            line.set_style(style);
         }
-        bar.enable_steady_tick(Duration::from_millis(200));
-        Bar(bar)
+        line.enable_steady_tick(Duration::from_millis(200));
+        line.println(format!("This ends within {:.0} s.", plan.limit_seconds));
+        Line(line)
     }
 
     /// Shows what the study tells.
@@ -43,10 +30,14 @@ impl Bar {
         match progress {
             Progress::MeasuringCost => self.0.set_message("measuring what counting costs"),
             Progress::Rehearsing => self.0.set_message("setting the timer right"),
-            Progress::Begins { place } => {
-                self.0
-                    .set_message(format!("{} under {}", place.workload, place.setting));
-            }
+            Progress::Begins { place, left } => self.0.set_message(format!(
+                "{:.0} s left, trial {}, block {}: {} under {}",
+                left.as_secs_f64(),
+                place.sequence,
+                place.block,
+                place.workload,
+                place.setting
+            )),
             Progress::Ends(trial) => {
                 let Conduct {
                     external, failure, ..
@@ -57,13 +48,12 @@ impl Bar {
                         trial.workload, trial.setting
                     ));
                 }
-                self.0.inc(1);
             }
         }
     }
 }
 
-impl Drop for Bar {
+impl Drop for Line {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }

@@ -1,134 +1,178 @@
 //! What counting costs: measured, since a counter that slows what it counts must say so.
 //!
-//! The design says under which workload and setting counters have most to do. Two figures of each are
-//! taken there: the delivered rate with the counter over the rate without, in pairs whose order
-//! alternates; and the run time of its programs by the kernel's own BPF statistics.
+//! What an event costs is the counter's; how many events there are is the workload's and the setting's,
+//! so each pair of them has its own figures. Of the poll counter, which runs while rates are measured, the
+//! delivered rate with and without it is compared in pairs of short runs before the study. The account
+//! of CPU time never runs meanwhile: its pairs are the two runs of each trial. How long their programs
+//! run for each event is the kernel's own statistics of BPF programs.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use nicpoll_model::{CountingCost, EventCounter};
+use nicpoll_model::{CountingCost, EventCounter, Plan, Trial};
 use nicpoll_stats::{Confidence, Pair, ratio_interval};
 
-use crate::design::{Dearest, Design};
-use crate::error::StudyError;
+use crate::design::{Design, Evidence, NamedSetting, NamedWorkload};
+use crate::error::{Doing, StudyError};
 use crate::host::{Counter, Timed};
 use crate::judge::watched;
 use crate::lab::Lab;
 use crate::run::Running;
 use crate::trial::apply;
-use crate::workload::WorkloadRequest;
 
-const PAIRS: u32 = 6;
-const RUN: Duration = Duration::from_millis(300);
-const QUICK_PAIRS: u32 = 4;
-const QUICK_RUN: Duration = Duration::from_millis(200);
+/// Share of a study's time in which costs are measured.
+const SHARE: f64 = 0.1;
+/// Traffic of one run.
+const RUN: Duration = Duration::from_millis(100);
 /// For stragglers of a run to be read.
 const QUIET: Duration = Duration::from_millis(5);
 
-/// Measures the costs on a lab whose settings are as they came up, and leaves them so.
+/// Measures what both counters cost under each workload and setting, on a lab whose settings are as they
+/// came up, and leaves them so. It takes a tenth of the study's time.
 pub fn measure(
     lab: &mut Lab,
     design: &Design,
-    quick: bool,
+    plan: &Plan,
     cancel: &AtomicBool,
 ) -> Result<Vec<CountingCost>, StudyError> {
-    let Dearest { workload, setting } = &design.dearest;
-    let missing = || StudyError::Unexpected(format!("the study has no setting {setting}"));
-    let setting = design.setting(setting).ok_or_else(missing)?;
-    let (pairs, run) = if quick {
-        (QUICK_PAIRS, QUICK_RUN)
-    } else {
-        (PAIRS, RUN)
-    };
-    let mut load = Load {
-        workload,
-        setting: setting.name(),
-        lab,
-        run,
-        pairs,
-        cancel,
-    };
-    apply(load.lab, setting, None)?;
-    let napis = load.lab.receiver.napis()?;
-    load.lab.receiver.watch_polls(watched(&napis))?;
-    let outcome = load.measure_both();
-    load.lab.receiver.count(Counter::Polls, true)?;
-    if load.lab.exact_cpu_refused.is_none() {
-        load.lab.receiver.count(Counter::Cpu, false)?;
+    let places = (design.workloads.len() * design.settings.len()) as u32;
+    let time = Duration::from_secs_f64(SHARE * plan.limit_seconds) / places.max(1);
+    let mut costs = Vec::new();
+    for workload in &design.workloads {
+        for setting in &design.settings {
+            let mut load = Load {
+                lab,
+                workload,
+                setting,
+                cancel,
+            };
+            let outcome = load.measure(time);
+            load.lab.restore()?;
+            let place = || {
+                format!(
+                    "measuring costs: {} under {}",
+                    workload.name,
+                    setting.name()
+                )
+            };
+            costs.extend(outcome.doing(place)?);
+        }
     }
-    load.lab.restore()?;
-    outcome
+    Ok(costs)
+}
+
+/// Adds what trials show of the account of CPU time: what was delivered in its window over what was
+/// delivered without it. The windows of a trial take turns in coming first.
+pub fn add_pairs_of_trials(costs: &mut [CountingCost], trials: &[Trial]) {
+    let mut pairs: BTreeMap<(&str, &str), Vec<Pair>> = BTreeMap::new();
+    for trial in trials {
+        let figures = trial.result();
+        let cpu = figures.and_then(|figures| figures.cpu.as_ref());
+        let of_both = (trial.workload.as_str(), trial.setting.as_str());
+        pairs.entry(of_both).or_default().push(Pair {
+            setting: cpu.and_then(|cpu| cpu.delivered_bits_per_second),
+            reference: figures.map(|figures| figures.delivered_bits_per_second),
+        });
+    }
+    for cost in costs {
+        let of_both = (cost.workload.as_str(), cost.setting.as_str());
+        if let (EventCounter::CpuTime, Some(pairs)) = (cost.counter, pairs.get(&of_both)) {
+            let pairs = pairs.clone();
+            set_ratio(cost, &pairs);
+        }
+    }
+}
+
+fn set_ratio(cost: &mut CountingCost, pairs: &[Pair]) {
+    let ratio = ratio_interval(pairs, Confidence::PERCENT_95).ok();
+    cost.delivered_ratio = ratio.map(|ratio| ratio.estimate);
+    cost.delivered_ratio_low = ratio.map(|ratio| ratio.low);
+    cost.delivered_ratio_high = ratio.map(|ratio| ratio.high);
+    cost.pairs = pairs.len() as u32;
 }
 
 /// The traffic that counters are tried under.
 struct Load<'a> {
     lab: &'a mut Lab,
-    workload: &'a WorkloadRequest,
-    setting: &'a str,
-    run: Duration,
-    pairs: u32,
+    workload: &'a NamedWorkload,
+    setting: &'a NamedSetting,
     cancel: &'a AtomicBool,
 }
 
 impl Load<'_> {
-    fn measure_both(&mut self) -> Result<Vec<CountingCost>, StudyError> {
-        let mut costs = vec![self.measure(Counter::Polls)?];
+    fn measure(&mut self, time: Duration) -> Result<Vec<CountingCost>, StudyError> {
+        let begin = Instant::now();
+        apply(self.lab, self.setting, None)?;
+        let napis = self.lab.receiver.napis()?;
+        self.lab.receiver.watch_polls(watched(&napis))?;
+        self.delivered()?;
+        let mut costs = Vec::new();
         if self.lab.exact_cpu_refused.is_none() {
-            costs.push(self.measure(Counter::Cpu)?);
+            self.lab.receiver.count(Counter::Cpu, true)?;
+            let timed = self.timed(Counter::Cpu);
+            self.lab.receiver.count(Counter::Cpu, false)?;
+            costs.push(self.cost(EventCounter::CpuTime, timed?));
+        }
+        // Without a NAPI there are no polls to count.
+        if self.setting.evidence != Evidence::NoNapi {
+            let timed = self.timed(Counter::Polls)?;
+            let mut cost = self.cost(EventCounter::Polls, timed);
+            let pairs = self.pairs(begin + time);
+            self.lab.receiver.count(Counter::Polls, true)?;
+            set_ratio(&mut cost, &pairs?);
+            costs.push(cost);
         }
         Ok(costs)
     }
 
-    fn measure(&mut self, counter: Counter) -> Result<CountingCost, StudyError> {
-        self.delivered_pps()?;
-        let mut rates = Vec::new();
-        for pair in 0..self.pairs {
+    fn timed(&mut self, counter: Counter) -> Result<Timed, StudyError> {
+        self.lab.receiver.open_timing(counter)?;
+        self.delivered()?;
+        self.lab.receiver.close_timing(counter)
+    }
+
+    /// Runs with and without the counter of polls until the time is over, in pairs whose order alternates.
+    fn pairs(&mut self, deadline: Instant) -> Result<Vec<Pair>, StudyError> {
+        let mut pairs = Vec::new();
+        while Instant::now() < deadline {
             let (mut with, mut without) = (None, None);
-            for counting in [pair % 2 == 0, pair % 2 != 0] {
-                self.lab.receiver.count(counter, counting)?;
-                let delivered = self.delivered_pps()?;
+            for counting in [pairs.len() % 2 == 0, pairs.len() % 2 != 0] {
+                self.lab.receiver.count(Counter::Polls, counting)?;
+                let delivered = self.delivered()?;
                 if counting {
-                    with = delivered;
+                    with = Some(delivered);
                 } else {
-                    without = delivered;
+                    without = Some(delivered);
                 }
             }
-            rates.push(Pair {
+            pairs.push(Pair {
                 setting: with,
                 reference: without,
             });
         }
-        self.lab.receiver.count(counter, true)?;
-        self.lab.receiver.open_timing(counter)?;
-        self.delivered_pps()?;
-        let timed = self.lab.receiver.close_timing(counter)?;
-        self.lab.receiver.count(counter, false)?;
-        let delivered = ratio_interval(&rates, Confidence::PERCENT_95).ok();
-        Ok(CountingCost {
-            counter: match counter {
-                Counter::Polls => EventCounter::Polls,
-                Counter::Cpu => EventCounter::CpuTime,
-            },
-            workload: String::from("udp64"),
-            setting: String::from(self.setting),
-            ns_per_event: timed.runs.map(|runs| runs.ns_per_run),
-            events_per_second: runs_per_second(timed),
-            delivered_ratio: delivered.map(|ratio| ratio.estimate),
-            delivered_ratio_low: delivered.map(|ratio| ratio.low),
-            delivered_ratio_high: delivered.map(|ratio| ratio.high),
-            pairs: self.pairs,
-        })
+        Ok(pairs)
     }
 
-    /// Datagrams a second at the receiver, by its own clock.
-    fn delivered_pps(&mut self) -> Result<Option<f64>, StudyError> {
-        let mut running = Running::start(self.lab, self.workload, self.run)?;
+    fn cost(&self, counter: EventCounter, timed: Timed) -> CountingCost {
+        let runs = timed.runs;
+        CountingCost {
+            counter,
+            workload: self.workload.name.clone(),
+            setting: String::from(self.setting.name()),
+            ns_per_event: runs.map(|runs| runs.ns_per_run),
+            events_per_second: runs.map(|runs| runs.runs as f64 / timed.seconds),
+            delivered_ratio: None,
+            delivered_ratio_low: None,
+            delivered_ratio_high: None,
+            pairs: 0,
+        }
+    }
+
+    /// What the receiver reads a second by its own clock, in bits of payload.
+    fn delivered(&mut self) -> Result<f64, StudyError> {
+        let mut running = Running::start(self.lab, &self.workload.request, RUN)?;
         running.wait_for_sender(self.lab, self.cancel)?;
-        Ok(running.drain(self.lab, QUIET)?.receiver.packets_per_second)
+        Ok(running.drain(self.lab, QUIET)?.receiver.bits_per_second)
     }
-}
-
-fn runs_per_second(Timed { runs, seconds }: Timed) -> Option<f64> {
-    runs.map(|runs| runs.runs as f64 / seconds)
 }

@@ -15,7 +15,7 @@ use nicpoll_traffic::workload::Books;
 use crate::judge::worked_for;
 
 /// Length of the traffic that is accounted for exactly.
-pub const CPU_WINDOW: Duration = Duration::from_millis(100);
+pub const CPU_WINDOW: Duration = Duration::from_millis(60);
 
 /// What the cores did during a run of its own.
 #[derive(Clone, Debug, PartialEq)]

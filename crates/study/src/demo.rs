@@ -9,12 +9,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nicpoll_iperf::{TcpWorkload, UdpWorkload};
+use nicpoll_model::ComparisonName;
 use nicpoll_switch::knob::table::{GRO, TSO};
 use nicpoll_switch::{Request, Setting, Values};
 use nicpoll_traffic::rr::RrWorkload;
 use thiserror::Error;
 
-use crate::design::{Dearest, Design, Evidence, NamedSetting, NamedWorkload, Versus};
+use crate::design::{Design, Evidence, NamedSetting, NamedWorkload, Versus};
 use crate::workload::WorkloadRequest;
 
 /// Large enough that datagrams are not lost for want of buffer while the receiver is preempted: what
@@ -28,6 +29,22 @@ pub const POLLING: &str = "polling";
 /// The link as it comes up.
 pub const DEFAULT: &str = "default";
 
+/// A setting that the demo does not have.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("there is no setting '{name}'; known are {DEFAULT}, {INTERRUPT}, {POLLING}")]
+pub struct UnknownSetting {
+    name: String,
+}
+
+/// The name of one of the demo's settings, if it is one.
+pub fn setting_name(name: &str) -> Result<String, UnknownSetting> {
+    let name = String::from(name);
+    if [DEFAULT, INTERRUPT, POLLING].contains(&name.as_str()) {
+        return Ok(name);
+    }
+    Err(UnknownSetting { name })
+}
+
 /// A workload that the demo does not have.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("there is no workload '{name}'; known are {known}")]
@@ -36,24 +53,78 @@ pub struct UnknownWorkload {
     known: String,
 }
 
+/// The workloads of a quick demo: one that many packets decide, and one that each packet's delay does.
+pub const QUICK_WORKLOADS: [&str; 2] = ["udp64", "rr"];
+
+/// The workloads by what they say about polling, the least first: UDP with large datagrams does what TCP
+/// and small ones do between them.
+const BY_IMPORTANCE: [&str; 4] = ["udp1470", "tcp", "rr", "udp64"];
+
 /// The demo's design, for a period of polling.
 pub fn design(period: Duration) -> Design {
+    let references = [INTERRUPT, DEFAULT];
     Design {
         workloads: workloads(),
         settings: settings(period),
-        contrasts: [INTERRUPT, DEFAULT]
-            .map(|reference| Versus {
-                setting: String::from(POLLING),
-                reference: String::from(reference),
-            })
+        contrasts: references
+            .map(|reference| versus(POLLING, reference))
             .to_vec(),
-        // Counting polls costs most at one poll a packet, and accounting for CPU time at one interrupt
-        // a packet.
-        dearest: Dearest {
-            workload: udp(64),
-            setting: String::from(INTERRUPT),
-        },
+        // Against the default go before those against interrupts, which differ in the discipline alone.
+        drop_order: drop_order(&[versus(POLLING, DEFAULT), versus(POLLING, INTERRUPT)]),
     }
+}
+
+/// A design with the one comparison in which the settings differ in the discipline alone.
+pub fn polling_against_interrupt(design: Design) -> Design {
+    let contrast = versus(POLLING, INTERRUPT);
+    let settings = design.settings.into_iter();
+    Design {
+        settings: settings
+            .filter(|setting| setting.name() != DEFAULT)
+            .collect(),
+        drop_order: drop_order(std::slice::from_ref(&contrast)),
+        contrasts: vec![contrast],
+        ..design
+    }
+}
+
+/// A design that compares a setting with itself under two labels: whatever differs is the instrument's.
+pub fn null(design: Design, setting: &str) -> Design {
+    let labelled = |label: u32| {
+        let own = design.settings.iter().filter(|own| own.name() == setting);
+        own.cloned().map(move |mut own| {
+            own.setting.name = format!("{setting}-{label}");
+            own.noun = format!("the same {} again", own.noun);
+            own
+        })
+    };
+    let contrast = versus(&format!("{setting}-2"), &format!("{setting}-1"));
+    Design {
+        settings: labelled(1).chain(labelled(2)).collect(),
+        drop_order: drop_order(std::slice::from_ref(&contrast)),
+        contrasts: vec![contrast],
+        workloads: design.workloads,
+    }
+}
+
+fn versus(setting: &str, reference: &str) -> Versus {
+    Versus {
+        setting: String::from(setting),
+        reference: String::from(reference),
+    }
+}
+
+/// Each contrast under every workload before the next contrast.
+fn drop_order(contrasts: &[Versus]) -> Vec<ComparisonName> {
+    let of = |versus: &Versus| {
+        let Versus { setting, reference } = versus.clone();
+        BY_IMPORTANCE.map(move |workload| ComparisonName {
+            workload: String::from(workload),
+            setting: setting.clone(),
+            reference: reference.clone(),
+        })
+    };
+    contrasts.iter().flat_map(of).collect()
 }
 
 /// The demo's traffic.
@@ -171,7 +242,10 @@ mod tests {
         for Versus { setting, reference } in &design.contrasts {
             assert!(design.setting(setting).is_some() && design.setting(reference).is_some());
         }
-        assert!(design.setting(&design.dearest.setting).is_some());
+        assert_eq!(design.drop_order.len(), 2 * design.workloads.len());
+        for comparison in &design.drop_order {
+            assert!(design.workload(&comparison.workload).is_some());
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a study compares: workloads and settings as data, and which settings are held against which.
 
-use nicpoll_model::{SettingFacts, Side, WorkloadFacts};
+use nicpoll_model::{ComparisonName, SettingFacts, Side, WorkloadFacts};
 use nicpoll_switch::knob::table::GRO_FLUSH_TIMEOUT;
 use nicpoll_switch::{Request, Setting};
 use serde::{Deserialize, Serialize};
@@ -16,8 +16,9 @@ pub struct Design {
     pub settings: Vec<NamedSetting>,
     /// The comparisons made under each workload.
     pub contrasts: Vec<Versus>,
-    /// Where counters have most to do: there it is measured what they cost.
-    pub dearest: Dearest,
+    /// Every contrast under every workload, in the order in which they are given up when the time does
+    /// not suffice. The last one is never given up.
+    pub drop_order: Vec<ComparisonName>,
 }
 
 /// Traffic with a name.
@@ -66,15 +67,6 @@ pub struct Versus {
     pub reference: String,
 }
 
-/// Traffic and a setting under which counters have most to do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Dearest {
-    /// The traffic.
-    pub workload: WorkloadRequest,
-    /// The setting's name.
-    pub setting: String,
-}
-
 impl Design {
     /// A workload by its name.
     pub fn workload(&self, name: &str) -> Option<&NamedWorkload> {
@@ -86,6 +78,15 @@ impl Design {
         self.settings
             .iter()
             .find(|setting| setting.setting.name == name)
+    }
+
+    /// The design under some of its workloads only.
+    pub fn with_workloads(mut self, names: &[String]) -> Self {
+        self.workloads
+            .retain(|workload| names.contains(&workload.name));
+        self.drop_order
+            .retain(|comparison| names.contains(&comparison.workload));
+        self
     }
 
     /// The settings whose timer is adjusted.

@@ -20,6 +20,7 @@ mod lab;
 mod link;
 mod plan;
 mod run;
+mod schedule;
 mod setting_findings;
 mod study;
 mod trial;
@@ -27,7 +28,7 @@ mod veth;
 mod warnings;
 mod workload;
 
-pub use design::{Dearest, Design, Evidence, NamedSetting, NamedWorkload, Versus};
+pub use design::{Design, Evidence, NamedSetting, NamedWorkload, Versus};
 pub use error::{Doing, StudyError};
 pub use fit::{HostCosts, measure_costs, ticks_per_second};
 pub use host::{
@@ -36,7 +37,10 @@ pub use host::{
 };
 pub use lab::{Lab, require_lab};
 pub use link::Link;
-pub use plan::{DEFAULT_BLOCKS, DEFAULT_PERIOD, Options, PlanError, QUICK_BLOCKS, plan};
+pub use plan::{
+    DEFAULT_BLOCKS, DEFAULT_LIMIT, DEFAULT_PERIOD, Options, PlanError, QUICK_BLOCKS, QUICK_LIMIT,
+    plan,
+};
 pub use run::Running;
 pub use study::{Identity, Progress, run_study};
 pub use trial::{Place, Trials, apply};

@@ -2,26 +2,36 @@
 
 use std::time::Duration;
 
-use nicpoll_model::{ComparisonName, Plan};
+use nicpoll_model::Plan;
 use nicpoll_stats::Confidence;
 use nicpoll_stats::order::{Seed, shuffle};
 use thiserror::Error;
 
 use crate::cpu_window::CPU_WINDOW;
 use crate::demo;
-use crate::design::{Design, Versus};
+use crate::design::Design;
 
 /// From which ratio on a difference matters.
 pub const MARGIN: f64 = 1.05;
 
-/// Blocks and trial length without options.
-pub const DEFAULT_BLOCKS: u32 = 6;
-const DEFAULT_TRIAL: Duration = Duration::from_millis(1500);
-const DEFAULT_WARMUP: Duration = Duration::from_millis(300);
-/// Blocks and trial length with `--quick`.
-pub const QUICK_BLOCKS: u32 = 3;
-const QUICK_TRIAL: Duration = Duration::from_millis(400);
-const QUICK_WARMUP: Duration = Duration::from_millis(200);
+/// Blocks without options.
+pub const DEFAULT_BLOCKS: u32 = 16;
+/// Blocks with `--quick`.
+pub const QUICK_BLOCKS: u32 = 10;
+/// Time in which a demo ends without options.
+pub const DEFAULT_LIMIT: Duration = Duration::from_secs(150);
+/// The same with `--quick`.
+pub const QUICK_LIMIT: Duration = Duration::from_secs(40);
+/// Many short trials find more than few long ones: the scatter of a difference is about 0.16 with 0.25 s
+/// and 0.10 with 1.5 s, and in the time of one long trial there are four short ones.
+const DEFAULT_TRIAL: Duration = Duration::from_millis(250);
+const DEFAULT_WARMUP: Duration = Duration::from_millis(100);
+/// What a trial takes beside its traffic: switching, draining, reading counters.
+const OVERHEAD: Duration = Duration::from_millis(120);
+/// What else was asked for gets this much more time than it is reckoned to take, and [`LIMIT_BASE`].
+const LIMIT_FACTOR: f64 = 1.25;
+/// For preparing and judging.
+const LIMIT_BASE: Duration = Duration::from_secs(15);
 /// Period without options.
 pub const DEFAULT_PERIOD: Duration = Duration::from_micros(200);
 
@@ -47,8 +57,22 @@ pub struct Options {
     pub trial: Option<Duration>,
     /// Time from round to round under `polling`.
     pub period: Option<Duration>,
-    /// Workloads; empty means all.
+    /// Workloads; empty means all, or two with `quick`.
     pub workloads: Vec<String>,
+    /// A setting that is compared with itself, instead of the settings with one another.
+    pub null: Option<String>,
+}
+
+impl Options {
+    /// Whether the time of the demo as it comes does not hold.
+    fn has_own_time(&self) -> bool {
+        self.blocks.is_some()
+            || self.trial.is_some()
+            || self
+                .period
+                .is_some_and(|period| warmup(period) > DEFAULT_WARMUP)
+            || !self.workloads.is_empty()
+    }
 }
 
 /// Why a plan cannot be carried out.
@@ -92,13 +116,13 @@ pub enum PlanError {
 
 /// Makes a design and a plan of options, or says what is wrong with them.
 pub fn plan(options: &Options, seed: Seed) -> Result<(Design, Plan), PlanError> {
-    let (blocks, trial, warmup) = if options.quick {
-        (QUICK_BLOCKS, QUICK_TRIAL, QUICK_WARMUP)
+    let (blocks, limit) = if options.quick {
+        (QUICK_BLOCKS, QUICK_LIMIT)
     } else {
-        (DEFAULT_BLOCKS, DEFAULT_TRIAL, DEFAULT_WARMUP)
+        (DEFAULT_BLOCKS, DEFAULT_LIMIT)
     };
     let blocks = options.blocks.unwrap_or(blocks);
-    let trial = options.trial.unwrap_or(trial);
+    let trial = options.trial.unwrap_or(DEFAULT_TRIAL);
     let period = options.period.unwrap_or(DEFAULT_PERIOD);
     if !(1..=BLOCKS_MAX).contains(&blocks) {
         return Err(PlanError::Blocks { asked: blocks });
@@ -116,58 +140,60 @@ pub fn plan(options: &Options, seed: Seed) -> Result<(Design, Plan), PlanError> 
             max: trial / ROUNDS_MIN,
         });
     }
-    // Long periods need a longer look before the timer is right.
-    let warmup = warmup.max(period * CALIBRATION_ROUNDS * CALIBRATION_STEPS);
-    let mut design = demo::design(period);
-    if !options.workloads.is_empty() {
-        let asked = &options.workloads;
-        design
-            .workloads
-            .retain(|workload| asked.contains(&workload.name));
-    }
-    let workloads = design
-        .workloads
-        .iter()
-        .map(|workload| workload.name.clone());
+    let design = design_of(options, period);
+    let workloads = design.workloads.iter();
     let contrasts = design.contrasts.iter();
-    let family = (design.workloads.len() * design.contrasts.len()) as u32;
-    let trials_a_block = design.workloads.len() * design.settings.len();
-    let block_seconds = trials_a_block as f64 * (trial + warmup + CPU_WINDOW).as_secs_f64();
-    let plan = Plan {
+    let family = design.drop_order.len() as u32;
+    let order = draw_order(&design, blocks, seed);
+    let mut plan = Plan {
         quick: options.quick,
         blocks,
         trial_seconds: trial.as_secs_f64(),
-        warmup_seconds: warmup.as_secs_f64(),
+        warmup_seconds: warmup(period).as_secs_f64(),
         cpu_window_seconds: CPU_WINDOW.as_secs_f64(),
         period_ns: period.as_nanos() as u64,
-        workloads: workloads.collect(),
-        order: draw_order(&design, blocks, seed),
-        limit_seconds: f64::from(blocks) * block_seconds,
-        drop_order: drop_order(&design),
+        limit_seconds: limit.as_secs_f64(),
+        workloads: workloads.map(|workload| workload.name.clone()).collect(),
+        drop_order: design.drop_order.clone(),
         contrasts: contrasts
             .map(|versus| (versus.setting.clone(), versus.reference.clone()))
             .collect(),
         family,
         confidence: family_confidence(family).level(),
         margin: MARGIN,
+        order,
     };
+    if options.has_own_time() {
+        let seconds = plan.order.len() as f64 * trial_seconds(&plan);
+        let limit = LIMIT_FACTOR * seconds + LIMIT_BASE.as_secs_f64();
+        plan.limit_seconds = limit.ceil();
+    }
     Ok((design, plan))
 }
 
-/// The comparisons of a design, the one that is given up first at the head: the last contrast of the last
-/// workload first, so that the design's first contrast under its first workload remains.
-fn drop_order(design: &Design) -> Vec<ComparisonName> {
-    let mut order = Vec::new();
-    for Versus { setting, reference } in design.contrasts.iter().rev() {
-        for workload in design.workloads.iter().rev() {
-            order.push(ComparisonName {
-                workload: workload.name.clone(),
-                setting: setting.clone(),
-                reference: reference.clone(),
-            });
-        }
+/// What is compared: the demo's design, as far as it was asked for.
+fn design_of(options: &Options, period: Duration) -> Design {
+    let design = demo::design(period);
+    let design = match (&options.null, options.quick) {
+        (Some(setting), _) => demo::null(design, setting),
+        (None, true) => demo::polling_against_interrupt(design),
+        (None, false) => design,
+    };
+    match (&options.workloads[..], options.quick) {
+        ([], true) => design.with_workloads(&demo::QUICK_WORKLOADS.map(String::from)),
+        ([], false) => design,
+        (asked, _) => design.with_workloads(asked),
     }
-    order
+}
+
+/// Long periods need a longer look before the timer is right.
+fn warmup(period: Duration) -> Duration {
+    DEFAULT_WARMUP.max(period * CALIBRATION_ROUNDS * CALIBRATION_STEPS)
+}
+
+/// What a trial of a plan is reckoned to take on a machine of its own.
+pub(crate) fn trial_seconds(plan: &Plan) -> f64 {
+    plan.warmup_seconds + plan.trial_seconds + plan.cpu_window_seconds + OVERHEAD.as_secs_f64()
 }
 
 /// Confidence of each interval so that all of them together hold at 95 % (Bonferroni).
@@ -201,7 +227,7 @@ mod tests {
     #[test]
     fn a_block_holds_every_workload_under_every_setting_once() {
         let (design, plan) = plan(&Options::default(), Seed(7)).unwrap();
-        assert_eq!(plan.order.len(), 6 * 4 * 3);
+        assert_eq!(plan.order.len(), 16 * 4 * 3);
         for block in plan.order.chunks(12) {
             for workload in &design.workloads {
                 let mut settings: Vec<&str> = block
@@ -235,7 +261,7 @@ mod tests {
             ..Options::default()
         };
         assert!(with(period(0)).contains("20µs or more"));
-        assert!(with(period(1_000_000)).contains("30ms or less"));
+        assert!(with(period(1_000_000)).contains("5ms or less"));
         let trial = Options {
             trial: Some(Duration::from_millis(1)),
             ..Options::default()
@@ -258,13 +284,63 @@ mod tests {
         let (_, plan) = plan(&options, Seed(1)).unwrap();
         assert_eq!(plan.workloads, ["tcp", "rr"]);
         assert_eq!(plan.blocks, QUICK_BLOCKS);
-        assert_eq!(plan.order.len(), 3 * 2 * 3);
+        assert_eq!(plan.order.len(), 10 * 2 * 2);
+    }
+
+    #[test]
+    fn the_time_is_fixed_and_grows_only_with_what_is_asked_for() {
+        let limit = |options: &Options| plan(options, Seed(1)).unwrap().1.limit_seconds;
+        assert_eq!(limit(&Options::default()), 150.0);
+        let quick = Options {
+            quick: true,
+            ..Options::default()
+        };
+        assert_eq!(limit(&quick), 40.0);
+        let long = Options {
+            blocks: Some(160),
+            ..Options::default()
+        };
+        let (_, plan) = plan(&long, Seed(1)).unwrap();
+        let planned = plan.order.len() as f64 * trial_seconds(&plan);
+        assert!(plan.limit_seconds > planned && plan.limit_seconds > 150.0);
+    }
+
+    #[test]
+    fn a_quick_demo_holds_polling_against_interrupts_under_two_workloads() {
+        let options = Options {
+            quick: true,
+            ..Options::default()
+        };
+        let (design, plan) = plan(&options, Seed(1)).unwrap();
+        assert_eq!((plan.workloads.len(), design.settings.len()), (2, 2));
+        assert_eq!((plan.family, plan.blocks), (2, 10));
+    }
+
+    #[test]
+    fn a_null_study_compares_one_setting_with_itself() {
+        let options = Options {
+            null: Some(String::from(demo::POLLING)),
+            ..Options::default()
+        };
+        let (design, plan) = plan(&options, Seed(1)).unwrap();
+        let [one, other] = &design.settings[..] else {
+            panic!("two labels: {:?}", plan.contrasts);
+        };
+        assert_ne!(one.name(), other.name());
+        assert_eq!(one.setting.hosts, other.setting.hosts);
+        assert_eq!(one.evidence, other.evidence);
+        assert_eq!(
+            plan.contrasts,
+            [(String::from(other.name()), String::from(one.name()))]
+        );
+        assert_eq!(plan.family, 4);
     }
 
     #[test]
     fn a_long_period_gets_a_long_warm_up() {
         let options = Options {
             period: Some(Duration::from_millis(10)),
+            trial: Some(Duration::from_secs(1)),
             ..Options::default()
         };
         assert_eq!(plan(&options, Seed(1)).unwrap().1.warmup_seconds, 1.0);

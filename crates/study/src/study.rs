@@ -1,7 +1,7 @@
 //! A study: every trial of a plan in its order, each once, and what follows from them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use nicpoll_model::{Plan, SCHEMA, Study, Trial, Warning, WarningName};
 use nicpoll_stats::order::Seed;
@@ -12,6 +12,7 @@ use crate::design::{Design, NamedSetting, NamedWorkload};
 use crate::error::StudyError;
 use crate::facts;
 use crate::lab::Lab;
+use crate::schedule::Schedule;
 use crate::setting_findings::setting_findings;
 use crate::trial::{Place, Trials};
 use crate::warnings::warnings_of;
@@ -27,6 +28,8 @@ pub enum Progress<'a> {
     Begins {
         /// What it is.
         place: &'a Place,
+        /// How long the study goes on from here.
+        left: Duration,
     },
     /// A trial is done.
     Ends(&'a Trial),
@@ -62,14 +65,23 @@ pub fn run_study(
     let host = lab.machine()?;
     let lab_facts = lab.facts()?;
     progress(Progress::MeasuringCost);
-    let costs = cost::measure(lab, design, plan.quick, cancel)?;
+    let mut costs = cost::measure(lab, design, &plan, cancel)?;
     let exact_cpu_refused = lab.exact_cpu_refused.clone();
     let mut trials = Trials::new(lab, design, &plan, cancel)?;
     progress(Progress::Rehearsing);
     trials.rehearse()?;
-    let done = run_blocks(&mut trials, design, &plan, cancel, &mut progress)?;
+    let mut run = Run {
+        schedule: Schedule::new(&plan),
+        trials,
+        begin,
+        cancel,
+        done: Vec::new(),
+    };
+    run.blocks(design, &plan, &mut progress)?;
+    let Run { done, schedule, .. } = run;
+    let dropped = schedule.into_dropped();
+    cost::add_pairs_of_trials(&mut costs, &done);
     let seed = Seed(identity.seed);
-    let dropped = Vec::new();
     let comparisons = compare_all(design, &plan, &done, &dropped, seed)?;
     let mut warnings = facts::confounders(&host);
     warnings.extend(exact_cpu_refused.map(|why| Warning {
@@ -99,33 +111,66 @@ pub fn run_study(
     Ok(study)
 }
 
-fn run_blocks(
-    trials: &mut Trials<'_>,
-    design: &Design,
-    plan: &Plan,
-    cancel: &AtomicBool,
-    progress: &mut impl FnMut(Progress<'_>),
-) -> Result<Vec<Trial>, StudyError> {
-    let mut done: Vec<Trial> = Vec::new();
-    let per_block = plan.workloads.len();
-    // The plan lists the settings of a workload in a block one after another.
-    for (index, group) in plan.order.chunks(design.settings.len()).enumerate() {
-        let block = (index / per_block) as u32 + 1;
+/// A study on its way.
+struct Run<'a> {
+    trials: Trials<'a>,
+    schedule: Schedule<'a>,
+    begin: Instant,
+    cancel: &'a AtomicBool,
+    done: Vec<Trial>,
+}
+
+impl Run<'_> {
+    fn blocks(
+        &mut self,
+        design: &Design,
+        plan: &Plan,
+        progress: &mut impl FnMut(Progress<'_>),
+    ) -> Result<(), StudyError> {
+        let per_block = plan.workloads.len();
+        // The plan lists the settings of a workload in a block one after another.
+        for (index, group) in plan.order.chunks(design.settings.len()).enumerate() {
+            let block = (index / per_block) as u32 + 1;
+            self.schedule.fit(block - 1, self.begin.elapsed());
+            let workload = &group[0].0;
+            if self.schedule.may_start(workload, self.begin.elapsed()) {
+                self.block(block, group, progress)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A workload's trials of one block, those left out that no comparison needs any more.
+    fn block(
+        &mut self,
+        block: u32,
+        group: &[(String, String)],
+        progress: &mut impl FnMut(Progress<'_>),
+    ) -> Result<(), StudyError> {
         for (workload, setting) in group {
-            if cancel.load(Ordering::Relaxed) {
+            if !self.schedule.is_needed(workload, setting) {
+                continue;
+            }
+            if self.cancel.load(Ordering::Relaxed) {
                 return Err(StudyError::Cancelled);
             }
             let place = Place {
-                sequence: done.len() as u32 + 1,
+                sequence: self.done.len() as u32 + 1,
                 block,
                 workload: workload.clone(),
                 setting: setting.clone(),
             };
-            progress(Progress::Begins { place: &place });
-            let trial = trials.run(place)?;
+            let elapsed = self.begin.elapsed();
+            progress(Progress::Begins {
+                place: &place,
+                left: self.schedule.forecast(block - 1, elapsed),
+            });
+            let trial = self.trials.run(place)?;
             progress(Progress::Ends(&trial));
-            done.push(trial);
+            let taken = self.begin.elapsed() - elapsed;
+            self.schedule.took(workload, setting, taken);
+            self.done.push(trial);
         }
+        Ok(())
     }
-    Ok(done)
 }

@@ -1,0 +1,228 @@
+//! What still fits into a study's time: which comparisons go on, and whether a block may start.
+//!
+//! What must hold: a study ends in its time whatever the machine does. Nothing but the time that trials
+//! took decides here; what they measured is not known to it. Blocks are never given up while there is a
+//! comparison to give up instead.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use nicpoll_model::{ComparisonName, DroppedComparison, Plan};
+
+use crate::plan::trial_seconds;
+
+/// Kept for judging, printing and putting back.
+const RESERVE_SECONDS: f64 = 3.0;
+/// A block may take this many times what it took on average, and still end in time.
+const CAUTION: f64 = 1.5;
+/// Weight of the latest trial in the running mean of what trials take.
+const LATEST: f64 = 0.3;
+
+/// The time of a study, and what has been learned of it.
+pub struct Schedule<'a> {
+    plan: &'a Plan,
+    kept: Vec<ComparisonName>,
+    dropped: Vec<DroppedComparison>,
+    /// Seconds of a trial by workload and setting: a running mean.
+    seconds: BTreeMap<(String, String), f64>,
+}
+
+impl<'a> Schedule<'a> {
+    /// All of the plan is kept at first.
+    pub fn new(plan: &'a Plan) -> Self {
+        Schedule {
+            plan,
+            kept: plan.drop_order.clone(),
+            dropped: Vec::new(),
+            seconds: BTreeMap::new(),
+        }
+    }
+
+    /// The comparisons that were given up so far.
+    pub fn into_dropped(self) -> Vec<DroppedComparison> {
+        self.dropped
+    }
+
+    /// Whether a trial is part of a comparison that goes on.
+    pub fn is_needed(&self, workload: &str, setting: &str) -> bool {
+        let mut kept = self.kept.iter();
+        kept.any(|one| {
+            one.workload == workload && (one.setting == setting || one.reference == setting)
+        })
+    }
+
+    /// Learns what a trial took.
+    pub fn took(&mut self, workload: &str, setting: &str, taken: Duration) {
+        let latest = taken.as_secs_f64();
+        self.seconds
+            .entry((String::from(workload), String::from(setting)))
+            .and_modify(|mean| *mean += LATEST * (latest - *mean))
+            .or_insert(latest);
+    }
+
+    /// Gives up comparisons, in the order of the plan, until the blocks that are left fit into the time that is
+    /// left. The last one is kept.
+    pub fn fit(&mut self, blocks_done: u32, elapsed: Duration) {
+        while self.kept.len() > 1
+            && self.needed_seconds(blocks_done) + self.slack_seconds() > self.left_seconds(elapsed)
+        {
+            let comparison = self.kept.remove(0);
+            self.dropped.push(DroppedComparison {
+                comparison,
+                blocks_done,
+            });
+        }
+    }
+
+    /// Whether a workload's block that starts now ends in time.
+    pub fn may_start(&self, workload: &str, elapsed: Duration) -> bool {
+        CAUTION * self.block_seconds(workload) <= self.left_seconds(elapsed)
+    }
+
+    /// How long the blocks that are left will take, and no longer than the study has.
+    pub fn forecast(&self, blocks_done: u32, elapsed: Duration) -> Duration {
+        let seconds = self.needed_seconds(blocks_done);
+        Duration::from_secs_f64(seconds.min(self.left_seconds(elapsed)).max(0.0))
+    }
+
+    fn left_seconds(&self, elapsed: Duration) -> f64 {
+        self.plan.limit_seconds - RESERVE_SECONDS - elapsed.as_secs_f64()
+    }
+
+    /// What the very last block needs to be let start.
+    fn slack_seconds(&self) -> f64 {
+        let workloads = self.plan.workloads.iter();
+        let blocks = workloads.map(|workload| self.block_seconds(workload));
+        (CAUTION - 1.0) * blocks.fold(0.0, f64::max)
+    }
+
+    fn needed_seconds(&self, blocks_done: u32) -> f64 {
+        let workloads = self.plan.workloads.iter();
+        let block: f64 = workloads.map(|workload| self.block_seconds(workload)).sum();
+        f64::from(self.plan.blocks.saturating_sub(blocks_done)) * block
+    }
+
+    fn block_seconds(&self, workload: &str) -> f64 {
+        let settings: BTreeSet<&str> = self
+            .kept
+            .iter()
+            .filter(|one| one.workload == workload)
+            .flat_map(|one| [one.setting.as_str(), one.reference.as_str()])
+            .collect();
+        let trials = settings.into_iter();
+        trials
+            .map(|setting| self.trial_seconds(workload, setting))
+            .sum()
+    }
+
+    fn trial_seconds(&self, workload: &str, setting: &str) -> f64 {
+        let of_both = (String::from(workload), String::from(setting));
+        let known = self.seconds.get(&of_both).copied();
+        known.unwrap_or_else(|| trial_seconds(self.plan))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nicpoll_stats::order::Seed;
+
+    use super::*;
+    use crate::plan::{Options, plan};
+
+    /// A study on a machine on which every trial takes `factor` times as long as is planned. Returns its end,
+    /// the blocks of each comparison that was kept, and those that were given up.
+    fn run(options: &Options, factor: f64) -> (f64, BTreeMap<String, u32>, usize) {
+        let (design, plan) = plan(options, Seed(1)).unwrap();
+        let mut schedule = Schedule::new(&plan);
+        let mut now = 2.0 * factor;
+        let mut blocks = BTreeMap::new();
+        let group = design.settings.len();
+        for (index, trials) in plan.order.chunks(group).enumerate() {
+            let block = (index / plan.workloads.len()) as u32;
+            schedule.fit(block, Duration::from_secs_f64(now));
+            let workload = &trials[0].0;
+            let needed: Vec<_> = trials
+                .iter()
+                .filter(|(workload, setting)| schedule.is_needed(workload, setting))
+                .collect();
+            if needed.is_empty() || !schedule.may_start(workload, Duration::from_secs_f64(now)) {
+                continue;
+            }
+            for (workload, setting) in needed {
+                let taken = factor * trial_seconds(&plan);
+                now += taken;
+                schedule.took(workload, setting, Duration::from_secs_f64(taken));
+            }
+            *blocks.entry(workload.clone()).or_insert(0) += 1;
+        }
+        let kept = schedule.kept.iter();
+        let kept = kept.map(|one| {
+            (
+                format!("{} {}", one.workload, one.reference),
+                blocks[&one.workload],
+            )
+        });
+        (now, kept.collect(), schedule.into_dropped().len())
+    }
+
+    #[test]
+    fn all_of_it_fits_on_a_machine_as_it_should_be() {
+        for (options, limit, comparisons) in [
+            (Options::default(), 150.0, 8),
+            (
+                Options {
+                    quick: true,
+                    ..Options::default()
+                },
+                40.0,
+                2,
+            ),
+        ] {
+            let (end, kept, dropped) = run(&options, 1.0);
+            assert!(end < limit, "{end}");
+            assert_eq!((kept.len(), dropped), (comparisons, 0));
+        }
+    }
+
+    #[test]
+    fn on_a_slow_machine_comparisons_go_and_blocks_stay_and_the_end_holds() {
+        for factor in [1.2, 1.7, 2.0, 3.0, 5.0] {
+            let (end, kept, dropped) = run(&Options::default(), factor);
+            assert!(end < 150.0, "{factor}: {end}");
+            assert_eq!(kept.len() + dropped, 8);
+            assert!(
+                kept.values().all(|blocks| *blocks == 16),
+                "{factor}: {kept:?}"
+            );
+        }
+        // Where not even one comparison fits, the time holds all the same.
+        let (end, kept, dropped) = run(&Options::default(), 30.0);
+        assert!(end < 150.0, "{end}");
+        assert_eq!((kept.len(), dropped), (1, 7));
+        assert_eq!(kept.keys().next().unwrap(), "udp64 interrupt");
+    }
+
+    #[test]
+    fn what_no_comparison_needs_is_not_run() {
+        let (_, plan) = plan(&Options::default(), Seed(1)).unwrap();
+        let mut schedule = Schedule::new(&plan);
+        assert!(schedule.is_needed("udp1470", "default"));
+        // A little more than what the blocks take is missing.
+        schedule.fit(0, Duration::from_secs(60));
+        assert!(!schedule.is_needed("udp1470", "default"));
+        assert!(schedule.is_needed("udp1470", "interrupt"));
+        assert!(schedule.is_needed("udp64", "default"));
+    }
+
+    #[test]
+    fn the_forecast_never_exceeds_the_time_that_is_left() {
+        let (_, plan) = plan(&Options::default(), Seed(1)).unwrap();
+        let schedule = Schedule::new(&plan);
+        assert!(schedule.forecast(0, Duration::ZERO) > Duration::from_secs(60));
+        assert!(schedule.forecast(0, Duration::from_secs(140)) < Duration::from_secs(10));
+        assert_eq!(
+            schedule.forecast(0, Duration::from_secs(170)),
+            Duration::ZERO
+        );
+    }
+}
