@@ -4,7 +4,7 @@
 //! took decides here; what they measured is not known to it. Blocks are never given up while there is a
 //! comparison to give up instead.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use nicpoll_model::{ComparisonName, DroppedComparison, Plan};
@@ -15,16 +15,18 @@ use crate::plan::trial_seconds;
 const RESERVE_SECONDS: f64 = 3.0;
 /// A block may take this many times what it took on average, and still end in time.
 const CAUTION: f64 = 1.5;
-/// Weight of the latest trial in the running mean of what trials take.
-const LATEST: f64 = 0.3;
+/// Trials that the running mean of what one takes looks back at: as many as follow one another under
+/// a load of the machine that changes.
+const LOOK_BACK: f64 = 20.0;
 
 /// The time of a study, and what has been learned of it.
 pub struct Schedule<'a> {
     plan: &'a Plan,
     kept: Vec<ComparisonName>,
     dropped: Vec<DroppedComparison>,
-    /// Seconds of a trial by workload and setting: a running mean.
-    seconds: BTreeMap<(String, String), f64>,
+    /// Seconds of a trial: a running mean over all, whose traffic is of one length.
+    trial_seconds: f64,
+    trials: f64,
 }
 
 impl<'a> Schedule<'a> {
@@ -34,7 +36,8 @@ impl<'a> Schedule<'a> {
             plan,
             kept: plan.drop_order.clone(),
             dropped: Vec::new(),
-            seconds: BTreeMap::new(),
+            trial_seconds: trial_seconds(plan),
+            trials: 0.0,
         }
     }
 
@@ -52,12 +55,9 @@ impl<'a> Schedule<'a> {
     }
 
     /// Learns what a trial took.
-    pub fn took(&mut self, workload: &str, setting: &str, taken: Duration) {
-        let latest = taken.as_secs_f64();
-        self.seconds
-            .entry((String::from(workload), String::from(setting)))
-            .and_modify(|mean| *mean += LATEST * (latest - *mean))
-            .or_insert(latest);
+    pub fn took(&mut self, taken: Duration) {
+        self.trials = (self.trials + 1.0).min(LOOK_BACK);
+        self.trial_seconds += (taken.as_secs_f64() - self.trial_seconds) / self.trials;
     }
 
     /// Gives up comparisons, in the order of the plan, until the blocks that are left fit into the time that is
@@ -109,21 +109,14 @@ impl<'a> Schedule<'a> {
             .filter(|one| one.workload == workload)
             .flat_map(|one| [one.setting.as_str(), one.reference.as_str()])
             .collect();
-        let trials = settings.into_iter();
-        trials
-            .map(|setting| self.trial_seconds(workload, setting))
-            .sum()
-    }
-
-    fn trial_seconds(&self, workload: &str, setting: &str) -> f64 {
-        let of_both = (String::from(workload), String::from(setting));
-        let known = self.seconds.get(&of_both).copied();
-        known.unwrap_or_else(|| trial_seconds(self.plan))
+        settings.len() as f64 * self.trial_seconds
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use nicpoll_stats::order::Seed;
 
     use super::*;
@@ -148,10 +141,10 @@ mod tests {
             if needed.is_empty() || !schedule.may_start(workload, Duration::from_secs_f64(now)) {
                 continue;
             }
-            for (workload, setting) in needed {
+            for _ in needed {
                 let taken = factor * trial_seconds(&plan);
                 now += taken;
-                schedule.took(workload, setting, Duration::from_secs_f64(taken));
+                schedule.took(Duration::from_secs_f64(taken));
             }
             *blocks.entry(workload.clone()).or_insert(0) += 1;
         }

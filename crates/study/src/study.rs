@@ -168,7 +168,7 @@ impl Run<'_> {
             let trial = self.trials.run(place)?;
             progress(Progress::Ends(&trial));
             let taken = self.begin.elapsed() - elapsed;
-            self.schedule.took(workload, setting, taken);
+            self.schedule.took(taken);
             self.done.push(trial);
         }
         Ok(())
