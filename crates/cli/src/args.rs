@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use nicpoll_iperf::options::help_text;
 use nicpoll_model::time::{parse_seconds, parse_time};
-use nicpoll_study::demo::{POLLING, setting_name, workload_name};
+use nicpoll_study::demo::{self, POLLING, setting_name, workload_name};
 use nicpoll_traffic::netrate::command::help_text as netrate_help;
 use nicpoll_traffic::netrate::options::Tool;
 
@@ -33,7 +33,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Measure interrupts against polling on this machine, in namespaces of its own
-    #[command(long_about = DEMO_ABOUT)]
+    #[command(long_about = demo::ABOUT)]
     Demo(DemoArgs),
     /// Show how interfaces learn of packets: by interrupts or by polling, with the evidence
     #[command(long_about = show::ABOUT)]
@@ -95,36 +95,9 @@ pub struct OwnArgs {
     pub args: Vec<String>,
 }
 
-const DEMO_ABOUT: &str = "\
-Measure interrupts against polling on this machine, in namespaces of its own
-
-Builds two network namespaces joined by a veth pair and sends TCP, large and small UDP datagrams and
-request/response traffic through the kernel's receive path in three settings: as the link comes up
-(default), with NAPI woken by arrivals (interrupt), and with NAPI woken by a timer (polling). Reports
-what changes: rates, loss and where it happens, latency, CPU time.
-
-Needs root, two CPUs and Linux 6.13 or later. Touches no interface of this machine and leaves nothing
-behind. The link is virtual: it shows the kernel's receive path, not a card's interrupts.";
-
-const DEMO_EXAMPLES: &str = "\
-Examples:
-  nicpoll demo                            all workloads, 16 blocks, within 150 s
-  nicpoll demo --quick                    polling against interrupt, 10 blocks, within 40 s
-  nicpoll demo --period 100us --workload udp64,rr
-  nicpoll demo --repeats 40 --json > study.json
-  nicpoll demo --quick --seed 7           repeat the order of trials of seed 7
-  nicpoll demo --null --quick             compare polling with itself, to check the instrument
-
-A demo ends in its time, however busy the machine is: what does not fit is left out. Comparisons with
-default are left out first, then those with interrupt, under udp1470, tcp, rr and udp64 in this order.
-With --repeats, --duration, a long --period or --workload the time is computed and shown at the start.
-
-Exit codes: 0 done, 1 failed, 2 usage, 4 too few trials count to conclude, 5 a privilege or kernel
-feature is missing, 130 and 143 ended by a signal.";
-
 /// Options of `nicpoll demo`.
 #[derive(Args, Debug)]
-#[command(after_help = DEMO_EXAMPLES)]
+#[command(after_help = demo::EXAMPLES)]
 pub struct DemoArgs {
     /// Compare polling with interrupt only, under udp64 and rr, in 10 blocks
     #[arg(long)]

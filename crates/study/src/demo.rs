@@ -5,6 +5,8 @@
 //! both need both, so that between them only the discipline differs; `default` is the link as it
 //! comes up and has neither.
 
+mod help;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -17,6 +19,8 @@ use thiserror::Error;
 
 use crate::design::{Design, Evidence, NamedSetting, NamedWorkload, Versus};
 use crate::workload::WorkloadRequest;
+
+pub use help::{ABOUT, EXAMPLES};
 
 /// Large enough that datagrams are not lost for want of buffer while the receiver is preempted: what
 /// is studied is the path to the socket.
