@@ -231,7 +231,7 @@ fn slices(slices: &[SimSlice]) -> String {
 }
 
 fn processor(text: &mut String, figures: &SimFigures, host: &SimHostFigures) {
-    processor_states(text, &host.cpu);
+    processor_states(text, host);
     let delivered = figures.ledger.delivered;
     let a_packet = host.context_switches as f64 / delivered as f64;
     let switches = format!(
@@ -248,16 +248,25 @@ fn processor(text: &mut String, figures: &SimFigures, host: &SimHostFigures) {
     item(text, "switches", &switches);
 }
 
-fn processor_states(text: &mut String, cpu: &SimCpu) {
-    let states = format!(
-        "user {}  system {}  interrupt {}  soft interrupt {}  idle {}",
-        percent(cpu.user),
-        percent(cpu.system),
-        percent(cpu.interrupt),
-        percent(cpu.soft_interrupt),
-        percent(cpu.idle)
+/// The exact account, and what one that samples would have shown.
+fn processor_states(text: &mut String, host: &SimHostFigures) {
+    let states = |cpu: &SimCpu| {
+        format!(
+            "user {}  system {}  interrupt {}  soft interrupt {}  idle {}",
+            percent(cpu.user),
+            percent(cpu.system),
+            percent(cpu.interrupt),
+            percent(cpu.soft_interrupt),
+            percent(cpu.idle)
+        )
+    };
+    item(text, "processor", &states(&host.cpu));
+    let sampled = host.cpu_sampled.as_ref();
+    item(
+        text,
+        "as sampled",
+        &sampled.map_or(String::from(MISSING), states),
     );
-    item(text, "processor", &states);
 }
 
 fn queues(text: &mut String, queues: &[SimQueue]) {

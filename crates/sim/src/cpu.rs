@@ -8,10 +8,14 @@
 //! goes on, and fetches them again: the cache-related preemption delay. It pays that itself, in the state of
 //! what it was doing, once for all that ran in between. Who takes the caches is another thread, or a software
 //! interrupt. A hard interrupt alone (a clock tick, a handler that wakes a thread) does not: it touches a few
-//! dozen lines, and its cost has them.
+//! dozen lines, and its cost has them. A thread that begins anew after others have run finds its caches cold too; what
+//! it pays then is a number of its own, since a host may have it in the cost of the switch.
 //!
 //! What must hold: time adds up. Every nanosecond is some level's or idle. However often a thread is preempted,
 //! it never has more than one refill before it.
+
+#[cfg(test)]
+mod tests;
 
 use crate::host;
 
@@ -112,6 +116,10 @@ impl Times {
         self.0[state as usize]
     }
 
+    pub(crate) fn add(&mut self, state: State, time: u64) {
+        self.0[state as usize] += time;
+    }
+
     pub(crate) fn sum(&self) -> u64 {
         self.0.iter().sum()
     }
@@ -148,6 +156,8 @@ pub(crate) struct Cpu {
     runnable: u8,
     /// A bit for each level whose thread was preempted, and whose caches others have had since.
     displaced: u8,
+    /// A bit for each level that has ended its work, and whose caches others have had since.
+    cold: u8,
     /// A bit for each level whose step had a refill put before it.
     refilling: u8,
     /// What was left of that step's work then.
@@ -156,8 +166,11 @@ pub(crate) struct Cpu {
     thread: Level,
     context_switch_ns: u64,
     refill_ns: u64,
-    /// A bit for each level that has something to lose in the caches: all but the idle thread's.
+    wake_refill_ns: u64,
+    /// A bit for each level that has something to lose in the caches when it is preempted, and when it has ended its
+    /// work: all but the idle thread's, and hard interrupts.
     with_caches: u8,
+    with_caches_asleep: u8,
     /// Whether software interrupts have a thread of their own (FreeBSD) or borrow whatever thread they
     /// interrupt (Linux).
     soft_is_thread: bool,
@@ -184,14 +197,20 @@ impl Cpu {
             slots: [nothing; LEVELS],
             runnable: 0,
             displaced: 0,
+            cold: 0,
             refilling: 0,
             work_ns: [0; LEVELS],
             thread: Level::Idle,
             context_switch_ns: host.context_switch_ns,
             refill_ns: host.refill_ns,
+            wake_refill_ns: host.wake_refill_ns,
             with_caches: match host.refill_ns {
                 0 => 0,
                 _ => !bit(Level::Idle),
+            },
+            with_caches_asleep: match host.wake_refill_ns {
+                0 => 0,
+                _ => !bit(Level::Idle) & !bit(Level::Hard),
             },
             soft_is_thread,
             is_programs_turn: true,
@@ -296,21 +315,18 @@ impl Cpu {
 
     /// Who runs now, and how long its step still takes; `None` when nobody does. Switches to it.
     pub(crate) fn dispatch(&mut self) -> Option<(Level, u64)> {
-        if self.runnable == 0 {
+        let Some(level) = self.first_of(self.runnable) else {
             if self.thread != Level::Idle {
                 self.switch_to(Level::Idle);
             }
             return None;
-        }
-        let mut level = BY_NUMBER[self.runnable.trailing_zeros() as usize];
-        let programs_turn = self.is_programs_turn && !self.is_soft_thread_held;
-        if level == Level::SoftThread && programs_turn && self.has_work(Level::Program) {
-            level = Level::Program;
-        }
+        };
         // A hard interrupt borrows the thread that it interrupts, and leaves it its caches.
         if level == Level::Soft && !self.soft_is_thread {
             self.displace();
+            self.warm(level);
         } else if level != Level::Hard {
+            self.warm(level);
             if self.displaced & bit(level) != 0 {
                 self.refill(level);
             }
@@ -322,9 +338,34 @@ impl Cpu {
         Some((level, self.slots[level as usize].remaining_ns))
     }
 
+    /// The highest of some levels; of ksoftirqd and the program the one whose turn it is.
+    fn first_of(&self, levels: u8) -> Option<Level> {
+        if levels == 0 {
+            return None;
+        }
+        let level = BY_NUMBER[levels.trailing_zeros() as usize];
+        let programs_turn = self.is_programs_turn && !self.is_soft_thread_held;
+        if level == Level::SoftThread && programs_turn && self.has_work(Level::Program) {
+            return Some(Level::Program);
+        }
+        Some(level)
+    }
+
     /// The thread that ran last loses its caches, unless it is done.
     fn displace(&mut self) {
         self.displaced |= self.runnable & bit(self.thread) & self.with_caches;
+    }
+
+    /// A level runs: those that have nothing to do lose their caches to it, and it fetches its own if it has lost them.
+    fn warm(&mut self, level: Level) {
+        if self.with_caches_asleep & bit(level) == 0 {
+            return;
+        }
+        self.cold |= self.with_caches_asleep & !self.runnable;
+        if self.cold & bit(level) != 0 {
+            self.cold &= !bit(level);
+            self.slots[level as usize].remaining_ns += self.wake_refill_ns;
+        }
     }
 
     fn switch_to(&mut self, level: Level) {
@@ -359,6 +400,12 @@ impl Cpu {
         self.times.0[slot.state as usize] += ns;
     }
 
+    /// What a look at the processor sees that does not see hard interrupts.
+    pub(crate) fn seen_state(&self) -> State {
+        let seen = self.first_of(self.runnable & !bit(Level::Hard));
+        seen.map_or(State::Idle, |level| self.slots[level as usize].state)
+    }
+
     /// Nobody runs.
     pub(crate) fn idle(&mut self, ns: u64) {
         self.times.0[State::Idle as usize] += ns;
@@ -367,107 +414,5 @@ impl Cpu {
     /// What the level is doing.
     pub(crate) fn step(&self, level: Level) -> Step {
         self.slots[level as usize].step
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const REFILL_NS: u64 = 1000;
-    const SWITCH_NS: u64 = 100;
-
-    fn cpu(soft_is_thread: bool) -> Cpu {
-        let host = host::Cpu {
-            context_switch_ns: SWITCH_NS,
-            refill_ns: REFILL_NS,
-            ..host::Cpu::default()
-        };
-        Cpu::new(&host, soft_is_thread)
-    }
-
-    /// The program's step, of which 500 ns are left when it is preempted.
-    fn with_program(soft_is_thread: bool) -> Cpu {
-        let mut cpu = cpu(soft_is_thread);
-        cpu.start(Level::Program, Step::Use, 700, State::User);
-        assert_eq!(cpu.dispatch(), Some((Level::Program, 700 + SWITCH_NS)));
-        cpu.run(Level::Program, 200 + SWITCH_NS);
-        cpu
-    }
-
-    /// A level does something, whatever it takes.
-    fn comes_and_goes(cpu: &mut Cpu, level: Level) {
-        cpu.start(level, Step::Look, 50, State::Interrupt);
-        let (running, ns) = cpu.dispatch().unwrap();
-        assert_eq!(running, level);
-        cpu.run(level, ns);
-        cpu.stop(level);
-    }
-
-    #[test]
-    fn a_chain_of_interrupts_costs_the_thread_below_one_refill() {
-        let mut cpu = with_program(true);
-        comes_and_goes(&mut cpu, Level::Hard);
-        // Netisr has work before the interrupt thread is done.
-        cpu.start(Level::InterruptThread, Step::Look, 50, State::Interrupt);
-        let (level, ns) = cpu.dispatch().unwrap();
-        assert_eq!(level, Level::InterruptThread);
-        cpu.start(Level::Soft, Step::Protocol, 50, State::SoftInterrupt);
-        cpu.run(level, ns);
-        cpu.stop(level);
-        // It has not run yet: no refill.
-        assert_eq!(cpu.dispatch(), Some((Level::Soft, 50 + SWITCH_NS)));
-        cpu.run(Level::Soft, 50 + SWITCH_NS);
-        cpu.stop(Level::Soft);
-        let left_ns = 500 + SWITCH_NS + REFILL_NS;
-        assert_eq!(cpu.dispatch(), Some((Level::Program, left_ns)));
-        // Asked again, it is the same.
-        assert_eq!(cpu.dispatch(), Some((Level::Program, left_ns)));
-        cpu.run(Level::Program, left_ns);
-        assert_eq!(cpu.times.of(State::User), 700 + 2 * SWITCH_NS + REFILL_NS);
-    }
-
-    #[test]
-    fn a_hard_interrupt_alone_takes_no_caches() {
-        let mut cpu = with_program(true);
-        comes_and_goes(&mut cpu, Level::Hard);
-        assert_eq!(cpu.dispatch(), Some((Level::Program, 500)));
-    }
-
-    #[test]
-    fn a_softirq_takes_the_caches_of_the_thread_that_it_borrows() {
-        let mut cpu = with_program(false);
-        comes_and_goes(&mut cpu, Level::Soft);
-        // There is no switch.
-        assert_eq!(cpu.dispatch(), Some((Level::Program, 500 + REFILL_NS)));
-    }
-
-    #[test]
-    fn a_refill_cut_short_is_not_paid_twice() {
-        let mut cpu = with_program(false);
-        for _ in 0..10 {
-            comes_and_goes(&mut cpu, Level::Soft);
-            let (level, left_ns) = cpu.dispatch().unwrap();
-            assert_eq!((level, left_ns), (Level::Program, 500 + REFILL_NS));
-            cpu.run(level, 300);
-        }
-        // Into the work this time: that is not done again.
-        cpu.run(Level::Program, 800);
-        assert_eq!(cpu.dispatch(), Some((Level::Program, 400)));
-        comes_and_goes(&mut cpu, Level::Soft);
-        assert_eq!(cpu.dispatch(), Some((Level::Program, 400 + REFILL_NS)));
-    }
-
-    #[test]
-    fn who_is_done_or_idle_has_nothing_to_refill() {
-        let mut cpu = with_program(true);
-        cpu.stop(Level::Program);
-        cpu.start(Level::Idle, Step::Look, 50, State::System);
-        comes_and_goes(&mut cpu, Level::Soft);
-        assert_eq!(cpu.dispatch(), Some((Level::Idle, 50)));
-        comes_and_goes(&mut cpu, Level::Soft);
-        assert_eq!(cpu.dispatch(), Some((Level::Idle, 50)));
-        cpu.start(Level::Program, Step::Use, 700, State::User);
-        assert_eq!(cpu.dispatch(), Some((Level::Program, 700 + SWITCH_NS)));
     }
 }

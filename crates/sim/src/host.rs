@@ -1,8 +1,8 @@
 //! A simulated host: what its hardware can hold and what each thing that it does costs.
 //!
-//! A host is a TOML file of sections and whole numbers, each with a range. Nothing has a default:
-//! a figure that a simulation rests on stands in the file, with a word on where it comes from. One section
-//! may be left out whole, that of a veth pair: then there is none.
+//! A host is a TOML file of sections and whole numbers, each with a range. What a simulation rests on has no default:
+//! it stands in the file, with a word on where it comes from. What not every host has may be left out: a field with a
+//! default, which means that there is none of it, and as a whole the section of a veth pair.
 
 mod read;
 
@@ -18,13 +18,22 @@ pub struct Field {
     pub min: u64,
     /// The most it may be.
     pub max: u64,
+    /// What it is in a file that leaves it out; `None` when it has to stand there.
+    pub default: Option<u64>,
     /// What it says.
     pub meaning: &'static str,
 }
 
+const fn first(of: &[u64]) -> Option<u64> {
+    match of {
+        [first, ..] => Some(*first),
+        [] => None,
+    }
+}
+
 macro_rules! host {
     ($($(#[$about:meta])* $section:ident: $Section:ident {
-        $($(#[doc = $meaning:literal])+ $field:ident: $min:literal..=$max:literal,)*
+        $($(#[doc = $meaning:literal])+ $field:ident: $min:literal..=$max:literal $(= $default:literal)?,)*
     })*) => {
         $(
             $(#[$about])*
@@ -48,6 +57,7 @@ macro_rules! host {
                 name: concat!(stringify!($section), ".", stringify!($field)),
                 min: $min,
                 max: $max,
+                default: first(&[$($default)?]),
                 meaning: concat!($($meaning,)+).trim_ascii_start(),
             },)*)*];
 
@@ -89,11 +99,17 @@ host! {
         /// What a thread that was preempted takes to fetch its code and data into the caches again, once for all
         /// that ran in between.
         refill_ns: 0..=1_000_000,
+        /// What a thread or a software interrupt that begins anew takes for the same, when another one has run since
+        /// it ended its work; 0 when that is counted with the switch to it.
+        wake_refill_ns: 0..=1_000_000 = 0,
         /// A system call that moves a datagram, without what it copies.
         syscall_ns: 1..=10_000_000,
         /// A round of the network software interrupt that polls, the look at the card left out: scheduling it,
         /// its loop, the poller's locks.
         netisr_ns: 0..=10_000_000,
+        /// Samples a second of the CPU account that samples, by a clock of its own (`stathz`; FreeBSD's RTC has 128);
+        /// 0 when each clock tick samples, before its own work.
+        stat_hz: 0..=10_000 = 0,
     }
     /// The network card and its driver.
     card: Card {
@@ -125,6 +141,10 @@ host! {
         tx_gap_ns: 0..=10_000_000,
         /// The most packets that one pass of the interrupt handler takes.
         pass_packets: 1..=65_536,
+        /// 1 when a pass that takes as many hands the rest to a task, with the card masked until that is done, and the
+        /// handler lets the card interrupt again itself, at once if anything came meanwhile (FreeBSD's em(4) with
+        /// MSI-X); 0 when the thread does after the pass, and what was dealt with in the pass interrupts no more.
+        hands_over: 0..=1 = 0,
     }
     /// The line to the card, and the queue at its far end.
     link: Link {

@@ -29,6 +29,7 @@ mod run;
 mod shared;
 mod source;
 mod spec;
+mod spread;
 mod tally;
 mod tcp;
 mod ticks;
@@ -46,6 +47,7 @@ pub use host::{
 pub use plan::{Plan, PlanError, Stop, initial_knob};
 pub use run::simulate;
 pub use spec::{SpecError, number};
+pub use spread::Spread;
 pub use ticks::{Ticks, sample_ticks};
 pub use trace::{
     TRACE_LINE_BYTES_MAX, TRACE_PACKETS_MAX, Trace, TraceError, TracePacket, TraceReader,

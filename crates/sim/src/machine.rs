@@ -24,6 +24,7 @@ mod netisr;
 mod node;
 mod output;
 mod program;
+mod sampling;
 mod setup;
 mod stream;
 mod task;
@@ -52,6 +53,7 @@ pub(crate) use napi::Napi;
 pub(crate) use node::Node;
 use output::Output;
 use program::Programs;
+use sampling::Sampling;
 pub(crate) use setup::{Attachment, FarEnd, Setup, machine};
 pub(crate) use stream::Stream;
 pub(crate) use task::{Pacer, Task};
@@ -69,6 +71,7 @@ pub(crate) struct Machine<D, L> {
     now_ns: u64,
     timers: Timers,
     clock: Clock,
+    sampling: Sampling,
     cpu: Cpu,
     cards: Vec<Card>,
     input: Input,
@@ -143,7 +146,9 @@ impl<D: Discipline, L: Link> Machine<D, L> {
 
     fn on_timer(&mut self, due: Due) {
         match due {
+            Due::Sample => self.sample(),
             Due::Tick => {
+                self.sample_at_tick();
                 self.timers.set_tick(self.clock.next_ns());
                 self.raise(hard::CLOCK);
             }

@@ -12,6 +12,9 @@ pub struct SimHostFigures {
     pub host: String,
     /// Where the processor's time went.
     pub cpu: SimCpu,
+    /// The same as a clock sees it that looks at the processor now and then: what top(1) would have shown. Null when it
+    /// did not look in the counted time.
+    pub cpu_sampled: Option<SimCpu>,
     /// Switches to another thread, the idle one included.
     pub context_switches: u64,
     /// Interrupts of its cards.
@@ -92,7 +95,7 @@ pub struct SimLoss {
     pub packets: u64,
 }
 
-/// Shares of the processor's time, each 0 to 1. They add up to 1, and are exact, not sampled.
+/// Shares of the processor's time, each 0 to 1. They add up to 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimCpu {
     /// The program's own work.

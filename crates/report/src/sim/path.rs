@@ -135,7 +135,7 @@ fn host(text: &mut String, number: usize, stop: &SimStop, host: &SimHostFigures)
         count(ledger.losses.iter().map(|loss| loss.packets).sum::<u64>())
     );
     item(text, "IP packets", &packets);
-    super::processor_states(text, &host.cpu);
+    super::processor_states(text, host);
     let switches = format!(
         "{}; {} interrupts of its cards",
         count(host.context_switches),

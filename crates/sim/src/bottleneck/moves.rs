@@ -93,6 +93,8 @@ fn moved(name: &str, was: u64) -> u64 {
         "card.moderation_ns" => was.saturating_mul(2),
         // Neither is room or speed.
         "cpu.tick_slow_ppm"
+        | "cpu.stat_hz"
+        | "card.hands_over"
         | "link.mtu_bytes"
         | "link.half_duplex"
         | "socket.packet_overhead_bytes"

@@ -1,7 +1,7 @@
 //! Reading a host file.
 //!
-//! What must hold: whatever the text, it is read or refused with the line at fault, and nothing is
-//! missing, unknown or out of range in what was read.
+//! What must hold: whatever the text, it is read or refused with the line at fault, and nothing is unknown, out of
+//! range, or missing without a default in what was read.
 
 use std::fmt;
 use std::ops::Range;
@@ -128,6 +128,9 @@ impl Reader<'_> {
             DeValue::Table(table) => table.get(name),
             _ => None,
         });
+        if let (None, Some(default)) = (value, field.default) {
+            return Ok(default);
+        }
         let Some(value) = value else {
             let end = self.text.len()..self.text.len();
             let message = format!(
@@ -264,6 +267,30 @@ mod tests {
         assert!(error.contains("veth.wake_delay_ns is missing"), "{error}");
         let whole = Host::parse(&format!("{part}wake_delay_ns = 3\n")).unwrap();
         assert_eq!((whole.veth.pair, whole.veth.wake_delay_ns), (1, 3));
+    }
+
+    #[test]
+    fn what_not_every_host_has_may_be_left_out() {
+        let optional: Vec<_> = Host::FIELDS
+            .iter()
+            .filter(|of| of.default.is_some())
+            .collect();
+        assert!(optional.iter().all(|field| field.default == Some(0)));
+        let names: Vec<_> = optional.iter().map(|field| field.name).collect();
+        assert_eq!(
+            names,
+            ["cpu.wake_refill_ns", "cpu.stat_hz", "card.hands_over"]
+        );
+        let line = "hz = 1000\nstat_hz = 128\n";
+        let host = Host::parse(&GENERIC.replacen("hz = 1000", line, 1)).unwrap();
+        assert_eq!((host.cpu.stat_hz, host.card.hands_over), (128, 0));
+        let error = refused("hz = 1000", "hz = 1000\nstat_hz = 10001");
+        assert!(
+            error
+                .message
+                .contains("cpu.stat_hz = 10001 is out of range"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -34,6 +34,10 @@ pub(super) struct Card {
     send_queue: Queue,
     /// Whether it may interrupt.
     has_interrupts: bool,
+    /// Whether something has happened since it interrupted last.
+    has_cause: bool,
+    /// Whether such a cause alone makes it interrupt, when what happened has been dealt with.
+    keeps_cause: bool,
     /// Whether an interrupt is on its way to the processor.
     is_raised: bool,
     /// The earliest moment of the next interrupt.
@@ -53,13 +57,15 @@ impl Card {
             tx_ready_ns: 0,
             send_queue: Queue::new(host.network.send_queue_packets),
             has_interrupts: true,
+            has_cause: false,
+            keeps_cause: host.card.hands_over > 0,
             is_raised: false,
             quiet_until_ns: 0,
         }
     }
 
     fn has_news(&self) -> bool {
-        !self.rx_ring.is_empty() || self.tx_done > 0
+        !self.rx_ring.is_empty() || self.tx_done > 0 || (self.has_cause && self.keeps_cause)
     }
 
     fn has_tx_room(&self) -> bool {
@@ -260,7 +266,8 @@ impl<D: Discipline, L: Link> Machine<D, L> {
 impl<D: Discipline, L: Link> Machine<D, L> {
     /// The card has something to tell.
     pub(super) fn request_interrupt(&mut self, card: usize) {
-        let at = &self.cards[card];
+        let at = &mut self.cards[card];
+        at.has_cause = true;
         let is_waiting = self.timers.is_set(card, Of::Moderation);
         if !at.has_interrupts || at.is_raised || is_waiting {
             return;
@@ -282,6 +289,7 @@ impl<D: Discipline, L: Link> Machine<D, L> {
         self.timers.clear(card, Of::Moderation);
         let at = &mut self.cards[card];
         at.is_raised = true;
+        at.has_cause = false;
         at.quiet_until_ns = self.now_ns.saturating_add(self.host.card.moderation_ns);
         self.tally.cards[card].interrupts += 1;
         self.raise(hard::card(card));

@@ -14,6 +14,7 @@ use crate::tally::{CardTally, Tally};
 #[derive(Clone, Debug)]
 pub(crate) struct Start {
     times: Times,
+    samples: Times,
     switches: u64,
     /// Packets that were somewhere in the machine.
     in_flight: u64,
@@ -32,6 +33,7 @@ impl<D: Discipline, L: Link> Machine<D, L> {
         }
         Start {
             times: self.cpu.times,
+            samples: self.sampling.seen(),
             switches: self.cpu.switches,
             in_flight: self.packets(),
             knobs: self.discipline.knobs(),
@@ -41,7 +43,8 @@ impl<D: Discipline, L: Link> Machine<D, L> {
     pub(super) fn host_figures(&self, start: &Start) -> SimHostFigures {
         SimHostFigures {
             host: self.host.name.clone(),
-            cpu: shares(&self.cpu.times, &start.times),
+            cpu: shares(&self.cpu.times, &start.times).unwrap_or_default(),
+            cpu_sampled: shares(&self.sampling.seen(), &start.samples),
             context_switches: self.cpu.switches - start.switches,
             interrupts: self.tally.interrupts(),
             ledger: self.ledger(start),
@@ -140,14 +143,15 @@ pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-fn shares(end: &Times, start: &Times) -> SimCpu {
-    let whole = (end.sum() - start.sum()) as f64;
-    let share = |state| (end.of(state) - start.of(state)) as f64 / whole;
-    SimCpu {
+/// Where the time between two readings went; `None` when there was none.
+fn shares(end: &Times, start: &Times) -> Option<SimCpu> {
+    let whole = end.sum() - start.sum();
+    let share = |state| (end.of(state) - start.of(state)) as f64 / whole as f64;
+    (whole > 0).then(|| SimCpu {
         user: share(State::User),
         system: share(State::System),
         interrupt: share(State::Interrupt),
         soft_interrupt: share(State::SoftInterrupt),
         idle: share(State::Idle),
-    }
+    })
 }

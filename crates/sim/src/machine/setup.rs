@@ -7,6 +7,7 @@ use super::clock::Clock;
 use super::input::Input;
 use super::link::Ethernet;
 use super::program::{Program, Programs};
+use super::sampling::Sampling;
 use super::veth::Veth;
 use super::{Discipline, End, Flow, Link, Machine, Node, Of, Output, Task, Timers};
 use crate::clients::Clients;
@@ -89,6 +90,7 @@ impl<D: Discipline, L: Link> Machine<D, L> {
             now_ns: 0,
             timers: Timers::new(cards),
             clock: Clock::new(&host, setup.tick_phase_ns),
+            sampling: Sampling::new(host.cpu.stat_hz),
             cpu: Cpu::new(&host.cpu, D::HAS_SOFT_THREAD),
             programs: Programs::new(programs.collect()),
             input: Input::new(
@@ -116,6 +118,7 @@ impl<D: Discipline, L: Link> Machine<D, L> {
     /// Starts the clock, the cards and the programs.
     pub(super) fn start(&mut self) {
         self.timers.set_tick(self.clock.next_ns());
+        self.timers.set_sample(self.sampling.next_ns());
         let has_interrupts = self.discipline.uses_interrupts();
         for (number, card) in self.cards.iter_mut().enumerate() {
             if let Some(first_ns) = card.boot(has_interrupts) {

@@ -1,7 +1,7 @@
-//! What is due when: the clock's tick, and for each card its own few timers.
+//! What is due when: a look of the sampling account, the clock's tick, and for each card its own few timers.
 //!
 //! There is one timer for each source of events, so that no list of them has to be kept in order. At the
-//! same moment the clock comes first, then the cards in their order, each with the order of [`Of`].
+//! same moment the look comes first, then the tick, then the cards in their order, each with the order of [`Of`].
 
 /// Never.
 pub(super) const NEVER: u64 = u64::MAX;
@@ -23,6 +23,9 @@ pub(super) enum Of {
     Woken,
 }
 
+const SAMPLE: usize = 0;
+const TICK: usize = 1;
+const FIRST_CARD: usize = 2;
 const EACH: usize = 6;
 const IN_ORDER: [Of; EACH] = [
     Of::Offer,
@@ -36,13 +39,14 @@ const IN_ORDER: [Of; EACH] = [
 /// Which timer is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Due {
+    Sample,
     Tick,
     Card(usize, Of),
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Timers {
-    /// The tick, then each card's.
+    /// The look, the tick, then each card's.
     due_ns: Vec<u64>,
     /// The earliest.
     first: usize,
@@ -51,14 +55,15 @@ pub(super) struct Timers {
 impl Timers {
     pub(super) fn new(cards: usize) -> Self {
         Timers {
-            due_ns: vec![NEVER; 1 + cards * EACH],
+            due_ns: vec![NEVER; FIRST_CARD + cards * EACH],
             first: 0,
         }
     }
 
     /// The earliest, and when it is due.
     pub(super) fn first(&self) -> (u64, Due) {
-        let due = match self.first.checked_sub(1) {
+        let due = match self.first.checked_sub(FIRST_CARD) {
+            None if self.first == SAMPLE => Due::Sample,
             None => Due::Tick,
             Some(index) => Due::Card(index / EACH, IN_ORDER[index % EACH]),
         };
@@ -70,11 +75,15 @@ impl Timers {
     }
 
     pub(super) fn set_tick(&mut self, ns: u64) {
-        self.set_at(0, ns);
+        self.set_at(TICK, ns);
+    }
+
+    pub(super) fn set_sample(&mut self, ns: u64) {
+        self.set_at(SAMPLE, ns);
     }
 
     pub(super) fn set(&mut self, card: usize, of: Of, ns: u64) {
-        self.set_at(1 + card * EACH + of as usize, ns);
+        self.set_at(FIRST_CARD + card * EACH + of as usize, ns);
     }
 
     pub(super) fn clear(&mut self, card: usize, of: Of) {
@@ -82,7 +91,7 @@ impl Timers {
     }
 
     pub(super) fn is_set(&self, card: usize, of: Of) -> bool {
-        self.due_ns[1 + card * EACH + of as usize] != NEVER
+        self.due_ns[FIRST_CARD + card * EACH + of as usize] != NEVER
     }
 
     fn set_at(&mut self, index: usize, ns: u64) {
