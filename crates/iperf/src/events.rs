@@ -2,7 +2,7 @@
 
 use std::sync::mpsc;
 
-use crate::{Connected, IntervalRecord, Observer, tcp, udp};
+use crate::{Broken, Connected, IntervalRecord, Observer, tcp, udp};
 
 use crate::total::Total;
 
@@ -109,6 +109,8 @@ impl From<udp::ServerError> for Failed {
 pub struct Told {
     key: StreamKey,
     events: mpsc::Sender<Event>,
+    is_datagrams: bool,
+    broken: Option<Broken>,
 }
 
 impl Told {
@@ -119,10 +121,26 @@ impl Told {
         run: impl FnOnce(&mut Told) -> Result<Total, Failed>,
     ) {
         let events = events.clone();
-        let mut told = Told { key, events };
+        let mut told = Told {
+            key,
+            events,
+            is_datagrams: false,
+            broken: None,
+        };
         let outcome = run(&mut told);
+        let outcome = told.kept(outcome);
         // Whoever printed may have ended on an error of its own.
         let _ = told.events.send(Event::Finished(key, outcome));
+    }
+
+    /// Keeps what a stream came to before it broke off: a result with a problem.
+    pub fn kept(&mut self, outcome: Result<Total, Failed>) -> Result<Total, Failed> {
+        match (outcome, self.broken.take()) {
+            (Err(Failed::Because(why)), Some(broken)) if broken.whole.bytes > 0 => {
+                Ok(Total::broken(&broken, self.is_datagrams, why))
+            }
+            (outcome, _) => outcome,
+        }
     }
 
     /// The number of the stream's socket.
@@ -139,10 +157,15 @@ impl Told {
 impl Observer for Told {
     // Whoever printed may have ended on an error of its own; the stream goes on to its end.
     fn connected(&mut self, connected: &Connected) {
+        self.is_datagrams = connected.tcp.is_none();
         let _ = self.events.send(Event::Connected(self.key, *connected));
     }
 
     fn interval(&mut self, record: &IntervalRecord) {
         let _ = self.events.send(Event::Interval(self.key, *record));
+    }
+
+    fn broken(&mut self, broken: &Broken) {
+        self.broken = Some(*broken);
     }
 }

@@ -34,7 +34,7 @@ pub use config::{ClientConfig, ListenerConfig, StreamConfig};
 pub use input::Input;
 pub use network::{Network, NetworkError};
 pub use observer::{
-    Calls, Connected, IntervalRecord, Observer, READ_SIZE_BINS, Receipt, TcpStart, TcpState,
+    Broken, Calls, Connected, IntervalRecord, Observer, READ_SIZE_BINS, Receipt, TcpStart, TcpState,
 };
 pub use pace::Amount;
 pub use slots::{Caller, Refusal, Test};

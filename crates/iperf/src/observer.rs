@@ -23,6 +23,8 @@ pub trait Observer {
     fn connected(&mut self, connected: &Connected);
     /// An interval has ended.
     fn interval(&mut self, record: &IntervalRecord);
+    /// The stream breaks off, and this is what it came to until then. Whoever runs it is told why.
+    fn broken(&mut self, _: &Broken) {}
 }
 
 /// Looks away.
@@ -46,6 +48,15 @@ pub struct Connected {
     pub buffer: SocketBuffer,
     /// What TCP knew of the connection; `None` for UDP.
     pub tcp: Option<TcpStart>,
+}
+
+/// A stream that breaks off.
+#[derive(Clone, Copy, Debug)]
+pub struct Broken {
+    /// The stream as one interval, which ends when data flowed last.
+    pub whole: IntervalRecord,
+    /// The socket buffer.
+    pub buffer: SocketBuffer,
 }
 
 /// TCP right after the handshake.

@@ -46,7 +46,13 @@ pub trait Output: Send {
             Event::Settings(text) => self.banner(&text)?,
             Event::Connected(key, connected) => self.connected(key, &connected)?,
             Event::Interval(key, record) => self.interval(key, &record)?,
-            Event::Finished(key, Ok(total)) => self.finished(key, &total)?,
+            Event::Finished(key, Ok(total)) => {
+                self.finished(key, &total)?;
+                if let Some(problem) = &total.problem {
+                    eprintln!("{problem}");
+                    return Ok(true);
+                }
+            }
             Event::Finished(key, Err(Failed::Cancelled)) => self.failed(key, None)?,
             Event::Finished(key, Err(Failed::Because(text))) => {
                 eprintln!("{text}");

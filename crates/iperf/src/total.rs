@@ -4,7 +4,10 @@ use nicpoll_traffic::SocketBuffer;
 
 use crate::text::{Interval, Receipt};
 use crate::wire::ServerReport;
-use crate::{Distribution, IntervalRecord, tcp};
+use crate::{Broken, Distribution, IntervalRecord, tcp};
+
+/// The other end ended its stream as it does when all has been sent.
+pub const LEFT_WELL: &str = "the server ended the stream";
 
 /// What one end of a stream came to.
 #[derive(Clone, Debug)]
@@ -19,6 +22,12 @@ pub struct Total {
     pub server_report: Option<ServerReport>,
     /// What only enhanced output and JSON tell.
     pub detail: Detail,
+    /// When data flowed last, if that was before the end of the interval.
+    pub flowed_seconds: Option<f64>,
+    /// How the other end left a stream that it had not finished, if that is known.
+    pub left: Option<&'static str>,
+    /// What is wrong with the result, in words for people; `None` when nothing is.
+    pub problem: Option<String>,
 }
 
 /// What iperf does not tell of a stream unless it is asked to.
@@ -49,7 +58,32 @@ impl Total {
             sent_datagrams: None,
             server_report: None,
             detail,
+            flowed_seconds: None,
+            left: None,
+            problem: None,
         }
+    }
+
+    /// What a stream came to that broke off.
+    pub fn broken(broken: &Broken, is_datagrams: bool, problem: String) -> Self {
+        let whole = broken.whole;
+        let is_sender = whole.receipt.is_none();
+        Total {
+            receipt: whole.receipt.map(|receipt| Receipt {
+                jitter_ms: 1e3 * receipt.jitter_seconds.unwrap_or(0.0),
+                lost: receipt.lost,
+                total: receipt.expected,
+                out_of_order: receipt.out_of_order,
+            }),
+            sent_datagrams: (is_datagrams && is_sender).then_some(whole.datagrams),
+            problem: Some(problem),
+            ..Total::of(whole.end, Detail::of(whole, broken.buffer))
+        }
+    }
+
+    /// Until when data flowed, in seconds from the beginning.
+    pub fn obtained_seconds(&self) -> f64 {
+        self.flowed_seconds.unwrap_or(self.interval.end_seconds)
     }
 
     /// What a receiver of TCP came to.

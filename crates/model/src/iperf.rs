@@ -23,8 +23,8 @@ pub struct IperfRun {
     pub interval_sums: Vec<IperfSum>,
     /// Sums of whole streams: one for each side and peer, of one stream too.
     pub sums: Vec<IperfSum>,
-    /// What went wrong outside of the streams, or before one had a peer, in words for people; null when
-    /// nothing did.
+    /// The first thing that went wrong, with a stream or before there was one, in words for people; null
+    /// when nothing did.
     pub error: Option<String>,
     /// How it ended.
     pub end: IperfEnd,
@@ -405,9 +405,9 @@ pub struct IperfStream {
     pub start: IperfStreamStart,
     /// Its intervals.
     pub intervals: Vec<IperfInterval>,
-    /// What it came to; null when it failed.
+    /// What it came to, until it failed if it did; null when nothing flowed before.
     pub total: Option<IperfTotal>,
-    /// Why it failed, in words for people; null when it did not.
+    /// Why it failed or came to less than was asked, in words for people; null when it did not.
     pub error: Option<String>,
 }
 
@@ -418,7 +418,7 @@ pub struct IperfEnd {
     pub elapsed_seconds: f64,
     /// Streams that ended well.
     pub streams_done: u64,
-    /// Streams that failed.
+    /// Streams that failed, or came to less than was asked.
     pub streams_failed: u64,
     /// Streams and intervals that the one object leaves out because a server saw too many; the sums
     /// hold them. 0 in `--json-stream`, which leaves out none.

@@ -15,11 +15,13 @@ pub mod losses;
 pub mod netrate;
 pub mod rr;
 pub mod sequence;
+mod shortfall;
 mod signals;
 pub mod sockets;
 pub mod udp_server;
 pub mod workload;
 
+pub use shortfall::Shortfall;
 pub use signals::{LOOK_EVERY, Signals};
 pub use sockets::SocketBuffer;
 

@@ -9,21 +9,26 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::mpsc;
 use std::thread::{self, Scope, ScopedJoinHandle};
+use std::time::Duration;
 
-use nicpoll_traffic::Signals;
-
-use nicpoll_traffic::Account;
+use nicpoll_model::Protocol;
+use nicpoll_traffic::{Account, Shortfall, Signals};
 
 use super::settings;
-use super::ways::Ways;
+use super::ways::{Run, Ways};
 use crate::Connected;
 use crate::config::{ClientConfig, ListenerConfig, StreamConfig};
 use crate::events::{Event, Failed, StreamKey, Told};
 use crate::options::ClientOptions;
 use crate::output::json::Asked;
 use crate::output::{self, Output};
+use crate::pace::Amount;
 use crate::threads;
+use crate::total::Total;
 use crate::wire::Directions;
+
+/// How every message begins that is none of the original's.
+const SPEAKER: &str = "nicpoll iperf: ";
 
 /// What every stream needs to know.
 #[derive(Clone, Copy)]
@@ -134,6 +139,47 @@ impl<'a> Client<'a> {
         };
         let streams = 0..self.options.common.stream.streams;
         streams.filter_map(start).collect()
+    }
+
+    /// A stream whose result is held against what was asked for.
+    fn judged(self, run: impl FnOnce(&mut Told) -> Result<Total, Failed> + Send + 'a) -> Run<'a> {
+        Box::new(move |told| {
+            let outcome = run(told);
+            let mut total = told.kept(outcome)?;
+            // Whoever ended it knows.
+            if self.signals.is_finishing() || self.signals.is_sender_done() {
+                total.problem = None;
+            } else if let Some(less) = self.less_than_asked(&total) {
+                let why = total
+                    .problem
+                    .as_deref()
+                    .map(|why| why.trim_start_matches(SPEAKER));
+                let why = why.or(total.left).unwrap_or("the server is gone");
+                total.problem = Some(format!("{SPEAKER}{less}: {why}"));
+            }
+            Ok(total)
+        })
+    }
+
+    /// How much a stream obtained, when it is less than was asked for.
+    fn less_than_asked(&self, total: &Total) -> Option<String> {
+        let stream = &self.options.common.stream;
+        if stream.input.is_some() {
+            return None;
+        }
+        match stream.amount {
+            Amount::Time(asked) => {
+                let obtained = Duration::from_secs_f64(total.obtained_seconds());
+                Shortfall::of(asked, obtained).map(|short| short.to_string())
+            }
+            Amount::Bytes(asked) => {
+                let obtained = total.detail.whole.bytes;
+                // Of datagrams, some may be lost.
+                let is_tcp = stream.protocol == Protocol::Tcp;
+                let is_short = is_tcp && obtained < asked;
+                is_short.then(|| format!("ended after {obtained} of {asked} bytes"))
+            }
+        }
     }
 
     /// What one of the client's own streams is made after.

@@ -158,11 +158,9 @@ impl JsonPrinter {
             return self.line(&IperfEvent::Error(IperfError { id, message }));
         };
         if let Some(stream) = id.and_then(|id| kept(run, id)) {
-            stream.error = Some(message);
-        } else {
-            // It never had a peer, or is none of those that were kept.
-            run.error.get_or_insert(message);
+            stream.error = Some(message.clone());
         }
+        run.error.get_or_insert(message);
         Ok(())
     }
 
@@ -256,8 +254,12 @@ impl Output for JsonPrinter {
         let Some(&stream) = self.running.get(&key) else {
             return Ok(());
         };
-        self.end.streams_done += 1;
+        match total.problem {
+            None => self.end.streams_done += 1,
+            Some(_) => self.end.streams_failed += 1,
+        }
         self.sums.add(stream.peer, stream.side, &total.detail.whole);
+        let problem = total.problem.as_deref();
         let total = records::total(stream.id, stream.side, stream.protocol, total);
         match &mut self.run {
             None => self.line(&IperfEvent::End(IperfEndOf::Stream(Box::new(total))))?,
@@ -266,6 +268,9 @@ impl Output for JsonPrinter {
                     stream.total = Some(total);
                 }
             }
+        }
+        if let Some(problem) = problem {
+            self.error(Some(stream.id), problem)?;
         }
         self.leave(key)
     }

@@ -18,7 +18,7 @@ use super::Error;
 use super::low_water::LowWater;
 use super::place::Place;
 use crate::config::StreamConfig;
-use crate::observer::{Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
+use crate::observer::{Broken, Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
 use crate::pace::Pace;
 use crate::slots::{LeastRate, Ticket};
 use crate::wire::ClientHeader;
@@ -99,6 +99,7 @@ impl Incoming {
             calls: Calls::default(),
             pace: stream.rate.map(Pace::of_bytes),
             draining_since: None,
+            silent_from: None,
             read_bytes: stream.length_bytes.max(1),
             low_water: stream
                 .is_batched
@@ -106,10 +107,19 @@ impl Incoming {
         };
         let mut place = Place::new(stream.length_bytes, self.ticket.as_ref());
         let outcome = reader.read_to_end(&mut place, self.silence_max);
-        let elapsed = self.begun.elapsed();
+        let elapsed = reader.silent_from.unwrap_or_else(|| self.begun.elapsed());
         let totals = reader.totals();
         reader.intervals.finish(elapsed, totals);
-        let end = outcome?;
+        let end = match outcome {
+            Ok(end) => end,
+            Err(error) => {
+                reader.intervals.observer.broken(&Broken {
+                    whole: totals.whole(elapsed),
+                    buffer: self.connected.buffer,
+                });
+                return Err(error);
+            }
+        };
         let granted =
             socket::receive_buffer(&self.socket).map_err(|source| reader.broken(source))?;
         Ok(ReceiveReport {
@@ -146,6 +156,8 @@ pub(super) struct Reader<'a> {
     calls: Calls,
     pace: Option<Pace>,
     draining_since: Option<Instant>,
+    /// When a sender that was given up had sent last.
+    silent_from: Option<Duration>,
     /// What reads are to be as long as.
     read_bytes: usize,
     low_water: Option<LowWater>,
@@ -172,6 +184,7 @@ impl<'a> Reader<'a> {
             calls: Calls::default(),
             pace: None,
             draining_since: None,
+            silent_from: None,
             read_bytes: 1,
             low_water: None,
         }
@@ -277,6 +290,7 @@ impl<'a> Reader<'a> {
             self.stop_if_in_the_way()?;
             let since = *silent_since.get_or_insert_with(Instant::now);
             if since.elapsed() >= silence_max {
+                self.silent_from = Some(since.duration_since(self.begun));
                 return Err(Error::Silent {
                     peer: self.peer,
                     bytes_received: self.bytes_received,

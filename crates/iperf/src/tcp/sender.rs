@@ -18,7 +18,7 @@ use nicpoll_traffic::{LOOK_EVERY, Signals};
 use super::Error;
 use crate::config::StreamConfig;
 use crate::input::{Block, Source};
-use crate::observer::{Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
+use crate::observer::{Broken, Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
 use crate::pace::Pace;
 use crate::slots::Ticket;
 use crate::wire::{ClientHeader, fill_payload};
@@ -120,16 +120,34 @@ impl Outgoing {
             Some(input) => sender.send_input(&self.plan, &buffer, input),
             None => sender.send(&self.plan, &buffer),
         };
-        let elapsed = *outcome.as_ref().unwrap_or(&sender.begun.elapsed());
+        let elapsed = match &outcome {
+            Ok(elapsed) => *elapsed,
+            Err(Error::Stalled { .. }) => sender.begun.elapsed().saturating_sub(STALL_LIMIT),
+            Err(_) => sender.begun.elapsed(),
+        };
         let totals = sender.totals();
         sender.intervals.finish(elapsed, totals);
-        outcome?;
+        let broken = Broken {
+            whole: totals.whole(elapsed),
+            buffer: self.connected.buffer,
+        };
+        if let Err(error) = outcome {
+            sender.intervals.observer.broken(&broken);
+            return Err(error);
+        }
 
         let granted = socket::send_buffer(&self.socket).map_err(setup)?;
         self.socket
             .shutdown(Shutdown::Write)
             .map_err(|source| sender.broken(source))?;
-        let is_closed = !self.is_read && sender.await_close(&mut buffer, elapsed)?;
+        let is_closed = !self.is_read
+            && match sender.await_close(&mut buffer, elapsed) {
+                Ok(is_closed) => is_closed,
+                Err(error) => {
+                    sender.intervals.observer.broken(&broken);
+                    return Err(error);
+                }
+            };
         let info = socket::tcp_info(&self.socket).map_err(setup)?;
         Ok(SendReport {
             bytes_sent: sender.bytes_sent,

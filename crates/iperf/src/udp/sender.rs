@@ -24,7 +24,7 @@ use nicpoll_traffic::{LOOK_EVERY, Signals};
 use super::batch::{Batch, Clock};
 use crate::config::StreamConfig;
 use crate::input::{Block, Source};
-use crate::observer::{Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
+use crate::observer::{Broken, Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
 use crate::pace::{self, Pace};
 use crate::slots::Ticket;
 use crate::times::{Distribution, Gaps};
@@ -66,6 +66,9 @@ pub struct SendReport {
     /// Sends that the kernel refused: no buffers, or a closed port reported. Their datagrams were
     /// not sent.
     pub refused_sends: u64,
+    /// When the kernel first told that the receiver's port is closed, in seconds from the first send;
+    /// `None` when it did not.
+    pub closed_port_after: Option<f64>,
     /// FINs that the kernel took.
     pub fins_sent: u64,
     /// Answers to FINs that arrived; 0 when none was.
@@ -204,6 +207,7 @@ impl Outgoing {
             input,
             loaded: None,
             gaps: plan.stream.records_times.then(Gaps::new),
+            closed_port_after: None,
             closing: Closing::default(),
         };
         sender.batch.dialect = plan.stream.dialect;
@@ -211,6 +215,12 @@ impl Outgoing {
         let elapsed = *outcome.as_ref().unwrap_or(&sender.clock.begun.elapsed());
         let totals = sender.totals();
         sender.intervals.finish(elapsed, totals);
+        if outcome.is_err() {
+            sender.intervals.observer.broken(&Broken {
+                whole: totals.whole(elapsed),
+                buffer: self.connected.buffer,
+            });
+        }
         outcome?;
         if plan.is_answered {
             sender.close()?;
@@ -222,6 +232,7 @@ impl Outgoing {
             bytes_sent: sender.bytes_sent,
             seconds: elapsed.as_secs_f64(),
             refused_sends: sender.calls.refused,
+            closed_port_after: sender.closed_port_after.map(|after| after.as_secs_f64()),
             fins_sent: sender.closing.fins_sent,
             fin_acks_received: sender.closing.acks_received,
             server_report: sender.closing.server_report,
@@ -278,6 +289,7 @@ struct Sender<'a> {
     /// Length of the next datagram, when it holds payload from elsewhere that was not sent yet.
     loaded: Option<usize>,
     gaps: Option<Gaps>,
+    closed_port_after: Option<Duration>,
     closing: Closing,
 }
 
@@ -454,7 +466,13 @@ impl Sender<'_> {
                 peer: self.peer,
                 datagrams_sent: self.datagrams_sent,
             }),
-            Err(error) if sockets::is_refused_send(&error) => Ok(false),
+            Err(error) if sockets::is_refused_send(&error) => {
+                if error.kind() == io::ErrorKind::ConnectionRefused {
+                    let elapsed = self.clock.begun.elapsed();
+                    self.closed_port_after.get_or_insert(elapsed);
+                }
+                Ok(false)
+            }
             Err(source) => Err(SendError::Send {
                 peer: self.peer,
                 datagrams_sent: self.datagrams_sent,

@@ -98,6 +98,10 @@ pub struct ClientReport {
     /// From the first request to the last answer or the end of the sending, whichever is later; to the
     /// end of the last transaction, answered or not, in a closed loop.
     pub seconds: f64,
+    /// Until when there were requests to answer, from the first one's time on.
+    pub last_request: Duration,
+    /// When the last response came, a late one too; zero when none did.
+    pub last_response: Duration,
     /// Of the requests that were answered in time: from the sending in a closed loop, from the
     /// scheduled time in an open one.
     pub latencies: Latencies,
@@ -220,6 +224,8 @@ struct Client<'a> {
     begun: Instant,
     /// When the sending ended; `None` while it goes on.
     sending_ended: Option<Duration>,
+    last_request: Duration,
+    last_response: Duration,
     /// What the report's seconds last to.
     ended: Duration,
     broken: Option<String>,
@@ -256,6 +262,8 @@ impl<'a> Client<'a> {
             refused_sends: 0,
             begun: Instant::now(),
             sending_ended: None,
+            last_request: Duration::ZERO,
+            last_response: Duration::ZERO,
             ended: Duration::ZERO,
             broken: None,
             interval: Interval::default(),
@@ -318,6 +326,7 @@ impl<'a> Client<'a> {
             response_bytes: self.config.response_bytes,
             ..Message::request(self.books.next_sequence(), sent.as_nanos() as u64)
         };
+        self.last_request = sent;
         match self.channel.send(message) {
             Ok(Sent::Taken) => {
                 self.books.sent(from.unwrap_or(sent), sent);
@@ -365,6 +374,7 @@ impl<'a> Client<'a> {
         let now = self.now();
         match incoming {
             Ok(Incoming::Response(sequence)) => {
+                self.last_response = now;
                 if let Answer::InTime(latency) = self.books.answered(sequence, now) {
                     self.latencies.record(latency);
                     if self.config.interval.is_some() {
@@ -463,6 +473,12 @@ impl<'a> Client<'a> {
             refused_sends: self.refused_sends,
             foreign_messages: self.books.foreign_messages(),
             seconds: self.ended.as_secs_f64(),
+            last_request: match self.schedule.is_open() {
+                true => self.last_request,
+                // There is always one on its way, or about to be.
+                false => self.last_request.max(ended),
+            },
+            last_response: self.last_response,
             latencies: self.latencies,
             send_lags: self.schedule.is_open().then_some(self.send_lags),
             send_buffer: self.channel.send_buffer,

@@ -19,7 +19,7 @@ use super::{
     ClientConfig, ClientError, ClientReport, Pacing, Served, Service, ServiceConfig, ServiceError,
     run_client,
 };
-use crate::Signals;
+use crate::{Shortfall, Signals};
 
 /// How often a server looks whether an interval has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -42,12 +42,25 @@ pub type Tell<'a, E> = &'a mut dyn FnMut(Event) -> Result<(), E>;
 #[derive(Clone, Debug, Error)]
 pub enum Problem {
     /// The connection ended before the test did.
-    #[error("the connection to {peer} broke: {broken}")]
+    #[error("{less}the connection to {peer} broke: {broken}", less = prefix(*shortfall))]
     Broken {
         /// The server.
         peer: SocketAddr,
+        /// What there was of the time; `None` when it was all of it, or none was asked for.
+        shortfall: Option<Shortfall>,
         /// How.
         broken: String,
+    },
+    /// The responses ended before the requests did.
+    #[error(
+        "{shortfall}: no response came from {peer} any more; see whether the server still runs and the link \
+         is up"
+    )]
+    Gone {
+        /// The server.
+        peer: SocketAddr,
+        /// What there was of the time.
+        shortfall: Shortfall,
     },
     /// Nothing was measured.
     #[error(
@@ -58,6 +71,11 @@ pub enum Problem {
         /// The server.
         peer: SocketAddr,
     },
+}
+
+/// The beginning of a message that tells how early a test ended.
+fn prefix(shortfall: Option<Shortfall>) -> String {
+    shortfall.map_or_else(String::new, |shortfall| format!("{shortfall}: "))
 }
 
 /// Runs a client. `is_interrupted` says whether a signal ended it.
@@ -95,7 +113,7 @@ pub fn run_client_session<E: From<ClientError>>(
     let report = report?;
     let end = client_end(&report, is_interrupted());
     tell(Event::End(RrEnd::Sender(Box::new(end))))?;
-    Ok(problem_of(&report, config.peer))
+    Ok(problem_of(&report, config))
 }
 
 fn client_end(report: &ClientReport, is_interrupted: bool) -> RrClientEnd {
@@ -122,12 +140,29 @@ fn client_end(report: &ClientReport, is_interrupted: bool) -> RrClientEnd {
     }
 }
 
-fn problem_of(report: &ClientReport, peer: SocketAddr) -> Option<Problem> {
+fn problem_of(report: &ClientReport, config: &ClientConfig) -> Option<Problem> {
+    let peer = config.peer;
     if let Some(broken) = &report.broken {
-        let broken = broken.to_string();
-        return Some(Problem::Broken { peer, broken });
+        let obtained = report.last_response;
+        let shortfall = config
+            .duration
+            .and_then(|asked| Shortfall::of(asked, obtained));
+        return Some(Problem::Broken {
+            peer,
+            shortfall,
+            broken: broken.clone(),
+        });
     }
-    (report.latencies.samples() == 0).then_some(Problem::NoResponse { peer })
+    if report.latencies.samples() == 0 {
+        return Some(Problem::NoResponse { peer });
+    }
+    // A slow schedule may have its last request long before its end.
+    let silence = Shortfall::of(report.last_request, report.last_response)?;
+    let shortfall = Shortfall {
+        asked: config.duration.unwrap_or(silence.asked),
+        obtained: silence.obtained,
+    };
+    Some(Problem::Gone { peer, shortfall })
 }
 
 /// Runs a server. `interval` is the time from one interval's record to the next.

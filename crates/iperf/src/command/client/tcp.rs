@@ -6,7 +6,7 @@ use std::thread::Scope;
 
 use nicpoll_model::Protocol;
 
-use crate::tcp::{self, Incoming, ReverseListener};
+use crate::tcp::{self, End, Incoming, ReverseListener};
 use crate::text;
 use crate::wire::Directions;
 
@@ -15,7 +15,7 @@ use crate::command::sent;
 use crate::command::ways::{Run, Ways};
 use crate::events::{Event, Failed, StreamKey};
 use crate::threads;
-use crate::total::Total;
+use crate::total::{LEFT_WELL, Total};
 
 /// Starts all streams.
 ///
@@ -55,7 +55,17 @@ fn connect<'a>(client: Client<'a>, key: StreamKey) -> Result<Ways<'a>, Failed> {
     })?;
     let incoming = streams.incoming.map(|incoming| receive(client, incoming));
     let outgoing = streams.outgoing.map(|outgoing| -> Run {
-        Box::new(move |told| Ok(sent(style, &outgoing.run(client.signals, told)?)))
+        let is_answered = client.options.common.stream.directions != Directions::FullDuplex;
+        client.judged(move |told| {
+            let report = outgoing.run(client.signals, told)?;
+            let is_unanswered = is_answered && report.seconds_to_close.is_none();
+            let why = "nicpoll iperf: the server did not close the connection in time; what arrived is not \
+                       known";
+            Ok(Total {
+                problem: is_unanswered.then(|| String::from(why)),
+                ..sent(style, &report)
+            })
+        })
     });
     Ok(Ways {
         incoming: incoming.map(|run| (key.reversed(), run)),
@@ -66,9 +76,13 @@ fn connect<'a>(client: Client<'a>, key: StreamKey) -> Result<Ways<'a>, Failed> {
 
 /// Receives a stream of the server's.
 fn receive(client: Client<'_>, incoming: Incoming) -> Run<'_> {
-    Box::new(move |told| {
+    client.judged(move |told| {
         let report = incoming.run(client.signals, told)?;
-        Ok(Total::received(&report))
+        let is_ended = report.end == End::Closed;
+        Ok(Total {
+            left: is_ended.then_some(LEFT_WELL),
+            ..Total::received(&report)
+        })
     })
 }
 

@@ -3,7 +3,8 @@
 use std::sync::mpsc;
 use std::thread::Scope;
 
-use crate::udp::{self, Incoming, Listener, Outgoing};
+use crate::total::{LEFT_WELL, Total};
+use crate::udp::{self, End, Incoming, Listener, Outgoing};
 use crate::wire::Directions;
 
 use super::{Client, reverse};
@@ -55,16 +56,39 @@ fn connect<'a>(client: Client<'a>, key: StreamKey) -> Result<Ways<'a>, Failed> {
 
 fn send(client: Client<'_>, outgoing: Outgoing) -> Run<'_> {
     let is_answered = client.options.common.stream.directions != Directions::FullDuplex;
-    Box::new(move |told| {
+    client.judged(move |told| {
         let report = outgoing.run(client.signals, told)?;
+        // Nobody answers for a group.
+        let is_unanswered =
+            is_answered && report.fin_acks_received == 0 && !client.peer.ip().is_multicast();
+        let closed_after = report.closed_port_after;
         let common = &client.options.common;
-        Ok(sent_datagrams(common, told.number(), is_answered, report))
+        let mut total = sent_datagrams(common, told.number(), is_answered, report);
+        if is_unanswered {
+            let why = match closed_after {
+                Some(_) => "nicpoll iperf: the server's port is closed; see whether it runs",
+                None => {
+                    "nicpoll iperf: the server did not answer the end of the stream; what arrived is not \
+                     known"
+                }
+            };
+            total.flowed_seconds = closed_after;
+            total.problem = Some(String::from(why));
+        }
+        Ok(total)
     })
 }
 
 /// Receives a stream of the server's.
 fn receive(client: Client<'_>, incoming: Incoming) -> Run<'_> {
-    Box::new(move |told| Ok(received(incoming.run(client.signals, told)?)))
+    client.judged(move |told| {
+        let report = incoming.run(client.signals, told)?;
+        let is_ended = report.end == End::Fin;
+        Ok(Total {
+            left: is_ended.then_some(LEFT_WELL),
+            ..received(report)
+        })
+    })
 }
 
 /// Begins to listen for the server.
