@@ -4,6 +4,7 @@
 //! a look at the signals.
 
 mod closing;
+mod error;
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -11,12 +12,11 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use thiserror::Error;
-
 use crate::wire;
-use crate::wire::datagram::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, SHARED_CLOCK_BYTES_MIN};
+use crate::wire::datagram::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN};
 
 use closing::Closing;
+pub use error::SendError;
 
 use nicpoll_traffic::sockets::{self, SocketBuffer};
 use nicpoll_traffic::{LOOK_EVERY, Signals};
@@ -82,75 +82,6 @@ pub struct SendReport {
     pub gaps: Option<Box<Distribution>>,
     /// The send buffer.
     pub send_buffer: SocketBuffer,
-}
-
-/// Why a stream could not be sent.
-#[derive(Debug, Error)]
-pub enum SendError {
-    /// The payload has no room for the headers, or does not fit a datagram.
-    #[error(
-        "a UDP payload of {payload_bytes} bytes cannot carry an iperf stream; choose {min} to {max}, \
-         {clock_min} at least to tell of a clock that both ends have",
-        min = PAYLOAD_BYTES_MIN,
-        max = PAYLOAD_BYTES_MAX,
-        clock_min = SHARED_CLOCK_BYTES_MIN
-    )]
-    Payload {
-        /// The length asked for.
-        payload_bytes: usize,
-    },
-    /// No socket.
-    #[error(
-        "cannot set up a UDP socket to {peer}; see whether there is a route, and the local address, \
-         device and options asked for"
-    )]
-    Setup {
-        /// The receiver.
-        peer: SocketAddr,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// The input could not be opened or read.
-    #[error(
-        "cannot read the payload to send to {peer}; see whether the file is there and readable"
-    )]
-    Input {
-        /// The receiver.
-        peer: SocketAddr,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// A send failed for good.
-    #[error("cannot send to {peer} after {datagrams_sent} datagrams; see the route and the MTU")]
-    Send {
-        /// The receiver.
-        peer: SocketAddr,
-        /// Datagrams sent until then.
-        datagrams_sent: u64,
-        /// Time since the first send.
-        seconds: f64,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// The receiver has gone.
-    #[error("{peer} closed its port after {datagrams_sent} datagrams; see why it ended")]
-    Closed {
-        /// The receiver.
-        peer: SocketAddr,
-        /// Datagrams sent until then.
-        datagrams_sent: u64,
-    },
-    /// A receive failed for good.
-    #[error("cannot receive the answer from {peer}; see whether the interface is still up")]
-    Receive {
-        /// The receiver.
-        peer: SocketAddr,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// [`Signals::cancel`] was set.
-    #[error("the UDP stream was told to stop")]
-    Cancelled,
 }
 
 /// A stream that waits to be sent.
@@ -459,7 +390,7 @@ impl Sender<'_> {
     }
 
     /// What came of a send; `false` when the kernel refused for now.
-    fn judge(&self, outcome: io::Result<()>) -> Result<bool, SendError> {
+    fn judge(&mut self, outcome: io::Result<()>) -> Result<bool, SendError> {
         match outcome {
             Ok(()) => Ok(true),
             Err(error) if self.is_gone(&error) => Err(SendError::Closed {
