@@ -120,34 +120,17 @@ impl Outgoing {
             Some(input) => sender.send_input(&self.plan, &buffer, input),
             None => sender.send(&self.plan, &buffer),
         };
-        let elapsed = match &outcome {
-            Ok(elapsed) => *elapsed,
-            Err(Error::Stalled { .. }) => sender.begun.elapsed().saturating_sub(STALL_LIMIT),
-            Err(_) => sender.begun.elapsed(),
-        };
+        let elapsed = sender.flowed(&outcome);
         let totals = sender.totals();
         sender.intervals.finish(elapsed, totals);
-        let broken = Broken {
-            whole: totals.whole(elapsed),
-            buffer: self.connected.buffer,
-        };
-        if let Err(error) = outcome {
-            sender.intervals.observer.broken(&broken);
-            return Err(error);
-        }
-
         let granted = socket::send_buffer(&self.socket).map_err(setup)?;
-        self.socket
-            .shutdown(Shutdown::Write)
-            .map_err(|source| sender.broken(source))?;
-        let is_closed = !self.is_read
-            && match sender.await_close(&mut buffer, elapsed) {
-                Ok(is_closed) => is_closed,
-                Err(error) => {
-                    sender.intervals.observer.broken(&broken);
-                    return Err(error);
-                }
-            };
+        let closed = outcome.and_then(|_| sender.close(&mut buffer, elapsed, !self.is_read));
+        let is_closed = closed.inspect_err(|_| {
+            sender.intervals.observer.broken(&Broken {
+                whole: totals.whole(elapsed),
+                buffer: self.connected.buffer,
+            });
+        })?;
         let info = socket::tcp_info(&self.socket).map_err(setup)?;
         Ok(SendReport {
             bytes_sent: sender.bytes_sent,
@@ -304,6 +287,29 @@ impl Sender<'_> {
             }
         }
         Ok(())
+    }
+
+    /// How long data flowed: not while the receiver took none.
+    fn flowed(&self, outcome: &Result<Duration, Error>) -> Duration {
+        let elapsed = self.begun.elapsed();
+        match outcome {
+            Ok(elapsed) => *elapsed,
+            Err(Error::Stalled { .. }) => elapsed.saturating_sub(STALL_LIMIT),
+            Err(_) => elapsed,
+        }
+    }
+
+    /// Closes this direction; whether the receiver has closed the other, where that is awaited.
+    fn close(
+        &mut self,
+        buffer: &mut [u8],
+        sending: Duration,
+        is_awaited: bool,
+    ) -> Result<bool, Error> {
+        self.socket
+            .shutdown(Shutdown::Write)
+            .map_err(|source| self.broken(source))?;
+        Ok(is_awaited && self.await_close(buffer, sending)?)
     }
 
     /// Waits for the receiver to close, discarding what it sends (the header's acknowledgement).
