@@ -86,6 +86,7 @@ impl PreparedEnd for udp::Server {
             control_received: vec![(ControlKind::Fin, report.fins_received)],
             jitter_seconds: report.jitter_seconds,
             out_of_order_packets: Some(report.out_of_order),
+            duplicate_packets: Some(report.duplicates),
             undrained: (report.end == udp::End::Idle)
                 .then(|| String::from("the receiver heard nothing for too long and gave up")),
             ..EndBooks::of_receiver(received, report.seconds, report.receive_buffer)

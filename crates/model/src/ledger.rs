@@ -6,9 +6,14 @@
 //! offered + control sent = delivered + control received + every named loss + residual
 //! ```
 //!
-//! Each loss is one kernel counter of one place, or a difference of two that is written out in
-//! [`LedgerLine::counter`]. There is no line "other": what no counter explains is the signed
-//! residual. Counters that would count a loss a second time are [`CrossCheck`]s.
+//! Each loss is one kernel counter of one place, a difference of two, or what the kernel's drop reasons
+//! have beyond the counter; [`LedgerLine::counter`] says which. There is no line "other": what no
+//! counter explains is the signed residual. Counters that would count a loss a second time are
+//! [`CrossCheck`]s. A datagram that arrived twice was delivered once, and is a duplicate the second
+//! time; it cannot hide a loss.
+//!
+//! TCP closes in bytes. It sends lost packets again, so its ledger has no lines: what was dropped where
+//! is in the cross-checks.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -103,9 +108,11 @@ pub struct Ledger {
     pub unit: LedgerUnit,
     /// What the sending programs handed to their sockets.
     pub offered: u64,
-    /// What the receiving programs read from theirs.
+    /// What the receiving programs read from theirs, each datagram once.
     pub delivered: u64,
-    /// Losses by place, zeros included, in the order in which a packet passes the places.
+    /// Datagrams that they read a second time, in no other figure; null for TCP, and where datagrams have no numbers.
+    pub duplicates: Option<u64>,
+    /// Losses by place, zeros included, in the order in which a packet passes the places. Empty for TCP.
     pub lines: Vec<LedgerLine>,
     /// Control packets.
     pub control: Vec<ControlLine>,
@@ -159,6 +166,7 @@ mod tests {
             unit: LedgerUnit::Packets,
             offered: 1000,
             delivered: 900,
+            duplicates: Some(5),
             lines: vec![
                 line(LossPlace::RxRing, Some(60)),
                 line(LossPlace::SocketBuffer, Some(41)),

@@ -138,7 +138,10 @@ pub struct Netreceive {
     pub ended_by_signal: Option<i32>,
     /// Datagrams that the sockets handed over.
     pub received_packets: u64,
-    /// Bytes of their payload.
+    /// Those of them that had come before, by the numbers of netblast and netsend; null when none had such a number,
+    /// and when several threads read a socket, since then no thread sees all numbers.
+    pub duplicate_packets: Option<u64>,
+    /// Bytes of their payload, duplicates included.
     pub received_payload_bytes: u64,
     /// From the first datagrams to the last ones; null when none came.
     pub receiving_seconds: Option<f64>,

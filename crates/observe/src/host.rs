@@ -70,6 +70,8 @@ pub struct InterfaceCounters {
     /// Packets that its root qdisc dropped, 0 when that has no queue to drop from (`noqueue`); `None`
     /// when the qdiscs could not be listed.
     pub qdisc_drops: Option<u64>,
+    /// Whether that has a queue. A batch of datagrams that it drops counts as one.
+    pub has_queue: bool,
     /// Frames that an XDP program in the driver dropped, 0 where there is none; `None` when the driver does not count
     /// them in `rx_queue_N_xdp_drops`, as veth does.
     pub xdp_drops: Option<u64>,
@@ -100,6 +102,8 @@ pub struct HostSnapshot {
 pub struct HostCounters {
     socket: NetlinkSocket,
     reasons: Option<DropReasons>,
+    /// Whether reasons are watched as soon as something is found that drops without counting.
+    on_demand: bool,
 }
 
 impl HostCounters {
@@ -108,6 +112,16 @@ impl HostCounters {
         HostCounters {
             socket: NetlinkSocket::new(),
             reasons: None,
+            on_demand: false,
+        }
+    }
+
+    /// The same. Drop reasons are watched from the first reading on that finds something which can drop packets without
+    /// counting each: until then nothing is loaded, and no drop costs more than it does.
+    pub fn explained_on_demand() -> Self {
+        HostCounters {
+            on_demand: true,
+            ..HostCounters::of_caller()
         }
     }
 
@@ -127,8 +141,16 @@ impl HostCounters {
         let filter = nftables::read(&mut self.socket).ok();
         let by_filter = filter.iter().flat_map(|filter| &filter.uncounted);
         uncounted.extend(by_filter.map(|by| can_drop(LossPlace::Nftables, by.clone())));
+        let interfaces = self.interfaces(&mut uncounted).ok();
+        let mut of_interfaces = interfaces.iter().flat_map(BTreeMap::values);
+        let may_miss = !uncounted.is_empty() || of_interfaces.any(|one| one.has_queue);
+        if self.on_demand && may_miss {
+            self.on_demand = false;
+            // Without, the losses stay in the residual.
+            let _ = self.watch_drop_reasons();
+        }
         HostSnapshot {
-            interfaces: self.interfaces(&mut uncounted).ok(),
+            interfaces,
             nftables_drops: filter.map(|filter| filter.dropped),
             protocols: read_protocols().unwrap_or_default(),
             softnet_dropped: read_softnet_dropped().ok(),
@@ -166,6 +188,9 @@ impl HostCounters {
                 qdisc_drops: qdiscs
                     .as_ref()
                     .map(|qdiscs| qdiscs.get(&index).copied().unwrap_or(0)),
+                has_queue: qdiscs
+                    .as_ref()
+                    .is_some_and(|qdiscs| qdiscs.contains_key(&index)),
                 xdp_drops: xdp_drops(&header, &link, &name, uncounted),
                 peer_tx_dropped: Some(0),
                 name,

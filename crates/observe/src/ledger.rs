@@ -8,34 +8,51 @@
 //! - A full ring shows in tx_dropped, SndbufErrors and Ip.OutDiscards. The line is tx_dropped less
 //!   softnet's count.
 //!
-//! The other counters of these are cross-checks. The trials run over IPv4, so the protocol counters are IPv4's;
+//! What the kernel's drop reasons have beyond a counter is a line of its own after the counters'. The other counters
+//! of these are cross-checks. The trials run over IPv4, so the protocol counters are IPv4's;
 //! IPv6 control traffic cannot be mistaken for a loss then.
 
+use std::collections::BTreeMap;
+
 use nicpoll_model::{
-    ControlKind, ControlLine, CrossCheck, Ledger, LedgerLine, LedgerUnit, LossPlace, Side, Way,
+    ControlKind, ControlLine, CrossCheck, DropProtocol, DropReason, Ledger, LedgerLine, LedgerUnit,
+    LossPlace, Side, Way,
 };
 
 use crate::losses::{Account, COUNTED, Families};
 
-/// The ledger of a UDP trial, in datagrams. `control` names the datagrams besides the workload's own
-/// that the programs counted; the kernel's control packets are added here.
+/// Datagrams of a trial, as the programs at both ends counted them.
+#[derive(Clone, Debug, Default)]
+pub struct CountedDatagrams {
+    /// Handed to sockets.
+    pub offered: u64,
+    /// Read from sockets, each once.
+    pub delivered: u64,
+    /// Read again; `None` when they have no numbers.
+    pub duplicates: Option<u64>,
+    /// Those besides the workload's own. The kernel's control packets are added to them.
+    pub control: Vec<ControlLine>,
+}
+
+/// The ledger of a UDP trial, in datagrams.
 pub fn packet_ledger(
-    offered: u64,
-    delivered: u64,
-    mut control: Vec<ControlLine>,
+    datagrams: CountedDatagrams,
     sender: Account<'_>,
     receiver: Account<'_>,
 ) -> Ledger {
-    let lines = loss_lines(sender, receiver);
+    let mut lines = loss_lines(sender, receiver);
+    lines.extend(beyond_counters(&lines, sender, receiver));
     let filtered = lines
         .iter()
         .filter(|line| matches!(line.place, LossPlace::Nftables | LossPlace::Xdp))
         .any(|line| line.packets.is_some_and(|packets| packets > 0));
+    let mut control = datagrams.control;
     control.extend(link_control(sender, receiver, filtered));
     let mut ledger = Ledger {
         unit: LedgerUnit::Packets,
-        offered,
-        delivered,
+        offered: datagrams.offered,
+        delivered: datagrams.delivered,
+        duplicates: datagrams.duplicates,
         lines,
         control,
         residual_packets: None,
@@ -46,8 +63,8 @@ pub fn packet_ledger(
     ledger
 }
 
-/// The ledger of a TCP trial, in bytes of payload. Its lines say what was dropped where; TCP sent that
-/// again, so they take no part in the balance.
+/// The ledger of a TCP trial, in bytes of payload. TCP sends again what is dropped, so packets that were take no part
+/// in it: they are cross-checks.
 pub fn tcp_ledger(
     offered_bytes: u64,
     delivered_bytes: u64,
@@ -71,16 +88,65 @@ pub fn tcp_ledger(
         },
     ];
     control.extend(discovery(sender, receiver));
+    let dropped = loss_lines(sender, receiver).into_iter().filter_map(|line| {
+        Some(CrossCheck {
+            side: line.side,
+            counter: format!("packets, {}: {}", line.place, line.counter),
+            count: line.packets.filter(|&packets| packets > 0)?,
+        })
+    });
+    let mut checks = cross_checks(sender, receiver);
+    checks.extend(dropped);
     Ledger {
         unit: LedgerUnit::Bytes,
         offered: offered_bytes,
         delivered: delivered_bytes,
-        lines: loss_lines(sender, receiver),
+        duplicates: None,
+        lines: Vec::new(),
         control,
         residual_packets: None,
         residual_bytes: Some(offered_bytes as i64 - delivered_bytes as i64),
-        cross_checks: cross_checks(sender, receiver),
+        cross_checks: checks,
     }
+}
+
+/// Datagrams that the kernel says it dropped at a place beyond what the place's line has.
+fn beyond_counters(
+    lines: &[LedgerLine],
+    sender: Account<'_>,
+    receiver: Account<'_>,
+) -> Vec<LedgerLine> {
+    let mut dropped: BTreeMap<(LossPlace, Side), Vec<DropReason>> = BTreeMap::new();
+    for (side, host) in [(Side::Sender, sender), (Side::Receiver, receiver)] {
+        for reason in host.drop_reasons().unwrap_or_default() {
+            // A driver's own are in tx_dropped, which the ring's line has.
+            let place = reason.place.filter(|place| *place != LossPlace::DeviceTx);
+            if let Some(place) = place {
+                let side = if is_of_link(place) {
+                    Side::Receiver
+                } else {
+                    side
+                };
+                dropped.entry((place, side)).or_default().push(reason);
+            }
+        }
+    }
+    let beyond = |((place, side), reasons): ((LossPlace, Side), Vec<DropReason>)| {
+        let mut counted = lines
+            .iter()
+            .filter(|line| (line.place, line.side) == (place, side));
+        let counted = counted.next().and_then(|line| line.packets).unwrap_or(0);
+        let sum = |reasons: &[&DropReason]| reasons.iter().map(|one| one.packets).sum::<u64>();
+        let all: Vec<&DropReason> = reasons.iter().collect();
+        let mut udp = all.clone();
+        udp.retain(|reason| reason.protocol == DropProtocol::Udp);
+        let packets = sum(&udp).min(sum(&all).saturating_sub(counted));
+        let names: Vec<String> = udp.iter().map(|reason| reason.name()).collect();
+        let less = if counted > 0 { " less the counter" } else { "" };
+        let counter = format!("drop reason {}{less}", names.join(" + "));
+        (packets > 0).then(|| line(place, side, &counter, Some(packets)))
+    };
+    dropped.into_iter().filter_map(beyond).collect()
 }
 
 /// Every place of both hosts, in the order in which a packet passes them.
@@ -237,6 +303,7 @@ mod tests {
                 ..LinkCounters::default()
             },
             qdisc_drops: Some(0),
+            has_queue: false,
             xdp_drops: Some(0),
             peer_tx_dropped: Some(0),
         };
@@ -261,6 +328,53 @@ mod tests {
             .packets
     }
 
+    fn datagrams(offered: u64, delivered: u64) -> CountedDatagrams {
+        CountedDatagrams {
+            offered,
+            delivered,
+            ..CountedDatagrams::default()
+        }
+    }
+
+    fn reason(protocol: DropProtocol, packets: u64) -> DropReason {
+        DropReason {
+            reason: String::from("NETFILTER_DROP"),
+            function: None,
+            protocol,
+            place: Some(LossPlace::Nftables),
+            explanation: None,
+            packets,
+        }
+    }
+
+    #[test]
+    fn datagrams_beyond_a_counter_are_a_line_and_other_protocols_are_not() {
+        let mut before = host(0, 0, 0, &[]);
+        before.drop_reasons = Some(vec![reason(DropProtocol::Udp, 3)]);
+        let mut after = host(0, 0, 0, &[]);
+        // The counter has two of the other protocol.
+        after.nftables_drops = Some(2);
+        let reasons = [(DropProtocol::Udp, 43), (DropProtocol::Other, 9)];
+        after.drop_reasons = Some(
+            reasons
+                .map(|(kind, packets)| reason(kind, packets))
+                .to_vec(),
+        );
+        let account = |after| Account {
+            before: &before,
+            after,
+        };
+        let ledger = packet_ledger(datagrams(100, 58), account(&before), account(&after));
+        let last = ledger.lines.last().unwrap();
+        assert_eq!(
+            (last.place, last.side),
+            (LossPlace::Nftables, Side::Receiver)
+        );
+        assert_eq!(last.packets, Some(40));
+        assert_eq!(last.counter, "drop reason NETFILTER_DROP less the counter");
+        assert_eq!(ledger.residual_packets, Some(0));
+    }
+
     #[test]
     fn a_backlog_drop_is_counted_once() {
         let zero = host(0, 0, 0, &[("Udp.RcvbufErrors", 0)]);
@@ -275,7 +389,7 @@ mod tests {
             before: &before,
             after,
         };
-        let ledger = packet_ledger(1000, 850, vec![], account(&sender), account(&receiver));
+        let ledger = packet_ledger(datagrams(1000, 850), account(&sender), account(&receiver));
         assert_eq!(
             packets(&ledger, LossPlace::Backlog, Side::Receiver),
             Some(30)
@@ -298,7 +412,7 @@ mod tests {
             before: &before,
             after: &after,
         };
-        let ledger = packet_ledger(10, 7, vec![], account, account);
+        let ledger = packet_ledger(datagrams(10, 7), account, account);
         assert_eq!(
             packets(&ledger, LossPlace::SocketBuffer, Side::Receiver),
             None
@@ -322,13 +436,17 @@ mod tests {
 
     #[test]
     fn tcp_closes_in_bytes() {
-        let zero = host(0, 0, 0, &[]);
-        let account = Account {
+        let (zero, after) = (host(0, 0, 0, &[]), host(0, 839, 0, &[]));
+        let account = |after| Account {
             before: &zero,
-            after: &zero,
+            after,
         };
-        let ledger = tcp_ledger(1000, 990, account, account);
+        let ledger = tcp_ledger(1000, 990, account(&after), account(&zero));
         assert_eq!(ledger.residual_bytes, Some(10));
         assert_eq!(ledger.residual_packets, None);
+        assert_eq!((ledger.lines.len(), ledger.lost_packets()), (0, 0));
+        let ring = |check: &&CrossCheck| check.counter.starts_with("packets, receive ring: ");
+        let ring = ledger.cross_checks.iter().find(ring).unwrap();
+        assert_eq!(ring.count, 839);
     }
 }

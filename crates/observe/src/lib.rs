@@ -36,7 +36,7 @@ pub use exact_cpu::{
 };
 pub use host::{HostCounters, HostSnapshot, InterfaceCounters, LinkCounters};
 pub use interrupts::{InterruptLine, parse_interrupts};
-pub use ledger::{packet_ledger, tcp_ledger};
+pub use ledger::{CountedDatagrams, packet_ledger, tcp_ledger};
 pub use losses::Account;
 pub use polls::{PollCounter, PollCounts};
 pub use proc_files::{

@@ -346,6 +346,7 @@ mod tests {
                 ..LinkCounters::default()
             },
             qdisc_drops,
+            has_queue: false,
             xdp_drops: None,
             peer_tx_dropped: Some(0),
         }

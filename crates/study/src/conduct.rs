@@ -125,6 +125,7 @@ mod tests {
             unit: LedgerUnit::Packets,
             offered,
             delivered: offered,
+            duplicates: None,
             lines: vec![],
             control: vec![],
             residual_packets: Some(residual),

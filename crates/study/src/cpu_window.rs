@@ -87,6 +87,7 @@ mod tests {
         let rates = WindowRates::new(Some(delivered_packets), bytes, 0.1);
         Books {
             packets: Some((delivered_packets + 5, delivered_packets)),
+            duplicate_packets: Some(0),
             offered_bytes: bytes + 320,
             delivered_bytes: bytes,
             sender: rates,

@@ -5,7 +5,7 @@ use nicpoll_model::{
     Calibration, Conduct, Findings, Ledger, Placement, PollEvidence, RoundTrip, Trial,
     TrialFigures, Warmup, WorkUnit,
 };
-use nicpoll_observe::{Account, CpuDelta, packet_ledger, tcp_ledger};
+use nicpoll_observe::{Account, CountedDatagrams, CpuDelta, packet_ledger, tcp_ledger};
 use nicpoll_traffic::workload::Books;
 
 use crate::conduct::{Circumstances, conduct, rhythm_deviation};
@@ -144,7 +144,13 @@ fn ledger(measured: &Measured<'_>) -> Ledger {
     };
     match books.packets {
         Some((offered, delivered)) => {
-            packet_ledger(offered, delivered, books.control.clone(), sender, receiver)
+            let datagrams = CountedDatagrams {
+                offered,
+                delivered,
+                duplicates: books.duplicate_packets,
+                control: books.control.clone(),
+            };
+            packet_ledger(datagrams, sender, receiver)
         }
         None => tcp_ledger(books.offered_bytes, books.delivered_bytes, sender, receiver),
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use common::TestLab;
 use nicpoll_iperf::UdpWorkload;
 use nicpoll_model::{Ledger, LossPlace, Side};
-use nicpoll_observe::{Account, packet_ledger};
+use nicpoll_observe::{Account, CountedDatagrams, packet_ledger};
 use nicpoll_study::demo::{DEFAULT, INTERRUPT, POLLING};
 use nicpoll_study::{Link, WorkloadRequest};
 use nicpoll_testkit::needs;
@@ -37,8 +37,13 @@ fn udp(test: &mut TestLab, receive_buffer_bytes: usize) -> (Books, Ledger) {
         after: &after[index],
     };
     let (offered, delivered) = books.packets.unwrap();
-    let control = books.control.clone();
-    let ledger = packet_ledger(offered, delivered, control, account(0), account(1));
+    let datagrams = CountedDatagrams {
+        offered,
+        delivered,
+        duplicates: books.duplicate_packets,
+        control: books.control.clone(),
+    };
+    let ledger = packet_ledger(datagrams, account(0), account(1));
     (books, ledger)
 }
 
@@ -103,6 +108,43 @@ fn one_packet_in_seven_dropped_by_nftables_is_found_to_the_packet() {
     );
 }
 
+/// No counter has these: the drop reasons do, from the reading on that finds the rule.
+#[test]
+fn what_a_rule_without_a_counter_drops_is_a_line_to_the_packet() {
+    needs!(Root, PerNapi, Nft);
+    let mut test = TestLab::build();
+    let rules = "add table inet t; \
+                 add chain inet t c { type filter hook input priority 0; }; \
+                 add rule inet t c counter udp dport 5001 numgen inc mod 7 == 3 drop";
+    test.in_host(Side::Receiver, "nft", &[rules]);
+    let (run, ledger) = udp(&mut test, 8 << 20);
+    let (offered, delivered) = run.packets.unwrap();
+    assert!(delivered < offered, "{ledger:#?}");
+    assert_all_lost_at(&ledger, LossPlace::Nftables);
+    let lines = || ledger.lines.iter();
+    let lossy = lines().find(|line| line.packets > Some(0)).unwrap();
+    assert_eq!(lossy.side, Side::Receiver);
+    assert_eq!(lossy.counter, "drop reason NETFILTER_DROP");
+    let counted = lines().find(|line| line.place == LossPlace::Nftables);
+    assert_eq!(counted.unwrap().packets, Some(0));
+}
+
+/// Whatever arrives twice is no less lost where the next one is missing.
+#[test]
+fn a_datagram_that_arrives_twice_is_a_duplicate_and_leaves_no_residual() {
+    needs!(Root, PerNapi, Nft);
+    let mut test = TestLab::build();
+    let rules = "add table netdev t; \
+                 add chain netdev t c { type filter hook egress device em0 priority 0; }; \
+                 add rule netdev t c udp dport 5001 numgen inc mod 10 == 0 dup to em0";
+    test.in_host(Side::Sender, "nft", &[rules]);
+    let (run, ledger) = udp(&mut test, 8 << 20);
+    let duplicates = ledger.duplicates.unwrap();
+    assert!(duplicates > 10, "{ledger:#?}");
+    assert_eq!(run.packets, Some((ledger.offered, ledger.offered)));
+    assert_eq!(ledger.residual_packets, Some(0), "{ledger:#?}");
+}
+
 #[test]
 fn a_small_receive_buffer_loses_at_the_socket_to_the_packet() {
     needs!(Root, PerNapi);
@@ -150,10 +192,58 @@ fn a_queueing_discipline_that_drops_is_found_to_the_packet() {
     assert_all_lost_at(&ledger, LossPlace::SendQueue);
 }
 
+/// The qdisc's own count is of batches; a port without a socket takes the rest, datagram by datagram.
+#[test]
+fn what_a_queueing_discipline_drops_in_batches_is_found_to_the_datagram() {
+    const BATCHES: u64 = 200;
+    const IN_A_BATCH: usize = 8;
+    needs!(Root, PerNapi, Tc);
+    let mut test = TestLab::build();
+    let shaper = "qdisc add dev em0 root tbf rate 10mbit burst 8kb limit 4000";
+    test.in_host(Side::Sender, "tc", &shaper.split(' ').collect::<Vec<_>>());
+    let sides = [Side::Sender, Side::Receiver];
+    let before = sides.map(|side| test.counters(side));
+    let send = |()| {
+        let socket = std::net::UdpSocket::bind(("0.0.0.0", 0)).unwrap();
+        nicpoll_sys::socket::set_segment(&socket, 64).unwrap();
+        for _ in 0..BATCHES {
+            // What its own queue drops it is not told.
+            let _ = socket.send_to(&[0; 64 * IN_A_BATCH], ("198.18.0.2", 5002));
+        }
+    };
+    test.veth
+        .inside(Side::Sender)
+        .run(move |state| send(*state))
+        .unwrap();
+    thread::sleep(10 * QUIET);
+    let after = sides.map(|side| test.counters(side));
+    let account = |index: usize| Account {
+        before: &before[index],
+        after: &after[index],
+    };
+    let counted = CountedDatagrams {
+        offered: BATCHES * IN_A_BATCH as u64,
+        ..CountedDatagrams::default()
+    };
+    let ledger = packet_ledger(counted, account(0), account(1));
+    let at_queue = || {
+        ledger
+            .lines
+            .iter()
+            .filter(|line| line.place == LossPlace::SendQueue)
+    };
+    let by_counter = at_queue().find(|line| line.side == Side::Sender).unwrap();
+    let batches = by_counter.packets.unwrap();
+    assert!(batches > 0 && batches < BATCHES, "{ledger:#?}");
+    let lost = lost_at(&ledger, LossPlace::SendQueue);
+    assert_eq!(lost, batches * IN_A_BATCH as u64, "{ledger:#?}");
+    assert_eq!(ledger.residual_packets, Some(0), "{ledger:#?}");
+}
+
 #[test]
 fn a_closed_port_is_a_place_too() {
     needs!(Root, PerNapi);
-    let test = TestLab::build();
+    let mut test = TestLab::build();
     let before = test.counters(Side::Receiver);
     let datagrams = 10;
     test.veth
@@ -177,7 +267,11 @@ fn a_closed_port_is_a_place_too() {
         before: &before,
         after: &before,
     };
-    let ledger = packet_ledger(datagrams, 0, vec![], idle, receiver);
+    let counted = CountedDatagrams {
+        offered: datagrams,
+        ..CountedDatagrams::default()
+    };
+    let ledger = packet_ledger(counted, idle, receiver);
     assert_eq!(lost_at(&ledger, LossPlace::NoSocket), datagrams);
     assert_eq!(ledger.residual_packets, Some(0));
 }

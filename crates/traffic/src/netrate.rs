@@ -11,6 +11,7 @@
 
 pub mod blast;
 pub mod command;
+mod numbers;
 pub mod options;
 pub mod receive;
 pub mod send;

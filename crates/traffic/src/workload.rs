@@ -119,6 +119,8 @@ pub struct EndBooks {
     pub jitter_seconds: Option<f64>,
     /// Datagrams that reached it after a later one.
     pub out_of_order_packets: Option<u64>,
+    /// Datagrams of `received` that it had received before; `None` when they have no numbers.
+    pub duplicate_packets: Option<u64>,
     /// Round trips that it timed.
     pub round_trip: Option<RoundTrip>,
     /// The buffer of its socket in its main direction.
@@ -138,6 +140,7 @@ impl EndBooks {
             control_received: Vec::new(),
             jitter_seconds: None,
             out_of_order_packets: None,
+            duplicate_packets: None,
             round_trip: None,
             socket_buffer,
             undrained: None,
@@ -158,8 +161,10 @@ impl EndBooks {
 /// What one run of a workload came to, as its two ends counted it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Books {
-    /// Datagrams offered and delivered; `None` for a stream.
+    /// Datagrams offered and delivered, each once; `None` for a stream.
     pub packets: Option<(u64, u64)>,
+    /// Datagrams that arrived a second time; `None` when they have no numbers.
+    pub duplicate_packets: Option<u64>,
     /// Payload offered.
     pub offered_bytes: u64,
     /// Payload delivered.
@@ -197,8 +202,14 @@ impl Books {
             &receiver.control_sent,
             &sender.control_received,
         ));
+        let duplicate_packets = match (sender.duplicate_packets, receiver.duplicate_packets) {
+            (None, None) => None,
+            (one, other) => Some(one.unwrap_or(0) + other.unwrap_or(0)),
+        };
+        let once = |packets: u64| packets - duplicate_packets.unwrap_or(0);
         Books {
-            packets: offered.packets.zip(delivered.packets),
+            packets: offered.packets.zip(delivered.packets.map(once)),
+            duplicate_packets,
             offered_bytes: offered.bytes,
             delivered_bytes: delivered.bytes,
             sender: sender.rates,
@@ -249,13 +260,15 @@ mod tests {
         let mut sender = EndBooks::of_sender(Payload::datagrams(10, 64), 1.0, BUFFER);
         sender.control_sent = vec![(ControlKind::Fin, 3)];
         sender.control_received = vec![(ControlKind::FinAcknowledgement, 1)];
-        let mut receiver = EndBooks::of_receiver(Payload::datagrams(9, 64), 0.9, BUFFER);
+        let mut receiver = EndBooks::of_receiver(Payload::datagrams(11, 64), 1.1, BUFFER);
+        receiver.duplicate_packets = Some(2);
         receiver.control_sent = vec![(ControlKind::FinAcknowledgement, 2)];
         receiver.control_received = vec![(ControlKind::Fin, 2)];
         receiver.undrained = Some(String::from("silence"));
         let books = Books::of(sender, receiver);
         assert_eq!(books.packets, Some((10, 9)));
-        assert_eq!((books.offered_bytes, books.delivered_bytes), (640, 576));
+        assert_eq!(books.duplicate_packets, Some(2));
+        assert_eq!((books.offered_bytes, books.delivered_bytes), (640, 704));
         assert_eq!(books.receiver.packets_per_second, Some(10.0));
         let control: Vec<_> = books
             .control

@@ -53,7 +53,7 @@ impl LocalHost {
         let netns_inode = namespace.inode();
         let thread = NetnsThread::enter(namespace, move || Resident {
             netns_inode,
-            counters: HostCounters::of_caller(),
+            counters: HostCounters::explained_on_demand(),
             interface,
             control: Control::new(),
             switch: Switch::new(journal),

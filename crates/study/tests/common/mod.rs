@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nicpoll_model::Side;
-use nicpoll_observe::{HostCounters, HostSnapshot, PollCounter};
+use nicpoll_observe::{HostSnapshot, PollCounter};
 use nicpoll_study::demo::{self, DEFAULT, INTERRUPT, POLLING};
 use nicpoll_study::{Lab, Running, Veth, WorkloadRequest, apply};
 use nicpoll_switch::{Journal, Owner};
@@ -71,12 +71,9 @@ impl TestLab {
         running.drain(lab, quiet).unwrap()
     }
 
-    /// The counters of a host.
-    pub fn counters(&self, side: Side) -> HostSnapshot {
-        let counters = self.veth.inside(side);
-        counters
-            .run(|()| HostCounters::of_caller().snapshot())
-            .unwrap()
+    /// The counters of a host, as a trial reads them.
+    pub fn counters(&mut self, side: Side) -> HostSnapshot {
+        self.lab.host(side).counters().unwrap()
     }
 
     /// The namespace of an end, by its inode number.

@@ -12,6 +12,7 @@ use nicpoll_sys::socket::{ReceiveBatch, Wait};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 use thiserror::Error;
 
+use super::numbers::Numbers;
 use crate::Signals;
 use crate::signals::LOOK_EVERY;
 
@@ -90,6 +91,8 @@ pub struct ReceiveCount {
     bytes: AtomicU64,
     first_ns: AtomicU64,
     last_ns: AtomicU64,
+    /// One more than the duplicates; 0 when no datagram had a number.
+    duplicates_known: AtomicU64,
 }
 
 impl ReceiveCount {
@@ -109,6 +112,17 @@ impl ReceiveCount {
         let [first, last] = [&self.first_ns, &self.last_ns]
             .map(|ns| Duration::from_nanos(ns.load(Ordering::Relaxed)));
         (self.datagrams() > 0).then_some((first, last))
+    }
+
+    /// Datagrams whose number had come from the same source before. `None` when none had a number that can be one of
+    /// netblast's or netsend's.
+    pub fn duplicates(&self) -> Option<u64> {
+        self.duplicates_known.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    fn set_duplicates(&self, duplicates: Option<u64>) {
+        let known = duplicates.map_or(0, |duplicates| duplicates + 1);
+        self.duplicates_known.store(known, Ordering::Relaxed);
     }
 
     fn add(&self, datagrams: u64, bytes: u64, at: Duration) {
@@ -136,8 +150,10 @@ pub fn receive(
     socket.set_read_timeout(Some(LOOK_EVERY))?;
     let mut batch = ReceiveBatch::new(DATAGRAMS_A_CALL, DATAGRAM_BYTES)?;
     let mut end: Option<Instant> = None;
+    let mut numbers = Numbers::default();
     loop {
         if signals.is_cancelled() || end.is_some_and(|end| Instant::now() > end) {
+            count.set_duplicates(numbers.duplicates());
             return Ok(());
         }
         if end.is_none() && (signals.is_finishing() || signals.is_sender_done()) {
@@ -153,10 +169,14 @@ pub fn receive(
                 for datagram in datagrams {
                     received += 1;
                     bytes += datagram.payload.len() as u64;
+                    if let Some(source) = datagram.source {
+                        numbers.record(source, datagram.payload);
+                    }
                 }
                 count.add(received, bytes, start.elapsed());
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                count.set_duplicates(numbers.duplicates());
                 if end.is_some() {
                     return Ok(());
                 }

@@ -120,6 +120,9 @@ impl PreparedEnd for Receiver {
             asked_bytes,
             ..buffer
         };
-        Ok(EndBooks::of_receiver(received, seconds, buffer))
+        Ok(EndBooks {
+            duplicate_packets: count.duplicates(),
+            ..EndBooks::of_receiver(received, seconds, buffer)
+        })
     }
 }

@@ -45,7 +45,7 @@ pub fn run(options: &ReceiveOptions, program: &mut dyn Program) -> Result<Ended,
         .map(|(socket, counts)| describe(socket, counts))
         .collect::<io::Result<_>>()?;
     let host = account.and_then(|close| close());
-    let total = Total::of(&counts, &described);
+    let total = Total::of(&counts, &described, options.threads);
     if !options.json {
         say(&total.text(host.as_ref()))?;
         return Ok(DONE);
@@ -133,13 +133,14 @@ fn describe(socket: &UdpSocket, counts: &[ReceiveCount]) -> io::Result<Receiving
 struct Total {
     datagrams: u64,
     bytes: u64,
+    duplicates: Option<u64>,
     /// From the first batch taken to the last one.
     receiving: Option<Duration>,
     dropped: Option<u64>,
 }
 
 impl Total {
-    fn of(counts: &[Vec<ReceiveCount>], sockets: &[ReceivingSocket]) -> Self {
+    fn of(counts: &[Vec<ReceiveCount>], sockets: &[ReceivingSocket], threads: usize) -> Self {
         let spans = || {
             counts
                 .iter()
@@ -151,6 +152,12 @@ impl Total {
         Total {
             datagrams: sum(counts, ReceiveCount::datagrams),
             bytes: sum(counts, ReceiveCount::bytes),
+            duplicates: counts
+                .iter()
+                .flatten()
+                .filter_map(ReceiveCount::duplicates)
+                .reduce(|sum, duplicates| sum + duplicates)
+                .filter(|_| threads == 1),
             receiving: last.zip(first).map(|(last, first)| last - first),
             dropped: sockets.iter().map(|socket| socket.dropped_packets).sum(),
         }
@@ -159,8 +166,12 @@ impl Total {
     fn text(&self, host: Option<&HostDelta>) -> String {
         let drops = host.map(|host| losses::all(host, &[Way::In]));
         let unknown = || format!("dropped by this host: {}\n", losses::count(None));
+        let duplicates = self.duplicates.filter(|&duplicates| duplicates > 0);
+        let twice = duplicates.map_or_else(String::new, |duplicates| {
+            format!("of these came before: {duplicates} pkts\n")
+        });
         format!(
-            "received: {} pkts, {} bytes\ndropped by these sockets: {}\n{}",
+            "received: {} pkts, {} bytes\n{twice}dropped by these sockets: {}\n{}",
             self.datagrams,
             self.bytes,
             losses::count(self.dropped),
@@ -191,6 +202,7 @@ impl Total {
             elapsed_seconds: elapsed.as_secs_f64(),
             ended_by_signal: program.signal(),
             received_packets: self.datagrams,
+            duplicate_packets: self.duplicates,
             received_payload_bytes: self.bytes,
             receiving_seconds: seconds,
             received_packets_per_second: per_second(self.datagrams),

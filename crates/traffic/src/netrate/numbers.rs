@@ -1,0 +1,148 @@
+//! The numbers in the datagrams that netreceive takes: which of them came twice.
+//!
+//! What must hold: netreceive counts whatever comes, so numbers are only believed of a source most of whose
+//! datagrams have one of their own. A source that puts the same bytes into all has no duplicates.
+
+use std::net::SocketAddr;
+
+use crate::sequence::Sequence;
+
+/// Sources that are told apart; the datagrams of further ones are not looked at. One takes half a kilobyte.
+const SOURCES_MAX: usize = 64;
+
+/// How many numbers there are.
+const ROUND: u64 = 1 << 32;
+
+/// What was seen of each source.
+#[derive(Debug, Default)]
+pub(super) struct Numbers {
+    sources: Vec<Source>,
+    /// Which of them sent the datagram before.
+    last: usize,
+}
+
+#[derive(Debug)]
+struct Source {
+    address: SocketAddr,
+    sequence: Sequence,
+    datagrams: u64,
+}
+
+impl Numbers {
+    /// Takes note of a datagram: netblast and netsend begin it with a 32-bit big-endian number that counts from 0 and
+    /// begins anew after the greatest.
+    pub fn record(&mut self, address: SocketAddr, payload: &[u8]) {
+        let Some(&number) = payload.first_chunk() else {
+            return;
+        };
+        let Some(source) = self.source(address) else {
+            return;
+        };
+        let number = u32::from_be_bytes(number);
+        // Room below the first one that came, for those that it overtook.
+        let first = ROUND + u64::from(number);
+        let next = match source.datagrams {
+            0 => first,
+            _ => source.sequence.highest(),
+        };
+        source.datagrams += 1;
+        let ahead = number.wrapping_sub(next as u32) as i32;
+        let number = next.saturating_add_signed(ahead.into());
+        source.sequence.record(number + 1);
+    }
+
+    /// Datagrams whose number had come before; `None` when no datagram had one.
+    pub fn duplicates(&self) -> Option<u64> {
+        let numbered = self.sources.iter().filter(|source| {
+            source.datagrams > 0 && 2 * source.sequence.duplicates() <= source.datagrams
+        });
+        numbered
+            .map(|source| source.sequence.duplicates())
+            .reduce(|sum, duplicates| sum + duplicates)
+    }
+
+    fn source(&mut self, address: SocketAddr) -> Option<&mut Source> {
+        let is_it = |source: &Source| source.address == address;
+        if !self.sources.get(self.last).is_some_and(is_it) {
+            self.last = match self.sources.iter().position(is_it) {
+                Some(known) => known,
+                None if self.sources.len() < SOURCES_MAX => {
+                    self.sources.push(Source {
+                        address,
+                        sequence: Sequence::default(),
+                        datagrams: 0,
+                    });
+                    self.sources.len() - 1
+                }
+                None => return None,
+            };
+        }
+        self.sources.get_mut(self.last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn record(numbers: &mut Numbers, port: u16, sent: impl IntoIterator<Item = u32>) {
+        for number in sent {
+            let mut payload = [0; 64];
+            payload[..4].copy_from_slice(&number.to_be_bytes());
+            numbers.record(([198, 18, 0, 1], port).into(), &payload);
+        }
+    }
+
+    #[test]
+    fn what_came_twice_is_counted_for_each_source() {
+        let mut numbers = Numbers::default();
+        assert_eq!(numbers.duplicates(), None);
+        record(&mut numbers, 1, [0, 1, 2, 2, 5, 4, 4, 4]);
+        record(&mut numbers, 2, [0, 1, 2]);
+        record(&mut numbers, 1, [5, 6]);
+        assert_eq!(numbers.duplicates(), Some(4));
+    }
+
+    #[test]
+    fn the_same_bytes_over_and_over_are_no_numbers() {
+        let mut numbers = Numbers::default();
+        record(&mut numbers, 1, [7; 100]);
+        assert_eq!(numbers.duplicates(), None);
+        numbers.record(([198, 18, 0, 1], 3).into(), b"odd");
+        record(&mut numbers, 2, [1, 2, 3]);
+        assert_eq!(numbers.duplicates(), Some(0));
+    }
+
+    #[test]
+    fn the_number_after_the_greatest_is_0() {
+        let mut numbers = Numbers::default();
+        record(
+            &mut numbers,
+            1,
+            [0xFFFF_FFF0, 0xFFFF_FFEF, 0xFFFF_FFFF, 0, 0, 1],
+        );
+        assert_eq!(numbers.duplicates(), Some(1));
+    }
+
+    #[test]
+    fn more_sources_than_are_told_apart_take_no_more_memory() {
+        let mut numbers = Numbers::default();
+        for port in 1..=200 {
+            record(&mut numbers, port, [0, 0, 1, 2]);
+        }
+        assert_eq!(numbers.sources.len(), SOURCES_MAX);
+        assert_eq!(numbers.duplicates(), Some(SOURCES_MAX as u64));
+    }
+
+    proptest! {
+        #[test]
+        fn any_payload_is_taken(payloads in proptest::collection::vec(any::<Vec<u8>>(), 0..50)) {
+            let mut numbers = Numbers::default();
+            for payload in &payloads {
+                numbers.record(([198, 18, 0, 1], 1).into(), payload);
+            }
+            prop_assert!(numbers.duplicates().unwrap_or(0) <= payloads.len() as u64);
+        }
+    }
+}
