@@ -38,4 +38,7 @@ pub use text::{
     PollingValues, TextOptions, render_brief_text, render_cpu_truth_text, render_doctor_text,
     render_polling_values, render_show_text, render_text,
 };
-pub use watch::{WatchScale, WatchTable, WatchTables, render_watch_start, render_watch_text};
+pub use watch::{
+    ColumnFit, RowFit, WatchScale, WatchTable, WatchTables, render_watch_start, render_watch_text,
+    share_lines,
+};

@@ -2,9 +2,13 @@
 //!
 //! What must hold: a missing figure is never shown as 0, and what is left out is said to be.
 
+mod fit;
+
 use nicpoll_model::{CpuSource, WatchDrops, WatchFlow, WatchInterface, WatchSample, WatchStart};
 
 use crate::numbers::{MISSING, count, figure, figure_or_missing};
+
+pub use self::fit::{ColumnFit, RowFit, share_lines};
 
 /// Buckets of packets a poll: the greatest of each, and its name.
 const BUCKETS: [(u32, &str); 9] = [

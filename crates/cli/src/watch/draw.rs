@@ -1,21 +1,17 @@
 //! What the screen looks like: a frame from a sample, and nothing else.
 
 use nicpoll_model::{WatchSample, WatchStart};
-use nicpoll_report::{WatchScale, WatchTable, WatchTables};
+use nicpoll_report::{WatchScale, WatchTable, WatchTables, share_lines};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Block, Cell, Paragraph, Row, Table, TableState, Wrap};
 
-/// Between columns.
+/// Between tables that stand side by side.
 const SPACING: u16 = 2;
 /// Lines that a message may take.
 const MESSAGE_LINES_MAX: u16 = 4;
-/// A first column that is cut is not cut below this.
-const NAME_WIDTH_MIN: u16 = 6;
-/// Lines above the rows of a table: its title and its head.
-const ABOVE_ROWS: u16 = 2;
 /// Lines that interrupts, drops and counters keep, however many interfaces there are.
 const BOTTOM_LINES_MIN: u16 = 6;
 
@@ -87,14 +83,16 @@ fn draw_tables(frame: &mut Frame, tables: &WatchTables, selected: usize, area: R
     let mut histogram = tables.histogram.clone();
     let name = tables.polls.rows.get(selected).map(|row| &row[0]);
     histogram.rows.retain(|row| row.first() == name);
-    let above = [&tables.traffic, &tables.polls, &histogram, &tables.cpu];
-    let lines = above.map(|table| Constraint::Length(ABOVE_ROWS + table.rows.len() as u16));
+    let above = [&tables.traffic, &tables.polls, &tables.cpu, &histogram];
+    let mut wanted = above.map(WatchTable::lines).to_vec();
+    wanted.push(BOTTOM_LINES_MIN);
+    let shares = share_lines(&wanted, area.height);
     let [traffic, polls, work, cpu, below] = Layout::vertical([
-        lines[0],
-        lines[1],
-        lines[2],
-        lines[3],
-        Constraint::Min(BOTTOM_LINES_MIN),
+        Constraint::Length(shares[0]),
+        Constraint::Length(shares[1]),
+        Constraint::Length(shares[3]),
+        Constraint::Length(shares[2]),
+        Constraint::Fill(1),
     ])
     .areas(area);
     draw_table(frame, &tables.traffic, Some(selected), traffic);
@@ -105,7 +103,7 @@ fn draw_tables(frame: &mut Frame, tables: &WatchTables, selected: usize, area: R
         .spacing(SPACING)
         .areas(below);
     draw_table(frame, &tables.interrupts, None, left);
-    let drops_lines = ABOVE_ROWS + tables.drops.rows.len() as u16;
+    let drops_lines = tables.drops.lines();
     let [drops, protocols] =
         Layout::vertical([Constraint::Length(drops_lines), Constraint::Fill(1)]).areas(right);
     draw_table(frame, &tables.drops, None, drops);
@@ -113,7 +111,17 @@ fn draw_tables(frame: &mut Frame, tables: &WatchTables, selected: usize, area: R
 }
 
 fn draw_table(frame: &mut Frame, table: &WatchTable, selected: Option<usize>, area: Rect) {
-    let block = Block::new().title(Line::styled(table.title.as_str(), Modifier::BOLD));
+    let fit = table.rows_in(area.height);
+    let columns = table.columns_in(area.width);
+    let left_out = table.head.len() - columns.widths.len().min(table.head.len());
+    let mut block = Block::new();
+    if fit.has_title {
+        let title = match left_out {
+            0 => table.title.clone(),
+            _ => format!("{} ({left_out} columns do not fit)", table.title),
+        };
+        block = block.title(Line::styled(title, Modifier::BOLD));
+    }
     if table.rows.is_empty() {
         frame.render_widget(Paragraph::new("  none").block(block), area);
         return;
@@ -127,35 +135,21 @@ fn draw_table(frame: &mut Frame, table: &WatchTable, selected: Option<usize>, ar
         })
     };
     let rows = table.rows.iter().map(|row| {
-        let cells = row.iter().enumerate();
+        let cells = row.iter().take(columns.widths.len()).enumerate();
         Row::new(cells.map(|(column, text)| cell(column, text)))
     });
-    let head = table.head.iter().enumerate();
-    let head = Row::new(head.map(|(column, text)| cell(column, text)));
-    let drawn = Table::new(rows, widths(table, area.width))
-        .header(head.style(Style::new().add_modifier(Modifier::DIM)))
-        .column_spacing(SPACING)
+    let mut drawn = Table::new(rows, columns.widths.iter().copied());
+    if fit.has_head {
+        let head = table.head.iter().take(columns.widths.len()).enumerate();
+        let head = Row::new(head.map(|(column, text)| cell(column, text)));
+        drawn = drawn.header(head.style(Style::new().add_modifier(Modifier::DIM)));
+    }
+    let drawn = drawn
+        .column_spacing(columns.spacing)
         .row_highlight_style(Modifier::REVERSED)
         .block(block);
     let mut state = TableState::new().with_selected(selected);
     frame.render_stateful_widget(drawn, area, &mut state);
-}
-
-/// As wide as the widest of each column; where that is too wide, the first is cut.
-fn widths(table: &WatchTable, available: u16) -> Vec<u16> {
-    let width = |(column, head): (usize, &&str)| {
-        let cells = table.rows.iter().map(|row| row[column].chars().count());
-        cells.max().unwrap_or(0).max(head.len()) as u16
-    };
-    let mut widths: Vec<u16> = table.head.iter().enumerate().map(width).collect();
-    let all = widths.iter().sum::<u16>() + SPACING * (widths.len() as u16).saturating_sub(1);
-    let excess = all.saturating_sub(available);
-    if let Some(first) = widths.first_mut()
-        && excess > 0
-    {
-        *first = first.saturating_sub(excess).max(NAME_WIDTH_MIN.min(*first));
-    }
-    widths
 }
 
 #[cfg(test)]
@@ -314,6 +308,36 @@ mod tests {
         view.sample = Some(&sample);
         for (width, height) in [(80, 24), (20, 5), (1, 1)] {
             screen(&view, width, height);
+        }
+    }
+
+    #[test]
+    fn a_narrow_screen_shows_figures_whole_and_a_short_one_shows_rows() {
+        let (start, mut sample) = (start(), sample());
+        sample.cpu[0].system = 0.603;
+        let view = View {
+            start: &start,
+            sample: Some(&sample),
+            scale: WatchScale::Bits,
+            selected: 0,
+            message: "",
+        };
+        for width in 20..110 {
+            let drawn = screen(&view, width, 40);
+            // "60.3" without its first digit is another figure.
+            let words = drawn.iter().flat_map(|line| line.split_whitespace());
+            let cut: Vec<&str> = words.filter(|word| ["0.3", ".3"].contains(word)).collect();
+            assert_eq!(cut, Vec::<&str>::new(), "{width}: {drawn:#?}");
+        }
+        assert!(
+            screen(&view, 70, 40)
+                .iter()
+                .any(|line| line.contains("60.3"))
+        );
+        let short = screen(&view, 100, 9);
+        for row in ["em0", "em1", "60.3"] {
+            let found = short.iter().any(|line| line.contains(row));
+            assert!(found, "{row}: {short:#?}");
         }
     }
 
