@@ -112,13 +112,14 @@ impl<'a> Group<'a> {
 
     /// Median of a figure over the good trials that have it.
     pub fn median(&self, figure: impl Fn(&TrialFigures) -> Option<f64>) -> Option<f64> {
-        let values = self.sorted(figure);
-        let middle = values.len() / 2;
-        let upper = *values.get(middle)?;
-        if values.len() % 2 == 1 {
-            return Some(upper);
-        }
-        Some((values[middle - 1] + upper) / 2.0)
+        middle(&self.sorted(figure))
+    }
+
+    /// The shares of the offered that were lost, ascending, of the trials whose account closes.
+    pub fn losses(&self) -> Vec<f64> {
+        let mut losses: Vec<f64> = self.good.iter().filter_map(|it| it.loss_ratio()).collect();
+        losses.sort_by(f64::total_cmp);
+        losses
     }
 
     /// Smallest and greatest value of a figure over the good trials that have it.
@@ -133,4 +134,13 @@ impl<'a> Group<'a> {
         values.sort_by(f64::total_cmp);
         values
     }
+}
+
+/// The median of ascending values.
+pub fn middle(sorted: &[f64]) -> Option<f64> {
+    let upper = *sorted.get(sorted.len() / 2)?;
+    if sorted.len() % 2 == 1 {
+        return Some(upper);
+    }
+    Some((sorted[sorted.len() / 2 - 1] + upper) / 2.0)
 }

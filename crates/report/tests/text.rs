@@ -194,7 +194,7 @@ fn every_verdict_has_its_sentence() {
     }
     let text = flat(&plain(&fixture::study()));
     assert!(text.contains(
-        "no difference proven. Nine times in ten such a run finds 19 %; 5 % would take about 150 blocks."
+        "no difference proven. Nine times in ten such a run finds a difference of 19 %; 5 % would take about 150 blocks."
     ));
     assert!(text.contains("inconclusive, as 7 blocks leave no interval."));
 }
@@ -331,4 +331,38 @@ fn a_ratio_that_cannot_be_formed_is_said_to_be_missing() {
     assert!(text.contains(
         "tcp: polling and interrupts cannot be compared: a figure is missing, or most trials failed."
     ));
+}
+
+#[test]
+fn no_loss_seen_is_never_a_plain_0() {
+    let text = plain(&fixture::study());
+    let udp64 = part(&text, "udp64:");
+    let line = |start: &str| {
+        let mut lines = udp64.lines().map(str::trim_start);
+        lines
+            .find(|line| line.starts_with(start))
+            .unwrap()
+            .to_string()
+    };
+    // Under interrupts the fixture loses nothing with udp64.
+    assert!(line("loss, %").contains("none seen"), "{}", line("loss, %"));
+    let mut study = fixture::study();
+    for comparison in &mut study.comparisons {
+        if comparison.metric == Metric::LossRatio {
+            comparison.none_seen_of = Some([1_000_000, 1_000_000]);
+            comparison.share_difference_low = Some(-3.7e-6);
+            comparison.share_difference_high = Some(3.7e-6);
+        }
+    }
+    assert!(plain(&study).contains("none seen, at most 0.0004 pt"));
+}
+
+#[test]
+fn a_setting_against_itself_asks_another_question() {
+    let mut study = fixture::study();
+    let polling = study.settings[2].clone();
+    study.settings[1].description = polling.description;
+    study.settings[1].writes = polling.writes;
+    let text = render_brief_text(&study, &TextOptions::default());
+    assert!(text.starts_with("Is a setting unlike itself?"), "{text}");
 }

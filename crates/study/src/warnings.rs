@@ -93,11 +93,16 @@ fn large_effects(study: &Study) -> Option<String> {
         .filter_map(|one| Some((one.found_nine_in_ten_ratio?, one)))
         .max_by(|(one, _), (other, _)| one.total_cmp(other));
     let what = match found {
-        Some((ratio, one)) => format!(
-            "such a run finds a difference of {:.0} % nine times in ten ({}), and smaller ones more seldom",
-            100.0 * (ratio - 1.0),
-            one.workload
-        ),
+        Some((ratio, one)) => {
+            let size = match ratio {
+                ..2.0 => format!("{:.0} %", 100.0 * (ratio - 1.0)),
+                _ => format!("a factor of {ratio:.1}"),
+            };
+            format!(
+                "such a run finds a difference of {size} nine times in ten ({}), and smaller ones more seldom",
+                one.workload
+            )
+        }
         None => String::from("nothing can be said of what it finds"),
     };
     let blocks = match blocks {

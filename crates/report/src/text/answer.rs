@@ -46,18 +46,32 @@ pub fn write(page: &mut Page, study: &Study, is_alone: bool) {
 }
 
 fn title(study: &Study) -> String {
-    let settings: Vec<&str> = Pair::of(study).iter().map(|pair| pair.setting).collect();
-    let judged = settings.first().copied().unwrap_or("nothing");
+    let pair = Pair::of(study).first().copied();
+    let question = match pair {
+        Some(pair) if is_null(study, pair) => String::from("Is a setting unlike itself?"),
+        Some(pair) => format!("Does {} pay here?", pair.setting),
+        None => String::from("Nothing was compared."),
+    };
     let kind = match study.lab.is_virtual {
         true => "virtual ",
         false => "",
     };
     format!(
-        "Does {judged} pay here? {} in {} over a {kind}link ({})",
+        "{question} {} in {} over a {kind}link ({})",
         counted(study.plan.blocks, "block"),
         span(study.elapsed_seconds),
         study.lab.driver
     )
+}
+
+/// Whether two settings are one under two names, as a check of the instrument.
+fn is_null(study: &Study, pair: Pair) -> bool {
+    let of = |name: &str| {
+        let mut settings = study.settings.iter();
+        let facts = settings.find(|facts| facts.setting == name)?;
+        Some((&facts.description, &facts.writes))
+    };
+    of(pair.setting).is_some() && of(pair.setting) == of(pair.reference)
 }
 
 /// The spans of all comparisons with a verdict.
@@ -90,7 +104,15 @@ fn write_head(page: &mut Page, study: &Study, pair: Pair, scale: Option<&Scale>)
     let names = WORKLOAD + WORD + VALUE;
     match scale {
         Some(scale) => {
-            let above = format!("{:>1$}", "CPU time  round", WIDTH - 2);
+            let above = format!(
+                "{:names$}{:<half$} {:>half$}{:>COST$}{:>COST$}",
+                format!("{:1$}rate [interval]", "", WORKLOAD + WORD),
+                "less",
+                "more",
+                "CPU time",
+                "round",
+                half = BAR / 2
+            );
             page.cells(&[(above, Ink::Strong)]);
             let columns = format!(
                 "{against:<names$}{}{:>COST$}{:>COST$}",
@@ -343,7 +365,8 @@ fn unproven(study: &Study) -> Option<String> {
         None => format!("{margin} % is out of its reach"),
     };
     Some(format!(
-        "Not proven is not the same: such a run finds {least} nine times in ten ({}); {more}.",
+        "\"not proven\" does not mean \"the same\": such a run finds a difference of {least} nine times in \
+         ten ({}); {more}.",
         widest.workload
     ))
 }

@@ -107,7 +107,7 @@ fn power(study: &Study, comparison: &Comparison) -> String {
         Some(blocks) => format!("{margin} % would take about {}", counted(blocks, "block")),
         None => format!("{margin} % is out of its reach"),
     };
-    format!(" Nine times in ten such a run finds {found}; {more}.")
+    format!(" Nine times in ten such a run finds a difference of {found}; {more}.")
 }
 
 /// The least difference that such a plan finds nine times in ten: in percent, or as a factor when it is

@@ -11,7 +11,7 @@ use nicpoll_model::{
 use super::differences;
 use super::met;
 use super::page::{Align, Ink, Page, Row};
-use crate::figures::Group;
+use crate::figures::{Group, middle};
 use crate::numbers::{MISSING, count, figure, figure_or_missing, percent};
 
 /// Width of the widest label.
@@ -101,13 +101,21 @@ fn traffic_rows(unit: WorkUnit, groups: &[Group]) -> Vec<Row> {
     rows.push(median_row("offered, packets/s", groups, |trial| {
         trial.sender.packets_per_second
     }));
-    rows.push(median_row("loss, %", groups, |trial| {
-        Some(trial.loss_ratio? * 100.0)
-    }));
+    rows.push(loss_row(groups));
     rows.push(median_row("jitter, us", groups, |trial| {
         Some(trial.jitter_seconds? * 1e6)
     }));
     rows
+}
+
+/// The median loss of each setting. That none was seen is not a loss of 0.
+fn loss_row(groups: &[Group]) -> Row {
+    let cell = |group: &Group| match &group.losses()[..] {
+        [] => String::from(MISSING),
+        [.., 0.0] => String::from("none seen"),
+        losses => figure_or_missing(middle(losses).map(|loss| loss * 100.0)),
+    };
+    Row::new("loss, %", groups.iter().map(cell).collect(), Ink::Plain)
 }
 
 fn round_trip_rows(groups: &[Group]) -> Vec<Row> {
