@@ -276,7 +276,7 @@ fn a_dropped_comparison_says_so_in_its_line() {
     });
     let text = render_brief_text(&study, &TextOptions::default());
     assert!(
-        text.contains("rr      not compared: there was no time for it"),
+        text.contains("rr      not compared: no time was left"),
         "{text}"
     );
 }

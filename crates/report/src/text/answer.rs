@@ -22,6 +22,7 @@ const WORKLOAD: usize = 8;
 const WORD: usize = 11;
 const VALUE: usize = 22;
 const COST: usize = 9;
+const NO_TIME: &str = "not compared: no time was left (fewer fit: --workload)";
 
 /// Writes the screen. `is_alone` when nothing follows it.
 pub fn write(page: &mut Page, study: &Study, is_alone: bool) {
@@ -29,6 +30,15 @@ pub fn write(page: &mut Page, study: &Study, is_alone: bool) {
     page.heading(&title(study));
     let scale = Scale::of(&spans(study));
     for (index, pair) in Pair::of(study).into_iter().enumerate() {
+        let is_judged = study
+            .workloads
+            .iter()
+            .any(|it| pair.judged(study, &it.workload).is_some());
+        if index > 0 && !is_judged {
+            let against = format!("{} against {}: ", pair.setting, pair.noun(study));
+            page.cells(&[(against, Ink::Strong), (String::from(NO_TIME), Ink::Unsure)]);
+            continue;
+        }
         write_head(page, study, pair, (index == 0).then_some(&scale));
         for facts in &study.workloads {
             write_workload(page, study, pair, facts, &scale);
@@ -137,7 +147,7 @@ fn write_workload(
     let name = (format!("{workload:<WORKLOAD$}"), Ink::Plain);
     let Some(judged) = pair.judged(study, workload) else {
         let why = match gave_up(study, pair, workload) {
-            true => "not compared: there was no time for it",
+            true => NO_TIME,
             false => "not compared",
         };
         page.cells(&[name, (String::from(why), Ink::Unsure)]);
@@ -198,11 +208,10 @@ fn word(verdict: Option<Verdict>) -> &'static str {
 fn write_meaning(page: &mut Page, study: &Study, lines: usize) {
     let mut sentences: Vec<(Ink, String)> = Vec::new();
     let plain = |text| (Ink::Plain, text);
-    sentences.extend(
-        Pair::of(study)
-            .into_iter()
-            .map(|pair| plain(outcome(study, pair))),
-    );
+    let outcomes = Pair::of(study)
+        .into_iter()
+        .filter_map(|pair| outcome(study, pair));
+    sentences.extend(outcomes.map(plain));
     sentences.extend(doubts(study).map(|text| (Ink::Unsure, text)));
     sentences.extend(on_asking(study).map(|text| (Ink::Unsure, text)));
     sentences.extend(latencies(study).map(plain));
@@ -218,8 +227,8 @@ fn write_meaning(page: &mut Page, study: &Study, lines: usize) {
     }
 }
 
-/// Where the judged setting wins, loses, and where nothing is proven.
-fn outcome(study: &Study, pair: Pair) -> String {
+/// Where the judged setting wins, loses, and where nothing is proven. `None` when nothing was compared.
+fn outcome(study: &Study, pair: Pair) -> Option<String> {
     let with = |wanted: &[Outcome]| -> Vec<&str> {
         let workloads = study.plan.workloads.iter().map(String::as_str);
         workloads
@@ -249,8 +258,9 @@ fn outcome(study: &Study, pair: Pair) -> String {
         *first = format!("delivers {first}");
     }
     let against = format!("Against {}", pair.noun(study));
+    let open = with(&[Outcome::Open]);
     if said.is_empty() {
-        return format!("{against} nothing is proven.");
+        return (!open.is_empty()).then(|| format!("{against} nothing is proven."));
     }
     let is_mixed = parts[..2]
         .iter()
@@ -259,16 +269,15 @@ fn outcome(study: &Study, pair: Pair) -> String {
         true => " it depends on the traffic:",
         false => ",",
     };
-    let open = with(&[Outcome::Open]);
     let rest = match open.is_empty() {
         true => String::new(),
         false => format!("; nothing is proven under {}", listed(&open)),
     };
-    format!(
+    Some(format!(
         "{against}{depends} {} {}{rest}.",
         pair.setting,
         said.join(", ")
-    )
+    ))
 }
 
 /// `a`, `a and b`, `a, b and c`.
@@ -281,18 +290,27 @@ fn listed(words: &[&str]) -> String {
 
 /// The warnings that make the lines above doubtful.
 fn doubts(study: &Study) -> impl Iterator<Item = String> {
-    let weighty = |name| {
+    let is_weighty = |name| {
         matches!(
             name,
-            WarningName::ForeignWork
-                | WarningName::DependentBlocks
-                | WarningName::ComparisonsDropped
+            WarningName::ForeignWork | WarningName::DependentBlocks
         )
     };
     let warnings = study.warnings.iter();
     warnings
-        .filter(move |warning| weighty(warning.name))
-        .map(|warning| warning.text.clone())
+        .filter(move |warning| is_weighty(warning.name))
+        .map(|warning| sentence(&warning.text))
+}
+
+/// A warning's text as a sentence of its own.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_uppercase());
+    format!(
+        "{}{}.",
+        first.into_iter().flatten().collect::<String>(),
+        letters.as_str()
+    )
 }
 
 /// Where a setting was so often not in force that the verdict is on asking for it.

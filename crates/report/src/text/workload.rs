@@ -11,7 +11,7 @@ use nicpoll_model::{
 use super::differences;
 use super::met;
 use super::page::{Align, Ink, Page, Row};
-use crate::figures::{Group, middle};
+use crate::figures::{Group, Pair, middle};
 use crate::numbers::{MISSING, count, figure, figure_or_missing, percent};
 
 /// Width of the widest label.
@@ -24,6 +24,9 @@ pub fn write(page: &mut Page, study: &Study, facts: &WorkloadFacts) {
     let groups = Group::of_workload(study, workload);
     page.heading(&format!("{workload}: {}", facts.description));
     differences::write_sentences(page, study, workload);
+    if groups.iter().all(|group| group.good.is_empty()) {
+        return;
+    }
     page.blank();
     let mut rows = head(study);
     rows.extend(traffic_rows(facts.unit, &groups));
@@ -32,8 +35,11 @@ pub fn write(page: &mut Page, study: &Study, facts: &WorkloadFacts) {
     rows.extend(met::rows(study, workload, facts.unit));
     rows.extend(loss_rows(&groups));
     page.table(&rows, LABEL, Align::Right);
-    page.blank();
-    differences::write_table(page, study, facts);
+    let mut pairs = Pair::of(study).into_iter();
+    if pairs.any(|pair| pair.judged(study, workload).is_some()) {
+        page.blank();
+        differences::write_table(page, study, facts);
+    }
 }
 
 fn head(study: &Study) -> Vec<Row> {
