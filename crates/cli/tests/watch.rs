@@ -217,6 +217,40 @@ fn drops_appear_where_they_are_made() {
     watching.end();
 }
 
+/// The kernel counts them at the other end, in another namespace.
+#[test]
+fn what_a_full_ring_loses_is_the_receivers() {
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
+    let mut lab = lab(&stage);
+    // 256 slots that are emptied five times a second.
+    lab.put("polling", 200_000_000);
+    let tx_dropped = |lab: &Studied| {
+        let host = lab.sender();
+        let snapshot = host.run(|()| HostCounters::of_caller().snapshot());
+        let interfaces = snapshot.unwrap().interfaces.unwrap();
+        let dropped = interfaces.values().map(|one| one.link.tx_dropped);
+        dropped.sum::<u64>()
+    };
+    let before = tx_dropped(&lab);
+    let mut watching = Watching::begin(&stage, &lab);
+    watching.event("start");
+    watching.sample();
+    let burst = lab.sender().run(|_| {
+        let socket = UdpSocket::bind(("198.18.0.1", 0)).unwrap();
+        for _ in 0..1000 {
+            let _ = socket.send_to(&[0; 100], ("198.18.0.2", PORT));
+        }
+    });
+    burst.unwrap();
+    let lost = tx_dropped(&lab) - before;
+    assert!((300..1000).contains(&lost), "{lost}");
+    let samples = watching.samples_until(|sample| dropped(sample, LossPlace::RxRing) >= Some(lost));
+    let last = samples.last().unwrap();
+    assert_eq!(dropped(last, LossPlace::RxRing), Some(lost));
+    watching.end();
+}
+
 /// Packets that the root queueing discipline of the receiver's interface dropped, by tc(8).
 fn dropped_by_tc(lab: &Studied) -> u64 {
     let listed = lab.receiver().run(|_| {

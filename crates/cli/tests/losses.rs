@@ -1,0 +1,171 @@
+//! Losses that no counter has, and datagrams that come twice: what the tools say of them, to the datagram.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::UdpSocket;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use nicpoll_model::Side;
+use nicpoll_study::Veth;
+use nicpoll_sys::netns::NetnsThread;
+use nicpoll_testkit::needs;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+const NICPOLL: &str = env!("CARGO_BIN_EXE_nicpoll");
+const PORT: u16 = 9000;
+const SENT: u64 = 2000;
+/// What is not counted by now will not be.
+const QUIET: Duration = Duration::from_millis(100);
+/// The counter is no count of the verdict: conditions stand between them.
+const RULE: &str = "counter udp dport 9000 numgen inc mod 100 == 0 drop";
+
+/// Rules for a chain of a side, one in each line.
+fn filter(veth: &Veth, side: Side, family: &'static str, hook: &'static str, rule: &'static str) {
+    let script = format!(
+        "table {family} t {{ chain c {{ type filter hook {hook} priority 0; {rule}; }}; }}"
+    );
+    let nft = move |_: &mut ()| Command::new("nft").arg(script).output().unwrap();
+    let output = veth.inside(side).run(nft).unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+fn spawn(host: &NetnsThread<()>, args: &'static [&'static str]) -> Child {
+    host.run(move |_| {
+        let mut command = Command::new(NICPOLL);
+        command.args(args).stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    })
+    .unwrap()
+}
+
+/// Has the receiver's tool say that it listens, by a line that begins so, sends numbered datagrams to it, and
+/// returns what it printed on standard output and standard error.
+fn received(veth: &Veth, args: &'static [&'static str], listens: &str) -> (String, String) {
+    let mut child = spawn(veth.inside(Side::Receiver), args);
+    let [mut out, mut errors] = [String::new(), String::new()];
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    while !errors.contains(listens) {
+        assert_ne!(stderr.read_line(&mut errors).unwrap(), 0, "{errors}");
+    }
+    let send = |_: &mut ()| {
+        let socket = UdpSocket::bind(("198.18.0.1", 0)).unwrap();
+        for number in 0..SENT as u32 {
+            let mut payload = [0; 64];
+            payload[..4].copy_from_slice(&number.to_be_bytes());
+            socket.send_to(&payload, ("198.18.0.2", PORT)).unwrap();
+            if number % 50 == 49 {
+                thread::sleep(Duration::from_millis(2));
+            }
+        }
+    };
+    veth.inside(Side::Sender).run(send).unwrap();
+    thread::sleep(QUIET);
+    kill_process(Pid::from_raw(child.id() as i32).unwrap(), Signal::INT).unwrap();
+    stderr.read_to_string(&mut errors).unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    stdout.read_to_string(&mut out).unwrap();
+    assert!(child.wait().unwrap().success(), "{errors}");
+    (out, errors)
+}
+
+#[test]
+fn netreceive_names_what_a_rule_without_a_counter_drops() {
+    needs!(Root, Nft);
+    let veth = Veth::build().unwrap();
+    filter(&veth, Side::Receiver, "inet", "input", RULE);
+    let (_, said) = received(&veth, &["netreceive", "9000"], "start at ");
+    let lost = SENT / 100;
+    for expected in [
+        format!(
+            "received: {} pkts, {} bytes\n",
+            SENT - lost,
+            (SENT - lost) * 64
+        ),
+        format!(", nftables {lost} (no counter), "),
+        format!("\n  nftables: {lost} UDP, NETFILTER_DROP: A rule or a chain's policy of nftables"),
+    ] {
+        assert!(said.contains(&expected), "no {expected:?} in\n{said}");
+    }
+}
+
+#[test]
+fn netreceive_tells_duplicates_from_datagrams() {
+    needs!(Root, Nft);
+    let veth = Veth::build().unwrap();
+    let twice = "udp dport 9000 numgen inc mod 10 == 0 dup to em0";
+    filter(&veth, Side::Sender, "netdev", "egress device em0", twice);
+    filter(&veth, Side::Receiver, "inet", "input", RULE);
+    let (document, _) = received(&veth, &["netreceive", "--json", "9000"], "start at ");
+    let document: Value = serde_json::from_str(&document).unwrap();
+    let figure = |name: &str| {
+        document[name]
+            .as_u64()
+            .unwrap_or_else(|| panic!("{document}"))
+    };
+    let [uncounted] = &document["host"]["uncounted"].as_array().unwrap()[..] else {
+        panic!("{document}");
+    };
+    assert_eq!(uncounted["place"], "nftables");
+    let lost = uncounted["packets"].as_u64().unwrap();
+    // What is sent again passes the sender's rule again.
+    let arrived = figure("received_packets") + lost;
+    assert!(arrived > SENT * 11 / 10, "{document}");
+    assert_eq!(lost, arrived.div_ceil(100), "{document}");
+    let different = figure("received_packets") - figure("duplicate_packets");
+    assert!((SENT - lost..=SENT).contains(&different), "{document}");
+}
+
+#[test]
+fn iperf_names_them_on_standard_error() {
+    needs!(Root, Nft);
+    let veth = Veth::build().unwrap();
+    let rule = "udp dport 5001 numgen inc mod 100 == 0 drop";
+    filter(&veth, Side::Receiver, "inet", "input", rule);
+    let mut server = spawn(
+        veth.inside(Side::Receiver),
+        &["iperf", "-s", "-u", "-P", "1"],
+    );
+    let mut stdout = BufReader::new(server.stdout.take().unwrap());
+    let mut text = String::new();
+    while text.matches("-----\n").count() < 2 {
+        assert_ne!(stdout.read_line(&mut text).unwrap(), 0, "{text}");
+    }
+    let args = &[
+        "iperf",
+        "-u",
+        "-c",
+        "198.18.0.2",
+        "-b",
+        "1000pps",
+        "-l",
+        "64",
+        "-t",
+        "0.5",
+    ];
+    let client = spawn(veth.inside(Side::Sender), args);
+    let client = client.wait_with_output().unwrap();
+    assert!(client.status.success(), "{client:?}");
+    stdout.read_to_string(&mut text).unwrap();
+    let mut said = String::new();
+    server
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
+    assert!(server.wait().unwrap().success(), "{said}");
+    let dropped = said.split_once("dropped by this host: nftables ");
+    let (_, dropped) = dropped.unwrap_or_else(|| panic!("{said}\n{text}"));
+    let (dropped, rest) = dropped.split_once(' ').unwrap();
+    assert!(rest.starts_with("(no counter)\n  nftables: "), "{said}");
+    // One in a hundred of some 500, and of the FINs.
+    assert!((5..=6).contains(&dropped.parse::<u64>().unwrap()), "{said}");
+    // The sender has lost nothing itself.
+    assert!(
+        !String::from_utf8_lossy(&client.stderr).contains("dropped by"),
+        "{client:?}"
+    );
+}
