@@ -53,13 +53,6 @@ pub fn host_facts() -> io::Result<HostFacts> {
         .filter(|option| BOOT_OPTIONS.contains(&option.split('=').next().unwrap_or_default()))
         .map(String::from)
         .collect();
-    let sysctls = SYSCTLS
-        .iter()
-        .filter_map(|name| {
-            let path = format!("/proc/sys/{}", name.replace('.', "/"));
-            Some((String::from(*name), read(&path)?))
-        })
-        .collect();
     Ok(HostFacts {
         kernel: format!(
             "{} {} {}",
@@ -72,8 +65,18 @@ pub fn host_facts() -> io::Result<HostFacts> {
         clocksource: read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         governors,
         boot_options,
-        sysctls,
+        sysctls: sysctls(),
     })
+}
+
+/// The sysctls that bear on receiving, with their values; those that the caller's namespace does not show are
+/// left out.
+pub fn sysctls() -> Vec<(String, String)> {
+    let value = |name: &&str| {
+        let path = format!("/proc/sys/{}", name.replace('.', "/"));
+        Some((String::from(*name), read(&path)?))
+    };
+    SYSCTLS.iter().filter_map(value).collect()
 }
 
 fn read(path: &str) -> Option<String> {

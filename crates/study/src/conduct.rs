@@ -7,6 +7,7 @@
 use nicpoll_model::{Conduct, Ledger};
 
 use crate::design::Evidence;
+use crate::host::Changes;
 
 /// Share of the offered that no counter may leave unexplained.
 pub const RESIDUAL_MAX: f64 = 0.001;
@@ -25,12 +26,14 @@ pub struct Circumstances<'a> {
     pub undrained: Option<&'a str>,
     /// How far the wall clock moved against the monotonic one.
     pub clock_step_ns: u64,
-    /// Number of NAPI instances that the receiver had.
-    pub napis: usize,
+    /// The receiver's NAPI instances when the run began, and when it ended.
+    pub napis: [&'a [u32]; 2],
     /// Polls and rounds a second.
     pub rhythm: (f64, f64),
     /// The first setting that is not what it was when the run began.
     pub changed: Option<&'a str>,
+    /// What the kernel told of changes meanwhile.
+    pub changes: &'a Changes,
     /// Whether anything was delivered.
     pub is_delivered: bool,
     /// Where the packets went; `None` when no account was kept.
@@ -41,8 +44,8 @@ pub struct Circumstances<'a> {
 pub fn conduct(run: &Circumstances<'_>) -> Conduct {
     Conduct {
         external: external(run),
-        failure: (!run.is_delivered).then(|| String::from("nothing was delivered")),
-        unproven: unproven(run.evidence, run.napis, run.rhythm),
+        failure: failure(run),
+        unproven: unproven(run.evidence, run.napis[0].len(), run.rhythm),
         ledger_void: ledger_void(run),
     }
 }
@@ -54,8 +57,32 @@ fn external(run: &Circumstances<'_>) -> Option<String> {
             run.clock_step_ns as f64 / 1e6
         ));
     }
-    let name = run.changed?;
-    Some(format!("another process changed '{name}' during the trial"))
+    disturbed(run.changes).or_else(|| {
+        let name = run.changed?;
+        Some(format!("another process changed '{name}' during the trial"))
+    })
+}
+
+/// What the kernel told of that somebody else did.
+pub fn disturbed(changes: &Changes) -> Option<String> {
+    if changes.is_taken_down {
+        return Some(String::from("somebody took the link down"));
+    }
+    let what = changes.others.first()?;
+    Some(format!("another process changed {what} during the trial"))
+}
+
+fn failure(run: &Circumstances<'_>) -> Option<String> {
+    let [before, after] = run.napis;
+    if run.changes.has_lost_carrier {
+        return Some(String::from("the link lost its carrier"));
+    }
+    if before != after {
+        return Some(format!(
+            "the receiver's NAPI was made anew: {before:?} became {after:?}"
+        ));
+    }
+    (!run.is_delivered).then(|| String::from("nothing was delivered"))
 }
 
 /// Why a setting is not proven to be in force by what was seen of the receiver's NAPI instances and its
@@ -136,13 +163,15 @@ mod tests {
 
     fn of(change: impl FnOnce(&mut Circumstances<'_>)) -> Conduct {
         let ledger = ledger(1000, 1);
+        let changes = Changes::default();
         let mut run = Circumstances {
             evidence: Evidence::Rounds { period_ns: 200_000 },
             undrained: None,
             clock_step_ns: 0,
-            napis: 1,
+            napis: [&[1], &[1]],
             rhythm: (9000.0, 4600.0),
             changed: None,
+            changes: &changes,
             is_delivered: true,
             ledger: Some(&ledger),
         };
@@ -164,6 +193,26 @@ mod tests {
         let changed = of(|run| run.changed = Some("sysfs mtu"));
         assert!(changed.external.unwrap().contains("sysfs mtu"));
 
+        let down = Changes {
+            is_taken_down: true,
+            ..Changes::default()
+        };
+        let flapped = conduct(&Circumstances {
+            evidence: Evidence::Polls,
+            undrained: None,
+            clock_step_ns: 0,
+            napis: [&[1], &[2]],
+            rhythm: (1.0, 1.0),
+            changed: None,
+            changes: &down,
+            is_delivered: true,
+            ledger: None,
+        });
+        assert!(flapped.external.unwrap().contains("took the link down"));
+
+        let anew = of(|run| run.napis = [&[1], &[2]]);
+        assert!(anew.is_kept());
+        assert!(anew.failure.unwrap().contains("made anew"));
         let silent = of(|run| run.is_delivered = false);
         assert!(silent.is_kept() && !silent.is_proven());
         let undrained = of(|run| run.undrained = Some("no acknowledgement"));

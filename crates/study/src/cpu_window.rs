@@ -7,11 +7,12 @@
 
 use std::time::Duration;
 
-use nicpoll_model::{Conduct, CpuSource, CpuStates, TrialCpu, WorkUnit};
-use nicpoll_observe::{CpuDelta, CpuTimes};
+use nicpoll_model::{Conduct, CpuSource, CpuStates, ForeignCpu, TrialCpu, WorkUnit};
+use nicpoll_observe::CpuDelta;
 
 use nicpoll_traffic::workload::Books;
 
+use crate::foreign::CoreTime;
 use crate::judge::worked_for;
 
 /// Length of the traffic that is accounted for exactly.
@@ -21,29 +22,50 @@ pub const CPU_WINDOW: Duration = Duration::from_millis(60);
 #[derive(Clone, Debug, PartialEq)]
 pub struct CpuWindow {
     /// The cores, the sender's first.
-    pub times: Vec<CpuTimes>,
+    pub cores: Vec<CoreTime>,
     /// The run's traffic.
     pub books: Books,
+    /// How the run was carried out.
+    pub conduct: Conduct,
 }
 
-/// Exact figures. Steal, which no event shows, is that of the trial's own window.
+impl CpuWindow {
+    /// Time of foreign threads as a share of each core's.
+    pub fn foreign(&self) -> Vec<ForeignCpu> {
+        let share = |core: &CoreTime| ForeignCpu {
+            core: core.times.core,
+            busy_ratio: core.foreign_ns as f64 / core.times.wall_ns.max(1) as f64,
+        };
+        self.cores.iter().map(share).collect()
+    }
+}
+
+/// Exact figures, without the time of foreign threads. Steal, which no event shows, is that of the trial's own
+/// window. Where the drain did not finish, what was delivered is not known, and nothing is divided by it.
 pub fn exact(window: &CpuWindow, unit: WorkUnit, sampled: &CpuDelta) -> TrialCpu {
     let steal = |core: u32| {
         let states = sampled.states.iter().find(|states| states.core == core);
         states.map_or(0.0, |states| states.steal)
     };
-    let wall_ns = window.times.iter().map(|times| times.wall_ns).max();
-    let busy_ns: u64 = window.times.iter().map(CpuTimes::busy_ns).sum();
-    let states = window.times.iter();
-    of(
+    let wall_ns = window.cores.iter().map(|core| core.times.wall_ns).max();
+    let own_ns = |core: &CoreTime| core.times.busy_ns().saturating_sub(core.foreign_ns);
+    let busy_ns: u64 = window.cores.iter().map(own_ns).sum();
+    let cores = window.cores.iter();
+    let mut cpu = of(
         CpuSource::Exact,
         wall_ns.unwrap_or(0) as f64 / 1e9,
-        states
-            .map(|times| times.shares(steal(times.core)))
+        cores
+            .map(|core| core.times.shares(steal(core.times.core)))
             .collect(),
         busy_ns as f64,
         (unit, &window.books),
-    )
+    );
+    cpu.conduct = window.conduct.clone();
+    if cpu.conduct.ledger_void.is_some() {
+        cpu.busy_ns_per_packet = None;
+        cpu.busy_ns_per_byte = None;
+    }
+    cpu
 }
 
 /// Sampled figures of the trial's own window.
@@ -81,6 +103,7 @@ fn of(
 mod tests {
     use super::*;
     use nicpoll_model::{SocketBuffers, WindowRates};
+    use nicpoll_observe::CpuTimes;
 
     fn books(delivered_packets: u64) -> Books {
         let bytes = 64 * delivered_packets;
@@ -122,21 +145,33 @@ mod tests {
 
     #[test]
     fn exact_figures_are_of_their_own_window_and_steal_is_sampled() {
-        let window = CpuWindow {
-            times: vec![CpuTimes {
-                core: 3,
-                wall_ns: 100_000_000,
-                user_ns: 30_000_000,
-                softirq_ns: [0, 0, 0, 20_000_000, 0, 0, 0, 0, 0, 0],
-                idle_ns: 50_000_000,
-                ..CpuTimes::default()
+        let window = |conduct: Conduct| CpuWindow {
+            cores: vec![CoreTime {
+                times: CpuTimes {
+                    core: 3,
+                    wall_ns: 100_000_000,
+                    user_ns: 30_000_000,
+                    softirq_ns: [0, 0, 0, 20_000_000, 0, 0, 0, 0, 0, 0],
+                    idle_ns: 50_000_000,
+                    ..CpuTimes::default()
+                },
+                foreign_ns: 10_000_000,
             }],
             books: books(1_000),
+            conduct,
         };
+        let undrained = window(Conduct {
+            ledger_void: Some(String::from("the drain did not finish")),
+            ..Conduct::default()
+        });
+        let unknown = exact(&undrained, WorkUnit::Datagrams, &sampled());
+        assert_eq!(unknown.busy_ns_per_packet, None);
+        let window = window(Conduct::default());
+        assert!((window.foreign()[0].busy_ratio - 0.1).abs() < 1e-9);
         let figures = exact(&window, WorkUnit::Datagrams, &sampled());
         assert_eq!((figures.source, figures.seconds), (CpuSource::Exact, 0.1));
-        assert_eq!(figures.busy_ns_per_packet, Some(50_000.0));
-        assert_eq!(figures.busy_ns_per_byte, Some(50_000.0 / 64.0));
+        assert_eq!(figures.busy_ns_per_packet, Some(40_000.0));
+        assert_eq!(figures.busy_ns_per_byte, Some(40_000.0 / 64.0));
         let states = figures.cores[0];
         assert_eq!(
             (states.user, states.softirq, states.steal),

@@ -28,6 +28,9 @@ pub enum StudyError {
     /// A thread of this program panicked.
     #[error("the {0} thread panicked")]
     Panicked(&'static str),
+    /// An end of the traffic failed.
+    #[error("{0}")]
+    Traffic(String),
     /// The machine does not do what the measurement rests on.
     #[error("{0}")]
     Unexpected(String),
@@ -72,6 +75,17 @@ pub enum StudyError {
     /// The plan's margin does not fit a metric.
     #[error(transparent)]
     Margin(#[from] InvalidMargin),
+}
+
+impl StudyError {
+    /// What an end of the traffic failed with, if that is what happened: a trial's failure, not the study's.
+    pub fn of_traffic(&self) -> Option<&str> {
+        match self {
+            StudyError::Traffic(reason) => Some(reason),
+            StudyError::Doing { source, .. } => source.of_traffic(),
+            _ => None,
+        }
+    }
 }
 
 /// Adds to an error what was being done.

@@ -5,6 +5,7 @@
 //! nanoseconds of the host's own monotonic clock, which only differences are taken of. A host's counters
 //! are its own. What it has changed, it puts back when it is told to, or when it goes.
 
+mod changes;
 mod client;
 mod ends;
 mod local;
@@ -14,14 +15,18 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use nicpoll_model::HostFacts;
-use nicpoll_observe::{CpuSample, CpuTimes, HostSnapshot, PollCounts, RunTime};
+use nicpoll_observe::{CpuSample, HostSnapshot, PollCounts, RunTime};
 use nicpoll_switch::Request;
 use nicpoll_traffic::workload::{End, EndBooks};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::foreign::CoreTime;
 use crate::workload::WorkloadRequest;
 
+pub(crate) use ends::{RECEIVER, SENDER};
+
+pub use changes::Changes;
 pub use client::HostClient;
 pub use local::LocalHost;
 
@@ -57,6 +62,8 @@ pub enum HostRequest {
     Facts,
     /// Read every value of the interface that bears on receiving.
     Values,
+    /// Say what was changed on the interface or in its namespace since the last time.
+    Changes,
     /// List the NAPI instances of the interface.
     Napis,
     /// Change settings of the interface, in one transaction with what is in force already.
@@ -94,7 +101,7 @@ pub enum HostRequest {
     OpenCpuWindow,
     /// End it.
     CloseCpuWindow {
-        /// The cores that are asked about.
+        /// The cores that are asked about: the sender's and the receiver's.
         cpus: Vec<u32>,
     },
     /// Let the kernel time the runs of a counter's programs.
@@ -173,8 +180,10 @@ pub enum Answer {
     Edge(Box<Edge>),
     /// Of [`HostRequest::Counters`].
     Counters(Box<HostSnapshot>),
+    /// Of [`HostRequest::Changes`].
+    Changes(Changes),
     /// Of [`HostRequest::CloseCpuWindow`].
-    CpuTimes(Vec<CpuTimes>),
+    CpuTimes(Vec<CoreTime>),
     /// Of [`HostRequest::CloseTiming`].
     Timed(Timed),
 }
@@ -218,6 +227,8 @@ pub struct Edge {
     pub cpu: CpuSample,
     /// How far the host's wall clock is ahead of its monotonic one.
     pub wall_ahead_ns: i64,
+    /// The kernel's load average over the last minute.
+    pub load_average_1min: Option<f64>,
 }
 
 /// What the runs of a counter's programs took.

@@ -11,7 +11,7 @@ use nicpoll_traffic::workload::Books;
 use crate::conduct::{Circumstances, conduct, rhythm_deviation};
 use crate::cpu_window::{self, CpuWindow};
 use crate::design::{NamedSetting, NamedWorkload};
-use crate::host::Edge;
+use crate::host::{Changes, Edge};
 use crate::lab::Lab;
 use crate::trial::{Accounts, Place};
 
@@ -29,6 +29,8 @@ pub struct Measured<'a> {
     pub netns_inode: u64,
     /// NAPI instances that the receiver had.
     pub napis: Vec<u32>,
+    /// What the kernel told of changes during the run.
+    pub changes: Changes,
     /// The warm-up.
     pub warmup: Warmup,
     /// How often the setting was proven before the traffic counted.
@@ -125,9 +127,9 @@ fn findings(measured: &Measured<'_>, sampled: &CpuDelta, rhythm: (f64, f64)) -> 
             .iter()
             .map(|core| core.steal)
             .reduce(f64::max),
-        foreign_cpu: Vec::new(),
+        foreign_cpu: (measured.cpu_window.as_ref()).map_or_else(Vec::new, CpuWindow::foreign),
         rhythm_deviation_ratio: period_ns.map(|period_ns| rhythm_deviation(period_ns, rhythm.1)),
-        load_average_1min: None,
+        load_average_1min: measured.edges[0].load_average_1min,
     }
 }
 
@@ -163,9 +165,10 @@ fn judge_conduct(measured: &Measured<'_>, rhythm: (f64, f64), ledger: &Ledger) -
         evidence: measured.setting.evidence,
         undrained: measured.books.undrained.as_deref(),
         clock_step_ns: closed.wall_ahead_ns.abs_diff(opened.wall_ahead_ns),
-        napis: measured.napis.len(),
+        napis: [&measured.napis, &after.napis],
         rhythm,
         changed: first_change(before, after),
+        changes: &measured.changes,
         is_delivered: measured.books.delivered_bytes > 0,
         ledger: Some(ledger),
     })
@@ -238,12 +241,15 @@ fn loss_ratio(offered: u64, delivered: u64) -> Option<f64> {
     (offered > 0).then(|| offered.saturating_sub(delivered) as f64 / offered as f64)
 }
 
-fn first_change<'a>(before: &'a Accounts, after: &Accounts) -> Option<&'a str> {
+/// The first setting that is not what it was. A NAPI that was made anew has other values, and is told apart.
+pub fn first_change<'a>(before: &'a Accounts, after: &Accounts) -> Option<&'a str> {
+    let same_napis = before.napis == after.napis;
+    let counts = |name: &str| same_napis || !name.contains(": NAPI ");
     let changed = before
         .settings
         .iter()
-        .find(|(name, value)| after.settings.get(*name) != Some(value));
-    let appeared = before.settings.len() != after.settings.len();
+        .find(|(name, value)| counts(name) && after.settings.get(*name) != Some(value));
+    let appeared = same_napis && before.settings.len() != after.settings.len();
     changed
         .map(|(name, _)| name.as_str())
         .or(appeared.then_some("the list of settings"))
@@ -286,6 +292,7 @@ mod tests {
                 .iter()
                 .map(|&(name, value)| (String::from(name), String::from(value)))
                 .collect(),
+            napis: vec![],
         };
         let before = books(&[("mtu", "1500"), ("gro", "on")]);
         assert_eq!(first_change(&before, &before), None);
@@ -293,5 +300,9 @@ mod tests {
         assert_eq!(first_change(&before, &moved), Some("mtu"));
         let more = books(&[("mtu", "1500"), ("gro", "on"), ("NAPI 0", "x")]);
         assert_eq!(first_change(&before, &more), Some("the list of settings"));
+        // A NAPI that was made anew is told apart.
+        let mut anew = books(&[("mtu", "1500"), ("gro", "on"), ("receiver: NAPI 0", "y")]);
+        anew.napis = vec![2];
+        assert_eq!(first_change(&before, &anew), None);
     }
 }

@@ -9,7 +9,7 @@ use nicpoll_switch::{Guard, Journal, Owner, Recovered};
 use nicpoll_sys::affinity;
 
 use crate::error::{Doing, StudyError};
-use crate::host::{Host, HostClient, LocalHost};
+use crate::host::{Changes, Host, HostClient, LocalHost};
 use crate::link::Link;
 use crate::veth::Veth;
 
@@ -127,6 +127,11 @@ impl Lab {
     pub fn restore(&mut self) -> Result<(), StudyError> {
         self.receiver.restore()?;
         self.sender.restore()
+    }
+
+    /// What was changed at either end since the last time.
+    pub fn changes(&mut self) -> Result<Changes, StudyError> {
+        Ok(self.sender.changes()?.and(self.receiver.changes()?))
     }
 
     /// Every setting of both interfaces that can bear on receiving, by name: features, NAPI values, and

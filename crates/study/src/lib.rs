@@ -14,6 +14,7 @@ mod design;
 mod error;
 mod facts;
 mod fit;
+mod foreign;
 mod host;
 mod judge;
 mod lab;
@@ -31,8 +32,9 @@ mod workload;
 pub use design::{Design, Evidence, NamedSetting, NamedWorkload, Versus};
 pub use error::{Doing, StudyError};
 pub use fit::{HostCosts, measure_costs, ticks_per_second};
+pub use foreign::CoreTime;
 pub use host::{
-    Answer, Counter, Edge, Facts, Host, HostClient, HostEvent, HostFailure, HostMessage,
+    Answer, Changes, Counter, Edge, Facts, Host, HostClient, HostEvent, HostFailure, HostMessage,
     HostRequest, LocalHost, Polls, Timed,
 };
 pub use lab::{Lab, require_lab};

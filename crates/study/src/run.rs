@@ -6,12 +6,12 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nicpoll_model::Side;
 use nicpoll_traffic::workload::{Books, End, EndBooks, IDLE_TIMEOUT};
 
-use crate::error::{Doing, StudyError};
+use crate::error::StudyError;
 use crate::host::HostFailure;
 use crate::lab::Lab;
 use crate::workload::WorkloadRequest;
@@ -27,6 +27,7 @@ const DRAIN_MAX: Duration = IDLE_TIMEOUT.saturating_mul(2);
 pub struct Running {
     sender: u32,
     receiver: u32,
+    duration: Duration,
     sent: Option<EndBooks>,
 }
 
@@ -50,6 +51,7 @@ impl Running {
         Ok(Running {
             sender,
             receiver,
+            duration,
             sent: None,
         })
     }
@@ -71,6 +73,7 @@ impl Running {
         Ok(Running {
             sender,
             receiver: 0,
+            duration,
             sent: None,
         })
     }
@@ -84,7 +87,12 @@ impl Running {
         lab: &mut Lab,
         cancel: &AtomicBool,
     ) -> Result<(), StudyError> {
+        let deadline = Instant::now() + self.duration + DRAIN_MAX;
         while self.sent.is_none() {
+            if Instant::now() > deadline {
+                let what = "the sender goes on long after its time";
+                return Err(StudyError::Traffic(String::from(what)));
+            }
             if cancel.load(Ordering::Relaxed) {
                 return Err(StudyError::Cancelled);
             }
@@ -101,8 +109,10 @@ impl Running {
         thread::sleep(quiet);
         lab.receiver.sender_done(self.receiver)?;
         let received = lab.receiver.ended(self.receiver, DRAIN_MAX)?;
-        let received = received
-            .ok_or_else(|| HostFailure::new("the receiver goes on although everything was sent"))?;
+        let received = received.ok_or_else(|| {
+            let what = "the receiver goes on although everything was sent";
+            StudyError::Traffic(String::from(what))
+        })?;
         Ok(Books::of(sent, received))
     }
 }
@@ -115,7 +125,13 @@ fn prepare(lab: &mut Lab, workload: &WorkloadRequest, terms: End) -> Result<u32,
     };
     let host = lab.host(terms.side);
     host.prepare(end, workload.clone(), terms, cpu)
-        .doing(|| format!("starting the {}", terms.side))?;
+        .map_err(|error| {
+            StudyError::Traffic(format!(
+                "starting the {}: {}",
+                terms.side,
+                HostFailure::of(&error)
+            ))
+        })?;
     Ok(end)
 }
 

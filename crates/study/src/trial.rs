@@ -9,15 +9,16 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_model::{Calibration, Plan, Side, Trial, Warmup};
+use nicpoll_model::{Calibration, Conduct, Findings, Placement, Plan, Side, Trial, Warmup};
 use nicpoll_observe::HostSnapshot;
 
 use crate::calibrate::{Memory, calibrate, gap_ns};
+use crate::conduct::{Circumstances, conduct, disturbed, unproven};
 use crate::cpu_window::CpuWindow;
 use crate::design::{Design, NamedSetting, NamedWorkload};
 use crate::error::{Doing, StudyError};
-use crate::host::Counter;
-use crate::judge::{Measured, judge, watched};
+use crate::host::{Changes, Counter, Polls};
+use crate::judge::{Measured, first_change, judge, watched};
 use crate::lab::Lab;
 use crate::run::Running;
 
@@ -26,6 +27,9 @@ const QUIET: Duration = Duration::from_millis(2);
 
 /// Warm-ups that a workload is rehearsed with.
 const REHEARSALS: u32 = 2;
+
+/// How often a setting is proven before the traffic counts.
+const PROOF_ATTEMPTS_MAX: u32 = 2;
 
 /// Where in the study a trial stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +52,16 @@ pub struct Accounts {
     pub receiver: HostSnapshot,
     /// Every setting of both interfaces.
     pub settings: BTreeMap<String, String>,
+    /// The receiver's NAPI instances.
+    pub napis: Vec<u32>,
+}
+
+/// What warming up came to.
+struct Warmed {
+    warmup: Warmup,
+    calibration: Option<Calibration>,
+    /// Polls and rounds a second at its end; `None` when that was not seen.
+    rhythm: Option<(f64, f64)>,
 }
 
 /// Runs trials on a lab and remembers what calibration found.
@@ -108,7 +122,11 @@ impl<'a> Trials<'a> {
         let mut memory = Memory::default();
         self.apply(subject, &memory)?;
         for _ in 0..REHEARSALS {
-            self.warm_up(subject, &mut memory)?;
+            match self.warm_up(subject, &mut memory) {
+                // Trials will tell; the study goes on.
+                Err(error) if error.of_traffic().is_some() => return Ok(()),
+                warmed => warmed?,
+            };
         }
         self.remember(subject, memory);
         Ok(())
@@ -128,20 +146,66 @@ impl<'a> Trials<'a> {
             "trial {}: {} under {}",
             place.sequence, place.workload, place.setting
         );
-        let outcome = self.measure(place, subject);
+        let outcome = self.measure(place.clone(), subject);
+        let changes = match &outcome {
+            Err(error) if error.of_traffic().is_some() => Some(self.lab.changes()?),
+            _ => None,
+        };
         // Also after an error: the next trial, or the user, must find the link as it came up.
         let restored = self.lab.restore();
-        let trial = outcome.doing(|| what)?;
+        let trial = match (outcome, changes) {
+            (Err(error), Some(changes)) => self.failed(place, &error, &changes),
+            (outcome, _) => outcome.doing(|| what)?,
+        };
         restored?;
         Ok(trial)
+    }
+
+    /// A trial without a result: an end of its traffic failed.
+    fn failed(&self, place: Place, error: &StudyError, changes: &Changes) -> Trial {
+        let reason = error.of_traffic().unwrap_or_default();
+        let lost = changes
+            .has_lost_carrier
+            .then_some("the link lost its carrier");
+        Trial {
+            sequence: place.sequence,
+            block: place.block,
+            workload: place.workload,
+            setting: place.setting,
+            conduct: Conduct {
+                external: disturbed(changes),
+                failure: Some(String::from(lost.unwrap_or(reason))),
+                ..Conduct::default()
+            },
+            proof_attempts: 1,
+            findings: Findings::default(),
+            warmup: Warmup {
+                seconds: 0.0,
+                delivered_bytes: 0,
+            },
+            placement: Placement {
+                sender_cpu: self.lab.sender_cpu,
+                receiver_cpu: self.lab.receiver_cpu,
+                poll_cpus: Vec::new(),
+            },
+            figures: None,
+        }
     }
 
     fn measure(&mut self, place: Place, subject: Subject<'_>) -> Result<Trial, StudyError> {
         let of_both = (place.workload.clone(), place.setting.clone());
         let mut memory = self.memories.get(&of_both).copied().unwrap_or_default();
         let napis = self.apply(subject, &memory)?;
-        let (warmup, calibration) = self.warm_up(subject, &mut memory)?;
+        let (warmed, proof_attempts) = self.prove(subject, &napis, &mut memory)?;
+        // What was changed until here is the study's own.
+        self.lab.changes()?;
 
+        // The runs of a trial take turns in coming first, so that what one costs the other cancels.
+        let is_cpu_first = place.block % 2 == 0;
+        let early = match is_cpu_first {
+            true => self.cpu_window(subject)?,
+            false => None,
+        };
         let duration = Duration::from_secs_f64(self.plan.trial_seconds);
         let before = self.accounts()?;
         let opened = self.lab.receiver.edge()?;
@@ -151,7 +215,8 @@ impl<'a> Trials<'a> {
         let books = running.drain(self.lab, self.quiet_time())?;
         thread::sleep(self.quiet_time());
         let after = self.accounts()?;
-        if let Some(calibration) = &calibration {
+        let changes = self.lab.changes()?;
+        if let Some(calibration) = &warmed.calibration {
             // The measured window is the longest look there is; the next trial begins with it.
             if let Some(gap_ns) = gap_ns(&opened.polls, &closed.polls) {
                 let timeout_ns = calibration.gro_flush_timeout_ns;
@@ -159,7 +224,10 @@ impl<'a> Trials<'a> {
             }
             self.remember(subject, memory);
         }
-        let cpu_window = self.cpu_window(subject.workload)?;
+        let cpu_window = match is_cpu_first {
+            true => early,
+            false => self.cpu_window(subject)?,
+        };
         Ok(judge(Measured {
             place,
             workload: subject.workload,
@@ -167,9 +235,10 @@ impl<'a> Trials<'a> {
             lab: self.lab,
             netns_inode: self.netns_inode,
             napis,
-            warmup,
-            proof_attempts: 1,
-            calibration,
+            changes,
+            warmup: warmed.warmup,
+            proof_attempts,
+            calibration: warmed.calibration,
             books,
             accounts: [before, after],
             cpu_window,
@@ -177,38 +246,80 @@ impl<'a> Trials<'a> {
         }))
     }
 
+    /// Warms up until the setting is proven to be in force, or attempts run out. What is measured afterwards
+    /// is never run again.
+    fn prove(
+        &mut self,
+        subject: Subject<'_>,
+        napis: &[u32],
+        memory: &mut Memory,
+    ) -> Result<(Warmed, u32), StudyError> {
+        let evidence = subject.setting.evidence;
+        for attempt in 1.. {
+            let warmed = self.warm_up(subject, memory)?;
+            let missing = warmed
+                .rhythm
+                .and_then(|rhythm| unproven(evidence, napis.len(), rhythm));
+            if missing.is_none() || attempt == PROOF_ATTEMPTS_MAX {
+                return Ok((warmed, attempt));
+            }
+        }
+        unreachable!("the last attempt returns")
+    }
+
     /// A short run of the trial's traffic, in which CPU time is accounted for. `None` when it cannot be
     /// exactly.
-    fn cpu_window(&mut self, workload: &NamedWorkload) -> Result<Option<CpuWindow>, StudyError> {
+    fn cpu_window(&mut self, subject: Subject<'_>) -> Result<Option<CpuWindow>, StudyError> {
         if self.lab.exact_cpu_refused.is_some() {
             return Ok(None);
         }
+        let before = self.accounts()?;
         self.lab.receiver.count(Counter::Cpu, true)?;
-        let window = self.accounted_run(workload);
+        let window = self.accounted_run(subject, &before);
         // Also after an error: what is measured next must not pay for it.
         self.lab.receiver.count(Counter::Cpu, false)?;
         window.map(Some)
     }
 
-    fn accounted_run(&mut self, workload: &NamedWorkload) -> Result<CpuWindow, StudyError> {
+    fn accounted_run(
+        &mut self,
+        subject: Subject<'_>,
+        before: &Accounts,
+    ) -> Result<CpuWindow, StudyError> {
         let duration = Duration::from_secs_f64(self.plan.cpu_window_seconds);
+        let opened = self.lab.receiver.edge()?;
         self.lab.receiver.open_cpu_window()?;
-        let mut running = Running::start(self.lab, &workload.request, duration)?;
+        let mut running = Running::start(self.lab, &subject.workload.request, duration)?;
         running.wait_for_sender(self.lab, self.cancel)?;
         let cpus = self.lab.cpus().to_vec();
-        let times = self.lab.receiver.close_cpu_window(cpus)?;
+        let cores = self.lab.receiver.close_cpu_window(cpus)?;
+        let closed = self.lab.receiver.edge()?;
         let books = running.drain(self.lab, self.quiet_time())?;
-        Ok(CpuWindow { times, books })
+        thread::sleep(self.quiet_time());
+        let after = self.accounts()?;
+        let conduct = conduct(&Circumstances {
+            evidence: subject.setting.evidence,
+            undrained: books.undrained.as_deref(),
+            clock_step_ns: closed.wall_ahead_ns.abs_diff(opened.wall_ahead_ns),
+            napis: [&before.napis, &after.napis],
+            rhythm: rhythm(&opened.polls, &closed.polls),
+            changed: first_change(before, &after),
+            changes: &self.lab.changes()?,
+            is_delivered: books.delivered_bytes > 0,
+            ledger: None,
+        });
+        Ok(CpuWindow {
+            cores,
+            books,
+            conduct,
+        })
     }
 
     /// Traffic that nobody counts, during which the timer is set right. Afterwards all is quiet.
-    fn warm_up(
-        &mut self,
-        subject: Subject<'_>,
-        memory: &mut Memory,
-    ) -> Result<(Warmup, Option<Calibration>), StudyError> {
+    fn warm_up(&mut self, subject: Subject<'_>, memory: &mut Memory) -> Result<Warmed, StudyError> {
         let begin = Instant::now();
         let duration = Duration::from_secs_f64(self.plan.warmup_seconds);
+        let opened = self.lab.receiver.polls()?;
         let mut running = Running::start(self.lab, &subject.workload.request, duration)?;
         let calibration = match subject.setting.period_ns() {
             Some(period_ns) => Some(calibrate(
@@ -221,13 +332,25 @@ impl<'a> Trials<'a> {
             None => None,
         };
         running.wait_for_sender(self.lab, self.cancel)?;
+        let closed = self.lab.receiver.polls()?;
         let books = running.drain(self.lab, self.quiet_time())?;
         thread::sleep(self.quiet_time());
-        let warmup = Warmup {
-            seconds: begin.elapsed().as_secs_f64(),
-            delivered_bytes: books.delivered_bytes,
+        let rhythm = match &calibration {
+            // The timeout was moved meanwhile; the last step is what it came to.
+            Some(calibration) => calibration.steps_ns.last().map(|gap_ns| {
+                let rounds = 1e9 / *gap_ns as f64;
+                (rounds, rounds)
+            }),
+            None => Some(rhythm(&opened, &closed)),
         };
-        Ok((warmup, calibration))
+        Ok(Warmed {
+            warmup: Warmup {
+                seconds: begin.elapsed().as_secs_f64(),
+                delivered_bytes: books.delivered_bytes,
+            },
+            calibration,
+            rhythm,
+        })
     }
 
     /// Puts a setting in force and counts its polls from now on. Returns the receiver's NAPI instances.
@@ -269,8 +392,17 @@ impl<'a> Trials<'a> {
             sender: self.lab.sender.counters()?,
             receiver: self.lab.receiver.counters()?,
             settings: self.lab.settings()?,
+            napis: self.lab.receiver.napis()?,
         })
     }
+}
+
+/// Polls and rounds a second between two readings.
+fn rhythm(before: &Polls, after: &Polls) -> (f64, f64) {
+    let counts = after.counts.since(&before.counts);
+    let seconds = (after.at_ns - before.at_ns) as f64 / 1e9;
+    let rate = |count: u64| count as f64 / seconds.max(1e-9);
+    (rate(counts.polls()), rate(counts.rounds))
 }
 
 /// Puts a setting in force at every host that it concerns, the sender first: what it sends must suit the

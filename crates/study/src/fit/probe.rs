@@ -13,18 +13,16 @@ use nicpoll_observe::{
     SOFTIRQ_NAMES, ThreadTimes,
 };
 use nicpoll_traffic::netrate::NetrateWorkload;
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::StudyError;
+use crate::foreign::own_process;
+use crate::host::{RECEIVER, SENDER};
 use crate::lab::Lab;
 use crate::run::Running;
 use crate::workload::WorkloadRequest;
 
 type Result<T> = std::result::Result<T, StudyError>;
 
-/// Threads of the two programs, by their names' beginnings: the kernel keeps 15 letters.
-const SENDER: &str = "nicpoll-send";
-const RECEIVER: &str = "nicpoll-receive";
 /// The processors' own timer, as the account calls it.
 const TIMER: &str = "local_timer";
 /// For stragglers of a run to be read.
@@ -101,23 +99,6 @@ impl Edge {
             polls: polls.read()?,
         })
     }
-}
-
-/// The number of this process as the account tells it, which is not [`std::process::id`] in a container: a
-/// thread with a name of its own gives it away. The account is attached.
-fn own_process(exact: &ExactCpu) -> Result<u32> {
-    let name = format!("np-{:x}", clock_gettime(ClockId::Monotonic).tv_nsec);
-    // It has to leave a processor to be seen.
-    let marker = || thread::sleep(Duration::from_millis(1));
-    let marker = thread::Builder::new().name(name.clone()).spawn(marker)?;
-    marker.join().map_err(|_| StudyError::Panicked("marker"))?;
-    let threads = exact.threads()?;
-    let found = threads.iter().find(|thread| thread.name == name);
-    let found = found.ok_or_else(|| {
-        let what = "the account of CPU time does not show this process";
-        StudyError::Unexpected(String::from(what))
-    })?;
-    Ok(found.pid)
 }
 
 /// Looks at what goes on for a while. The account is attached.

@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use nicpoll_observe::{CpuTimes, HostSnapshot};
+use nicpoll_observe::HostSnapshot;
 use nicpoll_switch::Request;
 use nicpoll_traffic::workload::{End, EndBooks};
 
 use super::{
-    Answer, Counter, Edge, Facts, Host, HostEvent, HostFailure, HostMessage, HostRequest, Polls,
-    Timed,
+    Answer, Changes, Counter, Edge, Facts, Host, HostEvent, HostFailure, HostMessage, HostRequest,
+    Polls, Timed,
 };
 use crate::error::{Doing, StudyError};
+use crate::foreign::CoreTime;
 use crate::workload::WorkloadRequest;
 
 /// A host that takes longer than this for an answer is taken for dead.
@@ -53,6 +54,14 @@ impl HostClient {
     pub fn values(&mut self) -> Result<BTreeMap<String, String>, StudyError> {
         self.ask(HostRequest::Values, |answer| match answer {
             Answer::Values(values) => Some(values),
+            _ => None,
+        })
+    }
+
+    /// What was changed there since the last time.
+    pub fn changes(&mut self) -> Result<Changes, StudyError> {
+        self.ask(HostRequest::Changes, |answer| match answer {
+            Answer::Changes(changes) => Some(changes),
             _ => None,
         })
     }
@@ -124,7 +133,7 @@ impl HostClient {
     }
 
     /// Ends it: what `cpus` did.
-    pub fn close_cpu_window(&mut self, cpus: Vec<u32>) -> Result<Vec<CpuTimes>, StudyError> {
+    pub fn close_cpu_window(&mut self, cpus: Vec<u32>) -> Result<Vec<CoreTime>, StudyError> {
         self.ask(
             HostRequest::CloseCpuWindow { cpus },
             |answer| match answer {
@@ -181,9 +190,9 @@ impl HostClient {
         let deadline = Instant::now() + timeout;
         loop {
             if let Some(books) = self.ended.remove(&end) {
-                return books
-                    .map(|books| Some(*books))
-                    .doing(|| format!("at the {}", self.name));
+                return books.map(|books| Some(*books)).map_err(|failure| {
+                    StudyError::Traffic(format!("the {}: {failure}", self.name))
+                });
             }
             let left = deadline.saturating_duration_since(Instant::now());
             match self.host.next_event(left)? {

@@ -14,6 +14,12 @@ use nicpoll_traffic::workload::{End, EndBooks, WorkloadError};
 use super::{HostEvent, HostFailure};
 use crate::workload::WorkloadRequest;
 
+/// Threads of the two ends, by their names' beginnings: the account of CPU time knows them by these. The
+/// kernel keeps 15 letters.
+pub const SENDER: &str = "nicpoll-send";
+/// The receiver's.
+pub const RECEIVER: &str = "nicpoll-receive";
+
 /// The ends that have not been waited for.
 pub struct Ends {
     running: BTreeMap<u32, Running>,

@@ -13,19 +13,21 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use nicpoll_observe::{
-    CpuSample, ExactCpu, ExactCpuOptions, ExactSample, HostCounters, PollCounter, TimedRuns,
-    start_timing,
+    CpuSample, ExactCpu, ExactCpuOptions, ExactSample, HostCounters, PollCounter, ThreadTimes,
+    TimedRuns, start_timing,
 };
 use nicpoll_switch::{Control, Held, Journal, Needs, Order, Owner, Request, Switch, Target};
 use nicpoll_sys::netns::{NetNamespace, NetnsThread};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::ends::Ends;
+use super::changes::Listener;
+use super::ends::{self, Ends};
 use super::{
     Answer, Counter, Edge, Facts, Host, HostEvent, HostFailure, HostMessage, HostRequest, Polls,
     Timed,
 };
 use crate::error::{Doing, StudyError};
+use crate::foreign;
 use crate::veth;
 
 /// A namespace, with a thread that lives in it.
@@ -62,6 +64,8 @@ impl LocalHost {
             polls: None,
             exact_cpu: None,
             cpu_window: None,
+            own_process: None,
+            listener: None,
             timing: None,
         })?;
         let (outbox, inbox) = mpsc::channel();
@@ -129,7 +133,11 @@ struct Resident {
     polls: Option<PollCounter>,
     exact_cpu: Option<ExactCpu>,
     /// What the account had at the beginning of the window that is open.
-    cpu_window: Option<ExactSample>,
+    cpu_window: Option<(ExactSample, Vec<ThreadTimes>)>,
+    /// The number of this process as the account of CPU time tells it, once it is known.
+    own_process: Option<u32>,
+    /// Hears of changes, from the first question on.
+    listener: Option<Listener>,
     timing: Option<Timing>,
 }
 
@@ -145,6 +153,7 @@ impl Resident {
         match request {
             HostRequest::Facts => return self.facts(),
             HostRequest::Values => return Ok(Answer::Values(self.values()?)),
+            HostRequest::Changes => return self.changes(),
             HostRequest::Napis => return Ok(Answer::Napis(self.napis()?)),
             HostRequest::Polls => return Ok(Answer::Polls(self.polls()?)),
             HostRequest::Edge => return Ok(Answer::Edge(Box::new(self.edge()?))),
@@ -164,7 +173,8 @@ impl Resident {
                 self.poll_counter()?.watch(netns_inode, napi_id)?;
             }
             HostRequest::OpenCpuWindow => {
-                self.cpu_window = Some(self.exact_cpu()?.read()?);
+                let threads = self.exact_cpu()?.threads()?;
+                self.cpu_window = Some((self.exact_cpu()?.read()?, threads));
             }
             HostRequest::OpenTiming { counter } => self.open_timing(counter)?,
             HostRequest::Prepare { .. }
@@ -193,6 +203,9 @@ impl Resident {
             for (name, on) in set {
                 values.insert(format!("feature {name} ({kind})"), on.to_string());
             }
+        }
+        for (name, value) in nicpoll_inspect::sysctls() {
+            values.insert(format!("sysctl {name}"), value);
         }
         for (index, napi) in self.control.napis(ifindex)?.into_iter().enumerate() {
             values.insert(format!("NAPI {index}"), format!("{napi:?}"));
@@ -243,10 +256,24 @@ impl Resident {
 
     fn load_counters(&mut self) -> Result<Answer, StudyError> {
         self.polls = Some(PollCounter::load()?);
-        let loaded = ExactCpu::load(&ExactCpuOptions::default());
+        let loaded = ExactCpu::load(&ExactCpuOptions {
+            has_threads: true,
+            ..ExactCpuOptions::default()
+        });
         let exact_cpu_refused = loaded.as_ref().err().map(ToString::to_string);
         self.exact_cpu = loaded.ok();
         Ok(Answer::Loaded { exact_cpu_refused })
+    }
+
+    fn changes(&mut self) -> Result<Answer, StudyError> {
+        let ifindex = self.control.interface(&self.interface)?.ifindex;
+        let listener = match self.listener.take() {
+            Some(listener) => listener,
+            None => Listener::new()?,
+        };
+        let changes = listener.changes(ifindex)?;
+        self.listener = Some(listener);
+        Ok(Answer::Changes(changes))
     }
 
     fn poll_counter(&mut self) -> Result<&mut PollCounter, StudyError> {
@@ -281,14 +308,31 @@ impl Resident {
             polls: self.polls()?,
             cpu: CpuSample::now().doing(|| "reading /proc/stat")?,
             wall_ahead_ns: (clock_ns(ClockId::Realtime) - clock_ns(ClockId::Monotonic)) as i64,
+            load_average_1min: load_average(),
         })
     }
 
     fn close_cpu_window(&mut self, cpus: &[u32]) -> Result<Answer, StudyError> {
         let after = self.exact_cpu()?.read()?;
+        let threads = self.exact_cpu()?.threads()?;
         let before = self.cpu_window.take();
-        let before = before.ok_or_else(|| not_loaded("a window of CPU time"))?;
-        Ok(Answer::CpuTimes(after.since(&before, cpus)))
+        let (before, threads_before) = before.ok_or_else(|| not_loaded("a window of CPU time"))?;
+        let process = match self.own_process {
+            Some(process) => process,
+            None => foreign::own_process(self.exact_cpu()?)?,
+        };
+        self.own_process = Some(process);
+        let study = foreign::of_study(&threads_before, &threads, process);
+        // The ends are bound to the cores that are asked about; a sender at full speed may not have left
+        // its core yet, and has no name then.
+        let core_of = |name: &str| match name {
+            "" => cpus.first().copied(),
+            _ if name.starts_with(ends::SENDER) => cpus.first().copied(),
+            _ if name.starts_with(ends::RECEIVER) => cpus.get(1).copied(),
+            _ => None,
+        };
+        let cores = after.since(&before, cpus);
+        Ok(Answer::CpuTimes(foreign::split(cores, &study, core_of)))
     }
 
     fn timed_runs(&mut self, counter: Counter) -> Result<TimedRuns, StudyError> {
@@ -326,6 +370,11 @@ impl Drop for Resident {
 
 fn not_loaded(what: &str) -> StudyError {
     StudyError::Unexpected(format!("{what} was asked for and is not there"))
+}
+
+fn load_average() -> Option<f64> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    text.split(' ').next()?.parse().ok()
 }
 
 fn clock_ns(clock: ClockId) -> i128 {
