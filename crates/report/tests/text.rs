@@ -83,6 +83,23 @@ fn colour_changes_nothing_but_colour() {
     assert_eq!(stripped, text);
 }
 
+/// They are in no other row, so that they cannot hide a loss.
+#[test]
+fn what_came_twice_has_a_row_where_there_is_any() {
+    let mut study = fixture::study();
+    let row = "and came twice, packets";
+    assert!(!plain(&study).contains(row));
+    for trial in &mut study.trials {
+        let ledger = trial.figures.as_mut().map(|figures| &mut figures.ledger);
+        if let Some(duplicates) = ledger.and_then(|ledger| ledger.duplicates.as_mut()) {
+            *duplicates = 7;
+        }
+    }
+    let text = plain(&study);
+    assert!(part(&text, "udp64:").contains(row), "{text}");
+    assert!(!part(&text, "tcp:").contains(row), "{text}");
+}
+
 #[test]
 fn what_was_not_measured_shows_as_a_dash() {
     let mut study = fixture::study();

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::path::Path;
 
 use nicpoll_model::{Check, CheckGroup, CheckStatus};
-use nicpoll_observe::RhythmWatch;
+use nicpoll_observe::{DropReasons, RhythmWatch};
 use nicpoll_switch::Abilities;
 use nicpoll_sys::socket;
 use rustix::io::Errno;
@@ -19,6 +19,7 @@ const GROUP: CheckGroup = CheckGroup::Kernel;
 pub fn checks() -> Vec<Check> {
     let mut checks = of_napi(&Abilities::probe());
     checks.push(of_bpf());
+    checks.push(of_drop_reasons());
     checks.push(of_af_xdp());
     checks.extend(of_trains());
     checks.push(of_namespaces());
@@ -86,6 +87,21 @@ fn of_bpf() -> Check {
                 error.to_string(),
             ),
             "run it as root, on a kernel with CONFIG_DEBUG_INFO_BTF and CONFIG_BPF_EVENTS",
+        ),
+    }
+}
+
+fn of_drop_reasons() -> Check {
+    let name = "drop reasons";
+    match DropReasons::begin(&[]) {
+        Ok(_) => {
+            let finding = "the kernel says why it drops a packet: no loss goes without a name";
+            check(GROUP, name, CheckStatus::Good, finding)
+        }
+        Err(error) => with_remedy(
+            check(GROUP, name, CheckStatus::Missing, error.to_string()),
+            "run it as root, on Linux 5.17 or later with CONFIG_DEBUG_INFO_BTF; without, give each rule \
+             of a filter that drops a counter",
         ),
     }
 }

@@ -275,6 +275,8 @@ struct Sums {
     /// Packets by place and side, and whether every trial's counter could be read.
     lost: BTreeMap<(LossPlace, Side), (Option<u64>, bool)>,
     residual: Option<i64>,
+    /// Datagrams that arrived a second time.
+    duplicates: u64,
 }
 
 impl Sums {
@@ -297,6 +299,7 @@ impl Sums {
             residual: ledgers()
                 .map(|ledger| ledger.residual_packets.or(ledger.residual_bytes))
                 .sum(),
+            duplicates: ledgers().filter_map(|ledger| ledger.duplicates).sum(),
         })
     }
 
@@ -355,5 +358,12 @@ fn loss_rows(groups: &[Group]) -> Vec<Row> {
         cells(&|sums| sums.residual.map_or(String::from(MISSING), count)),
         Ink::Plain,
     ));
+    if sums.iter().flatten().any(|sums| sums.duplicates > 0) {
+        rows.push(Row::new(
+            "  and came twice, packets",
+            cells(&|sums| count(sums.duplicates)),
+            Ink::Plain,
+        ));
+    }
     rows
 }
