@@ -25,6 +25,7 @@ mod watch;
 
 use std::env;
 use std::ffi::OsString;
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -45,7 +46,9 @@ fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(failure @ Failure::Unread) => ExitCode::from(failure.code()),
         Err(failure) => {
-            eprintln!("nicpoll: {}", output::in_locale(&failure.to_string()));
+            let words = output::in_locale(&failure.to_string());
+            // Whoever reads errors may be gone, too.
+            let _ = writeln!(io::stderr(), "nicpoll: {words}");
             ExitCode::from(failure.code())
         }
     }
