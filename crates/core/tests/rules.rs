@@ -361,3 +361,42 @@ fn a_cycle_that_loses_its_last_device_stops_polling_until_ticks_are_given_up() {
     assert_eq!(ticks_without_polls, 100);
     assert_eq!(poller.state().stalled, 1);
 }
+
+/// What the original reckons in an int wraps at 2^31 microseconds times ticks a second: after 2.147 s at 1000 a
+/// second. Its product is negative then, so that a late tick counts as short, and the longest cycle lets the burst grow.
+#[test]
+fn products_of_time_do_not_wrap_after_two_seconds() {
+    let mut poller = poller(&[EM0]);
+    poller.hardclock(Time::from_us(1000));
+    cycle(&mut poller, 1000, 1010);
+    assert_eq!((poller.state().burst, poller.state().short_ticks), (6, 0));
+    // The int would hold -1,294,967,296 and -994,967,296.
+    poller.hardclock(Time::from_us(3_001_000));
+    assert_eq!(poller.state().short_ticks, 0);
+    cycle(&mut poller, 3_001_000, 6_301_000);
+    assert_eq!(poller.state().burst, 5);
+    // That was no short tick either: the next one is measured from it.
+    poller.hardclock(Time::from_us(3_001_400));
+    assert_eq!(poller.state().short_ticks, 1);
+}
+
+/// What goes on after a stall is the old cycle: the rest of its burst, with its time counted from before the stall.
+#[test]
+fn after_a_stall_the_old_cycle_goes_on() {
+    let mut poller = poller(&[EM0]);
+    poller.write(Knob::EachBurst, 3).unwrap();
+    poller.hardclock(Time::from_us(1000));
+    assert_eq!(poll(&mut poller, 1000), [(EM0, Command::PollOnly, 3)]);
+    poller.deregister(EM0).unwrap();
+    assert!(!poller.netisr_pollmore(Time::from_us(1010)));
+    let _ = poller.register(EM1).unwrap();
+    let scheduled = (2..).find(|tick| poller.hardclock(Time::from_us(tick * 1000)));
+    let now_us = 1000 * scheduled.unwrap();
+    let status_checks = poller.state().reg_frac_count;
+    assert_eq!(poll(&mut poller, now_us), [(EM1, Command::PollOnly, 2)]);
+    assert!(!poller.netisr_pollmore(Time::from_us(now_us + 10)));
+    let state = poller.state();
+    // It is no new cycle, and it has taken a hundred ticks.
+    assert_eq!((state.reg_frac_count, state.burst), (status_checks, 4));
+    assert_eq!((state.pending_polls, state.phase), (0, 0));
+}
