@@ -100,6 +100,36 @@ pub struct Fit {
     pub library: Library,
 }
 
+impl Fit {
+    /// What came out, as text: each group with its error and its factors.
+    pub fn told(&self) -> String {
+        let library = &self.library;
+        let mut text = format!(
+            "{} parameters, fitted to {} figures under interrupts. Factors are on the costs of fit.toml.\n",
+            library.parameters().count(),
+            library.fitted_figures()
+        );
+        for group in &self.groups {
+            let plural = if group.factors.len() == 1 { "" } else { "s" };
+            text.push_str(&format!(
+                "\n{}: {} parameter{plural}, {} figures; root mean square error {:.2} (1 is 2 % of a rate or 5 % of a \
+                 share); {} simulations\n",
+                group.name,
+                group.factors.len(),
+                group.figures,
+                group.mean_square.sqrt(),
+                group.simulations
+            ));
+            for (name, thousandths) in &group.factors {
+                let factor = *thousandths as f64 / 1e3;
+                text.push_str(&format!("  {name:<12} x {factor:.3}\n"));
+            }
+        }
+        text.push('\n');
+        text
+    }
+}
+
 /// Why nothing was fitted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum FitError {

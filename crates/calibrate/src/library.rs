@@ -6,6 +6,7 @@ use nicpoll_sim::Host;
 use thiserror::Error;
 
 use crate::fit::{FitPlan, Group, ONE, Parameter, fitted_figures};
+use crate::host_file::fitted_fields;
 use crate::table::{Run, Table};
 
 /// Why tables, hosts and the plan of the fit do not go together.
@@ -44,6 +45,17 @@ pub enum LibraryError {
         /// What they are fitted to.
         figures: usize,
     },
+}
+
+/// Why a host file's marks are wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum MarkError {
+    /// Nothing gives a number that is marked.
+    #[error("{0} is marked as fitted, and no parameter gives it")]
+    NotFitted(String),
+    /// The fit gives a number without a mark.
+    #[error("{0} is fitted; end its line with '# fitted'")]
+    NotMarked(String),
 }
 
 /// All that the fit and the comparison rest on.
@@ -101,6 +113,23 @@ impl Library {
             parameters,
             figures,
         })
+    }
+
+    /// Whether the text of a host's file marks as fitted what the fit gives, and nothing else.
+    ///
+    /// # Errors
+    /// The number that is marked and not fitted, or fitted and not marked.
+    pub fn check_marks(&self, host: &str, text: &str) -> Result<(), MarkError> {
+        let marked = fitted_fields(text);
+        let of_host = self
+            .parameters()
+            .filter(|of| of.hosts.iter().any(|name| name == host));
+        let fitted: Vec<&String> = of_host.flat_map(|of| &of.fields).collect();
+        if let Some(field) = marked.iter().find(|field| !fitted.contains(field)) {
+            return Err(MarkError::NotFitted(field.clone()));
+        }
+        let missing = fitted.into_iter().find(|field| !marked.contains(field));
+        missing.map_or(Ok(()), |field| Err(MarkError::NotMarked(field.clone())))
     }
 
     fn check_hosts(&self, hosts: &[String], what: impl Fn() -> String) -> Result<(), LibraryError> {

@@ -2,6 +2,7 @@
 
 mod args;
 mod fit_host;
+mod hosts;
 mod merge;
 mod published;
 mod sweep;
@@ -16,7 +17,8 @@ use anyhow::Context;
 use nicpoll_model::sim::{SIM_RUN_SCHEMA, SimRun};
 use nicpoll_report::{render_document, render_sim_run};
 use nicpoll_sim::{
-    Discipline, Host, Need, Plan, Stop, bottleneck, explain, explain_work, simulate, warmup_ns,
+    Discipline, EmbeddedHost, Host, Need, Plan, Stop, bottleneck, explain, explain_work, simulate,
+    warmup_ns,
 };
 
 pub use args::SimArgs;
@@ -36,6 +38,7 @@ pub fn run(args: &SimArgs) -> Result<u8, Failure> {
         SimCommand::Run(args) => run_plan(args),
         SimCommand::Sweep(args) => sweep::run(args),
         SimCommand::Merge(args) => merge::run(args),
+        SimCommand::Hosts(args) => hosts::run(args),
         SimCommand::Ticks(args) => ticks::run(args),
         SimCommand::Published(args) => published::published(args),
         SimCommand::Fit(args) if args.host => fit_host::run(&args.this_machine),
@@ -100,7 +103,15 @@ fn stops(args: &RunArgs) -> Result<Vec<Stop>, Failure> {
     all.map(stop).collect()
 }
 
+/// A host file, or the host of that name that the program carries.
 fn read_host(path: &Path) -> Result<Host, Failure> {
+    let carried = path
+        .to_str()
+        .filter(|_| !path.exists())
+        .and_then(EmbeddedHost::named);
+    if let Some(carried) = carried {
+        return parse_host(path, carried.text);
+    }
     parse_host(path, &read_text(path, HOST_FILE)?)
 }
 

@@ -4,9 +4,11 @@
 //! it stands in the file, with a word on where it comes from. What not every host has may be left out: a field with a
 //! default, which means that there is none of it, and as a whole the section of a veth pair.
 
+mod preset;
 mod read;
 
 use crate::spec::SpecError;
+pub use preset::{EmbeddedHost, list_presets};
 pub use read::HostError;
 
 /// A number of a host file.

@@ -42,7 +42,8 @@ mod world;
 pub use bottleneck::{bottleneck, explain, explain_work, resource};
 pub use discipline::{DEFER_MAX, Discipline};
 pub use host::{
-    Application, Background, Card, Cpu, Field, Host, HostError, Link, Network, Socket, Storm, Tcp,
+    Application, Background, Card, Cpu, EmbeddedHost, Field, Host, HostError, Link, Network,
+    Socket, Storm, Tcp, list_presets,
 };
 pub use plan::{Plan, PlanError, Stop, initial_knob};
 pub use run::simulate;

@@ -8,6 +8,7 @@ use nicpoll_model::time::parse_seconds;
 use nicpoll_sim::{Discipline, Host, Workload};
 
 use super::fit_host::{self, HostFitArgs};
+use super::hosts::{self, HostsArgs};
 use super::merge::{self, MergeArgs};
 use super::published::{self, PublishedArgs, PublishedFitArgs};
 use super::ticks::{self, TicksArgs};
@@ -81,6 +82,9 @@ pub enum SimCommand {
     /// Run a range of loads, or of any number of the host, under several disciplines
     #[command(after_help = SWEEP_EXAMPLES)]
     Sweep(Box<SweepArgs>),
+    /// List the hosts that the program carries and the presets of host files, or print one
+    #[command(after_help = hosts::EXAMPLES)]
+    Hosts(HostsArgs),
     /// Put the parts of a sweep together
     #[command(after_help = merge::EXAMPLES)]
     Merge(MergeArgs),
@@ -127,7 +131,7 @@ pub struct Length {
 /// Options of `nicpoll sim run`.
 #[derive(Args, Debug)]
 pub struct RunArgs {
-    /// The host file
+    /// The host file, or a name that `nicpoll sim hosts` lists
     #[arg(value_name = "HOSTFILE")]
     pub host: PathBuf,
     /// How the host learns of packets
@@ -165,7 +169,7 @@ pub struct RunArgs {
 /// Options of `nicpoll sim sweep`.
 #[derive(Args, Debug)]
 pub struct SweepArgs {
-    /// The host file
+    /// The host file, or a name that `nicpoll sim hosts` lists
     #[arg(value_name = "HOSTFILE")]
     pub host: PathBuf,
     /// What varies: 'offered' (packets/s), 'clients' or a number of the host file, from, to and how many points

@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::Context;
 use clap::Args;
 use nicpoll_calibrate::{
-    FileError, Fit, FitPlan, Job, Length, Library, Table, fit, fitted_fields, rows_of, score_of,
-    with_fitted,
+    FileError, FitPlan, Job, Length, Library, Table, fit, rows_of, score_of, with_fitted,
 };
 use nicpoll_model::sim_published::{PublishedRow, SIM_PUBLISHED_SCHEMA, SimPublished};
 use nicpoll_report::{render_document, render_sim_published};
@@ -137,7 +136,7 @@ fn rows(library: &Library, has_sensitivity: bool) -> Result<Vec<PublishedRow>, F
 pub fn fit_hosts(args: &PublishedFitArgs) -> Result<u8, Failure> {
     let files = read(&args.directory)?;
     let fit = fit(&files.library).map_err(usage)?;
-    let mut text = told(&files.library, &fit);
+    let mut text = fit.told();
     let mut is_same = true;
     for (name, (path, before)) in &files.hosts {
         let Some(host) = fit.library.hosts.get(name) else {
@@ -166,33 +165,6 @@ pub fn fit_hosts(args: &PublishedFitArgs) -> Result<u8, Failure> {
     })
 }
 
-fn told(library: &Library, fit: &Fit) -> String {
-    let mut text = format!(
-        "{} parameters, fitted to {} figures under interrupts. Factors are on the costs of fit.toml.\n",
-        library.parameters().count(),
-        library.fitted_figures()
-    );
-    for group in &fit.groups {
-        let plural = if group.factors.len() == 1 { "" } else { "s" };
-        text.push_str(&format!(
-            "\n{}: {} parameter{plural}, {} figures; root mean square error {:.2} (1 is 2 % of a rate or 5 % of a share); {} simulations\n",
-            group.name,
-            group.factors.len(),
-            group.figures,
-            group.mean_square.sqrt(),
-            group.simulations
-        ));
-        for (name, thousandths) in &group.factors {
-            text.push_str(&format!(
-                "  {name:<12} x {:.3}\n",
-                *thousandths as f64 / 1e3
-            ));
-        }
-    }
-    text.push('\n');
-    text
-}
-
 fn read(directory: &Path) -> Result<Files, Failure> {
     let mut hosts = BTreeMap::new();
     let mut read_hosts = BTreeMap::new();
@@ -218,35 +190,11 @@ fn read(directory: &Path) -> Result<Files, Failure> {
         plan,
     };
     library.check().map_err(usage)?;
-    let files = Files { library, hosts };
-    files.check_marks()?;
-    Ok(files)
-}
-
-impl Files {
-    /// What host files mark as fitted, and what the fit gives, must be the same numbers.
-    fn check_marks(&self) -> Result<(), Failure> {
-        for (name, (path, text)) in &self.hosts {
-            let marked = fitted_fields(text);
-            let fitted: Vec<&String> = self
-                .library
-                .parameters()
-                .filter(|parameter| parameter.hosts.contains(name))
-                .flat_map(|parameter| &parameter.fields)
-                .collect();
-            let extra = marked.iter().find(|field| !fitted.contains(field));
-            let missing = fitted.iter().find(|field| !marked.contains(field));
-            let wrong = match (extra, missing) {
-                (Some(field), _) => {
-                    format!("{field} is marked as fitted, and no parameter gives it")
-                }
-                (_, Some(field)) => format!("{field} is fitted; end its line with '# fitted'"),
-                _ => continue,
-            };
-            return Err(Failure::Usage(format!("{}: {wrong}", path.display())));
-        }
-        Ok(())
+    for (name, (path, text)) in &hosts {
+        let wrong = |wrong| Failure::Usage(format!("{}: {wrong}", path.display()));
+        library.check_marks(name, text).map_err(wrong)?;
     }
+    Ok(Files { library, hosts })
 }
 
 fn at(path: &Path, error: &FileError) -> Failure {

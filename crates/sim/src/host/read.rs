@@ -3,13 +3,14 @@
 //! What must hold: whatever the text, it is read or refused with the line at fault, and nothing is unknown, out of
 //! range, or missing without a default in what was read.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{Field, Host, OPTIONAL_SECTION};
+use super::{Field, Host, OPTIONAL_SECTION, preset};
 
 /// A name longer than this is no name.
 const NAME_CHARS_MAX: usize = 80;
@@ -57,17 +58,41 @@ impl Reader<'_> {
             ..Host::default()
         };
         self.refuse_unknown(document)?;
+        let known = self.presets(document)?;
         let is_read = |section| section != OPTIONAL_SECTION || document.contains_key(section);
         for field in Host::FIELDS
             .iter()
             .filter(|field| is_read(split(field.name).0))
         {
-            let value = self.number(document, field)?;
+            let value = self.number(document, field, &known)?;
             // The name is that of a field and the value was seen to be in its range.
             let set = host.set(field.name, value);
             set.map_err(|error| self.error(0..0, error.to_string()))?;
         }
         Ok(host)
+    }
+
+    /// The numbers that sections begin from.
+    fn presets(&self, document: &DeTable<'_>) -> Result<BTreeMap<&'static str, u64>, HostError> {
+        let mut known = BTreeMap::new();
+        for section in preset::SECTIONS {
+            let table = document.get(section).map(Spanned::get_ref);
+            let Some(value) = table.and_then(|table| table.get(preset::KEY)) else {
+                continue;
+            };
+            let name = match value.get_ref() {
+                DeValue::String(name) => name,
+                _ => "",
+            };
+            preset::add(&mut known, section, name).map_err(|names| {
+                let message = format!(
+                    "[{section}] has no such preset; there are {} (nicpoll sim hosts)",
+                    names.join(", ")
+                );
+                self.error(value.span(), message)
+            })?;
+        }
+        Ok(known)
     }
 
     fn name(&self, document: &DeTable<'_>) -> Result<String, HostError> {
@@ -107,7 +132,9 @@ impl Reader<'_> {
                 );
                 return Err(self.error(section.span(), message));
             }
-            let unknown = table.keys().find(|key| !known.contains(&&**key.get_ref()));
+            let has_preset = preset::SECTIONS.contains(&&**section.get_ref());
+            let is_known = |key: &str| known.contains(&key) || has_preset && key == preset::KEY;
+            let unknown = table.keys().find(|key| !is_known(key.get_ref()));
             if let Some(key) = unknown {
                 let message = format!(
                     "[{}] has no {}; it has {}",
@@ -121,15 +148,21 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn number(&self, document: &DeTable<'_>, field: &Field) -> Result<u64, HostError> {
+    fn number(
+        &self,
+        document: &DeTable<'_>,
+        field: &Field,
+        known: &BTreeMap<&'static str, u64>,
+    ) -> Result<u64, HostError> {
         let (section, name) = split(field.name);
         let table = document.get(section);
         let value = table.and_then(|table| match table.get_ref() {
             DeValue::Table(table) => table.get(name),
             _ => None,
         });
-        if let (None, Some(default)) = (value, field.default) {
-            return Ok(default);
+        let known = known.get(field.name).copied();
+        if let (None, Some(known)) = (value, known.or(field.default)) {
+            return Ok(known);
         }
         let Some(value) = value else {
             let end = self.text.len()..self.text.len();

@@ -1,0 +1,88 @@
+//! The router guide: its host file is one, its commands run anywhere, and what it says of them is so.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const GUIDE: &str = include_str!("../../../docs/router.md");
+
+fn sim(args: &[&str], directory: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
+    command
+        .arg("sim")
+        .args(args)
+        .current_dir(directory)
+        .output()
+        .unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn block<'a>(text: &'a str, kind: &str) -> &'a str {
+    let (_, block) = text.split_once(&format!("```{kind}\n")).expect(kind);
+    block.split("```").next().unwrap()
+}
+
+#[test]
+fn the_guides_router_of_ten_lines_runs_where_nothing_but_the_program_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = block(GUIDE, "toml");
+    assert!(file.lines().count() <= 10, "{file}");
+    fs::write(folder.path().join("router.toml"), file).unwrap();
+    let commands = block(GUIDE, "console").lines();
+    let mut rates = Vec::new();
+    for command in commands {
+        let words = command.strip_prefix("$ nicpoll sim ").expect(command);
+        let mut words: Vec<&str> = words.split(' ').collect();
+        words.extend(["--no-explain", "--json"]);
+        let run: serde_json::Value =
+            serde_json::from_str(&stdout(&sim(&words, folder.path()))).unwrap();
+        rates.push(run["figures"]["delivered_pps"].as_f64().unwrap());
+    }
+    let [interrupts, polled, bound] = rates[..] else {
+        panic!("{rates:?}");
+    };
+    for (rate, said) in [
+        (interrupts, "52,000"),
+        (polled, "25,500"),
+        (bound, "48,500"),
+    ] {
+        let said_rate: f64 = said.replace(',', "").parse().unwrap();
+        assert!(
+            GUIDE.contains(said) && (rate / said_rate - 1.0).abs() < 0.02,
+            "{said}: {rate}"
+        );
+    }
+}
+
+#[test]
+fn the_program_carries_its_hosts() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = stdout(&sim(&["hosts"], folder.path()));
+    for word in [
+        "generic ",
+        "net6501 ",
+        "[card] preset: em, sis, vr",
+        "[link] preset: 10m,",
+    ] {
+        assert!(list.contains(word), "{word}: {list}");
+    }
+    let text = stdout(&sim(&["hosts", "wrap"], folder.path()));
+    assert_eq!(text, include_str!("../../../sim/hosts/wrap.toml"));
+    let args = ["run", "wrap", "--duration", "50ms", "--no-explain"];
+    assert!(stdout(&sim(&args, folder.path())).contains("host wrap under freebsd-interrupt"));
+    let refused = sim(&["hosts", "warp"], folder.path());
+    assert_eq!(refused.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        said.contains("there is no host 'warp'; there are asa633,"),
+        "{said}"
+    );
+}
