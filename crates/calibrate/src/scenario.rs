@@ -93,7 +93,7 @@ pub fn simulated(
     let mut outcomes: Vec<_> = figures
         .hosts
         .iter()
-        .map(|of| host_outcome(of, length))
+        .map(|of| host_outcome(of, scenario, length))
         .collect();
     if let [only] = &mut outcomes[..] {
         // Its sender is not simulated, so that what it lost at its socket is of nothing known.
@@ -173,11 +173,12 @@ fn connection_outcome(connection: &SimTcp) -> Flow {
     }
 }
 
-fn host_outcome(host: &SimHostFigures, length: Length) -> HostOutcome {
+fn host_outcome(host: &SimHostFigures, scenario: &Scenario, length: Length) -> HostOutcome {
+    let sampled = host.cpu_sampled.filter(|_| scenario.is_sampled);
     let dropped = lost(host, LossPlace::SocketBuffer);
     let reached = host.ledger.taken + dropped;
     HostOutcome {
-        cpu: host.cpu,
+        cpu: sampled.unwrap_or(host.cpu),
         socket_drop_ratio: (reached > 0).then(|| dropped as f64 / reached as f64),
         storm_reports_per_second: host
             .storm

@@ -74,6 +74,9 @@ pub struct Scenario {
     /// How long it is simulated for the comparison, without a warm-up, when what it shows takes its time; otherwise
     /// [`Length::COMPARISON`](crate::Length::COMPARISON).
     pub simulated_seconds: Option<f64>,
+    /// Whether the published shares of the processors are samples that the hosts' clocks took, as top(1) shows them,
+    /// and are compared with such; otherwise exact ones stand for them.
+    pub is_sampled: bool,
 }
 
 /// A figure of a run.
@@ -159,7 +162,7 @@ impl Table {
     }
 }
 
-const RUN_ENTRIES: [&str; 14] = [
+const RUN_ENTRIES: [&str; 15] = [
     "name",
     "discipline",
     "hosts",
@@ -168,6 +171,7 @@ const RUN_ENTRIES: [&str; 14] = [
     "sender",
     "seconds",
     "simulated_seconds",
+    "sampled",
     "fit",
     "baseline",
     "missing",
@@ -249,6 +253,7 @@ fn scenario(section: &Section<'_>, mode: Mode) -> Result<Option<Scenario>, FileE
                 section.number("simulated_seconds", 1.0, 60.0, wanted)
             })
             .transpose()?,
+        is_sampled: section.flag("sampled", "give true or false")?,
     }))
 }
 

@@ -37,7 +37,7 @@ const CARDS: [(&str, &str); 3] = [("em", "poweredge"), ("sis", "wrap"), ("vr", "
 
 /// What a card and its driver bring along: what they hold, and what waits for the bus or for the card. The rest of what
 /// a packet costs in the driver is work of the processor.
-const OF_CARD: [&str; 12] = [
+const OF_CARD: [&str; 13] = [
     "card.rx_ring",
     "card.tx_ring",
     "card.moderation_ns",
@@ -49,6 +49,7 @@ const OF_CARD: [&str; 12] = [
     "card.tx_kib_ns",
     "card.tx_gap_ns",
     "card.pass_packets",
+    "card.hands_over",
     "network.checksum_kib_ns",
 ];
 
