@@ -198,7 +198,9 @@ impl Account<'_> {
         let grown = |now: &DropReason| {
             let key = |one: &DropReason| (one.name(), one.protocol);
             let then = before.iter().find(|then| key(then) == key(now));
-            let packets = now.packets - then.map_or(0, |then| then.packets);
+            let packets = now
+                .packets
+                .saturating_sub(then.map_or(0, |then| then.packets));
             (packets > 0).then(|| DropReason {
                 packets,
                 ..now.clone()

@@ -206,7 +206,7 @@ impl Books {
             (None, None) => None,
             (one, other) => Some(one.unwrap_or(0) + other.unwrap_or(0)),
         };
-        let once = |packets: u64| packets - duplicate_packets.unwrap_or(0);
+        let once = |packets: u64| packets.saturating_sub(duplicate_packets.unwrap_or(0));
         Books {
             packets: offered.packets.zip(delivered.packets.map(once)),
             duplicate_packets,
