@@ -263,11 +263,10 @@ fn the_first_screen_is_the_answer() {
 fn a_verdict_on_asking_is_said_to_be_one() {
     let mut study = fixture::study();
     for comparison in &mut study.comparisons {
-        if comparison.workload == "tcp" && comparison.reference == "interrupt" {
-            if let Some(sensitivity) = &mut comparison.sensitivity {
-                sensitivity.in_force_trials = [16, 11];
-                sensitivity.is_on_asking = true;
-            }
+        let is_meant = comparison.workload == "tcp" && comparison.reference == "interrupt";
+        if let Some(sensitivity) = comparison.sensitivity.as_mut().filter(|_| is_meant) {
+            sensitivity.in_force_trials = [16, 11];
+            sensitivity.is_on_asking = true;
         }
     }
     let text = flat(&render_brief_text(&study, &TextOptions::default()));

@@ -71,8 +71,8 @@ impl Power {
             let differences: Vec<f64> = (0..drawn)
                 .map(|_| {
                     let index = index_up_to(last, &mut generator);
-                    let residual = self.residuals[index / 2];
-                    if index % 2 == 0 { residual } else { -residual }
+                    let sign = [1.0, -1.0][index % 2];
+                    sign * self.residuals[index / 2]
                 })
                 .collect();
             // An effect moves the interval by as much: it is found when it exceeds this.

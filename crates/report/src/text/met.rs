@@ -8,6 +8,10 @@ use super::page::{Ink, Row};
 use crate::numbers::{MISSING, count, figure, figure_or_missing, percent};
 
 type Read = fn(&SettingFindings) -> String;
+/// A label with a number of trials.
+type Amiss<'a> = (&'a str, fn(&SettingFindings) -> u32);
+/// A label with a share of a core, or of a period.
+type Share<'a> = (&'a str, fn(&SettingFindings) -> Option<Shares>);
 
 /// The rows; a row in which no setting has anything is left out.
 pub fn rows(study: &Study, workload: &str, unit: WorkUnit) -> Vec<Row> {
@@ -26,7 +30,7 @@ pub fn rows(study: &Study, workload: &str, unit: WorkUnit) -> Vec<Row> {
         Row::new("what they met", vec![], Ink::Plain),
         row("  trials", |it| count(it.trials)),
     ];
-    let amiss: [(&str, fn(&SettingFindings) -> u32); 6] = [
+    let amiss: [Amiss<'_>; 6] = [
         ("  of them disturbed", |it| it.external_trials),
         ("  of them failed", |it| it.failed_trials),
         ("  of them not proven", |it| it.unproven_trials),
@@ -55,7 +59,7 @@ pub fn rows(study: &Study, workload: &str, unit: WorkUnit) -> Vec<Row> {
             .collect(),
         Ink::Plain,
     ));
-    let shares: [(&str, fn(&SettingFindings) -> Option<Shares>); 3] = [
+    let shares: [Share<'_>; 3] = [
         ("  steal, % of a core", |it| it.steal),
         ("  other programs, %", |it| it.foreign_cpu),
         ("  off the period, %", |it| it.rhythm_deviation),
