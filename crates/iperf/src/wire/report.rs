@@ -15,6 +15,10 @@ const TRANSIT_VALID: u32 = 0x4000_0000;
 /// The upper halves of the counters are valid.
 const COUNTERS_64_BIT: u32 = 0x0800_0000;
 
+/// A least time of transit beyond a minute: 2.0.8 takes it for a difference of the clocks, and leaves
+/// the times of transit out.
+const TRANSIT_UNKNOWN_SECONDS: u32 = 3600;
+
 /// Where the report begins from 2.0.10 on: behind the datagram header.
 const BASE: usize = 16;
 /// Where it begins up to 2.0.9, whose datagram header is 12 bytes long.
@@ -34,6 +38,19 @@ struct ReportWords {
     datagrams: U32,
     jitter_seconds: U32,
     jitter_microseconds: U32,
+}
+
+/// What 2.0.8 and 2.0.9 send behind it, and read whatever the flags say.
+#[derive(IntoBytes, Immutable, Unaligned)]
+#[repr(C)]
+struct V2_0_8Words {
+    transit_min_seconds: U32,
+    transit: [U32; 12],
+    /// Datagrams a second. At 0 such a client prints what happens to stand in its memory instead of
+    /// the loss in per cent.
+    rate_datagrams: U32,
+    /// It divides the rate by this.
+    rate_seconds: U32,
 }
 
 /// What 2.0.13 and later send behind it.
@@ -92,7 +109,9 @@ impl ServerReport {
         match client {
             Dialect::V2_0_2 | Dialect::HeaderlessV2_0 => {
                 bytes[..OLD_BASE].copy_from_slice(&fin.head()[..OLD_BASE]);
-                put(&mut bytes[OLD_BASE..], &self.words(REPORT, saturated));
+                let (words, rest) = bytes[OLD_BASE..].split_at_mut(size_of::<ReportWords>());
+                put(words, &self.words(REPORT, saturated));
+                put(rest, &self.v2_0_8_words());
             }
             Dialect::V2_0_10 => {
                 bytes[..BASE].copy_from_slice(&fin.head());
@@ -136,6 +155,16 @@ impl ServerReport {
             datagrams: narrow(self.datagrams),
             jitter_seconds,
             jitter_microseconds,
+        }
+    }
+
+    fn v2_0_8_words(&self) -> V2_0_8Words {
+        let rate = self.datagrams as f64 / self.elapsed.as_secs_f64();
+        V2_0_8Words {
+            transit_min_seconds: TRANSIT_UNKNOWN_SECONDS.into(),
+            transit: [U32::ZERO; 12],
+            rate_datagrams: (rate.min(f64::from(i32::MAX)) as u32).max(1).into(),
+            rate_seconds: 1.into(),
         }
     }
 

@@ -132,6 +132,10 @@ impl Client {
         if answer.len() < self.version.shortest_report() || at(0) & 0x8000_0000 == 0 {
             return None;
         }
+        // It prints the loss only with a rate, for which it divides the first of these by the second.
+        if self.version == V2_0_8 && (at(23) == 0 || at(24) == 0) {
+            return None;
+        }
         let wide = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
         let has_wide_counters = self.version.has_wide_ids() && at(0) & 0x0800_0000 != 0;
         let high = |index| if has_wide_counters { at(index) } else { 0 };
