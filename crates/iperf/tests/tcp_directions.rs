@@ -264,6 +264,33 @@ fn a_server_keeps_to_its_own_time_whatever_is_asked_for() {
 }
 
 #[test]
+fn a_client_that_resets_what_it_asked_for_has_ended_it() {
+    let listener = listener();
+    let signals = Signals::default();
+    let back = TcpListener::bind((LOCALHOST, 0)).unwrap();
+    let directions = Directions::Dual {
+        port: back.local_addr().unwrap().port(),
+        is_at_once: true,
+    };
+    let asked = header(directions, Amount::Time(Duration::from_secs(60)));
+    let _stream = ask(&listener, &asked);
+    let way_back = accepted(&listener, &signals).back.unwrap();
+    let sent = thread::scope(|scope| {
+        let serving = scope.spawn(|| {
+            let outgoing = way_back.connect(&signals).unwrap();
+            outgoing.run(&signals, &mut ()).unwrap()
+        });
+        let (mut stream, _) = back.accept().unwrap();
+        stream.read_exact(&mut [0; 300_000]).unwrap();
+        // As 2.0.9 to 2.0.13 end it: closed with data unread, which makes it a reset.
+        drop(stream);
+        serving.join().unwrap()
+    });
+    assert!(sent.bytes_sent >= 300_000, "{sent:?}");
+    assert!(sent.seconds < 60.0, "{sent:?}");
+}
+
+#[test]
 fn a_client_that_does_not_read_is_given_up() {
     let listener = listener();
     let signals = Signals::default();

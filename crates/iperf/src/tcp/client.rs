@@ -184,6 +184,7 @@ impl<'a> Link<'a> {
                 bytes_max,
                 header: header(config),
                 stream: config.stream.clone(),
+                may_be_reset: false,
             },
             input: None,
             is_read: direction == Direction::FullDuplex,

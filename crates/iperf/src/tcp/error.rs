@@ -159,3 +159,24 @@ pub enum Error {
     #[error("the TCP stream was told to stop")]
     Cancelled,
 }
+
+impl Error {
+    /// Whether the receiver of a stream reset the connection, or closed it with data unread, after some
+    /// had been sent.
+    pub(super) fn is_reset(&self) -> bool {
+        match self {
+            Error::Send {
+                bytes_sent, source, ..
+            } => {
+                let is_reset = matches!(
+                    source.kind(),
+                    io::ErrorKind::ConnectionReset
+                        | io::ErrorKind::BrokenPipe
+                        | io::ErrorKind::NotConnected
+                );
+                is_reset && *bytes_sent > 0
+            }
+            _ => false,
+        }
+    }
+}

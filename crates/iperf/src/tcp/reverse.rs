@@ -53,6 +53,7 @@ pub(super) fn plan(asked: &ClientHeader, config: &ListenerConfig) -> Plan {
             },
             ..config.stream.clone()
         },
+        may_be_reset: false,
     }
 }
 
@@ -122,7 +123,10 @@ impl ConnectBack {
             }
         };
         Ok(Outgoing {
-            plan: self.plan,
+            plan: Plan {
+                may_be_reset: true,
+                ..self.plan
+            },
             _ticket: Some(self.ticket),
             ..link.outgoing(Direction::Reverse)?
         })

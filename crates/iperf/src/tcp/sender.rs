@@ -40,6 +40,9 @@ pub(super) struct Plan {
     pub(super) header: Option<ClientHeader>,
     /// How.
     pub(super) stream: StreamConfig,
+    /// Whether a receiver that resets the connection once data has come to it has ended the stream, not
+    /// broken it: clients of 2.0.9 to 2.0.13 end in that way what they asked for with -d.
+    pub(super) may_be_reset: bool,
 }
 
 /// What the sender of a stream counted.
@@ -125,12 +128,15 @@ impl Outgoing {
         sender.intervals.finish(elapsed, totals);
         let granted = socket::send_buffer(&self.socket).map_err(setup)?;
         let closed = outcome.and_then(|_| sender.close(&mut buffer, elapsed, !self.is_read));
-        let is_closed = closed.inspect_err(|_| {
-            sender.intervals.observer.broken(&Broken {
-                whole: totals.whole(elapsed),
-                buffer: self.connected.buffer,
-            });
-        })?;
+        let is_closed = match closed {
+            Err(error) if self.plan.may_be_reset && error.is_reset() => true,
+            closed => closed.inspect_err(|_| {
+                sender.intervals.observer.broken(&Broken {
+                    whole: totals.whole(elapsed),
+                    buffer: self.connected.buffer,
+                });
+            })?,
+        };
         let info = socket::tcp_info(&self.socket).map_err(setup)?;
         Ok(SendReport {
             bytes_sent: sender.bytes_sent,
