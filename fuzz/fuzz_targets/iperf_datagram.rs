@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nicpoll_iperf::wire::datagram::{CLIENT_HEADER_OFFSET, has_shared_clock};
+use nicpoll_iperf::wire::datagram::has_shared_clock;
 use nicpoll_iperf::wire::{ClientHeader, DatagramHeader, Dialect, Directions, RawDatagram};
 
 fuzz_target!(|payload: &[u8]| {
@@ -37,7 +37,8 @@ fn client_header(payload: &[u8]) {
         assert_ne!(port, 0);
     }
     let mut again = payload.to_vec();
-    asked.write_to(&mut again[CLIENT_HEADER_OFFSET..]);
+    let raw = RawDatagram::parse(payload).expect("it has a client header");
+    asked.write_to(&mut again[Dialect::of_client(&raw).client_header_offset()..]);
     assert_eq!(
         ClientHeader::parse_udp(&again).map(|read| read.directions()),
         Some(asked.directions())

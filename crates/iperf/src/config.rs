@@ -65,8 +65,9 @@ pub struct StreamConfig {
     /// datagrams have zeros at the header's place, and only [`Directions::Forward`] is possible.
     pub has_header: bool,
     /// The version to speak UDP as (--dialect). Servers of 2.0.9 and older understand
-    /// [`Dialect::V2_0_2`] only. Later ones understand [`Dialect::V2_1`], but those of 2.0.x count its
-    /// first datagram as lost. Only [`Directions::Forward`] is possible with another than that.
+    /// [`Dialect::V2_0_2`] and [`Dialect::V2_0_8`] only. Later ones understand [`Dialect::V2_1`], but those of 2.0.x count its
+    /// first datagram as lost. Only [`Directions::Forward`] is possible with another than that, and
+    /// [`Directions::Dual`] with those two.
     pub dialect: Dialect,
     /// Whether to record the gaps between datagrams and the times of transit.
     pub records_times: bool,

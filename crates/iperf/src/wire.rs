@@ -48,6 +48,8 @@ pub mod flags {
     pub const HAS_LENGTH: u32 = 0x0001_0000;
     /// The header's length, shifted left by one.
     pub const LENGTH_MASK: u32 = 0x0000_01FE;
+    /// Only of 2.0.8 and 2.0.9: the rate counts datagrams a second, not bits.
+    pub const RATE_IN_PACKETS: u32 = 0x0000_0002;
     /// With [`DUAL`]: the other direction begins at once (-d), not after the first one (-r).
     pub const RUN_NOW: u32 = 0x0000_0001;
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nicpoll_iperf::Amount;
 use nicpoll_iperf::udp::{End, Listener, SendError, ServerConfig, ServerError, Streams, connect};
 use nicpoll_iperf::wire::datagram::prepare_payload;
-use nicpoll_iperf::wire::{ClientHeader, DatagramHeader, Directions, ServerReport};
+use nicpoll_iperf::wire::{ClientHeader, DatagramHeader, Dialect, Directions, ServerReport};
 use nicpoll_iperf::{ClientConfig, ListenerConfig};
 use nicpoll_model::Rate;
 use nicpoll_traffic::Signals;
@@ -110,7 +110,13 @@ const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 3));
 
 #[test]
 fn the_server_sends_back_to_where_the_client_came_from() {
-    for is_at_once in [true, false] {
+    for (dialect, is_at_once) in [
+        (Dialect::V2_1, true),
+        (Dialect::V2_1, false),
+        (Dialect::V2_0_2, true),
+        (Dialect::V2_0_2, false),
+        (Dialect::V2_0_8, true),
+    ] {
         let signals = Signals::default();
         let mut server = allowing(SERVER);
         let mut config = listener_config(CLIENT);
@@ -120,6 +126,7 @@ fn the_server_sends_back_to_where_the_client_came_from() {
         let directions = Directions::Dual { port, is_at_once };
         let mut config = client_config(server.local_addr(), directions);
         config.bind = Some(SocketAddr::new(CLIENT, 0));
+        config.stream.dialect = dialect;
         thread::scope(|scope| {
             let serving = scope.spawn(|| {
                 let accepted = server.accept(&signals, PATIENCE).unwrap().unwrap();
@@ -127,6 +134,9 @@ fn the_server_sends_back_to_where_the_client_came_from() {
                 let way_back = streams.back.take().unwrap();
                 assert_eq!(way_back.is_at_once(), is_at_once);
                 assert_eq!(way_back.peer(), back_address(port));
+                // In the header of 2.0 it is told in bits.
+                let rate_bps = way_back.rate().unwrap().bits_of(8 * PAYLOAD_BYTES as u64);
+                assert_eq!(rate_bps, 3_200_000, "{dialect:?}");
                 let forward = run(streams, &signals);
                 let outgoing = way_back.connect().unwrap();
                 assert_eq!(outgoing.connected().local.ip(), SERVER);

@@ -132,6 +132,35 @@ fn udp_headers_that_are_none_or_of_older_versions_are_left_alone() {
     assert_eq!(header.directions(), Ok(self::dual(6001, true)));
 }
 
+/// As 2.0.5 and 2.0.8 were seen to ask for it: -u -d -b 2m, the second one in packets as well.
+#[test]
+fn clients_up_to_2_0_9_ask_for_a_stream_back_too() {
+    for (rest, old_rate, window_or_rate) in [
+        (
+            "80000001 00000001 00001771 00000000 001e8480 ffffff9c 36373839",
+            None,
+            2_000_000,
+        ),
+        (
+            "80000001 00000001 00001771 00000000 00000000 ffffff9c 001e8480",
+            Some(2_000_000),
+            0,
+        ),
+        (
+            "80000003 00000001 00001771 00000000 00000000 ffffff9c 00000064",
+            Some(100),
+            0,
+        ),
+    ] {
+        let payload = bytes(&format!("00000000 6b00ba6e 0005e70d {rest}"));
+        let header = ClientHeader::parse_udp(&payload).unwrap();
+        assert_eq!(header.directions(), Ok(dual(6001, true)), "{rest}");
+        let rates = (header.old_rate, header.window_or_rate);
+        assert_eq!(rates, (old_rate, window_or_rate), "{rest}");
+        assert_eq!(header.extension, None);
+    }
+}
+
 /// What a 2.1.8 server sends with -R, --full-duplex and -d: filler where a client has its header.
 #[test]
 fn datagrams_of_a_server_have_wide_ids_and_no_header() {

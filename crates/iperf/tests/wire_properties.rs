@@ -48,7 +48,7 @@ prop_compose! {
             None => (flags::DUAL, 24),
         };
         let flags = kind | flags::HAS_LENGTH | length << 1;
-        ClientHeader { flags, threads, port, buffer_bytes, window_or_rate, amount, extension }
+        ClientHeader { flags, threads, port, buffer_bytes, window_or_rate, amount, old_rate: None, extension }
     }
 }
 
@@ -117,11 +117,12 @@ proptest! {
     }
 }
 
-const ALL: [Dialect; 7] = [
+const ALL: [Dialect; 8] = [
     Dialect::V2_0_2,
     Dialect::V2_0_10,
     Dialect::V2_0_13,
     Dialect::V2_1,
+    Dialect::V2_0_8,
     Dialect::HeaderlessV2_0,
     Dialect::HeaderlessLater,
     Dialect::Unknown,

@@ -11,6 +11,7 @@ use super::given::Given;
 use super::table::{Meaning, Side, Spec};
 use super::units;
 use super::{Common, Network};
+use crate::wire::Dialect;
 
 const WINDOW_BYTES_MAX: u64 = 1 << 30;
 /// Below this, iperf warns.
@@ -51,6 +52,19 @@ pub enum Way {
     Reverse,
     /// --full-duplex.
     FullDuplex,
+}
+
+impl Way {
+    /// Whether it can be asked for over UDP in that dialect. 2.0.10 to 2.0.13 have none that works with
+    /// other versions; 2.0.13 understands 2.1's.
+    fn has_dialect(self, dialect: Dialect) -> bool {
+        match self {
+            Way::Dual | Way::TradeOff => {
+                matches!(dialect, Dialect::V2_0_2 | Dialect::V2_0_8 | Dialect::V2_1)
+            }
+            Way::Reverse | Way::FullDuplex => dialect == Dialect::V2_1,
+        }
+    }
 }
 
 /// What has come in so far. What an option says by itself is in its place in `common`; the rest is what takes

@@ -48,7 +48,7 @@ pub enum OptionError {
     Exclusive,
     /// One of them with -C, which leaves out what would tell the server.
     NoHeaders,
-    /// One of them with --dialect: the way back is spoken as 2.1 only.
+    /// One of them with a --dialect that has no such way back.
     OldDialect,
     /// -b in packets for TCP, which has none.
     PacketsOverTcp,
@@ -113,8 +113,8 @@ impl fmt::Display for OptionError {
                 "ERROR: compatibility mode (-C) not supported with --full-duplex, --reverse, -d and -r",
             ),
             Self::OldDialect => f.write_str(
-                "ERROR: option --dialect is not supported with --full-duplex, --reverse, -d and -r; \
-                 leave it out, or run a client at each end",
+                "ERROR: option --dialect is not supported with --full-duplex and --reverse, and with -d and \
+                 -r only up to 2.0.9; leave it out, or run a client at each end",
             ),
             Self::PacketsOverTcp => f.write_str("ERROR: units of pps not supported with TCP"),
             Self::NeedsUdp(option) => write!(

@@ -95,7 +95,8 @@ impl Given<'_> {
     pub fn dialect(&self) -> Result<Dialect, OptionError> {
         let patch = self.value.strip_prefix("2.0.");
         match patch.and_then(|patch| units::integer(patch, 2..=13)) {
-            Some(..=9) => Ok(Dialect::V2_0_2),
+            Some(..=7) => Ok(Dialect::V2_0_2),
+            Some(8 | 9) => Ok(Dialect::V2_0_8),
             Some(..=12) => Ok(Dialect::V2_0_10),
             Some(_) => Ok(Dialect::V2_0_13),
             None => Err(self.invalid("the server's version, 2.0.2 to 2.0.13; 2.1 needs none")),

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::wire::{ClientHeader, Directions};
+use crate::wire::{ClientHeader, Dialect, Directions};
 
 use nicpoll_traffic::udp_server::BoundUdp;
 
@@ -15,7 +15,7 @@ use super::client::sending;
 use super::incoming::Incoming;
 use super::receiver::{Manner, Taken};
 use super::reverse::{self, Answer, ConnectBack};
-use super::sender::{Outgoing, SendError};
+use super::sender::{Outgoing, Plan, SendError};
 use crate::config::ListenerConfig;
 use crate::slots::{Test, Ticket};
 
@@ -100,10 +100,17 @@ impl Accepted {
         Ok(Outgoing {
             connected: sending(&socket, peer, direction, None).map_err(setup)?,
             socket,
-            plan: reverse::plan(asked, peer.ip(), &self.config),
+            plan: self.plan(asked),
             _client: Some(Arc::clone(&self.client)),
             _ticket: Some(self.ticket.clone()),
         })
+    }
+
+    /// What to send to the client.
+    fn plan(&self, asked: &ClientHeader) -> Plan {
+        let first = self.queued.first();
+        let dialect = first.map_or(Dialect::V2_1, |first| Dialect::of_client(&first.raw));
+        reverse::plan(asked, dialect, self.client.ip(), &self.config)
     }
 
     fn back(
@@ -121,7 +128,7 @@ impl Accepted {
             peer,
             local,
             options: self.config.stream.socket.clone(),
-            plan: reverse::plan(asked, peer.ip(), &self.config),
+            plan: self.plan(asked),
             is_at_once,
             ticket: self.ticket.clone(),
         })

@@ -21,6 +21,7 @@ fn header(config: &ClientConfig) -> ClientHeader {
     let port = config.peer.port();
     let mut header = match stream.dialect {
         Dialect::V2_0_2 => ClientHeader::for_udp_v2_0_5(port, stream.amount, rate),
+        Dialect::V2_0_8 => ClientHeader::for_udp_v2_0_8(port, stream.amount, rate),
         _ => ClientHeader::for_udp(port, stream.amount, rate),
     };
     header.threads = stream.streams;
@@ -43,7 +44,7 @@ fn header_rate(stream: &StreamConfig) -> (u64, u16) {
     };
     let whole = rate.whole_per_second();
     match whole.filter(|_| rate.unit() == RateUnit::PacketsPerSecond) {
-        Some(packets) if stream.dialect != Dialect::V2_0_2 => {
+        Some(packets) if !matches!(stream.dialect, Dialect::V2_0_2 | Dialect::V2_0_8) => {
             (packets, upper_flags::RATE_IN_PACKETS)
         }
         _ => (rate.bits_of(8 * stream.length_bytes as u64), 0),

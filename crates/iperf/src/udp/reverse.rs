@@ -10,7 +10,7 @@ use std::time::Duration;
 use nicpoll_model::Rate;
 
 use crate::wire::datagram::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN};
-use crate::wire::{ClientHeader, Dialect, Directions, fill_payload, upper_flags};
+use crate::wire::{ClientHeader, Dialect, Directions, fill_payload, flags, upper_flags};
 
 use nicpoll_model::iperf::Direction;
 
@@ -64,8 +64,14 @@ pub(super) fn answer(
     }
 }
 
-/// What to send to a client that asks for it, within the bounds of the server.
-pub(super) fn plan(asked: &ClientHeader, peer: IpAddr, config: &ListenerConfig) -> Plan {
+/// What to send to a client that asks for it, within the bounds of the server, and as the client
+/// understands it.
+pub(super) fn plan(
+    asked: &ClientHeader,
+    client: Dialect,
+    peer: IpAddr,
+    config: &ListenerConfig,
+) -> Plan {
     let time_max = config.send_time_max.min(SEND_TIME_MAX);
     let (duration, bytes_max) = bounds(asked.amount, time_max);
     let payload_max = match peer.to_canonical() {
@@ -87,7 +93,11 @@ pub(super) fn plan(asked: &ClientHeader, peer: IpAddr, config: &ListenerConfig) 
             input: None,
             rate: Some(rate(asked)),
             burst_datagrams: 1,
-            dialect: Dialect::V2_1,
+            dialect: match client {
+                Dialect::V2_0_2 => client,
+                // Later ones tell the other end's version by its datagrams.
+                _ => Dialect::V2_1,
+            },
             ..config.stream.clone()
         },
         is_answered: false,
@@ -97,8 +107,13 @@ pub(super) fn plan(asked: &ClientHeader, peer: IpAddr, config: &ListenerConfig) 
 
 /// What the header asks for; iperf's own default where it states none.
 fn rate(asked: &ClientHeader) -> Rate {
-    let stated = asked.extension.map_or(0, |extension| extension.rate_bps);
-    let rate = if asked.asks_for(upper_flags::RATE_IN_PACKETS) {
+    // Without an extension there is a word for it.
+    let old = asked.old_rate.unwrap_or(asked.window_or_rate);
+    let stated = asked
+        .extension
+        .map_or(old.into(), |extension| extension.rate_bps);
+    let is_in_packets = asked.old_rate.is_some() && asked.flags & flags::RATE_IN_PACKETS != 0;
+    let rate = if is_in_packets || asked.asks_for(upper_flags::RATE_IN_PACKETS) {
         Rate::packets_per_second(stated)
     } else {
         Rate::bits_per_second(stated)

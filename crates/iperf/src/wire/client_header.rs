@@ -1,5 +1,5 @@
 //! The client header: what test a client asks for. TCP streams begin with it, every UDP datagram
-//! has it at offset 16.
+//! has it at offset 16, or 12 up to 2.0.9.
 
 use std::time::Duration;
 
@@ -7,8 +7,7 @@ use thiserror::Error;
 use zerocopy::byteorder::big_endian::{I32, U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::datagram::CLIENT_HEADER_OFFSET;
-use super::{flags, upper_flags};
+use super::{Dialect, RawDatagram, flags, upper_flags};
 use crate::pace::Amount;
 
 /// The part that every version since 2.0.2 has.
@@ -41,6 +40,9 @@ struct ExtensionWords {
     write_prefetch: U32,
 }
 
+/// What 2.0.8 and 2.0.9 add to the first part over UDP: the rate, before two words that are not written.
+type OldRateWord = U32;
+
 const BASE_BYTES: usize = size_of::<BaseWords>();
 const EXTENSION_BYTES: usize = size_of::<ExtensionWords>();
 
@@ -51,6 +53,8 @@ const OLD_RATE_IN_PACKETS: u16 = 0x0001;
 
 /// What stands where 2.0.10 to 2.0.13 write nothing into [`BaseWords::window_or_rate`],
 const FILLER_AT_WINDOW: u32 = u32::from_be_bytes(*b"6789");
+/// and behind the header up to 2.0.5, where 2.0.8 has an [`OldRateWord`],
+const FILLER_AT_OLD_RATE: u32 = FILLER_AT_WINDOW;
 /// and into [`ExtensionWords::rate_low`].
 const FILLER_AT_RATE: u64 = u32::from_be_bytes(*b"8901") as u64;
 
@@ -164,6 +168,9 @@ pub struct ClientHeader {
     pub window_or_rate: u32,
     /// How much the client means to send.
     pub amount: Amount,
+    /// The rate that 2.0.8 and 2.0.9 state over UDP, in bits or, with
+    /// [`flags::RATE_IN_PACKETS`](super::flags::RATE_IN_PACKETS), datagrams a second.
+    pub old_rate: Option<u32>,
     /// `None` when the client did not send one. Of 2.0.10 to 2.0.13 it holds version and rate.
     pub extension: Option<Extension>,
 }
@@ -194,6 +201,15 @@ impl ClientHeader {
         }
     }
 
+    /// The header that 2.0.8 sends over UDP. A rate beyond 2^32 - 1 counts as that.
+    pub fn for_udp_v2_0_8(port: u16, amount: Amount, rate_bps: u64) -> Self {
+        ClientHeader {
+            old_rate: Some(rate_bps.try_into().unwrap_or(u32::MAX)),
+            extension: None,
+            ..Self::plain(0, port, amount, 0)
+        }
+    }
+
     fn plain(flags: u32, port: u16, amount: Amount, rate_bps: u64) -> Self {
         ClientHeader {
             flags,
@@ -202,6 +218,7 @@ impl ClientHeader {
             buffer_bytes: 0,
             window_or_rate: 0,
             amount,
+            old_rate: None,
             extension: Some(Extension {
                 upper_flags: 0,
                 version: Version::V2_1_8,
@@ -236,8 +253,10 @@ impl ClientHeader {
             rate_high: (((extension.rate_bps >> 32) as u32) << 8).into(),
             write_prefetch: U32::ZERO,
         });
+        let old_rate = self.old_rate.map(OldRateWord::new);
         let words = [
             Some(base.as_bytes()),
+            old_rate.as_ref().map(IntoBytes::as_bytes),
             extension.as_ref().map(IntoBytes::as_bytes),
         ];
         let bytes = words.into_iter().flatten().flatten();
@@ -268,14 +287,21 @@ impl ClientHeader {
         Ok(Some(header))
     }
 
-    /// Reads the header of a UDP datagram of 2.0.13 or later, which lies behind the datagram's own;
-    /// `None` when there is none, or an older one.
+    /// Reads the header of a UDP datagram, which lies behind the datagram's own; `None` when there is
+    /// none. Of 2.0.10 to 2.0.12, whose -d and -r do not work between themselves, none is read.
     pub fn parse_udp(payload: &[u8]) -> Option<Self> {
-        let mut header = Self::from_prefix(payload.get(CLIENT_HEADER_OFFSET..)?)?;
-        if header.flags & flags::IDS_64_BIT == 0 {
+        let dialect = Dialect::of_client(&RawDatagram::parse(payload).ok()?);
+        let mut header = Self::from_prefix(payload.get(dialect.client_header_offset()..)?)?;
+        let is_v1 = dialect == Dialect::V2_0_2;
+        if is_v1 {
+            let behind = payload.get(dialect.client_header_offset() + BASE_BYTES..)?;
+            let rate = behind.first_chunk().copied().map(u32::from_be_bytes);
+            header.old_rate = rate.filter(|rate| *rate != FILLER_AT_OLD_RATE);
+        }
+        if !is_v1 && header.flags & flags::IDS_64_BIT == 0 {
             return None;
         }
-        if header.flags & flags::EXTEND == 0 {
+        if is_v1 || header.flags & flags::EXTEND == 0 {
             header.extension = None;
         }
         Some(header)
@@ -295,6 +321,7 @@ impl ClientHeader {
                 asked => asked,
             },
             amount: amount_of_word(base.amount.get()),
+            old_rate: None,
             extension: extension.and_then(|(words, _)| words.read()),
         })
     }

@@ -27,8 +27,11 @@ const WITHOUT_UPPER_HALF_BYTES: usize = 12;
 /// How an end of a UDP test speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// 2.0.2 to 2.0.9. Datagram headers of 12 bytes, ids of 32 bits in two's complement.
+    /// 2.0.2 to 2.0.5, and any client up to 2.0.9. Datagram headers of 12 bytes, ids of 32 bits in two's
+    /// complement.
     V2_0_2,
+    /// 2.0.8 and 2.0.9. The same, but the client header has the rate in a word of its own.
+    V2_0_8,
     /// 2.0.10 to 2.0.12. Headers of 16 bytes of which the last four stay unwritten; the FIN's id is
     /// a sign bit and a magnitude.
     V2_0_10,
@@ -58,7 +61,7 @@ impl Dialect {
         };
         let at_20 = at_20.unwrap_or(0);
         // The client header of 2.0.9 and older stands at 12: flags, threads (-P), port.
-        let is_v1_header = matches!(at_12, 0 | 0x8000_0000 | 0x8000_0001)
+        let is_v1_header = at_12 & !(flags::DUAL | flags::RATE_IN_PACKETS | flags::RUN_NOW) == 0
             && (1..1 << 16).contains(&at_16)
             && (1..1 << 16).contains(&at_20);
         // From here on it stands at 16, behind the upper half of the id.
@@ -92,7 +95,11 @@ impl Dialect {
     /// 1, and a first datagram with id 0 shows that it is 0.
     pub fn first_id(self) -> u64 {
         match self {
-            Dialect::V2_0_2 | Dialect::V2_0_10 | Dialect::V2_0_13 | Dialect::HeaderlessV2_0 => 0,
+            Dialect::V2_0_2
+            | Dialect::V2_0_8
+            | Dialect::V2_0_10
+            | Dialect::V2_0_13
+            | Dialect::HeaderlessV2_0 => 0,
             Dialect::V2_1 | Dialect::HeaderlessLater | Dialect::Unknown => 1,
         }
     }
@@ -100,7 +107,7 @@ impl Dialect {
     /// Offset of the client header.
     pub fn client_header_offset(self) -> usize {
         match self {
-            Dialect::V2_0_2 => WITHOUT_UPPER_HALF_BYTES,
+            Dialect::V2_0_2 | Dialect::V2_0_8 => WITHOUT_UPPER_HALF_BYTES,
             _ => datagram::CLIENT_HEADER_OFFSET,
         }
     }
@@ -120,6 +127,7 @@ impl Dialect {
             Dialect::V2_0_10 => -1,
             Dialect::V2_0_13 | Dialect::V2_1 => 1,
             Dialect::V2_0_2
+            | Dialect::V2_0_8
             | Dialect::HeaderlessV2_0
             | Dialect::HeaderlessLater
             | Dialect::Unknown => 0,
@@ -138,7 +146,7 @@ impl Dialect {
     ) -> Result<DatagramHeader, DatagramError> {
         let [at_12, ..] = raw.marks;
         let id = match self {
-            Dialect::V2_0_2 => i64::from(raw.id_low as i32),
+            Dialect::V2_0_2 | Dialect::V2_0_8 => i64::from(raw.id_low as i32),
             Dialect::V2_0_13 | Dialect::V2_1 | Dialect::HeaderlessLater => match at_12 {
                 Some(high) => (u64::from(high) << 32 | u64::from(raw.id_low)) as i64,
                 None => i64::from(raw.id_low as i32),
@@ -161,7 +169,7 @@ impl Dialect {
     /// 2.0.13 say nothing of `client` but their flag word.
     pub fn prepare_payload(self, payload: &mut [u8], client: &ClientHeader) {
         let (flag_word, client) = match self {
-            Dialect::V2_0_2 => (None, Some(client)),
+            Dialect::V2_0_2 | Dialect::V2_0_8 => (None, Some(client)),
             Dialect::V2_0_10 => (Some(0), None),
             Dialect::V2_0_13 => (Some(flags::IDS_64_BIT), None),
             _ => return datagram::prepare_payload(payload, client),
@@ -189,7 +197,7 @@ impl Dialect {
             _ => header.id,
         };
         let length = match self {
-            Dialect::V2_0_2 | Dialect::V2_0_10 => WITHOUT_UPPER_HALF_BYTES,
+            Dialect::V2_0_2 | Dialect::V2_0_8 | Dialect::V2_0_10 => WITHOUT_UPPER_HALF_BYTES,
             _ => datagram::CLIENT_HEADER_OFFSET,
         };
         let bytes = DatagramHeader { id, ..*header }.to_bytes();

@@ -107,7 +107,7 @@ impl ServerReport {
     pub fn answer(&self, client: Dialect, fin: &RawDatagram) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         match client {
-            Dialect::V2_0_2 | Dialect::HeaderlessV2_0 => {
+            Dialect::V2_0_2 | Dialect::V2_0_8 | Dialect::HeaderlessV2_0 => {
                 bytes[..OLD_BASE].copy_from_slice(&fin.head()[..OLD_BASE]);
                 let (words, rest) = bytes[OLD_BASE..].split_at_mut(size_of::<ReportWords>());
                 put(words, &self.words(REPORT, saturated));

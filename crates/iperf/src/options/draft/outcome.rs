@@ -141,11 +141,13 @@ impl Draft {
     fn directions(&mut self) -> Result<Directions, OptionError> {
         let port = self.listen_port.unwrap_or(self.common.port);
         let stream = &self.common.stream;
-        let is_old = self.common.is_udp() && stream.dialect != Dialect::V2_1;
+        let is_udp = self.common.is_udp();
         let directions = match self.ways[..] {
             [] => Directions::Forward,
             [_, ..] if !stream.has_header => return Err(OptionError::NoHeaders),
-            [_, ..] if is_old => return Err(OptionError::OldDialect),
+            [way, ..] if is_udp && !way.has_dialect(stream.dialect) => {
+                return Err(OptionError::OldDialect);
+            }
             [Way::Reverse] => Directions::Reverse,
             [Way::FullDuplex] => Directions::FullDuplex,
             [Way::Dual] => Directions::Dual {

@@ -6,7 +6,9 @@ use super::*;
 fn versions_that_speak_alike_are_one_dialect() {
     for (version, dialect) in [
         ("2.0.2", Dialect::V2_0_2),
-        ("2.0.9", Dialect::V2_0_2),
+        ("2.0.5", Dialect::V2_0_2),
+        ("2.0.8", Dialect::V2_0_8),
+        ("2.0.9", Dialect::V2_0_8),
         ("2.0.10", Dialect::V2_0_10),
         ("2.0.12", Dialect::V2_0_10),
         ("2.0.13", Dialect::V2_0_13),

@@ -28,8 +28,19 @@ fn one_way_or_the_other() {
     let headers = "ERROR: compatibility mode (-C) not supported with --full-duplex, --reverse, -d \
                    and -r";
     assert_eq!(refused("-c x -C -d"), headers);
-    let dialect = refused("-c x -u -d --dialect 2.0.5");
-    assert!(dialect.starts_with("ERROR: option --dialect is not supported with"));
+    for line in [
+        "-c x -u -d --dialect 2.0.12",
+        "-c x -u -R --dialect 2.0.5",
+        "-c x -u --full-duplex --dialect 2.0.8",
+    ] {
+        let dialect = refused(line);
+        let said = "ERROR: option --dialect is not supported with";
+        assert!(dialect.starts_with(said), "{line}: {dialect}");
+    }
+    for way in ["-d", "-r"] {
+        let directions = stream(&format!("-u {way} --dialect 2.0.8")).directions;
+        assert!(matches!(directions, Directions::Dual { .. }), "{way}");
+    }
     let text = refused("-c x -R -n 2147483648");
     assert!(
         text.starts_with("ERROR: invalid value of '2147483648' for -n"),

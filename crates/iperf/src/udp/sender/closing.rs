@@ -30,7 +30,7 @@ const FINS_UNANSWERED: u32 = 3;
 /// How often the FIN is sent again to such a server.
 fn retries(server: Dialect) -> u32 {
     match server {
-        Dialect::V2_0_2 | Dialect::V2_0_10 | Dialect::V2_0_13 => OLD_RETRIES,
+        Dialect::V2_0_2 | Dialect::V2_0_8 | Dialect::V2_0_10 | Dialect::V2_0_13 => OLD_RETRIES,
         _ => RETRIES,
     }
 }
