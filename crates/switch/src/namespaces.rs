@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use nicpoll_sys::netns::{self, NetNamespace};
 
 /// `NSFS_MAGIC`, include/uapi/linux/magic.h: what a file of a namespace lies on.
-const NSFS_MAGIC: i64 = 0x6e73_6673;
+const NSFS_MAGIC: rustix::fs::FsWord = 0x6e73_6673;
 /// How a link to a network namespace begins.
 const LINK: &str = "net:[";
 /// Inode number of the first PID namespace (`PROC_PID_INIT_INO`, include/linux/proc_ns.h), whose `/proc` shows
@@ -129,7 +129,7 @@ fn mounted(table: &str) -> Vec<String> {
 
 /// A name whose namespace is gone is a plain file.
 fn is_namespace(namespace: &NetNamespace) -> bool {
-    rustix::fs::fstatfs(namespace).is_ok_and(|stat| i64::from(stat.f_type) == NSFS_MAGIC)
+    rustix::fs::fstatfs(namespace).is_ok_and(|stat| stat.f_type == NSFS_MAGIC)
 }
 
 #[cfg(test)]
