@@ -96,7 +96,7 @@ fn large_effects(study: &Study) -> Option<String> {
         Some((ratio, one)) => {
             let size = match ratio {
                 ..2.0 => format!("{:.0} %", 100.0 * (ratio - 1.0)),
-                _ => format!("a factor of {ratio:.1}"),
+                _ => format!("{ratio:.1}x"),
             };
             format!(
                 "such a run finds a difference of {size} nine times in ten ({}), and smaller ones more seldom",

@@ -110,14 +110,14 @@ fn power(study: &Study, comparison: &Comparison) -> String {
     format!(" Nine times in ten such a run finds a difference of {found}; {more}.")
 }
 
-/// The least difference that such a plan finds nine times in ten: in percent, or as a factor when it is
+/// The least difference that such a plan finds nine times in ten: in percent, or as a ratio when it is
 /// great.
 pub fn found(comparison: &Comparison) -> Option<String> {
     let found = comparison.found_nine_in_ten_ratio?;
     Some(match comparison.kind {
         MetricKind::Points => format!("{} pt", figure(found * 100.0)),
         MetricKind::Ratio if found < 2.0 => format!("{} %", percent(found - 1.0)),
-        MetricKind::Ratio => format!("a factor of {}", aligned([found], &[])[0]),
+        MetricKind::Ratio => format!("{}x", aligned([found], &[])[0]),
     })
 }
 
