@@ -15,12 +15,13 @@ use serving::Serving;
 /// When the server dies, of the four seconds that are asked for.
 const LIFE: Duration = Duration::from_secs(1);
 
-/// A client whose server is killed after a while.
+/// A client whose server is killed in the middle of the test.
 fn bereaved(server_options: &[&str], client_options: &[&str]) -> Output {
     let mut server = Serving::start(server_options);
     let address = server.address;
     thread::scope(|scope| {
         let client = scope.spawn(|| serving::client(address, client_options));
+        server.await_line("connected with");
         thread::sleep(LIFE);
         server.stop();
         client.join().unwrap()
@@ -48,7 +49,7 @@ fn a_server_that_dies_is_told_of() {
         let ended = bereaved(server, client);
         let told = String::from_utf8(ended.stderr).unwrap();
         let (obtained, _) = shortfall(&told).unwrap_or_else(|| panic!("{client:?}: {told}"));
-        assert!((0.0..3.5).contains(&obtained), "{client:?}: {told}");
+        assert!((0.0..4.0).contains(&obtained), "{client:?}: {told}");
         assert_eq!(ended.status.code(), Some(1), "{client:?}: {told}");
         // What there was is told all the same.
         let text = String::from_utf8(ended.stdout).unwrap();

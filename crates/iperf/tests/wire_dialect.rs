@@ -280,6 +280,27 @@ fn an_unclear_fin_is_the_one_nearer_to_the_highest_id() {
 }
 
 #[test]
+fn the_largest_id_is_read_and_the_next_one_refused() {
+    let id_max = nicpoll_iperf::wire::datagram::ID_MAX;
+    for sign in [1, -1] {
+        let mut payload = [0; 64];
+        let mut read = |id| {
+            let header = DatagramHeader {
+                id,
+                sent_seconds: 0,
+                sent_microseconds: 0,
+            };
+            Dialect::V2_1.write_header(&header, &mut payload);
+            let raw = RawDatagram::parse(&payload).unwrap();
+            Dialect::V2_1.header(&raw, 0).map(|header| header.id)
+        };
+        assert_eq!(read(sign * id_max), Ok(sign * id_max));
+        let beyond = sign * (id_max + 1);
+        assert_eq!(read(beyond), Err(DatagramError::Id { id: beyond }));
+    }
+}
+
+#[test]
 fn ids_out_of_all_proportion_are_refused() {
     let far = raw("00000000 6b00bc2a 00064be1 00010001 08000000");
     let error = Dialect::V2_0_13.header(&far, 0).unwrap_err();

@@ -103,6 +103,26 @@ proptest! {
 }
 
 #[test]
+fn the_window_holds_as_many_ids_as_it_says_and_not_one_more() {
+    // The oldest one that is remembered, which has come, and the next older one.
+    for (old, duplicates, late) in [(2, 1, 0), (1, 0, 1)] {
+        let mut sequence = Sequence::default();
+        sequence.record(old);
+        sequence.record(WINDOW_IDS + 1);
+        sequence.record(old);
+        assert_eq!(sequence.duplicates(), duplicates, "{old}");
+        assert_eq!(sequence.out_of_order(), late, "{old}");
+    }
+    // One that is too old has the place of a younger one, and must not pass for it.
+    let mut sequence = Sequence::default();
+    sequence.expect_up_to(WINDOW_IDS + 1);
+    sequence.record(1);
+    sequence.record(WINDOW_IDS + 1);
+    assert_eq!(sequence.duplicates(), 0);
+    assert_eq!(sequence.lost(), WINDOW_IDS - 1);
+}
+
+#[test]
 fn an_end_marker_tells_of_the_last_ones_and_later_arrivals_take_them_back() {
     let mut sequence = Sequence::default();
     [1, 2, 4].into_iter().for_each(|id| sequence.record(id));

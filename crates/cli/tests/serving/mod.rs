@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
@@ -23,6 +24,7 @@ pub fn client(server: SocketAddr, more: &[&str]) -> Output {
 /// A server that listens, until it is dropped.
 pub struct Serving {
     child: Child,
+    printed: mpsc::Receiver<String>,
     pub address: SocketAddr,
 }
 
@@ -44,12 +46,23 @@ impl Serving {
         while text.matches("-----\n").count() < 2 {
             assert_ne!(lines.read_line(&mut text).unwrap(), 0, "{text}");
         }
-        // Nobody reads the rest, which must not stop the server.
-        std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
+        // The rest is read, asked for or not, so that the server is never kept from printing.
+        let (told, printed) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in lines.lines().map_while(Result::ok) {
+                let _ = told.send(line);
+            }
+        });
         Serving {
             child,
+            printed,
             address: (Ipv4Addr::LOCALHOST, port).into(),
         }
+    }
+
+    /// Waits until the server has printed a line with this.
+    pub fn await_line(&self, part: &str) {
+        while !self.printed.recv().unwrap().contains(part) {}
     }
 
     fn pid(&self) -> Pid {
