@@ -1,23 +1,38 @@
-//! Runs and checks the fuzz targets of `fuzz/`. A run needs a nightly compiler and cargo-fuzz, and they are a
-//! workspace of their own for that reason.
+//! Runs and checks the fuzz targets of `fuzz/`. They are a workspace of their own, because libFuzzer needs a
+//! C++ compiler, which a plain build must not.
 //!
 //! What must hold: a target is a file `fuzz/fuzz_targets/NAME.rs` and has committed seeds in
 //! `fuzz/seeds/NAME/`, so that a short run starts from inputs that get past the first check. What a
-//! run finds goes to `fuzz/corpus` and `fuzz/artifacts`, which are not committed.
+//! run finds goes to `fuzz/corpus` and `fuzz/artifacts`, which are not committed. The compiler is the
+//! project's: what libFuzzer needs of it is in every stable one.
 
 use std::env;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::process::{cargo, output_of, run};
+use crate::peers;
+use crate::process::{cargo, find_program, output_of, run};
 use crate::steps::Outcome;
 
 const FOLDER: &str = "fuzz";
+/// Where the targets are built, in cargo's target folder: they are compiled otherwise than the rest.
+const BUILT: &str = "fuzz";
+/// The profile of `fuzz/Cargo.toml`.
+const PROFILE: &str = "fuzz";
 /// An input that keeps a parser busy for so long is a finding like a crash.
 const SLOWEST_INPUT_S: u32 = 10;
+/// Seconds for each target in CI: enough for all seeds and some hundred thousand inputs around them.
+const CI_SECONDS: u32 = 3;
+/// Has the compiler count which edges of the program an input reaches, for libFuzzer to follow. The
+/// parsers are safe code: a sanitizer would find nothing there and take most of the time.
+const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Ccodegen-units=1 \
+    -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+    -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares";
 
 /// Fuzzes one target, or each in turn, for so many seconds.
 pub fn run_targets(wanted: Option<&str>, seconds: u32) -> Result<Outcome> {
@@ -29,38 +44,83 @@ pub fn run_targets(wanted: Option<&str>, seconds: u32) -> Result<Outcome> {
     if chosen.is_empty() {
         bail!("no such fuzz target; there are: {}", targets.join(", "));
     }
-    if !has_tools() {
-        bail!(
-            "fuzzing needs nightly and cargo-fuzz: `rustup toolchain install nightly` and \
-             `cargo install cargo-fuzz --locked`"
-        );
+    if find_program("c++").is_none() {
+        bail!("fuzzing needs a C++ compiler: as root on Debian, `apt-get install g++`");
     }
+    let built = build(wanted)?;
     for target in chosen {
         let corpus = format!("{FOLDER}/corpus/{target}");
+        let artifacts = format!("{FOLDER}/artifacts/{target}/");
         fs::create_dir_all(&corpus)?;
-        let mut fuzz = cargo_fuzz();
+        fs::create_dir_all(&artifacts)?;
+        let mut fuzz = Command::new(built.join(target));
         // libFuzzer writes to the first directory only: the seeds stay as committed.
-        // The parsers are safe code: a sanitizer has nothing to find there and takes most of the time.
-        fuzz.args(["run", "--sanitizer", "none", target, &corpus]);
-        fuzz.arg(format!("{FOLDER}/seeds/{target}"));
-        fuzz.args(["--", &format!("-max_total_time={seconds}")]);
-        run(fuzz.arg(format!("-timeout={SLOWEST_INPUT_S}")))
-            .with_context(|| format!("target {target}"))?;
+        fuzz.arg(&corpus).arg(format!("{FOLDER}/seeds/{target}"));
+        fuzz.arg(&artifacts);
+        fuzz.arg(format!("-max_total_time={seconds}"));
+        fuzz.arg(format!("-timeout={SLOWEST_INPUT_S}"));
+        fuzz.arg(format!("-artifact_prefix={artifacts}"));
+        fuzz.args(["-print_final_stats=1", "-verbosity=0"]);
+        run(&mut fuzz).with_context(|| format!("target {target}"))?;
     }
     Ok(Outcome::Passed)
+}
+
+/// Fuzzes every target for some seconds, after getting the compiler where that is possible.
+pub fn run_briefly() -> Result<Outcome> {
+    if find_program("c++").is_none() {
+        if !peers::can_install() {
+            let reason = "there is no C++ compiler, and this is not root on Debian or Ubuntu";
+            return Ok(Outcome::Skipped(reason.into()));
+        }
+        peers::install(&["g++"])?;
+    }
+    run_targets(None, CI_SECONDS)
+}
+
+/// Builds the targets, or one; returns the folder with the programs.
+fn build(wanted: Option<&str>) -> Result<PathBuf> {
+    let machine = machine()?;
+    let folder = target_folder().join(BUILT);
+    let mut build = cargo();
+    build.args(["build", "--locked", "--manifest-path", "fuzz/Cargo.toml"]);
+    // With a machine named, flags are not for programs that run during the build.
+    build.args(["--profile", PROFILE, "--target", &machine]);
+    match wanted {
+        Some(name) => build.args(["--bin", name]),
+        None => build.arg("--bins"),
+    };
+    build.env("CARGO_TARGET_DIR", &folder);
+    run(build.env("RUSTFLAGS", COVERAGE))?;
+    Ok(folder.join(machine).join(PROFILE))
+}
+
+/// What the compiler calls this machine.
+fn machine() -> Result<String> {
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let version = output_of(Command::new(rustc).arg("-vV")).context("rustc does not run")?;
+    let mut lines = version.lines();
+    let host = lines.find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned)
+        .context("rustc does not say what this machine is")
+}
+
+fn target_folder() -> PathBuf {
+    let folder = env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    // A relative one is relative to the project, where these commands run.
+    std::path::absolute(PathBuf::from(folder)).unwrap_or_else(|_| PathBuf::from("target"))
 }
 
 /// Checks that every target has seeds, and that all of them compile: with the compiler that runs this
 /// program, in the folder where most of what they depend on has been checked already.
 pub fn check() -> Result<Outcome> {
     targets(Path::new(FOLDER))?;
-    let folder = env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     let mut check = cargo();
     check.args(["check", "--locked", "--bins"]);
     check.args(["--manifest-path", "fuzz/Cargo.toml"]);
     // A check links nothing, so that libFuzzer itself need not be built.
     check.env("CUSTOM_LIBFUZZER_PATH", "/nowhere/libfuzzer.a");
-    run(check.env("CARGO_TARGET_DIR", folder))?;
+    run(check.env("CARGO_TARGET_DIR", target_folder()))?;
     Ok(Outcome::Passed)
 }
 
@@ -85,20 +145,14 @@ fn targets(folder: &Path) -> Result<Vec<String>> {
     Ok(targets)
 }
 
-fn has_tools() -> bool {
-    output_of(cargo_fuzz().arg("--version")).is_some()
-}
-
-/// cargo-fuzz under nightly, whatever toolchain runs this program.
-fn cargo_fuzz() -> Command {
-    let mut command = Command::new("rustup");
-    command.args(["run", "nightly", "cargo", "fuzz"]);
-    command
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_compiler_knows_this_machine() {
+        assert!(machine().unwrap().contains("linux"));
+    }
 
     #[test]
     fn a_target_without_seeds_is_refused() {

@@ -55,6 +55,7 @@ pub fn ci(steps: &mut Steps) {
     steps.run("dependencies", dependencies);
     steps.run("bpf compiler", bpf::install_compiler);
     test_requiring(REQUIRED_BY_CI, steps, false, &[]);
+    steps.run("fuzz", fuzz::run_briefly);
 }
 
 /// Unit tests run in parallel. Tests that build namespaces would disturb one another's figures:
