@@ -147,16 +147,16 @@ fn the_record_of_a_namespace_that_is_gone_is_closed_by_the_next_start() {
     assert!(left.paths().unwrap().is_empty());
 }
 
-/// One of the records, as a process that is no more would have left it for a namespace that is no
-/// more.
+/// One of the records, as a process that is no more would have left it for a device that went with its namespace.
 fn journal_of_a_dead_process(journal: &Journal, home: &Path) -> Journal {
-    let path = journal.paths().unwrap().remove(0);
-    let inode = journal.records().unwrap().remove(0).1.unwrap().netns_inode;
-    let netns = format!("\"netns_inode\": {inode}");
-    let text = as_of_a_dead_process(&path).replace(&netns, "\"netns_inode\": 1");
+    let (path, record) = journal.records().unwrap().remove(0);
+    let device = record.unwrap().interface.device_id.unwrap();
+    let device = format!("\"device_id\": {device}");
+    // The number of sysfs itself, which no device has.
+    let text = as_of_a_dead_process(&path).replace(&device, "\"device_id\": 1");
     let directory = home.join("left");
     fs::create_dir(&directory).unwrap();
-    fs::write(directory.join("1-2.json"), text).unwrap();
+    fs::write(directory.join("device-1.json"), text).unwrap();
     Journal::at(directory)
 }
 
