@@ -9,7 +9,9 @@ use anyhow::Context;
 use nicpoll_model::{Plan, Study, Verdict};
 use nicpoll_report::{render_brief_text, render_json, render_text};
 use nicpoll_stats::order::Seed;
-use nicpoll_study::{Design, Identity, Lab, Options, Veth, plan, require_lab, run_study};
+use nicpoll_study::{
+    Design, Identity, Lab, Options, Veth, plan, require_lab, require_state, run_study,
+};
 use nicpoll_switch::{Journal, guard_of_this_program};
 
 use crate::args::DemoArgs;
@@ -27,6 +29,7 @@ pub fn demo(args: &DemoArgs) -> Result<u8, Failure> {
     let (design, plan) =
         plan(&options(args), Seed(seed)).map_err(|error| Failure::Usage(error.to_string()))?;
     require_lab("the demo", "nicpoll demo")?;
+    require_state(&Journal::of_this_machine())?;
 
     let stop = Stop::on_signals().context("catching signals")?;
     let identity = Identity {

@@ -70,6 +70,7 @@ impl From<StudyError> for Failure {
     fn from(error: StudyError) -> Self {
         match error {
             StudyError::Missing(what) => Failure::Missing(what),
+            StudyError::OneCpu => Failure::Missing(error.to_string()),
             other => Failure::Failed(other.into()),
         }
     }

@@ -44,17 +44,21 @@ fn a_quick_demo_prints_an_object_that_holds_what_the_schema_says() {
     let output = stage.run(&["demo", "--quick", "--seed", "7", "--json"]);
     assert_eq!(host_state(), before);
     let code = output.status.code().unwrap();
-    // On a machine that is busy with other things, too many trials may be void.
+    // On a machine that is busy with other things, too few blocks may fit into the time.
     assert!(code == 0 || code == 4, "{code}: {}", stderr(&output));
     assert_eq!(stderr(&output), "", "progress belongs on a terminal only");
     let study: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_described(&study, "demo");
     assert_eq!(study["seed"], 7);
     let trials = study["trials"].as_array().unwrap();
-    assert!(trials.len() >= 36);
+    assert!(!trials.is_empty());
     for trial in trials {
         check_trial(trial);
     }
+    // Its end is a promise, however busy the machine is.
+    assert_eq!(study["plan"]["limit_seconds"], 40.0);
+    assert!(study["elapsed_seconds"].as_f64().unwrap() < 40.0);
+    assert_eq!(study["plan"]["blocks"], 10);
     assert!(!stage.state().exists());
 }
 
@@ -62,33 +66,38 @@ fn a_quick_demo_prints_an_object_that_holds_what_the_schema_says() {
 fn check_trial(trial: &Value) {
     let setting = trial["setting"].as_str().unwrap();
     let is_tcp = trial["workload"] == "tcp";
-    assert_eq!(trial["offered_packets"].is_null(), is_tcp, "{trial}");
-    assert!(trial["delivered_bits_per_second"].as_f64().unwrap() > 0.0);
-    assert_eq!(trial["packets_per_poll"].is_null(), setting == "default");
     let cpus = &trial["placement"];
     assert_ne!(cpus["sender_cpu"], cpus["receiver_cpu"]);
-    if trial["void"].is_null() {
-        let rounds = trial["rounds_per_second"].as_f64().unwrap();
+    assert!(trial["findings"]["load_average_1min"].is_number());
+    let figures = &trial["figures"];
+    assert_eq!(figures["offered_packets"].is_null(), is_tcp, "{trial}");
+    assert!(figures["delivered_bits_per_second"].as_f64().unwrap() > 0.0);
+    assert_eq!(figures["packets_per_poll"].is_null(), setting == "default");
+    if trial["unproven"].is_null() {
+        let rounds = figures["rounds_per_second"].as_f64().unwrap();
         match setting {
             "default" => assert_eq!(rounds, 0.0),
             "interrupt" => assert!(rounds > 0.0),
             _ => assert!((4500.0..=5500.0).contains(&rounds), "{rounds}"),
         }
-        let napi = &trial["polls"]["napi_id"];
+        let napi = &figures["polls"]["napi_id"];
         assert_eq!(napi.is_null(), setting == "default");
     }
-    let residual = &trial["ledger"]["residual_packets"];
+    let residual = &figures["ledger"]["residual_packets"];
     assert_eq!(residual.is_null(), is_tcp);
     check_cpu(trial);
 }
 
 /// CPU time is exact where the program may count polls at all, and adds up without steal.
 fn check_cpu(trial: &Value) {
-    assert_eq!(trial["cpu_source"], "exact");
-    for states in ["cpu", "cpu_tick_sampled"] {
-        assert_eq!(trial[states].as_array().unwrap().len(), 2, "{states}");
+    let figures = &trial["figures"];
+    let cpu = &figures["cpu"];
+    assert_eq!(cpu["source"], "exact");
+    let sampled = &figures["cpu_tick_sampled"];
+    for states in [&cpu["cores"], sampled] {
+        assert_eq!(states.as_array().unwrap().len(), 2, "{trial}");
     }
-    for core in trial["cpu"].as_array().unwrap() {
+    for core in cpu["cores"].as_array().unwrap() {
         let share = |state: &str| core[state].as_f64().unwrap();
         let sum: f64 = ["user", "nice", "system", "irq", "softirq", "idle"]
             .map(share)
@@ -96,7 +105,90 @@ fn check_cpu(trial: &Value) {
             .sum();
         assert!((sum - 1.0).abs() < 0.005, "{core}");
     }
-    assert!(trial["cpu_ns_per_byte"].as_f64().unwrap() > 0.0);
+    let foreign = trial["findings"]["foreign_cpu"].as_array().unwrap();
+    assert_eq!(foreign.len(), 2, "{trial}");
+    if cpu["ledger_void"].is_null() {
+        assert!(cpu["busy_ns_per_byte"].as_f64().unwrap() > 0.0);
+    }
+}
+
+#[test]
+fn a_demo_ends_in_its_time_beside_other_work_and_shows_that_work() {
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
+    let mut others: Vec<_> = (0..4)
+        .map(|_| {
+            Command::new("sh")
+                .args(["-c", "while :; do :; done"])
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    let begin = Instant::now();
+    let output = stage.run(&["demo", "--quick", "--null", "--json"]);
+    let taken = begin.elapsed();
+    for other in &mut others {
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+    let code = output.status.code().unwrap();
+    assert!(code == 0 || code == 4, "{code}: {}", stderr(&output));
+    assert!(taken < Duration::from_secs(40), "{taken:?}");
+    let study: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let trials = study["trials"].as_array().unwrap();
+    let foreign = |trial: &Value| -> f64 {
+        let cores = trial["findings"]["foreign_cpu"].as_array().unwrap();
+        cores
+            .iter()
+            .map(|core| core["busy_ratio"].as_f64().unwrap())
+            .sum()
+    };
+    let greatest = trials.iter().map(foreign).fold(0.0, f64::max);
+    assert!(
+        greatest > 0.1,
+        "four busy programs and {greatest} of a core"
+    );
+    // Nothing that other programs do to the processors voids a trial.
+    assert!(trials.iter().all(|trial| trial["external"].is_null()));
+    let labels: Vec<&str> = trials
+        .iter()
+        .map(|trial| trial["setting"].as_str().unwrap())
+        .collect();
+    assert!(labels.contains(&"polling-1") && labels.contains(&"polling-2"));
+}
+
+#[test]
+fn what_the_machine_lacks_is_named_with_code_5() {
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
+    let program = env!("CARGO_BIN_EXE_nicpoll");
+    let inside = |before: &str| format!("{before} && exec {program} demo --quick");
+    let state = stage.state().display().to_string();
+    for (before, state, words) in [
+        ("taskset -p -c 0 $$ > /dev/null", state.as_str(), "two CPUs"),
+        ("umount -l /proc", &state, "mount -t proc"),
+        (
+            "mount -t tmpfs none /sys/kernel/btf",
+            &state,
+            "CONFIG_DEBUG_INFO_BTF",
+        ),
+        ("true", "/sys/nicpoll", "NICPOLL_STATE_DIR=/run/nicpoll"),
+    ] {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", &inside(before)]);
+        let output = command.env("NICPOLL_STATE_DIR", state).output().unwrap();
+        assert_eq!(
+            output.status.code(),
+            Some(5),
+            "{before}: {}",
+            stderr(&output)
+        );
+        assert!(
+            stderr(&output).contains(words),
+            "{before}: {}",
+            stderr(&output)
+        );
+    }
 }
 
 #[test]
@@ -216,7 +308,11 @@ fn what_cannot_be_is_refused_with_a_remedy_before_anything_is_made() {
     for (args, remedy) in [
         (["--period", "0"], "a unit is needed, such as '0us'"),
         (["--period", "0us"], "ask for 20us or more"),
-        (["--period", "1s"], "ask for a period of 30ms or less"),
+        (["--period", "1s"], "ask for a period of 5ms or less"),
+        (
+            ["--null=fast", "--quick"],
+            "known are default, interrupt, polling",
+        ),
         (["--period", "soon"], "a unit"),
         (["--workload", "sctp"], "known are tcp, udp1470, udp64, rr"),
         (["--repeats", "0"], "ask for 1 to 1000"),
@@ -258,7 +354,14 @@ fn help_has_examples_and_exit_codes() {
     let output = stage.run(&["demo", "--help"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0));
-    for words in ["Examples:", "--quick", "Exit codes:", "udp1470"] {
+    for words in [
+        "Examples:",
+        "--quick",
+        "--null",
+        "150 s",
+        "Exit codes:",
+        "udp1470",
+    ] {
         assert!(text.contains(words), "{words} is missing in:\n{text}");
     }
     for args in [&["completions", "bash"][..], &["man"]] {

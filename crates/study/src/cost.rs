@@ -21,8 +21,9 @@ use crate::lab::Lab;
 use crate::run::Running;
 use crate::trial::apply;
 
-/// Share of a study's time in which costs are measured.
+/// Share of a study's time in which costs are measured, and how much that is at the most.
 const SHARE: f64 = 0.1;
+const TIME_MAX: Duration = Duration::from_secs(15);
 /// Traffic of one run.
 const RUN: Duration = Duration::from_millis(100);
 /// For stragglers of a run to be read.
@@ -37,7 +38,7 @@ pub fn measure(
     cancel: &AtomicBool,
 ) -> Result<Vec<CountingCost>, StudyError> {
     let places = (design.workloads.len() * design.settings.len()) as u32;
-    let time = Duration::from_secs_f64(SHARE * plan.limit_seconds) / places.max(1);
+    let time = Duration::from_secs_f64(SHARE * plan.limit_seconds).min(TIME_MAX) / places.max(1);
     let mut costs = Vec::new();
     for workload in &design.workloads {
         for setting in &design.settings {

@@ -1,6 +1,8 @@
 //! The lab: two hosts and the link between them.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
@@ -12,6 +14,9 @@ use crate::error::{Doing, StudyError};
 use crate::host::{Changes, Host, HostClient, LocalHost};
 use crate::link::Link;
 use crate::veth::Veth;
+
+/// Where the kernel describes its types.
+const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
 
 /// Two hosts and the link between them, for as long as this value lives.
 pub struct Lab {
@@ -39,8 +44,19 @@ pub struct Lab {
 /// # Errors
 /// [`StudyError::Missing`], with the remedy.
 pub fn require_lab(what: &str, command: &str) -> Result<(), StudyError> {
+    if !Path::new("/proc/self").exists() {
+        let text = "/proc is not mounted here, and counters are read from it; mount it: mount -t proc proc /proc";
+        return Err(StudyError::Missing(String::from(text)));
+    }
     let missing = nicpoll_sys::privilege::missing_for_lab().doing(|| "asking for privileges")?;
     if missing.is_empty() {
+        two_cpus()?;
+        if !Path::new(KERNEL_TYPES).exists() {
+            return Err(StudyError::Missing(format!(
+                "{what} counts the kernel's polls, which takes a description of the kernel's types: \
+                 {KERNEL_TYPES} is missing; a kernel with CONFIG_DEBUG_INFO_BTF=y has it"
+            )));
+        }
         let settings = nicpoll_switch::per_napi_settings();
         return settings.map_err(|error| StudyError::Missing(error.to_string()));
     }
@@ -50,6 +66,28 @@ pub fn require_lab(what: &str, command: &str) -> Result<(), StudyError> {
          sudo target/release/{command})",
         missing.join(", ")
     )))
+}
+
+/// Refuses to go on where the records of what is changed cannot be written.
+///
+/// # Errors
+/// [`StudyError::Missing`], with another folder that may do.
+pub fn require_state(journal: &Journal) -> Result<(), StudyError> {
+    let folder = journal.directory();
+    let had_folder = folder.exists();
+    let probe = folder.join(format!("writable-{}", std::process::id()));
+    let written = fs::create_dir_all(folder).and_then(|()| fs::write(&probe, ""));
+    let _ = fs::remove_file(&probe);
+    if !had_folder {
+        let _ = fs::remove_dir(folder);
+    }
+    written.map_err(|error| {
+        StudyError::Missing(format!(
+            "what is changed is recorded in {} first, and nothing can be written there: {error}; name \
+             another folder: NICPOLL_STATE_DIR=/run/nicpoll",
+            folder.display()
+        ))
+    })
 }
 
 impl Lab {

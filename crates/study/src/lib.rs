@@ -37,7 +37,7 @@ pub use host::{
     Answer, Changes, Counter, Edge, Facts, Host, HostClient, HostEvent, HostFailure, HostMessage,
     HostRequest, LocalHost, Polls, Timed,
 };
-pub use lab::{Lab, require_lab};
+pub use lab::{Lab, require_lab, require_state};
 pub use link::Link;
 pub use plan::{
     DEFAULT_BLOCKS, DEFAULT_LIMIT, DEFAULT_PERIOD, Options, PlanError, QUICK_BLOCKS, QUICK_LIMIT,
