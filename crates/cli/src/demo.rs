@@ -3,7 +3,7 @@
 use std::env;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use anyhow::Context;
 use nicpoll_model::{Plan, Study, Verdict};
@@ -25,6 +25,7 @@ const BLOCKS_FOR_INTERVALS: u32 = 3;
 
 /// Runs the demo and returns its exit code.
 pub fn demo(args: &DemoArgs) -> Result<u8, Failure> {
+    let begin = Instant::now();
     let seed = args.seed.unwrap_or_else(draw_seed);
     let (design, plan) =
         plan(&options(args), Seed(seed)).map_err(|error| Failure::Usage(error.to_string()))?;
@@ -36,6 +37,7 @@ pub fn demo(args: &DemoArgs) -> Result<u8, Failure> {
         version: String::from(env!("CARGO_PKG_VERSION")),
         argv: env::args().collect(),
         started_at: output::now(),
+        begin,
         seed,
     };
     let study = match run(args.keep, &design, plan, identity, &stop) {

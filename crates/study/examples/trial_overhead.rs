@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (design, plan) = plan(&Options::default(), Seed(1))?;
     let cancel = AtomicBool::new(false);
     let mut trials = Trials::new(&mut lab, &design, &plan, &cancel)?;
-    trials.rehearse()?;
+    trials.rehearse(Instant::now() + Duration::from_secs(60))?;
 
     let mut all: Vec<BTreeMap<String, f64>> = Vec::new();
     for _ in 0..count {

@@ -12,9 +12,9 @@ use nicpoll_model::{ComparisonName, DroppedComparison, Plan};
 use crate::plan::trial_seconds;
 
 /// Kept for judging, printing and putting back.
-const RESERVE_SECONDS: f64 = 3.0;
+const RESERVE_SECONDS: f64 = 4.0;
 /// A block may take this many times what it took on average, and still end in time.
-const CAUTION: f64 = 1.5;
+const CAUTION: f64 = 2.0;
 /// Trials that the running mean of what one takes looks back at: as many as follow one another under
 /// a load of the machine that changes.
 const LOOK_BACK: f64 = 20.0;

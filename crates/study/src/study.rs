@@ -17,6 +17,14 @@ use crate::setting_findings::setting_findings;
 use crate::trial::{Place, Trials};
 use crate::warnings::warnings_of;
 
+/// Share of a study's time after which no more is rehearsed: the first trials then are set less well.
+const REHEARSED_BY: f64 = 0.25;
+
+/// A share of a study's time.
+fn plan_share(plan: &Plan, share: f64) -> Duration {
+    Duration::from_secs_f64(share * plan.limit_seconds)
+}
+
 /// What a study tells while it runs.
 #[derive(Clone, Debug)]
 pub enum Progress<'a> {
@@ -44,6 +52,8 @@ pub struct Identity {
     pub argv: Vec<String>,
     /// Start, RFC 3339, UTC.
     pub started_at: String,
+    /// When the command began: the study's time counts from here.
+    pub begin: Instant,
     /// Seed of the order.
     pub seed: u64,
 }
@@ -61,15 +71,15 @@ pub fn run_study(
     cancel: &AtomicBool,
     mut progress: impl FnMut(Progress<'_>),
 ) -> Result<Study, StudyError> {
-    let begin = Instant::now();
+    let begin = identity.begin;
     let host = lab.machine()?;
     let lab_facts = lab.facts()?;
     progress(Progress::MeasuringCost);
-    let mut costs = cost::measure(lab, design, &plan, cancel)?;
+    let mut costs = cost::measure(lab, design, &plan, begin, cancel)?;
     let exact_cpu_refused = lab.exact_cpu_refused.clone();
     let mut trials = Trials::new(lab, design, &plan, cancel)?;
     progress(Progress::Rehearsing);
-    trials.rehearse()?;
+    trials.rehearse(begin + plan_share(&plan, REHEARSED_BY))?;
     let mut run = Run {
         schedule: Schedule::new(&plan),
         trials,

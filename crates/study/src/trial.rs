@@ -105,11 +105,14 @@ impl<'a> Trials<'a> {
     }
 
     /// Lets calibration find its feet under each workload, so that the first trials are as well set as
-    /// the last ones.
-    pub fn rehearse(&mut self) -> Result<(), StudyError> {
+    /// the last ones. What has not begun by the deadline is left out.
+    pub fn rehearse(&mut self, deadline: Instant) -> Result<(), StudyError> {
         for name in &self.plan.workloads {
             let workload = self.workload(name)?;
             for setting in self.design.timed() {
+                if Instant::now() > deadline {
+                    return Ok(());
+                }
                 let outcome = self.rehearse_one(Subject { workload, setting });
                 self.lab.restore()?;
                 outcome.doing(|| format!("rehearsing {name} under {}", setting.name()))?;

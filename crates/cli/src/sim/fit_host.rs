@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
@@ -148,7 +148,7 @@ fn check(
     let (design, plan) = plan(&options, Seed(1)).context("planning the check")?;
     let predictions = predict(host, plan.period_ns)?;
     let mut trials = Trials::new(lab, &design, &plan, stop.asked())?;
-    trials.rehearse()?;
+    trials.rehearse(Instant::now() + Duration::from_secs(60))?;
     let mut done = Vec::new();
     let wanted = plan.order.iter();
     let is_checked = |name: &str| CHECKED_SETTINGS.iter().any(|setting| setting.name == name);
