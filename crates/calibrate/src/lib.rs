@@ -25,7 +25,7 @@ mod this_machine;
 
 pub use compare::{CompareError, Done, Job, rows_of};
 pub use fit::{Fit, FitError, FitPlan, Group, GroupFit, Parameter, fit};
-pub use host_file::with_fitted;
+pub use host_file::{fitted_fields, with_fitted};
 pub use library::{Library, LibraryError, MarkError};
 pub use scenario::Length;
 pub use score::score_of;

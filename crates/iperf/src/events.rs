@@ -46,7 +46,7 @@ pub enum Event {
     /// One of its intervals has ended.
     Interval(StreamKey, IntervalRecord),
     /// It has ended, well or not.
-    Finished(StreamKey, Result<Total, Failed>),
+    Finished(StreamKey, Box<Result<Total, Failed>>),
 }
 
 /// Why a stream came to nothing.
@@ -130,7 +130,7 @@ impl Told {
         let outcome = run(&mut told);
         let outcome = told.kept(outcome);
         // Whoever printed may have ended on an error of its own.
-        let _ = told.events.send(Event::Finished(key, outcome));
+        let _ = told.events.send(Event::Finished(key, Box::new(outcome)));
     }
 
     /// Keeps what a stream came to before it broke off: a result with a problem.

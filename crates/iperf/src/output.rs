@@ -46,15 +46,23 @@ pub trait Output: Send {
             Event::Settings(text) => self.banner(&text)?,
             Event::Connected(key, connected) => self.connected(key, &connected)?,
             Event::Interval(key, record) => self.interval(key, &record)?,
-            Event::Finished(key, Ok(total)) => {
+            Event::Finished(key, outcome) => return self.ended(key, *outcome),
+        }
+        Ok(false)
+    }
+
+    /// Tells how a stream ended; whether it failed.
+    fn ended(&mut self, key: StreamKey, outcome: Result<Total, Failed>) -> io::Result<bool> {
+        match outcome {
+            Ok(total) => {
                 self.finished(key, &total)?;
                 if let Some(problem) = &total.problem {
                     eprintln!("{problem}");
                     return Ok(true);
                 }
             }
-            Event::Finished(key, Err(Failed::Cancelled)) => self.failed(key, None)?,
-            Event::Finished(key, Err(Failed::Because(text))) => {
+            Err(Failed::Cancelled) => self.failed(key, None)?,
+            Err(Failed::Because(text)) => {
                 eprintln!("{text}");
                 self.failed(key, Some(&text))?;
                 return Ok(true);

@@ -204,7 +204,7 @@ impl<'a> Trials<'a> {
         self.lab.changes()?;
 
         // The runs of a trial take turns in coming first, so that what one costs the other cancels.
-        let is_cpu_first = place.block % 2 == 0;
+        let is_cpu_first = place.block.is_multiple_of(2);
         let early = match is_cpu_first {
             true => self.cpu_window(subject)?,
             false => None,

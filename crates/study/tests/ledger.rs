@@ -203,7 +203,7 @@ fn what_a_queueing_discipline_drops_in_batches_is_found_to_the_datagram() {
     test.in_host(Side::Sender, "tc", &shaper.split(' ').collect::<Vec<_>>());
     let sides = [Side::Sender, Side::Receiver];
     let before = sides.map(|side| test.counters(side));
-    let send = |()| {
+    let send = || {
         let socket = std::net::UdpSocket::bind(("0.0.0.0", 0)).unwrap();
         nicpoll_sys::socket::set_segment(&socket, 64).unwrap();
         for _ in 0..BATCHES {
@@ -213,7 +213,7 @@ fn what_a_queueing_discipline_drops_in_batches_is_found_to_the_datagram() {
     };
     test.veth
         .inside(Side::Sender)
-        .run(move |state| send(*state))
+        .run(move |()| send())
         .unwrap();
     thread::sleep(10 * QUIET);
     let after = sides.map(|side| test.counters(side));

@@ -173,7 +173,7 @@ fn run(output: &mut dyn Output, ways: &[Way], failing: Option<StreamKey>) {
         } else {
             Ok(total(*way))
         };
-        tell(output, Event::Finished(way.key, outcome));
+        tell(output, Event::Finished(way.key, Box::new(outcome)));
     }
 }
 
