@@ -41,6 +41,8 @@ const REPEATS: u32 = 5;
 const RUN: Duration = Duration::from_millis(200);
 const QUICK_REPEATS: u32 = 3;
 const QUICK_RUN: Duration = Duration::from_millis(100);
+/// What other programs may take of the two processors in a probe; beyond that its repeat is measured again.
+const OTHERS_MAX: f64 = 0.15;
 /// Kernel timeouts of polling without traffic.
 const EMPTY_NS: [u64; 3] = [100_000, 300_000, 1_000_000];
 /// Kernel timeouts and packets a second of polling with some traffic.
@@ -67,6 +69,13 @@ struct Block {
 }
 
 impl Block {
+    /// What other programs took of the processors in the worst probe, when that is too much for it to count.
+    fn disturbance(&self) -> Option<f64> {
+        let ratios = self.probes().filter_map(Probe::others_ratio);
+        let worst = ratios.reduce(f64::max)?;
+        (worst > OTHERS_MAX).then_some(worst)
+    }
+
     fn probes(&self) -> impl Iterator<Item = &Probe> {
         let empty = self.empty.iter().map(|(_, probe)| probe);
         let paced = self.timed.iter().chain(&self.paced);
@@ -123,25 +132,45 @@ pub fn measure_costs(
         run: if quick { QUICK_RUN } else { RUN },
     };
     let repeats = if quick { QUICK_REPEATS } else { REPEATS };
-    let mut blocks = Vec::new();
-    for repeat in 1..=repeats {
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut spoilt = 0;
+    while blocks.len() < repeats as usize {
         if cancel.load(Ordering::Relaxed) {
             return Err(StudyError::Cancelled);
         }
+        let repeat = blocks.len() as u32 + 1;
         progress(repeat, repeats);
         let block = fit.block();
         let detached = fit.instruments.exact.detach();
         // Also after an error: the link must be as it came up.
         let restored = fit.lab.restore();
-        blocks.push(block.doing(|| format!("measuring costs, repeat {repeat}"))?);
+        let block = block.doing(|| format!("measuring costs, repeat {repeat}"))?;
         detached?;
         restored?;
+        match block.disturbance() {
+            None => blocks.push(block),
+            Some(ratio) => {
+                spoilt += 1;
+                if spoilt > repeats {
+                    return Err(disturbed(ratio, spoilt));
+                }
+            }
+        }
     }
     Ok(HostCosts {
         repeats,
         others_ratio: costs::others_ratio(&blocks),
         costs: costs::of(&blocks),
     })
+}
+
+/// What is said when other work never leaves the processors alone.
+fn disturbed(ratio: f64, spoilt: u32) -> StudyError {
+    StudyError::Unexpected(format!(
+        "other programs took up to {:.0} % of the two processors while costs were measured, {spoilt} times: nothing \
+         that was measured counts; stop them, or give nicpoll other processors (taskset -c), and run it again",
+        100.0 * ratio
+    ))
 }
 
 struct Fit<'a> {

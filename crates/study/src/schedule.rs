@@ -15,9 +15,11 @@ use crate::plan::trial_seconds;
 const RESERVE_SECONDS: f64 = 4.0;
 /// A block may take this many times what it took on average, and still end in time.
 const CAUTION: f64 = 2.0;
-/// Trials that the running mean of what one takes looks back at: as many as follow one another under
-/// a load of the machine that changes.
-const LOOK_BACK: f64 = 20.0;
+/// Trials that the running mean of what one takes looks back at: a load that comes and goes within a few blocks
+/// must not cost a comparison, which would not come back.
+const LOOK_BACK: f64 = 60.0;
+/// Trials that the plan's own figure counts for.
+const PLANNED_WEIGHT: f64 = 8.0;
 
 /// The time of a study, and what has been learned of it.
 pub struct Schedule<'a> {
@@ -37,7 +39,7 @@ impl<'a> Schedule<'a> {
             kept: plan.drop_order.clone(),
             dropped: Vec::new(),
             trial_seconds: trial_seconds(plan),
-            trials: 0.0,
+            trials: PLANNED_WEIGHT,
         }
     }
 

@@ -67,7 +67,7 @@ const TREE: &str = "kern.polling";
 /// Variables that somebody asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AskedVariables {
-    /// Their names as [`variable_names`] has them.
+    /// Their names as `show -n` prints them.
     pub names: Vec<&'static str>,
     /// Whether all were asked for, by the name of the tree.
     pub is_tree: bool,

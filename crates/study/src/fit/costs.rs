@@ -299,6 +299,22 @@ mod tests {
     }
 
     #[test]
+    fn one_probe_that_others_disturbed_spoils_its_repeat() {
+        assert_eq!(block().disturbance(), None);
+        let mut busy = block();
+        busy.large.others_ns = 0.8 * 2.0 * busy.large.wall_ns;
+        let worst = busy.disturbance().unwrap();
+        assert!((worst - 0.8).abs() < 1e-9, "{worst}");
+        let told = super::super::disturbed(worst, 6).to_string();
+        assert!(
+            told.contains("80 % of the two processors") && told.contains("taskset"),
+            "{told}"
+        );
+        busy.large.others_ns = 0.1 * 2.0 * busy.large.wall_ns;
+        assert_eq!(busy.disturbance(), None, "a housekeeping daemon");
+    }
+
+    #[test]
     fn what_the_account_itself_takes_is_no_cost() {
         let mut seen = block();
         let packets = seen.small.polls.frames as f64;

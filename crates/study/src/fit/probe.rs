@@ -52,6 +52,13 @@ pub struct Probe {
     pub others_ns: f64,
 }
 
+impl Probe {
+    /// The part of the two processors that other processes had; `None` in no time.
+    pub fn others_ratio(&self) -> Option<f64> {
+        (self.wall_ns > 0.0).then(|| self.others_ns / (2.0 * self.wall_ns))
+    }
+}
+
 /// What a program's threads did.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ThreadWork {
