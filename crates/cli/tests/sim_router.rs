@@ -50,7 +50,7 @@ fn the_guides_router_of_ten_lines_runs_where_nothing_but_the_program_is() {
         panic!("{rates:?}");
     };
     for (rate, said) in [
-        (interrupts, "52,000"),
+        (interrupts, "50,000"),
         (polled, "25,500"),
         (bound, "48,500"),
     ] {

@@ -400,7 +400,7 @@ fn nothing_is_watched_for_nobody() {
         code = child.try_wait().unwrap();
         code.is_some()
     });
-    assert_eq!(code.unwrap().code(), Some(0));
+    assert_eq!(code.unwrap().code(), Some(141));
 }
 
 #[test]

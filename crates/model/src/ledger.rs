@@ -111,7 +111,7 @@ pub struct Ledger {
     /// What the receiving programs read from theirs, each datagram once.
     pub delivered: u64,
     /// Datagrams that they read a second time, in no other figure; null for TCP, and where datagrams have no numbers.
-    pub duplicates: Option<u64>,
+    pub duplicate_packets: Option<u64>,
     /// Losses by place, zeros included, in the order in which a packet passes the places. Empty for TCP.
     pub lines: Vec<LedgerLine>,
     /// Control packets.
@@ -166,7 +166,7 @@ mod tests {
             unit: LedgerUnit::Packets,
             offered: 1000,
             delivered: 900,
-            duplicates: Some(5),
+            duplicate_packets: Some(5),
             lines: vec![
                 line(LossPlace::RxRing, Some(60)),
                 line(LossPlace::SocketBuffer, Some(41)),

@@ -91,7 +91,7 @@ fn what_came_twice_has_a_row_where_there_is_any() {
     assert!(!plain(&study).contains(row));
     for trial in &mut study.trials {
         let ledger = trial.figures.as_mut().map(|figures| &mut figures.ledger);
-        if let Some(duplicates) = ledger.and_then(|ledger| ledger.duplicates.as_mut()) {
+        if let Some(duplicates) = ledger.and_then(|ledger| ledger.duplicate_packets.as_mut()) {
             *duplicates = 7;
         }
     }

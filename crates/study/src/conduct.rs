@@ -152,7 +152,7 @@ mod tests {
             unit: LedgerUnit::Packets,
             offered,
             delivered: offered,
-            duplicates: None,
+            duplicate_packets: None,
             lines: vec![],
             control: vec![],
             residual_packets: Some(residual),

@@ -303,7 +303,14 @@ impl Numbers<'_> {
             0,
             "not told apart: within what was measured, which softirqs preempt",
         );
+        self.fix(
+            "cpu.wake_refill_ns",
+            0,
+            "not told apart: within what waking costs, as it was measured",
+        );
+        self.fix("cpu.stat_hz", 0, "the sampled account goes by the tick");
         self.fix("cpu.netisr_ns", 0, "no part of Linux");
+        self.fix("card.hands_over", 0, UNUSED);
         self.fix("card.rearm_ns", 0, UNUSED);
         self.fix("background.at_once_ns", 0, UNUSED);
         for (name, value) in [

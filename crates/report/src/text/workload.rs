@@ -299,7 +299,9 @@ impl Sums {
             residual: ledgers()
                 .map(|ledger| ledger.residual_packets.or(ledger.residual_bytes))
                 .sum(),
-            duplicates: ledgers().filter_map(|ledger| ledger.duplicates).sum(),
+            duplicates: ledgers()
+                .filter_map(|ledger| ledger.duplicate_packets)
+                .sum(),
         })
     }
 

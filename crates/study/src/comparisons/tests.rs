@@ -55,7 +55,7 @@ fn figures(bits_per_second: f64) -> TrialFigures {
             unit: LedgerUnit::Packets,
             offered: 1000,
             delivered: 1000,
-            duplicates: None,
+            duplicate_packets: None,
             lines: vec![],
             control: vec![],
             residual_packets: Some(0),
