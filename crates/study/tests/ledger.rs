@@ -139,7 +139,7 @@ fn a_datagram_that_arrives_twice_is_a_duplicate_and_leaves_no_residual() {
                  add rule netdev t c udp dport 5001 numgen inc mod 10 == 0 dup to em0";
     test.in_host(Side::Sender, "nft", &[rules]);
     let (run, ledger) = udp(&mut test, 8 << 20);
-    let duplicates = ledger.duplicates.unwrap();
+    let duplicates = ledger.duplicate_packets.unwrap();
     assert!(duplicates > 10, "{ledger:#?}");
     assert_eq!(run.packets, Some((ledger.offered, ledger.offered)));
     assert_eq!(ledger.residual_packets, Some(0), "{ledger:#?}");
