@@ -4,6 +4,8 @@
 //! the study has its line against every reference, so that no win can hide a loss. What makes the lines
 //! doubtful stands on the same screen.
 
+use std::collections::BTreeSet;
+
 use nicpoll_model::{
     Comparison, Ends, Metric, Study, Verdict, WarningName, WorkUnit, WorkloadFacts,
 };
@@ -313,9 +315,10 @@ fn sentence(text: &str) -> String {
     )
 }
 
-/// Where a setting was so often not in force that the verdict is on asking for it.
+/// Where a setting was so often not in force that the verdict is on asking for it; once, however often it is compared.
 fn on_asking(study: &Study) -> impl Iterator<Item = String> {
-    study.comparisons.iter().filter_map(|comparison| {
+    let mut said = BTreeSet::new();
+    let notes = study.comparisons.iter().filter_map(|comparison| {
         let sensitivity = comparison.sensitivity.as_ref()?;
         let arms = [
             (&comparison.setting, sensitivity.in_force_trials),
@@ -331,7 +334,8 @@ fn on_asking(study: &Study) -> impl Iterator<Item = String> {
                 comparison.workload
             )
         })
-    })
+    });
+    notes.filter(move |note| said.insert(note.clone()))
 }
 
 fn share([trials, in_force]: [u32; 2]) -> f64 {
