@@ -72,6 +72,18 @@ prop_compose! {
     }
 }
 
+/// The least datagram that shows by its marks which version wrote it.
+const MARKED_BYTES_MIN: usize = datagram::CLIENT_HEADER_OFFSET + 4;
+
+/// A datagram of 2.1 with this header.
+fn datagram_of(length: usize, header: DatagramHeader) -> Vec<u8> {
+    let mut payload = vec![0; length];
+    let amount = Amount::Time(Duration::from_millis(10));
+    prepare_payload(&mut payload, &ClientHeader::for_udp(1, amount, 0));
+    header.write_to(&mut payload);
+    payload
+}
+
 proptest! {
     #[test]
     fn client_header_reads_back(header in client_header(), rest in any::<Vec<u8>>()) {
@@ -87,13 +99,27 @@ proptest! {
         id in -datagram::ID_MAX..=datagram::ID_MAX,
         sent_seconds in any::<u32>(),
         sent_microseconds in any::<u32>(),
-        length in datagram::PAYLOAD_BYTES_MIN..2000,
+        length in MARKED_BYTES_MIN..2000,
     ) {
         let header = DatagramHeader { id, sent_seconds, sent_microseconds };
-        let mut payload = vec![0; length];
-        prepare_payload(&mut payload, &ClientHeader::for_udp(1, Amount::Time(Duration::from_millis(10)), 0));
-        header.write_to(&mut payload);
-        prop_assert_eq!(DatagramHeader::parse(&payload), Ok(header));
+        prop_assert_eq!(DatagramHeader::parse(&datagram_of(length, header)), Ok(header));
+    }
+
+    /// The version of its sender does not fit into such a datagram; what came before tells its id.
+    #[test]
+    fn header_of_a_datagram_without_marks_reads_back(
+        id in prop_oneof![1..1i64 << 32, Just(1 << 31)],
+        fin in prop_oneof![1..1i64 << 31, Just((1 << 31) - 1)],
+        sent_seconds in any::<u32>(),
+        sent_microseconds in any::<u32>(),
+        length in datagram::PAYLOAD_BYTES_MIN..MARKED_BYTES_MIN,
+    ) {
+        for (id, highest_id) in [(id, id - 1), (-fin, fin - 1)] {
+            let header = DatagramHeader { id, sent_seconds, sent_microseconds };
+            let raw = RawDatagram::parse(&datagram_of(length, header)).unwrap();
+            let read = Dialect::of_client(&raw).header(&raw, highest_id.unsigned_abs());
+            prop_assert_eq!(read, Ok(header));
+        }
     }
 
     #[test]

@@ -206,16 +206,21 @@ impl Dialect {
 }
 
 /// An id of a client whose FIN is in two's complement or a sign and a magnitude. `at_12` holds the
-/// sign if the client is 2.0.10 to 2.0.12 and counts with 64 bits.
+/// sign if the client is 2.0.10 to 2.0.12 and counts with 64 bits; 0 there may also be the upper half
+/// of an id of data that has passed 31 bits. The reading nearest to `highest_id` is taken.
 fn id_of_either_form(low: u32, at_12: Option<u32>, highest_id: u64) -> i64 {
     let magnitude = u64::from(low & !SIGN);
     let last = if low & SIGN != 0 {
         let complement = u64::from(low.wrapping_neg());
-        if magnitude.abs_diff(highest_id) < complement.abs_diff(highest_id) {
-            magnitude
-        } else {
-            complement
+        let distance = |reading: u64| reading.abs_diff(highest_id);
+        let last = match distance(magnitude) < distance(complement) {
+            true => magnitude,
+            false => complement,
+        };
+        if at_12 == Some(0) && distance(low.into()) <= distance(last) {
+            return i64::from(low);
         }
+        last
     } else if at_12 == Some(SIGN) {
         magnitude
     } else {
