@@ -13,7 +13,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
-use std::thread::{self, ScopedJoinHandle};
+use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use nicpoll_sys::daemon::Daemon;
@@ -27,7 +27,7 @@ use crate::events::Event;
 use crate::options::{Common, ServerOptions};
 use crate::output::json::Asked;
 use crate::output::{self, Output};
-use crate::slots::Test;
+use crate::slots::{Caller, Refusal, Test};
 use crate::{text, threads};
 
 /// How often the end of the time is looked at while nobody connects.
@@ -111,11 +111,24 @@ struct Running<'scope> {
 }
 
 impl<'scope> Running<'scope> {
-    fn new(thread: ScopedJoinHandle<'scope, ()>, test: Test) -> Self {
-        Running {
-            thread,
-            test,
-            since: Instant::now(),
+    /// Runs a client's streams on a thread of their own; where there can be none, `refuse` takes note.
+    fn start(
+        scope: &'scope Scope<'scope, '_>,
+        peer: Caller,
+        test: Test,
+        run: impl FnOnce() + Send + 'scope,
+        refuse: impl FnOnce(Refusal),
+    ) -> Option<Self> {
+        match threads::start(scope, run) {
+            Ok(thread) => Some(Running {
+                thread,
+                test,
+                since: Instant::now(),
+            }),
+            Err(source) => {
+                refuse(Refusal::Thread { peer, source });
+                None
+            }
         }
     }
 

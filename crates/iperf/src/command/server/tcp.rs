@@ -13,7 +13,6 @@ use crate::command::{sent, settings};
 use crate::events::{Event, StreamKey, Told};
 use crate::tcp::{self, Outgoing, Streams};
 use crate::total::Total;
-use crate::{Refusal, threads};
 
 /// Serves clients until it is time to end.
 pub(super) fn serve<'scope>(
@@ -37,16 +36,16 @@ pub(super) fn serve<'scope>(
         };
         let (peer, test) = (accepted.peer().into(), accepted.test());
         let (numbers, events) = (numbers.clone(), events.clone());
-        let started = threads::start(scope, move || {
+        let run = move || {
             let key = numbers.next();
             match accepted.open(server.signals) {
                 Ok(streams) => ways(server, key, &numbers, streams).run(&events),
                 Err(error) => Told::run(key, &events, |_| Err(error.into())),
             }
-        });
-        let refuse = |source| listener.refuse(Refusal::Thread { peer, source });
-        let started = started.map_err(refuse).ok();
-        Ok(started.map(|thread| Running::new(thread, test)))
+        };
+        Ok(Running::start(scope, peer, test, run, |refusal| {
+            listener.refuse(refusal)
+        }))
     });
     listener.let_go_of_strangers();
     served

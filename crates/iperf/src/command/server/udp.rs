@@ -12,7 +12,6 @@ use crate::command::ways::{Numbers, Run, Ways};
 use crate::command::{received, sent_datagrams, settings};
 use crate::events::{Event, StreamKey, Told};
 use crate::udp::{self, Outgoing, Streams};
-use crate::{Refusal, threads};
 
 /// Serves clients until it is time to end.
 pub(super) fn serve<'scope>(
@@ -46,13 +45,11 @@ pub(super) fn serve<'scope>(
         };
         let (peer, test) = (session.peer().into(), session.test());
         let (key, numbers, events) = (numbers.next(), numbers.clone(), events.clone());
-        let started = threads::start(scope, move || match session.open() {
+        let run = move || match session.open() {
             Ok(streams) => ways(server, key, &numbers, streams).run(&events),
             Err(error) => Told::run(key, &events, |_| Err(error.into())),
-        });
-        let refuse = |source| listener.refuse(Refusal::Thread { peer, source });
-        let started = started.map_err(refuse).ok();
-        Ok(started.map(|thread| Running::new(thread, test)))
+        };
+        Ok(Running::start(scope, peer, test, run, |refusal| listener.refuse(refusal)))
     });
     listener.let_go_of_strangers();
     served
