@@ -23,18 +23,19 @@ const REQUIRED_BY_CI: &str = "root,per-napi,receive-buffer,iperf,nft,tc,ip,ethto
 /// line on stdout says how many tests passed, failed and were skipped.
 pub fn test(steps: &mut Steps, no_install: bool, args: &[String]) {
     let required = std::env::var(REQUIRE).unwrap_or_default();
-    test_requiring(&required, steps, no_install, args);
+    let tally = test_requiring(&required, steps, no_install, args);
+    steps.run("fuzz targets", fuzz::check);
+    println!("{tally}");
 }
 
-fn test_requiring(required: &str, steps: &mut Steps, no_install: bool, args: &[String]) {
+fn test_requiring(required: &str, steps: &mut Steps, no_install: bool, args: &[String]) -> Tally {
     steps.run("peer programs", || peers::ensure(no_install));
     steps.run("guest", || guest::ensure(no_install));
     let mut tally = Tally::default();
     steps.run("tests", || cargo_test(required, args, &mut tally));
     steps.run("structure", tidy::check);
     steps.run("bpf", bpf::check);
-    steps.run("fuzz targets", fuzz::check);
-    println!("{tally}");
+    tally
 }
 
 /// Everything that a change must pass. The quick steps come first.
@@ -54,8 +55,10 @@ pub fn ci(steps: &mut Steps) {
     });
     steps.run("dependencies", dependencies);
     steps.run("bpf compiler", bpf::install_compiler);
-    test_requiring(REQUIRED_BY_CI, steps, false, &[]);
+    let tally = test_requiring(REQUIRED_BY_CI, steps, false, &[]);
+    // Builds the targets, which checks them, too.
     steps.run("fuzz", fuzz::run_briefly);
+    println!("{tally}");
 }
 
 /// Unit tests run in parallel. Tests that build namespaces would disturb one another's figures:
