@@ -31,7 +31,7 @@ use thiserror::Error;
 
 use crate::bpf::{self, BpfError, TimedRuns};
 use crate::kernel_types::KernelTypes;
-use crate::map_types::{Drop, Dropped, Uncounted};
+use nicpoll_sys::bpf_maps::{Drop, Dropped, Uncounted};
 
 pub use counts::{DropCounts, DropGroup, DroppedPackets, Protocol};
 pub use kernel_enum::ReasonNames;

@@ -24,8 +24,8 @@ use nicpoll_model::FoldBin;
 use nicpoll_sys::affinity;
 
 use crate::bpf::{self, BpfError, RunTime, TimedRuns};
-use crate::map_types;
 use crate::reference::monotonic_ns;
+use nicpoll_sys::bpf_maps;
 
 pub use account::{CpuTimes, ExactSample, SOFTIRQ_NAMES, TaskTimes};
 pub use fold::FoldOptions;
@@ -84,10 +84,10 @@ pub struct ExactCpu {
     links: Vec<(String, BtfTracePointLinkId)>,
     /// What can be attached here, in order.
     programs: Vec<String>,
-    cpus: PerCpuArray<MapData, map_types::Cpu>,
-    sources: PerCpuArray<MapData, map_types::Source>,
-    threads: HashMap<MapData, u32, map_types::Thread>,
-    fold: PerCpuArray<MapData, map_types::Fold>,
+    cpus: PerCpuArray<MapData, bpf_maps::Cpu>,
+    sources: PerCpuArray<MapData, bpf_maps::Source>,
+    threads: HashMap<MapData, u32, bpf_maps::Thread>,
+    fold: PerCpuArray<MapData, bpf_maps::Fold>,
     has_threads: bool,
     fold_options: Option<FoldOptions>,
     unseen_vectors: Vec<&'static str>,
@@ -169,7 +169,7 @@ impl ExactCpu {
             return Ok(());
         }
         let cpus = self.copies()?.len();
-        PerCpuValues::try_from(vec![map_types::Cpu::default(); cpus])
+        PerCpuValues::try_from(vec![bpf_maps::Cpu::default(); cpus])
             .map_err(|error| refused(&error))
             .and_then(|zeros| self.cpus.set(0, zeros, 0).map_err(|error| refused(&error)))?;
         for name in self.programs.clone() {
@@ -292,7 +292,7 @@ impl ExactCpu {
         &self.unseen_vectors
     }
 
-    fn copies(&self) -> Result<PerCpuValues<map_types::Cpu>, BpfError> {
+    fn copies(&self) -> Result<PerCpuValues<bpf_maps::Cpu>, BpfError> {
         self.cpus.get(&0, 0).map_err(|error| refused(&error))
     }
 

@@ -2,7 +2,7 @@
 //!
 //! What must hold: observing changes nothing that is observed, beyond a cost that is itself measured;
 //! a counter that cannot be read is absent, never 0.
-#![deny(unsafe_code)]
+#![forbid(unsafe_code)]
 
 mod account;
 mod bpf;
@@ -14,7 +14,6 @@ mod interrupts;
 mod kernel_types;
 mod ledger;
 mod losses;
-mod map_types;
 mod nftables;
 mod polls;
 mod proc_files;

@@ -15,7 +15,7 @@ use aya::programs::tp_btf::BtfTracePointLinkId;
 use serde::{Deserialize, Serialize};
 
 use crate::bpf::{self, BpfError, TimedRuns};
-use crate::map_types::{Counts, Target};
+use nicpoll_sys::bpf_maps::{Counts, Target};
 
 /// What errors say the program is for.
 const WHAT: &str = "polls";

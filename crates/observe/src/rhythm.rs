@@ -12,7 +12,7 @@ use aya::programs::BtfTracePoint;
 use aya::{Btf, Ebpf};
 
 use crate::bpf::{self, BpfError, TimedRuns};
-use crate::map_types::{GAP_FIRST_OCTAVE, GAP_PARTS, Rhythm};
+use nicpoll_sys::bpf_maps::{GAP_FIRST_OCTAVE, GAP_PARTS, Rhythm};
 
 const WHAT: &str = "polls by what began them";
 

@@ -1,6 +1,8 @@
 //! The maps of `bpf/napi_poll.bpf.c`, `bpf/cpu_time.bpf.c`, `bpf/poll_rhythm.bpf.c` and `bpf/drop_reasons.bpf.c` as
-//! plain data. The layouts are those of the C structures.
-#![allow(unsafe_code)]
+//! plain data.
+//!
+//! What must hold: layouts are those of the C structures, without padding, so that the loader may copy their bytes.
+#![allow(missing_docs, reason = "the C structures say what the fields are")]
 
 /// Which polls are counted.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,10 +1,11 @@
 //! The only hand-written `unsafe` of nicpoll, behind safe functions: namespaces, affinity, scheduling,
-//! privileges, sockets, standard output, what the process used, and leaving the terminal.
+//! privileges, sockets, standard output, what the process used, leaving the terminal, and the layouts of BPF maps.
 //!
 //! What must hold: every `unsafe` block says why it is sound, and nothing here knows of studies,
 //! trials or settings.
 
 pub mod affinity;
+pub mod bpf_maps;
 pub mod daemon;
 pub mod ethtool;
 pub mod memory;

@@ -6,7 +6,7 @@ use std::ops::Add;
 
 use nicpoll_model::DropProtocol;
 
-use crate::map_types::{Drop, Dropped};
+use nicpoll_sys::bpf_maps::{Drop, Dropped};
 
 /// Their numbers in a header of IP.
 const IPPROTO_TCP: u8 = 6;

@@ -4,7 +4,7 @@ use nicpoll_model::CpuStates;
 use serde::{Deserialize, Serialize};
 
 use super::tasks::ThreadTimes;
-use crate::map_types::{Cpu, state};
+use nicpoll_sys::bpf_maps::{Cpu, state};
 
 /// Names of the soft interrupt vectors, as in `/proc/softirqs`.
 pub const SOFTIRQ_NAMES: [&str; state::SOFTIRQ_VECTORS] = [

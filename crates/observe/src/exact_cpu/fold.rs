@@ -2,7 +2,7 @@
 
 use nicpoll_model::FoldBin;
 
-use crate::map_types::{self, FOLD_BINS};
+use nicpoll_sys::bpf_maps::{self, FOLD_BINS};
 
 /// What is folded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct FoldOptions {
 }
 
 /// Time of all CPUs together, by bin of the period.
-pub(super) fn bins(options: FoldOptions, by_cpu: &[map_types::Fold]) -> Vec<FoldBin> {
+pub(super) fn bins(options: FoldOptions, by_cpu: &[bpf_maps::Fold]) -> Vec<FoldBin> {
     let bin = |bin: usize| {
         let row = |row: usize| by_cpu.iter().map(|fold| fold.ns[row][bin]).sum();
         FoldBin {

@@ -8,7 +8,7 @@
 use std::fs;
 
 use super::VECTORS;
-use crate::map_types::Source;
+use nicpoll_sys::bpf_maps::Source;
 
 /// Where Linux shows each interrupt and its handlers.
 const IRQ_DIRECTORY: &str = "/sys/kernel/irq";

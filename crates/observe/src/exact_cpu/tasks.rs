@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::account::TaskTimes;
-use crate::map_types::Thread;
+use nicpoll_sys::bpf_maps::Thread;
 
 /// What one thread used. Interrupts that came upon it are not in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
