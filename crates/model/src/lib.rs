@@ -8,6 +8,7 @@
 //! carry their unit. Rates are of UDP or TCP payload unless the name says otherwise.
 #![forbid(unsafe_code)]
 
+pub mod ab;
 mod comparison;
 mod cpu;
 mod cpu_truth;

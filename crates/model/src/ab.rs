@@ -1,0 +1,289 @@
+//! What `nicpoll ab` measured: an interface under two settings in turn, with the traffic that it has anyway.
+//!
+//! The run is a row of *pairs*. A pair is two *blocks* next to each other, one under each setting, in an order
+//! that a coin decided. The *reference* is the setting that was there; the other one is *judged* against it.
+//!
+//! What must hold: a pair has a block of each setting. What was not measured is null, never 0. Figures of a
+//! block are of its window: what comes after the part at its beginning that is left out, of CPU time and of
+//! packets alike. What follows from the pairs stands in [`AbAnswer`] and nowhere else.
+
+mod answer;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use self::answer::{
+    AbAnswer, AbCarryOver, AbCores, AbCpuCost, AbDelayAnswer, AbDelayKind, AbLoad, AbNoVerdict,
+    AbQuantile, AbRatio, AbTimeNeeded,
+};
+use crate::{Drops, HostFacts, Origin, SwitchRestored, SwitchValue, SwitchWrite, Unseen};
+
+/// Name and version of the JSON that [`LiveAb`] becomes.
+pub const AB_SCHEMA: &str = "nicpoll.ab/1";
+
+/// A whole run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LiveAb {
+    /// [`AB_SCHEMA`].
+    pub schema: String,
+    /// Who made it.
+    #[serde(flatten)]
+    pub origin: Origin,
+    /// The interface that was asked for.
+    pub interface: String,
+    /// The interfaces whose settings alternated: itself, or the ones below a VLAN, a bond or a bridge.
+    pub members: Vec<String>,
+    /// The machine.
+    pub host: HostFacts,
+    /// The setting that was there.
+    pub reference: AbSetting,
+    /// The setting that is judged against it.
+    pub judged: AbSetting,
+    /// What both settings need, written once before the first block and in force under both.
+    pub prerequisites: Vec<SwitchWrite>,
+    /// What differs between the settings and could not alternate, and why.
+    pub not_alternated: Vec<Unseen>,
+    /// What could not be measured, and what it takes.
+    pub unseen: Vec<Unseen>,
+    /// What was decided before the first block.
+    pub plan: AbPlan,
+    /// The pairs, in the order in which they ran.
+    pub pairs: Vec<AbPair>,
+    /// How it ended.
+    pub end: AbEnd,
+    /// The interfaces that were put back.
+    pub restored: Vec<SwitchRestored>,
+    /// What follows from the pairs.
+    pub answer: AbAnswer,
+}
+
+/// One of the two settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AbSetting {
+    /// Its name: `as it is`, `polling`.
+    pub name: String,
+    /// The command line that sets it for good: `nicpoll set eth0 polling`.
+    pub command: String,
+    /// What it holds where the two settings differ.
+    pub values: Vec<AbValue>,
+}
+
+/// A value that alternated.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AbValue {
+    /// The interface.
+    pub interface: String,
+    /// The NAPI instance whose value it is; null: the interface's own.
+    pub napi_id: Option<u32>,
+    /// Which value, as the kernel names it.
+    pub name: String,
+    /// What it holds under this setting.
+    pub value: SwitchValue,
+}
+
+/// What was decided before the first block.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AbPlan {
+    /// What the order of each pair and the length of each block follow from.
+    pub seed: u64,
+    /// How long the run was to take, pauses included.
+    pub duration_seconds: f64,
+    /// With `--duty`: measured time of each stretch, and time from stretch to stretch; null: without pauses.
+    pub duty_seconds: Option<[f64; 2]>,
+    /// The least and the greatest length of a block.
+    pub block_seconds: [f64; 2],
+    /// The least part of a block at its beginning that is left out.
+    pub left_out_seconds: f64,
+    /// Pairs below which there is no verdict.
+    pub pairs_min: u32,
+    /// Confidence of each interval, 0 to 1.
+    #[serde(rename = "confidence_ratio")]
+    pub confidence: f64,
+    /// The share of CPU time, and of load, from which on a difference matters.
+    #[serde(rename = "margin_ratio")]
+    pub margin: f64,
+}
+
+/// Two blocks next to each other.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AbPair {
+    /// Whether the block of the judged setting came first.
+    pub is_judged_first: bool,
+    /// The block of the reference.
+    pub reference: AbBlock,
+    /// The block of the judged setting.
+    pub judged: AbBlock,
+    /// The event from outside because of which the pair does not count (somebody changed a setting, the clock
+    /// was stepped), in words; null: it counts.
+    pub set_aside_because: Option<String>,
+}
+
+/// One block.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AbBlock {
+    /// From the start of the run to the write that began the block.
+    pub start_seconds: f64,
+    /// Its whole length.
+    pub duration_seconds: f64,
+    /// The part at its beginning that is in no figure.
+    pub left_out_seconds: f64,
+    /// Load and CPU time of the rest.
+    pub window: AbWindow,
+    /// Load and CPU time without twice the part that is left out; null when the block was too short. It
+    /// shows whether one setting works on what the other one left.
+    pub later_window: Option<AbWindow>,
+    /// Hardware interrupts of the interface.
+    pub interrupts: Option<u64>,
+    /// Soft interrupts that receive, of all CPUs.
+    pub receive_softirqs: Option<u64>,
+    /// Calls of the interface's poll functions.
+    pub polls: Option<u64>,
+    /// Packets that these took, as the driver counts its work.
+    pub polled_packets: Option<u64>,
+    /// Packets lost, by place.
+    pub dropped_packets: Drops,
+    /// Context switches of the machine.
+    pub context_switches: Option<u64>,
+    /// TCP segments that this host sent again.
+    pub retransmitted_segments: Option<u64>,
+    /// Delays, of each kind that was measured.
+    pub delays: Vec<AbDelay>,
+    /// The same for each queue, where it is known.
+    pub queues: Vec<AbQueue>,
+}
+
+/// What the members carried, and what CPU time was used meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AbWindow {
+    /// Length.
+    pub seconds: f64,
+    /// Packets received, as they were on the wire: the segments of a joined packet count one by one.
+    pub rx_packets: u64,
+    /// Packets sent, likewise.
+    pub tx_packets: u64,
+    /// Bytes received, with the Ethernet header of each packet on the wire.
+    pub rx_bytes: u64,
+    /// Bytes sent, likewise.
+    pub tx_bytes: u64,
+    /// CPU time; null when it could not be counted exactly.
+    pub cpu: Option<AbCpu>,
+}
+
+impl AbWindow {
+    /// Packets received and sent.
+    pub fn packets(&self) -> u64 {
+        self.rx_packets + self.tx_packets
+    }
+
+    /// Bytes received and sent.
+    pub fn bytes(&self) -> u64 {
+        self.rx_bytes + self.tx_bytes
+    }
+
+    /// Packets received and sent each second.
+    pub fn packets_per_second(&self) -> f64 {
+        self.packets() as f64 / self.seconds
+    }
+
+    /// Busy CPU time of each second: how many cores were busy. `None` when it was not counted.
+    pub fn busy_cores(&self) -> Option<f64> {
+        Some(self.cpu?.busy_seconds() / self.seconds)
+    }
+}
+
+/// Busy CPU time by state, of all CPUs, without the threads that have nothing to do with the traffic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AbCpu {
+    /// User programs, at any priority.
+    pub user_seconds: f64,
+    /// The kernel on behalf of programs.
+    pub system_seconds: f64,
+    /// Hard interrupts.
+    pub irq_seconds: f64,
+    /// Soft interrupts.
+    pub softirq_seconds: f64,
+    /// What threads used that have nothing to do with the traffic. It is in none of the other figures.
+    pub foreign_seconds: f64,
+    /// What counting the events of the window cost, at most. It is in the states above.
+    pub counting_seconds: f64,
+    /// Taken by the hypervisor meanwhile, as the kernel samples it.
+    pub steal_seconds: f64,
+}
+
+impl AbCpu {
+    /// All states together, without the cost of counting.
+    pub fn busy_seconds(&self) -> f64 {
+        self.user_seconds + self.system_seconds + self.irq_seconds + self.softirq_seconds
+            - self.counting_seconds
+    }
+}
+
+/// Delays of one kind in a block.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AbDelay {
+    /// From where to where.
+    pub kind: AbDelayKind,
+    /// How many were measured.
+    pub count: u64,
+    /// Median.
+    pub p50_ns: f64,
+    /// 99th percentile.
+    pub p99_ns: f64,
+}
+
+/// One receive queue of a member in a block.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AbQueue {
+    /// The interface.
+    pub interface: String,
+    /// Number of the queue.
+    pub queue: u32,
+    /// Its NAPI instance.
+    pub napi_id: Option<u32>,
+    /// Packets received.
+    pub rx_packets: Option<u64>,
+    /// Hardware interrupts.
+    pub interrupts: Option<u64>,
+    /// Polls.
+    pub polls: Option<u64>,
+    /// Packets that these took.
+    pub polled_packets: Option<u64>,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AbEnd {
+    /// What ended it.
+    pub cause: AbEndCause,
+    /// What happened, in words; null when it went as planned.
+    pub text: Option<String>,
+}
+
+/// What ended a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AbEndCause {
+    /// Its time was over.
+    Planned,
+    /// The user ended it. The pairs that were complete count.
+    Interrupted,
+    /// More packets were lost than the limit allows.
+    Drops,
+    /// More segments were sent again than the limit allows.
+    Retransmissions,
+    /// The link went down.
+    CarrierLost,
+    /// The interface made its NAPI instances anew, or went away.
+    InterfaceChanged,
+    /// A check of the connection that the user works over was not answered.
+    EchoLost,
+    /// A setting could not be written or read back.
+    SettingFailed,
+}
+
+impl AbEndCause {
+    /// Whether the run was given up for what happened to the traffic or the interface: it has no verdict then.
+    pub fn is_abort(self) -> bool {
+        !matches!(self, AbEndCause::Planned | AbEndCause::Interrupted)
+    }
+}
