@@ -172,12 +172,13 @@ impl Switch {
         })
     }
 
-    fn write(
+    /// Takes the interfaces of a command, and those that are changed for their sake. Nothing is changed yet.
+    pub(crate) fn begin(
         &mut self,
         orders: &[Order],
         needs: Needs,
         terms: Terms,
-    ) -> Result<(Transaction, Vec<Write>), SetError> {
+    ) -> Result<Transaction, SetError> {
         let machine = &mut self.machine;
         let mut targets: Vec<Target> = Vec::new();
         let mut companions = Vec::new();
@@ -195,19 +196,39 @@ impl Switch {
             }
         }
         companions.dedup();
-        let mut transaction = Transaction::begin(&self.journal, terms, &targets, &companions)?;
+        Ok(Transaction::begin(
+            &self.journal,
+            terms,
+            &targets,
+            &companions,
+        )?)
+    }
+
+    fn write(
+        &mut self,
+        orders: &[Order],
+        needs: Needs,
+        terms: Terms,
+    ) -> Result<(Transaction, Vec<Write>), SetError> {
+        let mut transaction = self.begin(orders, needs, terms)?;
+        let machine = &mut self.machine;
         match change(&mut transaction, machine, orders, needs) {
             Ok(writes) => Ok((transaction, writes)),
-            Err(first) => match (transaction.undo(machine), first) {
-                (Ok(()), first) => Err(first),
-                (Err(second), SetError::Switch(first)) => Err(SwitchError::AndBack {
-                    first: Box::new(first),
-                    second: Box::new(second),
-                }
-                .into()),
-                (Err(second), SetError::Refused(_)) => Err(second.into()),
-            },
+            Err(first) => Err(undone(transaction, machine, first)),
         }
+    }
+}
+
+/// Undoes what was done when something failed, and says what.
+pub(crate) fn undone(transaction: Transaction, machine: &mut Machine, first: SetError) -> SetError {
+    match (transaction.undo(machine), first) {
+        (Ok(()), first) => first,
+        (Err(second), SetError::Switch(first)) => SwitchError::AndBack {
+            first: Box::new(first),
+            second: Box::new(second),
+        }
+        .into(),
+        (Err(second), SetError::Refused(_)) => second.into(),
     }
 }
 
@@ -262,7 +283,7 @@ impl Held {
 
     /// Puts everything back, last interface first, and closes the records.
     pub fn restore(self, switch: &mut Switch) -> Result<(), SwitchError> {
-        self.transaction.undo(&mut switch.machine)
+        self.transaction.undo_wherever(&mut switch.machine)
     }
 }
 
@@ -311,7 +332,7 @@ pub fn preview(orders: &[Order], facts: &[Facts], needs: Needs) -> Result<Previe
 }
 
 /// What is to be set of the links and their features: the rest may need it.
-fn planned(orders: &[Order], facts: &[Facts]) -> Vec<Write> {
+pub(crate) fn planned(orders: &[Order], facts: &[Facts]) -> Vec<Write> {
     let pairs = orders.iter().zip(facts);
     pairs
         .flat_map(|(order, facts)| plan::features(facts, &order.values))
@@ -359,7 +380,7 @@ fn change(
 }
 
 /// Whatever was done for it: without an instance nothing would poll.
-fn require_napi(facts: &Facts, values: &Values) -> Result<(), Refusal> {
+pub(crate) fn require_napi(facts: &Facts, values: &Values) -> Result<(), Refusal> {
     let is_missing = facts.napis.as_ref().is_some_and(Vec::is_empty);
     if plan::needs_napi(values) && is_missing {
         return Err(Refusal {

@@ -4,6 +4,7 @@
 //! [`Held::restore`] in this process, [`recover`] in the next one. What stands stays until [`restore`].
 #![forbid(unsafe_code)]
 
+mod alternate;
 mod apply;
 mod attributes;
 mod control;
@@ -38,10 +39,12 @@ mod toggle;
 mod transaction;
 mod trust;
 mod undo;
+mod vitals;
 mod warning;
 mod whereabouts;
 mod witness;
 
+pub use alternate::{Alternation, Arm, Turns};
 pub use apply::{Held, Order, Preview, SetError, Switch, preview, require_privileges};
 pub use control::{Control, ControlError, Features, Interface, Napi, Queue};
 pub use document::{label, writes_back, writes_kept};
@@ -72,5 +75,6 @@ pub use toggle::{ToggleError, Toggles};
 pub use transaction::Write;
 pub use trust::Untrusted;
 pub use undo::Drift;
+pub use vitals::Vitals;
 pub use warning::Warning;
 pub use witness::{Sighting, Witness, prove, watch_time};

@@ -10,9 +10,11 @@ use crate::fault;
 use crate::journal::{Entry, Journal, JournalError};
 use crate::kernel::{Kernel, Target};
 use crate::knob::{Knob, Unit, Value};
+use crate::machine::Machine;
 use crate::owner::Owner;
 use crate::record::{Attempt, Change, merged};
 use crate::undo;
+use crate::whereabouts::{Whereabouts, locate};
 
 /// A change to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,6 +122,12 @@ impl Transaction {
     /// Makes changes: records them all, then writes one after the other, then looks whether each was
     /// taken.
     pub fn write(&mut self, kernel: &mut dyn Kernel, writes: &[Write]) -> Result<(), SwitchError> {
+        self.record(writes)?;
+        self.carry_out(kernel, writes)
+    }
+
+    /// Records changes that are to be made. When this returns, they are on disk.
+    pub fn record(&mut self, writes: &[Write]) -> Result<(), JournalError> {
         for entry in &mut self.entries {
             let changes = changes_of(&entry.record().target(), writes);
             if !changes.is_empty() {
@@ -130,6 +138,11 @@ impl Transaction {
                 })?;
             }
         }
+        Ok(())
+    }
+
+    /// Makes changes that are recorded: writes one after the other, then looks whether each was taken.
+    pub fn carry_out(&self, kernel: &mut dyn Kernel, writes: &[Write]) -> Result<(), SwitchError> {
         for entry in &self.entries {
             let target = entry.record().target();
             let changes = changes_of(&target, writes);
@@ -157,6 +170,18 @@ impl Transaction {
                     asked: write.to.to_string(),
                     is: now.map_or_else(|| String::from("gone"), |now| now.to_string()),
                 });
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes changes back that were carried out. Their record stays, so that they can be carried out again.
+    pub fn take_back(&self, kernel: &mut dyn Kernel, writes: &[Write]) -> Result<(), SwitchError> {
+        for entry in self.entries.iter().rev() {
+            let target = entry.record().target();
+            let changes = changes_of(&target, writes);
+            if !changes.is_empty() {
+                undo::put_back(kernel, &target, &changes)?;
             }
         }
         Ok(())
@@ -196,6 +221,22 @@ impl Transaction {
             undo_attempt(entry, &target, kernel)?;
         }
         Ok(())
+    }
+
+    /// The same, wherever the interfaces are by now. Those that are no more have taken their values along. One
+    /// that cannot be put back does not keep the others from it.
+    pub fn undo_wherever(self, machine: &mut Machine) -> Result<(), SwitchError> {
+        let mut outcome = Ok(());
+        for entry in self.entries.into_iter().rev() {
+            let done = match locate(machine, &entry.record().target()) {
+                Ok(Whereabouts::At(target)) => undo_attempt(entry, &target, machine),
+                Ok(Whereabouts::Gone) => entry.close().map_err(SwitchError::from),
+                Ok(Whereabouts::Unknown) => Err(SwitchError::not_found(&entry)),
+                Err(error) => Err(error),
+            };
+            outcome = outcome.and(done);
+        }
+        outcome
     }
 
     fn drop_attempts(self) -> Result<(), JournalError> {

@@ -61,6 +61,8 @@ pub(crate) enum Manner {
 pub enum Disturbance {
     /// Nothing.
     Quiet,
+    /// Nothing with most drivers; some begin their queues anew.
+    DependsOnDriver,
     /// The queues begin anew: what is in them is lost.
     ResetsQueues,
     /// The link goes down, and up again.
@@ -72,6 +74,7 @@ impl Disturbance {
     pub fn describe(self) -> &'static str {
         match self {
             Disturbance::Quiet => "nothing",
+            Disturbance::DependsOnDriver => "depends on the driver",
             Disturbance::ResetsQueues => "packets in the queues are lost",
             Disturbance::TakesLinkDown => "the link goes down or up",
         }

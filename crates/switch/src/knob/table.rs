@@ -87,6 +87,7 @@ pub static THREADED: Row = Row {
         ],
     }),
     phase: Phase::Napi,
+    disturbs: Disturbance::DependsOnDriver,
     freebsd: Some("kern.polling.idle_poll (2)"),
     options: &[
         flag(
@@ -184,6 +185,7 @@ const fn coalescing(name: &'static str, attribute: u16, help: &'static str) -> R
     Row {
         name,
         place: Place::Coalescing { attribute },
+        disturbs: Disturbance::DependsOnDriver,
         help,
         ..ROW
     }

@@ -152,6 +152,23 @@ fn target() -> Target {
     }
 }
 
+/// Of a process that is no more.
+fn terms() -> Terms {
+    Terms {
+        owner: Owner {
+            pid: 4_194_304,
+            start_time_ticks: 1,
+        },
+        until_boottime_ns: None,
+    }
+}
+
+/// What is on disk.
+fn bytes_of(journal: &Journal) -> Vec<Vec<u8>> {
+    let paths = journal.paths().unwrap().into_iter();
+    paths.map(|path| std::fs::read(path).unwrap()).collect()
+}
+
 /// What a process does from taking the interface to letting the change stand.
 fn set(
     journal: &Journal,
@@ -159,15 +176,8 @@ fn set(
     request: &Values,
     part: &Part,
 ) -> Result<(), SwitchError> {
-    let terms = Terms {
-        owner: Owner {
-            pid: 4_194_304,
-            start_time_ticks: 1,
-        },
-        until_boottime_ns: None,
-    };
     let writes = plan::settings(&kernel.facts(&target()), request, part).unwrap();
-    let mut transaction = Transaction::begin(journal, terms, &[target()], &[])?;
+    let mut transaction = Transaction::begin(journal, terms(), &[target()], &[])?;
     transaction.write(kernel, &writes)?;
     transaction.settle()
 }
@@ -314,5 +324,49 @@ proptest! {
                 );
             }
         }
+    }
+}
+
+proptest! {
+    // Each case syncs files to disk.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    /// Two settings that take turns, killed at any write: the record of before the first turn puts everything back.
+    #[test]
+    fn a_kill_at_any_turn_leaves_what_was_there(
+        model in models(), standing in requests(), other in requests(), part in parts(),
+        turns in 0..5u32, killed_at in 0..12u32
+    ) {
+        let home = tempfile::tempdir().unwrap();
+        let journal = Journal::at(home.path().join("state"));
+        let mut kernel = model.clone();
+        set(&journal, &mut kernel, &standing, &part).unwrap();
+        let before = kernel.values.clone();
+        let writes = plan::settings(&kernel.facts(&target()), &other, &part).unwrap();
+        let mut transaction = Transaction::begin(&journal, terms(), &[target()], &[]).unwrap();
+        transaction.record(&writes).unwrap();
+        let recorded = bytes_of(&journal);
+        for turn in 0..turns {
+            if turn == turns - 1 {
+                kernel.writes_left = Some(killed_at);
+            }
+            let turned = if turn % 2 == 0 {
+                transaction.carry_out(&mut kernel, &writes)
+            } else {
+                transaction.take_back(&mut kernel, &writes)
+            };
+            let is_last = turn == turns - 1;
+            prop_assert!(turned.is_ok() || is_last, "{turned:?}");
+            if turned.is_ok() && turn % 2 == 1 {
+                prop_assert_eq!(&kernel.values, &before);
+                prop_assert!(is_at_rest(&kernel));
+            }
+            kernel.traffic();
+        }
+        prop_assert_eq!(bytes_of(&journal), recorded);
+        transaction.leave();
+        kernel.writes_left = None;
+        undo_attempt(the_record(&journal), &target(), &mut kernel).unwrap();
+        prop_assert_eq!(&kernel.values, &before);
+        prop_assert!(is_at_rest(&kernel));
     }
 }
