@@ -3,7 +3,6 @@
 //! What must hold: the screen, the text and the JSON lines are made of the same samples.
 
 mod args;
-mod draw;
 mod screen;
 
 use std::io::{self, IsTerminal};

@@ -38,7 +38,4 @@ pub use text::{
     PollingValues, TextOptions, render_brief_text, render_cpu_truth_text, render_doctor_text,
     render_polling_values, render_show_text, render_text,
 };
-pub use watch::{
-    ColumnFit, RowFit, WatchScale, WatchTable, WatchTables, render_watch_start, render_watch_text,
-    share_lines,
-};
+pub use watch::{WatchScale, WatchView, draw_watch, render_watch_start, render_watch_text};

@@ -2,13 +2,15 @@
 //!
 //! What must hold: a missing figure is never shown as 0, and what is left out is said to be.
 
+mod draw;
 mod fit;
 
 use nicpoll_model::{CpuSource, WatchDrops, WatchFlow, WatchInterface, WatchSample, WatchStart};
 
 use crate::numbers::{MISSING, count, figure, figure_or_missing};
 
-pub use self::fit::{ColumnFit, RowFit, share_lines};
+pub use self::draw::{WatchView, draw_watch};
+use self::fit::share_lines;
 
 /// Buckets of packets a poll: the greatest of each, and its name.
 const BUCKETS: [(u32, &str); 9] = [
@@ -96,7 +98,7 @@ impl WatchScale {
 
 /// One table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WatchTable {
+struct WatchTable {
     /// What it is about.
     pub title: String,
     /// A word over each column.
@@ -109,7 +111,7 @@ pub struct WatchTable {
 
 /// An interval as tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WatchTables {
+struct WatchTables {
     /// Rates of the interfaces: a row for each.
     pub traffic: WatchTable,
     /// Packets and polls of the interfaces: a row for each.

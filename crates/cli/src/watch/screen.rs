@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use nicpoll_inspect::Watch;
 use nicpoll_model::{WatchSample, WatchStart};
-use nicpoll_report::{WatchScale, render_watch_start};
+use nicpoll_report::{WatchScale, WatchView, draw_watch, render_watch_start};
 use nicpoll_switch::{Journal, Toggles, guard_of_this_program};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::crossterm::execute;
 
-use super::draw::{View, draw};
 use super::{LOOK_EVERY, WatchArgs, is_wanted};
 use crate::failure::Failure;
+use crate::output::in_locale;
 use crate::stop::Stop;
 
 /// What the keys have changed.
@@ -142,14 +142,15 @@ fn action(key: KeyEvent) -> Option<Action> {
 
 impl State {
     fn draw(&self, terminal: &mut DefaultTerminal) -> Result<(), Failure> {
-        let view = View {
+        let view = WatchView {
             start: &self.start,
             sample: self.sample.as_ref(),
             scale: self.scale,
             selected: self.selected,
             message: &self.message,
+            in_locale,
         };
-        let drawn = terminal.draw(|frame| draw(frame, &view));
+        let drawn = terminal.draw(|frame| draw_watch(frame, &view));
         drawn.context("drawing the screen")?;
         Ok(())
     }

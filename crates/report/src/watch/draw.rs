@@ -1,12 +1,15 @@
-//! What the screen looks like: a frame from a sample, and nothing else.
+//! What the screen of a watch looks like: a frame from a sample.
+//!
+//! What must hold: no terminal is opened, read or written here; the caller has one.
 
 use nicpoll_model::{WatchSample, WatchStart};
-use nicpoll_report::{WatchScale, WatchTable, WatchTables, share_lines};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Block, Cell, Paragraph, Row, Table, TableState, Wrap};
+
+use super::{WatchScale, WatchTable, WatchTables, share_lines};
 
 /// Between tables that stand side by side.
 const SPACING: u16 = 2;
@@ -17,25 +20,32 @@ const BOTTOM_LINES_MIN: u16 = 6;
 
 const KEYS: &str = "q quit  s scale  up/down select  p polling on/off";
 
-/// What is shown.
-pub struct View<'a> {
+/// What the screen of a watch shows.
+#[derive(Clone, Copy, Debug)]
+pub struct WatchView<'a> {
+    /// What is watched.
     pub start: &'a WatchStart,
     /// `None` before the first interval has ended.
     pub sample: Option<&'a WatchSample>,
+    /// What interface rates are shown in.
     pub scale: WatchScale,
     /// Which of the interfaces.
     pub selected: usize,
     /// What a key led to; empty: nothing.
     pub message: &'a str,
+    /// Text as the locale can show it ([`crate::with_micros`]).
+    pub in_locale: fn(&str) -> String,
 }
 
-/// Draws all of it.
-pub fn draw(frame: &mut Frame, view: &View) {
-    let message = Paragraph::new(view.message).wrap(Wrap { trim: true });
+/// Draws the screen of a watch.
+pub fn draw_watch(frame: &mut Frame, view: &WatchView) {
+    let message = (view.in_locale)(view.message);
+    let message_lines = message_lines(&message, frame.area().width);
+    let message = Paragraph::new(message).wrap(Wrap { trim: true });
     let [top, body, said, bottom] = Layout::vertical([
         Constraint::Length(1),
         Constraint::Fill(1),
-        Constraint::Length(message_lines(view.message, frame.area().width)),
+        Constraint::Length(message_lines),
         Constraint::Length(2),
     ])
     .areas(frame.area());
@@ -46,14 +56,14 @@ pub fn draw(frame: &mut Frame, view: &View) {
         Some(sample) => {
             let tables = WatchTables::new(sample, view.scale, view.start.storm_threshold);
             draw_tables(frame, &tables, view.selected, body);
-            tables.cost
+            (view.in_locale)(&tables.cost)
         }
     };
     let foot = Text::from(vec![Line::raw(cost), Line::styled(KEYS, Modifier::BOLD)]);
     frame.render_widget(foot, bottom);
 }
 
-fn title(view: &View) -> String {
+fn title(view: &WatchView) -> String {
     let netns = view.start.netns.as_deref();
     let netns = netns.map_or_else(String::new, |name| format!("  netns {name}"));
     let elapsed = view.sample.map_or(0.0, |sample| sample.elapsed_seconds);
@@ -255,9 +265,9 @@ mod tests {
     }
 
     /// The screen as text, without what the lines end with.
-    fn screen(view: &View, width: u16, height: u16) -> Vec<String> {
+    fn screen(view: &WatchView, width: u16, height: u16) -> Vec<String> {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-        terminal.draw(|frame| draw(frame, view)).unwrap();
+        terminal.draw(|frame| draw_watch(frame, view)).unwrap();
         let buffer = terminal.backend().buffer();
         let line = |y| -> String { (0..width).map(|x| buffer[(x, y)].symbol()).collect() };
         (0..height)
@@ -270,12 +280,13 @@ mod tests {
     #[test]
     fn the_whole_screen_is_as_it_is_kept() {
         let (start, sample) = (start(), sample());
-        let view = View {
+        let view = WatchView {
             start: &start,
             sample: Some(&sample),
             scale: WatchScale::Bits,
             selected: 0,
             message: "em0: every value is as it was",
+            in_locale: |text| String::from(text),
         };
         let drawn = screen(&view, 100, 26).join("\n") + "\n";
         assert_eq!(drawn, SCREEN, "\n{drawn}");
@@ -284,18 +295,19 @@ mod tests {
     #[test]
     fn scale_and_selection_are_the_views() {
         let (start, sample) = (start(), sample());
-        let mut view = View {
+        let mut view = WatchView {
             start: &start,
             sample: Some(&sample),
             scale: WatchScale::Packets,
             selected: 1,
             message: "",
+            in_locale: |text| String::from(text),
         };
         let drawn = screen(&view, 100, 26);
         assert!(drawn[0].ends_with("in packets"), "{drawn:#?}");
         assert!(drawn[3].contains("12.5 kp/s"), "{drawn:#?}");
         let mut terminal = Terminal::new(TestBackend::new(100, 26)).unwrap();
-        terminal.draw(|frame| draw(frame, &view)).unwrap();
+        terminal.draw(|frame| draw_watch(frame, &view)).unwrap();
         let is_reversed = |y| {
             terminal.backend().buffer()[(0, y)]
                 .modifier
@@ -315,12 +327,13 @@ mod tests {
     fn a_narrow_screen_shows_figures_whole_and_a_short_one_shows_rows() {
         let (start, mut sample) = (start(), sample());
         sample.cpu[0].system = 0.603;
-        let view = View {
+        let view = WatchView {
             start: &start,
             sample: Some(&sample),
             scale: WatchScale::Bits,
             selected: 0,
             message: "",
+            in_locale: |text| String::from(text),
         };
         for width in 20..110 {
             let drawn = screen(&view, width, 40);
@@ -339,6 +352,22 @@ mod tests {
             let found = short.iter().any(|line| line.contains(row));
             assert!(found, "{row}: {short:#?}");
         }
+    }
+
+    #[test]
+    fn microseconds_are_as_the_locale_can_show_them() {
+        let start = start();
+        let view = WatchView {
+            start: &start,
+            sample: None,
+            scale: WatchScale::Bits,
+            selected: 0,
+            message: "em0: the period is 200 us",
+            in_locale: |text| crate::with_micros(text, true),
+        };
+        let drawn = screen(&view, 80, 24);
+        let found = drawn.iter().any(|line| line.ends_with("200 µs"));
+        assert!(found, "{drawn:#?}");
     }
 
     #[test]
