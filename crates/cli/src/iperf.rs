@@ -9,6 +9,7 @@ use nicpoll_iperf::options::{Common, Options, help_text, parse};
 use nicpoll_iperf::text::{self, Style};
 use nicpoll_observe::HostAccount;
 use nicpoll_sys::daemon::{self, Detached, Starting};
+use nicpoll_sys::{stderr, tell};
 use nicpoll_traffic::{Account, Signals};
 
 use crate::stop::on_signal;
@@ -23,18 +24,18 @@ pub fn run(args: &[String]) -> io::Result<u8> {
     let options = match parse(args.iter().cloned(), |name| std::env::var(name).ok()) {
         Ok(options) => options,
         Err(error) => {
-            eprintln!("{error}");
+            tell!("{error}");
             return Ok(EXIT_USAGE);
         }
     };
     let signals = Arc::new(Signals::default());
     match &options {
         Options::Help => {
-            eprint!("{}", help_text());
+            stderr::print(help_text());
             Ok(EXIT_USAGE)
         }
         Options::Version => {
-            eprintln!(
+            tell!(
                 "nicpoll {} as {}",
                 env!("CARGO_PKG_VERSION"),
                 text::version(Style::V2_1)
@@ -66,13 +67,13 @@ fn told(starting: Starting) -> io::Result<u8> {
     if !starting.is_up()? {
         return Ok(EXIT_FAILED);
     }
-    eprintln!("Running Iperf Server as a daemon");
+    tell!("Running Iperf Server as a daemon");
     Ok(0)
 }
 
 fn warn(common: &Common) {
     for warning in &common.warnings {
-        eprintln!("{warning}");
+        tell!("{warning}");
     }
 }
 

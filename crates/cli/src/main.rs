@@ -25,12 +25,12 @@ mod watch;
 
 use std::env;
 use std::ffi::OsString;
-use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{CommandFactory, Parser};
+use nicpoll_sys::tell;
 use nicpoll_traffic::netrate::options::Tool;
 
 use crate::args::{Cli, Command, OwnArgs};
@@ -47,8 +47,7 @@ fn main() -> ExitCode {
         Err(failure @ Failure::Unread) => ExitCode::from(failure.code()),
         Err(failure) => {
             let words = output::in_locale(&failure.to_string());
-            // Whoever reads errors may be gone, too.
-            let _ = writeln!(io::stderr(), "nicpoll: {words}");
+            tell!("nicpoll: {words}");
             ExitCode::from(failure.code())
         }
     }

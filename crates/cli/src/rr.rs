@@ -13,6 +13,7 @@ use anyhow::{Context, anyhow};
 use nicpoll_model::Protocol;
 use nicpoll_model::rr::{RR_SCHEMA, RrSideStart, RrStart};
 use nicpoll_report::RrPage;
+use nicpoll_sys::tell;
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::rr::{
     ClientConfig, Event, Pacing, ServiceConfig, run_client_session, run_server_session,
@@ -39,6 +40,10 @@ pub fn run(args: &RrArgs) -> Result<u8, Failure> {
         print(&match event {
             Event::Start(side) => page.start(start(side)),
             Event::Interval(interval) => page.interval(interval),
+            Event::Refused(refusal) => {
+                tell!("nicpoll rr: {refusal}");
+                return Ok(());
+            }
             Event::End(end) => page.end(end),
         })
     };

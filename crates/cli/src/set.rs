@@ -22,6 +22,7 @@ use nicpoll_switch::{
     drift_of, guard_of_this_program, needs_napi, preview, prove, recover, require_privileges,
     similar, take_over, watch_time, writes_kept,
 };
+use nicpoll_sys::tell;
 
 use self::args::{MINUS_POLLING, NO_POLLING, POLLING, SetArgs};
 use self::report::Report;
@@ -93,13 +94,13 @@ fn change(
     let values = args.values(is_polling)?;
     let Resolved { orders, notes } = switch.resolve(names, &values, netns_inode, args.needs())?;
     for note in notes {
-        eprintln!("nicpoll: {note}");
+        tell!("nicpoll: {note}");
     }
     let files = persistence::plan(args, names, is_polling, &values)?;
     let facts = switch.survey(&orders)?;
     let planned = preview(&orders, &facts, args.needs())?;
     for warning in switch.warnings(&facts, &values)? {
-        eprintln!("nicpoll: {warning}");
+        tell!("nicpoll: {warning}");
     }
     warn_of_drift(switch, &orders)?;
     if args.dry_run {
@@ -180,7 +181,7 @@ fn say_how_to_confirm(args: &SetArgs, names: &[Name], time: Duration) {
     let names: Vec<&str> = names.iter().map(|name| name.interface.as_str()).collect();
     let netns = args.netns.as_deref();
     let netns = netns.map_or_else(String::new, |netns| format!(" --netns {netns}"));
-    eprintln!(
+    tell!(
         "nicpoll: undone in {} s unless it is confirmed: nicpoll set {}{netns} --confirm",
         time.as_secs(),
         names.join(" ")
@@ -244,7 +245,7 @@ fn keep(
         .flat_map(|(target, changes)| writes_kept(target, changes));
     report.values(writes.collect(), netns_inode)?;
     let names: Vec<&str> = names.iter().map(|name| name.interface.as_str()).collect();
-    eprintln!(
+    tell!(
         "nicpoll: kept until: nicpoll set {}{netns} -polling",
         names.join(" ")
     );
@@ -257,10 +258,10 @@ fn put_back_left(journal: &Journal) -> Result<(), Failure> {
         let path = path.display();
         match outcome {
             Recovered::Failed(error) => {
-                eprintln!("nicpoll: {path}: {:#}", anyhow::Error::from(error));
+                tell!("nicpoll: {path}: {:#}", anyhow::Error::from(error));
             }
             Recovered::Restored => {
-                eprintln!("nicpoll: put back what a program that was killed had left ({path})");
+                tell!("nicpoll: put back what a program that was killed had left ({path})");
             }
             Recovered::Busy | Recovered::Gone | Recovered::NotFound | Recovered::Standing => {}
         }
@@ -274,7 +275,7 @@ fn warn_of_drift(switch: &mut Switch, orders: &[Order]) -> Result<(), Failure> {
         let drift = drift_of(&journal, switch.machine(), target)
             .context("comparing with what was set before")?;
         for drift in drift {
-            eprintln!("nicpoll: {}", drift.describe(&target.interface.name));
+            tell!("nicpoll: {}", drift.describe(&target.interface.name));
         }
     }
     Ok(())

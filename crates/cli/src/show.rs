@@ -7,6 +7,7 @@ use nicpoll_freebsd::Target;
 use nicpoll_inspect::{AskedVariables, NOT_WATCHED, asked_variables, inside};
 use nicpoll_model::Show;
 use nicpoll_report::{render_document, render_polling_values, render_show_text};
+use nicpoll_sys::tell;
 
 pub use self::args::{ABOUT, ShowArgs};
 use crate::failure::Failure;
@@ -43,7 +44,7 @@ fn print_values(show: &Show, asked: &AskedVariables) -> Result<u8, Failure> {
     print(&values.text)?;
     for (interface, variable) in values.missing.iter().filter(|_| !asked.is_tree) {
         let (name, note) = (&variable.name, &variable.note);
-        eprintln!("nicpoll: {interface}: kern.polling.{name}: {note}");
+        tell!("nicpoll: {interface}: kern.polling.{name}: {note}");
     }
     let mut missing = values.missing.iter();
     let needs_look = missing.any(|(_, variable)| variable.note == NOT_WATCHED);

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use nicpoll_iperf::wire::DatagramHeader;
 use rustix::process::Resource;
 
-use serving::Serving;
+use serving::{Serving, is_closed};
 
 /// What a server may hold, whatever comes.
 const MEMORY_KIB_MAX: u64 = 64 << 10;
@@ -204,17 +204,5 @@ fn without_threads_a_client_is_refused_and_the_server_goes_on() {
         assert!(is_served(server.address, &client), "{protocol:?}");
         let told = server.stop();
         assert_eq!(told.matches("no thread could be made").count(), 1, "{told}");
-    }
-}
-
-/// Whether the server closes a connection that nothing was sent over, before it would give it up.
-fn is_closed(stream: &TcpStream) -> bool {
-    let mut stream = stream;
-    stream
-        .set_read_timeout(Some(Duration::from_millis(500)))
-        .unwrap();
-    match stream.read(&mut [0; 8]) {
-        Ok(read) => read == 0,
-        Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
     }
 }

@@ -204,3 +204,31 @@ fn an_archive_has_no_commit_even_within_another_repository() {
         assert_eq!(build::commit(&unpacked), None);
     }
 }
+
+#[test]
+fn errors_that_nothing_takes_change_no_exit_code() {
+    let closed = {
+        let socket = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        socket.local_addr().unwrap().port().to_string()
+    };
+    let to_closed = ["iperf", "-c", "127.0.0.1", "-p", &closed];
+    for (args, code) in [
+        (&["iperf", "--help"][..], 1),
+        (&["iperf", "-b", "nonsense"], 1),
+        (&to_closed, 1),
+        (&["netblast"], 255),
+        (&["set", "lo", "poling"], 2),
+        (&["sim", "run", "none.toml"], 1),
+    ] {
+        let code_with = |stderr: Stdio| {
+            let mut command = nicpoll(args);
+            command.stdout(Stdio::null()).stderr(stderr);
+            command.status().unwrap().code()
+        };
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let (reader, unread) = std::io::pipe().unwrap();
+        drop(reader);
+        assert_eq!(code_with(full.into()), Some(code), "{args:?}");
+        assert_eq!(code_with(unread.into()), Some(code), "{args:?}");
+    }
+}

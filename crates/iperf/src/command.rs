@@ -11,6 +11,7 @@ use std::io::{self, Write};
 
 use nicpoll_model::{Rate, RateUnit};
 use nicpoll_sys::stdout::StandardOutput;
+use nicpoll_sys::tell;
 
 use crate::options::Common;
 use crate::text::{self, Receipt, StreamId, Style};
@@ -66,7 +67,7 @@ fn sent_datagrams(
             is_reversed: false,
         };
         let tries = report.fins_sent.try_into().unwrap_or(u32::MAX);
-        eprintln!("{}", text::no_acknowledgement(common.style, id, tries));
+        tell!("{}", text::no_acknowledgement(common.style, id, tries));
     }
     Total {
         sent_datagrams: Some(report.datagrams_sent),

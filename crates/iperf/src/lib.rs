@@ -37,7 +37,7 @@ pub use observer::{
     Broken, Calls, Connected, IntervalRecord, Observer, READ_SIZE_BINS, Receipt, TcpStart, TcpState,
 };
 pub use pace::Amount;
-pub use slots::{Caller, Refusal, Test};
+pub use slots::Test;
 pub use socket_options::SocketOptions;
 pub use times::{Bucket, Distribution, Transit};
 pub use workload::{TcpWorkload, UdpWorkload};

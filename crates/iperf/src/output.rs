@@ -8,11 +8,12 @@ mod manner;
 mod printer;
 mod sum;
 
-use std::io::{self, Write as _};
+use std::io;
 
 use crate::{Connected, IntervalRecord};
 
 use nicpoll_model::Way;
+use nicpoll_sys::{stderr, tell};
 use nicpoll_traffic::{Account, losses};
 
 use self::json::{Asked, JsonPrinter};
@@ -57,13 +58,13 @@ pub trait Output: Send {
             Ok(total) => {
                 self.finished(key, &total)?;
                 if let Some(problem) = &total.problem {
-                    eprintln!("{problem}");
+                    tell!("{problem}");
                     return Ok(true);
                 }
             }
             Err(Failed::Cancelled) => self.failed(key, None)?,
             Err(Failed::Because(text)) => {
-                eprintln!("{text}");
+                tell!("{text}");
                 self.failed(key, Some(&text))?;
                 return Ok(true);
             }
@@ -130,7 +131,7 @@ impl Output for Text {
         self.printer.end()?;
         if let Some(host) = self.account.take().and_then(|close| close()) {
             let lost = losses::only_losses(&host, &[Way::Out, Way::In]);
-            io::stderr().lock().write_all(lost.as_bytes())?;
+            stderr::print(lost);
         }
         Ok(())
     }

@@ -10,13 +10,12 @@
 //! sends next to nothing.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use thiserror::Error;
+use nicpoll_traffic::{Caller, Refusal};
 
 use crate::{CLIENTS_MAX, CLIENTS_PER_ADDRESS};
 
@@ -37,61 +36,13 @@ const LEAST_WINDOW: Duration = Duration::from_secs(2);
 /// Bits of an IPv6 address that one host may choose as it likes.
 const HOST_BITS_IPV6: u32 = 64;
 
-/// Why a client is not served.
-#[derive(Debug, Error)]
-pub enum Refusal {
-    /// There are as many streams as there may be.
-    #[error(
-        "all {CLIENTS_MAX} streams are in use: {peer} has to wait; streams of less than 1 kB/s are \
-         ended meanwhile"
-    )]
-    Full {
-        /// Who came last; over TCP the kernel does not say.
-        peer: Caller,
-    },
-    /// One address has as many as it may have.
-    #[error(
-        "{peer} is refused: its address has {CLIENTS_PER_ADDRESS} streams already, and the rest is for \
-         others"
-    )]
-    Share {
-        /// Who came last.
-        peer: Caller,
-    },
-    /// No descriptor.
-    #[error("{peer} is refused: {source}; raise the limit on open files (ulimit -n)")]
-    Descriptor {
-        /// Who came last; over TCP the kernel does not say.
-        peer: Caller,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// No thread.
-    #[error("{peer} is refused: no thread could be made ({source}); see the limit on processes")]
-    Thread {
-        /// Who came last.
-        peer: Caller,
-        /// What the kernel said.
-        source: io::Error,
-    },
-}
-
-/// Who was refused, if that is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Caller(pub Option<SocketAddr>);
-
-impl std::fmt::Display for Caller {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.0 {
-            Some(peer) => peer.ip().to_canonical().fmt(f),
-            None => f.write_str("a client"),
-        }
-    }
-}
-
-impl From<SocketAddr> for Caller {
-    fn from(peer: SocketAddr) -> Self {
-        Caller(Some(peer))
+/// What a client is told of that comes when all streams are in use.
+fn full(peer: Caller) -> Refusal {
+    const { assert!(CLIENTS_MAX == 256) };
+    Refusal::Full {
+        peer,
+        in_use: "all 256 streams are in use",
+        rule: "has to wait; streams of less than 1 kB/s are ended meanwhile",
     }
 }
 
@@ -157,11 +108,14 @@ impl Slots {
         let own = books.of_address.get(&address).copied().unwrap_or(0);
         if books.streams + streams > CLIENTS_MAX {
             books.waited = Some(Instant::now());
-            books.refusal = Some(Refusal::Full { peer: peer.into() });
+            books.refusal = Some(full(peer.into()));
             return None;
         }
         if own + streams > self.0.of_address_max {
-            books.refusal = Some(Refusal::Share { peer: peer.into() });
+            books.refusal = Some(Refusal::Share {
+                peer: peer.into(),
+                most: self.0.of_address_max,
+            });
             return None;
         }
         books.add(address);
@@ -177,7 +131,7 @@ impl Slots {
     pub(crate) fn wait(&self) {
         let mut books = self.0.books();
         books.waited = Some(Instant::now());
-        books.refusal = Some(Refusal::Full { peer: Caller(None) });
+        books.refusal = Some(full(Caller(None)));
     }
 
     /// Takes note of a client that was refused.

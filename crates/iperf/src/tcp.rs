@@ -13,7 +13,6 @@ mod request;
 mod reverse;
 mod sender;
 mod server;
-mod spare;
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use nicpoll_iperf::wire::DatagramHeader;
 use nicpoll_iperf::{Amount, Connected, IntervalRecord, Observer, tcp, udp};
-use nicpoll_iperf::{ClientConfig, ListenerConfig, Refusal};
+use nicpoll_iperf::{ClientConfig, ListenerConfig};
 use nicpoll_model::Rate;
 use nicpoll_testkit::needs;
+use nicpoll_traffic::Refusal;
 use nicpoll_traffic::Signals;
 
 const PATIENCE: Duration = Duration::from_secs(5);

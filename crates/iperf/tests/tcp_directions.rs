@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use nicpoll_iperf::tcp::{End, Error, Listener, ReverseListener, ServerConfig, Streams, connect};
 use nicpoll_iperf::wire::{ClientHeader, Directions, HeaderError};
 use nicpoll_iperf::{Amount, CLIENTS_PER_ADDRESS};
-use nicpoll_iperf::{ClientConfig, ListenerConfig, Refusal};
+use nicpoll_iperf::{ClientConfig, ListenerConfig};
+use nicpoll_traffic::Refusal;
 use nicpoll_traffic::Signals;
 
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -13,17 +13,23 @@
 pub mod backlog;
 pub mod losses;
 pub mod netrate;
+mod notices;
+mod refusal;
 pub mod rr;
 pub mod sequence;
 mod shortfall;
 mod signals;
 pub mod sockets;
+mod spare;
 pub mod udp_server;
 pub mod workload;
 
+pub use notices::Notices;
+pub use refusal::{Caller, Refusal};
 pub use shortfall::Shortfall;
 pub use signals::{LOOK_EVERY, Signals};
 pub use sockets::SocketBuffer;
+pub use spare::{Spare, is_exhausted};
 
 /// Closes the account of this host and returns it; `None` when it could not be read. Whoever runs traffic
 /// opens it, since counters are not this crate's.

@@ -7,6 +7,7 @@
 
 mod channel;
 mod client;
+mod connection;
 mod outstanding;
 mod schedule;
 mod server;

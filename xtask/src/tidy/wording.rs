@@ -1,8 +1,9 @@
-//! Nothing unfinished is left in the code, and nothing speaks of the machine it was written on.
+//! Nothing unfinished is left in the code, nothing speaks of the machine it was written on, and nothing
+//! is written in a way that panics.
 
 use std::path::Path;
 
-use super::Finding;
+use super::{Finding, code_lines};
 
 /// Assembled, so that this file does not find itself.
 const UNFINISHED: [&str; 5] = [
@@ -12,6 +13,8 @@ const UNFINISHED: [&str; 5] = [
     concat!("FIX", "ME"),
     concat!("XX", "X"),
 ];
+
+const PANICKING_OUTPUT: [&str; 4] = ["println!", "print!", "eprintln!", "eprint!"];
 
 /// Where people and build machines keep checkouts and scratch files, without the leading slash.
 /// A fixed name in the shared temporary directory is wrong on every machine.
@@ -41,6 +44,21 @@ pub fn machine_paths(path: &Path, text: &str) -> Vec<Finding> {
             "/{folder} is a path of one machine: use a relative path, or ask for the temporary directory"
         ))
     })
+}
+
+/// Macros that panic when nothing takes what they write, in the code of the program and its libraries.
+pub fn panicking_output(path: &Path, text: &str) -> Vec<Finding> {
+    let is_checked = path.starts_with("crates") && path.iter().any(|part| part == "src");
+    let code =
+        code_lines(text).filter(|(_, code)| is_checked && !code.trim_start().starts_with("//"));
+    let found = code.filter_map(|(line, code)| {
+        let word = PANICKING_OUTPUT.iter().find(|word| has_word(code, word))?;
+        let message = format!(
+            "{word} panics when its output is full or closed: use nicpoll_sys::tell!, or stdout::print for results"
+        );
+        Some(Finding::new(path, line, message))
+    });
+    found.collect()
 }
 
 fn per_line(path: &Path, text: &str, message: impl Fn(&str) -> Option<String>) -> Vec<Finding> {
@@ -92,6 +110,23 @@ mod tests {
         let x = UNFINISHED[4];
         let text = format!("mktemp {x}{x}\nmy_{}()\n", UNFINISHED[0]);
         assert_eq!(unfinished(Path::new(PATH), &text), []);
+    }
+
+    #[test]
+    fn output_that_panics_is_found_in_code_and_not_in_tests() {
+        for word in PANICKING_OUTPUT {
+            let text =
+                format!("    {word}(\"x\");\n#[cfg(test)]\nmod tests {{\n    {word}(\"x\");\n}}\n");
+            let places = |path| panicking_output(Path::new(path), &text).len();
+            assert_eq!(places("crates/cli/src/set.rs"), 1, "{word}");
+            assert_eq!(places("crates/cli/tests/set.rs"), 0, "{word}");
+            assert_eq!(places("xtask/src/main.rs"), 0, "{word}");
+        }
+        let line = "    // As `eprintln!` does.\n    tell!(\"x\");\n";
+        assert_eq!(
+            panicking_output(Path::new("crates/cli/src/set.rs"), line),
+            []
+        );
     }
 
     #[test]

@@ -7,6 +7,7 @@ use nicpoll_freebsd::{
 };
 use nicpoll_model::SwitchRestored;
 use nicpoll_switch::Journal;
+use nicpoll_sys::tell;
 
 use super::args::{POLLING, SetArgs};
 use super::report::Report;
@@ -100,7 +101,7 @@ fn switch(
 fn advise(survey: &Survey, target: &Target) {
     let hz = survey.hz;
     if hz < HZ_ADVISED {
-        eprintln!(
+        tell!(
             "nicpoll: {} ticks {hz} times a second, and polling waits for a tick; {HZ_ADVISED} or more is advised: \
              kern.hz=\"{HZ_ADVISED}\" in its /boot/loader.conf, or 'options HZ={HZ_ADVISED}'",
             target.host()
@@ -108,7 +109,7 @@ fn advise(survey: &Survey, target: &Target) {
     }
     let burst_max = survey.polling.get(Knob::BurstMax);
     if let Some(burst_max) = burst_max.filter(|_| survey.polling.get(Knob::IdlePoll) == Some(0)) {
-        eprintln!(
+        tell!(
             "nicpoll: with the burst_max of now, {target} takes {} packets a second at the most (hz x burst_max)",
             i64::from(hz) * burst_max
         );
@@ -127,7 +128,7 @@ pub fn restore(target: &Target, report: &mut Report) -> Result<(), Failure> {
         notes.push(String::from(POLLING_IS_GONE));
     }
     for note in &notes {
-        eprintln!("nicpoll: {target}: {note}");
+        tell!("nicpoll: {target}: {note}");
     }
     report.host_restored(SwitchRestored {
         interface: target.to_string(),
@@ -144,17 +145,17 @@ fn would_restore(target: &Target) -> Result<(), Failure> {
         return Ok(());
     };
     for drift in restored.drift {
-        eprintln!("nicpoll: {target}: {drift}");
+        tell!("nicpoll: {target}: {drift}");
     }
     if restored.is_gone {
-        eprintln!("nicpoll: {target}: {POLLING_IS_GONE}");
+        tell!("nicpoll: {target}: {POLLING_IS_GONE}");
         return Ok(());
     }
     Ok(print(&commands(target, &restored.writes))?)
 }
 
 fn say_nothing_changed(target: &Target) {
-    eprintln!("nicpoll: nicpoll has changed nothing on {target}, so nothing is put back");
+    tell!("nicpoll: nicpoll has changed nothing on {target}, so nothing is put back");
 }
 
 /// Puts back what was changed on hosts; one that cannot be reached does not keep the others.
@@ -169,7 +170,7 @@ pub fn restore_all(targets: &[Target], report: &mut Report) {
 
 fn no_persist(journal: &Journal, target: &Target, dry_run: bool) -> Result<u8, Failure> {
     let Some(line) = freebsd::would_no_persist(journal, target)? else {
-        eprintln!("nicpoll: nicpoll has written nothing to /etc/rc.conf for {target}");
+        tell!("nicpoll: nicpoll has written nothing to /etc/rc.conf for {target}");
         return Ok(0);
     };
     print(&line.diff())?;

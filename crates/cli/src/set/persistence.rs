@@ -2,6 +2,7 @@
 
 use nicpoll_switch::persist::{FileChange, Persistence, carry_out as write_files};
 use nicpoll_switch::{Deferral, Name, Part, Values, is_all};
+use nicpoll_sys::tell;
 
 use super::args::SetArgs;
 use super::report::Report;
@@ -42,7 +43,7 @@ pub fn carry_out(changes: &[FileChange], report: &mut Report) -> Result<(), Fail
     }
     report.files(changes)?;
     write_files(changes)?;
-    eprintln!(
+    tell!(
         "nicpoll: systemd and udev read it at the next boot, or now with: systemctl daemon-reload; udevadm control \
          --reload"
     );
@@ -53,7 +54,7 @@ pub fn carry_out(changes: &[FileChange], report: &mut Report) -> Result<(), Fail
 pub fn take_back(changes: &[FileChange]) {
     let back: Vec<FileChange> = changes.iter().rev().map(FileChange::reversed).collect();
     if let Err(error) = write_files(&back) {
-        eprintln!("nicpoll: {:#}", anyhow::Error::from(error));
+        tell!("nicpoll: {:#}", anyhow::Error::from(error));
     }
 }
 
@@ -72,7 +73,7 @@ pub fn remove(args: &SetArgs, names: &[Name], report: &mut Report) -> Result<(),
         }
     }
     if !found {
-        eprintln!("nicpoll: nothing of nicpoll's runs at boot for that");
+        tell!("nicpoll: nothing of nicpoll's runs at boot for that");
     }
     Ok(())
 }

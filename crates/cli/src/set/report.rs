@@ -10,6 +10,7 @@ use nicpoll_model::{
 use nicpoll_report::{render_document, render_switch_proofs, render_switch_writes};
 use nicpoll_switch::persist::FileChange;
 use nicpoll_switch::{Preview, Restored, label};
+use nicpoll_sys::tell;
 
 use crate::failure::Failure;
 use crate::output::{origin, print};
@@ -79,7 +80,7 @@ impl Report {
     pub fn restored(&mut self, restored: &Restored, netns_inode: u64) -> Result<(), Failure> {
         let document = restored.document(netns_inode);
         for note in &document.notes {
-            eprintln!("nicpoll: {note}");
+            tell!("nicpoll: {note}");
         }
         if let Some(json) = &mut self.json {
             json.writes.extend(restored.writes());
@@ -104,7 +105,7 @@ impl Report {
 
     /// An interface could not be put back.
     pub fn not_restored(&mut self, name: &str, failure: &Failure) {
-        eprintln!("nicpoll: {failure}");
+        tell!("nicpoll: {failure}");
         self.code = self.code.max(failure.code());
         if let Some(json) = &mut self.json {
             json.restored.push(SwitchRestored {

@@ -9,6 +9,7 @@ use nicpoll_switch::{
     would_restore, writes_back,
 };
 use nicpoll_sys::netns::NetNamespace;
+use nicpoll_sys::tell;
 
 use super::args::RestoreArgs;
 use super::report::Report;
@@ -50,7 +51,7 @@ fn everything(switch: &mut Switch, report: &mut Report) -> Result<(), Failure> {
         privileged?;
     }
     if paths.is_empty() && far.is_empty() {
-        eprintln!("nicpoll: nothing is changed, so there is nothing to put back");
+        tell!("nicpoll: nothing is changed, so there is nothing to put back");
     }
     let own = NetNamespace::current().context("opening the current network namespace")?;
     put_back(switch, paths, own.inode(), report)?;
@@ -69,7 +70,7 @@ pub fn named(
     let paths = switch.records_of(names, netns_inode)?;
     if paths.is_empty() {
         let names: Vec<&str> = names.iter().map(|name| name.interface.as_str()).collect();
-        eprintln!(
+        tell!(
             "nicpoll: nicpoll has changed nothing on {}, so nothing is put back",
             names.join(", ")
         );

@@ -11,6 +11,7 @@ use nicpoll_inspect::Watch;
 use nicpoll_model::{WatchSample, WatchStart};
 use nicpoll_report::{WatchScale, WatchView, draw_watch, render_watch_start};
 use nicpoll_switch::{Journal, Toggles, guard_of_this_program};
+use nicpoll_sys::tell;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -65,7 +66,7 @@ pub fn run(args: &WatchArgs, watch: &mut Watch, stop: &Stop) -> Result<(), Failu
     shown?;
     restored?;
     for name in undone? {
-        eprintln!("nicpoll: {name}: every value is as it was");
+        tell!("nicpoll: {name}: every value is as it was");
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! A server of ours on loopback, as a program of its own.
 
 use std::io::{BufRead, BufReader, Read};
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -19,6 +19,40 @@ pub fn client(server: SocketAddr, more: &[&str]) -> Output {
     let mut command = nicpoll();
     command.args(["-c", "127.0.0.1", "-p", &server.port().to_string()]);
     command.args(more).output().unwrap()
+}
+
+/// A line of a program's status, in KiB.
+pub fn status(child: &Child, name: &str) -> u64 {
+    let path = format!("/proc/{}/status", child.id());
+    let text = std::fs::read_to_string(path).unwrap();
+    let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// Lets a program have no more than this of a resource, until [`unlimit`].
+pub fn limit(child: &Child, resource: Resource, current: u64) {
+    let limit = Rlimit {
+        current: Some(current),
+        ..getrlimit(resource)
+    };
+    prlimit(Some(Pid::from_child(child)), resource, limit).unwrap();
+}
+
+/// Lets a program have as much as the test itself may.
+pub fn unlimit(child: &Child, resource: Resource) {
+    prlimit(Some(Pid::from_child(child)), resource, getrlimit(resource)).unwrap();
+}
+
+/// Whether a server closes a connection that nothing was sent over, before it would give it up.
+pub fn is_closed(stream: &TcpStream) -> bool {
+    let mut stream = stream;
+    stream
+        .set_read_timeout(Some(Duration::from_millis(500)))
+        .unwrap();
+    match stream.read(&mut [0; 8]) {
+        Ok(read) => read == 0,
+        Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+    }
 }
 
 /// A server that listens, until it is dropped.
@@ -65,30 +99,19 @@ impl Serving {
         while !self.printed.recv().unwrap().contains(part) {}
     }
 
-    fn pid(&self) -> Pid {
-        Pid::from_child(&self.child)
-    }
-
     /// A line of the server's status, in KiB.
     pub fn status(&self, name: &str) -> u64 {
-        let path = format!("/proc/{}/status", self.child.id());
-        let text = std::fs::read_to_string(path).unwrap();
-        let line = text.lines().find(|line| line.starts_with(name)).unwrap();
-        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+        status(&self.child, name)
     }
 
     /// Lets the server have no more than this of a resource, until [`unlimit`](Self::unlimit).
     pub fn limit(&self, resource: Resource, current: u64) {
-        let limit = Rlimit {
-            current: Some(current),
-            ..getrlimit(resource)
-        };
-        prlimit(Some(self.pid()), resource, limit).unwrap();
+        limit(&self.child, resource, current);
     }
 
     /// Lets the server have as much as the test itself may.
     pub fn unlimit(&self, resource: Resource) {
-        prlimit(Some(self.pid()), resource, getrlimit(resource)).unwrap();
+        unlimit(&self.child, resource);
     }
 
     /// Whether the server ends by itself.
@@ -105,7 +128,7 @@ impl Serving {
 
     /// Ends the server; returns what it wrote to standard error.
     pub fn stop(&mut self) -> String {
-        kill_process(self.pid(), Signal::KILL).unwrap();
+        kill_process(Pid::from_child(&self.child), Signal::KILL).unwrap();
         let mut text = String::new();
         let mut told = self.child.stderr.take().unwrap();
         told.read_to_string(&mut text).unwrap();

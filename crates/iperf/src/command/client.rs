@@ -12,6 +12,7 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use nicpoll_model::Protocol;
+use nicpoll_sys::tell;
 use nicpoll_traffic::{Account, Shortfall, Signals};
 
 use super::settings;
@@ -73,7 +74,7 @@ pub fn run(options: &ClientOptions, signals: &Signals, account: Option<Account>)
 }
 
 fn give_up(text: &str, output: &mut dyn Output) -> io::Result<u8> {
-    eprintln!("{text}");
+    tell!("{text}");
     output.gave_up(text)?;
     output.end()?;
     Ok(1)

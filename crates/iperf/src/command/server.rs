@@ -4,7 +4,6 @@
 //! What must hold: a test counts when its client has shown to be there, so that no stranger uses one
 //! up; and a client that cannot be served ends nothing.
 
-mod notices;
 mod tcp;
 mod udp;
 
@@ -17,9 +16,8 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use nicpoll_sys::daemon::Daemon;
-use nicpoll_traffic::Signals;
-
-use nicpoll_traffic::Account;
+use nicpoll_sys::tell;
+use nicpoll_traffic::{Account, Caller, Refusal, Signals};
 
 use super::settings;
 use crate::config::ListenerConfig;
@@ -27,7 +25,7 @@ use crate::events::Event;
 use crate::options::{Common, ServerOptions};
 use crate::output::json::Asked;
 use crate::output::{self, Output};
-use crate::slots::{Caller, Refusal, Test};
+use crate::slots::Test;
 use crate::{text, threads};
 
 /// How often the end of the time is looked at while nobody connects.
@@ -97,10 +95,17 @@ pub fn run(
 
 fn refuse(common: &Common, error: &io::Error, output: &mut dyn Output) -> io::Result<u8> {
     let text = text::bind_failed(common.style, &error.to_string());
-    eprintln!("{text}");
+    tell!("{text}");
     output.gave_up(&text)?;
     output.end()?;
     Ok(1)
+}
+
+/// Says that a client was refused, and why.
+fn tell_of(refusal: Option<Refusal>) {
+    if let Some(refusal) = refusal {
+        tell!("nicpoll iperf: {refusal}");
+    }
 }
 
 /// A client that is served.
@@ -163,7 +168,7 @@ impl Server<'_> {
                 || options.connections.is_some_and(|most| tests >= most);
             if is_over {
                 if is_stopped && !running.is_empty() {
-                    eprintln!("{}", text::WAITING_FOR_THREADS);
+                    tell!("{}", text::WAITING_FOR_THREADS);
                 }
                 return Ok(());
             }

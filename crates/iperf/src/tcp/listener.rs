@@ -15,18 +15,17 @@ use rustix::event::PollFlags;
 use rustix::net::{SocketFlags, SocketType, sockopt};
 
 use nicpoll_traffic::sockets::{self, SocketBuffer};
-use nicpoll_traffic::{LOOK_EVERY, Signals};
+use nicpoll_traffic::{Caller, LOOK_EVERY, Refusal, Signals, Spare, is_exhausted};
 
 use crate::wire::{ClientHeader, Directions};
 use nicpoll_model::iperf::Direction;
 
 use super::request::{self, Request};
 use super::reverse;
-use super::spare::{self, Spare};
 use super::{ConnectBack, Error, Incoming, Outgoing, Streams, View};
 use crate::config::ListenerConfig;
 use crate::observer::Connected;
-use crate::slots::{Caller, Refusal, Slots, Test, Ticket};
+use crate::slots::{Slots, Test, Ticket};
 
 /// Connections that wait to be accepted, the standard library's number.
 const BACKLOG: i32 = 128;
@@ -87,7 +86,7 @@ impl Listener {
                 Some(_) => Slots::for_one_server(),
                 None => Slots::new(),
             },
-            spare: Spare::new(),
+            spare: Spare::default(),
         })
     }
 
@@ -147,7 +146,7 @@ impl Listener {
             Ok(accepted) => accepted,
             // A client that was gone before it was accepted is none.
             Err(error) if is_passing(&error) => return Ok(None),
-            Err(source) if spare::is_exhausted(&source) => {
+            Err(source) if is_exhausted(&source) => {
                 self.spare.turn_away(&self.listener);
                 let peer = Caller(None);
                 self.slots.refuse(Refusal::Descriptor { peer, source });

@@ -22,9 +22,9 @@ use std::time::{Duration, Instant};
 use nicpoll_sys::socket::{self, ReceiveBatch, Wait};
 use rustix::net::{SocketFlags, SocketType, sockopt};
 
-use nicpoll_traffic::Signals;
 use nicpoll_traffic::sockets::{self, SocketBuffer};
 use nicpoll_traffic::udp_server::{BoundUdp, ServerError};
+use nicpoll_traffic::{Refusal, Signals};
 
 use super::accepted::Accepted;
 use super::receiver::Taken;
@@ -32,7 +32,7 @@ use super::reverse::{self, Answer};
 use super::room::BATCH_DATAGRAMS;
 use crate::config::ListenerConfig;
 use crate::reverse::is_address_of_server;
-use crate::slots::{Refusal, Slots};
+use crate::slots::Slots;
 use crate::wire::ClientHeader;
 use crate::wire::datagram::PAYLOAD_BYTES_MAX;
 

@@ -10,7 +10,7 @@ mod help;
 mod receive;
 mod send;
 
-use std::io::{self, Write};
+use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -19,6 +19,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use nicpoll_model::netrate::{Netblast, Netreceive, Netsend};
 use nicpoll_model::{HostDelta, Way};
 use nicpoll_sys::stdout::print;
+use nicpoll_sys::{stderr, tell};
 
 pub use help::text as help_text;
 
@@ -113,23 +114,23 @@ fn dispatch<T>(
         },
         Err(error) => error.to_string(),
     };
-    say(&format!("{refused}\n"))?;
+    tell!("{refused}");
     Ok(Ended::Status(EXIT_REFUSED))
 }
 
-/// What is no result.
-fn say(text: &str) -> io::Result<()> {
-    io::stderr().lock().write_all(text.as_bytes())
-}
-
 /// What this host dropped of what was sent, if anything.
-fn say_losses(host: Option<&HostDelta>) -> io::Result<()> {
-    say(&host.map_or_else(String::new, |host| losses::only_losses(host, &[Way::Out])))
+fn say_losses(host: Option<&HostDelta>) {
+    let lost = host.map(|host| losses::only_losses(host, &[Way::Out]));
+    stderr::print(lost.unwrap_or_default());
 }
 
 /// What the originals print before the results.
 fn announce(text: &str, json: bool) -> io::Result<()> {
-    if json { say(text) } else { print(text) }
+    if json {
+        stderr::print(text);
+        return Ok(());
+    }
+    print(text)
 }
 
 /// What failed and what the kernel said, as perror(3) prints it.

@@ -4,39 +4,36 @@
 //! no more than was spent on it. Connections are bounded in number, in what is kept for each, and in
 //! how long they may be silent or leave their responses unread. Whatever is sent, the service goes on.
 
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::io;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_model::rr::RrServed;
 use nicpoll_sys::socket;
-use nicpoll_wire::rr::{Decoder, Kind, Message};
+use nicpoll_wire::rr::Message;
 use rustix::event::PollFlags;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use thiserror::Error;
 
+use super::connection::serve_connection;
 use super::datagram_request;
 use crate::signals::{LOOK_EVERY, Signals};
-use crate::sockets;
+use crate::{Caller, Refusal, Spare, is_exhausted, sockets};
 
 /// Connections served at a time.
 const CONNECTIONS_MAX: usize = 128;
+/// The same in words, and what becomes of the next one.
+const IN_USE: &str = "all 128 connections are in use";
+const RULE: &str = "is refused; a connection that asks nothing for 60 s is closed";
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 128;
-/// Silence, or unread responses, after which a connection is closed.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The longest datagram there is.
 const DATAGRAM_BYTES_MAX: usize = 65_535;
-/// Read from a connection at a time.
-const READ_BYTES: usize = 65_536;
 /// Enough that a burst of requests is not lost while the thread is not running.
 const UDP_RECEIVE_BUFFER_BYTES: usize = 4 << 20;
-/// Head and filler that are written at once, so that a short response is one segment.
-const FIRST_WRITE_BYTES: usize = 2_048;
-/// What responses are filled with, piece by piece.
-static FILLER: [u8; READ_BYTES] = [0; READ_BYTES];
 
 /// Where to answer.
 #[derive(Clone, Copy, Debug)]
@@ -76,15 +73,17 @@ pub struct Served {
     connections: AtomicU64,
     refused_connections: AtomicU64,
     open: AtomicUsize,
+    refusal: Mutex<Option<Refusal>>,
 }
 
+/// What was done over one protocol.
 #[derive(Debug, Default)]
-struct Counters {
-    requests: AtomicU64,
-    responses: AtomicU64,
-    foreign: AtomicU64,
-    bytes_received: AtomicU64,
-    bytes_sent: AtomicU64,
+pub(super) struct Counters {
+    pub(super) requests: AtomicU64,
+    pub(super) responses: AtomicU64,
+    pub(super) foreign: AtomicU64,
+    pub(super) bytes_received: AtomicU64,
+    pub(super) bytes_sent: AtomicU64,
 }
 
 impl Counters {
@@ -100,7 +99,7 @@ impl Counters {
     }
 }
 
-fn add(counter: &AtomicU64, count: usize) {
+pub(super) fn add(counter: &AtomicU64, count: usize) {
     counter.fetch_add(count as u64, Ordering::Relaxed);
 }
 
@@ -120,7 +119,22 @@ impl Served {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Connections closed at once, there being too many.
+    /// Why a connection was refused last, unless that was asked before.
+    pub fn refusal(&self) -> Option<Refusal> {
+        self.last_refusal().take()
+    }
+
+    fn refuse(&self, refusal: Refusal) {
+        add(&self.refused_connections, 1);
+        *self.last_refusal() = Some(refusal);
+    }
+
+    fn last_refusal(&self) -> MutexGuard<'_, Option<Refusal>> {
+        // A panic elsewhere leaves a refusal what it is.
+        self.refusal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Connections closed at once: there were too many, or no descriptor or thread for them.
     pub fn refused_connections(&self) -> u64 {
         self.refused_connections.load(Ordering::Relaxed)
     }
@@ -178,7 +192,7 @@ impl Service {
             let is_late = self.duration.is_some_and(|end| begun.elapsed() >= end);
             is_late || signals.is_cancelled() || signals.is_finishing()
         };
-        let has_failed = std::sync::atomic::AtomicBool::new(false);
+        let has_failed = AtomicBool::new(false);
         let is_over = || is_over() || has_failed.load(Ordering::Relaxed);
         let guarded = |outcome: io::Result<()>| {
             // The other half must not go on alone.
@@ -211,20 +225,29 @@ impl Service {
     where
         F: Fn() -> bool + Sync,
     {
+        let spare = Spare::default();
         while !is_over() {
             if !sockets::poll_once(&self.tcp, PollFlags::IN)? {
                 continue;
             }
-            let stream = match self.tcp.accept() {
-                Ok((stream, _)) => stream,
-                // Aborted meanwhile, or no descriptors for now: neither is the end of the service.
+            let (stream, peer) = match self.tcp.accept() {
+                Ok(accepted) => accepted,
+                Err(source) if is_exhausted(&source) => {
+                    spare.turn_away(&self.tcp);
+                    let peer = Caller(None);
+                    served.refuse(Refusal::Descriptor { peer, source });
+                    continue;
+                }
+                // Gone before it was accepted: not the end of the service.
                 Err(_) => {
                     thread::sleep(Duration::from_millis(1));
                     continue;
                 }
             };
+            let peer = Caller::from(peer);
             if served.open.load(Ordering::Relaxed) >= CONNECTIONS_MAX {
-                add(&served.refused_connections, 1);
+                let (in_use, rule) = (IN_USE, RULE);
+                served.refuse(Refusal::Full { peer, in_use, rule });
                 continue;
             }
             served.open.fetch_add(1, Ordering::Relaxed);
@@ -235,9 +258,9 @@ impl Service {
                 served.open.fetch_sub(1, Ordering::Relaxed);
             };
             let named = thread::Builder::new().name(String::from("nicpoll-rr-tcp"));
-            if named.spawn_scoped(scope, serve).is_err() {
+            if let Err(source) = named.spawn_scoped(scope, serve) {
                 served.open.fetch_sub(1, Ordering::Relaxed);
-                add(&served.refused_connections, 1);
+                served.refuse(Refusal::Thread { peer, source });
             }
         }
         Ok(())
@@ -279,90 +302,6 @@ fn serve_udp(socket: &UdpSocket, served: &Counters, is_over: &dyn Fn() -> bool) 
         if let Ok(sent) = socket.send_to(response, source) {
             add(&served.responses, 1);
             add(&served.bytes_sent, sent);
-        }
-    }
-    Ok(())
-}
-
-fn serve_connection(
-    mut stream: TcpStream,
-    served: &Counters,
-    is_over: &dyn Fn() -> bool,
-) -> io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(LOOK_EVERY))?;
-    stream.set_write_timeout(Some(LOOK_EVERY))?;
-    let mut buffer = vec![0; READ_BYTES];
-    let mut decoder = Decoder::default();
-    let mut last_request = Instant::now();
-    while !is_over() && last_request.elapsed() < IDLE_TIMEOUT {
-        let length = match stream.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(length) => length,
-            Err(error) if sockets::is_no_progress(&error) => continue,
-            Err(error) => return Err(error),
-        };
-        add(&served.bytes_received, length);
-        let mut received = &buffer[..length];
-        loop {
-            let message = match decoder.next(&mut received) {
-                Ok(Some(message)) if message.kind == Kind::Request => message,
-                Ok(None) => break,
-                // Where the next message would begin is not known any more.
-                Ok(Some(_)) | Err(_) => {
-                    add(&served.foreign, 1);
-                    return Ok(());
-                }
-            };
-            last_request = Instant::now();
-            add(&served.requests, 1);
-            respond(&mut stream, message.response(), is_over)?;
-            add(&served.responses, 1);
-            add(&served.bytes_sent, message.response_bytes as usize);
-        }
-    }
-    Ok(())
-}
-
-/// Writes a response, as long as its reader takes some of it from time to time.
-fn respond(
-    stream: &mut TcpStream,
-    response: Message,
-    is_over: &dyn Fn() -> bool,
-) -> io::Result<()> {
-    let filler = response.bytes as usize - Message::BYTES;
-    let mut head = [0; FIRST_WRITE_BYTES];
-    let joined = filler.min(head.len() - Message::BYTES);
-    head[..Message::BYTES].copy_from_slice(&response.to_bytes());
-    write_all(stream, &head[..Message::BYTES + joined], is_over)?;
-    let mut left = filler - joined;
-    while left > 0 {
-        let piece = left.min(FILLER.len());
-        write_all(stream, &FILLER[..piece], is_over)?;
-        left -= piece;
-    }
-    Ok(())
-}
-
-fn write_all(
-    stream: &mut TcpStream,
-    mut bytes: &[u8],
-    is_over: &dyn Fn() -> bool,
-) -> io::Result<()> {
-    let mut last_taken = Instant::now();
-    while !bytes.is_empty() {
-        match stream.write(bytes) {
-            Ok(written) => {
-                bytes = &bytes[written..];
-                last_taken = Instant::now();
-            }
-            Err(error) if sockets::is_no_progress(&error) => {
-                if is_over() || last_taken.elapsed() >= IDLE_TIMEOUT {
-                    return Err(error);
-                }
-            }
-            Err(error) => return Err(error),
         }
     }
     Ok(())

@@ -19,18 +19,20 @@ use super::{
     ClientConfig, ClientError, ClientReport, Pacing, Served, Service, ServiceConfig, ServiceError,
     run_client,
 };
-use crate::{Shortfall, Signals};
+use crate::{Notices, Refusal, Shortfall, Signals};
 
 /// How often a server looks whether an interval has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// Something that happened.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum Event {
     /// The session begins.
     Start(RrSideStart),
     /// An interval has ended.
     Interval(RrInterval),
+    /// A server did not serve a client. Of each kind of refusal there is one in a minute.
+    Refused(Refusal),
     /// All was measured.
     End(RrEnd),
 }
@@ -183,8 +185,13 @@ pub fn run_server_session<E: From<ServiceError> + Send>(
     })))?;
     let served = Served::default();
     let duration = thread::scope(|scope| -> Result<Duration, E> {
-        let serving = scope.spawn(|| service.run(signals, &served));
-        let told = tell_intervals(interval, &served, tell, || serving.is_finished());
+        let named = thread::Builder::new().name(String::from("nicpoll-rr"));
+        let serving = named.spawn_scoped(scope, || service.run(signals, &served));
+        let serving = serving.map_err(|source| ServiceError::Serve {
+            address: service.local_addr(),
+            source,
+        })?;
+        let told = tell_meanwhile(interval, &served, tell, || serving.is_finished());
         if told.is_err() {
             signals.finish.store(true, Ordering::Relaxed);
         }
@@ -205,8 +212,8 @@ pub fn run_server_session<E: From<ServiceError> + Send>(
     })))
 }
 
-/// Tells of each interval when it ends, until the serving does.
-fn tell_intervals<E>(
+/// Tells of each interval when it ends, and of refusals, until the serving ends.
+fn tell_meanwhile<E>(
     interval: Option<Duration>,
     served: &Served,
     tell: Tell<'_, E>,
@@ -216,9 +223,13 @@ fn tell_intervals<E>(
     let mut start = Duration::ZERO;
     let mut due = interval;
     let mut before = [served.udp(), served.tcp()];
+    let mut notices = Notices::default();
     while !is_over() {
         let left = due.map_or(LOOK_EVERY, |due| due.saturating_sub(begun.elapsed()));
         thread::sleep(left.min(LOOK_EVERY));
+        if let Some(refusal) = notices.due(served.refusal()) {
+            tell(Event::Refused(refusal))?;
+        }
         let end = begun.elapsed();
         if due.is_none_or(|due| end < due) {
             continue;

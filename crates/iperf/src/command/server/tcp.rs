@@ -5,9 +5,9 @@ use std::sync::mpsc;
 use std::thread::Scope;
 
 use nicpoll_sys::daemon::Daemon;
+use nicpoll_traffic::Notices;
 
-use super::notices::Notices;
-use super::{Running, Server, announce, settle};
+use super::{Running, Server, announce, settle, tell_of};
 use crate::command::ways::{Numbers, Run, Ways};
 use crate::command::{sent, settings};
 use crate::events::{Event, StreamKey, Told};
@@ -30,7 +30,7 @@ pub(super) fn serve<'scope>(
     let mut notices = Notices::default();
     let served = server.each_client(|patience| {
         let accepted = listener.accept(server.signals, patience);
-        notices.tell(listener.refusal());
+        tell_of(notices.due(listener.refusal()));
         let Some(accepted) = accepted.map_err(io::Error::other)? else {
             return Ok(None);
         };

@@ -5,9 +5,10 @@ use std::sync::mpsc;
 use std::thread::Scope;
 
 use nicpoll_sys::daemon::Daemon;
+use nicpoll_sys::tell;
+use nicpoll_traffic::Notices;
 
-use super::notices::Notices;
-use super::{Running, Server, announce, settle};
+use super::{Running, Server, announce, settle, tell_of};
 use crate::command::ways::{Numbers, Run, Ways};
 use crate::command::{received, sent_datagrams, settings};
 use crate::events::{Event, StreamKey, Told};
@@ -30,12 +31,12 @@ pub(super) fn serve<'scope>(
     let mut notices = Notices::default();
     let served = server.each_client(|patience| {
         let session = listener.accept(server.signals, patience);
-        notices.tell(listener.refusal());
+        tell_of(notices.due(listener.refusal()));
         let session = session.map_err(io::Error::other)?;
         if let (Some(client), false) = (listener.refused(), has_warned) {
             has_warned = true;
             let client = client.ip().to_canonical();
-            eprintln!(
+            tell!(
                 "WARNING: {client} asks for datagrams, which anybody can ask for in its name; to send \
                  them start the server with --allow {client}"
             );

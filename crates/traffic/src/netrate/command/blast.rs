@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use nicpoll_model::netrate::{NETBLAST_SCHEMA, Netblast, NetrateSender};
 use nicpoll_sys::affinity;
+use nicpoll_sys::tell;
 
 use super::document;
 use super::{
@@ -50,7 +51,7 @@ pub fn run(options: &BlastOptions, program: &mut dyn Program) -> Result<Ended, R
             peer.is_ipv6(),
         );
         print(&lines)?;
-        say_losses(host.as_ref())?;
+        say_losses(host.as_ref());
         return Ok(DONE);
     }
     let object = Netblast {
@@ -112,7 +113,7 @@ fn blast(
             threads.push(sending.spawn_scoped(scope, move || {
                 // As in the original, a thread that cannot be bound sends all the same.
                 if is_pinned && let Err(error) = affinity::pin(cpu) {
-                    eprintln!("unable to set thread affinity: {error}");
+                    tell!("unable to set thread affinity: {error}");
                 }
                 blaster.run(signals)
             })?);

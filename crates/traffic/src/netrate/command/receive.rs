@@ -1,6 +1,6 @@
 //! netreceive: threads that receive, and one that tells every half second what came.
 
-use std::io;
+use std::io::{self, Write};
 use std::net::UdpSocket;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -8,11 +8,9 @@ use std::time::{Duration, Instant};
 
 use nicpoll_model::netrate::{NETRECEIVE_SCHEMA, Netreceive, ReceivingSocket};
 use nicpoll_model::{HostDelta, Side, Way};
-use nicpoll_sys::socket;
+use nicpoll_sys::{socket, stderr};
 
-use super::{
-    DONE, Ended, LOOK_EVERY, Program, Refused, announce, document, perror, say, since_1970,
-};
+use super::{DONE, Ended, LOOK_EVERY, Program, Refused, announce, document, perror, since_1970};
 use crate::Signals;
 use crate::losses;
 use crate::netrate::options::ReceiveOptions;
@@ -38,7 +36,7 @@ pub fn run(options: &ReceiveOptions, program: &mut dyn Program) -> Result<Ended,
                 .collect()
         })
         .collect();
-    receive_all(&sockets, &counts, start, program)?;
+    receive_all(&sockets, &counts, start, options.json, program)?;
     let elapsed = start.elapsed();
     let described = sockets.iter().zip(&counts);
     let described: Vec<ReceivingSocket> = described
@@ -47,7 +45,7 @@ pub fn run(options: &ReceiveOptions, program: &mut dyn Program) -> Result<Ended,
     let host = account.and_then(|close| close());
     let total = Total::of(&counts, &described, options.threads);
     if !options.json {
-        say(&total.text(host.as_ref()))?;
+        say(&total.text(host.as_ref()), false)?;
         return Ok(DONE);
     }
     let object = total.object(options, started, elapsed, program, described, host);
@@ -58,6 +56,7 @@ fn receive_all(
     sockets: &[UdpSocket],
     counts: &[Vec<ReceiveCount>],
     start: Instant,
+    json: bool,
     program: &dyn Program,
 ) -> io::Result<()> {
     let signals = Signals::default();
@@ -73,7 +72,7 @@ fn receive_all(
                 );
             }
         }
-        let told = tell(counts, program, || {
+        let told = tell(counts, json, program, || {
             threads.iter().any(|one| one.is_finished())
         });
         signals.finish.store(true, Ordering::Relaxed);
@@ -90,12 +89,13 @@ fn receive_all(
 /// The original's lines, until a signal comes or a thread has failed.
 fn tell(
     counts: &[Vec<ReceiveCount>],
+    json: bool,
     program: &dyn Program,
     has_failed: impl Fn() -> bool,
 ) -> io::Result<()> {
     let mut told_at = Instant::now();
     let mut told = (0, 0);
-    say(&text::netreceive_start(since_1970()))?;
+    say(&text::netreceive_start(since_1970()), json)?;
     while program.signal().is_none() && !has_failed() {
         let left = TELL_EVERY.saturating_sub(told_at.elapsed());
         thread::sleep(left.min(LOOK_EVERY));
@@ -109,10 +109,19 @@ fn tell(
         let elapsed = told_at.elapsed();
         told_at += elapsed;
         let (datagrams, bytes) = (now.0 - told.0, now.1 - told.1);
-        say(&text::netreceive_interval(datagrams, bytes, elapsed))?;
+        say(&text::netreceive_interval(datagrams, bytes, elapsed), json)?;
         told = now;
     }
     Ok(())
+}
+
+/// The original's results are on standard error; where a document has them, what is said there is none.
+fn say(text: &str, json: bool) -> io::Result<()> {
+    if json {
+        stderr::print(text);
+        return Ok(());
+    }
+    io::stderr().lock().write_all(text.as_bytes())
 }
 
 fn sum(counts: &[Vec<ReceiveCount>], figure: impl Fn(&ReceiveCount) -> u64) -> u64 {

@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use nicpoll_model::Rate;
 use nicpoll_model::netrate::{NETSEND_SCHEMA, Netsend};
+use nicpoll_sys::stderr;
 
 use super::document;
-use super::{
-    DONE, Ended, Program, Refused, announce, print, resolve, say, say_losses, span, watch,
-};
+use super::{DONE, Ended, Program, Refused, announce, print, resolve, say_losses, span, watch};
 use crate::Signals;
 use crate::netrate::options::SendOptions;
 use crate::netrate::send::{PacedConfig, PacedSender, Schedule, Sent};
@@ -27,12 +26,9 @@ pub fn run(options: &SendOptions, program: &mut dyn Program) -> Result<Ended, Re
     let line = text::netsend(options.payload_bytes, schedule.interval_ns, duration);
     announce(&line, options.json)?;
     if let Some(resolution) = schedule.finer_than_clock() {
-        say(&text::netsend_coarse_clock(
-            schedule.interval_ns,
-            resolution,
-        ))?;
+        stderr::print(text::netsend_coarse_clock(schedule.interval_ns, resolution));
     }
-    say(&text::netsend_looks(schedule.datagrams_a_look))?;
+    stderr::print(text::netsend_looks(schedule.datagrams_a_look));
     let sender = PacedSender::new(PacedConfig {
         peer,
         port_max: options.port_max,
@@ -56,7 +52,7 @@ pub fn run(options: &SendOptions, program: &mut dyn Program) -> Result<Ended, Re
     };
     if !options.json {
         print(&text::netsend_summary(&summary, sent.waited))?;
-        say_losses(host.as_ref())?;
+        say_losses(host.as_ref());
         return Ok(DONE);
     }
     let plan = document::Plan {

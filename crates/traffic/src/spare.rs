@@ -10,24 +10,27 @@ use std::net::TcpListener;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use nicpoll_traffic::LOOK_EVERY;
 use rustix::io::Errno;
+
+use crate::LOOK_EVERY;
 
 /// Opened for no other reason than to be closed.
 const NOTHING: &str = "/dev/null";
 
-/// One descriptor, when there is one.
+/// One descriptor, when there is one. A server makes it before it takes anyone.
 #[derive(Debug)]
-pub(super) struct Spare(Mutex<Option<File>>);
+pub struct Spare(Mutex<Option<File>>);
 
-impl Spare {
-    pub(super) fn new() -> Self {
+impl Default for Spare {
+    fn default() -> Self {
         Spare(Mutex::new(File::open(NOTHING).ok()))
     }
+}
 
+impl Spare {
     /// Closes the connection that is next in the queue. Takes some time when that is not possible either,
     /// so that its caller does not try again at once.
-    pub(super) fn turn_away(&self, listener: &TcpListener) {
+    pub fn turn_away(&self, listener: &TcpListener) {
         let mut spare = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         drop(spare.take());
         if listener.accept().is_err() {
@@ -38,7 +41,7 @@ impl Spare {
 }
 
 /// Whether a descriptor or the memory behind it could not be had, which passes.
-pub(super) fn is_exhausted(error: &io::Error) -> bool {
+pub fn is_exhausted(error: &io::Error) -> bool {
     [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM]
         .iter()
         .any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))

@@ -11,19 +11,15 @@ use crate::Refusal;
 const EVERY: Duration = Duration::from_secs(60);
 
 /// The refusals that were told of.
-#[derive(Default)]
-pub(super) struct Notices {
+#[derive(Debug, Default)]
+pub struct Notices {
     told: Vec<(Discriminant<Refusal>, Instant)>,
 }
 
 impl Notices {
-    /// Tells of a refusal on standard error, unless one like it was told of lately.
-    pub(super) fn tell(&mut self, refusal: Option<Refusal>) {
-        if let Some(refusal) = refusal
-            && self.is_due(&refusal, Instant::now())
-        {
-            eprintln!("nicpoll iperf: {refusal}");
-        }
+    /// The refusal, unless one like it was told of lately.
+    pub fn due(&mut self, refusal: Option<Refusal>) -> Option<Refusal> {
+        refusal.filter(|refusal| self.is_due(refusal, Instant::now()))
     }
 
     fn is_due(&mut self, refusal: &Refusal, now: Instant) -> bool {
@@ -47,7 +43,12 @@ mod tests {
         let mut notices = Notices::default();
         let begun = Instant::now();
         let peer = Caller(None);
-        let (full, share) = (Refusal::Full { peer }, Refusal::Share { peer });
+        let full = Refusal::Full {
+            peer,
+            in_use: "all streams are in use",
+            rule: "has to wait",
+        };
+        let share = Refusal::Share { peer, most: 1 };
         let second = |second| begun + Duration::from_secs(second);
         assert!(notices.is_due(&full, begun));
         assert!(notices.is_due(&share, second(30)));
