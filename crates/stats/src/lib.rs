@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod ab;
 mod comparison;
 mod confidence;
 mod independence;

@@ -113,7 +113,8 @@ pub struct AbCarryOver {
     pub later: AbCores,
     /// How far the estimate moves, as a share of its interval's length.
     pub moved_ratio: f64,
-    /// Whether that is more than a quarter: blocks are not independent, and there is no verdict.
+    /// Whether that is more than a quarter, and more than chance makes of it: blocks are not independent, and
+    /// there is no verdict.
     pub is_found: bool,
 }
 

@@ -1,0 +1,313 @@
+//! From pairs of blocks to an answer.
+//!
+//! What must hold: the verdict can be read off the intervals in the answer. Where the setting does not move the
+//! load it is the word for the difference at equal load. Otherwise three figures must agree on it: the
+//! difference at equal load, the difference as it was, and CPU time for each byte. A setting that saves CPU time
+//! because it carries less saves nothing.
+
+use nicpoll_model::Verdict;
+use nicpoll_model::ab::{
+    AbAnswer, AbCarryOver, AbCores, AbCpuCost, AbEndCause, AbLoad, AbNoVerdict, AbPair, AbPlan,
+    AbRatio, AbTimeNeeded, AbWindow,
+};
+
+use super::delays::delays;
+use super::fit::{LoadFit, LoadedDifference};
+use super::load::{load, mean_of, typical_ratio};
+use super::plan::CARRY_OVER_SHARE;
+use crate::confidence::Confidence;
+use crate::paired::{Interval, Pair, log_differences, mean_interval, t_quantile};
+use crate::verdict::{Margin, verdict};
+
+/// Degrees of freedom that the fit takes.
+const FITTED: usize = 3;
+/// Rounds in which the number of pairs and its quantile settle.
+const ROUNDS: usize = 4;
+
+/// What the pairs so far say. `end` is how the run ended, or `None` while it goes on.
+pub fn answer(pairs: &[AbPair], plan: &AbPlan, end: Option<AbEndCause>) -> AbAnswer {
+    let confidence = Confidence::new(plan.confidence).unwrap_or(Confidence::PERCENT_95);
+    let counting: Vec<&AbPair> = pairs
+        .iter()
+        .filter(|pair| pair.set_aside_because.is_none())
+        .collect();
+    let load = load(&counting, confidence, plan.margin);
+    let cpu = cpu_cost(&counting, plan, confidence);
+    let no_verdict = reasons_against(&counting, plan, end, load.as_ref(), cpu.as_ref());
+    let verdict = match (&load, &cpu) {
+        (Some(load), Some(cpu)) if no_verdict.is_empty() => Some(word(load, cpu, plan.margin)),
+        _ => None,
+    };
+    AbAnswer {
+        pairs: length(counting.len()),
+        set_aside_pairs: length(pairs.len() - counting.len()),
+        is_recommended: load.is_some_and(|load| is_recommended(verdict, &load)),
+        delays: delays(&counting, confidence),
+        load,
+        cpu,
+        verdict,
+        no_verdict,
+    }
+}
+
+fn length(items: usize) -> u32 {
+    u32::try_from(items).unwrap_or(u32::MAX)
+}
+
+fn reasons_against(
+    pairs: &[&AbPair],
+    plan: &AbPlan,
+    end: Option<AbEndCause>,
+    load: Option<&AbLoad>,
+    cpu: Option<&AbCpuCost>,
+) -> Vec<AbNoVerdict> {
+    let has_cpu = |pair: &&AbPair| cores(&pair.judged.window, &pair.reference.window).is_some();
+    let measured = pairs.iter().filter(|pair| has_cpu(pair)).count();
+    let is_idle = pairs
+        .iter()
+        .all(|pair| pair.reference.window.packets() + pair.judged.window.packets() == 0);
+    let is_carried = |cpu: &AbCpuCost| cpu.carry_over.is_none_or(|it| it.is_found);
+    let is_enough = length(measured) >= plan.pairs_min;
+    [
+        (AbNoVerdict::Aborted, end.is_some_and(AbEndCause::is_abort)),
+        (AbNoVerdict::NoCpuTime, !pairs.is_empty() && measured == 0),
+        (AbNoVerdict::NoTraffic, !pairs.is_empty() && is_idle),
+        (AbNoVerdict::TooFewPairs, !is_enough),
+        (
+            AbNoVerdict::CarryOver,
+            is_enough && cpu.is_some_and(is_carried),
+        ),
+        (
+            AbNoVerdict::NoFit,
+            is_enough && (cpu.is_none() || load.is_none()),
+        ),
+    ]
+    .into_iter()
+    .filter_map(|(reason, holds)| holds.then_some(reason))
+    .collect()
+}
+
+/// Busy cores under the judged setting and under the reference.
+fn cores(judged: &AbWindow, reference: &AbWindow) -> Option<(f64, f64)> {
+    Some((judged.busy_cores()?, reference.busy_cores()?))
+}
+
+fn difference(judged: &AbWindow, reference: &AbWindow) -> Option<LoadedDifference> {
+    let (judged_cores, reference_cores) = cores(judged, reference)?;
+    let loaded = LoadedDifference {
+        difference: judged_cores - reference_cores,
+        judged_load: judged.packets_per_second(),
+        reference_load: reference.packets_per_second(),
+    };
+    // A window without length has no rates.
+    let LoadedDifference {
+        difference,
+        judged_load,
+        reference_load,
+    } = loaded;
+    [difference, judged_load, reference_load]
+        .iter()
+        .all(|it| it.is_finite())
+        .then_some(loaded)
+}
+
+fn cpu_cost(pairs: &[&AbPair], plan: &AbPlan, confidence: Confidence) -> Option<AbCpuCost> {
+    let measured: Vec<&AbPair> = pairs
+        .iter()
+        .copied()
+        .filter(|pair| cores(&pair.judged.window, &pair.reference.window).is_some())
+        .collect();
+    let differences: Vec<LoadedDifference> = measured
+        .iter()
+        .filter_map(|pair| difference(&pair.judged.window, &pair.reference.window))
+        .collect();
+    let fit = LoadFit::of(&differences, confidence)?;
+    let plain: Vec<f64> = differences.iter().map(|it| it.difference).collect();
+    let busy = |window: &AbWindow| window.busy_cores().unwrap_or(0.0);
+    let reference_cores = mean_of(&measured, |pair| busy(&pair.reference.window))?;
+    let counting = |window: &AbWindow| {
+        let cpu = window.cpu.unwrap_or_default();
+        cpu.counting_seconds / window.seconds
+    };
+    let judged_counting = mean_of(&measured, |pair| counting(&pair.judged.window))?;
+    let reference_counting = mean_of(&measured, |pair| counting(&pair.reference.window))?;
+    let per_packet = (fit.mean_load > 0.0).then(|| {
+        let Interval {
+            estimate,
+            low,
+            high,
+            ..
+        } = fit.delta;
+        [estimate, low, high].map(|cores| cores / fit.mean_load * 1e9)
+    });
+    Some(AbCpuCost {
+        pairs: length(measured.len()),
+        reference_cores,
+        judged_cores: mean_of(&measured, |pair| busy(&pair.judged.window))?,
+        equal_load: as_cores(&fit.delta),
+        ns_per_added_packet: fit.beta * 1e9,
+        ns_difference_per_packet: fit.gamma * 1e9,
+        ns_per_packet: per_packet,
+        total: as_cores(&mean_interval(&plain, confidence).ok()?),
+        per_byte: per_byte(&measured, confidence),
+        counting_cores_max: judged_counting.max(reference_counting),
+        counting_cores_difference: judged_counting - reference_counting,
+        carry_over: carry_over(&measured, confidence),
+        time_needed: time_needed(&measured, &fit.delta, plan.margin * reference_cores, plan),
+    })
+}
+
+fn as_cores(interval: &Interval) -> AbCores {
+    AbCores {
+        cores: interval.estimate,
+        cores_low: interval.low,
+        cores_high: interval.high,
+    }
+}
+
+/// CPU time of each byte, as the typical ratio within pairs. Pairs that carried nothing on a side have none.
+fn per_byte(pairs: &[&AbPair], confidence: Confidence) -> Option<AbRatio> {
+    let cost = |window: &AbWindow| {
+        let bytes = window.bytes() as f64 / window.seconds;
+        Some(window.busy_cores()? / bytes).filter(|cost| cost.is_finite() && *cost > 0.0)
+    };
+    let costs: Vec<Pair> = pairs
+        .iter()
+        .map(|pair| Pair {
+            setting: cost(&pair.judged.window),
+            reference: cost(&pair.reference.window),
+        })
+        .collect();
+    typical_ratio(&log_differences(&costs).ok()?, confidence)
+}
+
+/// The estimate without twice the part that is left out, beside that of the same pairs without that part once.
+/// Leaving out more moves any estimate a little, the more the shorter blocks are. So a move counts that is more than
+/// a share of the interval, and more than chance makes of it.
+fn carry_over(pairs: &[&AbPair], confidence: Confidence) -> Option<AbCarryOver> {
+    let both: Vec<(LoadedDifference, LoadedDifference)> = pairs
+        .iter()
+        .filter_map(|pair| {
+            let (judged, reference) = (&pair.judged, &pair.reference);
+            let later = difference(
+                judged.later_window.as_ref()?,
+                reference.later_window.as_ref()?,
+            )?;
+            Some((difference(&judged.window, &reference.window)?, later))
+        })
+        .collect();
+    // A few long blocks do not speak for all.
+    if both.len() * 2 < pairs.len() {
+        return None;
+    }
+    let moves: Vec<LoadedDifference> = both
+        .iter()
+        .map(|(once, twice)| LoadedDifference {
+            difference: twice.difference - once.difference,
+            judged_load: twice.judged_load - once.judged_load,
+            reference_load: twice.reference_load - once.reference_load,
+        })
+        .collect();
+    let (once, twice): (Vec<_>, Vec<_>) = both.into_iter().unzip();
+    let once = LoadFit::of(&once, confidence)?.delta;
+    let twice = LoadFit::of(&twice, confidence)?.delta;
+    let by_chance = LoadFit::of(&moves, confidence)?.delta;
+    let moved = (twice.estimate - once.estimate).abs();
+    let length = once.high - once.low;
+    let moved_ratio = match moved > 0.0 {
+        true if length > 0.0 => moved / length,
+        // Without scatter any move is one.
+        true => 1.0,
+        false => 0.0,
+    };
+    let excludes_none = by_chance.low > 0.0 || by_chance.high < 0.0;
+    Some(AbCarryOver {
+        later: as_cores(&twice),
+        moved_ratio,
+        is_found: moved_ratio > CARRY_OVER_SHARE && excludes_none,
+    })
+}
+
+/// From the interval's length and never from its place.
+fn time_needed(
+    pairs: &[&AbPair],
+    delta: &Interval,
+    aim_cores: f64,
+    plan: &AbPlan,
+) -> Option<AbTimeNeeded> {
+    let now = pairs.len();
+    let half = (delta.high - delta.low) / 2.0;
+    let error = half / t_quantile(now.checked_sub(FITTED)?, delta.confidence);
+    let mut needed = now as f64;
+    for _ in 0..ROUNDS {
+        let degrees = (needed as usize).saturating_sub(FITTED).max(1);
+        let quantile = t_quantile(degrees, delta.confidence);
+        needed = now as f64 * (quantile * error / aim_cores).powi(2);
+        needed = needed.ceil().max(f64::from(plan.pairs_min));
+    }
+    let of_pair = mean_of(pairs, |pair| {
+        pair.reference.duration_seconds + pair.judged.duration_seconds
+    })?;
+    (aim_cores > 0.0 && needed < f64::from(u32::MAX)).then(|| AbTimeNeeded {
+        aim_cores,
+        pairs: needed as u32,
+        seconds: needed * of_pair,
+    })
+}
+
+/// The word that the intervals say, less CPU time being better.
+fn word(load: &AbLoad, cpu: &AbCpuCost, margin: f64) -> Verdict {
+    let equal_load = of_cores(&cpu.equal_load, cpu.reference_cores, margin);
+    if load.is_equal {
+        return equal_load;
+    }
+    let total = of_cores(&cpu.total, cpu.reference_cores, margin);
+    let all = [equal_load, total, of_ratio(cpu.per_byte, margin)];
+    let direction = equal_load.without_weight();
+    if all.iter().all(|it| *it == equal_load) {
+        equal_load
+    } else if all.iter().all(|it| it.without_weight() == direction) {
+        direction
+    } else {
+        Verdict::NoDifferenceProven
+    }
+}
+
+/// The word for a difference of cores, as a share of what the reference used.
+fn of_cores(cores: &AbCores, reference_cores: f64, margin: f64) -> Verdict {
+    let share = |cores: f64| cores / reference_cores;
+    let saved = interval(-share(cores.cores_high), -share(cores.cores_low))
+        .filter(|it| it.low.is_finite() && it.high.is_finite());
+    Margin::points(margin).map_or(Verdict::Inconclusive, |margin| {
+        verdict(saved.as_ref(), &margin)
+    })
+}
+
+fn of_ratio(ratio: Option<AbRatio>, margin: f64) -> Verdict {
+    let inverted = ratio.and_then(|it| interval(it.ratio_high?.recip(), it.ratio_low?.recip()));
+    Margin::ratio(1.0 + margin).map_or(Verdict::Inconclusive, |margin| {
+        verdict(inverted.as_ref(), &margin)
+    })
+}
+
+/// Ends as the words are read off them.
+fn interval(low: f64, high: f64) -> Option<Interval> {
+    (low <= high).then(|| Interval {
+        estimate: f64::midpoint(low, high),
+        low,
+        high,
+        confidence: Confidence::PERCENT_95,
+        blocks: 0,
+    })
+}
+
+/// Whether to change to the judged setting: it saves, and does not carry less.
+fn is_recommended(verdict: Option<Verdict>, load: &AbLoad) -> bool {
+    let saves = verdict.is_some_and(|word| word.without_weight() == Verdict::Better);
+    let below_one = |ratio: &AbRatio| ratio.ratio_high.is_some_and(|high| high < 1.0);
+    let carries_less = !load.is_equal && load.bytes.as_ref().is_some_and(below_one);
+    saves && !carries_less
+}
+
+#[cfg(test)]
+mod tests;
