@@ -224,12 +224,17 @@ fn tell_meanwhile<E>(
     let mut due = interval;
     let mut before = [served.udp(), served.tcp()];
     let mut notices = Notices::default();
-    while !is_over() {
-        let left = due.map_or(LOOK_EVERY, |due| due.saturating_sub(begun.elapsed()));
-        thread::sleep(left.min(LOOK_EVERY));
+    loop {
+        // Looked at first, so that the last refusal is told of, too.
+        let is_last = is_over();
         if let Some(refusal) = notices.due(served.refusal()) {
             tell(Event::Refused(refusal))?;
         }
+        if is_last {
+            return Ok(());
+        }
+        let left = due.map_or(LOOK_EVERY, |due| due.saturating_sub(begun.elapsed()));
+        thread::sleep(left.min(LOOK_EVERY));
         let end = begun.elapsed();
         if due.is_none_or(|due| end < due) {
             continue;
@@ -245,5 +250,4 @@ fn tell_meanwhile<E>(
         // Counted from the last one's time, not from its end, so that they do not drift.
         due = due.zip(interval).map(|(due, length)| due + length);
     }
-    Ok(())
 }
