@@ -29,6 +29,7 @@ mod show;
 pub mod sim;
 pub mod sim_fit_host;
 pub mod sim_published;
+mod studies;
 mod study;
 mod switch;
 pub mod ticks;
@@ -57,6 +58,7 @@ pub use show::{
     Ceiling, Discipline, DriftShow, Finding, InterfaceShow, InterruptShow, NapiShow, PendingShow,
     PollingVariable, Rhythm, SHOW_SCHEMA, Show, ThreadShow, Unseen, ValueSource,
 };
+pub use studies::{STUDIES_SCHEMA, Studies, StudiesAction, StudyEntry, StudyState};
 pub use study::{
     ComparisonName, CountingCost, DroppedComparison, EventCounter, HostFacts, LabFacts, Plan,
     SCHEMA, SettingFacts, Study, Warning, WarningName, WorkloadFacts,

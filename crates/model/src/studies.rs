@@ -1,0 +1,85 @@
+//! What a store holds: its studies, one line each.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Name and version of the JSON that [`Studies`] becomes.
+pub const STUDIES_SCHEMA: &str = "nicpoll.studies/1";
+
+/// How far a study has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StudyState {
+    /// Its program runs.
+    Running,
+    /// It has ended, and what follows from it is stored.
+    Finished,
+    /// It was stopped, or failed, and said so.
+    EndedEarly,
+    /// Its program was killed, or the machine went down.
+    Killed,
+}
+
+impl StudyState {
+    /// In a word or two.
+    pub fn name(self) -> &'static str {
+        match self {
+            StudyState::Running => "running",
+            StudyState::Finished => "finished",
+            StudyState::EndedEarly => "ended early",
+            StudyState::Killed => "killed",
+        }
+    }
+}
+
+/// A study in a list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StudyEntry {
+    /// Its number in the store.
+    pub id: i64,
+    /// The command that made it: `demo`.
+    pub kind: String,
+    /// How far it has come.
+    pub state: StudyState,
+    /// Why it ended early; null in any other state.
+    pub reason: Option<String>,
+    /// Start, RFC 3339, UTC.
+    pub started_at: String,
+    /// How long it ran.
+    pub elapsed_seconds: f64,
+    /// Trials that are stored.
+    pub trials_done: u32,
+    /// Trials that its plan has. Time may not suffice for all of them.
+    pub trials_planned: u32,
+    /// Kernel that it ran on.
+    pub kernel: String,
+    /// Version of nicpoll that made it.
+    pub nicpoll_version: String,
+    /// The command line.
+    pub argv: Vec<String>,
+}
+
+/// What a command did with the studies that it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StudiesAction {
+    /// `nicpoll study list`.
+    Listed,
+    /// `nicpoll study delete --dry-run`.
+    WouldDelete,
+    /// `nicpoll study delete`.
+    Deleted,
+}
+
+/// Everything that `nicpoll study list --json` and `nicpoll study delete --json` print.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Studies {
+    /// Name and version of this layout: [`STUDIES_SCHEMA`].
+    pub schema: String,
+    /// The file.
+    pub store: String,
+    /// What was done with the studies.
+    pub action: StudiesAction,
+    /// The studies, the oldest first.
+    pub studies: Vec<StudyEntry>,
+}

@@ -1,0 +1,142 @@
+//! Why a store cannot be used: each reason with its remedy.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+use thiserror::Error;
+
+/// A store that cannot be used as was asked.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// Nothing says where the user's data is.
+    #[error(
+        "neither XDG_DATA_HOME nor HOME is set, so the data folder is unknown: name a file with --store FILE"
+    )]
+    NoFolder,
+    /// The file cannot be read or written.
+    #[error("{doing} {}: {reason}", path.display())]
+    File {
+        /// What was being done, as in `opening`.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why it failed.
+        reason: Reason,
+    },
+    /// There is no such study.
+    #[error("there is no study {which} in {}; 'nicpoll study list' shows those that there are", path.display())]
+    NoStudy {
+        /// What was asked for.
+        which: String,
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is nothing to go on with.
+    #[error("{} holds no study that could be resumed: none is unfinished", path.display())]
+    NoneUnfinished {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A study that is what was asked for, but not in the state for it.
+    #[error("study {id} {is}")]
+    Unfit {
+        /// Its number.
+        id: i64,
+        /// What it is, and the remedy.
+        is: String,
+    },
+    /// A document of another layout.
+    #[error(
+        "study {id} is a document '{found}', and this program reads '{known}': 'nicpoll study export {id}' \
+         prints it as it is"
+    )]
+    Layout {
+        /// Number of the study.
+        id: i64,
+        /// Its layout.
+        found: String,
+        /// The layout that is read.
+        known: &'static str,
+    },
+    /// What a row holds is no such document.
+    #[error("what is stored of study {id} cannot be read: {source}")]
+    Document {
+        /// Number of the study.
+        id: i64,
+        /// Why.
+        source: serde_json::Error,
+    },
+}
+
+/// Why a file failed.
+#[derive(Debug, Error)]
+pub enum Reason {
+    /// Nothing more fits.
+    #[error("the disk is full")]
+    Full,
+    /// Nothing may be written.
+    #[error(
+        "it is read-only; name another file with --store FILE, or store nothing with --no-store"
+    )]
+    ReadOnly,
+    /// Another process does not let go of it.
+    #[error("another program holds a lock on it, and did not let go within {} s", crate::BUSY_MAX.as_secs())]
+    Locked,
+    /// A newer program has made it.
+    #[error(
+        "its schema is version {found}, and this program knows {known}: use the newer nicpoll that wrote it, \
+         or name another file with --store FILE"
+    )]
+    Newer {
+        /// Its version.
+        found: i64,
+        /// The newest version that this program knows.
+        known: i64,
+    },
+    /// It is a database of something else.
+    #[error("it is a database of another program; name another file with --store FILE")]
+    Foreign,
+    /// It does not hold together, or is no database.
+    #[error(
+        "it is damaged ({what}); move it away, and try 'sqlite3 FILE .recover' for what can be saved of it"
+    )]
+    Damaged {
+        /// What is wrong.
+        what: String,
+    },
+    /// The kernel refused.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// Anything else that SQLite says.
+    #[error("{0}")]
+    Sqlite(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for Reason {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Reason::Full,
+            Some(ErrorCode::ReadOnly) => Reason::ReadOnly,
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Reason::Locked,
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Reason::Damaged {
+                what: error.to_string(),
+            },
+            _ => Reason::Sqlite(error),
+        }
+    }
+}
+
+impl StoreError {
+    /// Says of a failure what was being done with which file.
+    pub(crate) fn file<E: Into<Reason>>(
+        doing: &'static str,
+        path: &Path,
+    ) -> impl FnOnce(E) -> StoreError {
+        move |reason| StoreError::File {
+            doing,
+            path: path.to_owned(),
+            reason: reason.into(),
+        }
+    }
+}
