@@ -10,6 +10,8 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
+use std::thread;
 
 use anyhow::{Context, Result, bail};
 
@@ -26,13 +28,8 @@ const PROFILE: &str = "fuzz";
 const SLOWEST_INPUT_S: u32 = 10;
 /// Seconds for each target in CI: enough for all seeds and some hundred thousand inputs around them.
 const CI_SECONDS: u32 = 3;
-/// Has the compiler count which edges of the program an input reaches, for libFuzzer to follow. The
-/// parsers are safe code: a sanitizer would find nothing there and take most of the time.
-const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Ccodegen-units=1 \
-    -Cllvm-args=-sanitizer-coverage-level=4 \
-    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
-    -Cllvm-args=-sanitizer-coverage-pc-table \
-    -Cllvm-args=-sanitizer-coverage-trace-compares";
+/// Stands before rustc, and instruments the crates whose coverage the fuzzer follows.
+const WITH_COVERAGE: &str = "fuzz/rustc-with-coverage";
 
 /// Fuzzes one target, or each in turn, for so many seconds.
 pub fn run_targets(wanted: Option<&str>, seconds: u32) -> Result<Outcome> {
@@ -48,22 +45,54 @@ pub fn run_targets(wanted: Option<&str>, seconds: u32) -> Result<Outcome> {
         bail!("fuzzing needs a C++ compiler: as root on Debian, `apt-get install g++`");
     }
     let built = build(wanted)?;
-    for target in chosen {
-        let corpus = format!("{FOLDER}/corpus/{target}");
-        let artifacts = format!("{FOLDER}/artifacts/{target}/");
-        fs::create_dir_all(&corpus)?;
-        fs::create_dir_all(&artifacts)?;
-        let mut fuzz = Command::new(built.join(target));
-        // libFuzzer writes to the first directory only: the seeds stay as committed.
-        fuzz.arg(&corpus).arg(format!("{FOLDER}/seeds/{target}"));
-        fuzz.arg(&artifacts);
-        fuzz.arg(format!("-max_total_time={seconds}"));
-        fuzz.arg(format!("-timeout={SLOWEST_INPUT_S}"));
-        fuzz.arg(format!("-artifact_prefix={artifacts}"));
-        fuzz.args(["-print_final_stats=1", "-verbosity=0"]);
-        run(&mut fuzz).with_context(|| format!("target {target}"))?;
-    }
+    let commands: Result<Vec<_>> = chosen
+        .into_iter()
+        .map(|target| Ok((target.as_str(), command(&built, target, seconds)?)))
+        .collect();
+    run_each(commands?)?;
     Ok(Outcome::Passed)
+}
+
+/// How a target is run, from its committed seeds and what earlier runs found.
+fn command(built: &Path, target: &str, seconds: u32) -> Result<Command> {
+    let corpus = format!("{FOLDER}/corpus/{target}");
+    let artifacts = format!("{FOLDER}/artifacts/{target}/");
+    fs::create_dir_all(&corpus)?;
+    fs::create_dir_all(&artifacts)?;
+    let mut fuzz = Command::new(built.join(target));
+    // libFuzzer writes to the first directory only: the seeds stay as committed.
+    fuzz.arg(&corpus).arg(format!("{FOLDER}/seeds/{target}"));
+    fuzz.arg(&artifacts);
+    fuzz.arg(format!("-max_total_time={seconds}"));
+    fuzz.arg(format!("-timeout={SLOWEST_INPUT_S}"));
+    fuzz.arg(format!("-artifact_prefix={artifacts}"));
+    fuzz.args(["-print_final_stats=1", "-verbosity=0"]);
+    Ok(fuzz)
+}
+
+/// Runs every command, as many at a time as there are processors: each fuzzer uses one. All of them run, whatever
+/// one finds; the error names each that failed.
+fn run_each(commands: Vec<(&str, Command)>) -> Result<()> {
+    let processors = thread::available_parallelism()?.get();
+    let waiting = Mutex::new(commands);
+    let failed = Mutex::new(Vec::new());
+    let next = || waiting.lock().ok()?.pop();
+    thread::scope(|scope| {
+        for _ in 0..processors {
+            scope.spawn(|| {
+                while let Some((target, mut command)) = next() {
+                    if let (Err(error), Ok(mut failed)) = (run(&mut command), failed.lock()) {
+                        failed.push(format!("target {target}: {error:#}"));
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().unwrap_or_default();
+    if !failed.is_empty() {
+        bail!("{}", failed.join("; "));
+    }
+    Ok(())
 }
 
 /// Fuzzes every target for some seconds, after getting the compiler where that is possible.
@@ -91,7 +120,8 @@ fn build(wanted: Option<&str>) -> Result<PathBuf> {
         None => build.arg("--bins"),
     };
     build.env("CARGO_TARGET_DIR", &folder);
-    run(build.env("RUSTFLAGS", COVERAGE))?;
+    build.env("RUSTC_WRAPPER", std::path::absolute(WITH_COVERAGE)?);
+    run(build.env("RUSTFLAGS", "--cfg fuzzing"))?;
     Ok(folder.join(machine).join(PROFILE))
 }
 
@@ -152,6 +182,26 @@ mod tests {
     #[test]
     fn the_compiler_knows_this_machine() {
         assert!(machine().unwrap().contains("linux"));
+    }
+
+    #[test]
+    fn every_command_runs_and_each_that_fails_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let ran = |name: &str| folder.path().join(name);
+        let commands = ["one", "two", "three"].map(|name| {
+            let mut command = Command::new("sh");
+            let ending = if name == "two" { "false" } else { "true" };
+            let script = format!("touch {} && {ending}", ran(name).display());
+            command.args(["-c", &script]);
+            (name, command)
+        });
+        let error = run_each(commands.into()).unwrap_err().to_string();
+        assert!(error.starts_with("target two: "), "{error}");
+        assert!(
+            ["one", "two", "three"]
+                .iter()
+                .all(|name| ran(name).exists())
+        );
     }
 
     #[test]
