@@ -99,10 +99,17 @@ fn check_cpu(trial: &Value) {
     }
     for core in cpu["cores"].as_array().unwrap() {
         let share = |state: &str| core[state].as_f64().unwrap();
-        let sum: f64 = ["user", "nice", "system", "irq", "softirq", "idle"]
-            .map(share)
-            .iter()
-            .sum();
+        let sum: f64 = [
+            "user_ratio",
+            "nice_ratio",
+            "system_ratio",
+            "irq_ratio",
+            "softirq_ratio",
+            "idle_ratio",
+        ]
+        .map(share)
+        .iter()
+        .sum();
         assert!((sum - 1.0).abs() < 0.005, "{core}");
     }
     let foreign = trial["findings"]["foreign_cpu"].as_array().unwrap();

@@ -134,7 +134,7 @@ fn rates_agree_with_the_interfaces_own_counters() {
     let lab = lab(&stage);
     let mut watching = Watching::begin(&stage, &lab);
     let start: WatchStart = serde_json::from_value(watching.event("start")).unwrap();
-    assert_eq!(start.schema, "nicpoll.watch/2");
+    assert_eq!(start.schema, "nicpoll.watch/3");
     assert!(start.unseen.is_empty(), "{:?}", start.unseen);
     // The first round of a NAPI instance only makes it known.
     send(&lab);
@@ -334,8 +334,9 @@ fn storms_are_marked_by_the_threshold_that_is_asked_for() {
             let mut lines = sample.interrupts.as_ref().unwrap().iter();
             lines.find(|line| line.irq == "LOC").cloned()
         };
-        let samples = watching
-            .samples_until(|sample| clock(sample).is_none_or(|line| line.per_second > Some(0.0)));
+        let samples = watching.samples_until(|sample| {
+            clock(sample).is_none_or(|line| line.interrupts_per_second > Some(0.0))
+        });
         let Some(line) = clock(samples.last().unwrap()) else {
             let reason = "this machine has no line of its CPUs' clocks";
             skip(test_name!(), Need::ClockInterrupts, reason);

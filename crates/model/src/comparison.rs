@@ -253,6 +253,7 @@ pub struct Comparison {
     pub blocks_to_find_margin: Option<u32>,
     /// For a share of which no event was seen under either setting, so many chances did each have; the
     /// ends are then what these allow, if events come one at a time. Null otherwise.
+    #[serde(rename = "none_seen_of_packets")]
     pub none_seen_of: Option<[u64; 2]>,
     /// What other rules of what counts would say; null for metrics that are not primary.
     pub sensitivity: Option<Sensitivity>,

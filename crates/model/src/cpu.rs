@@ -27,24 +27,31 @@ impl CpuSource {
 /// Shares of one core's time during a window, each 0 to 1.
 ///
 /// Sampled shares add up to 1. Exact ones add up to 1 without `steal`: no event shows it, so it is
-/// `/proc/stat`'s and lies within the others.
+/// `/proc/stat`'s and lies within the others. In JSON each name ends in `_ratio`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuStates {
     /// Number of the core.
     pub core: u32,
     /// User programs at normal priority.
+    #[serde(rename = "user_ratio")]
     pub user: f64,
     /// User programs at lowered priority.
+    #[serde(rename = "nice_ratio")]
     pub nice: f64,
     /// The kernel on behalf of programs.
+    #[serde(rename = "system_ratio")]
     pub system: f64,
     /// Hard interrupts.
+    #[serde(rename = "irq_ratio")]
     pub irq: f64,
     /// Soft interrupts: where NAPI polls and protocol processing run.
+    #[serde(rename = "softirq_ratio")]
     pub softirq: f64,
     /// Nothing to do, waiting for disks included.
+    #[serde(rename = "idle_ratio")]
     pub idle: f64,
     /// Taken by the hypervisor for other guests.
+    #[serde(rename = "steal_ratio")]
     pub steal: f64,
 }
 

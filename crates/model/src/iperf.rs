@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{HostDelta, Protocol, Side};
 
 /// Name and version of the layout.
-pub const IPERF_SCHEMA: &str = "nicpoll.iperf/2";
+pub const IPERF_SCHEMA: &str = "nicpoll.iperf/3";
 
 /// A finished test: what `--json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

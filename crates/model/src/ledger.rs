@@ -20,16 +20,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{LossPlace, Side};
 
-/// What a ledger is kept in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum LedgerUnit {
-    /// Datagrams, as the programs at both ends count them.
-    Packets,
-    /// Bytes of payload: TCP, where lost packets are sent again.
-    Bytes,
-}
-
 /// Packets lost at one place of one host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LedgerLine {
@@ -83,9 +73,9 @@ pub struct ControlLine {
     /// Who sent them.
     pub from: Side,
     /// Packets sent; null when not counted.
-    pub sent: Option<u64>,
+    pub sent_packets: Option<u64>,
     /// Packets that reached the other side; null when not counted.
-    pub received: Option<u64>,
+    pub received_packets: Option<u64>,
     /// Whether they take part in the balance: true for datagrams that the programs count.
     pub in_balance: bool,
 }
@@ -97,19 +87,21 @@ pub struct CrossCheck {
     pub side: Side,
     /// The counter, by its own name.
     pub counter: String,
-    /// What it counted during the trial.
-    pub count: u64,
+    /// What it counted during the trial: packets, datagrams or segments, as its name says.
+    pub packets: u64,
 }
 
 /// The account of one trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ledger {
-    /// What `offered`, `delivered` and the residual are counted in.
-    pub unit: LedgerUnit,
-    /// What the sending programs handed to their sockets.
-    pub offered: u64,
-    /// What the receiving programs read from theirs, each datagram once.
-    pub delivered: u64,
+    /// Datagrams that the sending programs handed to their sockets. Null for TCP.
+    pub offered_packets: Option<u64>,
+    /// Datagrams that the receiving programs read from theirs, each once. Null for TCP.
+    pub delivered_packets: Option<u64>,
+    /// Bytes of payload that the sending programs wrote. Null for UDP.
+    pub offered_bytes: Option<u64>,
+    /// Bytes of payload that the receiving programs read. Null for UDP.
+    pub delivered_bytes: Option<u64>,
     /// Datagrams that they read a second time, in no other figure; null for TCP, and where datagrams have no numbers.
     pub duplicate_packets: Option<u64>,
     /// Losses by place, zeros included, in the order in which a packet passes the places. Empty for TCP.
@@ -125,6 +117,21 @@ pub struct Ledger {
 }
 
 impl Ledger {
+    /// Whether it is kept in bytes, as for TCP, where lost packets are sent again, and not in packets.
+    pub fn is_in_bytes(&self) -> bool {
+        self.offered_bytes.is_some()
+    }
+
+    /// What was offered, in packets or bytes.
+    pub fn offered(&self) -> u64 {
+        self.offered_packets.or(self.offered_bytes).unwrap_or(0)
+    }
+
+    /// What was delivered, in packets or bytes.
+    pub fn delivered(&self) -> u64 {
+        self.delivered_packets.or(self.delivered_bytes).unwrap_or(0)
+    }
+
     /// Sum of the named losses, unreadable counters left out.
     pub fn lost_packets(&self) -> u64 {
         self.lines.iter().filter_map(|line| line.packets).sum()
@@ -133,17 +140,18 @@ impl Ledger {
     /// Computes the residual of a ledger of packets from its other fields.
     pub fn balance_packets(&self) -> i64 {
         let balanced = || self.control.iter().filter(|line| line.in_balance);
-        let sent: u64 = balanced().filter_map(|line| line.sent).sum();
-        let received: u64 = balanced().filter_map(|line| line.received).sum();
-        let put_in = self.offered + sent;
-        let came_out = self.delivered + received + self.lost_packets();
+        let sent: u64 = balanced().filter_map(|line| line.sent_packets).sum();
+        let received: u64 = balanced().filter_map(|line| line.received_packets).sum();
+        let put_in = self.offered() + sent;
+        let came_out = self.delivered() + received + self.lost_packets();
         put_in as i64 - came_out as i64
     }
 
     /// The residual as a share of what was offered; `None` when nothing was.
     pub fn residual_ratio(&self) -> Option<f64> {
         let residual = self.residual_packets.or(self.residual_bytes)?;
-        (self.offered > 0).then(|| residual.unsigned_abs() as f64 / self.offered as f64)
+        let offered = self.offered();
+        (offered > 0).then(|| residual.unsigned_abs() as f64 / offered as f64)
     }
 }
 
@@ -163,9 +171,10 @@ mod tests {
     #[test]
     fn the_balance_counts_control_packets_only_where_programs_count_them() {
         let ledger = Ledger {
-            unit: LedgerUnit::Packets,
-            offered: 1000,
-            delivered: 900,
+            offered_packets: Some(1000),
+            delivered_packets: Some(900),
+            offered_bytes: None,
+            delivered_bytes: None,
             duplicate_packets: Some(5),
             lines: vec![
                 line(LossPlace::RxRing, Some(60)),
@@ -176,15 +185,15 @@ mod tests {
                 ControlLine {
                     kind: ControlKind::Fin,
                     from: Side::Sender,
-                    sent: Some(3),
-                    received: Some(2),
+                    sent_packets: Some(3),
+                    received_packets: Some(2),
                     in_balance: true,
                 },
                 ControlLine {
                     kind: ControlKind::Arp,
                     from: Side::Sender,
-                    sent: Some(7),
-                    received: Some(7),
+                    sent_packets: Some(7),
+                    received_packets: Some(7),
                     in_balance: false,
                 },
             ],

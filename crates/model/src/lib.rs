@@ -49,7 +49,7 @@ pub use cpu_truth::{
 pub use doctor::{Check, CheckGroup, CheckStatus, DOCTOR_SCHEMA, Doctor};
 pub use drop_reason::{DropProtocol, DropReason, UncountedLoss};
 pub use host::{HostDelta, InterfaceDelta, ProcessCpu};
-pub use ledger::{ControlKind, ControlLine, CrossCheck, Ledger, LedgerLine, LedgerUnit};
+pub use ledger::{ControlKind, ControlLine, CrossCheck, Ledger, LedgerLine};
 pub use loss::{Drops, LossPlace, Way};
 pub use origin::Origin;
 pub use rate::{Rate, RateUnit};

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use crate::{HostDelta, Side};
 
 /// Name and version of the JSON that [`Netblast`] becomes.
-pub const NETBLAST_SCHEMA: &str = "nicpoll.netblast/2";
+pub const NETBLAST_SCHEMA: &str = "nicpoll.netblast/3";
 /// Name and version of the JSON that [`Netsend`] becomes.
-pub const NETSEND_SCHEMA: &str = "nicpoll.netsend/2";
+pub const NETSEND_SCHEMA: &str = "nicpoll.netsend/3";
 /// Name and version of the JSON that [`Netreceive`] becomes.
-pub const NETRECEIVE_SCHEMA: &str = "nicpoll.netreceive/2";
+pub const NETRECEIVE_SCHEMA: &str = "nicpoll.netreceive/3";
 
 /// What every object begins with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

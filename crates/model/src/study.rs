@@ -7,7 +7,7 @@ use crate::{Comparison, SettingFindings, Side, Trial, WorkUnit};
 
 /// Name and version of the JSON that [`Study`] becomes. The number grows when a reader of the last
 /// version could be misled.
-pub const SCHEMA: &str = "nicpoll.demo/3";
+pub const SCHEMA: &str = "nicpoll.demo/4";
 
 /// What was decided before the first trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

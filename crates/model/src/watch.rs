@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{CpuSource, CpuStates, Discipline, LossPlace, Origin, Unseen};
 
 /// Name and version of the JSON lines that a watch prints.
-pub const WATCH_SCHEMA: &str = "nicpoll.watch/2";
+pub const WATCH_SCHEMA: &str = "nicpoll.watch/3";
 
 /// What is watched, and how.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -24,6 +24,7 @@ pub struct WatchStart {
     /// Length that intervals are to have.
     pub interval_seconds: f64,
     /// Handler entries back to back from which on they are a storm; 0: none is.
+    #[serde(rename = "storm_threshold_entries")]
     pub storm_threshold: u64,
     /// What could not be seen, and what it takes.
     pub unseen: Vec<Unseen>,
@@ -101,9 +102,9 @@ pub struct WatchInterrupt {
     /// What it is for, as the kernel writes it.
     pub description: String,
     /// Since boot, on all CPUs.
-    pub total: u64,
+    pub total_interrupts: u64,
     /// In this interval; null when the source is new.
-    pub per_second: Option<f64>,
+    pub interrupts_per_second: Option<f64>,
     /// Whether entries of its handlers came back to back as often as the threshold says: an approximation of
     /// FreeBSD's interrupt storm. Null when it was not looked for.
     pub is_storm: Option<bool>,
@@ -126,9 +127,9 @@ pub struct WatchCounter {
     /// `Protocol.Name` of /proc/net/snmp, or the name in /proc/net/snmp6.
     pub name: String,
     /// Since the start.
-    pub count: u64,
+    pub events: u64,
     /// In this interval.
-    pub per_second: f64,
+    pub events_per_second: f64,
 }
 
 /// What watching itself took, in shares of one core.

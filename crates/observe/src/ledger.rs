@@ -15,8 +15,8 @@
 use std::collections::BTreeMap;
 
 use nicpoll_model::{
-    ControlKind, ControlLine, CrossCheck, DropProtocol, DropReason, Ledger, LedgerLine, LedgerUnit,
-    LossPlace, Side, Way,
+    ControlKind, ControlLine, CrossCheck, DropProtocol, DropReason, Ledger, LedgerLine, LossPlace,
+    Side, Way,
 };
 
 use crate::losses::{Account, COUNTED, Families};
@@ -49,9 +49,10 @@ pub fn packet_ledger(
     let mut control = datagrams.control;
     control.extend(link_control(sender, receiver, filtered));
     let mut ledger = Ledger {
-        unit: LedgerUnit::Packets,
-        offered: datagrams.offered,
-        delivered: datagrams.delivered,
+        offered_packets: Some(datagrams.offered),
+        delivered_packets: Some(datagrams.delivered),
+        offered_bytes: None,
+        delivered_bytes: None,
         duplicate_packets: datagrams.duplicates,
         lines,
         control,
@@ -75,15 +76,15 @@ pub fn tcp_ledger(
         ControlLine {
             kind: ControlKind::Acknowledgement,
             from: Side::Receiver,
-            sent: receiver.protocol("Tcp.OutSegs"),
-            received: sender.protocol("Tcp.InSegs"),
+            sent_packets: receiver.protocol("Tcp.OutSegs"),
+            received_packets: sender.protocol("Tcp.InSegs"),
             in_balance: false,
         },
         ControlLine {
             kind: ControlKind::Retransmission,
             from: Side::Sender,
-            sent: sender.protocol("Tcp.RetransSegs"),
-            received: None,
+            sent_packets: sender.protocol("Tcp.RetransSegs"),
+            received_packets: None,
             in_balance: false,
         },
     ];
@@ -92,15 +93,16 @@ pub fn tcp_ledger(
         Some(CrossCheck {
             side: line.side,
             counter: format!("packets, {}: {}", line.place, line.counter),
-            count: line.packets.filter(|&packets| packets > 0)?,
+            packets: line.packets.filter(|&packets| packets > 0)?,
         })
     });
     let mut checks = cross_checks(sender, receiver);
     checks.extend(dropped);
     Ledger {
-        unit: LedgerUnit::Bytes,
-        offered: offered_bytes,
-        delivered: delivered_bytes,
+        offered_packets: None,
+        delivered_packets: None,
+        offered_bytes: Some(offered_bytes),
+        delivered_bytes: Some(delivered_bytes),
         duplicate_packets: None,
         lines: Vec::new(),
         control,
@@ -205,11 +207,11 @@ fn line(place: LossPlace, side: Side, counter: &str, packets: Option<u64>) -> Le
 fn cross_checks(sender: Account<'_>, receiver: Account<'_>) -> Vec<CrossCheck> {
     let mut checks = Vec::new();
     for (side, host) in [(Side::Sender, sender), (Side::Receiver, receiver)] {
-        let mut check = |counter: &str, count: Option<u64>| {
-            checks.extend(count.map(|count| CrossCheck {
+        let mut check = |counter: &str, packets: Option<u64>| {
+            checks.extend(packets.map(|packets| CrossCheck {
                 side,
                 counter: String::from(counter),
-                count,
+                packets,
             }));
         };
         check(
@@ -247,11 +249,11 @@ fn link_control(sender: Account<'_>, receiver: Account<'_>, filtered: bool) -> V
         lines.push(ControlLine {
             kind: ControlKind::Arp,
             from,
-            sent: frames_besides_ip(
+            sent_packets: frames_besides_ip(
                 host.interfaces(|one| Some(one.link.tx_packets + one.link.tx_dropped)),
                 sum(host, ["Ip.OutTransmits", "Ip6OutTransmits"]),
             ),
-            received: frames_besides_ip(
+            received_packets: frames_besides_ip(
                 peer.interfaces(|one| Some(one.link.rx_packets)),
                 sum(peer, ["Ip.InReceives", "Ip6InReceives"]),
             )
@@ -282,8 +284,8 @@ fn discovery(sender: Account<'_>, receiver: Account<'_>) -> [ControlLine; 2] {
     .map(|(from, host, peer)| ControlLine {
         kind: ControlKind::NeighbourDiscovery,
         from,
-        sent: host.protocol("Icmp6OutMsgs"),
-        received: peer.protocol("Icmp6InMsgs"),
+        sent_packets: host.protocol("Icmp6OutMsgs"),
+        received_packets: peer.protocol("Icmp6InMsgs"),
         in_balance: false,
     })
 }
@@ -429,8 +431,8 @@ mod tests {
             after: &after,
         };
         let arp = |filtered| link_control(account, account, filtered)[0];
-        assert_eq!(arp(false).sent, Some(2));
-        assert_eq!(arp(true).received, None);
+        assert_eq!(arp(false).sent_packets, Some(2));
+        assert_eq!(arp(true).received_packets, None);
         assert_eq!(frames_besides_ip(Some(5), Some(6)), None);
     }
 
@@ -447,6 +449,6 @@ mod tests {
         assert_eq!((ledger.lines.len(), ledger.lost_packets()), (0, 0));
         let ring = |check: &&CrossCheck| check.counter.starts_with("packets, receive ring: ");
         let ring = ledger.cross_checks.iter().find(ring).unwrap();
-        assert_eq!(ring.count, 839);
+        assert_eq!(ring.packets, 839);
     }
 }

@@ -355,13 +355,13 @@ fn interrupts(sample: &WatchSample, storm_threshold: u64) -> WatchTable {
         };
     };
     let mut lines: Vec<_> = lines.iter().collect();
-    let rate = |line: &nicpoll_model::WatchInterrupt| line.per_second.unwrap_or(0.0);
+    let rate = |line: &nicpoll_model::WatchInterrupt| line.interrupts_per_second.unwrap_or(0.0);
     lines.sort_by(|one, other| rate(other).total_cmp(&rate(one)));
     let row = |line: &nicpoll_model::WatchInterrupt| {
         vec![
             format!("{} {}", line.irq, served(&line.description)),
-            count(line.total),
-            figure_or_missing(line.per_second),
+            count(line.total_interrupts),
+            figure_or_missing(line.interrupts_per_second),
             String::from(match line.is_storm {
                 Some(true) => "STORM",
                 Some(false) => "no",
@@ -411,12 +411,12 @@ fn drops(drops: &[WatchDrops]) -> WatchTable {
 }
 
 fn protocols(sample: &WatchSample) -> WatchTable {
-    let moved = sample.protocols.iter().filter(|counter| counter.count > 0);
+    let moved = sample.protocols.iter().filter(|counter| counter.events > 0);
     let rows = moved.map(|counter| {
         vec![
             counter.name.clone(),
-            count(counter.count),
-            figure(counter.per_second),
+            count(counter.events),
+            figure(counter.events_per_second),
         ]
     });
     WatchTable {

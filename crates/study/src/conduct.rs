@@ -145,13 +145,13 @@ fn residual(ledger: &Ledger) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nicpoll_model::LedgerUnit;
 
     fn ledger(offered: u64, residual: i64) -> Ledger {
         Ledger {
-            unit: LedgerUnit::Packets,
-            offered,
-            delivered: offered,
+            offered_packets: Some(offered),
+            delivered_packets: Some(offered),
+            offered_bytes: None,
+            delivered_bytes: None,
             duplicate_packets: None,
             lines: vec![],
             control: vec![],

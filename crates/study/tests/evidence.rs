@@ -21,7 +21,7 @@ fn polls_during_traffic(test: &mut TestLab) -> (PollCounts, u64) {
     // So short that the receive buffer would hold all of it, should the receiver not run meanwhile.
     let duration = Duration::from_millis(50);
     let books = test.traffic(&demo::udp(64), duration, QUIET);
-    let fins = books.control[0].received.unwrap();
+    let fins = books.control[0].received_packets.unwrap();
     let received = books.packets.unwrap().1 + fins;
     assert!(received > 100);
     (test.polls.read().unwrap().since(&before), received)

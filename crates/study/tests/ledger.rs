@@ -66,10 +66,10 @@ fn without_loss_every_line_is_zero_and_the_books_close() {
     for setting in [DEFAULT, INTERRUPT] {
         test.put(setting, 0);
         let (run, ledger) = udp(&mut test, 8 << 20);
-        assert!(ledger.offered > 100, "{ledger:#?}");
+        assert!(ledger.offered() > 100, "{ledger:#?}");
         assert_eq!(
             run.packets,
-            Some((ledger.offered, ledger.offered)),
+            Some((ledger.offered(), ledger.offered())),
             "{ledger:#?}"
         );
         assert_eq!(ledger.residual_packets, Some(0));
@@ -95,15 +95,18 @@ fn one_packet_in_seven_dropped_by_nftables_is_found_to_the_packet() {
     assert_all_lost_at(&ledger, LossPlace::Nftables);
     // Every datagram to the port passes the rule, FINs too; one in seven stays there.
     let fins = ledger.control[0];
-    assert_eq!(fins.sent, Some(run.control[0].sent.unwrap()));
-    let passed = offered + fins.sent.unwrap();
+    assert_eq!(
+        fins.sent_packets,
+        Some(run.control[0].sent_packets.unwrap())
+    );
+    let passed = offered + fins.sent_packets.unwrap();
     let dropped = lost_at(&ledger, LossPlace::Nftables);
     assert!(
         dropped == passed / 7 || dropped == passed.div_ceil(7),
         "{dropped} of {passed}"
     );
     assert_eq!(
-        offered - delivered + fins.sent.unwrap() - fins.received.unwrap(),
+        offered - delivered + fins.sent_packets.unwrap() - fins.received_packets.unwrap(),
         dropped
     );
 }
@@ -141,7 +144,7 @@ fn a_datagram_that_arrives_twice_is_a_duplicate_and_leaves_no_residual() {
     let (run, ledger) = udp(&mut test, 8 << 20);
     let duplicates = ledger.duplicate_packets.unwrap();
     assert!(duplicates > 10, "{ledger:#?}");
-    assert_eq!(run.packets, Some((ledger.offered, ledger.offered)));
+    assert_eq!(run.packets, Some((ledger.offered(), ledger.offered())));
     assert_eq!(ledger.residual_packets, Some(0), "{ledger:#?}");
 }
 
@@ -290,6 +293,6 @@ fn one_frame_in_eight_dropped_by_xdp_is_found_to_the_packet() {
     test.in_host(Side::Receiver, "ip", &attach);
     let (run, ledger) = udp(&mut test, 8 << 20);
     assert_all_lost_at(&ledger, LossPlace::Xdp);
-    let frames = run.packets.unwrap().0 + run.control[0].sent.unwrap();
+    let frames = run.packets.unwrap().0 + run.control[0].sent_packets.unwrap();
     assert_eq!(lost_at(&ledger, LossPlace::Xdp), frames / 8);
 }

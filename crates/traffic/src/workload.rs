@@ -239,8 +239,8 @@ fn control_lines(
         .map(|&(kind, sent)| ControlLine {
             kind,
             from,
-            sent: Some(sent),
-            received: Some(arrived(kind).map_or(0, |(_, received)| *received)),
+            sent_packets: Some(sent),
+            received_packets: Some(arrived(kind).map_or(0, |(_, received)| *received)),
             in_balance: true,
         })
         .collect()
@@ -273,7 +273,14 @@ mod tests {
         let control: Vec<_> = books
             .control
             .iter()
-            .map(|line| (line.kind, line.from, line.sent, line.received))
+            .map(|line| {
+                (
+                    line.kind,
+                    line.from,
+                    line.sent_packets,
+                    line.received_packets,
+                )
+            })
             .collect();
         let both = |sent, received| (Some(sent), Some(received));
         let (fin, answer) = (both(3, 2), both(2, 1));

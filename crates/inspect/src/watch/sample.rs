@@ -203,8 +203,8 @@ fn interrupts(then: &Reading, now: &Reading, seconds: f64) -> Option<Vec<WatchIn
         WatchInterrupt {
             irq: line.irq.clone(),
             description: words.collect::<Vec<_>>().join(" "),
-            total: line.total(),
-            per_second: grown.map(|grown| grown as f64 / seconds),
+            total_interrupts: line.total(),
+            interrupts_per_second: grown.map(|grown| grown as f64 / seconds),
             is_storm: is_storm(
                 &line.irq,
                 then.storms.as_ref(),
@@ -240,8 +240,8 @@ fn protocols(began: &Reading, then: &Reading, now: &Reading, seconds: f64) -> Ve
         let count = of(now)?;
         Some(WatchCounter {
             name: String::from(*name),
-            count: count.checked_sub(of(began)?)?,
-            per_second: count.checked_sub(of(then)?)? as f64 / seconds,
+            events: count.checked_sub(of(began)?)?,
+            events_per_second: count.checked_sub(of(then)?)? as f64 / seconds,
         })
     };
     PROTOCOLS.iter().filter_map(counter).collect()

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
 
 use nicpoll_model::{
-    CpuSource, CpuStates, LedgerUnit, LossPlace, Side, Study, TrialFigures, WorkUnit, WorkloadFacts,
+    CpuSource, CpuStates, LossPlace, Side, Study, TrialFigures, WorkUnit, WorkloadFacts,
 };
 
 use super::differences;
@@ -293,8 +293,8 @@ impl Sums {
             }
         }
         Some(Sums {
-            offered: ledgers().map(|ledger| ledger.offered).sum(),
-            delivered: ledgers().map(|ledger| ledger.delivered).sum(),
+            offered: ledgers().map(|ledger| ledger.offered()).sum(),
+            delivered: ledgers().map(|ledger| ledger.delivered()).sum(),
             lost,
             residual: ledgers()
                 .map(|ledger| ledger.residual_packets.or(ledger.residual_bytes))
@@ -320,7 +320,7 @@ fn loss_rows(groups: &[Group]) -> Vec<Row> {
     let in_bytes = groups
         .iter()
         .flat_map(Group::results)
-        .any(|trial| trial.ledger.unit == LedgerUnit::Bytes);
+        .any(|trial| trial.ledger.is_in_bytes());
     let unit = if in_bytes { "bytes" } else { "packets" };
     let sums: Vec<Option<Sums>> = groups.iter().map(Sums::of).collect();
     let cells = |read: &dyn Fn(&Sums) -> String| -> Vec<String> {

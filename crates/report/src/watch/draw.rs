@@ -213,8 +213,8 @@ mod tests {
         let interrupt = |irq: &str, description: &str, per_second, is_storm| WatchInterrupt {
             irq: String::from(irq),
             description: String::from(description),
-            total: 123_456,
-            per_second: Some(per_second),
+            total_interrupts: 123_456,
+            interrupts_per_second: Some(per_second),
             is_storm,
         };
         let drops = |place, packets| WatchDrops {
@@ -248,13 +248,13 @@ mod tests {
             protocols: vec![
                 WatchCounter {
                     name: String::from("Udp.InDatagrams"),
-                    count: 4_000,
-                    per_second: 1_000.0,
+                    events: 4_000,
+                    events_per_second: 1_000.0,
                 },
                 WatchCounter {
                     name: String::from("Udp.NoPorts"),
-                    count: 0,
-                    per_second: 0.0,
+                    events: 0,
+                    events_per_second: 0.0,
                 },
             ],
             cost: WatchCost {

@@ -1,6 +1,6 @@
 use nicpoll_model::{
-    CpuSource, Findings, ForeignCpu, Ledger, LedgerUnit, Placement, SocketBuffers, TrialFigures,
-    Verdict, Warmup, WindowRates,
+    CpuSource, Findings, ForeignCpu, Ledger, Placement, SocketBuffers, TrialFigures, Verdict,
+    Warmup, WindowRates,
 };
 
 use super::*;
@@ -52,9 +52,10 @@ fn figures(bits_per_second: f64) -> TrialFigures {
             receive_granted_bytes: 0,
         },
         ledger: Ledger {
-            unit: LedgerUnit::Packets,
-            offered: 1000,
-            delivered: 1000,
+            offered_packets: Some(1000),
+            delivered_packets: Some(1000),
+            offered_bytes: None,
+            delivered_bytes: None,
             duplicate_packets: None,
             lines: vec![],
             control: vec![],
