@@ -125,7 +125,7 @@ fn what_is_wrong_is_said_in_iperfs_words_with_exit_1() {
         (&["-q"], "invalid option -- q"),
         (&["--bogus"], "unrecognized option `--bogus'"),
         (&["-c"], "option requires an argument"),
-        (&["-c", "127.0.0.1", "-X"], "-X is not supported"),
+        (&["-c", "127.0.0.1", "--ipg", "1"], "--ipg is not supported"),
         (&["-c", "127.0.0.1", "-dR"], "mutually exclusive"),
         (&["-c", "127.0.0.1", "-p", "0"], "-p"),
     ] {

@@ -269,3 +269,101 @@ fn fractions_of_a_datagram_a_second_are_sent_as_they_are_asked_for() {
         rest(server, printed);
     }
 }
+
+/// The first of three ports in a row that nobody has at the moment, TCP or UDP.
+fn free_range() -> u16 {
+    let is_free = |port: u16| {
+        std::net::TcpListener::bind(("127.0.0.1", port)).is_ok()
+            && std::net::UdpSocket::bind(("127.0.0.1", port)).is_ok()
+    };
+    loop {
+        let first: u16 = free_port().parse().unwrap();
+        if first < u16::MAX - 2 && (first..first + 3).all(is_free) {
+            return first;
+        }
+    }
+}
+
+#[test]
+fn a_range_of_ports_is_served_and_used_at_either_end() {
+    for protocol in [&[][..], &["-u"]] {
+        let first = free_range();
+        let range = format!("{first}-{}", first + 2);
+        let server = [
+            &["-s", "-B", "127.0.0.1", "-P", "3", "-p", &range],
+            protocol,
+        ]
+        .concat();
+        let (mut server, mut rest, banner) = serve(&server);
+        assert!(banner.contains(&format!(" ports {range}")), "{banner}");
+        let client = ["-c", "127.0.0.1", "-p", &range, "-n", "20K", "-b", "1m"];
+        let client = iperf(&[&client[..], &["--style", "2.1"], protocol].concat());
+        let output = { client }.output().unwrap();
+        let printed = text(&output.stdout);
+        let said = text(&output.stderr);
+        assert!(said.contains("(adjusting -P to 3)"), "{said}");
+        for port in first..first + 3 {
+            let line = format!("connected with 127.0.0.1 port {port}");
+            assert_eq!(printed.matches(&line).count(), 1, "{printed}");
+        }
+        assert!(printed.contains("\n[SUM] "), "{printed}");
+        let is_udp = !protocol.is_empty();
+        assert_eq!(printed.contains("\n[SUM-3] Sent "), is_udp, "{printed}");
+        let mut told = String::new();
+        std::io::Read::read_to_string(&mut rest, &mut told).unwrap();
+        assert!(server.wait().unwrap().success());
+        assert!(told.contains("\n[SUM] "), "{told}");
+        let ids: &[&str] = if is_udp {
+            &["[  3] local", "[  4] local", "[  5] local"]
+        } else {
+            &["[  4] local", "[  5] local", "[  6] local"]
+        };
+        for id in ids {
+            assert!(told.contains(id), "{told}");
+        }
+    }
+}
+
+#[test]
+fn both_ends_tell_what_the_client_asked_for() {
+    let port = free_port();
+    let server = [
+        "-s",
+        "-B",
+        "127.0.0.1",
+        "-P",
+        "1",
+        "-p",
+        &port,
+        "--style",
+        "2.1",
+    ];
+    let (mut server, mut rest, _) = serve(&server);
+    let asked = "-n 64K -R -X -S 0x10 --fq-rate 1g --style 2.1 --sum-only -e";
+    let mut client = iperf(&["-c", "127.0.0.1", "-p", &port]);
+    let output = client.args(asked.split(' ')).output().unwrap();
+    let printed = text(&output.stdout);
+    assert!(
+        printed.contains("fair-queue socket pacing set to 1.00 Gbit/s"),
+        "{printed}"
+    );
+    assert!(printed.contains("\n[SUM-1] 0.0000-"), "{printed}");
+    assert!(!printed.contains("connected with"), "{printed}");
+    let mut told = String::new();
+    std::io::Read::read_to_string(&mut rest, &mut told).unwrap();
+    assert!(server.wait().unwrap().success());
+    let remarks = " (reverse) (fq) (tos rx=0x10) (peer 2.1.8) (icwnd/mss/irtt=";
+    assert!(told.contains(remarks), "{told}");
+}
+
+#[test]
+fn more_streams_than_128_are_run() {
+    let port = free_port();
+    let (mut server, _rest, _) = serve(&["-s", "-B", "127.0.0.1", "-P", "150", "-p", &port]);
+    let mut client = iperf(&["-c", "127.0.0.1", "-p", &port, "-P", "150", "-n", "4K"]);
+    let output = client.args(["-l", "4K", "--sum-only"]).output().unwrap();
+    let printed = text(&output.stdout);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(printed.matches("[SUM-150]").count(), 1, "{printed}");
+    assert!(server.wait().unwrap().success());
+}

@@ -2,6 +2,7 @@
 //! thread of its own, and one thread that prints what they report.
 
 pub mod client;
+mod realtime;
 pub mod server;
 mod settings;
 mod ways;

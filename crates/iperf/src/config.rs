@@ -47,6 +47,11 @@ pub struct StreamConfig {
     /// other together (`UDP_GRO`), with one time of arrival, and lets fast ones gather for 50 µs. A read
     /// of a fast TCP stream waits until it is full.
     pub is_batched: bool,
+    /// Bytes a second that the kernel is to pace the sender's socket to (--fq-rate): TCP by itself, UDP
+    /// under the `fq` queueing discipline.
+    pub pacing_bytes_per_second: Option<u64>,
+    /// Whether to wait for the server's version before anything is sent (-X); TCP only.
+    pub asks_for_version: bool,
     /// Socket buffer to ask for in the direction of the data (-w); `None` leaves it to the kernel.
     pub buffer_bytes: Option<usize>,
     /// Length of the intervals to record (-i); none when `None`.
@@ -87,6 +92,8 @@ impl StreamConfig {
             burst_datagrams: 1,
             has_shared_clock: false,
             is_batched: false,
+            pacing_bytes_per_second: None,
+            asks_for_version: false,
             buffer_bytes: None,
             interval: None,
             socket: SocketOptions::default(),

@@ -34,7 +34,8 @@ pub use config::{ClientConfig, ListenerConfig, StreamConfig};
 pub use input::Input;
 pub use network::{Network, NetworkError};
 pub use observer::{
-    Broken, Calls, Connected, IntervalRecord, Observer, READ_SIZE_BINS, Receipt, TcpStart, TcpState,
+    Broken, Calls, Connected, IntervalRecord, Observer, READ_SIZE_BINS, Receipt, Remarks, TcpStart,
+    TcpState,
 };
 pub use pace::Amount;
 pub use slots::Test;

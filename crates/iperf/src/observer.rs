@@ -13,6 +13,8 @@ use nicpoll_traffic::sockets::SocketBuffer;
 use nicpoll_model::iperf::Direction;
 
 use super::times::Transit;
+use crate::config::StreamConfig;
+use crate::wire::{ClientHeader, Version, flags};
 
 /// Bins of the sizes of reads.
 pub const READ_SIZE_BINS: usize = 8;
@@ -48,6 +50,46 @@ pub struct Connected {
     pub buffer: SocketBuffer,
     /// What TCP knew of the connection; `None` for UDP.
     pub tcp: Option<TcpStart>,
+    /// What style 2.1 remarks of the stream.
+    pub remarks: Remarks,
+}
+
+/// What the client asked for, or said of itself, that style 2.1 remarks of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Remarks {
+    /// IP type of service, 0 when none was asked for (-S).
+    pub type_of_service: u8,
+    /// Whether the kernel paces the sender's socket (`--fq-rate`).
+    pub is_paced: bool,
+    /// The version at the other end, where the client asked for it (-X) and it was told.
+    pub peer_version: Option<Version>,
+}
+
+impl Remarks {
+    /// Of a client's stream, before anything is known of the server.
+    pub(crate) fn of_client(stream: &StreamConfig) -> Self {
+        Remarks {
+            type_of_service: stream.socket.type_of_service.unwrap_or(0),
+            is_paced: stream.pacing_bytes_per_second.is_some(),
+            peer_version: None,
+        }
+    }
+
+    /// Of a server's stream, as its client asked for it; the server's own where it asked for nothing.
+    pub(crate) fn of_server(stream: &StreamConfig, asked: Option<&ClientHeader>) -> Self {
+        let own = Self::of_client(stream);
+        let Some(asked) = asked else { return own };
+        let extension = asked.extension;
+        let version = extension.filter(|_| asked.flags & flags::PEER_DETECT != 0);
+        Remarks {
+            type_of_service: match asked.type_of_service() {
+                Some(service) => service,
+                None => own.type_of_service,
+            },
+            is_paced: asked.pacing_bytes_per_second.is_some(),
+            peer_version: version.map(|extension| extension.version),
+        }
+    }
 }
 
 /// A stream that breaks off.

@@ -51,8 +51,11 @@ pub enum Options {
 pub struct Common {
     /// The streams.
     pub stream: StreamConfig,
-    /// The server's port (-p).
+    /// The server's port (-p), the first one of a range.
     pub port: u16,
+    /// The last one of a range, greater than the first (-p first-last): a server listens on each, and a
+    /// client has a stream to each.
+    pub last_port: Option<u16>,
     /// Local address (-B).
     pub bind: Option<Bind>,
     /// IPv6 (-V); a server then serves IPv4 as well.
@@ -73,6 +76,8 @@ pub struct Common {
     pub json: Option<Json>,
     /// File that takes all output (-o).
     pub output: Option<PathBuf>,
+    /// Run before programs without a realtime priority (-z).
+    pub is_realtime: bool,
     /// Lines to print to standard error before anything else.
     pub warnings: Vec<String>,
 }
@@ -85,6 +90,8 @@ impl Default for Common {
                 ..StreamConfig::tcp(Amount::Bytes(0))
             },
             port: DEFAULT_PORT,
+            last_port: None,
+            is_realtime: false,
             bind: None,
             ipv6: false,
             format: 'a',
@@ -166,6 +173,8 @@ pub struct Exclude {
     pub settings: bool,
     /// The server's report at a UDP client (V).
     pub server_report: bool,
+    /// Every stream by itself (--sum-only).
+    pub streams: bool,
 }
 
 /// Reads the environment, then the arguments, which do not hold the program's name.

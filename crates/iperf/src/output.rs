@@ -1,5 +1,6 @@
 //! Where what happens is told, whatever the format.
 
+mod descriptors;
 mod enhanced;
 #[cfg(test)]
 mod golden;

@@ -19,6 +19,11 @@ pub enum Amount {
     Bytes(u64),
 }
 
+impl Amount {
+    /// Until interrupted (-t 0).
+    pub const ENDLESS: Amount = Amount::Time(Duration::MAX);
+}
+
 /// A stream that is later than this sends together what is due. iperf 2.1.8 sleeps for no shorter
 /// time, and so sends what falls due in it back to back.
 const LATE_MAX: Duration = Duration::from_micros(100);

@@ -40,30 +40,42 @@ impl SocketOptions {
             socket::bind_to_device(&fd, device)?;
         }
         let is_multicast = address.ip().is_multicast();
+        if let Some(service) = self.type_of_service {
+            set_type_of_service(&fd, address, service)?;
+        }
         match address {
-            SocketAddr::V4(_) => {
-                if let Some(service) = self.type_of_service {
-                    sockopt::set_ip_tos(&fd, service)?;
+            SocketAddr::V4(_) => match self.time_to_live.map(u32::from) {
+                Some(hops) if is_multicast => sockopt::set_ip_multicast_ttl(&fd, hops)?,
+                Some(hops) => sockopt::set_ip_ttl(&fd, hops)?,
+                None => {}
+            },
+            SocketAddr::V6(_) => match self.time_to_live {
+                Some(hops) if is_multicast => {
+                    sockopt::set_ipv6_multicast_hops(&fd, hops.into())?;
                 }
-                match self.time_to_live.map(u32::from) {
-                    Some(hops) if is_multicast => sockopt::set_ip_multicast_ttl(&fd, hops)?,
-                    Some(hops) => sockopt::set_ip_ttl(&fd, hops)?,
-                    None => {}
-                }
-            }
-            SocketAddr::V6(_) => {
-                if let Some(class) = self.type_of_service {
-                    sockopt::set_ipv6_tclass(&fd, class.into())?;
-                }
-                match self.time_to_live {
-                    Some(hops) if is_multicast => {
-                        sockopt::set_ipv6_multicast_hops(&fd, hops.into())?;
-                    }
-                    Some(hops) => sockopt::set_ipv6_unicast_hops(&fd, Some(hops))?,
-                    None => {}
-                }
-            }
+                Some(hops) => sockopt::set_ipv6_unicast_hops(&fd, Some(hops))?,
+                None => {}
+            },
         }
         Ok(())
     }
+}
+
+/// Sets the IP type of service, or the IPv6 traffic class, of a socket to or at `address`.
+pub(super) fn set_type_of_service(
+    fd: impl AsFd,
+    address: SocketAddr,
+    service: u8,
+) -> io::Result<()> {
+    match address {
+        SocketAddr::V4(_) => sockopt::set_ip_tos(&fd, service)?,
+        SocketAddr::V6(v6) => {
+            sockopt::set_ipv6_tclass(&fd, service.into())?;
+            // Such a socket sends IPv4, and takes the byte for it from here.
+            if v6.ip().to_ipv4_mapped().is_some() {
+                sockopt::set_ip_tos(&fd, service)?;
+            }
+        }
+    }
+    Ok(())
 }

@@ -33,7 +33,7 @@ use nicpoll_traffic::sockets;
 
 use nicpoll_model::iperf::Direction;
 
-use crate::observer::{Connected, TcpStart};
+use crate::observer::{Connected, Remarks, TcpStart};
 
 /// Length of a write and of a read, iperf's default.
 pub const BUFFER_BYTES: usize = 131_072;
@@ -58,6 +58,7 @@ struct View {
     asked_bytes: Option<usize>,
     /// How long connecting took, for the end that did.
     connecting: Option<Duration>,
+    remarks: Remarks,
 }
 
 impl View {
@@ -80,6 +81,7 @@ impl View {
                 round_trip: info.round_trip,
                 connecting: self.connecting,
             }),
+            remarks: self.remarks,
         })
     }
 }

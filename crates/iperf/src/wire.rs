@@ -62,6 +62,8 @@ pub mod upper_flags {
     pub const NO_UDP_FIN: u16 = 0x0008;
     /// The rate counts datagrams a second, not bits.
     pub const RATE_IN_PACKETS: u16 = 0x0080;
+    /// The rate for the sender's socket is set (`--fq-rate`).
+    pub const PACED: u16 = 0x0200;
     /// The server sends, the client receives (-R).
     pub const REVERSE: u16 = 0x0400;
     /// Both send on the one socket (`--full-duplex`).

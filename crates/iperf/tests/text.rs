@@ -179,7 +179,9 @@ fn old_tcp_screen() {
         local: address("10.99.0.1:43254"),
         peer: address("10.99.0.2:5001"),
         direction: Direction::Reverse,
+        is_sender: true,
         has_no_fin: true,
+        remarks: nicpoll_iperf::Remarks::default(),
         tcp: Some(InitialTcp {
             window_segments: 10,
             mss_bytes: 1448,
@@ -248,7 +250,9 @@ fn udp_client_screen() {
         local: address("10.99.0.1:53181"),
         peer: address("10.99.0.2:5001"),
         direction: Direction::Forward,
+        is_sender: true,
         has_no_fin: false,
+        remarks: nicpoll_iperf::Remarks::default(),
         tcp: None,
         enhanced: None,
     };

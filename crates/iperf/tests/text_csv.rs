@@ -51,15 +51,30 @@ fn old_rows() {
     let mut sum = row();
     sum.interval.bytes = 1_275_985_920;
     assert_eq!(
-        csv_sum_row(Style::V2_0, &sum).as_deref(),
-        Some("20261120213840,10.99.0.1,0,10.99.0.2,5001,-1,0.0-1.0,1275985920,10207887360")
+        csv_sum_row(Style::V2_0, true, &sum),
+        "20261120213840,10.99.0.1,0,10.99.0.2,5001,-1,0.0-1.0,1275985920,10207887360"
     );
     sum.is_sender = false;
     assert_eq!(
-        csv_sum_row(Style::V2_0, &sum).as_deref(),
-        Some("20261120213840,10.99.0.1,0,10.99.0.2,0,-1,0.0-1.0,1275985920,10207887360")
+        csv_sum_row(Style::V2_0, false, &sum),
+        "20261120213840,10.99.0.1,0,10.99.0.2,0,-1,0.0-1.0,1275985920,10207887360"
     );
-    assert_eq!(csv_sum_row(Style::V2_1, &sum), None);
+    // As both ends of 2.2.1 print it: who sends comes first, and the client has no port.
+    for (is_client, is_sender, ends) in [
+        (true, true, "10.99.0.1,0,10.99.0.2,5001"),
+        (true, false, "10.99.0.2,5001,10.99.0.1,0"),
+    ] {
+        sum.is_sender = is_sender;
+        let row = csv_sum_row(Style::V2_1, is_client, &sum);
+        assert!(row.contains(&format!(",{ends},-1,0.0-1.0,")), "{row}");
+        let at_server = CsvRow {
+            reporter: sum.peer,
+            peer: sum.reporter,
+            is_sender: !is_sender,
+            ..sum
+        };
+        assert_eq!(csv_sum_row(Style::V2_1, false, &at_server), row);
+    }
     let mut relayed = CsvRow {
         reporter: address("10.99.0.2:5001"),
         peer: address("10.99.0.1:54014"),

@@ -92,7 +92,13 @@ fn a_tcp_sender_tells_writes_window_round_trip_and_power() {
         "[  1] 0.5000-1.0000 sec  47.6 MBytes   799 Mbits/sec  381/0          1      \
          767K/60(5) us  1664614"
     );
-    let sum = tcp_sender_sum_line(V2_1, &interval(0.0, 0.5, 10_223_616), &calls(78), 0);
+    let sum = tcp_sender_sum_line(
+        V2_1,
+        Label::Sum,
+        &interval(0.0, 0.5, 10_223_616),
+        &calls(78),
+        0,
+    );
     assert_eq!(
         sum,
         "[SUM] 0.0000-0.5000 sec  9.75 MBytes   164 Mbits/sec  78/0         0"
@@ -187,7 +193,13 @@ fn a_udp_receiver_tells_times_of_transit_and_what_is_on_its_way() {
         assert_eq!(line(Some(&foreign)), dashes);
     }
     assert_eq!(line(None), dashes);
-    let sum = udp_receiver_sum_line(V2_1, &interval(0.5, 1.0, 132_300), &receipt(0, 90), 90);
+    let sum = udp_receiver_sum_line(
+        V2_1,
+        Label::Sum,
+        &interval(0.5, 1.0, 132_300),
+        &receipt(0, 90),
+        90,
+    );
     assert_eq!(
         sum,
         "[SUM] 0.5000-1.0000 sec   129 KBytes  2.12 Mbits/sec  0/90      180 pps"

@@ -2,7 +2,9 @@
 
 use std::net::SocketAddr;
 
+use nicpoll_iperf::Remarks;
 use nicpoll_iperf::text::*;
+use nicpoll_iperf::wire::Version;
 use nicpoll_model::Protocol;
 use nicpoll_model::iperf::Direction;
 
@@ -47,7 +49,10 @@ fn server() -> ServerBanner<'static> {
         read_bytes: 131_072,
         mss: None,
         window: window(131_072, None),
-        enhanced_pid: None,
+        is_enhanced: false,
+        pid: 22180,
+        last_port: None,
+        type_of_service: None,
     }
 }
 
@@ -59,6 +64,7 @@ fn client() -> ClientBanner<'static> {
         bind: None,
         write_bytes: 131_072,
         gap_micros: 0.0,
+        pacing_bps: None,
         multicast_ttl: None,
         mss: None,
         window: window(16384, None),
@@ -78,7 +84,7 @@ fn servers_tell_where_they_listen() {
         read_bytes: 1470,
         window: window(212_992, None),
         mss: Some(Mss::Current(536)),
-        enhanced_pid: Some(22180),
+        is_enhanced: true,
         ..server()
     };
     assert_eq!(
@@ -89,7 +95,7 @@ fn servers_tell_where_they_listen() {
         )
     );
     let plain = ServerBanner {
-        enhanced_pid: None,
+        is_enhanced: false,
         mss: None,
         group: Some("239.1.1.1"),
         ..udp
@@ -108,7 +114,8 @@ fn enhanced_servers_tell_more() {
     let tcp = ServerBanner {
         bind: Some("127.0.0.1"),
         mss: Some(Mss::Requested(1000)),
-        enhanced_pid: Some(22062),
+        is_enhanced: true,
+        pid: 22062,
         ..server()
     };
     assert_eq!(
@@ -124,7 +131,7 @@ fn enhanced_servers_tell_more() {
         protocol: Protocol::Udp,
         read_bytes: 1470,
         window: window(262_144, Some(131_072)),
-        enhanced_pid: Some(22180),
+        is_enhanced: true,
         ..server()
     };
     assert_eq!(
@@ -253,7 +260,9 @@ fn connections_are_remarked() {
         local: address("[::ffff:127.0.0.1]:45748"),
         peer: address("[::ffff:127.0.0.1]:5394"),
         direction: Direction::Reverse,
+        is_sender: true,
         has_no_fin: false,
+        remarks: Remarks::default(),
         tcp: Some(InitialTcp {
             window_segments: 10,
             mss_bytes: 1448,
@@ -271,7 +280,9 @@ fn connections_are_remarked() {
         local: address("127.0.0.1:33150"),
         peer: address("127.0.0.1:5393"),
         direction: Direction::FullDuplex,
+        is_sender: true,
         has_no_fin: true,
+        remarks: Remarks::default(),
         tcp: None,
         enhanced: None,
     };
@@ -283,13 +294,98 @@ fn connections_are_remarked() {
 }
 
 #[test]
+fn a_connection_line_remarks_what_was_asked_for() {
+    let remarked = |direction, is_sender| {
+        let line = connection_line(
+            Style::V2_1,
+            &Connection {
+                id: id(1),
+                local: address("127.0.0.1:33150"),
+                peer: address("127.0.0.1:5001"),
+                direction,
+                is_sender,
+                has_no_fin: false,
+                remarks: Remarks {
+                    type_of_service: 0x10,
+                    is_paced: true,
+                    peer_version: Some(Version::V2_1_8),
+                },
+                tcp: None,
+                enhanced: None,
+            },
+        );
+        let (_, remarks) = line.split_once("port 5001").unwrap();
+        remarks.to_owned()
+    };
+    // As both ends of 2.1.8 printed with -S 0x10 and -X, and with --fq-rate.
+    for (direction, is_sender, remarks) in [
+        (Direction::Forward, true, " (tos rx=0x10) (peer 2.1.8)"),
+        (Direction::Forward, false, " (tos rx=0x10) (peer 2.1.8)"),
+        (
+            Direction::Reverse,
+            false,
+            " (reverse) (fq) (tos tx=0x10) (peer 2.1.8)",
+        ),
+        (
+            Direction::Reverse,
+            true,
+            " (reverse) (fq) (tos rx=0x10) (peer 2.1.8)",
+        ),
+        (
+            Direction::FullDuplex,
+            true,
+            " (full-duplex) (tos rx/tx=0x10/0x10) (peer 2.1.8)",
+        ),
+    ] {
+        assert_eq!(remarked(direction, is_sender), remarks);
+    }
+}
+
+#[test]
+fn settings_tell_of_ports_service_and_pacing() {
+    let range = ServerBanner {
+        last_port: Some(5003),
+        type_of_service: Some(0x20),
+        mss: Some(Mss::Requested(1000)),
+        ..server()
+    };
+    assert_eq!(
+        server_banner(V2_1, &range),
+        ruled(
+            "Server listening on TCP ports 5001-5003 with pid 22180\n\
+             MSS req size 1000 bytes (per TCP_MAXSEG)\nTOS will be set to 0x20\n\
+             TCP window size:  128 KByte (default)"
+        )
+    );
+    let plain = "Server listening on TCP ports 5001-5003\nTCP window size:  128 KByte (default)";
+    assert_eq!(server_banner(V2_0, &range), ruled(plain));
+    let paced = ClientBanner {
+        pacing_bps: Some(100_000_000),
+        ..client()
+    };
+    assert_eq!(
+        client_banner(V2_1, &paced),
+        ruled(
+            "Client connecting to 127.0.0.1, TCP port 5001\n\
+             fair-queue socket pacing set to  100 Mbit/s\nTCP window size: 16.0 KByte (default)"
+        )
+    );
+}
+
+#[test]
 fn an_enhanced_connection_line_tells_more_in_style_2_1_only() {
     let enhanced = Connection {
         id: id(1),
         local: address("127.0.0.1:33150"),
         peer: address("127.0.0.1:5393"),
         direction: Direction::Forward,
+        is_sender: true,
         has_no_fin: false,
+        remarks: Remarks {
+            type_of_service: 0x10,
+            is_paced: false,
+            peer_version: Some(Version::V2_1_8),
+        },
         tcp: Some(InitialTcp {
             window_segments: 10,
             mss_bytes: 32741,
@@ -298,8 +394,6 @@ fn an_enhanced_connection_line_tells_more_in_style_2_1_only() {
         enhanced: Some(ConnectionEnhanced {
             device: Some("lo"),
             socket: 3,
-            tos: 0x10,
-            peer_version: Some("2.1.8"),
             connect_ms: Some(0.06),
             opened: Timestamp {
                 year: 2026,

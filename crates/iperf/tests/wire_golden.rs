@@ -9,8 +9,8 @@ use nicpoll_iperf::wire::datagram::{
 use nicpoll_iperf::wire::reply::{self, Reply};
 use nicpoll_iperf::wire::tcp::{HeaderAck, header_length, is_acknowledged};
 use nicpoll_iperf::wire::{
-    ClientHeader, DatagramHeader, Dialect, HeaderError, ReportError, ServerReport, Version,
-    fill_payload,
+    ClientHeader, DatagramHeader, Dialect, Directions, HeaderError, ReportError, ServerReport,
+    Version, fill_payload,
 };
 
 /// Bytes from hexadecimal digits; anything else separates.
@@ -61,6 +61,59 @@ fn tcp_dual_header_tells_port_time_and_rate() {
 fn peer_detection_is_acknowledged() {
     let peer_detect = tcp_header(&TCP_256K.replacen("40010078", "46010078", 1));
     assert!(is_acknowledged(&peer_detect));
+}
+
+#[test]
+fn the_rate_for_the_socket_stands_behind_the_extension() {
+    let fields = |flag_word: &str, upper: &str| {
+        format!(
+            "{flag_word} 00000001 00001389 00000000 00000000 ffffff9c 00000000 00000000 {upper}0000 \
+             00020001 00080003 00000000"
+        )
+    };
+    let amount = Amount::Time(Duration::from_secs(1));
+    // As 2.1.8 sends with --fq-rate 100m -R, but for the time at which it began.
+    let tcp = fields("440100a0", "0600")
+        + "00000000 00000000 00000000 00000000 00000000 00000000 00bebc20 00000000";
+    let mut header = ClientHeader::for_tcp(5001, amount);
+    header.ask_for(Directions::Reverse);
+    header.pace(12_500_000);
+    let mut written = [0; ClientHeader::BYTES_MAX];
+    header.write_to(&mut written);
+    assert_eq!(header.tcp_bytes(), 80);
+    assert_eq!(written[..80], bytes(&tcp));
+    assert_eq!(tcp_header(&tcp), header);
+
+    let udp = String::from("00000001 6b02ed62 00007135 00000000")
+        + &fields("6c0100d8", "0600")
+        + "00100000 00000000 00000000"
+        + &"00000000 ".repeat(8 + 3)
+        + "00bebc20 00000000";
+    let read = ClientHeader::parse_udp(&bytes(&udp)).unwrap();
+    assert_eq!(read.pacing_bytes_per_second, Some(12_500_000));
+    assert_eq!(read.directions(), Ok(Directions::Reverse));
+    let mut header = ClientHeader::for_udp(5001, amount, 1 << 20);
+    header.ask_for(Directions::Reverse);
+    header.pace(12_500_000);
+    header.write_to(&mut written);
+    assert_eq!(written, bytes(&udp)[16..]);
+    // What is cut off is not there.
+    let short = ClientHeader::parse_udp(&bytes(&udp)[..100]).unwrap();
+    assert_eq!(short.pacing_bytes_per_second, None);
+}
+
+#[test]
+fn who_asks_for_the_version_may_ask_for_both_ways_besides() {
+    let header = tcp_header(
+        "c6010079 00000001 00001771 00000000 00000000 ffffff9c 00000000 00000000 00000000 00020001 \
+         00080003 00000000 00000000 00000000 00000000",
+    );
+    let both_ways = Directions::Dual {
+        port: 6001,
+        is_at_once: true,
+    };
+    assert_eq!(header.directions(), Ok(both_ways));
+    assert_eq!(Version::V2_1_8.to_string(), "2.1.8");
 }
 
 #[test]
@@ -313,7 +366,8 @@ fn durations_become_ticks_of_ten_milliseconds() {
         let rounded = Amount::Time(Duration::from_millis(10 * ticks));
         assert_eq!(amount, rounded, "{milliseconds} ms");
     }
-    let longest = Duration::from_millis(10 << 31);
+    // The word of one tick more could not be negated by whoever reads it.
+    let longest = Duration::from_millis(10 * i32::MAX as u64);
     assert_eq!(told(Duration::MAX), Amount::Time(longest));
 }
 

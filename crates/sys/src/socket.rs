@@ -139,9 +139,18 @@ pub fn set_max_segment(socket: impl AsFd, bytes: u16) -> io::Result<()> {
 
 /// Has the kernel spread what is written over time, so that no more than this leaves a second, headers
 /// included (`SO_MAX_PACING_RATE`). TCP does so by itself; UDP only through the `fq` queueing discipline.
-pub fn set_max_pacing_rate(socket: impl AsFd, bytes_per_second: u32) -> io::Result<()> {
-    let rate = bytes_per_second as libc::c_int;
-    set_integer(socket, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, rate)
+pub fn set_max_pacing_rate(socket: impl AsFd, bytes_per_second: u64) -> io::Result<()> {
+    // SAFETY: the descriptor is open for the whole call, and the pointer and length are those of the
+    // number, which outlives it.
+    done(unsafe {
+        libc::setsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MAX_PACING_RATE,
+            (&raw const bytes_per_second).cast(),
+            size_of_val(&bytes_per_second) as libc::socklen_t,
+        )
+    })
 }
 
 /// Ties a socket to a network device by name (`SO_BINDTODEVICE`). Once a socket is tied, only

@@ -95,11 +95,17 @@ pub fn is_no_progress(error: &io::Error) -> bool {
 /// Waits for an event on a socket, until the signals have to be looked at again. `false` when there
 /// was none.
 pub fn poll_once(fd: impl AsFd, event: PollFlags) -> io::Result<bool> {
+    poll_any(&[fd], event, LOOK_EVERY)
+}
+
+/// Waits for `event` at any of several descriptors, less than a second.
+pub fn poll_any(fds: &[impl AsFd], event: PollFlags, wait: Duration) -> io::Result<bool> {
     let timeout = Timespec {
         tv_sec: 0,
-        tv_nsec: LOOK_EVERY.subsec_nanos().into(),
+        tv_nsec: wait.subsec_nanos().into(),
     };
-    match rustix::event::poll(&mut [PollFd::new(&fd, event)], Some(&timeout)) {
+    let mut fds: Vec<_> = fds.iter().map(|fd| PollFd::new(fd, event)).collect();
+    match rustix::event::poll(&mut fds, Some(&timeout)) {
         Ok(ready) => Ok(ready > 0),
         Err(Errno::INTR) => Ok(false),
         Err(errno) => Err(errno.into()),

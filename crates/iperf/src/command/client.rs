@@ -15,8 +15,8 @@ use nicpoll_model::Protocol;
 use nicpoll_sys::tell;
 use nicpoll_traffic::{Account, Shortfall, Signals};
 
-use super::settings;
 use super::ways::{Run, Ways};
+use super::{realtime, settings};
 use crate::Connected;
 use crate::config::{ClientConfig, ListenerConfig, StreamConfig};
 use crate::events::{Event, Failed, StreamKey, Told};
@@ -45,6 +45,7 @@ struct Client<'a> {
 /// When there is nowhere to print to.
 pub fn run(options: &ClientOptions, signals: &Signals, account: Option<Account>) -> io::Result<u8> {
     let common = &options.common;
+    realtime::begin(common);
     let mut output = output::open(Asked::Client(options), account)?;
     let peer = match resolve(&options.host, common.port, common.ipv6) {
         Ok(peer) => peer,
@@ -169,6 +170,7 @@ impl<'a> Client<'a> {
             return None;
         }
         match stream.amount {
+            Amount::ENDLESS => None,
             Amount::Time(asked) => {
                 let obtained = Duration::from_secs_f64(total.obtained_seconds());
                 Shortfall::of(asked, obtained).map(|short| short.to_string())
@@ -184,11 +186,16 @@ impl<'a> Client<'a> {
     }
 
     /// What one of the client's own streams is made after.
-    fn config(&self) -> Result<ClientConfig, Failed> {
+    fn config(&self, key: StreamKey) -> Result<ClientConfig, Failed> {
         let stream = self.options.common.stream.clone();
+        let mut peer = self.peer;
+        if self.options.common.last_port.is_some() {
+            // The options have been judged: there are ports for all.
+            peer.set_port(peer.port() + key.number as u16);
+        }
         Ok(ClientConfig {
             bind: self.local_address()?,
-            ..ClientConfig::new(self.peer, stream)
+            ..ClientConfig::new(peer, stream)
         })
     }
 

@@ -4,6 +4,7 @@
 //! What must hold: a test counts when its client has shown to be there, so that no stranger uses one
 //! up; and a client that cannot be served ends nothing.
 
+mod ports;
 mod tcp;
 mod udp;
 
@@ -19,7 +20,7 @@ use nicpoll_sys::daemon::Daemon;
 use nicpoll_sys::tell;
 use nicpoll_traffic::{Account, Caller, Refusal, Signals};
 
-use super::settings;
+use super::{realtime, settings};
 use crate::config::ListenerConfig;
 use crate::events::Event;
 use crate::options::{Common, ServerOptions};
@@ -56,6 +57,7 @@ pub fn run(
     daemon: Option<Daemon>,
 ) -> io::Result<u8> {
     let common = &options.common;
+    realtime::begin(common);
     let mut output = output::open(Asked::Server(options), account)?;
     let bind = match address(common) {
         Ok(bind) => bind,
@@ -208,7 +210,7 @@ fn settle(daemon: Option<Daemon>, common: &Common) -> io::Result<()> {
 
 /// Tells that the server is up.
 fn announce(common: &Common, granted_bytes: u64, events: &mpsc::Sender<Event>) {
-    let settings = settings::of_listener(common, common.port, granted_bytes);
+    let settings = settings::of_listener(common, common.port, common.last_port, granted_bytes);
     let _ = events.send(Event::Settings(settings));
 }
 

@@ -1,6 +1,6 @@
 //! The settings that are told before a test: of whoever listens, and of whoever connects.
 
-use nicpoll_model::Rate;
+use nicpoll_model::{Protocol, Rate};
 
 use crate::Connected;
 use crate::options::{ClientOptions, Common};
@@ -8,19 +8,32 @@ use crate::text::{self, ClientBanner, ClientEnhanced, Format, Mss, ServerBanner,
 
 use super::gap_micros;
 
-/// What a listener tells: a server's, or that of a client to which the server connects back.
-pub fn of_listener(common: &Common, port: u16, granted_bytes: u64) -> String {
+/// The segment that a socket has until it is connected (RFC 9293, section 3.7.1).
+const UNCONNECTED_SEGMENT_BYTES: u32 = 536;
+
+/// What a listener tells: a server's, or that of a client to which the server connects back. `last_port`
+/// is that of a range.
+pub fn of_listener(
+    common: &Common,
+    port: u16,
+    last_port: Option<u16>,
+    granted_bytes: u64,
+) -> String {
+    let is_tcp = common.stream.protocol == Protocol::Tcp;
     text::server_banner(
         Format::of(common),
         &ServerBanner {
             protocol: common.stream.protocol,
             port,
+            last_port,
             bind: common.bind.as_ref().map(|bind| bind.address.as_str()),
             group: None,
             read_bytes: common.stream.length_bytes as u64,
-            mss: None,
+            mss: mss(common, UNCONNECTED_SEGMENT_BYTES).filter(|_| is_tcp),
+            type_of_service: common.stream.socket.type_of_service,
             window: window(common, granted_bytes),
-            enhanced_pid: common.enhanced.then(std::process::id),
+            is_enhanced: common.enhanced,
+            pid: std::process::id(),
         },
     )
 }
@@ -70,7 +83,6 @@ fn connecting<'a>(
     port: u16,
     connected: &Connected,
 ) -> ClientBanner<'a> {
-    let mss = connected.tcp.map(|tcp| tcp.segment_bytes);
     ClientBanner {
         protocol: common.stream.protocol,
         host,
@@ -79,9 +91,18 @@ fn connecting<'a>(
         write_bytes: common.stream.length_bytes as u64,
         gap_micros: 0.0,
         multicast_ttl: None,
-        mss: mss.filter(|_| common.print_mss).map(Mss::Current),
+        pacing_bps: common.stream.pacing_bytes_per_second.map(|bytes| 8 * bytes),
+        mss: connected.tcp.and_then(|tcp| mss(common, tcp.segment_bytes)),
         window: window(common, connected.buffer.granted_bytes),
         enhanced: None,
+    }
+}
+
+/// What is told of the segment size: the one that was asked for (-M), or with -m the socket's own.
+fn mss(common: &Common, own_bytes: u32) -> Option<Mss> {
+    match common.stream.max_segment_bytes {
+        Some(bytes) => Some(Mss::Requested(bytes.into())),
+        None => common.print_mss.then_some(Mss::Current(own_bytes)),
     }
 }
 

@@ -75,8 +75,8 @@ pub struct Draft {
     mode: Option<Mode>,
     /// -l, and where it came from.
     pub length: Option<(usize, String)>,
-    /// -t, and where it came from.
-    time: Option<(Time, String)>,
+    /// -t.
+    time: Option<Time>,
     /// -n.
     pub bytes: Option<u64>,
     /// -P.
@@ -216,7 +216,7 @@ impl Draft {
             Some(time) => Time::For(time.max(TICK)),
             None => Time::Endless,
         };
-        self.time = Some((time, given.source.to_owned()));
+        self.time = Some(time);
         self.bytes = None;
         Ok(())
     }

@@ -54,6 +54,8 @@ pub enum OptionError {
     PacketsOverTcp,
     /// An option that only UDP has, for TCP.
     NeedsUdp(String),
+    /// -X over UDP, which has no such exchange.
+    VersionOverUdp,
     /// --trip-times in a dialect that cannot tell of it.
     OldTripTimes,
     /// Standard input for several streams, which cannot share it.
@@ -120,6 +122,9 @@ impl fmt::Display for OptionError {
             Self::NeedsUdp(option) => write!(
                 f,
                 "ERROR: option {option} is not valid with TCP; add -u or leave it out"
+            ),
+            Self::VersionOverUdp => f.write_str(
+                "ERROR: option of -X or --peer-detect not supported with -u UDP",
             ),
             Self::OldTripTimes => f.write_str(
                 "ERROR: option --trip-times is not known to servers of 2.0.x; leave out --dialect",

@@ -72,14 +72,21 @@ impl Given<'_> {
 
     /// A port.
     pub fn port(&self) -> Result<u16, OptionError> {
-        let number = |text: &str| units::integer(text, 1..=u16::MAX.into());
-        if let Some((first, last)) = self.value.split_once('-')
-            && number(first).is_some()
-            && number(last).is_some()
-        {
-            return Err(self.left_out("start one server for each port"));
-        }
         Ok(self.integer(1, u16::MAX.into())? as u16)
+    }
+
+    /// A port, or the first and the last one of a range.
+    pub fn ports(&self) -> Result<(u16, Option<u16>), OptionError> {
+        let Some((first, last)) = self.value.split_once('-') else {
+            return Ok((self.port()?, None));
+        };
+        let number = |text: &str| units::integer(text, 1..=u16::MAX.into()).map(|port| port as u16);
+        match (number(first), number(last)) {
+            (Some(first), Some(last)) if first <= last => {
+                Ok((first, Some(last).filter(|last| *last > first)))
+            }
+            _ => Err(self.invalid("a port from 1 to 65535, or the first and the last of a range")),
+        }
     }
 
     /// Whose lines to print.

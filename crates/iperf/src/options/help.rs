@@ -41,10 +41,10 @@ pub fn help_text() -> String {
 }
 
 fn letter_and_name(spec: &Spec) -> String {
-    let name = spec.long.first().copied().unwrap_or_default();
-    match spec.short {
-        Some(letter) => format!("  -{letter}, --{name}"),
-        None => format!("      --{name}"),
+    match (spec.short, spec.long.first()) {
+        (Some(letter), Some(name)) => format!("  -{letter}, --{name}"),
+        (Some(letter), None) => format!("  -{letter}"),
+        (None, name) => format!("      --{}", name.copied().unwrap_or_default()),
     }
 }
 

@@ -53,6 +53,8 @@ fn defaults_are_those_of_the_original() {
             ..StreamConfig::tcp(amount)
         },
         port: 5001,
+        last_port: None,
+        is_realtime: false,
         bind: None,
         ipv6: false,
         format: 'a',
@@ -118,6 +120,7 @@ const CHANGES: &[(&str, Change)] = &[
             sums: true,
             settings: true,
             server_report: true,
+            streams: false,
         };
     }),
     ("-M 1400", |c| c.stream.max_segment_bytes = Some(1400)),
@@ -187,7 +190,7 @@ fn a_client_has_options_of_its_own() {
     ] {
         assert_eq!(stream(args).rate, rate, "{args}");
     }
-    assert_eq!(stream("-P 128").streams, 128);
+    assert_eq!(stream("-P 1000").streams, 1000);
     assert_eq!(stream("-T 64").socket.time_to_live, Some(64));
     assert!(!stream("-C").has_header);
     assert_eq!(stream("-u").length_bytes, 1470);
@@ -321,7 +324,7 @@ fn values_out_of_range_are_refused() {
         "--allow x",
         "--allow 10.0.0.0/33",
         "-P 0",
-        "-P 129",
+        "-P 65536",
         "-M 0",
         "-M 65536",
         "-T 0",
@@ -373,13 +376,9 @@ fn rates_that_make_no_test_are_refused() {
 #[test]
 fn what_is_left_out_is_refused_by_name() {
     for (args, begin) in [
-        ("-c x -X", "ERROR: option -X is not supported; leave it"),
         ("-c x --ipg 3", "ERROR: option --ipg is not supported; use"),
-        ("-c x -t 0", "ERROR: option -t 0 (until interrupted) is not"),
-        ("-s -p 5001-5003", "ERROR: option -p 5001-5003 is not"),
         ("-c x -b 1m,10k", "ERROR: option -b 1m,10k is not supported"),
         ("-s -i f", "ERROR: option -i f is not supported; give -i"),
-        ("-s -z", "ERROR: option -z is not supported; start it"),
     ] {
         let text = refused(args);
         assert!(text.starts_with(begin), "{text}");
@@ -432,8 +431,8 @@ fn the_environment_comes_before_the_command_line() {
     let wrong = parsed_with("-s", &[("IPERF_TIME", "x")]).unwrap_err();
     let text = "ERROR: invalid value of 'x' for IPERF_TIME; give seconds, at most 21474836";
     assert_eq!(wrong.to_string(), text);
-    let left_out = parsed_with("-c x", &[("IPERF_PEER_DETECT", "")]).unwrap_err();
-    let text = "ERROR: option IPERF_PEER_DETECT is not supported; ";
+    let left_out = parsed_with("-c x", &[("IPERF_TCP_QUICKACK", "")]).unwrap_err();
+    let text = "ERROR: option IPERF_TCP_QUICKACK is not supported; ";
     assert!(left_out.to_string().starts_with(text), "{left_out}");
 }
 
@@ -475,7 +474,7 @@ proptest! {
         match parse(args, |_| value.clone()) {
             Ok(Options::Client(client)) => {
                 let rate = client.common.stream.rate.is_some() || !client.common.is_udp();
-                prop_assert!(rate && (1..=128).contains(&client.common.stream.streams));
+                prop_assert!(rate && (1..=65_535).contains(&client.common.stream.streams));
                 prop_assert!(client.common.stream.amount != Amount::Time(Duration::ZERO));
             }
             Ok(Options::Server(server)) => prop_assert!(server.time != Some(Duration::ZERO)),

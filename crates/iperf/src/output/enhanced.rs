@@ -39,26 +39,36 @@ pub fn line(
     })
 }
 
-/// The line of several streams like the one connected so.
+/// The line of several streams like the one connected so, and the header that belongs above it where it
+/// stands alone (`--sum-only`).
 pub fn sum_line(
     format: Format,
+    label: Label,
     connected: &Connected,
     interval: &Interval,
     receipt: Option<&Receipt>,
     record: &IntervalRecord,
-) -> String {
+) -> (EnhancedHeader, String) {
     let calls = &record.calls;
     match (connected.tcp, receipt) {
         (Some(_), _) if connected.is_sender => {
             let sent_again = record.tcp.map_or(0, |tcp| tcp.retransmitted_segments);
-            text::tcp_sender_sum_line(format, interval, calls, sent_again)
+            (
+                EnhancedHeader::TcpSenders,
+                text::tcp_sender_sum_line(format, label, interval, calls, sent_again),
+            )
         }
-        (Some(_), _) => text::tcp_receiver_line(format, Label::Sum, interval, calls),
-        (None, Some(receipt)) => {
-            text::udp_receiver_sum_line(format, interval, receipt, record.datagrams)
-        }
-        (None, None) => {
-            text::udp_sender_line(format, Label::Sum, interval, calls, record.datagrams)
-        }
+        (Some(_), _) => (
+            EnhancedHeader::TcpReceivers,
+            text::tcp_receiver_line(format, label, interval, calls),
+        ),
+        (None, Some(receipt)) => (
+            EnhancedHeader::UdpReceivers,
+            text::udp_receiver_sum_line(format, label, interval, receipt, record.datagrams),
+        ),
+        (None, None) => (
+            EnhancedHeader::UdpSenders,
+            text::udp_sender_line(format, label, interval, calls, record.datagrams),
+        ),
     }
 }

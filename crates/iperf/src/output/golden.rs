@@ -18,7 +18,7 @@ use crate::text;
 use crate::times::{Bucket, Distribution, Transit};
 use crate::total::Detail;
 use crate::wire::ServerReport;
-use crate::{Calls, Receipt, TcpStart, TcpState};
+use crate::{Calls, Receipt, Remarks, TcpStart, TcpState};
 
 /// What was printed.
 #[derive(Clone, Default)]
@@ -60,6 +60,7 @@ fn connected(way: Way) -> Connected {
             round_trip: Duration::from_micros(215),
             connecting: way.is_sender.then_some(Duration::from_micros(1312)),
         }),
+        remarks: Remarks::default(),
     }
 }
 
@@ -252,6 +253,56 @@ fn one_way() -> Vec<Scenario> {
     ]
 }
 
+/// Several streams that are told together, which is text's alone.
+fn sums() -> Vec<Scenario> {
+    let mut back = way(1, true, false);
+    back.key.is_reversed = true;
+    back.direction = Direction::Reverse;
+    let datagrams = |is_sender| vec![vec![way(0, is_sender, false), way(1, is_sender, false)]];
+    let both_ways = || {
+        let own = datagrams(true).remove(0);
+        let others = [way(2, false, false), way(3, false, false)];
+        vec![own.into_iter().chain(others).collect()]
+    };
+    vec![
+        scenario(
+            "UDP server, both ways",
+            "-s -u -i 1",
+            vec![vec![way(0, false, false), back]],
+        ),
+        scenario(
+            "UDP client, both ways",
+            "-c host -u -i 1 -P 2 -d",
+            both_ways(),
+        ),
+        scenario(
+            "TCP client, sums only",
+            "-c host -i 1 -P 2 --sum-only",
+            vec![vec![way(0, true, true), way(1, true, true)]],
+        ),
+        scenario(
+            "UDP client, sums only",
+            "-c host -u -i 1 -P 2 --sum-only",
+            datagrams(true),
+        ),
+        scenario(
+            "UDP client, both ways, sums only",
+            "-c host -u -i 1 -P 2 -d --sum-only",
+            both_ways(),
+        ),
+        scenario(
+            "TCP server, sums only",
+            "-s --sum-only",
+            vec![vec![way(0, false, true)]],
+        ),
+        scenario(
+            "UDP server, sums only",
+            "-s -u --sum-only",
+            datagrams(false),
+        ),
+    ]
+}
+
 fn both_ways() -> Vec<Scenario> {
     let full_duplex = |is_tcp: bool, is_sender: bool| Way {
         key: StreamKey {
@@ -342,7 +393,7 @@ fn text_is_as_recorded() {
         "--style 2.1 -e",
         "--style 2.1 -f M -x CSV",
     ] {
-        for scenario in scenarios() {
+        for scenario in scenarios().into_iter().chain(sums()) {
             writeln!(text, "== {} ({} {manner})", scenario.name, scenario.args).unwrap();
             text += &printed(&scenario, manner);
         }
@@ -354,7 +405,7 @@ fn text_is_as_recorded() {
 fn comma_separated_values_are_as_recorded() {
     let mut text = String::new();
     for manner in ["-y C", "-y C --style 2.1", "-y C --style 2.1 -e"] {
-        for scenario in scenarios() {
+        for scenario in scenarios().into_iter().chain(sums()) {
             writeln!(text, "== {} ({} {manner})", scenario.name, scenario.args).unwrap();
             for line in printed(&scenario, manner).lines() {
                 let (time, rest) = line.split_once(',').unwrap();

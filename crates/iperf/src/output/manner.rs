@@ -23,6 +23,8 @@ pub struct Manner {
     pub interval_seconds: Option<f64>,
     /// Whether this end is the client.
     pub is_client: bool,
+    /// Whether UDP carries the streams.
+    pub is_udp: bool,
 }
 
 impl Manner {
@@ -33,7 +35,7 @@ impl Manner {
         if let Asked::Client(_) = asked {
             // As in 2.1.8, a stream and what the server connects back for are not summed here.
             let is_full_duplex = common.stream.directions == Directions::FullDuplex;
-            exclude.sums |= common.stream.streams == 1 && !is_full_duplex;
+            exclude.sums |= common.stream.streams == 1 && !is_full_duplex && !exclude.streams;
         }
         Manner {
             format: Format::of(common),
@@ -45,6 +47,7 @@ impl Manner {
                 .stream
                 .interval
                 .map(|interval| interval.as_secs_f64()),
+            is_udp: common.is_udp(),
             is_client: matches!(asked, Asked::Client(_)),
         }
     }

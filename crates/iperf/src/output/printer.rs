@@ -3,6 +3,8 @@
 //! What must hold: a line appears as soon as what it says is known; a header appears once above the
 //! first line that needs it; [SUM] lines appear when every stream of their group has told its part.
 
+mod sums;
+
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::IpAddr;
@@ -15,6 +17,7 @@ use crate::text::{
 };
 use crate::{Connected, IntervalRecord};
 
+use super::descriptors::Descriptors;
 use super::enhanced;
 use super::manner::Manner;
 use super::sum::Sum;
@@ -47,7 +50,7 @@ pub struct Printer {
     sums: BTreeMap<(Group, u64), Sum>,
     totals: BTreeMap<Group, Sum>,
     headers: Vec<Header>,
-    descriptors: u32,
+    descriptors: Descriptors,
     enhanced_headers: Vec<EnhancedHeader>,
     /// How long connecting took, of a client's TCP streams.
     connect_seconds: Vec<f64>,
@@ -64,7 +67,7 @@ impl Printer {
             sums: BTreeMap::new(),
             totals: BTreeMap::new(),
             headers: Vec::new(),
-            descriptors: 0,
+            descriptors: Descriptors::new(manner.is_client, manner.is_udp),
             enhanced_headers: Vec::new(),
             connect_seconds: Vec::new(),
             failed_streams: 0,
@@ -88,7 +91,10 @@ impl Printer {
             number: match style {
                 // Both ways of a socket have one number, and one line.
                 Style::V2_1 => key.number + 1,
-                Style::V2_0 => self.next_descriptor(),
+                Style::V2_0 => {
+                    let open = self.streams.values().filter(|stream| !stream.is_done);
+                    self.descriptors.next(open.map(|stream| stream.id.number))
+                }
             },
             is_reversed: key.is_reversed,
         };
@@ -102,7 +108,8 @@ impl Printer {
         if let Some(time) = connecting.filter(|_| self.is_enhanced() && !is_told) {
             self.connect_seconds.push(time.as_secs_f64());
         }
-        if self.manner.csv || self.manner.exclude.connections || is_told {
+        let exclude = self.manner.exclude;
+        if self.manner.csv || exclude.connections || exclude.streams || is_told {
             return Ok(());
         }
         // Both ways over the client's socket share its line.
@@ -117,7 +124,9 @@ impl Printer {
                 local: connected.local,
                 peer: connected.peer,
                 direction: connected.direction,
+                is_sender: connected.is_sender,
                 has_no_fin: connected.tcp.is_none() && is_unanswered(key, connected),
+                remarks: connected.remarks,
                 tcp: connected.tcp.map(|tcp| InitialTcp {
                     window_segments: tcp.congestion_window_segments,
                     mss_bytes: tcp.segment_bytes,
@@ -127,14 +136,6 @@ impl Printer {
             },
         );
         self.line(&line)
-    }
-
-    /// What style 2.0 shows for a stream: its descriptor, of which a client's first is 3 and that of a
-    /// server's first connection 4.
-    fn next_descriptor(&mut self) -> u32 {
-        let first = if self.manner.is_client { 3 } else { 4 };
-        self.descriptors += 1;
-        first + self.descriptors - 1
     }
 
     /// An interval of a stream has ended.
@@ -165,7 +166,7 @@ impl Printer {
         sum.add(is_sender, &interval, receipt.as_ref(), record);
         if sum.streams >= self.running(group) {
             let sum = self.sums.remove(&(group, index)).unwrap_or_default();
-            self.sum(key, &sum)?;
+            self.sum(key, &sum, false)?;
         }
         Ok(())
     }
@@ -181,6 +182,9 @@ impl Printer {
         let is_sender = self.is_sender(key);
         let sum = self.totals.entry(group).or_default();
         sum.add(is_sender, &total.interval, total.receipt.as_ref(), whole);
+        if let Some(datagrams) = total.sent_datagrams {
+            sum.add_sent(datagrams);
+        }
         self.ended(key)
     }
 
@@ -212,7 +216,7 @@ impl Printer {
             return Ok(());
         }
         let sum = self.totals.remove(&group).unwrap_or_default();
-        self.sum(key, &sum)?;
+        self.sum(key, &sum, true)?;
         self.sums.retain(|(summed, _), _| *summed != group);
         let ended = self.streams.keys().copied();
         let ended: Vec<_> = ended
@@ -250,25 +254,38 @@ impl Printer {
             let row = self.csv_row(id, &connected, interval, receipt, record.datagrams);
             return self.line(&text::csv_row(self.manner.format.style, &row));
         }
+        if self.manner.exclude.streams {
+            return Ok(());
+        }
         let format = self.manner.format;
         if self.is_enhanced()
             && let Some((header, line)) =
                 enhanced::line(format, id, &connected, interval, receipt, record)
         {
             self.enhanced_header(header)?;
-            return self.line(&line);
+            self.line(&line)?;
+        } else if let Some(receipt) = receipt {
+            self.header(Header::Receiver)?;
+            self.line(&text::receiver_line(format, id, interval, receipt))?;
+        } else {
+            self.header(Header::Sender)?;
+            let label = Label::Stream(id);
+            self.line(&text::sender_line(format, label, interval))?;
         }
-        match receipt {
-            Some(receipt) => {
-                self.header(Header::Receiver)?;
-                self.line(&text::receiver_line(format, id, interval, receipt))
-            }
-            None => {
-                self.header(Header::Sender)?;
-                let label = Label::Stream(id);
-                self.line(&text::sender_line(format, label, interval))
-            }
-        }
+        self.out_of_order(Label::Stream(id), interval, receipt)
+    }
+
+    /// Tells how many datagrams came late, if any did.
+    fn out_of_order(
+        &mut self,
+        label: Label,
+        interval: &Interval,
+        receipt: Option<&Receipt>,
+    ) -> io::Result<()> {
+        let style = self.manner.format.style;
+        let line =
+            receipt.and_then(|receipt| text::out_of_order_line(style, label, interval, receipt));
+        line.map_or(Ok(()), |line| self.line(&line))
     }
 
     fn after_total(&mut self, key: StreamKey, total: &Total) -> io::Result<()> {
@@ -292,18 +309,15 @@ impl Printer {
         if let (Some(tcp), true) = (connected.tcp, self.manner.print_mss && style == Style::V2_0) {
             self.line(&text::mss_lines(id, tcp.segment_bytes))?;
         }
-        if let Some(receipt) = &total.receipt {
-            let label = Label::Stream(id);
-            if let Some(line) = text::out_of_order_line(style, label, &total.interval, receipt) {
-                self.line(&line)?;
-            }
-        }
         // 2.1 does not mark these lines, whichever way the stream goes.
         let unmarked = StreamId {
             is_reversed: false,
             ..id
         };
-        if let Some(datagrams) = total.sent_datagrams {
+        if let Some(datagrams) = total
+            .sent_datagrams
+            .filter(|_| !self.manner.exclude.streams)
+        {
             let label = Label::Stream(unmarked);
             self.line(&text::sent_line(style, label, datagrams))?;
         }
@@ -315,58 +329,9 @@ impl Printer {
             self.header(Header::Receiver)?;
             let format = self.manner.format;
             self.line(&text::receiver_line(format, id, &interval, &receipt))?;
-            let label = Label::Stream(id);
-            if let Some(line) = text::out_of_order_line(style, label, &interval, &receipt) {
-                self.line(&line)?;
-            }
+            self.out_of_order(Label::Stream(id), &interval, Some(&receipt))?;
         }
         Ok(())
-    }
-
-    fn sum(&mut self, key: StreamKey, sum: &Sum) -> io::Result<()> {
-        let (Some(interval), Some(record), true) = (sum.interval, sum.record, sum.streams > 1)
-        else {
-            return Ok(());
-        };
-        if self.manner.exclude.sums || self.manner.exclude.data {
-            return Ok(());
-        }
-        let format = self.manner.format;
-        if self.manner.csv {
-            let Some(stream) = self.streams.get(&key) else {
-                return Ok(());
-            };
-            let (id, connected) = (stream.id, stream.connected);
-            let row = self.csv_row(
-                id,
-                &connected,
-                &interval,
-                sum.receipt.as_ref(),
-                record.datagrams,
-            );
-            return match text::csv_sum_row(format.style, &row) {
-                Some(line) => self.line(&line),
-                None => Ok(()),
-            };
-        }
-        // Both ways together have no columns of their own.
-        let is_one_way = sum.has_sides != [true; 2];
-        if self.is_enhanced()
-            && is_one_way
-            && let Some(stream) = self.streams.get(&key)
-        {
-            let receipt = sum.receipt.as_ref();
-            let line = enhanced::sum_line(format, &stream.connected, &interval, receipt, &record);
-            return self.line(&line);
-        }
-        match &sum.receipt {
-            Some(_) if sum.has_senders => {
-                self.header(Header::DuplexSum)?;
-                self.line(&text::duplex_sum_line(format, &interval, record.datagrams))
-            }
-            Some(receipt) => self.line(&text::receiver_sum_line(format, &interval, receipt)),
-            None => self.line(&text::sender_line(format, Label::Sum, &interval)),
-        }
     }
 
     fn csv_row(
@@ -416,8 +381,13 @@ impl Printer {
         self.line(text::enhanced_header(header))
     }
 
+    /// The header, unless it was told; of 2.0.x the first one only, whatever columns follow later.
     fn header(&mut self, header: Header) -> io::Result<()> {
-        if self.headers.contains(&header) {
+        let is_told = match self.manner.format.style {
+            Style::V2_0 => !self.headers.is_empty(),
+            Style::V2_1 => self.headers.contains(&header),
+        };
+        if is_told {
             return Ok(());
         }
         self.headers.push(header);

@@ -9,11 +9,14 @@ pub struct Sum {
     pub streams: u32,
     pub interval: Option<Interval>,
     pub receipt: Option<Receipt>,
-    /// Whether there are streams without receipt.
-    pub has_senders: bool,
     /// Whether there are streams that this end receives, and such that it sends.
     pub has_sides: [bool; 2],
     pub record: Option<IntervalRecord>,
+    /// Datagrams that this end sent, and of how many streams; known of whole streams only.
+    pub sent_datagrams: u64,
+    pub senders: u32,
+    /// Datagrams of the streams that this end sends, as the intervals count them.
+    sender_datagrams: u64,
 }
 
 impl Sum {
@@ -26,8 +29,10 @@ impl Sum {
         record: &IntervalRecord,
     ) {
         self.streams += 1;
-        self.has_senders |= receipt.is_none();
         self.has_sides[usize::from(is_sender)] = true;
+        if is_sender {
+            self.sender_datagrams += record.datagrams;
+        }
         self.record = Some(match self.record {
             None => *record,
             Some(sum) => sum.plus(record),
@@ -51,5 +56,19 @@ impl Sum {
                 },
             });
         }
+    }
+
+    /// Takes note of what a whole stream sent.
+    pub fn add_sent(&mut self, datagrams: u64) {
+        self.sent_datagrams += datagrams;
+        self.senders += 1;
+    }
+
+    /// What all receivers counted, and all that was sent beside as if it had arrived, as 2.1.8 sums them up.
+    pub fn receipt_of_both(&self) -> Option<Receipt> {
+        self.receipt.map(|receipt| Receipt {
+            total: receipt.total + self.sender_datagrams,
+            ..receipt
+        })
     }
 }

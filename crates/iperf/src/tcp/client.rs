@@ -1,6 +1,6 @@
 //! The end that connects: a client, and a server that connects back to one.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -14,16 +14,20 @@ use rustix::net::{SocketFlags, SocketType, sockopt};
 use nicpoll_traffic::sockets;
 use nicpoll_traffic::{LOOK_EVERY, Signals};
 
-use crate::wire::{ClientHeader, Directions};
+use crate::wire::tcp::HeaderAck;
+use crate::wire::{ClientHeader, Directions, Version, flags};
 use nicpoll_model::iperf::Direction;
 
 use super::sender::{Outgoing, Plan, SendReport};
 use super::{BUFFER_BYTES, Error, Incoming, Streams, View};
 use crate::config::{ClientConfig, StreamConfig};
 use crate::input::Source;
-use crate::observer::{Connected, Observer};
+use crate::observer::{Connected, Observer, Remarks};
 use crate::pace::Amount;
 use crate::reverse::{own_bounds, silence_max};
+
+/// How long to wait for the server's version: what 2.0.10 to 2.0.13 wait at most.
+const VERSION_LIMIT: Duration = Duration::from_millis(2500);
 
 /// The stream's first bytes. Less than a header is sent as filler, which no server takes for one, unless
 /// the server has to know what to send itself.
@@ -40,6 +44,12 @@ fn header(config: &ClientConfig) -> Option<ClientHeader> {
         header.buffer_bytes = stream.length_bytes.try_into().unwrap_or(u32::MAX);
     }
     header.ask_for(stream.directions);
+    if stream.asks_for_version {
+        header.flags |= flags::PEER_DETECT | flags::VERSION2;
+    }
+    if let Some(rate) = stream.pacing_bytes_per_second {
+        header.pace(rate);
+    }
     if let Some(extension) = &mut header.extension {
         extension.rate_bps = stream.rate.map_or(0, |rate| rate.bits_of(8));
         extension.type_of_service = stream.socket.type_of_service.unwrap_or(0).into();
@@ -72,7 +82,7 @@ pub fn run_client(
     let link = Link::connect(config, signals)?;
     let outgoing = Outgoing {
         input,
-        ..link.outgoing(Direction::Forward)?
+        ..link.outgoing(Direction::Forward, signals)?
     };
     outgoing.run(signals, observer)
 }
@@ -90,19 +100,20 @@ pub fn connect(config: &ClientConfig, signals: &Signals) -> Result<Streams, Erro
         Directions::Forward | Directions::Dual { .. } => {
             streams.outgoing = Some(Outgoing {
                 input,
-                ..link.outgoing(Direction::Forward)?
+                ..link.outgoing(Direction::Forward, signals)?
             });
         }
         Directions::Reverse => {
-            link.ask()?;
-            streams.incoming = Some(link.incoming(Direction::Reverse)?);
+            let (_, version) = link.ask(signals)?;
+            let incoming = link.incoming(Direction::Reverse, version)?;
+            streams.incoming = Some(incoming);
         }
         Directions::FullDuplex => {
             streams.outgoing = Some(Outgoing {
                 input,
-                ..link.outgoing(Direction::FullDuplex)?
+                ..link.outgoing(Direction::FullDuplex, signals)?
             });
-            streams.incoming = Some(link.incoming(Direction::FullDuplex)?);
+            streams.incoming = Some(link.incoming(Direction::FullDuplex, None)?);
         }
     }
     Ok(streams)
@@ -155,34 +166,82 @@ impl<'a> Link<'a> {
         })
     }
 
-    /// Tells a server that is to send what is asked of it.
-    fn ask(&self) -> Result<(), Error> {
+    /// Tells the server what is asked of it; returns how many bytes that took, and the server's version
+    /// where that was asked for (-X).
+    fn ask(&self, signals: &Signals) -> Result<(u64, Option<Version>), Error> {
         let Some(header) = header(self.config) else {
-            return Ok(());
+            return Ok((0, None));
         };
-        let mut bytes = [0; ClientHeader::BYTES];
+        let mut bytes = [0; ClientHeader::BYTES_MAX];
         header.write_to(&mut bytes);
+        let bytes = &bytes[..header.tcp_bytes()];
         // Nothing else has been sent, so that there is room for all of it.
         let mut socket = &*self.socket;
-        socket.write_all(&bytes).map_err(|source| Error::Send {
+        socket.write_all(bytes).map_err(|source| Error::Send {
             peer: self.config.peer,
             bytes_sent: 0,
             seconds: self.begun.elapsed().as_secs_f64(),
             source,
-        })
+        })?;
+        let version = match self.config.stream.asks_for_version {
+            true => self.version(signals)?,
+            false => None,
+        };
+        Ok((bytes.len() as u64, version))
+    }
+
+    /// Waits for the server's version; `None` when it tells none, as those up to 2.0.9 do.
+    fn version(&self, signals: &Signals) -> Result<Option<Version>, Error> {
+        let broken = |source| Error::Setup {
+            peer: self.config.peer,
+            source,
+        };
+        let begun = Instant::now();
+        let mut bytes = [0; HeaderAck::BYTES];
+        while begun.elapsed() < VERSION_LIMIT {
+            if signals.is_cancelled() || signals.is_finishing() {
+                return Err(Error::Cancelled);
+            }
+            match self.socket.peek(&mut bytes) {
+                Ok(0) => return Ok(None),
+                Ok(there) => {
+                    if let Some(ack) = HeaderAck::parse(&bytes[..there]) {
+                        let mut socket = &*self.socket;
+                        socket.read_exact(&mut bytes[..there]).map_err(broken)?;
+                        return Ok(Some(ack.version));
+                    }
+                    if there == bytes.len() {
+                        // The server's data.
+                        return Ok(None);
+                    }
+                }
+                Err(error) if sockets::is_no_progress(&error) => {}
+                Err(source) => return Err(broken(source)),
+            }
+        }
+        Ok(None)
     }
 
     /// What is to be sent.
-    pub(super) fn outgoing(&self, direction: Direction) -> Result<Outgoing, Error> {
+    pub(super) fn outgoing(
+        &self,
+        direction: Direction,
+        signals: &Signals,
+    ) -> Result<Outgoing, Error> {
         let config = self.config;
         let (duration, bytes_max) = own_bounds(config.stream.amount);
+        let (bytes_sent, version) = match config.stream.asks_for_version {
+            true => self.ask(signals)?,
+            false => (0, None),
+        };
         Ok(Outgoing {
             socket: Arc::clone(&self.socket),
-            connected: self.connected(direction, true)?,
+            connected: self.connected(direction, true, version)?,
             plan: Plan {
                 duration,
                 bytes_max,
-                header: header(config),
+                header: header(config).filter(|_| bytes_sent == 0),
+                bytes_sent,
                 stream: config.stream.clone(),
                 may_be_reset: false,
             },
@@ -193,11 +252,11 @@ impl<'a> Link<'a> {
     }
 
     /// What is to be received.
-    fn incoming(&self, direction: Direction) -> Result<Incoming, Error> {
+    fn incoming(&self, direction: Direction, version: Option<Version>) -> Result<Incoming, Error> {
         let config = self.config;
         Ok(Incoming {
             socket: Arc::clone(&self.socket),
-            connected: self.connected(direction, false)?,
+            connected: self.connected(direction, false, version)?,
             begun: self.begun,
             // What limits a client is what it sends.
             stream: StreamConfig {
@@ -211,13 +270,22 @@ impl<'a> Link<'a> {
         })
     }
 
-    fn connected(&self, direction: Direction, is_sender: bool) -> Result<Connected, Error> {
+    fn connected(
+        &self,
+        direction: Direction,
+        is_sender: bool,
+        peer_version: Option<Version>,
+    ) -> Result<Connected, Error> {
         let peer = self.config.peer;
         let view = View {
             direction,
             is_sender,
             asked_bytes: self.config.stream.buffer_bytes,
             connecting: Some(self.connecting),
+            remarks: Remarks {
+                peer_version,
+                ..Remarks::of_client(&self.config.stream)
+            },
         };
         view.of(&self.socket, peer)
             .map_err(|source| Error::Setup { peer, source })

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -24,8 +25,9 @@ use super::request::{self, Request};
 use super::reverse;
 use super::{ConnectBack, Error, Incoming, Outgoing, Streams, View};
 use crate::config::ListenerConfig;
-use crate::observer::Connected;
+use crate::observer::{Connected, Remarks};
 use crate::slots::{Slots, Test, Ticket};
+use crate::socket_options;
 
 /// Connections that wait to be accepted, the standard library's number.
 const BACKLOG: i32 = 128;
@@ -47,6 +49,22 @@ impl Listener {
     /// # Errors
     /// [`Error::Bind`].
     pub fn bind(config: &ListenerConfig) -> Result<Self, Error> {
+        let slots = match config.of_server {
+            Some(_) => Slots::for_one_server(),
+            None => Slots::new(),
+        };
+        Self::with_slots(config, slots)
+    }
+
+    /// Listens at one more port of the same server: its clients count as those of this one do.
+    ///
+    /// # Errors
+    /// [`Error::Bind`].
+    pub fn beside(&self, config: &ListenerConfig) -> Result<Self, Error> {
+        Self::with_slots(config, self.slots.clone())
+    }
+
+    fn with_slots(config: &ListenerConfig, slots: Slots) -> Result<Self, Error> {
         let bind = config.bind;
         let listen = || {
             let fd = config
@@ -82,10 +100,7 @@ impl Listener {
             address,
             receive_buffer,
             config: config.clone(),
-            slots: match config.of_server {
-                Some(_) => Slots::for_one_server(),
-                None => Slots::new(),
-            },
+            slots,
             spare: Spare::default(),
         })
     }
@@ -130,6 +145,11 @@ impl Listener {
                 }));
             }
             if begun.elapsed() >= patience || signals.is_sender_done() {
+                let at_once = [&self.listener];
+                let is_awaited = sockets::poll_any(&at_once, PollFlags::IN, Duration::ZERO);
+                if is_full && is_awaited.map_err(failed)? {
+                    self.slots.wait();
+                }
                 return Ok(None);
             }
             let is_awaited = sockets::poll_once(&self.listener, PollFlags::IN).map_err(failed)?;
@@ -176,6 +196,12 @@ impl Listener {
     }
 }
 
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+}
+
 fn is_passing(error: &io::Error) -> bool {
     sockets::is_no_progress(error) || error.kind() == io::ErrorKind::ConnectionAborted
 }
@@ -218,6 +244,15 @@ impl Accepted {
             peer: self.peer,
             source,
         })?;
+        if let Some(service) = asked.type_of_service() {
+            // What is sent to the client has what it sends with, acknowledgements included.
+            socket_options::set_type_of_service(&self.socket, self.peer, service).map_err(
+                |source| Error::Setup {
+                    peer: self.peer,
+                    source,
+                },
+            )?;
+        }
         let mut streams = Streams::default();
         match directions {
             Directions::Forward => {
@@ -254,7 +289,7 @@ impl Accepted {
     ) -> Result<Incoming, Error> {
         Ok(Incoming {
             socket: Arc::clone(&self.socket),
-            connected: self.view(direction, false)?,
+            connected: self.view(direction, false, header.as_ref())?,
             begun: self.accepted,
             stream: self.config.stream.clone(),
             silence_max: self.config.idle_timeout,
@@ -267,7 +302,7 @@ impl Accepted {
     fn outgoing(&self, direction: Direction, asked: &ClientHeader) -> Result<Outgoing, Error> {
         Ok(Outgoing {
             socket: Arc::clone(&self.socket),
-            connected: self.view(direction, true)?,
+            connected: self.view(direction, true, Some(asked))?,
             plan: reverse::plan(asked, &self.config),
             input: None,
             is_read: direction == Direction::FullDuplex,
@@ -287,15 +322,21 @@ impl Accepted {
         };
         let local = self.socket.local_addr().map_err(setup)?;
         Ok(ConnectBack {
-            config: reverse::way_back(local, self.peer, port, &self.config),
+            config: reverse::way_back(local, self.peer, port, asked, &self.config),
             plan: reverse::plan(asked, &self.config),
             is_at_once,
             ticket: self.ticket.clone(),
         })
     }
 
-    fn view(&self, direction: Direction, is_sender: bool) -> Result<Connected, Error> {
+    fn view(
+        &self,
+        direction: Direction,
+        is_sender: bool,
+        asked: Option<&ClientHeader>,
+    ) -> Result<Connected, Error> {
         let view = View {
+            remarks: Remarks::of_server(&self.config.stream, asked),
             direction,
             is_sender,
             asked_bytes: self.config.stream.buffer_bytes,

@@ -45,7 +45,9 @@ pub(super) fn plan(asked: &ClientHeader, config: &ListenerConfig) -> Plan {
         duration,
         bytes_max,
         header: None,
+        bytes_sent: 0,
         stream: StreamConfig {
+            pacing_bytes_per_second: asked.pacing_bytes_per_second,
             rate: Rate::bits_per_second(stated),
             length_bytes: match asked.buffer_bytes {
                 0 => config.stream.length_bytes,
@@ -62,14 +64,19 @@ pub(super) fn way_back(
     mut local: SocketAddr,
     mut peer: SocketAddr,
     port: u16,
+    asked: &ClientHeader,
     config: &ListenerConfig,
 ) -> ClientConfig {
     local.set_port(0);
     peer.set_port(port);
-    let stream = StreamConfig {
+    let mut stream = StreamConfig {
         has_header: false,
+        pacing_bytes_per_second: asked.pacing_bytes_per_second,
         ..config.stream.clone()
     };
+    if let Some(service) = asked.type_of_service() {
+        stream.socket.type_of_service = Some(service);
+    }
     ClientConfig {
         bind: Some(local),
         ..ClientConfig::new(peer, stream)
@@ -128,7 +135,7 @@ impl ConnectBack {
                 ..self.plan
             },
             _ticket: Some(self.ticket),
-            ..link.outgoing(Direction::Reverse)?
+            ..link.outgoing(Direction::Reverse, signals)?
         })
     }
 }

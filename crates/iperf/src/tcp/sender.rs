@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_model::Rate;
 use nicpoll_sys::socket;
 
 use nicpoll_traffic::sockets::{self, SocketBuffer};
@@ -38,6 +37,8 @@ pub(super) struct Plan {
     pub(super) bytes_max: u64,
     /// The first bytes of the stream; without, it is filler from the first byte.
     pub(super) header: Option<ClientHeader>,
+    /// Bytes of a header that went ahead (-X).
+    pub(super) bytes_sent: u64,
     /// How.
     pub(super) stream: StreamConfig,
     /// Whether a receiver that resets the connection once data has come to it has ended the stream, not
@@ -98,7 +99,7 @@ impl Outgoing {
         let peer = self.connected.peer;
         let setup = |source| Error::Setup { peer, source };
         observer.connected(&self.connected);
-        let write_bytes = self.plan.stream.length_bytes.max(ClientHeader::BYTES);
+        let write_bytes = self.plan.stream.length_bytes.max(ClientHeader::BYTES_MAX);
         // A client may have asked its server for more than the server has to give.
         let (write_bytes, _grown) = match &self._ticket {
             Some(ticket) => ticket.grant(write_bytes),
@@ -115,10 +116,10 @@ impl Outgoing {
             signals,
             intervals: Intervals::new(self.plan.stream.interval, observer),
             begun: Instant::now(),
-            bytes_sent: 0,
+            bytes_sent: self.plan.bytes_sent,
             calls: Calls::default(),
         };
-        pace_segments(&self.socket, self.plan.stream.rate).map_err(setup)?;
+        pace_segments(&self.socket, &self.plan.stream).map_err(setup)?;
         let outcome = match &mut self.input {
             Some(input) => sender.send_input(&self.plan, &buffer, input),
             None => sender.send(&self.plan, &buffer),
@@ -154,11 +155,11 @@ impl Outgoing {
 
 /// Has a paced stream's writes leave as segments that are spread over time, rather than as a burst of one
 /// write each. The kernel's rate counts headers, and must not hold back a stream that catches up: it is
-/// a quarter above the stream's own, which the schedule of the writes keeps.
-fn pace_segments(socket: &TcpStream, rate: Option<Rate>) -> io::Result<()> {
-    let with_room = rate.map(|rate| rate.bits_of(8) / 8 / 4 * 5);
-    // Beyond what 32 bits hold the segments of a write follow each other closely in any case.
-    match with_room.and_then(|rate| u32::try_from(rate.max(1)).ok()) {
+/// a quarter above the stream's own, which the schedule of the writes keeps. A rate that was asked for
+/// (--fq-rate) is the kernel's own.
+fn pace_segments(socket: &TcpStream, stream: &StreamConfig) -> io::Result<()> {
+    let with_room = stream.rate.map(|rate| (rate.bits_of(8) / 8 / 4 * 5).max(1));
+    match stream.pacing_bytes_per_second.or(with_room) {
         Some(rate) => socket::set_max_pacing_rate(socket, rate),
         None => Ok(()),
     }
@@ -179,8 +180,8 @@ impl Sender<'_> {
     /// Sends everything; returns how long it took.
     fn send(&mut self, plan: &Plan, buffer: &[u8]) -> Result<Duration, Error> {
         let pace = plan.stream.rate.map(Pace::of_bytes);
-        if plan.header.is_some() {
-            self.write_all(&buffer[..ClientHeader::BYTES])?;
+        if let Some(header) = &plan.header {
+            self.write_all(&buffer[..header.tcp_bytes()])?;
         }
         let write_bytes = plan.stream.length_bytes.clamp(1, buffer.len());
         loop {
@@ -210,8 +211,8 @@ impl Sender<'_> {
         input: &mut Source,
     ) -> Result<Duration, Error> {
         let pace = plan.stream.rate.map(Pace::of_bytes);
-        if plan.header.is_some() {
-            self.write_all(&buffer[..ClientHeader::BYTES])?;
+        if let Some(header) = &plan.header {
+            self.write_all(&buffer[..header.tcp_bytes()])?;
         }
         loop {
             let elapsed = self.begun.elapsed();

@@ -35,18 +35,24 @@ pub struct ServerBanner<'a> {
     pub protocol: Protocol,
     /// Where it listens.
     pub port: u16,
+    /// The last port of a range (`-p first-last`), of which `port` is the first.
+    pub last_port: Option<u16>,
     /// The local address asked for with `-B`; style 2.1 tells it only in enhanced output.
     pub bind: Option<&'a str>,
     /// The multicast group to join.
     pub group: Option<&'a str>,
     /// Bytes of one read, of one datagram at most for UDP.
     pub read_bytes: u64,
-    /// The maximum segment size, for `-m`; style 2.1 only.
+    /// The maximum segment size, for `-m` and `-M`; style 2.1 only.
     pub mss: Option<Mss>,
+    /// The type-of-service byte asked for (`-S`); style 2.1 only.
+    pub type_of_service: Option<u8>,
     /// The receive buffer.
     pub window: Window,
-    /// This process, for enhanced output (`-e`); style 2.1 only.
-    pub enhanced_pid: Option<u32>,
+    /// Whether more is told (`-e`); style 2.1 only.
+    pub is_enhanced: bool,
+    /// This process, told with `-e` and with a range of ports; style 2.1 only.
+    pub pid: u32,
 }
 
 /// What a client tells before it sends.
@@ -66,7 +72,9 @@ pub struct ClientBanner<'a> {
     pub gap_micros: f64,
     /// Hops a multicast datagram may take; style 2.0 only.
     pub multicast_ttl: Option<u32>,
-    /// The maximum segment size, for `-m`; style 2.1 only.
+    /// Bits a second that the socket is paced to (`--fq-rate`), if it is.
+    pub pacing_bps: Option<u64>,
+    /// The maximum segment size, for `-m` and `-M`; style 2.1 only.
     pub mss: Option<Mss>,
     /// The send buffer.
     pub window: Window,
@@ -90,16 +98,19 @@ pub struct ClientEnhanced {
 /// A server's settings.
 pub fn server_banner(format: Format, banner: &ServerBanner) -> String {
     let style = format.style;
-    let enhanced_pid = banner.enhanced_pid.filter(|_| style == Style::V2_1);
+    let is_enhanced = banner.is_enhanced && style == Style::V2_1;
     let mut lines = vec![String::from(RULE)];
-    let protocol = banner.protocol.name();
-    let mut first = format!("Server listening on {protocol} port {}", banner.port);
-    if let Some(pid) = enhanced_pid {
-        first += &format!(" with pid {pid}");
+    let (protocol, port) = (banner.protocol.name(), banner.port);
+    let mut first = match banner.last_port {
+        Some(last) => format!("Server listening on {protocol} ports {port}-{last}"),
+        None => format!("Server listening on {protocol} port {port}"),
+    };
+    if is_enhanced || banner.last_port.is_some() && style == Style::V2_1 {
+        first += &format!(" with pid {}", banner.pid);
     }
     lines.push(first);
     if let Some(address) = banner.bind
-        && (style == Style::V2_0 || enhanced_pid.is_some())
+        && (style == Style::V2_0 || is_enhanced)
     {
         lines.push(bind_line(address));
     }
@@ -109,7 +120,7 @@ pub fn server_banner(format: Format, banner: &ServerBanner) -> String {
     if style == Style::V2_0 && banner.protocol == Protocol::Udp {
         lines.push(format!("Receiving {} byte datagrams", banner.read_bytes));
     }
-    if enhanced_pid.is_some() {
+    if is_enhanced {
         lines.push(format!(
             "Read buffer size: {} (Dist bin width={})",
             size(format, banner.read_bytes),
@@ -117,6 +128,11 @@ pub fn server_banner(format: Format, banner: &ServerBanner) -> String {
         ));
     }
     lines.extend(mss_line(style, banner.mss));
+    if let Some(tos) = banner.type_of_service.filter(|tos| *tos != 0)
+        && style == Style::V2_1
+    {
+        lines.push(format!("TOS will be set to {tos:#x}"));
+    }
     lines.push(window_line(format, banner.protocol, banner.window));
     lines.push(String::from(RULE));
     lines.join("\n")
@@ -144,6 +160,10 @@ pub fn client_banner(format: Format, banner: &ClientBanner) -> String {
     if enhanced.is_some() && banner.protocol == Protocol::Tcp {
         let size = amount(style, banner.write_bytes as f64, 'B');
         lines.push(format!("Write buffer size: {size}"));
+    }
+    if let Some(pacing_bps) = banner.pacing_bps {
+        let rate = amount(style, pacing_bps as f64 / 8.0, 'a');
+        lines.push(format!("fair-queue socket pacing set to {rate}/s"));
     }
     lines.extend(mss_line(style, banner.mss));
     lines.extend(enhanced.map(tos_line));

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use nicpoll_model::iperf::Direction;
 
 use super::{Label, StreamId, Style, Timestamp, printable};
+use crate::observer::Remarks;
 
 /// What the kernel knows of a TCP connection right after it opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,10 +25,6 @@ pub struct ConnectionEnhanced<'a> {
     pub device: Option<&'a str>,
     /// The socket's descriptor.
     pub socket: u32,
-    /// The type-of-service byte, unless 0.
-    pub tos: u8,
-    /// The version the peer told.
-    pub peer_version: Option<&'a str>,
     /// How long connecting took, for a TCP client.
     pub connect_ms: Option<f64>,
     /// When the stream was opened.
@@ -47,8 +44,12 @@ pub struct Connection<'a> {
     pub peer: SocketAddr,
     /// Which way data flow; style 2.1 only.
     pub direction: Direction,
+    /// Whether this end sends.
+    pub is_sender: bool,
     /// Whether the sender ends a UDP stream without telling; style 2.1 only.
     pub has_no_fin: bool,
+    /// What else is remarked; style 2.1 only.
+    pub remarks: Remarks,
     /// How a TCP connection starts; style 2.1 only.
     pub tcp: Option<InitialTcp>,
     /// What enhanced output adds; style 2.1 only.
@@ -82,17 +83,18 @@ fn remarks(connection: &Connection) -> String {
         Direction::Reverse => " (reverse)",
         Direction::FullDuplex => " (full-duplex)",
     });
+    if connection.remarks.is_paced && connection.direction == Direction::Reverse {
+        text += " (fq)";
+    }
     if connection.has_no_fin {
         text += " (no-udp-fin)";
     }
     if let Some(enhanced) = &connection.enhanced {
         text += &format!(" (sock={})", enhanced.socket);
-        if enhanced.tos != 0 {
-            text += &format!(" (tos rx={:#x})", enhanced.tos);
-        }
-        if let Some(version) = enhanced.peer_version {
-            text += &format!(" (peer {version})");
-        }
+    }
+    text += &service_remark(connection);
+    if let Some(version) = connection.remarks.peer_version {
+        text += &format!(" (peer {version})");
     }
     if let Some(tcp) = connection.tcp {
         text += &format!(
@@ -111,6 +113,18 @@ fn remarks(connection: &Connection) -> String {
         text += &format!(" on {opened} ({})", enhanced.zone);
     }
     text
+}
+
+/// The type of service as 2.1.8 tells it: of what it sends only to a client that asked with -R, which has
+/// the server send with it.
+fn service_remark(connection: &Connection) -> String {
+    let tos = connection.remarks.type_of_service;
+    match connection.direction {
+        _ if tos == 0 => String::new(),
+        Direction::FullDuplex => format!(" (tos rx/tx={tos:#x}/{tos:#x})"),
+        Direction::Reverse if !connection.is_sender => format!(" (tos tx={tos:#x})"),
+        Direction::Forward | Direction::Reverse => format!(" (tos rx={tos:#x})"),
+    }
 }
 
 /// `2026-11-21 04:44:37`.

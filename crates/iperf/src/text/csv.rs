@@ -37,19 +37,23 @@ pub fn csv_row(style: Style, row: &CsvRow) -> String {
     fields(style, row, (first, second), &row.id.number.to_string())
 }
 
-/// The row of all streams together, made of one of them: style 2.1 has none.
+/// The row of all streams together, made of one of them. 2.1.8 has none: that of style 2.1 is 2.2's.
 ///
-/// Ports that differ between the streams show as 0: a client's own, and at a server's end both.
-pub fn csv_sum_row(style: Style, row: &CsvRow) -> Option<String> {
-    if style == Style::V2_1 {
-        return None;
+/// Ports that differ between the streams show as 0: in style 2.0 a client's own, and at a server's end
+/// both; in style 2.1 the client's, at either end.
+pub fn csv_sum_row(style: Style, is_client: bool, row: &CsvRow) -> String {
+    let (mut own, mut other) = (row.reporter, row.peer);
+    if style == Style::V2_0 || is_client {
+        own.set_port(0);
     }
-    let (mut first, mut second) = (row.reporter, row.peer);
-    first.set_port(0);
-    if !row.is_sender {
-        second.set_port(0);
+    if style == Style::V2_0 && !row.is_sender || style == Style::V2_1 && !is_client {
+        other.set_port(0);
     }
-    Some(fields(style, row, (first, second), "-1"))
+    let ends = match style {
+        Style::V2_1 if !row.is_sender => (other, own),
+        _ => (own, other),
+    };
+    fields(style, row, ends, "-1")
 }
 
 fn fields(

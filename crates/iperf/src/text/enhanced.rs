@@ -4,7 +4,7 @@
 //! transit are dashes, as in 2.1.8.
 
 use super::units::{rate, transfer};
-use super::{Format, Interval, Label, Receipt, StreamId, Style, lines, printable};
+use super::{Format, Header, Interval, Label, Receipt, StreamId, Style, lines, printable};
 use crate::observer::{Calls, TcpState};
 use crate::times::{Distribution, Transit};
 
@@ -22,6 +22,14 @@ pub enum EnhancedHeader {
     UdpSender,
     /// Of a UDP receiver.
     UdpReceiver,
+    /// Of all TCP senders (`--sum-only`).
+    TcpSenders,
+    /// Of all TCP receivers (`--sum-only`).
+    TcpReceivers,
+    /// Of all UDP senders (`--sum-only`).
+    UdpSenders,
+    /// Of all UDP receivers (`--sum-only`).
+    UdpReceivers,
 }
 
 /// The line above the columns.
@@ -41,6 +49,16 @@ pub fn enhanced_header(header: EnhancedHeader) -> &'static str {
             "[ ID] Interval            Transfer     Bandwidth        Jitter   Lost/Total  \
              Latency avg/min/max/stdev PPS  Rx/inP  NetPwr"
         }
+        EnhancedHeader::TcpSenders => {
+            "[SUM-cnt] Interval            Transfer    Bandwidth       Write/Err  Rtry"
+        }
+        EnhancedHeader::TcpReceivers => {
+            "[SUM-cnt] Interval            Transfer    Bandwidth       Reads=Dist"
+        }
+        EnhancedHeader::UdpSenders => {
+            "[SUM-cnt] Interval            Transfer     Bandwidth      Write/Err  PPS"
+        }
+        EnhancedHeader::UdpReceivers => lines::header(Header::SumOnlyReceivers),
     }
 }
 
@@ -67,13 +85,14 @@ pub fn tcp_sender_line(
 /// What several TCP senders wrote and sent again.
 pub fn tcp_sender_sum_line(
     format: Format,
+    label: Label,
     interval: &Interval,
     calls: &Calls,
     retransmitted_segments: u64,
 ) -> String {
     format!(
         "{}{retransmitted_segments:>10}",
-        tcp_writes(format, Label::Sum, interval, calls)
+        tcp_writes(format, label, interval, calls)
     )
 }
 
@@ -147,13 +166,14 @@ pub fn udp_receiver_line(
 /// What several UDP receivers lost and received.
 pub fn udp_receiver_sum_line(
     format: Format,
+    label: Label,
     interval: &Interval,
     receipt: &Receipt,
     datagrams: u64,
 ) -> String {
     format!(
         "{}  {}/{} {:8.0} pps",
-        plain(format, Label::Sum, interval),
+        plain(format, label, interval),
         receipt.lost,
         receipt.total,
         interval.per_second(datagrams as f64)

@@ -12,8 +12,10 @@ pub enum Header {
     Receiver,
     /// Of both directions of UDP together; style 2.1 only.
     DuplexSum,
-    /// Of all streams where single ones are not told (`--sum-only`); style 2.1 only.
+    /// Of all streams where single ones are not told (`--sum-only`).
     SumOnly,
+    /// The same of UDP streams at the end that receives them; style 2.1 only.
+    SumOnlyReceivers,
 }
 
 /// The line above the columns.
@@ -25,6 +27,9 @@ pub fn header(header: Header) -> &'static str {
         }
         Header::DuplexSum => "[ ID] Interval       Transfer     Bandwidth    Datagrams   PPS",
         Header::SumOnly => "[SUM-cnt] Interval       Transfer     Bandwidth",
+        Header::SumOnlyReceivers => {
+            "[SUM-cnt] Interval     Transfer     Bandwidth       Lost/Total    PPS"
+        }
     }
 }
 

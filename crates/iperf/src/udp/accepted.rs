@@ -14,9 +14,10 @@ use super::Streams;
 use super::client::sending;
 use super::incoming::Incoming;
 use super::receiver::{Manner, Taken};
-use super::reverse::{self, Answer, ConnectBack};
+use super::reverse::{self, Answer, ConnectBack, make_as_asked};
 use super::sender::{Outgoing, Plan, SendError};
 use crate::config::ListenerConfig;
+use crate::observer::Remarks;
 use crate::slots::{Test, Ticket};
 
 /// A session that was opened.
@@ -75,12 +76,14 @@ impl Accepted {
     }
 
     fn incoming(self, direction: Direction, is_answered: bool) -> Incoming {
+        let remarks = Remarks::of_server(&self.config.stream, self.asked.as_ref());
         Incoming {
             bound: self.bound,
             stream: self.config.stream,
             manner: Manner {
                 direction,
                 is_answered,
+                remarks,
                 ..Manner::ANSWERED
             },
             queued: self.queued,
@@ -97,8 +100,10 @@ impl Accepted {
         let socket = self.bound.socket.try_clone().map_err(setup)?;
         // Whom nothing comes from cannot show more; its address is an allowed one.
         self.ticket.prove();
+        let remarks = Remarks::of_server(&self.config.stream, Some(asked));
+        make_as_asked(&socket, peer, asked).map_err(setup)?;
         Ok(Outgoing {
-            connected: sending(&socket, peer, direction, None).map_err(setup)?,
+            connected: sending(&socket, peer, direction, None, remarks).map_err(setup)?,
             socket,
             plan: self.plan(asked),
             _client: Some(Arc::clone(&self.client)),
@@ -128,6 +133,8 @@ impl Accepted {
             peer,
             local,
             options: self.config.stream.socket.clone(),
+            asked: *asked,
+            remarks: Remarks::of_server(&self.config.stream, Some(asked)),
             plan: self.plan(asked),
             is_at_once,
             ticket: self.ticket.clone(),

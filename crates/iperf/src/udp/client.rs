@@ -20,7 +20,7 @@ use super::receiver::Manner;
 use super::request;
 use super::sender::{Outgoing, Plan, SendError, SendReport};
 use crate::config::ClientConfig;
-use crate::observer::{Connected, Observer};
+use crate::observer::{Connected, Observer, Remarks};
 use crate::reverse::{own_bounds, silence_max};
 use crate::socket_options::SocketOptions;
 
@@ -82,9 +82,15 @@ fn outgoing(
     direction: Direction,
 ) -> Result<Outgoing, SendError> {
     let peer = config.peer;
-    let connected = sending(&socket, peer, direction, config.stream.buffer_bytes)
+    let stream = &config.stream;
+    let remarks = Remarks::of_client(stream);
+    let connected = sending(&socket, peer, direction, stream.buffer_bytes, remarks)
         .map_err(|source| SendError::Setup { peer, source })?;
     let (duration, bytes_max) = own_bounds(config.stream.amount);
+    if let Some(rate) = config.stream.pacing_bytes_per_second {
+        socket::set_max_pacing_rate(&socket, rate)
+            .map_err(|source| SendError::Setup { peer, source })?;
+    }
     Ok(Outgoing {
         socket,
         connected,
@@ -125,6 +131,7 @@ fn incoming(
         manner: Manner {
             direction,
             is_answered: false,
+            remarks: Remarks::of_client(&config.stream),
             expected: request::duration(&config.stream),
         },
         queued: Vec::new(),
@@ -161,6 +168,7 @@ pub(super) fn sending(
     peer: SocketAddr,
     direction: Direction,
     asked_bytes: Option<usize>,
+    remarks: Remarks,
 ) -> io::Result<Connected> {
     Ok(Connected {
         local: socket.local_addr()?,
@@ -169,5 +177,6 @@ pub(super) fn sending(
         is_sender: true,
         buffer: sockets::described(asked_bytes, socket::send_buffer(socket)?),
         tcp: None,
+        remarks,
     })
 }

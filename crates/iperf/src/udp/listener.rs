@@ -16,6 +16,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -70,6 +71,22 @@ impl Listener {
     /// [`ServerError::Bind`], also when the port is taken by another listener, and
     /// [`ServerError::PortOfServer`] at a client whose server is on this host and has the same port.
     pub fn bind(config: &ListenerConfig) -> Result<Self, ServerError> {
+        let slots = match config.of_server {
+            Some(_) => Slots::for_one_server(),
+            None => Slots::new(),
+        };
+        Self::with_slots(config, slots)
+    }
+
+    /// Binds one more port of the same server: its clients count as those of this one do.
+    ///
+    /// # Errors
+    /// [`ServerError::Bind`].
+    pub fn beside(&self, config: &ListenerConfig) -> Result<Self, ServerError> {
+        Self::with_slots(config, self.slots.clone())
+    }
+
+    fn with_slots(config: &ListenerConfig, slots: Slots) -> Result<Self, ServerError> {
         if let Some(server) = config.of_server
             && is_address_of_server(config.bind, server)
         {
@@ -82,10 +99,7 @@ impl Listener {
         let address = config.bind;
         Ok(Listener {
             bound,
-            slots: match config.of_server {
-                Some(_) => Slots::for_one_server(),
-                None => Slots::new(),
-            },
+            slots,
             config,
             batch: batch.map_err(|source| ServerError::Bind { address, source })?,
             pending: VecDeque::new(),
@@ -266,6 +280,12 @@ impl Listener {
             Err(error) if sockets::is_no_datagram(&error) => Ok(false),
             Err(source) => Err(self.bound.receive_failed(source)),
         }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bound.socket.as_fd()
     }
 }
 

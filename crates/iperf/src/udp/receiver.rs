@@ -19,7 +19,7 @@ use super::nap::Nap;
 use super::room::Room;
 use super::server::{End, ReceiveReport};
 use super::session::Session;
-use crate::observer::{Calls, Connected, Intervals, Observer, Totals};
+use crate::observer::{Calls, Connected, Intervals, Observer, Remarks, Totals};
 use crate::pace;
 use crate::slots::{LeastRate, STRANGER_TIMEOUT, Ticket};
 
@@ -67,6 +67,8 @@ pub(super) struct Manner {
     pub(super) direction: Direction,
     /// Whether FINs are answered; where they are not, the first one ends the stream.
     pub(super) is_answered: bool,
+    /// What is remarked of it.
+    pub(super) remarks: Remarks,
     /// When the stream should be over: a short silence ends it then.
     pub(super) expected: Option<Duration>,
 }
@@ -76,6 +78,11 @@ impl Manner {
     pub(super) const ANSWERED: Manner = Manner {
         direction: Direction::Forward,
         is_answered: true,
+        remarks: Remarks {
+            type_of_service: 0,
+            is_paced: false,
+            peer_version: None,
+        },
         expected: None,
     };
 }
@@ -266,6 +273,7 @@ impl<'a> Receiver<'a> {
             is_sender: false,
             buffer: self.bound.receive_buffer,
             tcp: None,
+            remarks: self.manner.remarks,
         });
         self.last_good = now;
         let session = self.session.insert(Session::open(peer, &first.raw, now));

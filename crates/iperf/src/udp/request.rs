@@ -29,6 +29,11 @@ fn header(config: &ClientConfig) -> ClientHeader {
         header.buffer_bytes = stream.length_bytes.try_into().unwrap_or(u32::MAX);
     }
     header.ask_for(stream.directions);
+    if let Some(rate) = stream.pacing_bytes_per_second
+        && header.extension.is_some()
+    {
+        header.pace(rate);
+    }
     if let Some(extension) = &mut header.extension {
         extension.upper_flags |= rate_flags;
         extension.type_of_service = stream.socket.type_of_service.unwrap_or(0).into();
@@ -77,7 +82,11 @@ pub(super) fn payload(config: &ClientConfig) -> Vec<u8> {
 pub(super) fn opening(config: &ClientConfig) -> Vec<u8> {
     let stream = &config.stream;
     let has_extension = stream.has_header && stream.dialect == Dialect::V2_1;
-    let least_bytes = if has_extension { OPENING_BYTES_MIN } else { 0 };
+    let least_bytes = match (has_extension, stream.pacing_bytes_per_second) {
+        (false, _) => 0,
+        (true, None) => OPENING_BYTES_MIN,
+        (true, Some(_)) => CLIENT_HEADER_OFFSET + ClientHeader::BYTES_MAX,
+    };
     payload_of(config, stream.length_bytes.max(least_bytes))
 }
 

@@ -4,10 +4,12 @@
 //! written another's address into the datagram; and whatever a header states, the time, the rate and the
 //! length of a datagram are bounded.
 
-use std::net::{IpAddr, SocketAddr};
+use std::io;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
 use nicpoll_model::Rate;
+use nicpoll_sys::socket;
 
 use crate::wire::datagram::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN};
 use crate::wire::{ClientHeader, Dialect, Directions, fill_payload, flags, upper_flags};
@@ -18,9 +20,10 @@ use super::client::{sending, socket_to};
 use super::sender::{Outgoing, Plan, SendError};
 use crate::UDP_RATE;
 use crate::config::{ListenerConfig, StreamConfig};
+use crate::observer::Remarks;
 use crate::reverse::bounds;
 use crate::slots::Ticket;
-use crate::socket_options::SocketOptions;
+use crate::socket_options::{self, SocketOptions};
 
 /// The longest that a server sends to a client, whatever that asks for.
 pub const SEND_TIME_MAX: Duration = Duration::from_secs(60 * 60);
@@ -105,6 +108,21 @@ pub(super) fn plan(
     }
 }
 
+/// Sets what the client asks for of a socket that is sent to it over.
+pub(super) fn make_as_asked(
+    socket: &UdpSocket,
+    peer: SocketAddr,
+    asked: &ClientHeader,
+) -> io::Result<()> {
+    if let Some(service) = asked.type_of_service() {
+        socket_options::set_type_of_service(socket, peer, service)?;
+    }
+    if let Some(rate) = asked.pacing_bytes_per_second {
+        socket::set_max_pacing_rate(socket, rate)?;
+    }
+    Ok(())
+}
+
 /// What the header asks for; iperf's own default where it states none.
 fn rate(asked: &ClientHeader) -> Rate {
     // Without an extension there is a word for it.
@@ -127,6 +145,8 @@ pub struct ConnectBack {
     pub(super) peer: SocketAddr,
     pub(super) local: SocketAddr,
     pub(super) options: SocketOptions,
+    pub(super) asked: ClientHeader,
+    pub(super) remarks: Remarks,
     pub(super) plan: Plan,
     pub(super) is_at_once: bool,
     pub(super) ticket: Ticket,
@@ -161,7 +181,9 @@ impl ConnectBack {
         let peer = self.peer;
         let setup = |source| SendError::Setup { peer, source };
         let socket = socket_to(peer, Some(self.local), &self.options, None).map_err(setup)?;
-        let connected = sending(&socket, peer, Direction::Reverse, None).map_err(setup)?;
+        make_as_asked(&socket, peer, &self.asked).map_err(setup)?;
+        let connected =
+            sending(&socket, peer, Direction::Reverse, None, self.remarks).map_err(setup)?;
         Ok(Outgoing {
             socket,
             connected,

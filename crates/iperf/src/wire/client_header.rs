@@ -40,11 +40,28 @@ struct ExtensionWords {
     write_prefetch: U32,
 }
 
+/// What 2.1.x adds behind that where the client states a start or a rate for the socket.
+#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct StartWords {
+    reserved: U32,
+    start_seconds: U32,
+    start_micros: U32,
+    pacing_low: U32,
+    pacing_high: U32,
+}
+
+/// What stands between over UDP: the words of frames, which are not sent here.
+type FrameWords = [U32; 8];
+
 /// What 2.0.8 and 2.0.9 add to the first part over UDP: the rate, before two words that are not written.
 type OldRateWord = U32;
 
 const BASE_BYTES: usize = size_of::<BaseWords>();
 const EXTENSION_BYTES: usize = size_of::<ExtensionWords>();
+
+const FRAME_BYTES: usize = size_of::<FrameWords>();
+const START_BYTES: usize = size_of::<StartWords>();
 
 /// Kind of the extension of 2.0.10 to 2.0.13; that of 2.1.x is 0.
 const OLD_EXTENSION: u32 = 1;
@@ -79,6 +96,23 @@ impl Version {
     };
 }
 
+impl std::fmt::Display for Version {
+    /// As 2.1.8 prints it: `2.1.8`, with the kind of build behind it unless it is a release.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (major, minor) = (self.upper >> 16, self.upper & 0xffff);
+        let kind = match self.lower & 0xf {
+            0 => "-dev",
+            1 => "-rc",
+            2 => "-rc2",
+            3 => "",
+            4 => "-private",
+            5 => "-master",
+            _ => "-unk",
+        };
+        write!(f, "{major}.{minor}.{}{kind}", self.lower >> 16)
+    }
+}
+
 /// Times are told in these.
 const TICK_NS: u128 = 10_000_000;
 
@@ -97,7 +131,7 @@ fn amount_of_word(word: i32) -> Amount {
 fn word_of_amount(amount: Amount) -> i32 {
     match amount {
         Amount::Time(time) => {
-            let ticks = time.as_nanos().div_ceil(TICK_NS).clamp(1, 1 << 31);
+            let ticks = time.as_nanos().div_ceil(TICK_NS).clamp(1, i32::MAX as u128);
             0i32.wrapping_sub_unsigned(ticks as u32)
         }
         Amount::Bytes(bytes) => i32::try_from(bytes).unwrap_or(i32::MAX),
@@ -173,11 +207,15 @@ pub struct ClientHeader {
     pub old_rate: Option<u32>,
     /// `None` when the client did not send one. Of 2.0.10 to 2.0.13 it holds version and rate.
     pub extension: Option<Extension>,
+    /// Bytes a second that the kernel is to pace the sender's socket to (`--fq-rate`).
+    pub pacing_bytes_per_second: Option<u64>,
 }
 
 impl ClientHeader {
     /// Length with the extension.
     pub const BYTES: usize = BASE_BYTES + EXTENSION_BYTES;
+    /// The longest there is here: over UDP, with the rate for the socket.
+    pub const BYTES_MAX: usize = Self::BYTES + FRAME_BYTES + START_BYTES;
 
     /// The header that 2.1.8 sends over TCP without further options.
     pub fn for_tcp(port: u16, amount: Amount) -> Self {
@@ -219,6 +257,7 @@ impl ClientHeader {
             window_or_rate: 0,
             amount,
             old_rate: None,
+            pacing_bytes_per_second: None,
             extension: Some(Extension {
                 upper_flags: 0,
                 version: Version::V2_1_8,
@@ -226,6 +265,37 @@ impl ClientHeader {
                 rate_bps,
             }),
         }
+    }
+
+    /// Asks the sender to have its socket paced (`--fq-rate`). The header must have an extension.
+    pub fn pace(&mut self, bytes_per_second: u64) {
+        let over_udp = self.is_of_datagrams();
+        // 2.1.8 counts the words of frames in, but not those of the start.
+        let more_bytes = if over_udp { FRAME_BYTES } else { START_BYTES };
+        self.flags += (more_bytes as u32) << 1;
+        if over_udp {
+            self.flags |= flags::UDP_TESTS;
+        }
+        if let Some(extension) = &mut self.extension {
+            extension.upper_flags |= upper_flags::PACED;
+        }
+        self.pacing_bytes_per_second = Some(bytes_per_second);
+    }
+
+    /// Length over TCP of what [`write_to`](Self::write_to) writes.
+    pub fn tcp_bytes(&self) -> usize {
+        let start = self.pacing_bytes_per_second.map_or(0, |_| START_BYTES);
+        Self::BYTES + start
+    }
+
+    /// The type of service that is asked for, if one is.
+    pub fn type_of_service(&self) -> Option<u8> {
+        let service = self.extension?.type_of_service as u8;
+        (service != 0).then_some(service)
+    }
+
+    fn is_of_datagrams(&self) -> bool {
+        self.flags & flags::IDS_64_BIT != 0
     }
 
     /// Writes as much of the header as fits and returns how many bytes that was. Short UDP payloads
@@ -254,10 +324,21 @@ impl ClientHeader {
             write_prefetch: U32::ZERO,
         });
         let old_rate = self.old_rate.map(OldRateWord::new);
+        let start = self.pacing_bytes_per_second.map(|pacing| StartWords {
+            reserved: U32::ZERO,
+            start_seconds: U32::ZERO,
+            start_micros: U32::ZERO,
+            pacing_low: (pacing as u32).into(),
+            pacing_high: ((pacing >> 32) as u32).into(),
+        });
+        let frames = start.as_ref().filter(|_| self.is_of_datagrams());
+        let frames = frames.map(|_| FrameWords::default());
         let words = [
             Some(base.as_bytes()),
             old_rate.as_ref().map(IntoBytes::as_bytes),
             extension.as_ref().map(IntoBytes::as_bytes),
+            frames.as_ref().map(IntoBytes::as_bytes),
+            start.as_ref().map(IntoBytes::as_bytes),
         ];
         let bytes = words.into_iter().flatten().flatten();
         out.iter_mut()
@@ -311,8 +392,11 @@ impl ClientHeader {
     fn from_prefix(bytes: &[u8]) -> Option<Self> {
         let (base, rest) = BaseWords::read_from_prefix(bytes).ok()?;
         let extension = ExtensionWords::read_from_prefix(rest).ok();
+        let behind = extension.as_ref().map(|(_, behind)| *behind);
+        let extension = extension.and_then(|(words, _)| words.read());
+        let flags = base.flags.get();
         Some(ClientHeader {
-            flags: base.flags.get(),
+            flags,
             threads: base.threads.get(),
             port: base.port.get(),
             buffer_bytes: base.buffer_bytes.get(),
@@ -322,7 +406,10 @@ impl ClientHeader {
             },
             amount: amount_of_word(base.amount.get()),
             old_rate: None,
-            extension: extension.and_then(|(words, _)| words.read()),
+            pacing_bytes_per_second: extension
+                .filter(|extension| extension.upper_flags & upper_flags::PACED != 0)
+                .and_then(|_| pacing(behind?, flags)),
+            extension,
         })
     }
 
@@ -331,6 +418,17 @@ impl ClientHeader {
         self.extension
             .is_some_and(|extension| extension.upper_flags & upper_flags != 0)
     }
+}
+
+/// The rate for the socket, in what follows the extension.
+fn pacing(behind: &[u8], flag_word: u32) -> Option<u64> {
+    let frames = match flag_word & flags::IDS_64_BIT {
+        0 => 0,
+        _ => FRAME_BYTES,
+    };
+    let (start, _) = StartWords::read_from_prefix(behind.get(frames..)?).ok()?;
+    let (high, low) = (start.pacing_high.get(), start.pacing_low.get());
+    Some(u64::from(high) << 32 | u64::from(low)).filter(|rate| *rate > 0)
 }
 
 /// Length of the header of a TCP stream whose first word is `flag_word`, that word included; 0 when

@@ -29,13 +29,13 @@ impl ClientHeader {
     pub fn directions(&self) -> Result<Directions, HeaderError> {
         let has = |flag| self.flags & flag != 0;
         if has(flags::VERSION2) {
-            return Ok(if self.asks_for(upper_flags::FULL_DUPLEX) {
-                Directions::FullDuplex
-            } else if self.asks_for(upper_flags::REVERSE) {
-                Directions::Reverse
-            } else {
-                Directions::Forward
-            });
+            if self.asks_for(upper_flags::FULL_DUPLEX) {
+                return Ok(Directions::FullDuplex);
+            }
+            if self.asks_for(upper_flags::REVERSE) {
+                return Ok(Directions::Reverse);
+            }
+            // Who asks for the version only (-X) may ask for -d and -r besides.
         }
         if !has(flags::DUAL) {
             return Ok(Directions::Forward);

@@ -44,7 +44,7 @@ pub(super) fn announce(
     buffer: SocketBuffer,
     events: &mpsc::Sender<Event>,
 ) {
-    let settings = settings::of_listener(&client.options.common, port, buffer.granted_bytes);
+    let settings = settings::of_listener(&client.options.common, port, None, buffer.granted_bytes);
     // Whoever prints outlives every stream.
     let _ = events.send(Event::Settings(settings));
 }

@@ -44,7 +44,7 @@ pub(super) fn start<'scope>(
 }
 
 fn connect<'a>(client: Client<'a>, key: StreamKey) -> Result<Ways<'a>, Failed> {
-    let config = client.config()?;
+    let config = client.config(key)?;
     let style = client.options.common.style;
     let streams = tcp::connect(&config, client.signals).map_err(|error| match error {
         tcp::Error::Connect { source, .. } => {

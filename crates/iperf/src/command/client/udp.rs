@@ -43,7 +43,7 @@ pub(super) fn start<'scope>(
 }
 
 fn connect<'a>(client: Client<'a>, key: StreamKey) -> Result<Ways<'a>, Failed> {
-    let config = client.config()?;
+    let config = client.config(key)?;
     let streams = udp::connect(&config)?;
     let incoming = streams.incoming.map(|incoming| receive(client, incoming));
     let outgoing = streams.outgoing.map(|outgoing| send(client, outgoing));

@@ -7,9 +7,11 @@ use std::thread::Scope;
 use nicpoll_sys::daemon::Daemon;
 use nicpoll_traffic::Notices;
 
+use super::ports::Ports;
 use super::{Running, Server, announce, settle, tell_of};
 use crate::command::ways::{Numbers, Run, Ways};
 use crate::command::{sent, settings};
+use crate::config::ListenerConfig;
 use crate::events::{Event, StreamKey, Told};
 use crate::tcp::{self, Outgoing, Streams};
 use crate::total::Total;
@@ -23,15 +25,29 @@ pub(super) fn serve<'scope>(
 ) -> io::Result<()> {
     let common = &server.options.common;
     let config = server.listener_config();
-    let listener = tcp::Listener::bind(&config).map_err(io::Error::other)?;
+    let mut ports = Ports::bind(
+        &server,
+        |_| tcp::Listener::bind(&config).map_err(io::Error::other),
+        |first, bind| {
+            let config = ListenerConfig {
+                bind,
+                ..config.clone()
+            };
+            first.beside(&config).map_err(io::Error::other)
+        },
+    )?;
     settle(daemon, common)?;
-    announce(common, listener.receive_buffer().granted_bytes, events);
+    let buffer = ports.first().receive_buffer();
+    announce(common, buffer.granted_bytes, events);
     let numbers = Numbers::default();
     let mut notices = Notices::default();
     let served = server.each_client(|patience| {
-        let accepted = listener.accept(server.signals, patience);
-        tell_of(notices.due(listener.refusal()));
-        let Some(accepted) = accepted.map_err(io::Error::other)? else {
+        let accepted = ports.take(patience, |listener, patience| {
+            let accepted = listener.accept(server.signals, patience);
+            tell_of(notices.due(listener.refusal()));
+            accepted.map_err(io::Error::other)
+        });
+        let Some(accepted) = accepted? else {
             return Ok(None);
         };
         let (peer, test) = (accepted.peer().into(), accepted.test());
@@ -44,10 +60,10 @@ pub(super) fn serve<'scope>(
             }
         };
         Ok(Running::start(scope, peer, test, run, |refusal| {
-            listener.refuse(refusal)
+            ports.first().refuse(refusal)
         }))
     });
-    listener.let_go_of_strangers();
+    ports.first().let_go_of_strangers();
     served
 }
 

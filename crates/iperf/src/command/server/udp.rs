@@ -8,9 +8,11 @@ use nicpoll_sys::daemon::Daemon;
 use nicpoll_sys::tell;
 use nicpoll_traffic::Notices;
 
+use super::ports::Ports;
 use super::{Running, Server, announce, settle, tell_of};
 use crate::command::ways::{Numbers, Run, Ways};
 use crate::command::{received, sent_datagrams, settings};
+use crate::config::ListenerConfig;
 use crate::events::{Event, StreamKey, Told};
 use crate::udp::{self, Outgoing, Streams};
 
@@ -23,25 +25,38 @@ pub(super) fn serve<'scope>(
 ) -> io::Result<()> {
     let common = &server.options.common;
     let config = server.listener_config();
-    let mut listener = udp::Listener::bind(&config).map_err(io::Error::other)?;
+    let mut ports = Ports::bind(
+        &server,
+        |_| udp::Listener::bind(&config).map_err(io::Error::other),
+        |first, bind| {
+            let config = ListenerConfig {
+                bind,
+                ..config.clone()
+            };
+            first.beside(&config).map_err(io::Error::other)
+        },
+    )?;
     settle(daemon, common)?;
-    announce(common, listener.receive_buffer().granted_bytes, events);
+    let buffer = ports.first().receive_buffer();
+    announce(common, buffer.granted_bytes, events);
     let numbers = Numbers::default();
     let mut has_warned = false;
     let mut notices = Notices::default();
     let served = server.each_client(|patience| {
-        let session = listener.accept(server.signals, patience);
-        tell_of(notices.due(listener.refusal()));
-        let session = session.map_err(io::Error::other)?;
-        if let (Some(client), false) = (listener.refused(), has_warned) {
-            has_warned = true;
-            let client = client.ip().to_canonical();
-            tell!(
-                "WARNING: {client} asks for datagrams, which anybody can ask for in its name; to send \
-                 them start the server with --allow {client}"
-            );
-        }
-        let Some(session) = session else {
+        let session = ports.take(patience, |listener, patience| {
+            let session = listener.accept(server.signals, patience);
+            tell_of(notices.due(listener.refusal()));
+            if let (Some(client), false) = (listener.refused(), has_warned) {
+                has_warned = true;
+                let client = client.ip().to_canonical();
+                tell!(
+                    "WARNING: {client} asks for datagrams, which anybody can ask for in its name; to \
+                     send them start the server with --allow {client}"
+                );
+            }
+            session.map_err(io::Error::other)
+        });
+        let Some(session) = session? else {
             return Ok(None);
         };
         let (peer, test) = (session.peer().into(), session.test());
@@ -50,9 +65,9 @@ pub(super) fn serve<'scope>(
             Ok(streams) => ways(server, key, &numbers, streams).run(&events),
             Err(error) => Told::run(key, &events, |_| Err(error.into())),
         };
-        Ok(Running::start(scope, peer, test, run, |refusal| listener.refuse(refusal)))
+        Ok(Running::start(scope, peer, test, run, |refusal| ports.first().refuse(refusal)))
     });
-    listener.let_go_of_strangers();
+    ports.first().let_go_of_strangers();
     served
 }
 

@@ -20,6 +20,8 @@ const SEND_TIME: Duration = Duration::from_secs(10);
 const HEADER_BYTES_MAX: u64 = i32::MAX as u64;
 /// A UDP client that waits longer than this between datagrams is no test.
 const GAP_MAX: Duration = Duration::from_secs(60);
+/// Each is a socket that is looked at in turn.
+const SERVER_PORTS_MAX: u16 = 64;
 const SECOND: Duration = Duration::from_secs(1);
 
 impl Draft {
@@ -75,16 +77,17 @@ impl Draft {
         let amount = match (self.bytes, self.time.take()) {
             (Some(bytes), _) => Amount::Bytes(bytes),
             (None, None) => Amount::Time(SEND_TIME),
-            (None, Some((Time::For(time), _))) => Amount::Time(time),
-            (None, Some((Time::Endless, source))) => {
-                return Err(OptionError::NotYet {
-                    option: format!("{source} 0 (until interrupted)"),
-                    instead: "give the time in seconds",
-                });
+            (None, Some(Time::For(time))) => Amount::Time(time),
+            (None, Some(Time::Endless)) => {
+                self.warn(
+                    "WARNING: client will send traffic forever or until an external signal (e.g. SIGINT \
+                     or SIGTERM) occurs to stop it",
+                );
+                Amount::ENDLESS
             }
         };
         self.common.stream.amount = amount;
-        self.common.stream.streams = self.parallel.unwrap_or(1);
+        self.common.stream.streams = self.streams()?;
         self.common.stream.socket.device = device;
         self.judge_client()?;
         let (is_udp, stream) = (self.common.is_udp(), &mut self.common.stream);
@@ -100,11 +103,45 @@ impl Draft {
         })
     }
 
-    /// --trip-times, --dialect, -I and -n, which not every client can have.
+    /// How many streams there are: of a range of ports, one to each at least.
+    fn streams(&mut self) -> Result<u32, OptionError> {
+        let asked = self.parallel.unwrap_or(1);
+        let Some(last) = self.common.last_port else {
+            return Ok(asked);
+        };
+        let first = u32::from(self.common.port);
+        let ports = u32::from(last) - first + 1;
+        if asked < ports {
+            let text = "WARNING: port-range and -P mismatch (adjusting -P to";
+            self.warn(format!("{text} {ports})"));
+            return Ok(ports);
+        }
+        let last = first + asked - 1;
+        if last > u16::MAX.into() {
+            return Err(OptionError::Value {
+                option: String::from("-P"),
+                value: asked.to_string(),
+                expected: format!("{} at most: there is no port above 65535", ports),
+            });
+        }
+        if asked > ports {
+            let text = "WARNING: port-range and -P mismatch (adjusting port-range to";
+            self.warn(format!("{text} {first}-{last})"));
+        }
+        Ok(asked)
+    }
+
+    /// -X, --trip-times, --dialect, -I and -n, which not every client can have.
     fn judge_client(&mut self) -> Result<(), OptionError> {
         let is_old = self.common.stream.dialect != Dialect::V2_1;
         if is_old && !self.common.is_udp() {
             self.warn("WARNING: option --dialect is not valid without -u, ignored");
+        }
+        if self.common.stream.asks_for_version && self.common.is_udp() {
+            return Err(OptionError::VersionOverUdp);
+        }
+        if self.common.stream.asks_for_version && !self.common.stream.has_header {
+            self.warn("WARNING: option -X has no effect with -C");
         }
         let stream = &self.common.stream;
         if stream.has_shared_clock && is_old {
@@ -177,6 +214,15 @@ impl Draft {
                 ));
             }
         }
+        if let Some(last) = self.common.last_port
+            && last - self.common.port >= SERVER_PORTS_MAX
+        {
+            return Err(OptionError::Value {
+                option: String::from("-p"),
+                value: format!("{}-{last}", self.common.port),
+                expected: format!("{SERVER_PORTS_MAX} ports at most, the rest to another server"),
+            });
+        }
         if !self.allow.is_empty() && !self.common.is_udp() {
             self.warn("WARNING: option --allow has no effect without -u");
         }
@@ -186,8 +232,8 @@ impl Draft {
             single_client: self.single_client,
             daemon: self.daemon,
             time: match self.time {
-                Some((Time::For(time), _)) => Some(time),
-                Some((Time::Endless, _)) | None => None,
+                Some(Time::For(time)) => Some(time),
+                Some(Time::Endless) | None => None,
             },
             common: self.common.complete(),
         })

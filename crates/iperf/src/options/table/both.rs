@@ -5,7 +5,8 @@ use crate::options::{Json, bind};
 
 /// Longest TCP buffer.
 const LENGTH_BYTES_MAX: u64 = 64 << 20;
-const PARALLEL_MAX: u32 = 128;
+/// No address has more ports to connect from.
+const PARALLEL_MAX: u32 = 65_535;
 
 const fn help(value: &'static str, text: &'static str) -> Help {
     Help {
@@ -163,17 +164,19 @@ pub static TABLE: &[Spec] = &[
         short: Some('p'),
         long: &["port"],
         meaning: Meaning::Value(|draft, given| {
-            draft.common.port = given.port()?;
+            (draft.common.port, draft.common.last_port) = given.ports()?;
             Ok(())
         }),
         help: &[help(
-            "#",
-            "port to listen on or to connect to (default 5001)",
+            "#[-#]",
+            "port or range of ports to listen on or to connect to (default 5001)",
         )],
         doc: Doc {
-            value: "n",
-            meaning: "the server's port, 5001",
-            limits: "1 to 65535; no range",
+            value: "n[-m]",
+            meaning: "the server's port, 5001. With a range a server listens on each port, and a client \
+                      has a stream to each: `-P` grows to as many, and with a greater `-P` the range \
+                      goes on, with a warning as in 2.1.8",
+            limits: "1 to 65535; a server 64 ports",
         },
         ..SPEC
     },
@@ -278,7 +281,7 @@ pub static TABLE: &[Spec] = &[
         doc: Doc {
             value: "n",
             meaning: "client: streams. Server: connections to handle before it ends",
-            limits: "1 to 128",
+            limits: "1 to 65535; a server here serves 256 streams at a time, 224 of one address",
         },
         ..SPEC
     },
@@ -310,6 +313,44 @@ pub static TABLE: &[Spec] = &[
         doc: Doc {
             value: "",
             meaning: "IPv6; a server then takes IPv4 as well",
+            limits: "",
+        },
+        ..SPEC
+    },
+    Spec {
+        short: Some('z'),
+        long: &["realtime"],
+        meaning: Meaning::Flag(|draft| draft.common.is_realtime = true),
+        help: &[help("", "run before all other programs (SCHED_RR)")],
+        doc: Doc {
+            value: "",
+            meaning: "run at a realtime priority (`SCHED_RR`), before all programs without one. \
+                      Priority 1, where 2.1.8 takes 99, which keeps the kernel's own threads \
+                      waiting; memory is not locked",
+            limits: "root or CAP_SYS_NICE; a warning without",
+        },
+        ..SPEC
+    },
+    Spec {
+        short: Some('4'),
+        meaning: Meaning::Flag(|draft| draft.common.ipv6 = false),
+        help: &[help("", "use IPv4 only (default)")],
+        doc: Doc {
+            value: "",
+            meaning: "IPv4, as without it; the later of `-4` and `-V` counts",
+            limits: "",
+        },
+        ..SPEC
+    },
+    Spec {
+        long: &["sum-only"],
+        meaning: Meaning::Flag(|draft| draft.common.exclude.streams = true),
+        help: &[help("", "print the sums over the streams only")],
+        doc: Doc {
+            value: "",
+            meaning: "the sums over all streams, one of each interval and of the whole, without the \
+                      lines of single ones; `[SUM-n]` states their number. A UDP client tells the \
+                      server's reports nevertheless, as 2.1.8 does. CSV and JSON are as without it",
             limits: "",
         },
         ..SPEC

@@ -95,6 +95,27 @@ pub static TABLE: &[Spec] = &[
         ..SPEC
     },
     Spec {
+        long: &["fq-rate"],
+        side: Side::Client,
+        meaning: Meaning::Value(|draft, given| {
+            let bits = given.count(8, EXACT_MAX)?;
+            draft.common.stream.pacing_bytes_per_second = Some(bits / 8);
+            Ok(())
+        }),
+        help: &[help(
+            "#[kmgKMG]",
+            "bits/sec that the kernel paces the socket to (SO_MAX_PACING_RATE)",
+        )],
+        doc: Doc {
+            value: "rate",
+            meaning: "bit/s that the kernel spreads what is sent to (`SO_MAX_PACING_RATE`), the \
+                      server's with `-R` and its like: TCP paces itself, UDP needs the `fq` queueing \
+                      discipline",
+            limits: "8 to 2^53",
+        },
+        ..SPEC
+    },
+    Spec {
         long: &["full-duplex"],
         side: Side::Client,
         meaning: Meaning::Flag(|draft| draft.way(Way::FullDuplex)),
@@ -189,8 +210,7 @@ pub static TABLE: &[Spec] = &[
         doc: Doc {
             value: "s",
             meaning: "client: time to send, 10 s. Server: how long to listen and the longest test",
-            limits: "0.01 (less counts as that) to 21474836 s; 0 or below only for a server, until \
-                     interrupted",
+            limits: "0.01 (less counts as that) to 21474836 s; 0 or below: until interrupted",
         },
         ..SPEC
     },
@@ -237,6 +257,23 @@ pub static TABLE: &[Spec] = &[
             value: "n",
             meaning: "time to live",
             limits: "1 to 255",
+        },
+        ..SPEC
+    },
+    Spec {
+        short: Some('X'),
+        long: &["peer-detect"],
+        side: Side::Client,
+        meaning: Meaning::Flag(|draft| draft.common.stream.asks_for_version = true),
+        help: &[help(
+            "",
+            "with TCP: exchange versions before the test, at most 2.5 secs",
+        )],
+        doc: Doc {
+            value: "",
+            meaning: "with TCP: tell the server the version and wait 2.5 s at most for its own; both \
+                      ends show the other's with `--style 2.1` (a client of 2.1.8 shows none)",
+            limits: "not with `-u`",
         },
         ..SPEC
     },

@@ -48,10 +48,7 @@ const fn letter(letter: char, spec: Spec) -> Spec {
 }
 
 pub static TABLE: &[Spec] = &[
-    // How the process runs.
-    letter('z', both(&["realtime"], None, "start it with chrt --rr")),
     // Addresses.
-    letter('4', both(&[], None, "leave it out: IPv4 is the default")),
     letter('6', both(&[], None, "use -V")),
     letter('A', both(&["awdl"], None, BY_DEVICE)),
     letter(
@@ -71,14 +68,6 @@ pub static TABLE: &[Spec] = &[
     server(&["tun-dev"], Optional, BY_ADDRESS),
     both(&["l2checks"], None, NOT_NEEDED),
     // Handshakes.
-    letter(
-        'X',
-        client(
-            &["peer-detect"],
-            None,
-            "leave it out: a server of either version is understood",
-        ),
-    ),
     both(&["permit-key"], Optional, FIREWALL),
     server(&["permit-key-timeout"], Required, FIREWALL),
     client(
@@ -96,11 +85,6 @@ pub static TABLE: &[Spec] = &[
     // When and how fast.
     client(&["txstart-time"], Required, RUN_COMMAND),
     client(&["txdelay-time"], Required, RUN_COMMAND),
-    client(
-        &["fq-rate"],
-        Required,
-        "use -b, or the fq queueing discipline",
-    ),
     client(&["ipg"], Required, "use -b with pps"),
     client(&["isochronous"], Optional, BURSTS),
     client(&["burst-size"], Required, BURSTS),
@@ -122,11 +106,6 @@ pub static TABLE: &[Spec] = &[
     client(&["tcp-write-times"], None, DEFAULT_TUNING),
     server(&["tos-override"], Required, "use -S"),
     // Output.
-    both(
-        &["sum-only"],
-        None,
-        "leave out -P's other lines with grep SUM",
-    ),
     server(&["sum-dstip"], None, NOT_NEEDED),
     both(&["hide-ips"], None, "use -x C"),
     // Of the program itself.

@@ -100,13 +100,83 @@ fn help_names_what_is_carried_out_and_nothing_else() {
     let help = help_text();
     for spec in specs() {
         let long = spec.long.first().map(|name| format!("--{name}"));
-        let name = long.unwrap_or_else(|| spec.name());
-        let begin = match spec.short {
-            Some(letter) => format!("\n  -{letter}, {name} "),
-            None => format!("\n      {name} "),
+        let name = long.clone().unwrap_or_else(|| spec.name());
+        let begin = match (spec.short, long) {
+            (Some(letter), Some(long)) => format!("\n  -{letter}, {long} "),
+            (Some(letter), None) => format!("\n  -{letter} "),
+            (None, _) => format!("\n      {name} "),
         };
         let carried_out = !matches!(spec.meaning, Meaning::LeftOut(..));
         assert_eq!(help.contains(&begin), carried_out, "{name}");
         assert_eq!(spec.doc.meaning.is_empty(), !carried_out, "{name}");
     }
+}
+
+#[test]
+fn what_2_1_8_accepts_is_accepted() {
+    let endless = client("-t 0");
+    assert_eq!(endless.common.stream.amount, Amount::ENDLESS);
+    let warning = "WARNING: client will send traffic forever or until an external signal (e.g. SIGINT or \
+                   SIGTERM) occurs to stop it";
+    assert_eq!(endless.common.warnings, [warning]);
+    assert!(client("-z").common.is_realtime && server("--realtime").common.is_realtime);
+    assert!(!client("-4").common.ipv6 && !client("-V -4").common.ipv6);
+    assert!(client("-4 -V").common.ipv6);
+    assert!(server("--sum-only").common.exclude.streams);
+    assert!(stream("-X").asks_for_version);
+    assert_eq!(
+        refused("-c host -u -X"),
+        "ERROR: option of -X or --peer-detect not supported with -u UDP"
+    );
+    assert_eq!(
+        stream("--fq-rate 100m").pacing_bytes_per_second,
+        Some(12_500_000)
+    );
+    for (args, side) in [("-X", "-X"), ("--fq-rate 1m", "--fq-rate")] {
+        let warning = format!("WARNING: option {side} is not valid for server mode");
+        assert_eq!(server(args).common.warnings, [warning]);
+    }
+}
+
+#[test]
+fn a_range_of_ports_is_one_stream_for_each() {
+    let ports = |args: &str| {
+        let common = client(args).common;
+        let warnings = common.warnings.join(" ");
+        (
+            common.port,
+            common.last_port,
+            common.stream.streams,
+            warnings,
+        )
+    };
+    let more = "WARNING: port-range and -P mismatch (adjusting -P to 3)";
+    assert_eq!(
+        ports("-p 6001-6003"),
+        (6001, Some(6003), 3, more.to_owned())
+    );
+    assert_eq!(
+        ports("-p 6001-6003 -P 3"),
+        (6001, Some(6003), 3, String::new())
+    );
+    let wider = "WARNING: port-range and -P mismatch (adjusting port-range to 6001-6005)";
+    assert_eq!(
+        ports("-p 6001-6003 -P 5"),
+        (6001, Some(6003), 5, wider.to_owned())
+    );
+    assert_eq!(ports("-p 6001-6001"), (6001, None, 1, String::new()));
+    assert_eq!(server("-p 6001-6064").common.last_port, Some(6064));
+    for args in [
+        "-s -p 6003-6001",
+        "-s -p 0-3",
+        "-s -p 1-70000",
+        "-s -p 1-2-3",
+    ] {
+        assert!(
+            refused(args).contains("the first and the last of a range"),
+            "{args}"
+        );
+    }
+    assert!(refused("-s -p 6001-6065").contains("64 ports at most"));
+    assert!(refused("-c host -p 65530-65535 -P 7").contains("no port above 65535"));
 }

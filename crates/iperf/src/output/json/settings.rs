@@ -56,6 +56,7 @@ fn client(options: &ClientOptions) -> IperfSettings {
     let (duration, amount_bytes) = match stream.amount {
         // Payload from elsewhere ends the test when it ends.
         _ if stream.input.is_some() => (None, None),
+        Amount::ENDLESS => (None, None),
         Amount::Time(time) => (Some(time), None),
         Amount::Bytes(bytes) => (None, Some(bytes)),
     };

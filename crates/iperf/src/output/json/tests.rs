@@ -58,6 +58,7 @@ fn connected(peer: &str) -> Connected {
             granted_bytes: 212_992,
         },
         tcp: None,
+        remarks: crate::Remarks::default(),
     }
 }
 
