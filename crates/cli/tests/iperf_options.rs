@@ -296,7 +296,18 @@ fn a_range_of_ports_is_served_and_used_at_either_end() {
         .concat();
         let (mut server, mut rest, banner) = serve(&server);
         assert!(banner.contains(&format!(" ports {range}")), "{banner}");
-        let client = ["-c", "127.0.0.1", "-p", &range, "-n", "20K", "-b", "1m"];
+        let client = [
+            "-c",
+            "127.0.0.1",
+            "-p",
+            &range,
+            "-n",
+            "20K",
+            "-b",
+            "1m",
+            "-l",
+            "1000",
+        ];
         let client = iperf(&[&client[..], &["--style", "2.1"], protocol].concat());
         let output = { client }.output().unwrap();
         let printed = text(&output.stdout);
