@@ -76,13 +76,7 @@ impl fmt::Display for OptionError {
                 write!(f, "iperf: unrecognized option `--{name}'\n{USAGE}")
             }
             Self::Ambiguous(name) => write!(f, "iperf: option `--{name}' is ambiguous\n{USAGE}"),
-            Self::MissingArgument(option) => match option.strip_prefix("--") {
-                Some(_) => write!(f, "iperf: option `{option}' requires an argument\n{USAGE}"),
-                None => {
-                    let letter = option.trim_start_matches('-');
-                    write!(f, "iperf: option requires an argument -- {letter}\n{USAGE}")
-                }
-            },
+            Self::MissingArgument(option) => missing_argument(option, f),
             Self::UnexpectedArgument(name) => {
                 write!(
                     f,
@@ -142,3 +136,13 @@ impl fmt::Display for OptionError {
 }
 
 impl std::error::Error for OptionError {}
+
+fn missing_argument(option: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match option.strip_prefix("--") {
+        Some(_) => write!(f, "iperf: option `{option}' requires an argument\n{USAGE}"),
+        None => {
+            let letter = option.trim_start_matches('-');
+            write!(f, "iperf: option requires an argument -- {letter}\n{USAGE}")
+        }
+    }
+}
