@@ -9,7 +9,6 @@
 
 use std::collections::BTreeMap;
 
-use nicpoll_model::FileError;
 use nicpoll_model::sim_published::ErrorKind;
 use nicpoll_sim::{Host, PlanError};
 use thiserror::Error;
@@ -19,7 +18,7 @@ use crate::quantity::Quantity;
 use crate::scenario::{self, Length, SEED};
 use crate::search::{Span, search};
 use crate::table::{Figure, Run};
-use crate::text::{Section, Text};
+use crate::text::{FileError, Section, Text};
 
 /// Factors are counted in thousandths.
 pub(crate) const ONE: u64 = 1000;

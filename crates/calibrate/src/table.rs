@@ -6,9 +6,7 @@
 use nicpoll_sim::{Discipline, Workload};
 
 use crate::quantity::{Quantity, Unit};
-use nicpoll_model::FileError;
-
-use crate::text::{Section, Text};
+use crate::text::{FileError, Section, Text};
 
 /// Nothing published is greater.
 const MEASURED_MAX: f64 = 1e15;

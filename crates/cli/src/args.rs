@@ -10,6 +10,7 @@ use nicpoll_study::demo::{self, POLLING, setting_name, workload_name};
 use nicpoll_traffic::netrate::command::help_text as netrate_help;
 use nicpoll_traffic::netrate::options::Tool;
 
+use crate::ab::AbArgs;
 use crate::doctor::{self, DoctorArgs};
 use crate::guard::GuardArgs;
 use crate::linerate::LinerateArgs;
@@ -35,6 +36,9 @@ pub enum Command {
     /// Measure interrupts against polling on this machine, in namespaces of its own
     #[command(long_about = demo::ABOUT)]
     Demo(DemoArgs),
+    /// Compare two settings of an interface with the traffic that it has now
+    #[command(long_about = nicpoll_study::ab::ABOUT)]
+    Ab(Box<AbArgs>),
     /// Show how interfaces learn of packets: by interrupts or by polling, with the evidence
     #[command(long_about = show::ABOUT)]
     Show(ShowArgs),

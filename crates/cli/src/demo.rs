@@ -1,16 +1,15 @@
 //! `nicpoll demo`: a built-in study on this machine.
 
 use std::env;
-use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 use anyhow::Context;
 use nicpoll_model::{Plan, Study, Verdict};
 use nicpoll_report::{render_brief_text, render_json, render_text};
 use nicpoll_stats::order::Seed;
 use nicpoll_study::{
-    Design, Identity, Lab, Options, Veth, plan, require_lab, require_state, run_study,
+    Design, Identity, Lab, Options, Veth, draw_seed, plan, require_lab, require_state, run_study,
 };
 use nicpoll_switch::{Journal, guard_of_this_program};
 
@@ -100,12 +99,4 @@ fn exit_code(study: &Study) -> u8 {
     } else {
         0
     }
-}
-
-/// A seed that is short enough to type, from the hasher that the standard library seeds by chance.
-fn draw_seed() -> u64 {
-    let mut hasher = std::hash::RandomState::new().build_hasher();
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    hasher.write_u128(now.unwrap_or_default().as_nanos());
-    hasher.finish() % 1_000_000
 }

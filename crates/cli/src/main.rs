@@ -4,12 +4,14 @@
 //! what to do; the exit codes are in each command's `--help`.
 #![forbid(unsafe_code)]
 
+mod ab;
 mod args;
 mod demo;
 mod doctor;
 mod failure;
 mod guard;
 mod iperf;
+mod knobs;
 mod linerate;
 mod man;
 mod netrate;
@@ -81,6 +83,7 @@ fn arguments() -> Vec<OsString> {
 fn run(command: &Command) -> Result<u8, Failure> {
     match command {
         Command::Demo(args) => return demo::demo(args),
+        Command::Ab(args) => return ab::ab(args),
         Command::Rr(args) => return rr::run(args),
         Command::Sim(args) => return sim::run(args),
         Command::Linerate(args) => return linerate::run(args),

@@ -70,6 +70,11 @@ impl Spinner {
         Spinner(spinner)
     }
 
+    /// Says something above the line, to stay there.
+    pub fn say(&self, what: String) {
+        self.0.println(what);
+    }
+
     /// Says what is done from now on.
     pub fn show(&self, what: String) {
         self.0.set_message(what);

@@ -5,7 +5,6 @@
 
 pub mod args;
 mod freebsd;
-mod knobs;
 mod persistence;
 mod report;
 mod restore;
@@ -24,17 +23,21 @@ use nicpoll_switch::{
 };
 use nicpoll_sys::tell;
 
-use self::args::{MINUS_POLLING, NO_POLLING, POLLING, SetArgs};
+use self::args::SetArgs;
 use self::report::Report;
 use crate::failure::Failure;
+use crate::knobs::{MINUS_POLLING, NO_POLLING, POLLING};
 use crate::stop::Stop;
 
 pub use self::restore::restore;
 
-/// The command line with `-polling`, as ifconfig(8) has it, written as an option.
+/// The command line of `set` or `ab` with `-polling`, as ifconfig(8) has it, written as an option.
 pub fn translated(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut args: Vec<OsString> = args.collect();
-    if args.get(1).is_some_and(|command| command == "set") {
+    if args
+        .get(1)
+        .is_some_and(|command| command == "set" || command == "ab")
+    {
         for arg in args.iter_mut().filter(|arg| *arg == MINUS_POLLING) {
             *arg = OsString::from(NO_POLLING);
         }

@@ -22,5 +22,5 @@ pub use host_facts::{host_facts, sysctls};
 pub use namespace::inside;
 pub use show::{AskedVariables, NOT_WATCHED, ShowOptions, UnknownVariable, asked_variables, show};
 pub use storms::STORM_THRESHOLD;
-pub use watch::{Watch, WatchOptions};
+pub use watch::{Watch, WatchOptions, bpf_cpu_ratio};
 pub use witness::PollWitness;

@@ -14,6 +14,8 @@ use self::read::Reader;
 use self::sample::History;
 use crate::InspectError;
 
+pub use self::cost::bpf_cpu_ratio;
+
 /// The kernel times the BPF programs in the first part of an interval, one interval in so many: timing
 /// costs, too.
 const TIMED_EVERY: u64 = 10;

@@ -14,7 +14,6 @@ mod cpu;
 mod cpu_truth;
 mod doctor;
 mod drop_reason;
-mod file_error;
 mod host;
 pub mod iperf;
 mod ledger;
@@ -32,7 +31,6 @@ pub mod sim_fit_host;
 pub mod sim_published;
 mod studies;
 mod study;
-mod study_plan;
 mod switch;
 pub mod ticks;
 pub mod time;
@@ -50,7 +48,6 @@ pub use cpu_truth::{
 };
 pub use doctor::{Check, CheckGroup, CheckStatus, DOCTOR_SCHEMA, Doctor};
 pub use drop_reason::{DropProtocol, DropReason, UncountedLoss};
-pub use file_error::FileError;
 pub use host::{HostDelta, InterfaceDelta, ProcessCpu};
 pub use ledger::{ControlKind, ControlLine, CrossCheck, Ledger, LedgerLine};
 pub use loss::{Drops, LossPlace, Way};
@@ -66,7 +63,6 @@ pub use study::{
     ComparisonName, CountingCost, DroppedComparison, EventCounter, HostFacts, LabFacts, Plan,
     SCHEMA, SettingFacts, Study, Warning, WarningName, WorkloadFacts,
 };
-pub use study_plan::{STUDY_PLAN_SCHEMA, StudyPlan};
 pub use switch::{
     SET_SCHEMA, Switch, SwitchFile, SwitchProof, SwitchRestored, SwitchValue, SwitchWrite,
 };

@@ -33,13 +33,18 @@ pub fn parse_time(text: &str) -> Result<Duration, TimeError> {
     if unit.is_empty() {
         return Err(TimeError::NoUnit(String::from(number)));
     }
-    time(number, unit)
+    time(number, nanos_per_unit(unit.trim())?)
 }
 
-/// Reads a time in seconds, or with another unit: `1.5`, `250ms`.
+/// Reads a time in seconds, or with another unit: `1.5`, `250ms`, `10m`, `2h`.
 pub fn parse_seconds(text: &str) -> Result<Duration, TimeError> {
     let (number, unit) = split_unit(text);
-    time(number, if unit.is_empty() { "s" } else { unit })
+    match unit.trim() {
+        "" => time(number, 1e9),
+        "m" => time(number, 60e9),
+        "h" => time(number, 3_600e9),
+        unit => time(number, nanos_per_unit(unit)?),
+    }
 }
 
 /// Writes a time in the largest unit that keeps it a whole number: `200us`.
@@ -59,18 +64,22 @@ fn split_unit(text: &str) -> (&str, &str) {
     text.split_at(end)
 }
 
-fn time(number: &str, unit: &str) -> Result<Duration, TimeError> {
-    let nanos_per_unit = match unit.trim() {
-        "ns" => 1.0,
-        "us" | "µs" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        _ => return Err(TimeError::Unit(String::from(unit))),
-    };
+/// Units of periods. Minutes are none: `50m` is likely to be a `50ms` that lost a letter.
+fn nanos_per_unit(unit: &str) -> Result<f64, TimeError> {
+    match unit {
+        "ns" => Ok(1.0),
+        "us" | "µs" => Ok(1e3),
+        "ms" => Ok(1e6),
+        "s" => Ok(1e9),
+        _ => Err(TimeError::Unit(String::from(unit))),
+    }
+}
+
+fn time(number: &str, nanos_per_unit: f64) -> Result<Duration, TimeError> {
     let value: f64 = number.parse().map_err(|_| TimeError::Number)?;
     let nanos = value * nanos_per_unit;
     if !(0.0..=NANOSECONDS_MAX).contains(&nanos) {
-        return Err(TimeError::Range(format!("{number}{unit}")));
+        return Err(TimeError::Range(String::from(number)));
     }
     Ok(Duration::from_nanos(nanos.round() as u64))
 }
@@ -86,6 +95,9 @@ mod tests {
         assert_eq!(parse_time("50µs"), Ok(Duration::from_micros(50)));
         assert_eq!(parse_seconds("1.5"), Ok(Duration::from_millis(1500)));
         assert_eq!(parse_seconds("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(parse_seconds("10m"), Ok(Duration::from_secs(600)));
+        assert_eq!(parse_seconds("1.5h"), Ok(Duration::from_secs(5_400)));
+        assert!(parse_time("10m").is_err());
         let missing = parse_time("200").unwrap_err();
         assert!(missing.to_string().contains("'200us'"));
         for wrong in [

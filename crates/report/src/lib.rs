@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod ab_plan;
 mod documents;
 mod figures;
 mod json;
@@ -22,6 +23,7 @@ mod watch;
 
 use nicpoll_model::numbers;
 
+pub use ab_plan::{render_ab_plan, render_ab_summary};
 pub use documents::{render_document, render_event};
 pub use json::{render_cpu_truth_json, render_json};
 pub use line_rates::render_line_rates;
@@ -36,6 +38,6 @@ pub use sim::{
 pub use switch::{render_switch_proofs, render_switch_writes};
 pub use text::{
     PollingValues, TextOptions, render_brief_text, render_cpu_truth_text, render_doctor_text,
-    render_plan_text, render_polling_values, render_show_text, render_text,
+    render_polling_values, render_show_text, render_text,
 };
 pub use watch::{WatchScale, WatchView, draw_watch, render_watch_start, render_watch_text};

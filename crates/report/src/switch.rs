@@ -41,7 +41,8 @@ fn change(write: &SwitchWrite) -> String {
     format!("{instance}{} {before} -> {after}", write.name)
 }
 
-fn value(value: &SwitchValue) -> String {
+/// A value as the kernel's own tools write it.
+pub(crate) fn value(value: &SwitchValue) -> String {
     match value {
         SwitchValue::Number(number) => number.to_string(),
         SwitchValue::Cpus(cpus) => {

@@ -18,14 +18,13 @@ mod legend;
 mod met;
 mod notes;
 mod page;
-mod plan;
 mod scrutiny;
 mod show;
 mod workload;
 
 pub use show::{PollingValues, polling_values as render_polling_values};
 
-use nicpoll_model::{CpuTruth, Doctor, Show, Study, StudyPlan};
+use nicpoll_model::{CpuTruth, Doctor, Show, Study};
 
 use self::page::Page;
 
@@ -51,14 +50,6 @@ impl Default for TextOptions {
             color: false,
         }
     }
-}
-
-/// What a study would do as text, with a newline at its end.
-pub fn render_plan_text(plan: &StudyPlan, options: &TextOptions) -> String {
-    let width = options.width.clamp(NARROWEST, WIDEST);
-    let mut page = Page::new(width, options.color);
-    plan::write(&mut page, plan);
-    page.into_text()
 }
 
 /// The whole report as text, with a newline at its end.

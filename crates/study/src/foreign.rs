@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::StudyError;
 
 /// Kernel threads that carry out soft interrupts and NAPI polls, by their names' beginnings.
-const KERNEL_RECEIVERS: [&str; 2] = ["ksoftirqd/", "napi/"];
+pub(crate) const KERNEL_RECEIVERS: [&str; 2] = ["ksoftirqd/", "napi/"];
 
 /// What one core did in a window, and how much of it was not for the study.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,6 +4,7 @@
 //! setting is put back, and nothing outlives the process unless it was asked to be kept.
 #![forbid(unsafe_code)]
 
+pub mod ab;
 mod calibrate;
 mod comparisons;
 mod conduct;
@@ -13,7 +14,6 @@ pub mod demo;
 mod design;
 mod error;
 mod facts;
-mod file;
 mod fit;
 mod foreign;
 mod host;
@@ -23,6 +23,7 @@ mod link;
 mod plan;
 mod run;
 mod schedule;
+mod seed;
 mod setting_findings;
 mod study;
 mod trial;
@@ -32,7 +33,6 @@ mod workload;
 
 pub use design::{Design, Evidence, NamedSetting, NamedWorkload, Versus};
 pub use error::{Doing, StudyError};
-pub use file::StudyFile;
 pub use fit::{HostCosts, measure_costs, ticks_per_second};
 pub use foreign::CoreTime;
 pub use host::{
@@ -42,14 +42,15 @@ pub use host::{
 pub use lab::{Lab, require_lab, require_state};
 pub use link::Link;
 pub use plan::{
-    DEFAULT_BLOCKS, DEFAULT_PERIOD, Lengths, Options, PlanError, QUICK_BLOCKS, QUICK_LIMIT, plan,
-    plan_of,
+    DEFAULT_BLOCKS, DEFAULT_LIMIT, DEFAULT_PERIOD, Options, PlanError, QUICK_BLOCKS, QUICK_LIMIT,
+    plan,
 };
 pub use run::Running;
+pub use seed::draw_seed;
 pub use study::{Identity, Progress, run_study};
 pub use trial::{Place, Trials, apply};
 pub use veth::Veth;
-pub use workload::{PayloadRange, WorkloadRequest};
+pub use workload::WorkloadRequest;
 
 /// The name of both ends of the link.
 pub const INTERFACE: &str = "em0";

@@ -387,7 +387,7 @@ impl<'a> Trials<'a> {
 
     /// Long enough for what waits in the ring to be polled, twice over.
     fn quiet_time(&self) -> Duration {
-        QUIET + 2 * Duration::from_nanos(self.plan.period_ns.unwrap_or(0))
+        QUIET + 2 * Duration::from_nanos(self.plan.period_ns)
     }
 
     fn accounts(&mut self) -> Result<Accounts, StudyError> {

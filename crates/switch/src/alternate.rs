@@ -8,19 +8,22 @@
 use crate::apply::{Order, SetError, Switch, planned, require_napi, undone};
 use crate::error::SwitchError;
 use crate::facts::Facts;
+use crate::kernel::Target;
 use crate::knob::{Disturbance, Phase, Row};
 use crate::machine::Machine;
 use crate::owner::Owner;
 use crate::plan::{self, Needs, Refusal, RefusalKind};
+use crate::record::Change;
 use crate::transaction::{Terms, Transaction, Write};
+use crate::undo::{self, Drift};
 
 /// Which of the two settings is in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arm {
     /// The one that was there.
     Reference,
-    /// The other one.
-    Setting,
+    /// The other one, which is judged against it.
+    Judged,
 }
 
 /// What two settings that take turns write.
@@ -51,7 +54,8 @@ impl Turns {
 pub struct Alternation {
     transaction: Transaction,
     turns: Turns,
-    arm: Arm,
+    /// `None` after somebody else changed a value.
+    arm: Option<Arm>,
 }
 
 impl Switch {
@@ -96,7 +100,7 @@ impl Switch {
             Ok(each) => Ok(Alternation {
                 transaction,
                 turns: Turns { once, each },
-                arm: Arm::Reference,
+                arm: Some(Arm::Reference),
             }),
             Err(first) => Err(undone(transaction, machine, first)),
         }
@@ -109,24 +113,62 @@ impl Alternation {
         &self.turns
     }
 
-    /// The setting that is in force.
-    pub fn arm(&self) -> Arm {
-        self.arm
-    }
-
     /// Puts a setting in force, unless it is. The reference comes back from rest, as when everything is put back:
     /// that takes as long as one period of the timer and 10 ms.
     pub fn turn_to(&mut self, switch: &mut Switch, arm: Arm) -> Result<(), SwitchError> {
-        if arm == self.arm {
+        if self.arm == Some(arm) {
             return Ok(());
         }
+        self.arm = None;
         let machine = switch.machine();
         match arm {
-            Arm::Setting => self.transaction.carry_out(machine, &self.turns.each)?,
+            Arm::Judged => self.transaction.carry_out(machine, &self.turns.each)?,
             Arm::Reference => self.transaction.take_back(machine, &self.turns.each)?,
         }
-        self.arm = arm;
+        self.arm = Some(arm);
         Ok(())
+    }
+
+    /// What somebody else changed since a setting was put in force. The next turn writes all values again.
+    pub fn drift(&mut self, switch: &mut Switch) -> Result<Vec<(Target, Drift)>, SwitchError> {
+        let Some(arm) = self.arm else {
+            return Ok(Vec::new());
+        };
+        let mut found = Vec::new();
+        for target in self.targets() {
+            let own = self
+                .turns
+                .each
+                .iter()
+                .filter(|write| write.target == target);
+            let changes: Vec<Change> = own
+                .map(|write| Change {
+                    knob: write.knob.clone(),
+                    before: write.from.clone(),
+                    written: match arm {
+                        Arm::Reference => write.from.clone(),
+                        Arm::Judged => write.to.clone(),
+                    },
+                })
+                .collect();
+            let drift = undo::drift(switch.machine(), &target, &changes)?;
+            found.extend(drift.into_iter().map(|drift| (target.clone(), drift)));
+        }
+        if !found.is_empty() {
+            self.arm = None;
+        }
+        Ok(found)
+    }
+
+    /// Every interface that was changed, each once.
+    pub fn targets(&self) -> Vec<Target> {
+        let mut targets: Vec<Target> = Vec::new();
+        for write in self.turns.once.iter().chain(&self.turns.each) {
+            if !targets.contains(&write.target) {
+                targets.push(write.target.clone());
+            }
+        }
+        targets
     }
 
     /// Puts everything back, wherever the interfaces are by now, and closes the records.

@@ -69,6 +69,7 @@ pub use record::{Attempt, Change, Record, RecordError};
 pub use recover::{Recovered, Restored, boottime_ns, recover, restore, would_restore};
 pub use request::{Name, POLLING_PERIOD_NS, Part, Request, RequestError, Setting, Values};
 pub use resolve::{Note, ResolveError, Resolved, is_all};
+pub use session::client_address;
 pub use similar::similar;
 pub use standing::{attempts_of, confirm, drift_of, pending_of, undo_unconfirmed};
 pub use toggle::{ToggleError, Toggles};

@@ -9,17 +9,31 @@ const VARIABLE: &str = "SSH_CONNECTION";
 /// More ancestors than a shell under sudo under ssh has.
 const ANCESTORS_MAX: u32 = 32;
 
+/// Where the client's address stands among the words of the variable.
+const CLIENT: usize = 0;
+/// Where this machine's does.
+const SERVER: usize = 2;
+
 /// This machine's address in the ssh connection that the caller came by.
 pub fn own_address() -> Option<IpAddr> {
+    address(&connection()?, SERVER)
+}
+
+/// The address of the host that the caller came from by ssh.
+pub fn client_address() -> Option<IpAddr> {
+    address(&connection()?, CLIENT)
+}
+
+fn connection() -> Option<String> {
     if let Ok(connection) = std::env::var(VARIABLE) {
-        return server_address(&connection);
+        return Some(connection);
     }
     // sudo takes the variable away; the shell above it still has it.
     let mut pid = rustix::process::getppid()?.as_raw_nonzero().get() as u32;
     for _ in 0..ANCESTORS_MAX {
         let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
         if let Some(connection) = variable(&environment) {
-            return server_address(&connection);
+            return Some(connection);
         }
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         pid = parent(&stat).filter(|&parent| parent > 1)?;
@@ -35,8 +49,8 @@ fn variable(environment: &[u8]) -> Option<String> {
         .map(String::from)
 }
 
-fn server_address(connection: &str) -> Option<IpAddr> {
-    let address = connection.split_whitespace().nth(2)?;
+fn address(connection: &str, word: usize) -> Option<IpAddr> {
+    let address = connection.split_whitespace().nth(word)?;
     // A link-local address comes with its interface after a percent sign.
     let address = address.split('%').next()?;
     let address: IpAddr = address.parse().ok()?;
@@ -55,11 +69,11 @@ mod tests {
 
     #[test]
     fn the_third_word_is_this_machine() {
-        let address = |text| server_address(text).map(|address| address.to_string());
-        assert_eq!(
-            address("203.0.113.9 50000 198.51.100.7 22").as_deref(),
-            Some("198.51.100.7")
-        );
+        let of = |text, word| address(text, word).map(|address| address.to_string());
+        let connection = "203.0.113.9 50000 198.51.100.7 22";
+        assert_eq!(of(connection, SERVER).as_deref(), Some("198.51.100.7"));
+        assert_eq!(of(connection, CLIENT).as_deref(), Some("203.0.113.9"));
+        let address = |text| of(text, SERVER);
         assert_eq!(
             address("fe80::1%eth0 50000 fe80::2%eth0 22").as_deref(),
             Some("fe80::2")

@@ -8,15 +8,8 @@ use nicpoll_model::time::parse_seconds;
 use nicpoll_switch::knob::table::GRO_FLUSH_TIMEOUT;
 use nicpoll_switch::{Needs, POLLING_PERIOD_NS, Values};
 
-use super::knobs::{GROUP, KnobArgs};
 use crate::failure::Failure;
-
-/// The word that switches polling on.
-pub const POLLING: &str = "polling";
-/// The word that puts everything back, as ifconfig(8) writes it.
-pub const MINUS_POLLING: &str = "-polling";
-/// The same as an option, into which the word is translated before the command line is read.
-pub const NO_POLLING: &str = "--no-polling";
+use crate::knobs::{GROUP, KnobArgs, POLLING};
 
 /// How long an unconfirmed change of the interface that carries the caller's own ssh connection lasts.
 const TRIAL_OVER_SSH: Duration = Duration::from_secs(60);

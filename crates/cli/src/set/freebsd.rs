@@ -9,9 +9,10 @@ use nicpoll_model::SwitchRestored;
 use nicpoll_switch::Journal;
 use nicpoll_sys::tell;
 
-use super::args::{POLLING, SetArgs};
+use super::args::SetArgs;
 use super::report::Report;
 use crate::failure::Failure;
+use crate::knobs::POLLING;
 use crate::output::print;
 use crate::stop::Stop;
 

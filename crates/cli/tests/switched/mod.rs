@@ -65,6 +65,12 @@ impl Switched {
         name.to_string_lossy().into_owned()
     }
 
+    /// The name of the far end's.
+    pub fn far_netns(&self) -> String {
+        let name = self.names[0].file_name().unwrap();
+        name.to_string_lossy().into_owned()
+    }
+
     pub fn state(&self) -> PathBuf {
         self.home.path().join("state")
     }

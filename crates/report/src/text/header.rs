@@ -44,7 +44,7 @@ fn facts(study: &Study) -> Vec<(&str, String)> {
     );
     facts.extend([
         ("plan", plan(&study.plan)),
-        ("order", order(&study.plan, study.seed)),
+        ("order", order(study)),
         ("placement", placement(study)),
     ]);
     facts
@@ -68,33 +68,33 @@ fn link(study: &Study) -> String {
     format!("{} ({}){kind}", lab.interface, lab.driver)
 }
 
-pub fn plan(plan: &Plan) -> String {
-    let aim = |ns: u64| format!("; polling aims at one round every {} us", ns as f64 / 1e3);
-    let period = plan.period_ns.map_or_else(String::new, aim);
+fn plan(plan: &Plan) -> String {
     format!(
-        "{} for each workload, every setting once a block; trials of {} s after {} s of warm-up{}",
+        "{} for each workload, every setting once a block; trials of {} s after {} s of warm-up; \
+         polling aims at one round every {} us",
         counted(plan.blocks, "block"),
         plan.trial_seconds,
         plan.warmup_seconds,
-        period
+        plan.period_ns as f64 / 1e3
     )
 }
 
-pub fn order(plan: &Plan, seed: u64) -> String {
-    let first: Vec<String> = plan
+fn order(study: &Study) -> String {
+    let first: Vec<String> = study
+        .plan
         .order
         .iter()
         .take(ORDER_SHOWN)
         .map(|(workload, setting)| format!("{workload} {setting}"))
         .collect();
-    let more = if plan.order.len() > ORDER_SHOWN {
+    let more = if study.plan.order.len() > ORDER_SHOWN {
         ", ..."
     } else {
         ""
     };
     format!(
         "random within each block, drawn from seed {} (the same seed and options draw it again): {}{more}",
-        seed,
+        study.seed,
         first.join(", ")
     )
 }

@@ -13,6 +13,12 @@ use nicpoll_switch::knob::{KnobOption, ListError, Row, Unit, Value, options, par
 
 use crate::failure::Failure;
 
+/// The word that switches polling on.
+pub const POLLING: &str = "polling";
+/// The word that puts everything back, as ifconfig(8) writes it.
+pub const MINUS_POLLING: &str = "-polling";
+/// The same as an option, into which the word is translated before the command line is read.
+pub const NO_POLLING: &str = "--no-polling";
 /// Every option that sets something.
 pub const GROUP: &str = "settings";
 /// Which knobs a list takes.

@@ -1,0 +1,310 @@
+//! `nicpoll ab`: settings take turns under traffic that nicpoll does not control, and nothing is left changed, however
+//! a run ends.
+
+mod switched;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use nicpoll_model::ab::{AbEndCause, LiveAb};
+use nicpoll_switch::knob::table;
+use nicpoll_switch::{Kernel, Knob, Owner, Value};
+use nicpoll_testkit::needs;
+use rustix::process::{Pid, Signal, kill_process};
+use switched::{Switched, said, wait_until};
+
+/// Long enough for whatever is done to it meanwhile.
+const LONG: &str = "ab em0 --for 60s --block 0.5s --loss-limit 100000 --json";
+
+/// iperf 2 from the far end to the near one.
+struct Iperf([Child; 2]);
+
+impl Iperf {
+    fn between(pair: &Switched) -> Self {
+        let start = |netns: String, args: &str| {
+            let mut command = Command::new("ip");
+            command.args(["netns", "exec", &netns, "iperf"]);
+            command.args(args.split(' '));
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+            command.spawn().unwrap()
+        };
+        let server = start(pair.netns(), "-s -u");
+        let client = start(pair.far_netns(), "-c 198.18.0.2 -u -b 20m -l 512 -t 60");
+        Iperf([server, client])
+    }
+}
+
+impl Drop for Iperf {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn document(output: &Output) -> LiveAb {
+    let text = String::from_utf8_lossy(&output.stdout);
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {}", said(output)))
+}
+
+/// The interface's own period, in ns.
+fn period_ns(pair: &Switched) -> u64 {
+    pair.near(|control, target| {
+        let knob = Knob::of_interface(&table::GRO_FLUSH_TIMEOUT);
+        let value = control.read(target, &knob).unwrap();
+        value.and_then(|value| value.number()).unwrap()
+    })
+}
+
+/// Who owns the changes, once there are any.
+fn owner(pair: &Switched) -> Option<Owner> {
+    let records = pair.journal().records().ok()?;
+    let mut records = records.into_iter().filter_map(|(_, record)| record.ok());
+    records.find_map(|record| Some(record.attempt?.owner))
+}
+
+fn wait_for_polling(pair: &Switched) {
+    wait_until("polling takes its turn", || period_ns(pair) == 200_000);
+}
+
+fn kill(pid: u32) {
+    let pid = Pid::from_raw(pid as i32).unwrap();
+    kill_process(pid, Signal::KILL).unwrap();
+}
+
+#[test]
+fn settings_take_turns_and_are_put_back_exactly() {
+    needs!(Root, PerNapi, Iperf, Ip);
+    let pair = Switched::new();
+    pair.set_up_by_hand();
+    let before = pair.dump();
+    let _traffic = Iperf::between(&pair);
+    let run = pair.start("ab em0 --for 4s --block 0.5s --loss-limit 100000 --seed 3 --json");
+    let (mut periods, mut records) = (BTreeSet::new(), BTreeSet::new());
+    wait_for_polling(&pair);
+    for _ in 0..60 {
+        periods.insert(period_ns(&pair));
+        for path in pair.journal().paths().unwrap() {
+            records.insert(fs::read(path).unwrap());
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    let output = run.wait_with_output().unwrap();
+    let told = document(&output);
+    // Too few pairs for a verdict.
+    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    assert_eq!(told.end.cause, AbEndCause::Planned);
+    // To come to rest, the timer is off for a moment.
+    periods.remove(&0);
+    assert_eq!(periods, BTreeSet::from([20_000, 200_000]));
+    // A turn writes nothing to disk: each interface has one record, and that does not change.
+    assert!(records.len() <= 2, "{}", records.len());
+    assert!(pair.dump() == before && pair.is_clean());
+    assert!(told.restored.iter().all(|one| one.is_as_before));
+    assert!(told.judged.command.starts_with("nicpoll set em0 polling"));
+    let blocks = told
+        .pairs
+        .iter()
+        .flat_map(|pair| [&pair.reference, &pair.judged]);
+    let blocks: Vec<_> = blocks.collect();
+    assert!(blocks.len() >= 4, "{}", blocks.len());
+    for block in blocks {
+        assert!(block.window.rx_packets > 0, "{block:?}");
+        let cpu = block.window.cpu.unwrap();
+        assert!(cpu.softirq_seconds > 0.0 && cpu.counting_seconds > 0.0);
+        // A poll takes one packet or more.
+        assert!(block.polls.unwrap() > 0 && block.polls <= block.polled_packets);
+    }
+}
+
+#[test]
+fn a_program_that_is_killed_leaves_nothing_changed() {
+    needs!(Root, PerNapi, Ip);
+    let pair = Switched::new();
+    pair.set_up_by_hand();
+    let before = pair.dump();
+    for wait_ms in [0, 170, 390] {
+        let mut run = pair.start(LONG);
+        wait_for_polling(&pair);
+        thread::sleep(Duration::from_millis(wait_ms));
+        run.kill().unwrap();
+        run.wait().unwrap();
+        wait_until("the guard has put it back", || {
+            pair.is_clean() && pair.dump() == before
+        });
+    }
+}
+
+#[test]
+fn without_its_guard_a_run_ends_and_puts_everything_back() {
+    needs!(Root, PerNapi, Ip);
+    let pair = Switched::new();
+    let before = pair.dump();
+    let run = pair.start(LONG);
+    wait_for_polling(&pair);
+    kill(owner(&pair).unwrap().pid);
+    let output = run.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let end = document(&output).end;
+    assert_eq!(end.cause, AbEndCause::SettingFailed);
+    assert!(end.text.unwrap().contains("was ended"));
+    assert!(pair.dump() == before && pair.is_clean());
+}
+
+#[test]
+fn a_signal_ends_a_run_and_the_pairs_so_far_are_told() {
+    needs!(Root, PerNapi, Ip);
+    let pair = Switched::new();
+    let before = pair.dump();
+    let run = pair.start(LONG);
+    wait_for_polling(&pair);
+    let pid = Pid::from_raw(run.id() as i32).unwrap();
+    kill_process(pid, Signal::TERM).unwrap();
+    let output = run.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(143), "{}", said(&output));
+    assert_eq!(document(&output).end.cause, AbEndCause::Interrupted);
+    assert!(pair.dump() == before && pair.is_clean());
+}
+
+#[test]
+fn a_link_that_goes_down_ends_a_run() {
+    needs!(Root, PerNapi, Ip);
+    let pair = Switched::new();
+    let before = pair.dump();
+    let run = pair.start(LONG);
+    wait_for_polling(&pair);
+    pair.ip("link set em0 down");
+    let output = run.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let told = document(&output);
+    assert_eq!(told.end.cause, AbEndCause::CarrierLost, "{told:?}");
+    assert!(told.end.text.unwrap().contains("em0 was taken down"));
+    pair.ip("link set em0 up");
+    assert!(pair.is_clean());
+    wait_until("it is as before", || pair.dump() == before);
+}
+
+#[test]
+fn an_interface_that_is_removed_ends_a_run() {
+    needs!(Root, PerNapi, Ip);
+    let pair = Switched::new();
+    let run = pair.start(LONG);
+    wait_for_polling(&pair);
+    pair.ip("link delete em0");
+    let output = run.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let told = document(&output);
+    assert_eq!(told.end.cause, AbEndCause::InterfaceChanged, "{told:?}");
+    for restored in &told.restored {
+        assert!(!restored.is_as_before);
+        assert!(restored.notes[0].contains("no more"), "{restored:?}");
+    }
+    assert!(pair.is_clean());
+}
+
+/// The far end stands for the host that the user works from.
+#[test]
+fn a_run_over_ones_own_ssh_ends_when_that_host_no_longer_answers() {
+    needs!(Root, PerNapi, Ip);
+    let pair = Switched::new();
+    let before = pair.dump();
+    let over_ssh = |line: &str| {
+        let mut command = pair.command(line);
+        command.env("SSH_CONNECTION", "198.18.0.1 50000 198.18.0.2 22");
+        command
+    };
+    let slow = "ab em0 polling --period 1ms --for 60s";
+    let refused = over_ssh(slow).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{}", said(&refused));
+    assert!(said(&refused).contains("carries your ssh connection"));
+    let run = over_ssh(LONG).spawn().unwrap();
+    wait_for_polling(&pair);
+    let silence = "echo 1 > /proc/sys/net/ipv4/icmp_echo_ignore_all";
+    let mut silent = Command::new("ip");
+    silent.args(["netns", "exec", &pair.far_netns(), "sh", "-c", silence]);
+    assert!(silent.status().unwrap().success());
+    let output = run.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let end = document(&output).end;
+    assert_eq!(end.cause, AbEndCause::EchoLost, "{end:?}");
+    assert!(pair.dump() == before && pair.is_clean());
+}
+
+#[test]
+fn what_changes_with_some_drivers_is_tried_before_it_takes_turns() {
+    needs!(Root, PerNapi, Ip);
+    let pair = Switched::new();
+    let before = pair.dump();
+    let output = pair.run("ab em0 --threaded --for 2.5s --block 0.4s --loss-limit 100000 --json");
+    let told = document(&output);
+    assert_eq!(told.end.cause, AbEndCause::Planned, "{told:?}");
+    let tried = "what changes of threaded do to packets in the card";
+    assert!(told.unseen.iter().any(|unseen| unseen.what == tried));
+    assert!(!told.pairs.is_empty());
+    assert!(pair.dump() == before && pair.is_clean());
+}
+
+#[test]
+fn what_somebody_else_changes_sets_a_pair_aside() {
+    needs!(Root, PerNapi, Ip);
+    let pair = Switched::new();
+    let before = pair.dump();
+    let run = pair.start("ab em0 --for 4s --block 0.5s --loss-limit 100000 --json");
+    wait_for_polling(&pair);
+    for _ in 0..10 {
+        pair.near(|control, target| {
+            let knob = Knob::of_interface(&table::GRO_FLUSH_TIMEOUT);
+            control
+                .write(target, &knob, &Value::Number(77_777))
+                .unwrap();
+        });
+        thread::sleep(Duration::from_millis(50));
+    }
+    let told = document(&run.wait_with_output().unwrap());
+    let causes = told
+        .pairs
+        .iter()
+        .filter_map(|pair| pair.set_aside_because.as_ref());
+    let causes: Vec<&String> = causes.collect();
+    assert!(
+        !causes.is_empty() && causes.len() < told.pairs.len(),
+        "{causes:?}"
+    );
+    assert!(causes[0].contains("77777"), "{causes:?}");
+    assert!(pair.dump() == before && pair.is_clean());
+}
+
+#[test]
+fn what_cannot_take_turns_is_refused_and_a_plan_writes_nothing() {
+    needs!(Root, PerNapi, Ip);
+    let pair = Switched::new();
+    let before = pair.dump();
+    for (line, code, why) in [
+        ("ab em0 --knob gro=off", 1, "--disruptive"),
+        (
+            "ab em0 --threaded --threaded-cpus 1",
+            1,
+            "come and go with 'threaded'",
+        ),
+        ("ab em0 -polling", 1, "nothing to compare"),
+        ("ab em0 interrupts", 2, "'polling', '-polling' or nothing"),
+        ("ab em0 --block 0.1s", 2, "from 0.4s to 10m"),
+        ("ab em9", 1, "there is no interface 'em9'"),
+    ] {
+        let refusal = pair.refused(line, code);
+        assert!(refusal.contains(why), "{line}: {refusal}");
+    }
+    let plan = pair.done("ab em0 --dry-run --seed 5");
+    for said in ["seed 5", "feature rx-gro 0 -> 1", "gro_flush_timeout"] {
+        assert!(plan.contains(said), "{said}: {plan}");
+    }
+    pair.ip("link set em0 down");
+    let refusal = pair.refused("ab em0", 1);
+    assert!(refusal.contains("it is down"), "{refusal}");
+    pair.ip("link set em0 up");
+    assert!(pair.dump() == before && pair.is_clean());
+}

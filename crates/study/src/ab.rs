@@ -1,0 +1,275 @@
+//! Two settings of an interface in turn, with the traffic that it has anyway: the run of a live comparison.
+//!
+//! What must hold: a guard owns every change before the first is made; whatever ends a run, all is put back and what
+//! was put back is said. Only this module decides when blocks begin and end; what follows from them is
+//! [`nicpoll_stats::ab`]'s.
+
+mod alarm;
+mod block;
+mod echo;
+mod meter;
+mod plan;
+mod programs;
+mod run;
+mod text;
+
+use std::net::IpAddr;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+
+use nicpoll_inspect::host_facts;
+use nicpoll_model::ab::{
+    AB_SCHEMA, AbAnswer, AbEnd, AbEndCause, AbPlan, AbSetting, AbValue, LiveAb,
+};
+use nicpoll_model::time::show_time;
+use nicpoll_model::{Origin, SwitchWrite, Unseen};
+use nicpoll_switch::knob::table::GRO_FLUSH_TIMEOUT;
+use nicpoll_switch::{
+    Guard, Journal, Name, Needs, Order, POLLING_PERIOD_NS, Resolved, Switch, Target, Turns, Values,
+    Write, client_address, recover, require_privileges,
+};
+use nicpoll_sys::netns::{NAMED_DIRECTORY, NetNamespace};
+
+use self::run::Runner;
+use crate::error::StudyError;
+
+pub use self::plan::{BlockError, parse_block, plan};
+pub use self::run::AbProgress;
+pub use self::text::{ABOUT, EXAMPLES};
+
+/// How the setting that is there is called.
+const AS_IT_IS: &str = "as it is";
+
+/// What is to be compared, and for how long.
+#[derive(Clone, Debug)]
+pub struct AbRequest {
+    /// The interface, or a part of it.
+    pub name: Name,
+    /// What is judged against what is there.
+    pub values: Values,
+    /// The words of `nicpoll set` that follow the interface: `polling --period=50us`.
+    pub words: String,
+    /// Network namespace, by its name for 'ip netns'; `None`: the caller's.
+    pub netns: Option<String>,
+    /// Seed, lengths and limits.
+    pub plan: AbPlan,
+    /// Whether what begins the queues anew may take turns.
+    pub is_disruptive: bool,
+    /// The run is given up when a block loses so many times what is lost under the reference.
+    pub loss_factor: f64,
+}
+
+/// A comparison that has been planned, and nothing changed yet.
+pub struct Prepared {
+    request: AbRequest,
+    switch: Switch,
+    netns_inode: u64,
+    orders: Vec<Order>,
+    turns: Turns,
+    notes: Vec<String>,
+}
+
+/// Plans a comparison: finds the interfaces and what would be written. Nothing is changed.
+///
+/// # Errors
+/// A privilege that is missing, a name that is no interface's, a setting that cannot take turns.
+pub fn prepare(request: AbRequest, journal: Journal) -> Result<Prepared, StudyError> {
+    require_privileges()?;
+    let mut switch = Switch::new(journal);
+    let netns_inode = switch.enter(request.netns.as_deref())?;
+    let names = [request.name.clone()];
+    let Resolved { orders, notes } =
+        switch.resolve(&names, &request.values, netns_inode, Needs::Fix)?;
+    let turns = switch.turns(&orders, request.is_disruptive)?;
+    Ok(Prepared {
+        request,
+        switch,
+        netns_inode,
+        orders,
+        turns,
+        notes: notes.iter().map(ToString::to_string).collect(),
+    })
+}
+
+impl Prepared {
+    /// What to know about how the interfaces were found.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// The namespace of the interfaces.
+    pub fn netns_inode(&self) -> u64 {
+        self.netns_inode
+    }
+
+    /// The document of a run that has not begun: the settings and the plan.
+    pub fn document(&self, origin: Origin) -> Result<LiveAb, StudyError> {
+        let plan = self.request.plan;
+        Ok(LiveAb {
+            schema: String::from(AB_SCHEMA),
+            origin,
+            interface: self.request.name.to_string(),
+            members: self.members(),
+            host: host_facts()?,
+            reference: self.setting(String::from(AS_IT_IS), String::new(), |write| &write.from),
+            judged: self.setting(self.request.words.clone(), self.command(), |write| {
+                &write.to
+            }),
+            prerequisites: self.turns.once.iter().map(SwitchWrite::from).collect(),
+            not_alternated: Vec::new(),
+            unseen: self.counted_joined(),
+            plan,
+            pairs: Vec::new(),
+            end: AbEnd {
+                cause: AbEndCause::Planned,
+                text: None,
+            },
+            restored: Vec::new(),
+            answer: AbAnswer::default(),
+        })
+    }
+
+    /// Runs the comparison. `guard` starts the process that puts everything back should this one be killed.
+    ///
+    /// # Errors
+    /// When nothing could be measured at all. Everything is put back before it returns.
+    pub fn run(
+        mut self,
+        origin: Origin,
+        guard: Command,
+        cancel: &AtomicBool,
+        progress: &mut dyn FnMut(AbProgress<'_>),
+    ) -> Result<LiveAb, StudyError> {
+        let namespace = self.namespace()?;
+        recover(self.switch.journal())?;
+        let guard = Guard::start(guard, self.switch.journal(), None)?;
+        let is_disruptive = self.request.is_disruptive;
+        let client = self.client()?;
+        let alternation = self
+            .switch
+            .alternate(&self.orders, is_disruptive, guard.owner())?;
+        self.turns = alternation.turns().clone();
+        let mut document = self.document(origin)?;
+        let targets = alternation.targets();
+        let members = self.orders.iter().map(|order| order.target.clone());
+        let mut runner = Runner {
+            members: members.collect(),
+            request: &self.request,
+            switch: &mut self.switch,
+            alternation,
+            guard: guard.owner(),
+            client,
+            cancel,
+        };
+        let outcome = runner.measure(namespace, &mut document, progress);
+        let restored = runner.alternation.restore(&mut self.switch);
+        document.end = outcome.map_err(|error| match restored {
+            Ok(()) => error,
+            Err(ref second) => StudyError::Unexpected(format!(
+                "{error}; putting back failed too: {second}. Try again: nicpoll restore"
+            )),
+        })?;
+        let failed = restored.as_ref().err();
+        let machine = self.switch.machine();
+        let is_there = |target: &Target| {
+            let device = target.interface.clone();
+            let asked = machine.run(target.netns_inode, move |control| control.vitals(&device));
+            matches!(asked, Ok(Ok(Some(_))))
+        };
+        document.restored = text::restored(&targets, self.netns_inode, failed, is_there);
+        document.answer =
+            nicpoll_stats::ab::answer(&document.pairs, &document.plan, Some(document.end.cause));
+        Ok(document)
+    }
+
+    /// The host that the user came from by ssh, when that goes by one of the interfaces. Then nothing longer than the
+    /// usual period is tried: a session must stay usable.
+    fn client(&mut self) -> Result<Option<IpAddr>, StudyError> {
+        if !self
+            .switch
+            .carries_own_ssh(self.netns_inode, &self.orders)?
+        {
+            return Ok(None);
+        }
+        let period_ns = self.request.values.number(&GRO_FLUSH_TIMEOUT);
+        if period_ns.is_some_and(|period_ns| period_ns > POLLING_PERIOD_NS) {
+            return Err(StudyError::Unexpected(format!(
+                "{} carries your ssh connection: a period above {} is not tried on it; name a shorter one, or run \
+                 this from the console",
+                self.request.name,
+                show_time(POLLING_PERIOD_NS)
+            )));
+        }
+        Ok(client_address())
+    }
+
+    fn namespace(&self) -> Result<NetNamespace, StudyError> {
+        let namespace = match &self.request.netns {
+            None => NetNamespace::current(),
+            Some(name) => NetNamespace::open(&Path::new(NAMED_DIRECTORY).join(name)),
+        };
+        Ok(namespace?)
+    }
+
+    fn members(&self) -> Vec<String> {
+        let mut members: Vec<String> = Vec::new();
+        for order in &self.orders {
+            let name = &order.target.interface.name;
+            if !members.contains(name) {
+                members.push(name.clone());
+            }
+        }
+        members
+    }
+
+    fn setting(
+        &self,
+        name: String,
+        command: String,
+        value: fn(&Write) -> &nicpoll_switch::Value,
+    ) -> AbSetting {
+        let values = self.turns.each.iter().map(|write| AbValue {
+            interface: write.target.interface.name.clone(),
+            napi_id: write.knob.napi_id(),
+            name: write.knob.name().into_owned(),
+            value: value(write).into(),
+        });
+        AbSetting {
+            name,
+            command,
+            values: values.collect(),
+        }
+    }
+
+    /// Members whose counters do not show packets as they are on the wire.
+    fn counted_joined(&self) -> Vec<Unseen> {
+        let targets = self.orders.iter().map(|order| &order.target.interface);
+        let joined = targets.filter(|interface| interface.driver == "veth");
+        joined
+            .map(|interface| Unseen {
+                what: format!(
+                    "segments of packets that {} sends joined (TSO)",
+                    interface.name
+                ),
+                why: String::from("a veth counts such a packet once"),
+            })
+            .collect()
+    }
+
+    /// The command line that makes the judged setting stand.
+    fn command(&self) -> String {
+        let AbRequest {
+            name, words, netns, ..
+        } = &self.request;
+        let fix = if self.turns.once.is_empty() {
+            ""
+        } else {
+            " --fix"
+        };
+        let netns = netns
+            .as_ref()
+            .map_or_else(String::new, |netns| format!(" --netns {netns}"));
+        format!("nicpoll set {name} {words}{fix}{netns}")
+    }
+}

@@ -1,0 +1,459 @@
+//! The blocks of a live comparison, one after the other, and what is watched meanwhile.
+//!
+//! What must hold: before each block a setting is put in force, and within a fifth of a second of anything that
+//! harms the traffic or the interface the run is given up. The caller puts everything back, whatever is returned.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nicpoll_model::Unseen;
+use nicpoll_model::ab::{AbAnswer, AbBlock, AbEnd, AbEndCause, AbPair, AbPlan, LiveAb};
+use nicpoll_observe::HostSnapshot;
+use nicpoll_stats::ab::{Draw, DrawnPair, answer};
+use nicpoll_switch::{Alternation, Arm, Owner, Switch, SwitchError, Target, Vitals};
+use nicpoll_sys::netns::{NetNamespace, NetnsThread};
+
+use super::AbRequest;
+use super::alarm::{Usual, disturbed};
+use super::block::{Member, Readings, Times, block};
+use super::echo::is_answered;
+use super::meter::Meter;
+use crate::error::StudyError;
+
+/// How often the traffic and the interface are looked at.
+const LOOK: Duration = Duration::from_millis(200);
+/// How often a signal is looked for.
+const NAP: Duration = Duration::from_millis(20);
+/// How long the programs that count are timed in a block, at most.
+const TIMED_MAX: Duration = Duration::from_millis(100);
+/// How long the user's host has to answer, and how often it is asked.
+const ECHO_TIME: Duration = Duration::from_millis(500);
+const ECHOES: u16 = 3;
+/// After so long it can be told how long a run has to be.
+const FIRST_WORD: Duration = Duration::from_secs(60);
+
+/// What a run tells while it goes on.
+#[derive(Clone, Debug)]
+pub enum AbProgress<'a> {
+    /// It is found out how much is lost under the reference, and whether a turn disturbs the interface.
+    Begins,
+    /// A block begins.
+    Block {
+        /// Pairs that are complete.
+        pairs: usize,
+        /// Whether it is one of the judged setting.
+        is_judged: bool,
+        /// How long the run goes on.
+        left: Duration,
+    },
+    /// What the pairs of the first minute say, once.
+    FirstMinute(&'a AbAnswer),
+}
+
+/// Why blocks end before their time.
+enum Halt {
+    /// The run is over.
+    End(AbEnd),
+    /// Nothing can be measured.
+    Failed(StudyError),
+}
+
+impl<E: Into<StudyError>> From<E> for Halt {
+    fn from(error: E) -> Self {
+        Halt::Failed(error.into())
+    }
+}
+
+fn end(cause: AbEndCause, text: String) -> Halt {
+    Halt::End(AbEnd {
+        cause,
+        text: Some(text),
+    })
+}
+
+/// Interfaces that are taken for a run.
+pub struct Runner<'a> {
+    /// What is compared.
+    pub request: &'a AbRequest,
+    /// Whose alternation it is.
+    pub switch: &'a mut Switch,
+    /// The two settings.
+    pub alternation: Alternation,
+    /// The interfaces whose traffic is measured.
+    pub members: Vec<Target>,
+    /// Who puts everything back when this process is killed.
+    pub guard: Owner,
+    /// The host that the user works from, when the connection comes by one of the members.
+    pub client: Option<IpAddr>,
+    /// Becomes true when the user asks to stop.
+    pub cancel: &'a AtomicBool,
+}
+
+/// A run on its way.
+struct Run<'a, 'b> {
+    runner: &'b mut Runner<'a>,
+    room: NetnsThread<Meter>,
+    vitals: Vec<Vitals>,
+    usual: Option<Usual>,
+    begin: Instant,
+}
+
+impl Runner<'_> {
+    /// Runs pairs of blocks until the time is over or something ends them, and adds them to the document.
+    ///
+    /// # Errors
+    /// When nothing can be measured.
+    pub fn measure(
+        &mut self,
+        namespace: NetNamespace,
+        document: &mut LiveAb,
+        progress: &mut dyn FnMut(AbProgress<'_>),
+    ) -> Result<AbEnd, StudyError> {
+        let members: Vec<u32> = self
+            .members
+            .iter()
+            .map(|one| one.interface.ifindex)
+            .collect();
+        let room = NetnsThread::enter(namespace, move || Meter::begin(&members))?;
+        let unseen = room.run(|meter| meter.unseen().to_vec())?;
+        document.unseen.extend(unseen);
+        let mut run = Run {
+            runner: self,
+            room,
+            vitals: Vec::new(),
+            usual: None,
+            begin: Instant::now(),
+        };
+        match run.all(document, progress) {
+            Ok(()) => Ok(AbEnd {
+                cause: AbEndCause::Planned,
+                text: None,
+            }),
+            Err(Halt::End(end)) => Ok(end),
+            Err(Halt::Failed(error)) => Err(error),
+        }
+    }
+}
+
+impl Run<'_, '_> {
+    fn plan(&self) -> AbPlan {
+        self.runner.request.plan
+    }
+
+    fn left_out(&self) -> Duration {
+        Duration::from_secs_f64(self.plan().left_out_seconds)
+    }
+
+    fn all(
+        &mut self,
+        document: &mut LiveAb,
+        progress: &mut dyn FnMut(AbProgress<'_>),
+    ) -> Result<(), Halt> {
+        progress(AbProgress::Begins);
+        self.vitals = self.ask_vitals()?;
+        self.try_echo(&mut document.unseen)?;
+        self.learn_losses()?;
+        self.try_turn(&mut document.unseen)?;
+        let plan = self.plan();
+        let mut has_said = false;
+        for drawn in Draw::new(&plan) {
+            let left = plan.duration_seconds - self.begin.elapsed().as_secs_f64();
+            if left < drawn.seconds() {
+                break;
+            }
+            let pair = self.pair(drawn, document.pairs.len(), progress)?;
+            document.pairs.push(pair);
+            if !has_said && self.begin.elapsed() >= FIRST_WORD {
+                has_said = true;
+                progress(AbProgress::FirstMinute(&answer(
+                    &document.pairs,
+                    &plan,
+                    None,
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is lost under the reference, before anything else: the limits follow from it.
+    fn learn_losses(&mut self) -> Result<(), Halt> {
+        let [shortest, _] = self.plan().block_seconds;
+        let before = self.counters()?;
+        let began = Instant::now();
+        self.wait_until(began + Duration::from_secs_f64(shortest), None)?;
+        let after = self.counters()?;
+        let usual = Usual::between(&before, &after, began.elapsed().as_secs_f64());
+        self.usual = Some(usual);
+        Ok(())
+    }
+
+    /// Turns to the judged setting and back once, where some drivers begin their queues anew at that.
+    fn try_turn(&mut self, unseen: &mut Vec<Unseen>) -> Result<(), Halt> {
+        let rows = self.runner.alternation.turns().to_be_tried();
+        if rows.is_empty() || self.runner.request.is_disruptive {
+            return Ok(());
+        }
+        let names: Vec<&str> = rows.iter().map(|row| row.name).collect();
+        let names = names.join(", ");
+        for arm in [Arm::Judged, Arm::Reference] {
+            let before = self.counters()?;
+            self.turn_to(arm)?;
+            let tried = self.wait_until(Instant::now() + self.left_out(), Some(&before));
+            tried.map_err(|halt| match halt {
+                Halt::End(AbEnd { cause, text }) if cause.is_abort() => {
+                    let what = text.unwrap_or_default();
+                    let remedy = "add --disruptive if the traffic may suffer that at every block";
+                    end(
+                        cause,
+                        format!("a first change of {names} disturbs it: {what}; {remedy}"),
+                    )
+                }
+                other => other,
+            })?;
+        }
+        unseen.extend(rows.iter().map(|row| Unseen {
+            what: format!("what changes of {} do to packets in the card", row.name),
+            why: String::from(
+                "a first change showed no loss of carrier, no new queues and no drops",
+            ),
+        }));
+        Ok(())
+    }
+
+    fn pair(
+        &mut self,
+        drawn: DrawnPair,
+        pairs: usize,
+        progress: &mut dyn FnMut(AbProgress<'_>),
+    ) -> Result<AbPair, Halt> {
+        let order = match drawn.is_judged_first {
+            true => [Arm::Judged, Arm::Reference],
+            false => [Arm::Reference, Arm::Judged],
+        };
+        let mut set_aside_because = None;
+        let mut blocks = Vec::new();
+        for (arm, seconds) in order.into_iter().zip(drawn.block_seconds) {
+            let all = Duration::from_secs_f64(self.plan().duration_seconds);
+            progress(AbProgress::Block {
+                pairs,
+                is_judged: arm == Arm::Judged,
+                left: all.saturating_sub(self.begin.elapsed()),
+            });
+            blocks.push((arm, self.block(arm, seconds)?));
+            if let Some(words) = self.drift()? {
+                set_aside_because = Some(words);
+            }
+        }
+        blocks.sort_by_key(|(arm, _)| *arm == Arm::Judged);
+        let mut blocks = blocks.into_iter().map(|(_, block)| block);
+        match (blocks.next(), blocks.next()) {
+            (Some(reference), Some(judged)) => Ok(AbPair {
+                is_judged_first: drawn.is_judged_first,
+                reference,
+                judged,
+                set_aside_because,
+            }),
+            _ => Err(StudyError::Unexpected(String::from("a pair has two blocks")).into()),
+        }
+    }
+
+    fn block(&mut self, arm: Arm, seconds: f64) -> Result<AbBlock, Halt> {
+        let began = Instant::now();
+        let start_seconds = began.duration_since(self.begin).as_secs_f64();
+        let before = self.counters()?;
+        self.turn_to(arm)?;
+        if self.runner.request.is_disruptive {
+            self.begin_anew()?;
+        }
+        self.check_echo()?;
+        let left_out = self.left_out();
+        let timed = TIMED_MAX.min(left_out / 4);
+        let counting_cores = self.room.run(move |meter| meter.counting_cores(timed))??;
+        self.wait_until(began + left_out, Some(&before))?;
+        let first = self.room.run(Meter::read)??;
+        let length = Duration::from_secs_f64(seconds);
+        let later = if length > 3 * left_out {
+            self.wait_until(began + 2 * left_out, Some(&before))?;
+            Some(self.room.run(Meter::read)??)
+        } else {
+            None
+        };
+        self.wait_until(began + length, Some(&before))?;
+        let last = self.room.run(Meter::read)??;
+        let readings = Readings {
+            first: &first,
+            later: later.as_ref(),
+            last: &last,
+        };
+        let times = Times {
+            start_seconds,
+            duration_seconds: began.elapsed().as_secs_f64(),
+            left_out_seconds: first.at.duration_since(began).as_secs_f64(),
+            counting_cores,
+        };
+        let instances = self.room.run(|meter| meter.instances().to_vec())?;
+        let members = self.runner.members.iter();
+        let members: Vec<Member> = members
+            .map(|one| (one.interface.ifindex, one.interface.name.clone()))
+            .collect();
+        Ok(block(times, &readings, &members, &instances))
+    }
+
+    /// A host that does not answer under the reference tells nothing under the other setting.
+    fn try_echo(&mut self, unseen: &mut Vec<Unseen>) -> Result<(), Halt> {
+        let Some(client) = self.runner.client else {
+            return Ok(());
+        };
+        if !self.is_echo_answered(client)? {
+            self.runner.client = None;
+            unseen.push(Unseen {
+                what: String::from("whether your connection goes on under the other setting"),
+                why: format!("{client}, which you came from by ssh, answers no echo request"),
+            });
+        }
+        Ok(())
+    }
+
+    fn check_echo(&mut self) -> Result<(), Halt> {
+        match self.runner.client {
+            Some(client) if !self.is_echo_answered(client)? => {
+                let text = format!("{client}, which you came from by ssh, no longer answers");
+                Err(end(AbEndCause::EchoLost, text))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn is_echo_answered(&self, client: IpAddr) -> Result<bool, Halt> {
+        let ask = move |_: &mut Meter| {
+            let mut numbers = 1..=ECHOES;
+            // A host that cannot be reached at all does not answer.
+            numbers.any(|number| is_answered(client, number, ECHO_TIME).unwrap_or(false))
+        };
+        Ok(self.room.run(ask)?)
+    }
+
+    /// Queues that begin anew with each turn have other instances from then on.
+    fn begin_anew(&mut self) -> Result<(), Halt> {
+        let members = self.runner.members.iter();
+        let members: Vec<u32> = members.map(|one| one.interface.ifindex).collect();
+        self.room
+            .run(move |meter| meter.watch_instances(&members))?;
+        self.vitals = self.ask_vitals()?;
+        Ok(())
+    }
+
+    fn counters(&mut self) -> Result<HostSnapshot, Halt> {
+        Ok(self.room.run(Meter::counters)?)
+    }
+
+    fn turn_to(&mut self, arm: Arm) -> Result<(), Halt> {
+        let Runner {
+            switch,
+            alternation,
+            ..
+        } = &mut *self.runner;
+        let turned = alternation.turn_to(switch, arm);
+        turned.map_err(|error| self.explained(error))
+    }
+
+    /// What somebody else changed in the block that ended, in words.
+    fn drift(&mut self) -> Result<Option<String>, Halt> {
+        let Runner {
+            switch,
+            alternation,
+            ..
+        } = &mut *self.runner;
+        let drift = match alternation.drift(switch) {
+            Ok(drift) => drift,
+            Err(error) => return Err(self.explained(error)),
+        };
+        let words: Vec<String> = drift
+            .iter()
+            .map(|(target, drift)| drift.describe(&target.interface.name))
+            .collect();
+        Ok((!words.is_empty()).then(|| words.join("; ")))
+    }
+
+    /// A write or a reading that failed, or better what became of the interface.
+    fn explained(&mut self, error: SwitchError) -> Halt {
+        if let Err(halt @ Halt::End(_)) = self.look(None) {
+            return halt;
+        }
+        let error = StudyError::from(error).with_causes();
+        end(AbEndCause::SettingFailed, error)
+    }
+
+    /// Waits, and looks meanwhile. Losses are held against the counters of `before`, the beginning of a block.
+    fn wait_until(&mut self, until: Instant, before: Option<&HostSnapshot>) -> Result<(), Halt> {
+        loop {
+            let look = (Instant::now() + LOOK).min(until);
+            while let Some(left) = look.checked_duration_since(Instant::now()) {
+                if self.runner.cancel.load(Ordering::Relaxed) {
+                    let text = String::from("it was stopped before its time was over");
+                    return Err(end(AbEndCause::Interrupted, text));
+                }
+                thread::sleep(left.min(NAP));
+                if left.is_zero() {
+                    break;
+                }
+            }
+            self.look(before)?;
+            if Instant::now() >= until {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether all is well.
+    fn look(&mut self, before: Option<&HostSnapshot>) -> Result<(), Halt> {
+        let now = self.read_vitals()?;
+        for ((member, then), now) in self.runner.members.iter().zip(&self.vitals).zip(&now) {
+            if let Some(end) = disturbed(&member.interface.name, then, now.as_ref()) {
+                return Err(Halt::End(end));
+            }
+        }
+        if !self.runner.guard.is_alive()? {
+            let text = "the process that puts settings back when this one is killed was ended";
+            return Err(end(AbEndCause::SettingFailed, String::from(text)));
+        }
+        let (Some(usual), Some(before)) = (self.usual, before) else {
+            return Ok(());
+        };
+        let now = self.counters()?;
+        let [_, longest] = self.plan().block_seconds;
+        let factor = self.runner.request.loss_factor;
+        match usual.exceeded(before, &now, longest, factor) {
+            Some(end) => Err(Halt::End(end)),
+            None => Ok(()),
+        }
+    }
+
+    fn read_vitals(&mut self) -> Result<Vec<Option<Vitals>>, Halt> {
+        let mut all = Vec::new();
+        for Target {
+            netns_inode,
+            interface,
+        } in self.runner.members.clone()
+        {
+            let machine = self.runner.switch.machine();
+            all.push(machine.run(netns_inode, move |control| control.vitals(&interface))??);
+        }
+        Ok(all)
+    }
+
+    /// The state of every member, each of which has to be there.
+    fn ask_vitals(&mut self) -> Result<Vec<Vitals>, Halt> {
+        let now = self.read_vitals()?.into_iter();
+        let names = self.runner.members.iter();
+        now.zip(names)
+            .map(|(vitals, member)| {
+                let name = &member.interface.name;
+                let gone = || format!("{name} is no more, or no longer in this network namespace");
+                vitals.ok_or_else(|| end(AbEndCause::InterfaceChanged, gone()))
+            })
+            .collect()
+    }
+}
