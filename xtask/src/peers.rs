@@ -18,7 +18,7 @@ struct Peer {
     used_for: &'static str,
 }
 
-const PEERS: [Peer; 5] = [
+const PEERS: [Peer; 6] = [
     Peer {
         program: "iperf",
         package: "iperf",
@@ -28,6 +28,11 @@ const PEERS: [Peer; 5] = [
         program: "nft",
         package: "nftables",
         used_for: "known loss on a link",
+    },
+    Peer {
+        program: "iptables-legacy-save",
+        package: "iptables",
+        used_for: "known loss by both kinds of iptables",
     },
     Peer {
         program: "ethtool",
@@ -121,7 +126,7 @@ mod tests {
         assert_eq!(packages(&without_iproute), ["iproute2"]);
         assert_eq!(
             packages(&missing(|_| false)),
-            ["ethtool", "iperf", "iproute2", "nftables"]
+            ["ethtool", "iperf", "iproute2", "iptables", "nftables"]
         );
     }
 

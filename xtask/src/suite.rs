@@ -17,7 +17,8 @@ const REQUIRE: &str = "NICPOLL_REQUIRE";
 const SKIPPED: &str = "NICPOLL_SKIPPED";
 
 /// What every machine that runs CI has, or gets by the steps before the tests.
-const REQUIRED_BY_CI: &str = "root,per-napi,receive-buffer,iperf,nft,tc,ip,ethtool,qemu,debug";
+const REQUIRED_BY_CI: &str =
+    "root,per-napi,receive-buffer,iperf,nft,iptables,tc,ip,ethtool,qemu,debug";
 
 /// Installs what the tests need, runs them all, then checks what is not a test of the program. The last
 /// line on stdout says how many tests passed, failed and were skipped.

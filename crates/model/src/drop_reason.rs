@@ -7,7 +7,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::LossPlace;
+use crate::{LossPlace, Way};
 
 /// Packets that the kernel dropped for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -71,4 +71,34 @@ pub struct UncountedLoss {
     pub packets: Option<u64>,
     /// What drops them, in words.
     pub by: String,
+    /// Which way the packets go that it can drop; empty: only from one interface to another.
+    pub ways: Vec<Way>,
+}
+
+/// Dropped packets that the counts by reason leave out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DropReasonGaps {
+    /// Packets that found no room in the table of reasons.
+    pub overflow_packets: u64,
+    /// Packets of the whole machine that had neither a device nor a socket to tell their namespace by.
+    pub unattributed_packets: u64,
+    /// Drops of the whole machine that came while another was being counted on the same CPU, and were not; null where
+    /// the kernel does not say.
+    pub missed_events: Option<u64>,
+}
+
+impl DropReasonGaps {
+    /// What came since an earlier reading of the same program.
+    pub fn since(self, earlier: DropReasonGaps) -> DropReasonGaps {
+        let missed = self.missed_events.zip(earlier.missed_events);
+        DropReasonGaps {
+            overflow_packets: self
+                .overflow_packets
+                .saturating_sub(earlier.overflow_packets),
+            unattributed_packets: self
+                .unattributed_packets
+                .saturating_sub(earlier.unattributed_packets),
+            missed_events: missed.map(|(now, then)| now.saturating_sub(then)),
+        }
+    }
 }

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CpuStates, DropReason, Drops, UncountedLoss};
+use crate::{CpuStates, DropReason, DropReasonGaps, Drops, UncountedLoss};
 
 /// What happened on this host from the beginning of an account to its end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -25,6 +25,8 @@ pub struct HostDelta {
     /// Packets of this host that the kernel dropped, by the reason that it gave, most first; null where drop reasons
     /// cannot be had.
     pub drop_reasons: Option<Vec<DropReason>>,
+    /// What `drop_reasons` leaves out; null where that is null.
+    pub drop_reason_gaps: Option<DropReasonGaps>,
     /// Why there are no drop reasons; null when there are.
     pub drop_reasons_missing: Option<String>,
     /// The interfaces that carried or dropped packets; null when they could not be listed.

@@ -47,7 +47,7 @@ pub use cpu_truth::{
     TICK_SAMPLED_POINTS_MIN, TruthPhase, TruthVerdict,
 };
 pub use doctor::{Check, CheckGroup, CheckStatus, DOCTOR_SCHEMA, Doctor};
-pub use drop_reason::{DropProtocol, DropReason, UncountedLoss};
+pub use drop_reason::{DropProtocol, DropReason, DropReasonGaps, UncountedLoss};
 pub use host::{HostDelta, InterfaceDelta, ProcessCpu};
 pub use ledger::{ControlKind, ControlLine, CrossCheck, Ledger, LedgerLine};
 pub use loss::{Drops, LossPlace, Way};

@@ -78,7 +78,8 @@ places! {
 }
 
 /// Which way a packet is going that is lost at a place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Way {
     /// Out of the host.
     Out,

@@ -73,6 +73,7 @@ impl HostAccount {
             dropped_packets: account.drops(),
             uncounted: account.uncounted(),
             drop_reasons: account.drop_reasons(),
+            drop_reason_gaps: account.drop_reason_gaps(),
             drop_reasons_missing: self.reasons_missing.map(|error| error.to_string()),
             interfaces: changed_interfaces(&self.before, &after, duration.as_secs_f64()),
         })

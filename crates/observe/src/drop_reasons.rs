@@ -122,10 +122,10 @@ impl DropReasons {
         }
         let uncounted = self.uncounted.get(&0, 0).map_err(|error| refused(&error))?;
         for of_cpu in uncounted.iter() {
-            counts.overflow_packets += of_cpu.overflow_packets;
-            counts.unattributed_packets += of_cpu.unattributed_packets;
+            counts.gaps.overflow_packets += of_cpu.overflow_packets;
+            counts.gaps.unattributed_packets += of_cpu.unattributed_packets;
         }
-        counts.missed_events = self.missed_events();
+        counts.gaps.missed_events = self.missed_events();
         Ok(counts)
     }
 
@@ -236,8 +236,8 @@ mod tests {
             panic!("{counts:?}");
         };
         assert_eq!(drops.names().of(group.reason), "NO_SOCKET");
-        assert_eq!((dropped.packets, counts.overflow_packets), (3, 4));
-        assert!(counts.missed_events.is_some());
+        assert_eq!((dropped.packets, counts.gaps.overflow_packets), (3, 4));
+        assert!(counts.gaps.missed_events.is_some());
         assert!(drops.timed_runs().unwrap().since(before).unwrap().runs >= 7);
         drop(timing);
     }

@@ -10,13 +10,14 @@ use std::io;
 
 use netlink_bindings::rt_link::{self, IfinfoFlags, Ifinfomsg, IterableLinkAttrs, RtnlLinkStats64};
 use netlink_socket2::NetlinkSocket;
-use nicpoll_model::{DropReason, LossPlace, UncountedLoss};
+use nicpoll_model::{DropReason, DropReasonGaps, LossPlace, UncountedLoss, Way};
 use nicpoll_sys::ethtool;
 use nicpoll_sys::netns::NetNamespace;
 use serde::{Deserialize, Serialize};
 
 use crate::drop_reasons::{DropReasons, DropReasonsError};
-use crate::nftables;
+use crate::iptables;
+use crate::nftables::{self, Filter};
 use crate::proc_files::{parse_netstat, parse_snmp, parse_snmp6, parse_softnet_dropped};
 use crate::qdiscs;
 
@@ -85,7 +86,7 @@ pub struct InterfaceCounters {
 pub struct HostSnapshot {
     /// Every interface, `lo` too, by its index; `None` when they could not be listed.
     pub interfaces: Option<BTreeMap<u32, InterfaceCounters>>,
-    /// Packets counted by nftables rules that drop them; `None` without CAP_NET_ADMIN or nftables.
+    /// Packets counted by rules of nftables and iptables that drop them; `None` without CAP_NET_ADMIN or nftables.
     pub nftables_drops: Option<u64>,
     /// `Protocol.Name` of /proc/net/snmp and netstat and the names of /proc/net/snmp6; empty when unreadable.
     pub protocols: BTreeMap<String, u64>,
@@ -96,6 +97,8 @@ pub struct HostSnapshot {
     pub uncounted: Vec<UncountedLoss>,
     /// Dropped packets by the kernel's reasons; `None` when they are not watched.
     pub drop_reasons: Option<Vec<DropReason>>,
+    /// Packets that these leave out; `None` when they are not watched.
+    pub drop_reason_gaps: Option<DropReasonGaps>,
 }
 
 /// Reads the counters of the network namespace that the caller is in at the first reading.
@@ -138,9 +141,8 @@ impl HostCounters {
     /// Reads what can be read now.
     pub fn snapshot(&mut self) -> HostSnapshot {
         let mut uncounted = Vec::new();
-        let filter = nftables::read(&mut self.socket).ok();
-        let by_filter = filter.iter().flat_map(|filter| &filter.uncounted);
-        uncounted.extend(by_filter.map(|by| can_drop(LossPlace::Nftables, by.clone())));
+        let filter = read_filters(&mut self.socket);
+        uncounted.extend(filter.iter().flat_map(|filter| filter.uncounted.clone()));
         let interfaces = self.interfaces(&mut uncounted).ok();
         let mut of_interfaces = interfaces.iter().flat_map(BTreeMap::values);
         let may_miss = !uncounted.is_empty() || of_interfaces.any(|one| one.has_queue);
@@ -149,20 +151,22 @@ impl HostCounters {
             // Without, the losses stay in the residual.
             let _ = self.watch_drop_reasons();
         }
+        let reasons = self.drop_reasons();
         HostSnapshot {
             interfaces,
             nftables_drops: filter.map(|filter| filter.dropped),
             protocols: read_protocols().unwrap_or_default(),
             softnet_dropped: read_softnet_dropped().ok(),
             uncounted,
-            drop_reasons: self.drop_reasons(),
+            drop_reason_gaps: reasons.as_ref().map(|(_, gaps)| *gaps),
+            drop_reasons: reasons.map(|(reasons, _)| reasons),
         }
     }
 
-    fn drop_reasons(&mut self) -> Option<Vec<DropReason>> {
+    fn drop_reasons(&mut self) -> Option<(Vec<DropReason>, DropReasonGaps)> {
         let reasons = self.reasons.as_mut()?;
         let counts = reasons.read().ok()?;
-        Some(reasons.explain(&counts, |_| true))
+        Some((reasons.explain(&counts, |_| true), counts.gaps))
     }
 
     fn interfaces(
@@ -241,7 +245,7 @@ fn xdp_drops(
     };
     if generic {
         let by = format!("{name} has a generic XDP program, whose drops no counter has");
-        uncounted.push(can_drop(LossPlace::Xdp, by));
+        uncounted.push(xdp_can_drop(by));
     }
     // To read them takes milliseconds with some drivers.
     if !in_driver && !is_veth(link) || header.ifi_flags & IfinfoFlags::Up as u32 == 0 {
@@ -251,16 +255,32 @@ fn xdp_drops(
     let counted = statistics.and_then(|statistics| sum_xdp_drops(&statistics));
     if in_driver && counted.is_none() {
         let by = format!("{name} has an XDP program in a driver that does not count its drops");
-        uncounted.push(can_drop(LossPlace::Xdp, by));
+        uncounted.push(xdp_can_drop(by));
     }
     counted
 }
 
-fn can_drop(place: LossPlace, by: String) -> UncountedLoss {
+/// What an XDP program can drop comes in.
+fn xdp_can_drop(by: String) -> UncountedLoss {
     UncountedLoss {
-        place,
+        place: LossPlace::Xdp,
         packets: None,
         by,
+        ways: vec![Way::In],
+    }
+}
+
+/// Both filters that a namespace may have: that of nf_tables, which iptables-nft fills too, and that of legacy iptables.
+/// `None` without CAP_NET_ADMIN.
+fn read_filters(socket: &mut NetlinkSocket) -> Option<Filter> {
+    let older = iptables::read();
+    match nftables::read(socket) {
+        Ok(mut filter) => {
+            filter.dropped += older.dropped;
+            filter.uncounted.extend(older.uncounted);
+            Some(filter)
+        }
+        Err(_) => (older != Filter::default()).then_some(older),
     }
 }
 

@@ -234,6 +234,19 @@ fn cross_checks(sender: Account<'_>, receiver: Account<'_>) -> Vec<CrossCheck> {
         check("Udp.SndbufErrors", host.protocol("Udp.SndbufErrors"));
         check("Udp.InErrors", host.protocol("Udp.InErrors"));
         check("Udp.InDatagrams", host.protocol("Udp.InDatagrams"));
+        let gaps = host.drop_reason_gaps();
+        check(
+            "drop reasons: no room",
+            gaps.map(|gaps| gaps.overflow_packets),
+        );
+        check(
+            "drop reasons: of no known namespace of the machine",
+            gaps.map(|gaps| gaps.unattributed_packets),
+        );
+        check(
+            "drop reasons: not seen on the machine",
+            gaps.and_then(|gaps| gaps.missed_events),
+        );
     }
     checks
 }

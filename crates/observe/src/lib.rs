@@ -11,6 +11,7 @@ mod drop_reasons;
 mod exact_cpu;
 mod host;
 mod interrupts;
+mod iptables;
 mod kernel_types;
 mod ledger;
 mod losses;

@@ -17,7 +17,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use nicpoll_model::{DropProtocol, DropReason, Drops, LossPlace, UncountedLoss};
+use nicpoll_model::{DropProtocol, DropReason, DropReasonGaps, Drops, LossPlace, UncountedLoss};
 
 use crate::host::{HostSnapshot, InterfaceCounters};
 
@@ -123,7 +123,7 @@ pub(crate) const COUNTED: [Counted; 13] = [
     },
     Counted {
         place: LossPlace::Nftables,
-        counter: "counters of nftables rules that drop",
+        counter: "counters of nftables and iptables rules that drop",
         udp_only: false,
         read: |account, _| difference(account.after.nftables_drops, account.before.nftables_drops),
     },
@@ -212,6 +212,13 @@ impl Account<'_> {
         Some(reasons)
     }
 
+    /// Packets that were dropped between the two moments and that the reasons leave out; `None` when these were not
+    /// watched.
+    pub fn drop_reason_gaps(self) -> Option<DropReasonGaps> {
+        let now = self.after.drop_reason_gaps?;
+        Some(now.since(self.before.drop_reason_gaps?))
+    }
+
     /// Where the host lost packets that no counter has, or may have lost some.
     pub fn uncounted(self) -> Vec<UncountedLoss> {
         let Some(reasons) = self.drop_reasons() else {
@@ -226,6 +233,7 @@ impl Account<'_> {
                 place: counted.place,
                 packets: Some(packets),
                 by: names.join(" or "),
+                ways: vec![counted.place.way()],
             })
         };
         COUNTED.iter().filter_map(beyond).collect()
@@ -247,6 +255,7 @@ impl Account<'_> {
             place: counted.place,
             packets: None,
             by: String::from("a batch of datagrams that is dropped whole counts as one packet"),
+            ways: vec![counted.place.way()],
         }));
         found
     }

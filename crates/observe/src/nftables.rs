@@ -1,9 +1,11 @@
 //! What the packet filter drops: how many packets by its counters, and what of it no counter has.
 //!
 //! What must hold: a counter counts a verdict only when nothing stands between the two; a named counter only when
-//! every rule that has it drops. Whatever else can drop is named by its chain.
+//! every rule that has it drops. Whatever else can drop is named by its chain, with the ways of the packets that come
+//! there: by the chain's hook, or those of the chains that jump to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::CStr;
 use std::io;
 
 use netlink_bindings::nftables::{
@@ -11,6 +13,7 @@ use netlink_bindings::nftables::{
     ObjData, ObjectType, VerdictCode,
 };
 use netlink_socket2::NetlinkSocket;
+use nicpoll_model::{LossPlace, UncountedLoss, Way};
 
 /// `NFT_REG_VERDICT`, include/uapi/linux/netfilter/nf_tables.h: what a lookup in a verdict map writes to.
 const VERDICT_REGISTER: u32 = 0;
@@ -20,8 +23,8 @@ const VERDICT_REGISTER: u32 = 0;
 pub struct Filter {
     /// Packets that were counted and dropped, all tables together.
     pub dropped: u64,
-    /// What can drop packets without their being counted, each in a sentence.
-    pub uncounted: Vec<String>,
+    /// What can drop packets without their being counted.
+    pub uncounted: Vec<UncountedLoss>,
 }
 
 /// A table's family and name, and a name in it.
@@ -75,6 +78,10 @@ struct Found {
     named: BTreeMap<Name, Vec<Name>>,
     /// Maps that give verdicts, and the chain that looks into each.
     maps: Vec<(Name, Name)>,
+    /// Chains that the kernel calls, with the ways of the packets that it gives them.
+    hooks: BTreeMap<Name, &'static [Way]>,
+    /// By chain: the chains that send packets there.
+    callers: BTreeMap<Name, BTreeSet<Name>>,
 }
 
 /// Reads the filter of the namespace that the socket is in.
@@ -83,24 +90,30 @@ struct Found {
 /// `EOPNOTSUPP` or `EPROTONOSUPPORT` when the kernel has no nftables, `EPERM` without CAP_NET_ADMIN.
 pub fn read(socket: &mut NetlinkSocket) -> io::Result<Filter> {
     let mut found = Found::default();
-    read_policies(socket, &mut found)?;
+    read_chains(socket, &mut found)?;
     read_rules(socket, &mut found)?;
     if !found.named.is_empty() {
         add_named(socket, &mut found)?;
     }
     for (map, chain) in std::mem::take(&mut found.maps) {
-        if drops_in(socket, &map).unwrap_or(true) {
+        if read_map(socket, &map, &chain, &mut found).unwrap_or(true) {
             found.add(&chain, Count::Not(Cause::Map));
         }
     }
-    let sentence = |((chain, cause), times): (&(Name, Cause), &usize)| {
+    let loss = |((chain, cause), times): (&(Name, Cause), &usize)| {
+        let ways = found.ways(chain)?;
         let (family, table, chain) = chain;
         let (family, words) = (family_name(*family), cause.words(*times > 1));
-        format!("chain {chain} of table {family} {table} has {words}")
+        Some(UncountedLoss {
+            place: LossPlace::Nftables,
+            packets: None,
+            by: format!("chain {chain} of table {family} {table} has {words}"),
+            ways,
+        })
     };
     Ok(Filter {
         dropped: found.dropped,
-        uncounted: found.uncounted.iter().map(sentence).collect(),
+        uncounted: found.uncounted.iter().filter_map(loss).collect(),
     })
 }
 
@@ -116,6 +129,33 @@ impl Found {
                 *self.uncounted.entry((chain.clone(), cause)).or_default() += 1;
             }
         }
+    }
+
+    /// Which way the packets go that come to a chain; `None` when none come there.
+    fn ways(&self, chain: &Name) -> Option<Vec<Way>> {
+        let mut from = vec![chain];
+        let mut seen = BTreeSet::from([chain]);
+        let mut ways = None;
+        while let Some(chain) = from.pop() {
+            if let Some(of_hook) = self.hooks.get(chain) {
+                let known: &mut Vec<Way> = ways.get_or_insert_default();
+                let new: Vec<Way> = of_hook
+                    .iter()
+                    .filter(|way| !known.contains(way))
+                    .copied()
+                    .collect();
+                known.extend(new);
+            }
+            let callers = self.callers.get(chain).into_iter().flatten();
+            from.extend(callers.filter(|caller| seen.insert(caller)));
+        }
+        ways
+    }
+
+    /// Takes note that one chain sends packets to another of its table.
+    fn add_jump(&mut self, from: &Name, to: &CStr) {
+        let to = (from.0, from.1.clone(), to.to_string_lossy().into_owned());
+        self.callers.entry(to).or_default().insert(from.clone());
     }
 
     /// Takes note of what one rule can drop.
@@ -137,6 +177,9 @@ impl Found {
                 Ok(ExprOps::Log(_)) => continue,
                 Ok(ExprOps::Immediate(immediate)) => {
                     let verdict = immediate.get_data().and_then(|data| data.get_verdict());
+                    if let Ok(to) = verdict.clone().and_then(|verdict| verdict.get_chain()) {
+                        self.add_jump(chain, to);
+                    }
                     let code = verdict.and_then(|verdict| verdict.get_code());
                     (code == Ok(VerdictCode::Drop as u32)).then_some(Cause::Drop)
                 }
@@ -174,8 +217,8 @@ fn verdict_map(lookup: &IterableExprLookupAttrs<'_>) -> Option<String> {
     Some(name.to_string_lossy().into_owned())
 }
 
-/// A base chain whose policy is to drop. Since iptables-nft wants it, such a chain may count.
-fn read_policies(socket: &mut NetlinkSocket, found: &mut Found) -> io::Result<()> {
+/// What calls chains, and those whose policy is to drop. Since iptables-nft wants it, such a chain may count.
+fn read_chains(socket: &mut NetlinkSocket, found: &mut Found) -> io::Result<()> {
     let request = nftables::Request::new().op_getchain_dump(&Nfgenmsg::default());
     let mut reply = socket.request(&request)?;
     while let Some(chain) = reply.recv() {
@@ -183,13 +226,18 @@ fn read_policies(socket: &mut NetlinkSocket, found: &mut Found) -> io::Result<()
         let (Ok(table), Ok(name)) = (chain.get_table(), chain.get_name()) else {
             continue;
         };
+        let this = named(header.nfgen_family, table, name);
+        if let Ok(number) = chain.get_hook().and_then(|hook| hook.get_num()) {
+            let ways = ways_of_hook(header.nfgen_family, number);
+            found.hooks.insert(this.clone(), ways);
+        }
         if chain.get_policy() != Ok(VerdictCode::Drop as u32) {
             continue;
         }
         let counters = chain.get_counters();
         let counted = counters.and_then(|counters| counters.get_packets());
         let count = counted.map_or(Count::Not(Cause::Policy), Count::Packets);
-        found.add(&named(header.nfgen_family, table, name), count);
+        found.add(&this, count);
     }
     Ok(())
 }
@@ -240,8 +288,13 @@ fn add_named(socket: &mut NetlinkSocket, found: &mut Found) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a verdict map has a verdict to drop.
-fn drops_in(socket: &mut NetlinkSocket, (family, table, map): &Name) -> io::Result<bool> {
+/// Whether a verdict map that a chain looks into has a verdict to drop. Takes note of where else it sends packets.
+fn read_map(
+    socket: &mut NetlinkSocket,
+    (family, table, map): &Name,
+    chain: &Name,
+    found: &mut Found,
+) -> io::Result<bool> {
     let header = Nfgenmsg {
         nfgen_family: *family,
         ..Nfgenmsg::default()
@@ -256,17 +309,42 @@ fn drops_in(socket: &mut NetlinkSocket, (family, table, map): &Name) -> io::Resu
     while let Some(elements) = reply.recv() {
         let (_, elements) = elements?;
         let elements = elements.get_elements().map_err(io::Error::other)?;
-        drops |= elements.get_elem().any(|element| {
+        for element in elements.get_elem() {
             let verdict = element.get_data().and_then(|data| data.get_verdict());
-            verdict.and_then(|verdict| verdict.get_code()) == Ok(VerdictCode::Drop as u32)
-        });
+            if let Ok(to) = verdict.clone().and_then(|verdict| verdict.get_chain()) {
+                found.add_jump(chain, to);
+            }
+            let code = verdict.and_then(|verdict| verdict.get_code());
+            drops |= code == Ok(VerdictCode::Drop as u32);
+        }
     }
     Ok(drops)
 }
 
-fn named(family: u8, table: &std::ffi::CStr, name: &std::ffi::CStr) -> Name {
+fn named(family: u8, table: &CStr, name: &CStr) -> Name {
     let [table, name] = [table, name].map(|name| name.to_string_lossy().into_owned());
     (family, table, name)
+}
+
+/// Which way packets go that pass a hook, include/uapi/linux/netfilter.h and netfilter_arp.h: none where they go from
+/// one interface to another.
+const fn ways_of_hook(family: u8, number: u32) -> &'static [Way] {
+    match (family, number) {
+        // arp: in, out, forward.
+        (3, 0) => &[Way::In],
+        (3, 1) => &[Way::Out],
+        (3, 2) => &[],
+        // netdev: ingress, egress.
+        (5, 0) => &[Way::In],
+        (5, 1) => &[Way::Out],
+        // prerouting, input; of inet also ingress.
+        (1 | 2 | 7 | 10, 0 | 1 | 5) => &[Way::In],
+        // forward.
+        (1 | 2 | 7 | 10, 2) => &[],
+        // output, postrouting.
+        (1 | 2 | 7 | 10, 3 | 4) => &[Way::Out],
+        _ => &[Way::In, Way::Out],
+    }
 }
 
 /// include/uapi/linux/netfilter.h, as nft(8) calls them.

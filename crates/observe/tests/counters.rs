@@ -6,7 +6,7 @@ mod common;
 use std::thread;
 
 use common::*;
-use nicpoll_model::{Drops, LossPlace, UncountedLoss};
+use nicpoll_model::{Drops, LossPlace, UncountedLoss, Way};
 use nicpoll_observe::{Account, HostCounters, HostSnapshot};
 use nicpoll_testkit::needs;
 
@@ -120,6 +120,60 @@ fn a_policy_to_drop_is_named() {
     let all_but = "udp dport 9000 numgen inc mod 10 != 0 accept";
     let cause = "chain c of table inet t has the policy drop";
     assert_filter(&[], hook, all_but, 0, &[cause]);
+}
+
+#[test]
+fn a_chain_that_drops_is_named_with_the_way_of_its_packets() {
+    needs!(Root, Ip, Nft);
+    let pair = Pair::new();
+    let chains = "add table inet t
+        add chain inet t shared
+        add chain inet t unused
+        add chain inet t in { type filter hook prerouting priority 0; }
+        add chain inet t out { type filter hook postrouting priority 0; }
+        add chain inet t through { type filter hook forward priority 0; }
+        add rule inet t in jump shared";
+    run(&pair.receiver, &format!("nft '{chains}'"));
+    for chain in ["shared", "unused", "out", "through"] {
+        run(
+            &pair.receiver,
+            &format!("nft 'add rule inet t {chain} udp dport 7 drop'"),
+        );
+    }
+    let found = snapshot(&pair.receiver).uncounted;
+    let named: Vec<(&str, &[Way])> = found
+        .iter()
+        .map(|one| (one.by.split(' ').nth(1).unwrap(), one.ways.as_slice()))
+        .collect();
+    let expected: [(&str, &[Way]); 3] = [
+        ("out", &[Way::Out]),
+        ("shared", &[Way::In]),
+        ("through", &[]),
+    ];
+    assert_eq!(named, expected);
+}
+
+#[test]
+fn rules_and_policies_of_both_kinds_of_iptables_are_counted() {
+    needs!(Root, Ip, Iptables);
+    for kind in ["legacy", "nft"] {
+        let pair = Pair::new();
+        let match_one_in_ten = "-p udp --dport 9000 -m statistic --mode nth --every 10 --packet 0";
+        let rules = format!(
+            "iptables-{kind} -A INPUT {match_one_in_ten} -j DROP\n\
+             iptables-{kind} -A INPUT -p udp --dport 9000 -m statistic --mode nth --every 9 --packet 0 -j ACCEPT\n\
+             iptables-{kind} -P INPUT DROP"
+        );
+        run(&pair.receiver, &rules);
+        // Of ten, the rule drops one, the second rule takes one of the nine others, and the policy drops eight.
+        let (drops, found) = lost_of_1000(&pair, SENDER, 100);
+        assert_eq!(
+            drops.at(LossPlace::Nftables),
+            Some(900),
+            "{kind}: {found:?}"
+        );
+        assert_eq!(found, [], "{kind}");
+    }
 }
 
 #[test]

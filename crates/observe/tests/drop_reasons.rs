@@ -65,7 +65,7 @@ impl Watched {
     fn counts(&self) -> DropCounts {
         thread::sleep(QUIET);
         let counts = self.drops.read().unwrap();
-        assert_eq!(counts.overflow_packets, 0);
+        assert_eq!(counts.gaps.overflow_packets, 0);
         counts
     }
 

@@ -17,6 +17,8 @@ pub enum Need {
     Iperf,
     /// nft(8), and a kernel that takes its rules.
     Nft,
+    /// iptables(8), both of x_tables and of nf_tables, and a kernel that takes its rules.
+    Iptables,
     /// tc(8), and a kernel that takes its shapers.
     Tc,
     /// ip(8).
@@ -61,7 +63,7 @@ const fn row(
 
 const INSTALL: &str = "as root on Debian, `cargo xtask test` installs it";
 
-const TABLE: [Row; 14] = [
+const TABLE: [Row; 15] = [
     row(Need::Root, "root", privileges, "run the tests as root"),
     row(Need::PerNapi, "per-napi", per_napi, "use a newer kernel"),
     row(
@@ -72,6 +74,12 @@ const TABLE: [Row; 14] = [
     ),
     row(Need::Iperf, "iperf", programs::missing_iperf, INSTALL),
     row(Need::Nft, "nft", || programs::missing("nft"), INSTALL),
+    row(
+        Need::Iptables,
+        "iptables",
+        || programs::missing("iptables-legacy-save"),
+        INSTALL,
+    ),
     row(Need::Tc, "tc", || programs::missing("tc"), INSTALL),
     row(Need::Ip, "ip", || programs::missing("ip"), INSTALL),
     row(

@@ -2,22 +2,25 @@
 //!
 //! What must hold: a count that may be too small says so and why; what is not known is not told as none.
 
-use nicpoll_model::{DropProtocol, DropReason, HostDelta, LossPlace, UncountedLoss, Way};
+use nicpoll_model::{
+    DropProtocol, DropReason, DropReasonGaps, HostDelta, LossPlace, UncountedLoss, Way,
+};
 
 /// The places where packets that go one of these ways can be lost, with how many were, in the order in which a
 /// packet passes them; then a line for each reason.
 pub fn all(host: &HostDelta, ways: &[Way]) -> String {
-    let places = places(host, ways).map(|(place, packets)| figure(host, place, packets));
+    let places = places(host, ways).map(|(place, packets)| figure(host, place, packets, ways));
     let places: Vec<String> = places.collect();
     told(host, ways, &places)
 }
 
 /// The same of the places at which anything was or may have been lost; nothing when there are none.
 pub fn only_losses(host: &HostDelta, ways: &[Way]) -> String {
-    let lost = places(host, ways)
-        .filter(|(place, packets)| *packets > Some(0) || uncounted_at(host, *place).is_some());
+    let lost = places(host, ways).filter(|(place, packets)| {
+        *packets > Some(0) || uncounted_at(host, *place, ways).is_some()
+    });
     let lost: Vec<String> = lost
-        .map(|(place, packets)| figure(host, place, packets))
+        .map(|(place, packets)| figure(host, place, packets, ways))
         .collect();
     if lost.is_empty() {
         return String::new();
@@ -36,10 +39,11 @@ fn told(host: &HostDelta, ways: &[Way], places: &[String]) -> String {
     for reason in reasons.filter(|reason| is_told(reason, ways)) {
         lines.push_str(&format!("  {}\n", because(reason)));
     }
-    let may_be_more = |one: &&UncountedLoss| one.packets.is_none() && goes(one.place, ways);
+    let may_be_more = |one: &&UncountedLoss| one.packets.is_none() && can_drop(one, ways);
     for one in host.uncounted.iter().filter(may_be_more) {
         lines.push_str(&format!("  {}: may be more: {}\n", one.place, one.by));
     }
+    lines.push_str(&host.drop_reason_gaps.map(left_out).unwrap_or_default());
     if let Some(why) = &host.drop_reasons_missing {
         lines.push_str(&format!("  no drop reasons: {why}\n"));
     }
@@ -58,9 +62,9 @@ fn goes(place: LossPlace, ways: &[Way]) -> bool {
 }
 
 /// A place and its count: `nftables 400 (no counter)`.
-fn figure(host: &HostDelta, place: LossPlace, packets: Option<u64>) -> String {
+fn figure(host: &HostDelta, place: LossPlace, packets: Option<u64>, ways: &[Way]) -> String {
     let number = count(packets);
-    match uncounted_at(host, place) {
+    match uncounted_at(host, place, ways) {
         Some(UncountedLoss { packets: None, .. }) => format!("{place} at least {number}"),
         Some(one) if one.packets == packets => format!("{place} {number} (no counter)"),
         Some(one) => {
@@ -71,8 +75,42 @@ fn figure(host: &HostDelta, place: LossPlace, packets: Option<u64>) -> String {
     }
 }
 
-fn uncounted_at(host: &HostDelta, place: LossPlace) -> Option<&UncountedLoss> {
-    host.uncounted.iter().find(|one| one.place == place)
+fn uncounted_at<'a>(
+    host: &'a HostDelta,
+    place: LossPlace,
+    ways: &[Way],
+) -> Option<&'a UncountedLoss> {
+    let mut here = host.uncounted.iter().filter(|one| one.place == place);
+    here.find(|one| can_drop(one, ways))
+}
+
+/// A filter's chain drops only what passes its hook.
+fn can_drop(loss: &UncountedLoss, ways: &[Way]) -> bool {
+    let passes = |way: &Way| *way == Way::Either || ways.contains(way);
+    loss.ways.iter().any(passes)
+}
+
+/// What the reasons leave out, a line for each kind.
+fn left_out(gaps: DropReasonGaps) -> String {
+    let kinds = [
+        (
+            Some(gaps.overflow_packets),
+            "packets more were dropped for reasons that found no room in the table",
+        ),
+        (
+            Some(gaps.unattributed_packets),
+            "packets more were dropped on this machine, in a namespace that the kernel does not tell",
+        ),
+        (
+            gaps.missed_events,
+            "drops more on this machine were not counted: another was being counted at that moment",
+        ),
+    ];
+    let lines = kinds.iter().filter_map(|(count, words)| {
+        let count = count.filter(|count| *count > 0)?;
+        Some(format!("  drop reasons: {count} {words}\n"))
+    });
+    lines.collect()
 }
 
 /// A reason without a place is told only where it may be a datagram's that nothing else explains.
@@ -107,6 +145,7 @@ mod tests {
             dropped_packets: Drops(drops.iter().copied().collect()),
             uncounted: vec![],
             drop_reasons: Some(vec![]),
+            drop_reason_gaps: None,
             drop_reasons_missing: None,
             interfaces: None,
         }
@@ -117,6 +156,7 @@ mod tests {
             place,
             packets,
             by: String::from("chain input of table inet t has a drop rule without a counter"),
+            ways: vec![Way::In],
         }
     }
 
@@ -166,6 +206,33 @@ mod tests {
             all(&host, &[Way::In]),
             "dropped by this host: nftables 400 (no counter), socket buffer 12 (2 without a counter)\n  \
              nftables: 400 UDP, NETFILTER_DROP: A rule dropped it.\n"
+        );
+    }
+
+    #[test]
+    fn a_chain_of_another_way_says_nothing_of_what_is_received() {
+        let mut host = host(&[(LossPlace::Nftables, Some(0))]);
+        host.uncounted = vec![uncounted(LossPlace::Nftables, None)];
+        host.uncounted[0].ways = vec![Way::Out];
+        assert_eq!(all(&host, &[Way::In]), "dropped by this host: nftables 0\n");
+        assert!(all(&host, &[Way::Out]).contains("at least 0"));
+        host.uncounted[0].ways = vec![];
+        assert_eq!(only_losses(&host, &[Way::In, Way::Out]), "");
+    }
+
+    #[test]
+    fn what_the_reasons_leave_out_is_told_beside_them() {
+        let mut host = host(&[(LossPlace::SocketBuffer, Some(1))]);
+        host.drop_reason_gaps = Some(DropReasonGaps {
+            overflow_packets: 7,
+            unattributed_packets: 0,
+            missed_events: Some(3),
+        });
+        assert_eq!(
+            all(&host, &[Way::In]),
+            "dropped by this host: socket buffer 1\n  \
+             drop reasons: 7 packets more were dropped for reasons that found no room in the table\n  \
+             drop reasons: 3 drops more on this machine were not counted: another was being counted at that moment\n"
         );
     }
 

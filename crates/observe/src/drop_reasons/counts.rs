@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::iter::Sum;
 use std::ops::Add;
 
-use nicpoll_model::DropProtocol;
+use nicpoll_model::{DropProtocol, DropReasonGaps};
 
 use nicpoll_sys::bpf_maps::{Drop, Dropped};
 
@@ -82,13 +82,8 @@ impl Sum for DroppedPackets {
 pub struct DropCounts {
     /// Packets by group; groups without any are absent.
     pub groups: BTreeMap<DropGroup, DroppedPackets>,
-    /// Packets of the watched namespaces that found no room in the table of groups.
-    pub overflow_packets: u64,
-    /// Packets that had neither a device nor a socket to tell their namespace by. They are the *machine's*.
-    pub unattributed_packets: u64,
-    /// Drops on the whole machine that came while another was being counted on the same CPU, and were not; `None`
-    /// where the kernel does not say.
-    pub missed_events: Option<u64>,
+    /// What is in no group.
+    pub gaps: DropReasonGaps,
 }
 
 impl DropCounts {
@@ -124,12 +119,7 @@ impl DropCounts {
         };
         DropCounts {
             groups: self.groups.iter().filter_map(grown).collect(),
-            overflow_packets: self.overflow_packets - earlier.overflow_packets,
-            unattributed_packets: self.unattributed_packets - earlier.unattributed_packets,
-            missed_events: self
-                .missed_events
-                .zip(earlier.missed_events)
-                .map(|(now, then)| now - then),
+            gaps: self.gaps.since(earlier.gaps),
         }
     }
 
@@ -177,15 +167,18 @@ mod tests {
         before.add(&drop(12, 2, 17), counted(&[1, 2]).iter());
         before.add(&drop(3, 0, 17), counted(&[5]).iter());
         let mut after = DropCounts {
-            overflow_packets: 4,
+            gaps: DropReasonGaps {
+                overflow_packets: 4,
+                ..DropReasonGaps::default()
+            },
             ..DropCounts::default()
         };
         after.add(&drop(12, 2, 17), counted(&[1, 9]).iter());
         after.add(&drop(12, 3, 6), counted(&[1]).iter());
         after.add(&drop(3, 0, 17), counted(&[5]).iter());
         let grown = after.since(&before);
-        assert_eq!((grown.groups.len(), grown.overflow_packets), (2, 4));
-        assert_eq!(grown.missed_events, None);
+        assert_eq!((grown.groups.len(), grown.gaps.overflow_packets), (2, 4));
+        assert_eq!(grown.gaps.missed_events, None);
         let all = grown.by_reason(|_| true);
         let expected = DroppedPackets {
             packets: 8,
