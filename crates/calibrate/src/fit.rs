@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 
 use nicpoll_model::sim_published::ErrorKind;
-use nicpoll_sim::{Host, PlanError};
+use nicpoll_sim::{Host, PlanError, workers};
 use thiserror::Error;
 
 use crate::library::{Library, LibraryError};
@@ -305,10 +305,10 @@ fn fit_group(library: &Library, group: &Group) -> Result<(GroupFit, Vec<u64>), F
         for (parameter, factor) in group.parameters.iter().zip(factors) {
             tried.apply(parameter, *factor);
         }
-        let of_runs: Result<Vec<Vec<f64>>, PlanError> = runs
-            .iter()
-            .map(|run| misfits(&tried, run, group.length))
-            .collect();
+        let of_runs = workers::map(&runs, workers::count().min(runs.len()), |run| {
+            misfits(&tried, run, group.length)
+        });
+        let of_runs: Result<Vec<Vec<f64>>, PlanError> = of_runs.into_iter().collect();
         of_runs
             .map(|errors| errors.concat())
             .unwrap_or_else(|error| {

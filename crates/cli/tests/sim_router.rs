@@ -63,6 +63,47 @@ fn the_guides_router_of_ten_lines_runs_where_nothing_but_the_program_is() {
 }
 
 #[test]
+fn the_guides_router_of_several_processors_does_what_the_guide_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, guide) = GUIDE.split_once("## A router of several").unwrap();
+    let file = block(guide, "toml");
+    assert!(file.lines().count() <= 10, "{file}");
+    let command = block(guide, "console").replace("\\\n", "");
+    let command = command.strip_prefix("$ nicpoll sim ").unwrap();
+    let rows = guide.lines().filter(|line| line.starts_with("| `"));
+    let mut told = 0;
+    for row in rows {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let [discipline, queues, rate, idle, interrupts] = cells[..] else {
+            panic!("{row}");
+        };
+        let file = file.replace("queues = 4", &format!("queues = {queues}"));
+        fs::write(folder.path().join("router.toml"), file).unwrap();
+        let words = command.replace("napi \n", "napi ");
+        let mut words: Vec<&str> = words.split_whitespace().collect();
+        let at = words.iter().position(|word| *word == "--router-discipline");
+        words[at.unwrap() + 1] = discipline.trim_matches('`');
+        words.push("--json");
+        let run: serde_json::Value =
+            serde_json::from_str(&stdout(&sim(&words, folder.path()))).unwrap();
+        let router = &run["figures"]["hosts"][1];
+        let number = |text: &str| text.replace([',', '%', ' '], "").parse::<f64>().unwrap();
+        for (value, said, aim) in [
+            (&run["figures"]["delivered_pps"], number(rate), 0.02),
+            (&router["interrupts"], number(interrupts) / 10.0, 0.02),
+        ] {
+            let value = value.as_f64().unwrap();
+            let is_near = (value - said).abs() <= aim * said.max(50.0);
+            assert!(is_near, "{row}: {value} instead of {said}");
+        }
+        let share = 100.0 * router["cpu"]["idle"].as_f64().unwrap();
+        assert!((share - number(idle)).abs() < 1.0, "{row}: {share} %");
+        told += 1;
+    }
+    assert!(told >= 3, "{told} rows");
+}
+
+#[test]
 fn the_program_carries_its_hosts() {
     let folder = tempfile::tempdir().unwrap();
     let list = stdout(&sim(&["hosts"], folder.path()));

@@ -25,11 +25,15 @@ pub struct SimFitHost {
     pub elapsed_seconds: f64,
     /// The machine.
     pub host: HostFacts,
-    /// Times that everything was measured.
+    /// Repeats that count: three or five, and up to as many more while a cost does not agree with itself.
     pub repeats: u32,
     /// What other programs took of the two processors while costs were measured, 0 to 1; null when it was not seen.
     /// It adds to what is measured.
     pub others_ratio: Option<f64>,
+    /// What the hypervisor kept of the two processors meanwhile, 0 to 1, by `/proc/stat`; null when it was not
+    /// seen. Times are longer by it.
+    #[serde(default)]
+    pub steal_ratio: Option<f64>,
     /// What each kind of work costs.
     pub costs: Vec<MeasuredCost>,
     /// Every number of the host file.
@@ -141,6 +145,10 @@ pub struct MeasuredCost {
     pub min_ns: Option<f64>,
     /// The greatest one.
     pub max_ns: Option<f64>,
+    /// Whether the middle half of the repeats lies within 30 % of the middle one, or within 200 ns. When it does
+    /// not, the cost is a range; null when `ns` is.
+    #[serde(default)]
+    pub is_repeatable: Option<bool>,
     /// Repeats that have the figure.
     pub repeats: u32,
 }

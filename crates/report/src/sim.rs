@@ -261,6 +261,9 @@ fn processor_states(text: &mut String, host: &SimHostFigures) {
         )
     };
     item(text, "processor", &states(&host.cpu));
+    for (number, cpu) in host.cpus.iter().enumerate() {
+        item(text, &format!("  number {}", number + 1), &states(cpu));
+    }
     let sampled = host.cpu_sampled.as_ref();
     item(
         text,

@@ -61,7 +61,12 @@ impl<'a> Evidence<'a> {
             (of.ledger.received, ring_lost)
         };
         Evidence {
-            cpu: &of.cpu,
+            // What the fullest of several processors has no time for is lost, whatever the others have.
+            cpu: of
+                .cpus
+                .iter()
+                .min_by(|a, b| a.idle.total_cmp(&b.idle))
+                .unwrap_or(&of.cpu),
             storm: of.storm,
             polling: of.polling.as_ref(),
             line_ratio: if is_alone { of.line_ratio() } else { forth },

@@ -1,17 +1,18 @@
 //! Making the world of a plan: hosts in a row, or one with ideal hosts at the far end of its lines.
 
 use crate::chance::Chance;
-use crate::clients::Clients;
+use crate::clients::{Clients, LinkQueue};
 use crate::connections;
 use crate::line::Wire;
 use crate::machine::{Attachment, Counts, End, FarEnd, Flow, Pacer, Setup, Task};
 use crate::packet::FAR;
 use crate::plan::{self, Line, Plan, PlanError, Stop};
+use crate::processors::Processors;
 use crate::queue::Queue;
 use crate::shared::Shared;
 use crate::tally::FlowTally;
 use crate::workload::Pattern;
-use crate::world::{Port, World};
+use crate::world::{Port, Seat, World};
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
 
@@ -48,26 +49,35 @@ pub(crate) fn world(plan: &Plan) -> Result<World, PlanError> {
         ..Shared::default()
     };
     let mut chance = Chance::new(plan.seed);
-    let mut machines = Vec::new();
+    let processors = Processors::all(plan);
+    let (mut machines, mut seats) = (Vec::new(), Vec::new());
     for (number, stop) in plan.stops.iter().enumerate() {
         let host = stop.applied();
-        let (tasks, ends) = programs(plan, number);
-        let setup = Setup {
-            number,
-            attachments: attachments(plan, number, &lines)?,
-            flows: local_flows(plan, number, &lines, &flows)?,
-            tasks,
-            ends,
-            // The clocks of several hosts have no common start.
-            tick_phase_ns: match plan.stops.len() {
-                1 => 0,
-                _ => chance.below(NS_PER_SECOND / host.cpu.hz),
-            },
-            host,
+        // The clocks of several hosts have no common start; the processors of one have.
+        let tick_phase_ns = match plan.stops.len() {
+            1 => 0,
+            _ => chance.below(NS_PER_SECOND / host.cpu.hz),
         };
-        machines.push(served_by(plan, number).discipline.method.machine(setup)?);
+        for cpu in 0..processors[number].count {
+            let seat = (processors[number], cpu);
+            let (tasks, ends) = programs(plan, number, seat);
+            let setup = Setup {
+                number,
+                attachments: attachments(plan, number, seat, &lines)?,
+                flows: local_flows(plan, number, &lines, &flows)?,
+                tasks,
+                ends,
+                tick_phase_ns,
+                host: host.clone(),
+            };
+            machines.push(served_by(plan, number).discipline.method.machine(setup)?);
+            seats.push(Seat {
+                host: number,
+                peers: peers(plan, number),
+            });
+        }
     }
-    Ok(World::new(machines, peers(plan), shared))
+    Ok(World::new(machines, seats, processors, shared))
 }
 
 /// The stop whose discipline serves the cards of a machine: its own, or that of the other end when the sender
@@ -85,9 +95,14 @@ pub(crate) fn card_to_next(number: usize) -> usize {
     usize::from(number > 0)
 }
 
-fn attachments(plan: &Plan, number: usize, lines: &[Line]) -> Result<Vec<Attachment>, PlanError> {
+fn attachments(
+    plan: &Plan,
+    number: usize,
+    seat: (Processors, usize),
+    lines: &[Line],
+) -> Result<Vec<Attachment>, PlanError> {
     if plan.is_alone() {
-        return far_ends(plan, lines);
+        return far_ends(plan, seat, lines);
     }
     let attachment = |line: usize, is_back| Attachment {
         wire: lines[line].wire(line, is_back),
@@ -99,19 +114,32 @@ fn attachments(plan: &Plan, number: usize, lines: &[Line]) -> Result<Vec<Attachm
     Ok(back.into_iter().chain(forth).collect())
 }
 
-/// The lines of a host alone, each with its ideal hosts.
-fn far_ends(plan: &Plan, lines: &[Line]) -> Result<Vec<Attachment>, PlanError> {
+/// The lines of a host alone, each with the ideal hosts whose packets a processor takes.
+fn far_ends(
+    plan: &Plan,
+    (processors, cpu): (Processors, usize),
+    lines: &[Line],
+) -> Result<Vec<Attachment>, PlanError> {
     let host = plan.stops[0].applied();
     let shapes = plan::shapes(&plan.workload, host.link.mtu_bytes)?;
     let frames = plan::trace_frames(&plan.workload, host.link.mtu_bytes)?;
     let line_bytes = shapes.iter().map(|shape| shape.line_bytes).sum();
     let frame_ns = Wire::new(host.link.bits_per_second).frame_ns(line_bytes);
+    let clients_of = |number: usize, frame_ns, delay_ns| {
+        // There are eight links and 16 processors at most.
+        let queue = LinkQueue {
+            link: number as u8,
+            queue: cpu as u16,
+            queues: processors.queues as u16,
+        };
+        let has_queue = cpu < processors.queues;
+        has_queue.then(|| Clients::new(plan, queue, frame_ns, delay_ns))?
+    };
     let attachment = |(number, line): (usize, &Line)| Attachment {
         wire: line.wire(number, false),
         delay_ns: line.delay_ns,
         far: Some(FarEnd {
-            // There are eight links at most.
-            clients: Clients::new(plan, number as u8, frame_ns, line.delay_ns),
+            clients: clients_of(number, frame_ns, line.delay_ns),
             flow: number,
             frames: frames.clone(),
             wire: line.wire(number, true),
@@ -121,19 +149,20 @@ fn far_ends(plan: &Plan, lines: &[Line]) -> Result<Vec<Attachment>, PlanError> {
     Ok(lines.iter().enumerate().map(attachment).collect())
 }
 
-fn peers(plan: &Plan) -> Vec<Vec<Option<Port>>> {
-    let stops = plan.stops.len();
+/// The other end of each of a host's lines.
+fn peers(plan: &Plan, number: usize) -> Vec<Option<Port>> {
     if plan.is_alone() {
-        return vec![vec![None; usize::from(plan.workload.links)]];
+        return vec![None; usize::from(plan.workload.links)];
     }
-    let of = |number: usize| {
-        let back = number
-            .checked_sub(1)
-            .map(|peer| Some((peer, card_to_next(peer))));
-        let forth = (number + 1 < stops).then_some(Some((number + 1, 0)));
-        back.into_iter().chain(forth).collect()
-    };
-    (0..stops).map(of).collect()
+    let back = number.checked_sub(1).map(|host| Port {
+        host,
+        card: card_to_next(host),
+    });
+    let forth = (number + 1 < plan.stops.len()).then_some(Port {
+        host: number + 1,
+        card: 0,
+    });
+    back.into_iter().chain(forth).map(Some).collect()
 }
 
 /// Every flow of the world, in its order.
@@ -208,19 +237,36 @@ fn local_flows(
         payload_bytes: flow.payload_bytes,
         shapes: shapes.clone(),
         counts: flow.counts,
+        senders: plan.workload.flows,
     };
     Ok(flows.iter().enumerate().map(flow).collect())
 }
 
-/// The programs of a machine, and its ends of TCP connections.
-fn programs(plan: &Plan, number: usize) -> (Vec<Task>, Vec<End>) {
+/// The programs of a processor, and its ends of TCP connections.
+fn programs(
+    plan: &Plan,
+    number: usize,
+    (processors, cpu): (Processors, usize),
+) -> (Vec<Task>, Vec<End>) {
     match plan.iperf_tcp() {
-        Some(options) => connections::programs(plan, number, options),
-        None => (tasks(plan, number), Vec::new()),
+        // Connections come in by the first queue.
+        Some(options) if cpu == 0 => connections::programs(plan, number, options),
+        Some(_) => (Vec::new(), Vec::new()),
+        None => {
+            let mut tasks = tasks(plan, number);
+            tasks.retain(|task| {
+                if task.is_for_one_processor() {
+                    processors.has_single(cpu)
+                } else {
+                    processors.has_worker(cpu)
+                }
+            });
+            (tasks, Vec::new())
+        }
     }
 }
 
-/// The programs of a machine that send and read datagrams.
+/// The programs of a host that send and read datagrams.
 fn tasks(plan: &Plan, number: usize) -> Vec<Task> {
     let is_first = number == 0;
     let is_last = number + 1 == plan.stops.len();

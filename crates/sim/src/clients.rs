@@ -25,11 +25,20 @@ pub(crate) struct Clients {
     /// A tree: place `n` holds the earlier time of places `2n` and `2n + 1`. The second half are the times of the
     /// clients.
     due_ns: Vec<u64>,
-    /// Lines that the workload's clients are dealt out to, and which one this is.
+    /// Queues of lines that the workload's clients are dealt out to, and which one this is.
     links: u16,
     link: u16,
     /// The way of a frame to the host and of its answer back.
     both_ways_ns: u64,
+}
+
+/// A line, and one of the queues of the card at its end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinkQueue {
+    pub(crate) link: u8,
+    pub(crate) queue: u16,
+    /// All that take packets.
+    pub(crate) queues: u16,
 }
 
 /// What a client goes by.
@@ -90,9 +99,12 @@ impl Asking {
 }
 
 impl Clients {
-    /// Those of a line; `None` if no other host sends. `frame_ns` is a datagram's time on it, `delay_ns` its delay.
-    pub(crate) fn new(plan: &Plan, link: u8, frame_ns: u64, delay_ns: u64) -> Option<Self> {
-        let (links, link) = (u16::from(plan.workload.links), u16::from(link));
+    /// Those of a line whose packets one queue of the card takes; `None` if no other host sends. `frame_ns` is a
+    /// datagram's time on it, `delay_ns` its delay.
+    pub(crate) fn new(plan: &Plan, queue: LinkQueue, frame_ns: u64, delay_ns: u64) -> Option<Self> {
+        // The clients of a line are dealt out to its queues, as clients are to lines.
+        let links = u16::from(plan.workload.links) * queue.queues;
+        let link = u16::from(queue.link) + u16::from(plan.workload.links) * queue.queue;
         let numbers = (link..plan.workload.clients).step_by(usize::from(links));
         let list: Vec<_> = numbers
             .map(|number| Client::new(plan, number, frame_ns))
@@ -191,7 +203,19 @@ mod tests {
 
     /// What is sent within a second, by time and client.
     fn sent(workload: &str, link: u8) -> Vec<(u64, u16)> {
-        let mut clients = Clients::new(&plan(workload), link, 672, 0).unwrap();
+        sent_to(workload, alone(link))
+    }
+
+    fn alone(link: u8) -> LinkQueue {
+        LinkQueue {
+            link,
+            queue: 0,
+            queues: 1,
+        }
+    }
+
+    fn sent_to(workload: &str, queue: LinkQueue) -> Vec<(u64, u16)> {
+        let mut clients = Clients::new(&plan(workload), queue, 672, 0).unwrap();
         let mut sent = Vec::new();
         while clients.next_ns() < 1_000_000_000 {
             let at_ns = clients.next_ns();
@@ -236,8 +260,26 @@ mod tests {
     }
 
     #[test]
+    fn those_of_a_line_are_dealt_out_to_the_queues_of_its_card() {
+        let workload = "constant:rate=1k:clients=7:links=2";
+        let of = |link, queue| {
+            let queue = LinkQueue {
+                link,
+                queue,
+                queues: 2,
+            };
+            let mut numbers: Vec<_> = sent_to(workload, queue).iter().map(|sent| sent.1).collect();
+            numbers.sort_unstable();
+            numbers.dedup();
+            numbers
+        };
+        assert_eq!((of(0, 0), of(0, 1)), (vec![0, 4], vec![2, 6]));
+        assert_eq!((of(1, 0), of(1, 1)), (vec![1, 5], vec![3]));
+    }
+
+    #[test]
     fn a_client_asks_again_when_it_is_answered_or_gives_up() {
-        let mut clients = Clients::new(&plan("rr"), 0, 672, 50).unwrap();
+        let mut clients = Clients::new(&plan("rr"), alone(0), 672, 50).unwrap();
         let start_ns = clients.next_ns();
         assert!(start_ns < 1_000_000);
         clients.send(0);

@@ -130,7 +130,8 @@ pub(crate) fn marks(world: &World, plan: &Plan) -> Vec<Mark> {
         .enumerate()
         .filter_map(|(number, ports)| {
             let half = |machine: usize, flow: usize| {
-                let mut ends = world.machines[machine].ends().iter();
+                // Both ends are on the first processors of their hosts.
+                let mut ends = world.of_host(machine)[0].ends().iter();
                 ends.find(|end| end.flow == flow).map(|end| &end.half)
             };
             match (half(ports.0, 2 * number), half(ports.1, 2 * number + 1)) {

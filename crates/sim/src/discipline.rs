@@ -63,6 +63,11 @@ pub(crate) trait Method: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Whether it serves queues on several processors, and merges segments.
+    fn knows_several_processors(&self) -> bool {
+        false
+    }
+
     /// Whether programs poll for what they read.
     fn is_program_polling(&self) -> bool {
         false

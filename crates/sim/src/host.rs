@@ -86,7 +86,7 @@ macro_rules! host {
 }
 
 host! {
-    /// The processor: one, which does one thing at a time.
+    /// The processors: each does one thing at a time, and all cost the same.
     cpu: Cpu {
         /// Clock ticks a second.
         hz: 1..=10_000,
@@ -112,6 +112,10 @@ host! {
         /// Samples a second of the CPU account that samples, by a clock of its own (`stathz`; FreeBSD's RTC has 128);
         /// 0 when each clock tick samples, before its own work.
         stat_hz: 0..=10_000 = 0,
+        /// What a processor takes to wake a program that sleeps on another one, for a packet that it hands over.
+        wake_other_ns: 0..=10_000_000 = 0,
+        /// Processors. Each serves the card's queue of its number, if there is one.
+        cpus: 1..=16 = 1,
     }
     /// The network card and its driver.
     card: Card {
@@ -147,6 +151,8 @@ host! {
         /// handler lets the card interrupt again itself, at once if anything came meanwhile (FreeBSD's em(4) with
         /// MSI-X); 0 when the thread does after the pass, and what was dealt with in the pass interrupts no more.
         hands_over: 0..=1 = 0,
+        /// Receive queues of each card, each with rings and an interrupt of its own. A flow comes in by one of them.
+        queues: 1..=16 = 1,
     }
     /// The line to the card, and the queue at its far end.
     link: Link {
@@ -183,6 +189,11 @@ host! {
         checksum_kib_ns: 0..=10_000_000,
         /// Packets that may wait for the transmit ring.
         send_queue_packets: 1..=65_536,
+        /// 1 when segments of one TCP stream that a poll finds in order are merged before IP (GRO), 0 when each passes
+        /// by itself.
+        gro: 0..=1 = 0,
+        /// Merging a segment into the one before it, in place of its way through IP and TCP or to another card.
+        gro_ns: 0..=10_000_000 = 0,
     }
     /// TCP, with the work of IP on what it sends.
     tcp: Tcp {
@@ -217,6 +228,9 @@ host! {
         packet_ns: 0..=1_000_000_000,
         /// Reading the clock, which iperf does for each packet (`gettimeofday`).
         clock_ns: 0..=10_000_000,
+        /// The processor that it runs on, from 1; 0 for a program on each processor that has a queue, with a socket of
+        /// its own (`SO_REUSEPORT`).
+        cpu: 0..=16 = 0,
     }
     /// Kernel work that every interrupt of the card causes, such as entropy harvesting.
     background: Background {

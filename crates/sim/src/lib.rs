@@ -24,6 +24,7 @@ mod machine;
 mod memory;
 mod packet;
 mod plan;
+mod processors;
 mod queue;
 mod run;
 mod shared;

@@ -15,6 +15,7 @@ mod discipline;
 mod figures;
 mod flow;
 mod freebsd;
+mod gro;
 mod hard;
 mod input;
 mod interrupt_thread;
@@ -48,7 +49,7 @@ pub(crate) use flow::{Counts, Flow};
 pub(crate) use freebsd::Freebsd;
 pub(crate) use hard::CARDS_MAX;
 use input::Input;
-pub(crate) use link::Link;
+pub(crate) use link::{Link, OTHER_PROCESSOR};
 pub(crate) use napi::Napi;
 pub(crate) use node::Node;
 use output::Output;
@@ -65,7 +66,7 @@ const NS_PER_SECOND: u64 = 1_000_000_000;
 /// A machine is its parts, each of which owns its state; what goes on between them is in the files of this folder.
 #[derive(Debug)]
 pub(crate) struct Machine<D, L> {
-    /// Which of the world's.
+    /// Which host's of the world it is, as one of its processors.
     number: usize,
     host: Host,
     now_ns: u64,
@@ -86,7 +87,8 @@ pub(crate) struct Machine<D, L> {
     /// What its cards are joined to others by.
     link: L,
     tally: Tally,
-    /// A frame that has left for another machine's card, with the card that it left.
+    /// A frame that has left for another machine's card, with the card that it left; or a packet for a program of
+    /// another processor.
     outbox: Option<(usize, Packet)>,
     /// The world's, while this machine runs.
     shared: Box<Shared>,

@@ -21,7 +21,8 @@ impl Plan {
     }
 
     fn queues_bytes(&self, host: &Host) -> f64 {
-        let links = u64::from(self.workload.links);
+        let processors = host.cpu.cpus;
+        let links = processors * u64::from(self.workload.links);
         let way_out = [
             links * host.network.send_queue_packets,
             links * host.card.tx_ring,
@@ -30,7 +31,7 @@ impl Plan {
             links * host.link.queue_packets,
             links * host.card.rx_ring,
             host.network.ip_queue_packets,
-            host.socket.buffer_bytes / packet_bytes(host, self.workload.payload_bytes),
+            processors * host.socket.buffer_bytes / packet_bytes(host, self.workload.payload_bytes),
         ];
         let limits = match self.workload.pattern {
             Pattern::Blast => way_out.to_vec(),

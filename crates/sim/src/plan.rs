@@ -121,6 +121,40 @@ pub enum PlanError {
     /// TCP's constants are FreeBSD's.
     #[error("over a veth pair TCP is not simulated; give netblast, iperf-udp or rr")]
     VethTcp,
+    /// Queues and programs are on processors.
+    #[error(
+        "card.queues = {queues} and application.cpu = {program} need as many processors, and cpu.cpus = {cpus}; raise \
+         that, or lower them"
+    )]
+    Processors {
+        /// Processors.
+        cpus: u64,
+        /// Queues of a card.
+        queues: u64,
+        /// The program's processor.
+        program: u64,
+    },
+    /// What is simulated on one processor.
+    #[error(
+        "{0} is simulated on one processor and without GRO; give cpu.cpus = 1, card.queues = 1 and network.gro = 0, or \
+         napi, napi-timer or busy-poll over a line"
+    )]
+    OneProcessor(String),
+    /// Fragments of several datagrams would overtake each other.
+    #[error(
+        "datagrams of {payload_bytes} bytes go in fragments, which are simulated between hosts of one processor; give a \
+         payload that fits into link.mtu_bytes, or cpu.cpus = 1"
+    )]
+    Fragments {
+        /// Of a datagram.
+        payload_bytes: u32,
+    },
+    /// Packets are not handed over to such programs.
+    #[error(
+        "over TCP, under busy-poll and for rr from a far end the program runs where its packets come in; leave \
+         application.cpu out"
+    )]
+    ProgramElsewhere,
     /// Nothing would be counted.
     #[error("a run of no length counts nothing; give a duration above 0")]
     NoDuration,
@@ -180,6 +214,7 @@ impl Plan {
         if !(1..=STOPS_MAX).contains(&self.stops.len()) {
             return Err(PlanError::Stops(self.stops.len()));
         }
+        self.check_processors()?;
         if self.is_alone() {
             self.check_alone()
         } else {
@@ -207,6 +242,42 @@ impl Plan {
         }
         let is_end = number == 0 || number + 1 == self.stops.len();
         if is_end { 1 } else { 2 }
+    }
+
+    /// Whether queues and programs have processors, and the discipline knows of several.
+    fn check_processors(&self) -> Result<(), PlanError> {
+        for stop in &self.stops {
+            let host = stop.applied();
+            let (cpus, queues, program) = (host.cpu.cpus, host.card.queues, host.application.cpu);
+            if queues > cpus || program > cpus {
+                return Err(PlanError::Processors {
+                    cpus,
+                    queues,
+                    program,
+                });
+            }
+            let method = &stop.discipline.method;
+            let knows_several = method.knows_several_processors() && host.joint().has_line;
+            if !knows_several && (cpus > 1 || host.network.gro > 0) {
+                let name = match host.joint().has_line {
+                    true => stop.discipline.name(),
+                    false => "a veth pair",
+                };
+                return Err(PlanError::OneProcessor(String::from(name)));
+            }
+            let is_asked = self.is_alone() && self.workload.pattern == Pattern::RequestResponse;
+            let stays = self.iperf_tcp().is_some() || method.is_program_polling() || is_asked;
+            if program > 0 && cpus > 1 && stays {
+                return Err(PlanError::ProgramElsewhere);
+            }
+            let is_cut = shapes(&self.workload, host.link.mtu_bytes)?.len() > 1;
+            if cpus > 1 && is_cut {
+                return Err(PlanError::Fragments {
+                    payload_bytes: self.workload.payload_bytes,
+                });
+            }
+        }
+        Ok(())
     }
 
     fn check_alone(&self) -> Result<(), PlanError> {

@@ -1,5 +1,7 @@
 //! Running a plan, and what came out of it.
 
+mod host;
+
 use nicpoll_model::sim::{
     SIM_PLACES, SimClients, SimFigures, SimFlow, SimHostFigures, SimLedger, SimLine, SimPathLoss,
     SimSlice,
@@ -10,7 +12,7 @@ use crate::connections;
 use crate::machine::{Counts, ratio};
 use crate::plan::{Line, Plan, PlanError};
 use crate::shared::Shared;
-use crate::tally::FlowTally;
+use crate::tally::{CardTally, FlowTally, Tally};
 use crate::workload::Pattern;
 use crate::world::{Counting, World};
 
@@ -86,13 +88,13 @@ struct Mark {
 impl Mark {
     fn of(world: &World) -> Self {
         let shared = &world.shared;
-        let tally = world.machines[0].tally();
+        let sum = |of: fn(&Tally) -> u64| world.of_host(0).iter().map(|cpu| of(cpu.tally())).sum();
         Mark {
             offered: shared.offered(),
             delivered: shared.delivered(),
             lost: SIM_PLACES.iter().map(|place| shared.lost(*place)).sum(),
-            interrupts: tally.interrupts(),
-            throttled: tally.storm.throttled,
+            interrupts: sum(|tally| tally.interrupts()),
+            throttled: sum(|tally| tally.storm.throttled),
         }
     }
 }
@@ -198,8 +200,9 @@ fn losses(shared: &Shared) -> Vec<SimPathLoss> {
 /// Each host's figures, with the share of its line that each card used.
 fn hosts(world: &World, plan: &Plan, counting: &Counting, seconds: f64) -> Vec<SimHostFigures> {
     let lines = Line::all(plan);
-    let all = world.machines.iter().zip(&counting.starts).enumerate();
-    let figures = all.map(|(number, (machine, start))| {
+    let of_processor = |number: usize, machine: usize| {
+        let start = &counting.starts[machine];
+        let machine = &world.machines[machine];
         let mut host = machine.host_figures(start);
         let tallies = &machine.tally().cards;
         if plan.stops[number].host.joint().has_line {
@@ -216,6 +219,11 @@ fn hosts(world: &World, plan: &Plan, counting: &Counting, seconds: f64) -> Vec<S
             }
         }
         host
+    };
+    let processors = world.processors.iter().enumerate();
+    let figures = processors.filter_map(|(number, of)| {
+        let each = of.machines().map(|machine| of_processor(number, machine));
+        host::of_processors(each.collect())
     });
     figures.collect()
 }
@@ -226,13 +234,18 @@ fn lines(world: &World, plan: &Plan, seconds: f64) -> Vec<SimLine> {
     }
     let lines = Line::all(plan);
     let figures = lines.iter().enumerate().map(|(number, line)| {
-        let at = world.machines[number].tally().cards[card_to_next(number)];
+        let sum = |bytes: fn(&CardTally) -> u64| {
+            let cards = world.of_host(number).iter();
+            cards
+                .map(|cpu| bytes(&cpu.tally().cards[card_to_next(number)]))
+                .sum()
+        };
         let wire = &world.shared.wires[line.wire(number, false)];
         SimLine {
             bits_per_second: line.bits_per_second,
             is_half_duplex: line.is_half_duplex,
-            forth_ratio: wire.share(at.transmitted_bytes, seconds),
-            back_ratio: wire.share(at.received_bytes, seconds),
+            forth_ratio: wire.share(sum(|card| card.transmitted_bytes), seconds),
+            back_ratio: wire.share(sum(|card| card.received_bytes), seconds),
         }
     });
     figures.collect()

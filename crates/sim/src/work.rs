@@ -34,10 +34,12 @@ impl Plan {
         let looks = self.stops.iter().zip(&hosts).enumerate();
         let looks = looks.map(|(number, (stop, host))| {
             let of_cards = stop.discipline.method.looks_per_second(host);
-            host.cpu.hz as f64 + f64::from(self.cards(number)) * of_cards
+            host.cpu.cpus as f64 * (host.cpu.hz as f64 + f64::from(self.cards(number)) * of_cards)
         });
-        let of_packets = self.packets_per_second(&hosts) * self.stops.len() as f64;
-        let of_programs = self.steps_per_second(&hosts[0]);
+        // A program on each processor sends.
+        let senders = hosts[0].cpu.cpus as f64;
+        let of_packets = senders * self.packets_per_second(&hosts) * self.stops.len() as f64;
+        let of_programs = senders * self.steps_per_second(&hosts[0]);
         (of_packets + LOOK * (looks.sum::<f64>() + of_programs)) * seconds
     }
 

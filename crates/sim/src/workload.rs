@@ -30,6 +30,8 @@ pub struct Workload {
     pub ip: IpVersion,
     /// Independent hosts that send, 1 to 10,000. Above 1 they are ideal ones at the far end of the lines.
     pub(crate) clients: u16,
+    /// Flows that a sending program spreads its datagrams over, in turn, 1 to 10,000.
+    pub(crate) flows: u16,
     /// Lines to the simulated host, each with a card of its own, 1 to 8. The clients are dealt out to them in turn.
     pub(crate) links: u8,
 }
@@ -143,6 +145,9 @@ impl fmt::Display for Workload {
         if self.clients != u16::from(self.links) {
             write!(f, ":clients={}", self.clients)?;
         }
+        if self.flows > 1 {
+            write!(f, ":flows={}", self.flows)?;
+        }
         if self.links > 1 {
             write!(f, ":links={}", self.links)?;
         }
@@ -168,6 +173,7 @@ impl Workload {
             payload_bytes: if spec.name == "iperf-udp" { 1470 } else { 64 },
             ip: IpVersion::V4,
             clients: 1,
+            flows: 1,
             links: 1,
         };
         let mut clients = None;
@@ -198,6 +204,9 @@ impl Workload {
                 }
                 ("clients", pattern) if pattern.takes_clients() => {
                     clients = Some(ranged(name, value, 1, Workload::CLIENTS_MAX)?);
+                }
+                ("flows", Pattern::Blast) => {
+                    workload.flows = ranged(name, value, 1, Workload::CLIENTS_MAX)? as u16;
                 }
                 ("links", pattern) if pattern.takes_clients() => {
                     workload.links = ranged(name, value, 1, CARDS_MAX as u64)? as u8;
@@ -263,6 +272,7 @@ impl Workload {
             pattern: Pattern::Trace { trace, repeats },
             ip,
             clients: 1,
+            flows: 1,
             links: 1,
         })
     }
@@ -357,7 +367,7 @@ fn unknown(workload: &str, option: &str) -> SpecError {
         "pulses" => "rate, period, clients, links, ",
         "constant" | "poisson" => "rate, clients, links, ",
         "rr" => "clients, links, ",
-        "blast" | "netblast" => "",
+        "blast" | "netblast" => "flows, ",
         _ => "rate, ",
     };
     SpecError(format!(
@@ -383,6 +393,7 @@ mod tests {
             ),
             ("blast:payload=1470", "blast:payload=1470:ip=4"),
             ("netblast:ip=6", "blast:payload=64:ip=6"),
+            ("netblast:flows=64", "blast:payload=64:ip=4:flows=64"),
             (
                 "iperf-udp:rate=500m",
                 "iperf-udp:rate=500000000:payload=1470:ip=4",
@@ -415,7 +426,7 @@ mod tests {
             ("steady", "there are constant"),
             (
                 "blast:rate=5k",
-                "blast has no option 'rate'; it has payload, ip",
+                "blast has no option 'rate'; it has flows, payload, ip",
             ),
             (
                 "constant:period=1ms",
@@ -434,7 +445,7 @@ mod tests {
                 "constant:links=4:clients=3",
                 "give more clients or fewer links",
             ),
-            ("blast:clients=2", "it has payload, ip"),
+            ("blast:clients=2", "it has flows, payload, ip"),
             ("iperf-udp:links=2", "it has rate, payload, ip"),
             ("constant:ip=5", "4 or 6"),
             ("iperf-tcp:payload=5", "it has window, write, dual, ip"),

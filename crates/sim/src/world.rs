@@ -8,17 +8,34 @@
 use std::collections::HashSet;
 use std::mem;
 
-use crate::machine::{Node, Start};
+use crate::machine::{Node, OTHER_PROCESSOR, Start};
+use crate::processors::Processors;
 use crate::shared::Shared;
 
-/// A machine and one of its cards.
-pub(crate) type Port = (usize, usize);
+/// The other end of a card's line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Port {
+    /// The host there.
+    pub(crate) host: usize,
+    /// Its card.
+    pub(crate) card: usize,
+}
+
+/// A machine's place in the world.
+#[derive(Clone, Debug)]
+pub(crate) struct Seat {
+    /// The host that it is a processor of.
+    pub(crate) host: usize,
+    /// The other end of each card's line; `None` for an ideal far end.
+    pub(crate) peers: Vec<Option<Port>>,
+}
 
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) machines: Vec<Box<dyn Node>>,
-    /// For each machine and card the one at the other end of the line; `None` for an ideal far end.
-    peers: Vec<Vec<Option<Port>>>,
+    seats: Vec<Seat>,
+    /// Of each host.
+    pub(crate) processors: Vec<Processors>,
     /// When each machine's next event comes.
     next_ns: Vec<u64>,
     pub(crate) shared: Box<Shared>,
@@ -27,13 +44,15 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(
         machines: Vec<Box<dyn Node>>,
-        peers: Vec<Vec<Option<Port>>>,
+        seats: Vec<Seat>,
+        processors: Vec<Processors>,
         shared: Shared,
     ) -> Self {
         let mut world = World {
             next_ns: vec![0; machines.len()],
             machines,
-            peers,
+            seats,
+            processors,
             shared: Box::new(shared),
         };
         for number in 0..world.machines.len() {
@@ -75,15 +94,29 @@ impl World {
         Some((first, end_ns.min(edge_ns)))
     }
 
-    /// A frame that has left a machine is on its way to another.
+    /// A frame that has left a machine is on its way to another; a packet for a program of another processor is there.
     fn hand_over(&mut self, number: usize) {
         let left_ns = self.machines[number].now_ns();
-        if let Some((card, packet)) = self.machines[number].take_outbox()
-            && let Some((peer, at)) = self.peers[number][card]
-        {
-            self.machines[peer].expect(at, packet, left_ns);
+        let Some((card, packet)) = self.machines[number].take_outbox() else {
+            return;
+        };
+        let seat = &self.seats[number];
+        if card == OTHER_PROCESSOR {
+            let reader = self.processors[seat.host].reads();
+            self.let_run(reader, |machine| {
+                machine.advance_to(left_ns);
+                machine.take_over(packet);
+            });
+        } else if let Some(port) = seat.peers[card] {
+            let peer = self.processors[port.host].takes(&packet);
+            self.machines[peer].expect(port.card, packet, left_ns);
             self.next_ns[peer] = self.machines[peer].next_event_ns();
         }
+    }
+
+    /// The machines that are the processors of a host.
+    pub(crate) fn of_host(&self, host: usize) -> &[Box<dyn Node>] {
+        &self.machines[self.processors[host].machines()]
     }
 
     /// The warm-up is over.

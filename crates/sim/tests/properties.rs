@@ -14,8 +14,19 @@ fn host() -> impl Strategy<Value = Host> {
         .map(|field| {
             let usual = common::host().get(field.name).unwrap_or_default();
             let near = usual / 4..=usual.saturating_mul(4).max(10);
-            let is_pair = field.name == "veth.pair";
-            let (min, max) = (field.min, if is_pair { 0 } else { field.max });
+            // What not every discipline can do.
+            let is_one_of_several = matches!(
+                field.name,
+                "veth.pair" | "cpu.cpus" | "card.queues" | "application.cpu" | "network.gro"
+            );
+            let (min, max) = (
+                field.min,
+                if is_one_of_several {
+                    field.min
+                } else {
+                    field.max
+                },
+            );
             prop_oneof![
                 1 => Just(min),
                 1 => Just(max.min(usual.saturating_mul(1000).max(1000))),

@@ -10,6 +10,7 @@
 mod costs;
 mod probe;
 mod regression;
+mod repeats;
 mod switching;
 
 use std::net::IpAddr;
@@ -19,7 +20,7 @@ use std::time::Duration;
 
 use nicpoll_iperf::UdpWorkload;
 use nicpoll_model::sim_fit_host::MeasuredCost;
-use nicpoll_observe::{ExactCpu, ExactCpuOptions, PollCounter, start_timing};
+use nicpoll_observe::{CpuSample, ExactCpu, ExactCpuOptions, PollCounter, start_timing};
 use nicpoll_traffic::rr::RrWorkload;
 use nicpoll_traffic::workload::Books;
 
@@ -41,8 +42,6 @@ const REPEATS: u32 = 5;
 const RUN: Duration = Duration::from_millis(200);
 const QUICK_REPEATS: u32 = 3;
 const QUICK_RUN: Duration = Duration::from_millis(100);
-/// What other programs may take of the two processors in a probe; beyond that its repeat is measured again.
-const OTHERS_MAX: f64 = 0.15;
 /// Kernel timeouts of polling without traffic.
 const EMPTY_NS: [u64; 3] = [100_000, 300_000, 1_000_000];
 /// Kernel timeouts and packets a second of polling with some traffic.
@@ -66,16 +65,11 @@ struct Block {
     switch_ns: f64,
     wake_ns: f64,
     tick_ns: Option<f64>,
+    /// The part of the two processors that the hypervisor kept over the whole repeat, 0 to 1.
+    steal_ratio: Option<f64>,
 }
 
 impl Block {
-    /// What other programs took of the processors in the worst probe, when that is too much for it to count.
-    fn disturbance(&self) -> Option<f64> {
-        let ratios = self.probes().filter_map(Probe::others_ratio);
-        let worst = ratios.reduce(f64::max)?;
-        (worst > OTHERS_MAX).then_some(worst)
-    }
-
     fn probes(&self) -> impl Iterator<Item = &Probe> {
         let empty = self.empty.iter().map(|(_, probe)| probe);
         let paced = self.timed.iter().chain(&self.paced);
@@ -92,15 +86,18 @@ pub struct HostCosts {
     pub repeats: u32,
     /// What other programs took of the two processors meanwhile, 0 to 1; `None` without any look.
     pub others_ratio: Option<f64>,
+    /// What the hypervisor kept of them; `None` when it was not seen.
+    pub steal_ratio: Option<f64>,
     /// Every kind, in the order of [`nicpoll_model::sim_fit_host::HostCost::ALL`].
     pub costs: Vec<MeasuredCost>,
 }
 
 /// Measures every kind of cost on a lab whose settings are as they came up, and leaves them so. Tells the
-/// repeat that begins, and how many there are.
+/// repeat that begins, and how many are planned by then.
 ///
 /// # Errors
-/// [`StudyError::Cancelled`] when `cancel` became true; when CPU time cannot be accounted for exactly; when a run fails.
+/// [`StudyError::Cancelled`] when `cancel` became true; when CPU time cannot be accounted for exactly; when a run fails;
+/// when other programs or the hypervisor take too much of the processors time and again.
 pub fn measure_costs(
     lab: &mut Lab,
     quick: bool,
@@ -132,14 +129,11 @@ pub fn measure_costs(
         run: if quick { QUICK_RUN } else { RUN },
     };
     let repeats = if quick { QUICK_REPEATS } else { REPEATS };
-    let mut blocks: Vec<Block> = Vec::new();
-    let mut spoilt = 0;
-    while blocks.len() < repeats as usize {
+    let blocks = repeats::collect(repeats, |repeat, of| {
         if cancel.load(Ordering::Relaxed) {
             return Err(StudyError::Cancelled);
         }
-        let repeat = blocks.len() as u32 + 1;
-        progress(repeat, repeats);
+        progress(repeat, of);
         let block = fit.block();
         let detached = fit.instruments.exact.detach();
         // Also after an error: the link must be as it came up.
@@ -147,30 +141,14 @@ pub fn measure_costs(
         let block = block.doing(|| format!("measuring costs, repeat {repeat}"))?;
         detached?;
         restored?;
-        match block.disturbance() {
-            None => blocks.push(block),
-            Some(ratio) => {
-                spoilt += 1;
-                if spoilt > repeats {
-                    return Err(disturbed(ratio, spoilt));
-                }
-            }
-        }
-    }
+        Ok(block)
+    })?;
     Ok(HostCosts {
-        repeats,
+        repeats: blocks.len() as u32,
         others_ratio: costs::others_ratio(&blocks),
+        steal_ratio: costs::steal_ratio(&blocks),
         costs: costs::of(&blocks),
     })
-}
-
-/// What is said when other work never leaves the processors alone.
-fn disturbed(ratio: f64, spoilt: u32) -> StudyError {
-    StudyError::Unexpected(format!(
-        "other programs took up to {:.0} % of the two processors while costs were measured, {spoilt} times: nothing \
-         that was measured counts; stop them, or give nicpoll other processors (taskset -c), and run it again",
-        100.0 * ratio
-    ))
 }
 
 struct Fit<'a> {
@@ -187,6 +165,7 @@ struct Fit<'a> {
 
 impl Fit<'_> {
     fn block(&mut self) -> Result<Block, StudyError> {
+        let begin = CpuSample::now()?;
         let mut block = Block {
             switch_ns: switching::switch_ns(self.lab.receiver_cpu)?,
             wake_ns: switching::wake_ns(self.lab.sender_cpu, self.lab.receiver_cpu)?,
@@ -200,6 +179,8 @@ impl Fit<'_> {
         self.by_timer(&mut block)?;
         let exact = &self.instruments.exact;
         block.tick_ns = switching::tick_ns(exact, self.lab.sender_cpu, self.run)?;
+        let sampled = CpuSample::now()?.since(&begin, &self.lab.cpus());
+        block.steal_ratio = repeats::steal_ratio(&sampled.states);
         Ok(block)
     }
 

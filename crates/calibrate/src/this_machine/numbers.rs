@@ -314,6 +314,16 @@ impl Numbers<'_> {
         self.fix("card.rearm_ns", 0, UNUSED);
         self.fix("background.at_once_ns", 0, UNUSED);
         for (name, value) in [
+            ("cpu.cpus", 1),
+            ("cpu.wake_other_ns", 0),
+            ("card.queues", 1),
+            ("application.cpu", 0),
+        ] {
+            self.fix(name, value, "each end of a veth pair has one processor");
+        }
+        for (name, value) in [
+            ("network.gro", 0),
+            ("network.gro_ns", 0),
             ("tcp.segment_ns", 0),
             ("tcp.ack_ns", 0),
             ("tcp.output_ns", 0),
@@ -344,6 +354,7 @@ mod tests {
             ns: ns(cost),
             min_ns: None,
             max_ns: None,
+            is_repeatable: None,
             repeats: 1,
         };
         HostCost::ALL.map(cost).to_vec()

@@ -22,8 +22,8 @@ use nicpoll_report::{render_document, render_host_file, render_sim_fit_host};
 use nicpoll_sim::Host;
 use nicpoll_stats::order::Seed;
 use nicpoll_study::{
-    Lab, Link, Options, Place, QUICK_BLOCKS, StudyError, Trials, Veth, measure_costs, plan,
-    require_lab, ticks_per_second,
+    Lab, Link, Options, Place, StudyError, Trials, Veth, measure_costs, plan, require_lab,
+    ticks_per_second,
 };
 use nicpoll_switch::{Journal, guard_of_this_program};
 
@@ -46,6 +46,10 @@ Examples:
   nicpoll sim run here.toml --peer here.toml --workload rr --discipline napi
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 something is missing on this machine.";
+
+/// Trials of each row of the check.
+const CHECKS: u32 = 10;
+const QUICK_CHECKS: u32 = 3;
 
 /// Options of `nicpoll sim fit --host`.
 #[derive(Args, Debug)]
@@ -122,6 +126,7 @@ fn measure(args: &HostFitArgs, stop: &Stop) -> anyhow::Result<SimFitHost> {
         host: facts,
         repeats: costs.repeats,
         others_ratio: costs.others_ratio,
+        steal_ratio: costs.steal_ratio,
         costs: costs.costs,
         numbers,
         checks,
@@ -138,7 +143,7 @@ fn check(
 ) -> anyhow::Result<Vec<HostCheck>> {
     let options = Options {
         quick,
-        blocks: Some(QUICK_BLOCKS),
+        blocks: Some(if quick { QUICK_CHECKS } else { CHECKS }),
         workloads: CHECKED_WORKLOADS
             .map(|workload| String::from(workload.name))
             .to_vec(),

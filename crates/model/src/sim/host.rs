@@ -10,8 +10,11 @@ use crate::LossPlace;
 pub struct SimHostFigures {
     /// Name of the host.
     pub host: String,
-    /// Where the processor's time went.
+    /// Where the processor's time went; of several, the mean.
     pub cpu: SimCpu,
+    /// The same of each processor in turn; left out for a host of one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpus: Vec<SimCpu>,
     /// The same as a clock sees it that looks at the processor now and then: what top(1) would have shown. Null when it
     /// did not look in the counted time.
     pub cpu_sampled: Option<SimCpu>,
@@ -23,7 +26,7 @@ pub struct SimHostFigures {
     pub ledger: SimHostLedger,
     /// Each card.
     pub cards: Vec<SimCard>,
-    /// Every queue with a limit, and the most that waited in it.
+    /// Every queue with a limit, and the most that waited in it; of several processors' the fullest.
     pub queues: Vec<SimQueue>,
     /// The storm detection's work; null for disciplines that have none.
     pub storm: Option<SimStorm>,

@@ -35,11 +35,39 @@ pub fn render_sim_fit_host(fit: &SimFitHost) -> String {
             100.0 * ratio
         );
     }
+    if let Some(ratio) = fit.steal_ratio.filter(|ratio| *ratio >= DISTURBED) {
+        let _ = writeln!(
+            text,
+            "The hypervisor kept {:.0} % of the two processors meanwhile (steal): costs are too high.",
+            100.0 * ratio
+        );
+    }
+    if let Some(line) = not_repeatable(fit) {
+        let _ = writeln!(text, "{line}");
+    }
     if !fit.checks.is_empty() {
         text.push('\n');
         text.push_str(&checks(&fit.checks));
     }
     text
+}
+
+/// The costs whose middle says little; `None` when there are none.
+fn not_repeatable(fit: &SimFitHost) -> Option<String> {
+    let costs = fit.costs.iter();
+    let ranges = costs.filter(|cost| cost.is_repeatable == Some(false));
+    let ranges = ranges.map(|cost| {
+        let [from, to] = [cost.min_ns, cost.max_ns].map(figure_or_missing);
+        format!("{} ({from} to {to} ns)", cost.cost.label())
+    });
+    let ranges: Vec<_> = ranges.collect();
+    (!ranges.is_empty()).then(|| {
+        format!(
+            "No single figure after {} repeats, but a range: {}.",
+            fit.repeats,
+            ranges.join("; ")
+        )
+    })
 }
 
 fn cost_row(cost: &MeasuredCost) -> Vec<String> {
@@ -94,9 +122,11 @@ fn label(quantity: CheckQuantity) -> &'static str {
 pub fn render_host_file(fit: &SimFitHost) -> String {
     let mut text = format!(
         "# This machine as `nicpoll sim fit --host` found it, {}: {}.\n\
-         # It is each of the two processors that a veth pair joins: give this file to --peer too.\n\n\
+         # It is each of the two processors that a veth pair joins: give this file to --peer too.\n{}\n\
          name = \"this machine\"\n",
-        fit.started_at, fit.host.kernel
+        fit.started_at,
+        fit.host.kernel,
+        not_repeatable(fit).map_or_else(String::new, |line| format!("# {line}\n"))
     );
     let mut open = "";
     for number in &fit.numbers {
@@ -129,6 +159,7 @@ mod tests {
             ns,
             min_ns: ns.map(|ns| ns - 100.0),
             max_ns: ns.map(|ns| ns + 100.0),
+            is_repeatable: ns.map(|_| true),
             repeats: 3,
         };
         let number = |name, value| HostNumber {
@@ -152,6 +183,7 @@ mod tests {
             },
             repeats: 3,
             others_ratio: Some(0.25),
+            steal_ratio: Some(0.01),
             costs: vec![
                 cost(HostCost::EmptyPoll, Some(900.0)),
                 cost(HostCost::Wake, None),
@@ -198,6 +230,23 @@ mod tests {
             ..fit()
         };
         assert!(!render_sim_fit_host(&quiet).contains("Other programs"));
+    }
+
+    #[test]
+    fn steal_and_costs_that_do_not_repeat_are_told_in_the_text_and_in_the_host_file() {
+        let quiet = render_sim_fit_host(&fit());
+        assert!(!quiet.contains("hypervisor") && !quiet.contains("No single"));
+        let mut noisy = SimFitHost {
+            steal_ratio: Some(0.07),
+            ..fit()
+        };
+        noisy.costs[0].is_repeatable = Some(false);
+        let text = render_sim_fit_host(&noisy);
+        let range = "No single figure after 3 repeats, but a range: empty poll, idle processor (800 to 1,000 ns).";
+        assert!(text.contains("kept 7 % of the two processors"), "{text}");
+        assert!(text.contains(range), "{text}");
+        let file = render_host_file(&noisy);
+        assert!(file.contains(&format!("\n# {range}\n")), "{file}");
     }
 
     #[test]

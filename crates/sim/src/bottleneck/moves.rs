@@ -98,7 +98,12 @@ fn moved(name: &str, was: u64) -> u64 {
         | "link.mtu_bytes"
         | "link.half_duplex"
         | "socket.packet_overhead_bytes"
+        | "cpu.cpus"
+        | "application.cpu"
+        | "network.gro"
         | "veth.pair" => was,
+        // One queue is all that a single processor can have.
+        "card.queues" if was == 1 => was,
         "storm.threshold" => 0,
         _ if name.ends_with("_ns") => was * 4 / 5,
         _ => was.saturating_mul(2),

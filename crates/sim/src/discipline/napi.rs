@@ -128,6 +128,10 @@ impl Method for NapiOptions {
         Ok(machine(setup, discipline))
     }
 
+    fn knows_several_processors(&self) -> bool {
+        true
+    }
+
     fn is_program_polling(&self) -> bool {
         self.busy.is_some()
     }

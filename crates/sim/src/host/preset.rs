@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 use super::Host;
 
 /// The committed host files by name.
-const HOSTS: [(&str, &str); 9] = [
+const HOSTS: [(&str, &str); 10] = [
     ("asa633", include_str!("../../../../sim/hosts/asa633.toml")),
     (
         "generic",
         include_str!("../../../../sim/hosts/generic.toml"),
     ),
+    ("linux", include_str!("../../../../sim/hosts/linux.toml")),
     (
         "marketdata",
         include_str!("../../../../sim/hosts/marketdata.toml"),

@@ -308,11 +308,26 @@ mod tests {
             .iter()
             .filter(|of| of.default.is_some())
             .collect();
-        assert!(optional.iter().all(|field| field.default == Some(0)));
+        // Each has one processor and one queue at least.
+        assert!(
+            optional
+                .iter()
+                .all(|field| field.default == Some(field.min))
+        );
         let names: Vec<_> = optional.iter().map(|field| field.name).collect();
         assert_eq!(
             names,
-            ["cpu.wake_refill_ns", "cpu.stat_hz", "card.hands_over"]
+            [
+                "cpu.wake_refill_ns",
+                "cpu.stat_hz",
+                "cpu.wake_other_ns",
+                "cpu.cpus",
+                "card.hands_over",
+                "card.queues",
+                "network.gro",
+                "network.gro_ns",
+                "application.cpu",
+            ]
         );
         let line = "hz = 1000\nstat_hz = 128\n";
         let host = Host::parse(&GENERIC.replacen("hz = 1000", line, 1)).unwrap();

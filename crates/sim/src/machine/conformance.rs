@@ -58,6 +58,7 @@ impl PolledCard {
                 payload_bytes: workload.payload_bytes,
                 shapes: plan::shapes(&workload, host.link.mtu_bytes).unwrap(),
                 counts: Counts::FromCard,
+                senders: 1,
             }],
             tasks: vec![Task::Read {
                 flow: 0,

@@ -44,6 +44,7 @@ impl<D: Discipline, L: Link> Machine<D, L> {
         SimHostFigures {
             host: self.host.name.clone(),
             cpu: shares(&self.cpu.times, &start.times).unwrap_or_default(),
+            cpus: Vec::new(),
             cpu_sampled: shares(&self.sampling.seen(), &start.samples),
             context_switches: self.cpu.switches - start.switches,
             interrupts: self.tally.interrupts(),

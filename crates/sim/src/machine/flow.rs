@@ -21,6 +21,8 @@ pub(crate) struct Flow {
     /// The frames that a datagram becomes.
     pub(crate) shapes: Vec<Shape>,
     pub(crate) counts: Counts,
+    /// Ports that datagrams are sent from in turn: by them cards spread packets over their queues.
+    pub(crate) senders: u16,
 }
 
 /// When a datagram counts as delivered, and what of its time does.

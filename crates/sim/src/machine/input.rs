@@ -3,8 +3,10 @@
 use nicpoll_model::LossPlace;
 use nicpoll_model::line::IpVersion;
 
+use super::gro::Gro;
 use super::{Counts, Discipline, Link, Machine, Of};
 use crate::cpu::{Level, State, Step};
+use crate::host::Network;
 use crate::packet::{Packet, PacketKind};
 use crate::queue::Queue;
 use crate::shared::Part;
@@ -33,14 +35,17 @@ pub(super) struct Input {
     ip_queue: Queue,
     /// Datagrams that are put together, by flow.
     holds: Vec<Hold>,
+    pub(super) gro: Gro,
 }
 
 impl Input {
-    pub(super) fn new(has_queue: bool, queue_packets: u64, flows: usize) -> Self {
+    pub(super) fn new(has_queue: bool, network: &Network, flows: usize) -> Self {
+        let queue_packets = network.ip_queue_packets;
         Input {
             is_queued: has_queue && queue_packets > 0,
             ip_queue: Queue::new(queue_packets),
             holds: vec![Hold::default(); flows],
+            gro: Gro::new(network.gro > 0, flows),
         }
     }
 
@@ -70,6 +75,8 @@ impl<D: Discipline, L: Link> Machine<D, L> {
         let driver_ns = card.rx_packet_ns + kib_ns(card.rx_kib_ns, packet.payload_bytes);
         if self.input.is_queued {
             driver_ns
+        } else if self.input.gro.continues(packet) {
+            driver_ns + self.host.network.gro_ns
         } else {
             driver_ns + self.protocol_ns(packet)
         }
@@ -126,7 +133,8 @@ impl<D: Discipline, L: Link> Machine<D, L> {
             return;
         };
         if !self.input.is_queued {
-            self.input(level, packet);
+            let is_merged = self.input.gro.take(&packet);
+            self.input(level, packet, is_merged);
         } else if self.input.ip_queue.push(packet) {
             D::on_queued(self);
         } else {
@@ -142,18 +150,20 @@ impl<D: Discipline, L: Link> Machine<D, L> {
 
     pub(super) fn take_from_ip_queue(&mut self, level: Level) {
         if let Some(packet) = self.input.ip_queue.pop() {
-            self.input(level, packet);
+            self.input(level, packet, false);
         }
     }
 
-    /// A packet has passed IP.
-    fn input(&mut self, level: Level, packet: Packet) {
+    /// A packet has passed IP, by itself or merged into the one before it.
+    fn input(&mut self, level: Level, packet: Packet, is_merged: bool) {
         if !self.is_own(&packet) {
             return self.send_from(level, packet, 0);
         }
         match packet.kind {
             PacketKind::Datagram => self.put_into_socket(packet),
-            PacketKind::Segment(_) | PacketKind::Ack(_) => self.tcp_input(level, packet),
+            PacketKind::Segment(_) | PacketKind::Ack(_) => {
+                self.tcp_input(level, packet, is_merged);
+            }
             PacketKind::Fragment { of, fate } => self.put_together(packet, of, fate),
         }
     }
@@ -184,7 +194,7 @@ impl<D: Discipline, L: Link> Machine<D, L> {
     }
 
     pub(super) fn put_into_socket(&mut self, packet: Packet) {
-        if usize::from(packet.to) != self.number {
+        if usize::from(packet.to) != self.number || self.programs.list.is_empty() {
             return L::hand_over(self, packet);
         }
         let flow = &self.flows[usize::from(packet.flow)];

@@ -3,8 +3,11 @@
 use std::fmt;
 
 use super::{Discipline, Machine};
-use crate::cpu::{Level, State};
+use crate::cpu::{Level, State, Step};
 use crate::packet::Packet;
+
+/// In place of a card's number: the packet goes to a program of another processor.
+pub(crate) const OTHER_PROCESSOR: usize = usize::MAX;
 
 /// A kind of link, with what an end of it remembers.
 pub(crate) trait Link: fmt::Debug + Default + Sized {
@@ -35,7 +38,10 @@ pub(crate) trait Link: fmt::Debug + Default + Sized {
 
 /// A line between two cards.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Ethernet;
+pub(crate) struct Ethernet {
+    /// Whether a program of another processor has been woken, and that is not paid for yet.
+    owes_wake: bool,
+}
 
 impl Link for Ethernet {
     const ENDS_EVERY_WAY: bool = false;
@@ -52,6 +58,23 @@ impl Link for Ethernet {
         machine.put_on_tx_ring(card, packet);
     }
 
-    /// A packet for another machine is forwarded before it comes to a socket.
-    fn hand_over<D: Discipline>(_machine: &mut Machine<D, Self>, _packet: Packet) {}
+    /// A packet for another host is forwarded before it comes to a socket: this one's program is on another processor.
+    fn hand_over<D: Discipline>(machine: &mut Machine<D, Self>, packet: Packet) {
+        let is_asleep = machine.shared.sleeping.contains(machine.number);
+        machine.link.owes_wake |= is_asleep && machine.host.cpu.wake_other_ns > 0;
+        machine.outbox = Some((OTHER_PROCESSOR, packet));
+    }
+
+    fn wake_other<D: Discipline>(
+        machine: &mut Machine<D, Self>,
+        level: Level,
+        state: State,
+    ) -> bool {
+        let is_owed = std::mem::take(&mut machine.link.owes_wake);
+        if is_owed {
+            let cost_ns = machine.host.cpu.wake_other_ns;
+            machine.cpu.start(level, Step::WakeOther, cost_ns, state);
+        }
+        is_owed
+    }
 }

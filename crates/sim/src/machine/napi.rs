@@ -186,7 +186,11 @@ impl<L: Link> Machine<Napi, L> {
             }
             _ => {}
         }
-        if !self.receive_next(level, state_of(level)) {
+        if self.receive_next(level, state_of(level)) {
+            return;
+        }
+        self.end_merging(level);
+        if !self.output_next(level, state_of(level)) {
             self.poll_done(level);
         }
     }

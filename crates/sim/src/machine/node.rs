@@ -31,6 +31,9 @@ pub(crate) trait Node: fmt::Debug {
     /// A frame is on its way to a card, from another machine's, and has left that now.
     fn expect(&mut self, card: usize, packet: Packet, left_ns: u64);
 
+    /// A packet that another processor of the host has taken in is for a program here, now.
+    fn take_over(&mut self, packet: Packet);
+
     /// The place of what all machines share.
     fn shared(&mut self) -> &mut Box<Shared>;
 
@@ -83,6 +86,10 @@ impl<D: Discipline, L: Link> Node for Machine<D, L> {
 
     fn expect(&mut self, card: usize, packet: Packet, left_ns: u64) {
         self.expect(card, packet, left_ns);
+    }
+
+    fn take_over(&mut self, packet: Packet) {
+        self.put_into_socket(packet);
     }
 
     fn shared(&mut self) -> &mut Box<Shared> {

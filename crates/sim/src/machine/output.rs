@@ -133,6 +133,7 @@ impl<D: Discipline, L: Link> Machine<D, L> {
         };
         let fate = of.begin_fate(&mut self.shared.fates);
         let fragments = of.shapes.len();
+        let senders = of.senders;
         let is_ipv4 = of.ip == IpVersion::V4;
         // With IPv4 FreeBSD looks for room first, and then computes the checksum (`ip_output`).
         let is_refused = is_ipv4 && !self.cards[of.card].has_room_for(fragments as u64);
@@ -143,7 +144,9 @@ impl<D: Discipline, L: Link> Machine<D, L> {
         };
         for index in 0..fragments {
             let mut packet = self.flows[flow].packet(index, number, fate, sent_ns);
-            packet.client = request.map_or(0, |request| request.client);
+            // Less than 2^16.
+            let port = (number % u64::from(senders)) as u16;
+            packet.client = request.map_or(port, |request| request.client);
             self.tally.made += 1;
             if is_refused {
                 self.lose(LossPlace::SendQueue, &packet);

@@ -86,7 +86,8 @@ impl<D: Discipline, L: Link> Machine<D, L> {
                 self.wake_program(id);
             }
         }
-        if self.programs.current.is_none() {
+        // Of several processors one may have the program.
+        if self.programs.current.is_none() && !self.programs.list.is_empty() {
             self.shared.sleeping.insert(self.number);
         }
     }

@@ -21,7 +21,7 @@ use crate::tally::Tally;
 /// What a machine is made of.
 #[derive(Debug)]
 pub(crate) struct Setup {
-    /// Which of the world's.
+    /// Which host's of the world.
     pub(crate) number: usize,
     /// With the discipline's own numbers.
     pub(crate) host: Host,
@@ -93,11 +93,7 @@ impl<D: Discipline, L: Link> Machine<D, L> {
             sampling: Sampling::new(host.cpu.stat_hz),
             cpu: Cpu::new(&host.cpu, D::HAS_SOFT_THREAD),
             programs: Programs::new(programs.collect()),
-            input: Input::new(
-                D::HAS_SOFT_THREAD,
-                host.network.ip_queue_packets,
-                setup.flows.len(),
-            ),
+            input: Input::new(D::HAS_SOFT_THREAD, &host.network, setup.flows.len()),
             output: Output::default(),
             flows: setup.flows,
             ends: setup.ends,

@@ -110,6 +110,11 @@ impl Task {
         )
     }
 
+    /// Whether a host of several processors has one of it: it keeps its own time, or waits for an answer.
+    pub(crate) fn is_for_one_processor(&self) -> bool {
+        matches!(self, Task::Pace(_) | Task::Request { .. })
+    }
+
     /// Whether it is in the middle of a call that moves a stream's bytes.
     pub(super) fn is_in_stream_call(&self) -> bool {
         matches!(self, Task::Write(stream) | Task::Take(stream) if stream.is_in_call())

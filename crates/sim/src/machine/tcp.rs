@@ -57,8 +57,8 @@ impl<D: Discipline, L: Link> Machine<D, L> {
         }
     }
 
-    /// A segment or an acknowledgement has passed IP (`tcp_input`).
-    pub(super) fn tcp_input(&mut self, level: Level, packet: Packet) {
+    /// A segment or an acknowledgement has passed IP (`tcp_input`). What is merged is answered with all the rest.
+    pub(super) fn tcp_input(&mut self, level: Level, packet: Packet, is_merged: bool) {
         let now = self.now();
         let flow = usize::from(packet.flow);
         let took_ns = self.now_ns - packet.sent_ns;
@@ -82,7 +82,11 @@ impl<D: Discipline, L: Link> Machine<D, L> {
             let program = end.program;
             self.wake_program(program);
         }
-        self.tcp_output(level, number);
+        if is_merged {
+            self.input.gro.answer_later();
+        } else {
+            self.tcp_output(level, number);
+        }
     }
 
     /// Sends all that an end may send now (`tcp_output`). Whoever is sending for it holds its lock, and sends

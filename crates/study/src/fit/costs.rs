@@ -6,6 +6,7 @@ use nicpoll_stats::Summary;
 use super::Block;
 use super::probe::Probe;
 use super::regression::{self, Row};
+use super::repeats;
 
 /// From 64 to 1470 bytes.
 const MORE_KIB: f64 = (1470.0 - 64.0) / 1024.0;
@@ -41,6 +42,7 @@ fn over_repeats(cost: HostCost, values: &[f64]) -> MeasuredCost {
         ns: summary.map(|summary| summary.median),
         min_ns: summary.map(|summary| summary.min),
         max_ns: summary.map(|summary| summary.max),
+        is_repeatable: summary.map(|_| repeats::agree(values)),
         repeats: values.len() as u32,
     }
 }
@@ -51,6 +53,15 @@ pub fn others_ratio(blocks: &[Block]) -> Option<f64> {
     let wall_ns: f64 = all().map(|probe| probe.wall_ns).sum();
     let others_ns: f64 = all().map(|probe| probe.others_ns).sum();
     (wall_ns > 0.0).then(|| others_ns / (2.0 * wall_ns))
+}
+
+/// What the hypervisor kept of the two processors, over all repeats; they are of one length.
+pub fn steal_ratio(blocks: &[Block]) -> Option<f64> {
+    let seen: Vec<f64> = blocks
+        .iter()
+        .filter_map(|block| block.steal_ratio)
+        .collect();
+    (!seen.is_empty()).then(|| seen.iter().sum::<f64>() / seen.len() as f64)
 }
 
 /// What one repeat says.
@@ -263,6 +274,7 @@ mod tests {
             switch_ns: 1800.0,
             wake_ns: WAKE_NS,
             tick_ns: None,
+            steal_ratio: None,
         }
     }
 
@@ -296,22 +308,6 @@ mod tests {
         }
         assert_eq!(ns(&costs, HostCost::Tick), None);
         assert_eq!(others_ratio(&[block()]), Some(0.0));
-    }
-
-    #[test]
-    fn one_probe_that_others_disturbed_spoils_its_repeat() {
-        assert_eq!(block().disturbance(), None);
-        let mut busy = block();
-        busy.large.others_ns = 0.8 * 2.0 * busy.large.wall_ns;
-        let worst = busy.disturbance().unwrap();
-        assert!((worst - 0.8).abs() < 1e-9, "{worst}");
-        let told = super::super::disturbed(worst, 6).to_string();
-        assert!(
-            told.contains("80 % of the two processors") && told.contains("taskset"),
-            "{told}"
-        );
-        busy.large.others_ns = 0.1 * 2.0 * busy.large.wall_ns;
-        assert_eq!(busy.disturbance(), None, "a housekeeping daemon");
     }
 
     #[test]
