@@ -41,7 +41,7 @@ fn a_quick_demo_prints_an_object_that_holds_what_the_schema_says() {
     needs!(Root, PerNapi);
     let stage = Stage::new();
     let before = host_state();
-    let output = stage.run(&["demo", "--quick", "--seed", "7", "--json"]);
+    let output = stage.run(&["demo", "--quick", "--repeats", "3", "--seed", "7", "--json"]);
     assert_eq!(host_state(), before);
     let code = output.status.code().unwrap();
     // On a machine that is busy with other things, too few blocks may fit into the time.
@@ -56,9 +56,9 @@ fn a_quick_demo_prints_an_object_that_holds_what_the_schema_says() {
         check_trial(trial);
     }
     // Its end is a promise, however busy the machine is.
-    assert_eq!(study["plan"]["limit_seconds"], 40.0);
-    assert!(study["elapsed_seconds"].as_f64().unwrap() < 40.0);
-    assert_eq!(study["plan"]["blocks"], 10);
+    let limit = study["plan"]["limit_seconds"].as_f64().unwrap();
+    assert!(study["elapsed_seconds"].as_f64().unwrap() < limit);
+    assert_eq!(study["plan"]["blocks"], 3);
     assert!(!stage.state().exists());
 }
 
@@ -132,7 +132,8 @@ fn a_demo_ends_in_its_time_beside_other_work_and_shows_that_work() {
         })
         .collect();
     let begin = Instant::now();
-    let output = stage.run(&["demo", "--quick", "--null", "--json"]);
+    let line = "demo --quick --null --workload udp64 --repeats 5 --json";
+    let output = stage.run(&line.split(' ').collect::<Vec<_>>());
     let taken = begin.elapsed();
     for other in &mut others {
         other.kill().unwrap();
@@ -140,8 +141,9 @@ fn a_demo_ends_in_its_time_beside_other_work_and_shows_that_work() {
     }
     let code = output.status.code().unwrap();
     assert!(code == 0 || code == 4, "{code}: {}", stderr(&output));
-    assert!(taken < Duration::from_secs(40), "{taken:?}");
     let study: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let limit = study["plan"]["limit_seconds"].as_f64().unwrap();
+    assert!(taken.as_secs_f64() < limit, "{taken:?} of {limit} s");
     let trials = study["trials"].as_array().unwrap();
     let foreign = |trial: &Value| -> f64 {
         let cores = trial["findings"]["foreign_cpu"].as_array().unwrap();
