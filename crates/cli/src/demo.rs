@@ -44,7 +44,8 @@ pub fn demo(args: &DemoArgs) -> Result<u8, Failure> {
         Err(error) => return Err(stop.signal().map_or_else(|| error.into(), Failure::Signal)),
     };
     print(&study, args)?;
-    Ok(exit_code(&study))
+    let verdicts = study.comparisons.iter().filter_map(|one| one.verdict);
+    Ok(exit_code(&study.plan, args.null.is_some(), verdicts))
 }
 
 fn run(
@@ -89,14 +90,47 @@ fn print(study: &Study, args: &DemoArgs) -> Result<(), Failure> {
     Ok(output::print(&text)?)
 }
 
-fn exit_code(study: &Study) -> u8 {
-    let inconclusive = study
-        .comparisons
-        .iter()
-        .any(|comparison| comparison.verdict == Some(Verdict::Inconclusive));
-    if inconclusive && study.plan.blocks >= BLOCKS_FOR_INTERVALS {
-        EXIT_INCONCLUSIVE
-    } else {
+/// 4 where nothing was decided. A setting that is compared with itself passes by not being told apart.
+fn exit_code(plan: &Plan, is_null: bool, mut verdicts: impl Iterator<Item = Verdict>) -> u8 {
+    let is_answer =
+        |word: Verdict| word.is_decided() || (is_null && word == Verdict::NoDifferenceProven);
+    if plan.blocks < BLOCKS_FOR_INTERVALS || verdicts.any(is_answer) {
         0
+    } else {
+        EXIT_INCONCLUSIVE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Verdict::*;
+
+    fn code(blocks: u32, is_null: bool, words: &[Verdict]) -> u8 {
+        let options = Options {
+            blocks: Some(blocks),
+            ..Options::default()
+        };
+        let (_, plan) = plan(&options, Seed(1)).unwrap();
+        exit_code(&plan, is_null, words.iter().copied())
+    }
+
+    #[test]
+    fn a_study_that_decides_nothing_ends_with_4() {
+        for word in [NoDifferenceProven, DependsOnWhatCounts, Inconclusive] {
+            assert_eq!(code(10, false, &[word, word]), 4, "{word}");
+            assert_eq!(code(10, false, &[word, Equivalent]), 0, "{word}");
+        }
+        // All comparisons were given up.
+        assert_eq!(code(10, false, &[]), 4);
+        // So few blocks have no intervals: that is what was asked for.
+        assert_eq!(code(1, false, &[Inconclusive]), 0);
+    }
+
+    #[test]
+    fn a_setting_that_is_not_told_from_itself_is_no_failure() {
+        assert_eq!(code(10, true, &[NoDifferenceProven]), 0);
+        assert_eq!(code(10, true, &[DependsOnWhatCounts]), 4);
+        assert_eq!(code(10, true, &[Inconclusive]), 4);
     }
 }

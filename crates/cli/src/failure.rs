@@ -29,7 +29,7 @@ pub enum Failure {
 
 /// The command failed.
 pub const EXIT_FAILED: u8 = 1;
-/// Nothing could be concluded: too many trials were void, or the machine was disturbed.
+/// Nothing could be concluded: the noise allows for anything, or too few trials count.
 pub const EXIT_INCONCLUSIVE: u8 = 4;
 
 impl Failure {

@@ -108,6 +108,20 @@ pub enum Verdict {
 }
 
 impl Verdict {
+    /// Whether the study found out which of the words for a difference holds, "equivalent" among them.
+    pub fn is_decided(self) -> bool {
+        match self {
+            Verdict::BetterAndItMatters
+            | Verdict::Better
+            | Verdict::Equivalent
+            | Verdict::Worse
+            | Verdict::WorseAndItMatters => true,
+            Verdict::NoDifferenceProven
+            | Verdict::DependsOnWhatCounts
+            | Verdict::Inconclusive => false,
+        }
+    }
+
     /// The word without "and it matters".
     pub fn without_weight(self) -> Self {
         match self {

@@ -16,6 +16,9 @@ pub enum StudyError {
     /// The user or a signal asked to stop.
     #[error("cancelled")]
     Cancelled,
+    /// The time that was given is over.
+    #[error("the study's time is over")]
+    OutOfTime,
     /// A privilege or a kernel feature is missing.
     #[error("{0}")]
     Missing(String),
@@ -84,6 +87,15 @@ impl StudyError {
             StudyError::Traffic(reason) => Some(reason),
             StudyError::Doing { source, .. } => source.of_traffic(),
             _ => None,
+        }
+    }
+
+    /// Whether nothing failed but that time ran out.
+    pub fn is_out_of_time(&self) -> bool {
+        match self {
+            StudyError::OutOfTime => true,
+            StudyError::Doing { source, .. } => source.is_out_of_time(),
+            _ => false,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use nicpoll_model::{HostFacts, LabFacts, Side};
 use nicpoll_switch::{Guard, Journal, Owner, Recovered};
@@ -35,8 +36,12 @@ pub struct Lab {
     pub receiver_cpu: u32,
     /// Names under which namespaces outlive the lab.
     pub kept_as: Vec<String>,
+    /// When traffic is no longer waited for, whatever hangs; `None` without a limit.
+    pub deadline: Option<Instant>,
     /// Ends of workloads so far.
     ends: u32,
+    /// Ends that were given up. Such a thread may still be there, with its port.
+    pub(crate) hung_ends: u16,
 }
 
 /// Refuses to go on without the privileges and the kernel that a lab takes. `what` is to run, as `command`.
@@ -143,7 +148,9 @@ impl Lab {
             sender_cpu,
             receiver_cpu,
             kept_as: Vec::new(),
+            deadline: None,
             ends: 0,
+            hung_ends: 0,
         })
     }
 
@@ -226,6 +233,22 @@ impl Lab {
                 "up to 64 datagrams a recvmmsg call, payload copied; no UDP_GRO",
             ),
         })
+    }
+
+    /// When traffic that should end within `longest` is given up.
+    pub(crate) fn give_up_at(&self, longest: Duration) -> Instant {
+        let own = Instant::now() + longest;
+        self.deadline.map_or(own, |deadline| deadline.min(own))
+    }
+
+    /// Takes note of an end that was given up. The error says `what`, unless the study's time is over: then it is
+    /// not known whether it hung.
+    pub(crate) fn hung(&mut self, what: String) -> StudyError {
+        self.hung_ends += 1;
+        match self.deadline {
+            Some(deadline) if Instant::now() >= deadline => StudyError::OutOfTime,
+            _ => StudyError::Traffic(what),
+        }
     }
 
     /// A number for an end of a workload that no other one of this lab has.

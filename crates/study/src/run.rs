@@ -1,7 +1,8 @@
 //! One run of a workload's traffic between the two hosts of a lab.
 //!
 //! What must hold: the receiver is up before the sender starts; whoever runs it may do other things
-//! meanwhile. A run that is given up half-way ends with [`Lab::restore`].
+//! meanwhile. A run that is given up half-way ends with [`Lab::restore`]. An end that hangs is not waited for
+//! beyond its time, nor beyond the time of the study.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,10 +17,13 @@ use crate::host::HostFailure;
 use crate::lab::Lab;
 use crate::workload::WorkloadRequest;
 
-/// iperf 2's port. Each run has the receiver to itself.
+/// iperf 2's port. Each run has the receiver to itself; an end that hung may hold its port for good, and the
+/// runs after it use the next one.
 const PORT: u16 = 5001;
 /// How often the runner looks for a signal while it waits.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
+/// How long a sender may take beyond its time: iperf asks for its server's report for 2.5 s.
+const SENDER_MAX: Duration = IDLE_TIMEOUT;
 /// A receiver that knows that everything is sent ends within this.
 const DRAIN_MAX: Duration = IDLE_TIMEOUT.saturating_mul(2);
 
@@ -38,10 +42,10 @@ impl Running {
         workload: &WorkloadRequest,
         duration: Duration,
     ) -> Result<Self, StudyError> {
-        let address = ipv4_of(lab, Side::Receiver)?;
+        let receiver = SocketAddr::new(ipv4_of(lab, Side::Receiver)?, PORT + lab.hung_ends);
         let terms = |side| End {
             side,
-            receiver: SocketAddr::new(address, PORT),
+            receiver,
             duration,
         };
         let receiver = prepare(lab, workload, terms(Side::Receiver))?;
@@ -87,11 +91,15 @@ impl Running {
         lab: &mut Lab,
         cancel: &AtomicBool,
     ) -> Result<(), StudyError> {
-        let deadline = Instant::now() + self.duration + DRAIN_MAX;
+        let longest = self.duration + SENDER_MAX;
+        let deadline = lab.give_up_at(longest);
         while self.sent.is_none() {
             if Instant::now() > deadline {
-                let what = "the sender goes on long after its time";
-                return Err(StudyError::Traffic(String::from(what)));
+                return Err(lab.hung(format!(
+                    "the sender hung: it was to send for {:.1} s and had not ended after {:.1} s",
+                    self.duration.as_secs_f64(),
+                    longest.as_secs_f64()
+                )));
             }
             if cancel.load(Ordering::Relaxed) {
                 return Err(StudyError::Cancelled);
@@ -108,11 +116,15 @@ impl Running {
         })?;
         thread::sleep(quiet);
         lab.receiver.sender_done(self.receiver)?;
-        let received = lab.receiver.ended(self.receiver, DRAIN_MAX)?;
-        let received = received.ok_or_else(|| {
-            let what = "the receiver goes on although everything was sent";
-            StudyError::Traffic(String::from(what))
-        })?;
+        let deadline = lab.give_up_at(DRAIN_MAX);
+        let patience = deadline.saturating_duration_since(Instant::now());
+        let received = lab.receiver.ended(self.receiver, patience)?;
+        let Some(received) = received else {
+            return Err(lab.hung(format!(
+                "the receiver hung: it had not ended {:.1} s after everything was sent",
+                DRAIN_MAX.as_secs_f64()
+            )));
+        };
         Ok(Books::of(sent, received))
     }
 }

@@ -21,6 +21,11 @@ const LOOK_BACK: f64 = 60.0;
 /// Trials that the plan's own figure counts for.
 const PLANNED_WEIGHT: f64 = 8.0;
 
+/// When the traffic of a study ends at the latest, from its beginning.
+pub fn traffic_ends(plan: &Plan) -> Duration {
+    Duration::from_secs_f64((plan.limit_seconds - RESERVE_SECONDS).max(0.0))
+}
+
 /// The time of a study, and what has been learned of it.
 pub struct Schedule<'a> {
     plan: &'a Plan,
@@ -88,7 +93,7 @@ impl<'a> Schedule<'a> {
     }
 
     fn left_seconds(&self, elapsed: Duration) -> f64 {
-        self.plan.limit_seconds - RESERVE_SECONDS - elapsed.as_secs_f64()
+        traffic_ends(self.plan).as_secs_f64() - elapsed.as_secs_f64()
     }
 
     /// What the very last block needs to be let start.

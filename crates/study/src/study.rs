@@ -12,7 +12,7 @@ use crate::design::{Design, NamedSetting, NamedWorkload};
 use crate::error::StudyError;
 use crate::facts;
 use crate::lab::Lab;
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, traffic_ends};
 use crate::setting_findings::setting_findings;
 use crate::trial::{Place, Trials};
 use crate::warnings::warnings_of;
@@ -74,6 +74,7 @@ pub fn run_study(
     let begin = identity.begin;
     let host = lab.machine()?;
     let lab_facts = lab.facts()?;
+    lab.deadline = Some(begin + traffic_ends(&plan));
     progress(Progress::MeasuringCost);
     let mut costs = cost::measure(lab, design, &plan, begin, cancel)?;
     let exact_cpu_refused = lab.exact_cpu_refused.clone();
@@ -150,7 +151,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A workload's trials of one block, those left out that no comparison needs any more.
+    /// A workload's trials of one block, those left out that no comparison needs any more. What the end of the
+    /// study's time cuts off counts for nothing.
     fn block(
         &mut self,
         block: u32,
@@ -175,7 +177,10 @@ impl Run<'_> {
                 place: &place,
                 left: self.schedule.forecast(block - 1, elapsed),
             });
-            let trial = self.trials.run(place)?;
+            let trial = match self.trials.run(place) {
+                Err(error) if error.is_out_of_time() => return Ok(()),
+                trial => trial?,
+            };
             progress(Progress::Ends(&trial));
             let taken = self.begin.elapsed() - elapsed;
             self.schedule.took(taken);

@@ -127,7 +127,9 @@ impl<'a> Trials<'a> {
         for _ in 0..REHEARSALS {
             match self.warm_up(subject, &mut memory) {
                 // Trials will tell; the study goes on.
-                Err(error) if error.of_traffic().is_some() => return Ok(()),
+                Err(error) if error.of_traffic().is_some() || error.is_out_of_time() => {
+                    return Ok(());
+                }
                 warmed => warmed?,
             };
         }

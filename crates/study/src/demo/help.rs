@@ -28,5 +28,5 @@ A demo ends in its time, however busy the machine is: what does not fit is left 
 default are left out first, then those with interrupt, under udp1470, tcp, rr and udp64 in this order.
 With --repeats, --duration, a long --period or --workload the time is computed and shown at the start.
 
-Exit codes: 0 done, 1 failed, 2 usage, 4 too few trials count to conclude, 5 a privilege or kernel
-feature is missing, 130 and 143 ended by a signal.";
+Exit codes: 0 done, 1 failed, 2 usage, 4 no comparison was decided (no difference proven, or too few
+trials count), 5 a privilege or kernel feature is missing, 130 and 143 ended by a signal.";

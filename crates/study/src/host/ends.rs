@@ -1,18 +1,29 @@
 //! The ends of workloads that run at a local host, each on a thread of its own.
+//!
+//! What must hold: no end is waited for without a limit. One that heeds nothing is left to itself: a thread
+//! cannot be ended from outside, and the process takes it along.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, mpsc};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use nicpoll_model::Side;
 use nicpoll_sys::netns::NetnsThread;
 use nicpoll_traffic::Signals;
-use nicpoll_traffic::workload::{End, EndBooks, WorkloadError};
+use nicpoll_traffic::workload::{End, EndBooks, PreparedEnd, WorkloadError};
 
 use super::{HostEvent, HostFailure};
-use crate::workload::WorkloadRequest;
+
+/// An end that is not ready after this is given up: a connection takes a thousandth of it.
+const READY_MAX: Duration = Duration::from_secs(2);
+/// How often is looked whether an end has ended.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+/// How long ends that were told to end may take, all together.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Threads of the two ends, by their names' beginnings: the account of CPU time knows them by these. The
 /// kernel keeps 15 letters.
@@ -41,12 +52,15 @@ impl Ends {
         }
     }
 
-    /// Makes an end ready on a thread of `place` that is bound to `cpu`.
+    /// Makes an end ready on a thread of `place` that is bound to `cpu`: `workload` prepares it there.
+    ///
+    /// # Errors
+    /// When it cannot be made ready, or is not within a time that is ample.
     pub fn prepare<S: 'static>(
         &mut self,
         place: &NetnsThread<S>,
         end: u32,
-        workload: WorkloadRequest,
+        workload: impl FnOnce(&End) -> Result<Box<dyn PreparedEnd>, WorkloadError> + Send + 'static,
         terms: End,
         cpu: u32,
     ) -> Result<(), HostFailure> {
@@ -68,12 +82,17 @@ impl Ends {
         let shared = Arc::clone(&signals);
         let thread = place
             .spawn_pinned(cpu, name, move || {
-                run(&workload, &terms, &shared, &ready, &may_go, report);
+                run(workload, &terms, &shared, &ready, &may_go, report);
             })
             .map_err(|error| HostFailure::of(&error))?;
-        match is_ready.recv() {
+        match is_ready.recv_timeout(READY_MAX) {
             Ok(prepared) => prepared?,
-            Err(_) => {
+            Err(RecvTimeoutError::Timeout) => {
+                return Err(HostFailure::new(format!(
+                    "it was not ready after {READY_MAX:?}"
+                )));
+            }
+            Err(RecvTimeoutError::Disconnected) => {
                 let failure = match thread.join() {
                     Ok(Err(error)) => HostFailure::of(&error),
                     _ => HostFailure::new("the traffic's thread panicked"),
@@ -104,15 +123,21 @@ impl Ends {
         Ok(())
     }
 
-    /// Ends all of them, and waits until they have.
+    /// Ends all of them, and waits until they have, or are seen to hang.
     pub fn cancel(&mut self) {
         for running in self.running.values_mut() {
             running.signals.cancel.store(true, Ordering::Relaxed);
             running.go = None;
         }
+        let deadline = Instant::now() + GRACE;
         for (_, running) in std::mem::take(&mut self.running) {
-            // Whatever it ended with no longer matters.
-            let _ = running.thread.join();
+            while !running.thread.is_finished() && Instant::now() < deadline {
+                thread::sleep(LOOK_EVERY);
+            }
+            if running.thread.is_finished() {
+                // Whatever it ended with no longer matters.
+                let _ = running.thread.join();
+            }
         }
     }
 
@@ -130,14 +155,14 @@ impl Drop for Ends {
 }
 
 fn run(
-    workload: &WorkloadRequest,
+    workload: impl FnOnce(&End) -> Result<Box<dyn PreparedEnd>, WorkloadError>,
     terms: &End,
     signals: &Signals,
     ready: &mpsc::Sender<Result<(), HostFailure>>,
     may_go: &mpsc::Receiver<()>,
     mut report: Report,
 ) {
-    let prepared = match workload.workload().prepare(terms) {
+    let prepared = match workload(terms) {
         Ok(prepared) => prepared,
         Err(error) => {
             let _ = ready.send(Err(HostFailure::of(&error)));
@@ -181,5 +206,63 @@ impl Drop for Report {
         if self.is_due {
             self.event(Err(HostFailure::new("the traffic's thread panicked")));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use nicpoll_sys::netns::NetNamespace;
+    use nicpoll_testkit::needs;
+
+    use super::*;
+
+    /// An end that heeds no signal.
+    struct Deaf;
+
+    impl PreparedEnd for Deaf {
+        fn run(self: Box<Self>, _: &Signals) -> Result<EndBooks, WorkloadError> {
+            loop {
+                thread::park();
+            }
+        }
+    }
+
+    fn prepare(
+        ends: &mut Ends,
+        workload: impl FnOnce(&End) -> Result<Box<dyn PreparedEnd>, WorkloadError> + Send + 'static,
+    ) -> Result<(), HostFailure> {
+        let place = NetnsThread::enter(NetNamespace::create().unwrap(), || ()).unwrap();
+        let terms = End {
+            side: Side::Sender,
+            receiver: SocketAddr::from(([127, 0, 0, 1], 9)),
+            duration: Duration::from_millis(1),
+        };
+        let cpu = nicpoll_sys::affinity::allowed_cpus().unwrap()[0];
+        ends.prepare(&place, 1, workload, terms, cpu)
+    }
+
+    #[test]
+    fn an_end_that_heeds_nothing_is_left_to_itself() {
+        needs!(Root);
+        let (events, heard) = mpsc::channel();
+        let mut ends = Ends::new(events);
+        prepare(&mut ends, |_| Ok(Box::new(Deaf))).unwrap();
+        ends.start(1).unwrap();
+        ends.cancel();
+        assert!(heard.try_recv().is_err(), "it has not ended");
+        assert!(ends.running.is_empty());
+    }
+
+    #[test]
+    fn an_end_that_is_never_ready_is_an_error() {
+        needs!(Root);
+        let mut ends = Ends::new(mpsc::channel().0);
+        let never = |_: &End| loop {
+            thread::park();
+        };
+        let error = prepare(&mut ends, never).unwrap_err().to_string();
+        assert!(error.contains("not ready after 2s"), "{error}");
     }
 }

@@ -18,6 +18,7 @@ use nicpoll_observe::{
 };
 use nicpoll_switch::{Control, Held, Journal, Needs, Order, Owner, Request, Switch, Target};
 use nicpoll_sys::netns::{NetNamespace, NetnsThread};
+use nicpoll_traffic::workload::End;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::changes::Listener;
@@ -85,6 +86,7 @@ impl LocalHost {
                 terms,
                 cpu,
             } => {
+                let workload = move |terms: &End| workload.workload().prepare(terms);
                 self.ends.prepare(&self.thread, end, workload, terms, cpu)?;
             }
             HostRequest::Start { end } => self.ends.start(end)?,

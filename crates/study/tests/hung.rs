@@ -1,0 +1,107 @@
+//! A workload that hangs costs its own trial, and the study goes on and ends in its time.
+
+mod common;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use common::TestLab;
+use nicpoll_model::{Side, Study};
+use nicpoll_stats::order::Seed;
+use nicpoll_study::demo::POLLING;
+use nicpoll_study::{
+    Answer, Host, HostEvent, HostFailure, HostMessage, HostRequest, INTERFACE, Identity, Lab, LocalHost,
+    Options, Progress, plan, run_study,
+};
+use nicpoll_switch::Owner;
+use nicpoll_testkit::needs;
+
+/// A host whose traffic does not begin while it hangs, although it says that it does.
+struct Hanging {
+    host: LocalHost,
+    hangs: Arc<AtomicBool>,
+    said: VecDeque<HostEvent>,
+}
+
+impl Host for Hanging {
+    fn send(&mut self, message: HostMessage) -> Result<(), HostFailure> {
+        let is_start = matches!(message.request, HostRequest::Start { .. });
+        if is_start && self.hangs.load(Ordering::Relaxed) {
+            self.said.push_back(HostEvent::Answered {
+                id: message.id,
+                answer: Ok(Answer::Done),
+            });
+            return Ok(());
+        }
+        self.host.send(message)
+    }
+
+    fn next_event(&mut self, timeout: Duration) -> Result<Option<HostEvent>, HostFailure> {
+        match self.said.pop_front() {
+            Some(event) => Ok(Some(event)),
+            None => self.host.next_event(timeout),
+        }
+    }
+}
+
+/// Of one block under udp64: the trial under polling hangs.
+fn study() -> Study {
+    let test = TestLab::build();
+    let hangs = Arc::new(AtomicBool::new(false));
+    let host = |side| {
+        let namespace = test.veth.namespace(side).try_clone().unwrap();
+        let owner = Owner::this_process().unwrap();
+        LocalHost::new(namespace, INTERFACE, &test.journal, owner).unwrap()
+    };
+    let sender = Hanging {
+        host: host(Side::Sender),
+        hangs: hangs.clone(),
+        said: VecDeque::new(),
+    };
+    let receiver = Box::new(host(Side::Receiver));
+    let mut lab = Lab::of(Box::new(sender), receiver, test.veth.clone()).unwrap();
+    let options = Options {
+        quick: true,
+        blocks: Some(1),
+        trial: Some(Duration::from_millis(100)),
+        workloads: vec![String::from("udp64")],
+        ..Options::default()
+    };
+    let (design, plan) = plan(&options, Seed(1)).unwrap();
+    let identity = Identity {
+        version: String::new(),
+        argv: Vec::new(),
+        started_at: String::new(),
+        begin: Instant::now(),
+        seed: 1,
+    };
+    let cancel = AtomicBool::new(false);
+    let study = run_study(&mut lab, &design, plan, identity, &cancel, |progress| match progress {
+        Progress::Begins { place, .. } if place.setting == POLLING => hangs.store(true, Ordering::Relaxed),
+        Progress::Ends(_) => hangs.store(false, Ordering::Relaxed),
+        _ => {}
+    });
+    assert!(test.journal_is_empty());
+    study.unwrap()
+}
+
+#[test]
+fn a_trial_that_hangs_is_a_failure_of_its_setting_and_the_study_goes_on() {
+    needs!(Root, PerNapi);
+    let study = study();
+    assert_eq!(study.trials.len(), 2);
+    for trial in &study.trials {
+        let failure = trial.conduct.failure.as_deref();
+        match trial.setting == POLLING {
+            true => assert!(failure.is_some_and(|why| why.contains("hung")), "{failure:?}"),
+            false => assert!(trial.result().is_some(), "{failure:?}"),
+        }
+    }
+    let [failed] = &study.findings.iter().filter(|found| found.failed_trials > 0).collect::<Vec<_>>()[..] else {
+        panic!("{:?}", study.findings);
+    };
+    assert_eq!(failed.setting, POLLING);
+    assert!(study.elapsed_seconds < study.plan.limit_seconds);
+}
