@@ -3,6 +3,8 @@
 
 mod described;
 mod stage;
+#[allow(dead_code, reason = "the tests of a screen use more of it")]
+mod terminal;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -16,6 +18,7 @@ use nicpoll_testkit::needs;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use stage::{Stage, host_state, in_use, namespaces_of, stderr, wait_until};
+use terminal::Terminal;
 
 /// The shortest demo that runs every setting, but for how it measures what counting costs.
 const SHORT: [&str; 7] = [
@@ -218,6 +221,42 @@ fn the_table_shows_every_setting_and_says_that_the_link_is_virtual() {
         assert!(text.contains(words), "{words} is missing in:\n{text}");
     }
     assert!(!text.contains('\u{1b}'), "no colour where no terminal is");
+}
+
+#[test]
+fn progress_is_one_line_at_any_width() {
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
+    for columns in [40, 80] {
+        let mut terminal = Terminal::of_errors(columns, stage.nicpoll(&shortest(&["--json"])));
+        // What is printed must not fill its pipe.
+        let printed = terminal.child.stdout.take().unwrap();
+        let printed = std::io::read_to_string(printed).unwrap();
+        assert!(terminal.wait().success());
+        assert!(printed.starts_with('{'), "{printed}");
+        let drawn = terminal.drawn();
+        assert!(drawn.contains("This ends within "), "{drawn}");
+        // A line that wrapped would be gone back over.
+        assert!(!drawn.contains("\u{1b}[1A"), "{columns} columns: {drawn:?}");
+        let lines = drawn.split(['\r', '\n']).map(visible);
+        let lines: Vec<String> = lines.filter(|line| line.contains(" s left")).collect();
+        assert!(!lines.is_empty(), "{drawn:?}");
+        for line in lines {
+            let width = line.trim_end().chars().count();
+            assert!(width <= usize::from(columns), "{columns} columns: {line}");
+        }
+    }
+}
+
+/// A line without the sequences that move and colour.
+fn visible(line: &str) -> String {
+    let mut parts = line.split("\u{1b}[");
+    let first = parts.next().unwrap_or_default();
+    let after = |part: &str| {
+        let end = part.find(|letter: char| letter.is_ascii_alphabetic());
+        end.map_or_else(String::new, |end| String::from(&part[end + 1..]))
+    };
+    parts.fold(String::from(first), |line, part| line + &after(part))
 }
 
 #[test]

@@ -90,7 +90,7 @@ impl<'a> Versed<'a> {
             .collect();
         let blocks = self.blocks.iter();
         let is_proven: Vec<bool> = blocks
-            .map(|pair| pair.iter().all(|trial| is_in_force(&trial.conduct)))
+            .map(|pair| pair.iter().all(|trial| is_as_asked(&trial.conduct)))
             .collect();
         let confidence = if is_primary {
             family_confidence(plan.family)
@@ -121,10 +121,10 @@ impl<'a> Versed<'a> {
         let kept = || {
             self.blocks
                 .iter()
-                .map(|pair| &pair[arm].conduct)
-                .filter(|it| it.is_kept())
+                .map(|pair| pair[arm])
+                .filter(|trial| trial.conduct.is_kept())
         };
-        let in_force = kept().filter(|conduct| is_in_force(conduct));
+        let in_force = kept().filter(|trial| is_in_force(trial));
         [kept().count() as u32, in_force.count() as u32]
     }
 
@@ -138,9 +138,21 @@ impl<'a> Versed<'a> {
     }
 }
 
-/// Whether a trial's setting is proven to have been in force. A failure under it counts for it.
-fn is_in_force(conduct: &Conduct) -> bool {
+/// Rounds this much off one a period are still the timer's: arrivals begin one for each that finds the NAPI idle,
+/// and a timer that is not armed begins none.
+const TIMED_DEVIATION_MAX: f64 = 0.5;
+
+/// Whether a trial ran as its setting asks, in rhythm where it has one. A failure under it counts for it.
+fn is_as_asked(conduct: &Conduct) -> bool {
     conduct.is_kept() && conduct.unproven.is_none()
+}
+
+/// Whether a trial's setting was in force. A timer that is late is a timer: on an idle core its latency, which
+/// is the hypervisor's, is a tenth of a period and more.
+fn is_in_force(trial: &Trial) -> bool {
+    let deviation = trial.findings.rhythm_deviation_ratio;
+    is_as_asked(&trial.conduct)
+        || deviation.is_some_and(|deviation| deviation.abs() < TIMED_DEVIATION_MAX)
 }
 
 /// A trial's value of a metric: `None` when it is missing, the worst that there is when the trial, or the

@@ -73,6 +73,8 @@ pub struct Trials<'a> {
     netns_inode: u64,
     /// By workload and setting.
     memories: BTreeMap<(String, String), Memory>,
+    /// Whether the trial has made its own changes: those that are told of from then on are others'.
+    is_settled: bool,
 }
 
 /// What one trial is about.
@@ -101,6 +103,7 @@ impl<'a> Trials<'a> {
             cancel,
             netns_inode,
             memories: BTreeMap::new(),
+            is_settled: false,
         })
     }
 
@@ -151,9 +154,10 @@ impl<'a> Trials<'a> {
             "trial {}: {} under {}",
             place.sequence, place.workload, place.setting
         );
+        self.is_settled = false;
         let outcome = self.measure(place.clone(), subject);
         let changes = match &outcome {
-            Err(error) if error.of_traffic().is_some() => Some(self.lab.changes()?),
+            Err(error) if error.of_traffic().is_some() => Some(self.others_changes()?),
             _ => None,
         };
         // Also after an error: the next trial, or the user, must find the link as it came up.
@@ -164,6 +168,16 @@ impl<'a> Trials<'a> {
         };
         restored?;
         Ok(trial)
+    }
+
+    /// What others changed since the trial began. While it still makes changes of its own, only what it never does
+    /// is known to be theirs.
+    fn others_changes(&mut self) -> Result<Changes, StudyError> {
+        let mut changes = self.lab.changes()?;
+        if !self.is_settled {
+            changes.others.clear();
+        }
+        Ok(changes)
     }
 
     /// A trial without a result: an end of its traffic failed.
@@ -204,6 +218,7 @@ impl<'a> Trials<'a> {
         let (warmed, proof_attempts) = self.prove(subject, &napis, &mut memory)?;
         // What was changed until here is the study's own.
         self.lab.changes()?;
+        self.is_settled = true;
 
         // The runs of a trial take turns in coming first, so that what one costs the other cancels.
         let is_cpu_first = place.block.is_multiple_of(2);

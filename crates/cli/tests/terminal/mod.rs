@@ -29,7 +29,24 @@ pub struct Terminal {
 
 impl Terminal {
     /// Starts a program on a terminal that takes whatever is drawn.
-    pub fn start(mut command: Command) -> Self {
+    pub fn start(command: Command) -> Self {
+        Self::of_width(120, command, |command, side| {
+            command.stdin(side()).stdout(side());
+        })
+    }
+
+    /// Starts a program whose standard error alone is a terminal, of so many columns.
+    pub fn of_errors(columns: u16, command: Command) -> Self {
+        Self::of_width(columns, command, |command, side| {
+            command.stderr(side());
+        })
+    }
+
+    fn of_width(
+        columns: u16,
+        mut command: Command,
+        attach: impl FnOnce(&mut Command, &dyn Fn() -> Stdio),
+    ) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -38,14 +55,15 @@ impl Terminal {
         let terminal = open(name.as_c_str(), flags, Mode::empty()).unwrap();
         let size = Winsize {
             ws_row: 60,
-            ws_col: 120,
+            ws_col: columns,
             ws_xpixel: 0,
             ws_ypixel: 0,
         };
         tcsetwinsize(&terminal, size).unwrap();
         let modes = modes(&terminal);
         let side = || Stdio::from(terminal.try_clone().unwrap());
-        let child = command.stdin(side()).stdout(side()).spawn().unwrap();
+        attach(&mut command, &side);
+        let child = command.spawn().unwrap();
         let (master, drawn) = (File::from(master), Arc::default());
         keep_reading(master.try_clone().unwrap(), Arc::clone(&drawn));
         Terminal {

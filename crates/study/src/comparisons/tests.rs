@@ -235,6 +235,26 @@ fn unproven_trials_count_and_make_the_verdict_one_on_asking_when_they_are_many()
 }
 
 #[test]
+fn a_late_timer_is_out_of_rhythm_and_in_force() {
+    let late = |deviation| {
+        move |trial: &mut Trial| {
+            if in_blocks(trial, "polling", 8) {
+                trial.conduct.unproven = Some(String::from("12 % from one a period"));
+                trial.findings.rhythm_deviation_ratio = Some(deviation);
+            }
+        }
+    };
+    let slow = rate(late(-0.12)).sensitivity.unwrap();
+    assert_eq!((slow.in_force_trials, slow.is_on_asking), ([16, 16], false));
+    assert_eq!(slow.proven_only.blocks, 8);
+    // A timer that was never armed, and a round for each arrival.
+    for deviation in [-1.0, 3.0] {
+        let other = rate(late(deviation)).sensitivity.unwrap();
+        assert_eq!((other.in_force_trials, other.is_on_asking), ([16, 8], true));
+    }
+}
+
+#[test]
 fn a_comparison_that_was_given_up_is_not_made() {
     let (design, plan, trials) = study(|_| ());
     let dropped = DroppedComparison {
