@@ -116,9 +116,9 @@ impl Verdict {
             | Verdict::Equivalent
             | Verdict::Worse
             | Verdict::WorseAndItMatters => true,
-            Verdict::NoDifferenceProven
-            | Verdict::DependsOnWhatCounts
-            | Verdict::Inconclusive => false,
+            Verdict::NoDifferenceProven | Verdict::DependsOnWhatCounts | Verdict::Inconclusive => {
+                false
+            }
         }
     }
 

@@ -57,5 +57,12 @@ fn null_study(seed: u64) -> Result<Study, Box<dyn std::error::Error>> {
         seed,
     };
     let cancel = AtomicBool::new(false);
-    Ok(run_study(&mut lab, &design, plan, identity, &cancel, |_| {})?)
+    Ok(run_study(
+        &mut lab,
+        &design,
+        plan,
+        identity,
+        &cancel,
+        |_| {},
+    )?)
 }

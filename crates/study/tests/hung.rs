@@ -12,8 +12,8 @@ use nicpoll_model::{Side, Study};
 use nicpoll_stats::order::Seed;
 use nicpoll_study::demo::POLLING;
 use nicpoll_study::{
-    Answer, Host, HostEvent, HostFailure, HostMessage, HostRequest, INTERFACE, Identity, Lab, LocalHost,
-    Options, Progress, plan, run_study,
+    Answer, Host, HostEvent, HostFailure, HostMessage, HostRequest, INTERFACE, Identity, Lab,
+    LocalHost, Options, Progress, plan, run_study,
 };
 use nicpoll_switch::Owner;
 use nicpoll_testkit::needs;
@@ -78,11 +78,20 @@ fn study() -> Study {
         seed: 1,
     };
     let cancel = AtomicBool::new(false);
-    let study = run_study(&mut lab, &design, plan, identity, &cancel, |progress| match progress {
-        Progress::Begins { place, .. } if place.setting == POLLING => hangs.store(true, Ordering::Relaxed),
-        Progress::Ends(_) => hangs.store(false, Ordering::Relaxed),
-        _ => {}
-    });
+    let study = run_study(
+        &mut lab,
+        &design,
+        plan,
+        identity,
+        &cancel,
+        |progress| match progress {
+            Progress::Begins { place, .. } if place.setting == POLLING => {
+                hangs.store(true, Ordering::Relaxed)
+            }
+            Progress::Ends(_) => hangs.store(false, Ordering::Relaxed),
+            _ => {}
+        },
+    );
     assert!(test.journal_is_empty());
     study.unwrap()
 }
@@ -95,11 +104,19 @@ fn a_trial_that_hangs_is_a_failure_of_its_setting_and_the_study_goes_on() {
     for trial in &study.trials {
         let failure = trial.conduct.failure.as_deref();
         match trial.setting == POLLING {
-            true => assert!(failure.is_some_and(|why| why.contains("hung")), "{failure:?}"),
+            true => assert!(
+                failure.is_some_and(|why| why.contains("hung")),
+                "{failure:?}"
+            ),
             false => assert!(trial.result().is_some(), "{failure:?}"),
         }
     }
-    let [failed] = &study.findings.iter().filter(|found| found.failed_trials > 0).collect::<Vec<_>>()[..] else {
+    let [failed] = &study
+        .findings
+        .iter()
+        .filter(|found| found.failed_trials > 0)
+        .collect::<Vec<_>>()[..]
+    else {
         panic!("{:?}", study.findings);
     };
     assert_eq!(failed.setting, POLLING);
