@@ -48,7 +48,7 @@ enum Command {
     },
     /// Get QEMU and a kernel for the tests that boot a guest.
     Guest,
-    /// Run the fuzz targets, one after another, from their committed seeds.
+    /// Run the fuzz targets from their committed seeds, as many at a time as there are processors.
     Fuzz {
         /// Seconds for each target.
         #[arg(long, default_value_t = 60)]

@@ -135,7 +135,7 @@ fn a_demo_ends_in_its_time_beside_other_work_and_shows_that_work() {
         })
         .collect();
     let begin = Instant::now();
-    let line = "demo --quick --null --workload udp64 --repeats 5 --json";
+    let line = "demo --quick --null --workload udp64 --repeats 10 --json";
     let output = stage.run(&line.split(' ').collect::<Vec<_>>());
     let taken = begin.elapsed();
     for other in &mut others {

@@ -33,6 +33,8 @@ impl Stage {
     pub fn nicpoll(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
         command.env("NICPOLL_STATE_DIR", self.state()).args(args);
+        // Words are compared as this locale shows them.
+        command.env("LC_ALL", "C");
         command.stdin(Stdio::null());
         command.stdout(Stdio::piped());
         command.stderr(Stdio::piped());
