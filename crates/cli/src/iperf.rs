@@ -45,7 +45,7 @@ pub fn run(args: &[String]) -> io::Result<u8> {
         Options::Client(options) => {
             warn(&options.common);
             on_signal(&signals, end)?;
-            client::run(options, &signals, account(&options.common))
+            client::run(options, &signals, || account(&options.common))
         }
         Options::Server(options) => {
             warn(&options.common);

@@ -378,3 +378,24 @@ fn more_streams_than_128_are_run() {
     assert_eq!(printed.matches("[SUM-150]").count(), 1, "{printed}");
     assert!(server.wait().unwrap().success());
 }
+
+#[test]
+fn a_repeated_test_ends_with_what_its_runs_came_to() {
+    let port = free_port();
+    let (mut server, _rest, _) = serve(&["-s", "-u", "-B", "127.0.0.1", "-P", "3", "-p", &port]);
+    let file = std::env::temp_dir().join(format!("nicpoll-repeat-{port}"));
+    let mut client = iperf(&["-c", "127.0.0.1", "-p", &port, "-u", "-n", "20K"]);
+    client.args(["-b", "10m", "--repeat", "3", "-o"]).arg(&file);
+    let output = client.output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let printed = fs::read_to_string(&file).unwrap();
+    fs::remove_file(&file).unwrap();
+    assert_eq!(printed.matches("Server Report:").count(), 3, "{printed}");
+    let last = printed.lines().last().unwrap();
+    assert!(last.starts_with("3 runs: median "), "{printed}");
+    assert!(
+        last.ends_with("bits/sec, no interval below 6 runs"),
+        "{last}"
+    );
+    assert!(server.wait().unwrap().success());
+}

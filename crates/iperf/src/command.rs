@@ -19,10 +19,12 @@ use crate::text::{self, Receipt, StreamId, Style};
 use crate::total::{Detail, Total};
 use crate::{tcp, udp};
 
-pub(crate) fn open_output(common: &Common) -> io::Result<Box<dyn Write + Send>> {
+pub(crate) fn open_output(common: &Common, is_new: bool) -> io::Result<Box<dyn Write + Send>> {
     Ok(match &common.output {
         Some(path) => {
-            File::create(path)?;
+            if is_new {
+                File::create(path)?;
+            }
             // A daemon's errors go to the same file, and neither may write over the other.
             Box::new(File::options().append(true).open(path)?)
         }

@@ -121,6 +121,8 @@ pub struct ClientOptions {
     pub common: Common,
     /// The server as typed (-c), without the device.
     pub host: String,
+    /// How often to run the test (--repeat).
+    pub runs: u32,
 }
 
 /// A server.

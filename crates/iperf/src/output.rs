@@ -79,7 +79,13 @@ pub trait Output: Send {
 /// # Errors
 /// When the output file cannot be made.
 pub fn open(asked: Asked<'_>, account: Option<Account>) -> io::Result<Box<dyn Output>> {
-    let out = open_output(asked.common())?;
+    let out = open_output(asked.common(), true)?;
+    Ok(to(out, asked, account))
+}
+
+/// The same of a later run (--repeat), behind what is there.
+pub fn reopen(asked: Asked<'_>, account: Option<Account>) -> io::Result<Box<dyn Output>> {
+    let out = open_output(asked.common(), false)?;
     Ok(to(out, asked, account))
 }
 

@@ -15,6 +15,7 @@ pub mod losses;
 pub mod netrate;
 mod notices;
 mod refusal;
+pub mod repeat;
 pub mod rr;
 pub mod sequence;
 mod shortfall;

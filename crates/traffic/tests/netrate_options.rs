@@ -30,6 +30,7 @@ fn blast(line: &str) -> BlastOptions {
 #[test]
 fn netblast_takes_the_originals_arguments() {
     let plain = BlastOptions {
+        runs: 1,
         host: String::from("198.18.0.2"),
         port: 9000,
         payload_bytes: 64,
@@ -228,5 +229,31 @@ proptest! {
         ] {
             prop_assert!(error.is_none_or(|error| !error.to_string().is_empty()));
         }
+    }
+}
+
+#[test]
+fn netblast_repeats_what_has_an_end() {
+    assert_eq!(blast("--repeat 3 host 9 64 1").runs, 3);
+    assert_eq!(blast("host 9 64 1 --repeat=1000").runs, 1000);
+    let refused = |line: &str| {
+        let args: Vec<String> = line.split(' ').map(String::from).collect();
+        parse_netblast(&args).unwrap_err().to_string()
+    };
+    for line in [
+        "--repeat 0 h 9 64 1",
+        "--repeat x h 9 64 1",
+        "h 9 64 1 --repeat",
+    ] {
+        assert!(
+            refused(line).contains("--repeat takes a number from 1 to 1000"),
+            "{line}"
+        );
+    }
+    for line in ["--repeat 3 h 9 64 0", "--repeat 3 --json h 9 64 1"] {
+        assert!(
+            refused(line).contains("--repeat needs a duration above 0"),
+            "{line}"
+        );
     }
 }

@@ -5,7 +5,7 @@ mod reverse;
 mod tcp;
 mod udp;
 
-use std::io;
+use std::io::{self, Write as _};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::mpsc;
 use std::thread::{self, Scope, ScopedJoinHandle};
@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use nicpoll_model::Protocol;
 use nicpoll_sys::tell;
-use nicpoll_traffic::{Account, Shortfall, Signals};
+use nicpoll_traffic::{Account, Shortfall, Signals, repeat};
 
 use super::ways::{Run, Ways};
-use super::{realtime, settings};
+use super::{open_output, realtime, settings};
 use crate::Connected;
 use crate::config::{ClientConfig, ListenerConfig, StreamConfig};
 use crate::events::{Event, Failed, StreamKey, Told};
@@ -24,6 +24,7 @@ use crate::options::ClientOptions;
 use crate::output::json::Asked;
 use crate::output::{self, Output};
 use crate::pace::Amount;
+use crate::text;
 use crate::threads;
 use crate::total::Total;
 use crate::wire::Directions;
@@ -43,15 +44,89 @@ struct Client<'a> {
 ///
 /// # Errors
 /// When there is nowhere to print to.
-pub fn run(options: &ClientOptions, signals: &Signals, account: Option<Account>) -> io::Result<u8> {
+pub fn run(
+    options: &ClientOptions,
+    signals: &Signals,
+    mut account: impl FnMut() -> Option<Account>,
+) -> io::Result<u8> {
+    realtime::begin(&options.common);
+    let asked = Asked::Client(options);
+    let mut status = 0;
+    let mut rates = Vec::new();
+    for run in 0..options.runs {
+        let output = match run {
+            0 => output::open(asked, account())?,
+            _ => output::reopen(asked, account())?,
+        };
+        let done = run_once(options, signals, output)?;
+        status = status.max(done.status);
+        if signals.is_finishing() || signals.is_sender_done() {
+            // It was cut short: what it came to is none of the runs'.
+            break;
+        }
+        rates.push(done.bytes_per_second().filter(|_| done.status == 0));
+    }
+    if options.runs > 1 {
+        tell_runs(options, &rates)?;
+    }
+    Ok(status)
+}
+
+/// Tells what several runs came to, below the last one's lines.
+fn tell_runs(options: &ClientOptions, rates: &[Option<f64>]) -> io::Result<()> {
     let common = &options.common;
-    realtime::begin(common);
-    let mut output = output::open(Asked::Client(options), account)?;
+    let line = repeat::line(rates, |rate| {
+        let rate = text::amount(common.style, rate, common.format);
+        format!("{}s/sec", rate.trim_start())
+    });
+    match line {
+        Some(line) => writeln!(open_output(common, false)?, "{line}"),
+        None => Ok(()),
+    }
+}
+
+/// What one run came to.
+#[derive(Default)]
+struct Done {
+    status: u8,
+    /// Of all streams, what arrived where the server told it.
+    bytes: u64,
+    /// The longest of them.
+    seconds: f64,
+}
+
+impl Done {
+    fn of(status: u8) -> Self {
+        Done {
+            status,
+            ..Done::default()
+        }
+    }
+
+    fn add(&mut self, total: &Total) {
+        let interval = total
+            .relayed()
+            .map_or(total.interval, |(interval, _)| interval);
+        self.bytes += interval.bytes;
+        self.seconds = self.seconds.max(interval.end_seconds);
+    }
+
+    fn bytes_per_second(&self) -> Option<f64> {
+        (self.seconds > 0.0).then(|| self.bytes as f64 / self.seconds)
+    }
+}
+
+fn run_once(
+    options: &ClientOptions,
+    signals: &Signals,
+    mut output: Box<dyn Output>,
+) -> io::Result<Done> {
+    let common = &options.common;
     let peer = match resolve(&options.host, common.port, common.ipv6) {
         Ok(peer) => peer,
         Err(error) => {
             let text = format!("nicpoll iperf: cannot find {}: {error}", options.host);
-            return give_up(&text, output.as_mut());
+            return give_up(&text, output.as_mut()).map(Done::of);
         }
     };
     let (events, told) = mpsc::channel();
@@ -67,7 +142,7 @@ pub fn run(options: &ClientOptions, signals: &Signals, account: Option<Account>)
             tcp::start(client, scope, &events)
         };
         if let Err(Failed::Because(text)) = started {
-            return give_up(&text, output.as_mut());
+            return give_up(&text, output.as_mut()).map(Done::of);
         }
         drop(events);
         print(options, &told, output.as_mut())
@@ -85,9 +160,9 @@ fn print(
     options: &ClientOptions,
     told: &mpsc::Receiver<Event>,
     output: &mut dyn Output,
-) -> io::Result<u8> {
+) -> io::Result<Done> {
     let mut has_settings = false;
-    let mut status = 0;
+    let mut done = Done::default();
     for event in told {
         if let Event::Connected(_, connected) = &event
             && !has_settings
@@ -96,12 +171,17 @@ fn print(
             output.banner(&settings::of_client(options, connected))?;
             has_settings = true;
         }
+        if let Event::Finished(_, outcome) = &event
+            && let Ok(total) = outcome.as_ref()
+        {
+            done.add(total);
+        }
         if output.tell(event)? {
-            status = 1;
+            done.status = 1;
         }
     }
     output.end()?;
-    Ok(status)
+    Ok(done)
 }
 
 /// Whether a socket is the client's own rather than one that the server connected to.

@@ -81,6 +81,8 @@ pub struct Draft {
     pub bytes: Option<u64>,
     /// -P.
     pub parallel: Option<u32>,
+    /// --repeat.
+    pub runs: Option<u32>,
     /// -1, and -U.
     pub single_client: bool,
     /// -D.

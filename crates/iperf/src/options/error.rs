@@ -6,6 +6,9 @@ use std::fmt;
 pub(super) const USAGE: &str = "Usage: iperf [-s|-c host] [options]\n\
      Try `iperf --help' for more information.";
 
+const REPEAT: &str = "ERROR: option --repeat is not valid with -t 0, -I, -y C, --json and --json-stream; leave \
+                     them out, or run the command several times";
+
 /// Why a command line was refused. Printed as it stands; the exit status is 1.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OptionError {
@@ -56,6 +59,8 @@ pub enum OptionError {
     NeedsUdp(String),
     /// -X over UDP, which has no such exchange.
     VersionOverUdp,
+    /// --repeat of what has no end, or whose output has no place for what it adds.
+    Repeat,
     /// --trip-times in a dialect that cannot tell of it.
     OldTripTimes,
     /// Standard input for several streams, which cannot share it.
@@ -120,6 +125,7 @@ impl fmt::Display for OptionError {
             Self::VersionOverUdp => f.write_str(
                 "ERROR: option of -X or --peer-detect not supported with -u UDP",
             ),
+            Self::Repeat => f.write_str(REPEAT),
             Self::OldTripTimes => f.write_str(
                 "ERROR: option --trip-times is not known to servers of 2.0.x; leave out --dialect",
             ),

@@ -8,6 +8,8 @@ use std::fmt;
 
 use nicpoll_model::Rate;
 
+use crate::repeat::RUNS_MAX;
+
 /// Longest payload that the originals send.
 pub const PAYLOAD_BYTES_MAX: u64 = 32_768;
 /// Highest rate of netsend.
@@ -62,7 +64,7 @@ impl Tool {
         match option {
             "--json" => true,
             "--blocking" => self != Tool::Netreceive,
-            "--batch" | "--style" => self == Tool::Netblast,
+            "--batch" | "--style" | "--repeat" => self == Tool::Netblast,
             _ => false,
         }
     }
@@ -101,6 +103,8 @@ pub struct BlastOptions {
     pub duration_seconds: u64,
     /// Threads, when their number was given.
     pub threads: Option<usize>,
+    /// How often to send for so long, 1 to [`RUNS_MAX`]: what the runs come to is told below them.
+    pub runs: u32,
     /// Which lines to print.
     pub style: Style,
     /// Up to 64 datagrams a system call.
@@ -160,6 +164,10 @@ pub enum OptionError {
     UnknownOption(Tool, String),
     /// The value of `--style`, when there is one.
     InvalidStyle(Option<String>),
+    /// The value of `--repeat`, when there is one.
+    InvalidRepeat(Option<String>),
+    /// `--repeat` with `--json`, or without an end.
+    RepeatOfWhat,
 }
 
 impl fmt::Display for OptionError {
@@ -181,6 +189,14 @@ impl fmt::Display for OptionError {
                 let given = value.as_deref().unwrap_or("nothing");
                 write!(f, "netblast: --style takes freebsd or router, not {given}")
             }
+            Self::InvalidRepeat(value) => {
+                let given = value.as_deref().unwrap_or("nothing");
+                write!(f, "netblast: --repeat takes a number from 1 to {RUNS_MAX}, not {given}")
+            }
+            Self::RepeatOfWhat => f.write_str(
+                "netblast: --repeat needs a duration above 0 and prints text only; for JSON run the \
+                 command several times",
+            ),
         }
     }
 }
@@ -198,12 +214,17 @@ pub fn parse_netblast(args: &[String]) -> Result<Asked<BlastOptions>, OptionErro
         [host, port, payload, duration, threads] => (host, port, payload, duration, Some(threads)),
         _ => return Err(OptionError::Usage(tool)),
     };
+    let duration_seconds =
+        number(duration).ok_or_else(|| OptionError::InvalidDuration(duration.to_owned()))?;
+    if given.runs.is_some() && (given.json || duration_seconds == 0) {
+        return Err(OptionError::RepeatOfWhat);
+    }
     Ok(Asked::Run(BlastOptions {
+        runs: given.runs.unwrap_or(1),
         host: host.to_owned(),
         port: port_number(port).ok_or_else(|| OptionError::InvalidPort(port.to_owned()))?,
         payload_bytes: payload_bytes(tool, payload)?,
-        duration_seconds: number(duration)
-            .ok_or_else(|| OptionError::InvalidDuration(duration.to_owned()))?,
+        duration_seconds,
         threads: threads
             .map(|threads| thread_count(threads, BLAST_THREADS_MAX))
             .map(|threads| threads.ok_or(OptionError::Usage(tool)))
@@ -265,6 +286,7 @@ pub fn parse_netsend(args: &[String]) -> Result<Asked<SendOptions>, OptionError>
 #[derive(Default)]
 struct Given<'a> {
     positional: Vec<&'a str>,
+    runs: Option<u32>,
     style: Style,
     is_batched: bool,
     is_blocking: bool,
@@ -288,13 +310,14 @@ impl<'a> Given<'a> {
                 Some((name, value)) => (name, Some(value)),
                 None => (arg, None),
             };
-            if !tool.takes(name) || (value.is_some() && name != "--style") {
+            if !tool.takes(name) || (value.is_some() && !matches!(name, "--style" | "--repeat")) {
                 return Err(OptionError::UnknownOption(tool, arg.to_owned()));
             }
             match name {
                 "--json" => given.json = true,
                 "--blocking" => given.is_blocking = true,
                 "--batch" => given.is_batched = true,
+                "--repeat" => given.runs = Some(runs(value.or_else(|| args.next()))?),
                 _ => given.style = style(value.or_else(|| args.next()))?,
             }
         }
@@ -308,6 +331,14 @@ fn style(value: Option<&str>) -> Result<Style, OptionError> {
         Some("router") => Ok(Style::Router),
         other => Err(OptionError::InvalidStyle(other.map(str::to_owned))),
     }
+}
+
+fn runs(value: Option<&str>) -> Result<u32, OptionError> {
+    let runs = value
+        .and_then(number)
+        .and_then(|runs| u32::try_from(runs).ok());
+    runs.filter(|runs| (1..=RUNS_MAX).contains(runs))
+        .ok_or_else(|| OptionError::InvalidRepeat(value.map(str::to_owned)))
 }
 
 fn payload_bytes(tool: Tool, text: &str) -> Result<usize, OptionError> {

@@ -5,6 +5,7 @@ use crate::input::Input;
 use crate::options::bind;
 use crate::options::draft::{Mode, Way};
 use crate::options::units::EXACT_MAX;
+use nicpoll_traffic::repeat::RUNS_MAX;
 
 /// A second of the smallest datagrams at 10 Gbit/s, and then some, would be one burst.
 const BURST_MAX: u32 = 1 << 24;
@@ -162,6 +163,26 @@ pub static TABLE: &[Spec] = &[
             value: "bytes",
             meaning: "bytes to send; the later of `-t` and `-n` counts",
             limits: "1 to 2^53",
+        },
+        ..SPEC
+    },
+    Spec {
+        long: &["repeat"],
+        side: Side::Client,
+        meaning: Meaning::Value(|draft, given| {
+            draft.runs = Some(given.integer(1, RUNS_MAX)?);
+            Ok(())
+        }),
+        help: &[help(
+            "#",
+            "so many runs, then their median, range and interval",
+        )],
+        doc: Doc {
+            value: "n",
+            meaning: "n runs, each with its lines, and below them the median, the range and the 95 % \
+                      interval of their rates: of all streams together, as the server's report tells \
+                      it where there is one. iperf 2 has no such option",
+            limits: "1 to 1000; not with `-t 0`, `-I`, `-y C` and JSON; no interval below 6 runs",
         },
         ..SPEC
     },

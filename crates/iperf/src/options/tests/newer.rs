@@ -180,3 +180,16 @@ fn a_range_of_ports_is_one_stream_for_each() {
     assert!(refused("-s -p 6001-6065").contains("64 ports at most"));
     assert!(refused("-c host -p 65530-65535 -P 7").contains("no port above 65535"));
 }
+
+#[test]
+fn a_test_with_an_end_is_repeated() {
+    assert_eq!(client("--repeat 3").runs, 3);
+    for args in ["-t 0", "-I", "-y C", "--json", "--json-stream"] {
+        let text = refused(&format!("-c host --repeat 3 {args}"));
+        assert!(
+            text.starts_with("ERROR: option --repeat is not valid with"),
+            "{text}"
+        );
+    }
+    assert!(refused("-c host --repeat 0").contains("from 1 to 1000"));
+}

@@ -18,6 +18,7 @@ use crate::netrate::blast::{BATCH_DATAGRAMS_MAX, BlastConfig, Blaster};
 use crate::netrate::options::BlastOptions;
 use crate::netrate::text::{self, Summary};
 use crate::netrate::{SendCount, connect_first};
+use crate::repeat;
 
 /// Sends, and tells what came of it.
 pub fn run(options: &BlastOptions, program: &mut dyn Program) -> Result<Ended, Refused> {
@@ -39,21 +40,13 @@ pub fn run(options: &BlastOptions, program: &mut dyn Program) -> Result<Ended, R
         announce(&line, options.json)?;
     }
     program.catch_signals()?;
+    if !options.json {
+        return repeat(options, peer, &mut blasters, &cpus, program);
+    }
     let account = program.open_account();
     let blast = blast(options, &mut blasters, &cpus, program)?;
     let host = account.and_then(|close| close());
     let summary = blast.summary(options, program);
-    if !options.json {
-        let lines = text::netblast(
-            &summary,
-            options.style,
-            options.payload_bytes,
-            peer.is_ipv6(),
-        );
-        print(&lines)?;
-        say_losses(host.as_ref());
-        return Ok(DONE);
-    }
     let object = Netblast {
         head: document::head(NETBLAST_SCHEMA),
         sender: sender(options, peer, &blast, &summary, program.signal()),
@@ -62,6 +55,42 @@ pub fn run(options: &BlastOptions, program: &mut dyn Program) -> Result<Ended, R
         host,
     };
     Ok(Ended::Netblast(Box::new(object)))
+}
+
+/// Sends as often as was asked for, with the lines of each run, and below several what they come to.
+fn repeat(
+    options: &BlastOptions,
+    peer: SocketAddr,
+    blasters: &mut [Blaster],
+    cpus: &[u32],
+    program: &mut dyn Program,
+) -> Result<Ended, Refused> {
+    let mut rates = Vec::new();
+    for _ in 0..options.runs {
+        let account = program.open_account();
+        let blast = blast(options, blasters, cpus, program)?;
+        let host = account.and_then(|close| close());
+        let summary = blast.summary(options, program);
+        let lines = text::netblast(
+            &summary,
+            options.style,
+            options.payload_bytes,
+            peer.is_ipv6(),
+        );
+        print(&lines)?;
+        say_losses(host.as_ref());
+        if program.signal().is_some() {
+            // It was cut short: what it came to is none of the runs'.
+            break;
+        }
+        let sent = blast.count.successes() as f64;
+        rates.push(Some(sent / blast.elapsed.as_secs_f64()));
+    }
+    let line = repeat::line(&rates, |rate| format!("{rate:.0} packets/s"));
+    if let Some(line) = line.filter(|_| options.runs > 1) {
+        print(&format!("\n{line}\n"))?;
+    }
+    Ok(DONE)
 }
 
 fn config(options: &BlastOptions) -> BlastConfig {

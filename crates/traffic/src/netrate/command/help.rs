@@ -18,6 +18,7 @@ Options that the original does not have:
                    the first refusal, then one by one. Each line then says so
   --blocking       wait for room in the socket's buffer. Without it a full buffer, and a datagram
                    that the interface refuses, is a send error, as on FreeBSD
+  --repeat N       N runs, each with its lines, then their median, range and interval
   --style freebsd  leave out 'send success:' and 'approx throughput:'
   --json           print one JSON object instead (docs/schema.md)
   -h, --help       print this
