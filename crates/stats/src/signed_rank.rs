@@ -66,10 +66,16 @@ pub fn hodges_lehmann(differences: &[f64]) -> Option<f64> {
     let mut means = walsh_averages(differences);
     // What lies nowhere is on neither side of the middle.
     means.retain(|mean| !mean.is_nan());
-    means.sort_by(f64::total_cmp);
-    let middle = means.len().checked_sub(1)? / 2;
-    let (one, other) = (means[middle], means[means.len() / 2]);
-    Some(f64::midpoint(one, other)).filter(|median| !median.is_nan())
+    if means.is_empty() {
+        return None;
+    }
+    let (half, is_odd) = (means.len() / 2, means.len() % 2 == 1);
+    let (below, &mut upper, _) = means.select_nth_unstable_by(half, f64::total_cmp);
+    let lower = match is_odd {
+        true => upper,
+        false => below.iter().copied().max_by(f64::total_cmp)?,
+    };
+    Some(f64::midpoint(lower, upper)).filter(|median| !median.is_nan())
 }
 
 /// The means with so many others below, and above, them.
