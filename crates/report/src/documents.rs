@@ -3,6 +3,7 @@
 //! What must hold: a document is one object with a newline at its end, and every field is there, `null`
 //! where nothing was measured.
 
+use nicpoll_model::ab::{AB_SCHEMA, LiveAb};
 use nicpoll_model::iperf::{IPERF_SCHEMA, IperfEvent, IperfRun};
 use nicpoll_model::line::{LINE_RATES_SCHEMA, LineRates};
 use nicpoll_model::netrate::{
@@ -41,6 +42,16 @@ pub fn render_event<T: Serialize>(event: &'static str, data: &T) -> String {
         .expect("an event has string keys and serialises");
     text.push('\n');
     text
+}
+
+/// The JSON Schema of what `nicpoll ab --json` prints.
+pub(crate) fn ab_schema() -> String {
+    schema_of::<LiveAb>(
+        "What `nicpoll ab --json` prints",
+        "An interface under two settings in turn, with the traffic that it has. docs/ab.md explains it. Units \
+         stand in field names; null means not measured.",
+        AB_SCHEMA,
+    )
 }
 
 /// The JSON Schema of what `nicpoll linerate --json` prints.

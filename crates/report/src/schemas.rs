@@ -1,6 +1,7 @@
 //! The JSON Schemas of all that commands print. `docs/` holds each in a [file of its own](schema_file);
 //! `cargo run -p nicpoll-report --example schemas` writes them.
 
+use nicpoll_model::ab::AB_SCHEMA;
 use nicpoll_model::iperf::IPERF_SCHEMA;
 use nicpoll_model::line::LINE_RATES_SCHEMA;
 use nicpoll_model::netrate::{NETBLAST_SCHEMA, NETRECEIVE_SCHEMA, NETSEND_SCHEMA};
@@ -14,7 +15,7 @@ use nicpoll_model::{
 };
 
 use crate::documents::{
-    doctor_schema, iperf_schema, line_rates_schema, netblast_schema, netreceive_schema,
+    ab_schema, doctor_schema, iperf_schema, line_rates_schema, netblast_schema, netreceive_schema,
     netsend_schema, rr_schema, set_schema, show_schema, sim_fit_host_schema, sim_published_schema,
     sim_run_schema, sim_sweep_schema, sim_ticks_schema, watch_schema,
 };
@@ -24,7 +25,8 @@ use crate::json::{cpu_truth_json_schema, json_schema};
 pub type NamedSchema = (&'static str, fn() -> String);
 
 /// Every kind of document.
-pub const SCHEMAS: [NamedSchema; 17] = [
+pub const SCHEMAS: [NamedSchema; 18] = [
+    (AB_SCHEMA, ab_schema),
     (CPU_TRUTH_SCHEMA, cpu_truth_json_schema),
     (SCHEMA, json_schema),
     (DOCTOR_SCHEMA, doctor_schema),

@@ -7,6 +7,7 @@
 //! strings hold. Running text is never wider than the page, nor are tables with figures of ordinary
 //! size: the layout leaves room for the rates and ratios that a veth link can have.
 
+mod ab;
 mod answer;
 mod bar;
 mod costs;
@@ -24,6 +25,7 @@ mod workload;
 
 pub use show::{PollingValues, polling_values as render_polling_values};
 
+use nicpoll_model::ab::LiveAb;
 use nicpoll_model::{CpuTruth, Doctor, Show, Study};
 
 use self::page::Page;
@@ -78,6 +80,13 @@ pub fn render_cpu_truth_text(truth: &CpuTruth, options: &TextOptions) -> String 
     let width = options.width.clamp(NARROWEST, WIDEST);
     let mut page = Page::new(width, options.color);
     cpu_truth::write(&mut page, truth);
+    page.into_text()
+}
+
+/// A live comparison of two settings as text, with a newline at its end.
+pub fn render_ab_text(compared: &LiveAb, options: &TextOptions) -> String {
+    let mut page = Page::new(options.width.clamp(NARROWEST, WIDEST), options.color);
+    ab::write(&mut page, compared);
     page.into_text()
 }
 

@@ -1,0 +1,245 @@
+//! What each setting used in a live comparison, queue by queue where it is known, and what was changed for it.
+//!
+//! What must hold: figures are sums over all pairs that count. One that some block lacks is missing, and not a sum of
+//! the others.
+
+use std::collections::BTreeMap;
+
+use nicpoll_model::ab::{AbBlock, AbCpu, AbQueue, LiveAb};
+
+use super::super::page::{Align, Ink, Page, Row};
+use crate::numbers::{MISSING, figure_or_missing};
+use crate::switch::value;
+
+/// Width of the labels.
+const LABEL: usize = 34;
+
+pub fn write(page: &mut Page, compared: &LiveAb) {
+    let arms = arms(compared);
+    if !arms[0].is_empty() {
+        page.heading("What each setting used");
+        write_used(page, compared, &arms);
+        write_queues(page, &arms);
+    }
+    page.heading("What was changed");
+    write_changes(page, compared);
+}
+
+/// The blocks of the reference and of the judged setting, of all pairs that count.
+fn arms(compared: &LiveAb) -> [Vec<&AbBlock>; 2] {
+    let counting = compared.pairs.iter();
+    counting
+        .filter(|pair| pair.set_aside_because.is_none())
+        .map(|pair| (&pair.reference, &pair.judged))
+        .unzip::<_, _, Vec<_>, Vec<_>>()
+        .into()
+}
+
+fn seconds(blocks: &[&AbBlock]) -> f64 {
+    blocks.iter().map(|block| block.window.seconds).sum()
+}
+
+/// A count over all blocks.
+fn total(blocks: &[&AbBlock], count: impl Fn(&AbBlock) -> Option<u64>) -> Option<f64> {
+    let sum: Option<u64> = blocks.iter().map(|block| count(block)).sum();
+    Some(sum? as f64)
+}
+
+fn a_second(blocks: &[&AbBlock], count: impl Fn(&AbBlock) -> Option<u64>) -> Option<f64> {
+    Some(total(blocks, count)? / seconds(blocks))
+}
+
+fn cores(blocks: &[&AbBlock], time: impl Fn(&AbCpu) -> f64) -> Option<f64> {
+    let times: Option<f64> = blocks
+        .iter()
+        .map(|block| block.window.cpu.as_ref().map(&time))
+        .sum();
+    Some(times? / seconds(blocks))
+}
+
+type Figure = fn(&[&AbBlock]) -> Option<f64>;
+
+const USED: [(&str, Figure); 14] = [
+    ("user programs, cores", |it| {
+        cores(it, |cpu| cpu.user_seconds)
+    }),
+    ("kernel for programs, cores", |it| {
+        cores(it, |cpu| cpu.system_seconds)
+    }),
+    ("hard interrupts, cores", |it| {
+        cores(it, |cpu| cpu.irq_seconds)
+    }),
+    ("soft interrupts, cores", |it| {
+        cores(it, |cpu| cpu.softirq_seconds)
+    }),
+    ("  counting, at most (subtracted)", |it| {
+        cores(it, |cpu| cpu.counting_seconds)
+    }),
+    ("other threads (not counted)", |it| {
+        cores(it, |cpu| cpu.foreign_seconds)
+    }),
+    ("steal, cores", |it| cores(it, |cpu| cpu.steal_seconds)),
+    ("interrupts/s", |it| a_second(it, |block| block.interrupts)),
+    ("receive soft interrupts/s", |it| {
+        a_second(it, |block| block.receive_softirqs)
+    }),
+    ("polls/s", |it| a_second(it, |block| block.polls)),
+    ("packets a poll", |it| {
+        let packets = total(it, |block| block.polled_packets)?;
+        Some(packets / total(it, |block| block.polls)?).filter(|it| it.is_finite())
+    }),
+    ("context switches/s", |it| {
+        a_second(it, |block| block.context_switches)
+    }),
+    ("segments sent again/s", |it| {
+        a_second(it, |block| block.retransmitted_segments)
+    }),
+    ("received packets/s", |it| {
+        a_second(it, |block| Some(block.window.rx_packets))
+    }),
+];
+
+fn write_used(page: &mut Page, compared: &LiveAb, arms: &[Vec<&AbBlock>; 2]) {
+    let names = [&compared.reference.name, &compared.judged.name].map(String::clone);
+    let mut rows = vec![Row::new("", names.to_vec(), Ink::Strong)];
+    for (label, of) in USED {
+        let values = arms.each_ref().map(|blocks| of(blocks));
+        if values.iter().any(Option::is_some) {
+            let cells = values.map(figure_or_missing).to_vec();
+            rows.push(Row::new(label, cells, Ink::Plain));
+        }
+    }
+    rows.extend(drops(arms));
+    page.table(&rows, LABEL, Align::Right);
+}
+
+/// The places that lost packets under either setting, or that nothing was lost.
+fn drops(arms: &[Vec<&AbBlock>; 2]) -> Vec<Row> {
+    let places: BTreeMap<_, _> = arms
+        .iter()
+        .flatten()
+        .flat_map(|block| block.dropped_packets.0.keys())
+        .map(|place| {
+            let lost = arms
+                .each_ref()
+                .map(|blocks| a_second(blocks, |block| block.dropped_packets.at(*place)));
+            (*place, lost)
+        })
+        .collect();
+    let mut rows: Vec<Row> = places
+        .iter()
+        .filter(|(_, lost)| lost.iter().flatten().any(|rate| *rate > 0.0))
+        .map(|(place, lost)| {
+            let cells = lost.map(figure_or_missing).to_vec();
+            Row::new(format!("lost/s: {place}"), cells, Ink::Unsure)
+        })
+        .collect();
+    let is_known = places.values().flatten().any(Option::is_some);
+    if rows.is_empty() {
+        let none = if is_known { "0" } else { MISSING };
+        let cells = [none; 2].map(String::from).to_vec();
+        rows.push(Row::new("lost/s", cells, Ink::Plain));
+    }
+    rows
+}
+
+type QueueCount = fn(&AbQueue) -> Option<u64>;
+
+const OF_QUEUE: [(&str, QueueCount); 3] = [
+    ("packets/s", |queue| queue.rx_packets),
+    ("interrupts/s", |queue| queue.interrupts),
+    ("polls/s", |queue| queue.polls),
+];
+
+/// A line for each queue: each figure under the reference, then under the judged setting.
+fn write_queues(page: &mut Page, arms: &[Vec<&AbBlock>; 2]) {
+    let mut names: Vec<(&str, u32)> = arms
+        .iter()
+        .flatten()
+        .flat_map(|block| &block.queues)
+        .map(|queue| (queue.interface.as_str(), queue.queue))
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    if names.is_empty() {
+        return;
+    }
+    page.blank();
+    let heads = OF_QUEUE.map(|(head, _)| String::from(head)).to_vec();
+    let mut rows = vec![Row::new("queue", heads, Ink::Strong)];
+    for (interface, number) in names {
+        let of = |blocks: &[&AbBlock], count: QueueCount| {
+            let rate = a_second(blocks, |block| {
+                let mut queues = block.queues.iter();
+                count(queues.find(|it| it.interface == interface && it.queue == number)?)
+            });
+            figure_or_missing(rate)
+        };
+        let cells = OF_QUEUE
+            .map(|(_, count)| arms.each_ref().map(|blocks| of(blocks, count)).join(" : "))
+            .to_vec();
+        rows.push(Row::new(
+            format!("{interface} rx{number}"),
+            cells,
+            Ink::Plain,
+        ));
+    }
+    page.table(&rows, 0, Align::Right);
+}
+
+fn write_changes(page: &mut Page, compared: &LiveAb) {
+    let both = compared
+        .reference
+        .values
+        .iter()
+        .zip(&compared.judged.values);
+    for (reference, judged) in both.filter(|(one, other)| one.value != other.value) {
+        let instance = reference
+            .napi_id
+            .map_or_else(String::new, |id| format!("NAPI {id} "));
+        page.paragraph(
+            Ink::Plain,
+            &format!(
+                "To and fro, {}: {instance}{} {} and {}.",
+                reference.interface,
+                reference.name,
+                value(&reference.value),
+                value(&judged.value)
+            ),
+        );
+    }
+    for write in &compared.prerequisites {
+        page.paragraph(
+            Ink::Plain,
+            &format!(
+                "Once, under both settings, {}: {} {} -> {}. What it costs by itself is not in the figures above.",
+                write.interface,
+                write.name,
+                value(&write.before),
+                value(&write.after)
+            ),
+        );
+    }
+    for unseen in compared.not_alternated.iter().chain(&compared.unseen) {
+        page.paragraph(Ink::Unsure, &format!("{}: {}.", unseen.what, unseen.why));
+    }
+    for restored in &compared.restored {
+        let (ink, how) = match restored.is_as_before {
+            true => (Ink::Plain, "is as it was before"),
+            false => (Ink::Bad, "is NOT as it was before"),
+        };
+        let notes: String = restored
+            .notes
+            .iter()
+            .map(|note| format!(" {note}."))
+            .collect();
+        page.paragraph(ink, &format!("{} {how}.{notes}", restored.interface));
+    }
+    page.paragraph(
+        Ink::Faint,
+        &format!(
+            "The first {} s of each block are left out. Order and lengths follow from --seed {}.",
+            compared.plan.left_out_seconds, compared.plan.seed
+        ),
+    );
+}

@@ -1,0 +1,313 @@
+//! The page and the JSON of a live comparison.
+
+mod fixture;
+
+use std::collections::BTreeMap;
+
+use nicpoll_model::ab::{
+    AB_SCHEMA, AbBlock, AbCpu, AbDelay, AbDelayKind, AbEnd, AbEndCause, AbPair, AbPlan, AbQueue,
+    AbSetting, AbValue, AbWindow, LiveAb,
+};
+use nicpoll_model::{
+    Drops, LossPlace, Origin, SwitchRestored, SwitchValue, SwitchWrite, Unseen, Verdict,
+};
+use nicpoll_report::{SCHEMAS, TextOptions, render_ab_text, render_document};
+use nicpoll_stats::ab::{
+    BLOCK_SECONDS, Draw, DrawnPair, LEFT_OUT_SECONDS_MIN, MARGIN, PAIRS_MIN, answer,
+};
+use nicpoll_testkit::golden;
+
+const PACKETS_PER_SECOND: f64 = 20_000.0;
+
+fn plan() -> AbPlan {
+    AbPlan {
+        seed: 42,
+        duration_seconds: 600.0,
+        duty_seconds: None,
+        block_seconds: BLOCK_SECONDS,
+        left_out_seconds: LEFT_OUT_SECONDS_MIN,
+        pairs_min: PAIRS_MIN,
+        confidence: 0.95,
+        margin: MARGIN,
+    }
+}
+
+/// Scatter of 10 % either way, the same each time.
+fn scatter(index: usize, step: usize) -> f64 {
+    1.0 + 0.1 * ((index * step % 101) as f64 / 50.0 - 1.0)
+}
+
+fn window(seconds: f64, load: f64, cores: f64, index: usize) -> AbWindow {
+    let packets = (PACKETS_PER_SECOND * load * seconds * scatter(index, 37)) as u64;
+    let busy = seconds * cores * load * scatter(index, 59);
+    AbWindow {
+        seconds,
+        rx_packets: packets,
+        tx_packets: packets / 50,
+        rx_bytes: packets * 1514,
+        tx_bytes: packets * 66 / 50,
+        cpu: Some(AbCpu {
+            user_seconds: busy * 0.2,
+            system_seconds: busy * 0.3,
+            irq_seconds: busy * 0.1,
+            softirq_seconds: busy * 0.42,
+            foreign_seconds: seconds * 0.01,
+            counting_seconds: busy * 0.02,
+            steal_seconds: seconds * 0.005,
+        }),
+    }
+}
+
+/// What a setting does: its load, its cores at a load of 1, its polls and its median delay.
+#[derive(Clone, Copy)]
+struct Arm {
+    load: f64,
+    cores: f64,
+    polls_per_second: f64,
+    p50_ns: f64,
+}
+
+const AS_IT_IS: Arm = Arm {
+    load: 1.0,
+    cores: 0.16,
+    polls_per_second: 12_000.0,
+    p50_ns: 14_000.0,
+};
+const POLLING: Arm = Arm {
+    load: 1.0,
+    cores: 0.086,
+    polls_per_second: 4_600.0,
+    p50_ns: 121_000.0,
+};
+
+fn block(arm: Arm, start_seconds: f64, duration_seconds: f64, index: usize) -> AbBlock {
+    let seconds = duration_seconds - LEFT_OUT_SECONDS_MIN;
+    let polls = Some((arm.polls_per_second * seconds) as u64);
+    let window = window(seconds, arm.load, arm.cores, index);
+    AbBlock {
+        start_seconds,
+        duration_seconds,
+        left_out_seconds: LEFT_OUT_SECONDS_MIN,
+        window,
+        later_window: Some(self::window(
+            seconds - LEFT_OUT_SECONDS_MIN,
+            arm.load,
+            arm.cores,
+            index,
+        )),
+        interrupts: None,
+        receive_softirqs: polls,
+        polls,
+        polled_packets: Some(window.packets()),
+        dropped_packets: Drops(BTreeMap::from([
+            (LossPlace::RxRing, Some(index as u64 % 3)),
+            (LossPlace::Backlog, Some(0)),
+            (LossPlace::Xdp, None),
+        ])),
+        context_switches: Some((900.0 * seconds) as u64),
+        retransmitted_segments: Some(0),
+        delays: vec![AbDelay {
+            kind: AbDelayKind::StackToRead,
+            count: 10_000,
+            p50_ns: arm.p50_ns * scatter(index, 71),
+            p99_ns: 6.0 * arm.p50_ns * scatter(index, 83),
+        }],
+        queues: [0, 1]
+            .map(|queue| AbQueue {
+                interface: String::from("eth0"),
+                queue,
+                napi_id: Some(8193 + queue),
+                rx_packets: Some(window.rx_packets / 2),
+                interrupts: None,
+                polls: polls.map(|polls| polls / 2),
+                polled_packets: None,
+            })
+            .to_vec(),
+    }
+}
+
+/// A run in which the second setting is `judged`.
+fn run(pairs: usize, reference: Arm, judged: Arm) -> LiveAb {
+    let mut start = 0.0;
+    let pair = |(index, drawn): (usize, DrawnPair)| {
+        let [one, other] = drawn.block_seconds;
+        let arms = match drawn.is_judged_first {
+            true => [judged, reference],
+            false => [reference, judged],
+        };
+        let first = block(arms[0], start, one, 2 * index);
+        let second = block(arms[1], start + one, other, 2 * index + 1);
+        start += drawn.seconds();
+        let (judged, reference) = match drawn.is_judged_first {
+            true => (first, second),
+            false => (second, first),
+        };
+        AbPair {
+            is_judged_first: drawn.is_judged_first,
+            reference,
+            judged,
+            set_aside_because: None,
+        }
+    };
+    let pairs: Vec<AbPair> = Draw::new(&plan())
+        .take(pairs)
+        .enumerate()
+        .map(pair)
+        .collect();
+    let end = AbEnd {
+        cause: AbEndCause::Planned,
+        text: None,
+    };
+    let setting = |name: &str, command: &str, ns: u64| AbSetting {
+        name: String::from(name),
+        command: String::from(command),
+        values: vec![AbValue {
+            interface: String::from("eth0"),
+            napi_id: None,
+            name: String::from("gro_flush_timeout"),
+            value: SwitchValue::Number(ns),
+        }],
+    };
+    LiveAb {
+        schema: String::from(AB_SCHEMA),
+        origin: Origin {
+            nicpoll_version: String::from("0.1.0"),
+            argv: ["nicpoll", "ab", "eth0"].map(String::from).to_vec(),
+            started_at: String::from("2026-11-22T14:03:11Z"),
+        },
+        interface: String::from("eth0"),
+        members: vec![String::from("eth0")],
+        host: fixture::study().host,
+        reference: setting("as it is", "nicpoll set eth0 -polling", 0),
+        judged: setting(
+            "polling",
+            "nicpoll set eth0 polling --period 200us",
+            200_000,
+        ),
+        prerequisites: vec![SwitchWrite {
+            interface: String::from("eth0"),
+            netns_inode: 4_026_531_840,
+            napi_id: None,
+            name: String::from("gro"),
+            before: SwitchValue::Number(0),
+            after: SwitchValue::Number(1),
+            is_implied: false,
+        }],
+        not_alternated: Vec::new(),
+        unseen: vec![Unseen {
+            what: String::from("hardware interrupts"),
+            why: String::from("a veth has none"),
+        }],
+        plan: plan(),
+        answer: answer(&pairs, &plan(), Some(end.cause)),
+        pairs,
+        end,
+        restored: vec![SwitchRestored {
+            interface: String::from("eth0"),
+            is_as_before: true,
+            notes: Vec::new(),
+        }],
+    }
+}
+
+fn page(compared: &LiveAb) -> String {
+    render_ab_text(
+        compared,
+        &TextOptions {
+            width: 100,
+            color: false,
+        },
+    )
+}
+
+fn lines(page: &str) -> Vec<&str> {
+    page.lines()
+        .map(str::trim)
+        .filter(|it| !it.is_empty())
+        .collect()
+}
+
+#[test]
+fn a_comparison_that_saves() {
+    let saves = run(60, AS_IT_IS, POLLING);
+    assert_eq!(saves.answer.verdict, Some(Verdict::BetterAndItMatters));
+    let manners = [(100, false), (80, false), (100, true)];
+    let pages = manners.map(|(width, color)| render_ab_text(&saves, &TextOptions { width, color }));
+    golden("tests/golden/ab.txt", &pages.join("\n====\n\n"));
+    let page = &pages[1];
+    assert!(page.lines().all(|line| line.len() <= 80), "{page}");
+    assert_eq!(lines(page).last(), Some(&saves.judged.command.as_str()));
+    assert!(lines(page)[1].starts_with("polling saves 0.0"), "{page}");
+    assert!(pages[0].contains("The price is delay: stack to read p50 122 us instead of 13.9 us"));
+}
+
+#[test]
+fn the_document_is_as_it_was_and_as_its_schema_says() {
+    let mut saves = run(60, AS_IT_IS, POLLING);
+    saves.pairs.truncate(1);
+    let json = render_document(&saves);
+    golden("tests/golden/ab.json", &json);
+    assert_eq!(serde_json::from_str::<LiveAb>(&json).unwrap(), saves);
+    let (_, schema) = SCHEMAS.iter().find(|(name, _)| *name == AB_SCHEMA).unwrap();
+    let schema = serde_json::from_str(&schema()).unwrap();
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    let document = serde_json::from_str(&json).unwrap();
+    let errors: Vec<String> = validator
+        .iter_errors(&document)
+        .map(|it| it.to_string())
+        .collect();
+    assert_eq!(errors, Vec::<String>::new());
+}
+
+#[test]
+fn a_setting_that_costs_or_makes_no_difference_is_not_recommended() {
+    for (arm, says) in [
+        (POLLING, "as polled costs 0.0"),
+        (AS_IT_IS, "as polled makes no difference of 5 % or more"),
+    ] {
+        let mut compared = run(60, arm, AS_IT_IS);
+        compared.judged.name = String::from("as polled");
+        let page = page(&compared);
+        assert!(lines(&page)[1].starts_with(says), "{page}");
+        assert_eq!(lines(&page).last(), Some(&"Keep what you have."));
+    }
+}
+
+#[test]
+fn a_setting_that_moves_the_load_needs_three_figures_to_agree() {
+    let slower = Arm {
+        load: 0.76,
+        cores: AS_IT_IS.cores * 1.25,
+        ..POLLING
+    };
+    let page = page(&run(60, AS_IT_IS, slower));
+    assert!(page.contains("The setting moves the load"), "{page}");
+    assert!(page.contains("They do not all agree."), "{page}");
+    assert_eq!(lines(&page).last(), Some(&"Keep what you have."));
+}
+
+#[test]
+fn without_a_verdict_the_page_says_why() {
+    let few = run(8, AS_IT_IS, POLLING);
+    let text = page(&few);
+    assert!(lines(&text)[1].starts_with("No verdict: 8 pairs of blocks count, and it takes 30."));
+    assert!(text.contains("it takes about"), "{text}");
+    assert_eq!(lines(&text).last(), Some(&"Keep what you have."));
+
+    let mut aborted = run(60, AS_IT_IS, POLLING);
+    aborted.end = AbEnd {
+        cause: AbEndCause::CarrierLost,
+        text: Some(String::from("the link of eth0 went down")),
+    };
+    aborted.answer = answer(&aborted.pairs, &aborted.plan, Some(aborted.end.cause));
+    let text = page(&aborted);
+    let why = "No verdict: the run was given up and everything put back: the link of eth0";
+    assert!(lines(&text)[1].starts_with(why), "{text}");
+    assert_eq!(lines(&text).last(), Some(&"Keep what you have."));
+
+    let nothing = page(&run(0, AS_IT_IS, POLLING));
+    assert!(
+        nothing.contains("No verdict: 0 pairs of blocks count"),
+        "{nothing}"
+    );
+}
