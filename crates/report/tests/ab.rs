@@ -126,8 +126,8 @@ fn block(arm: Arm, start_seconds: f64, duration_seconds: f64, index: usize) -> A
     }
 }
 
-/// A run in which the second setting is `judged`.
-fn run(pairs: usize, reference: Arm, judged: Arm) -> LiveAb {
+/// The pairs of a run.
+fn pairs(count: usize, reference: Arm, judged: Arm) -> Vec<AbPair> {
     let mut start = 0.0;
     let pair = |(index, drawn): (usize, DrawnPair)| {
         let [one, other] = drawn.block_seconds;
@@ -149,16 +149,15 @@ fn run(pairs: usize, reference: Arm, judged: Arm) -> LiveAb {
             set_aside_because: None,
         }
     };
-    let pairs: Vec<AbPair> = Draw::new(&plan())
-        .take(pairs)
+    Draw::new(&plan())
+        .take(count)
         .enumerate()
         .map(pair)
-        .collect();
-    let end = AbEnd {
-        cause: AbEndCause::Planned,
-        text: None,
-    };
-    let setting = |name: &str, command: &str, ns: u64| AbSetting {
+        .collect()
+}
+
+fn setting(name: &str, command: &str, ns: u64) -> AbSetting {
+    AbSetting {
         name: String::from(name),
         command: String::from(command),
         values: vec![AbValue {
@@ -167,6 +166,15 @@ fn run(pairs: usize, reference: Arm, judged: Arm) -> LiveAb {
             name: String::from("gro_flush_timeout"),
             value: SwitchValue::Number(ns),
         }],
+    }
+}
+
+/// A run in which the second setting is `judged`.
+fn run(count: usize, reference: Arm, judged: Arm) -> LiveAb {
+    let pairs = pairs(count, reference, judged);
+    let end = AbEnd {
+        cause: AbEndCause::Planned,
+        text: None,
     };
     LiveAb {
         schema: String::from(AB_SCHEMA),
