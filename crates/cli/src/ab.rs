@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::Args;
 use nicpoll_model::ab::{AbEndCause, LiveAb};
 use nicpoll_model::time::parse_seconds;
-use nicpoll_report::{render_ab_plan, render_ab_summary, render_document};
+use nicpoll_report::{render_ab_plan, render_ab_text, render_document};
 use nicpoll_study::ab::{AbProgress, AbRequest, EXAMPLES, parse_block, plan, prepare};
 use nicpoll_study::draw_seed;
 use nicpoll_switch::knob::table::{DEFER_HARD_IRQS, GRO_FLUSH_TIMEOUT};
@@ -86,7 +86,7 @@ pub fn ab(args: &AbArgs) -> Result<u8, Failure> {
     drop(spinner);
     let text = match args.json {
         true => render_document(&compared),
-        false => render_ab_summary(&compared),
+        false => render_ab_text(&compared, &output::text_options()),
     };
     output::print(&text)?;
     match stop.signal() {

@@ -23,7 +23,7 @@ mod watch;
 
 use nicpoll_model::numbers;
 
-pub use ab_plan::{render_ab_plan, render_ab_summary};
+pub use ab_plan::render_ab_plan;
 pub use documents::{render_document, render_event};
 pub use json::{render_cpu_truth_json, render_json};
 pub use line_rates::render_line_rates;

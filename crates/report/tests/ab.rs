@@ -313,6 +313,21 @@ fn without_a_verdict_the_page_says_why() {
     assert!(lines(&text)[1].starts_with(why), "{text}");
     assert_eq!(lines(&text).last(), Some(&"Keep what you have."));
 
+    let mut disturbed = run(60, AS_IT_IS, POLLING);
+    disturbed.end.cause = AbEndCause::Interrupted;
+    disturbed.end.text = Some(String::from("the user stopped it"));
+    disturbed.pairs[0].set_aside_because = Some(String::from("the clock was stepped"));
+    disturbed.restored[0].is_as_before = false;
+    disturbed.answer = answer(&disturbed.pairs, &disturbed.plan, Some(disturbed.end.cause));
+    let text = page(&disturbed);
+    for says in [
+        "It ended early: the user stopped it.",
+        "1 pair set aside",
+        "is NOT as it was",
+    ] {
+        assert!(text.contains(says), "{says}: {text}");
+    }
+
     let nothing = page(&run(0, AS_IT_IS, POLLING));
     assert!(
         nothing.contains("No verdict: 0 pairs of blocks count"),

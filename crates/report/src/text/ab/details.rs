@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use nicpoll_model::ab::{AbBlock, AbCpu, AbQueue, LiveAb};
 
 use super::super::page::{Align, Ink, Page, Row};
-use crate::numbers::{MISSING, figure_or_missing};
+use crate::numbers::{MISSING, counted, figure_or_missing};
 use crate::switch::value;
 
 /// Width of the labels.
@@ -226,7 +226,10 @@ fn write_changes(page: &mut Page, compared: &LiveAb) {
     for restored in &compared.restored {
         let (ink, how) = match restored.is_as_before {
             true => (Ink::Plain, "is as it was before"),
-            false => (Ink::Bad, "is NOT as it was before"),
+            false => (
+                Ink::Bad,
+                "is NOT as it was before (nicpoll restore tries again)",
+            ),
         };
         let notes: String = restored
             .notes
@@ -234,6 +237,14 @@ fn write_changes(page: &mut Page, compared: &LiveAb) {
             .map(|note| format!(" {note}."))
             .collect();
         page.paragraph(ink, &format!("{} {how}.{notes}", restored.interface));
+    }
+    let aside = compared.answer.set_aside_pairs;
+    if aside > 0 {
+        let text = format!(
+            "{} set aside for an event from outside.",
+            counted(aside, "pair")
+        );
+        page.paragraph(Ink::Unsure, &text);
     }
     page.paragraph(
         Ink::Faint,

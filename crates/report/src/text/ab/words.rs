@@ -22,6 +22,15 @@ pub fn answer(compared: &LiveAb) -> Vec<String> {
     if answer.is_recommended {
         sentences.extend(price(compared));
     }
+    // An abort is a reason against a verdict, and said there.
+    if let Some(text) = compared
+        .end
+        .text
+        .as_deref()
+        .filter(|_| !compared.end.cause.is_abort())
+    {
+        sentences.push(format!("It ended early: {text}."));
+    }
     sentences.extend(more_time(compared));
     sentences
 }
