@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use netlink_bindings::traits::NetlinkRequest;
 use netlink_bindings::traits::Pusher;
 use netlink_bindings::{ethtool, netdev};
-use netlink_socket2::{NetlinkSocket, ReplyError};
+use netlink_socket2::{NetlinkReply, NetlinkSocket, ReplyError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -172,16 +173,23 @@ impl Control {
         Ok(self.link_named(name)?.interface)
     }
 
+    /// Sends a request. What goes wrong is told as a failure of what was being done.
+    pub(crate) fn ask<'socket, R: NetlinkRequest>(
+        &'socket mut self,
+        request: &R,
+        doing: String,
+    ) -> Result<NetlinkReply<'socket, R>, ControlError> {
+        let sent = self.socket.request(request);
+        sent.map_err(ControlError::of_io(doing))
+    }
+
     /// Every NAPI instance of an interface. There are none while it is down, and on veth none unless
     /// GRO is on or an XDP program is attached.
     pub fn napis(&mut self, ifindex: u32) -> Result<Vec<Napi>, ControlError> {
         let doing = || format!("listing the NAPI instances of interface {ifindex}");
         let mut request = netdev::Request::new().op_napi_get_dump();
         request.encode().push_ifindex(ifindex);
-        let mut reply = self
-            .socket
-            .request(&request)
-            .map_err(ControlError::of_io(doing()))?;
+        let mut reply = self.ask(&request, doing())?;
         let mut napis = Vec::new();
         while let Some(napi) = reply.recv() {
             let napi = napi.map_err(ControlError::of(doing()))?;
@@ -207,10 +215,7 @@ impl Control {
         let doing = || format!("listing the queues of interface {ifindex}");
         let mut request = netdev::Request::new().op_queue_get_dump();
         request.encode().push_ifindex(ifindex);
-        let mut reply = self
-            .socket
-            .request(&request)
-            .map_err(ControlError::of_io(doing()))?;
+        let mut reply = self.ask(&request, doing())?;
         let mut queues = Vec::new();
         while let Some(queue) = reply.recv() {
             let queue = queue.map_err(ControlError::of(doing()))?;
@@ -251,9 +256,7 @@ impl Control {
         let mut attributes = request.encode().push_id(napi_id);
         push_uint(attributes.as_vec_mut(), attribute, value);
         drop(attributes);
-        self.socket
-            .request(&request)
-            .map_err(ControlError::of_io(doing()))?
+        self.ask(&request, doing())?
             .recv_ack()
             .map_err(ControlError::of(doing()))
     }
@@ -267,10 +270,7 @@ impl Control {
             .push_dev_index(ifindex)
             .end_nested()
             .end_nested();
-        let mut reply = self
-            .socket
-            .request(&request)
-            .map_err(ControlError::of_io(doing()))?;
+        let mut reply = self.ask(&request, doing())?;
         let features = ethtool::Features::new(reply.recv_one().map_err(ControlError::of(doing()))?);
         // The "hw" set has a mask and so names every feature that exists; the others name those
         // that are on.
@@ -314,10 +314,7 @@ impl Control {
             bits = bit.end_nested();
         }
         bits.end_nested().end_nested();
-        let mut reply = self
-            .socket
-            .request(&request)
-            .map_err(ControlError::of_io(doing()))?;
+        let mut reply = self.ask(&request, doing())?;
         // The kernel answers with what changed before it acknowledges.
         while let Some(part) = reply.recv() {
             part.map_err(ControlError::of(doing()))?;

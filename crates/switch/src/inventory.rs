@@ -53,10 +53,7 @@ impl Control {
     pub fn inventory(&mut self) -> Result<Vec<LinkFacts>, ControlError> {
         let doing = || String::from("listing the interfaces");
         let request = rt_link::Request::new().op_getlink_dump(&Default::default());
-        let mut reply = self
-            .socket
-            .request(&request)
-            .map_err(ControlError::of_io(doing()))?;
+        let mut reply = self.ask(&request, doing())?;
         let mut links = Vec::new();
         while let Some(link) = reply.recv() {
             let (header, link) = link.map_err(ControlError::of(doing()))?;
@@ -85,10 +82,7 @@ impl Control {
         let doing = || format!("asking for the XDP features of interface {ifindex}");
         let mut request = netdev::Request::new().op_dev_get_do();
         request.encode().push_ifindex(ifindex);
-        let mut reply = self
-            .socket
-            .request(&request)
-            .map_err(ControlError::of_io(doing()))?;
+        let mut reply = self.ask(&request, doing())?;
         let device = reply.recv_one().map_err(ControlError::of(doing()))?;
         let features = device.get_xdp_features().unwrap_or(0);
         Ok(XdpAbilities {
@@ -109,10 +103,7 @@ impl Control {
             .push_dev_index(ifindex)
             .end_nested()
             .end_nested();
-        let mut reply = self
-            .socket
-            .request(&request)
-            .map_err(ControlError::of_io(doing()))?;
+        let mut reply = self.ask(&request, doing())?;
         let answer = reply.recv_one().map_err(ControlError::of(doing()))?;
         Ok(speed_of(answer))
     }

@@ -44,10 +44,7 @@ impl Control {
     pub fn links(&mut self) -> Result<Vec<Link>, ControlError> {
         let doing = || String::from("listing the interfaces");
         let request = rt_link::Request::new().op_getlink_dump(&Ifinfomsg::new());
-        let mut reply = self
-            .socket
-            .request(&request)
-            .map_err(ControlError::of_io(doing()))?;
+        let mut reply = self.ask(&request, doing())?;
         let mut links = Vec::new();
         while let Some(link) = reply.recv() {
             let (header, attributes) = link.map_err(ControlError::of(doing()))?;
@@ -64,10 +61,7 @@ impl Control {
         let doing = || format!("asking for interface '{name}'");
         let mut request = rt_link::Request::new().op_getlink_do(&Ifinfomsg::new());
         request.encode().push_ifname_bytes(name.as_bytes());
-        let mut reply = self
-            .socket
-            .request(&request)
-            .map_err(ControlError::of_io(doing()))?;
+        let mut reply = self.ask(&request, doing())?;
         let (header, link) = reply.recv_one().map_err(ControlError::of(doing()))?;
         Ok(read_link(&header, &link))
     }
@@ -83,9 +77,7 @@ impl Control {
         header.ifi_flags = if up { IFF_UP } else { 0 };
         header.ifi_change = IFF_UP;
         let request = rt_link::Request::new().op_setlink_do(&header);
-        self.socket
-            .request(&request)
-            .map_err(ControlError::of_io(doing()))?
+        self.ask(&request, doing())?
             .recv_ack()
             .map_err(ControlError::of(doing()))
     }
@@ -94,10 +86,7 @@ impl Control {
     pub fn interfaces_with(&mut self, address: IpAddr) -> Result<BTreeSet<u32>, ControlError> {
         let doing = || format!("asking which interface has {address}");
         let request = rt_addr::Request::new().op_getaddr_dump(&rt_addr::Ifaddrmsg::new());
-        let mut reply = self
-            .socket
-            .request(&request)
-            .map_err(ControlError::of_io(doing()))?;
+        let mut reply = self.ask(&request, doing())?;
         let mut found = BTreeSet::new();
         while let Some(entry) = reply.recv() {
             let (header, attributes) = entry.map_err(ControlError::of(doing()))?;
@@ -113,10 +102,7 @@ impl Control {
     /// `None` when it has none.
     pub fn netnsid_of(&mut self, descriptor: u32) -> Result<Option<i32>, ControlError> {
         let doing = || String::from("asking for a namespace's number");
-        let mut reply = self
-            .socket
-            .request(&NetnsIdRequest::new(descriptor))
-            .map_err(ControlError::of_io(doing()))?;
+        let mut reply = self.ask(&NetnsIdRequest::new(descriptor), doing())?;
         let answer = reply.recv_one().map_err(ControlError::of(doing()))?;
         Ok(answer.filter(|&id| id >= 0))
     }
