@@ -6,21 +6,21 @@ use nicpoll_observe::HostAccount;
 use nicpoll_report::render_document;
 use nicpoll_sys::stdout;
 use nicpoll_traffic::Account;
-use nicpoll_traffic::netrate::command::{self, Ended, Program};
+use nicpoll_traffic::netrate::command::{self, EXIT_SHORT, Ended, Program};
 use nicpoll_traffic::netrate::options::Tool;
 
 use crate::stop::Stop;
 
 /// Runs a tool and returns its exit status.
 pub fn run(tool: Tool, args: &[String]) -> io::Result<u8> {
-    let document = match command::run(tool, args, &mut Lent(None))? {
+    let (document, error) = match command::run(tool, args, &mut Lent(None))? {
         Ended::Status(status) => return Ok(status),
-        Ended::Netblast(document) => render_document(&document),
-        Ended::Netreceive(document) => render_document(&document),
-        Ended::Netsend(document) => render_document(&document),
+        Ended::Netblast(document) => (render_document(&document), document.sender.error),
+        Ended::Netreceive(document) => (render_document(&document), None),
+        Ended::Netsend(document) => (render_document(&document), document.sender.error),
     };
     stdout::print(&document)?;
-    Ok(0)
+    Ok(error.map_or(0, |_| EXIT_SHORT))
 }
 
 /// What the tools are lent: the signals, once they are caught, and the account of this host.

@@ -265,7 +265,7 @@ fn every_field_is_described() {
     for args in [&blast[..], &send] {
         let (sent, received) = hosts.run(args);
         for (object, tool) in [(sent, args[0]), (received, "netreceive")] {
-            let schema = format!("nicpoll.{tool}/2");
+            let schema = format!("nicpoll.{tool}/3");
             assert_eq!(object["schema"], schema);
             assert!(SCHEMA_PAGE.contains(&format!("`{schema}`")), "{schema}");
             assert_described(&object, tool);

@@ -85,6 +85,8 @@ pub struct NetrateSender {
     pub elapsed_seconds: f64,
     /// The signal's number; null when it ended by itself.
     pub ended_by_signal: Option<i32>,
+    /// What the test came short of, and why; null when it obtained what was asked for.
+    pub error: Option<String>,
     /// Datagrams that were to be sent.
     pub send_calls: u64,
     /// Datagrams that the kernel refused.

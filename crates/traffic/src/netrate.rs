@@ -19,5 +19,5 @@ mod sending;
 pub mod text;
 mod workload;
 
-pub use sending::{ConnectError, SendCount, connect_first};
+pub use sending::{ConnectError, Progress, SendCount, connect_first};
 pub use workload::NetrateWorkload;

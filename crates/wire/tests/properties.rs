@@ -55,6 +55,9 @@ proptest! {
                 found.push(message);
             }
             prop_assert!(piece.is_empty());
+            let read = stream.len() - rest.len();
+            let whole_bytes: usize = found.iter().map(|message| whole(*message).len()).sum();
+            prop_assert_eq!(decoder.is_within_message(), read > whole_bytes);
         }
         prop_assert_eq!(found, messages);
         prop_assert!(!decoder.is_within_message());

@@ -7,11 +7,12 @@
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
 
 use nicpoll_sys::socket;
 use rustix::net::{SendFlags, send};
 
-use super::sending::{self, SendCount, number};
+use super::sending::{self, Progress, SendCount, number};
 use crate::Signals;
 use crate::backlog::{Backlog, PACKET_HEADER_BYTES};
 
@@ -42,6 +43,7 @@ pub struct Blaster {
     batch: Vec<u8>,
     backlog: Backlog,
     counter: u32,
+    progress: Arc<Progress>,
 }
 
 impl Blaster {
@@ -67,7 +69,14 @@ impl Blaster {
             payload_bytes: config.payload_bytes,
             batch: vec![0; datagrams * config.payload_bytes],
             counter: 0,
+            progress: Arc::default(),
         })
+    }
+
+    /// How far its next run is, for another thread to see.
+    pub fn progress(&mut self) -> Arc<Progress> {
+        self.progress = Arc::default();
+        Arc::clone(&self.progress)
     }
 
     /// The most datagrams that go to the kernel in one system call. It falls to 1 when a batch is refused.
@@ -97,6 +106,7 @@ impl Blaster {
                 Err(_) => {}
             }
             count.count(datagrams as u64, result);
+            self.progress.note(&count, result);
             self.counter = self.counter.wrapping_add(datagrams as u32);
         }
         count

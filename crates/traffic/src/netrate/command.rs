@@ -7,6 +7,7 @@
 mod blast;
 mod document;
 mod help;
+mod reach;
 mod receive;
 mod send;
 
@@ -63,6 +64,8 @@ pub enum Ended {
 
 /// Everything was done and said.
 const DONE: Ended = Ended::Status(0);
+/// The exit status of a test that obtained less than was asked for, where the originals' is 0.
+pub const EXIT_SHORT: u8 = 1;
 
 /// Runs a tool with its arguments.
 ///
@@ -124,6 +127,18 @@ fn say_losses(host: Option<&HostDelta>) {
     stderr::print(lost.unwrap_or_default());
 }
 
+/// How a sender's test ended, once its results are told.
+fn ended(tool: Tool, error: Option<&str>) -> Ended {
+    say_error(tool, error);
+    error.map_or(DONE, |_| Ended::Status(EXIT_SHORT))
+}
+
+fn say_error(tool: Tool, error: Option<&str>) {
+    if let Some(error) = error {
+        tell!("nicpoll {}: {error}", tool.name());
+    }
+}
+
 /// What the originals print before the results.
 fn announce(text: &str, json: bool) -> io::Result<()> {
     if json {
@@ -165,7 +180,7 @@ fn watch(
     deadline: Option<Instant>,
     program: &dyn Program,
     signals: &Signals,
-    is_done: impl Fn() -> bool,
+    mut is_done: impl FnMut() -> bool,
 ) {
     loop {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));

@@ -5,6 +5,7 @@
 //! before every k-th datagram only, and those in between are sent at once.
 
 use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,7 +13,7 @@ use nicpoll_model::Rate;
 use rustix::net::{SendFlags, SocketAddrAny, send, sendto};
 use rustix::time::{ClockId, clock_getres};
 
-use super::sending::{self, SendCount, number};
+use super::sending::{self, Progress, SendCount, number};
 use crate::Signals;
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
@@ -98,6 +99,7 @@ pub struct PacedSender {
     packet: Vec<u8>,
     counter: u32,
     port: u16,
+    progress: Arc<Progress>,
 }
 
 impl PacedSender {
@@ -128,9 +130,15 @@ impl PacedSender {
             is_connected,
             packet: vec![0; config.payload_bytes],
             counter: 0,
+            progress: Arc::default(),
             port,
             config,
         })
+    }
+
+    /// How far it is, for another thread to see.
+    pub fn progress(&self) -> Arc<Progress> {
+        Arc::clone(&self.progress)
     }
 
     /// Waits for the start, then sends until the time is up or `signals` say to finish or to cancel.
@@ -169,7 +177,9 @@ impl PacedSender {
                 result => break result,
             }
         };
-        count.count(1, result.map(|_| ()));
+        let result = result.map(|_| ());
+        count.count(1, result);
+        self.progress.note(count, result);
         self.port = if self.port == self.config.port_max {
             self.config.peer.port()
         } else {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use nicpoll_sys::socket;
 use rustix::io::Errno;
@@ -29,6 +30,12 @@ impl SendCount {
         self.calls - self.errors
     }
 
+    /// The first error that says that a datagram cannot reach its receiver, by its number.
+    pub fn cut_off(&self) -> Option<i32> {
+        let mut numbers = self.errors_by_number.iter().map(|(number, _)| *number);
+        numbers.find(|&number| is_cut_off(number))
+    }
+
     /// Adds what another sender counted.
     pub fn add(&mut self, other: &SendCount) {
         self.calls += other.calls;
@@ -52,6 +59,52 @@ impl SendCount {
         match known.find(|(known, _)| *known == number) {
             Some((_, sum)) => *sum += count,
             None => self.errors_by_number.push((number, count)),
+        }
+    }
+}
+
+/// The errors of a datagram that cannot reach its receiver, whatever room there is in queues.
+fn is_cut_off(errno: i32) -> bool {
+    [
+        Errno::CONNREFUSED,
+        Errno::HOSTUNREACH,
+        Errno::NETUNREACH,
+        Errno::NETDOWN,
+        Errno::NODEV,
+    ]
+    .iter()
+    .any(|one| one.raw_os_error() == errno)
+}
+
+/// How far a sender is, for whoever watches it.
+#[derive(Debug, Default)]
+pub struct Progress {
+    taken: AtomicU64,
+    has_begun: AtomicBool,
+    is_cut_off: AtomicBool,
+}
+
+impl Progress {
+    /// Datagrams that the kernel took.
+    pub fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// Whether anything was sent, or tried to.
+    pub fn has_begun(&self) -> bool {
+        self.has_begun.load(Ordering::Relaxed)
+    }
+
+    /// Whether the kernel has said that a datagram cannot reach its receiver.
+    pub fn is_cut_off(&self) -> bool {
+        self.is_cut_off.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn note(&self, count: &SendCount, result: Result<(), Errno>) {
+        self.has_begun.store(true, Ordering::Relaxed);
+        self.taken.store(count.successes(), Ordering::Relaxed);
+        if result.is_err_and(|errno| is_cut_off(errno.raw_os_error())) {
+            self.is_cut_off.store(true, Ordering::Relaxed);
         }
     }
 }

@@ -336,7 +336,7 @@ impl<'a> Client<'a> {
             }
             Ok(Sent::Refused) => self.refused_sends += 1,
             Ok(Sent::Busy) => {}
-            Err(source) if self.config.protocol == Protocol::Tcp => {
+            Err(source) if self.has_begun() => {
                 self.broken = Some(source.to_string());
                 self.sending_ended = Some(sent);
                 self.books.give_up_all();
@@ -349,6 +349,11 @@ impl<'a> Client<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether there was a way to the server: from then on its end is a test's and not an error of the set-up.
+    fn has_begun(&self) -> bool {
+        self.config.protocol == Protocol::Tcp || self.books.requests_sent() > 0
     }
 
     /// How long nothing has to be done but to receive.
@@ -385,9 +390,7 @@ impl<'a> Client<'a> {
             }
             Ok(Incoming::Foreign) => self.books.foreign(),
             Ok(Incoming::Nothing) => {}
-            Err(source) if self.config.protocol == Protocol::Tcp => {
-                self.broken = Some(source.to_string());
-            }
+            Err(source) if self.has_begun() => self.broken = Some(source.to_string()),
             Err(source) => {
                 return Err(ClientError::Receive {
                     peer: self.config.peer,

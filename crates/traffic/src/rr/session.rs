@@ -43,8 +43,8 @@ pub type Tell<'a, E> = &'a mut dyn FnMut(Event) -> Result<(), E>;
 /// What is wrong with a test that could be carried out.
 #[derive(Clone, Debug, Error)]
 pub enum Problem {
-    /// The connection ended before the test did.
-    #[error("{less}the connection to {peer} broke: {broken}", less = prefix(*shortfall))]
+    /// The connection, or the route, ended before the test did.
+    #[error("{less}the way to {peer} broke: {broken}", less = prefix(*shortfall))]
     Broken {
         /// The server.
         peer: SocketAddr,

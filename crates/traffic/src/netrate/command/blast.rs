@@ -10,12 +10,14 @@ use nicpoll_sys::affinity;
 use nicpoll_sys::tell;
 
 use super::document;
+use super::reach::Reach;
 use super::{
-    DONE, Ended, Program, Refused, announce, print, resolve, say_losses, since_1970, span, watch,
+    DONE, Ended, Program, Refused, announce, ended, print, resolve, say_error, say_losses,
+    since_1970, span, watch,
 };
 use crate::Signals;
 use crate::netrate::blast::{BATCH_DATAGRAMS_MAX, BlastConfig, Blaster};
-use crate::netrate::options::BlastOptions;
+use crate::netrate::options::{BlastOptions, Tool};
 use crate::netrate::text::{self, Summary};
 use crate::netrate::{SendCount, connect_first};
 use crate::repeat;
@@ -47,9 +49,11 @@ pub fn run(options: &BlastOptions, program: &mut dyn Program) -> Result<Ended, R
     let blast = blast(options, &mut blasters, &cpus, program)?;
     let host = account.and_then(|close| close());
     let summary = blast.summary(options, program);
+    let error = blast.reach.shortfall(&blast.count);
+    say_error(Tool::Netblast, error.as_deref());
     let object = Netblast {
         head: document::head(NETBLAST_SCHEMA),
-        sender: sender(options, peer, &blast, &summary, program.signal()),
+        sender: sender(options, peer, &blast, &summary, program.signal(), error),
         threads: blasters.len(),
         datagrams_per_system_call: blasters[0].datagrams_per_system_call(),
         host,
@@ -66,6 +70,7 @@ fn repeat(
     program: &mut dyn Program,
 ) -> Result<Ended, Refused> {
     let mut rates = Vec::new();
+    let mut last = DONE;
     for _ in 0..options.runs {
         let account = program.open_account();
         let blast = blast(options, blasters, cpus, program)?;
@@ -83,6 +88,12 @@ fn repeat(
             // It was cut short: what it came to is none of the runs'.
             break;
         }
+        let error = blast.reach.shortfall(&blast.count);
+        if error.is_some() {
+            last = ended(Tool::Netblast, error.as_deref());
+            rates.push(None);
+            continue;
+        }
         let sent = blast.count.successes() as f64;
         rates.push(Some(sent / blast.elapsed.as_secs_f64()));
     }
@@ -90,7 +101,7 @@ fn repeat(
     if let Some(line) = line.filter(|_| options.runs > 1) {
         print(&format!("\n{line}\n"))?;
     }
-    Ok(DONE)
+    Ok(last)
 }
 
 fn config(options: &BlastOptions) -> BlastConfig {
@@ -107,6 +118,7 @@ struct Blast {
     finish: Duration,
     elapsed: Duration,
     count: SendCount,
+    reach: Reach,
 }
 
 impl Blast {
@@ -134,6 +146,7 @@ fn blast(
         .then(|| began.checked_add(Duration::from_secs(options.duration_seconds)))
         .flatten();
     let mut count = SendCount::default();
+    let mut reach = Reach::new(blasters.iter_mut().map(Blaster::progress).collect());
     thread::scope(|scope| -> io::Result<()> {
         let mut threads = Vec::new();
         for (blaster, &cpu) in blasters.iter_mut().zip(cpus.iter().cycle()) {
@@ -147,7 +160,10 @@ fn blast(
                 blaster.run(signals)
             })?);
         }
-        watch(deadline, program, &signals, || false);
+        watch(deadline, program, &signals, || {
+            reach.look();
+            false
+        });
         for thread in threads {
             match thread.join() {
                 Ok(sent) => count.add(&sent),
@@ -161,6 +177,7 @@ fn blast(
         finish: since_1970(),
         elapsed: began.elapsed(),
         count,
+        reach,
     })
 }
 
@@ -170,6 +187,7 @@ fn sender(
     blast: &Blast,
     summary: &Summary,
     signal: Option<i32>,
+    error: Option<String>,
 ) -> NetrateSender {
     document::sender(
         document::Plan {
@@ -182,5 +200,6 @@ fn sender(
         &blast.count,
         blast.elapsed,
         signal,
+        error,
     )
 }

@@ -36,6 +36,7 @@ pub fn sender(
     count: &SendCount,
     elapsed: Duration,
     ended_by_signal: Option<i32>,
+    error: Option<String>,
 ) -> NetrateSender {
     let seconds = elapsed.as_secs_f64();
     let per_second = |count: u64| (seconds > 0.0).then(|| count as f64 / seconds);
@@ -52,6 +53,7 @@ pub fn sender(
         started_at: time_of_day(summary.start),
         elapsed_seconds: seconds,
         ended_by_signal,
+        error,
         send_calls: count.calls,
         send_errors: count.errors,
         send_successes: count.successes(),

@@ -8,9 +8,12 @@ use nicpoll_model::netrate::{NETSEND_SCHEMA, Netsend};
 use nicpoll_sys::stderr;
 
 use super::document;
-use super::{DONE, Ended, Program, Refused, announce, print, resolve, say_losses, span, watch};
+use super::reach::Reach;
+use super::{
+    Ended, Program, Refused, announce, ended, print, resolve, say_error, say_losses, span, watch,
+};
 use crate::Signals;
-use crate::netrate::options::SendOptions;
+use crate::netrate::options::{SendOptions, Tool};
 use crate::netrate::send::{PacedConfig, PacedSender, Schedule, Sent};
 use crate::netrate::text::{self, Summary};
 
@@ -39,8 +42,9 @@ pub fn run(options: &SendOptions, program: &mut dyn Program) -> Result<Ended, Re
     })?;
     program.catch_signals()?;
     let account = program.open_account();
-    let sent = send(sender, program)?;
+    let (sent, reach) = send(sender, program)?;
     let host = account.and_then(|close| close());
+    let error = reach.shortfall(&sent.count);
     let elapsed = sent.finish.saturating_sub(sent.start);
     let summary = Summary {
         start: sent.start,
@@ -53,8 +57,9 @@ pub fn run(options: &SendOptions, program: &mut dyn Program) -> Result<Ended, Re
     if !options.json {
         print(&text::netsend_summary(&summary, sent.waited))?;
         say_losses(host.as_ref());
-        return Ok(DONE);
+        return Ok(ended(Tool::Netsend, error.as_deref()));
     }
+    say_error(Tool::Netsend, error.as_deref());
     let plan = document::Plan {
         peer,
         payload_bytes: options.payload_bytes,
@@ -63,7 +68,14 @@ pub fn run(options: &SendOptions, program: &mut dyn Program) -> Result<Ended, Re
     };
     let object = Netsend {
         head: document::head(NETSEND_SCHEMA),
-        sender: document::sender(plan, &summary, &sent.count, elapsed, program.signal()),
+        sender: document::sender(
+            plan,
+            &summary,
+            &sent.count,
+            elapsed,
+            program.signal(),
+            error,
+        ),
         port_max: options.port_max,
         asked_packets_per_second: options.rate.and_then(Rate::whole_per_second),
         interval_ns: options.rate.map(|_| schedule.interval_ns),
@@ -73,14 +85,18 @@ pub fn run(options: &SendOptions, program: &mut dyn Program) -> Result<Ended, Re
     Ok(Ended::Netsend(Box::new(object)))
 }
 
-fn send(mut sender: PacedSender, program: &dyn Program) -> Result<Sent, Refused> {
+fn send(mut sender: PacedSender, program: &dyn Program) -> Result<(Sent, Reach), Refused> {
     let signals = Signals::default();
+    let mut reach = Reach::new(vec![sender.progress()]);
     thread::scope(|scope| {
         let sending = thread::Builder::new().name(String::from("nicpoll-netsend"));
         let thread = sending.spawn_scoped(scope, || sender.run(&signals))?;
-        watch(None, program, &signals, || thread.is_finished());
+        watch(None, program, &signals, || {
+            reach.look();
+            thread.is_finished()
+        });
         match thread.join() {
-            Ok(sent) => Ok(sent),
+            Ok(sent) => Ok((sent, reach)),
             Err(panic) => std::panic::resume_unwind(panic),
         }
     })
