@@ -248,7 +248,7 @@ fn time_needed(
     let of_pair = mean_of(pairs, |pair| {
         pair.reference.duration_seconds + pair.judged.duration_seconds
     })?;
-    (aim_cores > 0.0 && needed < f64::from(u32::MAX)).then(|| AbTimeNeeded {
+    (aim_cores > 0.0 && needed < f64::from(u32::MAX)).then_some(AbTimeNeeded {
         aim_cores,
         pairs: needed as u32,
         seconds: needed * of_pair,

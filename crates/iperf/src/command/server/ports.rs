@@ -29,12 +29,10 @@ impl<L: AsFd> Ports<L> {
     ) -> io::Result<Self> {
         let common = &server.options.common;
         let first = first(server.bind)?;
-        let others = match common.last_port {
-            Some(last) => common.port + 1..=last,
-            // None.
-            None => 1..=0,
-        };
+        let others = common.last_port.map(|last| common.port + 1..=last);
         let others: Vec<L> = others
+            .into_iter()
+            .flatten()
             .map(|port| beside(&first, SocketAddr::new(server.bind.ip(), port)))
             .collect::<io::Result<_>>()?;
         let mut listeners = vec![first];
