@@ -375,7 +375,12 @@ fn more_streams_than_128_are_run() {
     let output = client.args(["-l", "4K", "--sum-only"]).output().unwrap();
     let printed = text(&output.stdout);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert_eq!(printed.matches("[SUM-150]").count(), 1, "{printed}");
+    // Streams as short as these may end before others begin: then there are several sums.
+    let sums = printed
+        .lines()
+        .filter_map(|line| line.strip_prefix("[SUM-")?.split(']').next());
+    let streams: u32 = sums.filter_map(|streams| streams.parse::<u32>().ok()).sum();
+    assert_eq!(streams, 150, "{printed}");
     assert!(server.wait().unwrap().success());
 }
 
