@@ -1,11 +1,13 @@
 //! The command line.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use nicpoll_iperf::options::help_text;
 use nicpoll_model::time::{parse_seconds, parse_time};
+use nicpoll_store::{StoreError, Which, default_file};
 use nicpoll_study::demo::{self, POLLING, setting_name, workload_name};
 use nicpoll_traffic::netrate::command::help_text as netrate_help;
 use nicpoll_traffic::netrate::options::Tool;
@@ -19,6 +21,7 @@ use crate::rr::RrArgs;
 use crate::set::args::{RESTORE_ABOUT, RestoreArgs, SET_ABOUT, SetArgs};
 use crate::show::{self, ShowArgs};
 use crate::sim::SimArgs;
+use crate::study::{self, args::StudyArgs};
 use crate::watch::{self, WatchArgs};
 
 /// Measure interrupts against polling, switch network interfaces, and simulate hosts
@@ -39,6 +42,9 @@ pub enum Command {
     /// Compare two settings of an interface with the traffic that it has now
     #[command(long_about = nicpoll_study::ab::ABOUT)]
     Ab(Box<AbArgs>),
+    /// List, show, export and delete stored studies
+    #[command(long_about = study::args::ABOUT)]
+    Study(StudyArgs),
     /// Show how interfaces learn of packets: by interrupts or by polling, with the evidence
     #[command(long_about = show::ABOUT)]
     Show(ShowArgs),
@@ -99,6 +105,21 @@ pub struct OwnArgs {
     pub args: Vec<String>,
 }
 
+/// The file that studies are stored in.
+#[derive(Args, Debug)]
+pub struct StoreFile {
+    /// File of the studies [default: studies.db in the data folder, see docs/store.md]
+    #[arg(long, value_name = "FILE")]
+    pub store: Option<PathBuf>,
+}
+
+impl StoreFile {
+    /// The one that was named, or that of the user.
+    pub fn path(&self) -> Result<PathBuf, StoreError> {
+        self.store.clone().map_or_else(default_file, Ok)
+    }
+}
+
 /// Options of `nicpoll demo`.
 #[derive(Args, Debug)]
 #[command(after_help = demo::EXAMPLES)]
@@ -138,6 +159,21 @@ pub struct DemoArgs {
     /// Print one JSON object instead of tables (docs/schema.md)
     #[arg(long)]
     pub json: bool,
+    /// Go on with a study that was stopped or killed: its number, or 'last' for the newest such one
+    #[arg(
+        long,
+        value_name = "STUDY",
+        conflicts_with_all = [
+            "quick", "null", "period", "duration", "repeats", "workload", "seed", "no_store"
+        ]
+    )]
+    pub resume: Option<Which>,
+    /// Store nothing
+    #[arg(long, conflicts_with = "store")]
+    pub no_store: bool,
+    /// Where the study is stored.
+    #[command(flatten)]
+    pub file: StoreFile,
     /// Keep both namespaces and give them names for 'ip netns'
     #[arg(long)]
     pub keep: bool,

@@ -6,12 +6,13 @@ use std::time::Instant;
 
 use anyhow::Context;
 use nicpoll_model::{Plan, Study, Verdict};
-use nicpoll_report::{render_brief_text, render_json, render_text};
 use nicpoll_stats::order::Seed;
+use nicpoll_store::Store;
 use nicpoll_study::{
-    Design, Identity, Lab, Options, Veth, draw_seed, plan, require_lab, require_state, run_study,
+    Ended, Identity, Lab, Options, Sitting, Veth, draw_seed, plan, require_lab, require_state,
 };
 use nicpoll_switch::{Journal, guard_of_this_program};
+use nicpoll_sys::tell;
 
 use crate::args::DemoArgs;
 use crate::failure::{EXIT_INCONCLUSIVE, Failure};
@@ -39,34 +40,42 @@ pub fn demo(args: &DemoArgs) -> Result<u8, Failure> {
         begin,
         seed,
     };
-    let study = match run(args.keep, &design, plan, identity, &stop) {
-        Ok(study) => study,
-        Err(error) => return Err(stop.signal().map_or_else(|| error.into(), Failure::Signal)),
+    let file = (!args.no_store).then(|| args.file.path()).transpose()?;
+    let store = file.map(|file| Store::to_write(&file)).transpose()?;
+    let sitting = match (args.resume, store) {
+        (Some(which), Some(store)) => Sitting::resumed(store, which, &identity)?,
+        (_, store) => Sitting::new(design, plan, identity, store),
     };
-    print(&study, args)?;
+    let Ended {
+        outcome,
+        place,
+        unstored,
+    } = run(args.keep, sitting, &stop)?;
+    let study =
+        outcome.map_err(|error| stop.signal().map_or_else(|| error.into(), Failure::Signal));
+    if let Ok(study) = &study {
+        output::print_study(study, args.json, args.brief)?;
+    }
+    if let Some(place) = place {
+        let is_finished = study.is_ok() && unstored.is_none();
+        tell!("{}", place.sentence(is_finished));
+    }
+    unstored.map_or(Ok(()), Err)?;
+    let study = study?;
     let verdicts = study.comparisons.iter().filter_map(|one| one.verdict);
-    Ok(exit_code(&study.plan, args.null.is_some(), verdicts))
+    Ok(exit_code(&study.plan, is_null(&study), verdicts))
 }
 
-fn run(
-    keep: bool,
-    design: &Design,
-    plan: Plan,
-    identity: Identity,
-    stop: &Stop,
-) -> anyhow::Result<Study> {
+fn run(keep: bool, sitting: Sitting, stop: &Stop) -> Result<Ended, Failure> {
     let veth = Arc::new(Veth::build().context("building the lab")?);
     let guard = guard_of_this_program().context("finding this program")?;
     let (_guard, mut lab) =
         Lab::guarded(&veth, &Journal::of_this_machine(), guard).context("building the lab")?;
     if keep {
-        lab.kept_as = veth.keep()?;
+        lab.kept_as = veth.keep().map_err(anyhow::Error::from)?;
     }
-    let line = Line::new(&plan);
-    let study = run_study(&mut lab, design, plan, identity, stop.asked(), |progress| {
-        line.show(progress);
-    });
-    Ok(study?)
+    let line = Line::new(sitting.plan());
+    Ok(sitting.run(&mut lab, stop.asked(), |progress| line.show(progress)))
 }
 
 fn options(args: &DemoArgs) -> Options {
@@ -80,14 +89,9 @@ fn options(args: &DemoArgs) -> Options {
     }
 }
 
-fn print(study: &Study, args: &DemoArgs) -> Result<(), Failure> {
-    let options = output::text_options();
-    let text = match (args.json, args.brief) {
-        (true, _) => render_json(study),
-        (false, true) => render_brief_text(study, &options),
-        (false, false) => render_text(study, &options),
-    };
-    Ok(output::print(&text)?)
+/// Whether a study compares a setting with itself; one that was resumed has no options to tell.
+fn is_null(study: &Study) -> bool {
+    matches!(&study.settings[..], [one, other] if one.writes == other.writes)
 }
 
 /// 4 where nothing was decided. A setting that is compared with itself passes by not being told apart.

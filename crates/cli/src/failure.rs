@@ -4,6 +4,7 @@ use std::fmt;
 
 use nicpoll_freebsd::{FreebsdError, TargetError};
 use nicpoll_inspect::InspectError;
+use nicpoll_store::StoreError;
 use nicpoll_study::StudyError;
 use nicpoll_switch::persist::PersistError;
 use nicpoll_switch::{
@@ -127,7 +128,8 @@ failed!(
     JournalError,
     ToggleError,
     GuardError,
-    PersistError
+    PersistError,
+    StoreError
 );
 
 impl From<anyhow::Error> for Failure {

@@ -22,6 +22,7 @@ mod set;
 mod show;
 mod sim;
 mod stop;
+mod study;
 mod units;
 mod watch;
 
@@ -84,6 +85,7 @@ fn run(command: &Command) -> Result<u8, Failure> {
     match command {
         Command::Demo(args) => return demo::demo(args),
         Command::Ab(args) => return ab::ab(args),
+        Command::Study(args) => return study::run(args),
         Command::Rr(args) => return rr::run(args),
         Command::Sim(args) => return sim::run(args),
         Command::Linerate(args) => return linerate::run(args),

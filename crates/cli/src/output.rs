@@ -3,10 +3,12 @@
 use std::env;
 use std::io::{self, IsTerminal};
 
-use nicpoll_model::Origin;
-use nicpoll_report::{TextOptions, with_micros};
+use nicpoll_model::{Origin, Study};
+use nicpoll_report::{TextOptions, render_brief_text, render_json, render_text, with_micros};
 use nicpoll_sys::stdout;
 use ratatui::crossterm::terminal;
+
+use crate::failure::Failure;
 
 /// Who makes the document that is to be printed: this program, now.
 pub fn origin() -> Origin {
@@ -29,6 +31,17 @@ pub fn print(text: &str) -> anyhow::Result<()> {
         return Ok(stdout::print(text)?);
     }
     Ok(stdout::print(&in_locale(text))?)
+}
+
+/// Prints a study: as JSON, as its first screen, or as the whole page.
+pub fn print_study(study: &Study, json: bool, brief: bool) -> Result<(), Failure> {
+    let options = text_options();
+    let text = match (json, brief) {
+        (true, _) => render_json(study),
+        (false, true) => render_brief_text(study, &options),
+        (false, false) => render_text(study, &options),
+    };
+    Ok(print(&text)?)
 }
 
 /// Text for people with microseconds as the locale can show them: `200 us` is `200 µs` where letters are UTF-8, and

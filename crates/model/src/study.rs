@@ -196,6 +196,8 @@ pub enum WarningName {
     DependentBlocks,
     /// Threads that are not the study's took more than a tenth of a core.
     ForeignWork,
+    /// The study was ended and resumed, or is not finished.
+    Interrupted,
     /// A counter could not be read.
     CounterMissing,
     /// Something about the machine disturbs measurements.

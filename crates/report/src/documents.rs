@@ -15,8 +15,8 @@ use nicpoll_model::sim_fit_host::{SIM_FIT_HOST_SCHEMA, SimFitHost};
 use nicpoll_model::sim_published::{SIM_PUBLISHED_SCHEMA, SimPublished};
 use nicpoll_model::ticks::{SIM_TICKS_SCHEMA, SimTicks};
 use nicpoll_model::{
-    DOCTOR_SCHEMA, Doctor, SET_SCHEMA, SHOW_SCHEMA, Show, Switch, WATCH_SCHEMA, WatchEnd,
-    WatchSample, WatchStart,
+    DOCTOR_SCHEMA, Doctor, SET_SCHEMA, SHOW_SCHEMA, STUDIES_SCHEMA, Show, Studies, Switch,
+    WATCH_SCHEMA, WatchEnd, WatchSample, WatchStart,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -128,6 +128,16 @@ pub(crate) fn netreceive_schema() -> String {
         "What one receiver received, and what was dropped on the way to it. docs/schema.md explains it. Units \
          stand in field names; null means not measured.",
         NETRECEIVE_SCHEMA,
+    )
+}
+
+/// The JSON Schema of what `nicpoll study list --json` and `nicpoll study delete --json` print.
+pub(crate) fn studies_schema() -> String {
+    schema_of::<Studies>(
+        "What `nicpoll study list --json` and `nicpoll study delete --json` print",
+        "Studies of a store. docs/store.md explains it. Units stand in field names; null means that there is \
+         nothing to tell.",
+        STUDIES_SCHEMA,
     )
 }
 

@@ -17,6 +17,7 @@ mod rr;
 mod rr_page;
 mod schemas;
 mod sim;
+mod studies;
 mod switch;
 mod text;
 mod watch;
@@ -35,6 +36,7 @@ pub use sim::{
     Chart, Curve, Panel, plot_chart, plot_sweep, plot_ticks, render_host_file, render_sim_fit_host,
     render_sim_published, render_sim_run, render_sim_sweep, render_sim_ticks, sweep_as_csv,
 };
+pub use studies::{render_studies_text, trials_as_csv};
 pub use switch::{render_switch_proofs, render_switch_writes};
 pub use text::{
     PollingValues, TextOptions, render_ab_text, render_brief_text, render_cpu_truth_text,

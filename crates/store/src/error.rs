@@ -24,6 +24,12 @@ pub enum StoreError {
         /// Why it failed.
         reason: Reason,
     },
+    /// Nothing was ever stored there.
+    #[error("there is no file {}: 'nicpoll demo' makes it; --store names another", path.display())]
+    NoFile {
+        /// The file.
+        path: PathBuf,
+    },
     /// There is no such study.
     #[error("there is no study {which} in {}; 'nicpoll study list' shows those that there are", path.display())]
     NoStudy {
@@ -80,6 +86,11 @@ pub enum Reason {
         "it is read-only; name another file with --store FILE, or store nothing with --no-store"
     )]
     ReadOnly,
+    /// SQLite can neither open nor make it.
+    #[error(
+        "it can be neither opened nor made; look at the rights of its folder, or name another file with --store FILE"
+    )]
+    Unopened,
     /// Another process does not let go of it.
     #[error("another program holds a lock on it, and did not let go within {} s", crate::BUSY_MAX.as_secs())]
     Locked,
@@ -118,6 +129,7 @@ impl From<rusqlite::Error> for Reason {
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => Reason::Full,
             Some(ErrorCode::ReadOnly) => Reason::ReadOnly,
+            Some(ErrorCode::CannotOpen) => Reason::Unopened,
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Reason::Locked,
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Reason::Damaged {
                 what: error.to_string(),

@@ -56,7 +56,9 @@ pub(crate) fn to_write(path: &Path) -> Result<(PathBuf, Connection), StoreError>
 /// Opens a file that is there. It may be read-only.
 pub(crate) fn to_read(path: &Path) -> Result<(PathBuf, Connection), StoreError> {
     let path = absolute(path).map_err(StoreError::file("opening", path))?;
-    fs::metadata(&path).map_err(StoreError::file("opening", &path))?;
+    if !path.exists() {
+        return Err(StoreError::NoFile { path });
+    }
     let connection = checked(&path, OpenFlags::empty())?;
     Ok((path, connection))
 }

@@ -4,6 +4,7 @@ use std::io;
 
 use nicpoll_observe::BpfError;
 use nicpoll_stats::InvalidMargin;
+use nicpoll_store::StoreError;
 use nicpoll_switch::{ControlError, GuardError, JournalError, ResolveError, SetError, SwitchError};
 use nicpoll_sys::netns::ThreadGone;
 use thiserror::Error;
@@ -45,6 +46,14 @@ pub enum StudyError {
         /// What failed.
         source: Box<StudyError>,
     },
+    /// A study that was begun elsewhere, or otherwise.
+    #[error(
+        "the study cannot go on here: {0}. Its trials and new ones could not be compared; begin a new study"
+    )]
+    Elsewhere(String),
+    /// What is to be stored cannot be.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// A host failed at what it was told to do.
     #[error(transparent)]
     Host(#[from] HostFailure),

@@ -18,6 +18,7 @@ mod fit;
 mod foreign;
 mod host;
 mod judge;
+mod keep;
 mod lab;
 mod link;
 mod plan;
@@ -25,6 +26,7 @@ mod run;
 mod schedule;
 mod seed;
 mod setting_findings;
+mod sitting;
 mod study;
 mod trial;
 mod veth;
@@ -39,6 +41,7 @@ pub use host::{
     Answer, Changes, Counter, Edge, Facts, Host, HostClient, HostEvent, HostFailure, HostMessage,
     HostRequest, LocalHost, Polls, Timed,
 };
+pub use keep::{Keeper, shown, still_runs, this_runner};
 pub use lab::{Lab, require_lab, require_state};
 pub use link::Link;
 pub use plan::{
@@ -47,7 +50,8 @@ pub use plan::{
 };
 pub use run::Running;
 pub use seed::draw_seed;
-pub use study::{Identity, Progress, run_study};
+pub use sitting::{Ended, Sitting, StoredPlace};
+pub use study::{Identity, Progress, SoFar, run_study};
 pub use trial::{Place, Trials, apply};
 pub use veth::Veth;
 pub use workload::WorkloadRequest;

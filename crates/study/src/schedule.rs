@@ -48,9 +48,18 @@ impl<'a> Schedule<'a> {
         }
     }
 
+    /// The same for a study that goes on: what it gave up before, and what each of its trials took.
+    pub fn after(mut self, dropped: Vec<DroppedComparison>, taken: &[Duration]) -> Self {
+        let is_kept = |name: &ComparisonName| dropped.iter().all(|gone| gone.comparison != *name);
+        self.kept.retain(is_kept);
+        self.dropped = dropped;
+        taken.iter().for_each(|taken| self.took(*taken));
+        self
+    }
+
     /// The comparisons that were given up so far.
-    pub fn into_dropped(self) -> Vec<DroppedComparison> {
-        self.dropped
+    pub fn dropped(&self) -> &[DroppedComparison] {
+        &self.dropped
     }
 
     /// Whether a trial is part of a comparison that goes on.
@@ -162,7 +171,7 @@ mod tests {
                 blocks[&one.workload],
             )
         });
-        (now, kept.collect(), schedule.into_dropped().len())
+        (now, kept.collect(), schedule.dropped().len())
     }
 
     #[test]
@@ -212,6 +221,25 @@ mod tests {
         assert!(!schedule.is_needed("udp1470", "default"));
         assert!(schedule.is_needed("udp1470", "interrupt"));
         assert!(schedule.is_needed("udp64", "default"));
+    }
+
+    #[test]
+    fn a_study_that_goes_on_decides_as_if_it_had_never_stopped() {
+        let (_, plan) = plan(&Options::default(), Seed(1)).unwrap();
+        let taken: Vec<Duration> = (1..=20).map(|n| Duration::from_millis(50 * n)).collect();
+        let mut whole = Schedule::new(&plan);
+        whole.fit(0, Duration::from_secs(60));
+        let gone = whole.dropped().to_vec();
+        assert!(!gone.is_empty());
+        taken.iter().for_each(|taken| whole.took(*taken));
+        let mut resumed = Schedule::new(&plan).after(gone, &taken);
+        for schedule in [&mut whole, &mut resumed] {
+            schedule.fit(8, Duration::from_secs(90));
+        }
+        assert!(whole.dropped().len() > 1);
+        assert_eq!(whole.dropped(), resumed.dropped());
+        let left = |schedule: &Schedule<'_>| schedule.forecast(8, Duration::from_secs(90));
+        assert_eq!(left(&whole), left(&resumed));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use nicpoll_model::{Plan, SCHEMA, Study, Trial, Warning, WarningName};
+use nicpoll_model::{HostFacts, Plan, SCHEMA, Study, Trial, Warning, WarningName};
 use nicpoll_stats::order::Seed;
 
 use crate::comparisons::compare_all;
@@ -11,6 +11,7 @@ use crate::cost;
 use crate::design::{Design, NamedSetting, NamedWorkload};
 use crate::error::StudyError;
 use crate::facts;
+use crate::keep::{Keeper, require_same_machine};
 use crate::lab::Lab;
 use crate::schedule::{Schedule, traffic_ends};
 use crate::setting_findings::setting_findings;
@@ -58,66 +59,160 @@ pub struct Identity {
     pub seed: u64,
 }
 
-/// Runs a plan of a design on a lab.
+/// What a study has come to when it begins or goes on.
+#[derive(Clone, Debug)]
+pub struct SoFar {
+    /// The document without its trials.
+    pub head: Study,
+    /// The trials that have ended.
+    pub trials: Vec<Trial>,
+    /// How long each of them took with all that belongs to it.
+    pub taken: Vec<Duration>,
+}
+
+impl SoFar {
+    /// A study that is about to begin on a lab.
+    ///
+    /// # Errors
+    /// When a host does not say what it is.
+    pub fn nothing(
+        lab: &mut Lab,
+        design: &Design,
+        plan: Plan,
+        identity: Identity,
+    ) -> Result<Self, StudyError> {
+        let host = lab.machine()?;
+        let warnings = warnings_of_lab(lab, &host);
+        let head = Study {
+            schema: String::from(SCHEMA),
+            nicpoll_version: identity.version,
+            argv: identity.argv,
+            started_at: identity.started_at,
+            elapsed_seconds: 0.0,
+            seed: identity.seed,
+            workloads: design.workloads.iter().map(NamedWorkload::facts).collect(),
+            settings: design.settings.iter().map(NamedSetting::facts).collect(),
+            plan,
+            host,
+            lab: lab.facts()?,
+            counting_costs: Vec::new(),
+            findings: Vec::new(),
+            trials: Vec::new(),
+            dropped: Vec::new(),
+            comparisons: Vec::new(),
+            warnings,
+        };
+        Ok(SoFar {
+            head,
+            trials: Vec::new(),
+            taken: Vec::new(),
+        })
+    }
+
+    /// Takes a lab that was built anew for what the study goes on with.
+    ///
+    /// # Errors
+    /// When it is of another machine than the study began on.
+    pub fn look_at(&mut self, lab: &mut Lab) -> Result<(), StudyError> {
+        let host = lab.machine()?;
+        require_same_machine(&self.head.host, &host)?;
+        self.head.lab = lab.facts()?;
+        for warning in warnings_of_lab(lab, &host) {
+            if !self.head.warnings.contains(&warning) {
+                self.head.warnings.push(warning);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is known of figures before there are any.
+fn warnings_of_lab(lab: &Lab, host: &HostFacts) -> Vec<Warning> {
+    let mut warnings = facts::confounders(host);
+    let refused = lab.exact_cpu_refused.as_ref();
+    warnings.extend(refused.map(|why| Warning {
+        name: WarningName::CounterMissing,
+        text: format!("CPU time is sampled at the clock tick: {why}"),
+    }));
+    warnings
+}
+
+/// Runs what is left of a plan of a design on a lab. The study's time counts from `begin`; of one that goes on, it
+/// counts on from its last trial.
 ///
 /// # Errors
-/// [`StudyError::Cancelled`] when `cancel` became true; anything that kept a trial from being carried out.
+/// [`StudyError::Cancelled`] when `cancel` became true; anything that kept a trial from being carried out or kept.
 /// Settings are put back before it returns.
 pub fn run_study(
     lab: &mut Lab,
     design: &Design,
-    plan: Plan,
-    identity: Identity,
+    so_far: SoFar,
+    begin: Instant,
+    keeper: &mut dyn Keeper,
     cancel: &AtomicBool,
     mut progress: impl FnMut(Progress<'_>),
 ) -> Result<Study, StudyError> {
-    let begin = identity.begin;
-    let host = lab.machine()?;
-    let lab_facts = lab.facts()?;
-    lab.deadline = Some(begin + traffic_ends(&plan));
-    progress(Progress::MeasuringCost);
-    let mut costs = cost::measure(lab, design, &plan, begin, cancel)?;
-    let exact_cpu_refused = lab.exact_cpu_refused.clone();
+    let SoFar {
+        mut head,
+        trials: done,
+        taken,
+    } = so_far;
+    let plan = head.plan.clone();
+    let is_resumed = !done.is_empty();
+    if !is_resumed {
+        lab.deadline = Some(begin + traffic_ends(&plan));
+        progress(Progress::MeasuringCost);
+        head.counting_costs = cost::measure(lab, design, &plan, begin, cancel)?;
+        keeper.head(&head)?;
+    }
     let mut trials = Trials::new(lab, design, &plan, cancel)?;
     progress(Progress::Rehearsing);
-    trials.rehearse(begin + plan_share(&plan, REHEARSED_BY))?;
+    let now = Instant::now();
+    let rehearsed_from = if is_resumed { now } else { begin };
+    trials.rehearse(rehearsed_from + plan_share(&plan, REHEARSED_BY))?;
+    let begin = if is_resumed {
+        let before = Duration::try_from_secs_f64(head.elapsed_seconds).unwrap_or_default();
+        Instant::now().checked_sub(before).unwrap_or(now)
+    } else {
+        begin
+    };
+    trials.end_by(begin + traffic_ends(&plan));
     let mut run = Run {
-        schedule: Schedule::new(&plan),
+        schedule: Schedule::new(&plan).after(head.dropped.clone(), &taken),
         trials,
         begin,
         cancel,
-        done: Vec::new(),
+        head,
+        done,
+        keeper,
     };
     run.blocks(design, &plan, &mut progress)?;
-    let Run { done, schedule, .. } = run;
-    let dropped = schedule.into_dropped();
-    cost::add_pairs_of_trials(&mut costs, &done);
-    let seed = Seed(identity.seed);
-    let comparisons = compare_all(design, &plan, &done, &dropped, seed)?;
-    let mut warnings = facts::confounders(&host);
-    warnings.extend(exact_cpu_refused.map(|why| Warning {
-        name: WarningName::CounterMissing,
-        text: format!("CPU time is sampled at the clock tick: {why}"),
-    }));
-    let mut study = Study {
-        schema: String::from(SCHEMA),
-        nicpoll_version: identity.version,
-        argv: identity.argv,
-        started_at: identity.started_at,
-        elapsed_seconds: begin.elapsed().as_secs_f64(),
-        seed: identity.seed,
-        workloads: design.workloads.iter().map(NamedWorkload::facts).collect(),
-        settings: design.settings.iter().map(NamedSetting::facts).collect(),
-        plan,
-        host,
-        lab: lab_facts,
-        counting_costs: costs,
-        findings: setting_findings(design, &done),
-        trials: done,
-        dropped,
-        comparisons,
-        warnings,
-    };
+    let Run {
+        mut head,
+        done,
+        schedule,
+        ..
+    } = run;
+    head.dropped = schedule.dropped().to_vec();
+    head.elapsed_seconds = begin.elapsed().as_secs_f64();
+    head.trials = done;
+    conclude(design, head)
+}
+
+/// What follows from the trials that a study has.
+///
+/// # Errors
+/// When the plan's margin does not fit a metric.
+pub(crate) fn conclude(design: &Design, mut study: Study) -> Result<Study, StudyError> {
+    cost::add_pairs_of_trials(&mut study.counting_costs, &study.trials);
+    study.comparisons = compare_all(
+        design,
+        &study.plan,
+        &study.trials,
+        &study.dropped,
+        Seed(study.seed),
+    )?;
+    study.findings = setting_findings(design, &study.trials);
     study.warnings.extend(warnings_of(&study, design));
     Ok(study)
 }
@@ -128,7 +223,10 @@ struct Run<'a> {
     schedule: Schedule<'a>,
     begin: Instant,
     cancel: &'a AtomicBool,
+    /// The document without its trials.
+    head: Study,
     done: Vec<Trial>,
+    keeper: &'a mut dyn Keeper,
 }
 
 impl Run<'_> {
@@ -138,21 +236,28 @@ impl Run<'_> {
         plan: &Plan,
         progress: &mut impl FnMut(Progress<'_>),
     ) -> Result<(), StudyError> {
-        let per_block = plan.workloads.len();
-        // The plan lists the settings of a workload in a block one after another.
-        for (index, group) in plan.order.chunks(design.settings.len()).enumerate() {
-            let block = (index / per_block) as u32 + 1;
-            self.schedule.fit(block - 1, self.begin.elapsed());
-            let workload = &group[0].0;
-            if self.schedule.may_start(workload, self.begin.elapsed()) {
-                self.block(block, group, progress)?;
+        let groups = remaining(plan, design.settings.len(), &self.done);
+        for Group {
+            block,
+            trials,
+            is_begun,
+        } in groups
+        {
+            let workload = &trials[0].0;
+            // A block that has begun is not given up half-way.
+            if !is_begun {
+                self.schedule.fit(block - 1, self.begin.elapsed());
+                if !self.schedule.may_start(workload, self.begin.elapsed()) {
+                    continue;
+                }
             }
+            self.block(block, trials, progress)?;
         }
         Ok(())
     }
 
-    /// A workload's trials of one block, those left out that no comparison needs any more. What the end of the
-    /// study's time cuts off counts for nothing.
+    /// A workload's trials of one block, those left out that no comparison needs any more, and those that are
+    /// done. What the end of the study's time cuts off counts for nothing.
     fn block(
         &mut self,
         block: u32,
@@ -160,7 +265,9 @@ impl Run<'_> {
         progress: &mut impl FnMut(Progress<'_>),
     ) -> Result<(), StudyError> {
         for (workload, setting) in group {
-            if !self.schedule.is_needed(workload, setting) {
+            if !self.schedule.is_needed(workload, setting)
+                || is_done(&self.done, block, workload, setting)
+            {
                 continue;
             }
             if self.cancel.load(Ordering::Relaxed) {
@@ -184,8 +291,111 @@ impl Run<'_> {
             progress(Progress::Ends(&trial));
             let taken = self.begin.elapsed() - elapsed;
             self.schedule.took(taken);
+            self.head.elapsed_seconds = (elapsed + taken).as_secs_f64();
+            self.head.dropped = self.schedule.dropped().to_vec();
+            self.keeper.trial(&self.head, &trial, taken)?;
             self.done.push(trial);
         }
         Ok(())
+    }
+}
+
+/// A workload's trials of one block, as the plan lists them one after another.
+struct Group<'a> {
+    block: u32,
+    trials: &'a [(String, String)],
+    /// Whether some of them are done already.
+    is_begun: bool,
+}
+
+/// The groups of a plan from the last one on of which something is done. What lies before was done, or left out.
+fn remaining<'a>(plan: &'a Plan, settings: usize, done: &[Trial]) -> Vec<Group<'a>> {
+    let per_block = plan.workloads.len();
+    let groups = plan.order.chunks(settings).enumerate();
+    let groups = groups.map(|(index, trials)| {
+        let block = (index / per_block) as u32 + 1;
+        let is_begun = trials
+            .iter()
+            .any(|(workload, setting)| is_done(done, block, workload, setting));
+        Group {
+            block,
+            trials,
+            is_begun,
+        }
+    });
+    let mut groups: Vec<Group<'_>> = groups.collect();
+    let from = groups.iter().rposition(|group| group.is_begun);
+    groups.split_off(from.unwrap_or(0))
+}
+
+fn is_done(done: &[Trial], block: u32, workload: &str, setting: &str) -> bool {
+    done.iter()
+        .any(|trial| trial.block == block && trial.workload == workload && trial.setting == setting)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Options, plan};
+
+    /// A trial that has ended, as far as it matters here.
+    fn ended(block: u32, workload: &str, setting: &str) -> Trial {
+        let trial = serde_json::json!({
+            "sequence": 1, "block": block, "workload": workload, "setting": setting,
+            "proof_attempts": 1,
+            "findings": {"foreign_cpu": []},
+            "warmup": {"seconds": 0.0, "delivered_bytes": 0},
+            "placement": {"sender_cpu": 0, "receiver_cpu": 1, "poll_cpus": []},
+        });
+        serde_json::from_value(trial).unwrap()
+    }
+
+    #[test]
+    fn wherever_a_study_was_ended_what_is_left_is_run_once_in_the_order_of_the_plan() {
+        let options = Options {
+            blocks: Some(3),
+            ..Options::default()
+        };
+        let (design, plan) = plan(&options, Seed(5)).unwrap();
+        let settings = design.settings.len();
+        let all: Vec<(u32, &str, &str)> = remaining(&plan, settings, &[])
+            .into_iter()
+            .flat_map(|group| {
+                let trials = group.trials.iter();
+                trials.map(move |(workload, setting)| {
+                    (group.block, workload.as_str(), setting.as_str())
+                })
+            })
+            .collect();
+        assert_eq!(all.len(), plan.order.len());
+        for ended_after in 0..=all.len() {
+            let done: Vec<Trial> = all[..ended_after]
+                .iter()
+                .map(|(block, workload, setting)| ended(*block, workload, setting))
+                .collect();
+            let mut left = Vec::new();
+            for group in remaining(&plan, settings, &done) {
+                let trials = group.trials.iter();
+                let missing = trials
+                    .filter(|(workload, setting)| !is_done(&done, group.block, workload, setting));
+                left.extend(
+                    missing.map(|(workload, setting)| {
+                        (group.block, workload.as_str(), setting.as_str())
+                    }),
+                );
+            }
+            assert_eq!(left, all[ended_after..], "after {ended_after}");
+        }
+    }
+
+    #[test]
+    fn a_block_that_was_left_out_stays_so() {
+        let (design, plan) = plan(&Options::default(), Seed(5)).unwrap();
+        let settings = design.settings.len();
+        // The second group was done and the first was not.
+        let (workload, setting) = &plan.order[settings];
+        let groups = remaining(&plan, settings, &[ended(1, workload, setting)]);
+        assert_eq!(groups.len(), plan.order.len() / settings - 1);
+        assert!(groups[0].is_begun && !groups[1].is_begun);
     }
 }

@@ -107,6 +107,11 @@ impl<'a> Trials<'a> {
         })
     }
 
+    /// From now on, traffic ends by then.
+    pub fn end_by(&mut self, deadline: Instant) {
+        self.lab.deadline = Some(deadline);
+    }
+
     /// Lets calibration find its feet under each workload, so that the first trials are as well set as
     /// the last ones. What has not begun by the deadline is left out.
     pub fn rehearse(&mut self, deadline: Instant) -> Result<(), StudyError> {

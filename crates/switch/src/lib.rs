@@ -62,7 +62,7 @@ pub use knob::{Knob, Scope, Value};
 pub use links::Link;
 pub use lower::{goes_by_backlog, is_stacked, lowest};
 pub use machine::Machine;
-pub use owner::Owner;
+pub use owner::{Owner, boot_id};
 pub use plan::{Needs, Refusal, RefusalKind, needs_napi};
 pub use probe::{Abilities, Unsupported, per_napi_settings};
 pub use record::{Attempt, Change, Record, RecordError};

@@ -30,11 +30,17 @@ impl Stage {
         self.home.path().join("state")
     }
 
+    /// The file that studies are stored in.
+    pub fn store(&self) -> PathBuf {
+        self.home.path().join("nicpoll/studies.db")
+    }
+
     pub fn nicpoll(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
         command.env("NICPOLL_STATE_DIR", self.state()).args(args);
         // Words are compared as this locale shows them.
         command.env("LC_ALL", "C");
+        command.env("XDG_DATA_HOME", self.home.path());
         command.stdin(Stdio::null());
         command.stdout(Stdio::piped());
         command.stderr(Stdio::piped());

@@ -101,6 +101,7 @@ fn warning_name(name: WarningName) -> &'static str {
         WarningName::RingCeiling => "ring_ceiling",
         WarningName::VoidTrials => "void_trials",
         WarningName::LargeEffectsOnly => "large_effects_only",
+        WarningName::Interrupted => "interrupted",
         WarningName::CounterMissing => "counter_missing",
         WarningName::Confounder => "confounder",
         WarningName::ComparisonsDropped => "comparisons_dropped",

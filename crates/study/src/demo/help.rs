@@ -23,9 +23,11 @@ Examples:
   nicpoll demo --repeats 40 --json > study.json
   nicpoll demo --quick --seed 7           repeat the order of trials of seed 7
   nicpoll demo --null --quick             compare polling with itself, to check the instrument
+  nicpoll demo --resume last              go on with a demo that was stopped or killed
 
 A demo ends in its time, however busy the machine is: what does not fit is left out. Comparisons with
 default are left out first, then those with interrupt, under udp1470, tcp, rr and udp64 in this order.
+Each trial is stored as it ends, in a file of yours; 'nicpoll study --help' says more.
 With --repeats, --duration, a long --period or --workload the time is computed and shown at the start.
 
 Exit codes: 0 done, 1 failed, 2 usage, 4 no comparison was decided (no difference proven, or too few

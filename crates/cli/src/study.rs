@@ -1,0 +1,110 @@
+//! `nicpoll study`: the studies that a store holds.
+
+pub mod args;
+
+use std::io::{self, IsTerminal, Write as _};
+
+use nicpoll_model::{STUDIES_SCHEMA, Studies, StudiesAction, Study};
+use nicpoll_report::{render_document, render_json, render_studies_text, trials_as_csv};
+use nicpoll_store::{Store, StoreError, default_file};
+use nicpoll_study::{shown, still_runs};
+
+use crate::args::StoreFile;
+use crate::failure::Failure;
+use crate::output;
+
+use self::args::{
+    DeleteArgs, ExportArgs, Format, ListArgs, ShowStudyArgs, StudyArgs, StudyCommand,
+};
+
+/// Runs `nicpoll study` and returns its exit code.
+pub fn run(args: &StudyArgs) -> Result<u8, Failure> {
+    match &args.command {
+        StudyCommand::List(args) => list(args)?,
+        StudyCommand::Show(args) => show(args)?,
+        StudyCommand::Export(args) => export(args)?,
+        StudyCommand::Delete(args) => delete(args)?,
+    }
+    Ok(0)
+}
+
+fn open(file: &StoreFile) -> Result<Store, Failure> {
+    Ok(Store::to_read(&file.path()?)?)
+}
+
+fn list(args: &ListArgs) -> Result<(), Failure> {
+    let studies = match open(&args.file) {
+        // Nothing has been stored yet.
+        Err(Failure::Failed(error)) if args.file.store.is_none() && is_missing(&error) => Studies {
+            schema: String::from(STUDIES_SCHEMA),
+            store: default_file()?.display().to_string(),
+            action: StudiesAction::Listed,
+            studies: Vec::new(),
+        },
+        opened => opened?.list(still_runs)?,
+    };
+    print(&studies, args.json)
+}
+
+fn is_missing(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(StoreError::NoFile { .. }))
+}
+
+fn print(studies: &Studies, json: bool) -> Result<(), Failure> {
+    let text = if json {
+        render_document(studies)
+    } else {
+        render_studies_text(studies)
+    };
+    Ok(output::print(&text)?)
+}
+
+fn show(args: &ShowStudyArgs) -> Result<(), Failure> {
+    let kept = open(&args.file)?.read::<Study>(args.study, still_runs)?;
+    output::print_study(&shown(kept)?, args.json, args.brief)
+}
+
+fn export(args: &ExportArgs) -> Result<(), Failure> {
+    let store = open(&args.file)?;
+    let text = match (store.read::<Study>(args.study, still_runs), args.format) {
+        (Ok(kept), Format::Json) => render_json(&kept.document),
+        (Ok(kept), Format::Csv) => trials_as_csv(&kept.document),
+        // Of another version: as it is.
+        (Err(StoreError::Layout { .. }), Format::Json) => {
+            render_document(&store.document(args.study)?)
+        }
+        (Err(error), _) => return Err(error.into()),
+    };
+    Ok(output::print(&text)?)
+}
+
+fn delete(args: &DeleteArgs) -> Result<(), Failure> {
+    let mut store = open(&args.file)?;
+    let mut delete = |is_dry_run| store.delete(&args.studies, is_dry_run, still_runs);
+    let would = delete(true)?;
+    if args.dry_run {
+        return print(&would, args.json);
+    }
+    if !args.yes && !confirmed(&would)? {
+        return Err(Failure::Failed(anyhow::anyhow!("nothing was deleted")));
+    }
+    print(&delete(false)?, args.json)
+}
+
+fn confirmed(would: &Studies) -> Result<bool, Failure> {
+    if !io::stdin().is_terminal() {
+        return Err(Failure::Usage(String::from(
+            "deleting asks first, and there is no terminal to ask on: give --yes, or --dry-run to see what \
+             would go",
+        )));
+    }
+    let mut answer = String::new();
+    let asked = (|| {
+        let mut stderr = io::stderr();
+        write!(stderr, "{}\nDelete? [y/N] ", render_studies_text(would))?;
+        stderr.flush()?;
+        io::stdin().read_line(&mut answer)
+    })();
+    asked.map_err(anyhow::Error::from)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}

@@ -1,0 +1,128 @@
+//! Options of `nicpoll study`.
+
+use clap::{Args, Subcommand, ValueEnum};
+use nicpoll_store::Which;
+
+use crate::args::StoreFile;
+
+/// What `nicpoll study` is.
+pub const ABOUT: &str = "\
+List, show, export and delete stored studies
+
+'nicpoll demo' stores each trial as it ends in $XDG_DATA_HOME/nicpoll/studies.db or, without that,
+~/.local/share/nicpoll/studies.db. A study that was stopped or killed goes on with
+'nicpoll demo --resume last'.";
+
+const EXAMPLES: &str = "\
+Examples:
+  nicpoll study list
+  nicpoll study show last                 the page that the demo printed
+  nicpoll study export 7 > study.json     what 'nicpoll demo --json' printed
+  nicpoll study export 7 --format csv     a line for each trial
+  nicpoll study delete 3 4 --dry-run
+
+Exit codes: 0 done, 1 failed, 2 usage.";
+
+/// Options of `nicpoll study`.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct StudyArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: StudyCommand,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum StudyCommand {
+    /// List the studies, the oldest first
+    List(ListArgs),
+    /// Show a study as the command that made it did
+    Show(ShowStudyArgs),
+    /// Print a study as JSON, or its trials as CSV
+    Export(ExportArgs),
+    /// Delete studies with all their trials
+    Delete(DeleteArgs),
+}
+
+/// Options of `nicpoll study list`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  nicpoll study list\n  nicpoll study list --json")]
+pub struct ListArgs {
+    /// Where the studies are.
+    #[command(flatten)]
+    pub file: StoreFile,
+    /// Print one JSON object instead of a table (docs/store.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `nicpoll study show`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  nicpoll study show last\n  nicpoll study show 7 --brief\n\n\
+    A study that is not finished is shown with what follows from its trials so far."
+)]
+pub struct ShowStudyArgs {
+    /// Number of the study, or 'last'
+    #[arg(value_name = "STUDY")]
+    pub study: Which,
+    /// Where the studies are.
+    #[command(flatten)]
+    pub file: StoreFile,
+    /// Print the answer alone: one screen of 24 lines
+    #[arg(long, conflicts_with = "json")]
+    pub brief: bool,
+    /// Print one JSON object instead of tables (docs/schema.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How a study is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// The whole study as one object (docs/schema.md)
+    Json,
+    /// A line for each trial
+    Csv,
+}
+
+/// Options of `nicpoll study export`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  nicpoll study export last > study.json\n  \
+    nicpoll study export 7 --format csv > trials.csv")]
+pub struct ExportArgs {
+    /// Number of the study, or 'last'
+    #[arg(value_name = "STUDY")]
+    pub study: Which,
+    /// Where the studies are.
+    #[command(flatten)]
+    pub file: StoreFile,
+    /// How to write it
+    #[arg(long, value_enum, default_value_t = Format::Json)]
+    pub format: Format,
+}
+
+/// Options of `nicpoll study delete`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  nicpoll study delete 3 4 --dry-run\n  nicpoll study delete 3 4 --yes\n\n\
+    Asks before it deletes. A study that runs is not deleted. Either all go that are named, or none."
+)]
+pub struct DeleteArgs {
+    /// Numbers of the studies, or 'last'
+    #[arg(value_name = "STUDY", required = true)]
+    pub studies: Vec<Which>,
+    /// Where the studies are.
+    #[command(flatten)]
+    pub file: StoreFile,
+    /// Show what would be deleted, and delete nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Delete without asking
+    #[arg(long, conflicts_with = "dry_run")]
+    pub yes: bool,
+    /// Print one JSON object instead of a table (docs/store.md)
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,294 @@
+//! Stored studies as a user meets them: what `nicpoll study` shows of a demo, what a kill leaves, and how a
+//! file fails that cannot be stored in.
+
+mod described;
+mod stage;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Output};
+use std::thread;
+use std::time::Duration;
+
+use described::assert_described;
+use nicpoll_testkit::needs;
+use rusqlite::{Connection, OpenFlags};
+use serde_json::Value;
+use stage::{Stage, host_state, stderr, wait_until};
+
+/// Four trials, polling and interrupt in two blocks.
+const FOUR_TRIALS: [&str; 10] = [
+    "demo",
+    "--quick",
+    "--workload",
+    "rr",
+    "--repeats",
+    "2",
+    "--duration",
+    "0.1",
+    "--seed",
+    "5",
+];
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Runs a command that has to succeed.
+fn done(stage: &Stage, args: &[&str]) -> Output {
+    let output = stage.run(args);
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{args:?}: {}",
+        stderr(&output)
+    );
+    output
+}
+
+#[test]
+fn what_the_demo_printed_is_shown_again_exported_and_deleted() {
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
+    let list = done(&stage, &["study", "list"]);
+    assert!(stdout(&list).starts_with("No studies are stored in "));
+    assert!(!stage.store().exists(), "looking makes nothing");
+
+    let printed = stage.run(&[&FOUR_TRIALS[..], &["--json"]].concat());
+    let file = stage.store().display().to_string();
+    let words = format!("Stored as study 1 in {file}; 'nicpoll study show 1' shows it again.\n");
+    assert_eq!(stderr(&printed), words);
+    for args in [
+        ["study", "show", "last", "--json"],
+        ["study", "export", "1", "--format=json"],
+    ] {
+        let again = done(&stage, &args);
+        assert_eq!(stdout(&again), stdout(&printed), "{args:?}");
+    }
+    let page = stdout(&done(&stage, &["study", "show", "1"]));
+    assert!(page.contains("round trip p99.9"), "{page}");
+    let csv = stdout(&done(&stage, &["study", "export", "1", "--format", "csv"]));
+    let trials = json(&printed)["trials"].as_array().unwrap().len();
+    assert_eq!(csv.lines().count(), 1 + trials, "{csv}");
+
+    let list = json(&done(&stage, &["study", "list", "--json"]));
+    assert_described(&list, "studies");
+    assert_eq!(list["studies"][0]["state"], "finished");
+    assert_eq!(list["studies"][0]["trials_done"], trials);
+    let unasked = stage.run(&["study", "delete", "1"]);
+    assert_eq!(unasked.status.code(), Some(2));
+    assert!(
+        stderr(&unasked).contains("give --yes"),
+        "{}",
+        stderr(&unasked)
+    );
+    let would = json(&done(
+        &stage,
+        &["study", "delete", "1", "--dry-run", "--json"],
+    ));
+    assert_eq!(would["action"], "would_delete");
+    assert_eq!(stage.run(&["study", "show", "2"]).status.code(), Some(1));
+    done(&stage, &["study", "show", "1", "--brief"]);
+    let deleted = stdout(&done(&stage, &["study", "delete", "1", "--yes"]));
+    assert!(deleted.starts_with("Deleted from "), "{deleted}");
+    assert_eq!(stage.run(&["study", "show", "last"]).status.code(), Some(1));
+}
+
+/// The trials that are stored, as they stand there. A file that is just being made has none.
+fn stored(file: &Path) -> Vec<String> {
+    let read = || {
+        let file = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        file.busy_timeout(Duration::from_secs(2))?;
+        let mut rows = file.prepare("SELECT document FROM trial ORDER BY sequence")?;
+        let rows = rows.query_map([], |row| row.get(0))?;
+        rows.collect::<rusqlite::Result<Vec<String>>>()
+    };
+    read().unwrap_or_default()
+}
+
+/// The host's state, but for the namespaces of other tests, which come and go.
+fn interfaces_and_namespaces() -> BTreeMap<String, String> {
+    let mut state = host_state();
+    state.retain(|name, _| !name.contains("nicpoll-test"));
+    state
+}
+
+fn kill(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn killed_after_each_trial_and_at_any_time_a_study_loses_nothing_and_runs_nothing_twice() {
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
+    let before = interfaces_and_namespaces();
+    let file = stage.store();
+    let args = "demo --quick --workload rr --repeats 6 --duration 0.1 --seed 5";
+    let args: Vec<&str> = args.split(' ').collect();
+    let mut child = stage.nicpoll(&args).spawn().unwrap();
+    // What a kill during the preparations leaves can be gone on with, too.
+    wait_until("the study is stored", || {
+        Connection::open_with_flags(&file, OpenFlags::SQLITE_OPEN_READ_ONLY)
+            .and_then(|file| file.query_row("SELECT id FROM study", [], |row| row.get::<_, i64>(0)))
+            .is_ok()
+    });
+    kill(child);
+    let mut known = stored(&file);
+    assert!(known.is_empty());
+    // In milliseconds: within the preparations, within a trial.
+    let mut delays = [50, 900].into_iter();
+    while known.len() < 3 {
+        child = stage
+            .nicpoll(&["demo", "--resume", "last"])
+            .spawn()
+            .unwrap();
+        match delays.next() {
+            Some(delay) => thread::sleep(Duration::from_millis(delay)),
+            None => wait_until("one more trial is stored", || {
+                stored(&file).len() > known.len()
+            }),
+        }
+        kill(child);
+        let now = stored(&file);
+        assert_eq!(now[..known.len()], known, "what was stored stays as it was");
+        known = now;
+        let list = json(&done(&stage, &["study", "list", "--json"]));
+        assert_eq!(list["studies"][0]["state"], "killed");
+        assert_eq!(list["studies"][0]["trials_done"], known.len());
+    }
+    let unfinished = done(&stage, &["study", "show", "last"]);
+    assert!(stdout(&unfinished).contains("is not finished: 3 of 12 trials"));
+
+    let output = stage.run(&["demo", "--resume", "1", "--json"]);
+    assert_eq!(
+        output.stdout,
+        done(&stage, &["study", "show", "1", "--json"]).stdout
+    );
+    let study = json(&output);
+    let ran: Vec<_> = study["trials"].as_array().unwrap().iter().collect();
+    // On a busy machine the last blocks may be left out, as without a kill.
+    let planned = study["plan"]["order"].as_array().unwrap();
+    assert!(ran.len() >= 4, "{}", stderr(&output));
+    for (index, (trial, planned)) in ran.iter().zip(planned).enumerate() {
+        assert_eq!(trial["sequence"], index + 1);
+        assert_eq!(trial["block"], index / 2 + 1);
+        assert_eq!(trial["setting"], planned[1]);
+    }
+    assert_eq!(stored(&file)[..known.len()], known);
+    let warnings = study["warnings"].as_array().unwrap();
+    assert!(
+        warnings
+            .iter()
+            .any(|warning| warning["name"] == "interrupted")
+    );
+    wait_until("no record is left", || !stage.state().exists());
+    assert_eq!(interfaces_and_namespaces(), before);
+    let again = stage.run(&["demo", "--resume", "1"]);
+    assert!(
+        stderr(&again).contains("study 1 is finished"),
+        "{}",
+        stderr(&again)
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_stored_in_is_refused_before_anything_is_built() {
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
+    done(&stage, &["study", "list"]);
+    let folder = stage.home.path();
+    let file = |name: &str| folder.join(name).display().to_string();
+    fs::write(
+        file("text.db"),
+        "This is a text of somebody, and no database.\n".repeat(9),
+    )
+    .unwrap();
+    let future = Connection::open(file("future.db")).unwrap();
+    future.execute_batch("PRAGMA user_version = 99").unwrap();
+    let locked = Connection::open(file("locked.db")).unwrap();
+    locked.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    fs::write(file("file"), "").unwrap();
+    for (name, words) in [
+        ("text.db", "it is damaged ("),
+        (
+            "future.db",
+            "schema is version 99, and this program knows 1",
+        ),
+        ("locked.db", "another program holds a lock on it"),
+        ("file/below.db", "making the folder of"),
+    ] {
+        let output = stage.run(&["demo", "--quick", "--store", &file(name)]);
+        assert_eq!(output.status.code(), Some(1), "{name}");
+        assert!(
+            stderr(&output).contains(words),
+            "{name}: {}",
+            stderr(&output)
+        );
+        assert!(output.stdout.is_empty());
+    }
+    let resumed = stage.run(&["demo", "--resume", "last"]);
+    assert!(
+        stderr(&resumed).contains("none is unfinished"),
+        "{}",
+        stderr(&resumed)
+    );
+}
+
+/// Runs a script where a file system of its own is mounted.
+fn in_mounts(stage: &Stage, script: &str) -> Output {
+    let program = env!("CARGO_BIN_EXE_nicpoll");
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script]);
+    command.env("NICPOLL_STATE_DIR", stage.state());
+    let folder = stage.home.path().join("mounted");
+    fs::create_dir_all(&folder).unwrap();
+    command.env("NICPOLL", program).env("FOLDER", folder);
+    command.output().unwrap()
+}
+
+#[test]
+fn when_the_disk_fills_up_the_study_ends_with_what_was_stored() {
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
+    let output = in_mounts(
+        &stage,
+        "mount -t tmpfs -o size=128k none $FOLDER && cd $FOLDER && \
+         { $NICPOLL demo --quick --workload rr --repeats 40 --duration 0.1 --store s.db; code=$?; \
+           $NICPOLL study list --json --store s.db; exit $code; }",
+    );
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("the disk is full"), "{said}");
+    let list = json(&output);
+    let stored = list["studies"][0]["trials_done"].as_u64().unwrap();
+    assert!((1..80).contains(&stored), "{stored}");
+    assert!(said.contains(&format!("{stored} trial")), "{said}");
+    assert!(said.contains("'nicpoll demo --resume 1' goes on"), "{said}");
+    assert!(!stage.state().exists());
+}
+
+#[test]
+fn a_read_only_folder_is_named_with_a_remedy_and_can_be_read() {
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
+    let output = in_mounts(
+        &stage,
+        "mount -t tmpfs none $FOLDER && cd $FOLDER && : > s.db && $NICPOLL study list --store s.db && \
+         mount -o remount,ro $FOLDER && $NICPOLL study list --store s.db && \
+         { $NICPOLL demo --quick --store new.db; $NICPOLL demo --quick --store s.db; }",
+    );
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert_eq!(stdout(&output).matches("No studies are stored").count(), 2);
+    assert!(said.contains("can be neither opened nor made"), "{said}");
+    assert!(
+        said.contains("it is read-only; name another file with --store"),
+        "{said}"
+    );
+}
