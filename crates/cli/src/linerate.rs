@@ -8,33 +8,16 @@ use nicpoll_model::Rate;
 use nicpoll_model::line::{
     IpVersion, LINE_RATES_SCHEMA, Line, LineFacts, LineRates, LineRow, MTU_BYTES, Packet,
 };
+use nicpoll_report::help::linerate::{ABOUT, EXAMPLES};
 use nicpoll_report::{render_document, render_line_rates};
 use nicpoll_sys::ethtool;
 
 use crate::failure::Failure;
 use crate::output;
-use crate::units::{parse_rate, parse_speed};
+use nicpoll_model::units::{parse_rate, parse_speed};
 
 /// The frame sizes of RFC 2544, section 9.1.
 const RFC_2544_FRAMES: [u32; 7] = [64, 128, 256, 512, 1024, 1280, 1518];
-
-const ABOUT: &str = "\
-Show what an Ethernet line carries, and what share of it a rate takes
-
-Between payloads a line also carries headers, padding, checksum, preamble and gap (IEEE 802.3). This
-prints packets and frames a second at full line, exact and cut to whole numbers, for frames or for
-UDP and TCP payloads. Frame lengths count the check sequence (FCS) and not the VLAN tags, as in RFC
-2544. Nothing is sent and nothing is measured.";
-
-const EXAMPLES: &str = "\
-Examples:
-  nicpoll linerate 100m                       the frame sizes of RFC 2544
-  nicpoll linerate 100m --udp 64,1470         UDP payloads over IPv4 and IPv6
-  nicpoll linerate 10g --tcp 1448 --tcp-timestamps --ip 4
-  nicpoll linerate 1g --udp 64 --rate 70kpps  the share of the line that a rate takes
-  nicpoll linerate --interface eth0 --vlan 1 --json
-
-Exit codes: 0 done, 1 failed, 2 usage.";
 
 /// Options of `nicpoll linerate`.
 #[derive(Args, Debug)]

@@ -23,7 +23,6 @@ mod show;
 mod sim;
 mod stop;
 mod study;
-mod units;
 mod watch;
 
 use std::env;

@@ -13,15 +13,7 @@ use clap_mangen::Man;
 use crate::args::Cli;
 use crate::failure::Failure;
 use crate::output;
-
-/// What follows the options.
-pub const EXAMPLES: &str = "\
-Examples:
-  nicpoll man | man -l -
-  nicpoll man sim run | man -l -
-  nicpoll man --out /usr/local/share/man/man1
-
-Exit codes: 0 done, 1 failed, 2 usage.";
+pub use nicpoll_report::help::man::EXAMPLES;
 
 /// Options of `nicpoll man`.
 #[derive(Args, Debug)]

@@ -35,6 +35,7 @@ mod switch;
 pub mod ticks;
 pub mod time;
 mod trial;
+pub mod units;
 mod vocabulary;
 mod watch;
 

@@ -10,6 +10,7 @@
 mod ab_plan;
 mod documents;
 mod figures;
+pub mod help;
 mod json;
 mod line_rates;
 mod micros;

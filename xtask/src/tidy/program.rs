@@ -10,9 +10,7 @@ const SOURCE: &str = "crates/cli/src";
 const LONGEST_PROGRAM: usize = 5_000;
 
 /// The parts of the program that are no commands. All commands may use them.
-const SHARED: [&str; 7] = [
-    "args", "failure", "knobs", "output", "progress", "stop", "units",
-];
+const SHARED: [&str; 6] = ["args", "failure", "knobs", "output", "progress", "stop"];
 /// The parts that put the commands together.
 const DISPATCH: [&str; 2] = ["main", "args"];
 

@@ -4,25 +4,8 @@ use std::time::Duration;
 
 use clap::Args;
 use nicpoll_model::time::parse_time;
-
-/// What '--help' says first.
-pub const ABOUT: &str = "\
-Check what this machine supports, and what would disturb measurements on it
-
-Prints one line for each privilege, kernel feature and driver capability, and for each thing that
-disturbs measurements, with a remedy. It samples the load of the machine for about a second and
-changes nothing.";
-
-const EXAMPLES: &str = "\
-Examples:
-  sudo nicpoll doctor
-  sudo nicpoll doctor --cpu-truth              check both accounts of CPU time against a known load
-  sudo nicpoll doctor --cpu-truth --fold 1ms   also CPU time by phase of a burst of datagrams
-  nicpoll doctor --json | jq -r '.checks[] | select(.status == \"confounds\") | .remedy'
-
-Exit codes: 0 all is well, 1 failed, 2 usage, 4 something that nicpoll needs is missing or a
-measurement would be disturbed. With --cpu-truth: 0 the exact account is right, 1 it is wrong or
-failed, 4 inconclusive: the machine was disturbed, 5 a privilege or kernel feature is missing.";
+pub use nicpoll_report::help::doctor::ABOUT;
+use nicpoll_report::help::doctor::EXAMPLES;
 
 /// Options of `nicpoll doctor`.
 #[derive(Args, Debug)]

@@ -6,9 +6,10 @@ use clap::{ArgGroup, Args};
 use nicpoll_model::Rate;
 use nicpoll_model::time::parse_seconds;
 use nicpoll_report::RrForm;
+use nicpoll_report::help::rr::{ABOUT, EXAMPLES};
 use nicpoll_wire::rr::{MESSAGE_BYTES_MAX, Message};
 
-use crate::units::parse_count_rate;
+use nicpoll_model::units::parse_count_rate;
 
 /// Port of the server: one that no registered service has.
 const PORT: u16 = 5018;
@@ -21,27 +22,6 @@ const DEPTH_MAX: i64 = 1024;
 /// The longest time that the histogram can tell.
 const TIMEOUT_MAX: Duration = Duration::from_secs(60);
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
-
-const ABOUT: &str = "\
-Measure request/response latency over UDP or TCP
-
-The server answers over both at one port. The client works as a closed loop, where the next request
-follows the response to the one before, or as an open loop (--rate), where requests go out at times
-that no response can shift: latency then counts from the scheduled time, so that a stalled server
-cannot hide the wait (no coordinated omission). Requests without a response within --timeout count
-as lost. Both ends print what they counted; Ctrl-C ends either with its report.
-
-The server may stay open to strangers: over UDP it never sends more than it got.";
-
-const EXAMPLES: &str = "\
-Examples:
-  nicpoll rr -s                                  serve until Ctrl-C
-  nicpoll rr -c 198.18.0.2                       TCP, one request at a time, 10 s
-  nicpoll rr -c 198.18.0.2 -u -i 1 -t 30         UDP, a line every second
-  nicpoll rr -c 198.18.0.2 -u --rate 10k         open loop: 10,000 requests/s
-  nicpoll rr -c host -n 100000 --response-bytes 16384 --json > rr.json
-
-Exit codes: 0 done, 1 failed or no response came, 2 usage, 130 and 143 ended by a signal.";
 
 /// Options of `nicpoll rr`.
 #[derive(Args, Debug)]

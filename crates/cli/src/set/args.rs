@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 use nicpoll_model::time::parse_seconds;
+use nicpoll_report::help::set::EXAMPLES;
+pub use nicpoll_report::help::set::{RESTORE_ABOUT, SET_ABOUT};
 use nicpoll_switch::knob::table::GRO_FLUSH_TIMEOUT;
 use nicpoll_switch::{Needs, POLLING_PERIOD_NS, Values};
 
@@ -15,45 +17,6 @@ use crate::knobs::{GROUP, KnobArgs, POLLING};
 const TRIAL_OVER_SSH: Duration = Duration::from_secs(60);
 /// Nobody waits longer for a look after a change.
 const LOOK_MAX: Duration = Duration::from_secs(10);
-
-/// What `nicpoll set` is.
-pub const SET_ABOUT: &str = "\
-Switch interfaces to polling and back, as 'ifconfig em0 polling' did
-
-With 'polling' a timer decides when the kernel looks for packets: after the first packet the card's
-interrupt stays masked, and every period one round of polls takes what has arrived. '-polling'
-restores every value. A setting persists after exit, until '-polling' or a reboot; --persist keeps it
-across reboots. Needs root.
-
-After the change it watches the polls for a moment and reports what starts them: a timer or an
-arriving packet. Without traffic nothing can be proven.
-
-Every old value is saved in /var/lib/nicpoll before it is changed. A command changes all interfaces
-that it names, or none. A VLAN, bond or bridge stands for the interfaces below it; 'all' for every
-interface that can be polled.";
-
-const EXAMPLES: &str = "\
-Examples:
-  nicpoll set eth0 polling                  poll eth0 by a timer of 200us
-  nicpoll set eth0 -polling                 restore everything
-  nicpoll set eth0 polling --period 50us --dry-run
-  nicpoll set eth0 polling --for 60s        undo after 60 s, unless confirmed:
-  nicpoll set eth0 --confirm                ... keep it
-  nicpoll set eth0 polling --threaded --threaded-cpus 1 --nice -5
-  nicpoll set eth0 polling --threaded --cpu-share 50
-  nicpoll set eth0:rx0-3 polling            four receive queues only
-  nicpoll set eth0 --moderation rx-usecs=50,adaptive=off
-  nicpoll set veth0 polling --fix           also GRO here and TSO at the other end
-  nicpoll set all polling --netns lab
-  nicpoll set eth0 polling --persist        also after a reboot (shows what it writes)
-  nicpoll set eth0 polling --json | jq '.proofs[].is_proven'
-  nicpoll set root@bsd:em0 polling --user-frac 20     a FreeBSD host
-
-Over ssh: if the interface carries your own connection, the change is undone after 60 s unless you
-confirm it. '--for forever' keeps it at once.
-
-Exit codes: 0 done, 1 failed and nothing is changed, 2 usage, 5 a privilege or kernel feature is
-missing. More in docs/switch.md.";
 
 /// Options of `nicpoll set`.
 #[derive(Args, Debug)]
@@ -104,13 +67,6 @@ pub struct SetArgs {
     #[arg(long, value_name = "DIR", default_value = "/")]
     pub root: PathBuf,
 }
-
-/// What `nicpoll restore` is.
-pub const RESTORE_ABOUT: &str = "\
-Restore everything that nicpoll changed
-
-Without a name: every interface of every network namespace, including what killed programs left, and
-every FreeBSD host. Values that something else changed in the meantime are listed.";
 
 /// Options of `nicpoll restore`.
 #[derive(Args, Debug)]

@@ -5,29 +5,8 @@ use std::time::Duration;
 use clap::Args;
 use nicpoll_inspect::{STORM_THRESHOLD, ShowOptions};
 use nicpoll_model::time::parse_seconds;
-
-/// What '--help' says first.
-pub const ABOUT: &str = "\
-Show how interfaces learn of packets: by interrupts or by polling, with the evidence
-
-Samples the polls of each interface and reports what starts them: arriving packets or a timer
-(discipline), and what the settings say (setting). Also shows the driver, queues, NAPI instances,
-interrupts, and FreeBSD's kern.polling variables where Linux has a counterpart. It changes nothing.
-
-Settings and interrupts need no privilege. Sampling polls needs root (CAP_BPF and CAP_PERFMON).";
-
-const EXAMPLES: &str = "\
-Examples:
-  nicpoll show                            all interfaces but the loopback
-  nicpoll show eth0 --for 10s             sample for 10 seconds
-  nicpoll show --for 0                    settings only
-  nicpoll show --netns red em0            in a network namespace
-  nicpoll show eth0 -n kern.polling.hz    print the value only
-  nicpoll show root@bsd:em0               kern.polling of a FreeBSD host, over ssh
-  nicpoll show --json | jq '.interfaces[].evidence'
-
-Exit codes: 0 done, 1 failed, 2 usage, 5 -n named a value that needs a missing privilege or kernel
-feature.";
+pub use nicpoll_report::help::show::ABOUT;
+use nicpoll_report::help::show::EXAMPLES;
 
 /// Options of `nicpoll show`.
 #[derive(Args, Debug)]

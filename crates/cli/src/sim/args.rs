@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use nicpoll_model::time::parse_seconds;
+use nicpoll_report::help::sim::{ABOUT, RUN_EXAMPLES, SWEEP_EXAMPLES};
 use nicpoll_sim::{Discipline, Host, Workload};
 
 use super::fit_host::{self, HostFitArgs};
@@ -16,53 +17,6 @@ use super::trace::parse_workload;
 
 /// More points than a plot can show.
 const POINTS_MAX: u64 = 1000;
-
-const ABOUT: &str = "\
-Simulate hosts that receive packets: what would interrupts, polling and their like do?
-
-A host file (sim/hosts/*.toml) says what the host's processor, card, line and protocols can hold and what
-each thing costs. The host then runs in virtual time; device polling is the same code that polls real
-interfaces. Nothing is sent and nothing is measured: every figure is a prediction from the host file. The
-same file, options and seed give the same figures to the last digit (docs/simulator.md).";
-
-const RUN_EXAMPLES: &str = "\
-Disciplines: freebsd-interrupt, freebsd-polling, napi, napi-timer, busy-poll. Options follow with colons, and
-so do numbers of the host file: freebsd-polling:user_frac=20:burst_max=1000, napi:card.moderation_ns=100us.
-What nicpoll set and the demo call interrupt and polling is napi and napi-timer here.
-Workloads: constant, poisson and pulses (rate, payload, ip; pulses also period) come from outside;
-under rr (payload, ip) clients there send a request, wait for the reply, and send the next. These
-four take clients=N (1 to 10,000, each by itself; the rate is that of all) and links=N (1 to 8
-lines, each with a card, that the clients are dealt out to).
-trace:FILE (repeat, ip) replays a recorded one; under blast (payload, ip) the host sends. With --peer both
-ends are simulated hosts: netblast (payload, ip) sends without a pause, iperf-udp (rate in bit/s of payload,
-payload, ip) as iperf 2.0 keeps its rate, iperf-tcp (window, write, dual, ip) writes to a TCP connection,
-with dual=1 from both ends at once, and rr (payload, ip) has the host as its one client and the peer as server.
-
-Examples:
-  nicpoll sim run sim/hosts/generic.toml --workload poisson:rate=70k
-  nicpoll sim run sim/hosts/generic.toml --discipline freebsd-polling:controller=share
-  nicpoll sim run sim/hosts/generic.toml --discipline napi --workload pulses:rate=50k --json
-  nicpoll sim run sim/hosts/generic.toml --discipline freebsd-polling --warmup 0 --slices 20
-  nicpoll sim run sim/hosts/generic.toml --discipline freebsd-polling --workload blast:payload=1470
-  nicpoll sim run sim/hosts/generic.toml --discipline napi --workload rr:clients=1000
-  nicpoll sim run sim/hosts/generic.toml --discipline freebsd-polling --workload poisson:rate=60k:clients=100:links=4
-  nicpoll sim run sim/hosts/asa633.toml --peer sim/hosts/poweredge.toml --workload iperf-udp:rate=500m
-  nicpoll sim run sim/hosts/asa633.toml --peer sim/hosts/poweredge.toml --workload iperf-tcp:window=32k
-  nicpoll sim run sim/hosts/generic.toml --peer sim/hosts/generic.toml --through sim/hosts/generic.toml \\
-      --router-discipline freebsd-polling --workload netblast
-
-Exit codes: 0 done, 1 failed, 2 usage or a host file that is wrong.";
-
-const SWEEP_EXAMPLES: &str = "\
-Examples:
-  nicpoll sim sweep sim/hosts/generic.toml
-  nicpoll sim sweep sim/hosts/generic.toml --disciplines freebsd-interrupt,freebsd-polling --svg livelock.svg
-  nicpoll sim sweep sim/hosts/generic.toml --over cpu.hz=100..4000:14 --workload poisson:rate=60k \\
-      --disciplines freebsd-polling,freebsd-polling:controller=share --csv
-  nicpoll sim sweep sim/hosts/generic.toml --workload rr --over clients=1..50:50 --svg clients.svg
-  nicpoll sim sweep sim/hosts/generic.toml --over offered=10k..1m:100 --shard 1/4 --json > 1.json
-
-Exit codes: 0 done, 1 failed, 2 usage or a host file that is wrong.";
 
 /// Options of `nicpoll sim`.
 #[derive(Args, Debug)]

@@ -18,6 +18,7 @@ use nicpoll_calibrate::{
 };
 use nicpoll_inspect::host_facts;
 use nicpoll_model::sim_fit_host::{HostCheck, SIM_FIT_HOST_SCHEMA, SimFitHost};
+pub use nicpoll_report::help::sim_fit_host::EXAMPLES;
 use nicpoll_report::{render_document, render_host_file, render_sim_fit_host};
 use nicpoll_sim::Host;
 use nicpoll_stats::order::Seed;
@@ -31,21 +32,6 @@ use crate::failure::Failure;
 use crate::output;
 use crate::progress::Spinner;
 use crate::stop::Stop;
-
-pub const EXAMPLES: &str = "\
-Measures in two namespaces that a veth pair joins, as nicpoll demo does (root is needed), what the
-running kernel takes for a poll, a packet in it, delivery to a socket, waking a program and the
-programs' calls. What comes out is a host file. With --check the demo's traffic runs under interrupt
-and polling afterwards, and what the simulator says of it stands beside what was measured.
-
-Examples:
-  nicpoll sim fit --host
-  nicpoll sim fit --host --out here.toml --check
-  nicpoll sim run here.toml --peer here.toml --workload netblast --discipline napi \\
-      --peer-discipline napi-timer:defer=1000000:timeout=150us
-  nicpoll sim run here.toml --peer here.toml --workload rr --discipline napi
-
-Exit codes: 0 done, 1 failed, 2 usage, 3 something is missing on this machine.";
 
 /// Trials of each row of the check.
 const CHECKS: u32 = 10;

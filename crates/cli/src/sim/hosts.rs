@@ -1,23 +1,12 @@
 //! `nicpoll sim hosts`: what host files can be had without one.
 
 use clap::Args;
+pub use nicpoll_report::help::sim_hosts::EXAMPLES;
 use nicpoll_sim::{EmbeddedHost, list_presets};
 
 use super::usage;
 use crate::failure::Failure;
 use crate::output;
-
-pub const EXAMPLES: &str = "\
-A host file may begin from presets: [cpu] preset = a host of the list, which gives every number,
-[card] preset = a driver, [link] preset = a speed. What the file states itself counts. docs/router.md has
-a router in ten lines. Wherever a host file is wanted, a name of the list will do.
-
-Examples:
-  nicpoll sim hosts
-  nicpoll sim hosts net6501 > mine.toml
-  nicpoll sim run net6501 --discipline freebsd-polling
-
-Exit codes: 0 done, 1 failed, 2 usage.";
 
 /// Options of `nicpoll sim hosts`.
 #[derive(Args, Debug)]

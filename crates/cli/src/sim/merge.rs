@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 use nicpoll_model::sim::{SimSweep, join};
+pub use nicpoll_report::help::sim_merge::EXAMPLES;
 
 use super::args::Form;
 use super::sweep;
@@ -14,17 +15,6 @@ use crate::failure::Failure;
 
 /// Far more than a sweep's points take.
 const PART_BYTES_MAX: u64 = 256 << 20;
-
-pub const EXAMPLES: &str = "\
-Each file is what `nicpoll sim sweep --shard I/N --json` printed. What comes out is, to the byte, what the
-sweep without --shard prints. Parts may come in any order, from different machines.
-
-Examples:
-  nicpoll sim sweep sim/hosts/generic.toml --shard 1/2 --json > 1.json
-  nicpoll sim sweep sim/hosts/generic.toml --shard 2/2 --json > 2.json
-  nicpoll sim merge 1.json 2.json --svg livelock.svg
-
-Exit codes: 0 done, 1 failed, 2 usage or files that are not the parts of one sweep.";
 
 /// Options of `nicpoll sim merge`.
 #[derive(Args, Debug)]

@@ -11,6 +11,7 @@ use nicpoll_calibrate::{
     FileError, FitPlan, Job, Length, Library, Table, fit, rows_of, score_of, with_fitted,
 };
 use nicpoll_model::sim_published::{PublishedRow, SIM_PUBLISHED_SCHEMA, SimPublished};
+pub use nicpoll_report::help::sim_published::{FIT_EXAMPLES, PUBLISHED_EXAMPLES};
 use nicpoll_report::{render_document, render_sim_published};
 use nicpoll_sim::workers;
 
@@ -18,31 +19,6 @@ use super::{HOST_FILE, at_line, parse_host, read_text, usage};
 use crate::failure::{EXIT_FAILED, Failure};
 use crate::output;
 use crate::progress::Spinner;
-
-/// What follows the options of `nicpoll sim published --help`.
-pub const PUBLISHED_EXAMPLES: &str = "\
-Each row shows the measured figure, the simulated one, the error, and whether parameters were fitted to the
-row or it is a prediction. Rows under polling are always predictions. --sensitivity adds how much the row
-changes at most when one parameter is 20 % greater or smaller; it takes minutes on a slow machine.
-
-Examples:
-  nicpoll sim published
-  nicpoll sim published --table C --sensitivity
-  nicpoll sim published --json > published.json
-
-Exit codes: 0 done, 1 failed, 2 usage or a file that is wrong.";
-
-/// What follows the options of `nicpoll sim fit --help`.
-pub const FIT_EXAMPLES: &str = "\
-DIR/fit.toml says what is fitted; lines of DIR/hosts/*.toml that end with '# fitted' hold what came out. The
-same files give the same numbers to the last digit, whatever the host files held before.
-
-Examples:
-  nicpoll sim fit
-  nicpoll sim fit --write
-
-Exit codes: 0 the host files hold what the fit gives, 1 they hold other numbers or it failed, 2 usage or a
-file that is wrong.";
 
 /// Options of `nicpoll sim published`.
 #[derive(Args, Debug)]

@@ -7,25 +7,13 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use nicpoll_model::time::parse_seconds;
+pub use nicpoll_report::help::sim_ticks::EXAMPLES;
 use nicpoll_report::{plot_ticks, render_document, render_sim_ticks};
 use nicpoll_sim::{Ticks, sample_ticks};
 
 use super::{nanos, usage};
 use crate::failure::Failure;
 use crate::output;
-
-pub const EXAMPLES: &str = "\
-Every pulse has the processor work: the kernel first, then the program. The kernel's account looks at it
-at each tick only. When the pulses come almost in step with the ticks, what the account says wanders
-through the pulse, while what the processor does stays as it is (docs/cpu-time.md).
-
-Examples:
-  nicpoll sim ticks
-  nicpoll sim ticks --pulse 4ms --hz 250
-  nicpoll sim ticks --ppm 25 --kernel 10 --user 60 --reading 2s --svg ticks.svg
-  nicpoll sim ticks --hz 1024 --json
-
-Exit codes: 0 done, 1 failed, 2 usage.";
 
 /// Options of `nicpoll sim ticks`.
 #[derive(Args, Debug)]

@@ -1,27 +1,11 @@
 //! Options of `nicpoll study`.
 
 use clap::{Args, Subcommand, ValueEnum};
+pub use nicpoll_report::help::study::ABOUT;
+use nicpoll_report::help::study::EXAMPLES;
 use nicpoll_store::Which;
 
 use crate::args::StoreFile;
-
-/// What `nicpoll study` is.
-pub const ABOUT: &str = "\
-List, show, export and delete stored studies
-
-'nicpoll demo' stores each trial as it ends in $XDG_DATA_HOME/nicpoll/studies.db or, without that,
-~/.local/share/nicpoll/studies.db. A study that was stopped or killed goes on with
-'nicpoll demo --resume last'.";
-
-const EXAMPLES: &str = "\
-Examples:
-  nicpoll study list
-  nicpoll study show last                 the page that the demo printed
-  nicpoll study export 7 > study.json     what 'nicpoll demo --json' printed
-  nicpoll study export 7 --format csv     a line for each trial
-  nicpoll study delete 3 4 --dry-run
-
-Exit codes: 0 done, 1 failed, 2 usage.";
 
 /// Options of `nicpoll study`.
 #[derive(Args, Debug)]

@@ -6,32 +6,8 @@ use clap::Args;
 use nicpoll_inspect::{STORM_THRESHOLD, WatchOptions};
 use nicpoll_model::time::parse_seconds;
 use nicpoll_report::WatchScale;
-
-/// What '--help' says first.
-pub const ABOUT: &str = "\
-Watch rates, CPU time, interrupts, polls and drops live
-
-One screen for systat, top, vmstat -i and netstat: current, peak and total rates of interfaces, CPU
-time by state with exact interrupt and softirq time, context switches, interrupts by source, polls,
-packets per poll, and where packets are dropped.
-
-Exact CPU time, polls and storms need root (CAP_BPF and CAP_PERFMON). Without root, CPU time is
-tick-sampled and labelled so. The cost of watching is shown too.
-
-Keys: up/down select an interface, p toggles polling on it as 'nicpoll set' does (restored when
-watch exits), s changes the unit, q quits.";
-
-const EXAMPLES: &str = "\
-Examples:
-  nicpoll watch                           all interfaces but the loopback, full screen
-  nicpoll watch eth0 --scale packets
-  nicpoll watch --plain --interval 10s >> watch.log
-  nicpoll watch eth0 --plain --count 1    one interval as text
-  nicpoll watch --netns red em0
-  nicpoll watch --json-stream | jq -c 'select(.event == \"interval\") | .data.interfaces'
-
-Exit codes: 0 done, 1 failed, 2 usage, 5 a privilege is missing, 130 and 143 ended by a signal. See
-docs/watch.md.";
+pub use nicpoll_report::help::watch::ABOUT;
+use nicpoll_report::help::watch::EXAMPLES;
 
 /// Options of `nicpoll watch`.
 #[derive(Args, Clone, Debug)]

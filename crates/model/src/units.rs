@@ -1,23 +1,30 @@
 //! Numbers with units, as options give them. Powers of ten always.
 
-use nicpoll_model::{Rate, RateUnit};
+use thiserror::Error;
+
+use crate::{Rate, RateUnit};
+
+/// A text that is no such number: what was expected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct NoQuantity(&'static str);
 
 /// A line's speed in bits a second: `100m`, `2.5g`, `10Gbit/s`. Exact, or an error.
-pub fn parse_speed(text: &str) -> Result<u64, String> {
-    let expected = "a speed such as 100m, 2.5g or 10g was expected, in bit/s";
+pub fn parse_speed(text: &str) -> Result<u64, NoQuantity> {
+    let expected = NoQuantity("a speed such as 100m, 2.5g or 10g was expected, in bit/s");
     let lower = text.trim().to_ascii_lowercase();
     let (digits, unit) = split_unit(&lower);
     let scale = scale(without_bits(unit)).ok_or(expected)?;
     let speed = exact(digits, scale).ok_or(expected)?;
     if speed == 0 {
-        return Err(String::from("a line of 0 bit/s carries nothing"));
+        return Err(NoQuantity("a line of 0 bit/s carries nothing"));
     }
     Ok(speed)
 }
 
 /// A rate: packets a second (`70kpps`), or bits a second (`36m`, `36mbit/s`).
-pub fn parse_rate(text: &str) -> Result<Rate, String> {
-    let expected = "a rate such as 70kpps (packets/s) or 36m (bit/s) was expected";
+pub fn parse_rate(text: &str) -> Result<Rate, NoQuantity> {
+    let expected = NoQuantity("a rate such as 70kpps (packets/s) or 36m (bit/s) was expected");
     let lower = text.trim().to_ascii_lowercase();
     let (digits, unit) = split_unit(&lower);
     let (count, prefix) = match unit.strip_suffix("pps") {
@@ -25,18 +32,20 @@ pub fn parse_rate(text: &str) -> Result<Rate, String> {
         None => (RateUnit::BitsPerSecond, without_bits(unit)),
     };
     let rate = scale(prefix).and_then(|scale| Rate::decimal(count, digits, scale));
-    rate.ok_or_else(|| String::from(expected))
+    rate.ok_or(expected)
 }
 
 /// So many a second, above 0 and up to a million: `500`, `10k`, `2.5k/s`.
-pub fn parse_count_rate(text: &str) -> Result<Rate, String> {
+pub fn parse_count_rate(text: &str) -> Result<Rate, NoQuantity> {
     let lower = text.trim().to_ascii_lowercase();
     let (digits, unit) = split_unit(lower.strip_suffix("/s").unwrap_or(&lower));
     let rate = |scale| Rate::decimal(RateUnit::PacketsPerSecond, digits, scale);
     scale(unit)
         .and_then(rate)
         .filter(|rate| (0.001..=1e6).contains(&rate.per_second()))
-        .ok_or_else(|| String::from("a rate from 0.001 to 1m a second was expected, such as 10k"))
+        .ok_or(NoQuantity(
+            "a rate from 0.001 to 1m a second was expected, such as 10k",
+        ))
 }
 
 fn without_bits(unit: &str) -> &str {
