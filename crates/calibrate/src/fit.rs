@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 
+use nicpoll_model::FileError;
 use nicpoll_model::sim_published::ErrorKind;
 use nicpoll_sim::{Host, PlanError, workers};
 use thiserror::Error;
@@ -18,7 +19,7 @@ use crate::quantity::Quantity;
 use crate::scenario::{self, Length, SEED};
 use crate::search::{Span, search};
 use crate::table::{Figure, Run};
-use crate::text::{FileError, Section, Text};
+use crate::text::{Section, Text};
 
 /// Factors are counted in thousandths.
 pub(crate) const ONE: u64 = 1000;

@@ -1,8 +1,7 @@
 //! Writing fitted numbers into host files: the lines that are marked so, and nothing else.
 
+use nicpoll_model::FileError;
 use nicpoll_sim::Host;
-
-use crate::text::FileError;
 
 /// How the remark on a fitted number begins.
 const MARK: &str = "# fitted";

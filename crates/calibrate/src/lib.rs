@@ -31,7 +31,6 @@ pub use scenario::Length;
 pub use score::score_of;
 pub use search::{Found, Span, search};
 pub use table::{Figure, Mode, Run, Scenario, Table};
-pub use text::FileError;
 pub use this_machine::{
     CHECKED_SETTINGS, CHECKED_WORKLOADS, CheckedSetting, CheckedWorkload, Machine, PredictError,
     Prediction, compare, host_of, numbers_of, predict,

@@ -6,7 +6,9 @@
 use nicpoll_sim::{Discipline, Workload};
 
 use crate::quantity::{Quantity, Unit};
-use crate::text::{FileError, Section, Text};
+use nicpoll_model::FileError;
+
+use crate::text::{Section, Text};
 
 /// Nothing published is greater.
 const MEASURED_MAX: f64 = 1e15;

@@ -2,31 +2,14 @@
 //!
 //! What must hold: whatever the text, it is read or refused with a line that the text has.
 
-use std::fmt;
 use std::ops::Range;
 
+use nicpoll_model::FileError;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Longer texts than this are none of a table.
 const CHARS_MAX: usize = 400;
-
-/// Why a text cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileError {
-    /// Where in the text, counted from 1.
-    pub line: usize,
-    /// What is wrong, and what would be right.
-    pub message: String,
-}
-
-impl fmt::Display for FileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.message)
-    }
-}
-
-impl std::error::Error for FileError {}
 
 /// A text, to tell where things stand in it.
 #[derive(Clone, Copy)]
@@ -49,9 +32,7 @@ impl<'a> Text<'a> {
     }
 
     pub(crate) fn error(self, span: Range<usize>, message: String) -> FileError {
-        let before = self.0.as_bytes().get(..span.start).unwrap_or_default();
-        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
-        FileError { line, message }
+        FileError::at(self.0, span, message)
     }
 }
 

@@ -14,6 +14,7 @@ mod cpu;
 mod cpu_truth;
 mod doctor;
 mod drop_reason;
+mod file_error;
 mod host;
 pub mod iperf;
 mod ledger;
@@ -49,6 +50,7 @@ pub use cpu_truth::{
 };
 pub use doctor::{Check, CheckGroup, CheckStatus, DOCTOR_SCHEMA, Doctor};
 pub use drop_reason::{DropProtocol, DropReason, DropReasonGaps, UncountedLoss};
+pub use file_error::FileError;
 pub use host::{HostDelta, InterfaceDelta, ProcessCpu};
 pub use ledger::{ControlKind, ControlLine, CrossCheck, Ledger, LedgerLine};
 pub use loss::{Drops, LossPlace, Way};

@@ -22,8 +22,8 @@ pub struct Plan {
     pub warmup_seconds: f64,
     /// Length of the run after each trial in which CPU time is accounted for exactly.
     pub cpu_window_seconds: f64,
-    /// Time from round to round under `polling`.
-    pub period_ns: u64,
+    /// The longest time from round to round that a setting asks for; null when none polls by a timer.
+    pub period_ns: Option<u64>,
     /// The workloads, in the order in which they are reported.
     pub workloads: Vec<String>,
     /// The order of the trials as drawn from the seed: workload and setting, block after block.

@@ -1,23 +1,14 @@
-//! The built-in study: does polling pay, and under which traffic?
-//!
-//! veth has a receive NAPI only while GRO is on at that end, and packets go through it only while the
-//! sending end has no TSO (kernel: veth_xmit, veth_skb_is_eligible_for_gro). `interrupt` and `polling`
-//! both need both, so that between them only the discipline differs; `default` is the link as it
-//! comes up and has neither.
+//! The demo: the study of `studies/demo.toml`, and what its options make of it.
 
 mod help;
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use nicpoll_iperf::{TcpWorkload, UdpWorkload};
-use nicpoll_model::ComparisonName;
-use nicpoll_switch::knob::table::{GRO, TSO};
-use nicpoll_switch::{Request, Setting, Values};
-use nicpoll_traffic::rr::RrWorkload;
+use nicpoll_iperf::UdpWorkload;
 use thiserror::Error;
 
-use crate::design::{Design, Evidence, NamedSetting, NamedWorkload, Versus};
+use crate::design::{Design, NamedSetting, Versus};
+use crate::file::StudyFile;
 use crate::workload::WorkloadRequest;
 
 pub use help::{ABOUT, EXAMPLES};
@@ -60,33 +51,27 @@ pub struct UnknownWorkload {
 /// The workloads of a quick demo: one that many packets decide, and one that each packet's delay does.
 pub const QUICK_WORKLOADS: [&str; 2] = ["udp64", "rr"];
 
-/// The workloads by what they say about polling, the least first: UDP with large datagrams does what TCP
-/// and small ones do between them.
-const BY_IMPORTANCE: [&str; 4] = ["udp1470", "tcp", "rr", "udp64"];
+/// The demo as its study file has it.
+pub(crate) fn file() -> StudyFile {
+    let text = include_str!("../../../studies/demo.toml");
+    StudyFile::parse(text).expect("the program's own file is read by its tests")
+}
 
 /// The demo's design, for a period of polling.
 pub fn design(period: Duration) -> Design {
-    let references = [INTERRUPT, DEFAULT];
-    Design {
-        workloads: workloads(),
-        settings: settings(period),
-        contrasts: references
-            .map(|reference| versus(POLLING, reference))
-            .to_vec(),
-        // Against the default go before those against interrupts, which differ in the discipline alone.
-        drop_order: drop_order(&[versus(POLLING, DEFAULT), versus(POLLING, INTERRUPT)]),
-    }
+    file().design.with_period(period)
 }
 
 /// A design with the one comparison in which the settings differ in the discipline alone.
 pub fn polling_against_interrupt(design: Design) -> Design {
     let contrast = versus(POLLING, INTERRUPT);
+    let drop_order = design.drop_order_of(std::slice::from_ref(&contrast));
     let settings = design.settings.into_iter();
     Design {
         settings: settings
             .filter(|setting| setting.name() != DEFAULT)
             .collect(),
-        drop_order: drop_order(std::slice::from_ref(&contrast)),
+        drop_order,
         contrasts: vec![contrast],
         ..design
     }
@@ -105,7 +90,7 @@ pub fn null(design: Design, setting: &str) -> Design {
     let contrast = versus(&format!("{setting}-2"), &format!("{setting}-1"));
     Design {
         settings: labelled(1).chain(labelled(2)).collect(),
-        drop_order: drop_order(std::slice::from_ref(&contrast)),
+        drop_order: design.drop_order_of(std::slice::from_ref(&contrast)),
         contrasts: vec![contrast],
         workloads: design.workloads,
     }
@@ -118,55 +103,11 @@ fn versus(setting: &str, reference: &str) -> Versus {
     }
 }
 
-/// Each contrast under every workload before the next contrast.
-fn drop_order(contrasts: &[Versus]) -> Vec<ComparisonName> {
-    let of = |versus: &Versus| {
-        let Versus { setting, reference } = versus.clone();
-        BY_IMPORTANCE.map(move |workload| ComparisonName {
-            workload: String::from(workload),
-            setting: setting.clone(),
-            reference: reference.clone(),
-        })
-    };
-    contrasts.iter().flat_map(of).collect()
-}
-
-/// The demo's traffic.
-pub fn workloads() -> Vec<NamedWorkload> {
-    let named = |name: &str, description: &str, request| NamedWorkload {
-        name: String::from(name),
-        description: String::from(description),
-        request,
-    };
-    vec![
-        named(
-            "tcp",
-            "one TCP stream, one way, as fast as it goes",
-            WorkloadRequest::Tcp(TcpWorkload {}),
-        ),
-        named(
-            "udp1470",
-            "UDP with 1470 bytes of payload, as fast as one sender goes",
-            udp(1470),
-        ),
-        named(
-            "udp64",
-            "UDP with 64 bytes of payload, as fast as one sender goes",
-            udp(64),
-        ),
-        named(
-            "rr",
-            "request and response over UDP, 64 bytes each, one at a time",
-            WorkloadRequest::Rr(RrWorkload {
-                receive_buffer_bytes: Some(RECEIVE_BUFFER_BYTES),
-            }),
-        ),
-    ]
-}
-
 /// The name of one of the demo's workloads, if it is one.
 pub fn workload_name(name: &str) -> Result<String, UnknownWorkload> {
-    let names: Vec<String> = workloads()
+    let names: Vec<String> = file()
+        .design
+        .workloads
         .into_iter()
         .map(|workload| workload.name)
         .collect();
@@ -190,48 +131,7 @@ pub fn udp(payload_bytes: u16) -> WorkloadRequest {
 
 /// The demo's settings, for a period of polling.
 pub fn settings(period: Duration) -> Vec<NamedSetting> {
-    let period_ns = period.as_nanos() as u64;
-    let with_napi = Values::new().with(&GRO, 1);
-    let by_timer = Values::polling(period_ns).with(&GRO, 1);
-    let hosts = |receiver: Values| {
-        let sender = Values::new().with(&TSO, 0);
-        BTreeMap::from(
-            [("sender", sender), ("receiver", receiver)]
-                .map(|(host, set)| (String::from(host), Request::of(crate::INTERFACE, set))),
-        )
-    };
-    let named = |name: &str, noun: &str, description: &str, hosts, evidence| NamedSetting {
-        setting: Setting {
-            name: String::from(name),
-            description: String::from(description),
-            hosts,
-        },
-        noun: String::from(noun),
-        evidence,
-    };
-    vec![
-        named(
-            DEFAULT,
-            "the default",
-            "the veth link as it comes up: no receive NAPI, packets go through the per-CPU backlog",
-            BTreeMap::new(),
-            Evidence::NoNapi,
-        ),
-        named(
-            INTERRUPT,
-            "interrupts",
-            "the receiver's NAPI, woken by each arrival that finds it idle",
-            hosts(with_napi),
-            Evidence::Polls,
-        ),
-        named(
-            POLLING,
-            "polling",
-            "the receiver's NAPI, woken by a timer; arrivals wake nothing (NAPI interrupt deferral)",
-            hosts(by_timer),
-            Evidence::Rounds { period_ns },
-        ),
-    ]
+    design(period).settings
 }
 
 #[cfg(test)]
@@ -240,7 +140,12 @@ mod tests {
 
     #[test]
     fn the_design_is_data_and_its_names_fit_together() {
-        let design = design(Duration::from_micros(200));
+        let design = design(Duration::from_micros(100));
+        assert!(
+            design
+                .timed()
+                .all(|setting| setting.period_ns() == Some(100_000))
+        );
         let json = serde_json::to_string(&design).unwrap();
         assert_eq!(serde_json::from_str::<Design>(&json).unwrap(), design);
         for Versus { setting, reference } in &design.contrasts {

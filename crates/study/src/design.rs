@@ -1,8 +1,10 @@
 //! What a study compares: workloads and settings as data, and which settings are held against which.
 
+use std::time::Duration;
+
 use nicpoll_model::{ComparisonName, SettingFacts, Side, WorkloadFacts};
 use nicpoll_switch::knob::table::GRO_FLUSH_TIMEOUT;
-use nicpoll_switch::{Request, Setting};
+use nicpoll_switch::{Request, Setting, Value};
 use serde::{Deserialize, Serialize};
 
 use crate::workload::WorkloadRequest;
@@ -89,11 +91,55 @@ impl Design {
         self
     }
 
+    /// The design with another period wherever a timer begins the rounds.
+    pub fn with_period(mut self, period: Duration) -> Self {
+        let period_ns = period.as_nanos() as u64;
+        let timed = |setting: &&mut NamedSetting| setting.period_ns().is_some();
+        for setting in self.settings.iter_mut().filter(timed) {
+            setting.evidence = Evidence::Rounds { period_ns };
+            for request in setting.setting.hosts.values_mut() {
+                if request.set.get(&GRO_FLUSH_TIMEOUT).is_some() {
+                    request
+                        .set
+                        .insert(&GRO_FLUSH_TIMEOUT, Value::Number(period_ns));
+                }
+            }
+        }
+        self
+    }
+
+    /// The order in which comparisons of these settings are given up, the workloads in this design's order.
+    pub fn drop_order_of(&self, contrasts: &[Versus]) -> Vec<ComparisonName> {
+        drop_order(contrasts, self.drop_order.iter().map(|one| &*one.workload))
+    }
+
     /// The settings whose timer is adjusted.
     pub fn timed(&self) -> impl Iterator<Item = &NamedSetting> {
         let settings = self.settings.iter();
         settings.filter(|setting| setting.period_ns().is_some())
     }
+}
+
+/// The last contrast under every workload before the one above it. A workload counts where it first stands.
+pub(crate) fn drop_order<'a>(
+    contrasts: &[Versus],
+    workloads: impl Iterator<Item = &'a str>,
+) -> Vec<ComparisonName> {
+    let mut ordered: Vec<&str> = Vec::new();
+    for workload in workloads {
+        if !ordered.contains(&workload) {
+            ordered.push(workload);
+        }
+    }
+    let each = |versus: &Versus| -> Vec<ComparisonName> {
+        let named = ordered.iter().map(|workload| ComparisonName {
+            workload: String::from(*workload),
+            setting: versus.setting.clone(),
+            reference: versus.reference.clone(),
+        });
+        named.collect()
+    };
+    contrasts.iter().rev().flat_map(each).collect()
 }
 
 impl NamedWorkload {

@@ -14,6 +14,7 @@ pub mod demo;
 mod design;
 mod error;
 mod facts;
+mod file;
 mod fit;
 mod foreign;
 mod host;
@@ -35,6 +36,7 @@ mod workload;
 
 pub use design::{Design, Evidence, NamedSetting, NamedWorkload, Versus};
 pub use error::{Doing, StudyError};
+pub use file::StudyFile;
 pub use fit::{HostCosts, measure_costs, ticks_per_second};
 pub use foreign::CoreTime;
 pub use host::{
@@ -45,8 +47,8 @@ pub use keep::{Keeper, shown, still_runs, this_runner};
 pub use lab::{Lab, require_lab, require_state};
 pub use link::Link;
 pub use plan::{
-    DEFAULT_BLOCKS, DEFAULT_LIMIT, DEFAULT_PERIOD, Options, PlanError, QUICK_BLOCKS, QUICK_LIMIT,
-    plan,
+    DEFAULT_BLOCKS, DEFAULT_PERIOD, Lengths, Options, PlanError, QUICK_BLOCKS, QUICK_LIMIT, plan,
+    plan_of,
 };
 pub use run::Running;
 pub use seed::draw_seed;
@@ -54,7 +56,7 @@ pub use sitting::{Ended, Sitting, StoredPlace};
 pub use study::{Identity, Progress, SoFar, run_study};
 pub use trial::{Place, Trials, apply};
 pub use veth::Veth;
-pub use workload::WorkloadRequest;
+pub use workload::{PayloadRange, WorkloadRequest};
 
 /// The name of both ends of the link.
 pub const INTERFACE: &str = "em0";

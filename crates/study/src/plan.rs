@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::cpu_window::CPU_WINDOW;
 use crate::demo;
-use crate::design::Design;
+use crate::design::{Design, NamedSetting};
 
 /// From which ratio on a difference matters.
 pub const MARGIN: f64 = 1.05;
@@ -18,9 +18,7 @@ pub const MARGIN: f64 = 1.05;
 pub const DEFAULT_BLOCKS: u32 = 16;
 /// Blocks with `--quick`.
 pub const QUICK_BLOCKS: u32 = 10;
-/// Time in which a demo ends without options.
-pub const DEFAULT_LIMIT: Duration = Duration::from_secs(150);
-/// The same with `--quick`.
+/// Time in which a demo ends with `--quick`.
 pub const QUICK_LIMIT: Duration = Duration::from_secs(40);
 /// Many short trials find more than few long ones: the scatter of a difference is about 0.16 with 0.25 s
 /// and 0.10 with 1.5 s, and in the time of one long trial there are four short ones.
@@ -46,7 +44,46 @@ const ROUNDS_MIN: u32 = 50;
 pub(crate) const CALIBRATION_ROUNDS: u32 = 25;
 const CALIBRATION_STEPS: u32 = 4;
 
-/// What a user may ask for.
+/// How long a study takes, and how often it repeats.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lengths {
+    /// Whether it is a short run that can show large effects only.
+    pub quick: bool,
+    /// Blocks.
+    pub blocks: u32,
+    /// Measured traffic of a trial.
+    pub trial: Duration,
+    /// Traffic before it; `None`: as long as the longest period needs.
+    pub warmup: Option<Duration>,
+    /// Time in which the study ends; `None`: what it is reckoned to take, and a quarter.
+    pub limit: Option<Duration>,
+}
+
+impl Default for Lengths {
+    fn default() -> Self {
+        Lengths {
+            quick: false,
+            blocks: DEFAULT_BLOCKS,
+            trial: DEFAULT_TRIAL,
+            warmup: None,
+            limit: None,
+        }
+    }
+}
+
+impl Lengths {
+    fn check(&self) -> Result<(), PlanError> {
+        if !(1..=BLOCKS_MAX).contains(&self.blocks) {
+            return Err(PlanError::Blocks { asked: self.blocks });
+        }
+        if !(TRIAL_MIN..=TRIAL_MAX).contains(&self.trial) {
+            return Err(PlanError::Trial { asked: self.trial });
+        }
+        Ok(())
+    }
+}
+
+/// What a user may ask of the demo.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Short run that can show large effects only.
@@ -90,7 +127,7 @@ pub enum PlanError {
     /// The period is too long for the trial.
     #[error(
         "a period of {asked:?} cannot be proven in trials of {trial:?}: they would hold fewer than \
-         {ROUNDS_MIN} rounds; ask for a period of {max:?} or less, or for longer trials with --duration"
+         {ROUNDS_MIN} rounds; ask for a period of {max:?} or less, or for longer trials"
     )]
     PeriodTooLong {
         /// What was asked for.
@@ -114,22 +151,75 @@ pub enum PlanError {
     },
 }
 
-/// Makes a design and a plan of options, or says what is wrong with them.
+/// Makes the demo's design and plan of options, or says what is wrong with them.
 pub fn plan(options: &Options, seed: Seed) -> Result<(Design, Plan), PlanError> {
+    let demo = demo::file();
     let (blocks, limit) = if options.quick {
-        (QUICK_BLOCKS, QUICK_LIMIT)
+        (QUICK_BLOCKS, Some(QUICK_LIMIT))
     } else {
-        (DEFAULT_BLOCKS, DEFAULT_LIMIT)
+        (demo.lengths.blocks, demo.lengths.limit)
     };
-    let blocks = options.blocks.unwrap_or(blocks);
-    let trial = options.trial.unwrap_or(DEFAULT_TRIAL);
     let period = options.period.unwrap_or(DEFAULT_PERIOD);
-    if !(1..=BLOCKS_MAX).contains(&blocks) {
-        return Err(PlanError::Blocks { asked: blocks });
+    let lengths = Lengths {
+        quick: options.quick,
+        blocks: options.blocks.unwrap_or(blocks),
+        trial: options.trial.unwrap_or(demo.lengths.trial),
+        warmup: demo.lengths.warmup,
+        limit: limit.filter(|_| !options.has_own_time()),
+    };
+    lengths.check()?;
+    check_period(period, lengths.trial)?;
+    let design = design_of(options, period);
+    let plan = plan_of(&design, &lengths, seed)?;
+    Ok((design, plan))
+}
+
+/// Makes a plan of a design, or says what is wrong with its lengths.
+///
+/// # Errors
+/// [`PlanError`] when blocks, trials or a period are out of range.
+pub fn plan_of(design: &Design, lengths: &Lengths, seed: Seed) -> Result<Plan, PlanError> {
+    lengths.check()?;
+    let Lengths { blocks, trial, .. } = *lengths;
+    let mut period_ns = None;
+    for own in design.timed().filter_map(NamedSetting::period_ns) {
+        check_period(Duration::from_nanos(own), trial)?;
+        period_ns = period_ns.max(Some(own));
     }
-    if !(TRIAL_MIN..=TRIAL_MAX).contains(&trial) {
-        return Err(PlanError::Trial { asked: trial });
-    }
+    let needed = warmup(Duration::from_nanos(period_ns.unwrap_or(0)));
+    let workloads = design.workloads.iter();
+    let contrasts = design.contrasts.iter();
+    let family = design.drop_order.len() as u32;
+    let mut plan = Plan {
+        quick: lengths.quick,
+        blocks,
+        trial_seconds: trial.as_secs_f64(),
+        warmup_seconds: lengths.warmup.unwrap_or(needed).as_secs_f64(),
+        cpu_window_seconds: CPU_WINDOW.as_secs_f64(),
+        period_ns,
+        limit_seconds: 0.0,
+        workloads: workloads.map(|workload| workload.name.clone()).collect(),
+        drop_order: design.drop_order.clone(),
+        contrasts: contrasts
+            .map(|versus| (versus.setting.clone(), versus.reference.clone()))
+            .collect(),
+        family,
+        confidence: family_confidence(family).level(),
+        margin: MARGIN,
+        order: draw_order(design, blocks, seed),
+    };
+    plan.limit_seconds = lengths.limit.map_or_else(
+        || {
+            let seconds = plan.order.len() as f64 * trial_seconds(&plan);
+            (LIMIT_FACTOR * seconds + LIMIT_BASE.as_secs_f64()).ceil()
+        },
+        |limit| limit.as_secs_f64(),
+    );
+    Ok(plan)
+}
+
+/// Refuses a period that cannot be met, or not be proven in a trial.
+fn check_period(period: Duration, trial: Duration) -> Result<(), PlanError> {
     if period < PERIOD_MIN {
         return Err(PlanError::PeriodTooShort { asked: period });
     }
@@ -140,35 +230,7 @@ pub fn plan(options: &Options, seed: Seed) -> Result<(Design, Plan), PlanError> 
             max: trial / ROUNDS_MIN,
         });
     }
-    let design = design_of(options, period);
-    let workloads = design.workloads.iter();
-    let contrasts = design.contrasts.iter();
-    let family = design.drop_order.len() as u32;
-    let order = draw_order(&design, blocks, seed);
-    let mut plan = Plan {
-        quick: options.quick,
-        blocks,
-        trial_seconds: trial.as_secs_f64(),
-        warmup_seconds: warmup(period).as_secs_f64(),
-        cpu_window_seconds: CPU_WINDOW.as_secs_f64(),
-        period_ns: period.as_nanos() as u64,
-        limit_seconds: limit.as_secs_f64(),
-        workloads: workloads.map(|workload| workload.name.clone()).collect(),
-        drop_order: design.drop_order.clone(),
-        contrasts: contrasts
-            .map(|versus| (versus.setting.clone(), versus.reference.clone()))
-            .collect(),
-        family,
-        confidence: family_confidence(family).level(),
-        margin: MARGIN,
-        order,
-    };
-    if options.has_own_time() {
-        let seconds = plan.order.len() as f64 * trial_seconds(&plan);
-        let limit = LIMIT_FACTOR * seconds + LIMIT_BASE.as_secs_f64();
-        plan.limit_seconds = limit.ceil();
-    }
-    Ok((design, plan))
+    Ok(())
 }
 
 /// What is compared: the demo's design, as far as it was asked for.

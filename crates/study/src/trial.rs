@@ -409,7 +409,7 @@ impl<'a> Trials<'a> {
 
     /// Long enough for what waits in the ring to be polled, twice over.
     fn quiet_time(&self) -> Duration {
-        QUIET + 2 * Duration::from_nanos(self.plan.period_ns)
+        QUIET + 2 * Duration::from_nanos(self.plan.period_ns.unwrap_or(0))
     }
 
     fn accounts(&mut self) -> Result<Accounts, StudyError> {

@@ -137,7 +137,8 @@ fn check(
     };
     // The order of a block is drawn; any will do that is the same for each.
     let (design, plan) = plan(&options, Seed(1)).context("planning the check")?;
-    let predictions = predict(host, plan.period_ns)?;
+    let period_ns = plan.period_ns.context("the demo polls by a timer")?;
+    let predictions = predict(host, period_ns)?;
     let mut trials = Trials::new(lab, &design, &plan, stop.asked())?;
     trials.rehearse(Instant::now() + Duration::from_secs(60))?;
     let mut done = Vec::new();

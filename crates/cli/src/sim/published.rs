@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::Context;
 use clap::Args;
 use nicpoll_calibrate::{
-    FileError, FitPlan, Job, Length, Library, Table, fit, rows_of, score_of, with_fitted,
+    FitPlan, Job, Length, Library, Table, fit, rows_of, score_of, with_fitted,
 };
+use nicpoll_model::FileError;
 use nicpoll_model::sim_published::{PublishedRow, SIM_PUBLISHED_SCHEMA, SimPublished};
 pub use nicpoll_report::help::sim_published::{FIT_EXAMPLES, PUBLISHED_EXAMPLES};
 use nicpoll_report::{render_document, render_sim_published};

@@ -69,13 +69,14 @@ fn link(study: &Study) -> String {
 }
 
 fn plan(plan: &Plan) -> String {
+    let aim = |ns: u64| format!("; polling aims at one round every {} us", ns as f64 / 1e3);
+    let period = plan.period_ns.map_or_else(String::new, aim);
     format!(
-        "{} for each workload, every setting once a block; trials of {} s after {} s of warm-up; \
-         polling aims at one round every {} us",
+        "{} for each workload, every setting once a block; trials of {} s after {} s of warm-up{}",
         counted(plan.blocks, "block"),
         plan.trial_seconds,
         plan.warmup_seconds,
-        plan.period_ns as f64 / 1e3
+        period
     )
 }
 
