@@ -32,6 +32,7 @@ pub mod sim_fit_host;
 pub mod sim_published;
 mod studies;
 mod study;
+mod study_plan;
 mod switch;
 pub mod ticks;
 pub mod time;
@@ -66,6 +67,7 @@ pub use study::{
     ComparisonName, CountingCost, DroppedComparison, EventCounter, HostFacts, LabFacts, Plan,
     SCHEMA, SettingFacts, Study, Warning, WarningName, WorkloadFacts,
 };
+pub use study_plan::{STUDY_PLAN_SCHEMA, StudyPlan};
 pub use switch::{
     SET_SCHEMA, Switch, SwitchFile, SwitchProof, SwitchRestored, SwitchValue, SwitchWrite,
 };

@@ -19,6 +19,7 @@ mod legend;
 mod met;
 mod notes;
 mod page;
+mod plan;
 mod scrutiny;
 mod show;
 mod workload;
@@ -26,7 +27,7 @@ mod workload;
 pub use show::{PollingValues, polling_values as render_polling_values};
 
 use nicpoll_model::ab::LiveAb;
-use nicpoll_model::{CpuTruth, Doctor, Show, Study};
+use nicpoll_model::{CpuTruth, Doctor, Show, Study, StudyPlan};
 
 use self::page::Page;
 
@@ -52,6 +53,14 @@ impl Default for TextOptions {
             color: false,
         }
     }
+}
+
+/// What a study would do as text, with a newline at its end.
+pub fn render_plan_text(plan: &StudyPlan, options: &TextOptions) -> String {
+    let width = options.width.clamp(NARROWEST, WIDEST);
+    let mut page = Page::new(width, options.color);
+    plan::write(&mut page, plan);
+    page.into_text()
 }
 
 /// The whole report as text, with a newline at its end.

@@ -44,7 +44,7 @@ fn facts(study: &Study) -> Vec<(&str, String)> {
     );
     facts.extend([
         ("plan", plan(&study.plan)),
-        ("order", order(study)),
+        ("order", order(&study.plan, study.seed)),
         ("placement", placement(study)),
     ]);
     facts
@@ -68,7 +68,7 @@ fn link(study: &Study) -> String {
     format!("{} ({}){kind}", lab.interface, lab.driver)
 }
 
-fn plan(plan: &Plan) -> String {
+pub fn plan(plan: &Plan) -> String {
     let aim = |ns: u64| format!("; polling aims at one round every {} us", ns as f64 / 1e3);
     let period = plan.period_ns.map_or_else(String::new, aim);
     format!(
@@ -80,22 +80,21 @@ fn plan(plan: &Plan) -> String {
     )
 }
 
-fn order(study: &Study) -> String {
-    let first: Vec<String> = study
-        .plan
+pub fn order(plan: &Plan, seed: u64) -> String {
+    let first: Vec<String> = plan
         .order
         .iter()
         .take(ORDER_SHOWN)
         .map(|(workload, setting)| format!("{workload} {setting}"))
         .collect();
-    let more = if study.plan.order.len() > ORDER_SHOWN {
+    let more = if plan.order.len() > ORDER_SHOWN {
         ", ..."
     } else {
         ""
     };
     format!(
         "random within each block, drawn from seed {} (the same seed and options draw it again): {}{more}",
-        study.seed,
+        seed,
         first.join(", ")
     )
 }

@@ -1,0 +1,67 @@
+//! What a study would do, as text: what is compared, every value that is written, and how long it takes.
+
+use nicpoll_model::{SettingFacts, StudyPlan};
+
+use super::header;
+use super::page::{Ink, Page};
+use crate::numbers::{counted, span};
+
+/// Width of the names at the left.
+const NAME: usize = 11;
+
+/// Writes the page.
+pub fn write(page: &mut Page, plan: &StudyPlan) {
+    page.heading(&plan.question);
+    item(
+        page,
+        "time",
+        &format!("ends within {}", span(plan.plan.limit_seconds)),
+    );
+    item(page, "plan", &header::plan(&plan.plan));
+    item(page, "order", &header::order(&plan.plan, plan.seed));
+    page.heading("Settings, and what each writes");
+    for setting in &plan.settings {
+        item(page, &setting.setting, &writes(setting));
+    }
+    page.heading("Workloads");
+    for workload in &plan.workloads {
+        item(page, &workload.workload, &workload.description);
+    }
+    page.heading(&format!(
+        "{} with a verdict, each at {:.2} % confidence",
+        counted(plan.plan.family, "comparison"),
+        100.0 * plan.plan.confidence
+    ));
+    for (setting, reference) in &plan.plan.contrasts {
+        item(
+            page,
+            setting,
+            &format!("against {reference}, under every workload"),
+        );
+    }
+    page.blank();
+    page.paragraph(
+        Ink::Faint,
+        "This is the plan: nothing was built, and nothing was changed. To run it, leave out --dry-run.",
+    );
+}
+
+fn item(page: &mut Page, name: &str, text: &str) {
+    page.item(&format!("{name:<NAME$}"), Ink::Plain, text);
+}
+
+fn writes(setting: &SettingFacts) -> String {
+    let writes: Vec<String> = setting
+        .writes
+        .iter()
+        .map(|(side, name, value)| format!("{side}: {name} {value}"))
+        .collect();
+    let written = match &writes[..] {
+        [] => String::from("nothing"),
+        writes => writes.join("; "),
+    };
+    match &*setting.description {
+        "" => written,
+        description => format!("{description}. Writes {written}"),
+    }
+}
