@@ -3,6 +3,7 @@
 
 mod studied;
 mod switched;
+#[allow(dead_code, reason = "the tests of progress use more of it")]
 mod terminal;
 
 use std::time::Duration;

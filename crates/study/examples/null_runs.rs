@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use nicpoll_model::Study;
 use nicpoll_stats::order::Seed;
-use nicpoll_study::{Identity, Lab, Options, Veth, demo, plan, run_study};
+use nicpoll_study::{Identity, Lab, Options, Sitting, Veth, demo, plan};
 use nicpoll_switch::{Journal, Owner};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -57,12 +57,6 @@ fn null_study(seed: u64) -> Result<Study, Box<dyn std::error::Error>> {
         seed,
     };
     let cancel = AtomicBool::new(false);
-    Ok(run_study(
-        &mut lab,
-        &design,
-        plan,
-        identity,
-        &cancel,
-        |_| {},
-    )?)
+    let sitting = Sitting::new(design, plan, identity, None);
+    Ok(sitting.run(&mut lab, &cancel, |_| {}).outcome?)
 }

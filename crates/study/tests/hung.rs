@@ -13,7 +13,7 @@ use nicpoll_stats::order::Seed;
 use nicpoll_study::demo::POLLING;
 use nicpoll_study::{
     Answer, Host, HostEvent, HostFailure, HostMessage, HostRequest, INTERFACE, Identity, Lab,
-    LocalHost, Options, Progress, plan, run_study,
+    LocalHost, Options, Progress, Sitting, plan,
 };
 use nicpoll_switch::Owner;
 use nicpoll_testkit::needs;
@@ -78,22 +78,16 @@ fn study() -> Study {
         seed: 1,
     };
     let cancel = AtomicBool::new(false);
-    let study = run_study(
-        &mut lab,
-        &design,
-        plan,
-        identity,
-        &cancel,
-        |progress| match progress {
-            Progress::Begins { place, .. } if place.setting == POLLING => {
-                hangs.store(true, Ordering::Relaxed)
-            }
-            Progress::Ends(_) => hangs.store(false, Ordering::Relaxed),
-            _ => {}
-        },
-    );
+    let sitting = Sitting::new(design, plan, identity, None);
+    let ended = sitting.run(&mut lab, &cancel, |progress| match progress {
+        Progress::Begins { place, .. } if place.setting == POLLING => {
+            hangs.store(true, Ordering::Relaxed)
+        }
+        Progress::Ends(_) => hangs.store(false, Ordering::Relaxed),
+        _ => {}
+    });
     assert!(test.journal_is_empty());
-    study.unwrap()
+    ended.outcome.unwrap()
 }
 
 #[test]
