@@ -125,7 +125,7 @@ impl StoreFile {
 #[command(after_help = demo::EXAMPLES)]
 pub struct DemoArgs {
     /// Compare polling with interrupt only, under udp64 and rr, in 10 blocks
-    #[arg(long)]
+    #[arg(long, conflicts_with = "resume")]
     pub quick: bool,
     /// Compare a setting with itself: a difference would be the instrument's. SETTING is default,
     /// interrupt or polling [default: polling]
@@ -135,21 +135,36 @@ pub struct DemoArgs {
         value_parser = setting_name,
         num_args = 0..=1,
         require_equals = true,
-        default_missing_value = POLLING
+        default_missing_value = POLLING,
+        conflicts_with = "resume"
     )]
     pub null: Option<String>,
     /// Time from one round of polls to the next under 'polling' [default: 200us]
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time, conflicts_with = "resume")]
     pub period: Option<Duration>,
     /// Length of a trial, in seconds or with a unit [default: 0.25s]
-    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds, conflicts_with = "resume")]
     pub duration: Option<Duration>,
     /// Blocks: how often every workload runs under every setting [default: 16, quick 10]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with = "resume")]
     pub repeats: Option<u32>,
     /// Workloads: tcp, udp1470, udp64, rr [default: all, quick: udp64, rr]
-    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = workload_name)]
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        value_parser = workload_name,
+        conflicts_with = "resume"
+    )]
     pub workload: Vec<String>,
+    /// How it is carried out and printed.
+    #[command(flatten)]
+    pub sitting: SittingArgs,
+}
+
+/// Options of what carries out a study.
+#[derive(Args, Debug)]
+pub struct SittingArgs {
     /// Seed of the random order [default: random; it is printed]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -160,13 +175,7 @@ pub struct DemoArgs {
     #[arg(long)]
     pub json: bool,
     /// Go on with a study that was stopped or killed: its number, or 'last' for the newest such one
-    #[arg(
-        long,
-        value_name = "STUDY",
-        conflicts_with_all = [
-            "quick", "null", "period", "duration", "repeats", "workload", "seed", "no_store"
-        ]
-    )]
+    #[arg(long, value_name = "STUDY", conflicts_with_all = ["seed", "no_store"])]
     pub resume: Option<Which>,
     /// Store nothing
     #[arg(long, conflicts_with = "store")]

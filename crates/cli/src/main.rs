@@ -21,6 +21,7 @@ mod rr;
 mod set;
 mod show;
 mod sim;
+mod sitting;
 mod stop;
 mod study;
 mod watch;

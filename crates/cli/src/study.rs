@@ -1,6 +1,7 @@
-//! `nicpoll study`: the studies that a store holds.
+//! `nicpoll study`: studies of one's own, and those that a store holds.
 
 pub mod args;
+mod run;
 
 use std::io::{self, IsTerminal, Write as _};
 
@@ -20,6 +21,7 @@ use self::args::{
 /// Runs `nicpoll study` and returns its exit code.
 pub fn run(args: &StudyArgs) -> Result<u8, Failure> {
     match &args.command {
+        StudyCommand::Run(args) => return run::run(args),
         StudyCommand::List(args) => list(args)?,
         StudyCommand::Show(args) => show(args)?,
         StudyCommand::Export(args) => export(args)?,

@@ -226,6 +226,8 @@ pub struct Study {
     pub started_at: String,
     /// How long it took.
     pub elapsed_seconds: f64,
+    /// What the study answers.
+    pub question: String,
     /// Seed of the random order: the same seed and options give the same order.
     pub seed: u64,
     /// What was planned.

@@ -15,8 +15,8 @@ use nicpoll_model::sim_fit_host::{SIM_FIT_HOST_SCHEMA, SimFitHost};
 use nicpoll_model::sim_published::{SIM_PUBLISHED_SCHEMA, SimPublished};
 use nicpoll_model::ticks::{SIM_TICKS_SCHEMA, SimTicks};
 use nicpoll_model::{
-    DOCTOR_SCHEMA, Doctor, SET_SCHEMA, SHOW_SCHEMA, STUDIES_SCHEMA, Show, Studies, Switch,
-    WATCH_SCHEMA, WatchEnd, WatchSample, WatchStart,
+    DOCTOR_SCHEMA, Doctor, SET_SCHEMA, SHOW_SCHEMA, STUDIES_SCHEMA, STUDY_PLAN_SCHEMA, Show,
+    Studies, StudyPlan, Switch, WATCH_SCHEMA, WatchEnd, WatchSample, WatchStart,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -60,6 +60,15 @@ pub(crate) fn line_rates_schema() -> String {
         "What `nicpoll linerate --json` prints",
         "Rates of a line at full load. docs/linerate.md explains it. Units stand in field names.",
         LINE_RATES_SCHEMA,
+    )
+}
+
+/// The JSON Schema of what `nicpoll study run --dry-run --json` prints.
+pub(crate) fn study_plan_schema() -> String {
+    schema_of::<StudyPlan>(
+        "What `nicpoll study run --dry-run --json` prints",
+        "What a study would do. docs/studies.md explains it. Units stand in field names.",
+        STUDY_PLAN_SCHEMA,
     )
 }
 

@@ -315,15 +315,30 @@ Exit codes: 0 done, 1 failed, 2 usage.";
 pub mod study {
     /// What `nicpoll study` is.
     pub const ABOUT: &str = "\
-List, show, export and delete stored studies
+Run a study of your own; list, show, export and delete stored studies
 
-'nicpoll demo' stores each trial as it ends in $XDG_DATA_HOME/nicpoll/studies.db or, without that,
-~/.local/share/nicpoll/studies.db. A study that was stopped or killed goes on with
-'nicpoll demo --resume last'.";
+'nicpoll study run' and 'nicpoll demo' store each trial as it ends in $XDG_DATA_HOME/nicpoll/studies.db
+or, without that, ~/.local/share/nicpoll/studies.db. A study that was stopped or killed goes on with
+'nicpoll study run --resume last'.";
+
+    /// How a study of one's own is run, and how it ends.
+    pub const RUN_EXAMPLES: &str = "\
+Examples:
+  nicpoll study run period.toml --dry-run      what would be set, in which order, for how long
+  sudo nicpoll study run period.toml
+  sudo nicpoll study run period.toml --json > study.json
+  sudo nicpoll study run --resume last         go on with a study that was stopped or killed
+
+A file names settings, workloads and what is held against what (docs/studies.md). The study runs in
+two namespaces of its own, joined by a veth pair: no interface of this machine is touched.
+
+Exit codes: 0 done, 1 failed, 2 usage or a mistake in the file, 4 nothing was decided, 5 a privilege
+or kernel feature is missing, 130 and 143 ended by a signal.";
 
     /// How it is called, and how it ends.
     pub const EXAMPLES: &str = "\
 Examples:
+  sudo nicpoll study run period.toml      run the study that a file describes
   nicpoll study list
   nicpoll study show last                 the page that the demo printed
   nicpoll study export 7 > study.json     what 'nicpoll demo --json' printed

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use nicpoll_model::Study;
+use nicpoll_model::{Origin, Study};
 use nicpoll_stats::order::Seed;
 use nicpoll_study::{Identity, Lab, Options, Sitting, Veth, demo, plan};
 use nicpoll_switch::{Journal, Owner};
@@ -50,9 +50,11 @@ fn null_study(seed: u64) -> Result<Study, Box<dyn std::error::Error>> {
     let veth = Arc::new(Veth::build()?);
     let mut lab = Lab::on_veth(&veth, &journal, Owner::this_process()?)?;
     let identity = Identity {
-        version: String::new(),
-        argv: Vec::new(),
-        started_at: String::new(),
+        origin: Origin {
+            nicpoll_version: String::new(),
+            argv: Vec::new(),
+            started_at: String::new(),
+        },
         begin,
         seed,
     };

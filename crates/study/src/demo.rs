@@ -92,6 +92,7 @@ pub fn null(design: Design, setting: &str) -> Design {
         settings: labelled(1).chain(labelled(2)).collect(),
         drop_order: design.drop_order_of(std::slice::from_ref(&contrast)),
         contrasts: vec![contrast],
+        question: String::from("Is a setting unlike itself?"),
         workloads: design.workloads,
     }
 }

@@ -12,6 +12,8 @@ use crate::workload::WorkloadRequest;
 /// What a study compares.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Design {
+    /// What it answers.
+    pub question: String,
     /// The workloads, in the order of the report.
     pub workloads: Vec<NamedWorkload>,
     /// The settings, in the order of the report.

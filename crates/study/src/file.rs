@@ -8,7 +8,8 @@ use std::ops::Range;
 use std::time::Duration;
 
 use nicpoll_model::time::{TimeError, parse_time};
-use nicpoll_model::{FileError, Side};
+use nicpoll_model::{FileError, STUDY_PLAN_SCHEMA, Side, StudyPlan};
+use nicpoll_stats::order::Seed;
 use nicpoll_switch::knob::table::{DEFER_HARD_IRQS, GRO, GRO_FLUSH_TIMEOUT};
 use nicpoll_switch::{Request, Setting, Values, similar};
 use serde::Deserialize;
@@ -16,7 +17,7 @@ use toml::Spanned;
 
 use crate::INTERFACE;
 use crate::design::{Design, Evidence, NamedSetting, NamedWorkload, Versus, drop_order};
-use crate::plan::Lengths;
+use crate::plan::{Lengths, PlanError, plan_of};
 use crate::workload::WorkloadRequest;
 
 /// Settings or workloads of a file.
@@ -31,9 +32,7 @@ const BYTES_MAX: usize = 1 << 20;
 /// A study as its file has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StudyFile {
-    /// What the study answers.
-    pub question: String,
-    /// What it compares.
+    /// What it compares, and to answer what.
     pub design: Design,
     /// How long, and how often.
     pub lengths: Lengths,
@@ -74,8 +73,7 @@ struct SettingEntry {
 #[serde(deny_unknown_fields)]
 struct WorkloadEntry {
     name: Spanned<String>,
-    #[serde(default)]
-    description: String,
+    description: Option<String>,
     traffic: Spanned<WorkloadRequest>,
 }
 
@@ -105,6 +103,24 @@ impl StudyFile {
             )
         })?;
         Reader { text }.study(document)
+    }
+}
+
+impl StudyFile {
+    /// What the study would do.
+    ///
+    /// # Errors
+    /// As [`plan_of`].
+    pub fn plan(&self, seed: Seed) -> Result<StudyPlan, PlanError> {
+        let design = &self.design;
+        Ok(StudyPlan {
+            schema: String::from(STUDY_PLAN_SCHEMA),
+            question: design.question.clone(),
+            seed: seed.0,
+            plan: plan_of(design, &self.lengths, seed)?,
+            workloads: design.workloads.iter().map(NamedWorkload::facts).collect(),
+            settings: design.settings.iter().map(NamedSetting::facts).collect(),
+        })
     }
 }
 
@@ -141,8 +157,8 @@ impl Reader<'_> {
         let settings = document.setting.into_iter();
         let workloads = document.workload.into_iter();
         Ok(StudyFile {
-            question: document.question,
             design: Design {
+                question: document.question,
                 workloads: workloads
                     .map(|entry| self.workload(entry))
                     .collect::<Result<_, _>>()?,
@@ -294,7 +310,7 @@ impl Reader<'_> {
             .map_err(|error| self.error(span, error.to_string()))?;
         Ok(NamedWorkload {
             name: entry.name.into_inner(),
-            description: entry.description,
+            description: entry.description.unwrap_or_else(|| request.describe()),
             request,
         })
     }
@@ -313,8 +329,6 @@ fn evidence_of(receiver: &Values) -> Evidence {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::plan_of;
-    use nicpoll_stats::order::Seed;
 
     const TWO: &str = r#"
 question = "Does a longer period pay?"

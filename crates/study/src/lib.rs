@@ -10,6 +10,7 @@ mod comparisons;
 mod conduct;
 mod cost;
 mod cpu_window;
+mod decided;
 pub mod demo;
 mod design;
 mod error;
@@ -34,6 +35,7 @@ mod veth;
 mod warnings;
 mod workload;
 
+pub use decided::is_decided;
 pub use design::{Design, Evidence, NamedSetting, NamedWorkload, Versus};
 pub use error::{Doing, StudyError};
 pub use file::StudyFile;

@@ -5,17 +5,21 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use nicpoll_model::{Plan, Study};
 use nicpoll_store::{Recording, Store, StoreError, Which};
+use nicpoll_switch::Journal;
 
 use crate::design::Design;
 use crate::error::StudyError;
 use crate::keep::{design_of, interrupted, still_runs, this_runner};
 use crate::lab::Lab;
 use crate::study::{Identity, Progress, SoFar, run_study};
+use crate::veth::Veth;
 
 /// A study that is about to begin or to go on.
 pub struct Sitting {
@@ -80,7 +84,10 @@ impl Sitting {
     pub fn resumed(store: Store, which: Which, identity: &Identity) -> Result<Self, StudyError> {
         let (mut recording, kept) = store.resume::<Study>(which, &this_runner()?, still_runs)?;
         let found = design_of(&kept).and_then(|design| {
-            let (then, now) = (&kept.document.nicpoll_version, &identity.version);
+            let (then, now) = (
+                &kept.document.nicpoll_version,
+                &identity.origin.nicpoll_version,
+            );
             if then == now {
                 return Ok(design);
             }
@@ -95,7 +102,7 @@ impl Sitting {
         head.warnings.extend(interrupted(
             &trials,
             design.settings.len(),
-            &identity.started_at,
+            &identity.origin.started_at,
         ));
         let so_far = SoFar {
             head,
@@ -118,6 +125,26 @@ impl Sitting {
             From::Nothing { plan, .. } => plan,
             From::Before { so_far, .. } => &so_far.head.plan,
         }
+    }
+
+    /// Runs it to its end in namespaces of this machine, which are kept with names if `is_kept`. `guard` calls
+    /// [`nicpoll_switch::watch_over`].
+    ///
+    /// # Errors
+    /// When the lab cannot be built.
+    pub fn run_here(
+        self,
+        is_kept: bool,
+        guard: Command,
+        cancel: &AtomicBool,
+        progress: impl FnMut(Progress<'_>),
+    ) -> Result<Ended, StudyError> {
+        let veth = Arc::new(Veth::build()?);
+        let (_guard, mut lab) = Lab::guarded(&veth, &Journal::of_this_machine(), guard)?;
+        if is_kept {
+            lab.kept_as = veth.keep()?;
+        }
+        Ok(self.run(&mut lab, cancel, progress))
     }
 
     /// Runs it to its end on a lab. Settings are put back before it returns.

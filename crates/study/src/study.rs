@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use nicpoll_model::{HostFacts, Plan, SCHEMA, Study, Trial, Warning, WarningName};
+use nicpoll_model::{HostFacts, Origin, Plan, SCHEMA, Study, Trial, Warning, WarningName};
 use nicpoll_stats::order::Seed;
 
 use crate::comparisons::compare_all;
@@ -47,16 +47,23 @@ pub enum Progress<'a> {
 /// Who runs the study and how it was asked for.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// Version of nicpoll.
-    pub version: String,
-    /// The command line.
-    pub argv: Vec<String>,
-    /// Start, RFC 3339, UTC.
-    pub started_at: String,
+    /// The program, its command line and its start.
+    pub origin: Origin,
     /// When the command began: the study's time counts from here.
     pub begin: Instant,
     /// Seed of the order.
     pub seed: u64,
+}
+
+impl Identity {
+    /// Of a command that begins now.
+    pub fn new(origin: Origin, seed: u64) -> Self {
+        Identity {
+            origin,
+            begin: Instant::now(),
+            seed,
+        }
+    }
 }
 
 /// What a study has come to when it begins or goes on.
@@ -85,11 +92,12 @@ impl SoFar {
         let warnings = warnings_of_lab(lab, &host);
         let head = Study {
             schema: String::from(SCHEMA),
-            nicpoll_version: identity.version,
-            argv: identity.argv,
-            started_at: identity.started_at,
+            nicpoll_version: identity.origin.nicpoll_version,
+            argv: identity.origin.argv,
+            started_at: identity.origin.started_at,
             elapsed_seconds: 0.0,
             seed: identity.seed,
+            question: design.question.clone(),
             workloads: design.workloads.iter().map(NamedWorkload::facts).collect(),
             settings: design.settings.iter().map(NamedSetting::facts).collect(),
             plan,

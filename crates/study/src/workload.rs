@@ -36,6 +36,27 @@ pub enum WorkloadRequest {
 }
 
 impl WorkloadRequest {
+    /// What it is, in a line.
+    pub fn describe(&self) -> String {
+        match self {
+            WorkloadRequest::Tcp(_) => String::from("one TCP stream, one way, as fast as it goes"),
+            WorkloadRequest::Udp(udp) => {
+                let rate = udp.packets_per_second.map_or_else(
+                    || String::from("as fast as one sender goes"),
+                    |rate| format!("{rate} a second"),
+                );
+                format!("UDP with {} bytes of payload, {rate}", udp.payload_bytes)
+            }
+            WorkloadRequest::Rr(_) => {
+                String::from("request and response over UDP, 64 bytes each, one at a time")
+            }
+            WorkloadRequest::Netrate(netrate) => format!(
+                "netblast to netreceive, {} bytes of payload, as fast as it goes",
+                netrate.payload_bytes
+            ),
+        }
+    }
+
     /// Whether it can be made.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::TestLab;
-use nicpoll_model::{Side, Study};
+use nicpoll_model::{Origin, Side, Study};
 use nicpoll_stats::order::Seed;
 use nicpoll_study::demo::POLLING;
 use nicpoll_study::{
@@ -71,9 +71,11 @@ fn study() -> Study {
     };
     let (design, plan) = plan(&options, Seed(1)).unwrap();
     let identity = Identity {
-        version: String::new(),
-        argv: Vec::new(),
-        started_at: String::new(),
+        origin: Origin {
+            nicpoll_version: String::new(),
+            argv: Vec::new(),
+            started_at: String::new(),
+        },
         begin: Instant::now(),
         seed: 1,
     };

@@ -10,7 +10,9 @@ const SOURCE: &str = "crates/cli/src";
 const LONGEST_PROGRAM: usize = 5_000;
 
 /// The parts of the program that are no commands. All commands may use them.
-const SHARED: [&str; 6] = ["args", "failure", "knobs", "output", "progress", "stop"];
+const SHARED: [&str; 7] = [
+    "args", "failure", "knobs", "output", "progress", "sitting", "stop",
+];
 /// The parts that put the commands together.
 const DISPATCH: [&str; 2] = ["main", "args"];
 

@@ -1,11 +1,13 @@
 //! Options of `nicpoll study`.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand, ValueEnum};
 pub use nicpoll_report::help::study::ABOUT;
-use nicpoll_report::help::study::EXAMPLES;
+use nicpoll_report::help::study::{EXAMPLES, RUN_EXAMPLES};
 use nicpoll_store::Which;
 
-use crate::args::StoreFile;
+use crate::args::{SittingArgs, StoreFile};
 
 /// Options of `nicpoll study`.
 #[derive(Args, Debug)]
@@ -19,6 +21,8 @@ pub struct StudyArgs {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum StudyCommand {
+    /// Run a study of your own, described in a file
+    Run(Box<RunArgs>),
     /// List the studies, the oldest first
     List(ListArgs),
     /// Show a study as the command that made it did
@@ -27,6 +31,25 @@ pub enum StudyCommand {
     Export(ExportArgs),
     /// Delete studies with all their trials
     Delete(DeleteArgs),
+}
+
+/// Options of `nicpoll study run`.
+#[derive(Args, Debug)]
+#[command(after_help = RUN_EXAMPLES)]
+pub struct RunArgs {
+    /// The study: settings, workloads and comparisons in TOML (docs/studies.md)
+    #[arg(
+        value_name = "FILE",
+        required_unless_present = "resume",
+        conflicts_with = "resume"
+    )]
+    pub study: Option<PathBuf>,
+    /// Show what would be set, in which order and for how long, and do nothing
+    #[arg(long, conflicts_with_all = ["brief", "resume"])]
+    pub dry_run: bool,
+    /// How it is carried out and printed.
+    #[command(flatten)]
+    pub sitting: SittingArgs,
 }
 
 /// Options of `nicpoll study list`.

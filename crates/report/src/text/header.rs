@@ -22,6 +22,7 @@ pub fn write(page: &mut Page, study: &Study) {
 
 fn facts(study: &Study) -> Vec<(&str, String)> {
     let mut facts = vec![
+        ("question", study.question.clone()),
         ("command", study.argv.join(" ")),
         (
             "run",

@@ -1,6 +1,6 @@
 //! What a study would do, as text: what is compared, every value that is written, and how long it takes.
 
-use nicpoll_model::{SettingFacts, StudyPlan};
+use nicpoll_model::{SettingFacts, Side, StudyPlan};
 
 use super::header;
 use super::page::{Ink, Page};
@@ -51,14 +51,19 @@ fn item(page: &mut Page, name: &str, text: &str) {
 }
 
 fn writes(setting: &SettingFacts) -> String {
-    let writes: Vec<String> = setting
-        .writes
-        .iter()
-        .map(|(side, name, value)| format!("{side}: {name} {value}"))
-        .collect();
-    let written = match &writes[..] {
+    let mut sides: Vec<String> = Vec::new();
+    for side in [Side::Sender, Side::Receiver] {
+        let of_side = setting.writes.iter().filter(|write| write.0 == side);
+        let values: Vec<String> = of_side
+            .map(|(_, name, value)| format!("{name} {value}"))
+            .collect();
+        if !values.is_empty() {
+            sides.push(format!("at the {side} {}", values.join(", ")));
+        }
+    }
+    let written = match &sides[..] {
         [] => String::from("nothing"),
-        writes => writes.join("; "),
+        sides => sides.join("; "),
     };
     match &*setting.description {
         "" => written,

@@ -1,0 +1,76 @@
+//! A study that this program carries out: its lab, the line of progress, its store, its page and the exit code.
+
+use anyhow::Context;
+use nicpoll_model::Plan;
+use nicpoll_stats::order::Seed;
+use nicpoll_store::{Store, Which};
+use nicpoll_study::{
+    Design, Identity, PlanError, Sitting, draw_seed, is_decided, require_lab, require_state,
+};
+use nicpoll_switch::{Journal, guard_of_this_program};
+use nicpoll_sys::tell;
+
+use crate::args::SittingArgs;
+use crate::failure::{EXIT_INCONCLUSIVE, Failure};
+use crate::output;
+use crate::progress::Line;
+use crate::stop::Stop;
+
+/// Runs the study that `planned` makes of a seed and returns the exit code. `what` is to run, as `command`. Without a
+/// `seed` one is drawn.
+pub fn carry_out(
+    args: &SittingArgs,
+    seed: Option<u64>,
+    what: &str,
+    command: &str,
+    planned: impl FnOnce(Seed) -> Result<(Design, Plan), PlanError>,
+) -> Result<u8, Failure> {
+    if args.resume.is_some() {
+        return resume(args);
+    }
+    let identity = Identity::new(output::origin(), seed.unwrap_or_else(draw_seed));
+    let (design, plan) =
+        planned(Seed(identity.seed)).map_err(|error| Failure::Usage(error.to_string()))?;
+    require(what, command)?;
+    let stop = Stop::on_signals().context("catching signals")?;
+    let file = (!args.no_store).then(|| args.file.path()).transpose()?;
+    let store = file.map(|file| Store::to_write(&file)).transpose()?;
+    end(args, Sitting::new(design, plan, identity, store), &stop)
+}
+
+/// Goes on with the stored study that the options name, and returns the exit code.
+pub fn resume(args: &SittingArgs) -> Result<u8, Failure> {
+    require("a study", "nicpoll study run")?;
+    let identity = Identity::new(output::origin(), 0);
+    let stop = Stop::on_signals().context("catching signals")?;
+    let store = Store::to_write(&args.file.path()?)?;
+    let which = args.resume.unwrap_or(Which::Last);
+    end(args, Sitting::resumed(store, which, &identity)?, &stop)
+}
+
+fn require(what: &str, command: &str) -> Result<(), Failure> {
+    require_lab(what, command)?;
+    Ok(require_state(&Journal::of_this_machine())?)
+}
+
+fn end(args: &SittingArgs, sitting: Sitting, stop: &Stop) -> Result<u8, Failure> {
+    let guard = guard_of_this_program().context("finding this program")?;
+    let line = Line::new(sitting.plan());
+    let ended = sitting.run_here(args.keep, guard, stop.asked(), |it| line.show(it))?;
+    drop(line);
+    let study = ended
+        .outcome
+        .map_err(|error| stop.signal().map_or_else(|| error.into(), Failure::Signal));
+    if let Ok(study) = &study {
+        output::print_study(study, args.json, args.brief)?;
+    }
+    if let Some(place) = ended.place {
+        let is_finished = study.is_ok() && ended.unstored.is_none();
+        tell!("{}", place.sentence(is_finished));
+    }
+    ended.unstored.map_or(Ok(()), Err)?;
+    match is_decided(&study?) {
+        true => Ok(0),
+        false => Ok(EXIT_INCONCLUSIVE),
+    }
+}

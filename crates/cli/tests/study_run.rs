@@ -1,0 +1,118 @@
+//! A study of one's own as a user meets it: the plan, a run, and what a mistake in the file leads to.
+
+mod stage;
+
+use std::fs;
+
+use nicpoll_testkit::needs;
+use serde_json::Value;
+use stage::{Stage, host_state, stderr};
+
+/// Two periods under one workload, in three short blocks.
+const FILE: &str = r#"
+question = "Does a longer period cost anything?"
+blocks = 3
+trial = "100ms"
+seed = 4
+
+[[setting]]
+name = "short"
+sender = { tso = "off" }
+receiver = { gro = "on", napi_defer_hard_irqs = 1000, gro_flush_timeout = "100us" }
+
+[[setting]]
+name = "long"
+sender = { tso = "off" }
+receiver = { gro = "on", napi_defer_hard_irqs = 1000, gro_flush_timeout = "1ms" }
+
+[[workload]]
+name = "udp200"
+traffic = { kind = "udp", payload_bytes = 200, packets_per_second = 2000 }
+"#;
+
+fn written(stage: &Stage, text: &str) -> String {
+    let path = stage.home.path().join("period.toml");
+    fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn the_plan_is_shown_and_nothing_is_done() {
+    let stage = Stage::new();
+    let file = written(&stage, FILE);
+    let shown = stage.run(&["study", "run", &file, "--dry-run"]);
+    assert_eq!(shown.status.code(), Some(0), "{}", stderr(&shown));
+    let text = String::from_utf8(shown.stdout).unwrap();
+    for words in [
+        "Does a longer period cost anything?",
+        "3 blocks",
+        "at the receiver rx-gro (GRO) on",
+        "UDP with 200 bytes of payload, 2000 a second",
+        "long",
+        "against short",
+        "nothing was changed",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(!stage.state().exists() && !stage.store().exists());
+    let json = stage.run(&["study", "run", &file, "--dry-run", "--json"]);
+    let plan: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(plan["schema"], "nicpoll.study-plan/1");
+    assert_eq!(plan["seed"], 4);
+    assert_eq!(plan["plan"]["order"].as_array().unwrap().len(), 3 * 2);
+}
+
+#[test]
+fn a_mistake_is_told_with_file_and_line_before_anything_is_built() {
+    let stage = Stage::new();
+    let file = written(&stage, &FILE.replacen("gro = ", "groo = ", 1));
+    let refused = stage.run(&["study", "run", &file]);
+    assert_eq!(refused.status.code(), Some(2));
+    let told = stderr(&refused);
+    assert!(
+        told.contains(&format!("{file}, line 10: there is no knob 'groo'")),
+        "{told}"
+    );
+    assert!(!stage.state().exists() && !stage.store().exists());
+    let missing = stage.run(&["study", "run", "no-such-file.toml"]);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(stderr(&missing).contains("cannot read no-such-file.toml"));
+    let period = written(&stage, &FILE.replacen("1ms", "1s", 1));
+    let refused = stage.run(&["study", "run", &period, "--dry-run"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        stderr(&refused).contains("ask for a period of"),
+        "{}",
+        stderr(&refused)
+    );
+}
+
+#[test]
+fn a_study_of_a_file_runs_is_stored_and_leaves_nothing() {
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
+    let before = host_state();
+    let file = written(&stage, FILE);
+    let ran = stage.run(&["study", "run", &file, "--json"]);
+    assert!(
+        [Some(0), Some(4)].contains(&ran.status.code()),
+        "{}",
+        stderr(&ran)
+    );
+    let study: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!(study["question"], "Does a longer period cost anything?");
+    assert_eq!(study["seed"], 4);
+    let trials = study["trials"].as_array().unwrap();
+    assert_eq!(trials.len(), 3 * 2);
+    for trial in trials {
+        assert_eq!(trial["workload"], "udp200");
+    }
+    let [comparison] = &study["plan"]["contrasts"].as_array().unwrap()[..] else {
+        panic!("{}", study["plan"]["contrasts"]);
+    };
+    assert_eq!(comparison, &serde_json::json!(["long", "short"]));
+    assert_eq!(host_state(), before);
+    assert!(stage.records().is_empty());
+    let again = stage.run(&["study", "show", "last", "--json"]);
+    assert_eq!(again.stdout, ran.stdout);
+}
