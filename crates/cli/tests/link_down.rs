@@ -72,10 +72,20 @@ fn obtained(told: &str) -> f64 {
     obtained.parse().unwrap()
 }
 
+fn assert_told(server: &str, client: &str) {
+    let ended = cut_off(server, client);
+    let told = String::from_utf8(ended.stderr).unwrap();
+    assert!((0.0..2.9).contains(&obtained(&told)), "{client}: {told}");
+    let document: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    let error = document["error"].as_str().unwrap_or_default();
+    assert!(error.contains("ended after"), "{client}: {document}");
+    assert_eq!(ended.status.code(), Some(1), "{client}: {told}");
+}
+
 #[test]
 fn a_link_that_goes_down_is_told_of() {
     needs!(Root, Ip);
-    for (server, client) in [
+    let cases = [
         ("iperf -s", "iperf -c 198.18.0.2 -t 3 --json"),
         ("iperf -s -u", "iperf -c 198.18.0.2 -t 3 -u -b 1m --json"),
         ("rr -s", "rr -c 198.18.0.2 -t 3 --json"),
@@ -85,14 +95,14 @@ fn a_link_that_goes_down_is_told_of() {
             "netreceive 9900",
             "netsend 198.18.0.2 9900 64 1000 3 --json",
         ),
-    ] {
-        let ended = cut_off(server, client);
-        let told = String::from_utf8(ended.stderr).unwrap();
-        assert!((0.0..2.9).contains(&obtained(&told)), "{client}: {told}");
-        let document: Value = serde_json::from_slice(&ended.stdout).unwrap();
-        let error = document["error"].as_str().unwrap_or_default();
-        assert!(error.contains("ended after"), "{client}: {document}");
-        assert_eq!(ended.status.code(), Some(1), "{client}: {told}");
+    ];
+    // Each on a link of its own, two at a time.
+    for two in cases.chunks(2) {
+        thread::scope(|scope| {
+            for (server, client) in two {
+                scope.spawn(|| assert_told(server, client));
+            }
+        });
     }
 }
 

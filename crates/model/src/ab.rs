@@ -81,6 +81,24 @@ pub struct AbValue {
     pub value: SwitchValue,
 }
 
+impl LiveAb {
+    /// The values that take turns: what each is under the reference, and under the setting that is judged.
+    pub fn turns(&self) -> impl Iterator<Item = (&AbValue, &AbValue)> {
+        let both = self.reference.values.iter().zip(&self.judged.values);
+        both.filter(|(one, other)| one.value != other.value)
+    }
+}
+
+impl AbValue {
+    /// Its name, with the instance that it is of.
+    pub fn full_name(&self) -> String {
+        match self.napi_id {
+            Some(id) => format!("NAPI {id} {}", self.name),
+            None => self.name.clone(),
+        }
+    }
+}
+
 /// What was decided before the first block.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AbPlan {

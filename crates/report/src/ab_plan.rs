@@ -31,20 +31,10 @@ pub fn render_ab_plan(compared: &LiveAb) -> String {
         text.push_str("  nothing\n");
     }
     text.push_str("At each change of setting, to and fro:\n");
-    let both = compared
-        .reference
-        .values
-        .iter()
-        .zip(&compared.judged.values);
-    for (reference, judged) in both.filter(|(one, other)| one.value != other.value) {
-        let instance = reference
-            .napi_id
-            .map_or_else(String::new, |id| format!("NAPI {id} "));
+    for (reference, judged) in compared.turns() {
         let (before, after) = (value(&reference.value), value(&judged.value));
-        let (interface, name) = (&reference.interface, &reference.name);
-        text.push_str(&format!(
-            "  {interface}: {instance}{name} {before} <-> {after}\n"
-        ));
+        let (interface, name) = (&reference.interface, reference.full_name());
+        text.push_str(&format!("  {interface}: {name} {before} <-> {after}\n"));
     }
     if compared.judged.values.is_empty() {
         text.push_str("  values of NAPI instances, which come only with what is changed before\n");

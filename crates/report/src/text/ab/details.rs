@@ -188,21 +188,13 @@ fn write_queues(page: &mut Page, arms: &[Vec<&AbBlock>; 2]) {
 }
 
 fn write_changes(page: &mut Page, compared: &LiveAb) {
-    let both = compared
-        .reference
-        .values
-        .iter()
-        .zip(&compared.judged.values);
-    for (reference, judged) in both.filter(|(one, other)| one.value != other.value) {
-        let instance = reference
-            .napi_id
-            .map_or_else(String::new, |id| format!("NAPI {id} "));
+    for (reference, judged) in compared.turns() {
         page.paragraph(
             Ink::Plain,
             &format!(
-                "To and fro, {}: {instance}{} {} and {}.",
+                "To and fro, {}: {} {} and {}.",
                 reference.interface,
-                reference.name,
+                reference.full_name(),
                 value(&reference.value),
                 value(&judged.value)
             ),
