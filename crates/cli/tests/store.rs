@@ -274,7 +274,10 @@ fn when_the_disk_fills_up_the_study_ends_with_what_was_stored() {
     let stored = list["studies"][0]["trials_done"].as_u64().unwrap();
     assert!((1..80).contains(&stored), "{stored}");
     assert!(said.contains(&format!("{stored} trial")), "{said}");
-    assert!(said.contains("'nicpoll demo --resume 1' goes on"), "{said}");
+    assert!(
+        said.contains("'nicpoll study run --resume 1' goes on"),
+        "{said}"
+    );
     assert!(!stage.state().exists());
 }
 

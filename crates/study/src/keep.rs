@@ -94,7 +94,7 @@ pub fn shown(kept: Kept<Study>) -> Result<Study, StudyError> {
     let design = design_of(&kept)?;
     let goes_on = match entry.state {
         StudyState::Running => String::from("it is running"),
-        _ => format!("'nicpoll demo --resume {id}' goes on with it"),
+        _ => format!("'nicpoll study run --resume {id}' goes on with it"),
     };
     let unfinished = Warning {
         name: WarningName::Interrupted,

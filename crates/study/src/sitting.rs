@@ -260,6 +260,6 @@ impl StoredPlace {
             1 => String::from("1 trial is"),
             trials => format!("{trials} trials are"),
         };
-        format!("{what} stored as study {id} in {path}; 'nicpoll demo --resume {id}' goes on.")
+        format!("{what} stored as study {id} in {path}; 'nicpoll study run --resume {id}' goes on.")
     }
 }
