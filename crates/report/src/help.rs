@@ -327,6 +327,7 @@ Examples:
   nicpoll study run period.toml --dry-run      what would be set, in which order, for how long
   sudo nicpoll study run period.toml
   sudo nicpoll study run period.toml --json > study.json
+  sudo nicpoll study run servers-2006          a ready study: what servers were tried with in 2006
   sudo nicpoll study run --resume last         go on with a study that was stopped or killed
 
 A file names settings, workloads and what is held against what (docs/studies.md). The study runs in

@@ -9,6 +9,7 @@ use thiserror::Error;
 
 use crate::design::{Design, NamedSetting, Versus};
 use crate::file::StudyFile;
+use crate::ready::READY;
 use crate::workload::WorkloadRequest;
 
 pub use help::{ABOUT, EXAMPLES};
@@ -53,7 +54,7 @@ pub const QUICK_WORKLOADS: [&str; 2] = ["udp64", "rr"];
 
 /// The demo as its study file has it.
 pub(crate) fn file() -> StudyFile {
-    let text = include_str!("../../../studies/demo.toml");
+    let (_, text) = READY[0];
     StudyFile::parse(text).expect("the program's own file is read by its tests")
 }
 

@@ -440,4 +440,20 @@ traffic = { kind = "udp", payload_bytes = 200, packets_per_second = 20000 }
         let error = StudyFile::parse(&one).unwrap_err();
         assert!(error.message.contains("2 to 16"), "{error}");
     }
+
+    #[test]
+    fn whatever_is_cut_off_or_wrong_is_read_or_refused_with_a_line_of_the_text() {
+        let lines = TWO.lines().count();
+        for at in (0..TWO.len()).step_by(3) {
+            let flipped: String = TWO
+                .char_indices()
+                .map(|(place, c)| if place == at { '=' } else { c })
+                .collect();
+            for text in [&TWO[..at], &TWO[at..], &flipped] {
+                if let Err(error) = StudyFile::parse(text) {
+                    assert!((1..=lines + 1).contains(&error.line), "{error}: {text}");
+                }
+            }
+        }
+    }
 }

@@ -24,6 +24,7 @@ mod keep;
 mod lab;
 mod link;
 mod plan;
+mod ready;
 mod run;
 mod schedule;
 mod seed;
@@ -52,6 +53,7 @@ pub use plan::{
     DEFAULT_BLOCKS, DEFAULT_PERIOD, Lengths, Options, PlanError, QUICK_BLOCKS, QUICK_LIMIT, plan,
     plan_of,
 };
+pub use ready::{READY, StudyFileError};
 pub use run::Running;
 pub use seed::draw_seed;
 pub use sitting::{Ended, Sitting, StoredPlace};

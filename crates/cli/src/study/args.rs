@@ -37,7 +37,8 @@ pub enum StudyCommand {
 #[derive(Args, Debug)]
 #[command(after_help = RUN_EXAMPLES)]
 pub struct RunArgs {
-    /// The study: settings, workloads and comparisons in TOML (docs/studies.md)
+    /// The study: a file with settings, workloads and comparisons (docs/studies.md), or the name of a
+    /// ready one: demo, netblast-sizes, period, servers-2006
     #[arg(
         value_name = "FILE",
         required_unless_present = "resume",

@@ -1,7 +1,5 @@
 //! `nicpoll study run`: a study that a file describes.
 
-use std::fs;
-
 use nicpoll_report::{render_document, render_plan_text};
 use nicpoll_stats::order::Seed;
 use nicpoll_study::{StudyFile, draw_seed, plan_of};
@@ -16,10 +14,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     let Some(path) = &args.study else {
         return resume(&args.sitting);
     };
-    let shown = path.display();
-    let text = fs::read_to_string(path)
-        .map_err(|error| Failure::Usage(format!("cannot read {shown}: {error}")))?;
-    let file = StudyFile::parse(&text).map_err(|why| Failure::Usage(format!("{shown}, {why}")))?;
+    let file = StudyFile::find(path).map_err(|error| Failure::Usage(error.to_string()))?;
     let seed = args.sitting.seed.or(file.seed);
     if args.dry_run {
         let plan = file.plan(Seed(seed.unwrap_or_else(draw_seed)));
@@ -30,7 +25,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         })?;
         return Ok(0);
     }
-    let command = format!("nicpoll study run {shown}");
+    let command = format!("nicpoll study run {}", path.display());
     carry_out(&args.sitting, seed, "a study", &command, |seed| {
         let plan = plan_of(&file.design, &file.lengths, seed)?;
         Ok((file.design, plan))
