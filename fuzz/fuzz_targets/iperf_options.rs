@@ -24,7 +24,7 @@ fuzz_target!(|input: &[u8]| {
         Ok(Options::Client(client)) => {
             check(&client.common);
             let stream = &client.common.stream;
-            assert!((1..=128).contains(&stream.streams));
+            assert!((1..=65_535).contains(&stream.streams));
             assert!(stream.burst_datagrams >= 1);
             assert!(stream.rate.is_some() || !client.common.is_udp());
             match stream.amount {
