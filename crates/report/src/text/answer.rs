@@ -146,7 +146,11 @@ fn write_workload(
     scale: &Scale,
 ) {
     let workload = &facts.workload;
-    let name = (format!("{workload:<WORKLOAD$}"), Ink::Plain);
+    // A longer name moves its own line only, and does not touch the word behind it.
+    let name = (
+        format!("{workload:<width$} ", width = WORKLOAD - 1),
+        Ink::Plain,
+    );
     let Some(judged) = pair.judged(study, workload) else {
         let why = match gave_up(study, pair, workload) {
             true => NO_TIME,
