@@ -1,5 +1,6 @@
 //! `nicpoll demo`: a built-in study on this machine.
 
+use nicpoll_model::StudyKind;
 use nicpoll_study::{Options, plan};
 
 use crate::args::DemoArgs;
@@ -11,6 +12,7 @@ pub fn demo(args: &DemoArgs) -> Result<u8, Failure> {
     let options = options(args);
     carry_out(
         &args.sitting,
+        StudyKind::Demo,
         args.sitting.seed,
         "the demo",
         "nicpoll demo",

@@ -1,7 +1,7 @@
 //! A study that this program carries out: its lab, the line of progress, its store, its page and the exit code.
 
 use anyhow::Context;
-use nicpoll_model::Plan;
+use nicpoll_model::{Plan, StudyKind};
 use nicpoll_stats::order::Seed;
 use nicpoll_store::{Store, Which};
 use nicpoll_study::{
@@ -16,10 +16,11 @@ use crate::output;
 use crate::progress::Line;
 use crate::stop::Stop;
 
-/// Runs the study that `planned` makes of a seed and returns the exit code. `what` is to run, as `command`. Without a
-/// `seed` one is drawn.
+/// Runs the study that `planned` makes of a seed and returns the exit code. It is stored as `kind`. `what` is to run,
+/// as `command`. Without a `seed` one is drawn.
 pub fn carry_out(
     args: &SittingArgs,
+    kind: StudyKind,
     seed: Option<u64>,
     what: &str,
     command: &str,
@@ -35,6 +36,7 @@ pub fn carry_out(
     let stop = Stop::on_signals().context("catching signals")?;
     let file = (!args.no_store).then(|| args.file.path()).transpose()?;
     let store = file.map(|file| Store::to_write(&file)).transpose()?;
+    let store = store.map(|store| (store, kind));
     end(args, Sitting::new(design, plan, identity, store), &stop)
 }
 

@@ -5,8 +5,11 @@ mod run;
 
 use std::io::{self, IsTerminal, Write as _};
 
-use nicpoll_model::{STUDIES_SCHEMA, Studies, StudiesAction, Study};
-use nicpoll_report::{render_document, render_json, render_studies_text, trials_as_csv};
+use nicpoll_model::ab::LiveAb;
+use nicpoll_model::{STUDIES_SCHEMA, Studies, StudiesAction, Study, StudyKind};
+use nicpoll_report::{
+    render_ab_text, render_document, render_json, render_studies_text, trials_as_csv,
+};
 use nicpoll_store::{Store, StoreError, default_file};
 use nicpoll_study::{shown, still_runs};
 
@@ -62,7 +65,15 @@ fn print(studies: &Studies, json: bool) -> Result<(), Failure> {
 }
 
 fn show(args: &ShowStudyArgs) -> Result<(), Failure> {
-    let kept = open(&args.file)?.read::<Study>(args.study, still_runs)?;
+    let store = open(&args.file)?;
+    if store.entry(args.study, still_runs)?.kind == StudyKind::Ab {
+        let compared = store.read::<LiveAb>(args.study, still_runs)?.document;
+        return Ok(output::print(&match args.json {
+            true => render_document(&compared),
+            false => render_ab_text(&compared, &output::text_options()),
+        })?);
+    }
+    let kept = store.read::<Study>(args.study, still_runs)?;
     output::print_study(&shown(kept)?, args.json, args.brief)
 }
 

@@ -78,6 +78,7 @@ fn what_the_demo_printed_is_shown_again_exported_and_deleted() {
 
     let list = json(&done(&stage, &["study", "list", "--json"]));
     assert_described(&list, "studies");
+    assert_eq!(list["studies"][0]["kind"], "demo");
     assert_eq!(list["studies"][0]["state"], "finished");
     assert_eq!(list["studies"][0]["trials_done"], trials);
     let unasked = stage.run(&["study", "delete", "1"]);
@@ -223,7 +224,7 @@ fn a_file_that_cannot_be_stored_in_is_refused_before_anything_is_built() {
         ("text.db", "it is damaged ("),
         (
             "future.db",
-            "schema is version 99, and this program knows 1",
+            "schema is version 99, and this program knows 2",
         ),
         ("locked.db", "another program holds a lock on it"),
         ("file/below.db", "making the folder of"),

@@ -115,4 +115,7 @@ fn a_study_of_a_file_runs_is_stored_and_leaves_nothing() {
     assert!(stage.records().is_empty());
     let again = stage.run(&["study", "show", "last", "--json"]);
     assert_eq!(again.stdout, ran.stdout);
+    let list = stage.run(&["study", "list", "--json"]);
+    let list: Value = serde_json::from_slice(&list.stdout).unwrap();
+    assert_eq!(list["studies"][0]["kind"], "study");
 }

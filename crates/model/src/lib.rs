@@ -62,7 +62,7 @@ pub use show::{
     Ceiling, Discipline, DriftShow, Finding, InterfaceShow, InterruptShow, NapiShow, PendingShow,
     PollingVariable, Rhythm, SHOW_SCHEMA, Show, ThreadShow, Unseen, ValueSource,
 };
-pub use studies::{STUDIES_SCHEMA, Studies, StudiesAction, StudyEntry, StudyState};
+pub use studies::{STUDIES_SCHEMA, Studies, StudiesAction, StudyEntry, StudyKind, StudyState};
 pub use study::{
     ComparisonName, CountingCost, DroppedComparison, EventCounter, HostFacts, LabFacts, Plan,
     SCHEMA, SettingFacts, Study, Warning, WarningName, WorkloadFacts,

@@ -6,6 +6,45 @@ use serde::{Deserialize, Serialize};
 /// Name and version of the JSON that [`Studies`] becomes.
 pub const STUDIES_SCHEMA: &str = "nicpoll.studies/1";
 
+/// What made a study. It decides which document is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StudyKind {
+    /// `nicpoll demo`.
+    Demo,
+    /// `nicpoll study run`.
+    Study,
+    /// `nicpoll ab`: pairs of blocks with the traffic of the moment.
+    Ab,
+    /// Results that another program measured.
+    Imported,
+}
+
+impl StudyKind {
+    /// Every kind.
+    pub const ALL: [StudyKind; 4] = [
+        StudyKind::Demo,
+        StudyKind::Study,
+        StudyKind::Ab,
+        StudyKind::Imported,
+    ];
+
+    /// The word that JSON and a store have for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            StudyKind::Demo => "demo",
+            StudyKind::Study => "study",
+            StudyKind::Ab => "ab",
+            StudyKind::Imported => "imported",
+        }
+    }
+
+    /// The kind that a store calls so.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
 /// How far a study has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -37,8 +76,8 @@ impl StudyState {
 pub struct StudyEntry {
     /// Its number in the store.
     pub id: i64,
-    /// The command that made it: `demo`.
-    pub kind: String,
+    /// What made it.
+    pub kind: StudyKind,
     /// How far it has come.
     pub state: StudyState,
     /// Why it ended early; null in any other state.

@@ -20,7 +20,7 @@ const APPLICATION: i64 = 0x6e69_6370;
 
 /// What takes a file from each version of the schema to the next. A file's version is the number of steps that
 /// it has seen; steps that were released never change.
-const STEPS: [&str; 1] = [include_str!("schema/1.sql")];
+const STEPS: [&str; 2] = [include_str!("schema/1.sql"), include_str!("schema/2.sql")];
 
 /// The file without `--store`: in the user's data folder (XDG Base Directory Specification).
 ///

@@ -146,7 +146,7 @@ pub(crate) fn text_of<T: serde::Serialize>(document: &T) -> String {
 
 #[cfg(test)]
 mod tests {
-    use nicpoll_model::{Study, StudyState, Trial};
+    use nicpoll_model::{Study, StudyKind, StudyState, Trial};
 
     use super::*;
     use crate::{Store, Which};
@@ -159,7 +159,9 @@ mod tests {
         let mut head: Study = serde_json::from_str(text).unwrap();
         let trials: Vec<Trial> = std::mem::take(&mut head.trials);
         let store = Store::to_write(&file).unwrap();
-        let mut recording = store.begin(&head, 192, "{}", "owner").unwrap();
+        let mut recording = store
+            .begin(StudyKind::Demo, &head, 192, "{}", "owner")
+            .unwrap();
         // A file that may not grow fails as one on a full disk does.
         let connection = &recording.connection;
         let number = |pragma: &str| -> i64 {

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use nicpoll_model::{STUDIES_SCHEMA, Studies, StudiesAction, StudyEntry, StudyState};
+use nicpoll_model::{STUDIES_SCHEMA, Studies, StudiesAction, StudyEntry, StudyKind, StudyState};
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::document::Stored;
+use crate::document::{Stored, field_of_trials};
 use crate::error::{Reason, StoreError};
 use crate::open;
 use crate::recording::{Recording, text_of};
@@ -59,9 +59,11 @@ pub struct Store {
     path: PathBuf,
 }
 
-const ENTRY: &str = "SELECT id, kind, state, reason, owner, started_at, elapsed_seconds, trials_planned, \
-     kernel, nicpoll_version, document ->> '$.argv', (SELECT count(*) FROM trial WHERE study = study.id), \
-     schema FROM study";
+/// A live comparison does not say how long it took: its pairs do.
+const ENTRY: &str = "SELECT id, kind, state, reason, owner, started_at, \
+     coalesce(elapsed_seconds, (SELECT sum(taken_seconds) FROM trial WHERE study = study.id), 0.0), \
+     trials_planned, kernel, nicpoll_version, argv, \
+     (SELECT count(*) FROM trial WHERE study = study.id), schema FROM study";
 
 /// What the list has of a study, with its owner and layout.
 struct Line {
@@ -94,22 +96,24 @@ impl Store {
         &self.path
     }
 
-    /// Begins a study. `head` is its document as far as it is known, `design` what it takes to resume it, and
-    /// `owner` names this process.
+    /// Begins a study of a `kind` that has this document. `head` is the document as far as it is known, `design`
+    /// what it takes to resume it, and `owner` names this process.
     ///
     /// # Errors
     /// When the file cannot be written.
     pub fn begin<D: Stored>(
         self,
+        kind: StudyKind,
         head: &D,
         trials_planned: u32,
         design: &str,
         owner: &str,
     ) -> Result<Recording, StoreError> {
+        debug_assert!(D::KINDS.contains(&kind));
         let inserted = self.connection.execute(
             "INSERT INTO study (kind, state, owner, trials_planned, design, document)
              VALUES (?1, 'running', ?2, ?3, ?4, ?5)",
-            params![D::KIND, owner, trials_planned, design, text_of(head)],
+            params![kind.name(), owner, trials_planned, design, text_of(head)],
         );
         inserted.map_err(StoreError::file("storing the study in", &self.path))?;
         let id = self.connection.last_insert_rowid();
@@ -126,14 +130,14 @@ impl Store {
         owner: &str,
         is_running: impl Fn(&str) -> bool,
     ) -> Result<(Recording, Kept<D>), StoreError> {
-        let id = self.unfinished(which, D::KIND, &is_running)?;
+        let id = self.unfinished(which, D::KINDS, &is_running)?;
         let doing = || StoreError::file("resuming a study in", &self.path);
         let behavior = TransactionBehavior::Immediate;
         let claim = self.connection.transaction_with_behavior(behavior);
         let claim = claim.map_err(doing())?;
         let line = line_of(&claim, id).map_err(doing())?;
         let line = line.ok_or_else(|| no_study(Which::Id(id), &self.path))?;
-        fit_to_resume(&line, D::KIND, &is_running)?;
+        fit_to_resume(&line, D::KINDS, &is_running)?;
         claim
             .execute(
                 "UPDATE study SET state = 'running', reason = NULL, owner = ?1 WHERE id = ?2",
@@ -150,14 +154,14 @@ impl Store {
     fn unfinished(
         &self,
         which: Which,
-        kind: &str,
+        kinds: &[StudyKind],
         is_running: &impl Fn(&str) -> bool,
     ) -> Result<i64, StoreError> {
         if let Which::Id(id) = which {
             return Ok(id);
         }
         let all = self.lines(is_running)?.into_iter().rev();
-        let mut unfinished = all.filter(|line| fit_to_resume(line, kind, is_running).is_ok());
+        let mut unfinished = all.filter(|line| fit_to_resume(line, kinds, is_running).is_ok());
         let newest = unfinished.next().map(|line| line.entry.id);
         newest.ok_or_else(|| StoreError::NoneUnfinished {
             path: self.path.clone(),
@@ -193,6 +197,18 @@ impl Store {
         Ok(lines.map(|line| line.with_owner(is_running)).collect())
     }
 
+    /// A study's line in the list.
+    ///
+    /// # Errors
+    /// When there is none, or the file cannot be read.
+    pub fn entry(
+        &self,
+        which: Which,
+        is_running: impl Fn(&str) -> bool,
+    ) -> Result<StudyEntry, StoreError> {
+        Ok(self.line(which)?.with_owner(&is_running).entry)
+    }
+
     /// A study with all its trials.
     ///
     /// # Errors
@@ -204,7 +220,7 @@ impl Store {
     ) -> Result<Kept<D>, StoreError> {
         let line = self.line(which)?.with_owner(&is_running);
         let id = line.entry.id;
-        if line.entry.kind != D::KIND || line.schema != D::SCHEMA {
+        if !D::KINDS.contains(&line.entry.kind) || line.schema != D::SCHEMA {
             return Err(StoreError::Layout {
                 id,
                 found: line.schema,
@@ -234,7 +250,7 @@ impl Store {
     /// # Errors
     /// When there is none, or the file cannot be read.
     pub fn document(&self, which: Which) -> Result<Value, StoreError> {
-        let id = self.line(which)?.entry.id;
+        let StudyEntry { id, kind, .. } = self.line(which)?.entry;
         let texts = self.texts(id);
         let texts = texts.map_err(StoreError::file("reading", &self.path))?;
         let read = |text: &str| {
@@ -243,7 +259,7 @@ impl Store {
         };
         let mut document = read(&texts.head)?;
         let trials = texts.trials.iter().map(|(_, trial)| read(trial));
-        document["trials"] = Value::Array(trials.collect::<Result<_, _>>()?);
+        document[field_of_trials(kind)] = Value::Array(trials.collect::<Result<_, _>>()?);
         Ok(document)
     }
 
@@ -348,10 +364,11 @@ fn newest(connection: &Connection) -> rusqlite::Result<Option<Line>> {
 fn line(row: &Row<'_>) -> rusqlite::Result<Line> {
     let state: String = row.get(2)?;
     let argv: Option<String> = row.get(10)?;
+    let kind: String = row.get(1)?;
     Ok(Line {
         entry: StudyEntry {
             id: row.get(0)?,
-            kind: row.get(1)?,
+            kind: StudyKind::from_name(&kind).ok_or(rusqlite::Error::InvalidQuery)?,
             state: match state.as_str() {
                 "finished" => StudyState::Finished,
                 "ended_early" => StudyState::EndedEarly,
@@ -373,16 +390,21 @@ fn line(row: &Row<'_>) -> rusqlite::Result<Line> {
 
 fn fit_to_resume(
     line: &Line,
-    kind: &str,
+    kinds: &[StudyKind],
     is_running: &impl Fn(&str) -> bool,
 ) -> Result<(), StoreError> {
-    let StudyEntry { id, state, .. } = line.entry;
-    if line.entry.kind != kind {
-        let own = &line.entry.kind;
-        return Err(unfit(
-            id,
-            &format!("is of 'nicpoll {own}', not of 'nicpoll {kind}'"),
-        ));
+    let StudyEntry {
+        id, state, kind, ..
+    } = line.entry;
+    if !kinds.contains(&kind) || kind == StudyKind::Imported {
+        let is = match kind {
+            StudyKind::Imported => {
+                "was measured by another program: there is nothing to go on with"
+            }
+            StudyKind::Ab => "is a live comparison, which 'nicpoll ab' alone can go on with",
+            _ => "is no live comparison: 'nicpoll study run --resume' goes on with it",
+        };
+        return Err(unfit(id, is));
     }
     if state == StudyState::Finished {
         let is = format!("is finished; 'nicpoll study show {id}' shows it");

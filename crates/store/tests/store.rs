@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use nicpoll_model::{Study, StudyState, Trial};
+use nicpoll_model::{Study, StudyKind, StudyState, Trial};
 use nicpoll_store::{Kept, Reason, Recording, Store, StoreError, Which};
 use rusqlite::Connection;
 
@@ -45,7 +45,7 @@ fn place() -> Place {
 
 fn begin(file: &Path, head: &Study) -> Recording {
     let store = Store::to_write(file).unwrap();
-    store.begin(head, 192, "{}", MINE).unwrap()
+    store.begin(StudyKind::Demo, head, 192, "{}", MINE).unwrap()
 }
 
 fn append(recording: &mut Recording, head: &Study, trials: &[Trial]) -> Result<(), StoreError> {
@@ -234,7 +234,7 @@ fn a_file_from_the_future_of_another_program_or_damaged_is_refused_and_not_touch
     let text = b"This is a text of somebody, and no database at all.\n".repeat(40);
     let short = good[..good.len() / 2].to_vec();
     for (bytes, words) in [
-        (newer, "schema is version 7, and this program knows 1"),
+        (newer, "schema is version 7, and this program knows 2"),
         (foreign, "of another program"),
         (torn, "it is damaged ("),
         (text, "it is damaged ("),

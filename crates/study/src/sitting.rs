@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use nicpoll_model::{Plan, Study};
+use nicpoll_model::{Plan, Study, StudyKind};
 use nicpoll_store::{Recording, Store, StoreError, Which};
 use nicpoll_switch::Journal;
 
@@ -33,7 +33,7 @@ enum From {
     Nothing {
         plan: Box<Plan>,
         identity: Identity,
-        store: Option<Store>,
+        store: Option<(Store, StudyKind)>,
     },
     Before {
         so_far: Box<SoFar>,
@@ -63,8 +63,13 @@ pub struct StoredPlace {
 }
 
 impl Sitting {
-    /// A study that begins, and where it is to be stored.
-    pub fn new(design: Design, plan: Plan, identity: Identity, store: Option<Store>) -> Self {
+    /// A study that begins, and where it is to be stored, as which kind.
+    pub fn new(
+        design: Design,
+        plan: Plan,
+        identity: Identity,
+        store: Option<(Store, StudyKind)>,
+    ) -> Self {
         Sitting {
             design,
             begin: identity.begin,
@@ -207,10 +212,14 @@ fn open(
     }
 }
 
-fn begin(store: Store, design: &Design, head: &Study) -> Result<Recording, StudyError> {
+fn begin(
+    (store, kind): (Store, StudyKind),
+    design: &Design,
+    head: &Study,
+) -> Result<Recording, StudyError> {
     let planned = head.plan.order.len() as u32;
     let design = serde_json::to_string(design).map_err(io::Error::from)?;
-    Ok(store.begin(head, planned, &design, &this_runner()?)?)
+    Ok(store.begin(kind, head, planned, &design, &this_runner()?)?)
 }
 
 impl Ended {

@@ -1,5 +1,6 @@
 //! `nicpoll study run`: a study that a file describes.
 
+use nicpoll_model::StudyKind;
 use nicpoll_report::{render_document, render_plan_text};
 use nicpoll_stats::order::Seed;
 use nicpoll_study::{StudyFile, draw_seed, plan_of};
@@ -26,7 +27,8 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         return Ok(0);
     }
     let command = format!("nicpoll study run {}", path.display());
-    carry_out(&args.sitting, seed, "a study", &command, |seed| {
+    let kind = StudyKind::Study;
+    carry_out(&args.sitting, kind, seed, "a study", &command, |seed| {
         let plan = plan_of(&file.design, &file.lengths, seed)?;
         Ok((file.design, plan))
     })

@@ -1,0 +1,144 @@
+//! What kinds of study a store holds, and that files of older versions become files of today's.
+
+use std::time::Duration;
+
+use nicpoll_model::ab::{AbPair, LiveAb};
+use nicpoll_model::{Study, StudyKind, StudyState};
+use nicpoll_store::{Store, Which};
+use rusqlite::{Connection, params};
+use serde_json::Value;
+
+fn nobody(_: &str) -> bool {
+    false
+}
+
+const STUDY: &str = include_str!("../../report/tests/golden/demo.json");
+const LIVE: &str = include_str!("../../report/tests/golden/ab.json");
+
+/// A live comparison without its pairs, and those.
+fn live() -> (LiveAb, Vec<AbPair>) {
+    let mut head: LiveAb = serde_json::from_str(LIVE).unwrap();
+    let pairs = std::mem::take(&mut head.pairs);
+    (head, pairs)
+}
+
+#[test]
+fn a_live_comparison_is_kept_pair_by_pair_and_read_back_as_it_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("studies.db");
+    let (head, pairs) = live();
+    let store = Store::to_write(&file).unwrap();
+    let mut recording = store.begin(StudyKind::Ab, &head, 60, "{}", "me").unwrap();
+    for pair in &pairs {
+        let taken = Duration::from_secs(8);
+        recording.trial(&head, pair, taken).unwrap();
+    }
+    let entry = |is_running: bool| {
+        let store = Store::to_read(&file).unwrap();
+        store.entry(Which::Last, |_| is_running).unwrap()
+    };
+    assert_eq!(entry(true).state, StudyState::Running);
+    let killed = entry(false);
+    assert_eq!(
+        (killed.kind, killed.state),
+        (StudyKind::Ab, StudyState::Killed)
+    );
+    assert_eq!(killed.elapsed_seconds, 8.0 * pairs.len() as f64);
+    recording.finish(&head).unwrap();
+
+    let store = Store::to_read(&file).unwrap();
+    let kept = store.read::<LiveAb>(Which::Last, nobody).unwrap();
+    assert_eq!(kept.document.pairs, pairs);
+    let value: Value = serde_json::from_str(LIVE).unwrap();
+    assert_eq!(store.document(Which::Last).unwrap(), value);
+    let error = store.read::<Study>(Which::Last, nobody).unwrap_err();
+    assert!(error.to_string().contains("'nicpoll.ab/1'"), "{error}");
+}
+
+#[test]
+fn a_study_goes_on_only_by_the_command_for_its_kind() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("studies.db");
+    let study: Study = serde_json::from_str(STUDY).unwrap();
+    let store = || Store::to_write(&file).unwrap();
+    let resumed = |id| {
+        store()
+            .resume::<Study>(Which::Id(id), "me", nobody)
+            .map(|_| ())
+    };
+    for (kind, words) in [
+        (StudyKind::Imported, "there is nothing to go on with"),
+        (StudyKind::Ab, "'nicpoll ab' alone"),
+    ] {
+        let id = match kind {
+            StudyKind::Ab => store().begin(kind, &live().0, 1, "{}", "me").unwrap().id(),
+            _ => store().begin(kind, &study, 1, "{}", "me").unwrap().id(),
+        };
+        let error = resumed(id).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    // Neither of them is 'last' for one who wants to go on.
+    let error = store()
+        .resume::<Study>(Which::Last, "me", nobody)
+        .map(|_| ());
+    assert!(
+        error
+            .unwrap_err()
+            .to_string()
+            .contains("none is unfinished")
+    );
+    for kind in [StudyKind::Demo, StudyKind::Study] {
+        let id = store().begin(kind, &study, 1, "{}", "me").unwrap().id();
+        resumed(id).unwrap();
+    }
+}
+
+#[test]
+fn a_file_of_version_1_keeps_its_studies_and_learns_what_each_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("studies.db");
+    let old = Connection::open(&file).unwrap();
+    old.execute_batch(include_str!("old/version-1.sql"))
+        .unwrap();
+    let argv = [["nicpoll", "demo", "--quick"], ["nicpoll", "study", "run"]];
+    for argv in argv {
+        let mut study: Study = serde_json::from_str(STUDY).unwrap();
+        study.argv = argv.map(String::from).to_vec();
+        let trials = std::mem::take(&mut study.trials);
+        old.execute(
+            "INSERT INTO study (kind, state, trials_planned, design, document)
+             VALUES ('demo', 'finished', 192, '{}', ?1)",
+            [serde_json::to_string(&study).unwrap()],
+        )
+        .unwrap();
+        let id = old.last_insert_rowid();
+        for (sequence, trial) in (1..).zip(&trials) {
+            let row = params![id, sequence, serde_json::to_string(trial).unwrap()];
+            old.execute("INSERT INTO trial VALUES (?1, ?2, 0.7, ?3)", row)
+                .unwrap();
+        }
+    }
+    drop(old);
+    let store = Store::to_read(&file).unwrap();
+    let list = store.list(nobody).unwrap().studies;
+    let kinds: Vec<StudyKind> = list.iter().map(|entry| entry.kind).collect();
+    assert_eq!(kinds, [StudyKind::Demo, StudyKind::Study]);
+    assert_eq!(list[0].argv, argv[0]);
+    let mut first = store.read::<Study>(Which::Id(1), nobody).unwrap().document;
+    let whole: Study = serde_json::from_str(STUDY).unwrap();
+    first.argv.clone_from(&whole.argv);
+    assert_eq!(first, whole, "trials and all");
+    // It can be written to, and what it takes to find a study is a column.
+    let recording = Store::to_write(&file).unwrap();
+    let (head, _) = live();
+    recording
+        .begin(StudyKind::Ab, &head, 1, "{}", "me")
+        .unwrap();
+    let sql = Connection::open(&file).unwrap();
+    let asked: Option<String> = sql
+        .query_row("SELECT question FROM study WHERE id = 2", [], |row| {
+            row.get(0)
+        })
+        .unwrap();
+    assert_eq!(asked, Some(whole.question));
+}
