@@ -37,6 +37,7 @@ static long (*bpf_map_update_elem)(void *map, const void *key, const void *value
 				   __u64 flags) = (void *)2;
 static __u64 (*bpf_ktime_get_ns)(void) = (void *)5;
 static long (*bpf_probe_read_kernel)(void *to, __u32 size, const void *from) = (void *)113;
+static long (*bpf_probe_read_kernel_str)(void *to, __u32 size, const void *from) = (void *)115;
 static struct task_struct *(*bpf_get_current_task_btf)(void) = (void *)158;
 static struct pt_regs *(*bpf_task_pt_regs)(struct task_struct *task) = (void *)175;
 
@@ -61,7 +62,9 @@ struct pt_regs___arm64 {
 	int syscallno;
 } CORE;
 
-/* Flags of tasks that never run in user mode: kernel threads, io_uring's and vhost's workers. */
+/* Flags of tasks that idle a CPU, and of those that never run in user mode: io_uring's and vhost's
+ * workers, kernel threads. */
+#define PF_IDLE 0x2
 #define PF_IO_WORKER 0x10
 #define PF_USER_WORKER 0x4000
 #define PF_KTHREAD 0x200000
@@ -94,20 +97,21 @@ enum {
 /* What is folded: user (nice included), system, irq, softirq. */
 #define FOLDED 4
 
+/* What every event touches lies together at the front. */
 struct cpu {
-	__u64 start_ns; /* first event */
-	__u64 last_ns;  /* latest event; 0 before the first */
-	__u64 ns[STATES];
-	__u64 switches;
-	__u64 slice_ns[SYSTEM + 1]; /* ns[] when the running thread was switched to */
-	__u64 irq_entered_ns;
+	__u64 last_ns;    /* latest event; 0 before the first */
 	__u32 task;       /* state of the running thread: IDLE, USER, NICE or SYSTEM */
 	__u32 user;       /* what it is in user mode: USER or NICE */
 	__u32 softirq;    /* 0, or 1 and the vector of the soft interrupt that is handled */
 	__u32 irq_depth;  /* hard interrupts that are handled */
-	__u32 irq_source; /* the outermost of them */
-	__u32 pid;
-	__u32 tgid;
+	__u64 ns[STATES];
+	__u64 start_ns; /* first event */
+	__u64 switches;
+	__u64 irq_entered_ns;
+	__u64 slice_ns[SYSTEM + 1]; /* ns[] when the running thread was switched to */
+	__u32 irq_source;           /* the outermost hard interrupt */
+	__u32 pid;                  /* of the running thread; kept for the account of threads only */
+	__u32 tgid;                 /* of its process; for that and for folding only */
 	__u32 reserved;
 };
 
@@ -117,7 +121,7 @@ struct source {
 	__u64 run;           /* entries back to back, this one included */
 	__u64 longest_run;
 	__u64 storm_entries; /* entries whose run had reached the threshold */
-	__u64 task_ns;       /* time of all tasks of the CPU, idle included, when it was last left */
+	__u64 task_ns;       /* time of all tasks of the CPU, idle included, when it last came */
 };
 
 struct thread {
@@ -196,22 +200,28 @@ INLINE int is_in_syscall(struct task_struct *task)
 	return ((struct pt_regs___arm64 *)regs)->syscallno >= 0;
 }
 
-/* Makes `task` the running one, from now on. */
+/* Makes `task` the running one, from now on. What nothing asks for is not read: a task's fields lie
+ * far apart, and at a switch they are seldom in the cache. */
 INLINE void adopt(struct cpu *cpu, struct task_struct *task)
 {
+	__u32 flags = task->flags;
 	int i;
 
-	cpu->pid = task->pid;
-	cpu->tgid = task->tgid;
-	cpu->user = task->static_prio > DEFAULT_PRIO ? NICE : USER;
-	if (!task->pid)
-		cpu->task = IDLE;
-	else if (task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
-		cpu->task = SYSTEM;
-	else
-		cpu->task = is_in_syscall(task) ? SYSTEM : cpu->user;
+	if (COUNT_THREADS)
+		cpu->pid = task->pid;
+	if (COUNT_THREADS || FOLD_PERIOD_NS)
+		cpu->tgid = task->tgid;
 	for (i = 0; COUNT_THREADS && i <= SYSTEM; i++)
 		cpu->slice_ns[i] = cpu->ns[i];
+	cpu->user = USER;
+	if (flags & PF_IDLE) {
+		cpu->task = IDLE;
+	} else if (flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER)) {
+		cpu->task = SYSTEM;
+	} else {
+		cpu->user = task->static_prio > DEFAULT_PRIO ? NICE : USER;
+		cpu->task = is_in_syscall(task) ? SYSTEM : cpu->user;
+	}
 }
 
 INLINE int folded_as(struct cpu *cpu, __u32 state)
@@ -275,18 +285,28 @@ INLINE __u64 advance(struct cpu *cpu)
 	return now;
 }
 
-/* Adds what the thread that leaves used since it came. */
-INLINE void charge(struct cpu *cpu, struct task_struct *task)
+/* Begins the account of a thread. It is apart so that a switch pays neither for the zeros nor for the
+ * name of a thread that is known: `on_rename` keeps the name right. */
+static __attribute__((noinline)) int begin_thread(struct task_struct *task)
 {
 	struct thread fresh = {};
 	__u32 pid = task->pid;
+
+	fresh.started_ns = task->start_time;
+	fresh.tgid = task->tgid;
+	bpf_probe_read_kernel(fresh.comm, COMM_BYTES, task->comm);
+	return bpf_map_update_elem(&THREADS, &pid, &fresh, 0);
+}
+
+/* Adds what the thread that leaves used since it came. */
+INLINE void charge(struct cpu *cpu, struct task_struct *task)
+{
+	__u32 pid = cpu->pid;
 	int i;
 
 	struct thread *thread = bpf_map_lookup_elem(&THREADS, &pid);
 	if (!thread || thread->started_ns != task->start_time) {
-		fresh.started_ns = task->start_time;
-		fresh.tgid = task->tgid;
-		bpf_map_update_elem(&THREADS, &pid, &fresh, 0);
+		begin_thread(task);
 		thread = bpf_map_lookup_elem(&THREADS, &pid);
 		if (!thread)
 			return;
@@ -294,7 +314,6 @@ INLINE void charge(struct cpu *cpu, struct task_struct *task)
 	for (i = USER; i <= SYSTEM; i++)
 		thread->ns[i] += cpu->ns[i] - cpu->slice_ns[i];
 	thread->slices++;
-	bpf_probe_read_kernel(thread->comm, COMM_BYTES, task->comm);
 }
 
 /* Arguments: bool preempt, struct task_struct *prev, struct task_struct *next. */
@@ -308,12 +327,25 @@ int on_switch(__u64 *ctx)
 	if (!cpu)
 		return 0;
 	advance(cpu);
-	if (COUNT_THREADS && prev->pid)
+	if (COUNT_THREADS && cpu->pid)
 		charge(cpu, prev);
 	cpu->irq_depth = 0;
 	cpu->softirq = 0;
 	cpu->switches++;
 	adopt(cpu, next);
+	return 0;
+}
+
+/* Arguments: struct task_struct *task, const char *name, which it has from now on. */
+SEC("tp_btf/task_rename")
+int on_rename(__u64 *ctx)
+{
+	struct task_struct *task = (struct task_struct *)ctx[0];
+	__u32 pid = task->pid;
+
+	struct thread *thread = bpf_map_lookup_elem(&THREADS, &pid);
+	if (thread)
+		bpf_probe_read_kernel_str(thread->comm, COMM_BYTES, (const void *)ctx[1]);
 	return 0;
 }
 
@@ -328,19 +360,11 @@ INLINE int enter_irq(__u32 number)
 		return 0;
 	cpu->irq_source = number;
 	cpu->irq_entered_ns = now;
-	struct source *source = bpf_map_lookup_elem(&SOURCES, &number);
-	if (!source)
-		return 0;
-	source->entries++;
-	__u64 task_ns = cpu->ns[IDLE] + cpu->ns[USER] + cpu->ns[NICE] + cpu->ns[SYSTEM];
-	source->run = task_ns - source->task_ns < BACK_TO_BACK_NS ? source->run + 1 : 1;
-	if (source->run > source->longest_run)
-		source->longest_run = source->run;
-	if (STORM_THRESHOLD && source->run >= STORM_THRESHOLD)
-		source->storm_entries++;
 	return 0;
 }
 
+/* An entry is counted when it is over: no task ran meanwhile, so that what is known of tasks now is
+ * what was known then. */
 INLINE int exit_irq(void)
 {
 	struct cpu *cpu = this_cpu();
@@ -354,8 +378,15 @@ INLINE int exit_irq(void)
 	struct source *source = bpf_map_lookup_elem(&SOURCES, &number);
 	if (!source)
 		return 0;
+	__u64 task_ns = cpu->ns[IDLE] + cpu->ns[USER] + cpu->ns[NICE] + cpu->ns[SYSTEM];
+	source->run = task_ns - source->task_ns < BACK_TO_BACK_NS ? source->run + 1 : 1;
+	source->task_ns = task_ns;
 	source->ns += now - cpu->irq_entered_ns;
-	source->task_ns = cpu->ns[IDLE] + cpu->ns[USER] + cpu->ns[NICE] + cpu->ns[SYSTEM];
+	source->entries++;
+	if (source->run > source->longest_run)
+		source->longest_run = source->run;
+	if (STORM_THRESHOLD && source->run >= STORM_THRESHOLD)
+		source->storm_entries++;
 	return 0;
 }
 

@@ -47,6 +47,8 @@ const PROGRAMS: [(&str, &str); 7] = [
     ("on_sys_exit", "sys_exit"),
     ("on_sys_enter", "sys_enter"),
 ];
+/// Keeps the names of threads right; loaded when there is an account of threads.
+const RENAME_PROGRAM: (&str, &str) = ("on_rename", "task_rename");
 /// Does nothing, at the event that comes on every machine.
 const IDLE_PROGRAM: (&str, &str) = ("on_switch_do_nothing", "sched_switch");
 /// Interrupts of the CPU's own vectors, in the order of their sources. Not every kernel has events of
@@ -70,7 +72,7 @@ const READS_MAX: u32 = 64;
 pub struct ExactCpuOptions {
     /// Folds time by the phase of a period.
     pub fold: Option<FoldOptions>,
-    /// Whether an account of each thread is kept, which most of a switch's cost is.
+    /// Whether an account of each thread is kept, which a third of a switch's cost is.
     pub has_threads: bool,
     /// Handler entries back to back from which on they are a storm, as FreeBSD's
     /// `hw.intr_storm_threshold`; 0: none is.
@@ -135,7 +137,8 @@ impl ExactCpu {
         self.program(idle)
             .and_then(|program| Ok(program.load(tracepoint, btf)?))
             .map_err(|error| refused(&error))?;
-        for (program, tracepoint) in PROGRAMS {
+        let of_threads = self.has_threads.then_some(RENAME_PROGRAM);
+        for (program, tracepoint) in PROGRAMS.into_iter().chain(of_threads) {
             self.load_program(program, tracepoint, btf)
                 .map_err(|error| refused(&error))?;
         }

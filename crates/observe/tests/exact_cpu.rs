@@ -1,7 +1,7 @@
 //! The exact account of CPU time on a real kernel: that it adds up, and that it is right about loads
 //! whose time is known from elsewhere.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
 use std::net::UdpSocket;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -57,11 +57,12 @@ fn own_times(exact: &ExactCpu) -> TaskTimes {
     own.map(|thread| thread.times).unwrap_or_default()
 }
 
+/// A thread that switched while it was read may have had one slice too much then.
 fn since(now: TaskTimes, then: TaskTimes) -> TaskTimes {
     TaskTimes {
-        user_ns: now.user_ns - then.user_ns,
-        nice_ns: now.nice_ns - then.nice_ns,
-        system_ns: now.system_ns - then.system_ns,
+        user_ns: now.user_ns.saturating_sub(then.user_ns),
+        nice_ns: now.nice_ns.saturating_sub(then.nice_ns),
+        system_ns: now.system_ns.saturating_sub(then.system_ns),
     }
 }
 
@@ -284,4 +285,20 @@ fn a_program_that_does_nothing_takes_less_than_those_that_count() {
         idle.ns_per_run < counting.ns_per_run,
         "{idle:?} {counting:?}"
     );
+}
+
+#[test]
+fn a_thread_has_the_name_that_it_gave_itself_last() {
+    needs!(Root);
+    let _alone = alone();
+    let exact = exact(THREADS);
+    // Its account begins with its first switch, under the name that it had then.
+    thread::sleep(Duration::from_millis(1));
+    for name in ["renamed once", "sixteen is too much"] {
+        fs::write("/proc/thread-self/comm", name).unwrap();
+        let tid = gettid().as_raw_nonzero().get() as u32;
+        let threads = exact.threads().unwrap();
+        let own = threads.iter().find(|thread| thread.tid == tid).unwrap();
+        assert_eq!(own.name, name[..name.len().min(15)]);
+    }
 }

@@ -43,17 +43,18 @@ pub mod state {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Cpu {
-    pub start_ns: u64,
     pub last_ns: u64,
-    pub ns: [u64; state::ALL],
-    pub switches: u64,
-    pub slice_ns: [u64; state::TASKS],
-    pub irq_entered_ns: u64,
     pub task: u32,
     pub user: u32,
     pub softirq: u32,
     pub irq_depth: u32,
+    pub ns: [u64; state::ALL],
+    pub start_ns: u64,
+    pub switches: u64,
+    pub irq_entered_ns: u64,
+    pub slice_ns: [u64; state::TASKS],
     pub irq_source: u32,
+    /// Of the running thread; 0 unless threads are counted.
     pub pid: u32,
     pub tgid: u32,
     pub reserved: u32,
@@ -95,7 +96,7 @@ pub struct Fold {
     pub ns: [[u64; FOLD_BINS]; FOLD_ROWS],
 }
 
-// SAFETY: integers without padding: 23 of 8 bytes, then 8 of 4; every bit pattern is valid.
+// SAFETY: integers without padding: one of 8 bytes, 4 of 4, 22 of 8, 4 of 4; every bit pattern is valid.
 unsafe impl aya::Pod for Cpu {}
 // SAFETY: six integers without padding; every bit pattern is valid.
 unsafe impl aya::Pod for Source {}

@@ -12,7 +12,7 @@ pub struct ThreadTimes {
     pub tid: u32,
     /// Number of its process.
     pub pid: u32,
-    /// The thread's name when it last left a CPU; empty when it has not yet.
+    /// The thread's name, by the latest rename; empty when it has not left a CPU yet.
     pub name: String,
     /// Its time by state.
     pub times: TaskTimes,
