@@ -64,8 +64,8 @@ pub use show::{
 };
 pub use studies::{STUDIES_SCHEMA, Studies, StudiesAction, StudyEntry, StudyKind, StudyState};
 pub use study::{
-    ComparisonName, CountingCost, DroppedComparison, EventCounter, HostFacts, LabFacts, Plan,
-    SCHEMA, SettingFacts, Study, Warning, WarningName, WorkloadFacts,
+    ComparisonName, CountingCost, DroppedComparison, EventCounter, FactorFacts, HostFacts,
+    LabFacts, LevelFacts, Plan, SCHEMA, SettingFacts, Study, Warning, WarningName, WorkloadFacts,
 };
 pub use study_plan::{STUDY_PLAN_SCHEMA, StudyPlan};
 pub use switch::{

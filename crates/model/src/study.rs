@@ -33,6 +33,9 @@ pub struct Plan {
     /// The comparisons in the order in which they are given up when not all planned blocks fit into the
     /// time. The last one is never given up.
     pub drop_order: Vec<ComparisonName>,
+    /// What the settings differ in, where they are made by crossing the levels of factors; empty otherwise.
+    #[serde(default)]
+    pub factors: Vec<FactorFacts>,
     /// The settings that are compared under each workload: the one that is judged, and its reference.
     pub contrasts: Vec<(String, String)>,
     /// Comparisons that get a verdict: the family that the intervals are widened for.
@@ -144,6 +147,27 @@ pub struct SettingFacts {
     pub description: String,
     /// Each value that it writes: side, name, value.
     pub writes: Vec<(Side, String, String)>,
+    /// The level of each factor that it is made of; empty without factors.
+    #[serde(default)]
+    pub levels: Vec<LevelFacts>,
+}
+
+/// One thing in which settings differ.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FactorFacts {
+    /// The factor.
+    pub factor: String,
+    /// Its levels; the others are compared with the first one unless the plan's contrasts say otherwise.
+    pub levels: Vec<String>,
+}
+
+/// The level of a factor that a setting has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LevelFacts {
+    /// The factor.
+    pub factor: String,
+    /// The level.
+    pub level: String,
 }
 
 /// A counter of the kernel's events that runs as a BPF program.

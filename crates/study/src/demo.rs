@@ -94,6 +94,7 @@ pub fn null(design: Design, setting: &str) -> Design {
         drop_order: design.drop_order_of(std::slice::from_ref(&contrast)),
         contrasts: vec![contrast],
         question: String::from("Is a setting unlike itself?"),
+        factors: Vec::new(),
         workloads: design.workloads,
     }
 }

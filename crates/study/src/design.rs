@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nicpoll_model::{ComparisonName, SettingFacts, Side, WorkloadFacts};
+use nicpoll_model::{ComparisonName, FactorFacts, LevelFacts, SettingFacts, Side, WorkloadFacts};
 use nicpoll_switch::knob::table::GRO_FLUSH_TIMEOUT;
 use nicpoll_switch::{Request, Setting, Value};
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,9 @@ pub struct Design {
     pub workloads: Vec<NamedWorkload>,
     /// The settings, in the order of the report.
     pub settings: Vec<NamedSetting>,
+    /// What the settings differ in, where they are made of factors.
+    #[serde(default)]
+    pub factors: Vec<FactorFacts>,
     /// The comparisons made under each workload.
     pub contrasts: Vec<Versus>,
     /// Every contrast under every workload, in the order in which they are given up when the time does
@@ -43,8 +46,51 @@ pub struct NamedSetting {
     pub setting: Setting,
     /// What a sentence calls it.
     pub noun: String,
+    /// The cores that it gives the traffic.
+    #[serde(default)]
+    pub cpus: Cpus,
+    /// The level of each factor that it is made of; empty for one that is not.
+    #[serde(default)]
+    pub levels: Vec<LevelFacts>,
     /// What must be seen of the receiver's polls while it is in force.
     pub evidence: Evidence,
+}
+
+/// The cores that a setting gives the threads of the traffic; those that it does not name stay as the lab has them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cpus {
+    /// Of the sending thread.
+    #[serde(default)]
+    pub sender: Option<u32>,
+    /// Of the receiving thread.
+    #[serde(default)]
+    pub receiver: Option<u32>,
+}
+
+impl Cpus {
+    /// The core of one side, where it is named.
+    pub fn of(self, side: Side) -> Option<u32> {
+        match side {
+            Side::Sender => self.sender,
+            Side::Receiver => self.receiver,
+        }
+    }
+
+    /// These cores, and others in force over them.
+    #[must_use]
+    pub fn under(self, over: Cpus) -> Cpus {
+        Cpus {
+            sender: over.sender.or(self.sender),
+            receiver: over.receiver.or(self.receiver),
+        }
+    }
+
+    /// A side whose core both name.
+    pub fn common_with(self, other: Cpus) -> Option<Side> {
+        let is_twice = |side: &Side| self.of(*side).is_some() && other.of(*side).is_some();
+        [Side::Sender, Side::Receiver].into_iter().find(is_twice)
+    }
 }
 
 /// What must be seen of the receiver's polls for a setting to be in force.
@@ -189,12 +235,15 @@ impl NamedSetting {
                 let of_host = self.writes(request).into_iter();
                 writes.extend(of_host.map(|(name, value)| (side, name, value)));
             }
+            let cpu = self.cpus.of(side).map(|cpu| cpu.to_string());
+            writes.extend(cpu.map(|cpu| (side, String::from("CPU of the traffic"), cpu)));
         }
         SettingFacts {
             setting: self.setting.name.clone(),
             noun: self.noun.clone(),
             description: self.setting.description.clone(),
             writes,
+            levels: self.levels.clone(),
         }
     }
 }

@@ -11,6 +11,7 @@ use nicpoll_model::{HostFacts, LabFacts, Side};
 use nicpoll_switch::{Guard, Journal, Owner, Recovered};
 use nicpoll_sys::affinity;
 
+use crate::design::Cpus;
 use crate::error::{Doing, StudyError};
 use crate::host::{Changes, Host, HostClient, LocalHost};
 use crate::link::Link;
@@ -34,6 +35,8 @@ pub struct Lab {
     pub sender_cpu: u32,
     /// The core of the receiving thread.
     pub receiver_cpu: u32,
+    /// The cores of both unless a setting has others.
+    own_cpus: [u32; 2],
     /// Names under which namespaces outlive the lab.
     pub kept_as: Vec<String>,
     /// When traffic is no longer waited for, whatever hangs; `None` without a limit.
@@ -147,6 +150,7 @@ impl Lab {
             exact_cpu_refused,
             sender_cpu,
             receiver_cpu,
+            own_cpus: [sender_cpu, receiver_cpu],
             kept_as: Vec::new(),
             deadline: None,
             ends: 0,
@@ -165,6 +169,13 @@ impl Lab {
     /// The cores of the traffic, the sender's first.
     pub fn cpus(&self) -> [u32; 2] {
         [self.sender_cpu, self.receiver_cpu]
+    }
+
+    /// Gives the traffic from now on the cores of a setting, and the lab's own where it names none.
+    pub(crate) fn give_cpus(&mut self, cpus: Cpus) {
+        let [sender, receiver] = self.own_cpus;
+        self.sender_cpu = cpus.sender.unwrap_or(sender);
+        self.receiver_cpu = cpus.receiver.unwrap_or(receiver);
     }
 
     /// Ends what traffic still runs and puts back every setting of both hosts, the receiver's first: its

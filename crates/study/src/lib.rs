@@ -37,9 +37,9 @@ mod warnings;
 mod workload;
 
 pub use decided::is_decided;
-pub use design::{Design, Evidence, NamedSetting, NamedWorkload, Versus};
+pub use design::{Cpus, Design, Evidence, NamedSetting, NamedWorkload, Versus};
 pub use error::{Doing, StudyError};
-pub use file::StudyFile;
+pub use file::{Here, StudyFile};
 pub use fit::{HostCosts, measure_costs, ticks_per_second};
 pub use foreign::CoreTime;
 pub use host::{

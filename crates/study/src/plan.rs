@@ -200,6 +200,7 @@ pub fn plan_of(design: &Design, lengths: &Lengths, seed: Seed) -> Result<Plan, P
         limit_seconds: 0.0,
         workloads: workloads.map(|workload| workload.name.clone()).collect(),
         drop_order: design.drop_order.clone(),
+        factors: design.factors.clone(),
         contrasts: contrasts
             .map(|versus| (versus.setting.clone(), versus.reference.clone()))
             .collect(),

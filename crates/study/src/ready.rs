@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use nicpoll_model::FileError;
 use thiserror::Error;
 
-use crate::file::StudyFile;
+use crate::file::{Here, StudyFile};
 
 /// Names and texts of the ready studies: what `studies/` holds.
 pub const READY: [(&str, &str); 4] = [
@@ -44,13 +44,16 @@ pub enum StudyFileError {
         /// Where, and what would be right.
         source: FileError,
     },
+    /// The machine does not say what it has.
+    #[error("asking what this machine has")]
+    Machine(#[source] io::Error),
 }
 
 impl StudyFile {
-    /// Reads a file, or takes the ready study of that name.
+    /// Reads a file, or takes the ready study of that name, to be run on this machine.
     ///
     /// # Errors
-    /// When there is neither, or the file has a mistake.
+    /// When there is neither, the file has a mistake, or this machine lacks what it asks for.
     pub fn find(path: &Path) -> Result<Self, StudyFileError> {
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
@@ -62,10 +65,14 @@ impl StudyFile {
                 }
             },
         };
-        StudyFile::parse(&text).map_err(|source| StudyFileError::Mistake {
+        let mistake = |source| StudyFileError::Mistake {
             path: path.to_owned(),
             source,
-        })
+        };
+        let file = StudyFile::parse(&text).map_err(mistake)?;
+        let here = Here::look().map_err(StudyFileError::Machine)?;
+        file.check(&text, &here).map_err(mistake)?;
+        Ok(file)
     }
 }
 

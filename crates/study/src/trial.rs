@@ -437,6 +437,7 @@ pub fn apply(
     setting: &NamedSetting,
     timeout_ns: Option<u64>,
 ) -> Result<(), StudyError> {
+    lab.give_cpus(setting.cpus);
     for side in [Side::Sender, Side::Receiver] {
         let host = lab.host(side);
         if let Some(request) = setting.request(host.name(), timeout_ns) {

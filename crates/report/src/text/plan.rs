@@ -1,6 +1,6 @@
 //! What a study would do, as text: what is compared, every value that is written, and how long it takes.
 
-use nicpoll_model::{SettingFacts, Side, StudyPlan};
+use nicpoll_model::{FactorFacts, SettingFacts, Side, StudyPlan};
 
 use super::header;
 use super::page::{Ink, Page};
@@ -19,6 +19,12 @@ pub fn write(page: &mut Page, plan: &StudyPlan) {
     );
     item(page, "plan", &header::plan(&plan.plan));
     item(page, "order", &header::order(&plan.plan, plan.seed));
+    if !plan.plan.factors.is_empty() {
+        page.heading("Factors, and their levels");
+        for FactorFacts { factor, levels } in &plan.plan.factors {
+            item(page, factor, &levels.join(", "));
+        }
+    }
     page.heading("Settings, and what each writes");
     for setting in &plan.settings {
         item(page, &setting.setting, &writes(setting));

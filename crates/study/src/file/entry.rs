@@ -1,0 +1,89 @@
+//! A study file as TOML has it, before anything in it is looked at together.
+//!
+//! What must hold: every key that a file may have stands here; any other one is refused with those that there are.
+
+use nicpoll_switch::Values;
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::design::Cpus;
+use crate::workload::WorkloadRequest;
+
+/// The whole file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Document {
+    pub question: String,
+    pub blocks: Option<u32>,
+    pub trial: Option<Spanned<String>>,
+    pub warmup: Option<Spanned<String>>,
+    pub time: Option<Spanned<String>>,
+    pub seed: Option<u64>,
+    #[serde(default)]
+    pub give_up_first: Vec<Spanned<String>>,
+    pub common: Option<CommonEntry>,
+    #[serde(default)]
+    pub setting: Vec<SettingEntry>,
+    #[serde(default)]
+    pub factor: Vec<FactorEntry>,
+    pub workload: Vec<WorkloadEntry>,
+    #[serde(default)]
+    pub compare: Vec<CompareEntry>,
+}
+
+/// What every setting sets.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CommonEntry {
+    #[serde(default)]
+    pub sender: Values,
+    pub receiver: Option<Spanned<Values>>,
+    pub cpus: Option<Spanned<Cpus>>,
+}
+
+/// A setting, or a level of a factor: one part of a setting.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SettingEntry {
+    pub name: Spanned<String>,
+    pub noun: Option<String>,
+    #[serde(default)]
+    pub description: String,
+    #[serde(default)]
+    pub sender: Values,
+    pub receiver: Option<Spanned<Values>>,
+    pub cpus: Option<Spanned<Cpus>>,
+    pub discipline: Option<Spanned<String>>,
+}
+
+/// One thing that differs between settings.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FactorEntry {
+    pub name: Spanned<String>,
+    pub levels: Vec<SettingEntry>,
+}
+
+/// Traffic.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WorkloadEntry {
+    pub name: Spanned<String>,
+    pub description: Option<String>,
+    pub traffic: Spanned<WorkloadRequest>,
+}
+
+/// What is held against what: two settings, or two levels of a factor.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CompareEntry {
+    pub setting: Option<Spanned<String>>,
+    pub factor: Option<Spanned<String>>,
+    pub level: Option<Spanned<String>>,
+    pub reference: Spanned<String>,
+}
+
+/// Names with where they stand.
+pub(super) fn names_of(entries: &[SettingEntry]) -> Vec<&Spanned<String>> {
+    entries.iter().map(|entry| &entry.name).collect()
+}

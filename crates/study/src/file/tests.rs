@@ -1,0 +1,281 @@
+use super::*;
+use crate::design::Evidence;
+
+const TWO: &str = r#"
+question = "Does a longer period pay?"
+[[setting]]
+name = "short"
+receiver = { gro = "on", napi_defer_hard_irqs = 100, gro_flush_timeout = "50us" }
+[[setting]]
+name = "long"
+receiver = { gro = "on", napi_defer_hard_irqs = 100, gro_flush_timeout = "1ms" }
+[[workload]]
+name = "udp"
+traffic = { kind = "udp", payload_bytes = 200, packets_per_second = 20000 }
+"#;
+
+fn refused(find: &str, replace: &str) -> FileError {
+    assert!(TWO.contains(find), "{find}");
+    StudyFile::parse(&TWO.replacen(find, replace, 1)).unwrap_err()
+}
+
+#[test]
+fn a_file_is_a_design_and_its_lengths() {
+    let file = StudyFile::parse(TWO).unwrap();
+    let [short, long] = &file.design.settings[..] else {
+        panic!("{:?}", file.design.settings);
+    };
+    assert_eq!(short.evidence, Evidence::Rounds { period_ns: 50_000 });
+    assert_eq!(long.period_ns(), Some(1_000_000));
+    assert_eq!(short.noun, "short");
+    assert!(!short.setting.hosts.contains_key("sender"));
+    // Every setting against the first one.
+    let [versus] = &file.design.contrasts[..] else {
+        panic!("{:?}", file.design.contrasts);
+    };
+    assert_eq!((&*versus.setting, &*versus.reference), ("long", "short"));
+    assert_eq!(file.lengths, Lengths::default());
+    let plan = plan_of(&file.design, &file.lengths, Seed(1)).unwrap();
+    assert_eq!(plan.period_ns, Some(1_000_000));
+    assert_eq!(plan.order.len(), 16 * 2);
+    assert!(plan.limit_seconds > 10.0);
+}
+
+#[test]
+fn lengths_and_comparisons_may_be_given() {
+    let text = format!(
+        "blocks = 20\ntrial = \"500ms\"\ntime = \"60s\"\nseed = 7\n{TWO}\n\
+         [[compare]]\nsetting = \"short\"\nreference = \"long\"\n"
+    );
+    let file = StudyFile::parse(&text).unwrap();
+    assert_eq!(file.lengths.blocks, 20);
+    assert_eq!(file.lengths.trial, Duration::from_millis(500));
+    assert_eq!(file.lengths.limit, Some(Duration::from_secs(60)));
+    assert_eq!(file.seed, Some(7));
+    assert_eq!(file.design.contrasts[0].setting, "short");
+}
+
+#[test]
+fn what_gives_way_first_is_what_the_file_says() {
+    let text = TWO.replace(
+        "[[workload]]",
+        "[[workload]]\nname = \"tcp\"\ntraffic = { kind = \"tcp\" }\n[[workload]]",
+    );
+    let workloads = |text: &str| -> Vec<String> {
+        let design = StudyFile::parse(text).unwrap().design;
+        let dropped = design.drop_order.into_iter();
+        dropped.map(|comparison| comparison.workload).collect()
+    };
+    // The first of the file is the last to go.
+    assert_eq!(workloads(&text), ["udp", "tcp"]);
+    let given = format!("give_up_first = [\"tcp\"]\n{text}");
+    assert_eq!(workloads(&given), ["tcp", "udp"]);
+}
+
+#[test]
+fn a_mistake_is_named_with_its_line_and_what_would_be_right() {
+    let cases = [
+        ("question", "qestion", 2, "expected one of"),
+        (
+            "gro = \"on\", napi",
+            "groo = \"on\", napi",
+            5,
+            "there is no knob 'groo'",
+        ),
+        ("\"50us\"", "50", 5, "unit"),
+        ("gro = \"on\", napi", "napi", 5, "add gro = \"on\""),
+        ("name = \"long\"", "name = \"short\"", 7, "another"),
+        ("name = \"long\"", "name = \"a b\"", 7, "a name has"),
+        ("kind = \"udp\"", "kind = \"sctp\"", 11, "expected one of"),
+        (
+            "payload_bytes = 200",
+            "payload_bytes = 2",
+            11,
+            "20 to 65507",
+        ),
+        ("payload_bytes = 200", "payload = 200", 11, "unknown field"),
+        ("question =", "trial = \"1\"\nquestion =", 2, "unit"),
+        ("question = \"", "question = ", 2, ""),
+    ];
+    for (find, replace, line, wanted) in cases {
+        let error = refused(find, replace);
+        assert_eq!(error.line, line, "{replace}: {error}");
+        assert!(error.message.contains(wanted), "{replace}: {error}");
+    }
+    let compare = format!("{TWO}[[compare]]\nsetting = \"lomg\"\nreference = \"short\"\n");
+    let error = StudyFile::parse(&compare).unwrap_err();
+    assert_eq!(error.line, 13);
+    assert!(error.message.contains("did you mean long?"), "{error}");
+    let one = TWO.split("[[setting]]\nname = \"long\"").next().unwrap();
+    let one = format!("{one}[[workload]]\nname = \"tcp\"\ntraffic = {{ kind = \"tcp\" }}\n");
+    let error = StudyFile::parse(&one).unwrap_err();
+    assert!(error.message.contains("2 to 16"), "{error}");
+}
+
+#[test]
+fn whatever_is_cut_off_or_wrong_is_read_or_refused_with_a_line_of_the_text() {
+    let lines = TWO.lines().count();
+    for at in (0..TWO.len()).step_by(3) {
+        let flipped: String = TWO
+            .char_indices()
+            .map(|(place, c)| if place == at { '=' } else { c })
+            .collect();
+        for text in [&TWO[..at], &TWO[at..], &flipped] {
+            if let Err(error) = StudyFile::parse(text) {
+                assert!((1..=lines + 1).contains(&error.line), "{error}: {text}");
+            }
+        }
+    }
+}
+
+const CROSSED: &str = r#"
+question = "Does the effect of the period depend on TSO?"
+[common]
+receiver = { gro = "on", napi_defer_hard_irqs = 100 }
+[[factor]]
+name = "period"
+levels = [
+  { name = "50us", receiver = { gro_flush_timeout = "50us" } },
+  { name = "1ms", receiver = { gro_flush_timeout = "1ms" } },
+  { name = "2ms", noun = "two ms", receiver = { gro_flush_timeout = "2ms" } },
+]
+[[factor]]
+name = "tso"
+levels = [
+  { name = "off", sender = { tso = "off" } },
+  { name = "on", sender = { tso = "on" }, cpus = { sender = 1, receiver = 0 } },
+]
+[[workload]]
+name = "rr"
+traffic = { kind = "rr" }
+"#;
+
+fn pairs(text: &str) -> Vec<(String, String)> {
+    let design = StudyFile::parse(text).unwrap().design;
+    let pairs = design.contrasts.into_iter();
+    pairs.map(|one| (one.setting, one.reference)).collect()
+}
+
+#[test]
+fn factors_are_crossed_and_levels_compared_within_each_combination_of_the_others() {
+    let file = StudyFile::parse(CROSSED).unwrap();
+    let settings = &file.design.settings;
+    let names: Vec<&str> = settings.iter().map(NamedSetting::name).collect();
+    assert_eq!(
+        names,
+        [
+            "50us+off", "50us+on", "1ms+off", "1ms+on", "2ms+off", "2ms+on"
+        ]
+    );
+    assert_eq!(settings[5].period_ns(), Some(2_000_000));
+    assert_eq!(settings[5].noun, "two ms with on");
+    assert_eq!(settings[5].levels[1].factor, "tso");
+    assert_eq!(settings[5].cpus.sender, Some(1));
+    assert_eq!(settings[4].cpus.sender, None);
+    let own = |one: &str, other: &str| (String::from(one), String::from(other));
+    assert_eq!(
+        pairs(CROSSED),
+        [
+            own("1ms+off", "50us+off"),
+            own("1ms+on", "50us+on"),
+            own("2ms+off", "50us+off"),
+            own("2ms+on", "50us+on"),
+            own("50us+on", "50us+off"),
+            own("1ms+on", "1ms+off"),
+            own("2ms+on", "2ms+off"),
+        ]
+    );
+    let plan = file.plan(Seed(1)).unwrap().plan;
+    assert_eq!(plan.family, 7);
+    assert_eq!(plan.factors[0].levels, ["50us", "1ms", "2ms"]);
+    // What is compared may be said; what is then compared with nothing is not run.
+    let some = format!(
+        "{CROSSED}[[compare]]\nfactor = \"period\"\nlevel = \"2ms\"\nreference = \"1ms\"\n"
+    );
+    assert_eq!(
+        pairs(&some),
+        [own("2ms+off", "1ms+off"), own("2ms+on", "1ms+on")]
+    );
+    assert_eq!(StudyFile::parse(&some).unwrap().design.settings.len(), 4);
+}
+
+#[test]
+fn a_mistake_in_a_factor_is_named_with_its_line() {
+    let cases = [
+        ("name = \"tso\"", "name = \"period\"", 13, "another"),
+        ("name = \"1ms\"", "name = \"50us\"", 9, "another"),
+        (
+            "sender = { tso = \"off\" }",
+            "receiver = { gro_flush_timeout = \"1us\" }",
+            15,
+            "two factors set gro_flush_timeout of the receiver",
+        ),
+        (
+            "{ name = \"off\", sender = { tso = \"off\" } },",
+            "",
+            13,
+            "1 level(s)",
+        ),
+        (
+            "sender = { tso = \"off\" }",
+            "discipline = \"freebsd-polling\"",
+            15,
+            "not built yet",
+        ),
+        (
+            "receiver = { gro = \"on\", ",
+            "receiver = { ",
+            8,
+            "add gro = \"on\"",
+        ),
+        ("{ sender = 1, ", "{ sendr = 1, ", 16, "unknown field"),
+        (
+            "[[workload]]",
+            "[[setting]]\nname = \"one\"\n[[workload]]",
+            19,
+            "not both",
+        ),
+        (
+            "[[workload]]",
+            "[[compare]]\nsetting = \"50us+on\"\nreference = \"50us+off\"\n[[workload]]",
+            20,
+            "needs a factor and a level",
+        ),
+        (
+            "[[workload]]",
+            "[[compare]]\nfactor = \"tso\"\nlevel = \"of\"\nreference = \"on\"\n[[workload]]",
+            20,
+            "there is no level of; the file has off, on",
+        ),
+    ];
+    for (find, replace, line, wanted) in cases {
+        assert!(CROSSED.contains(find), "{find}");
+        let error = StudyFile::parse(&CROSSED.replacen(find, replace, 1)).unwrap_err();
+        assert!(error.message.contains(wanted), "{replace}: {error}");
+        assert_eq!(error.line, line, "{replace}: {error}");
+    }
+    let many: String = (0..9)
+        .map(|n| format!("{{ name = \"{n}\", sender = {{ tso = \"on\" }} }},"))
+        .collect();
+    let many = CROSSED.replace("{ name = \"off\", sender = { tso = \"off\" } },", &many);
+    let error = StudyFile::parse(&many).unwrap_err();
+    assert!(error.message.contains("at most 16"), "{error}");
+}
+
+#[test]
+fn cores_that_the_machine_does_not_have_are_named_with_their_line() {
+    let file = StudyFile::parse(CROSSED).unwrap();
+    let refused = |file: &StudyFile, cpus: &[u32]| {
+        let here = Here {
+            cpus: cpus.to_vec(),
+        };
+        file.check(CROSSED, &here).err()
+    };
+    assert_eq!(refused(&file, &[0, 1]), None);
+    let error = refused(&file, &[0, 2, 3]).unwrap();
+    assert_eq!(error.line, 16);
+    assert!(error.message.contains("may use 0, 2, 3"), "{error}");
+    let text = CROSSED.replace("sender = 1, receiver = 0", "sender = 1");
+    let error = refused(&StudyFile::parse(&text).unwrap(), &[0, 1]).unwrap();
+    assert!(error.message.contains("share cpu 1"), "{error}");
+}
