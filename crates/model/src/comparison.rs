@@ -250,6 +250,12 @@ pub struct Comparison {
     pub confidence_ratio: f64,
     /// The verdict; null for metrics that are not primary.
     pub verdict: Option<Verdict>,
+    /// Two-sided p value of no difference, by the same method: at most 1 - `confidence_ratio` exactly when the
+    /// interval leaves no difference out. Null below three pairs.
+    pub difference_p: Option<f64>,
+    /// The p value after Holm's correction for the study's family: below 0.05 where Holm finds a difference,
+    /// which he does at least where the verdict has a word for one. Null for metrics that are not primary.
+    pub holm_p: Option<f64>,
     /// Student's interval for the mean, on the same scale and at the same confidence. It stands beside.
     pub paired_t: Ends,
     /// Student's interval for the mean without the outer 20 % at each end. It stands beside.

@@ -7,7 +7,7 @@ use nicpoll_model::{Comparison, Ends, IntervalMethod, Metric, MetricKind, Verdic
 
 use crate::confidence::Confidence;
 use crate::independence::{DEPENDENT_BELOW_P, lag_one_p};
-use crate::method::{estimate_by, interval_by, planned_method};
+use crate::method::{estimate_by, interval_by, p_by, planned_method};
 use crate::none_seen::none_seen_at_most;
 use crate::order::Seed;
 use crate::paired::{Interval, Pair, log_differences, mean_interval, point_differences, ratio_of};
@@ -106,6 +106,8 @@ pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
                 .as_ref()
                 .map_or(word, |scenarios| settled(word, scenarios))
         }),
+        difference_p: p_by(rule.method, &found.differences),
+        holm_p: None,
         paired_t: beside(mean_interval(&found.differences, contrast.confidence).ok()),
         trimmed_t: beside(trimmed_interval(&found.differences, contrast.confidence)),
         lag_one_p,

@@ -7,6 +7,7 @@
 //! value below 5 % in at most 5 % of studies.
 
 use crate::order::{Seed, shuffle};
+use crate::ranks::doubled_ranks;
 
 /// Below this p value the blocks of a comparison count as dependent.
 pub const DEPENDENT_BELOW_P: f64 = 0.05;
@@ -44,13 +45,9 @@ pub fn lag_one_p(differences: &[f64], seed: Seed) -> Option<f64> {
 
 /// Twice the ranks less their mean, so that ties stay whole numbers.
 fn ranks(values: &[f64]) -> Vec<i64> {
-    let n = values.len() as i64;
-    let place = |value: f64| {
-        let below = values.iter().filter(|it| **it < value).count() as i64;
-        let equal = values.iter().filter(|it| **it == value).count() as i64;
-        2 * below + equal + 1
-    };
-    values.iter().map(|value| place(*value) - (n + 1)).collect()
+    let mean = values.len() as i64 + 1;
+    let ranks = doubled_ranks(values).into_iter();
+    ranks.map(|rank| rank as i64 - mean).collect()
 }
 
 /// The sum of the products of neighbours.

@@ -15,33 +15,46 @@
 pub mod ab;
 mod comparison;
 mod confidence;
+mod holm;
 mod independence;
 mod latencies;
+mod mann_whitney;
 mod method;
 mod moments;
 mod none_seen;
 pub mod order;
+mod outliers;
 mod paired;
 mod power;
+mod ranks;
 mod sensitivity;
+mod series;
 mod signed_rank;
 mod summary;
 mod trimmed;
 mod verdict;
+mod welch;
 
 pub use comparison::{Contrast, compare};
 pub use confidence::{Confidence, FAMILY_ALPHA, InvalidConfidence};
+pub use holm::holm;
 pub use independence::{DEPENDENT_BELOW_P, lag_one_p};
 pub use latencies::Latencies;
+pub use mann_whitney::{mann_whitney_p, shift_interval, shift_reaches};
 pub use method::planned_method;
 pub use none_seen::none_seen_at_most;
+pub use outliers::outliers;
 pub use paired::{
     BLOCKS_MIN, BadPair, Interval, NoInterval, Pair, log_differences, mean_interval,
     point_differences, points_interval, ratio_interval,
 };
 pub use power::{BLOCKS_TO_FIND_MAX, Power};
 pub use sensitivity::Proofs;
-pub use signed_rank::{hodges_lehmann, signed_rank_blocks_min, signed_rank_interval};
+pub use series::{Change, SERIES_BELOW_P, Series, change_point, dependence_p, drift_p};
+pub use signed_rank::{
+    hodges_lehmann, signed_rank_blocks_min, signed_rank_interval, signed_rank_p,
+};
 pub use summary::Summary;
 pub use trimmed::trimmed_interval;
 pub use verdict::{InvalidMargin, Margin, verdict};
+pub use welch::{welch_interval, welch_p};

@@ -8,9 +8,10 @@ use nicpoll_model::IntervalMethod;
 
 use crate::confidence::Confidence;
 use crate::moments;
-use crate::paired::{Interval, NoInterval, half_width, mean_interval};
+use crate::paired::{Interval, NoInterval, half_width, mean_interval, mean_p};
 use crate::signed_rank::{
     hodges_lehmann, left_out, lower_end, signed_rank_blocks_min, signed_rank_interval,
+    signed_rank_p,
 };
 
 /// The method for a plan of so many blocks.
@@ -42,6 +43,14 @@ pub(crate) fn estimate_by(method: IntervalMethod, differences: &[f64]) -> Option
     match method {
         IntervalMethod::HodgesLehmann => hodges_lehmann(differences),
         IntervalMethod::PairedT => moments::mean(differences),
+    }
+}
+
+/// The two-sided p value of no difference by a method; `None` where there is no interval at any level.
+pub(crate) fn p_by(method: IntervalMethod, differences: &[f64]) -> Option<f64> {
+    match method {
+        IntervalMethod::HodgesLehmann => signed_rank_p(differences),
+        IntervalMethod::PairedT => mean_p(differences),
     }
 }
 

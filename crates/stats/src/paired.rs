@@ -71,6 +71,12 @@ pub enum NoInterval {
         /// The blocks that it takes.
         least: usize,
     },
+    /// There are fewer values than the method takes to reach the confidence.
+    #[error("{} and {} values are too few for an interval", sizes[0], sizes[1])]
+    TooFewValues {
+        /// The values of either side.
+        sizes: [usize; 2],
+    },
     /// A block has no difference.
     #[error(transparent)]
     BadPair(#[from] BadPair),
@@ -93,7 +99,7 @@ pub struct Interval {
     pub high: f64,
     /// How sure the interval is.
     pub confidence: Confidence,
-    /// Blocks that it rests on.
+    /// Blocks that it rests on; without blocks, the values of both sides together.
     pub blocks: usize,
 }
 
@@ -213,6 +219,23 @@ pub fn mean_interval(differences: &[f64], confidence: Confidence) -> Result<Inte
     })
 }
 
+/// The two-sided p value of no difference, to which [`mean_interval`] is the dual; `None` where that has none.
+pub(crate) fn mean_p(differences: &[f64]) -> Option<f64> {
+    let blocks = differences.len();
+    if blocks < BLOCKS_MIN {
+        return None;
+    }
+    let mean = moments::mean(differences)?;
+    let error = moments::standard_deviation(differences)? / (blocks as f64).sqrt();
+    if mean == 0.0 {
+        return Some(1.0);
+    }
+    if error == 0.0 {
+        return Some(0.0);
+    }
+    Some(2.0 * student(blocks - 1).cdf(-(mean / error).abs()))
+}
+
 /// The interval for the ratio of setting to reference, around its geometric mean.
 ///
 /// # Errors
@@ -249,10 +272,13 @@ pub(crate) fn half_width(deviation: f64, blocks: usize, confidence: Confidence) 
 
 /// What Student's t with so many degrees of freedom, at least 1, stays within at a confidence.
 pub(crate) fn t_quantile(degrees: usize, confidence: Confidence) -> f64 {
-    let student = StudentsT::new(0.0, 1.0, degrees as f64)
-        .expect("scale 1 and at least one degree of freedom are valid");
     // The lower tail, because 1 - tail would lose the digits of a small one.
-    -student.inverse_cdf(confidence.tail())
+    -student(degrees).inverse_cdf(confidence.tail())
+}
+
+fn student(degrees: usize) -> StudentsT {
+    StudentsT::new(0.0, 1.0, degrees as f64)
+        .expect("scale 1 and at least one degree of freedom are valid")
 }
 
 #[cfg(test)]

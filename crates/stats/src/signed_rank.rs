@@ -57,6 +57,30 @@ pub fn signed_rank_interval(
     })
 }
 
+/// The two-sided p value of no difference, to which [`signed_rank_interval`] is the dual: it is at most 1 less
+/// the confidence exactly when the interval leaves 0 out. `None` of nothing and of NaN.
+pub fn signed_rank_p(differences: &[f64]) -> Option<f64> {
+    if differences.is_empty() || differences.iter().any(|difference| difference.is_nan()) {
+        return None;
+    }
+    let means = walsh_averages(differences);
+    // What lies nowhere, and what lies at 0, speaks for neither side.
+    let beyond = |is_beyond: fn(&f64) -> bool| means.iter().filter(|it| !is_beyond(it)).count();
+    let fewest = beyond(|it| *it > 0.0).min(beyond(|it| *it < 0.0));
+    Some((2.0 * tail_at(differences.len(), fewest)).min(1.0))
+}
+
+/// The probability of a rank sum of at most so much.
+fn tail_at(n: usize, rank_sum: usize) -> f64 {
+    if n > EXACT_MAX {
+        use statrs::distribution::{ContinuousCDF, Normal};
+        let (mean, deviation) = moments_of_sum(n);
+        return Normal::standard().cdf((rank_sum as f64 + 1.0 - mean) / deviation);
+    }
+    let probabilities = rank_sum_probabilities(n).into_iter();
+    probabilities.take(rank_sum + 1).sum()
+}
+
 /// The Hodges-Lehmann estimate alone: infinite when most trials of one side failed. `None` of nothing, of
 /// NaN, and when as many failed on either side.
 pub fn hodges_lehmann(differences: &[f64]) -> Option<f64> {
@@ -146,11 +170,16 @@ fn rank_sum_probabilities(n: usize) -> Vec<f64> {
 
 fn left_out_by_normal(n: usize, tail: f64) -> usize {
     use statrs::distribution::{ContinuousCDF, Normal};
-    let n = n as f64;
-    let mean = n * (n + 1.0) / 4.0;
-    let deviation = (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt();
+    let (mean, deviation) = moments_of_sum(n);
     let end = mean + Normal::standard().inverse_cdf(tail) * deviation - 1.0;
     end.max(0.0) as usize
+}
+
+/// Mean and standard deviation of the rank sum.
+fn moments_of_sum(n: usize) -> (f64, f64) {
+    let n = n as f64;
+    let variance = n * (n + 1.0) * (2.0 * n + 1.0) / 24.0;
+    (n * (n + 1.0) / 4.0, variance.sqrt())
 }
 
 #[cfg(test)]

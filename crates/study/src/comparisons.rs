@@ -9,7 +9,7 @@ use nicpoll_model::{
     Comparison, Conduct, DroppedComparison, Metric, MetricKind, Plan, Trial, TrialCpu, WorkUnit,
 };
 use nicpoll_stats::order::Seed;
-use nicpoll_stats::{Confidence, Contrast, Pair, Proofs, compare};
+use nicpoll_stats::{Confidence, Contrast, Pair, Proofs, compare, holm};
 
 use crate::design::{Design, Versus};
 use crate::error::StudyError;
@@ -36,7 +36,19 @@ pub fn compare_all(
             }
         }
     }
+    with_holm(&mut comparisons, plan.family);
     Ok(comparisons)
+}
+
+/// Corrects the p values of the comparisons that get a verdict for their number.
+fn with_holm(comparisons: &mut [Comparison], family: u32) {
+    let primary = |one: &&mut Comparison| one.primary;
+    let p_values = comparisons.iter().filter(|one| one.primary);
+    let p_values: Vec<Option<f64>> = p_values.map(|one| one.difference_p).collect();
+    let corrected = holm(&p_values, family as usize);
+    for (one, p) in comparisons.iter_mut().filter(primary).zip(corrected) {
+        one.holm_p = p;
+    }
 }
 
 /// The trials of one workload under two settings, block by block.

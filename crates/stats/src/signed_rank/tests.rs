@@ -157,3 +157,24 @@ fn when_most_failed_the_estimate_has_no_size() {
     assert_eq!(interval.estimate, f64::NEG_INFINITY);
     assert_eq!(interval.high, f64::NEG_INFINITY);
 }
+
+#[test]
+fn p_is_dual_to_the_interval() {
+    // scipy 1.17: wilcoxon of these, exact, gives 0.03125 and 0.1094.
+    let all_but_one = [0.3, 0.7, 1.1, 1.9, 2.3, 3.1, -0.1];
+    assert!((signed_rank_p(&all_but_one).unwrap() - 0.031_25).abs() < 1e-12);
+    let few = [0.3, 0.7, 1.1, -1.9, 2.3, 3.1, 4.7];
+    assert!((signed_rank_p(&few).unwrap() - 0.109_375).abs() < 1e-12);
+    for shift in -40..=40 {
+        let shifted: Vec<f64> = few.iter().map(|it| it + 0.1 * f64::from(shift)).collect();
+        let interval = signed_rank_interval(&shifted, confidence(0.95)).unwrap();
+        let leaves_out = interval.low > 0.0 || interval.high < 0.0;
+        assert_eq!(
+            signed_rank_p(&shifted).unwrap() <= 0.05,
+            leaves_out,
+            "{shift}"
+        );
+    }
+    assert_eq!(signed_rank_p(&[0.0; 9]), Some(1.0));
+    assert_eq!(signed_rank_p(&[]), None);
+}

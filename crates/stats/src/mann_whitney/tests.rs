@@ -1,0 +1,130 @@
+use super::*;
+
+/// The p value by trying every way to divide the values.
+fn by_enumeration(one: &[f64], other: &[f64]) -> f64 {
+    let all = [one, other].concat();
+    let statistic = |is_one: &dyn Fn(usize) -> bool| {
+        let mut wins = 0;
+        for i in (0..all.len()).filter(|i| is_one(*i)) {
+            for j in (0..all.len()).filter(|j| !is_one(*j)) {
+                wins += 2 * i64::from(all[i] > all[j]) + i64::from(all[i] == all[j]);
+            }
+        }
+        wins
+    };
+    let seen = statistic(&|index| index < one.len());
+    let (mut below, mut above, mut total) = (0.0, 0.0, 0.0);
+    for mask in 0u32..1 << all.len() {
+        if mask.count_ones() as usize != one.len() {
+            continue;
+        }
+        let wins = statistic(&|index| mask >> index & 1 == 1);
+        total += 1.0;
+        below += f64::from(u8::from(wins <= seen));
+        above += f64::from(u8::from(wins >= seen));
+    }
+    (2.0 * f64::min(below, above) / total).min(1.0)
+}
+
+#[test]
+fn p_is_that_of_every_division_of_the_values() {
+    let cases: [(&[f64], &[f64]); 7] = [
+        (&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0]),
+        (&[1.0, 4.0, 6.0, 7.0], &[2.0, 3.0, 5.0]),
+        (&[1.0, 1.0, 2.0, 3.0], &[1.0, 3.0, 3.0, 4.0, 5.0]),
+        (&[2.0, 2.0], &[2.0, 2.0, 2.0]),
+        (&[1.0], &[0.0, 2.0, 3.0, 3.0, 9.0]),
+        (&[f64::INFINITY, 5.0, 5.0], &[1.0, 2.0, f64::NEG_INFINITY]),
+        (
+            &[7.0, 8.0, 9.0, 9.0, 9.5, 9.5],
+            &[1.0, 2.0, 9.0, 9.5, 3.0, 3.0],
+        ),
+    ];
+    for (one, other) in cases {
+        for (one, other) in [(one, other), (other, one)] {
+            let (p, expected) = (
+                mann_whitney_p(one, other).unwrap(),
+                by_enumeration(one, other),
+            );
+            assert!(
+                (p - expected).abs() < 1e-12,
+                "{one:?} {other:?}: {p} {expected}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_normal_tail_takes_over_without_a_step() {
+    let mut generator = crate::order::Seed(4).generator();
+    for (levels, sizes) in [(1_000, [50, 50]), (6, [40, 60]), (1_000, [10, 90])] {
+        for shift in [0.0, 0.2, 0.4] {
+            let mut draw = |count: usize, shift: f64| -> Vec<f64> {
+                let mut one = || crate::order::index_up_to(levels, &mut generator) as f64;
+                (0..count)
+                    .map(|_| (one() + shift * levels as f64).round())
+                    .collect()
+            };
+            let (one, other) = (draw(sizes[0], shift), draw(sizes[1], 0.0));
+            let all = [&one[..], &other[..]].concat();
+            let ranks = doubled_ranks(&all);
+            let seen: u64 = ranks[..one.len()].iter().sum();
+            let exact = exact_tail(&ranks, one.len(), seen);
+            let normal = normal_tail(&all, one.len(), seen as f64);
+            assert!(
+                (exact - normal).abs() < exact / 16.0 + 1e-4,
+                "{exact} {normal}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_interval_leaves_out_what_the_test_rejects() {
+    // The interval excludes a shift exactly when the test of the shifted values rejects it.
+    let one = [10.2, 11.5, 9.8, 12.1, 13.3, 10.9];
+    let other = [8.1, 9.4, 7.7, 10.5, 9.9];
+    let interval = shift_interval(&one, &other, Confidence::PERCENT_95).unwrap();
+    assert!(interval.low < interval.estimate && interval.estimate < interval.high);
+    let p = |shift: f64| mann_whitney_p(&one, &other.map(|it| it + shift)).unwrap();
+    for (end, outwards) in [(interval.low, -1e-9), (interval.high, 1e-9)] {
+        assert!(p(end + outwards) <= 0.05, "{end} {}", p(end + outwards));
+        assert!(p(end - outwards) > 0.05, "{end} {}", p(end - outwards));
+    }
+}
+
+#[test]
+fn published_critical_values() {
+    // Mann and Whitney's table, two-sided 5 %: the greatest U that is rejected.
+    for (sizes, critical) in [
+        ([4, 4], 0),
+        ([5, 5], 2),
+        ([5, 8], 6),
+        ([8, 8], 13),
+        ([10, 10], 23),
+        ([20, 20], 127),
+    ] {
+        assert_eq!(left_out(sizes, 0.025), Some(critical), "{sizes:?}");
+    }
+    assert_eq!(left_out([3, 3], 0.025), None);
+    assert!(!shift_reaches([3, 3], Confidence::PERCENT_95));
+    assert!(shift_reaches([3, 5], Confidence::PERCENT_95));
+    assert!(!shift_reaches([0, 9], Confidence::PERCENT_95));
+}
+
+#[test]
+fn a_failed_run_has_a_rank() {
+    // One of ten failed: the interval still has both ends.
+    let mut one: Vec<f64> = (0..10).map(f64::from).collect();
+    let other: Vec<f64> = (0..10).map(|value| f64::from(value) + 20.0).collect();
+    one[3] = f64::NEG_INFINITY;
+    let interval = shift_interval(&one, &other, Confidence::PERCENT_95).unwrap();
+    assert!(
+        interval.low.is_finite() && interval.high < 0.0,
+        "{interval:?}"
+    );
+    assert_eq!(mann_whitney_p(&[f64::NAN], &[1.0]), None);
+    assert_eq!(mann_whitney_p(&[], &[1.0]), None);
+    let few = shift_interval(&[1.0, 2.0, 3.0], &[1.0, 2.0, 3.0], Confidence::PERCENT_95);
+    assert_eq!(few.unwrap_err(), NoInterval::TooFewValues { sizes: [3, 3] });
+}

@@ -1,0 +1,235 @@
+//! Whether the values of a series are alike from its beginning to its end, or whether a mean would hide what
+//! happened: a drift, a step such as the end of a warm-up, or a slow sawtooth.
+//!
+//! Three tests, each for what the others miss. *Drift*: H. B. Mann, "Nonparametric Tests Against Trend",
+//! Econometrica 13 (1945), with M. G. Kendall's variance for ties. *A step*: A. N. Pettitt, "A Non-Parametric
+//! Approach to the Change-Point Problem", Applied Statistics 28 (1979), with its p value from random orders, since
+//! his formula is off for short series. *Values that depend on earlier ones*, as in a sawtooth: G. M. Ljung and
+//! G. E. P. Box, "On a Measure of Lack of Fit in Time Series Models", Biometrika 65 (1978), of ranks and with random
+//! orders. Random orders are drawn until enough reach what was seen: J. Besag and P. Clifford, "Sequential Monte
+//! Carlo p-Values", Biometrika 78 (1991).
+//!
+//! What must hold: of series whose values are alike and independent, all three together call at most 5 % uneven,
+//! however short the series and whatever the distribution; the same series and seed give the same answer.
+
+use statrs::distribution::{ContinuousCDF, Normal};
+
+use crate::confidence::FAMILY_ALPHA;
+use crate::order::{Seed, shuffle};
+use crate::ranks::{doubled_ranks, ties};
+
+/// Below this p value one of the three tests calls a series uneven: Bonferroni's third of 5 %.
+pub const SERIES_BELOW_P: f64 = FAMILY_ALPHA / 3.0;
+
+/// Orders that are drawn at most for a p value.
+const SHUFFLES: u32 = 2_000;
+/// Once so many orders reach what was seen, the p value is far from small, and no more are drawn.
+const REACHED_MAX: u32 = 100;
+/// The longest distance at which values are held against earlier ones; a quarter of a short series.
+const LAGS_MAX: usize = 20;
+/// Below so many values the normal approximation of Mann's statistic is too rough (Kendall 1955), and a step
+/// cannot be told from chance.
+const VALUES_MIN: usize = 10;
+
+/// What the tests say of a series. A figure is `None` where it cannot be had.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Series {
+    /// Two-sided p value of no drift.
+    pub drift_p: Option<f64>,
+    /// The likeliest step.
+    pub change: Option<Change>,
+    /// The p value of values that do not depend on earlier ones.
+    pub dependence_p: Option<f64>,
+}
+
+/// Where a series changes its level, and how easily chance alone would seem to change it as much.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Change {
+    /// Position of the first value after the step, from 1 to the number of values less 1.
+    pub at: usize,
+    /// The p value of no step.
+    pub p: f64,
+}
+
+impl Series {
+    /// Tests a series.
+    pub fn of(values: &[f64], seed: Seed) -> Self {
+        Series {
+            drift_p: drift_p(values),
+            change: change_point(values, seed),
+            dependence_p: dependence_p(values, seed),
+        }
+    }
+
+    /// Whether the series drifts.
+    pub fn drifts(&self) -> bool {
+        self.drift_p.is_some_and(|p| p < SERIES_BELOW_P)
+    }
+
+    /// Its step, if there is one.
+    pub fn step(&self) -> Option<usize> {
+        let change = self.change.filter(|change| change.p < SERIES_BELOW_P);
+        change.map(|change| change.at)
+    }
+
+    /// Whether values depend on earlier ones.
+    pub fn depends(&self) -> bool {
+        self.dependence_p.is_some_and(|p| p < SERIES_BELOW_P)
+    }
+
+    /// Whether any test finds something.
+    pub fn is_uneven(&self) -> bool {
+        self.drifts() || self.step().is_some() || self.depends()
+    }
+}
+
+/// The two-sided p value of no drift (Mann and Kendall). `None` below ten values, of NaN, and when all are equal.
+pub fn drift_p(values: &[f64]) -> Option<f64> {
+    if values.len() < VALUES_MIN || values.iter().any(|value| value.is_nan()) {
+        return None;
+    }
+    let mut rises = 0i64;
+    for (index, early) in values.iter().enumerate() {
+        let late = values[index + 1..].iter();
+        rises += late
+            .map(|late| i64::from(late > early) - i64::from(late < early))
+            .sum::<i64>();
+    }
+    let term = |n: usize| {
+        let n = n as f64;
+        n * (n - 1.0) * (2.0 * n + 5.0)
+    };
+    let tied: f64 = ties(values).into_iter().map(term).sum();
+    let variance = (term(values.len()) - tied) / 18.0;
+    if variance <= 0.0 {
+        return None;
+    }
+    let from_mean = (rises.abs() as f64 - 1.0).max(0.0);
+    Some((2.0 * Normal::standard().cdf(-from_mean / variance.sqrt())).min(1.0))
+}
+
+/// The likeliest step of a series (Pettitt): where the ranks before it sum to the furthest from what they would
+/// by chance. `None` below ten values, of NaN, and when all are equal.
+pub fn change_point(values: &[f64], seed: Seed) -> Option<Change> {
+    let ranks = centred_ranks(values)?;
+    let (at, seen) = furthest(&ranks);
+    let p = share_of_orders(ranks, seed, |ranks| furthest(ranks).1 >= seen);
+    Some(Change { at, p })
+}
+
+/// The p value of values that do not depend on earlier ones (Ljung and Box). `None` as of a step.
+pub fn dependence_p(values: &[f64], seed: Seed) -> Option<f64> {
+    let ranks = centred_ranks(values)?;
+    let seen = dependence(&ranks);
+    Some(share_of_orders(ranks, seed, |ranks| {
+        dependence(ranks) >= seen
+    }))
+}
+
+/// Twice the ranks less their mean. `None` below ten values, of NaN, and when all are equal.
+fn centred_ranks(values: &[f64]) -> Option<Vec<i64>> {
+    if values.len() < VALUES_MIN || values.iter().any(|value| value.is_nan()) {
+        return None;
+    }
+    let mean = values.len() as i64 + 1;
+    let ranks = doubled_ranks(values).into_iter();
+    let ranks: Vec<i64> = ranks.map(|rank| rank as i64 - mean).collect();
+    ranks.iter().any(|rank| *rank != 0).then_some(ranks)
+}
+
+/// The share of orders of which `reaches` holds, as it does of the one that was seen.
+fn share_of_orders(mut ranks: Vec<i64>, seed: Seed, reaches: impl Fn(&[i64]) -> bool) -> f64 {
+    let mut generator = seed.generator();
+    let mut reached = 0;
+    for drawn in 1..=SHUFFLES {
+        shuffle(&mut ranks, &mut generator);
+        reached += u32::from(reaches(&ranks));
+        if reached == REACHED_MAX {
+            return f64::from(reached) / f64::from(drawn);
+        }
+    }
+    // The order seen is one of those that could have been drawn.
+    f64::from(reached + 1) / f64::from(SHUFFLES + 1)
+}
+
+/// The sum over all distances of the squared covariance there, each in units of its scatter.
+fn dependence(ranks: &[i64]) -> f64 {
+    let lags = 1..=LAGS_MAX.min(ranks.len() / 4);
+    let at = |lag: usize| {
+        let pairs = ranks.iter().zip(&ranks[lag..]);
+        let sum: i64 = pairs.map(|(early, late)| early * late).sum();
+        (sum as f64).powi(2) / (ranks.len() - lag) as f64
+    };
+    lags.map(at).sum()
+}
+
+/// After how many ranks their sum is furthest from 0, and how far.
+fn furthest(ranks: &[i64]) -> (usize, i64) {
+    let (mut sum, mut at, mut most) = (0, 0, 0);
+    for (index, rank) in ranks.iter().enumerate() {
+        sum += rank;
+        if sum.abs() > most {
+            (at, most) = (index + 1, sum.abs());
+        }
+    }
+    (at, most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A number that hops about between 0 and 1.
+    fn noise(index: usize) -> f64 {
+        (index as f64 * 0.618_034).fract()
+    }
+
+    #[test]
+    fn a_warm_up_is_a_step() {
+        let values: Vec<f64> = (0..30)
+            .map(|i| noise(i) + if i < 6 { 0.0 } else { 1.5 })
+            .collect();
+        let series = Series::of(&values, Seed(1));
+        assert_eq!(series.step(), Some(6), "{series:?}");
+        assert!(series.is_uneven());
+    }
+
+    #[test]
+    fn a_drift_is_seen_both_ways() {
+        for sign in [1.0, -1.0] {
+            let values: Vec<f64> = (0..20).map(|i| noise(i) + sign * 0.1 * i as f64).collect();
+            assert!(Series::of(&values, Seed(1)).drifts());
+        }
+    }
+
+    #[test]
+    fn a_sawtooth_depends_on_what_was() {
+        // It neither drifts nor has one step.
+        let values: Vec<f64> = (0..40).map(|i| noise(i) + (i % 8) as f64 * 0.5).collect();
+        let series = Series::of(&values, Seed(1));
+        assert!(series.depends() && !series.drifts(), "{series:?}");
+    }
+
+    #[test]
+    fn published_figures() {
+        // pymannkendall 1.4.3 has p = 0.0001 for strictly rising values with one exchange; by hand: S = 43 of
+        // 45, variance 10 x 9 x 25 / 18 = 125, z = 42 / 11.18.
+        let values = [1.0, 2.0, 3.0, 4.0, 6.0, 5.0, 7.0, 8.0, 9.0, 10.0];
+        assert!((drift_p(&values).unwrap() - 1.723e-4).abs() < 1e-6);
+        // Ties: variance less 3 x 2 x 11 / 18 for one group of three.
+        let tied = [1.0, 1.0, 1.0, 4.0, 6.0, 5.0, 7.0, 8.0, 9.0, 10.0];
+        let z: f64 = (40.0 - 1.0) / (125.0f64 - 66.0 / 18.0).sqrt();
+        let expected = 2.0 * Normal::standard().cdf(-z);
+        assert!((drift_p(&tied).unwrap() - expected).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_cannot_be_told() {
+        assert_eq!(Series::of(&[1.0; 20], Seed(1)), Series::default());
+        assert_eq!(drift_p(&[1.0, 2.0, 3.0]), None);
+        assert_eq!(change_point(&[1.0, 2.0, 3.0], Seed(1)), None);
+        let mut values = [1.0; 12];
+        values[3] = f64::NAN;
+        assert_eq!(Series::of(&values, Seed(1)), Series::default());
+    }
+}

@@ -1,0 +1,122 @@
+//! How often the methods for unpaired values are wrong, over many simulated comparisons and series.
+//!
+//! Seeds are fixed: these tests come out the same every time.
+
+use nicpoll_stats::order::{Pcg64, Seed};
+use nicpoll_stats::{Confidence, Series, mann_whitney_p, shift_interval, welch_interval, welch_p};
+use rand_core::Rng;
+
+fn uniform(generator: &mut Pcg64) -> f64 {
+    ((generator.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+}
+
+/// A draw from the standard normal distribution (Box and Muller, 1958).
+fn normal(generator: &mut Pcg64) -> f64 {
+    (-2.0 * uniform(generator).ln()).sqrt() * (std::f64::consts::TAU * uniform(generator)).cos()
+}
+
+/// The share of `runs` in which `holds` says so.
+fn share(runs: u32, seed: u64, mut holds: impl FnMut(&mut Pcg64) -> bool) -> f64 {
+    let mut generator = Seed(seed).generator();
+    let held = (0..runs).filter(|_| holds(&mut generator)).count();
+    held as f64 / f64::from(runs)
+}
+
+const SHIFT: f64 = 1.5;
+
+#[test]
+fn intervals_of_unpaired_values_hold_the_truth() {
+    // Twice the scatter on one side is Welch's case; ranks take a shift of one shape. Three standard deviations
+    // of 1,000 runs are 0.021.
+    for (sizes, scatter) in [([8, 8], 1.0), ([5, 12], 1.0), ([6, 15], 2.0)] {
+        let covered = |seed, by_ranks: bool| {
+            share(1_000, seed, |generator| {
+                let mut draw = |size: usize, shift: f64, scatter: f64| -> Vec<f64> {
+                    (0..size)
+                        .map(|_| shift + scatter * normal(generator))
+                        .collect()
+                };
+                let (one, other) = (draw(sizes[0], SHIFT, scatter), draw(sizes[1], 0.0, 1.0));
+                let method = if by_ranks {
+                    shift_interval
+                } else {
+                    welch_interval
+                };
+                let interval = method(&one, &other, Confidence::PERCENT_95).unwrap();
+                interval.low <= SHIFT && SHIFT <= interval.high
+            })
+        };
+        let welch = covered(21, false);
+        assert!(
+            (welch - 0.95).abs() < 0.02,
+            "{sizes:?} {scatter}: Welch {welch}"
+        );
+        if scatter == 1.0 {
+            let ranks = covered(22, true);
+            assert!((0.929..0.99).contains(&ranks), "{sizes:?}: ranks {ranks}");
+        }
+    }
+}
+
+#[test]
+fn a_slow_run_in_ten_deceives_the_mean_and_not_the_ranks() {
+    // Both sides alike, and one run in ten of one of them at a fifth.
+    let alarms = |by_ranks: bool| {
+        share(300, 23, |generator| {
+            let mut draw = |is_slow: bool| -> Vec<f64> {
+                let mut one = || {
+                    let slow = if is_slow && uniform(generator) < 0.1 {
+                        0.2
+                    } else {
+                        1.0
+                    };
+                    (100.0 * slow * (0.03 * normal(generator)).exp()).ln()
+                };
+                (0..40).map(|_| one()).collect()
+            };
+            let (one, other) = (draw(true), draw(false));
+            let p = if by_ranks { mann_whitney_p } else { welch_p };
+            p(&one, &other).unwrap() < 0.05
+        })
+    };
+    let (ranks, welch) = (alarms(true), alarms(false));
+    assert!(ranks < 0.15, "{ranks}");
+    assert!(welch > 2.0 * ranks, "{welch} {ranks}");
+}
+
+#[test]
+fn even_series_are_called_uneven_in_one_of_twenty_at_most() {
+    for (length, kind) in [(10, 0), (16, 1), (60, 2)] {
+        let alarms = share(400, 24, |generator| {
+            let values: Vec<f64> = (0..length)
+                .map(|_| match kind {
+                    0 => normal(generator),
+                    // One in ten slow, and heavy tails.
+                    1 => normal(generator) - if uniform(generator) < 0.1 { 20.0 } else { 0.0 },
+                    // Few levels, so that many values are equal: text has three digits.
+                    _ => (4.0 * uniform(generator)).floor(),
+                })
+                .collect();
+            Series::of(&values, Seed(5)).is_uneven()
+        });
+        // Three standard deviations of 400 are 0.033.
+        assert!(alarms < 0.083, "{length} {kind}: {alarms}");
+    }
+}
+
+#[test]
+fn uneven_series_are_called_so() {
+    // A sawtooth of eight values, five times the scatter high; a warm-up of a fifth and a drift, three times.
+    let shapes: [fn(usize) -> f64; 3] = [
+        |i| (i % 8) as f64 * 0.75,
+        |i| if i < 8 { -3.0 } else { 0.0 },
+        |i| i as f64 * 0.08,
+    ];
+    for (index, shape) in shapes.iter().enumerate() {
+        let found = share(60, 25, |generator| {
+            let values: Vec<f64> = (0..40).map(|i| shape(i) + normal(generator)).collect();
+            Series::of(&values, Seed(5)).is_uneven()
+        });
+        assert!(found > 0.8, "shape {index}: {found}");
+    }
+}
