@@ -54,13 +54,9 @@ struct napi_struct {
 /* NAPI_STATE_SCHED: it polls, or is about to. */
 #define SCHEDULED 1
 
+#include "octaves.h"
+
 #define INSTANCES_MAX 4096
-/* From 2^GAP_FIRST_OCTAVE ns on each doubling is cut into GAP_PARTS. */
-#define GAP_FIRST_OCTAVE 8
-#define GAP_PARTS_SHIFT 4
-#define GAP_PARTS (1 << GAP_PARTS_SHIFT)
-#define GAP_OCTAVES 26
-#define GAP_BUCKETS (GAP_OCTAVES * GAP_PARTS)
 /* A poll's work from 0 to 64, and more. */
 #define WORK_BUCKETS 66
 #define CPUS_MAX 256
@@ -116,37 +112,6 @@ struct {
 INLINE void add(__u64 *counter, __u64 count)
 {
 	__sync_fetch_and_add(counter, count);
-}
-
-/* The bucket of a gap. BPF has no instruction for a logarithm. */
-INLINE __u32 gap_bucket(__u64 ns)
-{
-	__u32 octave = 0;
-	__u64 rest = ns >> GAP_FIRST_OCTAVE;
-
-	if (!rest)
-		return 0;
-	if (rest >> 16) {
-		octave += 16;
-		rest >>= 16;
-	}
-	if (rest >> 8) {
-		octave += 8;
-		rest >>= 8;
-	}
-	if (rest >> 4) {
-		octave += 4;
-		rest >>= 4;
-	}
-	if (rest >> 2) {
-		octave += 2;
-		rest >>= 2;
-	}
-	if (rest >> 1)
-		octave += 1;
-	__u64 part = (ns >> (octave + GAP_FIRST_OCTAVE - GAP_PARTS_SHIFT)) & (GAP_PARTS - 1);
-	__u64 bucket = octave * GAP_PARTS + part;
-	return bucket < GAP_BUCKETS ? bucket : GAP_BUCKETS - 1;
 }
 
 INLINE void timer_gap(struct rhythm *rhythm, __u64 gap_ns)

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use nicpoll_model::ab::{AbEndCause, LiveAb};
+use nicpoll_model::ab::{AbDelayKind, AbEndCause, LiveAb};
 use nicpoll_switch::knob::table;
 use nicpoll_switch::{Kernel, Knob, Owner, Value};
 use nicpoll_testkit::needs;
@@ -118,6 +118,9 @@ fn settings_take_turns_and_are_put_back_exactly() {
         assert!(cpu.softirq_seconds > 0.0 && cpu.counting_seconds > 0.0);
         // A poll takes one packet or more.
         assert!(block.polls.unwrap() > 0 && block.polls <= block.polled_packets);
+        let kinds: Vec<AbDelayKind> = block.delays.iter().map(|delay| delay.kind).collect();
+        // Nothing here is TCP's.
+        assert_eq!(kinds, [AbDelayKind::UdpStackToRead, AbDelayKind::RunQueue]);
     }
 }
 

@@ -241,12 +241,12 @@ impl AbCpu {
 pub struct AbDelay {
     /// From where to where.
     pub kind: AbDelayKind,
-    /// How many were measured.
+    /// How many were measured. Packets are followed by chance, and not all of them.
     pub count: u64,
     /// Median.
     pub p50_ns: f64,
-    /// 99th percentile.
-    pub p99_ns: f64,
+    /// 99th percentile; null when too few were measured.
+    pub p99_ns: Option<f64>,
 }
 
 /// One receive queue of a member in a block.

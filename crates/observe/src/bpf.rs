@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use aya::maps::{Map, MapError};
-use aya::programs::{ProgramError, ProgramInfo};
+use aya::programs::{BtfTracePoint, ProgramError, ProgramInfo};
 use aya::{Btf, BtfError, Ebpf, EbpfError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -137,6 +137,42 @@ impl TimedRuns {
             ns_per_run: ns as f64 / runs as f64,
         })
     }
+}
+
+/// Programs in the kernel whose runs can be timed.
+pub trait Timed {
+    /// What their runs took that were timed so far ([`start_timing`]).
+    fn timed_runs(&self) -> Result<TimedRuns, BpfError>;
+}
+
+/// The runs of all programs of an object, which are tracepoints'.
+pub(crate) fn timed_runs(ebpf: &Ebpf, what: &'static str) -> Result<TimedRuns, BpfError> {
+    let mut sum = TimedRuns::default();
+    for (_, program) in ebpf.programs() {
+        // One that was not loaded, for want of its tracepoint, has none.
+        let program: Result<&BtfTracePoint, _> = program.try_into();
+        let info = program.and_then(BtfTracePoint::info);
+        match info {
+            Ok(info) => sum = sum.plus(TimedRuns::of(&info)),
+            Err(ProgramError::NotLoaded) => {}
+            Err(error) => return Err(BpfError::refused(what, &error)),
+        }
+    }
+    Ok(sum)
+}
+
+/// Loads a program for a tracepoint and attaches it.
+pub(crate) fn attach(
+    ebpf: &mut Ebpf,
+    program: &str,
+    tracepoint: &str,
+    btf: &Btf,
+) -> Result<(), EbpfError> {
+    let program = ebpf.program_mut(program).ok_or(EbpfError::NoBTF)?;
+    let program: &mut BtfTracePoint = program.try_into()?;
+    program.load(tracepoint, btf)?;
+    program.attach()?;
+    Ok(())
 }
 
 /// Has the kernel time every run of every BPF program until the result is dropped. The timing itself

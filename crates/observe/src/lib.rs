@@ -16,15 +16,18 @@ mod kernel_types;
 mod ledger;
 mod losses;
 mod nftables;
+mod octaves;
+mod packet_delay;
 mod polls;
 mod proc_files;
 mod qdiscs;
 pub mod reference;
 mod rhythm;
+mod run_queue;
 mod tasks;
 
 pub use account::HostAccount;
-pub use bpf::{BpfError, RunTime, TimedRuns, start_timing};
+pub use bpf::{BpfError, RunTime, Timed, TimedRuns, start_timing};
 pub use cpu::{CpuDelta, CpuSample};
 pub use drop_reasons::{
     DropCounts, DropGroup, DropReasons, DropReasonsError, DroppedPackets, KernelSymbols, Meaning,
@@ -38,9 +41,12 @@ pub use host::{HostCounters, HostSnapshot, InterfaceCounters, LinkCounters};
 pub use interrupts::{InterruptLine, parse_interrupts};
 pub use ledger::{CountedDatagrams, packet_ledger, tcp_ledger};
 pub use losses::Account;
+pub use octaves::Histogram;
+pub use packet_delay::PacketDelays;
 pub use polls::{PollCounter, PollCounts};
 pub use proc_files::{
     CoreTicks, ProcError, ProcStat, parse_snmp, parse_snmp6, parse_softnet_dropped, parse_stat,
 };
 pub use rhythm::{PollRhythm, RhythmWatch};
+pub use run_queue::RunQueue;
 pub use tasks::{parse_allowed_cpus, parse_task_stat, thread};

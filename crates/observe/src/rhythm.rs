@@ -7,12 +7,13 @@
 //! What must hold: nothing is watched but what was asked for, and the kernel is as before when the watch
 //! is dropped.
 
+use aya::Ebpf;
 use aya::maps::{HashMap, MapData};
-use aya::programs::BtfTracePoint;
-use aya::{Btf, Ebpf};
 
-use crate::bpf::{self, BpfError, TimedRuns};
-use nicpoll_sys::bpf_maps::{GAP_FIRST_OCTAVE, GAP_PARTS, Rhythm};
+use nicpoll_sys::bpf_maps::Rhythm;
+
+use crate::bpf::{self, BpfError, Timed, TimedRuns};
+use crate::octaves::{bucket_lower_ns, bucket_width_ns};
 
 const WHAT: &str = "polls by what began them";
 
@@ -161,18 +162,6 @@ fn grown<K: Copy + Ord>(now: &[(K, u64)], then: &[(K, u64)]) -> Vec<(K, u64)> {
         .collect()
 }
 
-/// The program's `gap_bucket` the other way round.
-fn bucket_lower_ns(index: usize) -> u64 {
-    let (octave, part) = (index / GAP_PARTS, (index % GAP_PARTS) as u64);
-    let base = 1u64 << (GAP_FIRST_OCTAVE as usize + octave);
-    base + part * (base / GAP_PARTS as u64)
-}
-
-fn bucket_width_ns(lower_ns: u64) -> u64 {
-    let octave = 1u64 << lower_ns.max(1 << GAP_FIRST_OCTAVE).ilog2();
-    octave / GAP_PARTS as u64
-}
-
 /// Loaded and attached programs that watch NAPI instances.
 pub struct RhythmWatch {
     // Declared first: the programs are detached before their maps go.
@@ -197,7 +186,7 @@ impl RhythmWatch {
                 .map_err(|error| BpfError::refused(WHAT, &error))?;
         }
         for (program, tracepoint) in PROGRAMS {
-            attach(&mut ebpf, program, tracepoint, &btf)
+            bpf::attach(&mut ebpf, program, tracepoint, &btf)
                 .map_err(|error| BpfError::refused(WHAT, &error))?;
         }
         Ok(RhythmWatch {
@@ -213,39 +202,18 @@ impl RhythmWatch {
             &raw.map_err(|error| BpfError::refused(WHAT, &error))?,
         ))
     }
-
-    /// What the runs took that were timed so far
-    /// ([`start_timing`](crate::start_timing)).
-    pub fn timed_runs(&self) -> Result<TimedRuns, BpfError> {
-        let mut sum = TimedRuns::default();
-        for (_, program) in self.programs.programs() {
-            let program: &BtfTracePoint = program
-                .try_into()
-                .map_err(|error: aya::programs::ProgramError| BpfError::refused(WHAT, &error))?;
-            let info = program
-                .info()
-                .map_err(|error| BpfError::refused(WHAT, &error))?;
-            sum = sum.plus(TimedRuns::of(&info));
-        }
-        Ok(sum)
-    }
 }
 
-fn attach(
-    ebpf: &mut Ebpf,
-    program: &str,
-    tracepoint: &str,
-    btf: &Btf,
-) -> Result<(), aya::EbpfError> {
-    let program = ebpf.program_mut(program).ok_or(aya::EbpfError::NoBTF)?;
-    let program: &mut BtfTracePoint = program.try_into()?;
-    program.load(tracepoint, btf)?;
-    program.attach()?;
-    Ok(())
+impl Timed for RhythmWatch {
+    fn timed_runs(&self) -> Result<TimedRuns, BpfError> {
+        bpf::timed_runs(&self.programs, WHAT)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use nicpoll_sys::bpf_maps::GAP_PARTS;
+
     use super::*;
 
     #[test]
@@ -259,14 +227,6 @@ mod tests {
         let median = rhythm.median_gap_ns().unwrap() as f64;
         assert!((median / 1e6 - 1.0).abs() < 0.04, "{median}");
         assert_eq!(PollRhythm::default().median_gap_ns(), None);
-    }
-
-    #[test]
-    fn buckets_lie_end_to_end() {
-        for index in 0..26 * GAP_PARTS - 1 {
-            let lower = bucket_lower_ns(index);
-            assert_eq!(lower + bucket_width_ns(lower), bucket_lower_ns(index + 1));
-        }
     }
 
     #[test]

@@ -107,10 +107,10 @@ fn block(arm: Arm, start_seconds: f64, duration_seconds: f64, index: usize) -> A
         context_switches: Some((900.0 * seconds) as u64),
         retransmitted_segments: Some(0),
         delays: vec![AbDelay {
-            kind: AbDelayKind::StackToRead,
+            kind: AbDelayKind::UdpStackToRead,
             count: 10_000,
             p50_ns: arm.p50_ns * scatter(index, 71),
-            p99_ns: 6.0 * arm.p50_ns * scatter(index, 83),
+            p99_ns: Some(6.0 * arm.p50_ns * scatter(index, 83)),
         }],
         queues: [0, 1]
             .map(|queue| AbQueue {
@@ -246,7 +246,9 @@ fn a_comparison_that_saves() {
     assert!(page.lines().all(|line| line.len() <= 80), "{page}");
     assert_eq!(lines(page).last(), Some(&saves.judged.command.as_str()));
     assert!(lines(page)[1].starts_with("polling saves 0.0"), "{page}");
-    assert!(pages[0].contains("The price is delay: stack to read p50 122 us instead of 13.9 us"));
+    assert!(pages[0].contains(
+        "The price is delay: UDP, from the stack to the read, p50 122 us instead of 13.9 us"
+    ));
 }
 
 #[test]

@@ -481,10 +481,10 @@ fn delays_at_equal_load_hold_their_ratio() {
                         (0.1 * normal(&mut generator)).exp() * if stalls { 5.0 } else { 1.0 };
                     let p50_ns = factor * noise * block.window.packets_per_second().sqrt();
                     block.delays.push(AbDelay {
-                        kind: AbDelayKind::StackToRead,
+                        kind: AbDelayKind::UdpStackToRead,
                         count: 1_000,
                         p50_ns,
-                        p99_ns: 4.0 * p50_ns,
+                        p99_ns: Some(4.0 * p50_ns),
                     });
                 };
                 delay(&mut pair.judged, 1.2);

@@ -6,6 +6,7 @@
 
 mod alarm;
 mod block;
+mod delays;
 mod echo;
 mod meter;
 mod plan;

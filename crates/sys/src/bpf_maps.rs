@@ -1,5 +1,4 @@
-//! The maps of `bpf/napi_poll.bpf.c`, `bpf/cpu_time.bpf.c`, `bpf/poll_rhythm.bpf.c` and `bpf/drop_reasons.bpf.c` as
-//! plain data.
+//! The maps of the programs in `bpf/` as plain data.
 //!
 //! What must hold: layouts are those of the C structures, without padding, so that the loader may copy their bytes.
 #![allow(missing_docs, reason = "the C structures say what the fields are")]
@@ -179,6 +178,16 @@ impl Rhythm {
 
 // SAFETY: integers without padding: 15 of 8 bytes, 6 of 4, then arrays of 8; every bit pattern is valid.
 unsafe impl aya::Pod for Rhythm {}
+
+/// Delays of one kind that one core measured, of `packet_delay.bpf.c` and `run_queue.bpf.c`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Delays {
+    pub buckets: [u64; GAP_BUCKETS],
+}
+
+// SAFETY: integers of one size without padding; every bit pattern is valid.
+unsafe impl aya::Pod for Delays {}
 // SAFETY: two integers without padding; every bit pattern is valid.
 unsafe impl aya::Pod for Target {}
 // SAFETY: four integers without padding; every bit pattern is valid.

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use nicpoll_model::{
     Ceiling, Discipline, EventCost, Finding, InterfaceShow, InterruptShow, NapiShow, Rhythm, Unseen,
 };
-use nicpoll_observe::{BpfError, ExactCpu, InterruptLine, Interrupts, PollRhythm, RhythmWatch};
+use nicpoll_observe::{
+    BpfError, ExactCpu, InterruptLine, Interrupts, PollRhythm, RhythmWatch, Timed,
+};
 use nicpoll_switch::{Abilities, Control, Link, LinkFacts, SwitchError, is_stacked, lowest};
 
 use super::drift::Standing;

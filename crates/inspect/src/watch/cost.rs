@@ -6,20 +6,20 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_observe::{BpfError, ExactCpu, RhythmWatch, RunTime, TimedRuns, start_timing};
+use nicpoll_observe::{BpfError, ExactCpu, RunTime, Timed, TimedRuns, start_timing};
 
 /// The programs' share of one core while the kernel times them for so long.
 pub fn bpf_cpu_ratio(
     exact: &mut ExactCpu,
-    polls: Option<&RhythmWatch>,
+    others: &[&dyn Timed],
     time: Duration,
 ) -> Result<f64, BpfError> {
     let ((runs, seconds), idle) = exact.beside_idle_program(|exact| {
         let timing = start_timing()?;
-        let (before, began) = (timed_runs(exact, polls)?, Instant::now());
+        let (before, began) = (timed_runs(exact, others)?, Instant::now());
         thread::sleep(time);
         let seconds = began.elapsed().as_secs_f64();
-        let after = timed_runs(exact, polls)?;
+        let after = timed_runs(exact, others)?;
         drop(timing);
         let runs = after.iter().zip(before);
         let runs = runs.filter_map(|(after, before)| after.since(before));
@@ -30,12 +30,9 @@ pub fn bpf_cpu_ratio(
 }
 
 /// One entry for each set of programs.
-fn timed_runs(
-    exact: &mut ExactCpu,
-    polls: Option<&RhythmWatch>,
-) -> Result<Vec<TimedRuns>, BpfError> {
-    let polls = polls.map(RhythmWatch::timed_runs);
-    std::iter::once(exact.timed_runs()).chain(polls).collect()
+fn timed_runs(exact: &mut ExactCpu, others: &[&dyn Timed]) -> Result<Vec<TimedRuns>, BpfError> {
+    let others = others.iter().map(|programs| programs.timed_runs());
+    std::iter::once(exact.timed_runs()).chain(others).collect()
 }
 
 fn own_ns(runs: &[RunTime], timing_ns: f64) -> f64 {

@@ -135,14 +135,27 @@ pub struct AbTimeNeeded {
 )]
 #[serde(rename_all = "snake_case")]
 pub enum AbDelayKind {
-    /// From the card's time stamp to the program's read.
-    CardToRead,
-    /// From the driver's hand-over to the stack to the program's read. What a poll adds before is unseen.
-    StackToRead,
+    /// Of UDP datagrams, from the driver's hand-over to the stack to the program's read. What a poll adds before is
+    /// unseen.
+    UdpStackToRead,
+    /// The same of TCP segments, to the read of their last byte.
+    TcpStackToRead,
     /// TCP's smoothed round trip, of flows that this host sends.
     SmoothedRoundTrip,
-    /// From a thread being ready to run to its running.
+    /// From a thread of the traffic being ready to run to its running.
     RunQueue,
+}
+
+impl AbDelayKind {
+    /// From where to where, in words.
+    pub fn describe(self) -> &'static str {
+        match self {
+            AbDelayKind::UdpStackToRead => "UDP, from the stack to the read",
+            AbDelayKind::TcpStackToRead => "TCP, from the stack to the read",
+            AbDelayKind::SmoothedRoundTrip => "TCP's smoothed round trip",
+            AbDelayKind::RunQueue => "waiting for a CPU",
+        }
+    }
 }
 
 /// Which part of a block's delays.

@@ -178,10 +178,10 @@ fn of_cores(difference: &AbCores, reference_cores: f64) -> Option<Span> {
 /// A delay's name on the page.
 fn kind(kind: AbDelayKind) -> &'static str {
     match kind {
-        AbDelayKind::CardToRead => "card to read",
-        AbDelayKind::StackToRead => "stack to read",
+        AbDelayKind::UdpStackToRead => "UDP to read",
+        AbDelayKind::TcpStackToRead => "TCP to read",
         AbDelayKind::SmoothedRoundTrip => "TCP round trip",
-        AbDelayKind::RunQueue => "wait for a CPU",
+        AbDelayKind::RunQueue => "wait for CPU",
     }
 }
 

@@ -33,7 +33,7 @@ fn delay(
 ) -> Option<AbDelayAnswer> {
     let of = |block: &AbBlock| {
         let delay = block.delays.iter().find(|delay| delay.kind == kind)?;
-        Some(value(delay, quantile)).filter(|ns| *ns > 0.0)
+        value(delay, quantile).filter(|ns| *ns > 0.0)
     };
     let measured: Vec<(f64, f64, &AbPair)> = pairs
         .iter()
@@ -59,9 +59,9 @@ fn delay(
     })
 }
 
-fn value(delay: &AbDelay, quantile: AbQuantile) -> f64 {
+fn value(delay: &AbDelay, quantile: AbQuantile) -> Option<f64> {
     match quantile {
-        AbQuantile::P50 => delay.p50_ns,
+        AbQuantile::P50 => Some(delay.p50_ns),
         AbQuantile::P99 => delay.p99_ns,
     }
 }

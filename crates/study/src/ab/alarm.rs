@@ -22,6 +22,8 @@ pub struct Usual {
     pub drops_per_second: f64,
     /// Segments sent again.
     pub retransmissions_per_second: f64,
+    /// Packets received and sent.
+    pub packets_per_second: f64,
 }
 
 /// What a stretch of traffic lost.
@@ -38,11 +40,12 @@ impl Usual {
         let Losses {
             drops,
             retransmissions,
-            ..
+            packets,
         } = losses(before, after);
         Usual {
             drops_per_second: drops / seconds,
             retransmissions_per_second: retransmissions / seconds,
+            packets_per_second: packets / seconds,
         }
     }
 

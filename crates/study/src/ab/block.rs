@@ -9,6 +9,7 @@ use nicpoll_model::Drops;
 use nicpoll_model::ab::{AbBlock, AbCpu, AbQueue, AbWindow};
 use nicpoll_observe::{Account, InterruptLine, LinkCounters, PollRhythm, TaskTimes};
 
+use super::delays::delays;
 use super::meter::{ExactReading, Instance, Reading};
 use super::programs::foreign_time;
 
@@ -68,7 +69,7 @@ pub fn block(
         dropped_packets: account.drops(),
         context_switches: Some(sampled.context_switches),
         retransmitted_segments: grown(retransmitted(first), retransmitted(last)),
-        delays: Vec::new(),
+        delays: delays(first, last),
         queues: queues(first, last, members, instances),
     }
 }

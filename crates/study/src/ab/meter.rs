@@ -10,12 +10,14 @@ use std::time::{Duration, Instant};
 
 use nicpoll_inspect::bpf_cpu_ratio;
 use nicpoll_model::Unseen;
+use nicpoll_model::ab::AbDelayKind;
 use nicpoll_observe::{
-    CpuSample, ExactCpu, ExactCpuOptions, ExactSample, HostCounters, HostSnapshot, InterruptLine,
-    PollRhythm, RhythmWatch, ThreadTimes, parse_interrupts,
+    CpuSample, ExactCpu, ExactCpuOptions, ExactSample, Histogram, HostCounters, HostSnapshot,
+    InterruptLine, PollRhythm, RhythmWatch, ThreadTimes, Timed, parse_interrupts,
 };
 use nicpoll_switch::Control;
 
+use super::delays::Delays;
 use super::programs;
 use crate::error::StudyError;
 use crate::foreign::own_process;
@@ -63,6 +65,8 @@ pub struct Reading {
     pub interrupts: Option<Vec<InterruptLine>>,
     /// Soft interrupts that receive, of all CPUs.
     pub receive_softirqs: Option<u64>,
+    /// Delays of each kind that is seen.
+    pub delays: BTreeMap<AbDelayKind, Histogram>,
 }
 
 /// Reads the namespace that its thread is in.
@@ -70,6 +74,7 @@ pub struct Meter {
     counters: HostCounters,
     exact: Option<(ExactCpu, u32)>,
     rhythms: Option<RhythmWatch>,
+    delays: Delays,
     instances: Vec<Instance>,
     unseen: Vec<Unseen>,
 }
@@ -81,6 +86,7 @@ impl Meter {
             counters: HostCounters::of_caller(),
             exact: None,
             rhythms: None,
+            delays: Delays::default(),
             instances: Vec::new(),
             unseen: Vec::new(),
         };
@@ -104,6 +110,17 @@ impl Meter {
             Ok(watch) => self.rhythms = Some(watch),
             Err(error) => self.cannot_see("polls", &error.to_string()),
         }
+        if let Err(error) = self.delays.watch(self.instances.iter()) {
+            self.cannot_see("delays of packets", &error.to_string());
+        }
+    }
+
+    /// Begins to measure delays, of some of so many packets a second. Returns what cannot be seen of them.
+    pub fn begin_delays(&mut self, packets_per_second: f64) -> Vec<Unseen> {
+        let own = self.exact.as_ref().map(|(_, own)| *own);
+        let (delays, unseen) = Delays::begin(&self.instances, packets_per_second, own);
+        self.delays = delays;
+        unseen
     }
 
     /// The instances whose polls are watched.
@@ -133,6 +150,9 @@ impl Meter {
             }),
             None => None,
         };
+        if let Some(exact) = &exact {
+            self.delays.watch_programs(exact)?;
+        }
         let rhythms = match &self.rhythms {
             Some(watch) => {
                 let of = |instance: &Instance| {
@@ -151,13 +171,18 @@ impl Meter {
             rhythms,
             interrupts: interrupts(),
             receive_softirqs: receive_softirqs(),
+            delays: self.delays.read()?,
         })
     }
 
     /// What counting takes now, in cores: the kernel times the programs for so long. 0 when none runs.
     pub fn counting_cores(&mut self, time: Duration) -> Result<f64, StudyError> {
         match &mut self.exact {
-            Some((exact, _)) => Ok(bpf_cpu_ratio(exact, self.rhythms.as_ref(), time)?),
+            Some((exact, _)) => {
+                let polls = self.rhythms.iter().map(|polls| polls as &dyn Timed);
+                let others: Vec<&dyn Timed> = polls.chain(self.delays.timed()).collect();
+                Ok(bpf_cpu_ratio(exact, &others, time)?)
+            }
             None => Ok(0.0),
         }
     }
@@ -181,7 +206,7 @@ fn begin_exact() -> Result<(ExactCpu, u32), StudyError> {
 }
 
 /// The instances of the members. One that has gone meanwhile has none.
-fn instances(control: &mut Control, members: &[u32]) -> Vec<Instance> {
+pub(super) fn instances(control: &mut Control, members: &[u32]) -> Vec<Instance> {
     let mut all = Vec::new();
     for &ifindex in members {
         let queues = control.rx_queues(ifindex).unwrap_or_default();

@@ -63,6 +63,12 @@ fn has_one_of(descriptors: &Path, sockets: &BTreeSet<u64>) -> bool {
     })
 }
 
+/// Whether a thread is one of the kernel's that receive packets.
+pub fn is_receiver(thread: &ThreadTimes) -> bool {
+    let mut names = KERNEL_RECEIVERS.iter();
+    names.any(|name| thread.name.starts_with(name))
+}
+
 /// What foreign threads used between two lists of all. `own` is this process, `of_traffic` are those with
 /// sockets; without it only `own` is foreign.
 pub fn foreign_time(
@@ -76,11 +82,8 @@ pub fn foreign_time(
         .map(|thread| (thread.tid, thread.times))
         .collect();
     let is_foreign = |thread: &&ThreadTimes| {
-        let receives = KERNEL_RECEIVERS
-            .iter()
-            .any(|name| thread.name.starts_with(name));
         let is_of_traffic = of_traffic.is_none_or(|pids| pids.contains(&thread.pid));
-        thread.pid == own || !receives && !is_of_traffic
+        thread.pid == own || !is_receiver(thread) && !is_of_traffic
     };
     let used = |thread: &ThreadTimes| {
         let then = before.get(&thread.tid).copied().unwrap_or_default();

@@ -154,8 +154,10 @@ impl Run<'_, '_> {
         progress(AbProgress::Begins);
         self.vitals = self.ask_vitals()?;
         self.try_echo(&mut document.unseen)?;
-        self.learn_losses()?;
+        let usual = self.learn_losses()?;
         self.try_turn(&mut document.unseen)?;
+        let begin = move |meter: &mut Meter| meter.begin_delays(usual.packets_per_second);
+        document.unseen.extend(self.room.run(begin)?);
         let plan = self.plan();
         let mut has_said = false;
         for drawn in Draw::new(&plan) {
@@ -178,7 +180,7 @@ impl Run<'_, '_> {
     }
 
     /// What is lost under the reference, before anything else: the limits follow from it.
-    fn learn_losses(&mut self) -> Result<(), Halt> {
+    fn learn_losses(&mut self) -> Result<Usual, Halt> {
         let [shortest, _] = self.plan().block_seconds;
         let before = self.counters()?;
         let began = Instant::now();
@@ -186,7 +188,7 @@ impl Run<'_, '_> {
         let after = self.counters()?;
         let usual = Usual::between(&before, &after, began.elapsed().as_secs_f64());
         self.usual = Some(usual);
-        Ok(())
+        Ok(usual)
     }
 
     /// Turns to the judged setting and back once, where some drivers begin their queues anew at that.

@@ -6,7 +6,7 @@
 use nicpoll_model::Verdict;
 use nicpoll_model::ab::{AbCpuCost, AbDelayAnswer, AbLoad, AbNoVerdict, LiveAb};
 
-use super::{kind, quantile};
+use super::quantile;
 use crate::numbers::{aligned, duration_text, figure, percent, span};
 
 pub fn answer(compared: &LiveAb) -> Vec<String> {
@@ -171,8 +171,8 @@ fn price(compared: &LiveAb) -> Option<String> {
     let one = |delay: &AbDelayAnswer| {
         let time = |ns: f64| duration_text(ns.round() as u64);
         format!(
-            "{} {} {} instead of {}",
-            kind(delay.kind),
+            "{}, {} {} instead of {}",
+            delay.kind.describe(),
             quantile(delay.quantile),
             time(delay.judged_ns),
             time(delay.reference_ns)
@@ -180,7 +180,7 @@ fn price(compared: &LiveAb) -> Option<String> {
     };
     let delays = compared.answer.delays.iter();
     let longer: Vec<String> = delays.filter(is_longer).map(one).collect();
-    (!longer.is_empty()).then(|| format!("The price is delay: {}.", longer.join(", ")))
+    (!longer.is_empty()).then(|| format!("The price is delay: {}.", longer.join("; ")))
 }
 
 /// How long it would take to know more, where that is the question.

@@ -50,10 +50,10 @@ fn block(packets: f64, cores: f64) -> AbBlock {
         context_switches: None,
         retransmitted_segments: None,
         delays: vec![AbDelay {
-            kind: AbDelayKind::StackToRead,
+            kind: AbDelayKind::UdpStackToRead,
             count: 100,
             p50_ns: packets * 2.0,
-            p99_ns: packets * 9.0,
+            p99_ns: Some(packets * 9.0),
         }],
         queues: Vec::new(),
     }
