@@ -147,6 +147,9 @@ pub struct SettingFacts {
     pub description: String,
     /// Each value that it writes: side, name, value.
     pub writes: Vec<(Side, String, String)>,
+    /// Each value of the whole machine that it writes: name, value.
+    #[serde(default)]
+    pub machine_writes: Vec<(String, String)>,
     /// The level of each factor that it is made of; empty without factors.
     #[serde(default)]
     pub levels: Vec<LevelFacts>,

@@ -67,8 +67,8 @@ pub enum SwitchValue {
     Number(u64),
     /// CPUs.
     Cpus(Vec<u32>),
-    /// A scheduling class with its numbers, in words.
-    Scheduling(String),
+    /// A scheduling class with its numbers, in words; or what a sysctl holds.
+    Words(String),
 }
 
 /// One file.

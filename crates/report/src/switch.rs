@@ -49,7 +49,7 @@ pub(crate) fn value(value: &SwitchValue) -> String {
             let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
             cpus.join(",")
         }
-        SwitchValue::Scheduling(words) => words.clone(),
+        SwitchValue::Words(words) => words.clone(),
     }
 }
 

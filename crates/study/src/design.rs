@@ -9,6 +9,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::workload::WorkloadRequest;
 
+/// The name of the sending host in settings, as [`Side`] writes it.
+pub const SENDER: &str = "sender";
+/// That of the receiving one.
+pub const RECEIVER: &str = "receiver";
+/// The name in settings of the machine that everything runs on.
+pub const MACHINE: &str = "machine";
+/// The interface that stands for the machine where its sysctls are recorded: every machine has it, and nothing of
+/// the interface itself is changed.
+pub const MACHINE_INTERFACE: &str = "lo";
+
 /// What a study compares.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Design {
@@ -238,7 +248,9 @@ impl NamedSetting {
             let cpu = self.cpus.of(side).map(|cpu| cpu.to_string());
             writes.extend(cpu.map(|cpu| (side, String::from("CPU of the traffic"), cpu)));
         }
+        let machine = self.setting.hosts.get(MACHINE);
         SettingFacts {
+            machine_writes: machine.map_or_else(Vec::new, |request| request.set.list()),
             setting: self.setting.name.clone(),
             noun: self.noun.clone(),
             description: self.setting.description.clone(),

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use nicpoll_model::{HostFacts, LabFacts, Side};
 use nicpoll_switch::{Guard, Journal, Owner, Recovered};
 use nicpoll_sys::affinity;
+use nicpoll_sys::netns::NetNamespace;
 
-use crate::design::Cpus;
+use crate::design::{Cpus, MACHINE, MACHINE_INTERFACE};
 use crate::error::{Doing, StudyError};
 use crate::host::{Changes, Host, HostClient, LocalHost};
 use crate::link::Link;
@@ -27,6 +28,9 @@ pub struct Lab {
     /// The host that receives, and whose receive discipline is what is studied. Its counters are those
     /// of the study.
     pub receiver: HostClient,
+    /// The machine that both are part of, for values that no namespace has of its own; `None` where the hosts are
+    /// machines of their own.
+    machine: Option<HostClient>,
     /// What joins them.
     pub link: Arc<dyn Link>,
     /// Why CPU time cannot be accounted for exactly: then trials say that theirs is sampled.
@@ -113,7 +117,12 @@ impl Lab {
             Ok(Box::new(host))
         };
         let (sender, receiver) = (host(Side::Sender)?, host(Side::Receiver)?);
-        Lab::of(sender, receiver, veth.clone())
+        let mut lab = Lab::of(sender, receiver, veth.clone())?;
+        let namespace = NetNamespace::current().doing(|| "opening the network namespace")?;
+        let machine = LocalHost::new(namespace, MACHINE_INTERFACE, journal, owner)
+            .doing(|| "entering the network namespace")?;
+        lab.machine = Some(HostClient::new(MACHINE, Box::new(machine)));
+        Ok(lab)
     }
 
     /// The same, with a guard that closes the records should this process be killed: `program` calls
@@ -146,6 +155,7 @@ impl Lab {
         Ok(Lab {
             sender: HostClient::new(&Side::Sender.to_string(), sender),
             receiver,
+            machine: None,
             link,
             exact_cpu_refused,
             sender_cpu,
@@ -182,7 +192,15 @@ impl Lab {
     /// NAPI must go on being fed as it was until it is gone.
     pub fn restore(&mut self) -> Result<(), StudyError> {
         self.receiver.restore()?;
-        self.sender.restore()
+        self.sender.restore()?;
+        self.machine.as_mut().map_or(Ok(()), HostClient::restore)
+    }
+
+    /// Every host that a setting may concern, in the order in which it is put in force: the machine first, and the
+    /// sender before the receiver.
+    pub(crate) fn hosts(&mut self) -> impl Iterator<Item = &mut HostClient> {
+        let machine = self.machine.iter_mut();
+        machine.chain([&mut self.sender, &mut self.receiver])
     }
 
     /// What was changed at either end since the last time.

@@ -70,7 +70,7 @@ impl StudyFile {
             source,
         };
         let file = StudyFile::parse(&text).map_err(mistake)?;
-        let here = Here::look().map_err(StudyFileError::Machine)?;
+        let here = Here::look(&file).map_err(StudyFileError::Machine)?;
         file.check(&text, &here).map_err(mistake)?;
         Ok(file)
     }

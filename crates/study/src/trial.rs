@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_model::{Calibration, Conduct, Findings, Placement, Plan, Side, Trial, Warmup};
+use nicpoll_model::{Calibration, Conduct, Findings, Placement, Plan, Trial, Warmup};
 use nicpoll_observe::HostSnapshot;
 
 use crate::calibrate::{Memory, calibrate, gap_ns};
@@ -438,8 +438,7 @@ pub fn apply(
     timeout_ns: Option<u64>,
 ) -> Result<(), StudyError> {
     lab.give_cpus(setting.cpus);
-    for side in [Side::Sender, Side::Receiver] {
-        let host = lab.host(side);
+    for host in lab.hosts() {
         if let Some(request) = setting.request(host.name(), timeout_ns) {
             host.apply(request)?;
         }

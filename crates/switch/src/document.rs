@@ -32,7 +32,7 @@ impl From<&Value> for SwitchValue {
         match value {
             Value::Number(number) => SwitchValue::Number(*number),
             Value::Cpus(cpus) => SwitchValue::Cpus(cpus.clone()),
-            Value::Policy(_) => SwitchValue::Scheduling(value.to_string()),
+            Value::Policy(_) | Value::Text(_) => SwitchValue::Words(value.to_string()),
         }
     }
 }

@@ -10,12 +10,15 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 mod form;
+mod named;
 mod options;
 pub(crate) mod place;
 mod row;
 pub mod table;
 mod value;
 
+pub(crate) use named::rows as named_rows;
+pub use named::{Kind, row_of};
 pub use options::{KnobOption, ListError, options, parse_list};
 pub use row::{Disturbance, Row};
 pub(crate) use row::{Manner, Phase};
@@ -62,7 +65,8 @@ impl Knob {
 
     /// An offload feature; `None` when no row stands for it.
     pub fn of_feature(name: &str) -> Option<Self> {
-        let row = table::TABLE.iter().find(|row| row.stands_for(name))?;
+        let known = table::TABLE.into_iter().chain(named_rows());
+        let row = known.into_iter().find(|row| row.stands_for(name))?;
         Some(Knob {
             feature: Some(String::from(name)),
             ..Knob::of_interface(row)

@@ -15,6 +15,7 @@ use crate::knob::{Knob, Manner, Phase, Row, Value, table};
 use crate::lower::is_stacked;
 use crate::probe::Abilities;
 use crate::request::{Part, Values};
+use crate::sysctl;
 use crate::transaction::Write;
 
 /// Why something is not done, and what helps.
@@ -88,13 +89,17 @@ pub fn check(
     check_kernel(facts, abilities, values, part)?;
     for (row, to) in values.iter() {
         let is_asked = match row.phase {
-            Phase::Card => true,
+            Phase::Card | Phase::Host => true,
             // What cannot be on is off.
             Phase::Feature => to.number() != Some(0),
             Phase::Link | Phase::Napi | Phase::Thread => false,
         };
         if !is_asked || facts.values.keys().any(|knob| knob.row() == row) {
             continue;
+        }
+        if let Place::Sysctl(name) = row.place {
+            let (reason, remedy) = sysctl::why_not(name);
+            return Err(Refusal::new(facts, RefusalKind::Unknown, &reason, remedy));
         }
         let kind = row.place.describe();
         let is_like = |known: &&&'static Row| {

@@ -12,7 +12,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
-use crate::knob::{Row, Unit, Value, ValueError, parse_numbers, table};
+use crate::knob::{Kind, Row, Unit, Value, ValueError, parse_numbers, row_of, table};
 
 /// From poll to poll unless somebody says otherwise: 5000 rounds a second.
 pub const POLLING_PERIOD_NS: u64 = 200_000;
@@ -81,6 +81,16 @@ pub enum RequestError {
         name: String,
         /// What could have been.
         known: String,
+    },
+    /// A name that the table has no row for, and cannot be of the kernel's either.
+    #[error("{kind} '{name}': {why}")]
+    Named {
+        /// What it was to be the name of.
+        kind: &'static str,
+        /// What was given.
+        name: String,
+        /// Why not, and what would be right.
+        why: String,
     },
     /// A value that the knob cannot hold.
     #[error("{knob}: {source}")]
@@ -248,12 +258,21 @@ impl<'de> Deserialize<'de> for Name {
 
 impl Serialize for Values {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        let mut map = serializer.serialize_map(None)?;
+        let mut named: BTreeMap<&str, BTreeMap<&str, String>> = BTreeMap::new();
         for (row, value) in &self.0 {
+            if let Some(kind) = row.named_kind() {
+                let members = named.entry(kind.key()).or_default();
+                members.insert(row.name, row.show(value));
+                continue;
+            }
             match (row.unit, value) {
                 (Unit::Count, Value::Number(number)) => map.serialize_entry(row.name, number)?,
                 _ => map.serialize_entry(row.name, &row.show(value))?,
             }
+        }
+        for (key, members) in &named {
+            map.serialize_entry(key, members)?;
         }
         map.end()
     }
@@ -268,6 +287,7 @@ enum Written {
     Fraction(f64),
     Text(String),
     Cpus(Vec<u32>),
+    Named(BTreeMap<String, Written>),
 }
 
 impl<'de> Deserialize<'de> for Values {
@@ -275,8 +295,16 @@ impl<'de> Deserialize<'de> for Values {
         let written: BTreeMap<String, Written> = BTreeMap::deserialize(deserializer)?;
         let mut values = Values::new();
         for (name, written) in written {
-            let (row, value) = read(name, written).map_err(D::Error::custom)?;
-            values.insert(row, value);
+            let read = match (Kind::of_key(&name), written) {
+                (Some(kind), Written::Named(members)) => members
+                    .into_iter()
+                    .map(|(name, written)| value_of(row_of(kind, &name)?, written))
+                    .collect(),
+                (_, written) => read(name, written).map(|read| vec![read]),
+            };
+            for (row, value) in read.map_err(D::Error::custom)? {
+                values.insert(row, value);
+            }
         }
         Ok(values)
     }
@@ -290,12 +318,17 @@ fn read(name: String, written: Written) -> Result<(&'static Row, Value), Request
             known: known.join(", "),
         });
     };
+    value_of(row, written)
+}
+
+fn value_of(row: &'static Row, written: Written) -> Result<(&'static Row, Value), RequestError> {
     let text = match written {
         Written::Flag(on) => String::from(if on { "on" } else { "off" }),
         Written::Number(number) => number.to_string(),
         Written::Fraction(number) => number.to_string(),
         Written::Text(text) => text,
         Written::Cpus(cpus) => Value::Cpus(cpus).to_string(),
+        Written::Named(members) => members.into_keys().collect::<Vec<_>>().join(", "),
     };
     let value = row.parse(&text).map_err(|source| RequestError::Value {
         knob: row.name,

@@ -215,6 +215,7 @@ pub(crate) fn steps_back(changes: &[Change]) -> Vec<Step> {
     features.reverse();
     steps.extend(features.into_iter().map(back));
     steps.extend(of(Phase::Link).map(back));
+    steps.extend(of(Phase::Host).map(back));
     steps
 }
 
@@ -224,7 +225,7 @@ fn thread_steps(mut changes: Vec<&Change>) -> Vec<Step> {
     changes.sort_by_key(|change| match &change.before {
         Value::Policy(Policy::Deadline { .. }) => 2,
         Value::Policy(_) => 0,
-        Value::Cpus(_) | Value::Number(_) => 1,
+        Value::Cpus(_) | Value::Number(_) | Value::Text(_) => 1,
     });
     changes.into_iter().map(back).collect()
 }

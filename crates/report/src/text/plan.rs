@@ -67,6 +67,13 @@ fn writes(setting: &SettingFacts) -> String {
             sides.push(format!("at the {side} {}", values.join(", ")));
         }
     }
+    if !setting.machine_writes.is_empty() {
+        let values = setting.machine_writes.iter();
+        let values: Vec<String> = values
+            .map(|(name, value)| format!("{name} {value}"))
+            .collect();
+        sides.push(format!("of the whole machine {}", values.join(", ")));
+    }
     let written = match &sides[..] {
         [] => String::from("nothing"),
         sides => sides.join("; "),

@@ -3,12 +3,20 @@
 //! What must hold: what the machine lacks is known with its line before anything is built. Reading a file asks for
 //! nothing of the machine, so that a file can be read anywhere.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::ops::Range;
 
 use nicpoll_model::{FileError, Side};
+use nicpoll_switch::knob::{Kind, Row};
+use nicpoll_switch::{Control, SysctlOwner, Value, Values, similar};
+use toml::Spanned;
 
 use super::StudyFile;
-use crate::design::Cpus;
+use crate::design::{Cpus, MACHINE};
+
+/// The loopback is the first interface of a network namespace.
+const LOOPBACK_INDEX: u32 = 1;
 
 /// Something that the machine has to have, and where the file asks for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +30,15 @@ pub(super) struct Claim {
 pub(super) enum Wanted {
     /// Cores for the traffic.
     Cpus(Cpus),
+    /// A sysctl of a network namespace, or of the machine.
+    Sysctl {
+        /// Its name.
+        name: &'static str,
+        /// Whether it is asked of the machine.
+        is_of_machine: bool,
+    },
+    /// An offload feature that some interface may have.
+    Feature(&'static str),
 }
 
 impl Claim {
@@ -29,23 +46,62 @@ impl Claim {
     pub fn new(span: Range<usize>, wanted: Wanted) -> Self {
         Claim { span, wanted }
     }
+
+    /// What the values of a host take.
+    pub fn of_values(host: &str, values: &Spanned<Values>) -> Vec<Claim> {
+        let span = values.span();
+        let of = |(row, _): (&'static Row, &Value)| {
+            let wanted = match row.named_kind()? {
+                Kind::Sysctl => Wanted::Sysctl {
+                    name: row.name,
+                    is_of_machine: host == MACHINE,
+                },
+                Kind::Feature => Wanted::Feature(row.name),
+            };
+            Some(Claim::new(span.clone(), wanted))
+        };
+        values.get_ref().iter().filter_map(of).collect()
+    }
 }
 
 /// What the machine has, as far as files may ask for it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Here {
     /// The cores that this process may use, ascending.
     pub cpus: Vec<u32>,
+    /// Whose the sysctls are that the file names; those that are not there could not be asked for.
+    pub sysctls: BTreeMap<String, SysctlOwner>,
+    /// Every offload feature that this kernel knows; empty when it does not say.
+    pub features: BTreeSet<String>,
 }
 
 impl Here {
-    /// Looks at this machine.
+    /// Looks at this machine as far as a file asks for something of it.
     ///
     /// # Errors
     /// When the kernel does not say which cores may be used.
-    pub fn look() -> std::io::Result<Self> {
+    pub fn look(file: &StudyFile) -> io::Result<Self> {
+        let wanted = || file.claims.iter().map(|claim| &claim.wanted);
+        let names = wanted().filter_map(|wanted| match wanted {
+            Wanted::Sysctl { name, .. } => Some(String::from(*name)),
+            Wanted::Cpus(_) | Wanted::Feature(_) => None,
+        });
+        let names: Vec<String> = names.collect();
+        let owners = match names.is_empty() {
+            true => Vec::new(),
+            // Without the privilege to look, the change itself is refused later.
+            false => SysctlOwner::of(names.clone()).unwrap_or_default(),
+        };
+        let features = match wanted().any(|wanted| matches!(wanted, Wanted::Feature(_))) {
+            true => Control::new().features(LOOPBACK_INDEX).ok(),
+            false => None,
+        };
         Ok(Here {
             cpus: nicpoll_sys::affinity::allowed_cpus()?,
+            sysctls: names.into_iter().zip(owners).collect(),
+            features: features.map_or_else(BTreeSet::new, |features| {
+                features.wanted.into_keys().collect()
+            }),
         })
     }
 }
@@ -59,6 +115,14 @@ impl StudyFile {
         for Claim { span, wanted } in &self.claims {
             let missing = match wanted {
                 Wanted::Cpus(cpus) => missing_cpus(*cpus, &here.cpus),
+                Wanted::Sysctl {
+                    name,
+                    is_of_machine,
+                } => {
+                    let owner = here.sysctls.get(*name);
+                    owner.and_then(|owner| misplaced_sysctl(name, *is_of_machine, *owner))
+                }
+                Wanted::Feature(name) => missing_feature(name, &here.features),
             };
             if let Some(message) = missing {
                 return Err(FileError::at(text, span.clone(), message));
@@ -66,6 +130,35 @@ impl StudyFile {
         }
         Ok(())
     }
+}
+
+fn misplaced_sysctl(name: &str, is_of_machine: bool, owner: SysctlOwner) -> Option<String> {
+    match (owner, is_of_machine) {
+        (SysctlOwner::Namespace, false) | (SysctlOwner::Machine, true) => None,
+        (SysctlOwner::Namespace, true) => Some(format!(
+            "each network namespace has its own {name}, and that of the machine would change nothing for the traffic; \
+             write it at the sender or the receiver"
+        )),
+        (SysctlOwner::Machine, false) => Some(format!(
+            "{name} is the whole machine's: every interface and program here would be concerned while a trial runs. If \
+             that may be, write it as machine = {{ sysctl = {{ \"{name}\" = ... }} }}; it is put back after each \
+             trial"
+        )),
+        (SysctlOwner::Nobody, _) => Some(format!(
+            "this kernel has no sysctl {name} that can be written; sysctl -a lists those that there are"
+        )),
+    }
+}
+
+fn missing_feature(name: &str, known: &BTreeSet<String>) -> Option<String> {
+    if known.is_empty() || known.contains(name) {
+        return None;
+    }
+    let meant = similar(name, known.iter().map(String::as_str));
+    let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+    Some(format!(
+        "this kernel has no feature {name}{meant} ethtool -k IF lists those of an interface"
+    ))
 }
 
 fn missing_cpus(asked: Cpus, here: &[u32]) -> Option<String> {

@@ -46,7 +46,7 @@ impl Reader<'_> {
             return Err(self.error(compare[COMPARISONS_MAX].reference.span(), message));
         }
         let mut claims = Vec::new();
-        let common = Piece::common(common, &mut claims);
+        let common = self.common(common, &mut claims)?;
         let made = match (&settings[..], &factors[..]) {
             (_, []) => self.of_settings(&common, settings, compare, &mut claims),
             ([], _) => self.of_factors(&common, factors, compare, &mut claims),

@@ -35,9 +35,9 @@ pub(super) struct Document {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CommonEntry {
-    #[serde(default)]
-    pub sender: Values,
+    pub sender: Option<Spanned<Values>>,
     pub receiver: Option<Spanned<Values>>,
+    pub machine: Option<Spanned<Values>>,
     pub cpus: Option<Spanned<Cpus>>,
 }
 
@@ -49,9 +49,9 @@ pub(super) struct SettingEntry {
     pub noun: Option<String>,
     #[serde(default)]
     pub description: String,
-    #[serde(default)]
-    pub sender: Values,
+    pub sender: Option<Spanned<Values>>,
     pub receiver: Option<Spanned<Values>>,
+    pub machine: Option<Spanned<Values>>,
     pub cpus: Option<Spanned<Cpus>>,
     pub discipline: Option<Spanned<String>>,
 }

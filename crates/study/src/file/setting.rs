@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use nicpoll_model::{FileError, LevelFacts, Side};
-use nicpoll_switch::knob::Row;
+use nicpoll_model::{FileError, LevelFacts};
 use nicpoll_switch::knob::table::{DEFER_HARD_IRQS, GRO, GRO_FLUSH_TIMEOUT};
+use nicpoll_switch::knob::{Kind, Row};
 use nicpoll_switch::{Request, Setting, Values, needs_napi};
 use toml::Spanned;
 
@@ -16,16 +16,18 @@ use super::Reader;
 use super::claim::{Claim, Wanted};
 use super::entry::{CommonEntry, SettingEntry};
 use crate::INTERFACE;
-use crate::design::{Cpus, Evidence, NamedSetting};
+use crate::design::{Cpus, Evidence, MACHINE, MACHINE_INTERFACE, NamedSetting, RECEIVER, SENDER};
 
-/// What an entry sets, with where it stands.
+/// What an entry sets, with where its receiver's part stands.
 #[derive(Clone, Default)]
 pub(super) struct Piece {
     span: Range<usize>,
-    sender: Values,
-    receiver: Values,
+    hosts: BTreeMap<HostName, Values>,
     cpus: Cpus,
 }
+
+/// Whose values they are, as settings name hosts.
+type HostName = &'static str;
 
 /// A piece with what it is called.
 #[derive(Clone)]
@@ -36,70 +38,68 @@ pub(super) struct NamedPiece {
     piece: Piece,
 }
 
-impl Piece {
-    /// What every setting has.
-    pub fn common(entry: Option<CommonEntry>, claims: &mut Vec<Claim>) -> Self {
-        let Some(entry) = entry else {
-            return Piece::default();
-        };
-        let (span, receiver) = spanned(entry.receiver, 0..0);
-        Piece {
-            span,
-            sender: entry.sender,
-            receiver,
-            cpus: claimed(entry.cpus, claims),
-        }
-    }
+/// What an entry has for each host.
+struct Parts {
+    sender: Option<Spanned<Values>>,
+    receiver: Option<Spanned<Values>>,
+    machine: Option<Spanned<Values>>,
+    cpus: Option<Spanned<Cpus>>,
+}
 
+impl Piece {
     /// This piece with another one in force over it.
     pub fn under(&self, over: &Piece) -> Piece {
-        let both = |mut values: Values, over: &Values| {
-            for (row, value) in over.iter() {
-                values.insert(row, value.clone());
+        let mut hosts = self.hosts.clone();
+        for (host, values) in &over.hosts {
+            let own = hosts.entry(host).or_default();
+            for (row, value) in values.iter() {
+                own.insert(row, value.clone());
             }
-            values
-        };
+        }
         Piece {
             span: over.span.clone(),
-            sender: both(self.sender.clone(), &over.sender),
-            receiver: both(self.receiver.clone(), &over.receiver),
+            hosts,
             cpus: self.cpus.under(over.cpus),
         }
     }
 
+    fn of(&self, host: HostName) -> Option<&Values> {
+        self.hosts.get(host)
+    }
+
     /// What both of two pieces set, in words.
     fn common_with(&self, other: &Piece) -> Option<String> {
-        let of = |side: Side, own: &Values, others: &Values| {
-            let is_twice = |row: &&'static Row| others.get(row).is_some();
-            let row = own.iter().map(|(row, _)| row).find(is_twice)?;
-            Some(format!("{} of the {side}", row.name))
-        };
-        of(Side::Sender, &self.sender, &other.sender)
-            .or_else(|| of(Side::Receiver, &self.receiver, &other.receiver))
-            .or_else(|| {
-                let side = self.cpus.common_with(other.cpus)?;
-                Some(format!("cpus of the {side}"))
-            })
+        for (host, values) in &self.hosts {
+            let others = other.of(host);
+            let is_twice = |row: &&'static Row| others.is_some_and(|own| own.get(row).is_some());
+            if let Some(row) = values.iter().map(|(row, _)| row).find(is_twice) {
+                return Some(format!("{} of the {host}", row.name));
+            }
+        }
+        let side = self.cpus.common_with(other.cpus)?;
+        Some(format!("cpus of the {side}"))
     }
 }
 
-fn spanned(values: Option<Spanned<Values>>, without: Range<usize>) -> (Range<usize>, Values) {
-    values.map_or((without, Values::new()), |values| {
-        (values.span(), values.into_inner())
-    })
-}
-
-/// Cores, which the machine has to have.
-fn claimed(cpus: Option<Spanned<Cpus>>, claims: &mut Vec<Claim>) -> Cpus {
-    let Some(cpus) = cpus else {
-        return Cpus::default();
-    };
-    let wants = Wanted::Cpus(*cpus.get_ref());
-    claims.push(Claim::new(cpus.span(), wants));
-    cpus.into_inner()
-}
-
 impl Reader<'_> {
+    /// What every setting has.
+    pub(super) fn common(
+        &self,
+        entry: Option<CommonEntry>,
+        claims: &mut Vec<Claim>,
+    ) -> Result<Piece, FileError> {
+        let Some(entry) = entry else {
+            return Ok(Piece::default());
+        };
+        let parts = Parts {
+            sender: entry.sender,
+            receiver: entry.receiver,
+            machine: entry.machine,
+            cpus: entry.cpus,
+        };
+        self.parts(parts, 0..0, claims)
+    }
+
     /// What an entry says.
     pub(super) fn piece(
         &self,
@@ -114,18 +114,76 @@ impl Reader<'_> {
             );
             return Err(self.error(discipline.span(), message));
         }
-        let (span, receiver) = spanned(entry.receiver, entry.name.span());
+        let parts = Parts {
+            sender: entry.sender,
+            receiver: entry.receiver,
+            machine: entry.machine,
+            cpus: entry.cpus,
+        };
+        let piece = self.parts(parts, entry.name.span(), claims)?;
         Ok(NamedPiece {
             name: entry.name,
             noun: entry.noun,
             description: entry.description,
-            piece: Piece {
-                span,
-                sender: entry.sender,
-                receiver,
-                cpus: claimed(entry.cpus, claims),
-            },
+            piece,
         })
+    }
+
+    /// What the parts of an entry set; `span` is where it stands if it has none for the receiver.
+    fn parts(
+        &self,
+        parts: Parts,
+        span: Range<usize>,
+        claims: &mut Vec<Claim>,
+    ) -> Result<Piece, FileError> {
+        let mut piece = Piece {
+            span,
+            ..Piece::default()
+        };
+        if let Some(receiver) = &parts.receiver {
+            piece.span = receiver.span();
+        }
+        let all = [
+            (SENDER, parts.sender),
+            (RECEIVER, parts.receiver),
+            (MACHINE, parts.machine),
+        ];
+        for (host, values) in all {
+            let Some(values) = values else { continue };
+            self.possible(host, &values)?;
+            claims.extend(Claim::of_values(host, &values));
+            piece.hosts.insert(host, values.into_inner());
+        }
+        if let Some(cpus) = parts.cpus {
+            let wanted = Wanted::Cpus(*cpus.get_ref());
+            claims.push(Claim::new(cpus.span(), wanted));
+            piece.cpus = cpus.into_inner();
+        }
+        Ok(piece)
+    }
+
+    /// Refuses what no host of its kind has, whatever the kernel.
+    fn possible(&self, host: HostName, values: &Spanned<Values>) -> Result<(), FileError> {
+        for (row, _) in values.get_ref().iter() {
+            let is_sysctl = row.named_kind() == Some(Kind::Sysctl);
+            let message = if host == MACHINE && !is_sysctl {
+                format!(
+                    "{} is an interface's: write it at the sender or the receiver; machine = {{ sysctl = {{ ... }} }} \
+                     is for sysctls of the whole machine",
+                    row.name
+                )
+            } else if row.is_of_card() {
+                format!(
+                    "{} is a card's, and the study runs on a veth pair, which has neither rings of a size to choose nor \
+                     interrupts to moderate",
+                    row.name
+                )
+            } else {
+                continue;
+            };
+            return Err(self.error(values.span(), message));
+        }
+        Ok(())
     }
 
     /// One setting of one entry.
@@ -160,7 +218,7 @@ impl Reader<'_> {
                 return Err(self.error(level.piece.span.clone(), message));
             }
             let span = level.piece.span.clone();
-            let is_of_receiver = !level.piece.receiver.is_empty();
+            let is_of_receiver = level.piece.of(RECEIVER).is_some();
             let before = whole.span.clone();
             whole = whole.under(&level.piece);
             whole.span = if is_of_receiver { span } else { before };
@@ -195,26 +253,28 @@ impl Reader<'_> {
         description: String,
         levels: Vec<LevelFacts>,
     ) -> Result<NamedSetting, FileError> {
-        let evidence = evidence_of(&piece.receiver);
-        if evidence != Evidence::NoNapi && piece.receiver.number(&GRO) != Some(1) {
+        let receiver = piece.hosts.get(RECEIVER).cloned().unwrap_or_default();
+        let evidence = evidence_of(&receiver);
+        if evidence != Evidence::NoNapi && receiver.number(&GRO) != Some(1) {
             let message = String::from(
                 "a veth has no NAPI while GRO is off; add gro = \"on\" to the receiver, and to that of the setting \
                  that it is compared with",
             );
             return Err(self.error(piece.span, message));
         }
-        let hosts = [
-            (Side::Sender, piece.sender),
-            (Side::Receiver, piece.receiver),
-        ];
-        let hosts = hosts.into_iter().filter(|(_, set)| !set.is_empty());
+        let hosts = piece.hosts.into_iter();
+        let hosts = hosts.filter(|(_, set)| !set.is_empty());
+        let interface = |host| match host {
+            MACHINE => MACHINE_INTERFACE,
+            _ => INTERFACE,
+        };
         Ok(NamedSetting {
             noun,
             setting: Setting {
                 name,
                 description,
                 hosts: hosts
-                    .map(|(side, set)| (side.to_string(), Request::of(INTERFACE, set)))
+                    .map(|(host, set)| (String::from(host), Request::of(interface(host), set)))
                     .collect::<BTreeMap<_, _>>(),
             },
             cpus: piece.cpus,

@@ -268,6 +268,7 @@ fn cores_that_the_machine_does_not_have_are_named_with_their_line() {
     let refused = |file: &StudyFile, cpus: &[u32]| {
         let here = Here {
             cpus: cpus.to_vec(),
+            ..Here::default()
         };
         file.check(CROSSED, &here).err()
     };

@@ -10,7 +10,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::table::TABLE;
-use super::{Knob, Row, Scope};
+use super::{Kind, Knob, Row, Scope, row_of};
 
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
@@ -77,7 +77,14 @@ fn read(form: &Form) -> Option<Knob> {
             (key, Some(item))
         }
     };
-    TABLE.iter().find_map(|row| read_as(row, key, item))
+    let of_table = TABLE.iter().find_map(|row| read_as(row, key, item));
+    of_table.or_else(|| {
+        let Some(Item::Name(name)) = item else {
+            return None;
+        };
+        let row = row_of(Kind::of_key(key)?, name).ok()?;
+        read_as(row, key, item)
+    })
 }
 
 fn read_as(row: &'static Row, key: &str, item: Option<&Item>) -> Option<Knob> {
@@ -103,10 +110,12 @@ mod tests {
     use super::*;
 
     /// As version 2 of the journal has them, from before there was a table.
-    const WRITTEN: [&str; 9] = [
+    const WRITTEN: [&str; 11] = [
         r#""up""#,
         r#"{"feature":"rx-gro"}"#,
         r#"{"feature":"tx-tcp-ecn-segmentation"}"#,
+        r#"{"feature":"rx-checksum"}"#,
+        r#"{"sysctl":"net.ipv4.tcp_ecn"}"#,
         r#"{"threaded":"device"}"#,
         r#"{"defer_hard_irqs":{"napi":257}}"#,
         r#"{"gro_flush_timeout":"device"}"#,
@@ -128,7 +137,8 @@ mod tests {
         for text in [
             r#""down""#,
             r#""threaded""#,
-            r#"{"feature":"rx-checksum"}"#,
+            r#"{"feature":"rx checksum"}"#,
+            r#"{"sysctl":"net/../../etc/passwd"}"#,
             r#"{"moderation":"speed"}"#,
             r#"{"threaded":{"thread":7}}"#,
             r#"{"thread_cpus":{"napi":7}}"#,

@@ -10,9 +10,10 @@ use nicpoll_sys::schedule;
 
 use super::form::Beside;
 use super::table::TABLE;
-use super::{Knob, Row, Scope, Value};
+use super::{Knob, Row, Scope, Value, named_rows};
 use crate::control::{Control, ControlError};
 use crate::kernel::{Target, of_thread, supported};
+use crate::sysctl;
 
 /// A kind of place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub(crate) enum Place {
     Coalescing { attribute: u16 },
     /// The size of a ring, by its number in `ETHTOOL_A_RINGS_*`.
     Ring { attribute: u16 },
+    /// A value below `/proc/sys`, as the interface's network namespace sees it.
+    Sysctl(&'static str),
     /// The CPUs that a thread may use.
     ThreadCpus,
     /// The class and priority of a thread.
@@ -62,6 +65,7 @@ impl Place {
     pub fn label(&self) -> Option<&'static str> {
         match self {
             Place::Coalescing { .. } => Some("coalescing"),
+            Place::Sysctl(_) => Some("sysctl"),
             Place::ThreadCpus => Some("CPUs"),
             Place::ThreadPolicy => Some("scheduling"),
             Place::Link | Place::Feature(_) | Place::Napi(_) | Place::Ring { .. } => None,
@@ -76,6 +80,7 @@ impl Place {
             Place::Napi(_) => "NAPI value",
             Place::Coalescing { .. } => "coalescing parameter",
             Place::Ring { .. } => "ring size",
+            Place::Sysctl(_) => "sysctl",
             Place::ThreadCpus | Place::ThreadPolicy => "thread",
         }
     }
@@ -89,6 +94,7 @@ impl Place {
                 "sysfs directory of the interface; netdev netlink for single NAPI instances"
             }
             Place::Napi(_) => "each NAPI instance, netdev netlink",
+            Place::Sysctl(_) => "/proc/sys",
             Place::ThreadCpus | Place::ThreadPolicy => "the scheduler",
         }
     }
@@ -102,6 +108,7 @@ impl Place {
             Place::Napi(scoped) => (scoped.key, Beside::Scope),
             Place::Coalescing { .. } => ("moderation", Beside::Row),
             Place::Ring { .. } => ("ring", Beside::Row),
+            Place::Sysctl(_) => ("sysctl", Beside::Row),
             Place::ThreadCpus => ("thread_cpus", Beside::Thread),
             Place::ThreadPolicy => ("thread_policy", Beside::Thread),
         }
@@ -151,6 +158,7 @@ impl Control {
                     .get(attribute)
                     .map(|&value| Value::Number(value.into())))
             }
+            (Place::Sysctl(name), _) => sysctl::read(name),
             (Place::ThreadCpus, Scope::Thread(pid)) => {
                 of_thread(pid, "asking for the CPUs", schedule::cpus)
                     .map(|cpus| cpus.map(Value::Cpus))
@@ -194,6 +202,7 @@ impl Control {
                 let number = u32::try_from(*number).map_err(|_| unwritable(knob, value))?;
                 self.set_ring(ifindex, (*attribute, knob.row.name), number)
             }
+            (Place::Sysctl(name), _, Value::Text(text)) => sysctl::write(name, text),
             (Place::ThreadCpus, Scope::Thread(pid), Value::Cpus(cpus)) => {
                 schedule::set_cpus(pid, cpus).map_err(ControlError::of_io(format!(
                     "binding thread {pid} to CPUs {value}"
@@ -223,12 +232,12 @@ impl Control {
             .collect();
         let coalescing = supported(self.coalescing(ifindex))?.unwrap_or_default();
         let rings = supported(self.rings(ifindex))?.unwrap_or_default();
-        for row in TABLE {
+        for row in TABLE.into_iter().chain(named_rows()) {
             let knob = Knob::of_interface(row);
             let value = match row.place {
                 Place::Coalescing { attribute } => number_of(&coalescing, attribute),
                 Place::Ring { attribute } => number_of(&rings, attribute),
-                Place::Napi(_) | Place::Link => self.read_knob(target, &knob)?,
+                Place::Napi(_) | Place::Link | Place::Sysctl(_) => self.read_knob(target, &knob)?,
                 Place::Feature(_) | Place::ThreadCpus | Place::ThreadPolicy => None,
             };
             own.extend(value.map(|value| (knob, value)));

@@ -1,5 +1,6 @@
 //! What nicpoll knows of a knob.
 
+use super::named::Kind;
 use super::options::KnobOption;
 use super::place::Place;
 use super::value::{Unit, Value, ValueError};
@@ -32,6 +33,8 @@ pub struct Row {
 /// When a knob is written among those of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
+    /// The host around the interface.
+    Host,
     /// The link comes up first and goes down last.
     Link,
     /// Offloads: NAPI instances come with some of them.
@@ -117,6 +120,11 @@ impl Row {
         self.manner == Manner::Adaptive
     }
 
+    /// Whether only a card has it: rings and interrupt moderation.
+    pub fn is_of_card(&self) -> bool {
+        self.phase == Phase::Card
+    }
+
     /// Whether it is a parameter of interrupt moderation.
     pub fn is_moderation(&self) -> bool {
         matches!(self.place, Place::Coalescing { .. })
@@ -125,7 +133,9 @@ impl Row {
     /// Its name with that of the features that it stands for.
     pub fn full_name(&self) -> String {
         match self.place {
-            Place::Feature(pattern) => format!("{pattern} ({})", self.name.to_uppercase()),
+            Place::Feature(pattern) if pattern != self.name => {
+                format!("{pattern} ({})", self.name.to_uppercase())
+            }
             _ => String::from(self.name),
         }
     }
@@ -147,6 +157,15 @@ impl Row {
                     && feature.starts_with(start)
                     && feature.ends_with(end)
             }
+        }
+    }
+
+    /// What it is a row of, if the table has none for it.
+    pub fn named_kind(&self) -> Option<Kind> {
+        match self.place {
+            Place::Sysctl(_) => Some(Kind::Sysctl),
+            Place::Feature(name) if name == self.name => Some(Kind::Feature),
+            _ => None,
         }
     }
 

@@ -14,7 +14,7 @@ pub const DEFER_HARD_IRQS_MAX: u32 = i32::MAX as u32;
 pub const THREADED_BUSY_POLL: u64 = 2;
 
 /// What most rows have in common.
-const ROW: Row = Row {
+pub(super) const ROW: Row = Row {
     name: "",
     unit: Unit::Count,
     max: u32::MAX as u64,

@@ -11,6 +11,8 @@ use thiserror::Error;
 const SHARE_PERIOD_NS: u64 = 1_000_000;
 /// More than any machine has CPUs, or a card queues.
 const RANGE_MAX: u32 = 65_536;
+/// Letters of a text: the kernel takes a page.
+const TEXT_MAX: usize = 4096;
 
 /// What a knob holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +22,8 @@ pub enum Value {
     Number(u64),
     /// CPUs, ascending.
     Cpus(Vec<u32>),
+    /// What the kernel shows, with single spaces.
+    Text(String),
     /// A scheduling class with its numbers.
     Policy(#[serde(with = "PolicyForm")] Policy),
 }
@@ -61,6 +65,8 @@ pub enum Unit {
     Cpus,
     /// Class and priority of a thread.
     Scheduling,
+    /// Whatever the kernel takes.
+    Text,
 }
 
 /// Why a text or number is not a value of a knob.
@@ -96,6 +102,9 @@ pub enum ValueError {
     /// A range that no list of CPUs or queues has.
     #[error("'{0}' is not a range of 1 to {RANGE_MAX} numbers")]
     List(String),
+    /// Nothing, or too much.
+    #[error("a value has 1 to {0} letters")]
+    Text(usize),
     /// Not a scheduling class.
     #[error("'{0}' is no scheduling; write 'nice -5', 'fifo 10' or 'share 50%'")]
     Scheduling(String),
@@ -120,7 +129,7 @@ impl Value {
     pub fn number(&self) -> Option<u64> {
         match self {
             Value::Number(number) => Some(*number),
-            Value::Cpus(_) | Value::Policy(_) => None,
+            Value::Cpus(_) | Value::Policy(_) | Value::Text(_) => None,
         }
     }
 
@@ -130,6 +139,7 @@ impl Value {
             Value::Number(_) => matches!(unit, Unit::Count | Unit::Time | Unit::Switch),
             Value::Cpus(_) => unit == Unit::Cpus,
             Value::Policy(_) => unit == Unit::Scheduling,
+            Value::Text(_) => unit == Unit::Text,
         }
     }
 }
@@ -147,6 +157,7 @@ impl Unit {
             },
             Unit::Cpus => parse_cpus(text),
             Unit::Scheduling => parse_scheduling(text),
+            Unit::Text => text_of(text),
         }
     }
 
@@ -169,6 +180,7 @@ impl Unit {
             Unit::Switch => "on or off",
             Unit::Cpus => "CPUs, such as 1 or 2-3,6",
             Unit::Scheduling => "nice -5, fifo 10 or share 50%",
+            Unit::Text => "a number or a word",
         }
     }
 }
@@ -186,6 +198,15 @@ pub(crate) fn bounded(text: &str, min: i64, max: i64) -> Result<i64, ValueError>
         min,
         max: max as u64,
     })
+}
+
+/// Numbers and words with single spaces between them, whatever stood there.
+pub(crate) fn text_of(text: &str) -> Result<Value, ValueError> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    if words.is_empty() || text.len() > TEXT_MAX || text.chars().any(|c| c == '\0') {
+        return Err(ValueError::Text(TEXT_MAX));
+    }
+    Ok(Value::Text(words.join(" ")))
 }
 
 fn number(text: &str) -> Result<u64, ValueError> {
@@ -269,6 +290,7 @@ impl fmt::Display for Value {
                 let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
                 f.write_str(&cpus.join(","))
             }
+            Value::Text(text) => f.write_str(text),
             Value::Policy(Policy::Fair { nice }) => write!(f, "nice {nice}"),
             Value::Policy(Policy::Batch { nice }) => write!(f, "batch, nice {nice}"),
             Value::Policy(Policy::Idle) => f.write_str("idle"),
@@ -307,6 +329,7 @@ mod tests {
             (Unit::Scheduling, "nice -5"),
             (Unit::Scheduling, "fifo 10"),
             (Unit::Scheduling, "share 50%"),
+            (Unit::Text, "4096 131072 6291456"),
         ] {
             let value = unit.parse(text).unwrap();
             assert!(value.is_of(unit));
