@@ -11,7 +11,7 @@ use nicpoll_report::{
     render_ab_text, render_document, render_json, render_studies_text, trials_as_csv,
 };
 use nicpoll_store::{Store, StoreError, default_file};
-use nicpoll_study::{shown, still_runs};
+use nicpoll_study::{ready_studies, shown, still_runs};
 
 use crate::args::StoreFile;
 use crate::failure::Failure;
@@ -45,10 +45,12 @@ fn list(args: &ListArgs) -> Result<(), Failure> {
             store: default_file()?.display().to_string(),
             action: StudiesAction::Listed,
             studies: Vec::new(),
+            ready: Vec::new(),
         },
         opened => opened?.list(still_runs)?,
     };
-    print(&studies, args.json)
+    let ready = ready_studies().map_err(anyhow::Error::from)?;
+    print(&Studies { ready, ..studies }, args.json)
 }
 
 fn is_missing(error: &anyhow::Error) -> bool {

@@ -55,6 +55,9 @@ fn the_plan_is_shown_and_nothing_is_done() {
         assert!(text.contains(words), "{words}: {text}");
     }
     assert!(!stage.state().exists() && !stage.store().exists());
+    let one_length = stage.run(&["study", "run", &file, "--full", "--dry-run"]);
+    assert_eq!(one_length.status.code(), Some(2));
+    assert!(stderr(&one_length).contains("full = {"));
     let json = stage.run(&["study", "run", &file, "--dry-run", "--json"]);
     let plan: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(plan["schema"], "nicpoll.study-plan/1");

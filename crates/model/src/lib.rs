@@ -62,7 +62,9 @@ pub use show::{
     Ceiling, Discipline, DriftShow, Finding, InterfaceShow, InterruptShow, NapiShow, PendingShow,
     PollingVariable, Rhythm, SHOW_SCHEMA, Show, ThreadShow, Unseen, ValueSource,
 };
-pub use studies::{STUDIES_SCHEMA, Studies, StudiesAction, StudyEntry, StudyKind, StudyState};
+pub use studies::{
+    ReadyStudy, STUDIES_SCHEMA, Studies, StudiesAction, StudyEntry, StudyKind, StudyState,
+};
 pub use study::{
     ComparisonName, CountingCost, DroppedComparison, EventCounter, FactorFacts, HostFacts,
     LabFacts, LevelFacts, Plan, SCHEMA, SettingFacts, Study, Warning, WarningName, WorkloadFacts,

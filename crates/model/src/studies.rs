@@ -121,4 +121,16 @@ pub struct Studies {
     pub action: StudiesAction,
     /// The studies, the oldest first.
     pub studies: Vec<StudyEntry>,
+    /// The studies that come with the program; empty unless `action` is `listed`.
+    #[serde(default)]
+    pub ready: Vec<ReadyStudy>,
+}
+
+/// A study that comes with the program: `nicpoll study run NAME` runs it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReadyStudy {
+    /// Its name.
+    pub name: String,
+    /// What it answers.
+    pub question: String,
 }

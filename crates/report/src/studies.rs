@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use nicpoll_model::{Studies, StudiesAction, Study, StudyEntry, Trial};
+use nicpoll_model::{ReadyStudy, Studies, StudiesAction, Study, StudyEntry, Trial};
 
 /// The studies of a store, or those that were deleted, as text with a newline at its end.
 pub fn render_studies_text(studies: &Studies) -> String {
@@ -13,10 +13,11 @@ pub fn render_studies_text(studies: &Studies) -> String {
         store,
         action,
         studies,
+        ready,
         ..
     } = studies;
     if studies.is_empty() {
-        return format!("No studies are stored in {store}.\n");
+        return format!("No studies are stored in {store}.\n{}", ready_text(ready));
     }
     let title = match action {
         StudiesAction::Listed => "Studies in",
@@ -48,6 +49,19 @@ pub fn render_studies_text(studies: &Studies) -> String {
     for (index, (id, reason)) in reasons.enumerate() {
         let gap = if index == 0 { "\n" } else { "" };
         let _ = writeln!(text, "{gap}{id} ended early: {reason}");
+    }
+    text + &ready_text(ready)
+}
+
+/// The ready studies with their questions; nothing where they are not told of.
+fn ready_text(ready: &[ReadyStudy]) -> String {
+    if ready.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from("\nReady studies, for 'nicpoll study run NAME':\n\n");
+    let width = ready.iter().map(|study| study.name.len()).max();
+    for ReadyStudy { name, question } in ready {
+        let _ = writeln!(text, "{name:<0$}  {question}", width.unwrap_or(0));
     }
     text
 }
@@ -171,13 +185,26 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_store_is_said_to_be() {
-        let none = Studies {
+    fn an_empty_store_is_said_to_be_and_what_is_ready_is_named_with_its_question() {
+        let ready = |name: &str, question: &str| ReadyStudy {
+            name: String::from(name),
+            question: String::from(question),
+        };
+        let mut none = Studies {
             schema: String::new(),
             store: String::from("/s/studies.db"),
             action: StudiesAction::Listed,
             studies: Vec::new(),
+            ready: vec![ready("demo", "Does it pay?"), ready("period", "How long?")],
         };
+        assert_eq!(
+            render_studies_text(&none),
+            "No studies are stored in /s/studies.db.\n\n\
+             Ready studies, for 'nicpoll study run NAME':\n\n\
+             demo    Does it pay?\n\
+             period  How long?\n"
+        );
+        none.ready.clear();
         assert_eq!(
             render_studies_text(&none),
             "No studies are stored in /s/studies.db.\n"

@@ -183,6 +183,7 @@ impl Store {
             store: self.path.display().to_string(),
             action,
             studies: studies.collect(),
+            ready: Vec::new(),
         }
     }
 

@@ -6,22 +6,23 @@
 mod claim;
 mod compared;
 mod entry;
+mod lengths;
 mod setting;
 
 pub use self::claim::Here;
 
 use std::ops::Range;
-use std::time::Duration;
 
-use nicpoll_model::time::{TimeError, parse_time};
 use nicpoll_model::{FileError, STUDY_PLAN_SCHEMA, StudyPlan};
 use nicpoll_stats::order::Seed;
 use nicpoll_switch::similar;
+use thiserror::Error;
 use toml::Spanned;
 
 use self::claim::Claim;
 use self::compared::Compared;
 use self::entry::{Document, WorkloadEntry};
+use self::lengths::LengthsEntry;
 use crate::design::{Design, NamedSetting, NamedWorkload, drop_order};
 use crate::plan::{Lengths, PlanError, plan_of};
 
@@ -41,11 +42,21 @@ pub struct StudyFile {
     pub design: Design,
     /// How long, and how often.
     pub lengths: Lengths,
+    /// How long, and how often, at full length; `None` where the file has one length only.
+    pub full: Option<Lengths>,
     /// Seed of the order, where the file fixes it.
     pub seed: Option<u64>,
     /// What the machine has to have.
     claims: Vec<Claim>,
 }
+
+/// The file says nothing of a full length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "the study has one length only; leave out --full, or say in its file what is full: \
+     full = {{ blocks = 16, trial = \"60s\" }}"
+)]
+pub struct OneLength;
 
 impl StudyFile {
     /// Reads a file's text.
@@ -70,6 +81,15 @@ impl StudyFile {
 }
 
 impl StudyFile {
+    /// The study at full length.
+    ///
+    /// # Errors
+    /// [`OneLength`] where the file names none.
+    pub fn at_full_length(self) -> Result<Self, OneLength> {
+        let lengths = self.full.clone().ok_or(OneLength)?;
+        Ok(StudyFile { lengths, ..self })
+    }
+
     /// What the study would do.
     ///
     /// # Errors
@@ -99,15 +119,14 @@ impl Reader<'_> {
         for name in &document.give_up_first {
             self.known("workload", name, &workloads)?;
         }
-        let mut lengths = Lengths::default();
-        if let Some(blocks) = document.blocks {
-            lengths.blocks = blocks;
-        }
-        if let Some(trial) = self.time(document.trial.as_ref())? {
-            lengths.trial = trial;
-        }
-        lengths.warmup = self.time(document.warmup.as_ref())?;
-        lengths.limit = self.time(document.time.as_ref())?;
+        let reduced = LengthsEntry {
+            blocks: document.blocks,
+            trial: document.trial,
+            warmup: document.warmup,
+            time: document.time,
+        };
+        let lengths = reduced.over(&Lengths::default(), self.text)?;
+        let full = document.full.map(|full| full.over(&lengths, self.text));
         let first = document.give_up_first.iter();
         let ordered = first.chain(workloads.into_iter().rev());
         let ordered: Vec<String> = ordered.map(|name| name.get_ref().clone()).collect();
@@ -136,6 +155,7 @@ impl Reader<'_> {
                 drop_order,
             },
             lengths,
+            full: full.transpose()?,
             seed: document.seed,
             claims,
         })
@@ -189,14 +209,6 @@ impl Reader<'_> {
             known.join(", ")
         );
         Err(self.error(name.span(), message))
-    }
-
-    fn time(&self, text: Option<&Spanned<String>>) -> Result<Option<Duration>, FileError> {
-        let Some(text) = text else {
-            return Ok(None);
-        };
-        let refused = |error: TimeError| self.error(text.span(), error.to_string());
-        parse_time(text.get_ref()).map(Some).map_err(refused)
     }
 
     fn workload(&self, entry: WorkloadEntry) -> Result<NamedWorkload, FileError> {

@@ -39,7 +39,7 @@ mod workload;
 pub use decided::is_decided;
 pub use design::{Cpus, Design, Evidence, NamedSetting, NamedWorkload, Versus};
 pub use error::{Doing, StudyError};
-pub use file::{Here, StudyFile};
+pub use file::{Here, OneLength, StudyFile};
 pub use fit::{HostCosts, measure_costs, ticks_per_second};
 pub use foreign::CoreTime;
 pub use host::{
@@ -53,7 +53,7 @@ pub use plan::{
     DEFAULT_BLOCKS, DEFAULT_PERIOD, Lengths, Options, PlanError, QUICK_BLOCKS, QUICK_LIMIT, plan,
     plan_of,
 };
-pub use ready::{READY, StudyFileError};
+pub use ready::{READY, StudyFileError, ready_studies};
 pub use run::Running;
 pub use seed::draw_seed;
 pub use sitting::{Ended, Sitting, StoredPlace};

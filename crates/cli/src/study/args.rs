@@ -23,7 +23,7 @@ pub struct StudyArgs {
 pub enum StudyCommand {
     /// Run a study of your own, described in a file
     Run(Box<RunArgs>),
-    /// List the studies, the oldest first
+    /// List the studies that are stored, the oldest first, and the ready ones with their questions
     List(ListArgs),
     /// Show a study as the command that made it did
     Show(ShowStudyArgs),
@@ -38,13 +38,16 @@ pub enum StudyCommand {
 #[command(after_help = RUN_EXAMPLES)]
 pub struct RunArgs {
     /// The study: a file with settings, workloads and comparisons (docs/studies.md), or the name of a
-    /// ready one: demo, netblast-sizes, period, servers-2006
+    /// ready one, which 'nicpoll study list' lists
     #[arg(
         value_name = "FILE",
         required_unless_present = "resume",
         conflicts_with = "resume"
     )]
     pub study: Option<PathBuf>,
+    /// Run it at its full length, which its file names: that of the experiment that it repeats, for a ready one
+    #[arg(long, conflicts_with = "resume")]
+    pub full: bool,
     /// Show what would be set, in which order and for how long, and do nothing
     #[arg(long, conflicts_with_all = ["brief", "resume"])]
     pub dry_run: bool,

@@ -16,6 +16,11 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         return resume(&args.sitting);
     };
     let file = StudyFile::find(path).map_err(|error| Failure::Usage(error.to_string()))?;
+    let file = match args.full {
+        true => file.at_full_length(),
+        false => Ok(file),
+    };
+    let file = file.map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
     let seed = args.sitting.seed.or(file.seed);
     if args.dry_run {
         let plan = file.plan(Seed(seed.unwrap_or_else(draw_seed)));

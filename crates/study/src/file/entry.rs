@@ -6,6 +6,7 @@ use nicpoll_switch::Values;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::lengths::LengthsEntry;
 use crate::design::Cpus;
 use crate::workload::WorkloadRequest;
 
@@ -18,6 +19,7 @@ pub(super) struct Document {
     pub trial: Option<Spanned<String>>,
     pub warmup: Option<Spanned<String>>,
     pub time: Option<Spanned<String>>,
+    pub full: Option<LengthsEntry>,
     pub seed: Option<u64>,
     #[serde(default)]
     pub give_up_first: Vec<Spanned<String>>,

@@ -280,3 +280,17 @@ fn cores_that_the_machine_does_not_have_are_named_with_their_line() {
     let error = refused(&StudyFile::parse(&text).unwrap(), &[0, 1]).unwrap();
     assert!(error.message.contains("share cpu 1"), "{error}");
 }
+
+#[test]
+fn a_full_length_stands_beside_the_reduced_one() {
+    let text = format!("trial = \"1s\"\nfull = {{ trial = \"60s\" }}\n{TWO}");
+    let file = StudyFile::parse(&text).unwrap();
+    assert_eq!(file.lengths.trial.as_secs(), 1);
+    let full = file.clone().at_full_length().unwrap();
+    assert_eq!(full.lengths.trial.as_secs(), 60);
+    assert_eq!(full.lengths.blocks, file.lengths.blocks);
+    let one = StudyFile::parse(TWO).unwrap().at_full_length();
+    assert!(one.unwrap_err().to_string().contains("full = {"));
+    let wrong = format!("full = {{ trial = \"60\" }}\n{TWO}");
+    assert_eq!(StudyFile::parse(&wrong).unwrap_err().line, 1);
+}
