@@ -80,6 +80,12 @@ impl Rate {
         })
     }
 
+    /// The rate of each of so many that have it together.
+    pub fn share(self, of: NonZeroU64) -> Option<Self> {
+        let parts = self.denominator().checked_mul(of.get().into())?;
+        Self::fraction(self.unit, self.numerator(), parts)
+    }
+
     /// What it counts.
     pub const fn unit(self) -> RateUnit {
         self.unit

@@ -17,6 +17,7 @@ mod notices;
 mod refusal;
 pub mod repeat;
 pub mod rr;
+pub mod scheduled;
 pub mod sequence;
 mod shortfall;
 mod signals;

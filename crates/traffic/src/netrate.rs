@@ -20,4 +20,6 @@ pub mod text;
 mod workload;
 
 pub use sending::{ConnectError, Progress, SendCount, connect_first};
+pub(crate) use sending::{number, set_up};
 pub use workload::NetrateWorkload;
+pub(crate) use workload::Receiver;

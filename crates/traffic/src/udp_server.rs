@@ -116,11 +116,12 @@ impl BoundUdp {
 
     /// Sends to the peer connected to; `false` when the kernel refused for now.
     pub fn answer(&self, peer: SocketAddr, bytes: &[u8]) -> Result<bool, ServerError> {
-        match self.socket.send(bytes) {
-            Ok(_) => Ok(true),
-            Err(error) if sockets::is_refused_send(&error) => Ok(false),
-            Err(source) => Err(ServerError::Answer { peer, source }),
-        }
+        taken(self.socket.send(bytes), peer)
+    }
+
+    /// Sends to one of many peers; `false` when the kernel refused for now.
+    pub fn answer_one(&self, peer: SocketAddr, bytes: &[u8]) -> Result<bool, ServerError> {
+        taken(self.socket.send_to(bytes, peer), peer)
     }
 
     /// The error of a receive that failed for good.
@@ -129,5 +130,14 @@ impl BoundUdp {
             address: self.address,
             source,
         }
+    }
+}
+
+/// Whether the kernel took what was sent; `false` when it refused for now.
+fn taken(sent: io::Result<usize>, peer: SocketAddr) -> Result<bool, ServerError> {
+    match sent {
+        Ok(_) => Ok(true),
+        Err(error) if sockets::is_refused_send(&error) => Ok(false),
+        Err(source) => Err(ServerError::Answer { peer, source }),
     }
 }

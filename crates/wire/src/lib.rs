@@ -4,4 +4,5 @@
 //! what is built parses back to the same. It parses untrusted input.
 #![forbid(unsafe_code)]
 
+pub mod pcap;
 pub mod rr;

@@ -166,7 +166,7 @@ pub(super) fn open(peer: SocketAddr) -> Result<UdpSocket, ConnectError> {
 ///
 /// Linux tells a sender about a datagram that its own interface refused only when it asks for errors;
 /// FreeBSD always does.
-pub(super) fn set_up(
+pub(crate) fn set_up(
     socket: &UdpSocket,
     peer: SocketAddr,
     is_blocking: bool,
@@ -186,7 +186,7 @@ pub(super) fn is_unfinished(flags: SendFlags, errno: Errno) -> bool {
 }
 
 /// Writes the counter to the beginning of a datagram that has room for it.
-pub(super) fn number(datagram: &mut [u8], counter: u32) {
+pub(crate) fn number(datagram: &mut [u8], counter: u32) {
     if let Some(room) = datagram.first_chunk_mut() {
         *room = counter.to_be_bytes();
     }

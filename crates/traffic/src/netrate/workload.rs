@@ -1,6 +1,6 @@
 //! netblast to netreceive as a workload: datagrams one way, as fast as one sender goes.
 
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -35,9 +35,7 @@ impl Workload for NetrateWorkload {
     fn prepare(&self, end: &End) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
         Ok(match end.side {
             Side::Sender => Box::new(Sender::new(self.payload_bytes, end)?),
-            Side::Receiver => Box::new(Receiver {
-                socket: receive::listen_at(end.receiver).map_err(WorkloadError::failed)?,
-            }),
+            Side::Receiver => Box::new(Receiver::at(end.receiver, None)?),
         })
     }
 }
@@ -95,14 +93,35 @@ impl PreparedEnd for Sender {
     }
 }
 
-struct Receiver {
+/// Counts what comes, as netreceive does.
+pub(crate) struct Receiver {
     socket: UdpSocket,
+    buffer: SocketBuffer,
+}
+
+impl Receiver {
+    /// Receives at an address; asks for a receive buffer of another length than netreceive's.
+    pub(crate) fn at(
+        address: SocketAddr,
+        receive_buffer_bytes: Option<usize>,
+    ) -> Result<Self, WorkloadError> {
+        let socket = receive::listen_at(address).map_err(WorkloadError::failed)?;
+        let buffer = sockets::receive_buffer(&socket, receive_buffer_bytes);
+        let buffer = buffer.map_err(WorkloadError::failed)?;
+        let asked_bytes = buffer.asked_bytes.or(Some(RECEIVE_BUFFER_BYTES as u64));
+        Ok(Receiver {
+            socket,
+            buffer: SocketBuffer {
+                asked_bytes,
+                ..buffer
+            },
+        })
+    }
 }
 
 impl PreparedEnd for Receiver {
     fn run(self: Box<Self>, signals: &Signals) -> Result<EndBooks, WorkloadError> {
         let count = ReceiveCount::default();
-        let buffer = sockets::receive_buffer(&self.socket, None).map_err(WorkloadError::failed)?;
         receive::receive(&self.socket, &count, signals, Instant::now())
             .map_err(WorkloadError::failed)?;
         if signals.is_cancelled() {
@@ -115,14 +134,9 @@ impl PreparedEnd for Receiver {
         let seconds = count
             .first_and_last()
             .map_or(0.0, |(first, last)| (last - first).as_secs_f64());
-        let asked_bytes = Some(RECEIVE_BUFFER_BYTES as u64);
-        let buffer = SocketBuffer {
-            asked_bytes,
-            ..buffer
-        };
         Ok(EndBooks {
             duplicate_packets: count.duplicates(),
-            ..EndBooks::of_receiver(received, seconds, buffer)
+            ..EndBooks::of_receiver(received, seconds, self.buffer)
         })
     }
 }

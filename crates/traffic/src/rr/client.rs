@@ -114,6 +114,30 @@ pub struct ClientReport {
 }
 
 impl ClientReport {
+    /// Adds what another client counted that asked at the same time.
+    pub fn add(&mut self, other: &ClientReport) {
+        self.scheduled_requests = self
+            .scheduled_requests
+            .zip(other.scheduled_requests)
+            .map(|(own, others)| own + others);
+        self.requests_sent += other.requests_sent;
+        self.responses_received += other.responses_received;
+        self.late_responses += other.late_responses;
+        self.timeouts += other.timeouts;
+        self.refused_sends += other.refused_sends;
+        self.foreign_messages += other.foreign_messages;
+        self.seconds = self.seconds.max(other.seconds);
+        self.last_request = self.last_request.max(other.last_request);
+        self.last_response = self.last_response.max(other.last_response);
+        self.latencies.add(&other.latencies);
+        if let (Some(own), Some(others)) = (&mut self.send_lags, &other.send_lags) {
+            own.add(others);
+        }
+        if self.broken.is_none() {
+            self.broken.clone_from(&other.broken);
+        }
+    }
+
     /// The round trips, however few; `None` when there were none.
     pub fn round_trip(&self) -> Option<RoundTrip> {
         let recorded = &self.latencies;

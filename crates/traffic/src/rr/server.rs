@@ -42,10 +42,11 @@ pub struct ServerReport {
     pub receive_buffer: SocketBuffer,
 }
 
-/// A bound responder, for one requester.
+/// A bound responder, for one requester unless it is for all.
 #[derive(Debug)]
 pub struct Server {
     bound: BoundUdp,
+    is_for_all: bool,
 }
 
 impl Server {
@@ -55,7 +56,18 @@ impl Server {
     /// [`ServerError::Bind`].
     pub fn bind(config: &ServerConfig) -> Result<Self, ServerError> {
         let bound = BoundUdp::bind(config)?;
-        Ok(Server { bound })
+        Ok(Server {
+            bound,
+            is_for_all: false,
+        })
+    }
+
+    /// The responder, for every requester that comes.
+    pub fn for_all(self) -> Self {
+        Server {
+            is_for_all: true,
+            ..self
+        }
     }
 
     /// The address bound to, with the port that was chosen.
@@ -63,7 +75,7 @@ impl Server {
         self.bound.address
     }
 
-    /// Answers requests until the requester is done. The first request decides whose.
+    /// Answers requests until the requester is done. The first request decides whose, unless it is for all.
     ///
     /// # Errors
     /// See [`ServerError`]. A requester that never comes is no error: see [`ServerReport::end`].
@@ -71,6 +83,7 @@ impl Server {
         let bound = &self.bound;
         let mut responder = Responder {
             bound,
+            is_for_all: self.is_for_all,
             peer: None,
             requests_received: 0,
             responses_sent: 0,
@@ -127,6 +140,7 @@ enum Received {
 
 struct Responder<'a> {
     bound: &'a BoundUdp,
+    is_for_all: bool,
     peer: Option<SocketAddr>,
     requests_received: u64,
     responses_sent: u64,
@@ -147,7 +161,7 @@ impl Responder<'_> {
             Err(source) => return Err(self.bound.receive_failed(source)),
         };
         let request = datagram_request(&buffer[..length])
-            .filter(|_| self.peer.is_none_or(|peer| peer == source));
+            .filter(|_| self.is_for_all || self.peer.is_none_or(|peer| peer == source));
         let Some(request) = request else {
             self.foreign_datagrams += 1;
             return Ok(Received::Other);
@@ -159,10 +173,17 @@ impl Responder<'_> {
 
     fn answer(&mut self, peer: SocketAddr, request: Message) -> Result<(), ServerError> {
         if self.peer.is_none() {
-            self.bound.connect(peer)?;
+            if !self.is_for_all {
+                self.bound.connect(peer)?;
+            }
             self.peer = Some(peer);
         }
-        if self.bound.answer(peer, &request.response().to_bytes())? {
+        let response = request.response().to_bytes();
+        let is_sent = match self.is_for_all {
+            true => self.bound.answer_one(peer, &response)?,
+            false => self.bound.answer(peer, &response)?,
+        };
+        if is_sent {
             self.responses_sent += 1;
         }
         Ok(())
