@@ -198,6 +198,7 @@ impl Fit<'_> {
         self.instruments.exact.detach()?;
         let rr = WorkloadRequest::Rr(RrWorkload {
             receive_buffer_bytes: Some(RECEIVE_BUFFER_BYTES),
+            ..RrWorkload::default()
         });
         let trips = self.unobserved(&rr)?.round_trip;
         block.round_trip_ns = trips.map(|trips| trips.p50_ns as f64);
