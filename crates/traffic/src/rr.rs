@@ -9,6 +9,7 @@ mod channel;
 mod client;
 mod connection;
 mod outstanding;
+mod report;
 mod schedule;
 mod server;
 mod service;
@@ -19,8 +20,9 @@ use std::time::Duration;
 
 use nicpoll_wire::rr::{Kind, Message};
 
-pub use client::{ClientConfig, ClientError, ClientReport, run_client};
+pub use client::{ClientConfig, ClientError, run_client};
 pub use nicpoll_stats::Latencies;
+pub use report::ClientReport;
 pub use schedule::Pacing;
 pub use server::{End, Server, ServerReport};
 pub use service::{Served, Service, ServiceConfig, ServiceError};
