@@ -28,13 +28,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("calibrate", &["model", "sim", "stats"]),
     ("engine", &["core", "model", "sys", "wire"]),
     ("store", &["model", "stats"]),
-    ("import", &["model", "stats", "store"]),
+    ("import", &["model"]),
     ("report", &["model", "stats", "store"]),
     (
         "study",
         &[
-            "engine", "inspect", "iperf", "model", "observe", "stats", "store", "switch", "sys",
-            "traffic",
+            "engine", "import", "inspect", "iperf", "model", "observe", "stats", "store", "switch",
+            "sys", "traffic",
         ],
     ),
     (
