@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use nicpoll_traffic::Signals;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::low_level::{self, pipe};
 
@@ -42,6 +42,8 @@ impl Stop {
             number: Arc::default(),
             last_act: Arc::default(),
         };
+        // A file that may not grow is an error of whoever writes it: what was changed is put back.
+        flag::register(SIGXFSZ, Arc::default())?;
         let (came, told) = UnixStream::pair()?;
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             flag::register_usize(signal, stop.number.clone(), signal as usize)?;

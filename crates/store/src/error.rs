@@ -81,6 +81,11 @@ pub enum Reason {
     /// Nothing more fits.
     #[error("the disk is full")]
     Full,
+    /// A write failed.
+    #[error(
+        "it cannot be written further: its disk fails, or files may not be longer here (ulimit -f)"
+    )]
+    Unwritten,
     /// Nothing may be written.
     #[error(
         "it is read-only; name another file with --store FILE, or store nothing with --no-store"
@@ -128,6 +133,7 @@ impl From<rusqlite::Error> for Reason {
     fn from(error: rusqlite::Error) -> Self {
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => Reason::Full,
+            Some(ErrorCode::SystemIoFailure) => Reason::Unwritten,
             Some(ErrorCode::ReadOnly) => Reason::ReadOnly,
             Some(ErrorCode::CannotOpen) => Reason::Unopened,
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Reason::Locked,
