@@ -18,7 +18,7 @@ struct Peer {
     used_for: &'static str,
 }
 
-const PEERS: [Peer; 6] = [
+const PEERS: [Peer; 7] = [
     Peer {
         program: "iperf",
         package: "iperf",
@@ -48,6 +48,11 @@ const PEERS: [Peer; 6] = [
         program: "tc",
         package: "iproute2",
         used_for: "a second opinion on shaped links",
+    },
+    Peer {
+        program: "pg_ctlcluster",
+        package: "postgresql",
+        used_for: "studies of a team on a server",
     },
 ];
 
@@ -126,7 +131,14 @@ mod tests {
         assert_eq!(packages(&without_iproute), ["iproute2"]);
         assert_eq!(
             packages(&missing(|_| false)),
-            ["ethtool", "iperf", "iproute2", "iptables", "nftables"]
+            [
+                "ethtool",
+                "iperf",
+                "iproute2",
+                "iptables",
+                "nftables",
+                "postgresql"
+            ]
         );
     }
 

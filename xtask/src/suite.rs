@@ -18,7 +18,7 @@ const SKIPPED: &str = "NICPOLL_SKIPPED";
 
 /// What every machine that runs CI has, or gets by the steps before the tests.
 const REQUIRED_BY_CI: &str =
-    "root,per-napi,receive-buffer,iperf,nft,iptables,tc,ip,ethtool,qemu,debug";
+    "root,per-napi,receive-buffer,iperf,nft,iptables,tc,ip,ethtool,qemu,postgres,debug";
 
 /// Installs what the tests need, runs them all, then checks what is not a test of the program. The last
 /// line on stdout says how many tests passed, failed and were skipped.
@@ -69,6 +69,8 @@ fn cargo_test(required: &str, args: &[String], tally: &mut Tally) -> Result<Outc
     let list = folder.path().join("skipped");
     let mut command = cargo();
     command.args(["test", "--workspace", "--no-fail-fast"]);
+    // With what a plain build leaves out.
+    command.args(["--features", "nicpoll/postgres"]);
     command.env(REQUIRE, required).env(SKIPPED, &list);
     if !args.is_empty() {
         command.arg("--").args(args);

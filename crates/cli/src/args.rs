@@ -1,13 +1,12 @@
 //! The command line.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use nicpoll_iperf::options::help_text;
 use nicpoll_model::time::{parse_seconds, parse_time};
-use nicpoll_store::{StoreError, Which, default_file};
+use nicpoll_store::{Place, StoreError, Which};
 use nicpoll_study::demo::{self, POLLING, setting_name, workload_name};
 use nicpoll_traffic::netrate::command::help_text as netrate_help;
 use nicpoll_traffic::netrate::options::Tool;
@@ -105,18 +104,19 @@ pub struct OwnArgs {
     pub args: Vec<String>,
 }
 
-/// The file that studies are stored in.
+/// Where studies are stored.
 #[derive(Args, Debug)]
 pub struct StoreFile {
-    /// File of the studies [default: studies.db in the data folder, see docs/store.md]
+    /// File of the studies, or a team's server: postgres://HOST/DATABASE [default: studies.db in the data
+    /// folder, see docs/store.md]
     #[arg(long, value_name = "FILE")]
-    pub store: Option<PathBuf>,
+    pub store: Option<Place>,
 }
 
 impl StoreFile {
     /// The one that was named, or that of the user.
-    pub fn path(&self) -> Result<PathBuf, StoreError> {
-        self.store.clone().map_or_else(default_file, Ok)
+    pub fn place(&self) -> Result<Place, StoreError> {
+        self.store.clone().map_or_else(Place::of_user, Ok)
     }
 }
 

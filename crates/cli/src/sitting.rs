@@ -34,8 +34,8 @@ pub fn carry_out(
         planned(Seed(identity.seed)).map_err(|error| Failure::Usage(error.to_string()))?;
     require(what, command)?;
     let stop = Stop::on_signals().context("catching signals")?;
-    let file = (!args.no_store).then(|| args.file.path()).transpose()?;
-    let store = file.map(|file| Store::to_write(&file)).transpose()?;
+    let file = (!args.no_store).then(|| args.file.place()).transpose()?;
+    let store = file.map(|file| Store::to_write(file)).transpose()?;
     let store = store.map(|store| (store, kind));
     end(args, Sitting::new(design, plan, identity, store), &stop)
 }
@@ -45,7 +45,7 @@ pub fn resume(args: &SittingArgs) -> Result<u8, Failure> {
     require("a study", "nicpoll study run")?;
     let identity = Identity::new(output::origin(), 0);
     let stop = Stop::on_signals().context("catching signals")?;
-    let store = Store::to_write(&args.file.path()?)?;
+    let store = Store::to_write(args.file.place()?)?;
     let which = args.resume.unwrap_or(Which::Last);
     end(args, Sitting::resumed(store, which, &identity)?, &stop)
 }

@@ -10,7 +10,7 @@ use nicpoll_model::{STUDIES_SCHEMA, Studies, StudiesAction, Study, StudyKind};
 use nicpoll_report::{
     render_ab_text, render_document, render_json, render_studies_text, trials_as_csv,
 };
-use nicpoll_store::{Store, StoreError, default_file};
+use nicpoll_store::{Place, Store, StoreError};
 use nicpoll_study::{ready_studies, shown, still_runs};
 
 use crate::args::StoreFile;
@@ -34,7 +34,7 @@ pub fn run(args: &StudyArgs) -> Result<u8, Failure> {
 }
 
 fn open(file: &StoreFile) -> Result<Store, Failure> {
-    Ok(Store::to_read(&file.path()?)?)
+    Ok(Store::to_read(file.place()?)?)
 }
 
 fn list(args: &ListArgs) -> Result<(), Failure> {
@@ -42,7 +42,7 @@ fn list(args: &ListArgs) -> Result<(), Failure> {
         // Nothing has been stored yet.
         Err(Failure::Failed(error)) if args.file.store.is_none() && is_missing(&error) => Studies {
             schema: String::from(STUDIES_SCHEMA),
-            store: default_file()?.display().to_string(),
+            store: Place::of_user()?.to_string(),
             action: StudiesAction::Listed,
             studies: Vec::new(),
             ready: Vec::new(),
@@ -54,7 +54,7 @@ fn list(args: &ListArgs) -> Result<(), Failure> {
 }
 
 fn is_missing(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(StoreError::NoFile { .. }))
+    matches!(error.downcast_ref(), Some(StoreError::Nothing { .. }))
 }
 
 fn print(studies: &Studies, json: bool) -> Result<(), Failure> {

@@ -1,10 +1,11 @@
 //! Why a store cannot be used: each reason with its remedy.
 
 use std::io;
-use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 use thiserror::Error;
+
+use crate::place::Place;
 
 /// A store that cannot be used as was asked.
 #[derive(Debug, Error)]
@@ -14,35 +15,45 @@ pub enum StoreError {
         "neither XDG_DATA_HOME nor HOME is set, so the data folder is unknown: name a file with --store FILE"
     )]
     NoFolder,
-    /// The file cannot be read or written.
-    #[error("{doing} {}: {reason}", path.display())]
-    File {
+    /// It cannot be read or written.
+    #[error("{doing} {place}: {reason}")]
+    At {
         /// What was being done, as in `opening`.
         doing: &'static str,
-        /// The file.
-        path: PathBuf,
+        /// Where.
+        place: Place,
         /// Why it failed.
         reason: Reason,
     },
     /// Nothing was ever stored there.
-    #[error("there is no file {}: 'nicpoll demo' makes it; --store names another", path.display())]
-    NoFile {
-        /// The file.
-        path: PathBuf,
+    #[error(
+        "nothing is stored in {place} yet: 'nicpoll demo' begins it; --store names another place"
+    )]
+    Nothing {
+        /// Where.
+        place: Place,
     },
+    /// This program was built without the part that speaks to a server.
+    #[error(
+        "this nicpoll was built without PostgreSQL: build it with 'cargo build --release --features postgres', \
+         or name a file with --store FILE"
+    )]
+    NoServers,
     /// There is no such study.
-    #[error("there is no study {which} in {}; 'nicpoll study list' shows those that there are", path.display())]
+    #[error(
+        "there is no study {which} in {place}; 'nicpoll study list' shows those that there are"
+    )]
     NoStudy {
         /// What was asked for.
         which: String,
-        /// The file.
-        path: PathBuf,
+        /// Where.
+        place: Place,
     },
     /// There is nothing to go on with.
-    #[error("{} holds no study that could be resumed: none is unfinished", path.display())]
+    #[error("{place} holds no study that could be resumed: none is unfinished")]
     NoneUnfinished {
-        /// The file.
-        path: PathBuf,
+        /// Where.
+        place: Place,
     },
     /// A study that is what was asked for, but not in the state for it.
     #[error("study {id} {is}")]
@@ -75,7 +86,7 @@ pub enum StoreError {
     },
 }
 
-/// Why a file failed.
+/// Why a store failed.
 #[derive(Debug, Error)]
 pub enum Reason {
     /// Nothing more fits.
@@ -124,6 +135,12 @@ pub enum Reason {
     /// The kernel refused.
     #[error("{0}")]
     Io(#[from] io::Error),
+    /// The URL asks for what this program does not do.
+    #[error("{0}")]
+    Refused(&'static str),
+    /// The server cannot be reached, or refused.
+    #[error("{0}")]
+    Server(String),
     /// Anything else that SQLite says.
     #[error("{0}")]
     Sqlite(rusqlite::Error),
@@ -146,14 +163,14 @@ impl From<rusqlite::Error> for Reason {
 }
 
 impl StoreError {
-    /// Says of a failure what was being done with which file.
-    pub(crate) fn file<E: Into<Reason>>(
+    /// Says of a failure what was being done, and where.
+    pub(crate) fn at<E: Into<Reason>>(
         doing: &'static str,
-        path: &Path,
+        place: &Place,
     ) -> impl FnOnce(E) -> StoreError {
-        move |reason| StoreError::File {
+        move |reason| StoreError::At {
             doing,
-            path: path.to_owned(),
+            place: place.clone(),
             reason: reason.into(),
         }
     }

@@ -3,28 +3,27 @@
 //! What must hold: each call is one transaction, on disk when it returns. Whoever fails at one may call the
 //! next: what was committed stays.
 
-use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, TransactionBehavior, named_params, params};
-
+use crate::database::{Database, transact};
 use crate::document::Stored;
 use crate::error::{Reason, StoreError};
+use crate::place::Place;
 
 /// One study of a store that this process runs.
 pub struct Recording {
-    connection: Connection,
-    path: std::path::PathBuf,
+    database: Box<dyn Database>,
+    place: Place,
     id: i64,
     stored: u32,
 }
 
 impl Recording {
-    /// Goes on with study `id` of an open file, of which `stored` trials are there.
-    pub(crate) fn of(connection: Connection, path: &Path, id: i64, stored: u32) -> Self {
+    /// Goes on with study `id` of an open store, of which `stored` trials are there.
+    pub(crate) fn of(database: Box<dyn Database>, place: Place, id: i64, stored: u32) -> Self {
         Recording {
-            connection,
-            path: path.to_owned(),
+            database,
+            place,
             id,
             stored,
         }
@@ -35,9 +34,9 @@ impl Recording {
         self.id
     }
 
-    /// The file.
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// Where it is stored.
+    pub fn place(&self) -> &Place {
+        &self.place
     }
 
     /// Trials that are stored.
@@ -48,95 +47,78 @@ impl Recording {
     /// Stores what is known beside the trials. `head` is the document without them.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// When the store cannot be written.
     pub fn head<D: Stored>(&mut self, head: &D) -> Result<(), StoreError> {
-        let outcome = head_of(&self.connection, self.id, head);
-        outcome.map_err(StoreError::file("storing the study in", &self.path))
+        let outcome = self.set_head(head);
+        outcome.map_err(StoreError::at("storing the study in", &self.place))
     }
 
     /// Stores a trial that has ended, and what is known beside the trials by now.
     ///
     /// # Errors
-    /// When the file cannot be written. Then neither is stored.
+    /// When the store cannot be written. Then neither is stored.
     pub fn trial<D: Stored>(
         &mut self,
         head: &D,
         trial: &D::Trial,
         taken: Duration,
     ) -> Result<(), StoreError> {
-        let outcome = self.append(head, trial, taken);
-        outcome.map_err(StoreError::file("storing a trial in", &self.path))?;
+        let outcome = transact(&*self.database, || {
+            self.database.run(
+                "INSERT INTO trial (study, sequence, taken_seconds, document) VALUES ($1, $2, $3, $4)",
+                &[
+                    self.id.into(),
+                    (self.stored + 1).into(),
+                    taken.as_secs_f64().into(),
+                    text_of(trial).into(),
+                ],
+            )?;
+            self.set_head(head)
+        });
+        outcome.map_err(StoreError::at("storing a trial in", &self.place))?;
         self.stored += 1;
         Ok(())
-    }
-
-    fn append<D: Stored>(
-        &mut self,
-        head: &D,
-        trial: &D::Trial,
-        taken: Duration,
-    ) -> Result<(), Reason> {
-        let behavior = TransactionBehavior::Immediate;
-        let transaction = self.connection.transaction_with_behavior(behavior)?;
-        transaction.execute(
-            "INSERT INTO trial (study, sequence, taken_seconds, document) VALUES (?1, ?2, ?3, ?4)",
-            params![
-                self.id,
-                self.stored + 1,
-                taken.as_secs_f64(),
-                text_of(trial)
-            ],
-        )?;
-        head_of(&transaction, self.id, head)?;
-        Ok(transaction.commit()?)
     }
 
     /// Stores what follows from the study: it is finished. `head` is the document without its trials.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// When the store cannot be written.
     pub fn finish<D: Stored>(&mut self, head: &D) -> Result<(), StoreError> {
-        self.close("finished", None, |transaction, id| {
-            head_of(transaction, id, head)
-        })
+        self.close("finished", None, || self.set_head(head))
     }
 
     /// Stores that the study ended before its time, and why. It can be resumed.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// When the store cannot be written.
     pub fn end_early(&mut self, reason: &str) -> Result<(), StoreError> {
-        self.close("ended_early", Some(reason), |_, _| Ok(()))
+        self.close("ended_early", Some(reason), || Ok(()))
     }
 
     fn close(
-        &mut self,
+        &self,
         state: &str,
         reason: Option<&str>,
-        last: impl FnOnce(&Connection, i64) -> Result<(), Reason>,
+        last: impl FnOnce() -> Result<(), Reason>,
     ) -> Result<(), StoreError> {
-        let id = self.id;
-        let doing = StoreError::file("storing the end of the study in", &self.path);
-        let close = || -> Result<(), Reason> {
-            let behavior = TransactionBehavior::Immediate;
-            let transaction = self.connection.transaction_with_behavior(behavior)?;
-            last(&transaction, id)?;
-            transaction.execute(
-                "UPDATE study SET state = :state, reason = :reason, owner = NULL WHERE id = :id",
-                named_params! {":state": state, ":reason": reason, ":id": id},
-            )?;
-            Ok(transaction.commit()?)
-        };
-        close().map_err(doing)
+        let outcome = transact(&*self.database, || {
+            last()?;
+            let sql = "UPDATE study SET state = $1, reason = $2, owner = NULL WHERE id = $3";
+            let values = [state.into(), reason.into(), self.id.into()];
+            self.database.run(sql, &values).map(drop)
+        });
+        outcome.map_err(StoreError::at(
+            "storing the end of the study in",
+            &self.place,
+        ))
     }
-}
 
-fn head_of<D: Stored>(connection: &Connection, id: i64, head: &D) -> Result<(), Reason> {
-    connection.execute(
-        "UPDATE study SET document = ?1 WHERE id = ?2",
-        params![text_of(head), id],
-    )?;
-    Ok(())
+    fn set_head<D: Stored>(&self, head: &D) -> Result<(), Reason> {
+        let sql = "UPDATE study SET document = $1 WHERE id = $2";
+        let values = [text_of(head).into(), self.id.into()];
+        self.database.run(sql, &values).map(drop)
+    }
 }
 
 /// A document as it stands in a row.
@@ -163,10 +145,9 @@ mod tests {
             .begin(StudyKind::Demo, &head, 192, "{}", "owner")
             .unwrap();
         // A file that may not grow fails as one on a full disk does.
-        let connection = &recording.connection;
         let number = |pragma: &str| -> i64 {
-            let sql = format!("PRAGMA {pragma}");
-            connection.query_row(&sql, [], |row| row.get(0)).unwrap()
+            let rows = recording.database.run(&format!("PRAGMA {pragma}"), &[]);
+            rows.unwrap()[0].integer(0).unwrap()
         };
         let most = number("page_count") + 2;
         assert_eq!(number(&format!("max_page_count = {most}")), most);

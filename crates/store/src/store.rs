@@ -1,18 +1,18 @@
-//! A file of studies.
+//! A store of studies: what it lists, begins, resumes, reads and deletes.
 
-use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
 use nicpoll_model::{STUDIES_SCHEMA, Studies, StudiesAction, StudyEntry, StudyKind, StudyState};
-use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 use serde_json::Value;
 use thiserror::Error;
 
+use crate::database::{Database, Row, Value as Cell, transact};
 use crate::document::{Stored, field_of_trials};
 use crate::error::{Reason, StoreError};
-use crate::open;
+use crate::place::Place;
 use crate::recording::{Recording, text_of};
+use crate::sqlite;
 
 /// Which study is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,10 +53,10 @@ pub struct Kept<D: Stored> {
     pub taken: Vec<Duration>,
 }
 
-/// A file of studies.
+/// A file of studies, or a server's.
 pub struct Store {
-    connection: Connection,
-    path: PathBuf,
+    database: Box<dyn Database>,
+    place: Place,
 }
 
 /// A live comparison does not say how long it took: its pairs do.
@@ -73,27 +73,38 @@ struct Line {
 }
 
 impl Store {
-    /// Opens a file to store studies in, and makes it where there is none.
+    /// Opens a place to store studies in, and makes it where there is none.
     ///
     /// # Errors
     /// When it cannot be written, is damaged, or is not one that this program knows.
-    pub fn to_write(path: &Path) -> Result<Self, StoreError> {
-        let (path, connection) = open::to_write(path)?;
-        Ok(Store { connection, path })
+    pub fn to_write(place: impl Into<Place>) -> Result<Self, StoreError> {
+        match place.into() {
+            Place::File(path) => sqlite::to_write(&path).map(Store::of),
+            Place::Server(url) => on_server(&url, true),
+        }
     }
 
-    /// Opens a file to read what it holds.
+    /// Opens a place to read what it holds.
     ///
     /// # Errors
     /// When it is not there or cannot be read, is damaged, or is not one that this program knows.
-    pub fn to_read(path: &Path) -> Result<Self, StoreError> {
-        let (path, connection) = open::to_read(path)?;
-        Ok(Store { connection, path })
+    pub fn to_read(place: impl Into<Place>) -> Result<Self, StoreError> {
+        match place.into() {
+            Place::File(path) => sqlite::to_read(&path).map(Store::of),
+            Place::Server(url) => on_server(&url, false),
+        }
     }
 
-    /// The file.
-    pub fn path(&self) -> &Path {
-        &self.path
+    fn of((place, database): (Place, impl Database + 'static)) -> Self {
+        Store {
+            database: Box::new(database),
+            place,
+        }
+    }
+
+    /// Where it is.
+    pub fn place(&self) -> &Place {
+        &self.place
     }
 
     /// Begins a study of a `kind` that has this document. `head` is the document as far as it is known, `design`
@@ -110,14 +121,22 @@ impl Store {
         owner: &str,
     ) -> Result<Recording, StoreError> {
         debug_assert!(D::KINDS.contains(&kind));
-        let inserted = self.connection.execute(
-            "INSERT INTO study (kind, state, owner, trials_planned, design, document)
-             VALUES (?1, 'running', ?2, ?3, ?4, ?5)",
-            params![kind.name(), owner, trials_planned, design, text_of(head)],
-        );
-        inserted.map_err(StoreError::file("storing the study in", &self.path))?;
-        let id = self.connection.last_insert_rowid();
-        Ok(Recording::of(self.connection, &self.path, id, 0))
+        let values = [
+            kind.name().into(),
+            owner.into(),
+            trials_planned.into(),
+            design.into(),
+            text_of(head).into(),
+        ];
+        let id = transact(&*self.database, || {
+            let sql = "INSERT INTO study (kind, state, owner, trials_planned, design, document) \
+                       VALUES ($1, 'running', $2, $3, $4, $5) RETURNING id";
+            let rows = self.database.run(sql, &values)?;
+            let id = rows.first().ok_or_else(nothing_returned)?.integer(0)?;
+            self.database.hold(id).map(|_| id)
+        });
+        let id = id.map_err(StoreError::at("storing the study in", &self.place))?;
+        Ok(Recording::of(self.database, self.place, id, 0))
     }
 
     /// Goes on with a study that nobody runs: from now on `owner` does.
@@ -125,29 +144,38 @@ impl Store {
     /// # Errors
     /// When there is none, it is finished or still runs, or the file cannot be read or written.
     pub fn resume<D: Stored>(
-        mut self,
+        self,
         which: Which,
         owner: &str,
         is_running: impl Fn(&str) -> bool,
     ) -> Result<(Recording, Kept<D>), StoreError> {
         let id = self.unfinished(which, D::KINDS, &is_running)?;
-        let doing = || StoreError::file("resuming a study in", &self.path);
-        let behavior = TransactionBehavior::Immediate;
-        let claim = self.connection.transaction_with_behavior(behavior);
-        let claim = claim.map_err(doing())?;
-        let line = line_of(&claim, id).map_err(doing())?;
-        let line = line.ok_or_else(|| no_study(Which::Id(id), &self.path))?;
-        fit_to_resume(&line, D::KINDS, &is_running)?;
-        claim
-            .execute(
-                "UPDATE study SET state = 'running', reason = NULL, owner = ?1 WHERE id = ?2",
-                params![owner, id],
-            )
-            .map_err(doing())?;
-        claim.commit().map_err(doing())?;
-        let kept: Kept<D> = self.read(Which::Id(id), is_running)?;
+        let mut unfit_because = None;
+        let claim = transact(&*self.database, || {
+            let held = self.database.held()?;
+            let Some(line) = self.line_of(id)? else {
+                unfit_because = Some(no_study(Which::Id(id), &self.place));
+                return Ok(());
+            };
+            let line = line.with_state(held.as_deref(), &is_running);
+            if let Err(why) = fit_to_resume(&line, D::KINDS) {
+                unfit_because = Some(why);
+                return Ok(());
+            }
+            if !self.database.hold(id)? {
+                unfit_because = Some(unfit(id, RUNNING));
+                return Ok(());
+            }
+            let sql = "UPDATE study SET state = 'running', reason = NULL, owner = $1 WHERE id = $2";
+            self.database.run(sql, &[owner.into(), id.into()]).map(drop)
+        });
+        claim.map_err(StoreError::at("resuming a study in", &self.place))?;
+        if let Some(why) = unfit_because {
+            return Err(why);
+        }
+        let kept: Kept<D> = self.read(Which::Id(id), |_| true)?;
         let stored = kept.taken.len() as u32;
-        let recording = Recording::of(self.connection, &self.path, id, stored);
+        let recording = Recording::of(self.database, self.place, id, stored);
         Ok((recording, kept))
     }
 
@@ -161,10 +189,10 @@ impl Store {
             return Ok(id);
         }
         let all = self.lines(is_running)?.into_iter().rev();
-        let mut unfinished = all.filter(|line| fit_to_resume(line, kinds, is_running).is_ok());
+        let mut unfinished = all.filter(|line| fit_to_resume(line, kinds).is_ok());
         let newest = unfinished.next().map(|line| line.entry.id);
         newest.ok_or_else(|| StoreError::NoneUnfinished {
-            path: self.path.clone(),
+            place: self.place.clone(),
         })
     }
 
@@ -180,7 +208,7 @@ impl Store {
     fn studies(&self, action: StudiesAction, studies: impl Iterator<Item = StudyEntry>) -> Studies {
         Studies {
             schema: String::from(STUDIES_SCHEMA),
-            store: self.path.display().to_string(),
+            store: self.place.to_string(),
             action,
             studies: studies.collect(),
             ready: Vec::new(),
@@ -188,14 +216,16 @@ impl Store {
     }
 
     fn lines(&self, is_running: &impl Fn(&str) -> bool) -> Result<Vec<Line>, StoreError> {
-        let read = || -> rusqlite::Result<Vec<Line>> {
-            let mut statement = self.connection.prepare(&format!("{ENTRY} ORDER BY id"))?;
-            let lines = statement.query_map([], line)?;
+        let read = || -> Result<Vec<Line>, Reason> {
+            let held = self.database.held()?;
+            let rows = self.database.run(&format!("{ENTRY} ORDER BY id"), &[])?;
+            let lines = rows.iter().map(|row| {
+                let line = line(row)?;
+                Ok(line.with_state(held.as_deref(), is_running))
+            });
             lines.collect()
         };
-        let lines = read().map_err(StoreError::file("reading", &self.path))?;
-        let lines = lines.into_iter();
-        Ok(lines.map(|line| line.with_owner(is_running)).collect())
+        read().map_err(StoreError::at("reading", &self.place))
     }
 
     /// A study's line in the list.
@@ -207,7 +237,7 @@ impl Store {
         which: Which,
         is_running: impl Fn(&str) -> bool,
     ) -> Result<StudyEntry, StoreError> {
-        Ok(self.line(which)?.with_owner(&is_running).entry)
+        Ok(self.line(which, &is_running)?.entry)
     }
 
     /// A study with all its trials.
@@ -219,7 +249,7 @@ impl Store {
         which: Which,
         is_running: impl Fn(&str) -> bool,
     ) -> Result<Kept<D>, StoreError> {
-        let line = self.line(which)?.with_owner(&is_running);
+        let line = self.line(which, &is_running)?;
         let id = line.entry.id;
         if !D::KINDS.contains(&line.entry.kind) || line.schema != D::SCHEMA {
             return Err(StoreError::Layout {
@@ -229,7 +259,7 @@ impl Store {
             });
         }
         let texts = self.texts(id);
-        let texts = texts.map_err(StoreError::file("reading", &self.path))?;
+        let texts = texts.map_err(StoreError::at("reading", &self.place))?;
         let unreadable = |source| StoreError::Document { id, source };
         let mut document: D = serde_json::from_str(&texts.head).map_err(unreadable)?;
         let mut taken = Vec::new();
@@ -251,9 +281,9 @@ impl Store {
     /// # Errors
     /// When there is none, or the file cannot be read.
     pub fn document(&self, which: Which) -> Result<Value, StoreError> {
-        let StudyEntry { id, kind, .. } = self.line(which)?.entry;
+        let StudyEntry { id, kind, .. } = self.line(which, &|_| false)?.entry;
         let texts = self.texts(id);
-        let texts = texts.map_err(StoreError::file("reading", &self.path))?;
+        let texts = texts.map_err(StoreError::at("reading", &self.place))?;
         let read = |text: &str| {
             let value = serde_json::from_str::<Value>(text);
             value.map_err(|source| StoreError::Document { id, source })
@@ -277,7 +307,7 @@ impl Store {
     ) -> Result<Studies, StoreError> {
         let mut entries: Vec<StudyEntry> = Vec::new();
         for which in which {
-            let entry = self.line(*which)?.with_owner(&is_running).entry;
+            let entry = self.line(*which, &is_running)?.entry;
             if entry.state == StudyState::Running {
                 let is = "is running; stop it first";
                 return Err(unfit(entry.id, is));
@@ -291,44 +321,76 @@ impl Store {
         } else {
             let ids: Vec<i64> = entries.iter().map(|entry| entry.id).collect();
             let deleted = self.delete_all(&ids);
-            deleted.map_err(StoreError::file("deleting from", &self.path))?;
+            deleted.map_err(StoreError::at("deleting from", &self.place))?;
             StudiesAction::Deleted
         };
         Ok(self.studies(action, entries.into_iter()))
     }
 
-    fn delete_all(&mut self, ids: &[i64]) -> Result<(), Reason> {
-        let behavior = TransactionBehavior::Immediate;
-        let transaction = self.connection.transaction_with_behavior(behavior)?;
-        for id in ids {
-            // Trials go with their study.
-            transaction.execute("DELETE FROM study WHERE id = ?1", [id])?;
-        }
-        Ok(transaction.commit()?)
-    }
-
-    fn line(&self, which: Which) -> Result<Line, StoreError> {
-        let found = match which {
-            Which::Id(id) => line_of(&self.connection, id),
-            Which::Last => newest(&self.connection),
-        };
-        let found = found.map_err(StoreError::file("reading", &self.path))?;
-        found.ok_or_else(|| no_study(which, &self.path))
-    }
-
-    fn texts(&self, id: i64) -> rusqlite::Result<Texts> {
-        let sql = "SELECT design, document FROM study WHERE id = ?1";
-        let (design, head) = self
-            .connection
-            .query_row(sql, [id], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let sql = "SELECT taken_seconds, document FROM trial WHERE study = ?1 ORDER BY sequence";
-        let mut statement = self.connection.prepare(sql)?;
-        let trials = statement.query_map([id], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(Texts {
-            design,
-            head,
-            trials: trials.collect::<rusqlite::Result<_>>()?,
+    fn delete_all(&self, ids: &[i64]) -> Result<(), Reason> {
+        transact(&*self.database, || {
+            for id in ids {
+                // Trials go with their study.
+                let sql = "DELETE FROM study WHERE id = $1";
+                self.database.run(sql, &[(*id).into()])?;
+            }
+            Ok(())
         })
+    }
+
+    fn line(&self, which: Which, is_running: &impl Fn(&str) -> bool) -> Result<Line, StoreError> {
+        let found = || -> Result<Option<Line>, Reason> {
+            let held = self.database.held()?;
+            let found = match which {
+                Which::Id(id) => self.line_of(id)?,
+                Which::Last => self.first(&format!("{ENTRY} ORDER BY id DESC LIMIT 1"), &[])?,
+            };
+            Ok(found.map(|line| line.with_state(held.as_deref(), is_running)))
+        };
+        let found = found().map_err(StoreError::at("reading", &self.place))?;
+        found.ok_or_else(|| no_study(which, &self.place))
+    }
+
+    fn line_of(&self, id: i64) -> Result<Option<Line>, Reason> {
+        self.first(&format!("{ENTRY} WHERE id = $1"), &[id.into()])
+    }
+
+    fn first(&self, sql: &str, values: &[Cell]) -> Result<Option<Line>, Reason> {
+        self.database
+            .run(sql, values)?
+            .first()
+            .map(line)
+            .transpose()
+    }
+
+    fn texts(&self, id: i64) -> Result<Texts, Reason> {
+        let sql = "SELECT design, document FROM study WHERE id = $1";
+        let rows = self.database.run(sql, &[id.into()])?;
+        let study = rows.first().ok_or_else(nothing_returned)?;
+        let sql = "SELECT taken_seconds, document FROM trial WHERE study = $1 ORDER BY sequence";
+        let trials = self.database.run(sql, &[id.into()])?;
+        let trials = trials.iter().map(|row| Ok((row.real(0)?, row.text(1)?)));
+        Ok(Texts {
+            design: study.text(0)?,
+            head: study.text(1)?,
+            trials: trials.collect::<Result<_, Reason>>()?,
+        })
+    }
+}
+
+#[cfg(feature = "postgres")]
+fn on_server(url: &str, is_to_write: bool) -> Result<Store, StoreError> {
+    crate::postgres::open(url, is_to_write).map(Store::of)
+}
+
+#[cfg(not(feature = "postgres"))]
+fn on_server(_: &str, _: bool) -> Result<Store, StoreError> {
+    Err(StoreError::NoServers)
+}
+
+fn nothing_returned() -> Reason {
+    Reason::Damaged {
+        what: String::from("a study that was there is gone"),
     }
 }
 
@@ -341,9 +403,12 @@ struct Texts {
 }
 
 impl Line {
-    /// Whoever is said to run it may be gone.
-    fn with_owner(mut self, is_running: &impl Fn(&str) -> bool) -> Self {
-        let runs = self.owner.as_deref().is_some_and(is_running);
+    /// Whoever is said to run it may be gone. `held` are the studies that are run, where the database knows.
+    fn with_state(mut self, held: Option<&[i64]>, is_running: &impl Fn(&str) -> bool) -> Self {
+        let runs = match held {
+            Some(held) => held.contains(&self.entry.id),
+            None => self.owner.as_deref().is_some_and(is_running),
+        };
         if self.entry.state == StudyState::Running && !runs {
             self.entry.state = StudyState::Killed;
         }
@@ -351,49 +416,38 @@ impl Line {
     }
 }
 
-fn line_of(connection: &Connection, id: i64) -> rusqlite::Result<Option<Line>> {
-    let sql = format!("{ENTRY} WHERE id = ?1");
-    connection.query_row(&sql, [id], line).optional()
-}
-
-fn newest(connection: &Connection) -> rusqlite::Result<Option<Line>> {
-    let sql = format!("{ENTRY} ORDER BY id DESC LIMIT 1");
-    connection.query_row(&sql, [], line).optional()
-}
-
 /// One row of [`ENTRY`].
-fn line(row: &Row<'_>) -> rusqlite::Result<Line> {
-    let state: String = row.get(2)?;
-    let argv: Option<String> = row.get(10)?;
-    let kind: String = row.get(1)?;
+fn line(row: &Row) -> Result<Line, Reason> {
+    let kind = row.text(1)?;
     Ok(Line {
         entry: StudyEntry {
-            id: row.get(0)?,
-            kind: StudyKind::from_name(&kind).ok_or(rusqlite::Error::InvalidQuery)?,
-            state: match state.as_str() {
+            id: row.integer(0)?,
+            kind: StudyKind::from_name(&kind).ok_or_else(|| Reason::Damaged {
+                what: format!("no kind of study is called '{kind}'"),
+            })?,
+            state: match row.text(2)?.as_str() {
                 "finished" => StudyState::Finished,
                 "ended_early" => StudyState::EndedEarly,
                 _ => StudyState::Running,
             },
-            reason: row.get(3)?,
-            started_at: row.get(5)?,
-            elapsed_seconds: row.get(6)?,
-            trials_planned: row.get(7)?,
-            kernel: row.get(8)?,
-            nicpoll_version: row.get(9)?,
-            argv: serde_json::from_str(&argv.unwrap_or_default()).unwrap_or_default(),
-            trials_done: row.get(11)?,
+            reason: row.text_or_null(3),
+            started_at: row.text(5)?,
+            elapsed_seconds: row.real(6)?,
+            trials_planned: row.count(7)?,
+            kernel: row.text(8)?,
+            nicpoll_version: row.text(9)?,
+            argv: serde_json::from_str(&row.text(10)?).unwrap_or_default(),
+            trials_done: row.count(11)?,
         },
-        owner: row.get(4)?,
-        schema: row.get(12)?,
+        owner: row.text_or_null(4),
+        schema: row.text(12)?,
     })
 }
 
-fn fit_to_resume(
-    line: &Line,
-    kinds: &[StudyKind],
-    is_running: &impl Fn(&str) -> bool,
-) -> Result<(), StoreError> {
+const RUNNING: &str = "is running in another process";
+
+/// A study that runs has its state from [`Line::with_state`].
+fn fit_to_resume(line: &Line, kinds: &[StudyKind]) -> Result<(), StoreError> {
     let StudyEntry {
         id, state, kind, ..
     } = line.entry;
@@ -407,14 +461,14 @@ fn fit_to_resume(
         };
         return Err(unfit(id, is));
     }
-    if state == StudyState::Finished {
-        let is = format!("is finished; 'nicpoll study show {id}' shows it");
-        return Err(unfit(id, &is));
+    match state {
+        StudyState::Finished => {
+            let is = format!("is finished; 'nicpoll study show {id}' shows it");
+            Err(unfit(id, &is))
+        }
+        StudyState::Running => Err(unfit(id, RUNNING)),
+        StudyState::EndedEarly | StudyState::Killed => Ok(()),
     }
-    if line.owner.as_deref().is_some_and(is_running) {
-        return Err(unfit(id, "is running in another process"));
-    }
-    Ok(())
 }
 
 fn unfit(id: i64, is: &str) -> StoreError {
@@ -424,12 +478,12 @@ fn unfit(id: i64, is: &str) -> StoreError {
     }
 }
 
-fn no_study(which: Which, path: &Path) -> StoreError {
+fn no_study(which: Which, place: &Place) -> StoreError {
     StoreError::NoStudy {
         which: match which {
             Which::Id(id) => id.to_string(),
             Which::Last => String::from("yet"),
         },
-        path: path.to_owned(),
+        place: place.clone(),
     }
 }

@@ -59,7 +59,7 @@ fn read(file: &Path, which: Which) -> Kept<Study> {
 
 fn reason(error: &StoreError) -> &Reason {
     match error {
-        StoreError::File { reason, .. } => reason,
+        StoreError::At { reason, .. } => reason,
         other => panic!("not of the file: {other}"),
     }
 }

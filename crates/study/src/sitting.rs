@@ -4,14 +4,13 @@
 //! study, and is said.
 
 use std::io;
-use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use nicpoll_model::{Plan, Study, StudyKind};
-use nicpoll_store::{Recording, Store, StoreError, Which};
+use nicpoll_store::{Place, Recording, Store, StoreError, Which};
 use nicpoll_switch::Journal;
 
 use crate::design::Design;
@@ -54,8 +53,8 @@ pub struct Ended {
 /// Where a study is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredPlace {
-    /// The file.
-    pub path: PathBuf,
+    /// The file, or the server.
+    pub place: Place,
     /// Its number there.
     pub id: i64,
     /// Trials that are stored.
@@ -244,7 +243,7 @@ impl Ended {
         };
         Ended {
             place: Some(StoredPlace {
-                path: recording.path().to_owned(),
+                place: recording.place().clone(),
                 id: recording.id(),
                 trials: recording.stored(),
             }),
@@ -258,17 +257,18 @@ impl Ended {
 impl StoredPlace {
     /// Where it is, and what to do with it.
     pub fn sentence(&self, is_finished: bool) -> String {
-        let StoredPlace { path, id, trials } = self;
-        let path = path.display();
+        let StoredPlace { place, id, trials } = self;
         if is_finished {
             return format!(
-                "Stored as study {id} in {path}; 'nicpoll study show {id}' shows it again."
+                "Stored as study {id} in {place}; 'nicpoll study show {id}' shows it again."
             );
         }
         let what = match trials {
             1 => String::from("1 trial is"),
             trials => format!("{trials} trials are"),
         };
-        format!("{what} stored as study {id} in {path}; 'nicpoll study run --resume {id}' goes on.")
+        format!(
+            "{what} stored as study {id} in {place}; 'nicpoll study run --resume {id}' goes on."
+        )
     }
 }

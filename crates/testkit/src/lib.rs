@@ -10,6 +10,7 @@
 
 mod golden;
 mod need;
+mod postgres;
 mod programs;
 
 use std::fs::OpenOptions;
@@ -18,6 +19,7 @@ use std::io::{self, Write as _};
 pub use golden::golden;
 pub use need::Need;
 use need::Unmet;
+pub use postgres::PostgresServer;
 
 /// The variable with the needs that must be met, separated by commas.
 pub const REQUIRE: &str = "NICPOLL_REQUIRE";

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::programs;
+use crate::{postgres, programs};
 
 /// Something that not every machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub enum Need {
     Ethtool,
     /// QEMU, with a kernel, a static busybox and udev for the guest.
     Qemu,
+    /// A PostgreSQL server that a test can start.
+    Postgres,
     /// systemd-analyze(1).
     Systemd,
     /// A kernel that makes VLANs and bonds.
@@ -63,7 +65,7 @@ const fn row(
 
 const INSTALL: &str = "as root on Debian, `cargo xtask test` installs it";
 
-const TABLE: [Row; 15] = [
+const TABLE: [Row; 16] = [
     row(Need::Root, "root", privileges, "run the tests as root"),
     row(Need::PerNapi, "per-napi", per_napi, "use a newer kernel"),
     row(
@@ -94,6 +96,7 @@ const TABLE: [Row; 15] = [
         || programs::missing("qemu-system-x86_64"),
         INSTALL,
     ),
+    row(Need::Postgres, "postgres", postgres::missing, INSTALL),
     row(
         Need::Systemd,
         "systemd",

@@ -1,75 +1,111 @@
-//! Opening a file: where it lies, whose it is, whether it holds together, and which schema it has.
+//! SQLite: whose a file is, whether it holds together, and which schema it has.
 //!
 //! What must hold: nothing is written to a file before all of this is known to be well.
 
-use std::env;
-use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf, absolute};
+use std::path::{Path, absolute};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, OpenFlags, ToSql, TransactionBehavior, params_from_iter};
 
+use crate::database::{Database, Row, Value};
 use crate::error::{Reason, StoreError};
+use crate::place::Place;
+use crate::schema::STEPS;
 
 /// How long another process may hold a lock before that is an error.
 pub const BUSY_MAX: Duration = Duration::from_secs(3);
 
 /// Marks a database as one of nicpoll's: `nicp` (SQLite's application id).
-const APPLICATION: i64 = 0x6e69_6370;
+pub(crate) const APPLICATION: i64 = 0x6e69_6370;
 
-/// What takes a file from each version of the schema to the next. A file's version is the number of steps that
-/// it has seen; steps that were released never change.
-const STEPS: [&str; 2] = [include_str!("schema/1.sql"), include_str!("schema/2.sql")];
+/// A file.
+pub(crate) struct Sqlite(Connection);
 
-/// The file without `--store`: in the user's data folder (XDG Base Directory Specification).
-///
-/// # Errors
-/// When the environment does not say where that is.
-pub fn default_file() -> Result<PathBuf, StoreError> {
-    file_in(env::var_os("XDG_DATA_HOME"), env::var_os("HOME")).ok_or(StoreError::NoFolder)
+impl Database for Sqlite {
+    fn run(&self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Reason> {
+        let mut statement = self.0.prepare(sql)?;
+        let columns = statement.column_count();
+        let mut rows = statement.query(params_from_iter(values))?;
+        let mut all = Vec::new();
+        while let Some(row) = rows.next()? {
+            let values = (0..columns).map(|column| row.get_ref(column).map(Value::from));
+            all.push(Row(values.collect::<Result<_, _>>()?));
+        }
+        Ok(all)
+    }
+
+    fn begin(&self) -> &'static str {
+        "BEGIN IMMEDIATE"
+    }
+
+    /// The transaction that takes a study keeps others out, and they find its owner.
+    fn hold(&self, _: i64) -> Result<bool, Reason> {
+        Ok(true)
+    }
+
+    fn held(&self) -> Result<Option<Vec<i64>>, Reason> {
+        Ok(None)
+    }
 }
 
-/// The specification has relative paths ignored.
-fn file_in(data: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
-    let is_absolute = |path: &PathBuf| path.is_absolute();
-    let data = data.map(PathBuf::from).filter(is_absolute);
-    let home = home.map(PathBuf::from).filter(is_absolute);
-    let folder = data.or_else(|| Some(home?.join(".local/share")))?;
-    Some(folder.join("nicpoll").join("studies.db"))
+impl ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Value::Null => ValueRef::Null,
+            Value::Integer(number) => ValueRef::Integer(*number),
+            Value::Real(number) => ValueRef::Real(*number),
+            Value::Text(text) => ValueRef::Text(text.as_bytes()),
+        }))
+    }
+}
+
+impl From<ValueRef<'_>> for Value {
+    fn from(value: ValueRef<'_>) -> Self {
+        match value {
+            ValueRef::Null | ValueRef::Blob(_) => Value::Null,
+            ValueRef::Integer(number) => Value::Integer(number),
+            ValueRef::Real(number) => Value::Real(number),
+            ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
+        }
+    }
 }
 
 /// Opens a file for writing, and makes it with its folder where there is none.
-pub(crate) fn to_write(path: &Path) -> Result<(PathBuf, Connection), StoreError> {
-    let path = absolute(path).map_err(StoreError::file("opening", path))?;
+pub(crate) fn to_write(path: &Path) -> Result<(Place, Sqlite), StoreError> {
+    let path = absolute(path).map_err(StoreError::at("opening", &path.into()))?;
+    let place = Place::from(&path);
     if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(StoreError::file("making the folder of", &path))?;
+        fs::create_dir_all(folder).map_err(StoreError::at("making the folder of", &place))?;
     }
-    let connection = checked(&path, OpenFlags::SQLITE_OPEN_CREATE)?;
+    let connection = checked(&path, &place, OpenFlags::SQLITE_OPEN_CREATE)?;
     let is_read_only = connection.is_readonly("main");
-    if is_read_only.map_err(StoreError::file("opening", &path))? {
-        return Err(StoreError::file("opening", &path)(Reason::ReadOnly));
+    if is_read_only.map_err(StoreError::at("opening", &place))? {
+        return Err(StoreError::at("opening", &place)(Reason::ReadOnly));
     }
-    Ok((path, connection))
+    Ok((place, Sqlite(connection)))
 }
 
 /// Opens a file that is there. It may be read-only.
-pub(crate) fn to_read(path: &Path) -> Result<(PathBuf, Connection), StoreError> {
-    let path = absolute(path).map_err(StoreError::file("opening", path))?;
+pub(crate) fn to_read(path: &Path) -> Result<(Place, Sqlite), StoreError> {
+    let path = absolute(path).map_err(StoreError::at("opening", &path.into()))?;
+    let place = Place::from(&path);
     if !path.exists() {
-        return Err(StoreError::NoFile { path });
+        return Err(StoreError::Nothing { place });
     }
-    let connection = checked(&path, OpenFlags::empty())?;
-    Ok((path, connection))
+    let connection = checked(&path, &place, OpenFlags::empty())?;
+    Ok((place, Sqlite(connection)))
 }
 
 /// Opens for writing where that is allowed: what a process that was killed in the middle of a commit left can
 /// then be rolled back, also before reading.
-fn checked(path: &Path, more: OpenFlags) -> Result<Connection, StoreError> {
+fn checked(path: &Path, place: &Place, more: OpenFlags) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
     let opened = Connection::open_with_flags(path, flags);
-    let mut connection = opened.map_err(StoreError::file("opening", path))?;
-    prepare(&mut connection, &STEPS).map_err(StoreError::file("opening", path))?;
+    let mut connection = opened.map_err(StoreError::at("opening", place))?;
+    let steps = STEPS.map(|step| step.sqlite);
+    prepare(&mut connection, &steps).map_err(StoreError::at("opening", place))?;
     Ok(connection)
 }
 
@@ -119,23 +155,6 @@ fn migrate(connection: &mut Connection, steps: &[&str]) -> Result<(), Reason> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_file_lies_in_the_users_data_folder() {
-        let file = |data: Option<&str>, home: Option<&str>| {
-            let file = file_in(data.map(OsString::from), home.map(OsString::from));
-            file.map(|path| path.display().to_string())
-        };
-        assert_eq!(
-            file(Some("/d"), Some("/h")).unwrap(),
-            "/d/nicpoll/studies.db"
-        );
-        let in_home = "/h/.local/share/nicpoll/studies.db";
-        assert_eq!(file(None, Some("/h")).unwrap(), in_home);
-        assert_eq!(file(Some("relative"), Some("/h")).unwrap(), in_home);
-        assert_eq!(file(Some(""), Some("")), None);
-        assert_eq!(file(None, None), None);
-    }
 
     #[test]
     fn each_step_is_done_once_and_what_was_there_stays() {

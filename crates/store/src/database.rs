@@ -1,0 +1,127 @@
+//! What a database has to do to hold studies. All SQL but that of the schema is one text for every database.
+//!
+//! What must hold: a statement numbers its parameters `$1`, `$2` in the order in which they first appear, and uses
+//! what SQLite and PostgreSQL both have.
+
+use crate::error::Reason;
+
+/// A value of a row, or of a parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value {
+    Null,
+    Integer(i64),
+    Real(f64),
+    Text(String),
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Self {
+        Value::Integer(number)
+    }
+}
+
+impl From<u32> for Value {
+    fn from(number: u32) -> Self {
+        Value::Integer(i64::from(number))
+    }
+}
+
+impl From<f64> for Value {
+    fn from(number: f64) -> Self {
+        Value::Real(number)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Value::Text(String::from(text))
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Value::Text(text)
+    }
+}
+
+impl From<Option<&str>> for Value {
+    fn from(text: Option<&str>) -> Self {
+        text.map_or(Value::Null, Value::from)
+    }
+}
+
+/// A row of what a statement returns.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Row(pub Vec<Value>);
+
+impl Row {
+    /// A text that may be null.
+    pub fn text_or_null(&self, column: usize) -> Option<String> {
+        match self.0.get(column) {
+            Some(Value::Text(text)) => Some(text.clone()),
+            _ => None,
+        }
+    }
+
+    /// A text.
+    pub fn text(&self, column: usize) -> Result<String, Reason> {
+        self.text_or_null(column).ok_or_else(|| odd(column))
+    }
+
+    /// A whole number.
+    pub fn integer(&self, column: usize) -> Result<i64, Reason> {
+        match self.0.get(column) {
+            Some(Value::Integer(number)) => Ok(*number),
+            _ => Err(odd(column)),
+        }
+    }
+
+    /// A count.
+    pub fn count(&self, column: usize) -> Result<u32, Reason> {
+        u32::try_from(self.integer(column)?).map_err(|_| odd(column))
+    }
+
+    /// A number.
+    pub fn real(&self, column: usize) -> Result<f64, Reason> {
+        match self.0.get(column) {
+            Some(Value::Real(number)) => Ok(*number),
+            _ => Err(odd(column)),
+        }
+    }
+}
+
+fn odd(column: usize) -> Reason {
+    Reason::Damaged {
+        what: format!("column {} of a row holds no such value", column + 1),
+    }
+}
+
+/// A database that holds studies.
+pub(crate) trait Database: Send {
+    /// Runs a statement.
+    fn run(&self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Reason>;
+
+    /// What begins a transaction that writes.
+    fn begin(&self) -> &'static str;
+
+    /// Takes a study for this connection alone until it closes. False when another one has it.
+    fn hold(&self, study: i64) -> Result<bool, Reason>;
+
+    /// The studies that some connection holds. Null: the database does not know; the process that runs a study is to
+    /// be looked for.
+    fn held(&self) -> Result<Option<Vec<i64>>, Reason>;
+}
+
+/// Does all of `work`, or nothing of it.
+pub(crate) fn transact<T>(
+    database: &dyn Database,
+    work: impl FnOnce() -> Result<T, Reason>,
+) -> Result<T, Reason> {
+    database.run(database.begin(), &[])?;
+    let done = work().and_then(|done| {
+        database.run("COMMIT", &[])?;
+        Ok(done)
+    });
+    // Some failures have ended the transaction already, and then this fails.
+    done.inspect_err(|_| drop(database.run("ROLLBACK", &[])))
+}

@@ -1,0 +1,249 @@
+//! PostgreSQL, for the studies of a team: the same tables in a schema of their own, `nicpoll`.
+//!
+//! What must hold: a commit is on the server's disk before it returns. A study belongs to one connection, by an
+//! advisory lock that the server lets go of when the connection ends; so a study whose program was killed, on
+//! whatever machine, is seen to be. What is stored never goes over a network in the clear unasked.
+
+use std::cell::RefCell;
+use std::env;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use postgres::config::{Host, SslMode};
+use postgres::error::SqlState;
+use postgres::types::{ToSql, Type};
+use postgres::{Client, Config, NoTls};
+
+use crate::database::{Database, Row, Value, transact};
+use crate::error::{Reason, StoreError};
+use crate::place::{Place, has_password};
+use crate::schema::STEPS;
+use crate::sqlite::{APPLICATION, BUSY_MAX};
+
+/// How long a server may be silent.
+const SILENT_MAX: Duration = Duration::from_secs(10);
+
+/// What a session does otherwise than the server may be set to.
+const SESSION: &str =
+    "SET search_path TO nicpoll; SET synchronous_commit TO on; SET statement_timeout TO '30s'";
+
+/// A connection to a server.
+pub(crate) struct Postgres(RefCell<Client>);
+
+/// Opens a server's store. For writing, the tables are made where there are none.
+pub(crate) fn open(url: &str, is_to_write: bool) -> Result<(Place, Postgres), StoreError> {
+    let place = Place::Server(String::from(url));
+    let connected = connect(url).map_err(StoreError::at("opening", &place))?;
+    match prepare(&connected, is_to_write).map_err(StoreError::at("opening", &place))? {
+        true => Ok((place, connected)),
+        false => Err(StoreError::Nothing { place }),
+    }
+}
+
+fn connect(url: &str) -> Result<Postgres, Reason> {
+    if has_password(url) {
+        return Err(Reason::Refused(
+            "a password in a URL can be read in the list of processes, and would be stored with each study: \
+             set PGPASSWORD instead",
+        ));
+    }
+    let mut config: Config = url.parse()?;
+    require_no_tls(&config)?;
+    config.application_name("nicpoll");
+    config.connect_timeout(SILENT_MAX);
+    config.tcp_user_timeout(SILENT_MAX);
+    if let Ok(password) = env::var("PGPASSWORD") {
+        config.password(password);
+    }
+    let mut client = config.connect(NoTls)?;
+    client.batch_execute(SESSION)?;
+    client.batch_execute(&format!("SET lock_timeout TO {}", BUSY_MAX.as_millis()))?;
+    Ok(Postgres(RefCell::new(client)))
+}
+
+/// This program speaks no TLS. What goes to another machine has to be asked for in the clear.
+fn require_no_tls(config: &Config) -> Result<(), Reason> {
+    let is_local = |host: &Host| match host {
+        Host::Tcp(name) => {
+            let address = name.parse::<IpAddr>();
+            name == "localhost" || address.is_ok_and(|address| address.is_loopback())
+        }
+        Host::Unix(_) => true,
+    };
+    let is_all_local = config.get_hosts().iter().all(is_local)
+        && config.get_hostaddrs().iter().all(IpAddr::is_loopback);
+    match config.get_ssl_mode() {
+        SslMode::Disable => Ok(()),
+        SslMode::Prefer if is_all_local => Ok(()),
+        SslMode::Prefer => Err(Reason::Refused(
+            "nicpoll speaks no TLS, and this server is on another machine: reach it through 'ssh -L' on \
+             localhost, or add sslmode=disable to the URL, and everybody on the way can read what is stored",
+        )),
+        _ => Err(Reason::Refused(
+            "the URL asks for TLS, which nicpoll does not speak: reach the server through 'ssh -L' on \
+             localhost, without sslmode in the URL",
+        )),
+    }
+}
+
+/// Brings the tables to this program's version. False where there are none and none are to be made.
+fn prepare(server: &Postgres, is_to_write: bool) -> Result<bool, Reason> {
+    let known = STEPS.len() as i64;
+    let found = server.version()?;
+    match found {
+        Some(found) if found > known => Err(Reason::Newer { found, known }),
+        Some(found) if found == known => Ok(true),
+        None if !is_to_write => Ok(false),
+        _ => server.migrate(known).map(|()| true),
+    }
+}
+
+impl Postgres {
+    /// The version of the tables; null where there are none.
+    fn version(&self) -> Result<Option<i64>, Reason> {
+        let sql = "SELECT count(*) FROM information_schema.tables \
+                   WHERE table_schema = 'nicpoll' AND table_name IN ('version', 'study')";
+        match self.run(sql, &[])?[0].integer(0)? {
+            0 => Ok(None),
+            2 => {
+                let rows = self.run("SELECT version FROM version", &[])?;
+                rows.first().map(|row| row.integer(0)).transpose()
+            }
+            _ => Err(Reason::Foreign),
+        }
+    }
+
+    fn migrate(&self, known: i64) -> Result<(), Reason> {
+        transact(self, || {
+            // Two programs that begin at once make one set of tables.
+            self.run(
+                "SELECT 1 FROM pg_advisory_xact_lock($1)",
+                &[APPLICATION.into()],
+            )?;
+            let found = self.version()?;
+            if found.is_none() {
+                self.batch("CREATE SCHEMA nicpoll")?;
+                self.batch("CREATE TABLE version (version BIGINT NOT NULL); INSERT INTO version VALUES (0)")?;
+            }
+            for step in STEPS.iter().skip(found.unwrap_or(0) as usize) {
+                self.batch(step.postgres)?;
+            }
+            self.run("UPDATE version SET version = $1", &[known.into()])?;
+            Ok(())
+        })
+    }
+
+    fn batch(&self, sql: &str) -> Result<(), Reason> {
+        Ok(self.0.borrow_mut().batch_execute(sql)?)
+    }
+
+    /// The key of a study's lock: the server's locks are of all programs.
+    fn key(study: i64) -> i64 {
+        (APPLICATION << 32) | study
+    }
+}
+
+impl Database for Postgres {
+    fn run(&self, sql: &str, values: &[Value]) -> Result<Vec<Row>, Reason> {
+        let values: Vec<&(dyn ToSql + Sync)> = values.iter().map(parameter).collect();
+        let rows = self.0.borrow_mut().query(sql, &values)?;
+        rows.iter().map(row).collect()
+    }
+
+    fn begin(&self) -> &'static str {
+        "BEGIN"
+    }
+
+    fn hold(&self, study: i64) -> Result<bool, Reason> {
+        let sql = "SELECT CAST(pg_try_advisory_lock($1) AS TEXT)";
+        let rows = self.run(sql, &[Self::key(study).into()])?;
+        Ok(rows[0].text(0)? == "true")
+    }
+
+    fn held(&self) -> Result<Option<Vec<i64>>, Reason> {
+        let sql = "SELECT CAST(objid AS BIGINT) FROM pg_locks JOIN pg_database ON pg_database.oid = database \
+                   WHERE locktype = 'advisory' AND objsubid = 1 AND datname = current_database() \
+                   AND CAST(classid AS BIGINT) = $1";
+        let rows = self.run(sql, &[APPLICATION.into()])?;
+        let held: Result<_, Reason> = rows.iter().map(|row| row.integer(0)).collect();
+        held.map(Some)
+    }
+}
+
+fn row(row: &postgres::Row) -> Result<Row, Reason> {
+    let values = (0..row.len()).map(|column| {
+        Ok(match *row.columns()[column].type_() {
+            Type::INT8 => value(row.try_get::<_, Option<i64>>(column)?),
+            Type::INT4 => value(row.try_get::<_, Option<i32>>(column)?.map(i64::from)),
+            Type::FLOAT8 => value(row.try_get::<_, Option<f64>>(column)?),
+            Type::TEXT => value(row.try_get::<_, Option<String>>(column)?),
+            _ => Value::Null,
+        })
+    });
+    Ok(Row(values.collect::<Result<_, Reason>>()?))
+}
+
+fn value<T: Into<Value>>(read: Option<T>) -> Value {
+    read.map_or(Value::Null, Into::into)
+}
+
+fn parameter(value: &Value) -> &(dyn ToSql + Sync) {
+    match value {
+        // Only texts may be null.
+        Value::Null => &None::<&str>,
+        Value::Integer(number) => number,
+        Value::Real(number) => number,
+        Value::Text(text) => text,
+    }
+}
+
+impl From<postgres::Error> for Reason {
+    fn from(error: postgres::Error) -> Self {
+        let Some(said) = error.as_db_error() else {
+            let source = std::error::Error::source(&error);
+            return Reason::Server(match source {
+                Some(source) => format!("{error}: {source}"),
+                None => error.to_string(),
+            });
+        };
+        match *said.code() {
+            SqlState::DISK_FULL => Reason::Full,
+            SqlState::READ_ONLY_SQL_TRANSACTION => Reason::ReadOnly,
+            SqlState::LOCK_NOT_AVAILABLE => Reason::Locked,
+            _ => Reason::Server(format!("the server says: {}", said.message())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_goes_to_another_machine_in_the_clear_unasked() {
+        let refused = |url: &str| {
+            let config: Config = url.parse().unwrap();
+            require_no_tls(&config)
+                .err()
+                .map(|reason| reason.to_string())
+        };
+        for url in [
+            "postgres://ann@%2Frun%2Fpostgresql/net",
+            "postgres:///net?host=/run/postgresql",
+            "postgres://localhost/net",
+            "postgres://127.0.0.1:5433/net",
+            "postgres://[::1]/net",
+            "postgres://db.example/net?sslmode=disable",
+        ] {
+            assert_eq!(refused(url), None, "{url}");
+        }
+        let words = |url: &str| refused(url).unwrap_or_default();
+        assert!(words("postgres://db.example/net").contains("add sslmode=disable"));
+        for url in [
+            "postgres://db.example/net?sslmode=require",
+            "postgres://localhost/net?sslmode=require",
+        ] {
+            assert!(words(url).starts_with("the URL asks for TLS"), "{url}");
+        }
+    }
+}
