@@ -2,6 +2,7 @@
 
 use std::io;
 
+use nicpoll_model::netrate::NetrateSender;
 use nicpoll_observe::HostAccount;
 use nicpoll_report::render_document;
 use nicpoll_sys::stdout;
@@ -13,14 +14,21 @@ use crate::stop::Stop;
 
 /// Runs a tool and returns its exit status.
 pub fn run(tool: Tool, args: &[String]) -> io::Result<u8> {
-    let (document, error) = match command::run(tool, args, &mut Lent(None))? {
+    // Whoever ended a test by a signal knows what was obtained.
+    let is_short =
+        |sender: &NetrateSender| sender.error.is_some() && sender.ended_by_signal.is_none();
+    let (document, is_short) = match command::run(tool, args, &mut Lent(None))? {
         Ended::Status(status) => return Ok(status),
-        Ended::Netblast(document) => (render_document(&document), document.sender.error),
-        Ended::Netreceive(document) => (render_document(&document), None),
-        Ended::Netsend(document) => (render_document(&document), document.sender.error),
+        Ended::Netblast(document) => (render_document(&document), is_short(&document.sender)),
+        Ended::NetblastRuns(document) => {
+            let is_any_short = document.runs.iter().any(|run| is_short(&run.sender));
+            (render_document(&document), is_any_short)
+        }
+        Ended::Netreceive(document) => (render_document(&document), false),
+        Ended::Netsend(document) => (render_document(&document), is_short(&document.sender)),
     };
     stdout::print(&document)?;
-    Ok(error.map_or(0, |_| EXIT_SHORT))
+    Ok(if is_short { EXIT_SHORT } else { 0 })
 }
 
 /// What the tools are lent: the signals, once they are caught, and the account of this host.

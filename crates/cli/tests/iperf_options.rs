@@ -1,6 +1,8 @@
 //! Options of `nicpoll iperf` that are about the process, its payload and its columns, from outside, on
 //! this machine's loopback.
 
+mod described;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -8,7 +10,9 @@ use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use described::assert_described;
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
 fn iperf(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
@@ -384,15 +388,23 @@ fn more_streams_than_128_are_run() {
     assert!(server.wait().unwrap().success());
 }
 
-#[test]
-fn a_repeated_test_ends_with_what_its_runs_came_to() {
+/// What a client of three short UDP runs prints.
+fn three_runs(options: &[&str]) -> String {
     let port = free_port();
     let (mut server, _rest, _) = serve(&["-s", "-u", "-B", "127.0.0.1", "-P", "3", "-p", &port]);
-    let file = std::env::temp_dir().join(format!("nicpoll-repeat-{port}"));
-    let mut client = iperf(&["-c", "127.0.0.1", "-p", &port, "-u", "-n", "20K"]);
-    client.args(["-b", "10m", "--repeat", "3", "-o"]).arg(&file);
+    // Long enough for an interval at the server, even when all that is late is sent at once.
+    let mut client = iperf(&["-c", "127.0.0.1", "-p", &port, "-u", "-n", "200K"]);
+    client.args(["-b", "10m", "--repeat", "3"]).args(options);
     let output = client.output().unwrap();
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    let printed = succeeded(&output).to_owned();
+    assert!(server.wait().unwrap().success());
+    printed
+}
+
+#[test]
+fn a_repeated_test_ends_with_what_its_runs_came_to() {
+    let file = std::env::temp_dir().join(format!("nicpoll-repeat-{}", std::process::id()));
+    assert_eq!(three_runs(&["-o", file.to_str().unwrap()]), "");
     let printed = fs::read_to_string(&file).unwrap();
     fs::remove_file(&file).unwrap();
     assert_eq!(printed.matches("Server Report:").count(), 3, "{printed}");
@@ -402,5 +414,73 @@ fn a_repeated_test_ends_with_what_its_runs_came_to() {
         last.ends_with("bits/sec, no interval below 6 runs"),
         "{last}"
     );
-    assert!(server.wait().unwrap().success());
+}
+
+#[test]
+fn runs_are_one_document_one_stream_of_lines_and_a_row() {
+    let forms: [&[&str]; 3] = [&["--json"], &["--json-stream"], &["-y", "C"]];
+    let [object, lines, rows] = thread::scope(|scope| {
+        let runs = forms.map(|form| scope.spawn(|| three_runs(form)));
+        runs.map(|printed| printed.join().unwrap())
+    });
+    let object: Value = serde_json::from_str(&object).unwrap();
+    assert_described(&object, "iperf-runs");
+    let runs = object["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 3);
+    let mut rates = Vec::new();
+    for run in runs {
+        assert_described(run, "iperf");
+        let report = &run["streams"][0]["total"]["server_report"];
+        let bits = 8.0 * report["bytes"].as_f64().unwrap();
+        rates.push(bits / report["elapsed_seconds"].as_f64().unwrap());
+    }
+    let summary = &object["summary"];
+    assert_eq!(
+        summary["bits_per_second_by_run"],
+        Value::from(rates.clone())
+    );
+    rates.sort_by(f64::total_cmp);
+    assert_eq!(summary["done_runs"], 3);
+    assert_eq!(summary["median_bits_per_second"], rates[1]);
+    assert_eq!(summary["max_bits_per_second"], rates[2]);
+    assert_eq!(summary["interval_low_bits_per_second"], Value::Null);
+
+    let events: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    events
+        .iter()
+        .for_each(|event| assert_described(event, "iperf"));
+    let of = |what: &str| {
+        events
+            .iter()
+            .filter(|event| event["data"]["of"] == what)
+            .count()
+    };
+    assert_eq!((of("test"), of("runs")), (6, 1), "{lines}");
+    assert_eq!(events.last().unwrap()["data"]["done_runs"], 3);
+
+    // Each run has the client's row and the server's, and all have one.
+    let rows: Vec<Vec<&str>> = rows.lines().map(|row| row.split(',').collect()).collect();
+    assert_eq!(rows.len(), 7, "{rows:?}");
+    let last = rows.last().unwrap();
+    assert_eq!(
+        (last.len(), last[5], &last[14..]),
+        (16, "-2", &["3", "3"][..])
+    );
+    assert_eq!((last[12], last[13]), ("", ""));
+    let reports = rows
+        .iter()
+        .filter(|row| row[1..] != last[1..] && row[2] == last[4]);
+    let bytes: u64 = reports.map(|row| row[7].parse::<u64>().unwrap()).sum();
+    assert_eq!(bytes.to_string(), last[7], "{rows:?}");
+    let figures: Vec<f64> = last[9..12]
+        .iter()
+        .map(|figure| figure.parse().unwrap())
+        .collect();
+    assert!(
+        figures[1] <= figures[0] && figures[0] <= figures[2],
+        "{last:?}"
+    );
 }

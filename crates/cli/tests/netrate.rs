@@ -350,6 +350,51 @@ fn a_signal_ends_a_sender_with_its_report() {
     assert!(printed.contains("\napprox throughput: "), "{printed}");
 }
 
+/// The runs of `--repeat`: two as lines, and at the same time as JSON until a signal cuts one short.
+#[test]
+fn runs_are_told_each_and_together() {
+    let receiver = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = receiver.local_addr().unwrap().port().to_string();
+    let start = |options: &[&str]| {
+        let mut command = Command::new(NICPOLL);
+        command.arg("netblast").args(options);
+        command.args(["127.0.0.1", &port, "64", "1"]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        command.stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let lines = start(&["--repeat", "2"]);
+    let objects = start(&["--repeat", "50", "--json"]);
+    let lines = lines.wait_with_output().unwrap();
+    signal(&objects, Signal::INT);
+    let objects = objects.wait_with_output().unwrap();
+    let lines = String::from_utf8(lines.stdout).unwrap();
+    assert_eq!(lines.matches("\nsend success:").count(), 2, "{lines}");
+    let last = lines.lines().last().unwrap();
+    assert!(last.starts_with("2 runs: median "), "{last}");
+    assert!(
+        last.ends_with(" packets/s, no interval below 6 runs"),
+        "{last}"
+    );
+
+    assert_eq!(objects.status.code(), Some(0), "{}", stderr(&objects));
+    let object = object(&objects.stdout);
+    assert_described(&object, "netblast-runs");
+    let runs = object["runs"].as_array().unwrap();
+    let (cut_short, whole) = runs.split_last().unwrap();
+    assert_eq!(cut_short["ended_by_signal"], 2);
+    let summary = &object["summary"];
+    assert_eq!(count(summary, "/asked_runs"), 50);
+    assert_eq!(count(summary, "/done_runs"), whole.len() as u64);
+    let rates = summary["packets_per_second_by_run"].as_array().unwrap();
+    assert_eq!(
+        (rates.len(), rates.last()),
+        (runs.len(), Some(&Value::Null))
+    );
+    for (rate, run) in rates.iter().zip(whole) {
+        assert_eq!(rate, &run["sent_packets_per_second"]);
+    }
+}
+
 #[test]
 fn netreceive_ends_when_nobody_reads_its_lines() {
     let mut command = Command::new(NICPOLL);

@@ -121,8 +121,9 @@ pub struct ClientOptions {
     pub common: Common,
     /// The server as typed (-c), without the device.
     pub host: String,
-    /// How often to run the test (--repeat).
-    pub runs: u32,
+    /// How often to run the test, when that was given (--repeat): then what the runs came to is told below
+    /// them.
+    pub repeat: Option<u32>,
 }
 
 /// A server.

@@ -7,6 +7,7 @@ mod golden;
 pub(crate) mod json;
 mod manner;
 mod printer;
+mod runs;
 mod sum;
 
 use std::io;
@@ -19,9 +20,11 @@ use nicpoll_traffic::{Account, losses};
 
 use self::json::{Asked, JsonPrinter};
 use self::manner::Manner;
-use self::printer::Printer;
+use self::printer::{Printer, local_time};
+pub use self::runs::{RunTotal, Runs};
 use crate::command::open_output;
 use crate::events::{Event, Failed, StreamKey};
+use crate::options::ServerOptions;
 use crate::total::Total;
 
 /// Tells what happens, as soon as it does.
@@ -74,19 +77,13 @@ pub trait Output: Send {
     }
 }
 
-/// The output that the command line asks for, to where it asks for it.
+/// The output that a server's command line asks for, to where it asks for it.
 ///
 /// # Errors
 /// When the output file cannot be made.
-pub fn open(asked: Asked<'_>, account: Option<Account>) -> io::Result<Box<dyn Output>> {
-    let out = open_output(asked.common(), true)?;
-    Ok(to(out, asked, account))
-}
-
-/// The same of a later run (--repeat), behind what is there.
-pub fn reopen(asked: Asked<'_>, account: Option<Account>) -> io::Result<Box<dyn Output>> {
-    let out = open_output(asked.common(), false)?;
-    Ok(to(out, asked, account))
+pub fn open(options: &ServerOptions, account: Option<Account>) -> io::Result<Box<dyn Output>> {
+    let out = open_output(&options.common, true)?;
+    Ok(to(out, Asked::Server(options), account))
 }
 
 fn to(

@@ -17,7 +17,7 @@ pub use banner::{
     ClientBanner, ClientEnhanced, Mss, ServerBanner, Window, client_banner, server_banner,
 };
 pub use connection::{Connection, ConnectionEnhanced, InitialTcp, connection_line};
-pub use csv::{CsvRow, csv_row, csv_sum_row};
+pub use csv::{CsvRow, csv_row, csv_runs_row, csv_sum_row};
 pub use enhanced::{
     EnhancedHeader, connect_times_line, enhanced_header, gaps_line, tcp_receiver_line,
     tcp_sender_line, tcp_sender_sum_line, udp_receiver_line, udp_receiver_sum_line,

@@ -6,6 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::repeat::IperfRunsSummary;
 use crate::{HostDelta, Protocol, Side};
 
 /// Name and version of the layout.
@@ -48,7 +49,7 @@ pub enum IperfEvent {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "of", rename_all = "lowercase")]
 pub enum IperfStartOf {
-    /// The program: the first line.
+    /// A test: the first line, and with `--repeat` that of each run.
     Test(Box<IperfStart>),
     /// A stream, which has a peer now.
     Stream(IperfStreamStart),
@@ -72,8 +73,10 @@ pub enum IperfEndOf {
     Stream(Box<IperfTotal>),
     /// All streams of a side and peer that ran at a time.
     Sum(IperfSum),
-    /// The program: the last line.
+    /// A test: the last line without `--repeat`.
     Test(IperfEnd),
+    /// All runs of a test: the last line with `--repeat`.
+    Runs(Box<IperfRunsSummary>),
 }
 
 /// What failed.
@@ -150,8 +153,10 @@ pub struct IperfSettings {
     pub protocol: Protocol,
     /// The server's name or address as typed; null at a server.
     pub host: Option<String>,
-    /// The server's port (`-p`).
+    /// The server's port, or the first of several (`-p`).
     pub port: u16,
+    /// The last port; equal to the first when there is one.
+    pub port_max: u16,
     /// Local address as typed (`-B`); null when left to the kernel.
     pub bind: Option<String>,
     /// Which ways data are to flow; null at a server, which every client tells.
@@ -166,6 +171,8 @@ pub struct IperfSettings {
     pub rate_bits_per_second: Option<u64>,
     /// Rate in datagrams (`-b Npps`); null when there is none, or one in bits.
     pub rate_datagrams_per_second: Option<f64>,
+    /// What the kernel paces each sending socket to (`--fq-rate`); null without.
+    pub pacing_bytes_per_second: Option<u64>,
     /// Datagrams sent back to back a period (`--burst`); null at a server and with TCP.
     pub burst_datagrams: Option<u32>,
     /// Time between interval records (`-i`); null without.
@@ -178,6 +185,8 @@ pub struct IperfSettings {
     pub type_of_service: Option<u8>,
     /// Congestion control asked for (`-Z`); null when left to the kernel.
     pub congestion_control: Option<String>,
+    /// Whether a client waits for the server's version before it sends (`-X`).
+    pub asks_for_version: bool,
     /// No Nagle (`-N`).
     pub has_nodelay: bool,
     /// Whether one system call may move several datagrams, and a TCP read wait for more (not with

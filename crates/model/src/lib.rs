@@ -24,6 +24,7 @@ pub mod netrate;
 pub mod numbers;
 mod origin;
 mod rate;
+pub mod repeat;
 pub mod rr;
 mod setting_findings;
 mod show;

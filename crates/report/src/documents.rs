@@ -9,6 +9,7 @@ use nicpoll_model::line::{LINE_RATES_SCHEMA, LineRates};
 use nicpoll_model::netrate::{
     NETBLAST_SCHEMA, NETRECEIVE_SCHEMA, NETSEND_SCHEMA, Netblast, Netreceive, Netsend,
 };
+use nicpoll_model::repeat::{IPERF_RUNS_SCHEMA, IperfRuns, NETBLAST_RUNS_SCHEMA, NetblastRuns};
 use nicpoll_model::rr::{RR_SCHEMA, RrDocument};
 use nicpoll_model::sim::{SIM_RUN_SCHEMA, SIM_SWEEP_SCHEMA, SimRun, SimSweep};
 use nicpoll_model::sim_fit_host::{SIM_FIT_HOST_SCHEMA, SimFitHost};
@@ -100,6 +101,16 @@ pub(crate) fn iperf_schema() -> String {
     )
 }
 
+/// The JSON Schema of what `nicpoll iperf --repeat N --json` prints.
+pub(crate) fn iperf_runs_schema() -> String {
+    schema_of::<IperfRuns>(
+        "What `nicpoll iperf --repeat N --json` prints",
+        "Several runs of one test, and what they came to. docs/schema.md explains it. Units stand in field \
+         names; null means not measured.",
+        IPERF_RUNS_SCHEMA,
+    )
+}
+
 /// The JSON Schema of what `nicpoll set --json` and `nicpoll restore --json` print.
 pub(crate) fn set_schema() -> String {
     schema_of::<Switch>(
@@ -117,6 +128,16 @@ pub(crate) fn netblast_schema() -> String {
         "What one sender sent as fast as it could. docs/schema.md explains it. Units stand in field names; \
          null means not measured, or not asked for.",
         NETBLAST_SCHEMA,
+    )
+}
+
+/// The JSON Schema of what `nicpoll netblast --repeat N --json` prints.
+pub(crate) fn netblast_runs_schema() -> String {
+    schema_of::<NetblastRuns>(
+        "What `nicpoll netblast --repeat N --json` prints",
+        "Several runs of one test, and what they came to. docs/schema.md explains it. Units stand in field \
+         names; null means not measured, or not asked for.",
+        NETBLAST_RUNS_SCHEMA,
     )
 }
 

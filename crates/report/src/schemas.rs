@@ -5,6 +5,7 @@ use nicpoll_model::ab::AB_SCHEMA;
 use nicpoll_model::iperf::IPERF_SCHEMA;
 use nicpoll_model::line::LINE_RATES_SCHEMA;
 use nicpoll_model::netrate::{NETBLAST_SCHEMA, NETRECEIVE_SCHEMA, NETSEND_SCHEMA};
+use nicpoll_model::repeat::{IPERF_RUNS_SCHEMA, NETBLAST_RUNS_SCHEMA};
 use nicpoll_model::rr::RR_SCHEMA;
 use nicpoll_model::sim::{SIM_RUN_SCHEMA, SIM_SWEEP_SCHEMA};
 use nicpoll_model::sim_fit_host::SIM_FIT_HOST_SCHEMA;
@@ -16,10 +17,10 @@ use nicpoll_model::{
 };
 
 use crate::documents::{
-    ab_schema, doctor_schema, iperf_schema, line_rates_schema, netblast_schema, netreceive_schema,
-    netsend_schema, rr_schema, set_schema, show_schema, sim_fit_host_schema, sim_published_schema,
-    sim_run_schema, sim_sweep_schema, sim_ticks_schema, studies_schema, study_plan_schema,
-    watch_schema,
+    ab_schema, doctor_schema, iperf_runs_schema, iperf_schema, line_rates_schema,
+    netblast_runs_schema, netblast_schema, netreceive_schema, netsend_schema, rr_schema,
+    set_schema, show_schema, sim_fit_host_schema, sim_published_schema, sim_run_schema,
+    sim_sweep_schema, sim_ticks_schema, studies_schema, study_plan_schema, watch_schema,
 };
 use crate::json::{cpu_truth_json_schema, json_schema};
 
@@ -27,14 +28,16 @@ use crate::json::{cpu_truth_json_schema, json_schema};
 pub type NamedSchema = (&'static str, fn() -> String);
 
 /// Every kind of document.
-pub const SCHEMAS: [NamedSchema; 20] = [
+pub const SCHEMAS: [NamedSchema; 22] = [
     (AB_SCHEMA, ab_schema),
     (CPU_TRUTH_SCHEMA, cpu_truth_json_schema),
     (SCHEMA, json_schema),
     (DOCTOR_SCHEMA, doctor_schema),
     (IPERF_SCHEMA, iperf_schema),
+    (IPERF_RUNS_SCHEMA, iperf_runs_schema),
     (LINE_RATES_SCHEMA, line_rates_schema),
     (NETBLAST_SCHEMA, netblast_schema),
+    (NETBLAST_RUNS_SCHEMA, netblast_runs_schema),
     (NETRECEIVE_SCHEMA, netreceive_schema),
     (NETSEND_SCHEMA, netsend_schema),
     (RR_SCHEMA, rr_schema),

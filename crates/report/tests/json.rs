@@ -67,7 +67,7 @@ fn what_was_not_measured_is_there_as_null() {
 }
 
 /// Units, and what can be counted: one word of a number's name is one of them.
-const UNITS: [&str; 48] = [
+const UNITS: [&str; 49] = [
     "seconds",
     "second",
     "ns",
@@ -103,6 +103,7 @@ const UNITS: [&str; 48] = [
     "switches",
     "intervals",
     "calls",
+    "runs",
     "call",
     "errors",
     "successes",

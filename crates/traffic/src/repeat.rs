@@ -1,73 +1,161 @@
 //! What several runs of one command come to together (`--repeat`): the middle, the ends, and how sure the
 //! middle is.
 
-use nicpoll_stats::{Confidence, Summary, signed_rank_blocks_min, signed_rank_interval};
+use nicpoll_model::repeat::{IperfRunsSummary, NetblastRunsSummary};
+use nicpoll_stats::{Confidence, Interval, Summary, signed_rank_blocks_min, signed_rank_interval};
 
 /// The most runs that can be asked for.
 pub const RUNS_MAX: u32 = 1_000;
 /// The level of a single interval: there is one comparison, or none.
 const COMPARISONS: u32 = 1;
 
-/// The line below the last run: the median of the runs' rates, the least and the greatest, and the interval
-/// of the typical run where there are enough of them (Hodges-Lehmann with the exact signed-rank
-/// distribution). `rate` writes a rate with its unit. Runs without a result are `None`; no line when all are.
-pub fn line(rates: &[Option<f64>], rate: impl Fn(f64) -> String) -> Option<String> {
-    let known: Vec<f64> = rates.iter().copied().flatten().collect();
-    let summary = Summary::of(&known)?;
-    let confidence = Confidence::for_family(COMPARISONS);
-    let interval = match signed_rank_interval(&known, confidence) {
-        Ok(interval) => format!(
-            "{:.0} % interval {} to {}",
-            100.0 * confidence.level(),
-            rate(interval.low),
-            rate(interval.high)
-        ),
-        Err(_) => format!(
-            "no interval below {} runs",
-            signed_rank_blocks_min(confidence)
-        ),
-    };
-    let runs = match rates.len() {
-        all if all == known.len() => format!("{all} runs"),
-        all => format!("{} of {all} runs with a result", known.len()),
-    };
-    Some(format!(
-        "{runs}: median {}, range {} to {}, {interval}",
-        rate(summary.median),
-        rate(summary.min),
-        rate(summary.max)
-    ))
+/// What the runs came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// How many runs were asked for.
+    pub asked: u32,
+    /// The rate of each run that was made, in the command's own unit; `None` of a run without a result.
+    pub rates: Vec<Option<f64>>,
+    /// Middle and ends of the rates; `None` without any.
+    pub summary: Option<Summary>,
+    /// The typical rate (Hodges-Lehmann with the exact signed-rank distribution); `None` of too few runs.
+    pub interval: Option<Interval>,
+}
+
+impl Outcome {
+    /// What the `rates` of so many runs that were `asked` for come to.
+    pub fn of(asked: u32, rates: Vec<Option<f64>>) -> Self {
+        let known: Vec<f64> = rates.iter().copied().flatten().collect();
+        Outcome {
+            asked,
+            summary: Summary::of(&known),
+            interval: signed_rank_interval(&known, confidence()).ok(),
+            rates,
+        }
+    }
+
+    /// How many runs have a rate.
+    pub fn done(&self) -> u32 {
+        self.summary.map_or(0, |summary| summary.n as u32)
+    }
+
+    /// The line below the last run: the median of the runs' rates, the least and the greatest, and the
+    /// interval where there are enough of them. `rate` writes a rate with its unit. No line when no run has
+    /// a rate.
+    pub fn line(&self, rate: impl Fn(f64) -> String) -> Option<String> {
+        let summary = self.summary?;
+        let interval = match self.interval {
+            Some(interval) => format!(
+                "{:.0} % interval {} to {}",
+                100.0 * interval.confidence.level(),
+                rate(interval.low),
+                rate(interval.high)
+            ),
+            None => format!(
+                "no interval below {} runs",
+                signed_rank_blocks_min(confidence())
+            ),
+        };
+        let runs = match (self.rates.len(), summary.n) {
+            (1, 1) => String::from("1 run"),
+            (all, known) if all == known => format!("{all} runs"),
+            (all, known) => format!("{known} of {all} runs with a result"),
+        };
+        Some(format!(
+            "{runs}: median {}, range {} to {}, {interval}",
+            rate(summary.median),
+            rate(summary.min),
+            rate(summary.max)
+        ))
+    }
+}
+
+/// How sure the interval of one rate is.
+fn confidence() -> Confidence {
+    Confidence::for_family(COMPARISONS)
+}
+
+/// Rates in bits a second.
+impl From<Outcome> for IperfRunsSummary {
+    fn from(outcome: Outcome) -> Self {
+        let (summary, interval) = (outcome.summary, outcome.interval);
+        IperfRunsSummary {
+            asked_runs: outcome.asked,
+            done_runs: outcome.done(),
+            bits_per_second_by_run: outcome.rates,
+            median_bits_per_second: summary.map(|summary| summary.median),
+            min_bits_per_second: summary.map(|summary| summary.min),
+            max_bits_per_second: summary.map(|summary| summary.max),
+            interval_low_bits_per_second: interval.map(|interval| interval.low),
+            interval_high_bits_per_second: interval.map(|interval| interval.high),
+            interval_confidence_ratio: confidence().level(),
+        }
+    }
+}
+
+/// Rates in packets a second.
+impl From<Outcome> for NetblastRunsSummary {
+    fn from(outcome: Outcome) -> Self {
+        let (summary, interval) = (outcome.summary, outcome.interval);
+        NetblastRunsSummary {
+            asked_runs: outcome.asked,
+            done_runs: outcome.done(),
+            packets_per_second_by_run: outcome.rates,
+            median_packets_per_second: summary.map(|summary| summary.median),
+            min_packets_per_second: summary.map(|summary| summary.min),
+            max_packets_per_second: summary.map(|summary| summary.max),
+            interval_low_packets_per_second: interval.map(|interval| interval.low),
+            interval_high_packets_per_second: interval.map(|interval| interval.high),
+            interval_confidence_ratio: confidence().level(),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn told(rates: &[f64]) -> String {
-        let rates: Vec<_> = rates.iter().copied().map(Some).collect();
-        line(&rates, |rate| format!("{rate:.0}/s")).unwrap()
+    fn outcome(rates: &[Option<f64>]) -> Outcome {
+        Outcome::of(10, rates.to_vec())
+    }
+
+    fn told(rates: &[Option<f64>]) -> Option<String> {
+        outcome(rates).line(|rate| format!("{rate:.0}/s"))
     }
 
     #[test]
     fn three_runs_have_no_interval_and_six_have_one() {
         assert_eq!(
-            told(&[30.0, 10.0, 20.0]),
+            told(&[Some(30.0), Some(10.0), Some(20.0)]).unwrap(),
             "3 runs: median 20/s, range 10/s to 30/s, no interval below 6 runs"
         );
         // With six runs the ends of the interval are those of the range.
+        let six = [30.0, 10.0, 20.0, 40.0, 60.0, 50.0].map(Some);
         assert_eq!(
-            told(&[30.0, 10.0, 20.0, 40.0, 60.0, 50.0]),
+            told(&six).unwrap(),
             "6 runs: median 35/s, range 10/s to 60/s, 95 % interval 10/s to 60/s"
         );
+        let summary = IperfRunsSummary::from(outcome(&six));
+        assert_eq!((summary.asked_runs, summary.done_runs), (10, 6));
+        assert_eq!(summary.median_bits_per_second, Some(35.0));
+        assert_eq!(summary.interval_low_bits_per_second, Some(10.0));
+        assert_eq!(summary.interval_high_bits_per_second, Some(60.0));
+        assert_eq!(summary.interval_confidence_ratio, 0.95);
     }
 
     #[test]
     fn runs_without_a_result_are_counted() {
-        let rate = |rate: f64| format!("{rate:.0}/s");
+        let rates = [Some(10.0), None];
         assert_eq!(
-            line(&[Some(10.0), None], rate).unwrap(),
+            told(&rates).unwrap(),
             "1 of 2 runs with a result: median 10/s, range 10/s to 10/s, no interval below 6 runs"
         );
-        assert_eq!(line(&[None], rate), None);
+        assert_eq!(told(&rates[..1]).unwrap().split(':').next(), Some("1 run"));
+        assert_eq!(told(&rates[1..]), None);
+        let summary = NetblastRunsSummary::from(outcome(&rates));
+        assert_eq!(summary.packets_per_second_by_run, rates);
+        assert_eq!(summary.done_runs, 1);
+        assert_eq!(summary.max_packets_per_second, Some(10.0));
+        assert_eq!(summary.interval_low_packets_per_second, None);
     }
 }

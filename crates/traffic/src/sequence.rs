@@ -55,9 +55,7 @@ impl Sequence {
     /// Takes note that ids up to `id` were sent, without one of them having arrived: what the end
     /// marker of a stream says.
     pub fn expect_up_to(&mut self, id: u64) {
-        if id > self.highest {
-            self.advance(id);
-        }
+        self.advance(id.max(self.highest));
     }
 
     /// The highest id that arrived or is known to have been sent.

@@ -91,7 +91,9 @@ proptest! {
         let mut jitter = Jitter::default();
         for (index, transit_ns) in transits_ns.iter().enumerate() {
             let sent_ns = 1_700_000_000_000_000_000 + 1_000_000 * index as i64;
+            prop_assert_eq!(jitter.transit_ns().is_some(), index > 0);
             jitter.record(sent_ns, sent_ns + transit_ns + offset_ns);
+            prop_assert_eq!(jitter.transit_ns(), Some(transit_ns + offset_ns));
         }
         let deviations = transits_ns.windows(2).map(|pair| (pair[1] - pair[0]).abs() as f64);
         let expected = deviations.fold(0.0, |jitter, deviation| jitter + (deviation - jitter) / 16.0);

@@ -5,7 +5,7 @@ mod reverse;
 mod tcp;
 mod udp;
 
-use std::io::{self, Write as _};
+use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::mpsc;
 use std::thread::{self, Scope, ScopedJoinHandle};
@@ -13,18 +13,16 @@ use std::time::Duration;
 
 use nicpoll_model::Protocol;
 use nicpoll_sys::tell;
-use nicpoll_traffic::{Account, Shortfall, Signals, repeat};
+use nicpoll_traffic::{Account, Shortfall, Signals};
 
 use super::ways::{Run, Ways};
-use super::{open_output, realtime, settings};
+use super::{realtime, settings};
 use crate::Connected;
 use crate::config::{ClientConfig, ListenerConfig, StreamConfig};
 use crate::events::{Event, Failed, StreamKey, Told};
 use crate::options::ClientOptions;
-use crate::output::json::Asked;
-use crate::output::{self, Output};
+use crate::output::{Output, RunTotal, Runs};
 use crate::pace::Amount;
-use crate::text;
 use crate::threads;
 use crate::total::Total;
 use crate::wire::Directions;
@@ -50,49 +48,28 @@ pub fn run(
     mut account: impl FnMut() -> Option<Account>,
 ) -> io::Result<u8> {
     realtime::begin(&options.common);
-    let asked = Asked::Client(options);
+    let mut runs = Runs::new(options);
     let mut status = 0;
-    let mut rates = Vec::new();
-    for run in 0..options.runs {
-        let output = match run {
-            0 => output::open(asked, account())?,
-            _ => output::reopen(asked, account())?,
-        };
+    for _ in 0..options.repeat.unwrap_or(1) {
+        let output = runs.open(account())?;
         let done = run_once(options, signals, output)?;
         status = status.max(done.status);
-        if signals.is_finishing() || signals.is_sender_done() {
-            // It was cut short: what it came to is none of the runs'.
+        // It was cut short: what it came to is none of the runs'.
+        let is_cut_short = signals.is_finishing() || signals.is_sender_done();
+        runs.add((done.status == 0 && !is_cut_short).then_some(done.total));
+        if is_cut_short {
             break;
         }
-        rates.push(done.bytes_per_second().filter(|_| done.status == 0));
     }
-    if options.runs > 1 {
-        tell_runs(options, &rates)?;
-    }
+    runs.end()?;
     Ok(status)
 }
 
-/// Tells what several runs came to, below the last one's lines.
-fn tell_runs(options: &ClientOptions, rates: &[Option<f64>]) -> io::Result<()> {
-    let common = &options.common;
-    let line = repeat::line(rates, |rate| {
-        let rate = text::amount(common.style, rate, common.format);
-        format!("{}s/sec", rate.trim_start())
-    });
-    match line {
-        Some(line) => writeln!(open_output(common, false)?, "{line}"),
-        None => Ok(()),
-    }
-}
-
-/// What one run came to.
+/// How one run ended.
 #[derive(Default)]
 struct Done {
     status: u8,
-    /// Of all streams, what arrived where the server told it.
-    bytes: u64,
-    /// The longest of them.
-    seconds: f64,
+    total: RunTotal,
 }
 
 impl Done {
@@ -107,12 +84,8 @@ impl Done {
         let interval = total
             .relayed()
             .map_or(total.interval, |(interval, _)| interval);
-        self.bytes += interval.bytes;
-        self.seconds = self.seconds.max(interval.end_seconds);
-    }
-
-    fn bytes_per_second(&self) -> Option<f64> {
-        (self.seconds > 0.0).then(|| self.bytes as f64 / self.seconds)
+        self.total.bytes += interval.bytes;
+        self.total.seconds = self.total.seconds.max(interval.end_seconds);
     }
 }
 
@@ -170,6 +143,7 @@ fn print(
         {
             output.banner(&settings::of_client(options, connected))?;
             has_settings = true;
+            done.total.connected = Some(*connected);
         }
         if let Event::Finished(_, outcome) = &event
             && let Ok(total) = outcome.as_ref()

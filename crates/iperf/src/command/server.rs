@@ -24,7 +24,6 @@ use super::{realtime, settings};
 use crate::config::ListenerConfig;
 use crate::events::Event;
 use crate::options::{Common, ServerOptions};
-use crate::output::json::Asked;
 use crate::output::{self, Output};
 use crate::slots::Test;
 use crate::{text, threads};
@@ -58,7 +57,7 @@ pub fn run(
 ) -> io::Result<u8> {
     let common = &options.common;
     realtime::begin(common);
-    let mut output = output::open(Asked::Server(options), account)?;
+    let mut output = output::open(options, account)?;
     let bind = match address(common) {
         Ok(bind) => bind,
         Err(error) => return refuse(common, &error, output.as_mut()),

@@ -82,7 +82,7 @@ pub struct Draft {
     /// -P.
     pub parallel: Option<u32>,
     /// --repeat.
-    pub runs: Option<u32>,
+    pub repeat: Option<u32>,
     /// -1, and -U.
     pub single_client: bool,
     /// -D.

@@ -6,8 +6,8 @@ use std::fmt;
 pub(super) const USAGE: &str = "Usage: iperf [-s|-c host] [options]\n\
      Try `iperf --help' for more information.";
 
-const REPEAT: &str = "ERROR: option --repeat is not valid with -t 0, -I, -y C, --json and --json-stream; leave \
-                     them out, or run the command several times";
+const REPEAT: &str = "ERROR: option --repeat is not valid with -t 0, whose first run has no end, and with -I, which \
+                     has nothing left for a second one; leave them out";
 
 /// Why a command line was refused. Printed as it stands; the exit status is 1.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,7 +59,7 @@ pub enum OptionError {
     NeedsUdp(String),
     /// -X over UDP, which has no such exchange.
     VersionOverUdp,
-    /// --repeat of what has no end, or whose output has no place for what it adds.
+    /// --repeat of what has no end, or of input that can be read once.
     Repeat,
     /// --trip-times in a dialect that cannot tell of it.
     OldTripTimes,

@@ -70,7 +70,7 @@ fn defaults_are_those_of_the_original() {
     let expected = ClientOptions {
         common: common(Amount::Time(Duration::from_secs(10))),
         host: "host".to_owned(),
-        runs: 1,
+        repeat: None,
     };
     assert_eq!(client(""), expected);
     let expected = ServerOptions {

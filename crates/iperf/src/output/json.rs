@@ -1,7 +1,8 @@
 //! Prints what streams tell as JSON: one object at the end, or an object a line as things happen.
 //!
 //! What must hold: both forms are made of the same records; a line is flushed before the next thing
-//! happens; a server that runs for ever keeps a bounded number of records.
+//! happens; a server that runs for ever keeps so many bytes of records, and says how many it left out. What is
+//! kept of a stream includes what it came to.
 
 mod records;
 mod settings;
@@ -12,6 +13,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::IpAddr;
+use std::sync::mpsc::Sender;
 use std::time::Instant;
 
 use nicpoll_model::iperf::{
@@ -21,6 +23,7 @@ use nicpoll_model::iperf::{
 use nicpoll_model::{Protocol, Side};
 
 use nicpoll_traffic::Account;
+use serde::Serialize;
 
 use super::Output;
 use crate::events::StreamKey;
@@ -30,8 +33,18 @@ use crate::{Connected, IntervalRecord};
 pub use settings::Asked;
 use sums::Sums;
 
-/// Streams, intervals and sums that the one object holds, at most.
-const RECORDS_MAX: u64 = 1 << 16;
+/// Bytes of records that the one object holds, at most: as compact JSON, which is no shorter than they are in
+/// memory.
+pub(super) const KEPT_BYTES_MAX: u64 = 32 << 20;
+/// What of it a stream that runs holds for its end: its total with all distributions, its sum and its error.
+const END_BYTES: u64 = 6 << 10;
+
+/// The one object of a run, for whoever makes one object of several.
+pub(super) struct Kept {
+    pub run: IperfRun,
+    /// What its records take of [`KEPT_BYTES_MAX`].
+    pub bytes: u64,
+}
 
 /// A stream that has not ended.
 #[derive(Clone, Copy)]
@@ -40,6 +53,8 @@ struct Running {
     side: Side,
     protocol: Protocol,
     peer: IpAddr,
+    /// Whether the one object has it.
+    is_kept: bool,
 }
 
 /// The printer of one client or server.
@@ -54,8 +69,10 @@ pub struct JsonPrinter {
     sums: Sums,
     /// What the one object holds so far; `None` when it has been printed, and for a stream of lines.
     run: Option<IperfRun>,
-    kept_records: u64,
-    records_max: u64,
+    kept_bytes: u64,
+    kept_bytes_max: u64,
+    /// Who is given the one object instead of having it printed.
+    heir: Option<Sender<Kept>>,
     end: IperfEnd,
 }
 
@@ -99,29 +116,62 @@ impl JsonPrinter {
             last_id: 0,
             sums: Sums::new(asked.common().stream.interval),
             run,
-            kept_records: 0,
-            records_max: RECORDS_MAX,
+            kept_bytes: 0,
+            kept_bytes_max: KEPT_BYTES_MAX,
+            heir: None,
             end,
         }
     }
 
+    /// The same, but `heir` is given the one object, which holds so many bytes of records.
+    pub(super) fn kept_for(self, heir: Sender<Kept>, kept_bytes_max: u64) -> Self {
+        JsonPrinter {
+            heir: Some(heir),
+            kept_bytes_max,
+            ..self
+        }
+    }
+
     /// Prints a line, when lines are asked for; has `keep` put the record into the one object when that
-    /// is.
-    fn record<T>(
+    /// is, and there is room. Whether it was left out.
+    fn record<T: Serialize>(
         &mut self,
         record: T,
         event: impl FnOnce(T) -> IperfEvent,
         keep: impl FnOnce(&mut IperfRun, T),
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
         let Some(run) = &mut self.run else {
-            return self.line(&event(record));
+            self.line(&event(record))?;
+            return Ok(false);
         };
-        if self.kept_records < self.records_max {
-            self.kept_records += 1;
+        let bytes = self.kept_bytes + json_bytes(&record)?;
+        let is_kept = bytes <= self.kept_bytes_max;
+        if is_kept {
+            self.kept_bytes = bytes;
             keep(run, record);
         } else {
             self.end.omitted_records += 1;
         }
+        Ok(!is_kept)
+    }
+
+    /// As [`record`](Self::record), of a stream: what is not kept of its beginning is not kept of the rest.
+    fn record_of<T: Serialize>(
+        &mut self,
+        stream: Running,
+        record: T,
+        event: impl FnOnce(T) -> IperfEvent,
+        keep: impl FnOnce(&mut IperfStream, T),
+    ) -> io::Result<()> {
+        if self.run.is_some() && !stream.is_kept {
+            self.end.omitted_records += 1;
+            return Ok(());
+        }
+        self.record(record, event, |run, record| {
+            if let Some(stream) = kept(run, stream.id) {
+                keep(stream, record);
+            }
+        })?;
         Ok(())
     }
 
@@ -149,7 +199,8 @@ impl JsonPrinter {
             sum,
             |sum| IperfEvent::Interval(IperfIntervalOf::Sum(sum)),
             |run, sum| run.interval_sums.push(sum),
-        )
+        )?;
+        Ok(())
     }
 
     fn error(&mut self, id: Option<u32>, why: &str) -> io::Result<()> {
@@ -158,6 +209,7 @@ impl JsonPrinter {
             return self.line(&IperfEvent::Error(IperfError { id, message }));
         };
         if let Some(stream) = id.and_then(|id| kept(run, id)) {
+            self.kept_bytes += message.len() as u64;
             stream.error = Some(message.clone());
         }
         run.error.get_or_insert(message);
@@ -179,7 +231,15 @@ impl JsonPrinter {
             sum,
             |sum| IperfEvent::End(IperfEndOf::Sum(sum)),
             |run, sum| run.sums.push(sum),
-        )
+        )?;
+        Ok(())
+    }
+
+    /// Gives back what a stream held for its end, which is told now.
+    fn has_ended(&mut self, stream: Running) {
+        if self.run.is_some() && stream.is_kept {
+            self.kept_bytes -= END_BYTES;
+        }
     }
 
     /// Streams of a peer that run on a side.
@@ -187,6 +247,23 @@ impl JsonPrinter {
         let same = |stream: &&Running| (stream.peer, stream.side) == (peer, side);
         self.running.values().filter(same).count() as u32
     }
+}
+
+/// The length of a record as compact JSON.
+fn json_bytes(record: &impl Serialize) -> io::Result<u64> {
+    struct Length(u64);
+    impl Write for Length {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len() as u64;
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut length = Length(0);
+    serde_json::to_writer(&mut length, record)?;
+    Ok(length.0)
 }
 
 /// The kept record of a stream, unless there were too many.
@@ -205,16 +282,10 @@ impl Output for JsonPrinter {
         self.last_id += 1;
         let id = self.last_id;
         let start = records::stream_start(id, connected);
-        self.running.insert(
-            key,
-            Running {
-                id,
-                side: start.side,
-                protocol: start.protocol,
-                peer: connected.peer.ip(),
-            },
-        );
-        self.record(
+        let (side, protocol) = (start.side, start.protocol);
+        // Nobody else may have the room for its end.
+        self.kept_bytes += END_BYTES;
+        let is_left_out = self.record(
             start,
             |start| IperfEvent::Start(IperfStartOf::Stream(start)),
             |run, start| {
@@ -225,7 +296,19 @@ impl Output for JsonPrinter {
                     error: None,
                 });
             },
-        )
+        )?;
+        if is_left_out {
+            self.kept_bytes -= END_BYTES;
+        }
+        let stream = Running {
+            id,
+            side,
+            protocol,
+            peer: connected.peer.ip(),
+            is_kept: !is_left_out,
+        };
+        self.running.insert(key, stream);
+        Ok(())
     }
 
     fn interval(&mut self, key: StreamKey, record: &IntervalRecord) -> io::Result<()> {
@@ -234,14 +317,11 @@ impl Output for JsonPrinter {
         };
         let (side, protocol, peer) = (stream.side, stream.protocol, stream.peer);
         let interval = records::interval(stream.id, side, protocol, record);
-        self.record(
+        self.record_of(
+            stream,
             interval,
             |interval| IperfEvent::Interval(IperfIntervalOf::Stream(interval)),
-            |run, interval| {
-                if let Some(stream) = kept(run, stream.id) {
-                    stream.intervals.push(interval);
-                }
-            },
+            |stream, interval| stream.intervals.push(interval),
         )?;
         let streams = self.count(peer, side);
         match self.sums.interval(peer, side, protocol, record, streams) {
@@ -259,17 +339,14 @@ impl Output for JsonPrinter {
             Some(_) => self.end.streams_failed += 1,
         }
         self.sums.add(stream.peer, stream.side, &total.detail.whole);
-        let problem = total.problem.as_deref();
-        let total = records::total(stream.id, stream.side, stream.protocol, total);
-        match &mut self.run {
-            None => self.line(&IperfEvent::End(IperfEndOf::Stream(Box::new(total))))?,
-            Some(run) => {
-                if let Some(stream) = kept(run, stream.id) {
-                    stream.total = Some(total);
-                }
-            }
-        }
-        if let Some(problem) = problem {
+        self.has_ended(stream);
+        self.record_of(
+            stream,
+            records::total(stream.id, stream.side, stream.protocol, total),
+            |total| IperfEvent::End(IperfEndOf::Stream(Box::new(total))),
+            |stream, total| stream.total = Some(total),
+        )?;
+        if let Some(problem) = &total.problem {
             self.error(Some(stream.id), problem)?;
         }
         self.leave(key)
@@ -277,7 +354,11 @@ impl Output for JsonPrinter {
 
     fn failed(&mut self, key: StreamKey, why: Option<&str>) -> io::Result<()> {
         self.end.streams_failed += 1;
-        let id = self.running.get(&key).map(|stream| stream.id);
+        let stream = self.running.get(&key).copied();
+        let id = stream.map(|stream| stream.id);
+        if let Some(stream) = stream {
+            self.has_ended(stream);
+        }
         if let Some(why) = why {
             self.error(id, why)?;
         }
@@ -296,6 +377,10 @@ impl Output for JsonPrinter {
             return self.line(&IperfEvent::End(IperfEndOf::Test(end)));
         };
         run.end = end;
+        if let Some(heir) = &self.heir {
+            let bytes = self.kept_bytes;
+            return heir.send(Kept { run, bytes }).map_err(io::Error::other);
+        }
         serde_json::to_writer_pretty(&mut self.out, &run)?;
         self.out.write_all(b"\n")?;
         self.out.flush()

@@ -430,7 +430,8 @@ fn is_unanswered(key: StreamKey, connected: &Connected) -> bool {
     }
 }
 
-fn local_time() -> Timestamp {
+/// Now, as the clock on the wall has it.
+pub(super) fn local_time() -> Timestamp {
     let now = jiff::Zoned::now();
     Timestamp {
         year: now.year().unsigned_abs(),

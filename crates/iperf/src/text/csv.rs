@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use nicpoll_traffic::repeat::Outcome;
+
 use super::units::loss_percent;
 use super::{Interval, Receipt, StreamId, Style, Timestamp, printable};
 
@@ -42,6 +44,34 @@ pub fn csv_row(style: Style, row: &CsvRow) -> String {
 /// Ports that differ between the streams show as 0: in style 2.0 a client's own, and at a server's end
 /// both; in style 2.1 the client's, at either end.
 pub fn csv_sum_row(style: Style, is_client: bool, row: &CsvRow) -> String {
+    together(style, is_client, row, "-1")
+}
+
+/// The row of all runs of a client (--repeat), made of one of their streams with the runs' time and bytes
+/// added up; `None` when no run has a rate. The original has no such row: its id is -2. Behind the first nine
+/// fields stand the median of the runs' rates, the least, the greatest, the ends of the interval (empty
+/// when there is none), how many runs have a rate, and how many were asked for; rates in bit/s.
+pub fn csv_runs_row(style: Style, row: &CsvRow, outcome: &Outcome) -> Option<String> {
+    let summary = outcome.summary?;
+    let (low, high) = outcome.interval.map_or_else(Default::default, |interval| {
+        (
+            format!("{:.0}", interval.low),
+            format!("{:.0}", interval.high),
+        )
+    });
+    Some(format!(
+        "{},{:.0},{:.0},{:.0},{low},{high},{},{}",
+        together(style, true, row, "-2"),
+        summary.median,
+        summary.min,
+        summary.max,
+        summary.n,
+        outcome.asked
+    ))
+}
+
+/// A row of several streams.
+fn together(style: Style, is_client: bool, row: &CsvRow, id: &str) -> String {
     let (mut own, mut other) = (row.reporter, row.peer);
     if style == Style::V2_0 || is_client {
         own.set_port(0);
@@ -53,7 +83,7 @@ pub fn csv_sum_row(style: Style, is_client: bool, row: &CsvRow) -> String {
         Style::V2_1 if !row.is_sender => (other, own),
         _ => (own, other),
     };
-    fields(style, row, ends, "-1")
+    fields(style, row, ends, id)
 }
 
 fn fields(

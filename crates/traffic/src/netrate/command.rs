@@ -18,6 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nicpoll_model::netrate::{Netblast, Netreceive, Netsend};
+use nicpoll_model::repeat::NetblastRuns;
 use nicpoll_model::{HostDelta, Way};
 use nicpoll_sys::stdout::print;
 use nicpoll_sys::{stderr, tell};
@@ -56,6 +57,8 @@ pub enum Ended {
     Status(u8),
     /// What netblast counted, to be printed.
     Netblast(Box<Netblast>),
+    /// What several runs of netblast came to, to be printed.
+    NetblastRuns(Box<NetblastRuns>),
     /// What netreceive counted, to be printed.
     Netreceive(Box<Netreceive>),
     /// What netsend counted, to be printed.

@@ -103,8 +103,9 @@ pub struct BlastOptions {
     pub duration_seconds: u64,
     /// Threads, when their number was given.
     pub threads: Option<usize>,
-    /// How often to send for so long, 1 to [`RUNS_MAX`]: what the runs come to is told below them.
-    pub runs: u32,
+    /// How often to send for so long, 1 to [`RUNS_MAX`], when that was given: then what the runs come to is
+    /// told below them.
+    pub repeat: Option<u32>,
     /// Which lines to print.
     pub style: Style,
     /// Up to 64 datagrams a system call.
@@ -191,11 +192,13 @@ impl fmt::Display for OptionError {
             }
             Self::InvalidRepeat(value) => {
                 let given = value.as_deref().unwrap_or("nothing");
-                write!(f, "netblast: --repeat takes a number from 1 to {RUNS_MAX}, not {given}")
+                write!(
+                    f,
+                    "netblast: --repeat takes a number from 1 to {RUNS_MAX}, not {given}"
+                )
             }
             Self::RepeatOfWhat => f.write_str(
-                "netblast: --repeat needs a duration above 0 and prints text only; for JSON run the \
-                 command several times",
+                "netblast: --repeat needs a duration above 0: the first run would not end",
             ),
         }
     }
@@ -216,11 +219,11 @@ pub fn parse_netblast(args: &[String]) -> Result<Asked<BlastOptions>, OptionErro
     };
     let duration_seconds =
         number(duration).ok_or_else(|| OptionError::InvalidDuration(duration.to_owned()))?;
-    if given.runs.is_some() && (given.json || duration_seconds == 0) {
+    if given.repeat.is_some() && duration_seconds == 0 {
         return Err(OptionError::RepeatOfWhat);
     }
     Ok(Asked::Run(BlastOptions {
-        runs: given.runs.unwrap_or(1),
+        repeat: given.repeat,
         host: host.to_owned(),
         port: port_number(port).ok_or_else(|| OptionError::InvalidPort(port.to_owned()))?,
         payload_bytes: payload_bytes(tool, payload)?,
@@ -286,7 +289,7 @@ pub fn parse_netsend(args: &[String]) -> Result<Asked<SendOptions>, OptionError>
 #[derive(Default)]
 struct Given<'a> {
     positional: Vec<&'a str>,
-    runs: Option<u32>,
+    repeat: Option<u32>,
     style: Style,
     is_batched: bool,
     is_blocking: bool,
@@ -317,7 +320,7 @@ impl<'a> Given<'a> {
                 "--json" => given.json = true,
                 "--blocking" => given.is_blocking = true,
                 "--batch" => given.is_batched = true,
-                "--repeat" => given.runs = Some(runs(value.or_else(|| args.next()))?),
+                "--repeat" => given.repeat = Some(runs(value.or_else(|| args.next()))?),
                 _ => given.style = style(value.or_else(|| args.next()))?,
             }
         }

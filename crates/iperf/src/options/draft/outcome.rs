@@ -97,14 +97,12 @@ impl Draft {
             stream.length_bytes,
             stream.burst_datagrams,
         )?;
-        let (common, is_endless) = (&self.common, amount == Amount::ENDLESS);
-        let is_table = common.csv || common.json.is_some();
-        let is_stdin = common.stream.input == Some(Input::Stdin);
-        if self.runs.is_some() && (is_table || is_endless || is_stdin) {
+        let is_stdin = stream.input == Some(Input::Stdin);
+        if self.repeat.is_some() && (amount == Amount::ENDLESS || is_stdin) {
             return Err(OptionError::Repeat);
         }
         Ok(ClientOptions {
-            runs: self.runs.unwrap_or(1),
+            repeat: self.repeat,
             host,
             common: self.common.complete(),
         })

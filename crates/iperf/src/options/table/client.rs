@@ -170,7 +170,7 @@ pub static TABLE: &[Spec] = &[
         long: &["repeat"],
         side: Side::Client,
         meaning: Meaning::Value(|draft, given| {
-            draft.runs = Some(given.integer(1, RUNS_MAX)?);
+            draft.repeat = Some(given.integer(1, RUNS_MAX)?);
             Ok(())
         }),
         help: &[help(
@@ -182,7 +182,7 @@ pub static TABLE: &[Spec] = &[
             meaning: "n runs, each with its lines, and below them the median, the range and the 95 % \
                       interval of their rates: of all streams together, as the server's report tells \
                       it where there is one. iperf 2 has no such option",
-            limits: "1 to 1000; not with `-t 0`, `-I`, `-y C` and JSON; no interval below 6 runs",
+            limits: "1 to 1000; not with `-t 0` and `-I`; no interval below 6 runs",
         },
         ..SPEC
     },

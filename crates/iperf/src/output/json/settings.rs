@@ -60,8 +60,14 @@ fn client(options: &ClientOptions) -> IperfSettings {
         Amount::Time(time) => (Some(time), None),
         Amount::Bytes(bytes) => (None, Some(bytes)),
     };
+    let first = options.common.port;
     IperfSettings {
         host: Some(options.host.clone()),
+        // The options have been judged: of a range there are ports for all streams.
+        port_max: options
+            .common
+            .last_port
+            .map_or(first, |_| first + stream.streams.saturating_sub(1) as u16),
         directions: Some(match stream.directions {
             Directions::Forward => IperfDirections::Forward,
             Directions::Reverse => IperfDirections::Reverse,
@@ -106,6 +112,7 @@ fn common(common: &Common) -> IperfSettings {
         protocol: stream.protocol,
         host: None,
         port: common.port,
+        port_max: common.last_port.unwrap_or(common.port),
         bind: common.bind.as_ref().map(|bind| bind.address.clone()),
         directions: None,
         length_bytes: stream.length_bytes as u64,
@@ -113,12 +120,14 @@ fn common(common: &Common) -> IperfSettings {
         amount_bytes: None,
         rate_bits_per_second: stream.rate.and_then(bits),
         rate_datagrams_per_second: stream.rate.and_then(datagrams),
+        pacing_bytes_per_second: stream.pacing_bytes_per_second,
         burst_datagrams: None,
         interval_seconds: stream.interval.map(|interval| interval.as_secs_f64()),
         streams: None,
         window_bytes: stream.buffer_bytes.map(|bytes| bytes as u64),
         type_of_service: stream.socket.type_of_service,
         congestion_control: stream.congestion_control.clone(),
+        asks_for_version: stream.asks_for_version,
         has_nodelay: stream.no_delay,
         is_batched: stream.is_batched,
         input: None,

@@ -33,6 +33,32 @@ impl Write for Page {
     }
 }
 
+#[test]
+fn a_client_tells_its_ports_its_pacing_and_whether_it_asks_for_a_version() {
+    let told = |args: &str| {
+        let args = args.split(' ').map(String::from);
+        let Ok(Options::Client(options)) = parse(args, |_| None) else {
+            panic!("these are a client's options");
+        };
+        let page = Page::default();
+        let asked = Asked::Client(&options);
+        let mut printer = JsonPrinter::new(Json::Whole, asked, None, Box::new(page.clone()));
+        printer.end().unwrap();
+        let run: IperfRun = serde_json::from_str(&page.text()).unwrap();
+        run.start.settings
+    };
+    let plain = told("-c host -p 6001");
+    assert_eq!((plain.port, plain.port_max), (6001, 6001));
+    assert_eq!(
+        (plain.pacing_bytes_per_second, plain.asks_for_version),
+        (None, false)
+    );
+    let asked = told("-c host -p 6001-6003 -P 5 --fq-rate 8m -X");
+    assert_eq!((asked.port, asked.port_max), (6001, 6005));
+    assert_eq!(asked.pacing_bytes_per_second, Some(1_000_000));
+    assert!(asked.asks_for_version);
+}
+
 fn printer(form: Json) -> (JsonPrinter, Page) {
     let args = ["-s", "-u", "-i", "1"].map(String::from);
     let Ok(Options::Server(options)) = parse(args, |_| None) else {
@@ -182,14 +208,57 @@ fn the_one_object_holds_the_same_records() {
 #[test]
 fn a_server_keeps_no_more_than_it_may_and_sums_all_the_same() {
     let (mut printer, page) = printer(Json::Whole);
-    printer.records_max = 2;
+    // Two streams with room for their ends, and nothing for the third or for intervals.
+    let start = records::stream_start(1, &connected("10.0.0.1:1"));
+    printer.kept_bytes_max = 2 * (END_BYTES + json_bytes(&start).unwrap()) + 100;
     tell(&mut printer);
     let run: Value = serde_json::from_str(&page.text()).unwrap();
     assert_eq!(run["streams"].as_array().unwrap().len(), 2);
     assert_eq!(run["streams"][0]["total"]["datagrams"], 15);
+    assert_eq!(run["streams"][1]["total"]["datagrams"], 40);
     assert_eq!(run["streams"][0]["intervals"], Value::Array(Vec::new()));
-    // One stream, three intervals and two sums.
-    assert_eq!(run["end"]["omitted_records"], 6);
+    assert_eq!(run["sums"][0]["bytes"], 5500);
+    // One stream, three intervals and their sum.
+    assert_eq!(run["end"]["omitted_records"], 5);
     assert_eq!(run["end"]["streams_done"], 2);
     assert_eq!(run["error"], "the link went away");
+}
+
+/// Thousands of short tests of one stranger: what is kept is bounded in bytes, whatever each record holds.
+#[test]
+fn what_a_server_keeps_is_bounded_in_bytes() {
+    let (mut printer, page) = printer(Json::Whole);
+    printer.kept_bytes_max = 1 << 18;
+    let mut whole = total(record(0.0, 1.0, 1));
+    whole.detail.gaps = Some(Box::new(crate::Distribution {
+        buckets: (0..40)
+            .map(|bits| crate::Bucket {
+                below_ns: 1 << bits,
+                count: 1,
+            })
+            .collect(),
+        count: 40,
+        zeros: 0,
+        min_ns: 1,
+        mean_ns: 1e9,
+        max_ns: 1 << 39,
+        p50_ns: 1,
+        p90_ns: 1,
+        p99_ns: 1,
+        p999_ns: 1,
+    }));
+    for number in 0..1000 {
+        let key = StreamKey::new(number);
+        printer.connected(key, &connected("10.0.0.1:1")).unwrap();
+        printer.finished(key, &whole).unwrap();
+        assert!(printer.kept_bytes <= printer.kept_bytes_max);
+    }
+    printer.end().unwrap();
+    let run: IperfRun = serde_json::from_str(&page.text()).unwrap();
+    assert!(json_bytes(&run).unwrap() < (1 << 18) + (1 << 12));
+    assert!(run.streams.iter().all(|stream| stream.total.is_some()));
+    let kept = (run.streams.len() * 2 + run.sums.len()) as u64;
+    assert!(kept > 100, "{kept}");
+    assert_eq!(kept + run.end.omitted_records, 3000);
+    assert_eq!(run.end.streams_done, 1000);
 }

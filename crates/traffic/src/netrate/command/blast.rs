@@ -5,14 +5,16 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_model::netrate::{NETBLAST_SCHEMA, Netblast, NetrateSender};
+use nicpoll_model::HostDelta;
+use nicpoll_model::netrate::{NETBLAST_SCHEMA, Netblast};
+use nicpoll_model::repeat::{NETBLAST_RUNS_SCHEMA, NetblastRuns};
 use nicpoll_sys::affinity;
 use nicpoll_sys::tell;
 
 use super::document;
 use super::reach::Reach;
 use super::{
-    DONE, Ended, Program, Refused, announce, ended, print, resolve, say_error, say_losses,
+    DONE, EXIT_SHORT, Ended, Program, Refused, announce, print, resolve, say_error, say_losses,
     since_1970, span, watch,
 };
 use crate::Signals;
@@ -20,7 +22,7 @@ use crate::netrate::blast::{BATCH_DATAGRAMS_MAX, BlastConfig, Blaster};
 use crate::netrate::options::{BlastOptions, Tool};
 use crate::netrate::text::{self, Summary};
 use crate::netrate::{SendCount, connect_first};
-use crate::repeat;
+use crate::repeat::Outcome;
 
 /// Sends, and tells what came of it.
 pub fn run(options: &BlastOptions, program: &mut dyn Program) -> Result<Ended, Refused> {
@@ -42,66 +44,110 @@ pub fn run(options: &BlastOptions, program: &mut dyn Program) -> Result<Ended, R
         announce(&line, options.json)?;
     }
     program.catch_signals()?;
-    if !options.json {
-        return repeat(options, peer, &mut blasters, &cpus, program);
-    }
-    let account = program.open_account();
-    let blast = blast(options, &mut blasters, &cpus, program)?;
-    let host = account.and_then(|close| close());
-    let summary = blast.summary(options, program);
-    let error = blast.reach.shortfall(&blast.count);
-    say_error(Tool::Netblast, error.as_deref());
-    let object = Netblast {
-        head: document::head(NETBLAST_SCHEMA),
-        sender: sender(options, peer, &blast, &summary, program.signal(), error),
-        threads: blasters.len(),
-        datagrams_per_system_call: blasters[0].datagrams_per_system_call(),
-        host,
-    };
-    Ok(Ended::Netblast(Box::new(object)))
+    run_all(options, peer, &mut blasters, &cpus, program)
 }
 
-/// Sends as often as was asked for, with the lines of each run, and below several what they come to.
-fn repeat(
+/// Sends as often as was asked for, tells each run, and of several what they come to.
+fn run_all(
     options: &BlastOptions,
     peer: SocketAddr,
     blasters: &mut [Blaster],
     cpus: &[u32],
     program: &mut dyn Program,
 ) -> Result<Ended, Refused> {
-    let mut rates = Vec::new();
-    let mut last = DONE;
-    for _ in 0..options.runs {
+    let asked = options.repeat.unwrap_or(1);
+    let (mut documents, mut rates, mut last) = (Vec::new(), Vec::new(), DONE);
+    for _ in 0..asked {
         let account = program.open_account();
         let blast = blast(options, blasters, cpus, program)?;
         let host = account.and_then(|close| close());
-        let summary = blast.summary(options, program);
-        let lines = text::netblast(
-            &summary,
-            options.style,
-            options.payload_bytes,
-            peer.is_ipv6(),
-        );
-        print(&lines)?;
-        say_losses(host.as_ref());
-        if program.signal().is_some() {
-            // It was cut short: what it came to is none of the runs'.
+        let error = blast.reach.shortfall(&blast.count);
+        // It was cut short: what it came to is none of the runs'.
+        let is_cut_short = program.signal().is_some();
+        let rate = blast.count.successes() as f64 / blast.elapsed.as_secs_f64();
+        rates.push((error.is_none() && !is_cut_short).then_some(rate));
+        if !options.json {
+            print(&lines(options, peer, &blast, program))?;
+            say_losses(host.as_ref());
+        }
+        if let Some(error) = &error {
+            say_error(Tool::Netblast, Some(error));
+            // Whoever ended it knows what was obtained.
+            if !is_cut_short {
+                last = Ended::Status(EXIT_SHORT);
+            }
+        }
+        if options.json {
+            documents.push(document(
+                options, peer, &blast, blasters, host, error, program,
+            ));
+        }
+        if is_cut_short {
             break;
         }
-        let error = blast.reach.shortfall(&blast.count);
-        if error.is_some() {
-            last = ended(Tool::Netblast, error.as_deref());
-            rates.push(None);
-            continue;
-        }
-        let sent = blast.count.successes() as f64;
-        rates.push(Some(sent / blast.elapsed.as_secs_f64()));
     }
-    let line = repeat::line(&rates, |rate| format!("{rate:.0} packets/s"));
-    if let Some(line) = line.filter(|_| options.runs > 1) {
+    match options.repeat {
+        None => Ok(documents
+            .pop()
+            .map_or(last, |one| Ended::Netblast(Box::new(one)))),
+        Some(asked) => of_all(Outcome::of(asked, rates), documents, options.json, last),
+    }
+}
+
+/// Tells what several runs came to.
+fn of_all(
+    outcome: Outcome,
+    runs: Vec<Netblast>,
+    is_json: bool,
+    last: Ended,
+) -> Result<Ended, Refused> {
+    if is_json {
+        return Ok(Ended::NetblastRuns(Box::new(NetblastRuns {
+            head: document::head(NETBLAST_RUNS_SCHEMA),
+            runs,
+            summary: outcome.into(),
+        })));
+    }
+    if let Some(line) = outcome.line(|rate| format!("{rate:.0} packets/s")) {
         print(&format!("\n{line}\n"))?;
     }
     Ok(last)
+}
+
+fn lines(options: &BlastOptions, peer: SocketAddr, blast: &Blast, program: &dyn Program) -> String {
+    let (style, bytes) = (options.style, options.payload_bytes);
+    text::netblast(
+        &blast.summary(options, program),
+        style,
+        bytes,
+        peer.is_ipv6(),
+    )
+}
+
+fn document(
+    options: &BlastOptions,
+    peer: SocketAddr,
+    blast: &Blast,
+    blasters: &[Blaster],
+    host: Option<HostDelta>,
+    error: Option<String>,
+    program: &dyn Program,
+) -> Netblast {
+    let plan = document::Plan {
+        peer,
+        payload_bytes: options.payload_bytes,
+        duration_seconds: options.duration_seconds,
+        is_blocking: options.is_blocking,
+    };
+    let summary = blast.summary(options, program);
+    let (count, elapsed) = (&blast.count, blast.elapsed);
+    Netblast {
+        head: document::head(NETBLAST_SCHEMA),
+        sender: document::sender(plan, &summary, count, elapsed, program.signal(), error),
+        threads: blasters.len(),
+        datagrams_per_system_call: blasters[0].datagrams_per_system_call(),
+        host,
+    }
 }
 
 fn config(options: &BlastOptions) -> BlastConfig {
@@ -179,27 +225,4 @@ fn blast(
         count,
         reach,
     })
-}
-
-fn sender(
-    options: &BlastOptions,
-    peer: SocketAddr,
-    blast: &Blast,
-    summary: &Summary,
-    signal: Option<i32>,
-    error: Option<String>,
-) -> NetrateSender {
-    document::sender(
-        document::Plan {
-            peer,
-            payload_bytes: options.payload_bytes,
-            duration_seconds: options.duration_seconds,
-            is_blocking: options.is_blocking,
-        },
-        summary,
-        &blast.count,
-        blast.elapsed,
-        signal,
-        error,
-    )
 }
