@@ -67,8 +67,9 @@ pub use studies::{
     ReadyStudy, STUDIES_SCHEMA, Studies, StudiesAction, StudyEntry, StudyKind, StudyState,
 };
 pub use study::{
-    ComparisonName, CountingCost, DroppedComparison, EventCounter, FactorFacts, HostFacts,
-    LabFacts, LevelFacts, Plan, SCHEMA, SettingFacts, Study, Warning, WarningName, WorkloadFacts,
+    ComparisonName, Confounder, CountingCost, DroppedComparison, EventCounter, FactorFacts,
+    HostFacts, LabFacts, LevelFacts, Plan, SCHEMA, SettingFacts, Study, Warning, WarningName,
+    WorkloadFacts,
 };
 pub use study_plan::{STUDY_PLAN_SCHEMA, StudyPlan};
 pub use switch::{

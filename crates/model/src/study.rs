@@ -38,6 +38,9 @@ pub struct Plan {
     pub factors: Vec<FactorFacts>,
     /// The settings that are compared under each workload: the one that is judged, and its reference.
     pub contrasts: Vec<(String, String)>,
+    /// The study ends once no interval of the family is wider than this share of its estimate; null: after its blocks.
+    #[serde(default)]
+    pub stop_width_ratio: Option<f64>,
     /// Comparisons that get a verdict: the family that the intervals are widened for.
     #[serde(rename = "family_comparisons")]
     pub family: u32,
@@ -227,8 +230,10 @@ pub enum WarningName {
     Interrupted,
     /// A counter could not be read.
     CounterMissing,
-    /// Something about the machine disturbs measurements.
+    /// Something about the machine disturbs measurements, or settings differ in more than what is compared.
     Confounder,
+    /// The time was over before the intervals were as narrow as was asked for.
+    LimitCameFirst,
 }
 
 /// Something the reader should know before believing a figure.
@@ -238,6 +243,23 @@ pub struct Warning {
     pub name: WarningName,
     /// The sentence, with its remedy.
     pub text: String,
+}
+
+/// Something in which two settings that are compared differ beside what the comparison is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Confounder {
+    /// The setting that is judged.
+    pub setting: String,
+    /// The one that it is judged against.
+    pub reference: String,
+    /// The host and the value's name.
+    pub name: String,
+    /// What it is under the setting; null: it is not there, or stays as it comes up.
+    pub value: Option<String>,
+    /// What it is under the reference; null likewise.
+    pub reference_value: Option<String>,
+    /// Whether the settings ask for it; false when it came along with something else.
+    pub is_asked: bool,
 }
 
 /// Everything that `nicpoll demo --json` prints.
@@ -273,6 +295,9 @@ pub struct Study {
     pub trials: Vec<Trial>,
     /// Comparisons that were given up for lack of time, in the order in which they were.
     pub dropped: Vec<DroppedComparison>,
+    /// What else differs between the settings that are compared.
+    #[serde(default)]
+    pub confounders: Vec<Confounder>,
     /// What the trials met under each setting.
     pub findings: Vec<SettingFindings>,
     /// What follows.

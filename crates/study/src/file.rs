@@ -8,6 +8,7 @@ mod compared;
 mod entry;
 mod lengths;
 mod setting;
+mod stop;
 
 pub use self::claim::Here;
 
@@ -36,7 +37,7 @@ const CROSSED_NAME_MAX: usize = 32;
 const BYTES_MAX: usize = 1 << 20;
 
 /// A study as its file has it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct StudyFile {
     /// What it compares, and to answer what.
     pub design: Design,
@@ -125,8 +126,11 @@ impl Reader<'_> {
             warmup: document.warmup,
             time: document.time,
         };
-        let lengths = reduced.over(&Lengths::default(), self.text)?;
+        let mut lengths = reduced.over(&Lengths::default(), self.text)?;
         let full = document.full.map(|full| full.over(&lengths, self.text));
+        if let Some(stop) = &document.stop {
+            self.stop(stop, &mut lengths)?;
+        }
         let first = document.give_up_first.iter();
         let ordered = first.chain(workloads.into_iter().rev());
         let ordered: Vec<String> = ordered.map(|name| name.get_ref().clone()).collect();

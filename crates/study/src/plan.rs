@@ -45,7 +45,7 @@ pub(crate) const CALIBRATION_ROUNDS: u32 = 25;
 const CALIBRATION_STEPS: u32 = 4;
 
 /// How long a study takes, and how often it repeats.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Lengths {
     /// Whether it is a short run that can show large effects only.
     pub quick: bool,
@@ -57,6 +57,8 @@ pub struct Lengths {
     pub warmup: Option<Duration>,
     /// Time in which the study ends; `None`: what it is reckoned to take, and a quarter.
     pub limit: Option<Duration>,
+    /// The study ends once every interval is this share of its estimate wide; its blocks then fill its limit.
+    pub stop_width: Option<f64>,
 }
 
 impl Default for Lengths {
@@ -67,6 +69,7 @@ impl Default for Lengths {
             trial: DEFAULT_TRIAL,
             warmup: None,
             limit: None,
+            stop_width: None,
         }
     }
 }
@@ -143,6 +146,18 @@ pub enum PlanError {
         /// What was asked for.
         asked: Duration,
     },
+    /// No interval would have an end by then.
+    #[error(
+        "at_most {asked:?} is too short for a stop rule: an interval takes {needed} blocks here, and they take {least:?}"
+    )]
+    StopTooEarly {
+        /// What was asked for.
+        asked: Duration,
+        /// Blocks that an interval takes.
+        needed: u32,
+        /// The shortest limit.
+        least: Duration,
+    },
     /// The number of blocks is out of range.
     #[error("{asked} repeats are out of range; ask for 1 to {BLOCKS_MAX}")]
     Blocks {
@@ -166,6 +181,7 @@ pub fn plan(options: &Options, seed: Seed) -> Result<(Design, Plan), PlanError> 
         trial: options.trial.unwrap_or(demo.lengths.trial),
         warmup: demo.lengths.warmup,
         limit: limit.filter(|_| !options.has_own_time()),
+        stop_width: None,
     };
     lengths.check()?;
     check_period(period, lengths.trial)?;
@@ -207,8 +223,13 @@ pub fn plan_of(design: &Design, lengths: &Lengths, seed: Seed) -> Result<Plan, P
         family,
         confidence: family_confidence(family).level(),
         margin: MARGIN,
-        order: draw_order(design, blocks, seed),
+        stop_width_ratio: lengths.stop_width,
+        order: Vec::new(),
     };
+    if lengths.stop_width.is_some() {
+        plan.blocks = blocks_within(lengths, &plan, design)?;
+    }
+    plan.order = draw_order(design, plan.blocks, seed);
     plan.limit_seconds = lengths.limit.map_or_else(
         || {
             let seconds = plan.order.len() as f64 * trial_seconds(&plan);
@@ -217,6 +238,31 @@ pub fn plan_of(design: &Design, lengths: &Lengths, seed: Seed) -> Result<Plan, P
         |limit| limit.as_secs_f64(),
     );
     Ok(plan)
+}
+
+/// The blocks that fill the time of a study with a stop rule.
+fn blocks_within(lengths: &Lengths, plan: &Plan, design: &Design) -> Result<u32, PlanError> {
+    let limit = lengths.limit.unwrap_or_default();
+    let trials = (design.workloads.len() * design.settings.len()) as f64;
+    let block = trials * trial_seconds(plan);
+    let left = limit.saturating_sub(LIMIT_BASE).as_secs_f64();
+    let blocks = (left / block) as u32;
+    let needed = blocks_for_interval(plan.family);
+    if blocks < needed {
+        let seconds = LIMIT_BASE.as_secs_f64() + f64::from(needed) * block;
+        return Err(PlanError::StopTooEarly {
+            asked: limit,
+            needed,
+            least: Duration::from_secs(seconds.ceil() as u64),
+        });
+    }
+    Ok(blocks.min(BLOCKS_MAX))
+}
+
+/// Blocks from which on an interval by ranks can have the confidence of a family: 1 + log2(family / 0.05).
+fn blocks_for_interval(family: u32) -> u32 {
+    let level = 0.05 / f64::from(family.max(1));
+    (1.0 - level.log2()).ceil() as u32
 }
 
 /// Refuses a period that cannot be met, or not be proven in a trial.

@@ -79,7 +79,9 @@ impl<'a> Schedule<'a> {
     /// Gives up comparisons, in the order of the plan, until the blocks that are left fit into the time that is
     /// left. The last one is kept.
     pub fn fit(&mut self, blocks_done: u32, elapsed: Duration) {
-        while self.kept.len() > 1
+        // A study that ends by the width of its intervals ends early instead, with every comparison.
+        while self.plan.stop_width_ratio.is_none()
+            && self.kept.len() > 1
             && self.needed_seconds(blocks_done) + self.slack_seconds() > self.left_seconds(elapsed)
         {
             let comparison = self.kept.remove(0);

@@ -7,6 +7,7 @@ use nicpoll_model::{HostFacts, Origin, Plan, SCHEMA, Study, Trial, Warning, Warn
 use nicpoll_stats::order::Seed;
 
 use crate::comparisons::compare_all;
+use crate::confounders::{Seen, confounders};
 use crate::cost;
 use crate::design::{Design, NamedSetting, NamedWorkload};
 use crate::error::StudyError;
@@ -15,6 +16,7 @@ use crate::keep::{Keeper, require_same_machine};
 use crate::lab::Lab;
 use crate::schedule::{Schedule, traffic_ends};
 use crate::setting_findings::setting_findings;
+use crate::stop;
 use crate::trial::{Place, Trials};
 use crate::warnings::warnings_of;
 
@@ -107,6 +109,7 @@ impl SoFar {
             findings: Vec::new(),
             trials: Vec::new(),
             dropped: Vec::new(),
+            confounders: confounders(design, &Seen::new()),
             comparisons: Vec::new(),
             warnings,
         };
@@ -186,6 +189,7 @@ pub fn run_study(
     };
     trials.end_by(begin + traffic_ends(&plan));
     let mut run = Run {
+        design,
         schedule: Schedule::new(&plan).after(head.dropped.clone(), &taken),
         trials,
         begin,
@@ -227,6 +231,7 @@ pub(crate) fn conclude(design: &Design, mut study: Study) -> Result<Study, Study
 
 /// A study on its way.
 struct Run<'a> {
+    design: &'a Design,
     trials: Trials<'a>,
     schedule: Schedule<'a>,
     begin: Instant,
@@ -245,6 +250,7 @@ impl Run<'_> {
         progress: &mut impl FnMut(Progress<'_>),
     ) -> Result<(), StudyError> {
         let groups = remaining(plan, design.settings.len(), &self.done);
+        let mut looked_after = 0;
         for Group {
             block,
             trials,
@@ -252,6 +258,12 @@ impl Run<'_> {
         } in groups
         {
             let workload = &trials[0].0;
+            if block > looked_after && block > stop::BLOCKS_MIN {
+                looked_after = block;
+                if self.is_enough(plan)? {
+                    return Ok(());
+                }
+            }
             // A block that has begun is not given up half-way.
             if !is_begun {
                 self.schedule.fit(block - 1, self.begin.elapsed());
@@ -262,6 +274,26 @@ impl Run<'_> {
             self.block(block, trials, progress)?;
         }
         Ok(())
+    }
+
+    /// Lists what differs between settings as far as they have been in force by now.
+    fn learn_confounders(&mut self) {
+        for found in confounders(self.design, &self.trials.seen) {
+            if !self.head.confounders.contains(&found) {
+                self.head.confounders.push(found);
+            }
+        }
+    }
+
+    /// Whether a study with a stop rule has measured enough.
+    fn is_enough(&self, plan: &Plan) -> Result<bool, StudyError> {
+        let Some(width) = stop::asked(plan) else {
+            return Ok(false);
+        };
+        let dropped = self.schedule.dropped();
+        let seed = Seed(self.head.seed);
+        let comparisons = compare_all(self.design, plan, &self.done, dropped, seed)?;
+        Ok(stop::are_narrow(&comparisons, width))
     }
 
     /// A workload's trials of one block, those left out that no comparison needs any more, and those that are
@@ -301,6 +333,7 @@ impl Run<'_> {
             self.schedule.took(taken);
             self.head.elapsed_seconds = (elapsed + taken).as_secs_f64();
             self.head.dropped = self.schedule.dropped().to_vec();
+            self.learn_confounders();
             self.keeper.trial(&self.head, &trial, taken)?;
             self.done.push(trial);
         }

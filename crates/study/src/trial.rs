@@ -14,6 +14,7 @@ use nicpoll_observe::HostSnapshot;
 
 use crate::calibrate::{Memory, calibrate, gap_ns};
 use crate::conduct::{Circumstances, conduct, disturbed, unproven};
+use crate::confounders::Seen;
 use crate::cpu_window::CpuWindow;
 use crate::design::{Design, NamedSetting, NamedWorkload};
 use crate::error::{Doing, StudyError};
@@ -71,6 +72,8 @@ pub struct Trials<'a> {
     plan: &'a Plan,
     cancel: &'a AtomicBool,
     netns_inode: u64,
+    /// Values of both interfaces under each setting, when it was first in force.
+    pub(crate) seen: Seen,
     /// By workload and setting.
     memories: BTreeMap<(String, String), Memory>,
     /// Whether the trial has made its own changes: those that are told of from then on are others'.
@@ -102,6 +105,7 @@ impl<'a> Trials<'a> {
             plan,
             cancel,
             netns_inode,
+            seen: Seen::new(),
             memories: BTreeMap::new(),
             is_settled: false,
         })
@@ -233,6 +237,8 @@ impl<'a> Trials<'a> {
         };
         let duration = Duration::from_secs_f64(self.plan.trial_seconds);
         let before = self.accounts()?;
+        let seen = self.seen.entry(place.setting.clone());
+        seen.or_insert_with(|| before.settings.clone());
         let opened = self.lab.receiver.edge()?;
         let mut running = Running::start(self.lab, &subject.workload.request, duration)?;
         running.wait_for_sender(self.lab, self.cancel)?;

@@ -2,10 +2,13 @@
 //!
 //! What must hold: a warning names what it is about, the figure and its limit, and what to do.
 
-use nicpoll_model::{Comparison, SettingFindings, Study, Trial, Verdict, Warning, WarningName};
+use nicpoll_model::{
+    Comparison, Confounder, SettingFindings, Study, Trial, Verdict, Warning, WarningName,
+};
 use nicpoll_stats::DEPENDENT_BELOW_P;
 
-use crate::design::{Design, NamedSetting};
+use crate::design::{Design, NamedSetting, Versus};
+use crate::stop;
 
 /// Fewer blocks than this are labelled with what they can find.
 const BLOCKS_FOR_SMALL_EFFECTS: u32 = 16;
@@ -18,6 +21,10 @@ pub fn warnings_of(study: &Study, design: &Design) -> Vec<Warning> {
     let mut warn = |name, text: Option<String>| {
         warnings.extend(text.map(|text| Warning { name, text }));
     };
+    warn(WarningName::LimitCameFirst, stop::fell_short(study));
+    for versus in &design.contrasts {
+        warn(WarningName::Confounder, confounded(study, versus));
+    }
     warn(WarningName::ForeignWork, foreign_work(&study.findings));
     warn(WarningName::DependentBlocks, dependent(&study.comparisons));
     warn(WarningName::ComparisonsDropped, dropped(study));
@@ -35,6 +42,39 @@ pub fn warnings_of(study: &Study, design: &Design) -> Vec<Warning> {
             .map(|line| format!("{line} could not be read: losses there stay in the residual")),
     );
     warnings
+}
+
+/// Values in which two settings differ beside what is compared: at most so many are named.
+const CONFOUNDERS_NAMED: usize = 4;
+
+/// What else differs between two settings.
+fn confounded(study: &Study, versus: &Versus) -> Option<String> {
+    let is_meant =
+        |one: &&Confounder| one.setting == versus.setting && one.reference == versus.reference;
+    let found: Vec<&Confounder> = study.confounders.iter().filter(is_meant).collect();
+    let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| String::from("as it is"));
+    let named = found.iter().take(CONFOUNDERS_NAMED).map(|one| {
+        let along = if one.is_asked {
+            ""
+        } else {
+            " (nobody asked for it)"
+        };
+        let (value, reference) = (shown(&one.value), shown(&one.reference_value));
+        format!("{} is {value} against {reference}{along}", one.name)
+    });
+    let named: Vec<String> = named.collect();
+    let more = match found.len().saturating_sub(CONFOUNDERS_NAMED) {
+        0 => String::new(),
+        more => format!("; and {more} more, which --json lists"),
+    };
+    (!named.is_empty()).then(|| {
+        format!(
+            "{} and {} differ in more than how packets are received, and the verdict is on all of it: {}{more}",
+            versus.setting,
+            versus.reference,
+            named.join("; ")
+        )
+    })
 }
 
 /// Other programs' work where it was most.

@@ -299,7 +299,7 @@ fn doubts(study: &Study) -> impl Iterator<Item = String> {
     let is_weighty = |name| {
         matches!(
             name,
-            WarningName::ForeignWork | WarningName::DependentBlocks
+            WarningName::ForeignWork | WarningName::DependentBlocks | WarningName::LimitCameFirst
         )
     };
     let warnings = study.warnings.iter();

@@ -104,6 +104,7 @@ fn warning_name(name: WarningName) -> &'static str {
         WarningName::Interrupted => "interrupted",
         WarningName::CounterMissing => "counter_missing",
         WarningName::Confounder => "confounder",
+        WarningName::LimitCameFirst => "limit_came_first",
         WarningName::ComparisonsDropped => "comparisons_dropped",
         WarningName::DependentBlocks => "dependent_blocks",
         WarningName::ForeignWork => "foreign_work",

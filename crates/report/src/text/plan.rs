@@ -18,6 +18,13 @@ pub fn write(page: &mut Page, plan: &StudyPlan) {
         &format!("ends within {}", span(plan.plan.limit_seconds)),
     );
     item(page, "plan", &header::plan(&plan.plan));
+    if let Some(width) = plan.plan.stop_width_ratio {
+        let text = format!(
+            "ends as soon as no interval is wider than {} % of its estimate, after 3 blocks or more",
+            100.0 * width
+        );
+        item(page, "stop", &text);
+    }
     item(page, "order", &header::order(&plan.plan, plan.seed));
     if !plan.plan.factors.is_empty() {
         page.heading("Factors, and their levels");

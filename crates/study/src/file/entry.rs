@@ -7,6 +7,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::lengths::LengthsEntry;
+use super::stop::StopEntry;
 use crate::design::Cpus;
 use crate::workload::WorkloadRequest;
 
@@ -20,6 +21,7 @@ pub(super) struct Document {
     pub warmup: Option<Spanned<String>>,
     pub time: Option<Spanned<String>>,
     pub full: Option<LengthsEntry>,
+    pub stop: Option<StopEntry>,
     pub seed: Option<u64>,
     #[serde(default)]
     pub give_up_first: Vec<Spanned<String>>,

@@ -296,3 +296,34 @@ fn a_full_length_stands_beside_the_reduced_one() {
     let wrong = format!("full = {{ trial = \"60\" }}\n{TWO}");
     assert_eq!(StudyFile::parse(&wrong).unwrap_err().line, 1);
 }
+
+#[test]
+fn a_stop_rule_fills_its_time_and_is_refused_where_no_interval_can_come_of_it() {
+    let with = |stop: &str| format!("stop = {stop}\n{TWO}");
+    let read = |stop: &str| StudyFile::parse(&with(stop));
+    let plan = |stop: &str| read(stop).unwrap().plan(Seed(1)).map(|plan| plan.plan);
+    let long = plan("{ width = \"5%\", at_most = \"10m\" }").unwrap();
+    assert_eq!(long.stop_width_ratio, Some(0.05));
+    assert_eq!(long.limit_seconds, 600.0);
+    assert!(long.blocks > 100, "{}", long.blocks);
+    assert_eq!(long.order.len(), 2 * long.blocks as usize);
+    let error = plan("{ width = \"5%\", at_most = \"16s\" }").unwrap_err();
+    assert!(error.to_string().contains("takes 6 blocks here"), "{error}");
+    for (stop, wanted) in [
+        ("{ width = \"5\", at_most = \"10m\" }", "such as \"5%\""),
+        ("{ width = \"0%\", at_most = \"10m\" }", "from 0.1% to 100%"),
+        ("{ width = \"5%\", at_most = \"10\" }", "unit"),
+        ("{ width = \"5%\" }", "at_most"),
+        ("{ p = 0.05, at_most = \"10m\" }", "unknown field"),
+    ] {
+        let error = read(stop).unwrap_err();
+        assert!(error.message.contains(wanted), "{stop}: {error}");
+        assert_eq!(error.line, 1, "{stop}");
+    }
+    let both = format!(
+        "time = \"60s\"\n{}",
+        with("{ width = \"5%\", at_most = \"10m\" }")
+    );
+    let error = StudyFile::parse(&both).unwrap_err();
+    assert!(error.message.contains("time or stop"), "{error}");
+}

@@ -120,6 +120,11 @@ impl Row {
         self.manner == Manner::Adaptive
     }
 
+    /// Whether it is an offload.
+    pub fn is_offload(&self) -> bool {
+        self.phase == Phase::Feature
+    }
+
     /// Whether only a card has it: rings and interrupt moderation.
     pub fn is_of_card(&self) -> bool {
         self.phase == Phase::Card
