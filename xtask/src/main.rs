@@ -11,6 +11,7 @@ mod fuzz;
 mod guest;
 mod peers;
 mod process;
+mod programs;
 mod steps;
 mod suite;
 mod tally;
@@ -22,13 +23,17 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::Parser;
 use steps::Steps;
+use suite::Scope;
 
 /// The project's own commands.
 #[derive(Parser)]
 #[command(bin_name = "cargo xtask")]
 enum Command {
-    /// Install what the tests need and run all of them, then the structure checks.
+    /// Install what the tests need and run them, then the structure checks.
     Test {
+        /// With the tests that take ten seconds or more each: guests that boot, whole studies, fits.
+        #[arg(long)]
+        all: bool,
         /// Install nothing: tests that need a missing program are skipped, and listed as such.
         #[arg(long)]
         no_install: bool,
@@ -66,7 +71,14 @@ fn main() -> ExitCode {
     }
     let mut steps = Steps::default();
     match command {
-        Command::Test { no_install, args } => suite::test(&mut steps, no_install, &args),
+        Command::Test {
+            all,
+            no_install,
+            args,
+        } => {
+            let scope = if all { Scope::All } else { Scope::Quick };
+            suite::test(&mut steps, scope, no_install, &args);
+        }
         Command::Ci => suite::ci(&mut steps),
         Command::Tidy => steps.run("structure", tidy::check),
         Command::Bpf { check: true } => steps.run("bpf", bpf::check),

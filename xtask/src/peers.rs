@@ -11,11 +11,14 @@ use anyhow::{Result, bail};
 
 use crate::process::{find_program, output_of, run};
 use crate::steps::Outcome;
+use crate::suite::Scope;
 
 struct Peer {
     program: &'static str,
     package: &'static str,
     used_for: &'static str,
+    /// The tests that need it.
+    scope: Scope,
 }
 
 const PEERS: [Peer; 7] = [
@@ -23,43 +26,50 @@ const PEERS: [Peer; 7] = [
         program: "iperf",
         package: "iperf",
         used_for: "the other end of a transfer, as iperf 2",
+        scope: Scope::Quick,
     },
     Peer {
         program: "nft",
         package: "nftables",
         used_for: "known loss on a link",
+        scope: Scope::Quick,
     },
     Peer {
         program: "iptables-legacy-save",
         package: "iptables",
         used_for: "known loss by both kinds of iptables",
+        scope: Scope::Quick,
     },
     Peer {
         program: "ethtool",
         package: "ethtool",
         used_for: "a second opinion on offloads",
+        scope: Scope::Quick,
     },
     Peer {
         program: "ip",
         package: "iproute2",
         used_for: "a second opinion on links and namespaces",
+        scope: Scope::Quick,
     },
     Peer {
         program: "tc",
         package: "iproute2",
         used_for: "a second opinion on shaped links",
+        scope: Scope::Quick,
     },
     Peer {
         program: "pg_ctlcluster",
         package: "postgresql",
         used_for: "studies of a team on a server",
+        scope: Scope::All,
     },
 ];
 
 /// Installs the missing programs where that is possible, and names them where it is not.
-pub fn ensure(no_install: bool) -> Result<Outcome> {
+pub fn ensure(scope: Scope, no_install: bool) -> Result<Outcome> {
     let is_there = |program: &str| find_program(program).is_some();
-    let missing = missing(is_there);
+    let missing = missing(scope, is_there);
     if missing.is_empty() {
         return Ok(Outcome::Passed);
     }
@@ -102,8 +112,10 @@ pub fn install(packages: &[&str]) -> Result<()> {
     run(apt_get.args(install).args(packages))
 }
 
-fn missing(is_there: impl Fn(&str) -> bool) -> Vec<&'static Peer> {
-    PEERS.iter().filter(|p| !is_there(p.program)).collect()
+fn missing(scope: Scope, is_there: impl Fn(&str) -> bool) -> Vec<&'static Peer> {
+    let is_meant = |peer: &&Peer| peer.scope == Scope::Quick || scope == Scope::All;
+    let peers = PEERS.iter().filter(is_meant);
+    peers.filter(|peer| !is_there(peer.program)).collect()
 }
 
 fn packages(peers: &[&'static Peer]) -> Vec<&'static str> {
@@ -126,20 +138,19 @@ mod tests {
 
     #[test]
     fn only_what_is_missing_is_asked_for_and_once() {
-        assert!(missing(|_| true).is_empty());
-        let without_iproute = missing(|program| !matches!(program, "ip" | "tc"));
+        assert!(missing(Scope::All, |_| true).is_empty());
+        let without_iproute = missing(Scope::All, |program| !matches!(program, "ip" | "tc"));
         assert_eq!(packages(&without_iproute), ["iproute2"]);
-        assert_eq!(
-            packages(&missing(|_| false)),
-            [
-                "ethtool",
-                "iperf",
-                "iproute2",
-                "iptables",
-                "nftables",
-                "postgresql"
-            ]
-        );
+        let all = [
+            "ethtool",
+            "iperf",
+            "iproute2",
+            "iptables",
+            "nftables",
+            "postgresql",
+        ];
+        assert_eq!(packages(&missing(Scope::All, |_| false)), all);
+        assert_eq!(packages(&missing(Scope::Quick, |_| false)), all[..5]);
     }
 
     #[test]

@@ -60,6 +60,16 @@ pub fn run_line_by_line(command: &mut Command, mut line: impl FnMut(&str)) -> Re
     ended_well(command, child.wait())
 }
 
+/// Runs a program to its end and keeps its standard output, whatever its end.
+pub fn kept_output(command: &mut Command) -> (String, Result<()>) {
+    let mut output = String::new();
+    let ended = run_line_by_line(command, |line| {
+        output.push_str(line);
+        output.push('\n');
+    });
+    (output, ended)
+}
+
 fn start(command: &mut Command) -> Result<Child> {
     eprintln!("   {}", shown(command));
     let child = command.stdin(Stdio::null()).spawn();

@@ -1,6 +1,7 @@
 //! The two commands made of many steps: `test`, which the README promises to everyone, and `ci`,
 //! which is the same behind the checks that a change must pass.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::process::Command;
 
@@ -9,31 +10,56 @@ use anyhow::{Context, Result};
 use crate::process::{cargo, output_of, run, run_line_by_line};
 use crate::steps::{Outcome, Steps};
 use crate::tally::{Skipped, Tally};
-use crate::{bpf, fuzz, guest, peers, tidy};
+use crate::{bpf, fuzz, guest, peers, programs, tidy};
 
 /// The variable with the needs without which a test fails, as `crates/testkit` has it.
 const REQUIRE: &str = "NICPOLL_REQUIRE";
 /// The variable with the file in which tests list themselves as skipped, as `crates/testkit` has it.
 const SKIPPED: &str = "NICPOLL_SKIPPED";
 
+/// The need of tests that take long.
+const TIME: &str = "time";
 /// What every machine that runs CI has, or gets by the steps before the tests.
 const REQUIRED_BY_CI: &str =
-    "root,per-napi,receive-buffer,iperf,nft,iptables,tc,ip,ethtool,qemu,postgres,debug";
+    "root,per-napi,receive-buffer,iperf,nft,iptables,tc,ip,ethtool,qemu,postgres,debug,time";
 
-/// Installs what the tests need, runs them all, then checks what is not a test of the program. The last
-/// line on stdout says how many tests passed, failed and were skipped.
-pub fn test(steps: &mut Steps, no_install: bool, args: &[String]) {
-    let required = std::env::var(REQUIRE).unwrap_or_default();
-    let tally = test_requiring(&required, steps, no_install, args);
+/// What only the tests that take long are about, and a plain build leaves out.
+const OPTIONAL: &str = "--features=nicpoll/postgres";
+
+/// Which tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Those that take less than ten seconds each.
+    Quick,
+    /// All of them, with every feature of the program.
+    All,
+}
+
+/// Installs what the tests need, runs them, then checks what is not a test of the program. The last line on stdout
+/// says how many tests passed, failed and were skipped.
+pub fn test(steps: &mut Steps, scope: Scope, no_install: bool, args: &[String]) {
+    let mut required = std::env::var(REQUIRE).unwrap_or_default();
+    if scope == Scope::All {
+        required = [required.as_str(), TIME].join(",");
+    }
+    let tally = test_requiring(&required, scope, steps, no_install, args);
     steps.run("fuzz targets", fuzz::check);
     println!("{tally}");
 }
 
-fn test_requiring(required: &str, steps: &mut Steps, no_install: bool, args: &[String]) -> Tally {
-    steps.run("peer programs", || peers::ensure(no_install));
-    steps.run("guest", || guest::ensure(no_install));
+fn test_requiring(
+    required: &str,
+    scope: Scope,
+    steps: &mut Steps,
+    no_install: bool,
+    args: &[String],
+) -> Tally {
+    steps.run("peer programs", || peers::ensure(scope, no_install));
+    if scope == Scope::All {
+        steps.run("guest", || guest::ensure(no_install));
+    }
     let mut tally = Tally::default();
-    steps.run("tests", || cargo_test(required, args, &mut tally));
+    steps.run("tests", || run_tests(required, scope, args, &mut tally));
     steps.run("structure", tidy::check);
     steps.run("bpf", bpf::check);
     tally
@@ -56,34 +82,38 @@ pub fn ci(steps: &mut Steps) {
     });
     steps.run("dependencies", dependencies);
     steps.run("bpf compiler", bpf::install_compiler);
-    let tally = test_requiring(REQUIRED_BY_CI, steps, false, &[]);
+    let tally = test_requiring(REQUIRED_BY_CI, Scope::All, steps, false, &[]);
     // Builds the targets, which checks them, too.
     steps.run("fuzz", fuzz::run_briefly);
     println!("{tally}");
 }
 
-/// Unit tests run in parallel. Tests that build namespaces would disturb one another's figures:
-/// cargo runs one test program at a time, and such programs take a lock for each test.
-fn cargo_test(required: &str, args: &[String], tally: &mut Tally) -> Result<Outcome> {
+/// All test programs, then the examples of the documentation.
+fn run_tests(required: &str, scope: Scope, args: &[String], tally: &mut Tally) -> Result<Outcome> {
     let folder = tempfile::tempdir().context("cannot make a temporary directory")?;
     let list = folder.path().join("skipped");
-    let mut command = cargo();
-    command.args(["test", "--workspace", "--no-fail-fast"]);
-    // With what a plain build leaves out.
-    command.args(["--features", "nicpoll/postgres"]);
-    command.env(REQUIRE, required).env(SKIPPED, &list);
-    if !args.is_empty() {
-        command.arg("--").args(args);
-    }
-    let ended = run_line_by_line(&mut command, |line| {
+    let variables = [(REQUIRE, OsStr::new(required)), (SKIPPED, list.as_os_str())];
+    let mut line = |line: &str| {
         println!("{line}");
         tally.add(line);
-    });
+    };
+    let features = match scope {
+        Scope::Quick => None,
+        Scope::All => Some(OPTIONAL),
+    };
+    let ended = programs::run(features, &variables, args, &mut line);
+    let mut examples = cargo();
+    examples.args(["test", "--workspace", "--doc", "--no-fail-fast"]);
+    examples.args(features);
+    if !args.is_empty() {
+        examples.arg("--").args(args);
+    }
+    let examples_ended = run_line_by_line(&mut examples, line);
     // No test makes the file when none is skipped.
     let skipped = Skipped::parse(&fs::read_to_string(&list).unwrap_or_default());
     tally.take_off(&skipped);
     print!("{skipped}");
-    ended?;
+    ended.and(examples_ended)?;
     Ok(Outcome::Passed)
 }
 

@@ -41,7 +41,7 @@ fn shortest(more: &[&'static str]) -> Vec<&'static str> {
 
 #[test]
 fn a_quick_demo_prints_an_object_that_holds_what_the_schema_says() {
-    needs!(Root, PerNapi);
+    needs!(Time, Root, PerNapi);
     let stage = Stage::new();
     let before = host_state();
     let output = stage.run(&["demo", "--quick", "--repeats", "3", "--seed", "7", "--json"]);
@@ -130,7 +130,7 @@ fn check_cpu(trial: &Value) {
 
 #[test]
 fn a_demo_ends_in_its_time_beside_other_work_and_shows_that_work() {
-    needs!(Root, PerNapi);
+    needs!(Time, Root, PerNapi);
     let stage = Stage::new();
     let mut others: Vec<_> = (0..4)
         .map(|_| {

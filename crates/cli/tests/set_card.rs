@@ -5,7 +5,7 @@
 mod guest;
 
 use guest::{Console, Guest};
-use nicpoll_testkit::{Need, skip, test_name};
+use nicpoll_testkit::{Need, has, skip, test_name};
 
 /// What the scripts below share. Every line that a test reads begins with a word and a colon.
 const MEASURE: &str = r#"
@@ -339,6 +339,9 @@ fn a_vlan_and_a_bond_stand_for_the_card_below() {
 
 /// Runs a script in a guest; `None`, with the reason printed, where there is none.
 fn boot(test: &str, script: &[&str], files: &[(&str, &str)]) -> Option<Console> {
+    if !has(test, &[Need::Time]) {
+        return None;
+    }
     let guest = Guest::new(test)?;
     let home = tempfile::tempdir().unwrap();
     Some(guest.run(home.path(), &script.concat(), files))

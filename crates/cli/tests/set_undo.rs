@@ -143,7 +143,7 @@ fn a_command_that_fails_halfway_leaves_nothing() {
 /// Killed at every point at which something is written, to disk or to the kernel.
 #[test]
 fn a_kill_at_any_point_leaves_everything_or_nothing() {
-    needs!(Root, PerNapi, DebugAssertions);
+    needs!(Time, Root, PerNapi, DebugAssertions);
     let pair = Switched::new();
     pair.set_up_by_hand();
     let before = pair.dump();

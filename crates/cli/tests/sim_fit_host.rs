@@ -24,7 +24,7 @@ fn refused_a_busy_machine(output: &std::process::Output, file: &str) {
 
 #[test]
 fn a_quick_fit_measures_every_cost_writes_a_host_that_runs_and_leaves_nothing() {
-    needs!(Root, PerNapi);
+    needs!(Time, Root, PerNapi);
     let stage = Stage::new();
     let file = stage.home.path().join("here.toml");
     let file = file.to_str().unwrap();

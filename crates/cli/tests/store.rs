@@ -143,7 +143,7 @@ fn assert_in_order_of_the_plan(study: &Value) {
 
 #[test]
 fn killed_after_each_trial_and_at_any_time_a_study_loses_nothing_and_runs_nothing_twice() {
-    needs!(Root, PerNapi);
+    needs!(Time, Root, PerNapi);
     let stage = Stage::new();
     let before = interfaces_and_namespaces();
     let file = stage.store();

@@ -39,6 +39,8 @@ pub enum Need {
     DebugAssertions,
     /// A hypervisor that leaves the machine alone for a moment. CI cannot require it.
     QuietMachine,
+    /// Ten seconds or more: a guest that boots, a whole study, a fit. Only who asks for it has it.
+    Time,
 }
 
 struct Row {
@@ -117,6 +119,7 @@ const TABLE: [Row; 16] = [
         "run the tests without --release",
     ),
     row(Need::QuietMachine, "quiet", tried_in_test, "try again"),
+    row(Need::Time, "time", time, "`cargo xtask test --all` runs it"),
 ];
 
 /// What an unmet need comes to.
@@ -183,6 +186,13 @@ fn receive_buffer() -> Option<String> {
     let text = fs::read_to_string("/proc/sys/net/core/rmem_max").unwrap_or_default();
     let allowed = text.trim().parse().unwrap_or(0);
     (allowed < RECEIVE_BUFFER_BYTES).then(|| format!("a socket may receive {allowed} bytes ahead"))
+}
+
+/// Time is there when somebody asks for it.
+fn time() -> Option<String> {
+    let required = std::env::var(crate::REQUIRE).unwrap_or_default();
+    let mut words = required.split(',').map(str::trim);
+    (!words.any(|word| word == "time")).then(|| String::from("it takes ten seconds or more"))
 }
 
 fn debug_assertions() -> Option<String> {

@@ -1,0 +1,238 @@
+//! Builds all test programs at once and runs them, several at a time where they do not disturb one another.
+//!
+//! What must hold: every program that cargo builds is run, in its package's folder, as cargo would. What a
+//! program printed stays together. A program that measures processor time or the rhythm of polls runs alone:
+//! beside another it would measure that one, too.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::thread;
+use std::time::Instant;
+
+use anyhow::Result;
+use serde_json::Value;
+
+use crate::process::{cargo, kept_output, run_line_by_line};
+use crate::tidy;
+
+/// Test programs that judge processor time, delays or the rhythm of polls.
+const ALONE: [&str; 8] = [
+    "cpu_truth",
+    "disturbed",
+    "evidence",
+    "exact_cpu",
+    "json_host",
+    "ledger",
+    "rhythm",
+    "sim_fit_host",
+];
+/// The package whose users touch the kernel.
+const KERNEL: &str = "nicpoll-sys";
+
+/// A program of tests.
+#[derive(Debug, PartialEq, Eq)]
+struct Program {
+    file: PathBuf,
+    /// The folder of its package, where cargo would run it.
+    folder: PathBuf,
+    /// Its source, below the workspace.
+    source: String,
+    company: Company,
+}
+
+/// What else may run beside a program, from the first group to the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Company {
+    /// It computes: others like it.
+    Computing,
+    /// It waits for the kernel, mostly: another that does.
+    Waiting,
+    /// Nothing.
+    None,
+}
+
+impl Company {
+    const ALL: [Self; 3] = [Self::Computing, Self::Waiting, Self::None];
+
+    /// So many run at a time.
+    fn lanes(self) -> usize {
+        let processors = thread::available_parallelism().map_or(1, NonZero::get);
+        match self {
+            Self::Computing => processors,
+            // They sleep three quarters of their time.
+            Self::Waiting => (2 * processors).min(4),
+            Self::None => 1,
+        }
+    }
+}
+
+/// Builds them with these features and runs them with these variables and arguments. Each line of their standard output goes to `line`. The
+/// error is that of the first program that failed; the others have run as well.
+pub fn run(
+    features: Option<&str>,
+    variables: &[(&str, &OsStr)],
+    args: &[String],
+    line: impl FnMut(&str) + Send,
+) -> Result<()> {
+    let programs = build(features)?;
+    let line = Mutex::new(line);
+    let failed = Mutex::new(Vec::new());
+    for company in Company::ALL {
+        let group = programs.iter().filter(|program| program.company == company);
+        let waiting = Mutex::new(group);
+        thread::scope(|scope| {
+            for _ in 0..company.lanes() {
+                scope.spawn(|| {
+                    while let Some(program) = next(&waiting) {
+                        let start = Instant::now();
+                        let mut command = Command::new(&program.file);
+                        command.args(args).current_dir(&program.folder);
+                        // What cargo says to a program that it runs.
+                        command.env("CARGO_MANIFEST_DIR", &program.folder);
+                        command.envs(variables.iter().copied());
+                        let (output, ended) = kept_output(&mut command);
+                        let seconds = start.elapsed().as_secs_f64();
+                        let Ok(mut line) = line.lock() else { return };
+                        line(&format!("     Ran {} in {seconds:.1} s", program.source));
+                        output.lines().for_each(|text| line(text));
+                        if let (Err(error), Ok(mut failed)) = (ended, failed.lock()) {
+                            failed.push(error);
+                        }
+                    }
+                });
+            }
+        });
+    }
+    let failed = failed.into_inner().unwrap_or_default();
+    failed.into_iter().next().map_or(Ok(()), Err)
+}
+
+/// The next of a group; null at its end.
+fn next<'a>(group: &Mutex<impl Iterator<Item = &'a Program>>) -> Option<&'a Program> {
+    group.lock().ok()?.next()
+}
+
+/// Compiles all test programs, and lists them.
+fn build(features: Option<&str>) -> Result<Vec<Program>> {
+    let packages = Packages::of(&tidy::metadata()?);
+    let mut command = cargo();
+    command.args(["test", "--workspace", "--no-run"]);
+    command.arg("--message-format=json-render-diagnostics");
+    command.args(features);
+    let mut programs = Vec::new();
+    run_line_by_line(&mut command, |line| {
+        programs.extend(packages.program(line));
+    })?;
+    programs.sort_by(|a, b| a.source.cmp(&b.source));
+    Ok(programs)
+}
+
+/// What the workspace's packages say of their test programs.
+struct Packages {
+    /// The manifests of those that use the kernel themselves.
+    kernel_users: BTreeSet<String>,
+    root: PathBuf,
+}
+
+impl Packages {
+    /// From `cargo metadata --no-deps`.
+    fn of(metadata: &Value) -> Self {
+        let packages = metadata["packages"].as_array().into_iter().flatten();
+        let uses_kernel = |package: &&Value| {
+            let uses = package["dependencies"].as_array();
+            uses.is_some_and(|uses| uses.iter().any(|used| used["name"] == KERNEL))
+        };
+        let manifest = |package: &Value| package["manifest_path"].as_str().map(str::to_owned);
+        Self {
+            kernel_users: packages.filter(uses_kernel).filter_map(manifest).collect(),
+            root: PathBuf::from(metadata["workspace_root"].as_str().unwrap_or_default()),
+        }
+    }
+
+    /// The program of one of cargo's messages, where that is about a test program.
+    fn program(&self, message: &str) -> Option<Program> {
+        let message: Value = serde_json::from_str(message).ok()?;
+        if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
+            return None;
+        }
+        let target = &message["target"];
+        let manifest = message["manifest_path"].as_str()?;
+        let source = Path::new(target["src_path"].as_str()?);
+        let is_unit = target["kind"][0] != "test";
+        let company = if ALONE.contains(&target["name"].as_str()?) {
+            Company::None
+        } else if is_unit || !self.kernel_users.contains(manifest) {
+            Company::Computing
+        } else {
+            Company::Waiting
+        };
+        Some(Program {
+            file: PathBuf::from(message["executable"].as_str()?),
+            folder: Path::new(manifest).parent()?.to_owned(),
+            source: source
+                .strip_prefix(&self.root)
+                .unwrap_or(source)
+                .display()
+                .to_string(),
+            company,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn packages() -> Packages {
+        Packages::of(&json!({
+            "workspace_root": "/w",
+            "packages": [
+                {"manifest_path": "/w/crates/observe/Cargo.toml", "dependencies": [{"name": KERNEL}]},
+                {"manifest_path": "/w/crates/sim/Cargo.toml", "dependencies": [{"name": "toml"}]},
+            ],
+        }))
+    }
+
+    fn company(package: &str, name: &str, kind: &str) -> Company {
+        let message = json!({
+            "reason": "compiler-artifact",
+            "manifest_path": format!("/w/crates/{package}/Cargo.toml"),
+            "target": {"name": name, "kind": [kind], "src_path": format!("/w/crates/{package}/tests/{name}.rs")},
+            "profile": {"test": true},
+            "executable": "/w/target/debug/deps/it",
+        });
+        let program = packages().program(&message.to_string()).unwrap();
+        assert_eq!(program.folder, Path::new("/w/crates").join(package));
+        assert_eq!(program.source, format!("crates/{package}/tests/{name}.rs"));
+        program.company
+    }
+
+    #[test]
+    fn a_program_that_measures_runs_alone_and_one_that_computes_not_beside_one_that_waits() {
+        assert_eq!(company("observe", "exact_cpu", "test"), Company::None);
+        assert_eq!(company("observe", "counters", "test"), Company::Waiting);
+        assert_eq!(
+            company("observe", "nicpoll_observe", "lib"),
+            Company::Computing
+        );
+        assert_eq!(company("sim", "digests", "test"), Company::Computing);
+    }
+
+    #[test]
+    fn what_is_no_test_program_is_left_out() {
+        for line in [
+            "",
+            "warning: text",
+            r#"{"reason":"build-finished","success":true}"#,
+            r#"{"reason":"compiler-artifact","profile":{"test":false},"executable":"/w/it"}"#,
+        ] {
+            assert_eq!(packages().program(line), None, "{line}");
+        }
+    }
+}
