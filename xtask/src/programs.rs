@@ -20,15 +20,30 @@ use crate::process::{cargo, kept_output, run_line_by_line};
 use crate::tidy;
 
 /// Test programs that judge processor time, delays or the rhythm of polls.
-const ALONE: [&str; 8] = [
+const ALONE: [&str; 9] = [
     "cpu_truth",
     "disturbed",
     "evidence",
     "exact_cpu",
+    "hung",
     "json_host",
     "ledger",
     "rhythm",
     "sim_fit_host",
+];
+/// Test programs that send as much as they can, or compare what two ends counted in a time.
+const BUSY: [&str; 11] = [
+    "ab",
+    "demo",
+    "interoperability",
+    "iperf",
+    "iperf_duplex",
+    "iperf_strangers",
+    "losses",
+    "netrate",
+    "show",
+    "store",
+    "study_run",
 ];
 /// The package whose users touch the kernel.
 const KERNEL: &str = "nicpoll-sys";
@@ -49,20 +64,23 @@ struct Program {
 enum Company {
     /// It computes: others like it.
     Computing,
-    /// It waits for the kernel, mostly: another that does.
+    /// It waits for the kernel, mostly: others that do.
     Waiting,
+    /// It keeps a processor busy with traffic: another like it.
+    Busy,
     /// Nothing.
     None,
 }
 
 impl Company {
-    const ALL: [Self; 3] = [Self::Computing, Self::Waiting, Self::None];
+    const ALL: [Self; 4] = [Self::Computing, Self::Waiting, Self::Busy, Self::None];
 
     /// So many run at a time.
     fn lanes(self) -> usize {
         let processors = thread::available_parallelism().map_or(1, NonZero::get);
         match self {
             Self::Computing => processors,
+            Self::Busy => processors.min(2),
             // They sleep three quarters of their time.
             Self::Waiting => (2 * processors).min(4),
             Self::None => 1,
@@ -163,12 +181,12 @@ impl Packages {
         let manifest = message["manifest_path"].as_str()?;
         let source = Path::new(target["src_path"].as_str()?);
         let is_unit = target["kind"][0] != "test";
-        let company = if ALONE.contains(&target["name"].as_str()?) {
-            Company::None
-        } else if is_unit || !self.kernel_users.contains(manifest) {
-            Company::Computing
-        } else {
-            Company::Waiting
+        let name = target["name"].as_str()?;
+        let company = match name {
+            _ if is_unit || !self.kernel_users.contains(manifest) => Company::Computing,
+            _ if ALONE.contains(&name) => Company::None,
+            _ if BUSY.contains(&name) => Company::Busy,
+            _ => Company::Waiting,
         };
         Some(Program {
             file: PathBuf::from(message["executable"].as_str()?),
@@ -217,6 +235,7 @@ mod tests {
     fn a_program_that_measures_runs_alone_and_one_that_computes_not_beside_one_that_waits() {
         assert_eq!(company("observe", "exact_cpu", "test"), Company::None);
         assert_eq!(company("observe", "counters", "test"), Company::Waiting);
+        assert_eq!(company("observe", "netrate", "test"), Company::Busy);
         assert_eq!(
             company("observe", "nicpoll_observe", "lib"),
             Company::Computing
