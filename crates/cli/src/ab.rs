@@ -7,12 +7,16 @@ use clap::Args;
 use nicpoll_model::ab::{AbEndCause, LiveAb};
 use nicpoll_model::time::parse_seconds;
 use nicpoll_report::{render_ab_plan, render_ab_text, render_document};
-use nicpoll_study::ab::{AbProgress, AbRequest, EXAMPLES, parse_block, plan, prepare};
+use nicpoll_store::Store;
+use nicpoll_study::ab::{
+    AbProgress, AbRequest, Duty, EXAMPLES, parse_block, parse_duty, plan, prepare,
+};
 use nicpoll_study::draw_seed;
 use nicpoll_switch::knob::table::{DEFER_HARD_IRQS, GRO_FLUSH_TIMEOUT};
 use nicpoll_switch::{Journal, Name, POLLING_PERIOD_NS, Values, guard_of_this_program};
 use nicpoll_sys::tell;
 
+use crate::args::StoreFile;
 use crate::failure::{EXIT_FAILED, EXIT_INCONCLUSIVE, Failure};
 use crate::knobs::{GROUP, KnobArgs, MINUS_POLLING, POLLING};
 use crate::output::{self, origin};
@@ -41,6 +45,9 @@ pub struct AbArgs {
     /// Mean length of a block; each is half to one and a half times as long
     #[arg(long, value_name = "TIME", value_parser = parse_block, default_value = "4s")]
     pub block: Duration,
+    /// Measure for so much of each period, as in 5m/1h, and leave all as it is in between
+    #[arg(long, value_name = "TIME/TIME", value_parser = parse_duty)]
+    pub duty: Option<Duty>,
     /// Give up when a block loses so many times what is usual
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub loss_limit: u32,
@@ -56,6 +63,12 @@ pub struct AbArgs {
     /// Print the plan and each write, and write nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Where it is stored.
+    #[command(flatten)]
+    pub file: StoreFile,
+    /// Store nothing
+    #[arg(long, conflicts_with = "store")]
+    pub no_store: bool,
     /// Print one JSON object instead of text (docs/ab.md)
     #[arg(long)]
     pub json: bool,
@@ -79,16 +92,23 @@ pub fn ab(args: &AbArgs) -> Result<u8, Failure> {
     }
     let stop = Stop::on_signals().context("catching signals")?;
     let guard = guard_of_this_program().context("finding this program")?;
+    let file = (!args.no_store).then(|| args.file.place()).transpose()?;
+    let store = file.map(Store::to_write).transpose()?;
     let spinner = Spinner::new();
-    let compared = prepared.run(origin(), guard, stop.asked(), &mut |progress| {
+    let ended = prepared.run(origin(), guard, store, stop.asked(), &mut |progress| {
         show(&spinner, &progress);
     })?;
     drop(spinner);
+    let compared = ended.outcome?;
     let text = match args.json {
         true => render_document(&compared),
         false => render_ab_text(&compared, &output::text_options()),
     };
     output::print(&text)?;
+    if let Some(place) = ended.place {
+        tell!("{}", place.sentence(true));
+    }
+    ended.unstored.map_or(Ok(()), Err)?;
     match stop.signal() {
         Some(signal) if exit_code(&compared) != EXIT_FAILED => Err(Failure::Signal(signal)),
         _ => Ok(exit_code(&compared)),
@@ -114,6 +134,11 @@ fn exit_code(compared: &LiveAb) -> u8 {
 impl AbArgs {
     fn request(&self) -> Result<AbRequest, Failure> {
         let (values, words) = self.setting()?;
+        if self.duty.is_some_and(|duty| duty.every >= self.duration) {
+            return Err(Failure::Usage(String::from(
+                "--duty has no second period within --for: give a longer --for, as in --for 3d",
+            )));
+        }
         let name = self.words.first().map(String::as_str).unwrap_or_default();
         let seed = self.seed.unwrap_or_else(draw_seed);
         Ok(AbRequest {
@@ -121,7 +146,7 @@ impl AbArgs {
             values,
             words,
             netns: self.netns.clone(),
-            plan: plan(self.duration, self.block, seed),
+            plan: plan(self.duration, self.block, self.duty, seed),
             is_disruptive: self.disruptive,
             loss_factor: f64::from(self.loss_limit),
         })

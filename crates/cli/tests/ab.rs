@@ -10,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use nicpoll_model::ab::{AbDelayKind, AbEndCause, LiveAb};
+use nicpoll_model::{Studies, StudyKind, StudyState};
 use nicpoll_switch::knob::table;
 use nicpoll_switch::{Kernel, Knob, Owner, Value};
 use nicpoll_testkit::needs;
@@ -106,6 +107,13 @@ fn settings_take_turns_and_are_put_back_exactly() {
     assert!(pair.dump() == before && pair.is_clean());
     assert!(told.restored.iter().all(|one| one.is_as_before));
     assert!(told.judged.command.starts_with("nicpoll set em0 polling"));
+    // Every pair has been stored, and what followed in the end.
+    let shown: LiveAb = serde_json::from_str(&pair.done("study show last --json")).unwrap();
+    assert_eq!(shown, told);
+    // TSO had to be switched off at the other end, so the traffic was looked at without that, too.
+    let looks = told.prerequisites_cost.unwrap();
+    let mut looks = looks.without.iter().chain(&looks.with);
+    assert!(looks.all(|look| look.cpu.is_some() && look.rx_packets > 0));
     let blocks = told
         .pairs
         .iter()
@@ -140,6 +148,15 @@ fn a_program_that_is_killed_leaves_nothing_changed() {
             pair.is_clean() && pair.dump() == before
         });
     }
+    let stored: Studies = serde_json::from_str(&pair.done("study list --json")).unwrap();
+    let states: Vec<_> = stored
+        .studies
+        .iter()
+        .map(|it| (it.kind, it.state))
+        .collect();
+    assert_eq!(states, [(StudyKind::Ab, StudyState::Killed); 3]);
+    let shown: LiveAb = serde_json::from_str(&pair.done("study show last --json")).unwrap();
+    assert_eq!(shown.end.cause, AbEndCause::Interrupted);
 }
 
 #[test]
@@ -252,6 +269,39 @@ fn what_changes_with_some_drivers_is_tried_before_it_takes_turns() {
 }
 
 #[test]
+fn of_each_period_a_part_is_measured_and_in_between_all_is_as_it_was() {
+    needs!(Root, PerNapi, Ip);
+    let pair = Switched::new();
+    pair.set_up_by_hand();
+    let before = pair.dump();
+    let line =
+        "ab em0 --for 6.4s --duty 2.4s/3.6s --block 0.4s --loss-limit 100000 --no-store --json";
+    let run = pair.start(line);
+    wait_for_polling(&pair);
+    wait_until("a pause", || {
+        (0..10).all(|_| {
+            thread::sleep(Duration::from_millis(40));
+            period_ns(&pair) == 20_000
+        })
+    });
+    let output = run.wait_with_output().unwrap();
+    let told = document(&output);
+    assert_eq!(told.end.cause, AbEndCause::Planned, "{told:?}");
+    let blocks = told.pairs.iter().flat_map(|it| [&it.reference, &it.judged]);
+    let starts: Vec<f64> = blocks.map(|block| block.start_seconds).collect();
+    let (first, second): (Vec<f64>, Vec<f64>) = starts.iter().partition(|start| **start < 3.6);
+    assert!(
+        !first.is_empty() && first.iter().all(|start| *start < 2.4),
+        "{starts:?}"
+    );
+    assert!(!second.is_empty(), "{starts:?}");
+    assert!(pair.dump() == before && pair.is_clean());
+    // Nothing was to be stored.
+    let stored: Studies = serde_json::from_str(&pair.done("study list --json")).unwrap();
+    assert!(stored.studies.is_empty());
+}
+
+#[test]
 fn what_somebody_else_changes_sets_a_pair_aside() {
     needs!(Root, PerNapi, Ip);
     let pair = Switched::new();
@@ -296,6 +346,7 @@ fn what_cannot_take_turns_is_refused_and_a_plan_writes_nothing() {
         ("ab em0 -polling", 1, "nothing to compare"),
         ("ab em0 interrupts", 2, "'polling', '-polling' or nothing"),
         ("ab em0 --block 0.1s", 2, "from 0.4s to 10m"),
+        ("ab em0 --duty 5m/1h", 2, "give a longer --for"),
         ("ab em9", 1, "there is no interface 'em9'"),
     ] {
         let refusal = pair.refused(line, code);

@@ -41,6 +41,8 @@ pub struct LiveAb {
     pub judged: AbSetting,
     /// What both settings need, written once before the first block and in force under both.
     pub prerequisites: Vec<SwitchWrite>,
+    /// The traffic without what both settings need, and with it; null when they need nothing, or the run ended early.
+    pub prerequisites_cost: Option<AbBracket>,
     /// What differs between the settings and could not alternate, and why.
     pub not_alternated: Vec<Unseen>,
     /// What could not be measured, and what it takes.
@@ -110,7 +112,8 @@ pub struct AbPlan {
     pub duty_seconds: Option<[f64; 2]>,
     /// The least and the greatest length of a block.
     pub block_seconds: [f64; 2],
-    /// The least part of a block at its beginning that is left out.
+    /// The part of a block at its beginning that is left out, at the least: what was planned, or ten round trips of
+    /// TCP, which are known when the first block begins.
     pub left_out_seconds: f64,
     /// Pairs below which there is no verdict.
     pub pairs_min: u32,
@@ -120,6 +123,17 @@ pub struct AbPlan {
     /// The share of CPU time, and of load, from which on a difference matters.
     #[serde(rename = "margin_ratio")]
     pub margin: f64,
+}
+
+/// What both settings need, compared with doing without: looks at the traffic at the beginning of the run and at its
+/// end, all under the reference. With two looks each there is no interval: where the first and the last look differ
+/// as much as those with and without, nothing can be said.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AbBracket {
+    /// Without it: before it was changed, and after it was put back.
+    pub without: [AbWindow; 2],
+    /// With it: before the first block, and after the last one.
+    pub with: [AbWindow; 2],
 }
 
 /// Two blocks next to each other.
@@ -139,7 +153,7 @@ pub struct AbPair {
 /// One block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AbBlock {
-    /// From the start of the run to the write that began the block.
+    /// From the start of the first block to the write that began this one.
     pub start_seconds: f64,
     /// Its whole length.
     pub duration_seconds: f64,

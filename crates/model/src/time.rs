@@ -36,13 +36,14 @@ pub fn parse_time(text: &str) -> Result<Duration, TimeError> {
     time(number, nanos_per_unit(unit.trim())?)
 }
 
-/// Reads a time in seconds, or with another unit: `1.5`, `250ms`, `10m`, `2h`.
+/// Reads a time in seconds, or with another unit: `1.5`, `250ms`, `10m`, `2h`, `3d`.
 pub fn parse_seconds(text: &str) -> Result<Duration, TimeError> {
     let (number, unit) = split_unit(text);
     match unit.trim() {
         "" => time(number, 1e9),
         "m" => time(number, 60e9),
         "h" => time(number, 3_600e9),
+        "d" => time(number, 86_400e9),
         unit => time(number, nanos_per_unit(unit)?),
     }
 }
@@ -97,6 +98,7 @@ mod tests {
         assert_eq!(parse_seconds("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(parse_seconds("10m"), Ok(Duration::from_secs(600)));
         assert_eq!(parse_seconds("1.5h"), Ok(Duration::from_secs(5_400)));
+        assert_eq!(parse_seconds("3d"), Ok(Duration::from_secs(259_200)));
         assert!(parse_time("10m").is_err());
         let missing = parse_time("200").unwrap_err();
         assert!(missing.to_string().contains("'200us'"));

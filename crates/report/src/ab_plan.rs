@@ -2,6 +2,7 @@
 
 use nicpoll_model::ab::{AbPlan, LiveAb};
 
+use crate::numbers::span;
 use crate::switch::value;
 
 /// The plan of a comparison that has not begun.
@@ -19,6 +20,13 @@ pub fn render_ab_plan(compared: &LiveAb) -> String {
          of a block are left out.\n",
         compared.interface, compared.judged.name, compared.reference.name,
     );
+    if let Some([measured, every]) = compared.plan.duty_seconds {
+        text.push_str(&format!(
+            "Of each {}, the first {} are measured; in between all is as it is.\n",
+            span(every),
+            span(measured)
+        ));
+    }
     text.push_str("Once, before the first block, in force under both:\n");
     for write in &compared.prerequisites {
         let (before, after) = (value(&write.before), value(&write.after));

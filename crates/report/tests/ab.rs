@@ -5,8 +5,8 @@ mod fixture;
 use std::collections::BTreeMap;
 
 use nicpoll_model::ab::{
-    AB_SCHEMA, AbBlock, AbCpu, AbDelay, AbDelayKind, AbEnd, AbEndCause, AbPair, AbPlan, AbQueue,
-    AbSetting, AbValue, AbWindow, LiveAb,
+    AB_SCHEMA, AbBlock, AbBracket, AbCpu, AbDelay, AbDelayKind, AbEnd, AbEndCause, AbPair, AbPlan,
+    AbQueue, AbSetting, AbValue, AbWindow, LiveAb,
 };
 use nicpoll_model::{
     Drops, LossPlace, Origin, SwitchRestored, SwitchValue, SwitchWrite, Unseen, Verdict,
@@ -192,6 +192,10 @@ fn run(count: usize, reference: Arm, judged: Arm) -> LiveAb {
             "nicpoll set eth0 polling --period 200us",
             200_000,
         ),
+        prerequisites_cost: Some(AbBracket {
+            without: [1, 2].map(|index| window(4.0, 1.3, 0.12, index)),
+            with: [3, 4].map(|index| window(4.0, 1.0, 0.16, index)),
+        }),
         prerequisites: vec![SwitchWrite {
             interface: String::from("eth0"),
             netns_inode: 4_026_531_840,

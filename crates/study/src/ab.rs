@@ -6,8 +6,10 @@
 
 mod alarm;
 mod block;
+mod bracket;
 mod delays;
 mod echo;
+mod keep;
 mod meter;
 mod plan;
 mod programs;
@@ -24,18 +26,23 @@ use nicpoll_model::ab::{
     AB_SCHEMA, AbAnswer, AbEnd, AbEndCause, AbPlan, AbSetting, AbValue, LiveAb,
 };
 use nicpoll_model::time::show_time;
-use nicpoll_model::{Origin, SwitchWrite, Unseen};
+use nicpoll_model::{Origin, SwitchRestored, SwitchWrite, Unseen};
+use nicpoll_store::Store;
 use nicpoll_switch::knob::table::GRO_FLUSH_TIMEOUT;
 use nicpoll_switch::{
-    Guard, Journal, Name, Needs, Order, POLLING_PERIOD_NS, Resolved, Switch, Target, Turns, Values,
-    Write, client_address, recover, require_privileges,
+    Guard, Journal, Name, Needs, Order, POLLING_PERIOD_NS, Resolved, Switch, SwitchError, Target,
+    Turns, Values, Write, client_address, recover, require_privileges,
 };
-use nicpoll_sys::netns::{NAMED_DIRECTORY, NetNamespace};
+use nicpoll_sys::netns::{NAMED_DIRECTORY, NetNamespace, NetnsThread};
 
+use self::bracket::{Bracket, look};
+use self::keep::Keep;
+use self::meter::Meter;
 use self::run::Runner;
 use crate::error::StudyError;
+use crate::sitting::Ended;
 
-pub use self::plan::{BlockError, parse_block, plan};
+pub use self::plan::{BlockError, Duty, DutyError, parse_block, parse_duty, plan};
 pub use self::run::AbProgress;
 pub use self::text::{ABOUT, EXAMPLES};
 
@@ -117,6 +124,7 @@ impl Prepared {
             judged: self.setting(self.request.words.clone(), self.command(), |write| {
                 &write.to
             }),
+            prerequisites_cost: None,
             prerequisites: self.turns.once.iter().map(SwitchWrite::from).collect(),
             not_alternated: Vec::new(),
             unseen: self.counted_joined(),
@@ -131,39 +139,65 @@ impl Prepared {
         })
     }
 
-    /// Runs the comparison. `guard` starts the process that puts everything back should this one be killed.
+    /// Runs the comparison, and has it in the store. `guard` starts the process that puts everything back should this
+    /// one be killed.
     ///
     /// # Errors
-    /// When nothing could be measured at all. Everything is put back before it returns.
+    /// When it cannot begin.
     pub fn run(
-        mut self,
+        self,
         origin: Origin,
         guard: Command,
+        store: Option<Store>,
+        cancel: &AtomicBool,
+        progress: &mut dyn FnMut(AbProgress<'_>),
+    ) -> Result<Ended<LiveAb>, StudyError> {
+        recover(self.switch.journal())?;
+        let guard = Guard::start(guard, self.switch.journal(), None)?;
+        let mut keep = Keep::begin(store, &self.document(origin.clone())?)?;
+        let outcome = self.compare(origin, &guard, &mut keep, cancel, progress);
+        Ok(keep.ended(outcome))
+    }
+
+    /// Everything is put back before it returns.
+    fn compare(
+        mut self,
+        origin: Origin,
+        guard: &Guard,
+        keep: &mut Keep,
         cancel: &AtomicBool,
         progress: &mut dyn FnMut(AbProgress<'_>),
     ) -> Result<LiveAb, StudyError> {
-        let namespace = self.namespace()?;
-        recover(self.switch.journal())?;
-        let guard = Guard::start(guard, self.switch.journal(), None)?;
-        let is_disruptive = self.request.is_disruptive;
         let client = self.client()?;
+        let members: Vec<Target> = self.orders.iter().map(|it| it.target.clone()).collect();
+        let indices: Vec<u32> = members.iter().map(|it| it.interface.ifindex).collect();
+        let room = NetnsThread::enter(self.namespace()?, move || Meter::begin(&indices))?;
+        let plan = self.request.plan;
+        let mut bracket = Bracket::default();
+        if !self.turns.once.is_empty() {
+            let look = look(&room, &members, &plan, cancel)?;
+            look.into_iter().for_each(|look| bracket.without(look));
+        }
+        let disruptive = self.request.is_disruptive;
         let alternation = self
             .switch
-            .alternate(&self.orders, is_disruptive, guard.owner())?;
+            .alternate(&self.orders, disruptive, guard.owner())?;
         self.turns = alternation.turns().clone();
         let mut document = self.document(origin)?;
-        let targets = alternation.targets();
-        let members = self.orders.iter().map(|order| order.target.clone());
         let mut runner = Runner {
-            members: members.collect(),
+            members: members.clone(),
             request: &self.request,
             switch: &mut self.switch,
             alternation,
             guard: guard.owner(),
             client,
             cancel,
+            room: &room,
+            bracket: &mut bracket,
+            keep,
         };
-        let outcome = runner.measure(namespace, &mut document, progress);
+        let outcome = runner.measure(&mut document, progress);
+        let targets = runner.alternation.targets();
         let restored = runner.alternation.restore(&mut self.switch);
         document.end = outcome.map_err(|error| match restored {
             Ok(()) => error,
@@ -171,17 +205,30 @@ impl Prepared {
                 "{error}; putting back failed too: {second}. Try again: nicpoll restore"
             )),
         })?;
-        let failed = restored.as_ref().err();
+        document.restored = self.restored(&targets, restored.as_ref().err());
+        if bracket.is_open() && document.end.cause == AbEndCause::Planned {
+            let look = look(&room, &members, &plan, cancel)?;
+            look.into_iter().for_each(|look| bracket.without(look));
+            document.prerequisites_cost = bracket.closed();
+        }
+        document.answer =
+            nicpoll_stats::ab::answer(&document.pairs, &document.plan, Some(document.end.cause));
+        Ok(document)
+    }
+
+    /// What became of the interfaces that were changed.
+    fn restored(
+        &mut self,
+        targets: &[Target],
+        failed: Option<&SwitchError>,
+    ) -> Vec<SwitchRestored> {
         let machine = self.switch.machine();
         let is_there = |target: &Target| {
             let device = target.interface.clone();
             let asked = machine.run(target.netns_inode, move |control| control.vitals(&device));
             matches!(asked, Ok(Ok(Some(_))))
         };
-        document.restored = text::restored(&targets, self.netns_inode, failed, is_there);
-        document.answer =
-            nicpoll_stats::ab::answer(&document.pairs, &document.plan, Some(document.end.cause));
-        Ok(document)
+        text::restored(targets, self.netns_inode, failed, is_there)
     }
 
     /// The host that the user came from by ssh, when that goes by one of the interfaces. Then nothing longer than the

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use nicpoll_model::{Plan, Study, StudyKind};
-use nicpoll_store::{Place, Recording, Store, StoreError, Which};
+use nicpoll_store::{Place, Recording, Store, StoreError, Stored, Which};
 use nicpoll_switch::Journal;
 
 use crate::design::Design;
@@ -41,9 +41,9 @@ enum From {
 }
 
 /// How a study ended.
-pub struct Ended {
+pub struct Ended<D = Study> {
     /// What it came to.
-    pub outcome: Result<Study, StudyError>,
+    pub outcome: Result<D, StudyError>,
     /// Where it is stored, unless it was not to be.
     pub place: Option<StoredPlace>,
     /// Why its end could not be stored, although it came to one.
@@ -221,9 +221,9 @@ fn begin(
     Ok(store.begin(kind, head, planned, &design, &this_runner()?)?)
 }
 
-impl Ended {
+impl<D: Stored> Ended<D> {
     /// Has the end in the store, too.
-    fn of(mut outcome: Result<Study, StudyError>, recording: Option<Recording>) -> Self {
+    pub(crate) fn of(mut outcome: Result<D, StudyError>, recording: Option<Recording>) -> Self {
         let Some(mut recording) = recording else {
             return Ended {
                 outcome,
@@ -234,9 +234,9 @@ impl Ended {
         let stored = match &mut outcome {
             Ok(study) => {
                 // Each has a row of its own.
-                let trials = std::mem::take(&mut study.trials);
+                let trials = std::mem::take(study.trials());
                 let stored = recording.finish(study);
-                study.trials = trials;
+                *study.trials() = trials;
                 stored
             }
             Err(error) => recording.end_early(&error.to_string()),

@@ -83,10 +83,11 @@ impl Switched {
     pub fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
         command.args(line.split(' '));
-        if line != "restore" {
+        if line != "restore" && !line.starts_with("study") {
             command.args(["--netns", &self.netns()]);
         }
         command.env("NICPOLL_STATE_DIR", self.state());
+        command.env("XDG_DATA_HOME", self.home.path());
         command.env_remove("SSH_CONNECTION");
         command.stdin(Stdio::null());
         command.stdout(Stdio::piped());

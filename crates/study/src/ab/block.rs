@@ -88,7 +88,13 @@ fn grown(before: Option<u64>, after: Option<u64>) -> Option<u64> {
     Some(after?.saturating_sub(before?))
 }
 
-fn window(first: &Reading, last: &Reading, members: &[Member], counting_cores: f64) -> AbWindow {
+/// What the members carried and what was used between two readings, when counting took so many cores.
+pub fn window(
+    first: &Reading,
+    last: &Reading,
+    members: &[Member],
+    counting_cores: f64,
+) -> AbWindow {
     let seconds = last.at.duration_since(first.at).as_secs_f64();
     let sum = |count: fn(&LinkCounters) -> u64| -> u64 {
         let of = |(ifindex, _): &Member| {

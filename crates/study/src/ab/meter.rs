@@ -75,7 +75,9 @@ pub struct Meter {
     exact: Option<(ExactCpu, u32)>,
     rhythms: Option<RhythmWatch>,
     delays: Delays,
+    members: Vec<u32>,
     instances: Vec<Instance>,
+    packets_per_second: f64,
     unseen: Vec<Unseen>,
 }
 
@@ -87,20 +89,22 @@ impl Meter {
             exact: None,
             rhythms: None,
             delays: Delays::default(),
+            members: members.to_vec(),
             instances: Vec::new(),
+            packets_per_second: 0.0,
             unseen: Vec::new(),
         };
         match begin_exact() {
             Ok(exact) => meter.exact = Some(exact),
             Err(error) => meter.cannot_see("exact CPU time", &error.to_string()),
         }
-        meter.watch_instances(members);
+        meter.watch_instances();
         meter
     }
 
     /// Watches the polls of the instances that the members have now. Those watched before begin anew.
-    pub fn watch_instances(&mut self, members: &[u32]) {
-        self.instances = instances(&mut Control::new(), members);
+    pub fn watch_instances(&mut self) {
+        self.instances = instances(&mut Control::new(), &self.members);
         let all: Vec<(u32, u64)> = self
             .instances
             .iter()
@@ -117,10 +121,31 @@ impl Meter {
 
     /// Begins to measure delays, of some of so many packets a second. Returns what cannot be seen of them.
     pub fn begin_delays(&mut self, packets_per_second: f64) -> Vec<Unseen> {
+        self.packets_per_second = packets_per_second;
         let own = self.exact.as_ref().map(|(_, own)| *own);
         let (delays, unseen) = Delays::begin(&self.instances, packets_per_second, own);
         self.delays = delays;
         unseen
+    }
+
+    /// Takes the programs that count out of the kernel's way.
+    pub fn pause(&mut self) -> Result<(), StudyError> {
+        self.rhythms = None;
+        self.delays = Delays::default();
+        match &mut self.exact {
+            Some((exact, _)) => Ok(exact.detach()?),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts again what was counted before the pause.
+    pub fn resume(&mut self) -> Result<(), StudyError> {
+        if let Some((exact, _)) = &mut self.exact {
+            exact.attach()?;
+        }
+        self.watch_instances();
+        self.begin_delays(self.packets_per_second);
+        Ok(())
     }
 
     /// The instances whose polls are watched.

@@ -8,19 +8,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_model::Unseen;
 use nicpoll_model::ab::{AbAnswer, AbBlock, AbEnd, AbEndCause, AbPair, AbPlan, LiveAb};
 use nicpoll_observe::HostSnapshot;
 use nicpoll_stats::ab::{Draw, DrawnPair, answer};
 use nicpoll_switch::{Alternation, Arm, Owner, Switch, SwitchError, Target, Vitals};
-use nicpoll_sys::netns::{NetNamespace, NetnsThread};
+use nicpoll_sys::netns::NetnsThread;
 
 use super::AbRequest;
 use super::alarm::{Usual, disturbed};
-use super::block::{Member, Readings, Times, block};
+use super::block::{Readings, Times, block};
+use super::bracket::{Bracket, named};
 use super::echo::is_answered;
+use super::keep::Keep;
 use super::meter::Meter;
+use super::plan::{Next, next};
 use crate::error::StudyError;
+
+mod before;
 
 /// How often the traffic and the interface are looked at.
 const LOOK: Duration = Duration::from_millis(200);
@@ -48,6 +52,8 @@ pub enum AbProgress<'a> {
         /// How long the run goes on.
         left: Duration,
     },
+    /// Nothing is measured for so long, and the setting that was there is in force.
+    Pause(Duration),
     /// What the pairs of the first minute say, once.
     FirstMinute(&'a AbAnswer),
 }
@@ -89,12 +95,19 @@ pub struct Runner<'a> {
     pub client: Option<IpAddr>,
     /// Becomes true when the user asks to stop.
     pub cancel: &'a AtomicBool,
+    /// What counts.
+    pub room: &'a NetnsThread<Meter>,
+    /// What it costs to have what both settings need.
+    pub bracket: &'a mut Bracket,
+    /// Where pairs are stored.
+    pub keep: &'a mut Keep,
 }
 
 /// A run on its way.
 struct Run<'a, 'b> {
     runner: &'b mut Runner<'a>,
-    room: NetnsThread<Meter>,
+    room: &'a NetnsThread<Meter>,
+    left_out: Duration,
     vitals: Vec<Vitals>,
     usual: Option<Usual>,
     begin: Instant,
@@ -107,21 +120,18 @@ impl Runner<'_> {
     /// When nothing can be measured.
     pub fn measure(
         &mut self,
-        namespace: NetNamespace,
         document: &mut LiveAb,
         progress: &mut dyn FnMut(AbProgress<'_>),
     ) -> Result<AbEnd, StudyError> {
-        let members: Vec<u32> = self
-            .members
-            .iter()
-            .map(|one| one.interface.ifindex)
-            .collect();
-        let room = NetnsThread::enter(namespace, move || Meter::begin(&members))?;
-        let unseen = room.run(|meter| meter.unseen().to_vec())?;
+        self.room.run(Meter::watch_instances)?;
+        let unseen = self.room.run(|meter| meter.unseen().to_vec())?;
         document.unseen.extend(unseen);
+        let room = self.room;
+        let left_out = Duration::from_secs_f64(self.request.plan.left_out_seconds);
         let mut run = Run {
             runner: self,
             room,
+            left_out,
             vitals: Vec::new(),
             usual: None,
             begin: Instant::now(),
@@ -142,10 +152,6 @@ impl Run<'_, '_> {
         self.runner.request.plan
     }
 
-    fn left_out(&self) -> Duration {
-        Duration::from_secs_f64(self.plan().left_out_seconds)
-    }
-
     fn all(
         &mut self,
         document: &mut LiveAb,
@@ -154,74 +160,57 @@ impl Run<'_, '_> {
         progress(AbProgress::Begins);
         self.vitals = self.ask_vitals()?;
         self.try_echo(&mut document.unseen)?;
-        let usual = self.learn_losses()?;
+        self.learn(document)?;
         self.try_turn(&mut document.unseen)?;
-        let begin = move |meter: &mut Meter| meter.begin_delays(usual.packets_per_second);
-        document.unseen.extend(self.room.run(begin)?);
-        let plan = self.plan();
+        self.look_with()?;
+        self.pairs(document, progress)?;
+        self.look_with()
+    }
+
+    fn pairs(
+        &mut self,
+        document: &mut LiveAb,
+        progress: &mut dyn FnMut(AbProgress<'_>),
+    ) -> Result<(), Halt> {
+        let plan = document.plan;
+        self.begin = Instant::now();
         let mut has_said = false;
         for drawn in Draw::new(&plan) {
-            let left = plan.duration_seconds - self.begin.elapsed().as_secs_f64();
-            if left < drawn.seconds() {
-                break;
+            loop {
+                match next(&plan, self.begin.elapsed().as_secs_f64(), drawn.seconds()) {
+                    Next::Pair => break,
+                    Next::Pause(until) => self.pause(Duration::from_secs_f64(until), progress)?,
+                    Next::End => return Ok(()),
+                }
             }
             let pair = self.pair(drawn, document.pairs.len(), progress)?;
             document.pairs.push(pair);
+            let taken = Duration::from_secs_f64(drawn.seconds());
+            if let Err(error) = self.runner.keep.pair(document, taken) {
+                return Err(end(AbEndCause::Interrupted, error));
+            }
             if !has_said && self.begin.elapsed() >= FIRST_WORD {
                 has_said = true;
-                progress(AbProgress::FirstMinute(&answer(
-                    &document.pairs,
-                    &plan,
-                    None,
-                )));
+                let answer = answer(&document.pairs, &plan, None);
+                progress(AbProgress::FirstMinute(&answer));
             }
         }
         Ok(())
     }
 
-    /// What is lost under the reference, before anything else: the limits follow from it.
-    fn learn_losses(&mut self) -> Result<Usual, Halt> {
-        let [shortest, _] = self.plan().block_seconds;
-        let before = self.counters()?;
-        let began = Instant::now();
-        self.wait_until(began + Duration::from_secs_f64(shortest), None)?;
-        let after = self.counters()?;
-        let usual = Usual::between(&before, &after, began.elapsed().as_secs_f64());
-        self.usual = Some(usual);
-        Ok(usual)
-    }
-
-    /// Turns to the judged setting and back once, where some drivers begin their queues anew at that.
-    fn try_turn(&mut self, unseen: &mut Vec<Unseen>) -> Result<(), Halt> {
-        let rows = self.runner.alternation.turns().to_be_tried();
-        if rows.is_empty() || self.runner.request.is_disruptive {
-            return Ok(());
-        }
-        let names: Vec<&str> = rows.iter().map(|row| row.name).collect();
-        let names = names.join(", ");
-        for arm in [Arm::Judged, Arm::Reference] {
-            let before = self.counters()?;
-            self.turn_to(arm)?;
-            let tried = self.wait_until(Instant::now() + self.left_out(), Some(&before));
-            tried.map_err(|halt| match halt {
-                Halt::End(AbEnd { cause, text }) if cause.is_abort() => {
-                    let what = text.unwrap_or_default();
-                    let remedy = "add --disruptive if the traffic may suffer that at every block";
-                    end(
-                        cause,
-                        format!("a first change of {names} disturbs it: {what}; {remedy}"),
-                    )
-                }
-                other => other,
-            })?;
-        }
-        unseen.extend(rows.iter().map(|row| Unseen {
-            what: format!("what changes of {} do to packets in the card", row.name),
-            why: String::from(
-                "a first change showed no loss of carrier, no new queues and no drops",
-            ),
-        }));
-        Ok(())
+    /// The setting that was there is in force until so long after the start, and nothing is counted.
+    fn pause(
+        &mut self,
+        until: Duration,
+        progress: &mut dyn FnMut(AbProgress<'_>),
+    ) -> Result<(), Halt> {
+        progress(AbProgress::Pause(
+            until.saturating_sub(self.begin.elapsed()),
+        ));
+        self.turn_to(Arm::Reference)?;
+        self.room.run(Meter::pause)??;
+        self.wait_until(self.begin + until, None)?;
+        Ok(self.room.run(Meter::resume)??)
     }
 
     fn pair(
@@ -270,7 +259,7 @@ impl Run<'_, '_> {
             self.begin_anew()?;
         }
         self.check_echo()?;
-        let left_out = self.left_out();
+        let left_out = self.left_out;
         let timed = TIMED_MAX.min(left_out / 4);
         let counting_cores = self.room.run(move |meter| meter.counting_cores(timed))??;
         self.wait_until(began + left_out, Some(&before))?;
@@ -296,26 +285,8 @@ impl Run<'_, '_> {
             counting_cores,
         };
         let instances = self.room.run(|meter| meter.instances().to_vec())?;
-        let members = self.runner.members.iter();
-        let members: Vec<Member> = members
-            .map(|one| (one.interface.ifindex, one.interface.name.clone()))
-            .collect();
+        let members = named(&self.runner.members);
         Ok(block(times, &readings, &members, &instances))
-    }
-
-    /// A host that does not answer under the reference tells nothing under the other setting.
-    fn try_echo(&mut self, unseen: &mut Vec<Unseen>) -> Result<(), Halt> {
-        let Some(client) = self.runner.client else {
-            return Ok(());
-        };
-        if !self.is_echo_answered(client)? {
-            self.runner.client = None;
-            unseen.push(Unseen {
-                what: String::from("whether your connection goes on under the other setting"),
-                why: format!("{client}, which you came from by ssh, answers no echo request"),
-            });
-        }
-        Ok(())
     }
 
     fn check_echo(&mut self) -> Result<(), Halt> {
@@ -339,10 +310,7 @@ impl Run<'_, '_> {
 
     /// Queues that begin anew with each turn have other instances from then on.
     fn begin_anew(&mut self) -> Result<(), Halt> {
-        let members = self.runner.members.iter();
-        let members: Vec<u32> = members.map(|one| one.interface.ifindex).collect();
-        self.room
-            .run(move |meter| meter.watch_instances(&members))?;
+        self.room.run(Meter::watch_instances)?;
         self.vitals = self.ask_vitals()?;
         Ok(())
     }

@@ -33,6 +33,7 @@ Examples:
   nicpoll ab eth0 --for 30m polling --period 50us
   nicpoll ab eth0 --moderation rx-usecs=100,adaptive=off
   nicpoll ab eth0 --dry-run                 print the plan and each write, and write nothing
+  nicpoll ab eth0 --for 3d --duty 5m/1h     the first 5 minutes of each hour for three days
   nicpoll ab em0 --netns lab --seed 7 --json
 
 Exit codes: 0 done, with a verdict; 1 failed, or given up and everything put back; 2 usage;
@@ -44,7 +45,7 @@ pub fn restored(
     targets: &[Target],
     netns_inode: u64,
     failed: Option<&SwitchError>,
-    is_there: impl Fn(&Target) -> bool,
+    mut is_there: impl FnMut(&Target) -> bool,
 ) -> Vec<SwitchRestored> {
     let one = |target: &Target| {
         let is_there = is_there(target);
@@ -81,6 +82,10 @@ impl fmt::Display for AbProgress<'_> {
                     f,
                     "{left} s left, {pairs} pairs of blocks done; now: {setting}"
                 )
+            }
+            AbProgress::Pause(left) => {
+                let minutes = left.as_secs().div_ceil(60);
+                write!(f, "a pause of {minutes} min; now: {AS_IT_IS}")
             }
             AbProgress::FirstMinute(answer) => {
                 let needed = answer.cpu.and_then(|cpu| cpu.time_needed);

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use nicpoll_model::ab::{AbBlock, AbCpu, AbQueue, LiveAb};
+use nicpoll_model::ab::{AbBlock, AbCpu, AbQueue, AbWindow, LiveAb};
 
 use super::super::page::{Align, Ink, Page, Row};
 use crate::numbers::{MISSING, counted, figure_or_missing};
@@ -21,6 +21,7 @@ pub fn write(page: &mut Page, compared: &LiveAb) {
         write_used(page, compared, &arms);
         write_queues(page, &arms);
     }
+    write_bracket(page, compared);
     page.heading("What was changed");
     write_changes(page, compared);
 }
@@ -187,6 +188,47 @@ fn write_queues(page: &mut Page, arms: &[Vec<&AbBlock>; 2]) {
     page.table(&rows, 0, Align::Right);
 }
 
+type Look = fn(&AbWindow) -> Option<f64>;
+
+const OF_LOOK: [(&str, Look); 4] = [
+    ("packets/s", |it| Some(it.packets_per_second())),
+    ("Mbit/s of frames", |it| {
+        Some(it.bytes() as f64 * 8.0 / it.seconds / 1e6)
+    }),
+    ("cores", AbWindow::busy_cores),
+    ("CPU ns a byte", |it| {
+        let ns = it.busy_cores()? * it.seconds / it.bytes() as f64 * 1e9;
+        Some(ns).filter(|ns| ns.is_finite())
+    }),
+];
+
+/// What both settings need, against doing without: the look at the beginning, then the one at the end.
+fn write_bracket(page: &mut Page, compared: &LiveAb) {
+    if compared.prerequisites.is_empty() {
+        return;
+    }
+    page.heading("What it costs to have what both settings need");
+    let Some(bracket) = &compared.prerequisites_cost else {
+        let none = "It is not known: the run ended early. It is in no figure above.";
+        return page.paragraph(Ink::Unsure, none);
+    };
+    let heads = ["without", "with it"].map(String::from).to_vec();
+    let mut rows = vec![Row::new(
+        "at the beginning : at the end",
+        heads,
+        Ink::Strong,
+    )];
+    for (label, of) in OF_LOOK {
+        let both = |looks: &[AbWindow; 2]| looks.each_ref().map(|it| figure_or_missing(of(it)));
+        let cells = [&bracket.without, &bracket.with].map(|looks| both(looks).join(" : "));
+        rows.push(Row::new(label, cells.to_vec(), Ink::Plain));
+    }
+    page.table(&rows, LABEL, Align::Right);
+    let what = "Under the setting that was there, so this is in no figure above. Two looks at each have no interval: \
+                where the two differ as much as with and without, nothing follows.";
+    page.paragraph(Ink::Faint, what);
+}
+
 fn write_changes(page: &mut Page, compared: &LiveAb) {
     for (reference, judged) in compared.turns() {
         page.paragraph(
@@ -204,7 +246,7 @@ fn write_changes(page: &mut Page, compared: &LiveAb) {
         page.paragraph(
             Ink::Plain,
             &format!(
-                "Once, under both settings, {}: {} {} -> {}. What it costs by itself is not in the figures above.",
+                "Once, under both settings, {}: {} {} -> {}.",
                 write.interface,
                 write.name,
                 value(&write.before),
