@@ -46,17 +46,17 @@ impl Keep {
         }
     }
 
-    /// Stores the last pair. What cannot be stored ends the run, with these words.
-    pub fn pair(&mut self, document: &LiveAb, taken: Duration) -> Result<(), String> {
-        let (Some(recording), Some(last)) = (&mut self.recording, document.pairs.last()) else {
-            return Ok(());
-        };
-        let stored = recording.trial(&head(document), last, taken);
-        stored.map_err(|error| {
-            let text = format!("it can no longer be stored: {error}");
-            self.failed = Some(error);
-            text
-        })
+    /// Stores the last pair.
+    pub fn pair(&mut self, document: &LiveAb, taken: Duration) -> Result<(), StoreError> {
+        match (&mut self.recording, document.pairs.last()) {
+            (Some(recording), Some(last)) => recording.trial(&head(document), last, taken),
+            _ => Ok(()),
+        }
+    }
+
+    /// Remembers why a pair could not be stored.
+    pub fn failed_with(&mut self, error: StoreError) {
+        self.failed = Some(error);
     }
 }
 

@@ -187,7 +187,9 @@ impl Run<'_, '_> {
             document.pairs.push(pair);
             let taken = Duration::from_secs_f64(drawn.seconds());
             if let Err(error) = self.runner.keep.pair(document, taken) {
-                return Err(end(AbEndCause::Interrupted, error));
+                let text = format!("it can no longer be stored: {error}");
+                self.runner.keep.failed_with(error);
+                return Err(end(AbEndCause::Interrupted, text));
             }
             if !has_said && self.begin.elapsed() >= FIRST_WORD {
                 has_said = true;
