@@ -17,6 +17,8 @@ pub use report::{IpNumber, LINE_RATES_SCHEMA, LineFacts, LineRates, LineRow, Rat
 use std::fmt;
 use std::num::NonZeroU64;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Rate, RateUnit};
 
 /// Preamble (7) and start frame delimiter (1) before each frame.
@@ -46,9 +48,11 @@ const FRAGMENT_UNIT_BYTES: u64 = 8;
 const LENGTH_FIELD_MAX: u64 = 65_535;
 
 /// Version of the Internet Protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum IpVersion {
     /// IPv4 without options.
+    #[default]
     V4,
     /// IPv6 without extension headers, save that of a fragment.
     V6,

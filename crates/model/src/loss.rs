@@ -51,6 +51,8 @@ places! {
     DeviceTx "device_tx" "interface tx" Out,
     /// Between hosts: the queue before the line was full.
     FarQueue "far_queue" "queue at the far end" Line,
+    /// Between hosts: the router that forwards, at any of its own places.
+    Router "router" "router" Line,
     /// Receiving: the card had no receive descriptor, or the ring of a veth was full.
     RxRing "rx_ring" "receive ring" In,
     /// Receiving: an XDP program returned XDP_DROP, or failed.

@@ -153,6 +153,9 @@ pub struct SettingFacts {
     /// Each value of the whole machine that it writes: name, value.
     #[serde(default)]
     pub machine_writes: Vec<(String, String)>,
+    /// Each value that it writes at the router: name, value. Empty without one.
+    #[serde(default)]
+    pub router_writes: Vec<(String, String)>,
     /// The level of each factor that it is made of; empty without factors.
     #[serde(default)]
     pub levels: Vec<LevelFacts>,

@@ -51,6 +51,21 @@ impl WindowRates {
     }
 }
 
+impl WindowRates {
+    /// What was counted in two windows at the same time: rates add up, and the longer one is the length.
+    #[must_use]
+    pub fn and(self, other: WindowRates) -> WindowRates {
+        let both = |own: Option<f64>, others: Option<f64>| Some(own? + others?);
+        WindowRates {
+            packets: self.packets.zip(other.packets).map(|(one, two)| one + two),
+            bytes: self.bytes + other.bytes,
+            seconds: self.seconds.max(other.seconds),
+            packets_per_second: both(self.packets_per_second, other.packets_per_second),
+            bits_per_second: self.bits_per_second + other.bits_per_second,
+        }
+    }
+}
+
 /// Socket buffer sizes as asked for and as the kernel granted them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SocketBuffers {
@@ -85,6 +100,27 @@ pub struct RoundTrip {
     pub max_ns: u64,
     /// Mean round trip.
     pub mean_ns: f64,
+}
+
+impl RoundTrip {
+    /// Round trips of two streams at the same time. Their quantiles cannot be put together: the longer one stands
+    /// for both, so that neither looks better than it was.
+    #[must_use]
+    pub fn and(self, other: RoundTrip) -> RoundTrip {
+        let transactions = self.transactions + other.transactions;
+        let weighted = |trips: &RoundTrip| trips.mean_ns * trips.transactions as f64;
+        RoundTrip {
+            transactions,
+            transactions_per_second: self.transactions_per_second + other.transactions_per_second,
+            timeouts: self.timeouts + other.timeouts,
+            min_ns: self.min_ns.min(other.min_ns),
+            p50_ns: self.p50_ns.max(other.p50_ns),
+            p99_ns: self.p99_ns.max(other.p99_ns),
+            p999_ns: self.p999_ns.max(other.p999_ns),
+            max_ns: self.max_ns.max(other.max_ns),
+            mean_ns: (weighted(&self) + weighted(&other)) / transactions.max(1) as f64,
+        }
+    }
 }
 
 /// napi_poll events of the receiver's NAPI during the measured window.

@@ -31,6 +31,16 @@ pub enum Side {
     Receiver,
 }
 
+impl Side {
+    /// The other end.
+    pub fn other(self) -> Side {
+        match self {
+            Side::Sender => Side::Receiver,
+            Side::Receiver => Side::Sender,
+        }
+    }
+}
+
 impl fmt::Display for Side {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {

@@ -34,20 +34,54 @@ pub struct CountedDatagrams {
     pub control: Vec<ControlLine>,
 }
 
+/// The hosts of a trial.
+#[derive(Clone, Copy, Debug)]
+pub struct Hosts<'a> {
+    /// The one that sends.
+    pub sender: Account<'a>,
+    /// The one that forwards, where there is one.
+    pub router: Option<Account<'a>>,
+    /// The one that receives.
+    pub receiver: Account<'a>,
+    /// Whether IPv6 carries the traffic: then its counters count, too.
+    pub is_ipv6: bool,
+}
+
+impl<'a> Hosts<'a> {
+    /// Two hosts that are joined directly, over IPv4.
+    pub fn pair(sender: Account<'a>, receiver: Account<'a>) -> Self {
+        Hosts {
+            sender,
+            router: None,
+            receiver,
+            is_ipv6: false,
+        }
+    }
+
+    fn families(&self) -> Families {
+        match self.is_ipv6 {
+            true => Families::All,
+            false => Families::Ipv4,
+        }
+    }
+}
+
 /// The ledger of a UDP trial, in datagrams.
-pub fn packet_ledger(
-    datagrams: CountedDatagrams,
-    sender: Account<'_>,
-    receiver: Account<'_>,
-) -> Ledger {
-    let mut lines = loss_lines(sender, receiver);
+pub fn packet_ledger(datagrams: CountedDatagrams, hosts: Hosts<'_>) -> Ledger {
+    let Hosts {
+        sender, receiver, ..
+    } = hosts;
+    let mut lines = loss_lines(hosts);
     lines.extend(beyond_counters(&lines, sender, receiver));
     let filtered = lines
         .iter()
         .filter(|line| matches!(line.place, LossPlace::Nftables | LossPlace::Xdp))
         .any(|line| line.packets.is_some_and(|packets| packets > 0));
     let mut control = datagrams.control;
-    control.extend(link_control(sender, receiver, filtered));
+    // What lies behind a router is not the other end of one's own link.
+    if hosts.router.is_none() {
+        control.extend(link_control(sender, receiver, filtered));
+    }
     let mut ledger = Ledger {
         offered_packets: Some(datagrams.offered),
         delivered_packets: Some(datagrams.delivered),
@@ -58,7 +92,7 @@ pub fn packet_ledger(
         control,
         residual_packets: None,
         residual_bytes: None,
-        cross_checks: cross_checks(sender, receiver),
+        cross_checks: cross_checks(hosts),
     };
     ledger.residual_packets = Some(ledger.balance_packets());
     ledger
@@ -66,12 +100,10 @@ pub fn packet_ledger(
 
 /// The ledger of a TCP trial, in bytes of payload. TCP sends again what is dropped, so packets that were take no part
 /// in it: they are cross-checks.
-pub fn tcp_ledger(
-    offered_bytes: u64,
-    delivered_bytes: u64,
-    sender: Account<'_>,
-    receiver: Account<'_>,
-) -> Ledger {
+pub fn tcp_ledger(offered_bytes: u64, delivered_bytes: u64, hosts: Hosts<'_>) -> Ledger {
+    let Hosts {
+        sender, receiver, ..
+    } = hosts;
     let mut control = vec![
         ControlLine {
             kind: ControlKind::Acknowledgement,
@@ -89,14 +121,14 @@ pub fn tcp_ledger(
         },
     ];
     control.extend(discovery(sender, receiver));
-    let dropped = loss_lines(sender, receiver).into_iter().filter_map(|line| {
+    let dropped = loss_lines(hosts).into_iter().filter_map(|line| {
         Some(CrossCheck {
             side: line.side,
             counter: format!("packets, {}: {}", line.place, line.counter),
             packets: line.packets.filter(|&packets| packets > 0)?,
         })
     });
-    let mut checks = cross_checks(sender, receiver);
+    let mut checks = cross_checks(hosts);
     checks.extend(dropped);
     Ledger {
         offered_packets: None,
@@ -151,8 +183,11 @@ fn beyond_counters(
     dropped.into_iter().filter_map(beyond).collect()
 }
 
-/// Every place of both hosts, in the order in which a packet passes them.
-fn loss_lines(sender: Account<'_>, receiver: Account<'_>) -> Vec<LedgerLine> {
+/// Every place of the hosts, in the order in which a packet passes them.
+fn loss_lines(hosts: Hosts<'_>) -> Vec<LedgerLine> {
+    let Hosts {
+        sender, receiver, ..
+    } = hosts;
     let sides = [(Side::Sender, sender), (Side::Receiver, receiver)];
     let of_hosts = |is_way_out: bool| {
         sides.into_iter().flat_map(move |(side, host)| {
@@ -160,31 +195,61 @@ fn loss_lines(sender: Account<'_>, receiver: Account<'_>) -> Vec<LedgerLine> {
                 !is_of_link(counted.place) && (counted.place.way() == Way::Out) == is_way_out
             });
             here.map(move |counted| {
-                let packets = counted.packets(host, Families::Ipv4);
+                let packets = counted.packets(host, hosts.families());
                 line(counted.place, side, counted.counter, packets)
             })
         })
     };
-    let backlog = sender.softnet_dropped();
-    let tx_dropped = sender.tx_dropped().zip(receiver.tx_dropped());
-    let in_ring = || Some((tx_dropped?.0 + tx_dropped?.1).saturating_sub(backlog?));
     let mut lines: Vec<LedgerLine> = of_hosts(true).collect();
-    lines.extend([
-        line(
-            LossPlace::RxRing,
-            Side::Receiver,
-            "tx_dropped of both ends less softnet_stat's dropped",
-            in_ring(),
-        ),
-        line(
-            LossPlace::Backlog,
-            Side::Receiver,
-            "softnet_stat dropped",
-            backlog,
-        ),
-    ]);
+    lines.extend(link_lines(hosts));
     lines.extend(of_hosts(false));
     lines
+}
+
+/// What was lost between the hosts: in rings, in the backlog, and at the router, if there is one.
+fn link_lines(hosts: Hosts<'_>) -> Vec<LedgerLine> {
+    let Hosts {
+        sender,
+        router,
+        receiver,
+        ..
+    } = hosts;
+    let backlog = sender.softnet_dropped();
+    let ends = sender.tx_dropped().zip(receiver.tx_dropped());
+    let ends = ends.map(|(sender, receiver)| sender + receiver);
+    let at = |place, counter, packets| line(place, Side::Receiver, counter, packets);
+    let behind = at(LossPlace::Backlog, "softnet_stat dropped", backlog);
+    let Some(router) = router else {
+        let in_ring = || Some(ends?.saturating_sub(backlog?));
+        let counter = "tx_dropped of both ends less softnet_stat's dropped";
+        return vec![at(LossPlace::RxRing, counter, in_ring()), behind];
+    };
+    // Whose backlog it was is not known; the receiver's ring is taken to be before it.
+    let onward = router.tx_dropped();
+    let in_ring = || Some(onward?.saturating_sub(backlog?));
+    let at_router = || {
+        let spilled = backlog?.saturating_sub(onward?);
+        Some(ends?.saturating_sub(spilled) + forwarding_losses(router, hosts.families())?)
+    };
+    vec![
+        at(
+            LossPlace::Router,
+            "its rings (tx_dropped of both hosts), IP, filters and queues",
+            at_router(),
+        ),
+        at(
+            LossPlace::RxRing,
+            "the router's tx_dropped less softnet_stat's dropped",
+            in_ring(),
+        ),
+        behind,
+    ]
+}
+
+/// What a router lost at its own places.
+fn forwarding_losses(router: Account<'_>, families: Families) -> Option<u64> {
+    let own = COUNTED.iter().filter(|counted| !is_of_link(counted.place));
+    own.map(|counted| counted.packets(router, families)).sum()
 }
 
 /// Whether the two ends of a link count a place together.
@@ -204,7 +269,10 @@ fn line(place: LossPlace, side: Side, counter: &str, packets: Option<u64>) -> Le
     }
 }
 
-fn cross_checks(sender: Account<'_>, receiver: Account<'_>) -> Vec<CrossCheck> {
+fn cross_checks(hosts: Hosts<'_>) -> Vec<CrossCheck> {
+    let Hosts {
+        sender, receiver, ..
+    } = hosts;
     let mut checks = Vec::new();
     for (side, host) in [(Side::Sender, sender), (Side::Receiver, receiver)] {
         let mut check = |counter: &str, packets: Option<u64>| {
@@ -247,6 +315,18 @@ fn cross_checks(sender: Account<'_>, receiver: Account<'_>) -> Vec<CrossCheck> {
             "drop reasons: not seen on the machine",
             gaps.and_then(|gaps| gaps.missed_events),
         );
+    }
+    if let Some(router) = hosts.router {
+        for (name, family) in [
+            ("Ip.ForwDatagrams", "IPv4"),
+            ("Ip6OutForwDatagrams", "IPv6"),
+        ] {
+            checks.extend(router.protocol(name).map(|packets| CrossCheck {
+                side: Side::Receiver,
+                counter: format!("forwarded by the router, {family} ({name})"),
+                packets,
+            }));
+        }
     }
     checks
 }
@@ -304,164 +384,4 @@ fn discovery(sender: Account<'_>, receiver: Account<'_>) -> [ControlLine; 2] {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::host::{HostSnapshot, InterfaceCounters, LinkCounters};
-
-    fn host(tx: u64, tx_dropped: u64, rx: u64, protocols: &[(&str, u64)]) -> HostSnapshot {
-        let interface = InterfaceCounters {
-            name: String::from("em0"),
-            link: LinkCounters {
-                tx_packets: tx,
-                tx_dropped,
-                rx_packets: rx,
-                ..LinkCounters::default()
-            },
-            qdisc_drops: Some(0),
-            has_queue: false,
-            xdp_drops: Some(0),
-            peer_tx_dropped: Some(0),
-        };
-        HostSnapshot {
-            interfaces: Some([(2, interface)].into()),
-            nftables_drops: Some(0),
-            protocols: protocols
-                .iter()
-                .map(|&(name, count)| (String::from(name), count))
-                .collect(),
-            softnet_dropped: Some(vec![0, 0]),
-            ..HostSnapshot::default()
-        }
-    }
-
-    fn packets(ledger: &Ledger, place: LossPlace, side: Side) -> Option<u64> {
-        ledger
-            .lines
-            .iter()
-            .find(|line| line.place == place && line.side == side)
-            .unwrap()
-            .packets
-    }
-
-    fn datagrams(offered: u64, delivered: u64) -> CountedDatagrams {
-        CountedDatagrams {
-            offered,
-            delivered,
-            ..CountedDatagrams::default()
-        }
-    }
-
-    fn reason(protocol: DropProtocol, packets: u64) -> DropReason {
-        DropReason {
-            reason: String::from("NETFILTER_DROP"),
-            function: None,
-            protocol,
-            place: Some(LossPlace::Nftables),
-            explanation: None,
-            packets,
-        }
-    }
-
-    #[test]
-    fn datagrams_beyond_a_counter_are_a_line_and_other_protocols_are_not() {
-        let mut before = host(0, 0, 0, &[]);
-        before.drop_reasons = Some(vec![reason(DropProtocol::Udp, 3)]);
-        let mut after = host(0, 0, 0, &[]);
-        // The counter has two of the other protocol.
-        after.nftables_drops = Some(2);
-        let reasons = [(DropProtocol::Udp, 43), (DropProtocol::Other, 9)];
-        after.drop_reasons = Some(
-            reasons
-                .map(|(kind, packets)| reason(kind, packets))
-                .to_vec(),
-        );
-        let account = |after| Account {
-            before: &before,
-            after,
-        };
-        let ledger = packet_ledger(datagrams(100, 58), account(&before), account(&after));
-        let last = ledger.lines.last().unwrap();
-        assert_eq!(
-            (last.place, last.side),
-            (LossPlace::Nftables, Side::Receiver)
-        );
-        assert_eq!(last.packets, Some(40));
-        assert_eq!(last.counter, "drop reason NETFILTER_DROP less the counter");
-        assert_eq!(ledger.residual_packets, Some(0));
-    }
-
-    #[test]
-    fn a_backlog_drop_is_counted_once() {
-        let zero = host(0, 0, 0, &[("Udp.RcvbufErrors", 0)]);
-        let mut sender = host(900, 100, 0, &[("Udp.RcvbufErrors", 0)]);
-        let mut receiver = host(0, 0, 900, &[("Udp.RcvbufErrors", 50)]);
-        // 30 of the 100 in the backlog, across the wrap of a 32-bit count; 70 in the ring.
-        let mut before = zero.clone();
-        before.softnet_dropped = Some(vec![u32::MAX - 9, 0]);
-        sender.softnet_dropped = Some(vec![20, 0]);
-        receiver.softnet_dropped = Some(vec![20, 0]);
-        let account = |after| Account {
-            before: &before,
-            after,
-        };
-        let ledger = packet_ledger(datagrams(1000, 850), account(&sender), account(&receiver));
-        assert_eq!(
-            packets(&ledger, LossPlace::Backlog, Side::Receiver),
-            Some(30)
-        );
-        assert_eq!(
-            packets(&ledger, LossPlace::RxRing, Side::Receiver),
-            Some(70)
-        );
-        assert_eq!(
-            packets(&ledger, LossPlace::SocketBuffer, Side::Receiver),
-            Some(50)
-        );
-        assert_eq!(ledger.residual_packets, Some(0));
-    }
-
-    #[test]
-    fn a_missing_counter_is_null_and_leaves_its_loss_in_the_residual() {
-        let (before, after) = (host(0, 0, 0, &[]), host(10, 0, 10, &[]));
-        let account = Account {
-            before: &before,
-            after: &after,
-        };
-        let ledger = packet_ledger(datagrams(10, 7), account, account);
-        assert_eq!(
-            packets(&ledger, LossPlace::SocketBuffer, Side::Receiver),
-            None
-        );
-        assert_eq!(ledger.residual_packets, Some(3));
-    }
-
-    #[test]
-    fn frames_that_are_not_ip_are_named_unless_a_filter_took_some() {
-        let before = host(0, 0, 0, &[("Ip.OutTransmits", 0), ("Ip6OutTransmits", 0)]);
-        let after = host(12, 0, 0, &[("Ip.OutTransmits", 9), ("Ip6OutTransmits", 1)]);
-        let account = Account {
-            before: &before,
-            after: &after,
-        };
-        let arp = |filtered| link_control(account, account, filtered)[0];
-        assert_eq!(arp(false).sent_packets, Some(2));
-        assert_eq!(arp(true).received_packets, None);
-        assert_eq!(frames_besides_ip(Some(5), Some(6)), None);
-    }
-
-    #[test]
-    fn tcp_closes_in_bytes() {
-        let (zero, after) = (host(0, 0, 0, &[]), host(0, 839, 0, &[]));
-        let account = |after| Account {
-            before: &zero,
-            after,
-        };
-        let ledger = tcp_ledger(1000, 990, account(&after), account(&zero));
-        assert_eq!(ledger.residual_bytes, Some(10));
-        assert_eq!(ledger.residual_packets, None);
-        assert_eq!((ledger.lines.len(), ledger.lost_packets()), (0, 0));
-        let ring = |check: &&CrossCheck| check.counter.starts_with("packets, receive ring: ");
-        let ring = ledger.cross_checks.iter().find(ring).unwrap();
-        assert_eq!(ring.packets, 839);
-    }
-}
+mod tests;

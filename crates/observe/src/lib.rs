@@ -39,7 +39,7 @@ pub use exact_cpu::{
 };
 pub use host::{HostCounters, HostSnapshot, InterfaceCounters, LinkCounters};
 pub use interrupts::{InterruptLine, parse_interrupts};
-pub use ledger::{CountedDatagrams, packet_ledger, tcp_ledger};
+pub use ledger::{CountedDatagrams, Hosts, packet_ledger, tcp_ledger};
 pub use losses::Account;
 pub use octaves::Histogram;
 pub use packet_delay::PacketDelays;

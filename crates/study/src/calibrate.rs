@@ -86,9 +86,9 @@ pub fn calibrate(
     let step = STEP_MIN.max(Duration::from_nanos(period_ns) * CALIBRATION_ROUNDS);
     thread::sleep(RAMP_UP);
     while Instant::now() + step < deadline {
-        let before = lab.receiver.polls()?;
+        let before = lab.studied().polls()?;
         thread::sleep(step);
-        let Some(gap_ns) = gap_ns(&before, &lab.receiver.polls()?) else {
+        let Some(gap_ns) = gap_ns(&before, &lab.studied().polls()?) else {
             continue;
         };
         calibration.steps_ns.push(gap_ns);

@@ -114,14 +114,14 @@ impl Load<'_> {
     fn measure(&mut self, time: Duration) -> Result<Vec<CountingCost>, StudyError> {
         let begin = Instant::now();
         apply(self.lab, self.setting, None)?;
-        let napis = self.lab.receiver.napis()?;
-        self.lab.receiver.watch_polls(watched(&napis))?;
+        let napis = self.lab.studied().napis()?;
+        self.lab.studied().watch_polls(watched(&napis))?;
         self.delivered()?;
         let mut costs = Vec::new();
         if self.lab.exact_cpu_refused.is_none() {
-            self.lab.receiver.count(Counter::Cpu, true)?;
+            self.lab.studied().count(Counter::Cpu, true)?;
             let timed = self.timed(Counter::Cpu);
-            self.lab.receiver.count(Counter::Cpu, false)?;
+            self.lab.studied().count(Counter::Cpu, false)?;
             costs.push(self.cost(EventCounter::CpuTime, timed?));
         }
         // Without a NAPI there are no polls to count.
@@ -129,7 +129,7 @@ impl Load<'_> {
             let timed = self.timed(Counter::Polls)?;
             let mut cost = self.cost(EventCounter::Polls, timed);
             let pairs = self.pairs(begin + time);
-            self.lab.receiver.count(Counter::Polls, true)?;
+            self.lab.studied().count(Counter::Polls, true)?;
             set_ratio(&mut cost, &pairs?);
             costs.push(cost);
         }
@@ -137,9 +137,9 @@ impl Load<'_> {
     }
 
     fn timed(&mut self, counter: Counter) -> Result<Timed, StudyError> {
-        self.lab.receiver.open_timing(counter)?;
+        self.lab.studied().open_timing(counter)?;
         self.delivered()?;
-        self.lab.receiver.close_timing(counter)
+        self.lab.studied().close_timing(counter)
     }
 
     /// Runs with and without the counter of polls until the time is over, in pairs whose order alternates.
@@ -148,7 +148,7 @@ impl Load<'_> {
         while Instant::now() < deadline {
             let (mut with, mut without) = (None, None);
             for counting in [pairs.len() % 2 == 0, pairs.len() % 2 != 0] {
-                self.lab.receiver.count(Counter::Polls, counting)?;
+                self.lab.studied().count(Counter::Polls, counting)?;
                 let delivered = self.delivered()?;
                 if counting {
                     with = Some(delivered);
@@ -181,7 +181,7 @@ impl Load<'_> {
 
     /// What the receiver reads a second by its own clock, in bits of payload.
     fn delivered(&mut self) -> Result<f64, StudyError> {
-        let mut running = Running::start(self.lab, &self.workload.request, RUN)?;
+        let mut running = Running::start(self.lab, self.workload, RUN)?;
         running.wait_for_sender(self.lab, self.cancel)?;
         Ok(running.drain(self.lab, QUIET)?.receiver.bits_per_second)
     }

@@ -90,6 +90,7 @@ pub fn null(design: Design, setting: &str) -> Design {
     };
     let contrast = versus(&format!("{setting}-2"), &format!("{setting}-1"));
     Design {
+        topology: design.topology.clone(),
         settings: labelled(1).chain(labelled(2)).collect(),
         drop_order: design.drop_order_of(std::slice::from_ref(&contrast)),
         contrasts: vec![contrast],

@@ -7,10 +7,14 @@ use nicpoll_switch::knob::table::GRO_FLUSH_TIMEOUT;
 use nicpoll_switch::{Request, Setting, Value};
 use serde::{Deserialize, Serialize};
 
+use crate::extent::Extent;
+use crate::topology::Topology;
 use crate::workload::WorkloadRequest;
 
 /// The name of the sending host in settings, as [`Side`] writes it.
 pub const SENDER: &str = "sender";
+/// That of the one that forwards, where there is one.
+pub const ROUTER: &str = "router";
 /// That of the receiving one.
 pub const RECEIVER: &str = "receiver";
 /// The name in settings of the machine that everything runs on.
@@ -24,6 +28,9 @@ pub const MACHINE_INTERFACE: &str = "lo";
 pub struct Design {
     /// What it answers.
     pub question: String,
+    /// How the hosts are joined.
+    #[serde(default)]
+    pub topology: Topology,
     /// The workloads, in the order of the report.
     pub workloads: Vec<NamedWorkload>,
     /// The settings, in the order of the report.
@@ -47,6 +54,9 @@ pub struct NamedWorkload {
     pub description: String,
     /// The traffic.
     pub request: WorkloadRequest,
+    /// How far it reaches, and what runs beside it.
+    #[serde(default)]
+    pub extent: Extent,
 }
 
 /// A setting with what a report and a trial need to know of it.
@@ -255,6 +265,11 @@ impl NamedSetting {
             noun: self.noun.clone(),
             description: self.setting.description.clone(),
             writes,
+            router_writes: self
+                .setting
+                .hosts
+                .get(ROUTER)
+                .map_or_else(Vec::new, |request| self.writes(request)),
             levels: self.levels.clone(),
         }
     }

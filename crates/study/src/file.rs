@@ -25,7 +25,9 @@ use self::compared::Compared;
 use self::entry::{Document, WorkloadEntry};
 use self::lengths::LengthsEntry;
 use crate::design::{Design, NamedSetting, NamedWorkload, drop_order};
+use crate::extent::Extent;
 use crate::plan::{Lengths, PlanError, plan_of};
+use crate::topology::{Topology, TopologyError};
 
 /// Settings or workloads of a file.
 const ENTRIES_MAX: usize = 16;
@@ -77,7 +79,9 @@ impl StudyFile {
                 error.message().to_owned(),
             )
         })?;
-        Reader { text }.study(document)
+        let topology = document.topology.as_ref();
+        let is_routed = topology.is_some_and(|topology| topology.get_ref().is_routed());
+        Reader { text, is_routed }.study(document)
     }
 }
 
@@ -111,6 +115,8 @@ impl StudyFile {
 /// The text that a document was read from, to tell where things stand in it.
 struct Reader<'a> {
     text: &'a str,
+    /// Whether there is a router, whose receiving is then what is studied.
+    is_routed: bool,
 }
 
 impl Reader<'_> {
@@ -131,6 +137,7 @@ impl Reader<'_> {
         if let Some(stop) = &document.stop {
             self.stop(stop, &mut lengths)?;
         }
+        let topology = self.topology(document.topology)?;
         let first = document.give_up_first.iter();
         let ordered = first.chain(workloads.into_iter().rev());
         let ordered: Vec<String> = ordered.map(|name| name.get_ref().clone()).collect();
@@ -150,6 +157,7 @@ impl Reader<'_> {
         Ok(StudyFile {
             design: Design {
                 question: document.question,
+                topology,
                 workloads: workloads
                     .map(|entry| self.workload(entry))
                     .collect::<Result<_, _>>()?,
@@ -215,16 +223,33 @@ impl Reader<'_> {
         Err(self.error(name.span(), message))
     }
 
+    fn topology(&self, entry: Option<Spanned<Topology>>) -> Result<Topology, FileError> {
+        let Some(entry) = entry else {
+            return Ok(Topology::default());
+        };
+        let refused = |error: TopologyError| self.error(entry.span(), error.to_string());
+        entry.get_ref().check().map_err(refused)?;
+        Ok(entry.into_inner())
+    }
+
     fn workload(&self, entry: WorkloadEntry) -> Result<NamedWorkload, FileError> {
         let span = entry.traffic.span();
         let request = entry.traffic.into_inner();
-        request
-            .check()
+        let extent = Extent {
+            ip: entry.ip,
+            both_ways: entry.both_ways,
+            beside: entry.beside,
+        };
+        extent
+            .check(&request)
             .map_err(|error| self.error(span, error.to_string()))?;
         Ok(NamedWorkload {
             name: entry.name.into_inner(),
-            description: entry.description.unwrap_or_else(|| request.describe()),
+            description: entry
+                .description
+                .unwrap_or_else(|| request.describe() + &extent.words()),
             request,
+            extent,
         })
     }
 }

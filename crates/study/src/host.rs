@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use nicpoll_model::HostFacts;
+use nicpoll_model::{HostFacts, Side};
 use nicpoll_observe::{CpuSample, HostSnapshot, PollCounts, RunTime};
 use nicpoll_switch::Request;
 use nicpoll_traffic::workload::{End, EndBooks};
@@ -122,6 +122,8 @@ pub enum HostRequest {
         workload: WorkloadRequest,
         /// Which end, where and for how long.
         terms: End,
+        /// Which host this is: the sender's receives what goes the other way.
+        at: Side,
         /// The core.
         cpu: u32,
     },

@@ -5,7 +5,7 @@ use nicpoll_model::{
     Calibration, Conduct, Findings, Ledger, Placement, PollEvidence, RoundTrip, Trial,
     TrialFigures, Warmup, WorkUnit,
 };
-use nicpoll_observe::{Account, CountedDatagrams, CpuDelta, packet_ledger, tcp_ledger};
+use nicpoll_observe::{Account, CountedDatagrams, CpuDelta, Hosts, packet_ledger, tcp_ledger};
 use nicpoll_traffic::workload::Books;
 
 use crate::conduct::{Circumstances, conduct, rhythm_deviation};
@@ -76,6 +76,7 @@ pub fn judge(measured: Measured<'_>) -> Trial {
         delivered_packets_per_second: books.receiver.packets_per_second,
         delivered_line_ratio: line_ratio(
             lab.link.line().ok(),
+            measured.workload.extent.ip,
             unit,
             workload.datagram_bytes(),
             books.receiver.packets_per_second,
@@ -136,13 +137,18 @@ fn findings(measured: &Measured<'_>, sampled: &CpuDelta, rhythm: (f64, f64)) -> 
 fn ledger(measured: &Measured<'_>) -> Ledger {
     let [before, after] = &measured.accounts;
     let books = &measured.books;
-    let sender = Account {
-        before: &before.sender,
-        after: &after.sender,
-    };
-    let receiver = Account {
-        before: &before.receiver,
-        after: &after.receiver,
+    let router = before.router.as_ref().zip(after.router.as_ref());
+    let hosts = Hosts {
+        sender: Account {
+            before: &before.sender,
+            after: &after.sender,
+        },
+        router: router.map(|(before, after)| Account { before, after }),
+        receiver: Account {
+            before: &before.receiver,
+            after: &after.receiver,
+        },
+        is_ipv6: measured.workload.extent.ip == IpVersion::V6,
     };
     match books.packets {
         Some((offered, delivered)) => {
@@ -152,9 +158,9 @@ fn ledger(measured: &Measured<'_>) -> Ledger {
                 duplicates: books.duplicate_packets,
                 control: books.control.clone(),
             };
-            packet_ledger(datagrams, sender, receiver)
+            packet_ledger(datagrams, hosts)
         }
-        None => tcp_ledger(books.offered_bytes, books.delivered_bytes, sender, receiver),
+        None => tcp_ledger(books.offered_bytes, books.delivered_bytes, hosts),
     }
 }
 
@@ -221,16 +227,17 @@ pub fn worked_for(
     count.filter(|&count| count > 0)
 }
 
-/// The share of the line that datagrams of a one-way workload take. The lab's traffic is IPv4.
+/// The share of the line that datagrams of a one-way workload take.
 fn line_ratio(
     line: Option<Line>,
+    ip: IpVersion,
     unit: WorkUnit,
     datagram_bytes: Option<u32>,
     packets_per_second: Option<f64>,
 ) -> Option<f64> {
     let payload_bytes = datagram_bytes.filter(|_| unit == WorkUnit::Datagrams);
     let packet = Packet::Udp {
-        ip: IpVersion::V4,
+        ip,
         payload_bytes: payload_bytes?,
     };
     line?.share_of_packets(packet, packets_per_second?)
@@ -267,12 +274,15 @@ mod tests {
 
     #[test]
     fn only_datagrams_one_way_on_a_line_have_a_share_of_it() {
-        let share = |line, unit| line_ratio(line, unit, Some(64), Some(48_076.9));
+        let share = |line, unit| line_ratio(line, IpVersion::V4, unit, Some(64), Some(48_076.9));
         let line = Line::new(100_000_000);
         let half = share(line, WorkUnit::Datagrams).unwrap();
         assert!((half - 0.5).abs() < 1e-6, "{half}");
         assert_eq!(share(line, WorkUnit::Transactions), None);
-        assert_eq!(line_ratio(line, WorkUnit::Bytes, None, None), None);
+        assert_eq!(
+            line_ratio(line, IpVersion::V4, WorkUnit::Bytes, None, None),
+            None
+        );
         assert_eq!(share(None, WorkUnit::Datagrams), None);
     }
 
@@ -288,6 +298,7 @@ mod tests {
         let books = |pairs: &[(&str, &str)]| Accounts {
             sender: Default::default(),
             receiver: Default::default(),
+            router: None,
             settings: pairs
                 .iter()
                 .map(|&(name, value)| (String::from(name), String::from(value)))

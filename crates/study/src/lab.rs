@@ -12,7 +12,7 @@ use nicpoll_switch::{Guard, Journal, Owner, Recovered};
 use nicpoll_sys::affinity;
 use nicpoll_sys::netns::NetNamespace;
 
-use crate::design::{Cpus, MACHINE, MACHINE_INTERFACE};
+use crate::design::{Cpus, MACHINE, MACHINE_INTERFACE, ROUTER};
 use crate::error::{Doing, StudyError};
 use crate::host::{Changes, Host, HostClient, LocalHost};
 use crate::link::Link;
@@ -31,6 +31,8 @@ pub struct Lab {
     /// The machine that both are part of, for values that no namespace has of its own; `None` where the hosts are
     /// machines of their own.
     machine: Option<HostClient>,
+    /// The host that forwards between them, where there is one. Then its receive discipline is what is studied.
+    pub router: Option<HostClient>,
     /// What joins them.
     pub link: Arc<dyn Link>,
     /// Why CPU time cannot be accounted for exactly: then trials say that theirs is sampled.
@@ -112,12 +114,20 @@ impl Lab {
         recover(journal)?;
         let host = |side| -> Result<Box<dyn Host>, StudyError> {
             let namespace = veth.namespace(side).try_clone()?;
-            let host = LocalHost::new(namespace, crate::INTERFACE, journal, owner)
+            let host = LocalHost::of(namespace, veth.interfaces(side), journal, owner)
                 .doing(|| format!("entering the {side}'s namespace"))?;
             Ok(Box::new(host))
         };
         let (sender, receiver) = (host(Side::Sender)?, host(Side::Receiver)?);
-        let mut lab = Lab::of(sender, receiver, veth.clone())?;
+        let mut lab = match veth.router() {
+            None => Lab::of(sender, receiver, veth.clone())?,
+            Some((namespace, interfaces)) => {
+                let router = LocalHost::of(namespace.try_clone()?, interfaces, journal, owner)
+                    .doing(|| "entering the router's namespace")?;
+                let router = HostClient::new(ROUTER, Box::new(router));
+                Lab::build(sender, Some(router), receiver, veth.clone())?
+            }
+        };
         let namespace = NetNamespace::current().doing(|| "opening the network namespace")?;
         let machine = LocalHost::new(namespace, MACHINE_INTERFACE, journal, owner)
             .doing(|| "entering the network namespace")?;
@@ -149,11 +159,21 @@ impl Lab {
         receiver: Box<dyn Host>,
         link: Arc<dyn Link>,
     ) -> Result<Self, StudyError> {
+        Lab::build(sender, None, receiver, link)
+    }
+
+    fn build(
+        sender: Box<dyn Host>,
+        mut router: Option<HostClient>,
+        receiver: Box<dyn Host>,
+        link: Arc<dyn Link>,
+    ) -> Result<Self, StudyError> {
         let [sender_cpu, receiver_cpu] = two_cpus()?;
         let mut receiver = HostClient::new(&Side::Receiver.to_string(), receiver);
-        let exact_cpu_refused = receiver.load_counters()?;
+        let exact_cpu_refused = router.as_mut().unwrap_or(&mut receiver).load_counters()?;
         Ok(Lab {
             sender: HostClient::new(&Side::Sender.to_string(), sender),
+            router,
             receiver,
             machine: None,
             link,
@@ -176,6 +196,11 @@ impl Lab {
         }
     }
 
+    /// The host whose receive discipline is studied, and whose polls and CPU time are counted.
+    pub fn studied(&mut self) -> &mut HostClient {
+        self.router.as_mut().unwrap_or(&mut self.receiver)
+    }
+
     /// The cores of the traffic, the sender's first.
     pub fn cpus(&self) -> [u32; 2] {
         [self.sender_cpu, self.receiver_cpu]
@@ -192,33 +217,46 @@ impl Lab {
     /// NAPI must go on being fed as it was until it is gone.
     pub fn restore(&mut self) -> Result<(), StudyError> {
         self.receiver.restore()?;
+        if let Some(router) = &mut self.router {
+            router.restore()?;
+        }
         self.sender.restore()?;
         self.machine.as_mut().map_or(Ok(()), HostClient::restore)
     }
 
-    /// Every host that a setting may concern, in the order in which it is put in force: the machine first, and the
-    /// sender before the receiver.
+    /// Every host that a setting may concern, in the order in which it is put in force: the machine first, and then
+    /// in the order of a packet's way.
     pub(crate) fn hosts(&mut self) -> impl Iterator<Item = &mut HostClient> {
         let machine = self.machine.iter_mut();
-        machine.chain([&mut self.sender, &mut self.receiver])
+        let way = [Some(&mut self.sender), self.router.as_mut(), Some(&mut self.receiver)];
+        machine.chain(way.into_iter().flatten())
     }
 
     /// What was changed at either end since the last time.
     pub fn changes(&mut self) -> Result<Changes, StudyError> {
-        Ok(self.sender.changes()?.and(self.receiver.changes()?))
+        let changes = self.sender.changes()?.and(self.receiver.changes()?);
+        match &mut self.router {
+            Some(router) => Ok(changes.and(router.changes()?)),
+            None => Ok(changes),
+        }
     }
 
     /// Every setting of both interfaces that can bear on receiving, by name: features, NAPI values, and
     /// what the interface's directory in sysfs shows.
     pub fn settings(&mut self) -> Result<BTreeMap<String, String>, StudyError> {
         let mut all = BTreeMap::new();
-        for side in [Side::Sender, Side::Receiver] {
-            let values = self
-                .host(side)
+        let hosts = [
+            Some(&mut self.sender),
+            self.router.as_mut(),
+            Some(&mut self.receiver),
+        ];
+        for host in hosts.into_iter().flatten() {
+            let name = String::from(host.name());
+            let values = host
                 .values()
-                .doing(|| format!("reading the {side}'s settings"))?;
+                .doing(|| format!("reading the {name}'s settings"))?;
             let values = values.into_iter();
-            all.extend(values.map(|(name, value)| (format!("{side}: {name}"), value)));
+            all.extend(values.map(|(value, text)| (format!("{name}: {value}"), text)));
         }
         Ok(all)
     }

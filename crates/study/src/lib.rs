@@ -15,6 +15,7 @@ mod decided;
 pub mod demo;
 mod design;
 mod error;
+mod extent;
 mod facts;
 mod file;
 mod fit;
@@ -33,14 +34,17 @@ mod setting_findings;
 mod sitting;
 mod stop;
 mod study;
+mod topology;
 mod trial;
 mod veth;
 mod warnings;
+mod wiring;
 mod workload;
 
 pub use decided::is_decided;
 pub use design::{Cpus, Design, Evidence, NamedSetting, NamedWorkload, Versus};
 pub use error::{Doing, StudyError};
+pub use extent::{Beside, Extent};
 pub use file::{Here, OneLength, StudyFile};
 pub use fit::{HostCosts, measure_costs, ticks_per_second};
 pub use foreign::CoreTime;
@@ -56,13 +60,15 @@ pub use plan::{
     plan_of,
 };
 pub use ready::{READY, StudyFileError, ready_studies};
-pub use run::Running;
+pub use run::{Running, Traffic};
 pub use seed::draw_seed;
 pub use sitting::{Ended, Sitting, StoredPlace};
 pub use study::{Identity, Progress, SoFar, run_study};
+pub use topology::{LineRate, Topology, TopologyError, TopologyKind};
 pub use trial::{Place, Trials, apply};
 pub use veth::Veth;
-pub use workload::{PayloadRange, WorkloadRequest};
+pub use wiring::Addresses;
+pub use workload::{WorkloadMistake, WorkloadRequest};
 
 /// The name of both ends of the link.
 pub const INTERFACE: &str = "em0";

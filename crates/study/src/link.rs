@@ -21,7 +21,12 @@ pub trait Link: Send {
     /// The host at the other end.
     fn peer(&self, host: &str) -> Option<&str>;
 
-    /// Addresses of a host on the link, with their prefix lengths.
+    /// Paths between the hosts that share nothing.
+    fn paths(&self) -> usize {
+        1
+    }
+
+    /// Addresses of a host on the link, with their prefix lengths; those of the first path first.
     fn addresses(&self, host: &str) -> Vec<(IpAddr, u8)>;
 
     /// Link MTU.

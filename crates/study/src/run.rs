@@ -1,6 +1,6 @@
-//! One run of a workload's traffic between the two hosts of a lab.
+//! One run of a workload's traffic between the two hosts of a lab: one stream, or several at once.
 //!
-//! What must hold: the receiver is up before the sender starts; whoever runs it may do other things
+//! What must hold: every receiver is up before the first sender starts; whoever runs it may do other things
 //! meanwhile. A run that is given up half-way ends with [`Lab::restore`]. An end that hangs is not waited for
 //! beyond its time, nor beyond the time of the study.
 
@@ -10,9 +10,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_model::Side;
+use nicpoll_model::line::IpVersion;
 use nicpoll_traffic::workload::{Books, End, EndBooks, IDLE_TIMEOUT};
 
+use crate::design::NamedWorkload;
 use crate::error::StudyError;
+use crate::extent::Extent;
 use crate::host::HostFailure;
 use crate::lab::Lab;
 use crate::workload::WorkloadRequest;
@@ -27,36 +30,132 @@ const SENDER_MAX: Duration = IDLE_TIMEOUT;
 /// A receiver that knows that everything is sent ends within this.
 const DRAIN_MAX: Duration = IDLE_TIMEOUT.saturating_mul(2);
 
+/// Between the ports of runs, so that no two streams of two runs share one.
+const PORTS_A_RUN: u16 = 64;
+/// Runs whose ends hung before ports are used again.
+const HUNG_RUNS: u16 = 512;
+
+/// What is to run: a workload, and how far it reaches.
+#[derive(Clone, Copy)]
+pub struct Traffic<'a> {
+    request: &'a WorkloadRequest,
+    extent: Option<&'a Extent>,
+}
+
+impl<'a> From<&'a WorkloadRequest> for Traffic<'a> {
+    fn from(request: &'a WorkloadRequest) -> Self {
+        Traffic {
+            request,
+            extent: None,
+        }
+    }
+}
+
+impl<'a> From<&'a NamedWorkload> for Traffic<'a> {
+    fn from(workload: &'a NamedWorkload) -> Self {
+        Traffic {
+            request: &workload.request,
+            extent: Some(&workload.extent),
+        }
+    }
+}
+
+/// One sender and one receiver.
+#[derive(Clone, Copy)]
+struct Stream<'a> {
+    request: &'a WorkloadRequest,
+    from: Side,
+    path: usize,
+    is_counted: bool,
+}
+
+impl<'a> Traffic<'a> {
+    fn ip(self) -> IpVersion {
+        self.extent.map_or(IpVersion::V4, |extent| extent.ip)
+    }
+
+    /// The streams, that which is asked about first: one on each of so many paths, and what runs beside.
+    fn streams(self, paths: usize) -> Vec<Stream<'a>> {
+        let of_path = |path| {
+            let mut own = vec![(self.request, Side::Sender, true)];
+            if self.extent.is_some_and(|extent| extent.both_ways) {
+                own.push((self.request, Side::Receiver, true));
+            }
+            let beside = self.extent.map_or(&[][..], |extent| &extent.beside[..]);
+            own.extend(beside.iter().map(|one| (&one.traffic, one.from, false)));
+            own.into_iter()
+                .map(move |(request, from, is_counted)| Stream {
+                    request,
+                    from,
+                    path,
+                    is_counted,
+                })
+        };
+        (0..paths).flat_map(of_path).collect()
+    }
+}
+
 /// Traffic on its way.
 pub struct Running {
+    streams: Vec<RunningStream>,
+    duration: Duration,
+}
+
+struct RunningStream {
+    from: Side,
+    is_counted: bool,
     sender: u32,
     receiver: u32,
-    duration: Duration,
     sent: Option<EndBooks>,
 }
 
 impl Running {
-    /// Starts a workload for `duration`.
-    pub fn start(
+    /// Starts traffic for `duration`, on every path of the link. What runs beside it begins first.
+    pub fn start<'a>(
         lab: &mut Lab,
-        workload: &WorkloadRequest,
+        traffic: impl Into<Traffic<'a>>,
         duration: Duration,
     ) -> Result<Self, StudyError> {
-        let receiver = SocketAddr::new(ipv4_of(lab, Side::Receiver)?, PORT + lab.hung_ends);
-        let terms = |side| End {
-            side,
-            receiver,
-            duration,
-        };
-        let receiver = prepare(lab, workload, terms(Side::Receiver))?;
-        lab.receiver.start(receiver)?;
-        let sender = prepare(lab, workload, terms(Side::Sender))?;
-        lab.sender.start(sender)?;
+        let traffic = traffic.into();
+        let streams = traffic.streams(lab.link.paths());
+        let port = PORT + (lab.hung_ends % HUNG_RUNS) * PORTS_A_RUN;
+        let mut running = Vec::new();
+        for (stream, port) in streams.iter().zip(port..) {
+            let to = stream.from.other();
+            let receiver = SocketAddr::new(address_of(lab, to, stream.path, traffic.ip())?, port);
+            let terms = End {
+                side: Side::Receiver,
+                receiver,
+                duration,
+            };
+            let end = prepare(lab, stream.request, terms, to)?;
+            lab.host(to).start(end)?;
+            running.push((receiver, end));
+        }
+        let mut started = Vec::new();
+        for (stream, (address, receiver)) in streams.iter().zip(running).rev() {
+            let terms = End {
+                side: Side::Sender,
+                receiver: address,
+                duration,
+            };
+            let sender = prepare(lab, stream.request, terms, stream.from)?;
+            started.push(RunningStream {
+                from: stream.from,
+                is_counted: stream.is_counted,
+                sender,
+                receiver,
+                sent: None,
+            });
+        }
+        // All are ready before the first begins, so that they begin together.
+        for stream in &started {
+            lab.host(stream.from).start(stream.sender)?;
+        }
+        started.reverse();
         Ok(Running {
-            sender,
-            receiver,
+            streams: started,
             duration,
-            sent: None,
         })
     }
 
@@ -72,17 +171,22 @@ impl Running {
             receiver: peer,
             duration,
         };
-        let sender = prepare(lab, workload, terms)?;
+        let sender = prepare(lab, workload, terms, Side::Sender)?;
         lab.sender.start(sender)?;
-        Ok(Running {
+        let alone = RunningStream {
+            from: Side::Sender,
+            is_counted: true,
             sender,
             receiver: 0,
-            duration,
             sent: None,
+        };
+        Ok(Running {
+            streams: vec![alone],
+            duration,
         })
     }
 
-    /// Waits until the sender has ended.
+    /// Waits until every sender has ended.
     ///
     /// # Errors
     /// [`StudyError::Cancelled`] when `cancel` became true; the sender's own error.
@@ -93,50 +197,71 @@ impl Running {
     ) -> Result<(), StudyError> {
         let longest = self.duration + SENDER_MAX;
         let deadline = lab.give_up_at(longest);
-        while self.sent.is_none() {
-            if Instant::now() > deadline {
-                return Err(lab.hung(format!(
-                    "the sender hung: it was to send for {:.1} s and had not ended after {:.1} s",
-                    self.duration.as_secs_f64(),
-                    longest.as_secs_f64()
-                )));
+        for stream in &mut self.streams {
+            while stream.sent.is_none() {
+                if Instant::now() > deadline {
+                    return Err(lab.hung(format!(
+                        "the sender hung: it was to send for {:.1} s and had not ended after {:.1} s",
+                        self.duration.as_secs_f64(),
+                        longest.as_secs_f64()
+                    )));
+                }
+                if cancel.load(Ordering::Relaxed) {
+                    return Err(StudyError::Cancelled);
+                }
+                stream.sent = lab.host(stream.from).ended(stream.sender, LOOK_EVERY)?;
             }
-            if cancel.load(Ordering::Relaxed) {
-                return Err(StudyError::Cancelled);
-            }
-            self.sent = lab.sender.ended(self.sender, LOOK_EVERY)?;
         }
         Ok(())
     }
 
-    /// Gives stragglers `quiet` time to arrive, ends the receiver, and puts both ends' figures together.
+    /// Gives stragglers `quiet` time to arrive, ends the receivers, and puts all figures together.
     pub fn drain(self, lab: &mut Lab, quiet: Duration) -> Result<Books, StudyError> {
-        let sent = self.sent.ok_or_else(|| {
-            StudyError::Unexpected(String::from("the sender has not been waited for"))
-        })?;
         thread::sleep(quiet);
-        lab.receiver.sender_done(self.receiver)?;
+        for stream in &self.streams {
+            lab.host(stream.from.other()).sender_done(stream.receiver)?;
+        }
         let deadline = lab.give_up_at(DRAIN_MAX);
-        let patience = deadline.saturating_duration_since(Instant::now());
-        let received = lab.receiver.ended(self.receiver, patience)?;
-        let Some(received) = received else {
-            return Err(lab.hung(format!(
-                "the receiver hung: it had not ended {:.1} s after everything was sent",
-                DRAIN_MAX.as_secs_f64()
-            )));
-        };
-        Ok(Books::of(sent, received))
+        let mut all: Option<Books> = None;
+        for stream in self.streams {
+            let sent = stream.sent.ok_or_else(|| {
+                StudyError::Unexpected(String::from("the sender has not been waited for"))
+            })?;
+            let patience = deadline.saturating_duration_since(Instant::now());
+            let host = lab.host(stream.from.other());
+            let Some(received) = host.ended(stream.receiver, patience)? else {
+                return Err(lab.hung(format!(
+                    "the receiver hung: it had not ended {:.1} s after everything was sent",
+                    DRAIN_MAX.as_secs_f64()
+                )));
+            };
+            let books = Books::of(sent, received);
+            let books = match stream.from {
+                Side::Sender => books,
+                Side::Receiver => books.reversed(),
+            };
+            all = Some(match all {
+                Some(all) => all.and(books, stream.is_counted),
+                None => books,
+            });
+        }
+        all.ok_or_else(|| StudyError::Unexpected(String::from("the link has no path")))
     }
 }
 
-fn prepare(lab: &mut Lab, workload: &WorkloadRequest, terms: End) -> Result<u32, StudyError> {
+fn prepare(
+    lab: &mut Lab,
+    workload: &WorkloadRequest,
+    terms: End,
+    at: Side,
+) -> Result<u32, StudyError> {
     let (end, [sender_cpu, receiver_cpu]) = (lab.next_end(), lab.cpus());
-    let cpu = match terms.side {
+    let cpu = match at {
         Side::Sender => sender_cpu,
         Side::Receiver => receiver_cpu,
     };
-    let host = lab.host(terms.side);
-    host.prepare(end, workload.clone(), terms, cpu)
+    let host = lab.host(at);
+    host.prepare(end, workload.clone(), terms, at, cpu)
         .map_err(|error| {
             StudyError::Traffic(format!(
                 "starting the {}: {}",
@@ -147,11 +272,17 @@ fn prepare(lab: &mut Lab, workload: &WorkloadRequest, terms: End) -> Result<u32,
     Ok(end)
 }
 
-/// The traffic of studies is IPv4.
-fn ipv4_of(lab: &Lab, side: Side) -> Result<IpAddr, StudyError> {
-    let addresses = lab.link.addresses(&side.to_string());
-    let mut addresses = addresses.into_iter().map(|(address, _)| address);
-    addresses
-        .find(IpAddr::is_ipv4)
-        .ok_or_else(|| StudyError::Unexpected(format!("the link gives the {side} no IPv4 address")))
+/// The address of a host on one of the link's paths.
+fn address_of(lab: &Lab, side: Side, path: usize, ip: IpVersion) -> Result<IpAddr, StudyError> {
+    let addresses = lab.link.addresses(&side.to_string()).into_iter();
+    let mut addresses = addresses
+        .map(|(address, _)| address)
+        .filter(|address| address.is_ipv4() == (ip == IpVersion::V4));
+    addresses.nth(path).ok_or_else(|| {
+        let family = match ip {
+            IpVersion::V4 => "IPv4",
+            IpVersion::V6 => "IPv6; the kernel may have been started without it",
+        };
+        StudyError::Traffic(format!("the link gives the {side} no address of {family}"))
+    })
 }

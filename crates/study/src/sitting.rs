@@ -143,7 +143,7 @@ impl Sitting {
         cancel: &AtomicBool,
         progress: impl FnMut(Progress<'_>),
     ) -> Result<Ended, StudyError> {
-        let veth = Arc::new(Veth::build()?);
+        let veth = Arc::new(Veth::of(&self.design.topology)?);
         let (_guard, mut lab) = Lab::guarded(&veth, &Journal::of_this_machine(), guard)?;
         if is_kept {
             lab.kept_as = veth.keep()?;

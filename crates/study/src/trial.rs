@@ -18,7 +18,7 @@ use crate::confounders::Seen;
 use crate::cpu_window::CpuWindow;
 use crate::design::{Design, NamedSetting, NamedWorkload};
 use crate::error::{Doing, StudyError};
-use crate::host::{Changes, Counter, Polls};
+use crate::host::{Changes, Counter, HostClient, Polls};
 use crate::judge::{Measured, first_change, judge, watched};
 use crate::lab::Lab;
 use crate::run::Running;
@@ -51,6 +51,8 @@ pub struct Accounts {
     pub sender: HostSnapshot,
     /// The receiver's counters.
     pub receiver: HostSnapshot,
+    /// The router's counters, where there is one.
+    pub router: Option<HostSnapshot>,
     /// Every setting of both interfaces.
     pub settings: BTreeMap<String, String>,
     /// The receiver's NAPI instances.
@@ -98,7 +100,7 @@ impl<'a> Trials<'a> {
         plan: &'a Plan,
         cancel: &'a AtomicBool,
     ) -> Result<Self, StudyError> {
-        let netns_inode = lab.receiver.facts()?.netns_inode;
+        let netns_inode = lab.studied().facts()?.netns_inode;
         Ok(Trials {
             lab,
             design,
@@ -239,10 +241,10 @@ impl<'a> Trials<'a> {
         let before = self.accounts()?;
         let seen = self.seen.entry(place.setting.clone());
         seen.or_insert_with(|| before.settings.clone());
-        let opened = self.lab.receiver.edge()?;
-        let mut running = Running::start(self.lab, &subject.workload.request, duration)?;
+        let opened = self.lab.studied().edge()?;
+        let mut running = Running::start(self.lab, subject.workload, duration)?;
         running.wait_for_sender(self.lab, self.cancel)?;
-        let closed = self.lab.receiver.edge()?;
+        let closed = self.lab.studied().edge()?;
         let books = running.drain(self.lab, self.quiet_time())?;
         thread::sleep(self.quiet_time());
         let after = self.accounts()?;
@@ -305,10 +307,10 @@ impl<'a> Trials<'a> {
             return Ok(None);
         }
         let before = self.accounts()?;
-        self.lab.receiver.count(Counter::Cpu, true)?;
+        self.lab.studied().count(Counter::Cpu, true)?;
         let window = self.accounted_run(subject, &before);
         // Also after an error: what is measured next must not pay for it.
-        self.lab.receiver.count(Counter::Cpu, false)?;
+        self.lab.studied().count(Counter::Cpu, false)?;
         window.map(Some)
     }
 
@@ -318,13 +320,13 @@ impl<'a> Trials<'a> {
         before: &Accounts,
     ) -> Result<CpuWindow, StudyError> {
         let duration = Duration::from_secs_f64(self.plan.cpu_window_seconds);
-        let opened = self.lab.receiver.edge()?;
-        self.lab.receiver.open_cpu_window()?;
-        let mut running = Running::start(self.lab, &subject.workload.request, duration)?;
+        let opened = self.lab.studied().edge()?;
+        self.lab.studied().open_cpu_window()?;
+        let mut running = Running::start(self.lab, subject.workload, duration)?;
         running.wait_for_sender(self.lab, self.cancel)?;
         let cpus = self.lab.cpus().to_vec();
-        let cores = self.lab.receiver.close_cpu_window(cpus)?;
-        let closed = self.lab.receiver.edge()?;
+        let cores = self.lab.studied().close_cpu_window(cpus)?;
+        let closed = self.lab.studied().edge()?;
         let books = running.drain(self.lab, self.quiet_time())?;
         thread::sleep(self.quiet_time());
         let after = self.accounts()?;
@@ -350,8 +352,8 @@ impl<'a> Trials<'a> {
     fn warm_up(&mut self, subject: Subject<'_>, memory: &mut Memory) -> Result<Warmed, StudyError> {
         let begin = Instant::now();
         let duration = Duration::from_secs_f64(self.plan.warmup_seconds);
-        let opened = self.lab.receiver.polls()?;
-        let mut running = Running::start(self.lab, &subject.workload.request, duration)?;
+        let opened = self.lab.studied().polls()?;
+        let mut running = Running::start(self.lab, subject.workload, duration)?;
         let calibration = match subject.setting.period_ns() {
             Some(period_ns) => Some(calibrate(
                 self.lab,
@@ -363,7 +365,7 @@ impl<'a> Trials<'a> {
             None => None,
         };
         running.wait_for_sender(self.lab, self.cancel)?;
-        let closed = self.lab.receiver.polls()?;
+        let closed = self.lab.studied().polls()?;
         let books = running.drain(self.lab, self.quiet_time())?;
         thread::sleep(self.quiet_time());
         let rhythm = match &calibration {
@@ -390,8 +392,8 @@ impl<'a> Trials<'a> {
         let period_ns = setting.period_ns();
         let timeout_ns = period_ns.map(|period_ns| memory.timeout_ns(period_ns));
         apply(self.lab, setting, timeout_ns)?;
-        let napis = self.lab.receiver.napis()?;
-        self.lab.receiver.watch_polls(watched(&napis))?;
+        let napis = self.lab.studied().napis()?;
+        self.lab.studied().watch_polls(watched(&napis))?;
         Ok(napis)
     }
 
@@ -422,8 +424,14 @@ impl<'a> Trials<'a> {
         Ok(Accounts {
             sender: self.lab.sender.counters()?,
             receiver: self.lab.receiver.counters()?,
+            router: self
+                .lab
+                .router
+                .as_mut()
+                .map(HostClient::counters)
+                .transpose()?,
             settings: self.lab.settings()?,
-            napis: self.lab.receiver.napis()?,
+            napis: self.lab.studied().napis()?,
         })
     }
 }

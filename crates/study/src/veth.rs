@@ -1,32 +1,27 @@
-//! A veth pair between two namespaces that live as long as it: the link of everything that nicpoll tries on
-//! one machine.
+//! Namespaces and the veth pairs between them, which live as long as they: the link of everything that nicpoll
+//! tries on one machine.
 //!
-//! The addresses are from the blocks set aside for benchmarks (RFC 2544 appendix C.2.2 and RFC 5180
-//! section 8). Each end knows the other's hardware address for good, and IPv6 says what it has to say
-//! as the link comes up, so that no trial is disturbed by ARP, neighbour discovery or multicast
-//! listener reports.
+//! What must hold: no interface of the machine is touched. Each end knows the other's hardware address for good,
+//! and IPv6 says what it has to say as the link comes up, so that no trial is disturbed by ARP, neighbour
+//! discovery or multicast listener reports.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd};
-use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use netlink_bindings::rt_neigh::NudState;
-use netlink_bindings::traits::Pusher;
-use netlink_bindings::{rt_addr, rt_link, rt_neigh};
-use netlink_socket2::NetlinkSocket;
 use nicpoll_model::line::Line;
 use nicpoll_model::{LossPlace, Side};
 use nicpoll_switch::{Control, VETH_RING_SLOTS};
 use nicpoll_sys::netns::{NetNamespace, NetnsThread};
 
 use crate::INTERFACE;
+use crate::design;
 use crate::error::{Doing, StudyError};
 use crate::link::Link;
+use crate::topology::Topology;
+use crate::wiring::{self, Addresses, NOBODY, RECEIVER, ROUTER, SENDER};
 
 /// The feature of a device that sends batches of datagrams whole.
 const UDP_SEGMENTATION: &str = "tx-udp-segmentation";
@@ -35,72 +30,6 @@ const MTU_BYTES: u32 = 1500;
 /// By then the reports have been sent.
 const QUIET_AFTER: Duration = Duration::from_millis(100);
 
-/// `IFLA_INFO_DATA`, include/uapi/linux/if_link.h.
-const IFLA_INFO_DATA: u16 = 2;
-/// `VETH_INFO_PEER`, include/uapi/linux/veth.h.
-const VETH_INFO_PEER: u16 = 1;
-/// `NLA_F_NESTED`: the attribute holds attributes.
-const NLA_F_NESTED: u16 = 1 << 15;
-/// `IFA_F_NODAD`: use the address at once, nobody else is on this link.
-const IFA_F_NODAD: u8 = 0x02;
-
-/// Settings of an IPv6 interface that keep it quiet once it is up: it makes no link-local address,
-/// asks nobody for routers or duplicate addresses, and repeats its listener reports at once instead of
-/// seconds later.
-const QUIET_IPV6: [(&str, &str); 6] = [
-    // IN6_ADDR_GEN_MODE_NONE
-    ("addr_gen_mode", "1"),
-    ("accept_ra", "0"),
-    ("router_solicitations", "0"),
-    ("dad_transmits", "0"),
-    ("mldv1_unsolicited_report_interval", "1"),
-    ("mldv2_unsolicited_report_interval", "1"),
-];
-
-/// On the link's network, and neither end's.
-const NOBODY: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 3);
-
-const IPV4_PREFIX: u8 = 24;
-const IPV6_PREFIX: u8 = 64;
-
-/// The addresses of one end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Addresses {
-    /// IPv4.
-    pub ipv4: Ipv4Addr,
-    /// IPv6.
-    pub ipv6: Ipv6Addr,
-    mac: [u8; 6],
-}
-
-impl Addresses {
-    /// The addresses of `side`.
-    pub fn of(side: Side) -> Self {
-        let last = match side {
-            Side::Sender => 1,
-            Side::Receiver => 2,
-        };
-        Addresses {
-            ipv4: Ipv4Addr::new(198, 18, 0, last),
-            ipv6: Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, last.into()),
-            // A locally administered address: the second bit of the first byte is set.
-            mac: [0x02, 0x6e, 0x70, 0, 0, last],
-        }
-    }
-
-    /// The addresses that are used, with their prefix lengths. IPv6 is left out where the kernel was
-    /// started without it.
-    pub fn in_use(&self) -> Vec<(IpAddr, u8)> {
-        let ipv4 = (IpAddr::V4(self.ipv4), IPV4_PREFIX);
-        let ipv6 = (IpAddr::V6(self.ipv6), IPV6_PREFIX);
-        if Path::new("/proc/sys/net/ipv6").exists() {
-            vec![ipv4, ipv6]
-        } else {
-            vec![ipv4]
-        }
-    }
-}
-
 /// One end: a namespace, and a thread in it.
 struct VethEnd {
     host: String,
@@ -108,39 +37,130 @@ struct VethEnd {
     inside: NetnsThread<()>,
 }
 
-/// Two namespaces and the veth pair between them. They end with this value unless they are kept.
+/// Namespaces and the veth pairs between them. They end with this value unless they are kept.
 pub struct Veth {
     sender: VethEnd,
     receiver: VethEnd,
+    router: Option<VethEnd>,
+    topology: Topology,
+}
+
+/// An end of a cable: where it is, and what it is called and addressed there.
+#[derive(Clone)]
+struct Plug<'a> {
+    end: &'a VethEnd,
+    interface: String,
+    addresses: Addresses,
 }
 
 impl Veth {
-    /// Makes both namespaces, joins them, gives each end its addresses, and brings it up.
+    /// Makes two namespaces, joins them by one pair, gives each end its addresses, and brings it up.
     ///
     /// # Errors
     /// Without the privileges that [`nicpoll_sys::privilege`] names. Nothing is left behind then.
     pub fn build() -> Result<Self, StudyError> {
+        Veth::of(&Topology::default())
+    }
+
+    /// The same for any topology.
+    ///
+    /// # Errors
+    /// As [`Veth::build`]; when the kernel cannot shape or forward.
+    pub fn of(topology: &Topology) -> Result<Self, StudyError> {
+        let router = topology.is_routed().then(|| VethEnd::new(design::ROUTER));
         let veth = Veth {
-            sender: VethEnd::new(Side::Sender)?,
-            receiver: VethEnd::new(Side::Receiver)?,
+            sender: VethEnd::new(&Side::Sender.to_string())?,
+            receiver: VethEnd::new(&Side::Receiver.to_string())?,
+            router: router.transpose()?,
+            topology: topology.clone(),
         };
-        let peer_netns_fd = veth.receiver.namespace.as_fd().as_raw_fd() as u32;
-        veth.inside(Side::Sender)
-            .run(move |()| create_pair(peer_netns_fd))?
-            .doing(|| "making the veth pair")?;
-        for (side, peer) in [
-            (Side::Sender, Side::Receiver),
-            (Side::Receiver, Side::Sender),
-        ] {
-            veth.inside(side)
-                .run(move |()| {
-                    quieten_ipv6();
-                    configure(Addresses::of(side), Addresses::of(peer))
-                })?
-                .doing(|| format!("configuring the {side}'s {INTERFACE}"))?;
+        if let Some(router) = &veth.router {
+            let forwarding = router.inside.run(|()| wiring::forward())?;
+            forwarding.doing(|| "turning on the router's forwarding")?;
+        }
+        for [one, other] in veth.cables() {
+            one.join(&other)?;
+        }
+        if veth.router.is_some() {
+            veth.route()?;
+        }
+        if let Some(rate) = topology.rate {
+            veth.shape(rate.bits_per_second())?;
         }
         thread::sleep(QUIET_AFTER);
         Ok(veth)
+    }
+
+    /// The pairs, those of the first path first.
+    fn cables(&self) -> Vec<[Plug<'_>; 2]> {
+        let plug = |end, interface: u8, network, own| Plug {
+            end,
+            interface: interface_name(interface),
+            addresses: Addresses::at(network, own),
+        };
+        match &self.router {
+            Some(router) => vec![
+                [plug(&self.sender, 0, 0, SENDER), plug(router, 0, 0, ROUTER)],
+                [
+                    plug(router, 1, 1, ROUTER),
+                    plug(&self.receiver, 0, 1, RECEIVER),
+                ],
+            ],
+            None => (0..self.topology.links())
+                .map(|link| {
+                    [
+                        plug(&self.sender, link, link, SENDER),
+                        plug(&self.receiver, link, link, RECEIVER),
+                    ]
+                })
+                .collect(),
+        }
+    }
+
+    /// Sends what the hosts have for each other by the router.
+    fn route(&self) -> Result<(), StudyError> {
+        let (near, far) = (0, 1);
+        for (end, own, others, host) in [
+            (&self.sender, near, far, RECEIVER),
+            (&self.receiver, far, near, SENDER),
+        ] {
+            let gateway = Addresses::at(own, ROUTER);
+            end.inside
+                .run(move |()| wiring::add_routes(Addresses::at(others, host), gateway))?
+                .doing(|| format!("adding the {}'s routes", end.host))?;
+        }
+        Ok(())
+    }
+
+    /// Shapes what both hosts send.
+    fn shape(&self, bits_per_second: std::num::NonZeroU64) -> Result<(), StudyError> {
+        for side in [Side::Sender, Side::Receiver] {
+            for interface in self.interfaces(side) {
+                self.inside(side)
+                    .run(move |()| wiring::shape(&interface, bits_per_second))?
+                    .doing(|| format!("shaping what the {side} sends"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The interfaces of an end.
+    pub fn interfaces(&self, side: Side) -> Vec<String> {
+        self.interfaces_of(self.end(side))
+    }
+
+    fn interfaces_of(&self, end: &VethEnd) -> Vec<String> {
+        let plugs = self.cables().into_iter().flatten();
+        plugs
+            .filter(|plug| plug.end.host == end.host)
+            .map(|plug| plug.interface)
+            .collect()
+    }
+
+    /// The namespace of the router and its interfaces, the sender's side first; `None` without one.
+    pub fn router(&self) -> Option<(&NetNamespace, Vec<String>)> {
+        let router = self.router.as_ref()?;
+        Some((&router.namespace, self.interfaces_of(router)))
     }
 
     /// The namespace of an end.
@@ -153,11 +173,18 @@ impl Veth {
         &self.end(side).inside
     }
 
-    /// Gives both namespaces names that outlive the process, for a look with ip-netns(8), and returns them.
+    /// Gives the namespaces names that outlive the process, for a look with ip-netns(8), and returns them.
     pub fn keep(&self) -> Result<Vec<String>, StudyError> {
         let pid = std::process::id();
         let mut names = Vec::new();
-        for end in [&self.sender, &self.receiver] {
+        for end in [
+            Some(&self.sender),
+            self.router.as_ref(),
+            Some(&self.receiver),
+        ]
+        .into_iter()
+        .flatten()
+        {
             let name = format!("nicpoll-{}-{pid}", end.host);
             end.namespace
                 .keep_as(&name)
@@ -197,13 +224,45 @@ impl Veth {
     }
 }
 
+impl Plug<'_> {
+    /// Joins both ends of a cable and brings them up.
+    fn join(&self, other: &Plug<'_>) -> Result<(), StudyError> {
+        let netns_fd = other.end.namespace.as_fd().as_raw_fd() as u32;
+        let pair = [self, other].map(|plug| (plug.interface.clone(), plug.addresses));
+        self.end
+            .inside
+            .run(move |()| {
+                let [one, other] = &pair;
+                wiring::create_pair((&one.0, one.1), (&other.0, other.1), netns_fd)
+            })?
+            .doing(|| "making the veth pair")?;
+        for (own, peer) in [(self, other), (other, self)] {
+            let (interface, addresses, peer) =
+                (own.interface.clone(), own.addresses, peer.addresses);
+            own.end
+                .inside
+                .run(move |()| wiring::configure(&interface, addresses, peer))?
+                .doing(|| format!("configuring the {}'s {}", own.end.host, own.interface))?;
+        }
+        Ok(())
+    }
+}
+
+/// The name of an end's n-th interface.
+fn interface_name(number: u8) -> String {
+    match number {
+        0 => String::from(INTERFACE),
+        number => format!("em{number}"),
+    }
+}
+
 impl VethEnd {
-    fn new(side: Side) -> Result<Self, StudyError> {
+    fn new(host: &str) -> Result<Self, StudyError> {
         let namespace = NetNamespace::create().doing(|| "making a network namespace")?;
         let inside = NetnsThread::enter(namespace.try_clone()?, || ())
-            .doing(|| format!("entering the {side}'s namespace"))?;
+            .doing(|| format!("entering the {host}'s namespace"))?;
         Ok(VethEnd {
-            host: side.to_string(),
+            host: String::from(host),
             namespace,
             inside,
         })
@@ -220,7 +279,8 @@ impl Link for Veth {
     }
 
     fn interface(&self, host: &str) -> Option<&str> {
-        self.side(host).map(|_| INTERFACE)
+        let is_router = self.router.as_ref().is_some_and(|end| end.host == host);
+        (is_router || self.side(host).is_some()).then_some(INTERFACE)
     }
 
     fn peer(&self, host: &str) -> Option<&str> {
@@ -231,9 +291,16 @@ impl Link for Veth {
         Some(&peer.host)
     }
 
+    fn paths(&self) -> usize {
+        self.topology.links().into()
+    }
+
     fn addresses(&self, host: &str) -> Vec<(IpAddr, u8)> {
-        let side = self.side(host);
-        side.map_or_else(Vec::new, |side| Addresses::of(side).in_use())
+        let plugs = self.cables().into_iter().flatten();
+        plugs
+            .filter(|plug| plug.end.host == host)
+            .flat_map(|plug| plug.addresses.in_use())
+            .collect()
     }
 
     fn mtu_bytes(&self) -> u32 {
@@ -245,7 +312,9 @@ impl Link for Veth {
     }
 
     fn line(&self) -> Result<Line, &'static str> {
-        Err("a veth pair has no line; the speed that its driver tells is nominal")
+        let rate = self.topology.rate.map(|rate| rate.bits_per_second().get());
+        rate.and_then(Line::new)
+            .ok_or("a veth pair has no line; the speed that its driver tells is nominal")
     }
 
     fn losses(&self) -> &'static [(LossPlace, &'static str)] {
@@ -259,113 +328,7 @@ impl Link for Veth {
     }
 
     fn nobody(&self) -> (IpAddr, [u8; 6]) {
-        (IpAddr::V4(NOBODY), [0x02, 0x6e, 0x70, 0, 0, 3])
-    }
-}
-
-fn create_pair(peer_netns_fd: u32) -> io::Result<()> {
-    let mut peer = vec![0; rt_link::Ifinfomsg::len()];
-    drop(
-        rt_link::PushLinkAttrs::new(&mut peer)
-            .push_ifname_bytes(INTERFACE.as_bytes())
-            .push_address(&Addresses::of(Side::Receiver).mac)
-            .push_net_ns_fd(peer_netns_fd),
-    );
-    let mut data = Vec::new();
-    push_nested(&mut data, VETH_INFO_PEER, &peer);
-
-    let mut request = rt_link::Request::new()
-        .set_create()
-        .set_excl()
-        .op_newlink_do(&Default::default());
-    let mut info = request
-        .encode()
-        .push_ifname_bytes(INTERFACE.as_bytes())
-        .push_address(&Addresses::of(Side::Sender).mac)
-        .nested_linkinfo()
-        .push_kind(c"veth");
-    push_nested(info.as_vec_mut(), IFLA_INFO_DATA, &data);
-    info.end_nested();
-    NetlinkSocket::new().request(&request)?.recv_ack()?;
-    Ok(())
-}
-
-fn push_nested(attributes: &mut Vec<u8>, kind: u16, payload: &[u8]) {
-    // The bindings pad an attribute when the next one begins, so the last one may still be ragged.
-    attributes.resize(attributes.len().next_multiple_of(4), 0);
-    let length = (4 + payload.len()) as u16;
-    attributes.extend_from_slice(&length.to_ne_bytes());
-    attributes.extend_from_slice(&(kind | NLA_F_NESTED).to_ne_bytes());
-    attributes.extend_from_slice(payload);
-}
-
-/// The sysctls shown to a thread are those of the namespace that it is in. A kernel without IPv6, or
-/// without one of them, is no reason to stop: control packets have lines of their own in the ledger.
-fn quieten_ipv6() {
-    for (name, value) in QUIET_IPV6 {
-        let path = format!("/proc/sys/net/ipv6/conf/{INTERFACE}/{name}");
-        let _ = fs::write(path, value);
-    }
-}
-
-fn configure(own: Addresses, peer: Addresses) -> Result<(), StudyError> {
-    let ifindex = Control::new().interface(INTERFACE)?.ifindex;
-    let mut socket = NetlinkSocket::new();
-    for (address, prefix) in own.in_use() {
-        let header = rt_addr::Ifaddrmsg {
-            ifa_family: family(address),
-            ifa_prefixlen: prefix,
-            ifa_flags: IFA_F_NODAD,
-            ifa_index: ifindex,
-            ..Default::default()
-        };
-        let mut request = rt_addr::Request::new().set_create().op_newaddr_do(&header);
-        request.encode().push_local(address).push_address(address);
-        socket
-            .request(&request)?
-            .recv_ack()
-            .map_err(io::Error::from)?;
-    }
-
-    let up = rt_link::IfinfoFlags::Up as u32;
-    let header = rt_link::Ifinfomsg {
-        ifi_index: ifindex as i32,
-        ifi_flags: up,
-        ifi_change: up,
-        ..Default::default()
-    };
-    let request = rt_link::Request::new().op_setlink_do(&header);
-    socket
-        .request(&request)?
-        .recv_ack()
-        .map_err(io::Error::from)?;
-
-    for (address, _) in peer.in_use() {
-        add_neighbour(ifindex, address, &peer.mac)?;
-    }
-    Ok(())
-}
-
-/// Gives an address of the link a hardware address for good, in the caller's namespace.
-pub fn add_neighbour(ifindex: u32, address: IpAddr, mac: &[u8; 6]) -> io::Result<()> {
-    let header = rt_neigh::Ndmsg {
-        ndm_family: family(address),
-        ndm_ifindex: ifindex as i32,
-        ndm_state: NudState::Permanent as u16,
-        ..Default::default()
-    };
-    let mut request = rt_neigh::Request::new()
-        .set_create()
-        .op_newneigh_do(&header);
-    request.encode().push_dst(address).push_lladdr(mac);
-    NetlinkSocket::new().request(&request)?.recv_ack()?;
-    Ok(())
-}
-
-/// The address family as netlink headers carry it, include/linux/socket.h.
-fn family(address: IpAddr) -> u8 {
-    match address {
-        IpAddr::V4(_) => 2,
-        IpAddr::V6(_) => 10,
+        let nobody = Addresses::at(0, NOBODY);
+        (IpAddr::V4(nobody.ipv4), nobody.mac)
     }
 }

@@ -1,24 +1,60 @@
 //! The workloads that a study can run, as data.
 
 use nicpoll_iperf::{TcpWorkload, UdpWorkload};
+use nicpoll_model::line::IpVersion;
 use nicpoll_traffic::netrate::NetrateWorkload;
 use nicpoll_traffic::rr::RrWorkload;
+use nicpoll_traffic::scheduled::{PulseWorkload, ReplayError, ReplayWorkload};
 use nicpoll_traffic::workload::Workload;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+use crate::extent::STREAMS_MAX;
 
 /// The least datagram with room for what each kind of workload writes into it.
 const PAYLOAD_BYTES_MIN: u16 = 20;
 /// The largest payload of UDP over IPv4.
 const PAYLOAD_BYTES_MAX: u16 = 65_507;
+/// The largest payload of UDP over IPv6.
+const PAYLOAD_BYTES_MAX_IPV6: u16 = 65_487;
 
-/// A length that datagrams of a workload cannot have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error(
-    "payload_bytes = {payload_bytes} is out of range; give {PAYLOAD_BYTES_MIN} to {PAYLOAD_BYTES_MAX}"
-)]
-pub struct PayloadRange {
-    payload_bytes: u16,
+/// Clients of a workload: each is a thread.
+const CLIENTS_MAX: u16 = 256;
+/// Datagrams of a pulse: as many as one core sends in its time.
+const PULSE_PACKETS_MAX: u32 = 4096;
+
+/// Why traffic cannot be made.
+#[derive(Debug, Error)]
+pub enum WorkloadMistake {
+    /// A length that datagrams of a workload cannot have.
+    #[error("payload_bytes = {payload_bytes} is out of range; give {PAYLOAD_BYTES_MIN} to {most}")]
+    PayloadBytes {
+        /// What was asked for.
+        payload_bytes: u16,
+        /// The most that this version of IP carries.
+        most: u16,
+    },
+    /// More clients than there may be threads.
+    #[error("clients = {clients} is out of range; give 1 to {CLIENTS_MAX}")]
+    Clients {
+        /// What was asked for.
+        clients: u16,
+    },
+    /// A pulse that never ends.
+    #[error("packets_per_pulse = {packets} is out of range; give 1 to {PULSE_PACKETS_MAX}")]
+    Pulse {
+        /// What was asked for.
+        packets: u32,
+    },
+    /// More at once than one link takes.
+    #[error("{asked} workloads beside another are out of range; give at most {}", STREAMS_MAX - 1)]
+    Beside {
+        /// What was asked for.
+        asked: usize,
+    },
+    /// A capture that cannot be replayed.
+    #[error(transparent)]
+    Replay(#[from] ReplayError),
 }
 
 /// What traffic to make. A new kind of workload is a row here and its implementation.
@@ -33,6 +69,10 @@ pub enum WorkloadRequest {
     Rr(RrWorkload),
     /// netblast to netreceive.
     Netrate(NetrateWorkload),
+    /// Datagrams in pulses of a millisecond.
+    Pulses(PulseWorkload),
+    /// The datagrams of a capture.
+    Replay(ReplayWorkload),
 }
 
 impl WorkloadRequest {
@@ -47,8 +87,27 @@ impl WorkloadRequest {
                 );
                 format!("UDP with {} bytes of payload, {rate}", udp.payload_bytes)
             }
-            WorkloadRequest::Rr(_) => {
-                String::from("request and response over UDP, 64 bytes each, one at a time")
+            WorkloadRequest::Rr(rr) => {
+                let pace = match (rr.requests_per_second, rr.clients()) {
+                    (None, _) => String::from("one at a time"),
+                    (Some(rate), 1) => format!("{rate} a second"),
+                    (Some(rate), _) => format!("{rate} a second together"),
+                };
+                let clients = match rr.clients() {
+                    1 => String::new(),
+                    clients => format!(" of {clients} clients"),
+                };
+                format!("request and response{clients} over UDP, 64 bytes each, {pace}")
+            }
+            WorkloadRequest::Pulses(pulses) => format!(
+                "every ms {} datagrams at once with {} bytes of payload",
+                pulses.packets_per_pulse, pulses.payload_bytes
+            ),
+            WorkloadRequest::Replay(replay) => {
+                format!(
+                    "the UDP datagrams of {}, as recorded",
+                    replay.file.display()
+                )
             }
             WorkloadRequest::Netrate(netrate) => format!(
                 "netblast to netreceive, {} bytes of payload, as fast as it goes",
@@ -57,21 +116,42 @@ impl WorkloadRequest {
         }
     }
 
-    /// Whether it can be made.
+    /// Whether it can be made over this version of IP.
     ///
     /// # Errors
-    /// With the number that is out of range.
-    pub fn check(&self) -> Result<(), PayloadRange> {
+    /// With what is out of range, and what is possible.
+    pub fn check(&self, ip: IpVersion) -> Result<(), WorkloadMistake> {
         let payload_bytes = match self {
-            WorkloadRequest::Tcp(_) | WorkloadRequest::Rr(_) => return Ok(()),
+            WorkloadRequest::Tcp(_) => return Ok(()),
+            WorkloadRequest::Rr(rr) => {
+                let clients = rr.clients();
+                let is_in_range = clients <= CLIENTS_MAX;
+                return is_in_range
+                    .then_some(())
+                    .ok_or(WorkloadMistake::Clients { clients });
+            }
+            WorkloadRequest::Replay(replay) => return Ok(replay.check()?),
             WorkloadRequest::Udp(workload) => workload.payload_bytes,
             WorkloadRequest::Netrate(workload) => workload.payload_bytes,
+            WorkloadRequest::Pulses(workload) => {
+                let packets = workload.packets_per_pulse.get();
+                if packets > PULSE_PACKETS_MAX {
+                    return Err(WorkloadMistake::Pulse { packets });
+                }
+                workload.payload_bytes
+            }
         };
-        let range = PAYLOAD_BYTES_MIN..=PAYLOAD_BYTES_MAX;
-        if range.contains(&payload_bytes) {
+        let most = match ip {
+            IpVersion::V4 => PAYLOAD_BYTES_MAX,
+            IpVersion::V6 => PAYLOAD_BYTES_MAX_IPV6,
+        };
+        if (PAYLOAD_BYTES_MIN..=most).contains(&payload_bytes) {
             return Ok(());
         }
-        Err(PayloadRange { payload_bytes })
+        Err(WorkloadMistake::PayloadBytes {
+            payload_bytes,
+            most,
+        })
     }
 
     /// What carries it out.
@@ -81,6 +161,8 @@ impl WorkloadRequest {
             WorkloadRequest::Udp(workload) => workload,
             WorkloadRequest::Rr(workload) => workload,
             WorkloadRequest::Netrate(workload) => workload,
+            WorkloadRequest::Pulses(workload) => workload,
+            WorkloadRequest::Replay(workload) => workload,
         }
     }
 }

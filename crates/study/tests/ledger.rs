@@ -8,7 +8,7 @@ use std::time::Duration;
 use common::TestLab;
 use nicpoll_iperf::UdpWorkload;
 use nicpoll_model::{Ledger, LossPlace, Side};
-use nicpoll_observe::{Account, CountedDatagrams, packet_ledger};
+use nicpoll_observe::{Account, CountedDatagrams, Hosts, packet_ledger};
 use nicpoll_study::demo::{DEFAULT, INTERRUPT, POLLING};
 use nicpoll_study::{Link, WorkloadRequest};
 use nicpoll_testkit::needs;
@@ -43,7 +43,7 @@ fn udp(test: &mut TestLab, receive_buffer_bytes: usize) -> (Books, Ledger) {
         duplicates: books.duplicate_packets,
         control: books.control.clone(),
     };
-    let ledger = packet_ledger(datagrams, account(0), account(1));
+    let ledger = packet_ledger(datagrams, Hosts::pair(account(0), account(1)));
     (books, ledger)
 }
 
@@ -228,7 +228,7 @@ fn what_a_queueing_discipline_drops_in_batches_is_found_to_the_datagram() {
         offered: BATCHES * IN_A_BATCH as u64,
         ..CountedDatagrams::default()
     };
-    let ledger = packet_ledger(counted, account(0), account(1));
+    let ledger = packet_ledger(counted, Hosts::pair(account(0), account(1)));
     let at_queue = || {
         ledger
             .lines
@@ -274,7 +274,7 @@ fn a_closed_port_is_a_place_too() {
         offered: datagrams,
         ..CountedDatagrams::default()
     };
-    let ledger = packet_ledger(counted, idle, receiver);
+    let ledger = packet_ledger(counted, Hosts::pair(idle, receiver));
     assert_eq!(lost_at(&ledger, LossPlace::NoSocket), datagrams);
     assert_eq!(ledger.residual_packets, Some(0));
 }

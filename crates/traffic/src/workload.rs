@@ -229,6 +229,60 @@ impl Books {
     }
 }
 
+impl Books {
+    /// The books of a stream that the receiver's host sent to the sender's.
+    #[must_use]
+    pub fn reversed(mut self) -> Self {
+        for line in &mut self.control {
+            line.from = line.from.other();
+        }
+        self
+    }
+
+    /// The books of traffic and of other traffic that ran at the same time. What was offered and delivered is of
+    /// both, so that the account of losses closes; the other's rates and round trips are added only if they are
+    /// `counted`. Datagrams beside a stream, or a stream beside datagrams, stay out of the account.
+    #[must_use]
+    pub fn and(mut self, other: Books, counted: bool) -> Self {
+        self.control.extend(other.control);
+        self.undrained = self.undrained.or(other.undrained);
+        if self.packets.is_some() == other.packets.is_some() {
+            self.packets = self
+                .packets
+                .zip(other.packets)
+                .map(|(own, others)| (own.0 + others.0, own.1 + others.1));
+            self.duplicate_packets = match (self.duplicate_packets, other.duplicate_packets) {
+                (None, None) => None,
+                (own, others) => Some(own.unwrap_or(0) + others.unwrap_or(0)),
+            };
+            self.offered_bytes += other.offered_bytes;
+            self.delivered_bytes += other.delivered_bytes;
+        }
+        if counted {
+            self.sender = self.sender.and(other.sender);
+            self.receiver = self.receiver.and(other.receiver);
+            self.jitter_seconds = max(self.jitter_seconds, other.jitter_seconds);
+            self.out_of_order_packets = self
+                .out_of_order_packets
+                .zip(other.out_of_order_packets)
+                .map(|(own, others)| own + others);
+            self.round_trip = match (self.round_trip, other.round_trip) {
+                (Some(own), Some(others)) => Some(own.and(others)),
+                (own, others) => own.or(others),
+            };
+        }
+        self
+    }
+}
+
+/// The greater of two figures, either of which may be unknown.
+fn max(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.max(other)),
+        (one, other) => one.or(other),
+    }
+}
+
 fn control_lines(
     from: Side,
     sent: &[(ControlKind, u64)],
@@ -297,6 +351,31 @@ mod tests {
             ]
         );
         assert_eq!(books.undrained.as_deref(), Some("silence"));
+    }
+
+    #[test]
+    fn what_runs_beside_is_in_the_account_and_in_no_rate() {
+        let books = |packets: u64, lost: u64| {
+            let sender = EndBooks::of_sender(Payload::datagrams(packets, 64), 1.0, BUFFER);
+            let received = Payload::datagrams(packets - lost, 64);
+            let mut books = Books::of(sender, EndBooks::of_receiver(received, 1.0, BUFFER));
+            books.control = control_lines(Side::Sender, &[(ControlKind::Fin, 1)], &[]);
+            books
+        };
+        let beside = books(10, 0).and(books(100, 40).reversed(), false);
+        assert_eq!(beside.packets, Some((110, 70)));
+        assert_eq!(beside.receiver.packets_per_second, Some(10.0));
+        let from: Vec<Side> = beside.control.iter().map(|line| line.from).collect();
+        assert_eq!(from, [Side::Sender, Side::Receiver]);
+        let counted = books(10, 0).and(books(100, 40), true);
+        assert_eq!(counted.receiver.packets_per_second, Some(70.0));
+        assert_eq!(counted.delivered_bytes, 70 * 64);
+        // A stream has no packets: the account stays that of the datagrams.
+        let stream = Books {
+            packets: None,
+            ..books(50, 0)
+        };
+        assert_eq!(books(10, 1).and(stream, false).packets, Some((10, 9)));
     }
 
     #[test]

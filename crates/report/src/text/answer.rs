@@ -81,7 +81,7 @@ fn is_null(study: &Study, pair: Pair) -> bool {
     let of = |name: &str| {
         let mut settings = study.settings.iter();
         let facts = settings.find(|facts| facts.setting == name)?;
-        Some((&facts.description, &facts.writes))
+        Some((&facts.description, &facts.writes, &facts.router_writes))
     };
     of(pair.setting).is_some() && of(pair.setting) == of(pair.reference)
 }

@@ -74,6 +74,13 @@ fn writes(setting: &SettingFacts) -> String {
             sides.push(format!("at the {side} {}", values.join(", ")));
         }
     }
+    if !setting.router_writes.is_empty() {
+        let values = setting.router_writes.iter();
+        let values: Vec<String> = values
+            .map(|(name, value)| format!("{name} {value}"))
+            .collect();
+        sides.push(format!("at the router {}", values.join(", ")));
+    }
     if !setting.machine_writes.is_empty() {
         let values = setting.machine_writes.iter();
         let values: Vec<String> = values

@@ -2,6 +2,7 @@
 //!
 //! What must hold: every key that a file may have stands here; any other one is refused with those that there are.
 
+use nicpoll_model::line::IpVersion;
 use nicpoll_switch::Values;
 use serde::Deserialize;
 use toml::Spanned;
@@ -9,6 +10,8 @@ use toml::Spanned;
 use super::lengths::LengthsEntry;
 use super::stop::StopEntry;
 use crate::design::Cpus;
+use crate::extent::Beside;
+use crate::topology::Topology;
 use crate::workload::WorkloadRequest;
 
 /// The whole file.
@@ -25,6 +28,7 @@ pub(super) struct Document {
     pub seed: Option<u64>,
     #[serde(default)]
     pub give_up_first: Vec<Spanned<String>>,
+    pub topology: Option<Spanned<Topology>>,
     pub common: Option<CommonEntry>,
     #[serde(default)]
     pub setting: Vec<SettingEntry>,
@@ -40,6 +44,7 @@ pub(super) struct Document {
 #[serde(deny_unknown_fields)]
 pub(super) struct CommonEntry {
     pub sender: Option<Spanned<Values>>,
+    pub router: Option<Spanned<Values>>,
     pub receiver: Option<Spanned<Values>>,
     pub machine: Option<Spanned<Values>>,
     pub cpus: Option<Spanned<Cpus>>,
@@ -54,6 +59,7 @@ pub(super) struct SettingEntry {
     #[serde(default)]
     pub description: String,
     pub sender: Option<Spanned<Values>>,
+    pub router: Option<Spanned<Values>>,
     pub receiver: Option<Spanned<Values>>,
     pub machine: Option<Spanned<Values>>,
     pub cpus: Option<Spanned<Cpus>>,
@@ -75,6 +81,12 @@ pub(super) struct WorkloadEntry {
     pub name: Spanned<String>,
     pub description: Option<String>,
     pub traffic: Spanned<WorkloadRequest>,
+    #[serde(default)]
+    pub ip: IpVersion,
+    #[serde(default)]
+    pub both_ways: bool,
+    #[serde(default)]
+    pub beside: Vec<Beside>,
 }
 
 /// What is held against what: two settings, or two levels of a factor.

@@ -16,9 +16,9 @@ use super::Reader;
 use super::claim::{Claim, Wanted};
 use super::entry::{CommonEntry, SettingEntry};
 use crate::INTERFACE;
-use crate::design::{Cpus, Evidence, MACHINE, MACHINE_INTERFACE, NamedSetting, RECEIVER, SENDER};
+use crate::design::{Cpus, Evidence, MACHINE, MACHINE_INTERFACE, NamedSetting, RECEIVER, ROUTER, SENDER};
 
-/// What an entry sets, with where its receiver's part stands.
+/// What an entry sets, with where the part of the host that is studied stands.
 #[derive(Clone, Default)]
 pub(super) struct Piece {
     span: Range<usize>,
@@ -41,6 +41,7 @@ pub(super) struct NamedPiece {
 /// What an entry has for each host.
 struct Parts {
     sender: Option<Spanned<Values>>,
+    router: Option<Spanned<Values>>,
     receiver: Option<Spanned<Values>>,
     machine: Option<Spanned<Values>>,
     cpus: Option<Spanned<Cpus>>,
@@ -93,6 +94,7 @@ impl Reader<'_> {
         };
         let parts = Parts {
             sender: entry.sender,
+            router: entry.router,
             receiver: entry.receiver,
             machine: entry.machine,
             cpus: entry.cpus,
@@ -116,6 +118,7 @@ impl Reader<'_> {
         }
         let parts = Parts {
             sender: entry.sender,
+            router: entry.router,
             receiver: entry.receiver,
             machine: entry.machine,
             cpus: entry.cpus,
@@ -140,11 +143,16 @@ impl Reader<'_> {
             span,
             ..Piece::default()
         };
-        if let Some(receiver) = &parts.receiver {
-            piece.span = receiver.span();
+        let studied = match self.is_routed {
+            true => &parts.router,
+            false => &parts.receiver,
+        };
+        if let Some(studied) = studied {
+            piece.span = studied.span();
         }
         let all = [
             (SENDER, parts.sender),
+            (ROUTER, parts.router),
             (RECEIVER, parts.receiver),
             (MACHINE, parts.machine),
         ];
@@ -164,6 +172,11 @@ impl Reader<'_> {
 
     /// Refuses what no host of its kind has, whatever the kernel.
     fn possible(&self, host: HostName, values: &Spanned<Values>) -> Result<(), FileError> {
+        if host == ROUTER && !self.is_routed {
+            let message =
+                String::from("there is no router here; add topology = { kind = \"router\" }");
+            return Err(self.error(values.span(), message));
+        }
         for (row, _) in values.get_ref().iter() {
             let is_sysctl = row.named_kind() == Some(Kind::Sysctl);
             let message = if host == MACHINE && !is_sysctl {
@@ -184,6 +197,14 @@ impl Reader<'_> {
             return Err(self.error(values.span(), message));
         }
         Ok(())
+    }
+
+    /// The host whose receiving is studied.
+    fn studied(&self) -> HostName {
+        match self.is_routed {
+            true => ROUTER,
+            false => RECEIVER,
+        }
     }
 
     /// One setting of one entry.
@@ -218,7 +239,7 @@ impl Reader<'_> {
                 return Err(self.error(level.piece.span.clone(), message));
             }
             let span = level.piece.span.clone();
-            let is_of_receiver = level.piece.of(RECEIVER).is_some();
+            let is_of_receiver = level.piece.of(self.studied()).is_some();
             let before = whole.span.clone();
             whole = whole.under(&level.piece);
             whole.span = if is_of_receiver { span } else { before };
@@ -253,12 +274,14 @@ impl Reader<'_> {
         description: String,
         levels: Vec<LevelFacts>,
     ) -> Result<NamedSetting, FileError> {
-        let receiver = piece.hosts.get(RECEIVER).cloned().unwrap_or_default();
-        let evidence = evidence_of(&receiver);
-        if evidence != Evidence::NoNapi && receiver.number(&GRO) != Some(1) {
-            let message = String::from(
-                "a veth has no NAPI while GRO is off; add gro = \"on\" to the receiver, and to that of the setting \
+        let studied = piece.hosts.get(self.studied()).cloned();
+        let studied = studied.unwrap_or_default();
+        let evidence = evidence_of(&studied);
+        if evidence != Evidence::NoNapi && studied.number(&GRO) != Some(1) {
+            let message = format!(
+                "a veth has no NAPI while GRO is off; add gro = \"on\" to the {}, and to that of the setting \
                  that it is compared with",
+                self.studied()
             );
             return Err(self.error(piece.span, message));
         }
@@ -285,11 +308,11 @@ impl Reader<'_> {
 }
 
 /// What must be seen of a veth's polls for these values to be in force.
-fn evidence_of(receiver: &Values) -> Evidence {
-    let above_zero = |row| receiver.number(row).filter(|number| *number > 0);
+fn evidence_of(studied: &Values) -> Evidence {
+    let above_zero = |row| studied.number(row).filter(|number| *number > 0);
     match (above_zero(&DEFER_HARD_IRQS), above_zero(&GRO_FLUSH_TIMEOUT)) {
         (Some(_), Some(period_ns)) => Evidence::Rounds { period_ns },
-        _ if receiver.number(&GRO) == Some(1) || needs_napi(receiver) => Evidence::Polls,
+        _ if studied.number(&GRO) == Some(1) || needs_napi(studied) => Evidence::Polls,
         _ => Evidence::NoNapi,
     }
 }

@@ -327,3 +327,48 @@ fn a_stop_rule_fills_its_time_and_is_refused_where_no_interval_can_come_of_it() 
     let error = StudyFile::parse(&both).unwrap_err();
     assert!(error.message.contains("time or stop"), "{error}");
 }
+
+#[test]
+fn a_router_has_settings_of_its_own_and_is_what_is_studied() {
+    let routed = TWO.replace("receiver =", "router =").replacen(
+        "[[setting]]",
+        "[topology]\nkind = \"router\"\nrate = \"100Mbit/s\"\n[[setting]]",
+        1,
+    );
+    let design = StudyFile::parse(&routed).unwrap().design;
+    assert!(design.topology.is_routed() && design.topology.rate.is_some());
+    assert_eq!(design.settings[1].period_ns(), Some(1_000_000));
+    let facts = design.settings[1].facts();
+    assert!(facts.writes.is_empty());
+    assert_eq!(facts.router_writes[0].0, "gro");
+    // Without a router there is nothing to set.
+    let none = StudyFile::parse(&TWO.replace("receiver =", "router =")).unwrap_err();
+    assert_eq!(none.line, 5);
+    assert!(none.message.contains("kind = \"router\""), "{none}");
+    let links = routed.replacen("[topology]", "[topology]\nlinks = 2", 1);
+    let error = StudyFile::parse(&links).unwrap_err();
+    assert_eq!(error.line, 3);
+    assert!(error.message.contains("either side"), "{error}");
+}
+
+#[test]
+fn traffic_may_go_both_ways_over_ipv6_and_beside_other_traffic() {
+    let with = |keys: &str| {
+        let text = format!("{TWO}{keys}\n");
+        StudyFile::parse(&text).map(|file| file.design.workloads[0].clone())
+    };
+    let beside = "ip = \"v6\"\nboth_ways = true\n\
+                  beside = [{ traffic = { kind = \"netrate\", payload_bytes = 64 }, from = \"receiver\" }]";
+    let workload = with(beside).unwrap();
+    assert!(workload.extent.both_ways);
+    let words = ", over IPv6, and the same the other way; beside it netblast to netreceive, 64 bytes of payload, \
+                 as fast as it goes from the receiver";
+    let description = &workload.description;
+    assert!(description.ends_with(words), "{description}");
+    let short = with("beside = [{ traffic = { kind = \"netrate\", payload_bytes = 3 } }]");
+    assert!(short.unwrap_err().to_string().contains("20 to 65507"));
+    let most = TWO.replace("payload_bytes = 200", "payload_bytes = 65500") + "ip = \"v6\"\n";
+    let error = StudyFile::parse(&most).unwrap_err();
+    assert_eq!(error.line, 11);
+    assert!(error.message.contains("65487"), "{error}");
+}

@@ -60,7 +60,7 @@ impl Changes {
     }
 
     /// Learns from one message of `NETLINK_ROUTE`.
-    fn learn(&mut self, kind: u16, body: &[u8], ifindex: u32) {
+    fn learn(&mut self, kind: u16, body: &[u8], ifindexes: &[u32]) {
         if kind != RTM_NEWLINK && kind != RTM_DELLINK {
             for (kinds, what) in KINDS {
                 if kinds.contains(&kind) {
@@ -72,7 +72,7 @@ impl Changes {
         let (Some(index), Some(flags)) = (word(body, 4), word(body, 8)) else {
             return;
         };
-        if index != ifindex {
+        if !ifindexes.contains(&index) {
             return;
         }
         if kind == RTM_DELLINK || flags & IFF_UP == 0 {
@@ -101,10 +101,12 @@ impl Listener {
         })
     }
 
-    /// What was changed since the last call at the interface with this number, or in its namespace.
-    pub fn changes(&self, ifindex: u32) -> io::Result<Changes> {
+    /// What was changed since the last call at the interfaces with these numbers, or in their namespace.
+    pub fn changes(&self, ifindexes: &[u32]) -> io::Result<Changes> {
         let mut changes = Changes::default();
-        receive(&self.route, |kind, body| changes.learn(kind, body, ifindex))?;
+        receive(&self.route, |kind, body| {
+            changes.learn(kind, body, ifindexes)
+        })?;
         if let Some(nftables) = &self.nftables {
             receive(nftables, |_, _| changes.add("the nftables rules"))?;
         }
@@ -169,7 +171,7 @@ mod tests {
 
     fn changes(bytes: &[u8]) -> Changes {
         let mut changes = Changes::default();
-        messages(bytes, &mut |kind, body| changes.learn(kind, body, 7));
+        messages(bytes, &mut |kind, body| changes.learn(kind, body, &[7]));
         changes
     }
 

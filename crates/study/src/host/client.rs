@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use nicpoll_model::Side;
 use nicpoll_observe::HostSnapshot;
 use nicpoll_switch::Request;
 use nicpoll_traffic::workload::{End, EndBooks};
@@ -165,12 +166,14 @@ impl HostClient {
         end: u32,
         workload: WorkloadRequest,
         terms: End,
+        at: Side,
         cpu: u32,
     ) -> Result<(), StudyError> {
         self.tell(HostRequest::Prepare {
             end,
             workload,
             terms,
+            at,
             cpu,
         })
     }

@@ -52,7 +52,7 @@ impl Ends {
         }
     }
 
-    /// Makes an end ready on a thread of `place` that is bound to `cpu`: `workload` prepares it there.
+    /// Makes an end ready on a thread of `place` at a host that is bound to a core: `workload` prepares it there.
     ///
     /// # Errors
     /// When it cannot be made ready, or is not within a time that is ample.
@@ -62,7 +62,7 @@ impl Ends {
         end: u32,
         workload: impl FnOnce(&End) -> Result<Box<dyn PreparedEnd>, WorkloadError> + Send + 'static,
         terms: End,
-        cpu: u32,
+        (at, cpu): (Side, u32),
     ) -> Result<(), HostFailure> {
         self.running
             .retain(|_, running| !running.thread.is_finished());
@@ -75,7 +75,7 @@ impl Ends {
             is_due: false,
         };
         // The account of CPU time of `fit` knows the threads by these names.
-        let name = match terms.side {
+        let name = match at {
             Side::Sender => "send",
             Side::Receiver => "receive",
         };
@@ -240,7 +240,7 @@ mod tests {
             duration: Duration::from_millis(1),
         };
         let cpu = nicpoll_sys::affinity::allowed_cpus().unwrap()[0];
-        ends.prepare(&place, 1, workload, terms, cpu)
+        ends.prepare(&place, 1, workload, terms, (Side::Sender, cpu))
     }
 
     #[test]

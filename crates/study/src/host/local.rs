@@ -16,7 +16,9 @@ use nicpoll_observe::{
     CpuSample, ExactCpu, ExactCpuOptions, ExactSample, HostCounters, PollCounter, ThreadTimes,
     TimedRuns, start_timing,
 };
-use nicpoll_switch::{Control, Held, Journal, Needs, Order, Owner, Request, Switch, Target};
+use nicpoll_switch::{
+    Control, Held, Interface, Journal, Needs, Order, Owner, Request, Switch, Target,
+};
 use nicpoll_sys::netns::{NetNamespace, NetnsThread};
 use nicpoll_traffic::workload::End;
 use rustix::time::{ClockId, clock_gettime};
@@ -29,7 +31,7 @@ use super::{
 };
 use crate::error::{Doing, StudyError};
 use crate::foreign;
-use crate::veth;
+use crate::wiring;
 
 /// A namespace, with a thread that lives in it.
 pub struct LocalHost {
@@ -41,8 +43,7 @@ pub struct LocalHost {
 }
 
 impl LocalHost {
-    /// The host that `namespace` is, of which `interface` is studied. Changes are recorded in `journal`, and are
-    /// `owner`'s: this process or its guard.
+    /// The host that `namespace` is, of which one interface is studied. See [`LocalHost::of`].
     ///
     /// # Errors
     /// `EPERM` without CAP_SYS_ADMIN.
@@ -52,12 +53,26 @@ impl LocalHost {
         journal: &Journal,
         owner: Owner,
     ) -> io::Result<Self> {
-        let (interface, journal) = (String::from(interface), journal.clone());
+        LocalHost::of(namespace, vec![String::from(interface)], journal, owner)
+    }
+
+    /// The host that `namespace` is. A setting is put in force on every one of `interfaces`; polls and NAPI instances
+    /// are those of the first. Changes are recorded in `journal`, and are `owner`'s: this process or its guard.
+    ///
+    /// # Errors
+    /// `EPERM` without CAP_SYS_ADMIN.
+    pub fn of(
+        namespace: NetNamespace,
+        interfaces: Vec<String>,
+        journal: &Journal,
+        owner: Owner,
+    ) -> io::Result<Self> {
+        let journal = journal.clone();
         let netns_inode = namespace.inode();
         let thread = NetnsThread::enter(namespace, move || Resident {
             netns_inode,
             counters: HostCounters::explained_on_demand(),
-            interface,
+            interfaces,
             control: Control::new(),
             switch: Switch::new(journal),
             owner,
@@ -84,10 +99,12 @@ impl LocalHost {
                 end,
                 workload,
                 terms,
+                at,
                 cpu,
             } => {
                 let workload = move |terms: &End| workload.workload().prepare(terms);
-                self.ends.prepare(&self.thread, end, workload, terms, cpu)?;
+                self.ends
+                    .prepare(&self.thread, end, workload, terms, (at, cpu))?;
             }
             HostRequest::Start { end } => self.ends.start(end)?,
             HostRequest::SenderDone { end } => self.ends.sender_done(end)?,
@@ -124,7 +141,8 @@ impl Host for LocalHost {
 /// What the thread in the namespace works with.
 struct Resident {
     netns_inode: u64,
-    interface: String,
+    /// The studied one first.
+    interfaces: Vec<String>,
     control: Control,
     switch: Switch,
     /// Whose the changes are.
@@ -193,21 +211,39 @@ impl Resident {
         Ok(Answer::Facts(Box::new(Facts {
             machine: nicpoll_inspect::host_facts()?,
             netns_inode: self.netns_inode,
-            driver: self.control.interface(&self.interface)?.driver,
+            driver: self.first()?.driver,
         })))
     }
 
+    /// The studied interface.
+    fn first(&mut self) -> Result<Interface, StudyError> {
+        Ok(self.control.interface(&self.interfaces[0])?)
+    }
+
     fn values(&mut self) -> Result<BTreeMap<String, String>, StudyError> {
-        let ifindex = self.control.interface(&self.interface)?.ifindex;
-        let mut values = sysfs_attributes(&Path::new("/sys/class/net").join(&self.interface))?;
+        let mut values = BTreeMap::new();
+        for (index, interface) in self.interfaces.clone().iter().enumerate() {
+            let own = self.values_of(interface)?.into_iter();
+            values.extend(own.map(|(name, value)| match index {
+                0 => (name, value),
+                // The others are told apart by their names.
+                _ => (name.replacen(' ', &format!(" {interface} "), 1), value),
+            }));
+        }
+        for (name, value) in nicpoll_inspect::sysctls() {
+            values.insert(format!("sysctl {name}"), value);
+        }
+        Ok(values)
+    }
+
+    fn values_of(&mut self, interface: &str) -> Result<BTreeMap<String, String>, StudyError> {
+        let ifindex = self.control.interface(interface)?.ifindex;
+        let mut values = sysfs_attributes(&Path::new("/sys/class/net").join(interface))?;
         let features = self.control.features(ifindex)?;
         for (kind, set) in [("wanted", features.wanted), ("active", features.active)] {
             for (name, on) in set {
                 values.insert(format!("feature {name} ({kind})"), on.to_string());
             }
-        }
-        for (name, value) in nicpoll_inspect::sysctls() {
-            values.insert(format!("sysctl {name}"), value);
         }
         for (index, napi) in self.control.napis(ifindex)?.into_iter().enumerate() {
             values.insert(format!("NAPI {index}"), format!("{napi:?}"));
@@ -216,7 +252,7 @@ impl Resident {
     }
 
     fn napis(&mut self) -> Result<Vec<u32>, StudyError> {
-        let ifindex = self.control.interface(&self.interface)?.ifindex;
+        let ifindex = self.first()?.ifindex;
         let napis = self.control.napis(ifindex)?;
         Ok(napis.iter().map(|napi| napi.id).collect())
     }
@@ -224,14 +260,17 @@ impl Resident {
     fn apply(&mut self, request: &Request) -> Result<(), StudyError> {
         self.switch.enter(None)?;
         let name = &request.interface;
-        let orders = [Order {
-            target: Target {
-                netns_inode: self.netns_inode,
-                interface: self.control.interface(&name.interface)?,
-            },
-            part: name.part.clone(),
-            values: request.set.clone(),
-        }];
+        let mut orders = Vec::new();
+        for interface in &self.interfaces {
+            orders.push(Order {
+                target: Target {
+                    netns_inode: self.netns_inode,
+                    interface: self.control.interface(interface)?,
+                },
+                part: name.part.clone(),
+                values: request.set.clone(),
+            });
+        }
         if let Some(held) = &mut self.held {
             return Ok(held.change(&mut self.switch, &orders, Needs::Trust)?);
         }
@@ -252,8 +291,8 @@ impl Resident {
     }
 
     fn add_neighbour(&mut self, address: IpAddr, mac: [u8; 6]) -> Result<(), StudyError> {
-        let ifindex = self.control.interface(&self.interface)?.ifindex;
-        Ok(veth::add_neighbour(ifindex, address, &mac)?)
+        let ifindex = self.first()?.ifindex;
+        Ok(wiring::add_neighbour(ifindex, address, &mac)?)
     }
 
     fn load_counters(&mut self) -> Result<Answer, StudyError> {
@@ -268,12 +307,15 @@ impl Resident {
     }
 
     fn changes(&mut self) -> Result<Answer, StudyError> {
-        let ifindex = self.control.interface(&self.interface)?.ifindex;
+        let mut ifindexes = Vec::new();
+        for interface in &self.interfaces {
+            ifindexes.push(self.control.interface(interface)?.ifindex);
+        }
         let listener = match self.listener.take() {
             Some(listener) => listener,
             None => Listener::new()?,
         };
-        let changes = listener.changes(ifindex)?;
+        let changes = listener.changes(&ifindexes)?;
         self.listener = Some(listener);
         Ok(Answer::Changes(changes))
     }

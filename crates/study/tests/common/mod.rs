@@ -31,9 +31,14 @@ pub struct TestLab {
 }
 
 impl TestLab {
+    /// Keeps other labs of the test program away, for one that is built in another way.
+    pub fn alone() -> MutexGuard<'static, ()> {
+        ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub fn build() -> TestLab {
         // A test that failed while it had the lock left nothing broken behind.
-        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let alone = TestLab::alone();
         let state = tempfile::tempdir().unwrap();
         let journal = Journal::at(state.path().join("state"));
         let veth = Arc::new(Veth::build().unwrap());

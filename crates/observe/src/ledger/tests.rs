@@ -1,0 +1,209 @@
+use super::*;
+use crate::host::{HostSnapshot, InterfaceCounters, LinkCounters};
+
+fn host(tx: u64, tx_dropped: u64, rx: u64, protocols: &[(&str, u64)]) -> HostSnapshot {
+    let interface = InterfaceCounters {
+        name: String::from("em0"),
+        link: LinkCounters {
+            tx_packets: tx,
+            tx_dropped,
+            rx_packets: rx,
+            ..LinkCounters::default()
+        },
+        qdisc_drops: Some(0),
+        has_queue: false,
+        xdp_drops: Some(0),
+        peer_tx_dropped: Some(0),
+    };
+    HostSnapshot {
+        interfaces: Some([(2, interface)].into()),
+        nftables_drops: Some(0),
+        protocols: protocols
+            .iter()
+            .map(|&(name, count)| (String::from(name), count))
+            .collect(),
+        softnet_dropped: Some(vec![0, 0]),
+        ..HostSnapshot::default()
+    }
+}
+
+fn packets(ledger: &Ledger, place: LossPlace, side: Side) -> Option<u64> {
+    ledger
+        .lines
+        .iter()
+        .find(|line| line.place == place && line.side == side)
+        .unwrap()
+        .packets
+}
+
+fn datagrams(offered: u64, delivered: u64) -> CountedDatagrams {
+    CountedDatagrams {
+        offered,
+        delivered,
+        ..CountedDatagrams::default()
+    }
+}
+
+fn reason(protocol: DropProtocol, packets: u64) -> DropReason {
+    DropReason {
+        reason: String::from("NETFILTER_DROP"),
+        function: None,
+        protocol,
+        place: Some(LossPlace::Nftables),
+        explanation: None,
+        packets,
+    }
+}
+
+#[test]
+fn datagrams_beyond_a_counter_are_a_line_and_other_protocols_are_not() {
+    let mut before = host(0, 0, 0, &[]);
+    before.drop_reasons = Some(vec![reason(DropProtocol::Udp, 3)]);
+    let mut after = host(0, 0, 0, &[]);
+    // The counter has two of the other protocol.
+    after.nftables_drops = Some(2);
+    let reasons = [(DropProtocol::Udp, 43), (DropProtocol::Other, 9)];
+    after.drop_reasons = Some(
+        reasons
+            .map(|(kind, packets)| reason(kind, packets))
+            .to_vec(),
+    );
+    let account = |after| Account {
+        before: &before,
+        after,
+    };
+    let ledger = packet_ledger(
+        datagrams(100, 58),
+        Hosts::pair(account(&before), account(&after)),
+    );
+    let last = ledger.lines.last().unwrap();
+    assert_eq!(
+        (last.place, last.side),
+        (LossPlace::Nftables, Side::Receiver)
+    );
+    assert_eq!(last.packets, Some(40));
+    assert_eq!(last.counter, "drop reason NETFILTER_DROP less the counter");
+    assert_eq!(ledger.residual_packets, Some(0));
+}
+
+/// What a host counts of IP and UDP.
+const FORWARDING: [&str; 9] = [
+    "Ip.OutDiscards",
+    "Ip.InHdrErrors",
+    "Ip.InAddrErrors",
+    "Ip.InUnknownProtos",
+    "Ip.ReasmFails",
+    "Udp.NoPorts",
+    "Udp.InCsumErrors",
+    "Udp.MemErrors",
+    "Udp.RcvbufErrors",
+];
+
+#[test]
+fn what_the_router_lost_is_a_line_and_its_rings_are_told_from_the_receivers() {
+    let counters = |discarded: u64| {
+        let zero = FORWARDING.map(|name| (name, 0));
+        [&zero[..], &[("Ip.InDiscards", discarded)]].concat()
+    };
+    let zero = host(0, 0, 0, &counters(0));
+    let sender = host(900, 100, 0, &counters(0));
+    // Of 900 that came, 20 were discarded and 30 did not fit into the receiver's ring.
+    let router = host(850, 30, 900, &counters(20));
+    let receiver = host(0, 0, 850, &counters(0));
+    let account = |after| Account {
+        before: &zero,
+        after,
+    };
+    let hosts = Hosts {
+        router: Some(account(&router)),
+        ..Hosts::pair(account(&sender), account(&receiver))
+    };
+    let ring = link_lines(hosts);
+    let counted: Vec<_> = ring.iter().map(|line| (line.place, line.packets)).collect();
+    assert_eq!(
+        counted,
+        [
+            (LossPlace::Router, Some(100 + 20)),
+            (LossPlace::RxRing, Some(30)),
+            (LossPlace::Backlog, Some(0)),
+        ]
+    );
+}
+
+#[test]
+fn a_backlog_drop_is_counted_once() {
+    let zero = host(0, 0, 0, &[("Udp.RcvbufErrors", 0)]);
+    let mut sender = host(900, 100, 0, &[("Udp.RcvbufErrors", 0)]);
+    let mut receiver = host(0, 0, 900, &[("Udp.RcvbufErrors", 50)]);
+    // 30 of the 100 in the backlog, across the wrap of a 32-bit count; 70 in the ring.
+    let mut before = zero.clone();
+    before.softnet_dropped = Some(vec![u32::MAX - 9, 0]);
+    sender.softnet_dropped = Some(vec![20, 0]);
+    receiver.softnet_dropped = Some(vec![20, 0]);
+    let account = |after| Account {
+        before: &before,
+        after,
+    };
+    let ledger = packet_ledger(
+        datagrams(1000, 850),
+        Hosts::pair(account(&sender), account(&receiver)),
+    );
+    assert_eq!(
+        packets(&ledger, LossPlace::Backlog, Side::Receiver),
+        Some(30)
+    );
+    assert_eq!(
+        packets(&ledger, LossPlace::RxRing, Side::Receiver),
+        Some(70)
+    );
+    assert_eq!(
+        packets(&ledger, LossPlace::SocketBuffer, Side::Receiver),
+        Some(50)
+    );
+    assert_eq!(ledger.residual_packets, Some(0));
+}
+
+#[test]
+fn a_missing_counter_is_null_and_leaves_its_loss_in_the_residual() {
+    let (before, after) = (host(0, 0, 0, &[]), host(10, 0, 10, &[]));
+    let account = Account {
+        before: &before,
+        after: &after,
+    };
+    let ledger = packet_ledger(datagrams(10, 7), Hosts::pair(account, account));
+    assert_eq!(
+        packets(&ledger, LossPlace::SocketBuffer, Side::Receiver),
+        None
+    );
+    assert_eq!(ledger.residual_packets, Some(3));
+}
+
+#[test]
+fn frames_that_are_not_ip_are_named_unless_a_filter_took_some() {
+    let before = host(0, 0, 0, &[("Ip.OutTransmits", 0), ("Ip6OutTransmits", 0)]);
+    let after = host(12, 0, 0, &[("Ip.OutTransmits", 9), ("Ip6OutTransmits", 1)]);
+    let account = Account {
+        before: &before,
+        after: &after,
+    };
+    let arp = |filtered| link_control(account, account, filtered)[0];
+    assert_eq!(arp(false).sent_packets, Some(2));
+    assert_eq!(arp(true).received_packets, None);
+    assert_eq!(frames_besides_ip(Some(5), Some(6)), None);
+}
+
+#[test]
+fn tcp_closes_in_bytes() {
+    let (zero, after) = (host(0, 0, 0, &[]), host(0, 839, 0, &[]));
+    let account = |after| Account {
+        before: &zero,
+        after,
+    };
+    let ledger = tcp_ledger(1000, 990, Hosts::pair(account(&after), account(&zero)));
+    assert_eq!(ledger.residual_bytes, Some(10));
+    assert_eq!(ledger.residual_packets, None);
+    assert_eq!((ledger.lines.len(), ledger.lost_packets()), (0, 0));
+    let ring = |check: &&CrossCheck| check.counter.starts_with("packets, receive ring: ");
+    let ring = ledger.cross_checks.iter().find(ring).unwrap();
+    assert_eq!(ring.packets, 839);
+}

@@ -1,0 +1,328 @@
+//! Veth pairs, addresses, routes and shaping over netlink: how the link of a lab is wired.
+//!
+//! What must hold: everything acts in the namespace of the calling thread, or in one that it is given. Once wired, a
+//! link says nothing by itself: each end knows the other's hardware address for good, and IPv6 has said what it has
+//! to say.
+
+use std::fs;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::num::NonZeroU64;
+use std::path::Path;
+
+use netlink_bindings::rt_neigh::NudState;
+use netlink_bindings::rt_route::RtmType;
+use netlink_bindings::tc::{self, TcRatespec, TcTbfQopt, Tcmsg};
+use netlink_bindings::traits::Pusher;
+use netlink_bindings::{rt_addr, rt_link, rt_neigh, rt_route};
+use netlink_socket2::NetlinkSocket;
+use nicpoll_model::Side;
+use nicpoll_switch::Control;
+
+use crate::error::StudyError;
+
+/// `IFLA_INFO_DATA`, include/uapi/linux/if_link.h.
+const IFLA_INFO_DATA: u16 = 2;
+/// `VETH_INFO_PEER`, include/uapi/linux/veth.h.
+const VETH_INFO_PEER: u16 = 1;
+/// `NLA_F_NESTED`: the attribute holds attributes.
+const NLA_F_NESTED: u16 = 1 << 15;
+/// `IFA_F_NODAD`: use the address at once, nobody else is on this link.
+const IFA_F_NODAD: u8 = 0x02;
+/// `RT_TABLE_MAIN` and `RTPROT_STATIC`, include/uapi/linux/rtnetlink.h.
+const MAIN_TABLE: u8 = 254;
+const PROTOCOL_STATIC: u8 = 4;
+/// `TC_H_ROOT`, include/uapi/linux/pkt_sched.h: the parent of an interface's outermost qdisc.
+const TC_H_ROOT: u32 = 0xFFFF_FFFF;
+/// `TC_LINKLAYER_ETHERNET`.
+const LINK_LAYER_ETHERNET: u8 = 1;
+/// What a frame takes on the wire beside what the kernel counts of it: check sequence, preamble and gap.
+const FRAME_OVERHEAD_BYTES: u8 = 24;
+/// What the shortest frame takes on the wire.
+const FRAME_BYTES_MIN: u8 = 84;
+/// The longest frame of the link, with what it takes on the wire.
+const FRAME_BYTES_MAX: u64 = 1538;
+/// What may go out at once: of this much time, and three frames at least.
+const BURST_SECONDS: f64 = 1e-3;
+/// What may wait: of this much time, and twenty frames at least.
+const QUEUE_SECONDS: f64 = 50e-3;
+
+/// Settings of an IPv6 interface that keep it quiet once it is up: it makes no link-local address,
+/// asks nobody for routers or duplicate addresses, and repeats its listener reports at once instead of
+/// seconds later.
+const QUIET_IPV6: [(&str, &str); 6] = [
+    // IN6_ADDR_GEN_MODE_NONE
+    ("addr_gen_mode", "1"),
+    ("accept_ra", "0"),
+    ("router_solicitations", "0"),
+    ("dad_transmits", "0"),
+    ("mldv1_unsolicited_report_interval", "1"),
+    ("mldv2_unsolicited_report_interval", "1"),
+];
+
+const IPV4_PREFIX: u8 = 24;
+const IPV6_PREFIX: u8 = 64;
+
+/// The sender on each of its networks.
+pub(crate) const SENDER: u8 = 1;
+/// The receiver.
+pub(crate) const RECEIVER: u8 = 2;
+/// Nobody.
+pub(crate) const NOBODY: u8 = 3;
+/// The router.
+pub(crate) const ROUTER: u8 = 4;
+
+/// The addresses of one end of a veth pair.
+///
+/// They are from the blocks set aside for benchmarks (RFC 2544 appendix C.2.2 and RFC 5180 section 8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// IPv4.
+    pub ipv4: Ipv4Addr,
+    /// IPv6.
+    pub ipv6: Ipv6Addr,
+    pub(crate) mac: [u8; 6],
+}
+
+impl Addresses {
+    /// The addresses of `side` on the first network.
+    pub fn of(side: Side) -> Self {
+        Addresses::at(
+            0,
+            match side {
+                Side::Sender => SENDER,
+                Side::Receiver => RECEIVER,
+            },
+        )
+    }
+
+    /// The addresses of an end on one of the networks.
+    pub(crate) fn at(network: u8, end: u8) -> Self {
+        Addresses {
+            ipv4: Ipv4Addr::new(198, 18, network, end),
+            ipv6: Ipv6Addr::new(0x2001, 2, 0, network.into(), 0, 0, 0, end.into()),
+            // A locally administered address: the second bit of the first byte is set.
+            mac: [0x02, 0x6e, 0x70, 0, network, end],
+        }
+    }
+
+    /// The addresses that are used, with their prefix lengths. IPv6 is left out where the kernel was
+    /// started without it.
+    pub fn in_use(&self) -> Vec<(IpAddr, u8)> {
+        let ipv4 = (IpAddr::V4(self.ipv4), IPV4_PREFIX);
+        let ipv6 = (IpAddr::V6(self.ipv6), IPV6_PREFIX);
+        if Path::new("/proc/sys/net/ipv6").exists() {
+            vec![ipv4, ipv6]
+        } else {
+            vec![ipv4]
+        }
+    }
+}
+
+/// Makes a veth pair of one name in the caller's namespace and one in another.
+pub(crate) fn create_pair(
+    (name, own): (&str, Addresses),
+    (peer_name, peer): (&str, Addresses),
+    peer_netns_fd: u32,
+) -> io::Result<()> {
+    let mut far = vec![0; rt_link::Ifinfomsg::len()];
+    drop(
+        rt_link::PushLinkAttrs::new(&mut far)
+            .push_ifname_bytes(peer_name.as_bytes())
+            .push_address(&peer.mac)
+            .push_net_ns_fd(peer_netns_fd),
+    );
+    let mut data = Vec::new();
+    push_nested(&mut data, VETH_INFO_PEER, &far);
+
+    let mut request = rt_link::Request::new()
+        .set_create()
+        .set_excl()
+        .op_newlink_do(&Default::default());
+    let mut info = request
+        .encode()
+        .push_ifname_bytes(name.as_bytes())
+        .push_address(&own.mac)
+        .nested_linkinfo()
+        .push_kind(c"veth");
+    push_nested(info.as_vec_mut(), IFLA_INFO_DATA, &data);
+    info.end_nested();
+    NetlinkSocket::new().request(&request)?.recv_ack()?;
+    Ok(())
+}
+
+fn push_nested(attributes: &mut Vec<u8>, kind: u16, payload: &[u8]) {
+    // The bindings pad an attribute when the next one begins, so the last one may still be ragged.
+    attributes.resize(attributes.len().next_multiple_of(4), 0);
+    let length = (4 + payload.len()) as u16;
+    attributes.extend_from_slice(&length.to_ne_bytes());
+    attributes.extend_from_slice(&(kind | NLA_F_NESTED).to_ne_bytes());
+    attributes.extend_from_slice(payload);
+}
+
+/// The sysctls shown to a thread are those of the namespace that it is in. A kernel without IPv6, or
+/// without one of them, is no reason to stop: control packets have lines of their own in the ledger.
+fn quieten_ipv6(interface: &str) {
+    for (name, value) in QUIET_IPV6 {
+        let path = format!("/proc/sys/net/ipv6/conf/{interface}/{name}");
+        let _ = fs::write(path, value);
+    }
+}
+
+/// Gives an interface of the caller's namespace its addresses, brings it up, and tells it the other end's.
+pub(crate) fn configure(
+    interface: &str,
+    own: Addresses,
+    peer: Addresses,
+) -> Result<(), StudyError> {
+    quieten_ipv6(interface);
+    let ifindex = Control::new().interface(interface)?.ifindex;
+    let mut socket = NetlinkSocket::new();
+    for (address, prefix) in own.in_use() {
+        let header = rt_addr::Ifaddrmsg {
+            ifa_family: family(address),
+            ifa_prefixlen: prefix,
+            ifa_flags: IFA_F_NODAD,
+            ifa_index: ifindex,
+            ..Default::default()
+        };
+        let mut request = rt_addr::Request::new().set_create().op_newaddr_do(&header);
+        request.encode().push_local(address).push_address(address);
+        socket
+            .request(&request)?
+            .recv_ack()
+            .map_err(io::Error::from)?;
+    }
+
+    let up = rt_link::IfinfoFlags::Up as u32;
+    let header = rt_link::Ifinfomsg {
+        ifi_index: ifindex as i32,
+        ifi_flags: up,
+        ifi_change: up,
+        ..Default::default()
+    };
+    let request = rt_link::Request::new().op_setlink_do(&header);
+    socket
+        .request(&request)?
+        .recv_ack()
+        .map_err(io::Error::from)?;
+
+    for (address, _) in peer.in_use() {
+        add_neighbour(ifindex, address, &peer.mac)?;
+    }
+    Ok(())
+}
+
+/// Gives an address of the link a hardware address for good, in the caller's namespace.
+pub fn add_neighbour(ifindex: u32, address: IpAddr, mac: &[u8; 6]) -> io::Result<()> {
+    let header = rt_neigh::Ndmsg {
+        ndm_family: family(address),
+        ndm_ifindex: ifindex as i32,
+        ndm_state: NudState::Permanent as u16,
+        ..Default::default()
+    };
+    let mut request = rt_neigh::Request::new()
+        .set_create()
+        .op_newneigh_do(&header);
+    request.encode().push_dst(address).push_lladdr(mac);
+    NetlinkSocket::new().request(&request)?.recv_ack()?;
+    Ok(())
+}
+
+/// Sends what is for the network of `far` by `gateway`, in the caller's namespace.
+pub(crate) fn add_routes(far: Addresses, gateway: Addresses) -> io::Result<()> {
+    let gateways = gateway.in_use();
+    for ((address, prefix), (gateway, _)) in far.in_use().into_iter().zip(gateways) {
+        let header = rt_route::Rtmsg {
+            rtm_family: family(address),
+            rtm_dst_len: prefix,
+            rtm_table: MAIN_TABLE,
+            rtm_protocol: PROTOCOL_STATIC,
+            rtm_type: RtmType::Unicast as u8,
+            ..Default::default()
+        };
+        let mut request = rt_route::Request::new()
+            .set_create()
+            .op_newroute_do(&header);
+        request
+            .encode()
+            .push_dst(network(address))
+            .push_gateway(gateway);
+        NetlinkSocket::new().request(&request)?.recv_ack()?;
+    }
+    Ok(())
+}
+
+/// The address of the network that a host's address is of.
+fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => {
+            let [a, b, c, _] = address.octets();
+            IpAddr::V4(Ipv4Addr::new(a, b, c, 0))
+        }
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+        }
+    }
+}
+
+/// Has the caller's namespace forward packets of both versions of IP.
+pub(crate) fn forward() -> io::Result<()> {
+    fs::write("/proc/sys/net/ipv4/ip_forward", "1")?;
+    let ipv6 = Path::new("/proc/sys/net/ipv6/conf/all/forwarding");
+    match ipv6.exists() {
+        true => fs::write(ipv6, "1"),
+        false => Ok(()),
+    }
+}
+
+/// Lets an interface of the caller's namespace send no faster than a line of this rate carries Ethernet frames.
+pub(crate) fn shape(interface: &str, bits_per_second: NonZeroU64) -> Result<(), StudyError> {
+    let ifindex = Control::new().interface(interface)?.ifindex;
+    let header = Tcmsg {
+        ifindex: ifindex as i32,
+        parent: TC_H_ROOT,
+        ..Default::default()
+    };
+    let bytes_per_second = bits_per_second.get() / 8;
+    let of = |seconds: f64, frames: u64| {
+        let bytes = (bytes_per_second as f64 * seconds) as u64;
+        bytes.max(frames * FRAME_BYTES_MAX).min(u32::MAX.into()) as u32
+    };
+    let bucket = TcTbfQopt {
+        rate: TcRatespec {
+            linklayer: LINK_LAYER_ETHERNET,
+            overhead: FRAME_OVERHEAD_BYTES.into(),
+            mpu: FRAME_BYTES_MIN.into(),
+            rate: bytes_per_second.min(u32::MAX.into()) as u32,
+            ..Default::default()
+        },
+        limit: of(QUEUE_SECONDS, 20),
+        ..Default::default()
+    };
+    let mut request = tc::Request::new()
+        .set_create()
+        .set_excl()
+        .op_newqdisc_do(&header);
+    request
+        .encode()
+        .nested_options_tbf()
+        .push_parms(bucket)
+        .push_rate64(bytes_per_second)
+        .push_burst(of(BURST_SECONDS, 3))
+        .end_nested();
+    NetlinkSocket::new()
+        .request(&request)?
+        .recv_ack()
+        .map_err(io::Error::from)?;
+    Ok(())
+}
+
+/// The address family as netlink headers carry it, include/linux/socket.h.
+fn family(address: IpAddr) -> u8 {
+    match address {
+        IpAddr::V4(_) => 2,
+        IpAddr::V6(_) => 10,
+    }
+}
