@@ -328,10 +328,11 @@ Examples:
   sudo nicpoll study run period.toml
   sudo nicpoll study run period.toml --json > study.json
   sudo nicpoll study run servers-2006          a ready study: what servers were tried with in 2006
+  sudo nicpoll study run servers-2006 --full   the same for as long as they were
   sudo nicpoll study run --resume last         go on with a study that was stopped or killed
 
 A file names settings, workloads and what is held against what (docs/studies.md). The study runs in
-two namespaces of its own, joined by a veth pair: no interface of this machine is touched.
+namespaces of its own, joined by veth pairs: no interface of this machine is touched.
 
 Exit codes: 0 done, 1 failed, 2 usage or a mistake in the file, 4 nothing was decided, 5 a privilege
 or kernel feature is missing, 130 and 143 ended by a signal.";

@@ -228,7 +228,11 @@ impl Lab {
     /// in the order of a packet's way.
     pub(crate) fn hosts(&mut self) -> impl Iterator<Item = &mut HostClient> {
         let machine = self.machine.iter_mut();
-        let way = [Some(&mut self.sender), self.router.as_mut(), Some(&mut self.receiver)];
+        let way = [
+            Some(&mut self.sender),
+            self.router.as_mut(),
+            Some(&mut self.receiver),
+        ];
         machine.chain(way.into_iter().flatten())
     }
 

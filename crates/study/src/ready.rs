@@ -12,17 +12,38 @@ use thiserror::Error;
 use crate::file::{Here, StudyFile};
 
 /// Names and texts of the ready studies: what `studies/` holds.
-pub const READY: [(&str, &str); 4] = [
+pub const READY: [(&str, &str); 10] = [
     ("demo", include_str!("../../../studies/demo.toml")),
+    (
+        "market-data-2011",
+        include_str!("../../../studies/market-data-2011.toml"),
+    ),
     (
         "netblast-sizes",
         include_str!("../../../studies/netblast-sizes.toml"),
     ),
     ("period", include_str!("../../../studies/period.toml")),
     (
+        "responsiveness",
+        include_str!("../../../studies/responsiveness.toml"),
+    ),
+    (
+        "router-2011",
+        include_str!("../../../studies/router-2011.toml"),
+    ),
+    (
         "servers-2006",
         include_str!("../../../studies/servers-2006.toml"),
     ),
+    (
+        "sysctl-2012",
+        include_str!("../../../studies/sysctl-2012.toml"),
+    ),
+    (
+        "thin-clients-2011",
+        include_str!("../../../studies/thin-clients-2011.toml"),
+    ),
+    ("wan-2009", include_str!("../../../studies/wan-2009.toml")),
 ];
 
 /// Why a study cannot be had.

@@ -16,7 +16,9 @@ use super::Reader;
 use super::claim::{Claim, Wanted};
 use super::entry::{CommonEntry, SettingEntry};
 use crate::INTERFACE;
-use crate::design::{Cpus, Evidence, MACHINE, MACHINE_INTERFACE, NamedSetting, RECEIVER, ROUTER, SENDER};
+use crate::design::{
+    Cpus, Evidence, MACHINE, MACHINE_INTERFACE, NamedSetting, RECEIVER, ROUTER, SENDER,
+};
 
 /// What an entry sets, with where the part of the host that is studied stands.
 #[derive(Clone, Default)]
