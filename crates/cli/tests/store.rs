@@ -116,10 +116,12 @@ fn stored(file: &Path) -> Vec<String> {
     read().unwrap_or_default()
 }
 
-/// The host's state, but for the namespaces of other tests, which come and go.
+/// The host's state, but for the namespaces of others, which come and go.
 fn interfaces_and_namespaces() -> BTreeMap<String, String> {
     let mut state = host_state();
-    state.retain(|name, _| !name.contains("nicpoll-test"));
+    let is_of_a_study =
+        |name: &str| name.contains("nicpoll-sender") || name.contains("nicpoll-receiver");
+    state.retain(|name, _| !name.starts_with("/run/netns/") || is_of_a_study(name));
     state
 }
 
