@@ -82,7 +82,7 @@ fn a_full_server_says_so_once() {
     let told = server.end();
     let lines: Vec<&str> = told.lines().collect();
     let expected = "nicpoll rr: all 128 connections are in use: 127.0.0.1 is refused; a connection \
-                    that asks nothing for 60 s is closed";
+                    that asks nothing for 1 s makes room for the next one";
     assert_eq!(lines, [expected]);
 }
 

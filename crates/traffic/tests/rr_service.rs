@@ -1,7 +1,7 @@
 //! The request/response service and its clients over loopback: both protocols, both loops, and what
 //! strangers may do.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::atomic::Ordering;
@@ -240,6 +240,49 @@ fn noise_on_a_connection_ends_it_and_no_other() {
     });
     assert_eq!(served.tcp().foreign_messages, 1);
     assert_eq!(served.connections(), 2);
+}
+
+/// Who asks rarely holds a place only while nobody else needs it.
+#[test]
+fn whoever_asks_next_to_nothing_makes_room_for_those_who_are_refused() {
+    with_service(|peer, served| {
+        let connect = || TcpStream::connect(peer).unwrap();
+        let ask_once = |mut stream: &TcpStream| {
+            stream
+                .write_all(&Message::request(1, 1).to_bytes())
+                .unwrap();
+            stream.read_exact(&mut [0; Message::BYTES]).is_ok()
+        };
+        let rare: Vec<TcpStream> = (0..127).map(|_| connect()).collect();
+        assert!(rare.iter().all(ask_once));
+        let busy = connect();
+        let begun = Instant::now();
+        let mut refused = 0;
+        // Each try is refused, or has the place of a connection that has been silent.
+        let newcomer = loop {
+            assert!(begun.elapsed() < PATIENCE && ask_once(&busy));
+            let newcomer = connect();
+            newcomer.set_read_timeout(Some(PATIENCE)).unwrap();
+            let mut is_asked = &newcomer;
+            let written = is_asked.write_all(&Message::request(1, 1).to_bytes());
+            let answered = is_asked.read_exact(&mut [0; Message::BYTES]);
+            if written.and(answered).is_ok() {
+                break newcomer;
+            }
+            refused += 1;
+            thread::sleep(Duration::from_millis(100));
+        };
+        assert!(refused > 0 && ask_once(&busy) && ask_once(&newcomer));
+        // One for each that was refused, and no more.
+        let is_open = |stream: &&TcpStream| {
+            stream.set_nonblocking(true).unwrap();
+            let seen = stream.peek(&mut [0; 1]);
+            seen.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+        };
+        let closed = 127 - rare.iter().filter(is_open).count();
+        assert!((1..=refused).contains(&closed), "{closed} of {refused}");
+        assert_eq!(served.refused_connections(), refused as u64);
+    });
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //!
 //! What must hold: a datagram is answered with no more bytes than it had, so that a forged address gets
 //! no more than was spent on it. Connections are bounded in number, in what is kept for each, and in
-//! how long they may be silent or leave their responses unread. Whatever is sent, the service goes on.
+//! how long they may be silent or leave their responses unread; while clients are refused for want of a
+//! connection, nobody keeps one who asks next to nothing. Whatever is sent, the service goes on.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -27,7 +28,7 @@ use crate::{Caller, Refusal, Spare, is_exhausted, sockets};
 const CONNECTIONS_MAX: usize = 128;
 /// The same in words, and what becomes of the next one.
 const IN_USE: &str = "all 128 connections are in use";
-const RULE: &str = "is refused; a connection that asks nothing for 60 s is closed";
+const RULE: &str = "is refused; a connection that asks nothing for 1 s makes room for the next one";
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 128;
 /// The longest datagram there is.
@@ -69,10 +70,12 @@ pub enum ServiceError {
 #[derive(Debug, Default)]
 pub struct Served {
     udp: Counters,
-    tcp: Counters,
+    pub(super) tcp: Counters,
     connections: AtomicU64,
     refused_connections: AtomicU64,
     open: AtomicUsize,
+    /// Clients that were refused for want of a connection, and for each of whom one is to make room.
+    waiting: AtomicUsize,
     refusal: Mutex<Option<Refusal>>,
 }
 
@@ -122,6 +125,32 @@ impl Served {
     /// Why a connection was refused last, unless that was asked before.
     pub fn refusal(&self) -> Option<Refusal> {
         self.last_refusal().take()
+    }
+
+    /// Refuses a client for want of a connection.
+    fn refuse_for_want(&self, peer: Caller) {
+        let more = |waiting: usize| (waiting < CONNECTIONS_MAX).then_some(waiting + 1);
+        // Room for more than there are connections cannot be made.
+        let _ = self
+            .waiting
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        let (in_use, rule) = (IN_USE, RULE);
+        self.refuse(Refusal::Full { peer, in_use, rule });
+    }
+
+    /// Takes back that one connection is to make room: whether one was.
+    fn take_waiting(&self) -> bool {
+        let less = |waiting: usize| waiting.checked_sub(1);
+        let taken = self
+            .waiting
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        taken.is_ok()
+    }
+
+    /// Whether a connection that does next to nothing is to end, so that another client has its place. Of
+    /// several that ask, as many are told so as clients were refused.
+    pub(super) fn wants_room(&self) -> bool {
+        self.open.load(Ordering::Relaxed) >= CONNECTIONS_MAX && self.take_waiting()
     }
 
     fn refuse(&self, refusal: Refusal) {
@@ -246,15 +275,16 @@ impl Service {
             };
             let peer = Caller::from(peer);
             if served.open.load(Ordering::Relaxed) >= CONNECTIONS_MAX {
-                let (in_use, rule) = (IN_USE, RULE);
-                served.refuse(Refusal::Full { peer, in_use, rule });
+                served.refuse_for_want(peer);
                 continue;
             }
+            // Perhaps it is one that was refused before.
+            served.take_waiting();
             served.open.fetch_add(1, Ordering::Relaxed);
             let serve = move || {
                 add(&served.connections, 1);
                 // A connection that fails has ended; its client is told by the kernel.
-                let _ = serve_connection(stream, &served.tcp, is_over);
+                let _ = serve_connection(stream, served, is_over);
                 served.open.fetch_sub(1, Ordering::Relaxed);
             };
             let named = thread::Builder::new().name(String::from("nicpoll-rr-tcp"));
