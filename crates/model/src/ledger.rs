@@ -204,4 +204,73 @@ mod tests {
         assert_eq!(ledger.lost_packets(), 101);
         assert_eq!(ledger.balance_packets(), 0);
     }
+
+    fn empty() -> Ledger {
+        Ledger {
+            offered_packets: None,
+            delivered_packets: None,
+            offered_bytes: None,
+            delivered_bytes: None,
+            duplicate_packets: None,
+            lines: Vec::new(),
+            control: Vec::new(),
+            residual_packets: None,
+            residual_bytes: None,
+            cross_checks: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_no_line_explains_is_the_residual_with_its_sign() {
+        let mut ledger = Ledger {
+            offered_packets: Some(100),
+            delivered_packets: Some(70),
+            lines: vec![line(LossPlace::RxRing, Some(20))],
+            ..empty()
+        };
+        assert_eq!(ledger.balance_packets(), 10);
+        ledger.delivered_packets = Some(95);
+        assert_eq!(ledger.balance_packets(), -15);
+        ledger.residual_packets = Some(-15);
+        assert_eq!(ledger.residual_ratio(), Some(0.15));
+        ledger.offered_packets = Some(0);
+        assert_eq!(ledger.residual_ratio(), None);
+    }
+
+    #[test]
+    fn a_ledger_is_in_packets_or_in_bytes() {
+        let packets = Ledger {
+            offered_packets: Some(9),
+            delivered_packets: Some(7),
+            ..empty()
+        };
+        assert!(!packets.is_in_bytes());
+        assert_eq!((packets.offered(), packets.delivered()), (9, 7));
+        let bytes = Ledger {
+            offered_bytes: Some(9000),
+            delivered_bytes: Some(6000),
+            residual_bytes: Some(3000),
+            ..empty()
+        };
+        assert!(bytes.is_in_bytes());
+        assert_eq!((bytes.offered(), bytes.delivered()), (9000, 6000));
+        assert_eq!(bytes.residual_ratio(), Some(1.0 / 3.0));
+    }
+
+    #[test]
+    fn each_kind_of_control_packet_has_a_name_of_its_own() {
+        let kinds = [
+            ControlKind::Fin,
+            ControlKind::FinAcknowledgement,
+            ControlKind::Acknowledgement,
+            ControlKind::Retransmission,
+            ControlKind::Arp,
+            ControlKind::NeighbourDiscovery,
+        ];
+        let names = kinds.map(ControlKind::name);
+        assert_eq!(
+            names.join(", "),
+            "FIN, FIN acknowledgement, acknowledgement, retransmission, ARP, ICMPv6 ND/MLD"
+        );
+    }
 }

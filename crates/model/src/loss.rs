@@ -148,5 +148,17 @@ mod tests {
         assert_eq!(json, r#"{"ip_output":2,"send_queue":null}"#);
         assert_eq!(serde_json::from_str::<Drops>(&json).unwrap(), drops);
         assert_eq!(drops.at(LossPlace::Xdp), None);
+        assert_eq!(drops.at(LossPlace::SendQueue), None);
+        assert_eq!(drops.at(LossPlace::IpOutput), Some(2));
+        let schema = schemars::schema_for!(Drops);
+        let keys = schema.get("propertyNames").unwrap()["enum"].as_array();
+        assert_eq!(keys.unwrap().len(), LossPlace::ALL.len());
+    }
+
+    #[test]
+    fn a_place_is_written_by_its_name_as_wide_as_asked() {
+        let place = LossPlace::IpOutput;
+        let width = place.name().len() + 2;
+        assert_eq!(format!("{place:>width$}"), format!("  {}", place.name()));
     }
 }

@@ -287,15 +287,19 @@ fn whoever_asks_next_to_nothing_makes_room_for_those_who_are_refused() {
 
 #[test]
 fn connections_are_bounded_and_silent_ones_do_not_keep_the_service() {
-    let (silent, served) = with_service(|peer, served| {
+    let ((silent, time), served) = with_service(|peer, served| {
+        let begun = Instant::now();
         let silent: Vec<TcpStream> = (0..140)
             .map(|_| TcpStream::connect(peer).unwrap())
             .collect();
         wait_until("all were taken or refused", || {
             served.connections() + served.refused_connections() == 140
         });
-        silent
+        (silent, begun.elapsed())
     });
-    assert_eq!((silent.len(), served.connections()), (140, 128));
-    assert_eq!(served.refused_connections(), 12);
+    assert_eq!(silent.len(), 140);
+    // On a slow host the first ones have been silent for so long that they make room for the last ones.
+    let is_exact = time < Duration::from_secs(1);
+    assert!(served.refused_connections() == 12 || !is_exact && served.refused_connections() > 0);
+    assert!(served.connections() == 128 || !is_exact && served.connections() > 128);
 }
