@@ -16,8 +16,7 @@ WITH half AS (
            ntile(2) OVER (PARTITION BY study, workload, setting ORDER BY sequence) AS half
       FROM trial WHERE delivered_bits_per_second > 0)
 SELECT study, workload, setting, count(*) AS trials,
-       round(exp(avg(ln(rate)) FILTER (WHERE half = 2)
-               - avg(ln(rate)) FILTER (WHERE half = 1)), 2) AS second_half_to_first
+       round(avg(rate) FILTER (WHERE half = 2) / avg(rate) FILTER (WHERE half = 1), 2) AS second_half_to_first
   FROM half GROUP BY study, workload, setting;
 
 -- A fixed order: the same setting where it came first in its block, and where it came last.
@@ -28,8 +27,7 @@ WITH placed AS (
     WINDOW up AS (PARTITION BY study, workload, block ORDER BY sequence),
            down AS (PARTITION BY study, workload, block ORDER BY sequence DESC))
 SELECT study, workload, setting, count(*) AS trials,
-       round(exp(avg(ln(rate)) FILTER (WHERE from_last = 1)
-               - avg(ln(rate)) FILTER (WHERE from_first = 1)), 2) AS last_to_first
+       round(avg(rate) FILTER (WHERE from_last = 1) / avg(rate) FILTER (WHERE from_first = 1), 2) AS last_to_first
   FROM placed GROUP BY study, workload, setting;
 
 -- A void rule: trials without those in which the hypervisor or other programs took more than 1.6 cores.
@@ -41,6 +39,6 @@ WITH disturbed AS (
       FROM trial WHERE delivered_bits_per_second > 0)
 SELECT study, workload, setting, count(*) AS trials,
        count(*) FILTER (WHERE taken > 1.6) AS void,
-       round(exp(avg(ln(rate))) / 1e6, 2) AS all_mbit_a_second,
-       round(exp(avg(ln(rate)) FILTER (WHERE taken <= 1.6)) / 1e6, 2) AS rest_mbit_a_second
+       round(avg(rate) / 1e6, 2) AS all_mbit_a_second,
+       round(avg(rate) FILTER (WHERE taken <= 1.6) / 1e6, 2) AS rest_mbit_a_second
   FROM disturbed GROUP BY study, workload, setting;
