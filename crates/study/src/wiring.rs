@@ -293,8 +293,8 @@ pub(crate) fn shape(interface: &str, bits_per_second: NonZeroU64) -> Result<(), 
     let bucket = TcTbfQopt {
         rate: TcRatespec {
             linklayer: LINK_LAYER_ETHERNET,
-            overhead: FRAME_OVERHEAD_BYTES.into(),
-            mpu: FRAME_BYTES_MIN.into(),
+            overhead: FRAME_OVERHEAD_BYTES,
+            mpu: FRAME_BYTES_MIN,
             rate: bytes_per_second.min(u32::MAX.into()) as u32,
             ..Default::default()
         },
