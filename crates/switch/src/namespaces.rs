@@ -26,7 +26,8 @@ pub(crate) struct Search {
     pub is_complete: bool,
 }
 
-/// Looks for a namespace: first where it costs little, in names and processes, then everywhere.
+/// Looks for a namespace: first where it costs little, in what this process holds itself, names and processes; then
+/// everywhere.
 pub(crate) fn search(mut is_it: impl FnMut(&NetNamespace) -> bool) -> io::Result<Search> {
     let mut seen = BTreeSet::new();
     let pid_namespace = fs::read_link("/proc/self/ns/pid");
@@ -35,15 +36,7 @@ pub(crate) fn search(mut is_it: impl FnMut(&NetNamespace) -> bool) -> io::Result
         is_complete: pid_namespace.is_ok_and(|link| link.as_os_str() == FIRST_PID_NAMESPACE),
     };
     let processes = processes()?;
-    let own = PathBuf::from("/proc/thread-self/ns/net");
-    let named = entries(Path::new(netns::NAMED_DIRECTORY));
-    let main_threads = processes.iter().map(|process| process.join("ns/net"));
-    let cheap = std::iter::once(own).chain(named).chain(main_threads);
-    let rest = processes.iter().flat_map(|process| {
-        let threads = entries(&process.join("task")).map(|thread| thread.join("ns/net"));
-        threads.chain(descriptors(process))
-    });
-    for path in cheap.chain(rest).chain(mounts(&processes)) {
+    for path in places(&processes) {
         if inode_of_link(&path).is_some_and(|inode| seen.contains(&inode)) {
             continue;
         }
@@ -63,6 +56,20 @@ pub(crate) fn search(mut is_it: impl FnMut(&NetNamespace) -> bool) -> io::Result
         }
     }
     Ok(search)
+}
+
+/// What may lead to a namespace, in the order in which it is looked at. A study's own namespaces have no names: they
+/// come first, since it looks for them in each trial.
+fn places(processes: &[PathBuf]) -> impl Iterator<Item = PathBuf> + use<'_> {
+    let own = std::iter::once(PathBuf::from("/proc/thread-self/ns/net"))
+        .chain(held_by(Path::new("/proc/self")));
+    let named = entries(Path::new(netns::NAMED_DIRECTORY));
+    let main_threads = processes.iter().map(|process| process.join("ns/net"));
+    let rest = processes.iter().flat_map(|process| held_by(process));
+    own.chain(named)
+        .chain(main_threads)
+        .chain(rest)
+        .chain(mounts(processes))
 }
 
 /// Whether a process is there and may not be looked at. The kernel refuses one that has just ended, too; and the
@@ -87,9 +94,11 @@ fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     listing.map(|file| file.path())
 }
 
-/// Namespaces that a process holds open.
-fn descriptors(process: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-    entries(&process.join("fd")).filter(|path| inode_of_link(path).is_some())
+/// Namespaces that the threads of a process are in, and those that it holds open.
+fn held_by(process: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let threads = entries(&process.join("task")).map(|thread| thread.join("ns/net"));
+    let descriptors = entries(&process.join("fd")).filter(|path| inode_of_link(path).is_some());
+    threads.chain(descriptors)
 }
 
 /// The inode number in `net:[4026531840]`.
@@ -151,5 +160,16 @@ mod tests {
         let own = NetNamespace::current().unwrap().inode();
         let search = search(|namespace| namespace.inode() == own).unwrap();
         assert_eq!(search.found.map(|found| found.inode()), Some(own));
+    }
+
+    #[test]
+    fn what_this_process_holds_is_looked_at_before_other_processes() {
+        let held = fs::File::open("/proc/self/ns/net").unwrap();
+        let descriptor = std::os::fd::AsRawFd::as_raw_fd(&held);
+        let other = PathBuf::from("/proc/1");
+        let places: Vec<PathBuf> = places(std::slice::from_ref(&other)).collect();
+        let at = |place: &Path| places.iter().position(|one| one == place).unwrap();
+        let own = PathBuf::from(format!("/proc/self/fd/{descriptor}"));
+        assert!(at(&own) < at(&other.join("ns/net")), "{places:?}");
     }
 }
