@@ -49,7 +49,7 @@ fn json(output: &Output) -> Value {
         String::from_utf8_lossy(&output.stderr)
     );
     let show: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(show["schema"], "nicpoll.show/1");
+    assert_eq!(show["schema"], "nicpoll.show/2");
     assert_described(&show, "show");
     show
 }

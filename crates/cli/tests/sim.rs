@@ -76,7 +76,7 @@ fn every_discipline_gives_json_that_its_schema_describes() {
             "constant:rate=20k",
         ];
         let run = document(&run(&options), schema);
-        assert_eq!(run["schema"], "nicpoll.sim-run/2");
+        assert_eq!(run["schema"], "nicpoll.sim-run/3");
         assert_eq!(run["plan"]["hosts"][0]["discipline"], discipline);
         let figures = &run["figures"];
         assert_eq!(
@@ -93,7 +93,7 @@ fn every_discipline_gives_json_that_its_schema_describes() {
             .iter()
             .map(|loss| loss["datagrams"].as_u64().unwrap())
             .sum();
-        let count = |name: &str| ledger[name].as_u64().unwrap();
+        let count = |name: &str| ledger[format!("{name}_datagrams")].as_u64().unwrap();
         assert_eq!(
             count("in_flight_at_start") + count("offered"),
             count("delivered") + lost + count("in_flight_at_end")
@@ -132,7 +132,7 @@ fn hosts_on_a_path_have_figures_each_and_together() {
     for workload in ["rr", "iperf-udp:rate=200m"] {
         let peer = ["--peer", GENERIC, "--workload", workload, "--json"];
         let document = document(&run(&peer), schema);
-        assert_eq!(document["schema"], "nicpoll.sim-run/2");
+        assert_eq!(document["schema"], "nicpoll.sim-run/3");
         let figures = &document["figures"];
         assert_eq!(figures["hosts"].as_array().unwrap().len(), 2);
         let has_round_trips = !figures["flows"][0]["round_trip"].is_null();
@@ -171,7 +171,7 @@ fn tcp_tells_of_each_connection_and_of_its_parts() {
     let connections = document["figures"]["connections"].as_array().unwrap();
     assert_eq!(connections.len(), 2);
     for tcp in connections {
-        let read = tcp["bytes"]["read"].as_u64().unwrap();
+        let read = tcp["bytes"]["read_bytes"].as_u64().unwrap();
         let slices = tcp["slices"].as_array().unwrap();
         let parts = slices.iter().map(|slice| slice["read_bytes"].as_u64());
         assert_eq!(slices.len(), 2);

@@ -37,7 +37,7 @@ fn clients_and_cards_have_figures_of_their_own() {
     let document: Value = serde_json::from_str(&json).unwrap();
     assert_described(&document, "sim-run");
     let figures = &document["figures"];
-    assert_eq!(figures["clients"]["count"], 100);
+    assert_eq!(figures["clients"]["clients"], 100);
     let cards = figures["hosts"][0]["cards"].as_array().unwrap();
     let interrupts = cards
         .iter()

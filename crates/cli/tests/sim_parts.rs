@@ -84,7 +84,7 @@ fn what_does_not_join_is_refused_with_file_and_remedy() {
     let none = write("none.json", "{}");
     let layout = write(
         "layout.json",
-        &text.replacen("nicpoll.sim-sweep/2", "x/1", 1),
+        &text.replacen("nicpoll.sim-sweep/3", "x/1", 1),
     );
     let first = &files[0];
     for (given, words) in [
@@ -95,7 +95,7 @@ fn what_does_not_join_is_refused_with_file_and_remedy() {
         (vec![whole], "it is a whole sweep"),
         (vec![broken], "not those of the part"),
         (vec![none], "none.json: this is not what"),
-        (vec![layout], "its schema is not nicpoll.sim-sweep/2"),
+        (vec![layout], "its schema is not nicpoll.sim-sweep/3"),
     ] {
         let output = sim(&merge(&given, &[]));
         let said = String::from_utf8(output.stderr).unwrap();

@@ -44,7 +44,11 @@ fn the_guides_router_of_ten_lines_runs_where_nothing_but_the_program_is() {
         words.extend(["--no-explain", "--json"]);
         let run: serde_json::Value =
             serde_json::from_str(&stdout(&sim(&words, folder.path()))).unwrap();
-        rates.push(run["figures"]["delivered_pps"].as_f64().unwrap());
+        rates.push(
+            run["figures"]["delivered_packets_per_second"]
+                .as_f64()
+                .unwrap(),
+        );
     }
     let [interrupts, polled, bound] = rates[..] else {
         panic!("{rates:?}");
@@ -88,14 +92,18 @@ fn the_guides_router_of_several_processors_does_what_the_guide_says() {
         let router = &run["figures"]["hosts"][1];
         let number = |text: &str| text.replace([',', '%', ' '], "").parse::<f64>().unwrap();
         for (value, said, aim) in [
-            (&run["figures"]["delivered_pps"], number(rate), 0.02),
+            (
+                &run["figures"]["delivered_packets_per_second"],
+                number(rate),
+                0.02,
+            ),
             (&router["interrupts"], number(interrupts) / 20.0, 0.02),
         ] {
             let value = value.as_f64().unwrap();
             let is_near = (value - said).abs() <= aim * said.max(50.0);
             assert!(is_near, "{row}: {value} instead of {said}");
         }
-        let share = 100.0 * router["cpu"]["idle"].as_f64().unwrap();
+        let share = 100.0 * router["cpu"]["idle_ratio"].as_f64().unwrap();
         assert!((share - number(idle)).abs() < 1.0, "{row}: {share} %");
         told += 1;
     }

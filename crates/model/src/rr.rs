@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::Protocol;
 
 /// Name and version of the JSON that [`RrDocument`] becomes.
-pub const RR_SCHEMA: &str = "nicpoll.rr/1";
+pub const RR_SCHEMA: &str = "nicpoll.rr/2";
 
 /// A distribution of times. A percentile is reported only with at least ten samples beyond
 /// it, else it is null. The others are null when there are no samples.
@@ -79,6 +79,7 @@ pub struct RrClientStart {
     /// The server's address and port.
     pub server: String,
     /// Requests on their way at a time, in a closed loop; null in an open one.
+    #[serde(rename = "depth_requests")]
     pub depth: Option<u32>,
     /// Requests scheduled a second, in an open loop; null in a closed one.
     pub scheduled_per_second: Option<f64>,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::{EventCost, Origin};
 
 /// Name and version of the JSON that [`Show`] becomes.
-pub const SHOW_SCHEMA: &str = "nicpoll.show/1";
+pub const SHOW_SCHEMA: &str = "nicpoll.show/2";
 
 /// How an interface learns of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -65,6 +65,7 @@ pub struct Show {
     /// switches of threads, interrupts and system calls, too.
     pub look_cost: Option<EventCost>,
     /// Handler entries back to back from which on interrupts are a storm; 0: none is.
+    #[serde(rename = "storm_threshold_entries")]
     pub storm_threshold: u64,
     /// The interfaces.
     pub interfaces: Vec<InterfaceShow>,
@@ -146,8 +147,10 @@ pub struct InterruptShow {
     /// CPUs that take it now, as a list (`0-1`); null when the kernel does not say.
     pub cpus: Option<String>,
     /// Interrupts since boot.
+    #[serde(rename = "total_interrupts")]
     pub total: u64,
     /// Interrupts during the look.
+    #[serde(rename = "interrupts_per_second")]
     pub per_second: Option<f64>,
     /// Whether entries of its handlers came back to back as often as the threshold says: an approximation of
     /// FreeBSD's interrupt storm. Null when it was not looked for.

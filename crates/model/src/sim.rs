@@ -27,7 +27,7 @@ use crate::LossPlace;
 use crate::rr::Latency;
 
 /// Name and version of the JSON that [`SimRun`] becomes.
-pub const SIM_RUN_SCHEMA: &str = "nicpoll.sim-run/2";
+pub const SIM_RUN_SCHEMA: &str = "nicpoll.sim-run/3";
 
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -75,8 +75,10 @@ pub struct SimFigures {
     /// Where each datagram of all flows ended.
     pub ledger: SimLedger,
     /// Datagrams a second of all flows that were offered; requests of ideal clients; calls when a host sends.
+    #[serde(rename = "offered_packets_per_second")]
     pub offered_pps: f64,
     /// Datagrams a second of all flows that arrived; replies that ideal clients got.
+    #[serde(rename = "delivered_packets_per_second")]
     pub delivered_pps: f64,
     /// Bits of payload a second in them.
     pub delivered_payload_bits_per_second: f64,
@@ -105,14 +107,18 @@ pub struct SimFigures {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SimLedger {
     /// Datagrams on their way when the counted time began.
+    #[serde(rename = "in_flight_at_start_datagrams")]
     pub in_flight_at_start: u64,
     /// Datagrams that set out: that programs called to send, those refused included, or that came from a far end.
+    #[serde(rename = "offered_datagrams")]
     pub offered: u64,
     /// Datagrams that arrived: that programs read, or that reached a far end.
+    #[serde(rename = "delivered_datagrams")]
     pub delivered: u64,
     /// Losses by host and place, without zeros. A datagram in fragments is lost where its first loss was.
     pub losses: Vec<SimPathLoss>,
     /// Datagrams on their way when the counted time ended.
+    #[serde(rename = "in_flight_at_end_datagrams")]
     pub in_flight_at_end: u64,
 }
 
@@ -171,18 +177,23 @@ pub struct SimFlow {
     /// Calls that failed (ENOBUFS). A datagram in fragments counts when any of them was refused.
     pub send_errors: u64,
     /// Datagrams that the receiving program read.
+    #[serde(rename = "delivered_datagrams")]
     pub delivered: u64,
     /// Calls without error a second.
+    #[serde(rename = "sent_packets_per_second")]
     pub sent_pps: f64,
     /// Datagrams read a second.
+    #[serde(rename = "delivered_packets_per_second")]
     pub delivered_pps: f64,
     /// Bits of payload a second in calls without error.
     pub sent_payload_bits_per_second: f64,
     /// Bits of payload a second that were read.
     pub delivered_payload_bits_per_second: f64,
     /// Numbers that the receiver misses, as iperf's counts them: between the first and the last that it read.
+    #[serde(rename = "missing_datagrams")]
     pub missing: u64,
     /// Datagrams that came after a later one.
+    #[serde(rename = "out_of_order_datagrams")]
     pub out_of_order: u64,
     /// From the call to the end of the read. From a far end: from the end of a frame on the line until its program has
     /// it; to a far end: to the end of the frame on the line; of its requests: until its client has the reply.
@@ -197,12 +208,16 @@ pub struct SimFlow {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimClients {
     /// How many there are.
+    #[serde(rename = "clients")]
     pub count: u64,
     /// Packets delivered, or requests answered, of the client with the fewest.
+    #[serde(rename = "served_least_packets")]
     pub served_least: u64,
     /// The same of the one in the middle; the mean of two when there is none.
+    #[serde(rename = "served_median_packets")]
     pub served_median: f64,
     /// The same of the one with the most.
+    #[serde(rename = "served_most_packets")]
     pub served_most: u64,
 }
 
@@ -225,14 +240,18 @@ pub struct SimSlice {
     /// When it ended, from the start of the counted time.
     pub end_seconds: f64,
     /// Packets that set out in it.
+    #[serde(rename = "offered_packets")]
     pub offered: u64,
     /// Packets that arrived in it.
+    #[serde(rename = "delivered_packets")]
     pub delivered: u64,
     /// Packets lost in it, wherever.
+    #[serde(rename = "lost_packets")]
     pub lost: u64,
     /// Interrupts of the card in it.
     pub interrupts: u64,
     /// Passes of the interrupt thread in it that a tick's sleep followed.
+    #[serde(rename = "throttled_passes")]
     pub throttled: u64,
     /// Every variable under `kern.polling` at its end, counters since the start of the counted time; empty
     /// for other disciplines.
@@ -255,6 +274,7 @@ pub struct SimBottleneck {
     /// What is full, or is fullest.
     pub resource: String,
     /// How full: 1 is all of it.
+    #[serde(rename = "fullness_ratio")]
     pub fullness: f64,
     /// Whether it holds back packets; otherwise all that is offered comes through.
     pub is_binding: bool,
@@ -271,6 +291,7 @@ pub struct SimMove {
     /// What was changed: `cpu.hz = 2000 (was 1000)`.
     pub change: String,
     /// Packets a second that are delivered then.
+    #[serde(rename = "delivered_packets_per_second")]
     pub delivered_pps: f64,
     /// Over those delivered without the change, in a run of the same length; null when there were none.
     pub ratio: Option<f64>,

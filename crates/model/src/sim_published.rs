@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Name and version of the JSON that [`SimPublished`] becomes.
-pub const SIM_PUBLISHED_SCHEMA: &str = "nicpoll.sim-published/2";
+pub const SIM_PUBLISHED_SCHEMA: &str = "nicpoll.sim-published/3";
 
 /// Every row of the published tables.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -34,10 +34,13 @@ pub struct SimPublished {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PublishedScore {
     /// Predicted rows with an error.
+    #[serde(rename = "predicted_rows")]
     pub predicted: u64,
     /// Of these, rows that another row of their run says already, or what was put in.
+    #[serde(rename = "restating_rows")]
     pub restating: u64,
     /// Of these, rows so small that a simulated 0 would be within the aim.
+    #[serde(rename = "small_rows")]
     pub small: u64,
     /// Predictions under polling that no other row of their run says.
     pub polled: ScoreTally,

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Name and version of the JSON that [`SimTicks`] becomes.
-pub const SIM_TICKS_SCHEMA: &str = "nicpoll.sim-ticks/1";
+pub const SIM_TICKS_SCHEMA: &str = "nicpoll.sim-ticks/2";
 
 /// Pulses of work under a clock that samples them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -21,6 +21,7 @@ pub struct SimTicks {
     /// How much slower the pulses' clock is than that of the ticks, in millionths.
     pub drift_ppm: f64,
     /// Ticks a second.
+    #[serde(rename = "ticks_per_second")]
     pub hz: u32,
     /// What each pulse has the processor do, as shares of the pulse's period.
     pub load: TickShares,
@@ -35,8 +36,10 @@ pub struct SimTicks {
     /// The whole time as one reading.
     pub whole: TickReading,
     /// The greatest error of a single reading's sampled figures.
+    #[serde(rename = "reading_error_max_ratio")]
     pub reading_error_max: f64,
     /// The greatest distance of a single reading's exact figures from the load.
+    #[serde(rename = "exact_error_max_ratio")]
     pub exact_error_max: f64,
     /// One after the other.
     pub readings: Vec<TickReading>,
@@ -57,8 +60,10 @@ pub struct TickReading {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TickShares {
     /// The kernel's work, which comes first in each pulse.
+    #[serde(rename = "kernel_ratio")]
     pub kernel: f64,
     /// The program's, which follows it.
+    #[serde(rename = "user_ratio")]
     pub user: f64,
 }
 

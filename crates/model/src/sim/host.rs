@@ -41,20 +41,27 @@ pub struct SimHostFigures {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SimHostLedger {
     /// Packets in the host when the counted time began.
+    #[serde(rename = "in_flight_at_start_packets")]
     pub in_flight_at_start: u64,
     /// Packets that reached its cards.
+    #[serde(rename = "received_packets")]
     pub received: u64,
     /// Packets that it made.
+    #[serde(rename = "made_packets")]
     pub made: u64,
     /// Packets that left its cards.
+    #[serde(rename = "transmitted_packets")]
     pub transmitted: u64,
     /// Packets, or datagrams put together, that its programs read.
+    #[serde(rename = "taken_packets")]
     pub taken: u64,
     /// Fragments that were taken up into a datagram, the last one left out.
+    #[serde(rename = "merged_packets")]
     pub merged: u64,
     /// Losses by place, zeros included, in the order in which a packet passes the places.
     pub losses: Vec<SimLoss>,
     /// Packets in the host when the counted time ended.
+    #[serde(rename = "in_flight_at_end_packets")]
     pub in_flight_at_end: u64,
 }
 
@@ -80,8 +87,10 @@ impl SimHostLedger {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimCard {
     /// IP packets that reached it, each fragment one.
+    #[serde(rename = "received_packets")]
     pub received: u64,
     /// Of these, those that its receive ring had no room for.
+    #[serde(rename = "ring_lost_packets")]
     pub ring_lost: u64,
     /// Its interrupts.
     pub interrupts: u64,
@@ -102,14 +111,19 @@ pub struct SimLoss {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimCpu {
     /// The program's own work.
+    #[serde(rename = "user_ratio")]
     pub user: f64,
     /// System calls, kernel threads, switches to them.
+    #[serde(rename = "system_ratio")]
     pub system: f64,
     /// Hard interrupts, the clock's included, and interrupt threads.
+    #[serde(rename = "interrupt_ratio")]
     pub interrupt: f64,
     /// Software interrupts: netisr and polling, NET_RX.
+    #[serde(rename = "soft_interrupt_ratio")]
     pub soft_interrupt: f64,
     /// Nothing to do.
+    #[serde(rename = "idle_ratio")]
     pub idle: f64,
 }
 
@@ -119,8 +133,10 @@ pub struct SimQueue {
     /// What it is.
     pub name: String,
     /// What it holds.
+    #[serde(rename = "limit_packets")]
     pub limit: u64,
     /// The most that it held.
+    #[serde(rename = "most_packets")]
     pub most: u64,
 }
 
@@ -130,6 +146,7 @@ pub struct SimStorm {
     /// Passes of the interrupt thread.
     pub passes: u64,
     /// Of these, followed by a tick's sleep.
+    #[serde(rename = "throttled_passes")]
     pub throttled: u64,
     /// Messages in the log.
     pub reports: u64,
@@ -143,12 +160,16 @@ pub struct SimPolling {
     /// Cycles that began.
     pub cycles: u64,
     /// Packets that cycles asked the card for.
+    #[serde(rename = "asked_packets")]
     pub asked: u64,
     /// Mean burst of the cycles; null without cycles.
+    #[serde(rename = "burst_mean_packets")]
     pub burst_mean: Option<f64>,
     /// The least burst of a cycle; null without cycles.
+    #[serde(rename = "burst_min_packets")]
     pub burst_min: Option<u32>,
     /// The greatest burst of a cycle; null without cycles.
+    #[serde(rename = "burst_max_reached_packets")]
     pub burst_max_reached: Option<u32>,
     /// Cycles whose burst was the greatest that `burst_max` allows.
     pub full_cycles: u64,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{SimFigures, SimPlan, SimShard};
 
 /// Name and version of the JSON that [`SimSweep`] becomes.
-pub const SIM_SWEEP_SCHEMA: &str = "nicpoll.sim-sweep/2";
+pub const SIM_SWEEP_SCHEMA: &str = "nicpoll.sim-sweep/3";
 
 /// Runs over a range of one parameter, for each discipline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -26,6 +26,7 @@ pub struct SimTcp {
     /// Segments with data that were sent.
     pub segments: u64,
     /// Of these, ones that begin with bytes that were sent before.
+    #[serde(rename = "retransmitted_segments")]
     pub retransmits: u64,
     /// Losses that duplicate acknowledgements told of.
     pub fast_retransmits: u64,
@@ -48,14 +49,19 @@ pub struct SimTcp {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SimTcpBytes {
     /// Written and not read when the counted time began.
+    #[serde(rename = "buffered_at_start_bytes")]
     pub buffered_at_start: u64,
     /// Bytes that the sending program wrote.
+    #[serde(rename = "written_bytes")]
     pub written: u64,
     /// Bytes that the receiving program read.
+    #[serde(rename = "read_bytes")]
     pub read: u64,
     /// Of the bytes written, those that the receiving TCP did not have when the counted time ended.
+    #[serde(rename = "unsent_or_in_flight_at_end_bytes")]
     pub unsent_or_in_flight_at_end: u64,
     /// Of the bytes written, those that the receiving TCP had and its program had not read.
+    #[serde(rename = "unread_at_end_bytes")]
     pub unread_at_end: u64,
 }
 
@@ -72,12 +78,16 @@ impl SimTcpBytes {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimTcpHeld {
     /// The program, which had not written more.
+    #[serde(rename = "program_ratio")]
     pub program: f64,
     /// Room in the send buffer, which is full of what is not acknowledged.
+    #[serde(rename = "send_buffer_ratio")]
     pub send_buffer: f64,
     /// The receiver's window.
+    #[serde(rename = "window_ratio")]
     pub window: f64,
     /// The congestion window.
+    #[serde(rename = "congestion_ratio")]
     pub congestion: f64,
 }
 
@@ -91,5 +101,6 @@ pub struct SimTcpSlice {
     /// The same in bits a second.
     pub goodput_bits_per_second: f64,
     /// Segments sent again in it.
+    #[serde(rename = "retransmitted_segments")]
     pub retransmits: u64,
 }
