@@ -176,6 +176,25 @@ fn without_its_guard_a_run_ends_and_puts_everything_back() {
 }
 
 #[test]
+fn what_a_killed_guard_left_is_put_back_before_settings_take_turns() {
+    needs!(Root, PerNapi, Ip);
+    let pair = Switched::new();
+    let before = pair.dump();
+    pair.done("set em0 polling --period 50us --fix --for 60s --look 0");
+    let left = owner(&pair).unwrap();
+    kill(left.pid);
+    wait_until("the guard is gone", || !left.is_alive().unwrap());
+    assert_eq!(period_ns(&pair), 50_000);
+    let run = pair.start(LONG);
+    wait_for_polling(&pair);
+    kill_process(Pid::from_raw(run.id() as i32).unwrap(), Signal::TERM).unwrap();
+    let output = run.wait_with_output().unwrap();
+    // The setting that polling took turns with is the one before the change that was left.
+    assert_eq!(document(&output).reference.name, "as it is");
+    assert!(pair.dump() == before && pair.is_clean());
+}
+
+#[test]
 fn a_signal_ends_a_run_and_the_pairs_so_far_are_told() {
     needs!(Root, PerNapi, Ip);
     let pair = Switched::new();

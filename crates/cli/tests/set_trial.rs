@@ -124,15 +124,25 @@ fn a_guard_that_is_ended_undoes_at_once_and_one_that_is_killed_is_made_up_for() 
     needs!(Root, PerNapi);
     let pair = Switched::new();
     let before = pair.dump();
-    for signal in [Signal::TERM, Signal::KILL] {
-        pair.done("set em0 polling --fix --for 60s");
+    let next_start = [None, Some("set em0 --confirm"), Some("restore")];
+    for next in next_start {
+        let signal = next.map_or(Signal::TERM, |_| Signal::KILL);
+        pair.done("set em0 polling --fix --for 60s --look 0");
         let guard = guard(&pair);
         kill_process(Pid::from_raw(guard.pid as i32).unwrap(), signal).unwrap();
         wait_until("the guard has ended", || is_over(guard));
-        if signal == Signal::KILL {
-            // The next start of the program does it.
-            let refusal = pair.refused("set em0 --confirm", 1);
-            assert!(refusal.contains("put back"), "{refusal}");
+        match next {
+            None => {}
+            // It then finds nothing that waits.
+            Some("set em0 --confirm") => {
+                let refusal = pair.refused("set em0 --confirm", 1);
+                assert!(refusal.contains("put back"), "{refusal}");
+            }
+            Some(line) => {
+                pair.done("show em0 --for 0");
+                assert_ne!(pair.dump(), before, "show puts nothing back");
+                pair.done(line);
+            }
         }
         assert_eq!(pair.dump(), before);
         assert!(pair.is_clean());

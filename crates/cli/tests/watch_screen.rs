@@ -9,7 +9,7 @@ mod terminal;
 use std::time::Duration;
 
 use nicpoll_testkit::needs;
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use switched::{Switched, wait_until};
 use terminal::Terminal;
 
@@ -69,6 +69,31 @@ fn a_key_switches_polling_on_and_off_and_the_end_undoes_it() {
     assert_eq!(pair.dump(), before);
     assert!(pair.is_clean() && !terminal.is_taken());
     wait_until("the screen is left", || terminal.screen_is_left());
+}
+
+#[test]
+fn the_first_key_puts_back_what_a_killed_guard_left() {
+    needs!(Root, PerNapi);
+    let pair = pair();
+    let before = pair.dump();
+    pair.done("set em0 polling --for 60s --look 0");
+    let records = pair.journal().records().unwrap().into_iter();
+    let mut attempts = records.filter_map(|(_, record)| record.unwrap().attempt);
+    let guard = attempts.next().unwrap().owner;
+    let pid = Pid::from_raw(guard.pid as i32).unwrap();
+    kill_process(pid, Signal::KILL).unwrap();
+    wait_until("the guard is gone", || !guard.is_alive().unwrap());
+    let mut terminal = watching(&pair);
+    assert_ne!(pair.dump(), before, "watching alone puts nothing back");
+    terminal.press("p");
+    // Its own polling comes after.
+    wait_until("it polls for the watch", || {
+        terminal.drawn().contains("again")
+    });
+    terminal.press("q");
+    assert_eq!(terminal.wait().code(), Some(0));
+    assert_eq!(pair.dump(), before);
+    assert!(pair.is_clean());
 }
 
 #[test]
