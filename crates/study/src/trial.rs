@@ -354,13 +354,15 @@ impl<'a> Trials<'a> {
         let duration = Duration::from_secs_f64(self.plan.warmup_seconds);
         let opened = self.lab.studied().polls()?;
         let mut running = Running::start(self.lab, subject.workload, duration)?;
+        // From here on: on a busy machine preparing both ends takes long, and no time would be left to calibrate in.
+        let traffic_ends = Instant::now() + duration;
         let calibration = match subject.setting.period_ns() {
             Some(period_ns) => Some(calibrate(
                 self.lab,
                 subject.setting,
                 period_ns,
                 memory,
-                begin + duration,
+                traffic_ends,
             )?),
             None => None,
         };
