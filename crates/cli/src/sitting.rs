@@ -35,7 +35,7 @@ pub fn carry_out(
     require(what, command)?;
     let stop = Stop::on_signals().context("catching signals")?;
     let file = (!args.no_store).then(|| args.file.place()).transpose()?;
-    let store = file.map(|file| Store::to_write(file)).transpose()?;
+    let store = file.map(Store::to_write).transpose()?;
     let store = store.map(|store| (store, kind));
     end(args, Sitting::new(design, plan, identity, store), &stop)
 }

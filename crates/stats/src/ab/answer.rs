@@ -21,6 +21,8 @@ use crate::verdict::{Margin, verdict};
 
 /// Degrees of freedom that the fit takes.
 const FITTED: usize = 3;
+/// With more degrees of freedom the quantile no longer changes by a part in ten thousand, and takes ever longer to find.
+const DEGREES_MAX: usize = 10_000;
 /// Rounds in which the number of pairs and its quantile settle.
 const ROUNDS: usize = 4;
 
@@ -240,7 +242,8 @@ fn time_needed(
     let error = half / t_quantile(now.checked_sub(FITTED)?, delta.confidence);
     let mut needed = now as f64;
     for _ in 0..ROUNDS {
-        let degrees = (needed as usize).saturating_sub(FITTED).max(1);
+        let degrees = (needed as usize).saturating_sub(FITTED);
+        let degrees = degrees.clamp(1, DEGREES_MAX);
         let quantile = t_quantile(degrees, delta.confidence);
         needed = now as f64 * (quantile * error / aim_cores).powi(2);
         needed = needed.ceil().max(f64::from(plan.pairs_min));

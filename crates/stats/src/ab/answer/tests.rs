@@ -222,3 +222,18 @@ fn a_longer_run_is_asked_for_by_scatter_alone() {
     let shifted = needed(&noisy(0.7)).pairs;
     assert!(shifted.abs_diff(wild.pairs) * 10 < wild.pairs, "{shifted}");
 }
+
+/// Five pairs of a busy machine scatter so much that it would take billions: that must be found at once.
+#[test]
+fn a_hopeless_scatter_is_told_at_once() {
+    let mut pairs = pairs(5, 1.0, 1.0);
+    for (index, pair) in pairs.iter_mut().enumerate() {
+        let cpu = pair.judged.window.cpu.as_mut().unwrap();
+        cpu.user_seconds += if index % 2 == 0 { 5e3 } else { -5e3 };
+    }
+    let cpu = answer(&pairs, &plan(), None).cpu.unwrap();
+    assert!(
+        cpu.time_needed
+            .is_none_or(|needed| needed.pairs > 1_000_000)
+    );
+}
