@@ -21,11 +21,17 @@ struct Peer {
     scope: Scope,
 }
 
-const PEERS: [Peer; 7] = [
+const PEERS: [Peer; 8] = [
     Peer {
         program: "iperf",
         package: "iperf",
         used_for: "the other end of a transfer, as iperf 2",
+        scope: Scope::Quick,
+    },
+    Peer {
+        program: "ministat",
+        package: "ministat",
+        used_for: "what 'nicpoll study compare --ministat' must print",
         scope: Scope::Quick,
     },
     Peer {
@@ -146,11 +152,12 @@ mod tests {
             "iperf",
             "iproute2",
             "iptables",
+            "ministat",
             "nftables",
             "postgresql",
         ];
         assert_eq!(packages(&missing(Scope::All, |_| false)), all);
-        assert_eq!(packages(&missing(Scope::Quick, |_| false)), all[..5]);
+        assert_eq!(packages(&missing(Scope::Quick, |_| false)), all[..6]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use clap_complete::Shell;
 use nicpoll_iperf::options::help_text;
 use nicpoll_model::time::{parse_seconds, parse_time};
 use nicpoll_store::{Place, StoreError, Which};
+use nicpoll_study::FailOn;
 use nicpoll_study::demo::{self, POLLING, setting_name, workload_name};
 use nicpoll_traffic::netrate::command::help_text as netrate_help;
 use nicpoll_traffic::netrate::options::Tool;
@@ -165,6 +166,9 @@ pub struct DemoArgs {
 /// Options of what carries out a study.
 #[derive(Args, Debug)]
 pub struct SittingArgs {
+    /// Exit with 3 when a verdict proves this: worse, worse:5%, different or different:5%
+    #[arg(long, value_name = "LIMIT")]
+    pub fail_on: Option<FailOn>,
     /// Seed of the random order [default: random; it is printed]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

@@ -5,7 +5,7 @@ use std::fmt;
 use nicpoll_freebsd::{FreebsdError, TargetError};
 use nicpoll_inspect::InspectError;
 use nicpoll_store::StoreError;
-use nicpoll_study::StudyError;
+use nicpoll_study::{Gate, StudyError};
 use nicpoll_switch::persist::PersistError;
 use nicpoll_switch::{
     GuardError, JournalError, RefusalKind, ResolveError, SetError, SwitchError, ToggleError,
@@ -30,8 +30,19 @@ pub enum Failure {
 
 /// The command failed.
 pub const EXIT_FAILED: u8 = 1;
+/// A verdict is worse than `--fail-on` allows.
+pub const EXIT_GATED: u8 = 3;
 /// Nothing could be concluded: the noise allows for anything, or too few trials count.
 pub const EXIT_INCONCLUSIVE: u8 = 4;
+
+/// The exit code of a gate.
+pub fn gated(gate: Gate) -> u8 {
+    match gate {
+        Gate::Open => 0,
+        Gate::Shut => EXIT_GATED,
+        Gate::Blind => EXIT_INCONCLUSIVE,
+    }
+}
 
 impl Failure {
     /// The exit code.

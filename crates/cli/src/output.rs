@@ -60,12 +60,18 @@ pub fn in_locale(text: &str) -> String {
     with_micros(text, locale.contains("utf-8") || locale.contains("utf8"))
 }
 
-/// How text for standard output is to look: as wide as the terminal, and coloured unless `NO_COLOR` is set.
-pub fn text_options() -> TextOptions {
+/// Columns of the terminal that standard output is; `None` where it is none.
+pub fn terminal_width() -> Option<usize> {
     let is_terminal = io::stdout().is_terminal();
     let size = is_terminal.then(|| terminal::size().ok()).flatten();
+    size.map(|(columns, _)| usize::from(columns))
+}
+
+/// How text for standard output is to look: as wide as the terminal, and coloured unless `NO_COLOR` is set.
+pub fn text_options() -> TextOptions {
     TextOptions {
-        width: size.map_or(100, |(columns, _)| usize::from(columns)),
-        color: is_terminal && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+        width: terminal_width().unwrap_or(100),
+        color: io::stdout().is_terminal()
+            && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
     }
 }

@@ -11,7 +11,7 @@ use nicpoll_switch::{Journal, guard_of_this_program};
 use nicpoll_sys::tell;
 
 use crate::args::SittingArgs;
-use crate::failure::{EXIT_INCONCLUSIVE, Failure};
+use crate::failure::{EXIT_INCONCLUSIVE, Failure, gated};
 use crate::output;
 use crate::progress::Line;
 use crate::stop::Stop;
@@ -71,8 +71,10 @@ fn end(args: &SittingArgs, sitting: Sitting, stop: &Stop) -> Result<u8, Failure>
         tell!("{}", place.sentence(is_finished));
     }
     ended.unstored.map_or(Ok(()), Err)?;
-    match is_decided(&study?) {
-        true => Ok(0),
-        false => Ok(EXIT_INCONCLUSIVE),
-    }
+    let study = study?;
+    Ok(match &args.fail_on {
+        Some(limit) => gated(limit.of_study(&study)),
+        None if is_decided(&study) => 0,
+        None => EXIT_INCONCLUSIVE,
+    })
 }

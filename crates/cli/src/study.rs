@@ -1,6 +1,7 @@
 //! `nicpoll study`: studies of one's own, and those that a store holds.
 
 pub mod args;
+mod compare;
 mod run;
 
 use std::io::{self, IsTerminal, Write as _};
@@ -25,6 +26,7 @@ use self::args::{
 pub fn run(args: &StudyArgs) -> Result<u8, Failure> {
     match &args.command {
         StudyCommand::Run(args) => return run::run(args),
+        StudyCommand::Compare(args) => return compare::run(args),
         StudyCommand::List(args) => list(args)?,
         StudyCommand::Show(args) => show(args)?,
         StudyCommand::Export(args) => export(args)?,

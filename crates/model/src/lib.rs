@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ab;
+mod compared;
 mod comparison;
 mod cpu;
 mod cpu_truth;
@@ -42,6 +43,7 @@ pub mod units;
 mod vocabulary;
 mod watch;
 
+pub use compared::{COMPARED_SCHEMA, Compared, ComparedMethod, ComparedSets, ComparedSide};
 pub use comparison::{
     Comparison, Ends, IntervalMethod, Metric, MetricKind, Scenario, Sensitivity, Verdict,
 };

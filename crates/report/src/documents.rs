@@ -16,8 +16,9 @@ use nicpoll_model::sim_fit_host::{SIM_FIT_HOST_SCHEMA, SimFitHost};
 use nicpoll_model::sim_published::{SIM_PUBLISHED_SCHEMA, SimPublished};
 use nicpoll_model::ticks::{SIM_TICKS_SCHEMA, SimTicks};
 use nicpoll_model::{
-    DOCTOR_SCHEMA, Doctor, SET_SCHEMA, SHOW_SCHEMA, STUDIES_SCHEMA, STUDY_PLAN_SCHEMA, Show,
-    Studies, StudyPlan, Switch, WATCH_SCHEMA, WatchEnd, WatchSample, WatchStart,
+    COMPARED_SCHEMA, Compared, DOCTOR_SCHEMA, Doctor, SET_SCHEMA, SHOW_SCHEMA, STUDIES_SCHEMA,
+    STUDY_PLAN_SCHEMA, Show, Studies, StudyPlan, Switch, WATCH_SCHEMA, WatchEnd, WatchSample,
+    WatchStart,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -52,6 +53,16 @@ pub(crate) fn ab_schema() -> String {
         "An interface under two settings in turn, with the traffic that it has. docs/ab.md explains it. Units \
          stand in field names; null means not measured.",
         AB_SCHEMA,
+    )
+}
+
+/// The JSON Schema of what `nicpoll study compare --json` prints.
+pub(crate) fn compared_schema() -> String {
+    schema_of::<Compared>(
+        "What `nicpoll study compare --json` prints",
+        "Two results side by side. docs/compare.md explains it. Units stand in field names, and that of values in \
+         `quantity`; null means that there is no such figure.",
+        COMPARED_SCHEMA,
     )
 }
 

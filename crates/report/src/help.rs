@@ -315,11 +315,26 @@ Exit codes: 0 done, 1 failed, 2 usage.";
 pub mod study {
     /// What `nicpoll study` is.
     pub const ABOUT: &str = "\
-Run a study of your own; list, show, export and delete stored studies
+Run a study of your own; compare results; list, show, export and delete stored studies
 
 'nicpoll study run' and 'nicpoll demo' store each trial as it ends in $XDG_DATA_HOME/nicpoll/studies.db
 or, without that, ~/.local/share/nicpoll/studies.db. A study that was stopped or killed goes on with
 'nicpoll study run --resume last'.";
+
+    /// How results are compared, and how that ends.
+    pub const COMPARE_EXAMPLES: &str = "\
+Examples:
+  nicpoll study compare before.json after.json    each file has runs of 'iperf3 -J', one after another
+  nicpoll study compare 7:interrupt 7:polling     two settings of one study: paired by block
+  nicpoll study compare 7 8                       two studies, for each workload and setting of both
+  nicpoll study compare a.txt b.txt --ministat    what ministat prints of the same numbers
+  nicpoll study compare before.json after.json --fail-on worse:5%
+
+Files hold what iperf3 -J, iperf 2, netblast, netsend or netreceive printed, or a column of numbers; the
+format is found out and named. docs/compare.md describes the tests, and use in CI.
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 what --fail-on names is proven, 4 nothing was decided (with
+--fail-on: there are too few values for an interval).";
 
     /// How a study of one's own is run, and how it ends.
     pub const RUN_EXAMPLES: &str = "\
@@ -334,20 +349,21 @@ Examples:
 A file names settings, workloads and what is held against what (docs/studies.md). The study runs in
 namespaces of its own, joined by veth pairs: no interface of this machine is touched.
 
-Exit codes: 0 done, 1 failed, 2 usage or a mistake in the file, 4 nothing was decided, 5 a privilege
-or kernel feature is missing, 130 and 143 ended by a signal.";
+Exit codes: 0 done, 1 failed, 2 usage or a mistake in the file, 3 what --fail-on names is
+proven, 4 nothing was decided, 5 a privilege or kernel feature is missing, 130 and 143 ended by a signal.";
 
     /// How it is called, and how it ends.
     pub const EXAMPLES: &str = "\
 Examples:
   sudo nicpoll study run period.toml      run the study that a file describes
+  nicpoll study compare before.json after.json --fail-on worse:5%
   nicpoll study list
   nicpoll study show last                 the page that the demo printed
   nicpoll study export 7 > study.json     what 'nicpoll demo --json' printed
   nicpoll study export 7 --format csv     a line for each trial
   nicpoll study delete 3 4 --dry-run
 
-Exit codes: 0 done, 1 failed, 2 usage.";
+Exit codes: 0 done, 1 failed, 2 usage; 'run' and 'compare' have more.";
 }
 
 /// Of `nicpoll watch`.

@@ -14,6 +14,7 @@ pub mod help;
 mod json;
 mod line_rates;
 mod micros;
+pub mod ministat;
 mod rr;
 mod rr_page;
 mod schemas;
@@ -40,7 +41,8 @@ pub use sim::{
 pub use studies::{render_studies_text, trials_as_csv};
 pub use switch::{render_switch_proofs, render_switch_writes};
 pub use text::{
-    PollingValues, TextOptions, render_ab_text, render_brief_text, render_cpu_truth_text,
-    render_doctor_text, render_plan_text, render_polling_values, render_show_text, render_text,
+    PollingValues, TextOptions, render_ab_text, render_brief_text, render_compared_text,
+    render_cpu_truth_text, render_doctor_text, render_plan_text, render_polling_values,
+    render_show_text, render_text,
 };
 pub use watch::{WatchScale, WatchView, draw_watch, render_watch_start, render_watch_text};

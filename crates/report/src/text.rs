@@ -10,6 +10,7 @@
 mod ab;
 mod answer;
 mod bar;
+mod compared;
 mod costs;
 mod cpu_truth;
 mod differences;
@@ -27,7 +28,7 @@ mod workload;
 pub use show::{PollingValues, polling_values as render_polling_values};
 
 use nicpoll_model::ab::LiveAb;
-use nicpoll_model::{CpuTruth, Doctor, Show, Study, StudyPlan};
+use nicpoll_model::{Compared, CpuTruth, Doctor, Show, Study, StudyPlan};
 
 use self::page::Page;
 
@@ -53,6 +54,14 @@ impl Default for TextOptions {
             color: false,
         }
     }
+}
+
+/// Two results compared as text, with a newline at its end.
+pub fn render_compared_text(compared: &Compared, options: &TextOptions) -> String {
+    let width = options.width.clamp(NARROWEST, WIDEST);
+    let mut page = Page::new(width, options.color);
+    compared::write(&mut page, compared);
+    page.into_text()
 }
 
 /// What a study would do as text, with a newline at its end.

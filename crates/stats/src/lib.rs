@@ -32,6 +32,7 @@ mod series;
 mod signed_rank;
 mod summary;
 mod trimmed;
+mod unpaired;
 mod verdict;
 mod welch;
 
@@ -42,11 +43,12 @@ pub use independence::{DEPENDENT_BELOW_P, lag_one_p};
 pub use latencies::Latencies;
 pub use mann_whitney::{mann_whitney_p, shift_interval, shift_reaches};
 pub use method::planned_method;
+pub use moments::{mean, standard_deviation};
 pub use none_seen::none_seen_at_most;
 pub use outliers::outliers;
 pub use paired::{
     BLOCKS_MIN, BadPair, Interval, NoInterval, Pair, log_differences, mean_interval,
-    point_differences, points_interval, ratio_interval,
+    point_differences, points_interval, ratio_interval, t_quantile as student_quantile,
 };
 pub use power::{BLOCKS_TO_FIND_MAX, Power};
 pub use sensitivity::Proofs;
@@ -56,5 +58,6 @@ pub use signed_rank::{
 };
 pub use summary::Summary;
 pub use trimmed::trimmed_interval;
+pub use unpaired::{Unpaired, compare_unpaired};
 pub use verdict::{InvalidMargin, Margin, verdict};
 pub use welch::{welch_interval, welch_p};

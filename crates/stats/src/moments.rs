@@ -4,7 +4,7 @@
 //! data without scatter give intervals without width.
 
 /// The mean; `None` of nothing, and when a value or the sum leaves the range of `f64`.
-pub(crate) fn mean(values: &[f64]) -> Option<f64> {
+pub fn mean(values: &[f64]) -> Option<f64> {
     let first = *values.first()?;
     // Around the first value, because the plain sum of equal values rounds: ten times 0.1 sums to
     // less than 1.
@@ -14,7 +14,7 @@ pub(crate) fn mean(values: &[f64]) -> Option<f64> {
 
 /// The sample's standard deviation, with n - 1; `None` of fewer than two values, and when a value
 /// or the sum leaves the range of `f64`.
-pub(crate) fn standard_deviation(values: &[f64]) -> Option<f64> {
+pub fn standard_deviation(values: &[f64]) -> Option<f64> {
     let degrees = values.len().checked_sub(1).filter(|&degrees| degrees > 0)?;
     let mean = mean(values)?;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();

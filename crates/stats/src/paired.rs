@@ -271,7 +271,7 @@ pub(crate) fn half_width(deviation: f64, blocks: usize, confidence: Confidence) 
 }
 
 /// What Student's t with so many degrees of freedom, at least 1, stays within at a confidence.
-pub(crate) fn t_quantile(degrees: usize, confidence: Confidence) -> f64 {
+pub fn t_quantile(degrees: usize, confidence: Confidence) -> f64 {
     // The lower tail, because 1 - tail would lose the digits of a small one.
     -student(degrees).inverse_cdf(confidence.tail())
 }

@@ -51,6 +51,18 @@ fn with_holm(comparisons: &mut [Comparison], family: u32) {
     }
 }
 
+/// Compares two settings under one workload by one metric, which gets a verdict.
+pub(crate) fn compare_pair(
+    plan: &Plan,
+    trials: &[Trial],
+    workload: &str,
+    versus: &Versus,
+    metric: Metric,
+    seed: Seed,
+) -> Result<Comparison, StudyError> {
+    Versed::of(trials, workload, versus).compare(plan, metric, true, seed)
+}
+
 /// The trials of one workload under two settings, block by block.
 struct Versed<'a> {
     workload: &'a str,

@@ -25,6 +25,8 @@ pub enum Need {
     Ip,
     /// ethtool(8).
     Ethtool,
+    /// ministat(1).
+    Ministat,
     /// QEMU, with a kernel, a static busybox and udev for the guest.
     Qemu,
     /// A PostgreSQL server that a test can start.
@@ -67,7 +69,7 @@ const fn row(
 
 const INSTALL: &str = "as root on Debian, `cargo xtask test` installs it";
 
-const TABLE: [Row; 17] = [
+const TABLE: [Row; 18] = [
     row(Need::Root, "root", privileges, "run the tests as root"),
     row(Need::PerNapi, "per-napi", per_napi, "use a newer kernel"),
     row(
@@ -90,6 +92,12 @@ const TABLE: [Row; 17] = [
         Need::Ethtool,
         "ethtool",
         || programs::missing("ethtool"),
+        INSTALL,
+    ),
+    row(
+        Need::Ministat,
+        "ministat",
+        || programs::missing("ministat"),
         INSTALL,
     ),
     row(

@@ -1,0 +1,117 @@
+//! `nicpoll study compare` as a user and a CI job meet it: files in, a verdict and an exit code out.
+
+use std::fs;
+use std::process::{Command, Output};
+
+use nicpoll_testkit::needs;
+use tempfile::TempDir;
+
+const NICPOLL: &str = env!("CARGO_BIN_EXE_nicpoll");
+
+/// Numbers in two files, and the folder that they are in.
+fn files(texts: [&str; 2]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in ["before", "after"].iter().zip(texts) {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+fn run(folder: &TempDir, program: &str, args: &[&str]) -> Output {
+    let mut command = Command::new(program);
+    let command = command.args(args).current_dir(folder.path());
+    command.output().unwrap()
+}
+
+fn compare(folder: &TempDir, options: &[&str]) -> (i32, String) {
+    let args = [&["study", "compare", "before", "after"], options].concat();
+    let output = run(folder, NICPOLL, &args);
+    (
+        output.status.code().unwrap(),
+        String::from_utf8(output.stdout).unwrap(),
+    )
+}
+
+const FAST: &str = "100\n101\n99.5\n100.4\n98.9\n101.3\n";
+const SLOW: &str = "80\n81\n79.5\n80.4\n78.9\n81.3\n";
+
+#[test]
+fn a_loss_ends_with_3_where_it_is_forbidden() {
+    let folder = files([FAST, SLOW]);
+    let (code, text) = compare(&folder, &[]);
+    assert_eq!(code, 0);
+    assert!(
+        text.starts_with("  worse, and it matters: after has 0.8"),
+        "{text}"
+    );
+    assert!(
+        text.contains("Both were read as a column of numbers."),
+        "{text}"
+    );
+    assert!(text.contains("! Not paired:"), "{text}");
+    for (limit, expected) in [
+        ("worse", 3),
+        ("worse:5%", 3),
+        ("worse:40%", 0),
+        ("different", 3),
+    ] {
+        assert_eq!(
+            compare(&folder, &["--fail-on", limit]).0,
+            expected,
+            "{limit}"
+        );
+    }
+    assert_eq!(
+        compare(&folder, &["--fail-on", "worse", "--less-is-better"]).0,
+        0
+    );
+    assert_eq!(compare(&folder, &["--fail-on", "slower"]).0, 2);
+    // Nothing is proven of a file against itself; of two values nothing could be.
+    let same = files([FAST, FAST]);
+    assert_eq!(compare(&same, &["--fail-on", "different"]).0, 0);
+    let few = files(["1\n2\n", "1\n2\n"]);
+    assert_eq!(
+        (
+            compare(&few, &[]).0,
+            compare(&few, &["--fail-on", "worse"]).0
+        ),
+        (4, 4)
+    );
+}
+
+#[test]
+fn ministats_output_is_ministats() {
+    needs!(Ministat);
+    let many: String = (0..120)
+        .map(|i| format!("{}\n", 1000 + i * i % 37))
+        .collect();
+    let cases = [
+        [FAST, SLOW],
+        ["1\n2\n3\n4\n10\n", "5\n6\n7\n8\n12\n14\n"],
+        ["100000001\n100000002\n100000003\n", "100\n101\n102\n103\n"],
+        ["5\n5\n5\n", "5\n5\n5\n5\n"],
+        ["-3\n-2.5\n0\n", "1e-7\n2e-7\n1e9\n"],
+        ["3\n3\n3\n3\n4\n4\n5\n", "4\n4\n4\n4\n4\n4\n"],
+        [&many, "1000\n1001\n1002\n"],
+        ["0.1\n0.2\n0.30000000000000004\n0.7\n", &many],
+    ];
+    for case in cases {
+        let folder = files(case);
+        let theirs = run(&folder, "ministat", &["-w", "74", "before", "after"]);
+        let (code, text) = compare(&folder, &["--ministat"]);
+        assert_eq!(text, String::from_utf8(theirs.stdout).unwrap());
+        assert_eq!(code, 0);
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named_with_its_line() {
+    let folder = files([FAST, "1\n2\nthree\n"]);
+    let output = run(&folder, NICPOLL, &["study", "compare", "before", "after"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("after, line 3: 'three' is no number"),
+        "{said}"
+    );
+}

@@ -1,0 +1,231 @@
+//! Two results side by side: the verdict first, then its interval as a bar, then what the values are.
+//!
+//! What must hold: what was not paired is said not to be; a value that lies far out, and a series that changes, are
+//! said with their places, and nothing is left out for them.
+
+use nicpoll_model::{Compared, ComparedMethod, ComparedSets, ComparedSide, Ends, Verdict};
+
+use super::bar::{Scale, Span};
+use super::page::{Align, Ink, Page, Row};
+use crate::numbers::{MISSING, aligned, figure, figure_or_missing};
+
+/// Below this p value, one of the three tests of a series has found something.
+const SERIES_BELOW_P: f64 = nicpoll_stats::SERIES_BELOW_P;
+/// Width of the labels.
+const LABEL: usize = 22;
+
+/// Writes the page.
+pub fn write(page: &mut Page, compared: &Compared) {
+    for (index, sets) in compared.comparisons.iter().enumerate() {
+        if index > 0 {
+            page.blank();
+        }
+        page.paragraph(
+            Ink::of(Some(sets.verdict)),
+            &sentence(sets, compared.margin_ratio),
+        );
+        bar(page, sets);
+        page.blank();
+        table(page, sets);
+        page.blank();
+        page.paragraph(Ink::Plain, &method(sets, compared.comparisons.len()));
+        for note in notes(sets) {
+            page.item("! ", Ink::Unsure, &note);
+        }
+    }
+}
+
+fn sentence(sets: &ComparedSets, margin: f64) -> String {
+    let ComparedSets {
+        judged,
+        reference,
+        verdict,
+        ..
+    } = sets;
+    let workload = sets
+        .workload
+        .as_ref()
+        .map(|it| format!("{it}: "))
+        .unwrap_or_default();
+    let (judged, reference) = (&judged.name, &reference.name);
+    let what = quantity(&sets.quantity);
+    let Some(ratio) = sets.ratio else {
+        return format!(
+            "{workload}{verdict}: {judged} and {reference} cannot be compared; there are too few values."
+        );
+    };
+    let thresholds = [1.0, margin, 1.0 / margin];
+    let (times, interval) = match sets.interval {
+        Ends {
+            low: Some(low),
+            high: Some(high),
+        } => {
+            let [low, ratio, high] = aligned([low, ratio, high], &thresholds);
+            (ratio, format!("interval {low} to {high}"))
+        }
+        _ => {
+            let [ratio] = aligned([ratio], &thresholds);
+            (ratio, String::from("no interval"))
+        }
+    };
+    format!(
+        "{workload}{verdict}: {judged} has {times} times the {what} of {reference} ({interval})."
+    )
+}
+
+fn quantity(name: &str) -> &str {
+    match name {
+        "bits_per_second" | "delivered_bits_per_second" => "bits a second",
+        "packets_per_second" => "packets a second",
+        "transactions_per_second" => "transactions a second",
+        _ => "values",
+    }
+}
+
+fn bar(page: &mut Page, sets: &ComparedSets) {
+    let Some(ratio) = sets.ratio else { return };
+    let span = Span {
+        low: sets.interval.low,
+        ratio,
+        high: sets.interval.high,
+    };
+    let scale = Scale::of(&[span]);
+    let blank = " ".repeat(LABEL);
+    let name: String = sets.judged.name.chars().take(LABEL - 2).collect();
+    page.cells(&[(blank, Ink::Plain), (scale.head(), Ink::Faint)]);
+    page.cells(&[
+        (format!("{name:<LABEL$}"), Ink::Plain),
+        (scale.bar(span), Ink::of(Some(sets.verdict))),
+    ]);
+}
+
+fn table(page: &mut Page, sets: &ComparedSets) {
+    let head = ["n", "least", "median", "mean", "greatest", "deviation"];
+    // Bits a second would take the width of the page.
+    let (unit, scale) = match quantity(&sets.quantity) {
+        "bits a second" => ("Mbit/s", 1e-6),
+        _ => ("", 1.0),
+    };
+    let mut rows = vec![Row::new(unit, head.map(String::from).to_vec(), Ink::Faint)];
+    for side in [&sets.reference, &sets.judged] {
+        let finite = || side.values.iter().copied();
+        let ends = [finite().reduce(f64::min), finite().reduce(f64::max)];
+        let figures = [
+            ends[0],
+            side.median,
+            side.mean,
+            ends[1],
+            side.standard_deviation,
+        ];
+        let figures = figures.map(|it| figure_or_missing(it.map(|it| it * scale)));
+        let mut cells = vec![side.values.len().to_string()];
+        cells.extend(figures);
+        rows.push(Row::new(side.name.clone(), cells, Ink::Plain));
+    }
+    page.table(&rows, LABEL, Align::Right);
+}
+
+fn method(sets: &ComparedSets, family: usize) -> String {
+    let level = figure(sets.confidence_ratio * 100.0);
+    let (judged, reference) = (&sets.judged, &sets.reference);
+    let mut text = match judged.read_as == reference.read_as {
+        true => format!("Both were read as {}. ", judged.read_as),
+        false => format!(
+            "{} was read as {}, {} as {}. ",
+            reference.name, reference.read_as, judged.name, judged.read_as
+        ),
+    };
+    text += &format!("{level} % interval: {}", sets.method);
+    if family > 1 {
+        text += &format!(", widened for {family} comparisons");
+    }
+    let p = |p: Option<f64>| p.map_or_else(|| String::from(MISSING), figure);
+    if sets.method.is_paired() {
+        text += &format!("; p {}", p(sets.difference_p));
+    } else {
+        let ends = |ends: Ends| match ends {
+            Ends {
+                low: Some(low),
+                high: Some(high),
+            } => {
+                let [low, high] = aligned([low, high], &[1.0]);
+                format!("{low} to {high}")
+            }
+            _ => String::from("no interval"),
+        };
+        text += &format!(
+            ". Mann-Whitney: {}, p {}; Welch's t: {}, p {}",
+            ends(sets.mann_whitney),
+            p(sets.mann_whitney_p),
+            ends(sets.welch),
+            p(sets.welch_p)
+        );
+    }
+    if family > 1 {
+        text += &format!("; after Holm p {}", p(sets.holm_p));
+    }
+    text + "."
+}
+
+fn notes(sets: &ComparedSets) -> Vec<String> {
+    let mut notes = Vec::new();
+    if !sets.method.is_paired() {
+        notes.push(String::from(
+            "Not paired: what changed between the two, beside what was meant to, is in the ratio. Runs that take turns, \
+             as in 'nicpoll study run', leave it out.",
+        ));
+    }
+    if sets.method == ComparedMethod::Welch && sets.verdict != Verdict::Inconclusive {
+        notes.push(String::from(
+            "So few values cannot decide by ranks; four on either side can.",
+        ));
+    }
+    for side in [&sets.reference, &sets.judged] {
+        notes.extend(of_side(side));
+    }
+    notes
+}
+
+fn of_side(side: &ComparedSide) -> Vec<String> {
+    let name = &side.name;
+    let mut notes = Vec::new();
+    if side.are_intervals {
+        notes.push(format!(
+            "{name} holds one run, and its intervals are the values: another run may differ by more. Compare three \
+             runs or more."
+        ));
+    }
+    if side.is_sent {
+        notes.push(format!("{name} says what was sent: less may have arrived."));
+    }
+    if !side.outliers.is_empty() {
+        let places: Vec<String> = side.outliers.iter().map(u32::to_string).collect();
+        let (are, those) = match places.len() {
+            1 => ("value", "lies"),
+            _ => ("values", "lie"),
+        };
+        notes.push(format!(
+            "{name}: {are} {} {those} far from the others. All count.",
+            places.join(", ")
+        ));
+    }
+    let is_found = |p: Option<f64>| p.is_some_and(|p| p < SERIES_BELOW_P);
+    let mut found = Vec::new();
+    if let Some(at) = side.step_at.filter(|_| is_found(side.step_p)) {
+        found.push(format!("step at value {at}"));
+    }
+    if is_found(side.drift_p) {
+        found.push(String::from("drift"));
+    }
+    if is_found(side.dependence_p) {
+        found.push(String::from("values depend on earlier ones"));
+    }
+    if !found.is_empty() {
+        notes.push(format!(
+            "{name}: the values are not alike from first to last ({}): the interval may be too narrow, and \
+             'and it matters' is withheld.",
+            found.join(", ")
+        ));
+    }
+    notes
+}

@@ -1,0 +1,307 @@
+//! Two results compared: stored studies, or files of what other tools printed.
+//!
+//! What must hold: values from the blocks of one study are compared in pairs; all others are unpaired, and said to be.
+//! A file's values are its runs where it has three or more; the intervals of a single run are used only then, and said
+//! to be. What cannot be compared is refused, with what could be.
+
+mod read;
+
+use std::collections::BTreeSet;
+
+use nicpoll_model::{
+    COMPARED_SCHEMA, Compared, ComparedMethod, ComparedSets, ComparedSide, Comparison, Ends,
+    IntervalMethod, Origin, Study, Verdict,
+};
+use nicpoll_stats::order::Seed;
+use nicpoll_stats::{
+    Interval, Margin, Series, Summary, compare_unpaired, holm, mean, outliers, standard_deviation,
+    verdict,
+};
+
+use crate::comparisons::{compare_pair, metrics, value};
+use crate::design::Versus;
+use crate::plan::{MARGIN, family_confidence};
+
+pub use read::{ResultError, ResultName, Source};
+
+/// A set of values with what the text around it says of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Values {
+    /// What the values are.
+    quantity: String,
+    /// How they were read.
+    read_as: String,
+    values: Vec<f64>,
+    are_intervals: bool,
+    is_sent: bool,
+}
+
+/// What draws of random orders follow from: the same values give the same p values.
+const SEED: Seed = Seed(1);
+
+/// Compares `judged` with `reference`. `less_is_better` turns the words for figures of which nothing else says which
+/// way is better.
+///
+/// # Errors
+/// [`ResultError`] when the two have nothing in common that could be compared.
+pub fn compare_results(
+    reference: &Source,
+    judged: &Source,
+    less_is_better: bool,
+    origin: &Origin,
+) -> Result<Compared, ResultError> {
+    let mut comparisons = match (reference, judged) {
+        (Source::Study(one), Source::Study(other)) if one.id == other.id => {
+            paired(&one.study, &one.name, &other.name)?
+        }
+        (Source::Study(one), Source::Study(other)) => studies(one, other)?,
+        _ => {
+            let one = (&*reference.to_string(), reference.values()?);
+            let other = (&*judged.to_string(), judged.values()?);
+            vec![unpaired(None, one, other, less_is_better, 1)?]
+        }
+    };
+    let p_values: Vec<Option<f64>> = comparisons.iter().map(|one| one.difference_p).collect();
+    for (one, p) in comparisons.iter_mut().zip(holm(&p_values, p_values.len())) {
+        one.holm_p = p;
+    }
+    Ok(Compared {
+        schema: String::from(COMPARED_SCHEMA),
+        nicpoll_version: origin.nicpoll_version.clone(),
+        argv: origin.argv.clone(),
+        margin_ratio: MARGIN,
+        comparisons,
+    })
+}
+
+/// Two settings of one study, block by block, under each of its workloads.
+fn paired(
+    study: &Study,
+    reference: &ResultName,
+    judged: &ResultName,
+) -> Result<Vec<ComparedSets>, ResultError> {
+    let versus = Versus {
+        setting: judged.setting_of(study)?,
+        reference: reference.setting_of(study)?,
+    };
+    if versus.setting == versus.reference {
+        return Err(ResultError::Same(judged.to_string()));
+    }
+    let workloads: Vec<_> = study
+        .workloads
+        .iter()
+        .filter(|it| reference.takes(&it.workload) && judged.takes(&it.workload))
+        .collect();
+    let mut plan = study.plan.clone();
+    plan.family = workloads.len() as u32;
+    let mut sets = Vec::new();
+    for workload in workloads {
+        let metric = metrics(workload.unit)[0];
+        let compared = compare_pair(
+            &plan,
+            &study.trials,
+            &workload.workload,
+            &versus,
+            metric,
+            Seed(study.seed),
+        );
+        let compared = compared.map_err(|error| ResultError::Study(error.to_string()))?;
+        let side = |name: &ResultName, setting: &str| {
+            side(
+                name.to_string(),
+                of_study(study, &workload.workload, setting),
+            )
+        };
+        sets.push(of_pairs(
+            compared,
+            side(judged, &versus.setting),
+            side(reference, &versus.reference),
+        ));
+    }
+    match sets.is_empty() {
+        true => Err(ResultError::NothingInCommon),
+        false => Ok(sets),
+    }
+}
+
+fn of_pairs(compared: Comparison, judged: ComparedSide, reference: ComparedSide) -> ComparedSets {
+    ComparedSets {
+        workload: Some(compared.workload),
+        quantity: String::from(compared.metric.name()),
+        more_is_better: compared.metric.more_is_better(),
+        judged,
+        reference,
+        method: match compared.method {
+            IntervalMethod::HodgesLehmann => ComparedMethod::SignedRanks,
+            IntervalMethod::PairedT => ComparedMethod::PairedT,
+        },
+        ratio: compared.ratio,
+        interval: Ends {
+            low: compared.ratio_low,
+            high: compared.ratio_high,
+        },
+        confidence_ratio: compared.confidence_ratio,
+        verdict: compared.verdict.unwrap_or(Verdict::Inconclusive),
+        difference_p: compared.difference_p,
+        holm_p: None,
+        welch: Ends::default(),
+        welch_p: None,
+        mann_whitney: Ends::default(),
+        mann_whitney_p: None,
+    }
+}
+
+/// The workloads and settings that two studies share, or those that were named.
+fn studies(
+    reference: &read::StudySource,
+    judged: &read::StudySource,
+) -> Result<Vec<ComparedSets>, ResultError> {
+    let names = |source: &read::StudySource| -> BTreeSet<(String, String)> {
+        let trials = source.study.trials.iter();
+        let kept = trials.filter(|it| source.name.takes(&it.workload));
+        kept.map(|it| (it.workload.clone(), it.setting.clone()))
+            .collect()
+    };
+    let (own, others) = (names(judged), names(reference));
+    let mut found = Vec::new();
+    for (workload, setting) in own {
+        if judged
+            .name
+            .setting
+            .as_ref()
+            .is_some_and(|it| *it != setting)
+        {
+            continue;
+        }
+        let against = reference
+            .name
+            .setting
+            .clone()
+            .unwrap_or_else(|| setting.clone());
+        if others.contains(&(workload.clone(), against.clone())) {
+            found.push((workload, setting, against));
+        }
+    }
+    if found.is_empty() {
+        return Err(ResultError::NothingInCommon);
+    }
+    let family = found.len() as u32;
+    let compared = found.into_iter().map(|(workload, setting, against)| {
+        let one = of_study(&reference.study, &workload, &against);
+        let other = of_study(&judged.study, &workload, &setting);
+        let names = (
+            format!("{}:{against}", reference.id),
+            format!("{}:{setting}", judged.id),
+        );
+        unpaired(
+            Some(workload),
+            (&names.0, one),
+            (&names.1, other),
+            false,
+            family,
+        )
+    });
+    compared.collect()
+}
+
+/// The values of a study's trials under a workload and a setting, in their order. What an event from outside voids
+/// is left out, as in the study's own comparisons.
+pub(crate) fn of_study(study: &Study, workload: &str, setting: &str) -> Values {
+    let facts = study.workloads.iter().find(|it| it.workload == workload);
+    let metric = facts.map(|it| metrics(it.unit)[0]);
+    let trials = study.trials.iter();
+    let trials = trials.filter(|it| it.workload == workload && it.setting == setting);
+    Values {
+        quantity: metric.map_or("", |it| it.name()).to_owned(),
+        read_as: String::from("study"),
+        values: trials.filter_map(|it| value(it, metric?)).collect(),
+        are_intervals: false,
+        is_sent: false,
+    }
+}
+
+fn unpaired(
+    workload: Option<String>,
+    (reference_name, reference): (&str, Values),
+    (judged_name, judged): (&str, Values),
+    less_is_better: bool,
+    family: u32,
+) -> Result<ComparedSets, ResultError> {
+    if reference.quantity != judged.quantity {
+        return Err(ResultError::Quantities {
+            reference: format!("{reference_name} has {}", reference.quantity),
+            judged: format!("{judged_name} has {}", judged.quantity),
+        });
+    }
+    for (name, set) in [(reference_name, &reference), (judged_name, &judged)] {
+        if set.values.iter().any(|it| *it < 0.0) {
+            return Err(ResultError::Negative(String::from(name)));
+        }
+    }
+    let confidence = family_confidence(family);
+    let found = compare_unpaired(&judged.values, &reference.values, confidence);
+    let quantity = judged.quantity.clone();
+    let (judged, reference) = (
+        side(judged_name.into(), judged),
+        side(reference_name.into(), reference),
+    );
+    let word = word(found.interval, less_is_better);
+    let is_uneven = judged.is_uneven || reference.is_uneven;
+    let finite = |end: f64| Some(end).filter(|it| it.is_finite());
+    Ok(ComparedSets {
+        workload,
+        quantity,
+        more_is_better: !less_is_better,
+        method: found.method,
+        ratio: found.interval.and_then(|it| finite(it.estimate)),
+        interval: found.interval.map_or(Ends::default(), |it| Ends {
+            low: finite(it.low),
+            high: finite(it.high),
+        }),
+        confidence_ratio: confidence.level(),
+        verdict: if is_uneven {
+            word.without_weight()
+        } else {
+            word
+        },
+        difference_p: found.p,
+        holm_p: None,
+        welch: found.welch,
+        welch_p: found.welch_p,
+        mann_whitney: found.mann_whitney,
+        mann_whitney_p: found.mann_whitney_p,
+        judged,
+        reference,
+    })
+}
+
+fn word(interval: Option<Interval>, less_is_better: bool) -> Verdict {
+    let margin = Margin::ratio(MARGIN).expect("the margin is above 1");
+    let oriented = interval.map(|it| if less_is_better { it.inverted() } else { it });
+    verdict(oriented.as_ref(), &margin)
+}
+
+fn side(name: String, values: Values) -> ComparedSide {
+    let series = Series::of(&values.values, SEED);
+    let step = series.change;
+    let position = |index: usize| index as u32 + 1;
+    ComparedSide {
+        name,
+        read_as: values.read_as,
+        are_intervals: values.are_intervals,
+        is_sent: values.is_sent,
+        median: Summary::of(&values.values).map(|it| it.median),
+        mean: mean(&values.values),
+        standard_deviation: standard_deviation(&values.values),
+        outliers: outliers(&values.values).into_iter().map(position).collect(),
+        drift_p: series.drift_p,
+        step_at: step.map(|it| position(it.at)),
+        step_p: step.map(|it| it.p),
+        dependence_p: series.dependence_p,
+        is_uneven: series.is_uneven(),
+        values: values.values,
+    }
+}
+
+#[cfg(test)]
+mod tests;

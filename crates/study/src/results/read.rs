@@ -1,0 +1,298 @@
+//! A result by its name: a file, or a study of the store.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use nicpoll_import::{Format, Quantity, Run};
+use nicpoll_model::{FileError, Study};
+use nicpoll_store::{Store, StoreError, Which};
+use thiserror::Error;
+
+use super::{Values, of_study};
+use crate::keep::still_runs;
+
+/// Runs from which on they are the values, and the intervals of a single run are not.
+const RUNS_MIN: usize = 3;
+/// Larger files are no results: they would be read into memory whole.
+const FILE_MAX_BYTES: u64 = 256 << 20;
+
+/// A study, and which of its trials: `7`, `last`, `7:polling`, `7:polling:udp64`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResultName {
+    text: String,
+    which: Which,
+    pub(super) setting: Option<String>,
+    workload: Option<String>,
+}
+
+impl FromStr for ResultName {
+    type Err = ResultError;
+
+    fn from_str(text: &str) -> Result<Self, ResultError> {
+        let mut parts = text.split(':');
+        let which = parts.next().unwrap_or_default().parse();
+        let which: Which = which.map_err(|_| ResultError::NoSuch(String::from(text)))?;
+        let mut part = || parts.next().filter(|it| !it.is_empty()).map(String::from);
+        Ok(ResultName {
+            text: String::from(text),
+            which,
+            setting: part(),
+            workload: part(),
+        })
+    }
+}
+
+impl fmt::Display for ResultName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl ResultName {
+    pub(super) fn takes(&self, workload: &str) -> bool {
+        self.workload.as_ref().is_none_or(|it| it == workload)
+    }
+
+    /// The setting that is named.
+    pub(super) fn setting_of(&self, study: &Study) -> Result<String, ResultError> {
+        let names: Vec<&str> = study
+            .settings
+            .iter()
+            .map(|it| it.setting.as_str())
+            .collect();
+        let named = self
+            .setting
+            .clone()
+            .filter(|it| names.contains(&it.as_str()));
+        named.ok_or_else(|| ResultError::Setting {
+            name: self.text.clone(),
+            known: names.join(", "),
+        })
+    }
+}
+
+/// A result that was read.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// A study of the store.
+    Study(Box<StudySource>),
+    /// A file.
+    File(FileSource),
+}
+
+/// A stored study.
+#[derive(Clone, Debug)]
+pub struct StudySource {
+    pub(super) id: i64,
+    pub(super) name: ResultName,
+    pub(super) study: Study,
+}
+
+/// What a file holds.
+#[derive(Clone, Debug)]
+pub struct FileSource {
+    path: PathBuf,
+    values: Values,
+}
+
+/// Why results cannot be compared.
+#[derive(Debug, Error)]
+pub enum ResultError {
+    /// Neither a file nor a study.
+    #[error(
+        "there is no file '{0}', and it names no study: give a file, or a study as in 7, 7:polling or last"
+    )]
+    NoSuch(String),
+    /// A file cannot be read.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file is not what it looks like.
+    #[error("{}, {source} (read as {format})", path.display())]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// What it was read as.
+        format: &'static str,
+        /// Where, and what was expected.
+        source: FileError,
+    },
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A study does not have the setting that is named, or none is named where one must be.
+    #[error(
+        "{name} names no setting of the study; name one as in 7:{{SETTING}}, where it is {known}"
+    )]
+    Setting {
+        /// What was named.
+        name: String,
+        /// The settings that there are.
+        known: String,
+    },
+    /// A study with several workloads is held against a file.
+    #[error(
+        "{name} has several workloads; name one as in 7:polling:{{WORKLOAD}}, where it is {known}"
+    )]
+    Workload {
+        /// What was named.
+        name: String,
+        /// The workloads that there are.
+        known: String,
+    },
+    /// One result twice.
+    #[error("{0} is both results; name another to hold it against")]
+    Same(String),
+    /// No workload or setting is in both studies.
+    #[error(
+        "the two studies have no workload with a setting of one name; name settings, as in 7:polling 8:interrupt"
+    )]
+    NothingInCommon,
+    /// Figures that are not of one kind.
+    #[error("{reference}, and {judged}: only figures of one kind can be compared")]
+    Quantities {
+        /// What the reference has.
+        reference: String,
+        /// What the other has.
+        judged: String,
+    },
+    /// Values that have no ratio.
+    #[error("{0} has values below 0, which have no ratio; --ministat compares differences")]
+    Negative(String),
+    /// The statistics refuse.
+    #[error("{0}")]
+    Study(String),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Study(study) => study.name.fmt(f),
+            Source::File(file) => file.path.display().fmt(f),
+        }
+    }
+}
+
+impl Source {
+    /// Reads a file, or else a study of the store. `column` is that of a table of numbers, from 1.
+    ///
+    /// # Errors
+    /// [`ResultError`] when there is neither, or it cannot be read.
+    pub fn read(
+        name: &str,
+        column: usize,
+        store: impl FnOnce() -> Result<Store, StoreError>,
+    ) -> Result<Source, ResultError> {
+        let path = Path::new(name);
+        if path.is_file() {
+            return Ok(Source::File(FileSource::read(path, column)?));
+        }
+        let name: ResultName = name.parse()?;
+        let kept = store()?.read::<Study>(name.which, still_runs)?;
+        Ok(Source::Study(Box::new(StudySource {
+            id: kept.entry.id,
+            name,
+            study: kept.document,
+        })))
+    }
+
+    /// The numbers alone, in their order: what ministat would read.
+    ///
+    /// # Errors
+    /// [`ResultError`] when a study's setting or workload is not named.
+    pub fn numbers(&self) -> Result<Vec<f64>, ResultError> {
+        Ok(self.values()?.values)
+    }
+
+    /// The one set of values that it has.
+    pub(super) fn values(&self) -> Result<Values, ResultError> {
+        let StudySource { name, study, .. } = match self {
+            Source::File(file) => return Ok(file.values.clone()),
+            Source::Study(study) => &**study,
+        };
+        let setting = name.setting_of(study)?;
+        let names: Vec<&str> = study
+            .workloads
+            .iter()
+            .map(|it| it.workload.as_str())
+            .collect();
+        let chosen: Vec<&&str> = names.iter().filter(|it| name.takes(it)).collect();
+        let [workload] = chosen[..] else {
+            return Err(ResultError::Workload {
+                name: name.to_string(),
+                known: names.join(", "),
+            });
+        };
+        let mut values = of_study(study, workload, &setting);
+        // What files call it.
+        if values.quantity == "delivered_bits_per_second" {
+            values.quantity = String::from(Quantity::BitsPerSecond.name());
+        }
+        Ok(values)
+    }
+}
+
+impl FileSource {
+    fn read(path: &Path, column: usize) -> Result<Self, ResultError> {
+        let unread = |source| ResultError::File {
+            path: path.to_owned(),
+            source,
+        };
+        if fs::metadata(path).map_err(unread)?.len() > FILE_MAX_BYTES {
+            let why = "the file is larger than 256 MiB, which no tool's results are";
+            return Err(unread(std::io::Error::other(why)));
+        }
+        let text = fs::read_to_string(path).map_err(unread)?;
+        let format = Format::of(&text);
+        let values = format
+            .read(&text, column)
+            .and_then(|runs| values_of(&runs, format));
+        let values = values.map_err(|source| ResultError::Unreadable {
+            path: path.to_owned(),
+            format: format.name,
+            source,
+        })?;
+        Ok(FileSource {
+            path: path.to_owned(),
+            values,
+        })
+    }
+}
+
+/// The values of a file's runs.
+fn values_of(runs: &[Run], format: &Format) -> Result<Values, FileError> {
+    let fails = |line, message: &str| FileError {
+        line,
+        message: String::from(message),
+    };
+    let quantity = runs.first().map_or(Quantity::Number, |run| run.quantity);
+    let intervals = match runs {
+        [one] if one.series.len() >= RUNS_MIN => Some(one.series.clone()),
+        _ => None,
+    };
+    let are_intervals = intervals.is_some();
+    let values = match intervals {
+        Some(series) => series,
+        None => {
+            let whole = |run: &Run| {
+                let cut =
+                    "the run that begins here was cut off: there is no figure of the whole run";
+                run.value.ok_or_else(|| fails(run.line, cut))
+            };
+            runs.iter().map(whole).collect::<Result<_, _>>()?
+        }
+    };
+    Ok(Values {
+        quantity: String::from(quantity.name()),
+        read_as: String::from(format.name),
+        values,
+        are_intervals,
+        is_sent: runs.iter().any(|run| run.is_sent),
+    })
+}

@@ -1,0 +1,109 @@
+use std::fs;
+
+use nicpoll_model::{ComparedMethod, Verdict};
+use nicpoll_store::StoreError;
+
+use super::*;
+
+fn no_store() -> Result<nicpoll_store::Store, StoreError> {
+    panic!("a file needs no store")
+}
+
+fn origin() -> Origin {
+    Origin {
+        nicpoll_version: String::from("0"),
+        argv: vec![],
+        started_at: String::new(),
+    }
+}
+
+/// Compares two texts as files, the first being the reference.
+fn compared(texts: [&str; 2], less_is_better: bool) -> Result<Compared, ResultError> {
+    let folder = tempfile::tempdir().unwrap();
+    let read = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        Source::read(path.to_str().unwrap(), 1, no_store)
+    };
+    let (reference, judged) = (read("a", texts[0])?, read("b", texts[1])?);
+    compare_results(&reference, &judged, less_is_better, &origin())
+}
+
+fn lines(values: impl Iterator<Item = f64>) -> String {
+    values.map(|value| format!("{value}\n")).collect()
+}
+
+/// In no order that neighbours share.
+const SCATTER: [f64; 8] = [1.03, 0.95, 1.01, 1.06, 0.98, 0.96, 1.05, 1.0];
+
+#[test]
+fn unpaired_files_are_judged_by_ranks_and_by_which_way_is_better() {
+    let one = lines(SCATTER.iter().map(|it| 100.0 * it));
+    let other = lines(SCATTER.iter().map(|it| 80.0 * it));
+    for (less_is_better, word) in [
+        (false, Verdict::WorseAndItMatters),
+        (true, Verdict::BetterAndItMatters),
+    ] {
+        let compared = compared([&one, &other], less_is_better).unwrap();
+        let [sets] = &compared.comparisons[..] else {
+            panic!("{compared:?}")
+        };
+        assert_eq!(
+            (sets.method, sets.verdict),
+            (ComparedMethod::MannWhitney, word)
+        );
+        assert!((sets.ratio.unwrap() - 0.8).abs() < 0.02);
+        assert!(sets.welch.high.unwrap() < 0.9 && sets.mann_whitney_p.unwrap() < 0.001);
+        assert_eq!(sets.judged.read_as, "a column of numbers");
+    }
+}
+
+#[test]
+fn an_outlier_counts_and_is_named_and_a_step_withholds_weight() {
+    let one = lines(SCATTER.iter().map(|it| 100.0 * it));
+    let spiked = lines(SCATTER.iter().map(|it| 80.0 * it).chain([8.0]));
+    let found = compared([&one, &spiked], false).unwrap();
+    assert_eq!(found.comparisons[0].judged.outliers, [9]);
+    assert_eq!(found.comparisons[0].judged.values.len(), 9);
+    let twice = || SCATTER.iter().chain(&SCATTER);
+    let warm = lines(
+        twice()
+            .enumerate()
+            .map(|(i, it)| it * if i < 6 { 40.0 } else { 80.0 }),
+    );
+    let found = compared([&one, &warm], false).unwrap();
+    let sets = &found.comparisons[0];
+    assert!(
+        sets.judged.is_uneven && sets.judged.step_at == Some(7),
+        "{sets:?}"
+    );
+    assert_eq!(sets.verdict, Verdict::Worse);
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused() {
+    let fails = |texts| compared(texts, false).unwrap_err().to_string();
+    let iperf = "[SUM]  0.0-10.0 sec  1.09 GBytes   936 Mbits/sec\n";
+    assert!(fails([iperf, "1\n2\n"]).ends_with("only figures of one kind can be compared"));
+    assert!(fails(["-1\n2\n3\n", "1\n2\n3\n"]).contains("values below 0"));
+    let torn = fails(["1\ntwo\n", "1\n"]);
+    assert!(torn.contains("a, line 2: 'two' is no number"), "{torn}");
+    let missing = Source::read("nowhere.json", 1, no_store).unwrap_err();
+    assert!(
+        missing
+            .to_string()
+            .starts_with("there is no file 'nowhere.json'")
+    );
+}
+
+#[test]
+fn a_single_run_is_its_intervals() {
+    let run = "[  3]  0.0- 1.0 sec  1 MBytes  10.0 Mbits/sec\n\
+               [  3]  1.0- 2.0 sec  1 MBytes  11.0 Mbits/sec\n\
+               [  3]  2.0- 3.0 sec  1 MBytes  12.0 Mbits/sec\n\
+               [  3]  0.0- 3.0 sec  1 MBytes  11.0 Mbits/sec\n";
+    let found = compared([run, run], false).unwrap();
+    let side = &found.comparisons[0].judged;
+    assert!(side.are_intervals && side.values == [10e6, 11e6, 12e6]);
+    assert_eq!(found.comparisons[0].method, ComparedMethod::Welch);
+}
