@@ -10,7 +10,9 @@ mod columns;
 mod iperf2;
 mod iperf3;
 mod netblast;
+mod netperf;
 mod netreceive;
+mod sockperf;
 
 use nicpoll_model::FileError;
 
@@ -81,7 +83,7 @@ pub struct Format {
 }
 
 /// Everything that can be read. A text is of the first that it looks like.
-pub static FORMATS: [Format; 5] = [
+pub static FORMATS: [Format; 7] = [
     Format {
         word: "iperf3",
         name: "iperf3 -J",
@@ -105,6 +107,18 @@ pub static FORMATS: [Format; 5] = [
         name: "netreceive text",
         looks_so: netreceive::looks_so,
         parse: |text, _| netreceive::parse(text),
+    },
+    Format {
+        word: "netperf",
+        name: "netperf's table of a stream test",
+        looks_so: netperf::looks_so,
+        parse: |text, _| netperf::parse(text),
+    },
+    Format {
+        word: "sockperf",
+        name: "the summary of sockperf throughput",
+        looks_so: sockperf::looks_so,
+        parse: |text, _| sockperf::parse(text),
     },
     Format {
         word: "numbers",

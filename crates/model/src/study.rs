@@ -1,5 +1,7 @@
 //! A whole study: what was planned, where it ran, every trial, and what follows from them.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -156,6 +158,9 @@ pub struct SettingFacts {
     /// Each value that it writes at the router: name, value. Empty without one.
     #[serde(default)]
     pub router_writes: Vec<(String, String)>,
+    /// Words that it puts into the user's own command, by name.
+    #[serde(default)]
+    pub variant: BTreeMap<String, String>,
     /// The level of each factor that it is made of; empty without factors.
     #[serde(default)]
     pub levels: Vec<LevelFacts>,

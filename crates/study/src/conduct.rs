@@ -117,7 +117,7 @@ pub fn rhythm_deviation(period_ns: u64, rounds_per_second: f64) -> f64 {
 
 fn ledger_void(run: &Circumstances<'_>) -> Option<String> {
     if let Some(reason) = run.undrained {
-        return Some(format!("the drain did not finish: {reason}"));
+        return Some(format!("the account stays open: {reason}"));
     }
     residual(run.ledger?)
 }

@@ -1,5 +1,6 @@
 //! What a study compares: workloads and settings as data, and which settings are held against which.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nicpoll_model::{ComparisonName, FactorFacts, LevelFacts, SettingFacts, Side, WorkloadFacts};
@@ -69,6 +70,9 @@ pub struct NamedSetting {
     /// The cores that it gives the traffic.
     #[serde(default)]
     pub cpus: Cpus,
+    /// Words that it puts into the user's own command, by the name that stands there in braces.
+    #[serde(default)]
+    pub variant: BTreeMap<String, String>,
     /// The level of each factor that it is made of; empty for one that is not.
     #[serde(default)]
     pub levels: Vec<LevelFacts>,
@@ -211,6 +215,14 @@ pub(crate) fn drop_order<'a>(
 }
 
 impl NamedWorkload {
+    /// The traffic as it is under a setting.
+    pub fn under(&self, setting: &NamedSetting) -> NamedWorkload {
+        NamedWorkload {
+            request: self.request.clone().with(&setting.variant),
+            ..self.clone()
+        }
+    }
+
     /// What it is, for the record.
     pub fn facts(&self) -> WorkloadFacts {
         let workload = self.request.workload();
@@ -270,6 +282,7 @@ impl NamedSetting {
                 .hosts
                 .get(ROUTER)
                 .map_or_else(Vec::new, |request| self.writes(request)),
+            variant: self.variant.clone(),
             levels: self.levels.clone(),
         }
     }

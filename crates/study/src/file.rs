@@ -28,6 +28,7 @@ use crate::design::{Design, NamedSetting, NamedWorkload, drop_order};
 use crate::extent::Extent;
 use crate::plan::{Lengths, PlanError, plan_of};
 use crate::topology::{Topology, TopologyError};
+use crate::workload::WorkloadRequest;
 
 /// Settings or workloads of a file.
 const ENTRIES_MAX: usize = 16;
@@ -153,6 +154,9 @@ impl Reader<'_> {
             &document.compare,
         )?;
         let drop_order = drop_order(&contrasts, ordered.iter().map(String::as_str));
+        for entry in &document.workload {
+            self.names_in_command(entry, &settings)?;
+        }
         let workloads = document.workload.into_iter();
         Ok(StudyFile {
             design: Design {
@@ -230,6 +234,29 @@ impl Reader<'_> {
         let refused = |error: TopologyError| self.error(entry.span(), error.to_string());
         entry.get_ref().check().map_err(refused)?;
         Ok(entry.into_inner())
+    }
+
+    /// Refuses a name in braces in a command that some setting has no word for.
+    fn names_in_command(
+        &self,
+        entry: &WorkloadEntry,
+        settings: &[NamedSetting],
+    ) -> Result<(), FileError> {
+        let WorkloadRequest::Command(command) = entry.traffic.get_ref() else {
+            return Ok(());
+        };
+        for setting in settings {
+            let names: Vec<&str> = setting.variant.keys().map(String::as_str).collect();
+            if let Some(name) = command.unknown_name(&names) {
+                let message = format!(
+                    "nothing stands for {{{name}}} under the setting {}: a command has {{receiver}}, {{port}} and \
+                     {{seconds}}, and what each setting gives it, such as variant = {{ {name} = \"...\" }}",
+                    setting.name()
+                );
+                return Err(self.error(entry.traffic.span(), message));
+            }
+        }
+        Ok(())
     }
 
     fn workload(&self, entry: WorkloadEntry) -> Result<NamedWorkload, FileError> {

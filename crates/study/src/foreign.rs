@@ -45,15 +45,20 @@ pub fn own_process(exact: &ExactCpu) -> Result<u32, StudyError> {
     Ok(found.pid)
 }
 
-/// The threads of the study between two lists of all, `process` being its own.
-pub fn of_study(before: &[ThreadTimes], after: &[ThreadTimes], process: u32) -> StudyThreads {
+/// The threads of the study between two lists of all, `process` being its own, and `programs` those that it runs.
+pub fn of_study(
+    before: &[ThreadTimes],
+    after: &[ThreadTimes],
+    process: u32,
+    programs: &[String],
+) -> StudyThreads {
     let before: BTreeMap<u32, &ThreadTimes> =
         before.iter().map(|thread| (thread.tid, thread)).collect();
     let is_own = |thread: &&ThreadTimes| {
         let is_receiver = KERNEL_RECEIVERS
             .iter()
             .any(|name| thread.name.starts_with(name));
-        thread.pid == process || is_receiver
+        thread.pid == process || is_receiver || programs.contains(&thread.name)
     };
     let used = |thread: &ThreadTimes| {
         let earlier = before.get(&thread.tid).map(|earlier| earlier.times);

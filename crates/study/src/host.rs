@@ -103,6 +103,8 @@ pub enum HostRequest {
     CloseCpuWindow {
         /// The cores that are asked about: the sender's and the receiver's.
         cpus: Vec<u32>,
+        /// Programs beside this one whose time is the study's, by name.
+        programs: Vec<String>,
     },
     /// Let the kernel time the runs of a counter's programs.
     OpenTiming {

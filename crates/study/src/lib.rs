@@ -6,6 +6,7 @@
 
 pub mod ab;
 mod calibrate;
+mod command;
 mod comparisons;
 mod conduct;
 mod confounders;
@@ -43,6 +44,7 @@ mod warnings;
 mod wiring;
 mod workload;
 
+pub use command::{CommandOutputError, CommandRefused, CommandWorkload, FigureUnit};
 pub use decided::is_decided;
 pub use design::{Cpus, Design, Evidence, NamedSetting, NamedWorkload, Versus};
 pub use error::{Doing, StudyError};

@@ -242,7 +242,8 @@ impl<'a> Trials<'a> {
         let seen = self.seen.entry(place.setting.clone());
         seen.or_insert_with(|| before.settings.clone());
         let opened = self.lab.studied().edge()?;
-        let mut running = Running::start(self.lab, subject.workload, duration)?;
+        let mut running =
+            Running::start(self.lab, &subject.workload.under(subject.setting), duration)?;
         running.wait_for_sender(self.lab, self.cancel)?;
         let closed = self.lab.studied().edge()?;
         let books = running.drain(self.lab, self.quiet_time())?;
@@ -322,10 +323,12 @@ impl<'a> Trials<'a> {
         let duration = Duration::from_secs_f64(self.plan.cpu_window_seconds);
         let opened = self.lab.studied().edge()?;
         self.lab.studied().open_cpu_window()?;
-        let mut running = Running::start(self.lab, subject.workload, duration)?;
+        let mut running =
+            Running::start(self.lab, &subject.workload.under(subject.setting), duration)?;
         running.wait_for_sender(self.lab, self.cancel)?;
         let cpus = self.lab.cpus().to_vec();
-        let cores = self.lab.studied().close_cpu_window(cpus)?;
+        let programs = subject.workload.request.programs();
+        let cores = self.lab.studied().close_cpu_window(cpus, programs)?;
         let closed = self.lab.studied().edge()?;
         let books = running.drain(self.lab, self.quiet_time())?;
         thread::sleep(self.quiet_time());
@@ -353,7 +356,8 @@ impl<'a> Trials<'a> {
         let begin = Instant::now();
         let duration = Duration::from_secs_f64(self.plan.warmup_seconds);
         let opened = self.lab.studied().polls()?;
-        let mut running = Running::start(self.lab, subject.workload, duration)?;
+        let mut running =
+            Running::start(self.lab, &subject.workload.under(subject.setting), duration)?;
         // From here on: on a busy machine preparing both ends takes long, and no time would be left to calibrate in.
         let traffic_ends = Instant::now() + duration;
         let calibration = match subject.setting.period_ns() {

@@ -1,5 +1,7 @@
 //! The workloads that a study can run, as data.
 
+use std::collections::BTreeMap;
+
 use nicpoll_iperf::{TcpWorkload, UdpWorkload};
 use nicpoll_model::line::IpVersion;
 use nicpoll_traffic::netrate::NetrateWorkload;
@@ -9,6 +11,7 @@ use nicpoll_traffic::workload::Workload;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::command::{CommandRefused, CommandWorkload};
 use crate::extent::STREAMS_MAX;
 
 /// The least datagram with room for what each kind of workload writes into it.
@@ -55,6 +58,9 @@ pub enum WorkloadMistake {
     /// A capture that cannot be replayed.
     #[error(transparent)]
     Replay(#[from] ReplayError),
+    /// A command that is none, or cannot be read.
+    #[error(transparent)]
+    Command(#[from] CommandRefused),
 }
 
 /// What traffic to make. A new kind of workload is a row here and its implementation.
@@ -73,6 +79,8 @@ pub enum WorkloadRequest {
     Pulses(PulseWorkload),
     /// The datagrams of a capture.
     Replay(ReplayWorkload),
+    /// A program of the user's.
+    Command(CommandWorkload),
 }
 
 impl WorkloadRequest {
@@ -113,6 +121,7 @@ impl WorkloadRequest {
                 "netblast to netreceive, {} bytes of payload, as fast as it goes",
                 netrate.payload_bytes
             ),
+            WorkloadRequest::Command(command) => command.to_string(),
         }
     }
 
@@ -140,6 +149,7 @@ impl WorkloadRequest {
                 }
                 workload.payload_bytes
             }
+            WorkloadRequest::Command(workload) => return Ok(workload.check()?),
         };
         let most = match ip {
             IpVersion::V4 => PAYLOAD_BYTES_MAX,
@@ -154,6 +164,23 @@ impl WorkloadRequest {
         })
     }
 
+    /// The same with the words that a setting gives the user's own command.
+    #[must_use]
+    pub fn with(self, variant: &BTreeMap<String, String>) -> Self {
+        match self {
+            WorkloadRequest::Command(command) => WorkloadRequest::Command(command.with(variant)),
+            other => other,
+        }
+    }
+
+    /// The programs of its own that make it, by the names that the kernel shows.
+    pub fn programs(&self) -> Vec<String> {
+        match self {
+            WorkloadRequest::Command(command) => command.programs(),
+            _ => Vec::new(),
+        }
+    }
+
     /// What carries it out.
     pub fn workload(&self) -> &dyn Workload {
         match self {
@@ -163,6 +190,7 @@ impl WorkloadRequest {
             WorkloadRequest::Netrate(workload) => workload,
             WorkloadRequest::Pulses(workload) => workload,
             WorkloadRequest::Replay(workload) => workload,
+            WorkloadRequest::Command(workload) => workload,
         }
     }
 }

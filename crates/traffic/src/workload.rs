@@ -111,6 +111,8 @@ pub struct EndBooks {
     pub received: Payload,
     /// Its own figures of its main direction: the sender's of sending, the receiver's of receiving.
     pub rates: WindowRates,
+    /// The receiver's figures, where this end is told them; `None`: the receiver's own `rates` are.
+    pub receiver_rates: Option<WindowRates>,
     /// Datagrams besides the workload's own that it sent, by kind.
     pub control_sent: Vec<(ControlKind, u64)>,
     /// Those that it received.
@@ -136,6 +138,7 @@ impl EndBooks {
             sent,
             received: Payload::default(),
             rates: WindowRates::new(sent.packets, sent.bytes, seconds),
+            receiver_rates: None,
             control_sent: Vec::new(),
             control_received: Vec::new(),
             jitter_seconds: None,
@@ -206,6 +209,7 @@ impl Books {
             (None, None) => None,
             (one, other) => Some(one.unwrap_or(0) + other.unwrap_or(0)),
         };
+        let told = sender.receiver_rates.or(receiver.receiver_rates);
         let once = |packets: u64| packets.saturating_sub(duplicate_packets.unwrap_or(0));
         Books {
             packets: offered.packets.zip(delivered.packets.map(once)),
@@ -213,8 +217,8 @@ impl Books {
             offered_bytes: offered.bytes,
             delivered_bytes: delivered.bytes,
             sender: sender.rates,
-            receiver: receiver.rates,
-            jitter_seconds: receiver.jitter_seconds,
+            receiver: told.unwrap_or(receiver.rates),
+            jitter_seconds: receiver.jitter_seconds.or(sender.jitter_seconds),
             out_of_order_packets: receiver.out_of_order_packets,
             round_trip: sender.round_trip,
             control,

@@ -88,6 +88,13 @@ fn writes(setting: &SettingFacts) -> String {
             .collect();
         sides.push(format!("of the whole machine {}", values.join(", ")));
     }
+    if !setting.variant.is_empty() {
+        let words = setting.variant.iter();
+        let words: Vec<String> = words
+            .map(|(name, word)| format!("{{{name}}} is {word}"))
+            .collect();
+        sides.push(format!("into the command, where {}", words.join(", ")));
+    }
     let written = match &sides[..] {
         [] => String::from("nothing"),
         sides => sides.join("; "),

@@ -3,6 +3,8 @@
 //! What must hold: every key that a file may have stands here; any other one is refused with those that there are.
 
 use nicpoll_model::line::IpVersion;
+use std::collections::BTreeMap;
+
 use nicpoll_switch::Values;
 use serde::Deserialize;
 use toml::Spanned;
@@ -63,6 +65,8 @@ pub(super) struct SettingEntry {
     pub receiver: Option<Spanned<Values>>,
     pub machine: Option<Spanned<Values>>,
     pub cpus: Option<Spanned<Cpus>>,
+    #[serde(default)]
+    pub variant: BTreeMap<String, String>,
     pub discipline: Option<Spanned<String>>,
 }
 

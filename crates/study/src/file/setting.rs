@@ -26,6 +26,7 @@ pub(super) struct Piece {
     span: Range<usize>,
     hosts: BTreeMap<HostName, Values>,
     cpus: Cpus,
+    variant: BTreeMap<String, String>,
 }
 
 /// Whose values they are, as settings name hosts.
@@ -63,6 +64,12 @@ impl Piece {
             span: over.span.clone(),
             hosts,
             cpus: self.cpus.under(over.cpus),
+            variant: self
+                .variant
+                .clone()
+                .into_iter()
+                .chain(over.variant.clone())
+                .collect(),
         }
     }
 
@@ -78,6 +85,10 @@ impl Piece {
             if let Some(row) = values.iter().map(|(row, _)| row).find(is_twice) {
                 return Some(format!("{} of the {host}", row.name));
             }
+        }
+        let mut names = self.variant.keys();
+        if let Some(name) = names.find(|name| other.variant.contains_key(*name)) {
+            return Some(format!("{name} of the command"));
         }
         let side = self.cpus.common_with(other.cpus)?;
         Some(format!("cpus of the {side}"))
@@ -125,7 +136,8 @@ impl Reader<'_> {
             machine: entry.machine,
             cpus: entry.cpus,
         };
-        let piece = self.parts(parts, entry.name.span(), claims)?;
+        let mut piece = self.parts(parts, entry.name.span(), claims)?;
+        piece.variant = entry.variant;
         Ok(NamedPiece {
             name: entry.name,
             noun: entry.noun,
@@ -303,6 +315,7 @@ impl Reader<'_> {
                     .collect::<BTreeMap<_, _>>(),
             },
             cpus: piece.cpus,
+            variant: piece.variant,
             levels,
             evidence,
         })

@@ -133,10 +133,14 @@ impl HostClient {
         self.tell(HostRequest::OpenCpuWindow)
     }
 
-    /// Ends it: what `cpus` did.
-    pub fn close_cpu_window(&mut self, cpus: Vec<u32>) -> Result<Vec<CoreTime>, StudyError> {
+    /// Ends it: what `cpus` did, of which the time of `programs` is the study's.
+    pub fn close_cpu_window(
+        &mut self,
+        cpus: Vec<u32>,
+        programs: Vec<String>,
+    ) -> Result<Vec<CoreTime>, StudyError> {
         self.ask(
-            HostRequest::CloseCpuWindow { cpus },
+            HostRequest::CloseCpuWindow { cpus, programs },
             |answer| match answer {
                 Answer::CpuTimes(times) => Some(times),
                 _ => None,

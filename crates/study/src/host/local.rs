@@ -182,7 +182,9 @@ impl Resident {
                 return Ok(Answer::Counters(Box::new(counters)));
             }
             HostRequest::LoadCounters => return self.load_counters(),
-            HostRequest::CloseCpuWindow { cpus } => return self.close_cpu_window(&cpus),
+            HostRequest::CloseCpuWindow { cpus, programs } => {
+                return self.close_cpu_window(&cpus, &programs);
+            }
             HostRequest::CloseTiming { counter } => return self.close_timing(counter),
             HostRequest::Apply(request) => self.apply(&request)?,
             HostRequest::Restore => self.restore()?,
@@ -356,7 +358,11 @@ impl Resident {
         })
     }
 
-    fn close_cpu_window(&mut self, cpus: &[u32]) -> Result<Answer, StudyError> {
+    fn close_cpu_window(
+        &mut self,
+        cpus: &[u32],
+        programs: &[String],
+    ) -> Result<Answer, StudyError> {
         let after = self.exact_cpu()?.read()?;
         let threads = self.exact_cpu()?.threads()?;
         let before = self.cpu_window.take();
@@ -366,7 +372,7 @@ impl Resident {
             None => foreign::own_process(self.exact_cpu()?)?,
         };
         self.own_process = Some(process);
-        let study = foreign::of_study(&threads_before, &threads, process);
+        let study = foreign::of_study(&threads_before, &threads, process, programs);
         // The ends are bound to the cores that are asked about; a sender at full speed may not have left
         // its core yet, and has no name then.
         let core_of = |name: &str| match name {

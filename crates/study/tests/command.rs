@@ -1,0 +1,128 @@
+//! Programs of the user's as traffic: in their namespaces, bounded, and read by a named parser.
+
+mod common;
+
+use common::TestLab;
+use nicpoll_study::{StudyFile, WorkloadRequest};
+use nicpoll_testkit::needs;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use nicpoll_study::Running;
+use nicpoll_traffic::workload::Books;
+
+/// A study whose only workload is this one, under two words for `{word}`.
+fn file(traffic: &str) -> String {
+    format!(
+        "question = \"Which word?\"\n\
+         [[setting]]\nname = \"one\"\nvariant = {{ word = \"80.5\" }}\n\
+         [[setting]]\nname = \"two\"\nvariant = {{ word = \"7\" }}\n\
+         [[workload]]\nname = \"own\"\ntraffic = {traffic}\n"
+    )
+}
+
+fn request(traffic: &str, setting: &str) -> WorkloadRequest {
+    let file = StudyFile::parse(&file(traffic)).unwrap();
+    let setting = file.design.setting(setting).unwrap();
+    file.design.workloads[0].under(setting).request
+}
+
+fn run(test: &mut TestLab, request: &WorkloadRequest) -> Result<Books, String> {
+    let time = Duration::from_millis(100);
+    let cancel = AtomicBool::new(false);
+    let outcome = Running::start(&mut test.lab, request, time).and_then(|mut running| {
+        running.wait_for_sender(&mut test.lab, &cancel)?;
+        running.drain(&mut test.lab, Duration::ZERO)
+    });
+    test.lab.restore().unwrap();
+    outcome.map_err(|error| error.to_string())
+}
+
+/// Its output names the interface that only a host of the lab has.
+const SHELL: &str = r#"{ kind = "command", parser = "regex", unit = "Mbit/s", pattern = "rate ([0-9.]+)", sender = ["sh", "-c", "grep -q em0 /proc/self/net/dev && grep -q '^Cpus_allowed_list:.0$' /proc/self/status && echo rate {word} of {receiver}"] }"#;
+
+#[test]
+fn a_command_runs_in_its_namespace_with_its_settings_words_and_its_output_is_read() {
+    needs!(Root, PerNapi);
+    let mut test = TestLab::build();
+    for (setting, rate) in [("one", 80.5e6), ("two", 7e6)] {
+        let books = run(&mut test, &request(SHELL, setting)).unwrap();
+        assert_eq!(books.receiver.bits_per_second.round(), rate);
+        assert!(books.undrained.unwrap().contains("cannot be counted"));
+    }
+}
+
+#[test]
+fn what_a_command_did_not_do_is_said_with_what_it_said() {
+    needs!(Root, PerNapi);
+    let mut test = TestLab::build();
+    let script = |script: &str| {
+        let words = "grep -q em0 /proc/self/net/dev && grep -q '^Cpus_allowed_list:.0$' /proc/self/status && echo rate {word} of {receiver}";
+        assert!(SHELL.contains(words));
+        SHELL.replace(words, script)
+    };
+    let begin = Instant::now();
+    for (traffic, wanted) in [
+        (
+            script("echo nothing"),
+            "the pattern 'rate ([0-9.]+)' is nowhere in it",
+        ),
+        (script("echo nothing"), "begins with: nothing"),
+        (
+            script("echo why >&2; exit 3"),
+            "exit status: 3, and said: why",
+        ),
+        (
+            SHELL.replace("\"sh\"", "\"no-such-program\""),
+            "'no-such-program' cannot be run",
+        ),
+        (script("yes | head -c 9000000; sleep 9"), "had not ended"),
+    ] {
+        let error = run(&mut test, &request(&traffic, "one")).unwrap_err();
+        assert!(error.contains(wanted), "{wanted}: {error}");
+    }
+    assert!(
+        begin.elapsed() < Duration::from_secs(9),
+        "none was waited for"
+    );
+}
+
+#[test]
+fn a_command_that_cannot_be_read_is_refused_with_its_line() {
+    let refused = |traffic: &str| StudyFile::parse(&file(traffic)).unwrap_err();
+    for (traffic, wanted) in [
+        (
+            String::from("{ kind = \"command\", parser = \"iperf9\", sender = [\"x\"] }"),
+            "there are iperf3, iperf2, netblast, netreceive, netperf, sockperf and regex",
+        ),
+        (SHELL.replace("rate ([0-9.]+)", "rate"), "0 groups"),
+        (SHELL.replace("rate ([0-9.]+)", "rate (["), "pattern:"),
+        (SHELL.replace("unit = \"Mbit/s\", ", ""), "and a unit"),
+        (SHELL.replace("Mbit/s", "packets/s"), "payload_bytes = 64"),
+        (
+            SHELL.replace("{word}", "{wrd}"),
+            "nothing stands for {wrd} under the setting one",
+        ),
+        (
+            SHELL.replace("sender =", "output = \"receiver\", sender ="),
+            "needs a receiver",
+        ),
+        (
+            String::from("{ kind = \"command\", parser = \"netblast\", sender = [\"x\"] }"),
+            "payload_bytes = 64",
+        ),
+    ] {
+        let error = refused(&traffic);
+        assert!(error.message.contains(wanted), "{wanted}: {error}");
+        assert_eq!(error.line, 10, "{error}");
+    }
+}
+
+#[test]
+fn iperf3_is_read_from_its_client() {
+    needs!(Root, PerNapi);
+    let mut test = TestLab::build();
+    let traffic = r#"{ kind = "command", parser = "iperf3", sender = ["iperf3", "-c", "{receiver}", "-p", "{port}", "-t", "{seconds}", "-J"], receiver = ["iperf3", "-s", "-1", "-p", "{port}"] }"#;
+    let books = run(&mut test, &request(traffic, "one")).unwrap();
+    assert!(books.delivered_bytes > 0 && books.receiver.bits_per_second > 0.0);
+}
