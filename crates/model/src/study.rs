@@ -166,6 +166,16 @@ pub struct SettingFacts {
     pub levels: Vec<LevelFacts>,
 }
 
+impl SettingFacts {
+    /// Whether another one writes the same everywhere: then a setting is compared with itself.
+    pub fn is_same_as(&self, other: &SettingFacts) -> bool {
+        self.writes == other.writes
+            && self.machine_writes == other.machine_writes
+            && self.router_writes == other.router_writes
+            && self.variant == other.variant
+    }
+}
+
 /// One thing in which settings differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FactorFacts {

@@ -14,10 +14,7 @@ pub fn is_decided(study: &Study) -> bool {
 
 /// Whether a study compares a setting with itself; one that was resumed has no options to tell.
 fn is_null(study: &Study) -> bool {
-    matches!(&study.settings[..], [one, other]
-        if one.writes == other.writes
-            && one.machine_writes == other.machine_writes
-            && one.variant == other.variant)
+    matches!(&study.settings[..], [one, other] if one.is_same_as(other))
 }
 
 fn decides(plan: &Plan, is_null: bool, mut verdicts: impl Iterator<Item = Verdict>) -> bool {

@@ -80,10 +80,10 @@ fn title(study: &Study) -> String {
 fn is_null(study: &Study, pair: Pair) -> bool {
     let of = |name: &str| {
         let mut settings = study.settings.iter();
-        let facts = settings.find(|facts| facts.setting == name)?;
-        Some((&facts.description, &facts.writes, &facts.router_writes))
+        settings.find(|facts| facts.setting == name)
     };
-    of(pair.setting).is_some() && of(pair.setting) == of(pair.reference)
+    let both = of(pair.setting).zip(of(pair.reference));
+    both.is_some_and(|(one, other)| one.description == other.description && one.is_same_as(other))
 }
 
 /// The spans of all comparisons with a verdict.
