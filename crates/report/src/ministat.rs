@@ -79,7 +79,7 @@ impl<'a> Set<'a> {
     fn median(&self) -> f64 {
         let middle = self.points.len() / 2;
         match self.edition {
-            Edition::Freebsd if self.points.len() % 2 == 0 => {
+            Edition::Freebsd if self.points.len().is_multiple_of(2) => {
                 (self.points[middle] + self.points[middle - 1]) / 2.0
             }
             _ => self.points[middle],
@@ -217,8 +217,8 @@ fn heaps(sets: &[&Set<'_>], scale: &Scale, width: usize) -> (Vec<Vec<usize>>, us
             heaps.resize(height, vec![0; width]);
         }
         for heap in columns.chunk_by(|one, other| one == other) {
-            for level in 1..=heap.len() {
-                heaps[level][heap[0].min(width - 1)] |= 1 << index;
+            for level in heaps.iter_mut().skip(1).take(heap.len()) {
+                level[heap[0].min(width - 1)] |= 1 << index;
             }
         }
     }
