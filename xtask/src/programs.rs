@@ -116,7 +116,7 @@ pub fn run(
                         let seconds = start.elapsed().as_secs_f64();
                         let Ok(mut line) = line.lock() else { return };
                         line(&format!("     Ran {} in {seconds:.1} s", program.source));
-                        output.lines().for_each(|text| line(text));
+                        output.lines().for_each(&mut *line);
                         if let (Err(error), Ok(mut failed)) = (ended, failed.lock()) {
                             failed.push(error);
                         }

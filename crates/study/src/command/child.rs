@@ -134,8 +134,8 @@ impl Ended {
     pub fn failed(&self, name: &str) -> WorkloadError {
         let said = [&self.errors, &self.output];
         let last = said.iter().find_map(|text| {
-            let lines = text.lines().map(str::trim);
-            lines.filter(|line| !line.is_empty()).next_back()
+            let mut lines = text.lines().map(str::trim);
+            lines.rfind(|line| !line.is_empty())
         });
         WorkloadError::failed(CommandOutputError::Ended {
             program: String::from(name),
