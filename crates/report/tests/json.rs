@@ -171,10 +171,17 @@ const NAMES: [&str; 28] = [
     "number",
     "of",
     "threaded",
+    // Positions among the values of a comparison.
+    "outliers",
+    "step_at",
 ];
 /// Numbers of any kind: the unit of each is a field beside them, or that of the knob that is named beside them.
-const BESIDE_THEIR_UNIT: [&str; 10] = [
+const BESIDE_THEIR_UNIT: [&str; 14] = [
     "value",
+    "values",
+    "mean",
+    "median",
+    "standard_deviation",
     "measured",
     "measured_min",
     "measured_max",
