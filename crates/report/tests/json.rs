@@ -142,7 +142,7 @@ const UNITS: [&str; 72] = [
     "ppm",
 ];
 /// Numbers that name something and measure nothing.
-const NAMES: [&str; 28] = [
+const NAMES: [&str; 30] = [
     "seed",
     "block",
     "sequence",
