@@ -19,22 +19,24 @@ use serde_json::Value;
 use crate::process::{cargo, kept_output, run_line_by_line};
 use crate::tidy;
 
-/// Test programs that judge processor time, delays or the rhythm of polls.
-const ALONE: [&str; 9] = [
+/// Test programs that judge processor time, delays or the rhythm of polls, or that look at what the whole machine
+/// has or lost.
+const ALONE: [&str; 11] = [
     "cpu_truth",
+    "demo",
     "disturbed",
     "evidence",
     "exact_cpu",
     "hung",
     "json_host",
     "ledger",
+    "old_dialects",
     "rhythm",
     "sim_fit_host",
 ];
 /// Test programs that send as much as they can, or compare what two ends counted in a time.
-const BUSY: [&str; 11] = [
+const BUSY: [&str; 10] = [
     "ab",
-    "demo",
     "interoperability",
     "iperf",
     "iperf_duplex",

@@ -57,8 +57,10 @@ fn what_the_demo_printed_is_shown_again_exported_and_deleted() {
     let stage = Stage::new();
     let list = done(&stage, &["study", "list"]);
     assert!(stdout(&list).starts_with("No studies are stored in "));
-    let ready = "servers-2006    Does polling every ms carry more TCP";
-    assert!(stdout(&list).contains(ready), "{}", stdout(&list));
+    let ready = |line: &str| {
+        line.starts_with("servers-2006 ") && line.contains(" Does polling every ms carry more TCP")
+    };
+    assert!(stdout(&list).lines().any(ready), "{}", stdout(&list));
     assert!(!stage.store().exists(), "looking makes nothing");
 
     let printed = stage.run(&[&FOUR_TRIALS[..], &["--json"]].concat());
