@@ -324,17 +324,17 @@ or, without that, ~/.local/share/nicpoll/studies.db. A study that was stopped or
     /// How results are compared, and how that ends.
     pub const COMPARE_EXAMPLES: &str = "\
 Examples:
-  nicpoll study compare before.json after.json    each file has runs of 'iperf3 -J', one after another
+  nicpoll study compare before.json after.json    files with one or more runs of 'iperf3 -J'
   nicpoll study compare 7:interrupt 7:polling     two settings of one study: paired by block
   nicpoll study compare 7 8                       two studies, for each workload and setting of both
   nicpoll study compare a.txt b.txt --ministat    what ministat prints of the same numbers
   nicpoll study compare before.json after.json --fail-on worse:5%
 
-Files hold what iperf3 -J, iperf 2, netblast, netsend or netreceive printed, or a column of numbers; the
-format is found out and named. docs/compare.md describes the tests, and use in CI.
+Files hold what iperf3 -J, iperf 2, netblast, netsend or netreceive printed, or a column of
+numbers; the format is found out and named. docs/compare.md describes the tests, and use in CI.
 
-Exit codes: 0 done, 1 failed, 2 usage, 3 what --fail-on names is proven, 4 nothing was decided (with
---fail-on: there are too few values for an interval).";
+Exit codes: 0 done, 1 failed, 2 usage, 3 what --fail-on names is proven, 4 nothing was decided
+(with --fail-on: there are too few values for an interval).";
 
     /// How a study of one's own is run, and how it ends.
     pub const RUN_EXAMPLES: &str = "\
