@@ -248,7 +248,7 @@ fn an_interface_that_is_removed_ends_a_run() {
 /// The far end stands for the host that the user works from.
 #[test]
 fn a_run_over_ones_own_ssh_ends_when_that_host_no_longer_answers() {
-    needs!(Root, PerNapi, Ip);
+    needs!(Time, Root, PerNapi, Ip);
     let pair = Switched::new();
     let before = pair.dump();
     let over_ssh = |line: &str| {
@@ -275,7 +275,7 @@ fn a_run_over_ones_own_ssh_ends_when_that_host_no_longer_answers() {
 
 #[test]
 fn what_changes_with_some_drivers_is_tried_before_it_takes_turns() {
-    needs!(Root, PerNapi, Ip);
+    needs!(Time, Root, PerNapi, Ip);
     let pair = Switched::new();
     let before = pair.dump();
     let output = pair.run("ab em0 --threaded --for 2.5s --block 0.4s --loss-limit 100000 --json");
@@ -289,7 +289,7 @@ fn what_changes_with_some_drivers_is_tried_before_it_takes_turns() {
 
 #[test]
 fn of_each_period_a_part_is_measured_and_in_between_all_is_as_it_was() {
-    needs!(Root, PerNapi, Ip);
+    needs!(Time, Root, PerNapi, Ip);
     let pair = Switched::new();
     pair.set_up_by_hand();
     let before = pair.dump();
@@ -322,7 +322,7 @@ fn of_each_period_a_part_is_measured_and_in_between_all_is_as_it_was() {
 
 #[test]
 fn what_somebody_else_changes_sets_a_pair_aside() {
-    needs!(Root, PerNapi, Ip);
+    needs!(Time, Root, PerNapi, Ip);
     let pair = Switched::new();
     let before = pair.dump();
     let run = pair.start("ab em0 --for 4s --block 0.5s --loss-limit 100000 --json");

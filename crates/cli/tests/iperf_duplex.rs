@@ -191,7 +191,7 @@ fn udp_datagrams_of_both_directions_agree_over_ipv4() {
 
 #[test]
 fn udp_datagrams_of_both_directions_agree_over_ipv6() {
-    needs!(Root, Iperf);
+    needs!(Time, Root, Iperf);
     datagrams_agree("-V -b 300pps -l 200 -t 0.5 --allow 2001:2::1");
 }
 

@@ -55,7 +55,7 @@ const PROFILES: [(&str, &str, &str); 7] = [
 
 #[test]
 fn every_profile_is_switched_and_undone_exactly() {
-    needs!(Root, PerNapi);
+    needs!(Time, Root, PerNapi);
     let pair = Switched::new();
     for by_hand in [false, true] {
         if by_hand {

@@ -9,6 +9,7 @@ use std::process::{Command, Output};
 use std::sync::LazyLock;
 
 use described::assert_described;
+use nicpoll_testkit::needs;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -99,6 +100,7 @@ fn spoil_fitted(directory: &Path) {
 
 #[test]
 fn the_fit_gives_the_committed_numbers_without_the_rows_under_polling() {
+    needs!(Time);
     let copy = copied();
     let deleted = delete_polling(copy.path());
     assert!(deleted > 10, "{deleted}");
@@ -176,6 +178,7 @@ fn the_score_counts_what_says_something_beside_a_guess() {
 
 #[test]
 fn parameters_are_tried_at_other_values() {
+    needs!(Time);
     let output = sim(
         &["published", "--table", "D", "--sensitivity"],
         Path::new(SIM),

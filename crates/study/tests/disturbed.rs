@@ -51,7 +51,7 @@ fn two_trials(workload: &str, meanwhile: &'static str) -> [Trial; 2] {
 
 #[test]
 fn a_link_that_flaps_within_a_trial_is_seen_and_the_study_goes_on() {
-    needs!(Root, PerNapi);
+    needs!(Time, Root, PerNapi);
     for workload in ["udp64", "tcp"] {
         let flap = "ip link set em0 down && ip link set em0 up";
         let [flapped, next] = two_trials(workload, flap);
@@ -65,7 +65,7 @@ fn a_link_that_flaps_within_a_trial_is_seen_and_the_study_goes_on() {
 
 #[test]
 fn a_change_that_is_taken_back_within_a_trial_is_seen() {
-    needs!(Root, PerNapi);
+    needs!(Time, Root, PerNapi);
     let there_and_back = "ip link set em0 mtu 1400 && ip link set em0 mtu 1500";
     let [changed, next] = two_trials("udp64", there_and_back);
     let reason = changed.conduct.external.expect("an outsider did it");

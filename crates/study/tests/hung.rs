@@ -94,7 +94,7 @@ fn study() -> Study {
 
 #[test]
 fn a_trial_that_hangs_is_a_failure_of_its_setting_and_the_study_goes_on() {
-    needs!(Root, PerNapi);
+    needs!(Time, Root, PerNapi);
     let study = study();
     assert_eq!(study.trials.len(), 2);
     for trial in &study.trials {
