@@ -1,6 +1,6 @@
 //! Every kind of workload on loopback: both ends count, and what they count fits together.
 
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::num::NonZeroU64;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -47,8 +47,11 @@ fn run(request: &WorkloadRequest) -> Books {
     })
 }
 
+/// A loopback address of this process alone: on 127.0.0.1 a port that is free for UDP may be one that another
+/// test's TCP connection still holds.
 fn free_address() -> SocketAddr {
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let [.., high, low] = std::process::id().to_be_bytes();
+    let socket = UdpSocket::bind((Ipv4Addr::new(127, 64 | (high & 63), low, 1), 0)).unwrap();
     socket.local_addr().unwrap()
 }
 
