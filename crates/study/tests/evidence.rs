@@ -27,6 +27,21 @@ fn polls_during_traffic(test: &mut TestLab) -> (PollCounts, u64) {
     (test.polls.read().unwrap().since(&before), received)
 }
 
+/// The polls of traffic of which every datagram was seen to be polled. There are hosts whose kernel runs no
+/// BPF program while a thread of the host's own agent is interrupted, so one try is not enough.
+fn polls_of_every_frame(test: &mut TestLab) -> PollCounts {
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        let (polls, received) = polls_during_traffic(test);
+        assert!(polls.frames <= received, "{polls:?}, {received} datagrams");
+        if polls.frames == received {
+            return polls;
+        }
+        seen.push((polls.frames, received));
+    }
+    panic!("polled and received: {seen:?}");
+}
+
 #[test]
 fn every_poll_of_the_receivers_napi_is_counted_and_no_other() {
     needs!(Root, PerNapi);
@@ -35,14 +50,12 @@ fn every_poll_of_the_receivers_napi_is_counted_and_no_other() {
     let [sender, receiver] = [Side::Sender, Side::Receiver].map(|side| test.inode(side));
 
     test.polls.watch(receiver, napi_id).unwrap();
-    let (polls, received) = polls_during_traffic(&mut test);
-    assert_eq!(polls.frames, received);
+    let polls = polls_of_every_frame(&mut test);
     assert!(polls.rounds > 0 && polls.rounds <= polls.polls());
 
     // Without an id, every NAPI of the namespace is meant, and there is one.
     test.polls.watch(receiver, None).unwrap();
-    let (polls, received) = polls_during_traffic(&mut test);
-    assert_eq!(polls.frames, received);
+    polls_of_every_frame(&mut test);
 
     // The other end has the same name, and another id is another NAPI.
     for (netns, napi_id) in [(sender, napi_id), (receiver, Some(u32::MAX))] {
@@ -95,14 +108,14 @@ fn timer_polling_goes_on_without_arrivals_and_arrivals_wake_nothing() {
     let napi_id = test.put(POLLING, 1_000_000);
     let netns = test.inode(Side::Receiver);
     test.polls.watch(netns, napi_id).unwrap();
-    let (busy, received) = polls_during_traffic(&mut test);
-    assert_eq!(busy.frames, received);
+    let busy = polls_of_every_frame(&mut test);
     // One poll a packet would be interrupts. A round a millisecond cannot be more than this, however
     // slow the machine: the timer starts when a round ends.
     assert!(
-        busy.rounds < received / 2,
-        "{} rounds, {received} packets",
-        busy.rounds
+        busy.rounds < busy.frames / 2,
+        "{} rounds, {} packets",
+        busy.rounds,
+        busy.frames
     );
     // The first packet started the timer, and the deferral count is far from used up.
     let before = test.polls.read().unwrap();

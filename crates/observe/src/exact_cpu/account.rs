@@ -96,12 +96,19 @@ pub struct TaskTimes {
     pub system_ns: u64,
 }
 
+/// A sum of the kernel's, which counts modulo 2^64. An event within another moves some time from one state to
+/// the next, and a record that was copied in the middle of a switch has a younger start than its times: a
+/// thread that hardly ran can come out below nothing.
+fn not_below_zero(ns: u64) -> u64 {
+    ns.cast_signed().max(0).cast_unsigned()
+}
+
 impl TaskTimes {
     pub(super) fn of(ns: &[u64; state::TASKS]) -> Self {
         TaskTimes {
-            user_ns: ns[state::USER],
-            nice_ns: ns[state::NICE],
-            system_ns: ns[state::SYSTEM],
+            user_ns: not_below_zero(ns[state::USER]),
+            nice_ns: not_below_zero(ns[state::NICE]),
+            system_ns: not_below_zero(ns[state::SYSTEM]),
         }
     }
 
@@ -350,5 +357,17 @@ mod tests {
         sample(&[copy]).add_running(&mut threads);
         assert_eq!(threads.len(), 1);
         assert_eq!(threads[0].times.total_ns(), 1_600);
+    }
+
+    #[test]
+    fn a_record_that_was_copied_in_mid_switch_gives_its_thread_no_time_rather_than_all() {
+        let mut torn = copy(1_500, 1_500, &[(state::USER, 300), (state::SYSTEM, 200)]);
+        torn.cpu.pid = 42;
+        torn.cpu.slice_ns[state::USER] = 310;
+        torn.cpu.slice_ns[state::SYSTEM] = 150;
+        let mut threads = Vec::new();
+        sample(&[torn]).add_running(&mut threads);
+        assert_eq!(threads[0].times.user_ns, 0);
+        assert_eq!(threads[0].times.system_ns, 50);
     }
 }
