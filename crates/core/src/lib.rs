@@ -29,3 +29,7 @@ pub use list::POLL_LIST_LEN;
 pub use poller::{HZ_MAX, Poller, Registered, State};
 pub use storm::{Pass, StormDetector};
 pub use time::Time;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -53,3 +53,7 @@ pub(crate) const UDP_RATE: Rate = match Rate::bits_per_second(1 << 20) {
 pub const CLIENTS_MAX: usize = 256;
 /// Those of one address, at most.
 pub const CLIENTS_PER_ADDRESS: usize = CLIENTS_MAX / 8 * 7;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -86,3 +86,7 @@ pub use watch::{
     WATCH_SCHEMA, WatchCost, WatchCounter, WatchDrops, WatchEnd, WatchFlow, WatchInterface,
     WatchInterrupt, WatchSample, WatchStart,
 };
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

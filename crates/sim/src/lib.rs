@@ -56,3 +56,7 @@ pub use trace::{
 };
 pub use work::{Need, TooLarge, warmup_ns};
 pub use workload::{IperfTcp, Pattern, Workload};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn what_the_clients_got_is_what_was_delivered() {
-        let text = include_str!("../../../sim/hosts/generic.toml");
+        let text = include_str!("../hosts/generic.toml");
         let host = Host::parse(text).unwrap();
         for (discipline, workload) in [
             ("freebsd-interrupt", "poisson:rate=90k:clients=30"),

@@ -61,3 +61,7 @@ pub use trimmed::trimmed_interval;
 pub use unpaired::{Unpaired, compare_unpaired};
 pub use verdict::{InvalidMargin, Margin, verdict};
 pub use welch::{welch_interval, welch_p};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -81,3 +81,7 @@ pub use undo::Drift;
 pub use vitals::Vitals;
 pub use warning::Warning;
 pub use witness::{Sighting, Witness, prove, watch_time};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

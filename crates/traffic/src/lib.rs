@@ -36,3 +36,7 @@ pub use spare::{Spare, is_exhausted};
 /// Closes the account of this host and returns it; `None` when it could not be read. Whoever runs traffic
 /// opens it, since counters are not this crate's.
 pub type Account = Box<dyn FnOnce() -> Option<nicpoll_model::HostDelta> + Send>;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -6,3 +6,7 @@
 
 pub mod pcap;
 pub mod rr;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -9,28 +9,16 @@ use super::Host;
 
 /// The committed host files by name.
 const HOSTS: [(&str, &str); 10] = [
-    ("asa633", include_str!("../../../../sim/hosts/asa633.toml")),
-    (
-        "generic",
-        include_str!("../../../../sim/hosts/generic.toml"),
-    ),
-    ("linux", include_str!("../../../../sim/hosts/linux.toml")),
-    (
-        "marketdata",
-        include_str!("../../../../sim/hosts/marketdata.toml"),
-    ),
-    (
-        "net6501",
-        include_str!("../../../../sim/hosts/net6501.toml"),
-    ),
-    ("node", include_str!("../../../../sim/hosts/node.toml")),
-    (
-        "poweredge",
-        include_str!("../../../../sim/hosts/poweredge.toml"),
-    ),
-    ("t5000", include_str!("../../../../sim/hosts/t5000.toml")),
-    ("wan", include_str!("../../../../sim/hosts/wan.toml")),
-    ("wrap", include_str!("../../../../sim/hosts/wrap.toml")),
+    ("asa633", include_str!("../../hosts/asa633.toml")),
+    ("generic", include_str!("../../hosts/generic.toml")),
+    ("linux", include_str!("../../hosts/linux.toml")),
+    ("marketdata", include_str!("../../hosts/marketdata.toml")),
+    ("net6501", include_str!("../../hosts/net6501.toml")),
+    ("node", include_str!("../../hosts/node.toml")),
+    ("poweredge", include_str!("../../hosts/poweredge.toml")),
+    ("t5000", include_str!("../../hosts/t5000.toml")),
+    ("wan", include_str!("../../hosts/wan.toml")),
+    ("wrap", include_str!("../../hosts/wrap.toml")),
 ];
 
 /// Cards by their FreeBSD driver, each with the host that has one.

@@ -226,7 +226,7 @@ mod tests {
     use super::*;
     use crate::host::Veth;
 
-    const GENERIC: &str = include_str!("../../../../sim/hosts/generic.toml");
+    const GENERIC: &str = include_str!("../../hosts/generic.toml");
 
     fn refused(from: &str, to: &str) -> HostError {
         assert!(GENERIC.contains(from), "{from}");

@@ -26,7 +26,7 @@ struct PolledCard {
 
 impl PolledCard {
     fn new() -> Self {
-        let text = include_str!("../../../../sim/hosts/generic.toml");
+        let text = include_str!("../../hosts/generic.toml");
         let mut host = Host::parse(text).unwrap();
         // What the card hands up is looked at, and not what becomes of it.
         host.set("network.ip_queue_packets", 65_536).unwrap();
