@@ -22,10 +22,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         idle_timeout: Duration::from_secs(5),
     })?;
     let amount = Amount::Time(Duration::from_millis(100));
-    let client = ClientConfig {
-        rate: Rate::bits_per_second(100_000_000),
-        ..ClientConfig::udp(server.local_addr(), 1470, amount)
-    };
+    let mut client = ClientConfig::udp(server.local_addr(), 1470, amount);
+    client.stream.rate = Rate::bits_per_second(100_000_000);
     let signals = Signals::default();
     let (sent, received) = thread::scope(|scope| {
         let receiving = scope.spawn(|| server.run(&signals));
