@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod bpf;
+mod deb;
 mod fuzz;
 mod guest;
 mod peers;
@@ -51,6 +52,12 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Build the Debian package: target/debian/nicpoll_VERSION_ARCHITECTURE.deb.
+    Deb {
+        /// Also install it in a fresh Debian root, try it, and remove it again. Takes root and debootstrap.
+        #[arg(long)]
+        check: bool,
+    },
     /// Get QEMU and a kernel for the tests that boot a guest.
     Guest,
     /// Run the fuzz targets from their committed seeds, as many at a time as there are processors.
@@ -83,6 +90,12 @@ fn main() -> ExitCode {
         Command::Tidy => steps.run("structure", tidy::check),
         Command::Bpf { check: true } => steps.run("bpf", bpf::check),
         Command::Bpf { check: false } => steps.run("bpf", bpf::build),
+        Command::Deb { check } => {
+            steps.run("deb", deb::build);
+            if check {
+                steps.run("deb in a fresh root", deb::check);
+            }
+        }
         Command::Guest => steps.run("guest", || guest::ensure(false)),
         Command::Fuzz { seconds, target } => {
             steps.run("fuzz", || fuzz::run_targets(target.as_deref(), seconds));
