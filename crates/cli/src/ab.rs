@@ -48,7 +48,7 @@ pub struct AbArgs {
     /// Measure for so much of each period, as in 5m/1h, and leave all as it is in between
     #[arg(long, value_name = "TIME/TIME", value_parser = parse_duty)]
     pub duty: Option<Duty>,
-    /// Give up when a block loses so many times what is usual
+    /// Give up when the other setting loses so many times what is usual
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub loss_limit: u32,
     /// Network namespace, by its name for 'ip netns'

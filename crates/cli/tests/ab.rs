@@ -107,6 +107,12 @@ fn settings_take_turns_and_are_put_back_exactly() {
     assert!(pair.dump() == before && pair.is_clean());
     assert!(told.restored.iter().all(|one| one.is_as_before));
     assert!(told.judged.command.starts_with("nicpoll set em0 polling"));
+    // What is left out is known, or why it is not.
+    let is_told = |what: &str| told.unseen.iter().any(|unseen| unseen.what.contains(what));
+    assert!(
+        told.plan.settling_seconds.is_some() != is_told("take to settle"),
+        "{told:?}"
+    );
     // Every pair has been stored, and what followed in the end.
     let shown: LiveAb = serde_json::from_str(&pair.done("study show last --json")).unwrap();
     assert_eq!(shown, told);
@@ -327,7 +333,8 @@ fn what_somebody_else_changes_sets_a_pair_aside() {
     let before = pair.dump();
     let run = pair.start("ab em0 --for 4s --block 0.5s --loss-limit 100000 --json");
     wait_for_polling(&pair);
-    for _ in 0..10 {
+    // The first changes, before any pair, take a second and a half.
+    for _ in 0..50 {
         pair.near(|control, target| {
             let knob = Knob::of_interface(&table::GRO_FLUSH_TIMEOUT);
             control

@@ -113,8 +113,11 @@ pub struct AbPlan {
     /// The least and the greatest length of a block.
     pub block_seconds: [f64; 2],
     /// The part of a block at its beginning that is left out, at the least: what was planned, or ten round trips of
-    /// TCP, which are known when the first block begins.
+    /// TCP, or three times what polls take to settle. These are known when the first block begins.
     pub left_out_seconds: f64,
+    /// How long polls take, after a change of setting, until they are as they stay: measured before the first block, under
+    /// both settings, and the longer one. Null: not known.
+    pub settling_seconds: Option<f64>,
     /// Pairs below which there is no verdict.
     pub pairs_min: u32,
     /// Confidence of each interval, 0 to 1.

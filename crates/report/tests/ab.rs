@@ -26,6 +26,7 @@ fn plan() -> AbPlan {
         duty_seconds: None,
         block_seconds: BLOCK_SECONDS,
         left_out_seconds: LEFT_OUT_SECONDS_MIN,
+        settling_seconds: Some(0.03),
         pairs_min: PAIRS_MIN,
         confidence: 0.95,
         margin: MARGIN,

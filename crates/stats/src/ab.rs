@@ -15,9 +15,13 @@ mod answer;
 mod delays;
 mod fit;
 mod load;
+mod losses;
 mod plan;
+mod settling;
 
 pub use self::answer::answer;
+pub use self::losses::{LossLimit, Losses, TooMany};
 pub use self::plan::{
     BLOCK_SECONDS, CARRY_OVER_SHARE, Draw, DrawnPair, LEFT_OUT_SECONDS_MIN, MARGIN, PAIRS_MIN,
 };
+pub use self::settling::{PollCount, STEP_SECONDS, settling_seconds};

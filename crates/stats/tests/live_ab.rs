@@ -182,6 +182,7 @@ fn plan(seed: u64, left_out_seconds: f64) -> AbPlan {
         duty_seconds: None,
         block_seconds: BLOCK_SECONDS,
         left_out_seconds,
+        settling_seconds: None,
         pairs_min: PAIRS_MIN,
         confidence: 0.95,
         margin: MARGIN,

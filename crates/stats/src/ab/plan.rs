@@ -87,6 +87,7 @@ mod tests {
             duty_seconds: None,
             block_seconds: BLOCK_SECONDS,
             left_out_seconds: LEFT_OUT_SECONDS_MIN,
+            settling_seconds: None,
             pairs_min: PAIRS_MIN,
             confidence: 0.95,
             margin: MARGIN,

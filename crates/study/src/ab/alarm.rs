@@ -1,102 +1,113 @@
 //! When a live comparison has to be given up: what happens to the traffic, and to the interface.
 //!
-//! What must hold: nothing here changes anything. Losses are held against those of a stretch under the reference,
-//! so that traffic which loses packets anyway is not protected from itself; a few are never too many.
+//! What must hold: nothing here changes anything. What is too much is [`LossLimit`]'s to say: losses are held against
+//! those under the reference, so that traffic which loses packets anyway is not protected from itself.
 
 use nicpoll_model::ab::{AbEnd, AbEndCause};
 use nicpoll_observe::{Account, HostSnapshot};
+use nicpoll_stats::ab::{LossLimit, Losses, TooMany};
 use nicpoll_switch::Vitals;
 
 use super::block::lost;
 
-/// What counts as usual at the least, in events of a block: a few losses say nothing. A receiver that waits for the CPU
-/// for a moment loses some dozen datagrams at once.
-const LEAST: f64 = 50.0;
-/// The same as a share of the block's packets.
-const LEAST_SHARE: f64 = 0.0025;
-
-/// How often packets were lost and segments sent again in each second, under the reference.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Usual {
-    /// Packets lost.
-    pub drops_per_second: f64,
-    /// Segments sent again.
-    pub retransmissions_per_second: f64,
-    /// Packets received and sent.
-    pub packets_per_second: f64,
-}
-
 /// What a stretch of traffic lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Losses {
-    drops: f64,
-    retransmissions: f64,
-    packets: f64,
+pub struct Lost {
+    drops: Losses,
+    retransmissions: Losses,
 }
 
-impl Usual {
-    /// Of a stretch under the reference.
-    pub fn between(before: &HostSnapshot, after: &HostSnapshot, seconds: f64) -> Usual {
-        let Losses {
-            drops,
-            retransmissions,
+impl Lost {
+    /// Between two readings, so many seconds apart.
+    pub fn between(before: &HostSnapshot, after: &HostSnapshot, seconds: f64) -> Lost {
+        let packets = packets(after).saturating_sub(packets(before)) as f64;
+        let losses = |lost: u64| Losses {
+            seconds,
+            lost: lost as f64,
             packets,
-        } = losses(before, after);
-        Usual {
-            drops_per_second: drops / seconds,
-            retransmissions_per_second: retransmissions / seconds,
-            packets_per_second: packets / seconds,
+        };
+        let again =
+            |host: &HostSnapshot| host.protocols.get("Tcp.RetransSegs").copied().unwrap_or(0);
+        Lost {
+            drops: losses(lost(&Account { before, after }.drops())),
+            retransmissions: losses(again(after).saturating_sub(again(before))),
         }
     }
 
-    /// Whether a block has lost more than `factor` times what is usual for its whole length.
-    pub fn exceeded(
-        &self,
-        before: &HostSnapshot,
-        after: &HostSnapshot,
-        block_seconds: f64,
-        factor: f64,
-    ) -> Option<AbEnd> {
-        let seen = losses(before, after);
-        let most = |per_second: f64| {
-            let usual = (per_second * block_seconds).max(LEAST);
-            factor * usual.max(LEAST_SHARE * seen.packets)
-        };
-        let end = |cause, what: &str, seen: f64, most: f64| {
-            (seen > most).then(|| AbEnd {
-                cause,
-                text: Some(format!(
-                    "{seen:.0} {what} in one block, where {most:.0} are allowed"
-                )),
-            })
-        };
-        let drops = most(self.drops_per_second);
-        let again = most(self.retransmissions_per_second);
-        end(AbEndCause::Drops, "packets were lost", seen.drops, drops).or_else(|| {
-            let what = "segments were sent again";
-            end(
-                AbEndCause::Retransmissions,
-                what,
-                seen.retransmissions,
-                again,
-            )
-        })
+    /// Packets received and sent each second.
+    pub fn packets_per_second(&self) -> f64 {
+        self.drops.packets / self.drops.seconds
     }
 }
 
-fn losses(before: &HostSnapshot, after: &HostSnapshot) -> Losses {
-    let packets = |host: &HostSnapshot| -> u64 {
-        let interfaces = host.interfaces.iter().flatten();
-        interfaces
-            .map(|(_, one)| one.link.rx_packets + one.link.tx_packets)
-            .sum()
-    };
-    let again = |host: &HostSnapshot| host.protocols.get("Tcp.RetransSegs").copied().unwrap_or(0);
-    Losses {
-        drops: lost(&Account { before, after }.drops()) as f64,
-        retransmissions: again(after).saturating_sub(again(before)) as f64,
-        packets: packets(after).saturating_sub(packets(before)) as f64,
+/// The limits of a run: packets lost, and segments sent again.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    drops: LossLimit,
+    retransmissions: LossLimit,
+}
+
+impl Limits {
+    /// `factor` times what is usual may be lost; `usual` is a stretch under the reference before the first block.
+    pub fn new(factor: f64, longest_seconds: f64, usual: &Lost) -> Self {
+        Limits {
+            drops: LossLimit::new(factor, longest_seconds, usual.drops),
+            retransmissions: LossLimit::new(factor, longest_seconds, usual.retransmissions),
+        }
     }
+
+    /// Whether a block that is under way lost so much that it cannot go on.
+    pub fn at_once(&self, so_far: &Lost) -> Option<AbEnd> {
+        ended(
+            self.drops.at_once(&so_far.drops),
+            self.retransmissions.at_once(&so_far.retransmissions),
+        )
+    }
+
+    /// Whether a stretch lost more than a block may.
+    pub fn alone(&self, stretch: &Lost) -> Option<AbEnd> {
+        ended(
+            self.drops.alone(&stretch.drops),
+            self.retransmissions.alone(&stretch.retransmissions),
+        )
+    }
+
+    /// Adds a pair. Whether the run has lost too much with it.
+    pub fn pair(&mut self, reference: &Lost, judged: &Lost) -> Option<AbEnd> {
+        let drops = self.drops.pair(reference.drops, judged.drops);
+        let again = self
+            .retransmissions
+            .pair(reference.retransmissions, judged.retransmissions);
+        ended(drops, again)
+    }
+}
+
+fn ended(drops: Option<TooMany>, retransmissions: Option<TooMany>) -> Option<AbEnd> {
+    let end = |cause, what: &str, many: TooMany| {
+        let blocks = match many.blocks {
+            1 => String::from("one block"),
+            more => format!("{more} blocks of the judged setting"),
+        };
+        AbEnd {
+            cause,
+            text: Some(format!(
+                "{:.0} {what} in {blocks}, where {:.0} are allowed; a greater --loss-limit allows more",
+                many.lost, many.allowed
+            )),
+        }
+    };
+    let drops = drops.map(|many| end(AbEndCause::Drops, "packets were lost", many));
+    drops.or_else(|| {
+        let what = "segments were sent again";
+        retransmissions.map(|many| end(AbEndCause::Retransmissions, what, many))
+    })
+}
+
+fn packets(host: &HostSnapshot) -> u64 {
+    let interfaces = host.interfaces.iter().flatten();
+    interfaces
+        .map(|(_, one)| one.link.rx_packets + one.link.tx_packets)
+        .sum()
 }
 
 /// What changed about an interface since a comparison began; `None` when nothing did that matters.
@@ -160,21 +171,25 @@ mod tests {
     }
 
     #[test]
-    fn more_than_twice_the_usual_is_too_much_and_a_few_never_are() {
-        let usual = Usual::between(&host(0, 0, 0), &host(10_000, 200, 60), 2.0);
-        let after = |drops, again| {
-            let now = host(10_000, drops, again);
-            cause(usual.exceeded(&host(0, 0, 0), &now, 2.0, 2.0))
-        };
-        assert_eq!(after(399, 119), None);
-        assert_eq!(after(401, 0), Some(AbEndCause::Drops));
-        assert_eq!(after(0, 121), Some(AbEndCause::Retransmissions));
-        let none = Usual::default();
-        let few = |drops| cause(none.exceeded(&host(0, 0, 0), &host(9, drops, 0), 2.0, 2.0));
-        assert_eq!((few(100), few(101)), (None, Some(AbEndCause::Drops)));
-        // Half a hundredth of many is more than a few.
-        let many = host(1_000_000, 4_900, 0);
-        assert_eq!(none.exceeded(&host(0, 0, 0), &many, 2.0, 2.0), None);
+    fn losses_and_segments_sent_again_have_a_limit_each() {
+        let lost = |drops, again| Lost::between(&host(0, 0, 0), &host(80_000, drops, again), 4.0);
+        let mut limits = Limits::new(2.0, 6.0, &lost(200, 60));
+        assert_eq!(lost(0, 0).packets_per_second(), 20_000.0);
+        let alone = |drops, again| cause(limits.alone(&lost(drops, again)));
+        assert_eq!(alone(399, 399), None);
+        assert_eq!(alone(5_000, 0), Some(AbEndCause::Drops));
+        assert_eq!(alone(0, 5_000), Some(AbEndCause::Retransmissions));
+        assert_eq!(cause(limits.at_once(&lost(5_000, 0))), None);
+        let very_many = limits.at_once(&lost(0, 20_000));
+        assert_eq!(cause(very_many), Some(AbEndCause::Retransmissions));
+        assert_eq!(limits.pair(&lost(200, 60), &lost(5_000, 0)), None);
+        let end = limits.pair(&lost(200, 60), &lost(5_000, 0)).unwrap();
+        let text = end.text.unwrap();
+        let says = "10000 packets were lost in 2 blocks of the judged setting";
+        assert!(
+            text.starts_with(says) && text.contains("--loss-limit"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_inspect::bpf_cpu_ratio;
@@ -15,6 +16,7 @@ use nicpoll_observe::{
     CpuSample, ExactCpu, ExactCpuOptions, ExactSample, Histogram, HostCounters, HostSnapshot,
     InterruptLine, PollRhythm, RhythmWatch, ThreadTimes, Timed, parse_interrupts,
 };
+use nicpoll_stats::ab::{PollCount, STEP_SECONDS};
 use nicpoll_switch::Control;
 
 use super::delays::Delays;
@@ -161,6 +163,29 @@ impl Meter {
     /// Interfaces and protocols alone.
     pub fn counters(&mut self) -> HostSnapshot {
         self.counters.snapshot()
+    }
+
+    /// Reads again and again what all instances polled, until a time. Nothing where polls cannot be watched.
+    pub fn follow_polls(
+        &self,
+        since: Instant,
+        until: Instant,
+    ) -> Result<Vec<PollCount>, StudyError> {
+        let mut counts = Vec::new();
+        while let (Some(watch), true) = (&self.rhythms, Instant::now() < until) {
+            let mut all = PollRhythm::default();
+            for instance in &self.instances {
+                all = all.plus(&watch.read(instance.napi_id)?);
+            }
+            counts.push(PollCount {
+                seconds: since.elapsed().as_secs_f64(),
+                polls: all.polls,
+                packets: all.frames,
+            });
+            thread::sleep(Duration::from_secs_f64(STEP_SECONDS));
+        }
+        thread::sleep(until.saturating_duration_since(Instant::now()));
+        Ok(counts)
     }
 
     /// Reads everything now.

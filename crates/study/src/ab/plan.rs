@@ -25,6 +25,7 @@ pub fn plan(duration: Duration, block: Duration, duty: Option<Duty>, seed: u64) 
         duty_seconds: duty.map(|duty| [duty.measured, duty.every].map(|time| time.as_secs_f64())),
         block_seconds: [shortest, longest],
         left_out_seconds: LEFT_OUT_SECONDS_MIN.min(most_left_out(shortest)),
+        settling_seconds: None,
         pairs_min: PAIRS_MIN,
         confidence: 0.95,
         margin: MARGIN,

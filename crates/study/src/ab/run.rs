@@ -15,7 +15,7 @@ use nicpoll_switch::{Alternation, Arm, Owner, Switch, SwitchError, Target, Vital
 use nicpoll_sys::netns::NetnsThread;
 
 use super::AbRequest;
-use super::alarm::{Usual, disturbed};
+use super::alarm::{Limits, Lost, disturbed};
 use super::block::{Readings, Times, block};
 use super::bracket::{Bracket, named};
 use super::echo::is_answered;
@@ -25,6 +25,7 @@ use super::plan::{Next, next};
 use crate::error::StudyError;
 
 mod before;
+mod turns;
 
 /// How often the traffic and the interface are looked at.
 const LOOK: Duration = Duration::from_millis(200);
@@ -41,8 +42,10 @@ const FIRST_WORD: Duration = Duration::from_secs(60);
 /// What a run tells while it goes on.
 #[derive(Clone, Debug)]
 pub enum AbProgress<'a> {
-    /// It is found out how much is lost under the reference, and whether a turn disturbs the interface.
+    /// It is found out how much is lost under the reference.
     Begins,
+    /// It is found out whether a change of setting disturbs the interface, and how long the traffic takes to settle.
+    FirstChanges,
     /// A block begins.
     Block {
         /// Pairs that are complete.
@@ -109,9 +112,26 @@ struct Run<'a, 'b> {
     room: &'a NetnsThread<Meter>,
     left_out: Duration,
     vitals: Vec<Vitals>,
-    usual: Option<Usual>,
+    /// `None` until it is known what is usual.
+    limits: Option<Limits>,
     begin: Instant,
 }
+
+/// The counters of one moment.
+struct Counted {
+    at: Instant,
+    host: HostSnapshot,
+}
+
+impl Counted {
+    fn lost_until(&self, later: &Counted) -> Lost {
+        let seconds = later.at.duration_since(self.at).as_secs_f64();
+        Lost::between(&self.host, &later.host, seconds)
+    }
+}
+
+/// What a block was, and what was lost from the write that began it on.
+type Block = (AbBlock, Lost);
 
 impl Runner<'_> {
     /// Runs pairs of blocks until the time is over or something ends them, and adds them to the document.
@@ -133,7 +153,7 @@ impl Runner<'_> {
             room,
             left_out,
             vitals: Vec::new(),
-            usual: None,
+            limits: None,
             begin: Instant::now(),
         };
         match run.all(document, progress) {
@@ -160,9 +180,11 @@ impl Run<'_, '_> {
         progress(AbProgress::Begins);
         self.vitals = self.ask_vitals()?;
         self.try_echo(&mut document.unseen)?;
-        self.learn(document)?;
-        self.try_turn(&mut document.unseen)?;
+        let round_trip_ns = self.learn(&mut document.unseen)?;
         self.look_with()?;
+        progress(AbProgress::FirstChanges);
+        document.plan.settling_seconds = self.first_turns(&mut document.unseen)?;
+        self.leave_out(round_trip_ns, document);
         self.pairs(document, progress)?;
         self.look_with()
     }
@@ -183,13 +205,16 @@ impl Run<'_, '_> {
                     Next::End => return Ok(()),
                 }
             }
-            let pair = self.pair(drawn, document.pairs.len(), progress)?;
+            let (pair, end_of_run) = self.pair(drawn, document.pairs.len(), progress)?;
             document.pairs.push(pair);
             let taken = Duration::from_secs_f64(drawn.seconds());
             if let Err(error) = self.runner.keep.pair(document, taken) {
                 let text = format!("it can no longer be stored: {error}");
                 self.runner.keep.failed_with(error);
                 return Err(end(AbEndCause::Interrupted, text));
+            }
+            if let Some(end) = end_of_run {
+                return Err(Halt::End(end));
             }
             if !has_said && self.begin.elapsed() >= FIRST_WORD {
                 has_said = true;
@@ -215,12 +240,13 @@ impl Run<'_, '_> {
         Ok(self.room.run(Meter::resume)??)
     }
 
+    /// Runs a pair. Returns also why the run ends with it, when it lost too much.
     fn pair(
         &mut self,
         drawn: DrawnPair,
         pairs: usize,
         progress: &mut dyn FnMut(AbProgress<'_>),
-    ) -> Result<AbPair, Halt> {
+    ) -> Result<(AbPair, Option<AbEnd>), Halt> {
         let order = match drawn.is_judged_first {
             true => [Arm::Judged, Arm::Reference],
             false => [Arm::Reference, Arm::Judged],
@@ -242,17 +268,22 @@ impl Run<'_, '_> {
         blocks.sort_by_key(|(arm, _)| *arm == Arm::Judged);
         let mut blocks = blocks.into_iter().map(|(_, block)| block);
         match (blocks.next(), blocks.next()) {
-            (Some(reference), Some(judged)) => Ok(AbPair {
-                is_judged_first: drawn.is_judged_first,
-                reference,
-                judged,
-                set_aside_because,
-            }),
+            (Some((reference, lost)), Some((judged, lost_judged))) => {
+                let limits = self.limits.as_mut();
+                let end = limits.and_then(|limits| limits.pair(&lost, &lost_judged));
+                let pair = AbPair {
+                    is_judged_first: drawn.is_judged_first,
+                    reference,
+                    judged,
+                    set_aside_because,
+                };
+                Ok((pair, end))
+            }
             _ => Err(StudyError::Unexpected(String::from("a pair has two blocks")).into()),
         }
     }
 
-    fn block(&mut self, arm: Arm, seconds: f64) -> Result<AbBlock, Halt> {
+    fn block(&mut self, arm: Arm, seconds: f64) -> Result<Block, Halt> {
         let began = Instant::now();
         let start_seconds = began.duration_since(self.begin).as_secs_f64();
         let before = self.counters()?;
@@ -288,7 +319,11 @@ impl Run<'_, '_> {
         };
         let instances = self.room.run(|meter| meter.instances().to_vec())?;
         let members = named(&self.runner.members);
-        Ok(block(times, &readings, &members, &instances))
+        let lost = before.lost_until(&Counted {
+            at: last.at,
+            host: last.host.clone(),
+        });
+        Ok((block(times, &readings, &members, &instances), lost))
     }
 
     fn check_echo(&mut self) -> Result<(), Halt> {
@@ -317,8 +352,12 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    fn counters(&mut self) -> Result<HostSnapshot, Halt> {
-        Ok(self.room.run(Meter::counters)?)
+    fn counters(&mut self) -> Result<Counted, Halt> {
+        let host = self.room.run(Meter::counters)?;
+        Ok(Counted {
+            at: Instant::now(),
+            host,
+        })
     }
 
     fn turn_to(&mut self, arm: Arm) -> Result<(), Halt> {
@@ -359,14 +398,11 @@ impl Run<'_, '_> {
     }
 
     /// Waits, and looks meanwhile. Losses are held against the counters of `before`, the beginning of a block.
-    fn wait_until(&mut self, until: Instant, before: Option<&HostSnapshot>) -> Result<(), Halt> {
+    fn wait_until(&mut self, until: Instant, before: Option<&Counted>) -> Result<(), Halt> {
         loop {
             let look = (Instant::now() + LOOK).min(until);
             while let Some(left) = look.checked_duration_since(Instant::now()) {
-                if self.runner.cancel.load(Ordering::Relaxed) {
-                    let text = String::from("it was stopped before its time was over");
-                    return Err(end(AbEndCause::Interrupted, text));
-                }
+                self.check_cancel()?;
                 thread::sleep(left.min(NAP));
                 if left.is_zero() {
                     break;
@@ -379,8 +415,18 @@ impl Run<'_, '_> {
         }
     }
 
+    fn check_cancel(&self) -> Result<(), Halt> {
+        match self.runner.cancel.load(Ordering::Relaxed) {
+            true => {
+                let text = String::from("it was stopped before its time was over");
+                Err(end(AbEndCause::Interrupted, text))
+            }
+            false => Ok(()),
+        }
+    }
+
     /// Whether all is well.
-    fn look(&mut self, before: Option<&HostSnapshot>) -> Result<(), Halt> {
+    fn look(&mut self, before: Option<&Counted>) -> Result<(), Halt> {
         let now = self.read_vitals()?;
         for ((member, then), now) in self.runner.members.iter().zip(&self.vitals).zip(&now) {
             if let Some(end) = disturbed(&member.interface.name, then, now.as_ref()) {
@@ -391,13 +437,12 @@ impl Run<'_, '_> {
             let text = "the process that puts settings back when this one is killed was ended";
             return Err(end(AbEndCause::SettingFailed, String::from(text)));
         }
-        let (Some(usual), Some(before)) = (self.usual, before) else {
+        let Some(before) = before else {
             return Ok(());
         };
-        let now = self.counters()?;
-        let [_, longest] = self.plan().block_seconds;
-        let factor = self.runner.request.loss_factor;
-        match usual.exceeded(before, &now, longest, factor) {
+        let lost = before.lost_until(&self.counters()?);
+        let limits = self.limits.as_ref();
+        match limits.and_then(|limits| limits.at_once(&lost)) {
             Some(end) => Err(Halt::End(end)),
             None => Ok(()),
         }

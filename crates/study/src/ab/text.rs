@@ -23,8 +23,8 @@ before the first block, and is in force under both. Only values whose change los
 turns; --disruptive allows others.
 
 A second process puts everything back should this one be killed. The run is given up, and everything
-put back, when a block loses more than twice what is usual, when the link goes down, or when the
-interface begins its queues anew.";
+put back, when the other setting loses more than twice what is usual, by more than chance explains,
+when the link goes down, or when the interface begins its queues anew.";
 
 /// Examples and exit codes.
 pub const EXAMPLES: &str = "\
@@ -67,6 +67,9 @@ impl fmt::Display for AbProgress<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             AbProgress::Begins => f.write_str("counting what is lost as it is"),
+            AbProgress::FirstChanges => {
+                f.write_str("changing to and fro, to see how long the traffic takes to settle")
+            }
             AbProgress::Block {
                 pairs,
                 is_judged,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use nicpoll_model::ab::{AbBlock, AbCpu, AbQueue, AbWindow, LiveAb};
 
 use super::super::page::{Align, Ink, Page, Row};
-use crate::numbers::{MISSING, counted, figure_or_missing};
+use crate::numbers::{MISSING, counted, duration_text, figure_or_missing};
 use crate::switch::value;
 
 /// Width of the labels.
@@ -280,11 +280,17 @@ fn write_changes(page: &mut Page, compared: &LiveAb) {
         );
         page.paragraph(Ink::Unsure, &text);
     }
+    let plan = &compared.plan;
+    let time = |seconds: f64| duration_text((seconds * 1e9).round() as u64);
+    let settling = plan.settling_seconds.map_or_else(String::new, |seconds| {
+        format!(" After a change, polls took {} to settle.", time(seconds))
+    });
     page.paragraph(
         Ink::Faint,
         &format!(
-            "The first {} s of each block are left out. Order and lengths follow from --seed {}.",
-            compared.plan.left_out_seconds, compared.plan.seed
+            "The first {} of each block are left out.{settling} Order and lengths follow from --seed {}.",
+            time(plan.left_out_seconds),
+            plan.seed
         ),
     );
 }

@@ -150,9 +150,9 @@ fn carried(compared: &LiveAb) -> String {
     let found = compared.answer.cpu.and_then(|cpu| cpu.carry_over);
     match found {
         Some(found) => format!(
-            "carry-over: without the first {} s of blocks the difference is {} cores, and without twice that \
+            "carry-over: without the first {} of blocks the difference is {} cores, and without twice that \
              time it is {}. One setting works on what the other left: use longer blocks",
-            compared.plan.left_out_seconds,
+            duration_text((compared.plan.left_out_seconds * 1e9).round() as u64),
             figure(compared.answer.cpu.map_or(0.0, |cpu| cpu.equal_load.cores)),
             figure(found.later.cores)
         ),

@@ -1,0 +1,260 @@
+//! When a live comparison loses too much to go on.
+//!
+//! Packets are lost in bursts: a receiver that waits for the CPU for a moment loses some dozens at once. So one
+//! block that lost much says little, and a limit on single blocks ends runs by chance. A run ends
+//! - when two pairs in a row are over the limit: the judged block lost more than `factor` times what is usual under
+//!   the reference, by more than chance explains, and more than a few;
+//! - when all judged blocks together are over it: that finds out a setting that loses a little too much in each;
+//! - at once, when a block of either setting lost many times what it may lose.
+//!
+//! What is usual is the greater of two rates: that of all stretches under the reference so far, and that of the last
+//! two. So traffic that begins to lose more by itself ends nothing: it does so under both settings.
+//!
+//! The bound is that of two Poisson rates, widened by the dispersion that the reference shows
+//! (quasi-Poisson: McCullagh and Nelder, Generalized Linear Models, 1989, section 6.2), or by that of usual bursts
+//! where that is more.
+//!
+//! What must hold: nothing depends on how often somebody looks at a block that is under way.
+
+/// So many standard errors are chance.
+const ERRORS: f64 = 3.0;
+/// Pairs in a row over the limit that end a run.
+const IN_A_ROW: usize = 2;
+/// All judged blocks together say something from so many on.
+const TOGETHER: usize = 10;
+/// The last so many stretches under the reference show what is usual now.
+const RECENT: usize = 2;
+/// One block with so many times what a pair may have ends it at once.
+const AT_ONCE: f64 = 5.0;
+/// A few losses, which are never too many, before they are multiplied by the factor: a share of the packets of a
+/// block.
+const FEW_SHARE: f64 = 0.0025;
+/// What a usual burst loses, and what share of a block's packets that is at most where there are not many.
+const BURST: f64 = 50.0;
+const BURST_SHARE: f64 = 0.025;
+/// A few losses in a block of hardly any packets.
+const FEW_MIN: f64 = 5.0;
+/// What a stretch of traffic lost: packets, or segments that were sent again.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Losses {
+    /// Its length.
+    pub seconds: f64,
+    /// Packets lost.
+    pub lost: f64,
+    /// Packets received and sent.
+    pub packets: f64,
+}
+
+impl Losses {
+    fn plus(self, other: &Losses) -> Losses {
+        Losses {
+            seconds: self.seconds + other.seconds,
+            lost: self.lost + other.lost,
+            packets: self.packets + other.packets,
+        }
+    }
+
+    /// Losses a second; 0 for a stretch without length.
+    fn rate(&self) -> f64 {
+        per(self.lost, self.seconds)
+    }
+}
+
+/// Too many losses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TooMany {
+    /// What was lost: in one block, or in the last ones of the judged setting.
+    pub lost: f64,
+    /// What was allowed.
+    pub allowed: f64,
+    /// In so many blocks.
+    pub blocks: usize,
+}
+
+/// The limit of a run, and what it has seen.
+#[derive(Clone, Debug)]
+pub struct LossLimit {
+    factor: f64,
+    longest_seconds: f64,
+    reference: Vec<Losses>,
+    judged: Vec<Losses>,
+    /// The last pairs, as far as each was over the limit.
+    over: Vec<TooMany>,
+}
+
+impl LossLimit {
+    /// `factor` times what is usual may be lost. `longest_seconds` is the length of the longest block, and `first`
+    /// a stretch under the reference before the first one.
+    pub fn new(factor: f64, longest_seconds: f64, first: Losses) -> Self {
+        LossLimit {
+            factor,
+            longest_seconds,
+            reference: vec![first],
+            judged: Vec::new(),
+            over: Vec::new(),
+        }
+    }
+
+    /// Whether a stretch by itself lost more than it may: no reason to end a run yet.
+    pub fn alone(&self, stretch: &Losses) -> Option<TooMany> {
+        over(stretch.lost, self.allowed(&[*stretch], self.usual()), 1)
+    }
+
+    /// Whether a block that is under way, of either setting, has lost so much that it cannot go on.
+    pub fn at_once(&self, so_far: &Losses) -> Option<TooMany> {
+        let all = sum(&self.reference);
+        let packets = per(all.packets, all.seconds) * self.longest_seconds;
+        let whole = Losses {
+            seconds: self.longest_seconds,
+            lost: so_far.lost,
+            packets: packets.max(so_far.packets),
+        };
+        let allowed = AT_ONCE * self.allowed(&[whole], self.usual());
+        over(so_far.lost, allowed, 1)
+    }
+
+    /// Adds a pair. Whether the run is over the limit with it.
+    pub fn pair(&mut self, reference: Losses, judged: Losses) -> Option<TooMany> {
+        self.reference.push(reference);
+        self.judged.push(judged);
+        match self.alone(&judged) {
+            Some(one) => self.over.push(one),
+            None => self.over.clear(),
+        }
+        if self.over.len() >= IN_A_ROW {
+            return Some(TooMany {
+                lost: self.over.iter().map(|one| one.lost).sum(),
+                allowed: self.over.iter().map(|one| one.allowed).sum(),
+                blocks: self.over.len(),
+            });
+        }
+        if self.judged.len() < TOGETHER {
+            return None;
+        }
+        let all = sum(&self.reference).rate();
+        let lost = sum(&self.judged).lost;
+        over(lost, self.allowed(&self.judged, all), self.judged.len())
+    }
+
+    /// Losses a second under the reference.
+    fn usual(&self) -> f64 {
+        let recent = self.reference.len().saturating_sub(RECENT);
+        let recent = sum(&self.reference[recent..]).rate();
+        sum(&self.reference).rate().max(recent)
+    }
+
+    /// What blocks may lose where so much is usual in a second.
+    fn allowed(&self, blocks: &[Losses], usual: f64) -> f64 {
+        let LossLimit {
+            factor,
+            reference,
+            judged,
+            ..
+        } = self;
+        let seconds = sum(blocks).seconds;
+        let usual = usual * seconds;
+        // Of the blocks' own count, and of the reference's, which is multiplied.
+        let uncertain = 1.0 + factor * per(seconds, sum(reference).seconds);
+        let variance = dispersion(&[reference, judged]) * factor * usual * uncertain;
+        let few: f64 = blocks.iter().map(|block| few(block.packets)).sum();
+        (factor * usual + ERRORS * variance.sqrt()).max(factor * few)
+    }
+}
+
+fn over(lost: f64, allowed: f64, blocks: usize) -> Option<TooMany> {
+    (lost > allowed).then_some(TooMany {
+        lost,
+        allowed,
+        blocks,
+    })
+}
+
+fn sum(stretches: &[Losses]) -> Losses {
+    stretches.iter().fold(Losses::default(), Losses::plus)
+}
+
+fn per(count: f64, seconds: f64) -> f64 {
+    if seconds > 0.0 { count / seconds } else { 0.0 }
+}
+
+/// So many of a block's packets are few.
+fn few(packets: f64) -> f64 {
+    let burst = BURST.min(BURST_SHARE * packets);
+    burst.max(FEW_SHARE * packets).max(FEW_MIN)
+}
+
+/// By how much the counts of stretches scatter around their setting's rate more than independent losses would.
+fn dispersion(settings: &[&Vec<Losses>]) -> f64 {
+    let (mut squares, mut degrees) = (0.0, 0.0);
+    for stretches in settings {
+        let rate = sum(stretches).rate();
+        let all = stretches.iter().map(|one| (one.seconds * rate, one.lost));
+        let known = all.filter(|(expected, _)| *expected > 0.0);
+        squares += known
+            .map(|(expected, lost)| (lost - expected).powi(2) / expected)
+            .sum::<f64>();
+        degrees += stretches.len().saturating_sub(1) as f64;
+    }
+    per(squares, degrees).max(BURST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn losses(lost: f64) -> Losses {
+        Losses {
+            seconds: 4.0,
+            lost,
+            packets: 80_000.0,
+        }
+    }
+
+    /// A limit of twice what is usual, after a stretch that lost so much.
+    fn limit(first: f64) -> LossLimit {
+        LossLimit::new(2.0, 6.0, losses(first))
+    }
+
+    #[test]
+    fn one_pair_over_the_limit_ends_nothing_and_the_second_in_a_row_does() {
+        let mut clean = limit(0.0);
+        let mut pair = |lost| clean.pair(losses(0.0), losses(lost)).map(|it| it.lost);
+        assert_eq!([pair(116.0), pair(399.0)], [None, None]);
+        // Half a hundredth of the packets.
+        assert_eq!([pair(401.0), pair(0.0), pair(900.0)], [None; 3]);
+        assert_eq!(pair(402.0), Some(1_302.0));
+    }
+
+    #[test]
+    fn what_the_reference_loses_as_well_is_usual() {
+        let mut worse = limit(0.0);
+        for _ in 0..10 {
+            assert_eq!(worse.pair(losses(5_000.0), losses(8_000.0)), None);
+        }
+        assert_eq!(worse.pair(losses(5_000.0), losses(30_000.0)), None);
+        let end = worse.pair(losses(5_000.0), losses(30_000.0)).unwrap();
+        assert_eq!((end.lost, end.blocks), (60_000.0, 2));
+        assert!((20_000.0..60_000.0).contains(&end.allowed), "{end:?}");
+    }
+
+    #[test]
+    fn a_block_that_loses_very_much_ends_a_run_before_it_is_over() {
+        let limit = limit(0.0);
+        let after = |lost| {
+            limit.at_once(&Losses {
+                seconds: 0.2,
+                lost,
+                packets: 4_000.0,
+            })
+        };
+        // Of 120,000 packets of the longest block, five times half a hundredth.
+        assert_eq!(after(3_000.0), None);
+        assert_eq!(after(3_001.0).map(|it| it.allowed), Some(3_000.0));
+    }
+
+    #[test]
+    fn few_is_less_where_there_is_little_traffic() {
+        let of = [0.0, 400.0, 2_000.0, 20_000.0, 80_000.0].map(few);
+        assert_eq!(of, [5.0, 10.0, 50.0, 50.0, 200.0]);
+    }
+}
