@@ -1,9 +1,8 @@
 //! Whether a live comparison holds the true difference as often as it says, over many simulated runs with a
 //! load that nobody controls.
 //!
-//! A run is made step by step: a rate of packets that drifts and jumps, CPU time for each packet under the
-//! setting of the moment, and part of that time later than its packets. Seeds are fixed: these tests come out the
-//! same every time. docs/method.md has the table that they print.
+//! A run is made step by step: a rate of packets that drifts and jumps, CPU time for each packet under the setting of the
+//! moment, and part of that time later than its packets. Seeds are fixed. docs/method.md has the table that they print.
 
 use std::collections::VecDeque;
 
