@@ -67,7 +67,10 @@ impl PreparedEnd for UdpSender {
             bytes: report.bytes_sent,
         };
         Ok(EndBooks {
-            control_sent: vec![(ControlKind::Fin, report.fins_sent)],
+            control_sent: vec![
+                (ControlKind::Fin, report.fins_sent),
+                (ControlKind::Refused, report.refused_sends),
+            ],
             control_received: vec![(ControlKind::FinAcknowledgement, report.fin_acks_received)],
             ..EndBooks::of_sender(sent, report.seconds, report.send_buffer)
         })

@@ -33,7 +33,7 @@ pub struct LedgerLine {
     pub packets: Option<u64>,
 }
 
-/// A kind of packet that the workload did not ask for.
+/// A kind of packet that is not among those that the workload counts as offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ControlKind {
@@ -41,6 +41,10 @@ pub enum ControlKind {
     Fin,
     /// The server's answers to them.
     FinAcknowledgement,
+    /// Datagrams that the kernel refused to the sender: its socket had no room (`EAGAIN`), or its
+    /// own interface or queue dropped them and it was told so (`ENOBUFS`). The sender does not count them
+    /// as sent, but the kernel counts each of them in a line: those without room as discarded by IP.
+    Refused,
     /// TCP segments without payload: acknowledgements and connection control.
     Acknowledgement,
     /// TCP segments sent again.
@@ -57,6 +61,7 @@ impl ControlKind {
         match self {
             ControlKind::Fin => "FIN",
             ControlKind::FinAcknowledgement => "FIN acknowledgement",
+            ControlKind::Refused => "refused send",
             ControlKind::Acknowledgement => "acknowledgement",
             ControlKind::Retransmission => "retransmission",
             ControlKind::Arp => "ARP",
@@ -262,6 +267,7 @@ mod tests {
         let kinds = [
             ControlKind::Fin,
             ControlKind::FinAcknowledgement,
+            ControlKind::Refused,
             ControlKind::Acknowledgement,
             ControlKind::Retransmission,
             ControlKind::Arp,
@@ -270,7 +276,8 @@ mod tests {
         let names = kinds.map(ControlKind::name);
         assert_eq!(
             names.join(", "),
-            "FIN, FIN acknowledgement, acknowledgement, retransmission, ARP, ICMPv6 ND/MLD"
+            "FIN, FIN acknowledgement, refused send, acknowledgement, retransmission, ARP, \
+             ICMPv6 ND/MLD"
         );
     }
 }

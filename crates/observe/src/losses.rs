@@ -6,7 +6,8 @@
 //! in several counters:
 //!
 //! - A drop by the qdisc shows in its own count, in Udp.SndbufErrors and in Ip.OutDiscards. The line is the
-//!   qdisc's; IP's own is what OutDiscards counts beyond qdiscs and interfaces.
+//!   qdisc's; IP's own is what OutDiscards counts beyond qdiscs and interfaces. That has sends for which the socket
+//!   had no room, too.
 //! - Udp.InErrors contains RcvbufErrors, InCsumErrors and MemErrors; those three are the lines.
 //! - A backlog drop shows in softnet_stat, for the machine, and in the receiving interface's rx_dropped, for the
 //!   host. On veth it shows in the sending interface's tx_dropped too, as does a full ring: what that counted beyond

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use common::TestLab;
 use nicpoll_iperf::UdpWorkload;
-use nicpoll_model::{Ledger, LossPlace, Side};
+use nicpoll_model::{ControlKind, Ledger, LossPlace, Side};
 use nicpoll_observe::{Account, CountedDatagrams, Hosts, packet_ledger};
 use nicpoll_study::demo::{DEFAULT, INTERRUPT, POLLING};
 use nicpoll_study::{Link, WorkloadRequest};
 use nicpoll_testkit::needs;
+use nicpoll_traffic::netrate::NetrateWorkload;
 use nicpoll_traffic::workload::Books;
 
 /// So short that the receive buffer would hold all of it, should the receiver not run meanwhile: on a
@@ -19,17 +20,22 @@ use nicpoll_traffic::workload::Books;
 const TRAFFIC: Duration = Duration::from_millis(50);
 const QUIET: Duration = Duration::from_millis(20);
 
-/// Runs UDP traffic and returns what the programs counted and the ledger.
+/// Runs iperf's UDP and returns what the programs counted and the ledger.
 fn udp(test: &mut TestLab, receive_buffer_bytes: usize) -> (Books, Ledger) {
-    thread::sleep(QUIET);
-    let sides = [Side::Sender, Side::Receiver];
-    let before = sides.map(|side| test.counters(side));
-    let workload = WorkloadRequest::Udp(UdpWorkload {
+    let workload = UdpWorkload {
         payload_bytes: 64,
         packets_per_second: None,
         receive_buffer_bytes: Some(receive_buffer_bytes),
-    });
-    let books = test.traffic(&workload, TRAFFIC, QUIET);
+    };
+    run(test, &WorkloadRequest::Udp(workload))
+}
+
+/// Runs traffic and returns what the programs counted and the ledger.
+fn run(test: &mut TestLab, workload: &WorkloadRequest) -> (Books, Ledger) {
+    thread::sleep(QUIET);
+    let sides = [Side::Sender, Side::Receiver];
+    let before = sides.map(|side| test.counters(side));
+    let books = test.traffic(workload, TRAFFIC, QUIET);
     thread::sleep(QUIET);
     let after = sides.map(|side| test.counters(side));
     let account = |index: usize| Account {
@@ -193,6 +199,47 @@ fn a_queueing_discipline_that_drops_is_found_to_the_packet() {
     let (offered, delivered) = run.packets.unwrap();
     assert!(delivered < offered);
     assert_all_lost_at(&ledger, LossPlace::SendQueue);
+}
+
+/// netblast does not count them as sent, but the kernel counts each where it was lost.
+#[test]
+fn sends_that_a_queue_or_a_ring_refused_to_netblast_are_in_the_account() {
+    needs!(Root, PerNapi, Tc);
+    let workload = WorkloadRequest::Netrate(NetrateWorkload { payload_bytes: 64 });
+    let mut test = TestLab::build();
+    test.put(POLLING, 20_000_000);
+    let assert_closed = |ledger: &Ledger, place| {
+        let refused = ledger.control[0];
+        assert_eq!(refused.kind, ControlKind::Refused);
+        // Sends for which the socket had no room are counted as IP's.
+        let lost = lost_at(ledger, place) + lost_at(ledger, LossPlace::IpOutput);
+        assert!(lost_at(ledger, place) > 0, "{ledger:#?}");
+        assert_eq!(refused.sent_packets, Some(lost), "{ledger:#?}");
+        assert_eq!(ledger.residual_packets, Some(0), "{ledger:#?}");
+    };
+    assert_closed(&run(&mut test, &workload).1, LossPlace::RxRing);
+    let shaper = "qdisc add dev em0 root tbf rate 10mbit burst 4kb limit 2000";
+    test.in_host(Side::Sender, "tc", &shaper.split(' ').collect::<Vec<_>>());
+    assert_closed(&run(&mut test, &workload).1, LossPlace::SendQueue);
+}
+
+/// A sender that waits too long for room in its socket tries again; the kernel counts each try.
+#[test]
+fn sends_that_had_no_room_in_time_are_in_the_account() {
+    needs!(Root, PerNapi);
+    let mut test = TestLab::build();
+    // The socket holds some ninety of them, and nothing takes them out meanwhile.
+    test.put(POLLING, 200_000_000);
+    let workload = WorkloadRequest::Udp(UdpWorkload {
+        payload_bytes: 1470,
+        packets_per_second: None,
+        receive_buffer_bytes: Some(8 << 20),
+    });
+    let (_, ledger) = run(&mut test, &workload);
+    let mut control = ledger.control.iter();
+    let refused = control.find(|line| line.kind == ControlKind::Refused);
+    assert!(refused.unwrap().sent_packets > Some(0), "{ledger:#?}");
+    assert_eq!(ledger.residual_packets, Some(0), "{ledger:#?}");
 }
 
 /// The qdisc's own count is of batches; a port without a socket takes the rest, datagram by datagram.

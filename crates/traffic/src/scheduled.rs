@@ -12,6 +12,8 @@ use std::num::NonZeroU64;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nicpoll_model::ControlKind;
+use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 use rustix::thread::{current_timer_slack, set_current_timer_slack};
 
@@ -39,6 +41,8 @@ struct Sender {
     schedule: Box<dyn Iterator<Item = Due> + Send>,
     duration: Duration,
     buffer: SocketBuffer,
+    /// Sends that the kernel refused.
+    refused: u64,
 }
 
 impl Sender {
@@ -54,17 +58,20 @@ impl Sender {
             socket,
             schedule: Box::new(schedule),
             duration: end.duration,
+            refused: 0,
         })
     }
 
     /// Sends one datagram, and says whether the kernel took it. Waits for room in the socket.
-    fn send(&self, datagram: &[u8], signals: &Signals) -> bool {
+    fn send(&mut self, datagram: &[u8], signals: &Signals) -> bool {
         loop {
-            match send(&self.socket, datagram, self.flags) {
-                Ok(_) => return true,
-                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR)
-                    if !signals.is_cancelled() && !signals.is_finishing() => {}
-                Err(_) => return false,
+            let Err(errno) = send(&self.socket, datagram, self.flags) else {
+                return true;
+            };
+            self.refused += u64::from(sockets::is_refused_send(&errno.into()));
+            let may_pass = matches!(errno, Errno::AGAIN | Errno::INTR);
+            if !may_pass || signals.is_cancelled() || signals.is_finishing() {
+                return false;
             }
         }
     }
@@ -113,6 +120,9 @@ impl PreparedEnd for Sender {
         };
         // The last pulse is over before its period is: the rate is over the time that was asked for.
         let seconds = begun.elapsed().max(self.duration).as_secs_f64();
-        Ok(EndBooks::of_sender(sent, seconds, self.buffer))
+        Ok(EndBooks {
+            control_sent: vec![(ControlKind::Refused, self.refused)],
+            ..EndBooks::of_sender(sent, seconds, self.buffer)
+        })
     }
 }

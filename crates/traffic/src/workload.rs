@@ -113,7 +113,7 @@ pub struct EndBooks {
     pub rates: WindowRates,
     /// The receiver's figures, where this end is told them; `None`: the receiver's own `rates` are.
     pub receiver_rates: Option<WindowRates>,
-    /// Datagrams besides the workload's own that it sent, by kind.
+    /// Datagrams that it sent, or tried to, besides those of `sent`, by kind.
     pub control_sent: Vec<(ControlKind, u64)>,
     /// Those that it received.
     pub control_received: Vec<(ControlKind, u64)>,

@@ -63,8 +63,8 @@ pub struct SendReport {
     pub bytes_sent: u64,
     /// From the first send to the return of the last.
     pub seconds: f64,
-    /// Sends that the kernel refused: no buffers, or a closed port reported. Their datagrams were
-    /// not sent.
+    /// Sends, of FINs too, that the kernel refused: no room in time, no buffers, or a closed port
+    /// reported. Their datagrams were not sent.
     pub refused_sends: u64,
     /// When the kernel first told that the receiver's port is closed, in seconds from the first send;
     /// `None` when it did not.
@@ -162,7 +162,7 @@ impl Outgoing {
             datagrams_sent: sender.datagrams_sent,
             bytes_sent: sender.bytes_sent,
             seconds: elapsed.as_secs_f64(),
-            refused_sends: sender.calls.refused,
+            refused_sends: sender.calls.refused + sender.closing.fins_refused,
             closed_port_after: sender.closed_port_after.map(|after| after.as_secs_f64()),
             fins_sent: sender.closing.fins_sent,
             fin_acks_received: sender.closing.acks_received,

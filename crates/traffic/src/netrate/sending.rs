@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::net::SendFlags;
 use thiserror::Error;
 
-use crate::sockets::SEND_TIMEOUT;
+use crate::sockets::{self, SEND_TIMEOUT};
 
 /// What came of the send calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,6 +28,15 @@ impl SendCount {
     /// Datagrams that the kernel took.
     pub fn successes(&self) -> u64 {
         self.calls - self.errors
+    }
+
+    /// Datagrams that the kernel refused and counted as discarded, by IP or where they were lost.
+    pub fn refused(&self) -> u64 {
+        let refused = self
+            .errors_by_number
+            .iter()
+            .filter(|(number, _)| sockets::is_refused_send(&io::Error::from_raw_os_error(*number)));
+        refused.map(|(_, count)| count).sum()
     }
 
     /// The first error that says that a datagram cannot reach its receiver, by its number.
@@ -209,6 +218,17 @@ mod tests {
         assert_eq!(sum.system_calls, 8);
         let [again, refused] = [Errno::AGAIN, Errno::CONNREFUSED].map(Errno::raw_os_error);
         assert_eq!(sum.errors_by_number, [(again, 130), (refused, 2)]);
+    }
+
+    #[test]
+    fn what_the_kernel_refused_and_counted_is_told_from_other_errors() {
+        let mut count = SendCount::default();
+        assert_eq!(count.refused(), 0);
+        count.count(1, Err(Errno::AGAIN));
+        count.count(3, Err(Errno::NOBUFS));
+        count.count(1, Err(Errno::NETUNREACH));
+        count.count(1, Err(Errno::NOBUFS));
+        assert_eq!((count.refused(), count.errors), (5, 6));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::num::{NonZeroU16, NonZeroU32, NonZeroU64};
 use std::thread;
 use std::time::Duration;
 
-use nicpoll_model::{Rate, Side, WorkUnit};
+use nicpoll_model::{ControlKind, Rate, Side, WorkUnit};
 use nicpoll_wire::rr::Message;
 use serde::{Deserialize, Serialize};
 
@@ -119,6 +119,7 @@ impl PreparedEnd for Clients {
         };
         Ok(EndBooks {
             received: messages(report.responses_received),
+            control_sent: vec![(ControlKind::Refused, report.refused_sends)],
             round_trip: report.round_trip(),
             ..EndBooks::of_sender(
                 messages(report.requests_sent),

@@ -40,6 +40,7 @@ fn retries(server: Dialect) -> u32 {
 pub(super) struct Closing {
     pub(super) has_begun: bool,
     pub(super) fins_sent: u64,
+    pub(super) fins_refused: u64,
     pub(super) acks_received: u64,
     pub(super) server_report: Option<ServerReport>,
 }
@@ -90,6 +91,8 @@ impl Sender<'_> {
     fn send_fin(&mut self) -> Result<(), SendError> {
         if self.send(-self.next_id(), self.plan.payload.len())? {
             self.closing.fins_sent += 1;
+        } else {
+            self.closing.fins_refused += 1;
         }
         Ok(())
     }
