@@ -1,12 +1,13 @@
 //! `nicpoll ab`: two settings of an interface in turn, with the traffic that it has.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
 use nicpoll_model::ab::{AbEndCause, LiveAb};
 use nicpoll_model::time::parse_seconds;
-use nicpoll_report::{render_ab_plan, render_ab_text, render_document};
+use nicpoll_report::{render_ab_html, render_ab_plan, render_ab_text, render_document};
 use nicpoll_store::Store;
 use nicpoll_study::ab::{
     AbProgress, AbRequest, Duty, EXAMPLES, parse_block, parse_duty, plan, prepare,
@@ -69,6 +70,9 @@ pub struct AbArgs {
     /// Store nothing
     #[arg(long, conflicts_with = "store")]
     pub no_store: bool,
+    /// Also write one page with plots that a browser shows (docs/report.md); what FILE holds is replaced
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    pub report: Option<PathBuf>,
     /// Print one JSON object instead of text (docs/ab.md)
     #[arg(long)]
     pub json: bool,
@@ -77,6 +81,7 @@ pub struct AbArgs {
 /// Runs `nicpoll ab` and returns its exit code.
 pub fn ab(args: &AbArgs) -> Result<u8, Failure> {
     args.knobs.refuse_on_linux()?;
+    output::require_place_for(args.report.as_deref())?;
     let prepared = prepare(args.request()?, Journal::of_this_machine())?;
     for note in prepared.notes() {
         tell!("nicpoll: {note}");
@@ -107,6 +112,9 @@ pub fn ab(args: &AbArgs) -> Result<u8, Failure> {
     output::print(&text)?;
     if let Some(place) = ended.place {
         tell!("{}", place.sentence(true));
+    }
+    if let Some(file) = &args.report {
+        output::write_report(file, &render_ab_html(&compared))?;
     }
     ended.unstored.map_or(Ok(()), Err)?;
     match stop.signal() {

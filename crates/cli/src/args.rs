@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
@@ -178,6 +179,9 @@ pub struct SittingArgs {
     /// Print one JSON object instead of tables (docs/schema.md)
     #[arg(long)]
     pub json: bool,
+    /// Also write one page with plots that a browser shows (docs/report.md); what FILE holds is replaced
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
     /// Go on with a study that was stopped or killed: its number, or 'last' for the newest such one
     #[arg(long, value_name = "STUDY", conflicts_with_all = ["seed", "no_store"])]
     pub resume: Option<Which>,

@@ -1,11 +1,13 @@
 //! Standard output, which carries results only.
 
-use std::env;
 use std::io::{self, IsTerminal};
+use std::path::Path;
+use std::{env, fs};
 
+use anyhow::Context;
 use nicpoll_model::{Origin, Study};
 use nicpoll_report::{TextOptions, render_brief_text, render_json, render_text, with_micros};
-use nicpoll_sys::stdout;
+use nicpoll_sys::{stdout, tell};
 use ratatui::crossterm::terminal;
 
 use crate::failure::Failure;
@@ -42,6 +44,26 @@ pub fn print_study(study: &Study, json: bool, brief: bool) -> Result<(), Failure
         (false, false) => render_text(study, &options),
     };
     Ok(print(&text)?)
+}
+
+/// Refuses a report's file that can never be written, before anything is measured for it.
+pub fn require_place_for(report: Option<&Path>) -> Result<(), Failure> {
+    let Some(file) = report else { return Ok(()) };
+    let folder = file.parent().filter(|it| !it.as_os_str().is_empty());
+    let is_place = !file.is_dir() && folder.is_none_or(Path::is_dir);
+    is_place.then_some(()).ok_or_else(|| {
+        let file = file.display();
+        Failure::Usage(format!(
+            "--report {file}: a file in a folder that is there is needed"
+        ))
+    })
+}
+
+/// Writes a report to a file, and says where it is.
+pub fn write_report(file: &Path, text: &str) -> Result<(), Failure> {
+    fs::write(file, text).with_context(|| format!("writing the report to {}", file.display()))?;
+    tell!("nicpoll: the report is in {}", file.display());
+    Ok(())
 }
 
 /// Text for people with microseconds as the locale can show them: `200 us` is `200 µs` where letters are UTF-8, and

@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use nicpoll_model::{Plan, StudyKind};
+use nicpoll_report::render_html;
 use nicpoll_stats::order::Seed;
 use nicpoll_store::{Store, Which};
 use nicpoll_study::{
@@ -32,6 +33,7 @@ pub fn carry_out(
     let identity = Identity::new(output::origin(), seed.unwrap_or_else(draw_seed));
     let (design, plan) =
         planned(Seed(identity.seed)).map_err(|error| Failure::Usage(error.to_string()))?;
+    output::require_place_for(args.report.as_deref())?;
     require(what, command)?;
     let stop = Stop::on_signals().context("catching signals")?;
     let file = (!args.no_store).then(|| args.file.place()).transpose()?;
@@ -42,6 +44,7 @@ pub fn carry_out(
 
 /// Goes on with the stored study that the options name, and returns the exit code.
 pub fn resume(args: &SittingArgs) -> Result<u8, Failure> {
+    output::require_place_for(args.report.as_deref())?;
     require("a study", "nicpoll study run")?;
     let identity = Identity::new(output::origin(), 0);
     let stop = Stop::on_signals().context("catching signals")?;
@@ -69,6 +72,9 @@ fn end(args: &SittingArgs, sitting: Sitting, stop: &Stop) -> Result<u8, Failure>
     if let Some(place) = ended.place {
         let is_finished = study.is_ok() && ended.unstored.is_none();
         tell!("{}", place.sentence(is_finished));
+    }
+    if let (Ok(study), Some(file)) = (&study, &args.report) {
+        output::write_report(file, &render_html(study))?;
     }
     ended.unstored.map_or(Ok(()), Err)?;
     let study = study?;

@@ -2,15 +2,14 @@
 
 pub mod args;
 mod compare;
+mod report;
 mod run;
 
 use std::io::{self, IsTerminal, Write as _};
 
 use nicpoll_model::ab::LiveAb;
 use nicpoll_model::{STUDIES_SCHEMA, Studies, StudiesAction, Study, StudyKind};
-use nicpoll_report::{
-    render_ab_text, render_document, render_json, render_studies_text, trials_as_csv,
-};
+use nicpoll_report::{render_ab_text, render_document, render_studies_text};
 use nicpoll_store::{Place, Store, StoreError};
 use nicpoll_study::{ready_studies, shown, still_runs};
 
@@ -18,9 +17,7 @@ use crate::args::StoreFile;
 use crate::failure::Failure;
 use crate::output;
 
-use self::args::{
-    DeleteArgs, ExportArgs, Format, ListArgs, ShowStudyArgs, StudyArgs, StudyCommand,
-};
+use self::args::{DeleteArgs, ListArgs, ShowStudyArgs, StudyArgs, StudyCommand};
 
 /// Runs `nicpoll study` and returns its exit code.
 pub fn run(args: &StudyArgs) -> Result<u8, Failure> {
@@ -29,7 +26,8 @@ pub fn run(args: &StudyArgs) -> Result<u8, Failure> {
         StudyCommand::Compare(args) => return compare::run(args),
         StudyCommand::List(args) => list(args)?,
         StudyCommand::Show(args) => show(args)?,
-        StudyCommand::Export(args) => export(args)?,
+        StudyCommand::Report(args) => report::report(args)?,
+        StudyCommand::Export(args) => report::export(args)?,
         StudyCommand::Delete(args) => delete(args)?,
     }
     Ok(0)
@@ -79,20 +77,6 @@ fn show(args: &ShowStudyArgs) -> Result<(), Failure> {
     }
     let kept = store.read::<Study>(args.study, still_runs)?;
     output::print_study(&shown(kept)?, args.json, args.brief)
-}
-
-fn export(args: &ExportArgs) -> Result<(), Failure> {
-    let store = open(&args.file)?;
-    let text = match (store.read::<Study>(args.study, still_runs), args.format) {
-        (Ok(kept), Format::Json) => render_json(&kept.document),
-        (Ok(kept), Format::Csv) => trials_as_csv(&kept.document),
-        // Of another version: as it is.
-        (Err(StoreError::Layout { .. }), Format::Json) => {
-            render_document(&store.document(args.study)?)
-        }
-        (Err(error), _) => return Err(error.into()),
-    };
-    Ok(output::print(&text)?)
 }
 
 fn delete(args: &DeleteArgs) -> Result<(), Failure> {

@@ -336,6 +336,16 @@ numbers; the format is found out and named. docs/compare.md describes the tests,
 Exit codes: 0 done, 1 failed, 2 usage, 3 what --fail-on names is proven, 4 nothing was decided
 (with --fail-on: there are too few values for an interval).";
 
+    /// How a report is written.
+    pub const REPORT_EXAMPLES: &str = "\
+Examples:
+  nicpoll study report last                       study-ID.html, for a browser
+  nicpoll study report 7 -o polling.html
+  nicpoll study report 7 --format md -o -         Markdown to standard output
+
+The HTML file needs nothing else: it loads nothing, runs no script, and holds the whole study, which
+a reader can save from it (docs/report.md).";
+
     /// How a study of one's own is run, and how it ends.
     pub const RUN_EXAMPLES: &str = "\
 Examples:
@@ -359,6 +369,7 @@ Examples:
   nicpoll study compare before.json after.json --fail-on worse:5%
   nicpoll study list
   nicpoll study show last                 the page that the demo printed
+  nicpoll study report last -o demo.html  one page with plots, to be shown around
   nicpoll study export 7 > study.json     what 'nicpoll demo --json' printed
   nicpoll study export 7 --format csv     a line for each trial
   nicpoll study delete 3 4 --dry-run

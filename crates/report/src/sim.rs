@@ -7,7 +7,6 @@ mod fit_host;
 mod path;
 mod plot;
 mod published;
-mod svg;
 mod sweep;
 mod tcp;
 mod ticks;

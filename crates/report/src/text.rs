@@ -7,23 +7,23 @@
 //! strings hold. Running text is never wider than the page, nor are tables with figures of ordinary
 //! size: the layout leaves room for the rates and ratios that a veth link can have.
 
-mod ab;
-mod answer;
-mod bar;
+pub(crate) mod ab;
+pub(crate) mod answer;
+pub(crate) mod bar;
 mod compared;
 mod costs;
 mod cpu_truth;
 mod differences;
 mod doctor;
-mod header;
+pub(crate) mod header;
 mod legend;
 mod met;
-mod notes;
-mod page;
+pub(crate) mod notes;
+pub(crate) mod page;
 mod plan;
 mod scrutiny;
 mod show;
-mod workload;
+pub(crate) mod workload;
 
 pub use show::{PollingValues, polling_values as render_polling_values};
 

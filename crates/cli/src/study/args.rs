@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 pub use nicpoll_report::help::study::ABOUT;
-use nicpoll_report::help::study::{COMPARE_EXAMPLES, EXAMPLES, RUN_EXAMPLES};
+use nicpoll_report::help::study::{COMPARE_EXAMPLES, EXAMPLES, REPORT_EXAMPLES, RUN_EXAMPLES};
 use nicpoll_store::Which;
 use nicpoll_study::FailOn;
 
@@ -30,7 +30,9 @@ pub enum StudyCommand {
     List(ListArgs),
     /// Show a study as the command that made it did
     Show(ShowStudyArgs),
-    /// Print a study as JSON, or its trials as CSV
+    /// Write a study as one page to be shown around: HTML with plots that needs nothing else
+    Report(ReportArgs),
+    /// Print a study for other programs: as JSON, or its trials as CSV
     Export(ExportArgs),
     /// Delete studies with all their trials
     Delete(DeleteArgs),
@@ -141,10 +143,48 @@ pub struct ShowStudyArgs {
 /// How a study is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
+    /// One page with plots that a browser shows, for a screen, a telephone or paper (docs/report.md)
+    Html,
+    /// The page of 'nicpoll study show' for a wiki or a ticket
+    Md,
+    /// The page of 'nicpoll study show'
+    Text,
     /// The whole study as one object (docs/schema.md)
     Json,
     /// A line for each trial
     Csv,
+}
+
+impl Format {
+    /// What a file of it ends with.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Format::Html => "html",
+            Format::Md => "md",
+            Format::Text => "txt",
+            Format::Json => "json",
+            Format::Csv => "csv",
+        }
+    }
+}
+
+/// Options of `nicpoll study report`.
+#[derive(Args, Debug)]
+#[command(after_help = REPORT_EXAMPLES)]
+pub struct ReportArgs {
+    /// Number of the study, or 'last'
+    #[arg(value_name = "STUDY")]
+    pub study: Which,
+    /// Where the studies are.
+    #[command(flatten)]
+    pub file: StoreFile,
+    /// File to write; what it holds is replaced. '-' is standard output [default: study-ID.html, or as the
+    /// format is called]
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// How to write it
+    #[arg(long, value_enum, default_value_t = Format::Html)]
+    pub format: Format,
 }
 
 /// Options of `nicpoll study export`.

@@ -6,7 +6,7 @@
 
 use std::fmt::Write;
 
-use super::svg::{self, Axis, Frame, LEFT, LINE, RIGHT, TEXT, text};
+use crate::plot::{self, Axis, Frame, LEFT, LINE, RIGHT, TEXT, text};
 
 const PANEL: f64 = 190.0;
 /// From panel to panel.
@@ -51,24 +51,32 @@ pub struct Curve {
 /// A chart as an SVG document.
 pub fn plot_chart(chart: &Chart) -> String {
     let names = names(chart);
+    let colours = plot::colours(&names);
     let panels = chart.panels.len() as f64;
-    let first = svg::below_heading(&chart.title, &chart.facts) + 8.0;
+    let first = plot::below_heading(&chart.title, &chart.facts) + 8.0;
     let bottom = first + panels * PANEL + (panels - 1.0).max(0.0) * GAP;
     let height = bottom + BELOW + names.len() as f64 * LINE;
-    let mut svg = svg::page(height, &chart.title);
-    svg::heading(&mut svg, &chart.title, &chart.facts);
+    let mut svg = plot::page(height, &chart.title);
+    plot::heading(&mut svg, &chart.title, &chart.facts);
     let x = Axis::up_to(greatest(chart.panels.iter(), |(time, _)| time));
     for (index, panel) in chart.panels.iter().enumerate() {
         let top = first + index as f64 * (PANEL + GAP);
         let y = Axis::up_to(greatest([panel].into_iter(), |(_, quantity)| quantity));
         let bottom = top + PANEL;
-        let frame = Frame { x, y, top, bottom };
+        let frame = Frame {
+            x,
+            y,
+            top,
+            bottom,
+            letters: TEXT,
+        };
         frame.grid(&mut svg, 19.0);
-        svg::upright(&mut svg, (22, (top + bottom) / 2.0), &panel.y_name);
+        plot::upright(&mut svg, (22, (top + bottom) / 2.0), &panel.y_name);
         for curve in &panel.curves {
             let index = names.iter().position(|name| *name == curve.name);
             let points = frame.points(curve.points.iter().copied());
-            let stroke = stroke(index.unwrap_or(0));
+            let index = index.unwrap_or(0);
+            let stroke = stroke(colours[index], index);
             let _ = writeln!(svg, "<polyline points=\"{points}\" {stroke}/>");
         }
     }
@@ -81,9 +89,10 @@ pub fn plot_chart(chart: &Chart) -> String {
         &chart.x_name,
     );
     for (index, name) in names.iter().enumerate() {
-        legend(&mut svg, index, bottom + BELOW, name);
+        let top = bottom + BELOW + LINE * index as f64;
+        legend(&mut svg, &stroke(colours[index], index), top, name);
     }
-    svg.push_str(svg::END);
+    svg.push_str(plot::END);
     svg
 }
 
@@ -104,30 +113,28 @@ fn greatest<'a>(panels: impl Iterator<Item = &'a Panel>, of: fn((f64, f64)) -> f
     points.map(|point| of(*point)).fold(0.0, f64::max)
 }
 
-fn stroke(index: usize) -> String {
+fn stroke(colour: usize, index: usize) -> String {
     let dashes = DASHES[index % DASHES.len()];
     format!(
         "{} stroke-dasharray=\"{}\"",
-        svg::stroke(index),
+        plot::stroke(colour),
         if dashes.is_empty() { "none" } else { dashes }
     )
 }
 
-fn legend(svg: &mut String, index: usize, top: f64, name: &str) {
-    let y = top + LINE * index as f64;
+fn legend(svg: &mut String, stroke: &str, y: f64, name: &str) {
+    let end = LEFT + LEGEND_NAME - 8.0;
     let _ = writeln!(
         svg,
-        "<polyline points=\"{LEFT:.1},{y:.1} {:.1},{y:.1}\" {}/>",
-        LEFT + LEGEND_NAME - 8.0,
-        stroke(index)
+        "<polyline points=\"{LEFT:.1},{y:.1} {end:.1},{y:.1}\" {stroke}/>"
     );
     text(svg, (LEFT + LEGEND_NAME, y + 5.0), "start", TEXT, name);
 }
 
 #[cfg(test)]
 mod tests {
-    use super::svg::COLOURS;
     use super::*;
+    use crate::plot::COLOURS;
 
     #[test]
     fn a_curve_keeps_its_colour_in_every_panel_and_names_are_escaped() {

@@ -8,8 +8,8 @@ use std::fmt::Write;
 use nicpoll_model::sim::{SimPoint, SimSweep};
 
 use super::delivered_unit;
-use super::svg::{self, Axis, Frame, LEFT, LINE, RIGHT, TEXT, text, wrapped};
 use super::sweep::{axis, discipline, disciplines, host};
+use crate::plot::{self, Axis, Frame, LEFT, LINE, Look, RIGHT, TEXT, mark, text, wrapped};
 
 /// Height of the area of the curves.
 const AREA: f64 = 330.0;
@@ -21,13 +21,14 @@ const LEGEND_NAME: f64 = 36.0;
 /// A sweep as an SVG document.
 pub fn plot_sweep(sweep: &SimSweep) -> String {
     let names = disciplines(sweep);
+    let colours = plot::colours(&names);
     let (title, facts) = heading(sweep);
-    let top = svg::below_heading(&title, &facts) + 8.0;
+    let top = plot::below_heading(&title, &facts) + 8.0;
     let bottom = top + AREA;
     let of_legend = |name: &&str| wrapped(name, TEXT, LEFT + LEGEND_NAME).len();
     let lines: usize = names.iter().map(of_legend).sum();
-    let mut svg = svg::page(bottom + BELOW + LINE * lines as f64, &title);
-    svg::heading(&mut svg, &title, &facts);
+    let mut svg = plot::page(bottom + BELOW + LINE * lines as f64, &title);
+    plot::heading(&mut svg, &title, &facts);
     let frame = frame(sweep, top, bottom);
     frame.grid(&mut svg, 19.0);
     let middle = (LEFT + RIGHT) / 2.0;
@@ -35,7 +36,7 @@ pub fn plot_sweep(sweep: &SimSweep) -> String {
     text(&mut svg, (middle, bottom + 44.0), "middle", TEXT, &x_name);
     let middle = (top + bottom) / 2.0;
     let unit = delivered_unit(&sweep.workload);
-    svg::upright(&mut svg, (20, middle), &format!("delivered {unit}"));
+    plot::upright(&mut svg, (20, middle), &format!("delivered {unit}"));
     if sweep.parameter == "offered" {
         diagonal(&mut svg, &frame);
     }
@@ -45,10 +46,14 @@ pub fn plot_sweep(sweep: &SimSweep) -> String {
         let own: Vec<_> = points
             .filter(|point| discipline(&point.plan) == *name)
             .collect();
-        curve(&mut svg, &frame, index, &own);
-        legend(&mut svg, index, &mut y, name);
+        let look = Look {
+            colour: colours[index],
+            mark: index,
+        };
+        curve(&mut svg, &frame, look, &own);
+        legend(&mut svg, look, &mut y, name);
     }
-    svg.push_str(svg::END);
+    svg.push_str(plot::END);
     svg
 }
 
@@ -79,6 +84,7 @@ fn frame(sweep: &SimSweep, top: f64, bottom: f64) -> Frame {
         y: Axis::up_to(most(|point| point.figures.delivered_pps)),
         top,
         bottom,
+        letters: TEXT,
     }
 }
 
@@ -98,51 +104,29 @@ fn diagonal(svg: &mut String, frame: &Frame) {
     text(svg, place, "end", TEXT, "all delivered");
 }
 
-fn curve(svg: &mut String, frame: &Frame, index: usize, points: &[&SimPoint]) {
+fn curve(svg: &mut String, frame: &Frame, look: Look, points: &[&SimPoint]) {
     let points = points.iter();
     let figures = points.map(|point| (point.value, point.figures.delivered_pps));
     let _ = writeln!(
         svg,
         "<polyline points=\"{}\" {}/>",
         frame.points(figures.clone()),
-        svg::stroke(index)
+        plot::stroke(look.colour)
     );
     for (x, y) in figures {
-        mark(svg, index, (frame.x(x), frame.y(y)));
+        mark(svg, look, (frame.x(x), frame.y(y)));
     }
 }
 
-/// Disc, square, triangle, diamond: the next curve's mark differs from the last one's.
-fn mark(svg: &mut String, index: usize, (x, y): (f64, f64)) {
-    let fill = svg::fill(index);
-    let corners: &[(f64, f64)] = match index % 4 {
-        0 => {
-            let _ = writeln!(
-                svg,
-                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\" {fill}/>"
-            );
-            return;
-        }
-        1 => &[(-3.2, -3.2), (3.2, -3.2), (3.2, 3.2), (-3.2, 3.2)],
-        2 => &[(0.0, -4.4), (4.2, 3.2), (-4.2, 3.2)],
-        _ => &[(0.0, -4.6), (4.6, 0.0), (0.0, 4.6), (-4.6, 0.0)],
-    };
-    let path: Vec<_> = corners
-        .iter()
-        .map(|(dx, dy)| format!("{:.1},{:.1}", x + dx, y + dy))
-        .collect();
-    let _ = writeln!(svg, "<polygon points=\"{}\" {fill}/>", path.join(" "));
-}
-
 /// A curve's line of the legend at `y`, which then is where the next one stands.
-fn legend(svg: &mut String, index: usize, y: &mut f64, name: &str) {
+fn legend(svg: &mut String, look: Look, y: &mut f64, name: &str) {
     let _ = writeln!(
         svg,
         "<line x1=\"{LEFT:.1}\" y1=\"{y:.1}\" x2=\"{:.1}\" y2=\"{y:.1}\" {}/>",
         LEFT + 28.0,
-        svg::stroke(index)
+        plot::stroke(look.colour)
     );
-    mark(svg, index, (LEFT + 14.0, *y));
+    mark(svg, look, (LEFT + 14.0, *y));
     for line in wrapped(name, TEXT, LEFT + LEGEND_NAME) {
         text(svg, (LEFT + LEGEND_NAME, *y + 5.0), "start", TEXT, &line);
         *y += LINE;

@@ -57,7 +57,8 @@ pub fn write(page: &mut Page, study: &Study, is_alone: bool) {
     page.paragraph(Ink::Faint, rest);
 }
 
-fn title(study: &Study) -> String {
+/// What was asked, and how much was run to find out.
+pub fn title(study: &Study) -> String {
     let pair = Pair::of(study).first().copied();
     let question = match pair {
         Some(pair) if is_null(study, pair) => String::from("Is a setting unlike itself?"),
@@ -87,7 +88,7 @@ fn is_null(study: &Study, pair: Pair) -> bool {
 }
 
 /// The spans of all comparisons with a verdict.
-fn spans(study: &Study) -> Vec<Span> {
+pub fn spans(study: &Study) -> Vec<Span> {
     let judged = study.comparisons.iter().filter(|one| one.primary);
     judged.filter_map(span_of).collect()
 }
@@ -138,6 +139,52 @@ fn write_head(page: &mut Page, study: &Study, pair: Pair, scale: Option<&Scale>)
     }
 }
 
+/// What the answer says of two settings under one workload.
+pub struct Line {
+    /// The verdict in a word.
+    pub word: &'static str,
+    /// How it stands out.
+    pub ink: Ink,
+    /// The ratio of rates with its interval, as text.
+    pub value: String,
+    /// The same for a bar; `None` without an interval.
+    pub span: Option<Span>,
+    /// The ratio of CPU time for each packet.
+    pub cpu: String,
+    /// The ratio of the median round trips.
+    pub round_trip: String,
+}
+
+impl Line {
+    /// The line of a pair.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn of(study: &Study, pair: Pair, workload: &str) -> Result<Self, &'static str> {
+        let judged = pair.judged(study, workload);
+        let judged = judged.ok_or(match gave_up(study, pair, workload) {
+            true => NO_TIME,
+            false => "not compared",
+        })?;
+        let cost = |metrics: &[Metric]| {
+            let found = metrics.iter().find_map(|metric| {
+                let mut all = pair.all(study, workload);
+                all.find(|one| one.metric == *metric)?.ratio
+            });
+            let text = found.map(|ratio| format!("{}x", aligned([ratio], &[])[0]));
+            text.unwrap_or(String::from(MISSING))
+        };
+        Ok(Line {
+            word: word(judged.verdict),
+            ink: Ink::of(judged.verdict),
+            value: value(study, judged),
+            span: span_of(judged),
+            cpu: cost(&[Metric::CpuNsPerPacket, Metric::CpuNsPerByte]),
+            round_trip: cost(&[Metric::RoundTripP50Ns]),
+        })
+    }
+}
+
 fn write_workload(
     page: &mut Page,
     study: &Study,
@@ -151,34 +198,21 @@ fn write_workload(
         format!("{workload:<width$} ", width = WORKLOAD - 1),
         Ink::Plain,
     );
-    let Some(judged) = pair.judged(study, workload) else {
-        let why = match gave_up(study, pair, workload) {
-            true => NO_TIME,
-            false => "not compared",
-        };
-        page.cells(&[name, (String::from(why), Ink::Unsure)]);
-        return;
+    let line = match Line::of(study, pair, workload) {
+        Ok(line) => line,
+        Err(why) => {
+            page.cells(&[name, (String::from(why), Ink::Unsure)]);
+            return;
+        }
     };
-    let ink = Ink::of(judged.verdict);
-    let bar = span_of(judged).map_or(" ".repeat(BAR), |span| scale.bar(span));
-    let cost = |metrics: &[Metric]| {
-        let found = metrics.iter().find_map(|metric| {
-            let mut all = pair.all(study, workload);
-            all.find(|one| one.metric == *metric)?.ratio
-        });
-        let text = found.map(|ratio| format!("{}x", aligned([ratio], &[])[0]));
-        format!("{:>COST$}", text.unwrap_or(String::from(MISSING)))
-    };
+    let bar = line.span.map_or(" ".repeat(BAR), |span| scale.bar(span));
     page.cells(&[
         name,
-        (format!("{:<WORD$}", word(judged.verdict)), ink),
-        (format!("{:<VALUE$}", value(study, judged)), Ink::Plain),
-        (bar, ink),
-        (
-            cost(&[Metric::CpuNsPerPacket, Metric::CpuNsPerByte]),
-            Ink::Plain,
-        ),
-        (cost(&[Metric::RoundTripP50Ns]), Ink::Plain),
+        (format!("{:<WORD$}", line.word), line.ink),
+        (format!("{:<VALUE$}", line.value), Ink::Plain),
+        (bar, line.ink),
+        (format!("{:>COST$}", line.cpu), Ink::Plain),
+        (format!("{:>COST$}", line.round_trip), Ink::Plain),
     ]);
 }
 
@@ -210,8 +244,8 @@ fn word(verdict: Option<Verdict>) -> &'static str {
     }
 }
 
-/// As many sentences as there are lines for, the weightiest first.
-fn write_meaning(page: &mut Page, study: &Study, lines: usize) {
+/// What the lines mean, in sentences, the weightiest first.
+pub fn meaning(study: &Study) -> Vec<(Ink, String)> {
     let mut sentences: Vec<(Ink, String)> = Vec::new();
     let plain = |text| (Ink::Plain, text);
     let outcomes = Pair::of(study)
@@ -223,8 +257,13 @@ fn write_meaning(page: &mut Page, study: &Study, lines: usize) {
     sentences.extend(latencies(study).map(plain));
     sentences.extend(unproven(study).map(plain));
     sentences.extend(weak_words(study).map(plain));
+    sentences
+}
+
+/// As many sentences as there are lines for.
+fn write_meaning(page: &mut Page, study: &Study, lines: usize) {
     let mut free = lines;
-    for (ink, sentence) in sentences {
+    for (ink, sentence) in meaning(study) {
         let takes = wrapped(&sentence, WIDTH - 4).len();
         if takes <= free {
             page.item("- ", ink, &sentence);

@@ -78,6 +78,11 @@ impl Scale {
         (0..BAR).map(cell).collect()
     }
 
+    /// The ratio that the scale ends at; it begins at 1 over that.
+    pub fn end(&self) -> f64 {
+        self.end
+    }
+
     /// Where a ratio lies, in cells from the left.
     fn place(&self, ratio: f64) -> f64 {
         SIDE as f64 * (1.0 + ratio.ln() / self.end.ln())

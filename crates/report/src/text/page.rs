@@ -54,6 +54,7 @@ impl Ink {
 }
 
 /// A line of a table: a label and what stands in each column.
+#[derive(Clone)]
 pub struct Row {
     /// What the line is about.
     pub label: String,
@@ -83,9 +84,22 @@ pub enum Align {
     Right,
 }
 
+/// A part of a page as it was written, for pages that are laid out in another way.
+pub enum Block {
+    /// The title of what follows.
+    Heading(String),
+    /// Running text behind a lead, which may be empty.
+    Item(String, Ink, String),
+    /// A line laid out in columns of its own.
+    Line(String),
+    /// A table, and where its columns stand.
+    Table(Vec<Row>, Align),
+}
+
 /// A text that grows line by line.
 pub struct Page {
     text: String,
+    blocks: Vec<Block>,
     width: usize,
     color: bool,
 }
@@ -95,6 +109,7 @@ impl Page {
     pub fn new(width: usize, color: bool) -> Self {
         Page {
             text: String::new(),
+            blocks: Vec::new(),
             width,
             color,
         }
@@ -105,8 +120,14 @@ impl Page {
         self.text
     }
 
+    /// What was written, part by part.
+    pub fn into_blocks(self) -> Vec<Block> {
+        self.blocks
+    }
+
     /// Begins a part of the report.
     pub fn heading(&mut self, title: &str) {
+        self.blocks.push(Block::Heading(String::from(title)));
         if !self.text.is_empty() {
             self.blank();
         }
@@ -128,6 +149,8 @@ impl Page {
 
     /// Running text that hangs on a lead: a name, a number, a bullet.
     pub fn item(&mut self, lead: &str, ink: Ink, text: &str) {
+        let block = Block::Item(String::from(lead), ink, String::from(text));
+        self.blocks.push(block);
         let hang = INDENT.len() + columns(lead);
         for (index, line) in wrapped(text, self.width - hang).iter().enumerate() {
             if index == 0 {
@@ -143,6 +166,8 @@ impl Page {
 
     /// A line of pieces that bring their own blanks.
     pub fn cells(&mut self, pieces: &[(String, Ink)]) {
+        let line: String = pieces.iter().map(|(text, _)| text.as_str()).collect();
+        self.blocks.push(Block::Line(String::from(line.trim_end())));
         let filled = |(text, _): &&(String, Ink)| !text.trim().is_empty();
         let last = pieces.iter().rposition(|piece| filled(&piece)).unwrap_or(0);
         self.text.push_str(INDENT);
@@ -168,6 +193,7 @@ impl Page {
     /// The label column takes at least `label`: tables of one kind ask for the same, so that the
     /// columns of each stand below those of the last.
     pub fn table(&mut self, rows: &[Row], label: usize, align: Align) {
+        self.blocks.push(Block::Table(rows.to_vec(), align));
         let with_cells = || rows.iter().filter(|row| !row.cells.is_empty());
         let label = with_cells()
             .map(|row| columns(&row.label))

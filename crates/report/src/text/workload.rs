@@ -193,11 +193,13 @@ fn cpu_rows(study: &Study, groups: &[Group]) -> Vec<Row> {
     rows
 }
 
-fn cores_of(trial: &TrialFigures) -> &[CpuStates] {
+/// Where CPU time went in a trial, core by core; empty when that was not measured.
+pub fn cores_of(trial: &TrialFigures) -> &[CpuStates] {
     trial.cpu.as_ref().map_or(&[], |cpu| &cpu.cores)
 }
 
-fn core_name(study: &Study, core: u32) -> String {
+/// A core and what ran there.
+pub fn core_name(study: &Study, core: u32) -> String {
     let lab = &study.lab;
     match (core == lab.sender_cpu, core == lab.receiver_cpu) {
         (true, true) => format!("CPU {core} (sender and receiver)"),
@@ -208,7 +210,7 @@ fn core_name(study: &Study, core: u32) -> String {
 }
 
 /// How CPU time was measured: in one way throughout a study. A study without good trials shows none.
-fn source(groups: &[Group]) -> CpuSource {
+pub fn source(groups: &[Group]) -> CpuSource {
     let mut results = groups.iter().flat_map(Group::results);
     results
         .find_map(|trial| trial.cpu.as_ref())
@@ -269,19 +271,22 @@ fn cost_rows(unit: WorkUnit, groups: &[Group]) -> Vec<Row> {
 }
 
 /// What the ledgers of a group's good trials add up to.
-struct Sums {
-    offered: u64,
-    delivered: u64,
+pub struct Sums {
+    /// What was offered, in packets or bytes.
+    pub offered: u64,
+    /// What was delivered.
+    pub delivered: u64,
     /// Packets by place and side, and whether every trial's counter could be read.
-    lost: BTreeMap<(LossPlace, Side), (Option<u64>, bool)>,
-    residual: Option<i64>,
+    pub lost: BTreeMap<(LossPlace, Side), (Option<u64>, bool)>,
+    /// What no counter explains.
+    pub residual: Option<i64>,
     /// Datagrams that arrived a second time.
     duplicates: u64,
 }
 
 impl Sums {
     /// Nothing when no trial is good.
-    fn of(group: &Group) -> Option<Self> {
+    pub fn of(group: &Group) -> Option<Self> {
         let ledgers = || group.good.iter().filter_map(|trial| trial.ledger());
         ledgers().next()?;
         let mut lost = BTreeMap::new();
@@ -305,7 +310,8 @@ impl Sums {
         })
     }
 
-    fn at(&self, place: LossPlace, side: Side) -> String {
+    /// What was lost at a place, as text.
+    pub fn at(&self, place: LossPlace, side: Side) -> String {
         match self.lost.get(&(place, side)) {
             Some((Some(sum), true)) => count(sum),
             // A counter that could not be read in every trial has counted at least this much.

@@ -19,6 +19,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   nicpoll demo                            all workloads, 16 blocks, within 150 s
   nicpoll demo --quick                    polling against interrupt, 10 blocks, within 40 s
+  nicpoll demo --report demo.html         also write a page with plots, for a browser
   nicpoll demo --period 100us --workload udp64,rr
   nicpoll demo --repeats 40 --json > study.json
   nicpoll demo --quick --seed 7           repeat the order of trials of seed 7

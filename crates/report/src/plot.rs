@@ -1,10 +1,16 @@
-//! What every plot has in common: the page, its axes and colours.
+//! What every plot has in common, be it a document of its own or a part of a report: the page, its axes and colours.
 //!
 //! What must hold: nothing that is named can break the document. On a screen 380 pixels wide every word is still
 //! 9 pixels high or more, and none runs out of the page. The page says what it is to who cannot see it, and is dark
-//! where the reader's other pages are.
+//! where the reader's other pages are. A discipline has the same colour in every plot.
+
+mod axis;
+mod colour;
 
 use std::fmt::Write;
+
+pub use self::axis::{Axis, LogAxis};
+pub use self::colour::{COLOURS, colours};
 
 pub const WIDTH: f64 = 600.0;
 /// From here to `RIGHT` is the area of the curves.
@@ -12,28 +18,34 @@ pub const LEFT: f64 = 74.0;
 pub const RIGHT: f64 = 580.0;
 /// Height of letters, and of those of the title.
 pub const TEXT: u32 = 15;
+/// Height of letters within a page of HTML, whose margins leave a plot less room.
+pub const LETTERS: u32 = 17;
 const TITLE: u32 = 18;
 /// A line of text with its gap.
 pub const LINE: f64 = 20.0;
 /// Mean width of a letter of a sans-serif font, in parts of its height, and something to spare.
 const LETTER: f64 = 0.54;
-/// Okabe and Ito's colours, which colour-blind readers can tell apart; the yellow is left out.
-pub const COLOURS: [&str; 7] = [
-    "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000",
-];
-/// About so many lines across.
-const TICKS: f64 = 6.0;
 /// What a dark page changes: paper, words, lines, and the black of the last curve.
-const DARK: &str = "<style>@media (prefers-color-scheme: dark) { .paper { fill: #15191e } text { fill: #e6e9ec } \
-    .axis { stroke: #e6e9ec } .grid { stroke: #3b434c } .line6 { stroke: #fff } .mark6 { fill: #fff } }</style>";
+pub const DARK: &str = "@media (prefers-color-scheme: dark) { .paper { fill: #15191e } text { fill: #e6e9ec } \
+    .axis { stroke: #e6e9ec } .grid { stroke: #3b434c } .line6 { stroke: #fff } .mark6 { fill: #fff } }";
 
 /// An empty page. `END` closes it.
 pub fn page(height: f64, title: &str) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"{WIDTH}\" height=\"{height}\" \
          viewBox=\"0 0 {WIDTH} {height}\" font-family=\"sans-serif\" font-size=\"{TEXT}\" fill=\"#222\">\n\
-         <title>{}</title>\n{DARK}\n\
+         <title>{}</title>\n<style>{DARK}</style>\n\
          <rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\" fill=\"#fff\"/>\n",
+        escaped(title)
+    )
+}
+
+/// An empty drawing within a page of HTML, which has its style. `END` closes it. A reader finds `title` in place of what
+/// is drawn.
+pub fn drawing(height: f64, title: &str) -> String {
+    format!(
+        "<svg role=\"img\" viewBox=\"0 0 {WIDTH} {height:.0}\" font-family=\"sans-serif\" font-size=\"{LETTERS}\" \
+         fill=\"#222\">\n<title>{}</title>\n",
         escaped(title)
     )
 }
@@ -98,18 +110,18 @@ pub fn upright(svg: &mut String, (x, y): (u32, f64), name: &str) {
     );
 }
 
-/// How a curve's line is drawn.
-pub fn stroke(curve: usize) -> String {
-    let number = curve % COLOURS.len();
+/// How a line of that colour is drawn.
+pub fn stroke(colour: usize) -> String {
+    let number = colour % COLOURS.len();
     format!(
         "fill=\"none\" class=\"line{number}\" stroke=\"{}\" stroke-width=\"2\"",
         COLOURS[number]
     )
 }
 
-/// How a curve's marks are filled.
-pub fn fill(curve: usize) -> String {
-    let number = curve % COLOURS.len();
+/// How a mark of that colour is filled.
+pub fn fill(colour: usize) -> String {
+    let number = colour % COLOURS.len();
     format!("class=\"mark{number}\" fill=\"{}\"", COLOURS[number])
 }
 
@@ -119,33 +131,49 @@ fn escaped(text: &str) -> String {
         .replace('>', "&gt;")
 }
 
-/// One axis from 0: its greatest figure, and how far apart its lines are.
-#[derive(Clone, Copy)]
-pub struct Axis {
-    pub max: f64,
-    step: f64,
+/// How the points of a curve look. Marks tell curves apart without colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// Index of its colour.
+    pub colour: usize,
+    /// Number of its mark.
+    pub mark: usize,
 }
 
-impl Axis {
-    /// For figures up to `most`, in steps of 1, 2 or 5 times a power of ten.
-    pub fn up_to(most: f64) -> Self {
-        let rough = most.max(1e-9) / TICKS;
-        let power = 10f64.powi(rough.log10().floor() as i32);
-        let step = [1.0, 2.0, 5.0, 10.0]
-            .into_iter()
-            .map(|factor| factor * power)
-            .find(|step| *step >= rough)
-            .unwrap_or(10.0 * power);
-        Axis {
-            max: (most / step).ceil().max(1.0) * step,
-            step,
+/// Disc, square, triangle, diamond: the next curve's mark differs from the last one's.
+pub fn mark(svg: &mut String, look: Look, (x, y): (f64, f64)) {
+    let fill = fill(look.colour);
+    let corners: &[(f64, f64)] = match look.mark % 4 {
+        0 => {
+            let _ = writeln!(
+                svg,
+                "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3.5\" {fill}/>"
+            );
+            return;
         }
-    }
+        1 => &[(-3.2, -3.2), (3.2, -3.2), (3.2, 3.2), (-3.2, 3.2)],
+        2 => &[(0.0, -4.4), (4.2, 3.2), (-4.2, 3.2)],
+        _ => &[(0.0, -4.6), (4.6, 0.0), (0.0, 4.6), (-4.6, 0.0)],
+    };
+    let path: Vec<_> = corners
+        .iter()
+        .map(|(dx, dy)| format!("{:.1},{:.1}", x + dx, y + dy))
+        .collect();
+    let _ = writeln!(svg, "<polygon points=\"{}\" {fill}/>", path.join(" "));
+}
 
-    fn ticks(&self) -> impl Iterator<Item = f64> {
-        let count = (self.max / self.step).round() as u32;
-        (0..=count).map(|tick| f64::from(tick) * self.step)
-    }
+/// A straight line of an axis, or of the grid behind the curves.
+pub fn line(svg: &mut String, (x1, y1): (f64, f64), (x2, y2): (f64, f64), is_axis: bool) {
+    let (class, stroke) = if is_axis {
+        ("axis", "#222")
+    } else {
+        ("grid", "#ddd")
+    };
+    let _ = writeln!(
+        svg,
+        "<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" \
+         stroke=\"{stroke}\"/>"
+    );
 }
 
 /// An area of curves: from figures to places on the page.
@@ -154,40 +182,38 @@ pub struct Frame {
     pub y: Axis,
     pub top: f64,
     pub bottom: f64,
+    /// Height of the letters at its axes.
+    pub letters: u32,
 }
 
 impl Frame {
     pub fn x(&self, figure: f64) -> f64 {
-        LEFT + (RIGHT - LEFT) * figure / self.x.max
+        LEFT + self.x.along(figure, RIGHT - LEFT)
     }
 
     pub fn y(&self, figure: f64) -> f64 {
-        self.bottom - (self.bottom - self.top) * figure / self.y.max
+        self.bottom - self.y.along(figure, self.bottom - self.top)
     }
 
     /// The lines of both axes with their figures, those of the horizontal one so far `below` the area.
     pub fn grid(&self, svg: &mut String, below: f64) {
-        let line = |svg: &mut String, (x1, y1): (f64, f64), (x2, y2): (f64, f64), is_axis| {
-            let (class, stroke) = if is_axis {
-                ("axis", "#222")
-            } else {
-                ("grid", "#ddd")
-            };
-            let _ = writeln!(
-                svg,
-                "<line class=\"{class}\" x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" \
-                 stroke=\"{stroke}\"/>"
-            );
-        };
         for tick in self.x.ticks() {
             let x = self.x(tick);
-            line(svg, (x, self.top), (x, self.bottom), tick == 0.0);
-            text(svg, (x, self.bottom + below), "middle", TEXT, &short(tick));
+            let is_first = tick == self.x.min;
+            line(svg, (x, self.top), (x, self.bottom), is_first);
+            let place = (x, self.bottom + below);
+            text(svg, place, "middle", self.letters, &short(tick));
         }
         for tick in self.y.ticks() {
             let y = self.y(tick);
-            line(svg, (LEFT, y), (RIGHT, y), tick == 0.0);
-            text(svg, (LEFT - 8.0, y + 5.0), "end", TEXT, &short(tick));
+            line(svg, (LEFT, y), (RIGHT, y), tick == self.y.min);
+            text(
+                svg,
+                (LEFT - 8.0, y + 5.0),
+                "end",
+                self.letters,
+                &short(tick),
+            );
         }
     }
 
@@ -201,7 +227,7 @@ impl Frame {
 }
 
 /// `60k`, `1.5M`.
-fn short(value: f64) -> String {
+pub fn short(value: f64) -> String {
     // Steps are exact multiples; what their sum adds in the last digits is cut.
     let rounded = |value: f64| (value * 1e6).round() / 1e6;
     if value >= 1e6 {
@@ -218,23 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn axes_end_on_a_round_figure_at_or_above_the_greatest() {
-        for (most, max, step) in [
-            (200_000.0, 200_000.0, 50_000.0),
-            (61_000.0, 80_000.0, 20_000.0),
-            (7.0, 8.0, 2.0),
-            // An axis of nothing still has a length.
-            (0.0, 2e-10, 2e-10),
-        ] {
-            let axis = Axis::up_to(most);
-            assert!(axis.max >= most);
-            assert!((axis.max / max - 1.0).abs() < 1e-9, "{most}: {}", axis.max);
-            assert!(
-                (axis.step / step - 1.0).abs() < 1e-9,
-                "{most}: {}",
-                axis.step
-            );
-        }
+    fn figures_at_an_axis_are_short() {
         assert_eq!(short(60_000.0), "60k");
         assert_eq!(short(1_500_000.0), "1.5M");
         assert_eq!(short(0.0), "0");

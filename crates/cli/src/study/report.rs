@@ -1,0 +1,74 @@
+//! `nicpoll study report` and `nicpoll study export`: a stored study in any of its formats.
+
+use std::path::{Path, PathBuf};
+
+use nicpoll_model::ab::LiveAb;
+use nicpoll_model::{Study, StudyKind};
+use nicpoll_report::{
+    render_ab_html, render_ab_markdown, render_ab_text, render_document, render_html, render_json,
+    render_markdown, render_text, trials_as_csv,
+};
+use nicpoll_store::{Store, StoreError, Which};
+use nicpoll_study::{shown, still_runs};
+
+use super::args::{ExportArgs, Format, ReportArgs};
+use super::open;
+use crate::failure::Failure;
+use crate::output;
+
+/// Writes the page of a study to a file.
+pub fn report(args: &ReportArgs) -> Result<(), Failure> {
+    let store = open(&args.file)?;
+    let id = store.entry(args.study, still_runs)?.id;
+    let text = written(&store, Which::Id(id), args.format)?;
+    match &args.output {
+        Some(file) if file == Path::new("-") => Ok(output::print(&text)?),
+        Some(file) => output::write_report(file, &text),
+        None => {
+            let end = args.format.extension();
+            output::write_report(&PathBuf::from(format!("study-{id}.{end}")), &text)
+        }
+    }
+}
+
+/// Prints a study for another program.
+pub fn export(args: &ExportArgs) -> Result<(), Failure> {
+    let text = written(&open(&args.file)?, args.study, args.format)?;
+    Ok(output::print(&text)?)
+}
+
+fn written(store: &Store, which: Which, format: Format) -> Result<String, Failure> {
+    let entry = store.entry(which, still_runs)?;
+    if entry.kind == StudyKind::Ab {
+        return of_ab(store, which, format);
+    }
+    let kept = match store.read::<Study>(which, still_runs) {
+        // Of another version: as it is.
+        Err(StoreError::Layout { .. }) if format == Format::Json => {
+            return Ok(render_document(&store.document(which)?));
+        }
+        kept => kept?,
+    };
+    Ok(match format {
+        Format::Json => render_json(&kept.document),
+        Format::Csv => trials_as_csv(&kept.document),
+        Format::Html => render_html(&shown(kept)?),
+        Format::Md => render_markdown(&shown(kept)?),
+        Format::Text => render_text(&shown(kept)?, &output::text_options()),
+    })
+}
+
+fn of_ab(store: &Store, which: Which, format: Format) -> Result<String, Failure> {
+    if format == Format::Json {
+        return Ok(render_document(&store.document(which)?));
+    }
+    let compared = store.read::<LiveAb>(which, still_runs)?.document;
+    match format {
+        Format::Html => Ok(render_ab_html(&compared)),
+        Format::Md => Ok(render_ab_markdown(&compared)),
+        Format::Text => Ok(render_ab_text(&compared, &output::text_options())),
+        Format::Csv | Format::Json => Err(Failure::Usage(String::from(
+            "a live comparison has pairs of blocks and no trials, so there is no CSV of it: give --format json",
+        ))),
+    }
+}

@@ -1,0 +1,168 @@
+//! What the verdict rests on: the ratio of two settings in each block, and the interval that follows from them.
+//!
+//! What must hold: the interval is that of the study. The dots are the pairs that it is made of.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use nicpoll_model::{Study, WorkloadFacts};
+
+use super::Reading;
+use super::strips::{Strips, Ticks};
+use crate::figures::Pair;
+use crate::html::figure::Figure;
+use crate::numbers::aligned;
+use crate::plot::{self, LogAxis, Look, mark};
+use crate::text::answer::Line;
+
+/// Height of a strip.
+const STRIP: f64 = 34.0;
+/// Height of the interval's bar.
+const BAR: f64 = 9.0;
+
+/// The ratio of a pair in each block.
+type Ratios = BTreeMap<u32, f64>;
+
+/// The pairs of a workload; `None` when nothing was compared.
+pub fn plot(study: &Study, facts: &WorkloadFacts, reading: &Reading) -> Option<Figure> {
+    let workload = &facts.workload;
+    let pairs: Vec<(Pair, Line, Ratios)> = Pair::of(study)
+        .into_iter()
+        .filter_map(|pair| {
+            let line = Line::of(study, pair, workload).ok()?;
+            let ratios = ratios(study, workload, pair, reading);
+            (!ratios.is_empty()).then_some((pair, line, ratios))
+        })
+        .collect();
+    let ends = pairs.iter().flat_map(|(_, line, _)| {
+        let span = line.span;
+        span.into_iter()
+            .flat_map(|span| [span.low, span.high])
+            .flatten()
+    });
+    let dots = pairs
+        .iter()
+        .flat_map(|(.., ratios)| ratios.values().copied());
+    let all: Vec<f64> = dots
+        .chain(ends)
+        .chain([1.0])
+        .filter(|ratio| *ratio > 0.0)
+        .collect();
+    if all.len() < 2 {
+        return None;
+    }
+    let axis = LogAxis::over(
+        all.iter().copied().fold(f64::INFINITY, f64::min),
+        all.iter().copied().fold(0.0, f64::max),
+    );
+    let names: Vec<&str> = study
+        .settings
+        .iter()
+        .map(|it| it.setting.as_str())
+        .collect();
+    let colours = plot::colours(&names);
+    let mut strips = Strips::new();
+    for (pair, line, ratios) in &pairs {
+        let label = format!(
+            "{} against {}: {}, {}",
+            pair.setting,
+            pair.noun(study),
+            line.word,
+            line.value
+        );
+        let y = strips.next(&label, STRIP);
+        let index = names
+            .iter()
+            .position(|name| *name == pair.setting)
+            .unwrap_or(0);
+        let look = Look {
+            colour: colours[index],
+            mark: index,
+        };
+        strip(strips.body(), line, ratios, axis, look, y);
+    }
+    let ticks: Ticks = axis
+        .ratios(0.11)
+        .into_iter()
+        .map(|at| (axis.share(at), at.to_string()))
+        .collect();
+    let svg = strips.end(
+        &format!("{workload}: ratio of the rates in each block, with the interval"),
+        &ticks,
+        "rate of the first over rate of the second",
+    );
+    Some(Figure {
+        title: String::from("Block by block: the ratio that is judged"),
+        caption: String::from(
+            "A mark is a block: both settings within the same stretch of time. The bar is the interval, the line \
+             across it the estimate. At 1 the two are alike.",
+        ),
+        svg,
+        head: ["compared", "ratio [interval]", "by block"]
+            .map(String::from)
+            .to_vec(),
+        rows: pairs
+            .iter()
+            .map(|(pair, line, ratios)| row(pair, line, ratios))
+            .collect(),
+    })
+}
+
+fn row(pair: &Pair, line: &Line, ratios: &Ratios) -> Vec<String> {
+    let blocks = ratios
+        .values()
+        .map(|ratio| aligned([*ratio], &[])[0].clone());
+    let name = format!("{} / {}", pair.setting, pair.reference);
+    vec![
+        name,
+        line.value.clone(),
+        blocks.collect::<Vec<_>>().join(" "),
+    ]
+}
+
+/// The blocks in which both trials have a result.
+fn ratios(study: &Study, workload: &str, pair: Pair, reading: &Reading) -> Ratios {
+    let of = |setting: &str| -> Ratios {
+        let trials = study.trials.iter();
+        let own = trials.filter(|trial| trial.workload == workload && trial.setting == setting);
+        own.filter_map(|trial| Some((trial.block, reading.of(trial.result()?)?)))
+            .collect()
+    };
+    let references = of(pair.reference);
+    let both = of(pair.setting).into_iter().filter_map(|(block, value)| {
+        let reference = references.get(&block)?;
+        (*reference > 0.0).then_some((block, value / reference))
+    });
+    both.collect()
+}
+
+fn strip(svg: &mut String, line: &Line, ratios: &Ratios, axis: LogAxis, look: Look, y: f64) {
+    if let Some(span) = line.span {
+        let low = Strips::x(span.low.map_or(0.0, |ratio| axis.share(ratio)));
+        let high = Strips::x(span.high.map_or(1.0, |ratio| axis.share(ratio)));
+        let middle = Strips::x(axis.share(span.ratio));
+        let _ = writeln!(
+            svg,
+            "<rect class=\"span\" x=\"{low:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{BAR}\"/>",
+            y - BAR / 2.0,
+            (high - low).max(2.0),
+        );
+        let _ = writeln!(
+            svg,
+            "<line class=\"axis\" x1=\"{middle:.1}\" y1=\"{:.1}\" x2=\"{middle:.1}\" y2=\"{:.1}\" \
+             stroke=\"#222\" stroke-width=\"3\"/>",
+            y - STRIP / 2.0,
+            y + STRIP / 2.0
+        );
+    }
+    let none = Strips::x(axis.share(1.0));
+    plot::line(svg, (none, y - STRIP), (none, y + STRIP / 2.0 + 8.0), true);
+    for (block, ratio) in ratios {
+        let lane = f64::from(block * 3 % 7) / 6.0 - 0.5;
+        mark(
+            svg,
+            look,
+            (Strips::x(axis.share(*ratio)), y + lane * (STRIP - 8.0)),
+        );
+    }
+}

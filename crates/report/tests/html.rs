@@ -1,0 +1,209 @@
+//! The HTML report of the fixture: it says what the text says, needs nothing, and holds its data.
+
+mod fixture;
+
+use nicpoll_model::ab::LiveAb;
+use nicpoll_model::{CpuStates, Study};
+use nicpoll_report::{TextOptions, render_ab_html, render_brief_text, render_html, render_text};
+
+/// What a reader reads of a page: no tags, no style, one blank between words.
+fn words(html: &str) -> String {
+    let mut words = String::new();
+    let (_, body) = html.split_once("<body>").expect("there is a body");
+    for part in body.split('<') {
+        let (_, text) = part.split_once('>').unwrap_or(("", part));
+        words += &format!(" {text}");
+    }
+    let plain = [
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&quot;", "\""),
+        ("&amp;", "&"),
+    ];
+    for (coded, letter) in plain {
+        words = words.replace(coded, letter);
+    }
+    words.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_answer_is_that_of_the_text() {
+    let study = fixture::study();
+    let page = words(&render_html(&study));
+    let text = render_brief_text(&study, &TextOptions::default());
+    let title = text.lines().next().unwrap();
+    assert!(page.contains(title), "{title}");
+    assert!(page.contains(&study.question));
+    // Every workload's line, without the bar.
+    let mut verdicts = 0;
+    for line in text
+        .lines()
+        .filter(|line| line.contains('[') && line.contains(']'))
+    {
+        let Some((head, _)) = line.split_once(']') else {
+            continue;
+        };
+        let head = flat(head) + "]";
+        if line.contains("interval") {
+            continue;
+        }
+        assert!(page.contains(&head), "{head}");
+        verdicts += 1;
+    }
+    assert!(verdicts >= 6, "{verdicts}");
+    let (_, meaning) = text.split_once("What this means here").unwrap();
+    let (meaning, _) = meaning.split_once("Details:").unwrap();
+    for sentence in meaning.split("\n  - ") {
+        assert!(page.contains(&flat(sentence)), "{sentence}");
+    }
+}
+
+#[test]
+fn sections_have_the_words_of_the_text() {
+    let study = fixture::study();
+    let page = words(&render_html(&study));
+    let text = render_text(&study, &TextOptions::default());
+    let (_, details) = text.split_once("What was run").unwrap();
+    for line in details
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with(' '))
+    {
+        // A heading may go on on the next line.
+        assert!(page.contains(&flat(line)), "{line}");
+    }
+    for place in [
+        "receive ring (receiver)",
+        "what no counter explains",
+        "context switches",
+    ] {
+        assert!(page.contains(place), "{place}");
+    }
+}
+
+#[test]
+fn the_file_needs_nothing_and_runs_nothing() {
+    let compared: LiveAb = serde_json::from_str(include_str!("golden/ab.json")).unwrap();
+    for html in [render_html(&fixture::study()), render_ab_html(&compared)] {
+        for foreign in [
+            "<script", "http:", "https:", " src=", "url(", "@import", "<link", "<iframe",
+        ] {
+            assert!(!html.contains(foreign), "{foreign}");
+        }
+        assert!(html.contains("default-src 'none'"));
+        for odd in ["NaN", "inf\"", "=\"-0.0\""] {
+            assert!(!html.contains(odd), "{odd}");
+        }
+    }
+}
+
+#[test]
+fn what_a_study_holds_does_not_become_markup() {
+    let mut study = fixture::study();
+    let mean = "<img onerror=alert(1)> & \"quoted\"";
+    study.question = String::from(mean);
+    study.argv.push(String::from(mean));
+    study.settings[0].setting = String::from(mean);
+    study.host.kernel = String::from(mean);
+    study.workloads[0].workload = String::from(mean);
+    let html = render_html(&study);
+    assert!(!html.contains("<img"));
+    assert!(words(&html).contains(mean));
+}
+
+#[test]
+fn each_plot_has_a_title_and_a_table() {
+    let html = render_html(&fixture::study());
+    let figures: Vec<&str> = html.split("<figure>").skip(1).collect();
+    assert!(figures.len() >= 4 * 5, "{}", figures.len());
+    for figure in figures {
+        let (figure, _) = figure.split_once("</figure>").unwrap();
+        let (_, title) = figure.split_once("<title>").expect("a drawing has a title");
+        assert!(!title.starts_with('<'));
+        assert!(figure.contains("role=\"img\""));
+        assert!(figure.matches("<tr>").count() >= 2, "{figure}");
+    }
+}
+
+#[test]
+fn what_was_not_measured_has_no_plot() {
+    let mut study = fixture::study();
+    for trial in &mut study.trials {
+        let Some(figures) = &mut trial.figures else {
+            continue;
+        };
+        figures.cpu = None;
+        figures.polls_per_second = None;
+    }
+    let html = render_html(&study);
+    assert!(!html.contains("Where each core"));
+    assert!(!html.contains("Polls a second"));
+    for trial in &mut study.trials {
+        trial.figures = None;
+    }
+    let html = render_html(&study);
+    assert!(!html.contains("<figure>"));
+    assert!(words(&html).contains("What has no plot here"));
+}
+
+#[test]
+fn states_of_a_core_fill_its_bar() {
+    let mut study = fixture::study();
+    for trial in &mut study.trials {
+        let Some(cpu) = trial
+            .figures
+            .as_mut()
+            .and_then(|figures| figures.cpu.as_mut())
+        else {
+            continue;
+        };
+        for core in &mut cpu.cores {
+            *core = CpuStates {
+                core: core.core,
+                user: 0.25,
+                idle: 0.75,
+                ..CpuStates::default()
+            };
+        }
+    }
+    let html = render_html(&study);
+    let (_, figure) = html.split_once("Where each core").unwrap();
+    assert!(figure.contains("<title>user 25 %</title>"));
+    assert!(figure.contains("<title>idle 75 %</title>"));
+}
+
+#[test]
+fn the_saved_study_is_the_study() {
+    let study = fixture::study();
+    let html = render_html(&study);
+    let (_, data) = html
+        .split_once("data:application/json;charset=utf-8;base64,")
+        .unwrap();
+    let (data, _) = data.split_once('"').unwrap();
+    let read: Study = serde_json::from_slice(&decoded(data)).unwrap();
+    assert!(read == study);
+}
+
+/// RFC 4648, section 4, backwards.
+fn decoded(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for four in text.as_bytes().chunks(4) {
+        let bits = four.iter().fold(0, |bits: u32, letter| {
+            let value = match letter {
+                b'A'..=b'Z' => letter - b'A',
+                b'a'..=b'z' => letter - b'a' + 26,
+                b'0'..=b'9' => letter - b'0' + 52,
+                b'+' => 62,
+                b'/' => 63,
+                _ => 0,
+            };
+            (bits << 6) | u32::from(value)
+        });
+        let fillers = four.iter().filter(|letter| **letter == b'=').count();
+        bytes.extend(&bits.to_be_bytes()[1..4 - fillers]);
+    }
+    bytes
+}
