@@ -4,19 +4,16 @@
 //! such, and take part in nothing.
 
 use maud::{Markup, html};
-use nicpoll_model::ab::{AbBlock, LiveAb};
+use nicpoll_model::ab::{AbBlock, AbPair, LiveAb};
 
 use super::figure::Figure;
+use super::plots::scatter::{Series, looks, scatter};
+use super::plots::{CUT, capital};
 use super::{blocks, blocks_of};
-use crate::numbers::{MISSING, figure};
-use crate::plot::{self, Axis, Frame, LEFT, LETTERS, Look, RIGHT, mark, text};
+use crate::numbers::{figure, figure_or_missing};
+use crate::plot::Axis;
 use crate::text::ab;
 use crate::text::page::Block;
-
-/// Height of the area of the marks.
-const AREA: f64 = 230.0;
-/// A line of the legend.
-const LINE: f64 = 24.0;
 
 /// The answer, the blocks over time, and what each setting used.
 pub fn of_ab(compared: &LiveAb) -> Markup {
@@ -62,96 +59,71 @@ pub fn of_ab(compared: &LiveAb) -> Markup {
     }
 }
 
-/// A figure of each block over the time of the run; `None` when no block has it, or it is 0 in all.
-fn over_time(compared: &LiveAb, name: &str, read: fn(&AbBlock) -> Option<f64>) -> Option<Figure> {
-    let arms: [(&str, fn(&nicpoll_model::ab::AbPair) -> &AbBlock); 2] = [
+/// The name of a setting, and its block of a pair.
+type Arm<'a> = (&'a str, fn(&AbPair) -> &AbBlock);
+
+fn arms(compared: &LiveAb) -> [Arm<'_>; 2] {
+    [
         (&compared.reference.name, |pair| &pair.reference),
         (&compared.judged.name, |pair| &pair.judged),
-    ];
+    ]
+}
+
+/// A figure of each block over the time of the run; `None` when no block has it, or it is 0 in all.
+fn over_time(compared: &LiveAb, name: &str, read: fn(&AbBlock) -> Option<f64>) -> Option<Figure> {
+    let arms = arms(compared);
     let counting = || {
         compared
             .pairs
             .iter()
             .filter(|pair| pair.set_aside_because.is_none())
     };
-    let points: Vec<Vec<(f64, f64)>> = arms
+    let series: Vec<Series> = arms
         .iter()
-        .map(|(_, arm)| {
+        .zip(looks(&arms.map(|(name, _)| name)))
+        .map(|((name, arm), look)| {
             let blocks = counting().map(arm);
-            blocks
-                .filter_map(|block| Some((block.start_seconds, read(block)?)))
-                .collect()
+            let points = blocks.filter_map(|block| Some((block.start_seconds, read(block)?)));
+            let points = points.collect();
+            Series { name, look, points }
         })
         .collect();
-    let all = || points.iter().flatten().map(|(_, value)| *value);
-    let most = all().reduce(f64::max).filter(|most| *most > 0.0)?;
-    let end = points
-        .iter()
-        .flatten()
-        .map(|(time, _)| *time)
-        .fold(0.0, f64::max);
-    let (top, bottom) = (14.0, 14.0 + AREA);
-    let frame = Frame {
-        x: Axis::up_to(end),
-        y: Axis::around(all().fold(f64::INFINITY, f64::min), most),
-        top,
-        bottom,
-        letters: LETTERS,
-    };
-    let mut svg = plot::drawing(
-        bottom + 62.0 + 2.0 * LINE,
+    let all = || series.iter().flat_map(|one| &one.points);
+    let values = || all().map(|(_, value)| *value);
+    let most = values().reduce(f64::max).filter(|most| *most > 0.0)?;
+    let y = Axis::around(values().fold(most, f64::min), most);
+    let end = all().map(|(time, _)| *time).fold(0.0, f64::max);
+    let svg = scatter(
         &format!("{name} in each block, over time"),
+        (Axis::up_to(end), "seconds since the first block"),
+        (y, name.split(',').next().unwrap_or(name)),
+        &series,
     );
-    frame.grid(&mut svg, 22.0);
-    plot::upright(
-        &mut svg,
-        (20, f64::midpoint(top, bottom)),
-        name.split(',').next().unwrap_or(name),
-    );
-    let middle = f64::midpoint(LEFT, RIGHT);
-    text(
-        &mut svg,
-        (middle, bottom + 46.0),
-        "middle",
-        LETTERS,
-        "seconds since the first block",
-    );
-    for (index, (points, (name, _))) in points.iter().zip(&arms).enumerate() {
-        // The reference is what was there: interrupts or not.
-        let look = Look {
-            colour: 1 - index,
-            mark: index,
-        };
-        for (time, value) in points {
-            mark(&mut svg, look, (frame.x(*time), frame.y(*value)));
-        }
-        let at = bottom + 68.0 + LINE * index as f64;
-        mark(&mut svg, look, (LEFT + 6.0, at));
-        text(&mut svg, (LEFT + 20.0, at + 6.0), "start", LETTERS, name);
-    }
-    svg += plot::END;
-    let aside = compared.pairs.len() - counting().count();
-    let mut caption = String::from("A mark is a block.");
-    if !frame.y.is_from_zero() {
-        caption += " The axis does not begin at 0.";
-    }
-    if aside > 0 {
-        caption += &format!(" Pairs that were set aside, which are not drawn: {aside}.");
-    }
     let rows = counting().map(|pair| {
         let cells = arms
             .iter()
-            .map(|(_, arm)| read(arm(pair)).map_or(String::from(MISSING), figure));
+            .map(|(_, arm)| figure_or_missing(read(arm(pair))));
         let time = figure(pair.reference.start_seconds.min(pair.judged.start_seconds));
         [time].into_iter().chain(cells).collect()
     });
     Some(Figure {
-        title: super::plots::capital(name),
-        caption,
+        title: capital(name),
+        caption: caption(y, compared.pairs.len() - counting().count()),
         svg,
         rows: rows.collect(),
         head: ["pair from, s", arms[0].0, arms[1].0]
             .map(String::from)
             .to_vec(),
     })
+}
+
+fn caption(y: Axis, aside: usize) -> String {
+    let mut caption = String::from("A mark is a block.");
+    if !y.is_from_zero() {
+        caption += CUT;
+    }
+    if aside > 0 {
+        caption += &format!(" Pairs that were set aside, which are not drawn: {aside}.");
+    }
+    caption
 }

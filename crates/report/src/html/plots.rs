@@ -7,6 +7,7 @@ mod flow;
 mod latency;
 mod order;
 mod ratios;
+pub mod scatter;
 mod strips;
 mod trials;
 
@@ -16,6 +17,15 @@ use nicpoll_model::{Study, TrialFigures, WorkUnit, WorkloadFacts};
 
 use super::figure::Figure;
 use crate::figures::Group;
+
+/// Said where lengths from the axis cannot be compared.
+pub const CUT: &str = " The axis does not begin at 0.";
+
+/// The names of a study's settings, in its order.
+fn setting_names(study: &Study) -> Vec<&str> {
+    let settings = study.settings.iter();
+    settings.map(|facts| facts.setting.as_str()).collect()
+}
 
 /// A figure of a trial: its name with its unit, and how it is read.
 pub struct Reading {

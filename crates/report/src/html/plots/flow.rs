@@ -7,6 +7,7 @@ use std::fmt::Write;
 
 use nicpoll_model::{LossPlace, Side, Study, WorkloadFacts};
 
+use super::setting_names;
 use super::strips::Strips;
 use crate::figures::Group;
 use crate::html::figure::Figure;
@@ -38,11 +39,7 @@ pub fn plot(study: &Study, facts: &WorkloadFacts) -> Option<Figure> {
         .any(|it| it.ledger.is_in_bytes());
     let unit = if is_in_bytes { "bytes" } else { "packets" };
     let mut strips = Strips::new();
-    let names: Vec<&str> = study
-        .settings
-        .iter()
-        .map(|it| it.setting.as_str())
-        .collect();
+    let names = setting_names(study);
     let colours = plot::colours(&names);
     let mut rows = Vec::new();
     for (index, (group, name)) in groups.iter().zip(&names).enumerate() {

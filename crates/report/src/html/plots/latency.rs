@@ -2,16 +2,13 @@
 
 use nicpoll_model::{RoundTrip, Study, WorkloadFacts};
 
+use super::scatter::{self, BOTTOM, Series, TOP, looks};
+use super::setting_names;
 use super::trials::median;
 use crate::figures::Group;
 use crate::html::figure::Figure;
 use crate::numbers::figure;
-use crate::plot::{self, LEFT, LETTERS, LogAxis, Look, RIGHT, mark, short, text};
-
-/// Height of the area of the curves.
-const AREA: f64 = 250.0;
-/// A line of the legend.
-const LINE: f64 = 24.0;
+use crate::plot::{self, LEFT, LETTERS, LogAxis, RIGHT, mark, short, text};
 
 /// A quantile: its name, and how it is read, in nanoseconds.
 type Quantile = (&'static str, fn(&RoundTrip) -> u64);
@@ -27,27 +24,68 @@ const QUANTILES: [Quantile; 5] = [
 /// The quantiles of a workload; `None` when it measured no round trips.
 pub fn plot(study: &Study, facts: &WorkloadFacts) -> Option<Figure> {
     let groups = Group::of_workload(study, &facts.workload);
-    let curves: Vec<Option<[f64; 5]>> = groups.iter().map(quantiles).collect();
-    let all = || curves.iter().flatten().flatten().copied();
-    all().next()?;
+    let names = setting_names(study);
+    let series: Vec<Series> = groups
+        .iter()
+        .zip(names.iter().zip(looks(&names)))
+        .filter_map(|(group, (name, look))| {
+            let points = quantiles(group)?;
+            Some(Series { name, look, points })
+        })
+        .collect();
+    series.first()?;
+    let rows = series.iter().map(|one| {
+        let values = one.points.iter().map(|(_, value)| figure(*value));
+        [String::from(one.name)].into_iter().chain(values).collect()
+    });
+    let quantiles = QUANTILES.map(|(name, _)| String::from(name));
+    Some(Figure {
+        title: String::from("Round trips, from the shortest to the longest"),
+        caption: String::from(
+            "Each mark is the median over the trials of that quantile. A trial keeps five quantiles and not every \
+             round trip, so the lines between them only lead the eye.",
+        ),
+        svg: drawn(
+            &format!("{}: quantiles of the round trip", facts.workload),
+            &series,
+        ),
+        rows: rows.collect(),
+        head: [String::from("setting, us")]
+            .into_iter()
+            .chain(quantiles)
+            .collect(),
+    })
+}
+
+/// The medians of the quantiles over the trials, in microseconds, each with its number.
+fn quantiles(group: &Group) -> Option<Vec<(f64, f64)>> {
+    let trips: Vec<RoundTrip> = group
+        .results()
+        .filter_map(|figures| figures.round_trip)
+        .collect();
+    let quantiles = QUANTILES.iter().enumerate();
+    quantiles
+        .map(|(index, (_, read))| {
+            let values = trips.iter().map(|trips| read(trips) as f64 / 1e3).collect();
+            Some((index as f64, median(values)?))
+        })
+        .collect()
+}
+
+fn drawn(title: &str, series: &[Series]) -> String {
+    let all = || {
+        series
+            .iter()
+            .flat_map(|one| &one.points)
+            .map(|(_, value)| *value)
+    };
     let axis = LogAxis::over(
         all().fold(f64::INFINITY, f64::min),
         all().fold(0.0, f64::max),
     );
-    let names: Vec<&str> = study
-        .settings
-        .iter()
-        .map(|it| it.setting.as_str())
-        .collect();
-    let colours = plot::colours(&names);
-    let (top, bottom) = (14.0, 14.0 + AREA);
-    let x = |index: usize| LEFT + 24.0 + (RIGHT - LEFT - 60.0) * index as f64 / 4.0;
-    let y = |value: f64| bottom - AREA * axis.share(value);
-    let height = bottom + 62.0 + LINE * names.len() as f64;
-    let mut svg = plot::drawing(
-        height,
-        &format!("{}: quantiles of the round trip", facts.workload),
-    );
+    let x = |index: f64| LEFT + 24.0 + (RIGHT - LEFT - 60.0) * index / 4.0;
+    let y = |value: f64| BOTTOM - (BOTTOM - TOP) * axis.share(value);
+    let mut svg = plot::drawing(scatter::height(series.len()), title);
     for tick in axis.decades(0.09) {
         plot::line(&mut svg, (LEFT, y(tick)), (RIGHT, y(tick)), false);
         text(
@@ -58,83 +96,39 @@ pub fn plot(study: &Study, facts: &WorkloadFacts) -> Option<Figure> {
             &short(tick),
         );
     }
-    plot::line(&mut svg, (LEFT, bottom), (RIGHT, bottom), true);
+    plot::line(&mut svg, (LEFT, BOTTOM), (RIGHT, BOTTOM), true);
     for (index, (name, _)) in QUANTILES.iter().enumerate() {
-        text(&mut svg, (x(index), bottom + 22.0), "middle", LETTERS, name);
-    }
-    plot::upright(&mut svg, (20, f64::midpoint(top, bottom)), "round trip, us");
-    let middle = f64::midpoint(LEFT, RIGHT);
-    text(
-        &mut svg,
-        (middle, bottom + 46.0),
-        "middle",
-        LETTERS,
-        "share of the round trips at or below",
-    );
-    for (index, curve) in curves.iter().enumerate() {
-        let look = Look {
-            colour: colours[index],
-            mark: index,
-        };
-        if let Some(curve) = curve {
-            let places: Vec<(f64, f64)> = curve
-                .iter()
-                .enumerate()
-                .map(|(at, value)| (x(at), y(*value)))
-                .collect();
-            let points: Vec<String> = places
-                .iter()
-                .map(|(x, y)| format!("{x:.1},{y:.1}"))
-                .collect();
-            svg += &format!(
-                "<polyline points=\"{}\" {}/>\n",
-                points.join(" "),
-                plot::stroke(look.colour)
-            );
-            for place in places {
-                mark(&mut svg, look, place);
-            }
-        }
-        let at = bottom + 68.0 + LINE * index as f64;
-        mark(&mut svg, look, (LEFT + 6.0, at));
         text(
             &mut svg,
-            (LEFT + 20.0, at + 6.0),
-            "start",
+            (x(index as f64), BOTTOM + 22.0),
+            "middle",
             LETTERS,
-            names[index],
+            name,
         );
     }
-    svg += plot::END;
-    let rows = names.iter().zip(&curves).filter_map(|(name, curve)| {
-        let values = (*curve)?.map(figure);
-        Some([vec![String::from(*name)], values.to_vec()].concat())
-    });
-    Some(Figure {
-        title: String::from("Round trips, from the shortest to the longest"),
-        caption: String::from(
-            "Each mark is the median over the trials of that quantile. A trial keeps five quantiles and not every \
-             round trip, so there is nothing between them.",
-        ),
-        svg,
-        rows: rows.collect(),
-        head: [
-            vec![String::from("setting, us")],
-            QUANTILES.map(|(name, _)| String::from(name)).to_vec(),
-        ]
-        .concat(),
-    })
-}
-
-/// The medians of the quantiles over the trials, in microseconds.
-fn quantiles(group: &Group) -> Option<[f64; 5]> {
-    let trips: Vec<RoundTrip> = group
-        .results()
-        .filter_map(|figures| figures.round_trip)
-        .collect();
-    trips.first()?;
-    Some(QUANTILES.map(|(_, read)| {
-        let values = trips.iter().map(|trips| read(trips) as f64 / 1e3).collect();
-        median(values).unwrap_or_default()
-    }))
+    scatter::names(
+        &mut svg,
+        "share of the round trips at or below",
+        "round trip, us",
+    );
+    for one in series {
+        let places = one
+            .points
+            .iter()
+            .map(|(index, value)| (x(*index), y(*value)));
+        let points: Vec<String> = places
+            .clone()
+            .map(|(x, y)| format!("{x:.1},{y:.1}"))
+            .collect();
+        svg += &format!(
+            "<polyline points=\"{}\" {}/>\n",
+            points.join(" "),
+            plot::stroke(one.look.colour)
+        );
+        for place in places {
+            mark(&mut svg, one.look, place);
+        }
+    }
+    scatter::legend(&mut svg, series);
+    svg + plot::END
 }

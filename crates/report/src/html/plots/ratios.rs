@@ -7,8 +7,9 @@ use std::fmt::Write;
 
 use nicpoll_model::{Study, WorkloadFacts};
 
-use super::Reading;
+use super::scatter::looks;
 use super::strips::{Strips, Ticks};
+use super::{Reading, setting_names};
 use crate::figures::Pair;
 use crate::html::figure::Figure;
 use crate::numbers::aligned;
@@ -23,92 +24,73 @@ const BAR: f64 = 9.0;
 /// The ratio of a pair in each block.
 type Ratios = BTreeMap<u32, f64>;
 
+/// A pair that was compared under a workload.
+struct Compared<'a> {
+    pair: Pair<'a>,
+    line: Line,
+    ratios: Ratios,
+}
+
 /// The pairs of a workload; `None` when nothing was compared.
 pub fn plot(study: &Study, facts: &WorkloadFacts, reading: &Reading) -> Option<Figure> {
     let workload = &facts.workload;
-    let pairs: Vec<(Pair, Line, Ratios)> = Pair::of(study)
+    let pairs: Vec<Compared> = Pair::of(study)
         .into_iter()
         .filter_map(|pair| {
             let line = Line::of(study, pair, workload).ok()?;
             let ratios = ratios(study, workload, pair, reading);
-            (!ratios.is_empty()).then_some((pair, line, ratios))
+            (!ratios.is_empty()).then_some(Compared { pair, line, ratios })
         })
         .collect();
-    let ends = pairs.iter().flat_map(|(_, line, _)| {
-        let span = line.span;
-        span.into_iter()
-            .flat_map(|span| [span.low, span.high])
-            .flatten()
-    });
-    let dots = pairs
-        .iter()
-        .flat_map(|(.., ratios)| ratios.values().copied());
-    let all: Vec<f64> = dots
-        .chain(ends)
-        .chain([1.0])
-        .filter(|ratio| *ratio > 0.0)
-        .collect();
-    if all.len() < 2 {
-        return None;
-    }
-    let axis = LogAxis::over(
-        all.iter().copied().fold(f64::INFINITY, f64::min),
-        all.iter().copied().fold(0.0, f64::max),
-    );
-    let names: Vec<&str> = study
-        .settings
-        .iter()
-        .map(|it| it.setting.as_str())
-        .collect();
-    let colours = plot::colours(&names);
-    let mut strips = Strips::new();
-    for (pair, line, ratios) in &pairs {
-        let label = format!(
-            "{} against {}: {}, {}",
-            pair.setting,
-            pair.noun(study),
-            line.word,
-            line.value
-        );
-        let y = strips.next(&label, STRIP);
-        let index = names
-            .iter()
-            .position(|name| *name == pair.setting)
-            .unwrap_or(0);
-        let look = Look {
-            colour: colours[index],
-            mark: index,
-        };
-        strip(strips.body(), line, ratios, axis, look, y);
-    }
-    let ticks: Ticks = axis
-        .ratios(0.11)
-        .into_iter()
-        .map(|at| (axis.share(at), at.to_string()))
-        .collect();
-    let svg = strips.end(
-        &format!("{workload}: ratio of the rates in each block, with the interval"),
-        &ticks,
-        "rate of the first over rate of the second",
-    );
+    pairs.first()?;
     Some(Figure {
         title: String::from("Block by block: the ratio that is judged"),
         caption: String::from(
             "A mark is a block: both settings within the same stretch of time. The bar is the interval, the line \
              across it the estimate. At 1 the two are alike.",
         ),
-        svg,
+        svg: drawn(study, workload, &pairs),
         head: ["compared", "ratio [interval]", "by block"]
             .map(String::from)
             .to_vec(),
-        rows: pairs
-            .iter()
-            .map(|(pair, line, ratios)| row(pair, line, ratios))
-            .collect(),
+        rows: pairs.iter().map(row).collect(),
     })
 }
 
-fn row(pair: &Pair, line: &Line, ratios: &Ratios) -> Vec<String> {
+fn drawn(study: &Study, workload: &str, pairs: &[Compared]) -> String {
+    let axis = axis(pairs);
+    let names = setting_names(study);
+    let looks = looks(&names);
+    let mut strips = Strips::new();
+    for one in pairs {
+        let Compared { pair, line, .. } = one;
+        let against = format!("{} against {}", pair.setting, pair.noun(study));
+        let y = strips.next(&format!("{against}: {}, {}", line.word, line.value), STRIP);
+        let index = names
+            .iter()
+            .position(|name| *name == pair.setting)
+            .unwrap_or(0);
+        strip(strips.body(), one, axis, looks[index], y);
+    }
+    let ticks = axis.ratios(0.11).into_iter();
+    let ticks: Ticks = ticks.map(|at| (axis.share(at), at.to_string())).collect();
+    let title = format!("{workload}: ratio of the rates in each block, with the interval");
+    strips.end(&title, &ticks, "rate of the first over rate of the second")
+}
+
+/// An axis that holds every dot, every end of an interval, and 1.
+fn axis(pairs: &[Compared]) -> LogAxis {
+    let ends = pairs.iter().filter_map(|one| one.line.span);
+    let ends = ends.flat_map(|span| [span.low, span.high]).flatten();
+    let dots = pairs.iter().flat_map(|one| one.ratios.values().copied());
+    let all = dots.chain(ends).chain([1.0]).filter(|ratio| *ratio > 0.0);
+    let (least, most) = all.fold((1.0, 1.0), |(least, most), ratio| {
+        (ratio.min(least), ratio.max(most))
+    });
+    LogAxis::over(least, most)
+}
+
+fn row(Compared { pair, line, ratios }: &Compared) -> Vec<String> {
     let blocks = ratios
         .values()
         .map(|ratio| aligned([*ratio], &[])[0].clone());
@@ -136,7 +118,8 @@ fn ratios(study: &Study, workload: &str, pair: Pair, reading: &Reading) -> Ratio
     both.collect()
 }
 
-fn strip(svg: &mut String, line: &Line, ratios: &Ratios, axis: LogAxis, look: Look, y: f64) {
+fn strip(svg: &mut String, one: &Compared, axis: LogAxis, look: Look, y: f64) {
+    let Compared { line, ratios, .. } = one;
     if let Some(span) = line.span {
         let low = Strips::x(span.low.map_or(0.0, |ratio| axis.share(ratio)));
         let high = Strips::x(span.high.map_or(1.0, |ratio| axis.share(ratio)));

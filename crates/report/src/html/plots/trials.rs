@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use nicpoll_model::{Study, WorkloadFacts};
 
-use super::Reading;
 use super::strips::{Strips, Ticks};
+use super::{Reading, setting_names};
 use crate::figures::{Group, middle};
 use crate::html::figure::Figure;
 use crate::numbers::{MISSING, figure, figure_or_missing};
@@ -26,11 +26,7 @@ pub fn plot(study: &Study, facts: &WorkloadFacts, reading: &Reading) -> Option<F
         return None;
     }
     let axis = Axis::around(least, most);
-    let names: Vec<&str> = study
-        .settings
-        .iter()
-        .map(|it| it.setting.as_str())
-        .collect();
+    let names = setting_names(study);
     let colours = plot::colours(&names);
     let mut strips = Strips::new();
     let mut rows = Vec::new();
@@ -114,7 +110,7 @@ fn caption(study: &Study, facts: &WorkloadFacts, axis: Axis) -> String {
     let missing = of_workload.filter(|trial| trial.result().is_none()).count();
     let mut text = String::from("A mark is a trial, the line their median.");
     if !axis.is_from_zero() {
-        text += " The axis does not begin at 0.";
+        text += super::CUT;
     }
     if missing > 0 {
         text += &format!(" Trials without a result, which are not drawn: {missing}.");

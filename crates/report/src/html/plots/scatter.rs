@@ -1,0 +1,77 @@
+//! Marks over two axes, with a legend below: what the plots over time, and over the order of trials, share.
+
+use crate::plot::{self, Axis, Frame, LEFT, LETTERS, Look, RIGHT, mark, text};
+
+/// Where the area of the marks begins and ends.
+pub const TOP: f64 = 14.0;
+pub const BOTTOM: f64 = TOP + 236.0;
+/// From there to the legend.
+const BELOW: f64 = 68.0;
+/// A line of the legend.
+const LINE: f64 = 24.0;
+
+/// Marks that belong together.
+pub struct Series<'a> {
+    /// Their name in the legend.
+    pub name: &'a str,
+    /// How they look.
+    pub look: Look,
+    /// Where they are.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// The marks of some series, each axis with its name. `title` says what it shows to who cannot see it.
+pub fn scatter(
+    title: &str,
+    (x, x_name): (Axis, &str),
+    (y, y_name): (Axis, &str),
+    series: &[Series],
+) -> String {
+    let frame = Frame {
+        x,
+        y,
+        top: TOP,
+        bottom: BOTTOM,
+        letters: LETTERS,
+    };
+    let mut svg = plot::drawing(height(series.len()), title);
+    frame.grid(&mut svg, 22.0);
+    names(&mut svg, x_name, y_name);
+    for one in series {
+        for (x, y) in &one.points {
+            mark(&mut svg, one.look, (frame.x(*x), frame.y(*y)));
+        }
+    }
+    legend(&mut svg, series);
+    svg + plot::END
+}
+
+/// Height of a drawing with a legend of so many lines.
+pub fn height(series: usize) -> f64 {
+    BOTTOM + BELOW - 6.0 + LINE * series as f64
+}
+
+/// The names of both axes.
+pub fn names(svg: &mut String, x: &str, y: &str) {
+    plot::upright(svg, (20, f64::midpoint(TOP, BOTTOM)), y);
+    let place = (f64::midpoint(LEFT, RIGHT), BOTTOM + 46.0);
+    text(svg, place, "middle", LETTERS, x);
+}
+
+/// The name of each series with its mark.
+pub fn legend(svg: &mut String, series: &[Series]) {
+    for (index, one) in series.iter().enumerate() {
+        let y = BOTTOM + BELOW + LINE * index as f64;
+        mark(svg, one.look, (LEFT + 6.0, y));
+        text(svg, (LEFT + 20.0, y + 6.0), "start", LETTERS, one.name);
+    }
+}
+
+/// How each of these settings looks.
+pub fn looks(names: &[&str]) -> Vec<Look> {
+    let colours = plot::colours(names).into_iter();
+    colours
+        .enumerate()
+        .map(|(mark, colour)| Look { colour, mark })
+        .collect()
+}
