@@ -84,14 +84,14 @@ impl Metric {
 ///
 /// With the ratio's interval `[L, U]` and a margin `m` of 1.05: `better` when L > 1, and it matters
 /// when L >= m; `worse` when U < 1, and it matters when U <= 1/m; `equivalent` when the interval
-/// lies within `[1/m, m]`; otherwise no difference is proven. "And it matters" is withheld where blocks
-/// are not independent.
+/// lies within `[1/m, m]`; otherwise no difference is proven. "And it matters" also takes that the interval
+/// of a tenth of the level leaves no difference out, and is withheld where blocks are not independent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Better by at least the margin.
     BetterAndItMatters,
-    /// Better, perhaps by less than the margin.
+    /// Better, but not surely by the margin.
     Better,
     /// Within the margin both ways.
     Equivalent,
@@ -99,7 +99,7 @@ pub enum Verdict {
     NoDifferenceProven,
     /// No difference is proven, because the word hangs on which trials count: see [`Sensitivity`].
     DependsOnWhatCounts,
-    /// Worse, perhaps by less than the margin.
+    /// Worse, but not surely by the margin.
     Worse,
     /// Worse by at least the margin.
     WorseAndItMatters,

@@ -3,7 +3,8 @@
 mod fixture;
 
 use nicpoll_model::{
-    ComparisonName, CpuSource, DroppedComparison, Metric, Study, Verdict, Warning, WarningName,
+    Comparison, ComparisonName, CpuSource, DroppedComparison, Metric, Study, Verdict, Warning,
+    WarningName,
 };
 use nicpoll_report::{TextOptions, render_brief_text, render_text};
 
@@ -17,12 +18,15 @@ fn flat(text: &str) -> String {
 }
 
 fn verdict_of(study: &mut Study, workload: &str, reference: &str, verdict: Verdict) {
-    let comparison = study
+    judged(study, workload, reference).verdict = Some(verdict);
+}
+
+fn judged<'a>(study: &'a mut Study, workload: &str, reference: &str) -> &'a mut Comparison {
+    study
         .comparisons
         .iter_mut()
         .find(|one| one.primary && one.workload == workload && one.reference == reference)
-        .expect("the fixture judges every workload");
-    comparison.verdict = Some(verdict);
+        .expect("the fixture judges every workload")
 }
 
 #[test]
@@ -192,22 +196,30 @@ fn part<'a>(text: &'a str, heading: &str) -> &'a str {
 
 #[test]
 fn every_verdict_has_its_sentence() {
+    use Verdict::*;
+    let not_sure = "but not surely enough to say that it matters.";
+    let perhaps = "perhaps by less than 5 %.";
     let sentences = [
-        (Verdict::BetterAndItMatters, ": better, and it matters."),
-        (Verdict::Better, ": better, perhaps by less than 5 %."),
-        (Verdict::Equivalent, ": equivalent, within 5 % either way."),
-        (Verdict::Worse, ": worse, perhaps by less than 5 %."),
-        (Verdict::WorseAndItMatters, ": worse, and it matters."),
+        (BetterAndItMatters, 1.2, "better, and it matters."),
+        (Better, 1.2, &format!("better, {not_sure}")),
+        (Better, 1.02, &format!("better, {perhaps}")),
+        (Equivalent, 0.99, "equivalent, within 5 % either way."),
+        (Worse, 0.91, &format!("worse, {perhaps}")),
+        (Worse, 0.5, &format!("worse, {not_sure}")),
+        (WorseAndItMatters, 0.5, "worse, and it matters."),
     ];
-    for (verdict, ending) in sentences {
+    for (verdict, low, ending) in sentences {
         let mut study = fixture::study();
-        verdict_of(&mut study, "udp64", "interrupt", verdict);
+        let comparison = judged(&mut study, "udp64", "interrupt");
+        comparison.verdict = Some(verdict);
+        comparison.ratio_low = Some(low);
+        comparison.ratio_high = Some(1.08 * low);
         let text = flat(&plain(&study));
         let begin = text
             .find("udp64: polling delivered")
             .expect("the sentence is there");
-        let sentence = &text[begin..begin + 140];
-        assert!(sentence.contains(ending), "{sentence}");
+        let sentence = &text[begin..begin + 160];
+        assert!(sentence.contains(&format!(": {ending}")), "{sentence}");
     }
     let text = flat(&plain(&fixture::study()));
     assert!(text.contains(

@@ -7,14 +7,14 @@ use nicpoll_model::{Comparison, Ends, IntervalMethod, Metric, MetricKind, Verdic
 
 use crate::confidence::Confidence;
 use crate::independence::{DEPENDENT_BELOW_P, lag_one_p};
-use crate::method::{estimate_by, interval_by, p_by, planned_method};
+use crate::method::{estimate_by, interval_by, p_values_by, planned_method};
 use crate::none_seen::none_seen_at_most;
 use crate::order::Seed;
 use crate::paired::{Interval, Pair, log_differences, mean_interval, point_differences, ratio_of};
 use crate::power::Power;
 use crate::sensitivity::{Proofs, sensitivity, settled};
 use crate::trimmed::trimmed_interval;
-use crate::verdict::{InvalidMargin, Margin, verdict};
+use crate::verdict::{InvalidMargin, Margin, PValues, verdict};
 
 /// What is compared, and how strictly.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -65,17 +65,19 @@ pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
     let found = rule.apply(contrast.pairs);
     let lag_one_p = lag_one_p(&found.differences, contrast.seed);
     let are_blocks_dependent = lag_one_p.is_some_and(|p| p < DEPENDENT_BELOW_P);
-    let weigh = |word: Verdict| {
-        if are_blocks_dependent {
-            word.without_weight()
-        } else {
-            word
-        }
+    // Whether a difference is sure enough to matter is asked of the pairs that were measured, once: a missing one that
+    // counts as the worst has the utmost rank, and no study of 16 blocks would be sure.
+    let says = |of: &Found| {
+        let word = rule.word(of, &found.p_values)?;
+        Some(match are_blocks_dependent {
+            true => word.without_weight(),
+            false => word,
+        })
     };
     let sensitivity = contrast
         .proofs
         .filter(|_| margin.is_some())
-        .map(|proofs| sensitivity(&rule, contrast.pairs, proofs, weigh));
+        .map(|proofs| sensitivity(&rule, contrast.pairs, proofs, says));
     let power = margin.and_then(|_| rule.power(&found.differences, contrast.seed));
     let none_seen = rule.none_seen(contrast, &found.differences);
     let shown = none_seen.map_or(found.shown(kind), |(_, shown)| shown);
@@ -101,12 +103,8 @@ pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
         share_difference_low: of_points.ends.low,
         share_difference_high: of_points.ends.high,
         confidence_ratio: contrast.confidence.level(),
-        verdict: found.verdict.map(weigh).map(|word| {
-            sensitivity
-                .as_ref()
-                .map_or(word, |scenarios| settled(word, scenarios))
-        }),
-        difference_p: p_by(rule.method, &found.differences),
+        verdict: says(&found).map(|word| settled(word, sensitivity.as_ref())),
+        difference_p: found.p_values.deciding,
         holm_p: None,
         paired_t: beside(mean_interval(&found.differences, contrast.confidence).ok()),
         trimmed_t: beside(trimmed_interval(&found.differences, contrast.confidence)),
@@ -142,8 +140,7 @@ pub(crate) struct Found {
     differences: Vec<f64>,
     estimate: Option<f64>,
     interval: Option<Interval>,
-    /// `None` of metrics that get no verdict.
-    pub verdict: Option<Verdict>,
+    p_values: PValues,
 }
 
 /// An estimate with its ends on the scale that is reported.
@@ -177,16 +174,19 @@ impl Rule {
             MetricKind::Ratio => interval.exponentiated(),
             MetricKind::Points => Some(interval),
         });
-        let verdict = self.margin.map(|margin| {
-            let oriented = interval.map(|interval| oriented(self.metric, interval));
-            verdict(oriented.as_ref(), &margin)
-        });
         Found {
             estimate: estimate_by(self.method, &differences),
+            p_values: p_values_by(self.method, &differences),
             differences,
             interval,
-            verdict,
         }
+    }
+
+    /// What an interval says; `None` of metrics that get no verdict.
+    pub fn word(&self, found: &Found, p_values: &PValues) -> Option<Verdict> {
+        let interval = found.interval;
+        let oriented = interval.map(|interval| oriented(self.metric, interval));
+        Some(verdict(oriented.as_ref(), p_values, &self.margin?))
     }
 
     fn power(&self, differences: &[f64], seed: Seed) -> Option<Power> {

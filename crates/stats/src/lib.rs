@@ -42,7 +42,7 @@ pub use holm::holm;
 pub use independence::{DEPENDENT_BELOW_P, lag_one_p};
 pub use latencies::Latencies;
 pub use mann_whitney::{mann_whitney_p, shift_interval, shift_reaches};
-pub use method::planned_method;
+pub use method::{p_values_by, planned_method};
 pub use moments::{mean, standard_deviation};
 pub use none_seen::none_seen_at_most;
 pub use outliers::outliers;
@@ -59,7 +59,7 @@ pub use signed_rank::{
 pub use summary::Summary;
 pub use trimmed::trimmed_interval;
 pub use unpaired::{Unpaired, compare_unpaired};
-pub use verdict::{InvalidMargin, Margin, verdict};
+pub use verdict::{InvalidMargin, Margin, PValues, verdict};
 pub use welch::{welch_interval, welch_p};
 
 #[cfg(doctest)]

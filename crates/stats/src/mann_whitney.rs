@@ -37,6 +37,12 @@ pub fn mann_whitney_p(one: &[f64], other: &[f64]) -> Option<f64> {
     Some((2.0 * tail).min(1.0))
 }
 
+/// The least that [`mann_whitney_p`] can be of two sets of these sizes: each value of one lies beyond all of the other.
+pub(crate) fn mann_whitney_p_least([one, other]: [usize; 2]) -> f64 {
+    let chosen = (1..=one.min(other)).map(|k| k as f64 / (one.max(other) + k) as f64);
+    (2.0 * chosen.product::<f64>()).min(1.0)
+}
+
 /// The probability of a rank sum at least as far out as `seen`, on the nearer side.
 fn exact_tail(ranks: &[u64], chosen: usize, seen: u64) -> f64 {
     let ways = ways(ranks, chosen);

@@ -11,8 +11,9 @@ use crate::moments;
 use crate::paired::{Interval, NoInterval, half_width, mean_interval, mean_p};
 use crate::signed_rank::{
     hodges_lehmann, left_out, lower_end, signed_rank_blocks_min, signed_rank_interval,
-    signed_rank_p,
+    signed_rank_p, signed_rank_p_least,
 };
+use crate::verdict::PValues;
 
 /// The method for a plan of so many blocks.
 pub fn planned_method(blocks: usize, confidence: Confidence) -> IntervalMethod {
@@ -47,10 +48,22 @@ pub(crate) fn estimate_by(method: IntervalMethod, differences: &[f64]) -> Option
 }
 
 /// The two-sided p value of no difference by a method; `None` where there is no interval at any level.
-pub(crate) fn p_by(method: IntervalMethod, differences: &[f64]) -> Option<f64> {
+fn p_by(method: IntervalMethod, differences: &[f64]) -> Option<f64> {
     match method {
         IntervalMethod::HodgesLehmann => signed_rank_p(differences),
         IntervalMethod::PairedT => mean_p(differences),
+    }
+}
+
+/// The p values of no difference behind the interval by a method.
+pub fn p_values_by(method: IntervalMethod, differences: &[f64]) -> PValues {
+    PValues {
+        deciding: p_by(method, differences),
+        deciding_least: match method {
+            IntervalMethod::HodgesLehmann => signed_rank_p_least(differences.len()),
+            IntervalMethod::PairedT => 0.0,
+        },
+        by_means: mean_p(differences),
     }
 }
 

@@ -227,13 +227,19 @@ pub(crate) fn mean_p(differences: &[f64]) -> Option<f64> {
     }
     let mean = moments::mean(differences)?;
     let error = moments::standard_deviation(differences)? / (blocks as f64).sqrt();
-    if mean == 0.0 {
-        return Some(1.0);
+    Some(student_p(mean, error, blocks - 1))
+}
+
+/// The two-sided p value of 0, where an estimate with this standard error has Student's t with so many degrees of
+/// freedom, at least 1.
+pub(crate) fn student_p(estimate: f64, error: f64, degrees: usize) -> f64 {
+    if estimate == 0.0 {
+        1.0
+    } else if error == 0.0 {
+        0.0
+    } else {
+        2.0 * student(degrees).cdf(-(estimate / error).abs())
     }
-    if error == 0.0 {
-        return Some(0.0);
-    }
-    Some(2.0 * student(blocks - 1).cdf(-(mean / error).abs()))
 }
 
 /// The interval for the ratio of setting to reference, around its geometric mean.

@@ -8,7 +8,7 @@
 
 use nicpoll_model::{IntervalMethod, Metric, MetricKind, Scenario, Sensitivity, Verdict};
 
-use crate::comparison::Rule;
+use crate::comparison::{Found, Rule};
 use crate::paired::Pair;
 
 /// Below this share of its trials a setting was not in force often enough for a verdict on having it.
@@ -33,12 +33,12 @@ impl Proofs<'_> {
     }
 }
 
-/// What other rules of what counts come to.
+/// What other rules of what counts come to; `says` gives the word for what pairs come to.
 pub(crate) fn sensitivity(
     rule: &Rule,
     pairs: &[Pair],
     proofs: Proofs<'_>,
-    weigh: impl Fn(Verdict) -> Verdict,
+    says: impl Fn(&Found) -> Option<Verdict>,
 ) -> Sensitivity {
     let scenario = |pairs: &[Pair]| {
         let found = rule.apply(pairs);
@@ -47,7 +47,7 @@ pub(crate) fn sensitivity(
             blocks: pairs.iter().filter(|pair| !pair.is_missing()).count() as u32,
             estimate: shown.estimate,
             interval: shown.ends,
-            verdict: found.verdict.map_or(Verdict::Inconclusive, &weigh),
+            verdict: says(&found).unwrap_or(Verdict::Inconclusive),
         }
     };
     let proven = pairs.iter().zip(proofs.is_proven);
@@ -95,7 +95,10 @@ fn extremes(metric: Metric) -> (Pair, Pair) {
 ///
 /// Where they agree but for "and it matters", that is dropped. A rule that leaves no interval says nothing.
 /// Pairs that are proven say nothing about a verdict on asking alone.
-pub(crate) fn settled(word: Verdict, sensitivity: &Sensitivity) -> Verdict {
+pub(crate) fn settled(word: Verdict, sensitivity: Option<&Sensitivity>) -> Verdict {
+    let Some(sensitivity) = sensitivity else {
+        return word;
+    };
     let proven = Some(sensitivity.proven_only).filter(|_| !sensitivity.is_on_asking);
     let scenarios = [
         proven,
@@ -143,7 +146,7 @@ mod tests {
             missing_as_worst: worst.map(scenario),
             missing_as_best: worst.map(|_| scenario(word)),
         };
-        settled(word, &sensitivity)
+        settled(word, Some(&sensitivity))
     }
 
     #[test]

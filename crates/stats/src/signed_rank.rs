@@ -70,6 +70,11 @@ pub fn signed_rank_p(differences: &[f64]) -> Option<f64> {
     Some((2.0 * tail_at(differences.len(), fewest)).min(1.0))
 }
 
+/// The least that [`signed_rank_p`] can be of so many differences: all of them lie on one side.
+pub(crate) fn signed_rank_p_least(n: usize) -> f64 {
+    (2.0 * least_tail(n)).min(1.0)
+}
+
 /// The probability of a rank sum of at most so much.
 fn tail_at(n: usize, rank_sum: usize) -> f64 {
     if n > EXACT_MAX {

@@ -6,8 +6,9 @@
 use nicpoll_model::{ComparedMethod, Ends};
 
 use crate::confidence::Confidence;
-use crate::mann_whitney::{mann_whitney_p, shift_interval, shift_reaches};
+use crate::mann_whitney::{mann_whitney_p, mann_whitney_p_least, shift_interval, shift_reaches};
 use crate::paired::Interval;
+use crate::verdict::PValues;
 use crate::welch::{welch_interval, welch_p};
 
 /// What two sets of values come to. Intervals are of ratios, judged / reference.
@@ -18,8 +19,8 @@ pub struct Unpaired {
     /// The deciding interval with its estimate; an end may be infinite or 0 for runs that failed. `None` where
     /// there is none.
     pub interval: Option<Interval>,
-    /// Two-sided p value of no difference by the deciding method.
-    pub p: Option<f64>,
+    /// The p values of no difference behind it.
+    pub p_values: PValues,
     /// The ends by ranks.
     pub mann_whitney: Ends,
     /// Mann and Whitney's p value.
@@ -41,15 +42,21 @@ pub fn compare_unpaired(judged: &[f64], reference: &[f64], confidence: Confidenc
     let welch = welch.ok().and_then(ratios);
     let mann_whitney_p = mann_whitney_p(&judged, &reference);
     let welch_p = welch_p(&judged, &reference);
-    let (method, interval, p) = if shift_reaches([judged.len(), reference.len()], confidence) {
-        (ComparedMethod::MannWhitney, ranks, mann_whitney_p)
+    let sizes = [judged.len(), reference.len()];
+    let (method, interval, deciding, deciding_least) = if shift_reaches(sizes, confidence) {
+        let least = mann_whitney_p_least(sizes);
+        (ComparedMethod::MannWhitney, ranks, mann_whitney_p, least)
     } else {
-        (ComparedMethod::Welch, welch, welch_p)
+        (ComparedMethod::Welch, welch, welch_p, 0.0)
     };
     Unpaired {
         method,
         interval,
-        p,
+        p_values: PValues {
+            deciding,
+            deciding_least,
+            by_means: welch_p,
+        },
         mann_whitney: ends(ranks),
         mann_whitney_p,
         welch: ends(welch),
@@ -82,7 +89,9 @@ mod tests {
         assert_eq!(by_ranks.method, ComparedMethod::MannWhitney);
         let interval = by_ranks.interval.unwrap();
         assert!(0.47 < interval.low && interval.high < 0.53, "{interval:?}");
-        assert!((by_ranks.p.unwrap() - 2.0 / 70.0).abs() < 1e-12);
+        let p_values = by_ranks.p_values;
+        assert!((p_values.deciding.unwrap() - 2.0 / 70.0).abs() < 1e-12);
+        assert!((p_values.deciding_least - 2.0 / 70.0).abs() < 1e-12);
         assert!(by_ranks.welch_p.unwrap() < 0.001);
     }
 

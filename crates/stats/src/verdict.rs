@@ -1,11 +1,19 @@
 //! The word for what an interval says.
 //!
-//! What must hold: the verdict can be read off the interval and the margin, and nothing else goes
-//! into it. Intervals come oriented so that more is better.
+//! What must hold: a word is given by the interval and the margin alone. "And it matters" is said only where the
+//! interval of a tenth of the level would exclude no difference as well: where values scatter widely, an interval that
+//! misses no difference by chance misses it by more than any margin at once. Intervals come oriented so that more is
+//! better.
 
 use nicpoll_model::{MetricKind, Verdict};
 
+use crate::confidence::Confidence;
 use crate::paired::Interval;
+
+/// The share of an interval's level at which "and it matters" must still exclude no difference.
+const SHARE_OF_LEVEL: f64 = 0.1;
+/// What ties in exact arithmetic must not be told apart by rounding.
+const ROUNDING: f64 = 1.0 + 1e-9;
 
 /// The least difference that matters, declared before the study.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,42 +95,84 @@ impl Margin {
     }
 }
 
+/// Two-sided p values of no difference: how surely the values behind an interval exclude it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PValues {
+    /// By the method that made the interval; `None` where it has none.
+    pub deciding: Option<f64>,
+    /// The least that this method can reach with so many values, whatever they are: 0 for means.
+    pub deciding_least: f64,
+    /// By means. It speaks where ranks of so few values cannot reach a tenth of the level: that all values lie on one
+    /// side is then all that ranks can tell. `None` where there is no mean, because trials failed.
+    pub by_means: Option<f64>,
+}
+
+impl PValues {
+    /// Whether the interval of a tenth of the level excludes no difference as well. Where so few values cannot reach
+    /// that by ranks, they must reach the least p value that they can, and a tenth of the level by means.
+    pub(crate) fn have_weight(&self, confidence: Confidence) -> bool {
+        let level = SHARE_OF_LEVEL * 2.0 * confidence.tail() * ROUNDING;
+        let Some(p) = self.deciding else {
+            return false;
+        };
+        let is_least = p <= self.deciding_least * ROUNDING;
+        p <= level || (is_least && self.by_means.is_none_or(|p| p <= level))
+    }
+}
+
 /// What `interval` says, of ratios for a ratio margin and of points for a points margin, oriented so
-/// that more is better. `None` is the lack of an interval: inconclusive.
+/// that more is better. `None` is the lack of an interval: inconclusive. `p_values` are of the values that the interval
+/// is made of.
 ///
 /// The first that holds of: better (entirely above no difference), worse (entirely below),
 /// equivalent (within the margin both ways), no difference proven. An interval may lie within the
 /// margin and still exclude no difference, like `[1.01, 1.03]` with a margin of 1.05: that is
 /// `better`, and that it does not say `and it matters` tells the rest.
-pub fn verdict(interval: Option<&Interval>, margin: &Margin) -> Verdict {
-    let Some(&Interval { low, high, .. }) = interval else {
+pub fn verdict(interval: Option<&Interval>, p_values: &PValues, margin: &Margin) -> Verdict {
+    let Some(&Interval {
+        low,
+        high,
+        confidence,
+        ..
+    }) = interval
+    else {
         return Verdict::Inconclusive;
     };
-    if low > margin.none {
-        if low >= margin.better {
-            Verdict::BetterAndItMatters
-        } else {
-            Verdict::Better
-        }
+    let word = if low >= margin.better {
+        Verdict::BetterAndItMatters
+    } else if low > margin.none {
+        Verdict::Better
+    } else if high <= margin.worse {
+        Verdict::WorseAndItMatters
     } else if high < margin.none {
-        if high <= margin.worse {
-            Verdict::WorseAndItMatters
-        } else {
-            Verdict::Worse
-        }
+        Verdict::Worse
     } else if margin.worse <= low && high <= margin.better {
         Verdict::Equivalent
     } else {
         Verdict::NoDifferenceProven
+    };
+    match p_values.have_weight(confidence) {
+        true => word,
+        false => word.without_weight(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::confidence::Confidence;
+
+    /// No difference is out of the question.
+    const SURE: PValues = PValues {
+        deciding: Some(0.0),
+        deciding_least: 0.0,
+        by_means: Some(0.0),
+    };
 
     fn says(margin: Margin, low: f64, high: f64) -> Verdict {
+        says_of(margin, low, high, SURE)
+    }
+
+    fn says_of(margin: Margin, low: f64, high: f64, p_values: PValues) -> Verdict {
         let interval = Interval {
             estimate: f64::midpoint(low, high),
             low,
@@ -130,7 +180,7 @@ mod tests {
             confidence: Confidence::PERCENT_95,
             blocks: 5,
         };
-        verdict(Some(&interval), &margin)
+        verdict(Some(&interval), &p_values, &margin)
     }
 
     #[test]
@@ -174,9 +224,48 @@ mod tests {
     }
 
     #[test]
+    fn what_matters_is_excluded_at_a_tenth_of_the_level() {
+        let ratio = |low, high, p_values| {
+            let margin = Margin::ratio(1.05).unwrap();
+            says_of(margin, low, high, p_values)
+        };
+        let many = |p| PValues {
+            deciding: Some(p),
+            deciding_least: 1e-4,
+            by_means: Some(1.0),
+        };
+        assert_eq!(ratio(1.2, 2.0, many(0.005)), Verdict::BetterAndItMatters);
+        assert_eq!(ratio(1.2, 2.0, many(0.006)), Verdict::Better);
+        assert_eq!(ratio(0.5, 0.8, many(0.005)), Verdict::WorseAndItMatters);
+        assert_eq!(ratio(0.5, 0.8, many(0.006)), Verdict::Worse);
+        // The other words do not hang on it.
+        assert_eq!(ratio(1.01, 1.2, many(0.04)), Verdict::Better);
+        assert_eq!(ratio(0.99, 1.04, many(0.5)), Verdict::Equivalent);
+        assert_eq!(ratio(0.9, 1.2, many(0.5)), Verdict::NoDifferenceProven);
+    }
+
+    #[test]
+    fn where_ranks_cannot_reach_a_tenth_means_must() {
+        // Six values: all on one side, 2 / 2^6.
+        let six = |p, by_means| {
+            let p_values = PValues {
+                deciding: Some(p),
+                deciding_least: 0.03125,
+                by_means,
+            };
+            says_of(Margin::ratio(1.05).unwrap(), 1.2, 2.0, p_values)
+        };
+        assert_eq!(six(0.03125, Some(0.005)), Verdict::BetterAndItMatters);
+        assert_eq!(six(0.03125, Some(0.006)), Verdict::Better);
+        assert_eq!(six(0.0625, Some(0.001)), Verdict::Better);
+        // A failed trial has no mean, and is far out.
+        assert_eq!(six(0.03125, None), Verdict::BetterAndItMatters);
+    }
+
+    #[test]
     fn without_an_interval_nothing_is_concluded() {
         let margin = Margin::ratio(1.05).unwrap();
-        assert_eq!(verdict(None, &margin), Verdict::Inconclusive);
+        assert_eq!(verdict(None, &SURE, &margin), Verdict::Inconclusive);
     }
 
     #[test]

@@ -4,9 +4,12 @@
 //! A simulated study has four workloads and two comparisons under each, which share the judged setting's
 //! trials, as the demo's do. Seeds are fixed: these tests come out the same every time.
 
-use nicpoll_model::IntervalMethod;
+use nicpoll_model::{IntervalMethod, Verdict};
 use nicpoll_stats::order::{Pcg64, Seed};
-use nicpoll_stats::{Confidence, lag_one_p, mean_interval, planned_method, signed_rank_interval};
+use nicpoll_stats::{
+    Confidence, Margin, lag_one_p, mean_interval, p_values_by, planned_method,
+    signed_rank_interval, verdict,
+};
 use rand_core::Rng;
 
 const WORKLOADS: u32 = 4;
@@ -28,6 +31,11 @@ type Noise = fn(&mut Pcg64, bool, usize) -> f64;
 
 fn even(generator: &mut Pcg64, _: bool, _: usize) -> f64 {
     0.1 * normal(generator)
+}
+
+/// As on a machine that others keep busy.
+fn wide(generator: &mut Pcg64, _: bool, _: usize) -> f64 {
+    0.5 * normal(generator)
 }
 
 fn heavy_tails(generator: &mut Pcg64, _: bool, _: usize) -> f64 {
@@ -220,4 +228,63 @@ fn regimes_are_noticed_and_independent_blocks_are_left_alone() {
     // Sixteen blocks show a state that lasts for four in one study of four; forty in most.
     assert!(short > 0.15, "{short}");
     assert!(long > 0.6, "{long}");
+}
+
+/// The word of one comparison.
+fn word(differences: &[f64], level: Confidence) -> Verdict {
+    let interval = signed_rank_interval(differences, level).unwrap();
+    let p_values = p_values_by(IntervalMethod::HodgesLehmann, differences);
+    let margin = Margin::ratio(1.05).unwrap();
+    verdict(interval.exponentiated().as_ref(), &p_values, &margin)
+}
+
+fn matters(word: Verdict) -> bool {
+    word != word.without_weight()
+}
+
+/// The share of studies without any difference in which a word says that one matters.
+fn false_weight(noise: Noise, blocks: usize, family: u32) -> f64 {
+    let studies = 2_000;
+    let level = Confidence::for_family(family);
+    let mut generator = Seed(6).generator();
+    let wrong = (0..studies).filter(|_| {
+        let all = (0..family.div_ceil(2))
+            .flat_map(|_| workload(noise, blocks, 0.0, &mut generator))
+            .collect::<Vec<_>>();
+        let mut all = all.iter().take(family as usize);
+        all.any(|differences| matters(word(differences, level)))
+    });
+    wrong.count() as f64 / f64::from(studies)
+}
+
+#[test]
+fn what_is_not_there_hardly_ever_matters() {
+    for (name, noise) in [
+        ("even", even as Noise),
+        ("wide", wide),
+        ("heavy tails", heavy_tails),
+        ("spikes", spikes),
+    ] {
+        for (blocks, family) in [(6, 1), (8, 1), (10, 2), (9, 8), (16, 8)] {
+            // An interval at the margin was enough before: 2 % of studies with wide scatter.
+            let share = false_weight(noise, blocks, family);
+            assert!(
+                share < 0.01,
+                "{name}, {blocks} blocks, {family} comparisons: {share}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_there_still_matters() {
+    let level = Confidence::for_family(8);
+    let mut generator = Seed(7).generator();
+    let studies = 1_000;
+    let found = (0..studies).filter(|_| {
+        let [differences, _] = workload(even, 16, 1.3f64.ln(), &mut generator);
+        word(&differences, level) == Verdict::BetterAndItMatters
+    });
+    let share = found.count() as f64 / f64::from(studies);
+    assert!(share > 0.95, "{share}");
 }

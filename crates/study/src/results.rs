@@ -14,8 +14,8 @@ use nicpoll_model::{
 };
 use nicpoll_stats::order::Seed;
 use nicpoll_stats::{
-    Interval, Margin, Series, Summary, compare_unpaired, holm, mean, outliers, standard_deviation,
-    verdict,
+    Interval, Margin, Series, Summary, Unpaired, compare_unpaired, holm, mean, outliers,
+    standard_deviation, verdict,
 };
 
 use crate::comparisons::{compare_pair, metrics, value};
@@ -245,7 +245,7 @@ fn unpaired(
         side(judged_name.into(), judged),
         side(reference_name.into(), reference),
     );
-    let word = word(found.interval, less_is_better);
+    let word = word(&found, less_is_better);
     let is_uneven = judged.is_uneven || reference.is_uneven;
     let finite = |end: f64| Some(end).filter(|it| it.is_finite());
     Ok(ComparedSets {
@@ -264,7 +264,7 @@ fn unpaired(
         } else {
             word
         },
-        difference_p: found.p,
+        difference_p: found.p_values.deciding,
         holm_p: None,
         welch: found.welch,
         welch_p: found.welch_p,
@@ -275,10 +275,11 @@ fn unpaired(
     })
 }
 
-fn word(interval: Option<Interval>, less_is_better: bool) -> Verdict {
+fn word(found: &Unpaired, less_is_better: bool) -> Verdict {
     let margin = Margin::ratio(MARGIN).expect("the margin is above 1");
-    let oriented = interval.map(|it| if less_is_better { it.inverted() } else { it });
-    verdict(oriented.as_ref(), &margin)
+    let oriented = |it: Interval| if less_is_better { it.inverted() } else { it };
+    let oriented = found.interval.map(oriented);
+    verdict(oriented.as_ref(), &found.p_values, &margin)
 }
 
 fn side(name: String, values: Values) -> ComparedSide {

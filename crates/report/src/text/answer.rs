@@ -443,6 +443,8 @@ fn weak_words(study: &Study) -> Option<String> {
         .any(|word| matches!(word, Verdict::Better | Verdict::Worse))
         .then(|| {
             let margin = margin_percent(study);
-            format!("\"better\" and \"worse\": there is a difference, perhaps below {margin} %.")
+            format!(
+                "\"better\" and \"worse\": there is a difference, but not surely one of {margin} %."
+            )
         })
 }

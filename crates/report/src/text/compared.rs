@@ -29,7 +29,7 @@ pub fn write(page: &mut Page, compared: &Compared) {
         table(page, sets);
         page.blank();
         page.paragraph(Ink::Plain, &method(sets, compared.comparisons.len()));
-        for note in notes(sets) {
+        for note in notes(sets, compared.margin_ratio) {
             page.item("! ", Ink::Unsure, &note);
         }
     }
@@ -167,8 +167,9 @@ fn method(sets: &ComparedSets, family: usize) -> String {
     text + "."
 }
 
-fn notes(sets: &ComparedSets) -> Vec<String> {
+fn notes(sets: &ComparedSets, margin: f64) -> Vec<String> {
     let mut notes = Vec::new();
+    notes.extend(not_sure(sets, margin));
     if !sets.method.is_paired() {
         notes.push(String::from(
             "Not paired: what changed between the two, beside what was meant to, is in the ratio. Runs that take turns, \
@@ -184,6 +185,22 @@ fn notes(sets: &ComparedSets) -> Vec<String> {
         notes.extend(of_side(side));
     }
     notes
+}
+
+/// Why a difference whose interval lies beyond the margin is not said to matter; what sides say of themselves apart.
+fn not_sure(sets: &ComparedSets, margin: f64) -> Option<String> {
+    let is_weak = matches!(sets.verdict, Verdict::Better | Verdict::Worse);
+    let Ends { low, high } = sets.interval;
+    let is_beyond =
+        low.is_some_and(|low| low >= margin) || high.is_some_and(|high| high <= margin.recip());
+    let is_even = !sets.judged.is_uneven && !sets.reference.is_uneven;
+    (is_weak && is_beyond && is_even).then(|| {
+        format!(
+            "Not sure enough for 'and it matters': that takes a p value of at most {}, a tenth of what the interval \
+             takes. More values can show it.",
+            figure((1.0 - sets.confidence_ratio) / 10.0)
+        )
+    })
 }
 
 fn of_side(side: &ComparedSide) -> Vec<String> {

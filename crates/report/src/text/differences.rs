@@ -79,6 +79,11 @@ fn ending(study: &Study, comparison: &Comparison) -> String {
         Some(verdict @ (Verdict::Better | Verdict::Worse)) if comparison.are_blocks_dependent => {
             format!("{verdict}; whether it matters cannot be said, as blocks are not independent.")
         }
+        Some(verdict @ (Verdict::Better | Verdict::Worse))
+            if is_beyond_margin(study, comparison) =>
+        {
+            format!("{verdict}, but not surely enough to say that it matters.")
+        }
         Some(verdict @ (Verdict::Better | Verdict::Worse)) => {
             format!("{verdict}, perhaps by less than {margin} %.")
         }
@@ -95,6 +100,13 @@ fn ending(study: &Study, comparison: &Comparison) -> String {
         },
         Some(verdict) => format!("{verdict}."),
     }
+}
+
+/// Whether the whole interval of a ratio lies beyond the margin.
+fn is_beyond_margin(study: &Study, comparison: &Comparison) -> bool {
+    let margin = study.plan.margin;
+    let (low, high) = (comparison.ratio_low, comparison.ratio_high);
+    low.is_some_and(|low| low >= margin) || high.is_some_and(|high| high <= margin.recip())
 }
 
 /// What such a plan finds, and what the margin would take; empty when the scatter is unknown.

@@ -5,19 +5,20 @@
 //! difference at equal load, the difference as it was, and CPU time for each byte. A setting that saves CPU time
 //! because it carries less saves nothing.
 
-use nicpoll_model::Verdict;
 use nicpoll_model::ab::{
     AbAnswer, AbCarryOver, AbCores, AbCpuCost, AbEndCause, AbLoad, AbNoVerdict, AbPair, AbPlan,
     AbRatio, AbTimeNeeded, AbWindow,
 };
+use nicpoll_model::{IntervalMethod, Verdict};
 
 use super::delays::delays;
 use super::fit::{LoadFit, LoadedDifference};
 use super::load::{load, mean_of, typical_ratio};
 use super::plan::CARRY_OVER_SHARE;
 use crate::confidence::Confidence;
-use crate::paired::{Interval, Pair, log_differences, mean_interval, t_quantile};
-use crate::verdict::{Margin, verdict};
+use crate::method::p_values_by;
+use crate::paired::{Interval, Pair, log_differences, mean_interval, student_p, t_quantile};
+use crate::verdict::{Margin, PValues, verdict};
 
 /// Degrees of freedom that the fit takes.
 const FITTED: usize = 3;
@@ -37,7 +38,13 @@ pub fn answer(pairs: &[AbPair], plan: &AbPlan, end: Option<AbEndCause>) -> AbAns
     let cpu = cpu_cost(&counting, plan, confidence);
     let no_verdict = reasons_against(&counting, plan, end, load.as_ref(), cpu.as_ref());
     let verdict = match (&load, &cpu) {
-        (Some(load), Some(cpu)) if no_verdict.is_empty() => Some(word(load, cpu, plan.margin)),
+        (Some(load), Some(cpu)) if no_verdict.is_empty() => Some(
+            Judge {
+                confidence,
+                margin: plan.margin,
+            }
+            .word(load, cpu, &counting),
+        ),
         _ => None,
     };
     AbAnswer {
@@ -151,7 +158,7 @@ fn cpu_cost(pairs: &[&AbPair], plan: &AbPlan, confidence: Confidence) -> Option<
         ns_difference_per_packet: fit.gamma * 1e9,
         ns_per_packet: per_packet,
         total: as_cores(&mean_interval(&plain, confidence).ok()?),
-        per_byte: per_byte(&measured, confidence),
+        per_byte: typical_ratio(&per_byte(&measured), confidence),
         counting_cores_max: judged_counting.max(reference_counting),
         counting_cores_difference: judged_counting - reference_counting,
         carry_over: carry_over(&measured, confidence),
@@ -167,8 +174,8 @@ fn as_cores(interval: &Interval) -> AbCores {
     }
 }
 
-/// CPU time of each byte, as the typical ratio within pairs. Pairs that carried nothing on a side have none.
-fn per_byte(pairs: &[&AbPair], confidence: Confidence) -> Option<AbRatio> {
+/// CPU time of each byte, as differences of logs within pairs. Pairs that carried nothing on a side have none.
+fn per_byte(pairs: &[&AbPair]) -> Vec<f64> {
     let cost = |window: &AbWindow| {
         let bytes = window.bytes() as f64 / window.seconds;
         Some(window.busy_cores()? / bytes).filter(|cost| cost.is_finite() && *cost > 0.0)
@@ -180,7 +187,7 @@ fn per_byte(pairs: &[&AbPair], confidence: Confidence) -> Option<AbRatio> {
             reference: cost(&pair.reference.window),
         })
         .collect();
-    typical_ratio(&log_differences(&costs).ok()?, confidence)
+    log_differences(&costs).unwrap_or_default()
 }
 
 /// The estimate without twice the part that is left out, beside that of the same pairs without that part once.
@@ -258,50 +265,79 @@ fn time_needed(
     })
 }
 
-/// The word that the intervals say, less CPU time being better.
-fn word(load: &AbLoad, cpu: &AbCpuCost, margin: f64) -> Verdict {
-    let equal_load = of_cores(&cpu.equal_load, cpu.reference_cores, margin);
-    if load.is_equal {
-        return equal_load;
+/// How words are read off intervals, less CPU time being better.
+#[derive(Clone, Copy)]
+struct Judge {
+    confidence: Confidence,
+    margin: f64,
+}
+
+impl Judge {
+    fn word(self, load: &AbLoad, cpu: &AbCpuCost, pairs: &[&AbPair]) -> Verdict {
+        let reference_cores = cpu.reference_cores;
+        let of_cores = |cores: &AbCores, fitted: usize| {
+            let degrees = (cpu.pairs as usize).saturating_sub(fitted).max(1);
+            self.of_cores(cores, degrees, reference_cores)
+        };
+        let equal_load = of_cores(&cpu.equal_load, FITTED);
+        if load.is_equal {
+            return equal_load;
+        }
+        let total = of_cores(&cpu.total, 1);
+        let all = [
+            equal_load,
+            total,
+            self.of_ratio(cpu.per_byte, &per_byte(pairs)),
+        ];
+        let direction = equal_load.without_weight();
+        if all.iter().all(|it| *it == equal_load) {
+            equal_load
+        } else if all.iter().all(|it| it.without_weight() == direction) {
+            direction
+        } else {
+            Verdict::NoDifferenceProven
+        }
     }
-    let total = of_cores(&cpu.total, cpu.reference_cores, margin);
-    let all = [equal_load, total, of_ratio(cpu.per_byte, margin)];
-    let direction = equal_load.without_weight();
-    if all.iter().all(|it| *it == equal_load) {
-        equal_load
-    } else if all.iter().all(|it| it.without_weight() == direction) {
-        direction
-    } else {
-        Verdict::NoDifferenceProven
+
+    /// The word for a difference of cores by Student's t, as a share of what the reference used.
+    fn of_cores(self, cores: &AbCores, degrees: usize, reference_cores: f64) -> Verdict {
+        let share = |cores: f64| cores / reference_cores;
+        let saved = self
+            .interval(-share(cores.cores_high), -share(cores.cores_low))
+            .filter(|it| it.low.is_finite() && it.high.is_finite());
+        let half = (cores.cores_high - cores.cores_low) / 2.0;
+        let error = half / t_quantile(degrees, self.confidence);
+        let p = Some(student_p(cores.cores, error, degrees));
+        let p_values = PValues {
+            deciding: p,
+            deciding_least: 0.0,
+            by_means: p,
+        };
+        Margin::points(self.margin).map_or(Verdict::Inconclusive, |margin| {
+            verdict(saved.as_ref(), &p_values, &margin)
+        })
     }
-}
 
-/// The word for a difference of cores, as a share of what the reference used.
-fn of_cores(cores: &AbCores, reference_cores: f64, margin: f64) -> Verdict {
-    let share = |cores: f64| cores / reference_cores;
-    let saved = interval(-share(cores.cores_high), -share(cores.cores_low))
-        .filter(|it| it.low.is_finite() && it.high.is_finite());
-    Margin::points(margin).map_or(Verdict::Inconclusive, |margin| {
-        verdict(saved.as_ref(), &margin)
-    })
-}
+    /// The word for a typical ratio of these differences of logs.
+    fn of_ratio(self, ratio: Option<AbRatio>, differences: &[f64]) -> Verdict {
+        let inverted =
+            ratio.and_then(|it| self.interval(it.ratio_high?.recip(), it.ratio_low?.recip()));
+        let p_values = p_values_by(IntervalMethod::HodgesLehmann, differences);
+        Margin::ratio(1.0 + self.margin).map_or(Verdict::Inconclusive, |margin| {
+            verdict(inverted.as_ref(), &p_values, &margin)
+        })
+    }
 
-fn of_ratio(ratio: Option<AbRatio>, margin: f64) -> Verdict {
-    let inverted = ratio.and_then(|it| interval(it.ratio_high?.recip(), it.ratio_low?.recip()));
-    Margin::ratio(1.0 + margin).map_or(Verdict::Inconclusive, |margin| {
-        verdict(inverted.as_ref(), &margin)
-    })
-}
-
-/// Ends as the words are read off them.
-fn interval(low: f64, high: f64) -> Option<Interval> {
-    (low <= high).then(|| Interval {
-        estimate: f64::midpoint(low, high),
-        low,
-        high,
-        confidence: Confidence::PERCENT_95,
-        blocks: 0,
-    })
+    /// Ends as the words are read off them.
+    fn interval(self, low: f64, high: f64) -> Option<Interval> {
+        (low <= high).then(|| Interval {
+            estimate: f64::midpoint(low, high),
+            low,
+            high,
+            confidence: self.confidence,
+            blocks: 0,
+        })
+    }
 }
 
 /// Whether to change to the judged setting: it saves, and does not carry less.

@@ -124,7 +124,7 @@ fn shares_are_compared_in_points() {
 
 #[test]
 fn a_primary_share_has_its_margin_in_points() {
-    let lost = pairs(&[(0.05, 0.01), (0.06, 0.01), (0.05, 0.0)]);
+    let lost = pairs(&[(0.05, 0.01), (0.06, 0.01), (0.05, 0.0), (0.06, 0.01)]);
     let comparison = compare(&contrast(Metric::LossRatio, Some(0.01), &lost)).unwrap();
     assert_eq!(comparison.verdict, Some(Verdict::WorseAndItMatters));
 
@@ -233,6 +233,26 @@ fn ranks_decide_where_the_plan_allows_it() {
     let cut_short = compare(&planned).unwrap();
     assert_eq!(cut_short.method, IntervalMethod::HodgesLehmann);
     assert_eq!(cut_short.verdict, Some(Verdict::Inconclusive));
+}
+
+#[test]
+fn a_difference_in_wide_scatter_matters_only_where_it_is_sure() {
+    // Seven of eight blocks are far above 1: the interval at 95 % lies above the margin, and p is 0.016.
+    let logs = [0.9, 0.7, 0.5, -0.05, 0.4, 0.8, 0.3, 0.6];
+    let wide = logs.map(|log: f64| Pair::measured(log.exp(), 1.0));
+    let comparison = compare(&contrast(Metric::DeliveredBitsPerSecond, Some(1.05), &wide)).unwrap();
+    assert!(
+        comparison.ratio_low > Some(1.05),
+        "{:?}",
+        comparison.ratio_low
+    );
+    close(comparison.difference_p, 4.0 / 256.0);
+    assert_eq!(comparison.verdict, Some(Verdict::Better));
+    // All eight on one side is as sure as ranks can be; the means must agree, and do here.
+    let sure = wide.map(|pair| Pair::measured(pair.setting.unwrap().max(1.3), 1.0));
+    let comparison = compare(&contrast(Metric::DeliveredBitsPerSecond, Some(1.05), &sure)).unwrap();
+    close(comparison.difference_p, 2.0 / 256.0);
+    assert_eq!(comparison.verdict, Some(Verdict::BetterAndItMatters));
 }
 
 #[test]
