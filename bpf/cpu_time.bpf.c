@@ -17,27 +17,8 @@
  * - An exit without an entry is ignored, and a switch of tasks ends what may still seem open.
  * - Nothing is sent to user space or allocated for an event, but one map entry for a new thread.
  */
-typedef unsigned char __u8;
-typedef unsigned int __u32;
-typedef unsigned long long __u64;
+#include "kernel.h"
 
-#define SEC(name) __attribute__((section(name), used))
-#define CORE __attribute__((preserve_access_index))
-#define INLINE static __attribute__((always_inline)) inline
-#define HAS_FIELD(field) __builtin_preserve_field_info(field, 2)
-/* A map's definition is read from BTF: numbers and types are encoded as types of pointers. */
-#define __uint(name, val) int (*name)[val]
-#define __type(name, val) val *name
-
-#define BPF_MAP_TYPE_PERCPU_ARRAY 6
-#define BPF_MAP_TYPE_LRU_HASH 9
-
-static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
-static long (*bpf_map_update_elem)(void *map, const void *key, const void *value,
-				   __u64 flags) = (void *)2;
-static __u64 (*bpf_ktime_get_ns)(void) = (void *)5;
-static long (*bpf_probe_read_kernel)(void *to, __u32 size, const void *from) = (void *)113;
-static long (*bpf_probe_read_kernel_str)(void *to, __u32 size, const void *from) = (void *)115;
 static struct task_struct *(*bpf_get_current_task_btf)(void) = (void *)158;
 static struct pt_regs *(*bpf_task_pt_regs)(struct task_struct *task) = (void *)175;
 

@@ -17,44 +17,7 @@
  * - The namespace is that of the receiving socket, else of the packet's device, else of the sending
  *   socket. A queued datagram keeps other data where its device was, so the socket comes first.
  */
-typedef unsigned char __u8;
-typedef unsigned short __u16;
-typedef unsigned int __u32;
-typedef unsigned long long __u64;
-
-#define SEC(name) __attribute__((section(name), used))
-#define CORE __attribute__((preserve_access_index))
-#define INLINE static __attribute__((always_inline)) inline
-#define HAS_FIELD(field) __builtin_preserve_field_info(field, 2)
-/* A map's definition is read from BTF: numbers and types are encoded as types of pointers. */
-#define __uint(name, val) int (*name)[val]
-#define __type(name, val) val *name
-
-#define BPF_MAP_TYPE_HASH 1
-#define BPF_MAP_TYPE_PERCPU_HASH 5
-#define BPF_MAP_TYPE_PERCPU_ARRAY 6
-#define BPF_NOEXIST 1
-
-static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
-static long (*bpf_map_update_elem)(void *map, const void *key, const void *value,
-				   __u64 flags) = (void *)2;
-static long (*bpf_probe_read_kernel)(void *to, __u32 size, const void *from) = (void *)113;
-
-/* Big-endian 0x0800 and 0x86DD as a little-endian CPU reads them. */
-#define ETH_P_IP 0x0008
-#define ETH_P_IPV6 0xDD86
-
-struct ns_common {
-	unsigned int inum;
-} CORE;
-
-struct net {
-	struct ns_common ns;
-} CORE;
-
-typedef struct {
-	struct net *net;
-} CORE possible_net_t;
+#include "kernel.h"
 
 struct net_device {
 	possible_net_t nd_net;

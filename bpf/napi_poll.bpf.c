@@ -11,34 +11,8 @@
  * - Nothing is printed, sent or allocated for a poll: at one poll a packet this runs for each
  *   packet of the trial and must not change what it measures.
  * - It counts on the CPU where the poll ran, so two CPUs never write one counter.
- * - It needs no kernel headers. The kernel's types are declared with the fields that are read and
- *   no others; preserve_access_index has the loader find their real offsets in the running kernel.
  */
-typedef unsigned int __u32;
-typedef unsigned long long __u64;
-
-#define SEC(name) __attribute__((section(name), used))
-#define CORE __attribute__((preserve_access_index))
-/* A map's definition is read from BTF: numbers and types are encoded as types of pointers. */
-#define __uint(name, val) int (*name)[val]
-#define __type(name, val) val *name
-
-#define BPF_MAP_TYPE_ARRAY 2
-#define BPF_MAP_TYPE_PERCPU_ARRAY 6
-
-static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
-
-struct ns_common {
-	unsigned int inum;
-} CORE;
-
-struct net {
-	struct ns_common ns;
-} CORE;
-
-typedef struct {
-	struct net *net;
-} CORE possible_net_t;
+#include "kernel.h"
 
 struct net_device {
 	possible_net_t nd_net;

@@ -20,35 +20,9 @@
  *   packet that did not come by a watched instance has another NAPI id or none.
  * - Packets are followed by chance, one in ONE_IN, whatever the setting: so both settings are sampled alike.
  */
-typedef unsigned char __u8;
-typedef unsigned short __u16;
-typedef unsigned int __u32;
-typedef unsigned long long __u64;
-
-#define SEC(name) __attribute__((section(name), used))
-#define CORE __attribute__((preserve_access_index))
-#define INLINE static __attribute__((always_inline)) inline
-/* Of the running kernel, filled in by the loader. */
-#define OFFSET_OF(type, field) __builtin_preserve_field_info(((type *)0)->field, 0)
-#define HAS_FIELD(field) __builtin_preserve_field_info(field, 2)
-/* A map's definition is read from BTF: numbers and types are encoded as types of pointers. */
-#define __uint(name, val) int (*name)[val]
-#define __type(name, val) val *name
-
-#define BPF_MAP_TYPE_HASH 1
-#define BPF_MAP_TYPE_ARRAY 2
-#define BPF_MAP_TYPE_PERCPU_ARRAY 6
-
-static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
-static __u64 (*bpf_ktime_get_ns)(void) = (void *)5;
-static __u32 (*bpf_get_prandom_u32)(void) = (void *)7;
-static long (*bpf_probe_read_kernel)(void *to, __u32 size, const void *from) = (void *)113;
-
+#include "kernel.h"
 #include "octaves.h"
 
-/* Big-endian 0x0800 and 0x86DD as a little-endian CPU reads them. */
-#define ETH_P_IP 0x0008
-#define ETH_P_IPV6 0xDD86
 #define IPPROTO_TCP 6
 #define IPPROTO_UDP 17
 #define AF_INET6 10
@@ -102,7 +76,6 @@ struct delays {
 	__u64 buckets[GAP_BUCKETS];
 };
 
-#define INSTANCES_MAX 4096
 /* Powers of two. */
 #define PACKETS 65536
 #define SOCKETS 4096

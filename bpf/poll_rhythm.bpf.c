@@ -15,30 +15,9 @@
  * - A NAPI instance is polled by one CPU at a time. The event comes just after the poll has let go of it,
  *   so that another CPU can come close behind: counters are added to atomically, and of the rest the worst
  *   is one gap that is wrong.
- * - It needs no kernel headers; see napi_poll.bpf.c.
  */
-typedef unsigned int __u32;
-typedef unsigned long long __u64;
-
-#define SEC(name) __attribute__((section(name), used))
-#define CORE __attribute__((preserve_access_index))
-/* Of the running kernel, filled in by the loader. */
-#define OFFSET_OF(type, field) __builtin_preserve_field_info(((type *)0)->field, 0)
-#define INLINE static __attribute__((always_inline)) inline
-/* A map's definition is read from BTF: numbers and types are encoded as types of pointers. */
-#define __uint(name, val) int (*name)[val]
-#define __type(name, val) val *name
-
-#define BPF_MAP_TYPE_HASH 1
-#define BPF_F_NO_PREALLOC 1
-#define BPF_NOEXIST 1
-
-static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
-static long (*bpf_map_update_elem)(void *map, const void *key, const void *value,
-				   __u64 flags) = (void *)2;
-static __u64 (*bpf_ktime_get_ns)(void) = (void *)5;
-static __u32 (*bpf_get_smp_processor_id)(void) = (void *)8;
-static long (*bpf_probe_read_kernel)(void *to, __u32 size, const void *from) = (void *)113;
+#include "kernel.h"
+#include "octaves.h"
 
 struct hrtimer {
 	int dummy;
@@ -54,9 +33,6 @@ struct napi_struct {
 /* NAPI_STATE_SCHED: it polls, or is about to. */
 #define SCHEDULED 1
 
-#include "octaves.h"
-
-#define INSTANCES_MAX 4096
 /* A poll's work from 0 to 64, and more. */
 #define WORK_BUCKETS 66
 #define CPUS_MAX 256

@@ -14,23 +14,7 @@
  * - A thread that was woken while it ran did not wait. One that lost its CPU to another waits too, but nothing woke it:
  *   that is not in the figures.
  */
-typedef unsigned int __u32;
-typedef unsigned long long __u64;
-
-#define SEC(name) __attribute__((section(name), used))
-#define CORE __attribute__((preserve_access_index))
-#define INLINE static __attribute__((always_inline)) inline
-/* A map's definition is read from BTF: numbers and types are encoded as types of pointers. */
-#define __uint(name, val) int (*name)[val]
-#define __type(name, val) val *name
-
-#define BPF_MAP_TYPE_HASH 1
-#define BPF_MAP_TYPE_ARRAY 2
-#define BPF_MAP_TYPE_PERCPU_ARRAY 6
-
-static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
-static __u64 (*bpf_ktime_get_ns)(void) = (void *)5;
-
+#include "kernel.h"
 #include "octaves.h"
 
 struct task_struct {

@@ -7,7 +7,7 @@
  *
  * What must hold: frames are counted over all CPUs together; the test's frames all come from one.
  */
-#define SEC(name) __attribute__((section(name), used))
+#include "kernel.h"
 
 #define XDP_DROP 1
 #define XDP_PASS 2

@@ -217,6 +217,33 @@ mod tests {
         assert_eq!(choose(&[], "14.0.6"), None);
     }
 
+    /// They are in kernel.h and octaves.h, so that each number of the kernel's stands in one place.
+    #[test]
+    fn no_two_programs_define_the_same_name_or_helper() {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("..")
+            .join(SOURCES);
+        let mut defined = BTreeSet::new();
+        for name in names(&sources, ".bpf.c").unwrap() {
+            let text = fs::read_to_string(sources.join(format!("{name}.bpf.c"))).unwrap();
+            let is_shared = |line: &&str| {
+                line.starts_with("#define")
+                    || line.starts_with("typedef")
+                    || line.contains("= (void *)")
+            };
+            for line in text
+                .lines()
+                .filter(|line| !line.starts_with('\t'))
+                .filter(is_shared)
+            {
+                assert!(
+                    defined.insert(line.to_owned()),
+                    "{name}.bpf.c has again: {line}"
+                );
+            }
+        }
+    }
+
     #[test]
     fn every_kind_of_difference_is_named() {
         let fresh = tempfile::tempdir().unwrap();
