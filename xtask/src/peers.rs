@@ -21,7 +21,7 @@ struct Peer {
     scope: Scope,
 }
 
-const PEERS: [Peer; 8] = [
+const PEERS: [Peer; 9] = [
     Peer {
         program: "iperf",
         package: "iperf",
@@ -68,6 +68,12 @@ const PEERS: [Peer; 8] = [
         program: "pg_ctlcluster",
         package: "postgresql",
         used_for: "studies of a team on a server",
+        scope: Scope::All,
+    },
+    Peer {
+        program: "chromium",
+        package: "chromium",
+        used_for: "reports as a reader sees them",
         scope: Scope::All,
     },
 ];
@@ -148,6 +154,7 @@ mod tests {
         let without_iproute = missing(Scope::All, |program| !matches!(program, "ip" | "tc"));
         assert_eq!(packages(&without_iproute), ["iproute2"]);
         let all = [
+            "chromium",
             "ethtool",
             "iperf",
             "iproute2",
@@ -157,7 +164,7 @@ mod tests {
             "postgresql",
         ];
         assert_eq!(packages(&missing(Scope::All, |_| false)), all);
-        assert_eq!(packages(&missing(Scope::Quick, |_| false)), all[..6]);
+        assert_eq!(packages(&missing(Scope::Quick, |_| false)), all[1..7]);
     }
 
     #[test]

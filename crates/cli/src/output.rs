@@ -62,7 +62,7 @@ pub fn require_place_for(report: Option<&Path>) -> Result<(), Failure> {
 /// Writes a report to a file, and says where it is.
 pub fn write_report(file: &Path, text: &str) -> Result<(), Failure> {
     fs::write(file, text).with_context(|| format!("writing the report to {}", file.display()))?;
-    tell!("nicpoll: the report is in {}", file.display());
+    tell!("The report is in {}.", file.display());
     Ok(())
 }
 

@@ -8,6 +8,7 @@
 //! makes its count.
 #![forbid(unsafe_code)]
 
+mod chromium;
 mod golden;
 mod need;
 mod postgres;
@@ -16,6 +17,7 @@ mod programs;
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 
+pub use chromium::{Chromium, Screen};
 pub use golden::golden;
 pub use need::Need;
 use need::Unmet;

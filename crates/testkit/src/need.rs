@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::{postgres, programs};
+use crate::{chromium, postgres, programs};
 
 /// Something that not every machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub enum Need {
     Qemu,
     /// A PostgreSQL server that a test can start.
     Postgres,
+    /// Chromium, to look at a page as a reader does.
+    Chromium,
     /// systemd-analyze(1).
     Systemd,
     /// A kernel that makes VLANs and bonds.
@@ -69,7 +71,7 @@ const fn row(
 
 const INSTALL: &str = "as root on Debian, `cargo xtask test` installs it";
 
-const TABLE: [Row; 18] = [
+const TABLE: [Row; 19] = [
     row(Need::Root, "root", privileges, "run the tests as root"),
     row(Need::PerNapi, "per-napi", per_napi, "use a newer kernel"),
     row(
@@ -107,6 +109,12 @@ const TABLE: [Row; 18] = [
         INSTALL,
     ),
     row(Need::Postgres, "postgres", postgres::missing, INSTALL),
+    row(
+        Need::Chromium,
+        "chromium",
+        || programs::missing(chromium::PROGRAM),
+        "as root on Debian, `cargo xtask test --all` installs it",
+    ),
     row(
         Need::Systemd,
         "systemd",

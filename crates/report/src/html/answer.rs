@@ -12,6 +12,8 @@ use crate::text::bar::{Scale, Span};
 
 /// Width and height of a bar, in units of the drawing.
 const BAR: (f64, f64) = (180.0, 24.0);
+/// Length of the arrow at either end.
+const ARROW: f64 = 8.0;
 
 /// The question, the answer and its meaning.
 pub fn of_study(study: &Study) -> Markup {
@@ -23,7 +25,7 @@ pub fn of_study(study: &Study) -> Markup {
             @for pair in Pair::of(study) { (of_pair(study, pair, &scale)) }
             p.faint {
                 "All bars have one scale, from 1/" (scale.end()) " to " (scale.end()) " times the rate; at the \
-                 line in the middle the two are alike."
+                 line in the middle the two are alike. An arrow goes on beyond the scale."
             }
             h2 { "What this means here" }
             ul { @for (ink, sentence) in meaning(study) { li class=(class(ink)) { (sentence) } } }
@@ -71,24 +73,34 @@ fn of_workload(study: &Study, pair: Pair, workload: &str, scale: &Scale) -> Mark
     }
 }
 
-/// An interval as a bar. The cell beside it has it in figures, so a reader who sees no drawing lacks nothing.
+/// An interval as a bar; an arrow where it goes on beyond the scale. The cell beside it has it in figures, so a reader
+/// who sees no drawing lacks nothing.
 fn bar(span: Span, scale: &Scale, ink: &str) -> Markup {
     let (width, height) = BAR;
+    let middle = height / 2.0;
     let place = |ratio: f64| {
         let share = 0.5 * (1.0 + ratio.max(1e-12).ln() / scale.end().ln());
-        (6.0 + (width - 12.0) * share).clamp(1.0, width - 1.0)
+        ARROW + (width - 2.0 * ARROW) * share
     };
-    let (low, high) = (
-        span.low.map_or(1.0, place),
-        span.high.map_or(width - 1.0, place),
-    );
+    let low = span.low.map_or(f64::NEG_INFINITY, place);
+    let high = span.high.map_or(f64::INFINITY, place);
+    let inner = |place: f64| place.clamp(ARROW, width - ARROW);
+    let arrow = |tip: f64, foot: f64| {
+        format!(
+            "{tip},{middle} {foot},{} {foot},{}",
+            middle - 6.0,
+            middle + 6.0
+        )
+    };
+    let estimate = place(span.ratio);
     let rounded = |place: f64| format!("{place:.1}");
-    let middle = height / 2.0;
     html! {
         svg.interval class=(ink) viewBox={ "0 0 " (width) " " (height) } aria-hidden="true" {
-            line.none x1=(rounded(place(1.0))) y1="0" x2=(rounded(place(1.0))) y2=(height);
-            line.span x1=(rounded(low)) y1=(middle) x2=(rounded(high)) y2=(middle);
-            circle cx=(rounded(place(span.ratio))) cy=(middle) r="5";
+            line.none x1=(rounded(place(1.0))) y1="0" x2=(rounded(place(1.0))) y2=(height) {}
+            line.span x1=(rounded(inner(low))) y1=(middle) x2=(rounded(inner(high))) y2=(middle) {}
+            @if low < 0.0 { polygon points=(arrow(0.0, ARROW)) {} }
+            @if high > width { polygon points=(arrow(width, width - ARROW)) {} }
+            @if (0.0..=width).contains(&estimate) { circle cx=(rounded(estimate)) cy=(middle) r="5" {} }
         }
     }
 }

@@ -61,7 +61,7 @@ pub fn plot(study: &Study, facts: &WorkloadFacts) -> Option<Figure> {
     let head = STATES.map(|(name, ..)| format!("{name}, %"));
     Some(Figure {
         title: String::from("Where each core's time went"),
-        caption: format!("Measured {}.", source(&groups).name()),
+        caption: format!("The account of CPU time is {}.", source(&groups).name()),
         svg,
         head: [vec![String::from("core, setting")], head.to_vec()].concat(),
         rows,

@@ -99,52 +99,40 @@ fn draw(strips: &mut Strips, sums: &Sums, branches: &[Branch], colour: usize) {
     let top = *strips.y() + 6.0;
     let offered = sums.offered.max(1) as f64;
     let mut left = BAND;
-    let mut from = FROM;
+    let mut edge = vec![(FROM, top + BAND)];
     let mut svg = String::new();
     for (index, (name, packets)) in branches.iter().enumerate() {
-        let lost = (BAND * *packets as f64 / offered).max(SEEN);
+        let lost = (BAND * *packets as f64 / offered)
+            .max(SEEN)
+            .min(left - SEEN);
         let at = FROM + 30.0 + STEP * index as f64;
-        band(&mut svg, (from, at), top, left, colour);
+        edge.extend([(at, top + left), (at, top + left - lost)]);
+        left -= lost;
         let down = top + BAND + 10.0 + LINE * (branches.len() - index) as f64;
-        let under = top + (left - lost).max(0.0);
+        let wide = lost.min(STEP - 6.0);
         let _ = writeln!(
             svg,
-            "<path class=\"lost\" d=\"M{at:.1},{under:.1} h{w:.1} V{end:.1} h-{w:.1} Z\"/>",
-            w = lost.min(STEP - 6.0),
-            end = down - 4.0
+            "<path class=\"lost\" d=\"M{at:.1},{:.1} h{wide:.1} V{:.1} h-{wide:.1} Z\"/>",
+            top + left,
+            down - 4.0
         );
         let words = format!("{name}: {} %", figure(100.0 * *packets as f64 / offered));
-        text(
-            &mut svg,
-            (at + lost.min(STEP - 6.0) + 6.0, down),
-            "start",
-            LETTERS,
-            &words,
-        );
-        left = (left - lost).max(0.0);
-        from = at;
+        text(&mut svg, (at + wide + 6.0, down), "start", LETTERS, &words);
     }
-    band(&mut svg, (from, TO), top, left.max(SEEN), colour);
-    let _ = writeln!(
-        svg,
-        "<polygon points=\"{TO},{:.1} {:.1},{:.1} {TO},{:.1}\" {}/>",
-        top - 5.0,
-        TO + 26.0,
-        top + left / 2.0,
-        top + left.max(SEEN) + 5.0,
+    edge.extend([
+        (TO, top + left),
+        (TO, top + left + 5.0),
+        (TO + 26.0, top + left / 2.0),
+    ]);
+    edge.extend([(TO, top - 5.0), (TO, top), (FROM, top)]);
+    let edge: Vec<String> = edge.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+    let band = format!(
+        "<polygon points=\"{}\" {}/>\n",
+        edge.join(" "),
         plot::fill(colour)
     );
-    strips.body().push_str(&svg);
+    strips.body().push_str(&(band + &svg));
     *strips.y() = top + BAND + 20.0 + LINE * branches.len() as f64;
-}
-
-fn band(svg: &mut String, (from, to): (f64, f64), top: f64, height: f64, colour: usize) {
-    let _ = writeln!(
-        svg,
-        "<rect x=\"{from:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{height:.1}\" {}/>",
-        to - from,
-        plot::fill(colour)
-    );
 }
 
 /// The account of one setting, places at which nothing was lost left out.

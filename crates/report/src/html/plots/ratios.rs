@@ -139,7 +139,7 @@ fn strip(svg: &mut String, one: &Compared, axis: LogAxis, look: Look, y: f64) {
         );
     }
     let none = Strips::x(axis.share(1.0));
-    plot::line(svg, (none, y - STRIP), (none, y + STRIP / 2.0 + 8.0), true);
+    plot::line(svg, (none, y - STRIP / 2.0), (none, y + STRIP / 2.0), true);
     for (block, ratio) in ratios {
         let lane = f64::from(block * 3 % 7) / 6.0 - 0.5;
         mark(
