@@ -18,17 +18,13 @@ use crate::text::page::Block;
 /// The answer, the blocks over time, and what each setting used.
 pub fn of_ab(compared: &LiveAb) -> Markup {
     let page = blocks_of(|page| ab::write(page, compared));
-    let is_heading = |block: &&Block| matches!(block, Block::Heading(_));
-    let second = page
-        .iter()
-        .enumerate()
-        .skip(1)
-        .find(|(_, block)| is_heading(block));
-    let (answer, rest) = page.split_at(second.map_or(page.len(), |(index, _)| index));
-    let (title, answer) = match answer.split_first() {
+    let mut parts = page.chunk_by(|_, next| !matches!(next, Block::Heading(_)));
+    let (title, answer) = match parts.next().and_then(<[Block]>::split_first) {
         Some((Block::Heading(title), answer)) => (title.as_str(), answer),
-        _ => ("", answer),
+        _ => ("", &[][..]),
     };
+    // The last part says what to do, which a reader wants to know first.
+    let advice = parts.next_back().unwrap_or_default();
     let figures = [
         over_time(compared, "busy cores", |block| block.window.busy_cores()),
         over_time(compared, "packets a second, both ways", |block| {
@@ -49,13 +45,13 @@ pub fn of_ab(compared: &LiveAb) -> Markup {
     html! {
         header id="answer" {
             h1 { (title) }
-            (blocks::of(&answer.iter().collect::<Vec<_>>()))
+            (blocks::of(&answer.iter().chain(advice).collect::<Vec<_>>()))
         }
         section id="pairs" {
             h2 { "Block by block" }
             div.figures { @for figure in figures.iter().flatten() { (figure.markup()) } }
         }
-        section { (blocks::of(&rest.iter().collect::<Vec<_>>())) }
+        section { (blocks::of(&parts.flatten().collect::<Vec<_>>())) }
     }
 }
 

@@ -53,7 +53,7 @@ pub fn height(series: usize) -> f64 {
 
 /// The names of both axes.
 pub fn names(svg: &mut String, x: &str, y: &str) {
-    plot::upright(svg, (20, f64::midpoint(TOP, BOTTOM)), y);
+    plot::upright(svg, (15, f64::midpoint(TOP, BOTTOM)), y);
     let place = (f64::midpoint(LEFT, RIGHT), BOTTOM + 46.0);
     text(svg, place, "middle", LETTERS, x);
 }
