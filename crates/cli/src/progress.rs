@@ -28,6 +28,7 @@ impl Line {
     /// Shows what the study tells.
     pub fn show(&self, progress: Progress<'_>) {
         match progress {
+            Progress::SeekingKnee => self.0.set_message("seeking the greatest rate that is held"),
             Progress::MeasuringCost => self.0.set_message("measuring what counting costs"),
             Progress::Rehearsing => self.0.set_message("setting the timer right"),
             Progress::Begins { place, left } => self.0.set_message(format!(

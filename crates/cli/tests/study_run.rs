@@ -122,3 +122,59 @@ fn a_study_of_a_file_runs_is_stored_and_leaves_nothing() {
     let list: Value = serde_json::from_slice(&list.stdout).unwrap();
     assert_eq!(list["studies"][0]["kind"], "study");
 }
+
+#[test]
+fn a_sweep_shows_offered_against_delivered_and_the_greatest_rate_held() {
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
+    let file = written(&stage, FILE);
+    let planned = stage.run(&[
+        "study",
+        "run",
+        &file,
+        "--sweep",
+        "rate=10%,20%",
+        "--dry-run",
+    ]);
+    let text = String::from_utf8(planned.stdout).unwrap();
+    assert!(text.contains("in this sweep at 20 % of the knee"), "{text}");
+    let closed = stage.run(&["study", "run", &file, "--sweep", "20000", "--dry-run"]);
+    assert_eq!(closed.status.code(), Some(2));
+    assert!(
+        stderr(&closed).contains("write rate=20000,40000"),
+        "{}",
+        stderr(&closed)
+    );
+    // Ten datagrams a millisecond are held by any machine, and a hundred million by none.
+    let one_block = written(&stage, &FILE.replace("blocks = 3", "blocks = 1"));
+    let rates = "rate=1000,2000,100000000";
+    let ran = stage.run(&["study", "run", &one_block, "--sweep", rates, "--json"]);
+    assert!(
+        [Some(0), Some(4)].contains(&ran.status.code()),
+        "{}",
+        stderr(&ran)
+    );
+    let study: Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!(study["workloads"][1]["load"]["asked_per_second"], 2000);
+    let sweep = &study["sweeps"][0];
+    assert_eq!(
+        (&sweep["sweep"], &sweep["unit"]),
+        (&Value::from("udp200"), &Value::from("datagrams"))
+    );
+    for setting in sweep["settings"].as_array().unwrap() {
+        let points = setting["points"].as_array().unwrap();
+        assert_eq!(points.len(), 3);
+        assert_ne!(setting["held_per_second"], 100_000_000, "{setting}");
+        assert_ne!(setting["ended_by"], "sweep", "{setting}");
+        let offered = points[2]["offered_per_second"].as_f64().unwrap();
+        assert!(offered > 0.0 && offered < 9e7, "{setting}");
+    }
+    let page = stage.run(&["study", "show", "last"]);
+    let page = String::from_utf8(page.stdout).unwrap();
+    assert!(
+        page.contains("udp200: offered against delivered, packets a second"),
+        "{page}"
+    );
+    assert!(page.contains("Greatest rate held"), "{page}");
+    assert!(stage.records().is_empty());
+}

@@ -35,6 +35,7 @@ pub mod sim_published;
 mod studies;
 mod study;
 mod study_plan;
+mod sweep;
 mod switch;
 pub mod ticks;
 pub mod time;
@@ -74,6 +75,7 @@ pub use study::{
     WorkloadFacts,
 };
 pub use study_plan::{STUDY_PLAN_SCHEMA, StudyPlan};
+pub use sweep::{Sweep, SweepEnd, SweepPoint, SweptLoad, SweptSetting};
 pub use switch::{
     SET_SCHEMA, Switch, SwitchFile, SwitchProof, SwitchRestored, SwitchValue, SwitchWrite,
 };

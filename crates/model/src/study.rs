@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Comparison, SettingFindings, Side, Trial, WorkUnit};
+use crate::{Comparison, SettingFindings, Side, Sweep, SweptLoad, Trial, WorkUnit};
 
 /// Name and version of the JSON that [`Study`] becomes. The number grows when a reader of the last
 /// version could be misled.
@@ -129,7 +129,7 @@ pub struct LabFacts {
 }
 
 /// What a workload is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkloadFacts {
     /// The workload.
     pub workload: String,
@@ -139,6 +139,9 @@ pub struct WorkloadFacts {
     pub unit: WorkUnit,
     /// Bytes of UDP payload in each datagram; null for a stream.
     pub datagram_bytes: Option<u32>,
+    /// Its rate, where it is one of a sweep's; null otherwise.
+    #[serde(default)]
+    pub load: Option<SweptLoad>,
 }
 
 /// What a setting means here, in words and values.
@@ -320,6 +323,9 @@ pub struct Study {
     pub findings: Vec<SettingFindings>,
     /// What follows.
     pub comparisons: Vec<Comparison>,
+    /// Offered against delivered of each workload that was swept; empty without a sweep.
+    #[serde(default)]
+    pub sweeps: Vec<Sweep>,
     /// What to know before believing it.
     pub warnings: Vec<Warning>,
 }

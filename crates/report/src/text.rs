@@ -23,6 +23,7 @@ pub(crate) mod page;
 mod plan;
 mod scrutiny;
 mod show;
+mod sweep;
 pub(crate) mod workload;
 
 pub use show::{PollingValues, polling_values as render_polling_values};
@@ -77,6 +78,9 @@ pub fn render_text(study: &Study, options: &TextOptions) -> String {
     let width = options.width.clamp(NARROWEST, WIDEST);
     let mut page = Page::new(width, options.color);
     answer::write(&mut page, study, false);
+    for sweep in &study.sweeps {
+        sweep::write(&mut page, sweep);
+    }
     header::write(&mut page, study);
     for workload in &study.workloads {
         workload::write(&mut page, study, workload);

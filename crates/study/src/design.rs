@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use nicpoll_model::{ComparisonName, FactorFacts, LevelFacts, SettingFacts, Side, WorkloadFacts};
+use nicpoll_model::{
+    ComparisonName, FactorFacts, LevelFacts, SettingFacts, Side, SweptLoad, WorkloadFacts,
+};
 use nicpoll_switch::knob::table::GRO_FLUSH_TIMEOUT;
 use nicpoll_switch::{Request, Setting, Value};
 use serde::{Deserialize, Serialize};
@@ -25,7 +27,7 @@ pub const MACHINE: &str = "machine";
 pub const MACHINE_INTERFACE: &str = "lo";
 
 /// What a study compares.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Design {
     /// What it answers.
     pub question: String,
@@ -47,7 +49,7 @@ pub struct Design {
 }
 
 /// Traffic with a name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NamedWorkload {
     /// What reports call it.
     pub name: String,
@@ -58,6 +60,9 @@ pub struct NamedWorkload {
     /// How far it reaches, and what runs beside it.
     #[serde(default)]
     pub extent: Extent,
+    /// Its rate, where it is one of a sweep's.
+    #[serde(default)]
+    pub load: Option<SweptLoad>,
 }
 
 /// A setting with what a report and a trial need to know of it.
@@ -231,6 +236,7 @@ impl NamedWorkload {
             description: self.description.clone(),
             unit: workload.unit(),
             datagram_bytes: workload.datagram_bytes(),
+            load: self.load.clone(),
         }
     }
 }

@@ -59,6 +59,14 @@ impl Extent {
         Ok(())
     }
 
+    /// Streams of the same traffic on each path: one each way.
+    pub(crate) fn ways(&self) -> u64 {
+        match self.both_ways {
+            true => 2,
+            false => 1,
+        }
+    }
+
     /// What is to be said of it behind what the traffic is.
     pub fn words(&self) -> String {
         let mut words = String::new();

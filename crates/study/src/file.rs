@@ -27,6 +27,7 @@ use self::lengths::LengthsEntry;
 use crate::design::{Design, NamedSetting, NamedWorkload, drop_order};
 use crate::extent::Extent;
 use crate::plan::{Lengths, PlanError, plan_of};
+use crate::sweep::{SweepError, SweepRates};
 use crate::topology::{Topology, TopologyError};
 use crate::workload::WorkloadRequest;
 
@@ -96,6 +97,15 @@ impl StudyFile {
         Ok(StudyFile { lengths, ..self })
     }
 
+    /// The study with every workload that has a rate swept over these.
+    ///
+    /// # Errors
+    /// When none has a rate, or the file has a sweep of its own.
+    pub fn swept_over(self, rates: &SweepRates) -> Result<Self, SweepError> {
+        let design = self.design.swept_over(rates)?;
+        Ok(StudyFile { design, ..self })
+    }
+
     /// What the study would do.
     ///
     /// # Errors
@@ -157,19 +167,21 @@ impl Reader<'_> {
         for entry in &document.workload {
             self.names_in_command(entry, &settings)?;
         }
+        let sweeps = sweeps_of(&document.workload);
         let workloads = document.workload.into_iter();
+        let design = Design {
+            question: document.question,
+            topology,
+            workloads: workloads
+                .map(|entry| self.workload(entry))
+                .collect::<Result<_, _>>()?,
+            settings,
+            factors,
+            contrasts,
+            drop_order,
+        };
         Ok(StudyFile {
-            design: Design {
-                question: document.question,
-                topology,
-                workloads: workloads
-                    .map(|entry| self.workload(entry))
-                    .collect::<Result<_, _>>()?,
-                settings,
-                factors,
-                contrasts,
-                drop_order,
-            },
+            design: self.swept(design, &sweeps)?,
             lengths,
             full: full.transpose()?,
             seed: document.seed,
@@ -259,6 +271,20 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// The design with the sweeps of the file.
+    fn swept(&self, design: Design, sweeps: &[Swept]) -> Result<Design, FileError> {
+        let of = |workload: &NamedWorkload| {
+            let sweep = sweeps.iter().find(|(name, _)| *name == workload.name)?;
+            Some(sweep.1.get_ref().clone())
+        };
+        let swept = design.swept(of);
+        swept.map_err(|error| {
+            let is_of = |(name, _): &&Swept| error.of_workload().is_none_or(|own| own == name);
+            let span = sweeps.iter().find(is_of).map(|(_, rates)| rates.span());
+            self.error(span.unwrap_or_default(), error.to_string())
+        })
+    }
+
     fn workload(&self, entry: WorkloadEntry) -> Result<NamedWorkload, FileError> {
         let span = entry.traffic.span();
         let request = entry.traffic.into_inner();
@@ -277,8 +303,17 @@ impl Reader<'_> {
                 .unwrap_or_else(|| request.describe() + &extent.words()),
             request,
             extent,
+            load: None,
         })
     }
+}
+
+/// A workload and what it is swept over.
+type Swept = (String, Spanned<SweepRates>);
+
+fn sweeps_of(entries: &[WorkloadEntry]) -> Vec<Swept> {
+    let of = |entry: &WorkloadEntry| Some((entry.name.get_ref().clone(), entry.sweep.clone()?));
+    entries.iter().filter_map(of).collect()
 }
 
 #[cfg(test)]

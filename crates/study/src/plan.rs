@@ -10,6 +10,7 @@ use thiserror::Error;
 use crate::cpu_window::CPU_WINDOW;
 use crate::demo;
 use crate::design::{Design, NamedSetting};
+use crate::sweep::{SEARCH, searches};
 
 /// From which ratio on a difference matters.
 pub const MARGIN: f64 = 1.05;
@@ -233,7 +234,8 @@ pub fn plan_of(design: &Design, lengths: &Lengths, seed: Seed) -> Result<Plan, P
     plan.limit_seconds = lengths.limit.map_or_else(
         || {
             let seconds = plan.order.len() as f64 * trial_seconds(&plan);
-            (LIMIT_FACTOR * seconds + LIMIT_BASE.as_secs_f64()).ceil()
+            let searches = f64::from(searches(design)) * SEARCH.as_secs_f64();
+            (LIMIT_FACTOR * seconds + LIMIT_BASE.as_secs_f64() + searches).ceil()
         },
         |limit| limit.as_secs_f64(),
     );

@@ -18,6 +18,7 @@ use crate::error::StudyError;
 use crate::keep::{design_of, interrupted, still_runs, this_runner};
 use crate::lab::Lab;
 use crate::study::{Identity, Progress, SoFar, run_study};
+use crate::sweep::{resolved, searches};
 use crate::veth::Veth;
 
 /// A study that is about to begin or to go on.
@@ -38,6 +39,16 @@ enum From {
         so_far: Box<SoFar>,
         recording: Recording,
     },
+}
+
+impl From {
+    /// What of it is stored already.
+    fn recording(self) -> Option<Recording> {
+        match self {
+            From::Nothing { .. } => None,
+            From::Before { recording, .. } => Some(recording),
+        }
+    }
 }
 
 /// How a study ended.
@@ -156,13 +167,20 @@ impl Sitting {
         self,
         lab: &mut Lab,
         cancel: &AtomicBool,
-        progress: impl FnMut(Progress<'_>),
+        mut progress: impl FnMut(Progress<'_>),
     ) -> Ended {
         let Sitting {
-            design,
+            mut design,
             begin,
             from,
         } = self;
+        if searches(&design) > 0 {
+            progress(Progress::SeekingKnee);
+            design = match resolved(lab, design, cancel) {
+                Ok(design) => design,
+                Err(error) => return Ended::of(Err(error), from.recording()),
+            };
+        }
         let (opened, mut recording) = open(lab, &design, from);
         let outcome = opened.and_then(|so_far| {
             run_study(

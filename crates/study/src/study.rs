@@ -17,6 +17,7 @@ use crate::lab::Lab;
 use crate::schedule::{Schedule, traffic_ends};
 use crate::setting_findings::setting_findings;
 use crate::stop;
+use crate::sweep::sweeps;
 use crate::trial::{Place, Trials};
 use crate::warnings::warnings_of;
 
@@ -31,6 +32,8 @@ fn plan_share(plan: &Plan, share: f64) -> Duration {
 /// What a study tells while it runs.
 #[derive(Clone, Debug)]
 pub enum Progress<'a> {
+    /// The knees that shares of a sweep are of are sought.
+    SeekingKnee,
     /// How dear counting is will be measured.
     MeasuringCost,
     /// The timer is set right under each workload, before anything counts.
@@ -111,6 +114,7 @@ impl SoFar {
             dropped: Vec::new(),
             confounders: confounders(design, &Seen::new()),
             comparisons: Vec::new(),
+            sweeps: Vec::new(),
             warnings,
         };
         Ok(SoFar {
@@ -224,6 +228,7 @@ pub(crate) fn conclude(design: &Design, mut study: Study) -> Result<Study, Study
         &study.dropped,
         Seed(study.seed),
     )?;
+    study.sweeps = sweeps(design, &study.trials);
     study.findings = setting_findings(design, &study.trials);
     study.warnings.extend(warnings_of(&study, design));
     Ok(study)

@@ -1,6 +1,7 @@
 //! The workloads that a study can run, as data.
 
 use std::collections::BTreeMap;
+use std::num::{NonZeroU32, NonZeroU64};
 
 use nicpoll_iperf::{TcpWorkload, UdpWorkload};
 use nicpoll_model::line::IpVersion;
@@ -25,6 +26,8 @@ const PAYLOAD_BYTES_MAX_IPV6: u16 = 65_487;
 const CLIENTS_MAX: u16 = 256;
 /// Datagrams of a pulse: as many as one core sends in its time.
 const PULSE_PACKETS_MAX: u32 = 4096;
+/// Pulses come a millisecond apart.
+const PULSES_PER_SECOND: u32 = 1000;
 
 /// Why traffic cannot be made.
 #[derive(Debug, Error)]
@@ -162,6 +165,42 @@ impl WorkloadRequest {
             payload_bytes,
             most,
         })
+    }
+
+    /// The same at so many datagrams (`rr`: requests) a second, as near as its pulses allow; `None` for traffic that
+    /// goes as fast as it can.
+    pub fn at_rate(self, per_second: u64) -> Option<Self> {
+        let at_most_32_bits = || u32::try_from(per_second).unwrap_or(u32::MAX);
+        Some(match self {
+            WorkloadRequest::Udp(udp) => WorkloadRequest::Udp(UdpWorkload {
+                packets_per_second: NonZeroU64::new(per_second),
+                ..udp
+            }),
+            WorkloadRequest::Rr(rr) => WorkloadRequest::Rr(RrWorkload {
+                requests_per_second: NonZeroU32::new(at_most_32_bits()),
+                ..rr
+            }),
+            WorkloadRequest::Pulses(pulses) => {
+                let of_pulse = (at_most_32_bits() / PULSES_PER_SECOND).clamp(1, PULSE_PACKETS_MAX);
+                WorkloadRequest::Pulses(PulseWorkload {
+                    packets_per_pulse: NonZeroU32::new(of_pulse)?,
+                    ..pulses
+                })
+            }
+            _ => return None,
+        })
+    }
+
+    /// What it asks for a second; `None` when it goes as fast as it can.
+    pub fn asked_per_second(&self) -> Option<u64> {
+        match self {
+            WorkloadRequest::Udp(udp) => udp.packets_per_second.map(NonZeroU64::get),
+            WorkloadRequest::Rr(rr) => rr.requests_per_second.map(|rate| rate.get().into()),
+            WorkloadRequest::Pulses(pulses) => {
+                Some(u64::from(pulses.packets_per_pulse.get()) * u64::from(PULSES_PER_SECOND))
+            }
+            _ => None,
+        }
     }
 
     /// The same with the words that a setting gives the user's own command.

@@ -60,6 +60,7 @@ fn named(request: WorkloadRequest, extent: Extent) -> NamedWorkload {
         description: request.describe(),
         request,
         extent,
+        load: None,
     }
 }
 

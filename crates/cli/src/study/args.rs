@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 pub use nicpoll_report::help::study::ABOUT;
 use nicpoll_report::help::study::{COMPARE_EXAMPLES, EXAMPLES, REPORT_EXAMPLES, RUN_EXAMPLES};
 use nicpoll_store::Which;
-use nicpoll_study::FailOn;
+use nicpoll_study::{FailOn, SweepRates};
 
 use crate::args::{SittingArgs, StoreFile};
 
@@ -53,6 +53,10 @@ pub struct RunArgs {
     /// Run it at its full length, which its file names: that of the experiment that it repeats, for a ready one
     #[arg(long, conflicts_with = "resume")]
     pub full: bool,
+    /// Run each workload that has a rate at each of these, in packets a second or shares of the greatest rate held:
+    /// rate=20000,40000 or rate=50%,100%,150%
+    #[arg(long, value_name = "RATES", conflicts_with = "resume")]
+    pub sweep: Option<SweepRates>,
     /// Show what would be set, in which order and for how long, and do nothing
     #[arg(long, conflicts_with_all = ["brief", "resume"])]
     pub dry_run: bool,

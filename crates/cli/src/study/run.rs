@@ -21,6 +21,11 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         false => Ok(file),
     };
     let file = file.map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
+    let file = match &args.sweep {
+        Some(rates) => file.swept_over(rates),
+        None => Ok(file),
+    };
+    let file = file.map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
     let seed = args.sitting.seed.or(file.seed);
     if args.dry_run {
         let plan = file.plan(Seed(seed.unwrap_or_else(draw_seed)));

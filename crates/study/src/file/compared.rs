@@ -8,7 +8,7 @@ use nicpoll_model::{FactorFacts, FileError, LevelFacts};
 use toml::Spanned;
 
 use super::claim::Claim;
-use super::entry::{CommonEntry, CompareEntry, FactorEntry, SettingEntry, names_of};
+use super::entry::{CompareEntry, FactorEntry, Parts, SettingEntry, names_of};
 use super::setting::{NamedPiece, Piece};
 use super::{ENTRIES_MAX, Reader};
 use crate::design::{NamedSetting, Versus};
@@ -36,7 +36,7 @@ impl Reader<'_> {
     /// Makes settings of entries or of factors, and says what is held against what.
     pub(super) fn compared(
         &self,
-        common: Option<CommonEntry>,
+        common: Option<Parts>,
         settings: Vec<SettingEntry>,
         factors: Vec<FactorEntry>,
         compare: &[CompareEntry],

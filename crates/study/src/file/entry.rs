@@ -13,6 +13,7 @@ use super::lengths::LengthsEntry;
 use super::stop::StopEntry;
 use crate::design::Cpus;
 use crate::extent::Beside;
+use crate::sweep::SweepRates;
 use crate::topology::Topology;
 use crate::workload::WorkloadRequest;
 
@@ -31,7 +32,7 @@ pub(super) struct Document {
     #[serde(default)]
     pub give_up_first: Vec<Spanned<String>>,
     pub topology: Option<Spanned<Topology>>,
-    pub common: Option<CommonEntry>,
+    pub common: Option<Parts>,
     #[serde(default)]
     pub setting: Vec<SettingEntry>,
     #[serde(default)]
@@ -41,10 +42,10 @@ pub(super) struct Document {
     pub compare: Vec<CompareEntry>,
 }
 
-/// What every setting sets.
+/// What an entry sets at each host; `[common]` is one.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct CommonEntry {
+pub(super) struct Parts {
     pub sender: Option<Spanned<Values>>,
     pub router: Option<Spanned<Values>>,
     pub receiver: Option<Spanned<Values>>,
@@ -91,6 +92,7 @@ pub(super) struct WorkloadEntry {
     pub both_ways: bool,
     #[serde(default)]
     pub beside: Vec<Beside>,
+    pub sweep: Option<Spanned<SweepRates>>,
 }
 
 /// What is held against what: two settings, or two levels of a factor.

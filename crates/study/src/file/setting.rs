@@ -14,7 +14,7 @@ use toml::Spanned;
 
 use super::Reader;
 use super::claim::{Claim, Wanted};
-use super::entry::{CommonEntry, SettingEntry};
+use super::entry::{Parts, SettingEntry};
 use crate::INTERFACE;
 use crate::design::{
     Cpus, Evidence, MACHINE, MACHINE_INTERFACE, NamedSetting, RECEIVER, ROUTER, SENDER,
@@ -39,15 +39,6 @@ pub(super) struct NamedPiece {
     noun: Option<String>,
     description: String,
     piece: Piece,
-}
-
-/// What an entry has for each host.
-struct Parts {
-    sender: Option<Spanned<Values>>,
-    router: Option<Spanned<Values>>,
-    receiver: Option<Spanned<Values>>,
-    machine: Option<Spanned<Values>>,
-    cpus: Option<Spanned<Cpus>>,
 }
 
 impl Piece {
@@ -99,20 +90,13 @@ impl Reader<'_> {
     /// What every setting has.
     pub(super) fn common(
         &self,
-        entry: Option<CommonEntry>,
+        parts: Option<Parts>,
         claims: &mut Vec<Claim>,
     ) -> Result<Piece, FileError> {
-        let Some(entry) = entry else {
-            return Ok(Piece::default());
-        };
-        let parts = Parts {
-            sender: entry.sender,
-            router: entry.router,
-            receiver: entry.receiver,
-            machine: entry.machine,
-            cpus: entry.cpus,
-        };
-        self.parts(parts, 0..0, claims)
+        match parts {
+            Some(parts) => self.parts(parts, 0..0, claims),
+            None => Ok(Piece::default()),
+        }
     }
 
     /// What an entry says.
