@@ -10,7 +10,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use described::assert_described;
@@ -293,6 +293,7 @@ fn when_the_guard_is_killed_too_the_next_start_closes_the_records() {
     needs!(Root, PerNapi);
     let stage = Stage::new();
     let mut child = stage.demo_in_mid_trial();
+    stop_with_two_records(&stage, &child);
     let namespaces = namespaces_of(child.id());
     let guard = guard_of(child.id());
     kill_process(guard, Signal::KILL).unwrap();
@@ -303,6 +304,30 @@ fn when_the_guard_is_killed_too_the_next_start_closes_the_records() {
     let next = stage.run(&shortest(&[]));
     assert_eq!(next.status.code(), Some(0), "{}", stderr(&next));
     assert!(!stage.state().exists(), "{:?}", stage.records());
+}
+
+/// Stops the program while a setting is in force: it could end its trial otherwise, on a busy machine, before it is
+/// killed.
+fn stop_with_two_records(stage: &Stage, child: &Child) {
+    let pid = Pid::from_raw(child.id() as i32).unwrap();
+    let is_stopped = || {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+        stat.rsplit(')')
+            .next()
+            .unwrap()
+            .trim_start()
+            .starts_with('T')
+    };
+    for _ in 0..10 {
+        wait_until("a trial applies a setting", || stage.records().len() == 2);
+        kill_process(pid, Signal::STOP).unwrap();
+        wait_until("it has stopped", is_stopped);
+        if stage.records().len() == 2 {
+            return;
+        }
+        kill_process(pid, Signal::CONT).unwrap();
+    }
+    panic!("no trial was met with its setting in force");
 }
 
 /// The guard that a program started: its child by that name.
