@@ -397,6 +397,10 @@ fn what_cannot_be_is_refused_with_a_remedy_before_anything_is_made() {
         (["--repeats", "0"], "ask for 1 to 1000"),
         (["--duration", "1us"], "ask for 100ms to 600s"),
         (["--seed", "x"], "invalid digit"),
+        (
+            ["--report", "/no/such/folder/page.html"],
+            "a folder that is there",
+        ),
     ] {
         let output = stage.run(&[&["demo"], &args[..]].concat());
         assert_eq!(output.status.code(), Some(2), "{args:?}");

@@ -51,6 +51,33 @@ fn done(stage: &Stage, args: &[&str]) -> Output {
     output
 }
 
+/// The report of study 1 is what the demo wrote, and can be had in each format.
+fn assert_reported(stage: &Stage, report: &str) {
+    let page = fs::read_to_string(report).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("Does polling pay here"));
+    let again = stdout(&done(stage, &["study", "report", "1", "-o", "-"]));
+    assert!(again == page, "the stored study gives the same page");
+    done(
+        stage,
+        &["study", "report", "last", "-o", report, "--format", "md"],
+    );
+    let markdown = fs::read_to_string(report).unwrap();
+    assert!(
+        markdown.starts_with("# Does polling pay here?"),
+        "{markdown}"
+    );
+    for format in ["text", "csv", "json"] {
+        let text = stdout(&done(
+            stage,
+            &["study", "report", "1", "-o", "-", "--format", format],
+        ));
+        assert!(
+            text.contains("udp64") || text.contains("rr"),
+            "{format}: {text}"
+        );
+    }
+}
+
 #[test]
 fn what_the_demo_printed_is_shown_again_exported_and_deleted() {
     needs!(Root, PerNapi);
@@ -63,10 +90,17 @@ fn what_the_demo_printed_is_shown_again_exported_and_deleted() {
     assert!(stdout(&list).lines().any(ready), "{}", stdout(&list));
     assert!(!stage.store().exists(), "looking makes nothing");
 
-    let printed = stage.run(&[&FOUR_TRIALS[..], &["--json"]].concat());
+    let folder = tempfile::tempdir().unwrap();
+    let report = folder.path().join("demo.html").display().to_string();
+    let asked = [&FOUR_TRIALS[..], &["--json", "--report", &report]].concat();
+    let printed = stage.run(&asked);
     let file = stage.store().display().to_string();
-    let words = format!("Stored as study 1 in {file}; 'nicpoll study show 1' shows it again.\n");
+    let words = format!(
+        "Stored as study 1 in {file}; 'nicpoll study show 1' shows it again.\n\
+         The report is in {report}.\n"
+    );
     assert_eq!(stderr(&printed), words);
+    assert_reported(&stage, &report);
     for args in [
         ["study", "show", "last", "--json"],
         ["study", "export", "1", "--format=json"],

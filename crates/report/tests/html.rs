@@ -94,6 +94,13 @@ fn the_file_needs_nothing_and_runs_nothing() {
             assert!(!html.contains(foreign), "{foreign}");
         }
         assert!(html.contains("default-src 'none'"));
+        // A second attribute of one name would be lost.
+        for tag in html.split('<') {
+            assert!(
+                tag.split('>').next().unwrap().matches(" class=").count() < 2,
+                "{tag}"
+            );
+        }
         for odd in ["NaN", "inf\"", "=\"-0.0\""] {
             assert!(!html.contains(odd), "{odd}");
         }

@@ -95,7 +95,7 @@ fn bar(span: Span, scale: &Scale, ink: &str) -> Markup {
     let estimate = place(span.ratio);
     let rounded = |place: f64| format!("{place:.1}");
     html! {
-        svg.interval class=(ink) viewBox={ "0 0 " (width) " " (height) } aria-hidden="true" {
+        svg class={ "interval " (ink) } viewBox={ "0 0 " (width) " " (height) } aria-hidden="true" {
             line.none x1=(rounded(place(1.0))) y1="0" x2=(rounded(place(1.0))) y2=(height) {}
             line.span x1=(rounded(inner(low))) y1=(middle) x2=(rounded(inner(high))) y2=(middle) {}
             @if low < 0.0 { polygon points=(arrow(0.0, ARROW)) {} }
