@@ -28,6 +28,9 @@ pub struct Plan {
     pub period_ns: Option<u64>,
     /// The workloads, in the order in which they are reported.
     pub workloads: Vec<String>,
+    /// What a trial of each of them is reckoned to take with all that belongs to it, before any has run.
+    #[serde(default)]
+    pub reckoned_trial_seconds: Vec<f64>,
     /// The order of the trials as drawn from the seed: workload and setting, block after block.
     pub order: Vec<(String, String)>,
     /// Time in which the study ends, from its beginning: no block starts that could not finish in it.

@@ -29,6 +29,12 @@ const RUN: Duration = Duration::from_millis(100);
 /// For stragglers of a run to be read.
 const QUIET: Duration = Duration::from_millis(5);
 
+/// A time in seconds with that in which costs are measured before it.
+pub(crate) fn with_time_of_counting(seconds: f64) -> f64 {
+    let share = SHARE / (1.0 - SHARE) * seconds;
+    seconds + share.min(TIME_MAX.as_secs_f64())
+}
+
 /// Measures what both counters cost under each workload and setting, on a lab whose settings are as they
 /// came up, and leaves them so. It takes a tenth of the study's time, which counts from `begin`.
 pub fn measure(

@@ -29,6 +29,7 @@ mod lab;
 mod link;
 mod plan;
 mod ready;
+mod reckon;
 mod results;
 mod run;
 mod schedule;

@@ -10,7 +10,7 @@ use thiserror::Error;
 use crate::cpu_window::CPU_WINDOW;
 use crate::demo;
 use crate::design::{Design, NamedSetting};
-use crate::sweep::{SEARCH, searches};
+use crate::reckon;
 
 /// From which ratio on a difference matters.
 pub const MARGIN: f64 = 1.05;
@@ -25,12 +25,6 @@ pub const QUICK_LIMIT: Duration = Duration::from_secs(40);
 /// and 0.10 with 1.5 s, and in the time of one long trial there are four short ones.
 const DEFAULT_TRIAL: Duration = Duration::from_millis(250);
 const DEFAULT_WARMUP: Duration = Duration::from_millis(100);
-/// What a trial takes beside its traffic: switching, draining, reading counters.
-const OVERHEAD: Duration = Duration::from_millis(120);
-/// What else was asked for gets this much more time than it is reckoned to take, and [`LIMIT_BASE`].
-const LIMIT_FACTOR: f64 = 1.25;
-/// For preparing and judging.
-const LIMIT_BASE: Duration = Duration::from_secs(15);
 /// Period without options.
 pub const DEFAULT_PERIOD: Duration = Duration::from_micros(200);
 
@@ -207,11 +201,18 @@ pub fn plan_of(design: &Design, lengths: &Lengths, seed: Seed) -> Result<Plan, P
     let workloads = design.workloads.iter();
     let contrasts = design.contrasts.iter();
     let family = design.drop_order.len() as u32;
+    let warmup_seconds = lengths.warmup.unwrap_or(needed).as_secs_f64();
+    let runs = [
+        warmup_seconds,
+        trial.as_secs_f64(),
+        CPU_WINDOW.as_secs_f64(),
+    ];
     let mut plan = Plan {
+        reckoned_trial_seconds: reckon::trials(design, runs),
         quick: lengths.quick,
         blocks,
         trial_seconds: trial.as_secs_f64(),
-        warmup_seconds: lengths.warmup.unwrap_or(needed).as_secs_f64(),
+        warmup_seconds,
         cpu_window_seconds: CPU_WINDOW.as_secs_f64(),
         period_ns,
         limit_seconds: 0.0,
@@ -232,11 +233,7 @@ pub fn plan_of(design: &Design, lengths: &Lengths, seed: Seed) -> Result<Plan, P
     }
     plan.order = draw_order(design, plan.blocks, seed);
     plan.limit_seconds = lengths.limit.map_or_else(
-        || {
-            let seconds = plan.order.len() as f64 * trial_seconds(&plan);
-            let searches = f64::from(searches(design)) * SEARCH.as_secs_f64();
-            (LIMIT_FACTOR * seconds + LIMIT_BASE.as_secs_f64() + searches).ceil()
-        },
+        || reckon::limit_seconds(design, &plan),
         |limit| limit.as_secs_f64(),
     );
     Ok(plan)
@@ -245,13 +242,13 @@ pub fn plan_of(design: &Design, lengths: &Lengths, seed: Seed) -> Result<Plan, P
 /// The blocks that fill the time of a study with a stop rule.
 fn blocks_within(lengths: &Lengths, plan: &Plan, design: &Design) -> Result<u32, PlanError> {
     let limit = lengths.limit.unwrap_or_default();
-    let trials = (design.workloads.len() * design.settings.len()) as f64;
-    let block = trials * trial_seconds(plan);
-    let left = limit.saturating_sub(LIMIT_BASE).as_secs_f64();
+    let workloads: f64 = plan.reckoned_trial_seconds.iter().sum();
+    let block = design.settings.len() as f64 * workloads;
+    let left = limit.saturating_sub(reckon::BASE).as_secs_f64();
     let blocks = (left / block) as u32;
     let needed = blocks_for_interval(plan.family);
     if blocks < needed {
-        let seconds = LIMIT_BASE.as_secs_f64() + f64::from(needed) * block;
+        let seconds = reckon::BASE.as_secs_f64() + f64::from(needed) * block;
         return Err(PlanError::StopTooEarly {
             asked: limit,
             needed,
@@ -300,11 +297,6 @@ fn design_of(options: &Options, period: Duration) -> Design {
 /// Long periods need a longer look before the timer is right.
 fn warmup(period: Duration) -> Duration {
     DEFAULT_WARMUP.max(period * CALIBRATION_ROUNDS * CALIBRATION_STEPS)
-}
-
-/// What a trial of a plan is reckoned to take on a machine of its own.
-pub(crate) fn trial_seconds(plan: &Plan) -> f64 {
-    plan.warmup_seconds + plan.trial_seconds + plan.cpu_window_seconds + OVERHEAD.as_secs_f64()
 }
 
 /// Confidence of each interval so that all of them together hold at 95 % (Bonferroni).
@@ -412,7 +404,8 @@ mod tests {
             ..Options::default()
         };
         let (_, plan) = plan(&long, Seed(1)).unwrap();
-        let planned = plan.order.len() as f64 * trial_seconds(&plan);
+        let of = |trial: &(String, String)| reckon::trial_seconds(&plan, &trial.0);
+        let planned: f64 = plan.order.iter().map(of).sum();
         assert!(plan.limit_seconds > planned && plan.limit_seconds > 150.0);
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use nicpoll_model::{ComparisonName, DroppedComparison, Plan};
 
-use crate::plan::trial_seconds;
+use crate::reckon::trial_seconds;
 
 /// Kept for judging, printing and putting back.
 const RESERVE_SECONDS: f64 = 4.0;
@@ -31,8 +31,8 @@ pub struct Schedule<'a> {
     plan: &'a Plan,
     kept: Vec<ComparisonName>,
     dropped: Vec<DroppedComparison>,
-    /// Seconds of a trial: a running mean over all, whose traffic is of one length.
-    trial_seconds: f64,
+    /// What trials take over what they were reckoned to: a running mean over all.
+    slowness: f64,
     trials: f64,
 }
 
@@ -43,17 +43,21 @@ impl<'a> Schedule<'a> {
             plan,
             kept: plan.drop_order.clone(),
             dropped: Vec::new(),
-            trial_seconds: trial_seconds(plan),
+            slowness: 1.0,
             trials: PLANNED_WEIGHT,
         }
     }
 
-    /// The same for a study that goes on: what it gave up before, and what each of its trials took.
-    pub fn after(mut self, dropped: Vec<DroppedComparison>, taken: &[Duration]) -> Self {
+    /// The same for a study that goes on: what it gave up before, and what each of its trials took, by its workload.
+    pub fn after<'t>(
+        mut self,
+        dropped: Vec<DroppedComparison>,
+        taken: impl Iterator<Item = (&'t str, Duration)>,
+    ) -> Self {
         let is_kept = |name: &ComparisonName| dropped.iter().all(|gone| gone.comparison != *name);
         self.kept.retain(is_kept);
         self.dropped = dropped;
-        taken.iter().for_each(|taken| self.took(*taken));
+        taken.for_each(|(workload, taken)| self.took(workload, taken));
         self
     }
 
@@ -70,10 +74,11 @@ impl<'a> Schedule<'a> {
         })
     }
 
-    /// Learns what a trial took.
-    pub fn took(&mut self, taken: Duration) {
+    /// Learns what a trial of a workload took.
+    pub fn took(&mut self, workload: &str, taken: Duration) {
         self.trials = (self.trials + 1.0).min(LOOK_BACK);
-        self.trial_seconds += (taken.as_secs_f64() - self.trial_seconds) / self.trials;
+        let slowness = taken.as_secs_f64() / trial_seconds(self.plan, workload);
+        self.slowness += (slowness - self.slowness) / self.trials;
     }
 
     /// Gives up comparisons, in the order of the plan, until the blocks that are left fit into the time that is
@@ -127,7 +132,7 @@ impl<'a> Schedule<'a> {
             .filter(|one| one.workload == workload)
             .flat_map(|one| [one.setting.as_str(), one.reference.as_str()])
             .collect();
-        settings.len() as f64 * self.trial_seconds
+        settings.len() as f64 * self.slowness * trial_seconds(self.plan, workload)
     }
 }
 
@@ -160,9 +165,9 @@ mod tests {
                 continue;
             }
             for _ in needed {
-                let taken = factor * trial_seconds(&plan);
+                let taken = factor * trial_seconds(&plan, workload);
                 now += taken;
-                schedule.took(Duration::from_secs_f64(taken));
+                schedule.took(workload, Duration::from_secs_f64(taken));
             }
             *blocks.entry(workload.clone()).or_insert(0) += 1;
         }
@@ -219,7 +224,7 @@ mod tests {
         let mut schedule = Schedule::new(&plan);
         assert!(schedule.is_needed("udp1470", "default"));
         // A little more than what the blocks take is missing.
-        schedule.fit(0, Duration::from_secs(60));
+        schedule.fit(0, Duration::from_secs(40));
         assert!(!schedule.is_needed("udp1470", "default"));
         assert!(schedule.is_needed("udp1470", "interrupt"));
         assert!(schedule.is_needed("udp64", "default"));
@@ -233,8 +238,9 @@ mod tests {
         whole.fit(0, Duration::from_secs(60));
         let gone = whole.dropped().to_vec();
         assert!(!gone.is_empty());
-        taken.iter().for_each(|taken| whole.took(*taken));
-        let mut resumed = Schedule::new(&plan).after(gone, &taken);
+        taken.iter().for_each(|taken| whole.took("tcp", *taken));
+        let mut resumed =
+            Schedule::new(&plan).after(gone, taken.iter().map(|taken| ("tcp", *taken)));
         for schedule in [&mut whole, &mut resumed] {
             schedule.fit(8, Duration::from_secs(90));
         }
@@ -242,6 +248,21 @@ mod tests {
         assert_eq!(whole.dropped(), resumed.dropped());
         let left = |schedule: &Schedule<'_>| schedule.forecast(8, Duration::from_secs(90));
         assert_eq!(left(&whole), left(&resumed));
+    }
+
+    #[test]
+    fn a_workload_whose_trials_take_long_by_nature_says_nothing_of_the_others() {
+        let (_, mut plan) = plan(&Options::default(), Seed(1)).unwrap();
+        plan.reckoned_trial_seconds = vec![4.0, 0.5, 0.5, 0.5];
+        let mut schedule = Schedule::new(&plan);
+        let before = schedule.block_seconds("rr");
+        for _ in 0..20 {
+            schedule.took("tcp", Duration::from_secs(4));
+        }
+        assert!((schedule.block_seconds("rr") - before).abs() < 1e-9);
+        assert!((schedule.block_seconds("tcp") - 8.0 * before).abs() < 1e-9);
+        schedule.took("rr", Duration::from_secs(1));
+        assert!(schedule.block_seconds("rr") > before);
     }
 
     #[test]

@@ -192,9 +192,11 @@ pub fn run_study(
         begin
     };
     trials.end_by(begin + traffic_ends(&plan));
+    let names = done.iter().map(|trial| trial.workload.as_str());
+    let before: Vec<(&str, Duration)> = names.zip(taken).collect();
     let mut run = Run {
         design,
-        schedule: Schedule::new(&plan).after(head.dropped.clone(), &taken),
+        schedule: Schedule::new(&plan).after(head.dropped.clone(), before.into_iter()),
         trials,
         begin,
         cancel,
@@ -335,7 +337,7 @@ impl Run<'_> {
             };
             progress(Progress::Ends(&trial));
             let taken = self.begin.elapsed() - elapsed;
-            self.schedule.took(taken);
+            self.schedule.took(workload, taken);
             self.head.elapsed_seconds = (elapsed + taken).as_secs_f64();
             self.head.dropped = self.schedule.dropped().to_vec();
             self.learn_confounders();

@@ -27,7 +27,7 @@ use crate::run::Running;
 const QUIET: Duration = Duration::from_millis(2);
 
 /// Warm-ups that a workload is rehearsed with.
-const REHEARSALS: u32 = 2;
+pub(crate) const REHEARSALS: u32 = 2;
 
 /// How often a setting is proven before the traffic counts.
 const PROOF_ATTEMPTS_MAX: u32 = 2;
