@@ -140,7 +140,7 @@ fn tcp_streams_agree_at_both_ends_and_with_their_sums() {
 #[test]
 fn a_client_tells_what_it_was_asked_what_it_was_granted_and_what_tcp_did() {
     let (sent, received) = tcp_test();
-    assert_eq!(sent["schema"], "nicpoll.iperf/3");
+    assert_eq!(sent["schema"], "nicpoll.iperf/4");
     assert_eq!(
         (&sent["role"], &sent["settings"]["streams"]),
         (&"client".into(), &2.into())
@@ -256,12 +256,12 @@ fn udp_tells_gaps_and_delays_where_there_are_some() {
     assert_eq!(told["server_report"]["side"], "receiver");
 
     let gaps = &told["gaps"];
-    assert_eq!(gaps["count"], datagrams - 1);
-    assert!(gaps["zero_count"].as_u64().unwrap() >= datagrams * 4 / 5 - 5);
+    assert_eq!(gaps["samples"], datagrams - 1);
+    assert!(gaps["zero_samples"].as_u64().unwrap() >= datagrams * 4 / 5 - 5);
     let buckets: Vec<&Value> = gaps["buckets"].as_array().unwrap().iter().collect();
-    assert_eq!(added(&buckets, "count"), datagrams - 1);
+    assert_eq!(added(&buckets, "samples"), datagrams - 1);
     assert_eq!(told["one_way_delay"], Value::Null);
-    assert_eq!(heard["one_way_delay"]["count"], heard["datagrams"]);
+    assert_eq!(heard["one_way_delay"]["samples"], heard["datagrams"]);
     assert!(heard["jitter_seconds"].is_number());
     assert_eq!(heard["retransmitted_segments"], Value::Null);
     assert_eq!(sent["settings"]["burst_datagrams"], 5);

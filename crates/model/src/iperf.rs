@@ -10,7 +10,7 @@ use crate::repeat::IperfRunsSummary;
 use crate::{HostDelta, Protocol, Side};
 
 /// Name and version of the layout.
-pub const IPERF_SCHEMA: &str = "nicpoll.iperf/3";
+pub const IPERF_SCHEMA: &str = "nicpoll.iperf/4";
 
 /// A finished test: what `--json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -354,9 +354,9 @@ pub struct IperfTotal {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IperfTimes {
     /// How many there are.
-    pub count: u64,
+    pub samples: u64,
     /// How many of them are 0.
-    pub zero_count: u64,
+    pub zero_samples: u64,
     /// The shortest.
     pub min_seconds: f64,
     /// Their mean.
@@ -382,7 +382,7 @@ pub struct IperfBucket {
     /// Where it ends: all times in it are shorter.
     pub below_seconds: f64,
     /// How many there are.
-    pub count: u64,
+    pub samples: u64,
 }
 
 /// What a server says that it received. iperf 2 counts the end marker as a datagram.

@@ -10,7 +10,7 @@ use crate::iperf::IperfRun;
 use crate::netrate::{Netblast, NetrateHead};
 
 /// Name and version of the JSON that [`IperfRuns`] becomes.
-pub const IPERF_RUNS_SCHEMA: &str = "nicpoll.iperf-runs/1";
+pub const IPERF_RUNS_SCHEMA: &str = "nicpoll.iperf-runs/2";
 /// Name and version of the JSON that [`NetblastRuns`] becomes.
 pub const NETBLAST_RUNS_SCHEMA: &str = "nicpoll.netblast-runs/1";
 

@@ -142,7 +142,7 @@ const UNITS: [&str; 72] = [
     "ppm",
 ];
 /// Numbers that name something and measure nothing.
-const NAMES: [&str; 30] = [
+const NAMES: [&str; 29] = [
     "seed",
     "block",
     "sequence",
@@ -160,7 +160,6 @@ const NAMES: [&str; 30] = [
     "ended_by_signal",
     "type_of_service",
     "count",
-    "zero_count",
     "queue",
     "irq",
     "pid",

@@ -6,18 +6,22 @@ mod common;
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
 use common::TestLab;
 use nicpoll_model::{Side, Trial};
 use nicpoll_stats::order::Seed;
 use nicpoll_study::{
-    Host, HostEvent, HostFailure, HostMessage, INTERFACE, Lab, LocalHost, Options, Place, Trials,
-    plan,
+    Host, HostEvent, HostFailure, HostMessage, HostRequest, INTERFACE, Lab, LocalHost, Options,
+    Place, Trials, plan,
 };
 use nicpoll_switch::Owner;
 use nicpoll_sys::netns::NetNamespace;
 use nicpoll_testkit::needs;
+
+/// Longer than the warm-up of a trial with a period of 1 ms, which is 100 ms.
+const LATE: Duration = Duration::from_millis(150);
 
 /// What crossed, line by line.
 type Lines = Arc<Mutex<VecDeque<Line>>>;
@@ -32,6 +36,8 @@ enum Line {
 struct Wired {
     host: LocalHost,
     lines: Lines,
+    /// How long it takes to begin preparing an end of a workload.
+    is_late_by: Duration,
 }
 
 impl Host for Wired {
@@ -40,6 +46,9 @@ impl Host for Wired {
         let there: HostMessage = serde_json::from_str(&json).unwrap();
         assert_eq!(there, message);
         self.lines.lock().unwrap().push_back(Line::Message(json));
+        if matches!(there.request, HostRequest::Prepare { .. }) {
+            thread::sleep(self.is_late_by);
+        }
         self.host.send(there)
     }
 
@@ -120,6 +129,7 @@ fn a_trial_is_the_same_from_what_crossed_as_json() {
             Box::new(Wired {
                 host: local(&test, namespace),
                 lines: lines[index].clone(),
+                is_late_by: Duration::ZERO,
             })
         });
         let mut lab = Lab::of(sender, receiver, test.veth.clone()).unwrap();
@@ -144,8 +154,9 @@ fn a_trial_is_the_same_from_what_crossed_as_json() {
     assert!(test.journal_is_empty());
 }
 
+/// The time to calibrate in begins when both ends are prepared: hosts that are busy prepare late.
 #[test]
-fn a_timer_is_set_right_through_json_too() {
+fn a_timer_is_set_right_through_json_too_however_late_its_hosts_prepare() {
     needs!(Root, PerNapi);
     let test = TestLab::build();
     let [sender, receiver] = [Side::Sender, Side::Receiver].map(|side| -> Box<dyn Host> {
@@ -153,6 +164,7 @@ fn a_timer_is_set_right_through_json_too() {
         Box::new(Wired {
             host: local(&test, namespace),
             lines: Lines::default(),
+            is_late_by: LATE,
         })
     });
     let mut lab = Lab::of(sender, receiver, test.veth.clone()).unwrap();

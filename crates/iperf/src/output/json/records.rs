@@ -127,8 +127,8 @@ fn buffer(buffer: &SocketBuffer) -> IperfBuffer {
 fn times(times: &Distribution) -> IperfTimes {
     let seconds = |ns: u64| ns as f64 / 1e9;
     IperfTimes {
-        count: times.count,
-        zero_count: times.zeros,
+        samples: times.count,
+        zero_samples: times.zeros,
         min_seconds: seconds(times.min_ns),
         mean_seconds: times.mean_ns / 1e9,
         p50_seconds: seconds(times.p50_ns),
@@ -141,7 +141,7 @@ fn times(times: &Distribution) -> IperfTimes {
             .iter()
             .map(|bucket| IperfBucket {
                 below_seconds: seconds(bucket.below_ns),
-                count: bucket.count,
+                samples: bucket.count,
             })
             .collect(),
     }
