@@ -82,6 +82,10 @@ pub struct DroppedComparison {
 /// The machine that the study ran on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostFacts {
+    /// What tells this machine from others: its host name and eight hexadecimal digits of a hash of
+    /// `/etc/machine-id`, which do not tell the identity itself. Null where there is no such file.
+    #[serde(default)]
+    pub machine: Option<String>,
     /// Kernel release and version.
     pub kernel: String,
     /// Model of the first CPU.

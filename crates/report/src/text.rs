@@ -10,6 +10,7 @@
 pub(crate) mod ab;
 pub(crate) mod answer;
 pub(crate) mod bar;
+mod columns;
 mod compared;
 mod costs;
 mod cpu_truth;

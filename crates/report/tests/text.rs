@@ -272,6 +272,41 @@ fn the_first_screen_is_the_answer() {
 }
 
 #[test]
+fn bars_begin_at_one_place_whatever_workloads_are_called() {
+    let mut text = serde_json::to_string(&fixture::study()).unwrap();
+    let names = ["udp64-small", "udp64-of-many-clients-a"];
+    for (old, new) in ["udp64", "udp1470"].into_iter().zip(names) {
+        text = text.replace(&format!("\"{old}\""), &format!("\"{new}\""));
+    }
+    let study: Study = serde_json::from_str(&text).unwrap();
+    for width in [80, 120] {
+        let options = TextOptions {
+            width,
+            color: false,
+        };
+        let brief = render_brief_text(&study, &options);
+        let lines: Vec<&str> = brief.lines().collect();
+        let head = lines.iter().find(|line| line.contains("1/")).unwrap();
+        let middle = head.find("1/").unwrap() + 9;
+        for start in ["  udp6", "  tcp ", "  rr "] {
+            let own = lines.iter().filter(|line| line.starts_with(start));
+            let bars: Vec<&&str> = own.filter(|line| line.contains('|')).collect();
+            assert!(!bars.is_empty(), "{brief}");
+            for line in bars {
+                assert_eq!(&line[middle..=middle], "|", "{brief}");
+            }
+        }
+        assert!(lines.iter().all(|line| line.chars().count() <= width));
+    }
+    let wide = TextOptions {
+        width: 120,
+        color: false,
+    };
+    let wide = render_brief_text(&study, &wide);
+    assert!(wide.contains("  udp64-of-many-clients-a "), "{wide}");
+}
+
+#[test]
 fn a_verdict_on_asking_is_said_to_be_one() {
     let mut study = fixture::study();
     for comparison in &mut study.comparisons {

@@ -149,7 +149,9 @@ pub(crate) fn require_same_machine(then: &HostFacts, now: &HostFacts) -> Result<
     let now = fields(now);
     let mut changed = fields(then).into_iter().filter_map(|(name, was)| {
         let is = now.get(&name)?;
-        (was != *is).then(|| format!("{name} was {was} and is {is}"))
+        // A record of before there was such a fact does not know it.
+        let is_known = !(name == "machine" && was.is_null());
+        (is_known && was != *is).then(|| format!("{name} was {was} and is {is}"))
     });
     changed
         .next()
@@ -176,8 +178,17 @@ mod tests {
 
     #[test]
     fn what_changed_of_the_machine_is_named() {
-        let then = nicpoll_inspect::host_facts().unwrap();
+        let mut then = nicpoll_inspect::host_facts().unwrap();
+        then.machine = Some(String::from("bench-0123abcd"));
         assert!(require_same_machine(&then, &then).is_ok());
+        // Another machine, alike in all else.
+        let mut now = then.clone();
+        now.machine = Some(String::from("other-00000000"));
+        let error = require_same_machine(&then, &now).unwrap_err().to_string();
+        let mut unknown = then.clone();
+        unknown.machine = None;
+        assert!(error.contains("bench-0123abcd"), "{error}");
+        assert!(require_same_machine(&unknown, &now).is_ok());
         let mut now = then.clone();
         now.kernel = String::from("7.0");
         let error = require_same_machine(&then, &now).unwrap_err().to_string();

@@ -173,6 +173,7 @@ mod tests {
             started_at: String::from("2026-01-02T03:04:05Z"),
             elapsed_seconds: 9.0,
             host: HostFacts {
+                machine: None,
                 kernel: String::from("Linux 6.18"),
                 cpu_model: None,
                 cpus: vec![0, 1],

@@ -11,6 +11,7 @@ use nicpoll_model::{
 };
 
 use super::bar::{BAR, Scale, Span};
+use super::columns::{CPU, Columns, WIDTH, WORD, shortened};
 use super::differences::{found, margin_percent, value};
 use super::page::{Ink, Page, wrapped};
 use crate::figures::{Group, Outcome, Pair};
@@ -18,18 +19,13 @@ use crate::numbers::{MISSING, aligned, counted, figure_or_missing, span};
 
 /// Lines of a terminal, less the prompt.
 const LINES: usize = 23;
-/// Columns that it is laid out for, whatever the page takes.
-const WIDTH: usize = 80;
-const WORKLOAD: usize = 8;
-const WORD: usize = 11;
-const VALUE: usize = 22;
-const COST: usize = 9;
 const NO_TIME: &str = "not compared: no time was left (fewer fit: --workload)";
 
 /// Writes the screen. `is_alone` when nothing follows it.
 pub fn write(page: &mut Page, study: &Study, is_alone: bool) {
     let above = page.lines();
     page.heading(&title(study));
+    let columns = Columns::of(study, page.width());
     let scale = Scale::of(&spans(study));
     for (index, pair) in Pair::of(study).into_iter().enumerate() {
         let is_judged = study
@@ -41,9 +37,9 @@ pub fn write(page: &mut Page, study: &Study, is_alone: bool) {
             page.cells(&[(against, Ink::Strong), (String::from(NO_TIME), Ink::Unsure)]);
             continue;
         }
-        write_head(page, study, pair, (index == 0).then_some(&scale));
+        write_head(page, study, pair, columns, (index == 0).then_some(&scale));
         for facts in &study.workloads {
-            write_workload(page, study, pair, facts, &scale);
+            write_workload(page, study, pair, facts, columns, &scale);
         }
     }
     page.heading("What this means here");
@@ -112,28 +108,30 @@ fn ends(comparison: &Comparison) -> Ends {
 }
 
 /// The line above a pair's workloads; the first names the columns.
-fn write_head(page: &mut Page, study: &Study, pair: Pair, scale: Option<&Scale>) {
+fn write_head(page: &mut Page, study: &Study, pair: Pair, columns: Columns, scale: Option<&Scale>) {
     let against = format!("{} against {}", pair.setting, pair.noun(study));
-    let names = WORKLOAD + WORD + VALUE;
+    let names = columns.name + WORD + columns.value;
     match scale {
         Some(scale) => {
+            let trip = |text: &str| format!("{text:>0$}", columns.trip);
             let above = format!(
-                "{:names$}{:<half$} {:>half$}{:>COST$}{:>COST$}",
-                format!("{:1$}rate [interval]", "", WORKLOAD + WORD),
+                "{:names$}{:<half$} {:>half$}{:>CPU$}{}",
+                format!("{:1$}rate [interval]", "", columns.name + WORD),
                 "less",
                 "more",
                 "CPU time",
-                "round",
+                trip(columns.if_trips("round")),
                 half = BAR / 2
             );
             page.cells(&[(above, Ink::Strong)]);
-            let columns = format!(
-                "{against:<names$}{}{:>COST$}{:>COST$}",
+            let against = shortened(&against, names - 1);
+            let below = format!(
+                "{against:<names$}{}{:>CPU$}{}",
                 scale.head(),
                 "a packet",
-                "trip"
+                trip(columns.if_trips("trip")),
             );
-            page.cells(&[(columns, Ink::Strong)]);
+            page.cells(&[(below, Ink::Strong)]);
         }
         None => page.cells(&[(against, Ink::Strong)]),
     }
@@ -190,14 +188,13 @@ fn write_workload(
     study: &Study,
     pair: Pair,
     facts: &WorkloadFacts,
+    columns: Columns,
     scale: &Scale,
 ) {
     let workload = &facts.workload;
-    // A longer name moves its own line only, and does not touch the word behind it.
-    let name = (
-        format!("{workload:<width$} ", width = WORKLOAD - 1),
-        Ink::Plain,
-    );
+    let width = columns.name - 1;
+    let name = format!("{:<width$} ", shortened(workload, width));
+    let name = (name, Ink::Plain);
     let line = match Line::of(study, pair, workload) {
         Ok(line) => line,
         Err(why) => {
@@ -209,10 +206,20 @@ fn write_workload(
     page.cells(&[
         name,
         (format!("{:<WORD$}", line.word), line.ink),
-        (format!("{:<VALUE$}", line.value), Ink::Plain),
+        (
+            format!("{:<width$}", line.value, width = columns.value),
+            Ink::Plain,
+        ),
         (bar, line.ink),
-        (format!("{:>COST$}", line.cpu), Ink::Plain),
-        (format!("{:>COST$}", line.round_trip), Ink::Plain),
+        (format!("{:>CPU$}", line.cpu), Ink::Plain),
+        (
+            format!(
+                "{:>width$}",
+                columns.if_trips(&line.round_trip),
+                width = columns.trip
+            ),
+            Ink::Plain,
+        ),
     ]);
 }
 

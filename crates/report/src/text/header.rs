@@ -33,10 +33,13 @@ fn facts(study: &Study) -> Vec<(&str, String)> {
                 span(study.elapsed_seconds)
             ),
         ),
+    ];
+    facts.extend(study.host.machine.clone().map(|name| ("machine", name)));
+    facts.extend([
         ("kernel", study.host.kernel.clone()),
         ("CPUs", cpus(study)),
         ("link", link(study)),
-    ];
+    ]);
     facts.extend(
         study
             .settings

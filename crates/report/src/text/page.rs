@@ -115,6 +115,11 @@ impl Page {
         }
     }
 
+    /// Its width in columns.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
     /// The text written so far.
     pub fn into_text(self) -> String {
         self.text
