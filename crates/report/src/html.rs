@@ -19,7 +19,7 @@ use nicpoll_model::{Study, WorkloadFacts};
 
 use crate::plot;
 use crate::text::page::{Block, Page};
-use crate::text::{header, notes, workload};
+use crate::text::{header, notes, sweep, workload};
 
 /// The page may show what it holds, and nothing else.
 const POLICY: &str =
@@ -46,6 +46,12 @@ pub fn render_html(study: &Study) -> String {
         .collect();
     let body = html! {
         (answer::of_study(study))
+        @for sweep in &study.sweeps {
+            section {
+                (part(|page| sweep::write(page, sweep)))
+                div.figures { @for figure in plots::of_sweep(sweep) { (figure.markup()) } }
+            }
+        }
         @for (number, facts) in workloads() { (of_workload(study, facts, &id(number))) }
         section id="run" { (part(|page| header::write(page, study))) }
         section { (part(|page| notes::write(page, study))) }

@@ -7,7 +7,7 @@ use nicpoll_model::Study;
 use nicpoll_model::ab::LiveAb;
 
 use crate::text::page::{Align, Block, Page, Row};
-use crate::text::{ab, answer, header, notes, workload};
+use crate::text::{ab, write_study};
 
 /// Columns of the lines that keep their layout.
 const WIDTH: usize = 100;
@@ -17,12 +17,7 @@ const FENCE: &str = "```\n";
 /// A study as Markdown, with a newline at its end.
 pub fn render_markdown(study: &Study) -> String {
     let mut page = Page::new(WIDTH, false);
-    answer::write(&mut page, study, false);
-    header::write(&mut page, study);
-    for facts in &study.workloads {
-        workload::write(&mut page, study, facts);
-    }
-    notes::write(&mut page, study);
+    write_study(&mut page, study);
     of_blocks(&page.into_blocks())
 }
 
@@ -36,7 +31,7 @@ pub fn render_ab_markdown(compared: &LiveAb) -> String {
 /// Each run of blocks that belong together, with an empty line between the runs.
 fn of_blocks(blocks: &[Block]) -> String {
     let mut parts: Vec<String> = Vec::new();
-    for run in blocks.chunk_by(|one, other| stand_together(one, other)) {
+    for run in blocks.chunk_by(stand_together) {
         let level = if parts.is_empty() { "#" } else { "##" };
         let lines: String = run.iter().map(|block| of_block(block, level)).collect();
         parts.push(match run.first() {

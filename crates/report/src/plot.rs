@@ -176,6 +176,22 @@ pub fn line(svg: &mut String, (x1, y1): (f64, f64), (x2, y2): (f64, f64), is_axi
     );
 }
 
+/// Where everything offered would be delivered, on axes of the same unit that begin at 0.
+pub fn diagonal(svg: &mut String, frame: &Frame) {
+    let end = frame.x.max.min(frame.y.max);
+    let _ = writeln!(
+        svg,
+        "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"#888\" \
+         stroke-dasharray=\"3 4\"/>",
+        frame.x(0.0),
+        frame.y(0.0),
+        frame.x(end),
+        frame.y(end)
+    );
+    let place = (frame.x(end) - 8.0, frame.y(end) - 6.0);
+    text(svg, place, "end", frame.letters, "all delivered");
+}
+
 /// An area of curves: from figures to places on the page.
 pub struct Frame {
     pub x: Axis,

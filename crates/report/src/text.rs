@@ -24,7 +24,7 @@ pub(crate) mod page;
 mod plan;
 mod scrutiny;
 mod show;
-mod sweep;
+pub(crate) mod sweep;
 pub(crate) mod workload;
 
 pub use show::{PollingValues, polling_values as render_polling_values};
@@ -78,16 +78,21 @@ pub fn render_plan_text(plan: &StudyPlan, options: &TextOptions) -> String {
 pub fn render_text(study: &Study, options: &TextOptions) -> String {
     let width = options.width.clamp(NARROWEST, WIDEST);
     let mut page = Page::new(width, options.color);
-    answer::write(&mut page, study, false);
-    for sweep in &study.sweeps {
-        sweep::write(&mut page, sweep);
-    }
-    header::write(&mut page, study);
-    for workload in &study.workloads {
-        workload::write(&mut page, study, workload);
-    }
-    notes::write(&mut page, study);
+    write_study(&mut page, study);
     page.into_text()
+}
+
+/// The answer, and everything that it rests on.
+pub(crate) fn write_study(page: &mut Page, study: &Study) {
+    answer::write(page, study, false);
+    for sweep in &study.sweeps {
+        sweep::write(page, sweep);
+    }
+    header::write(page, study);
+    for workload in &study.workloads {
+        workload::write(page, study, workload);
+    }
+    notes::write(page, study);
 }
 
 /// The first screen of the report alone, with a newline at its end.

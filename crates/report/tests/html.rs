@@ -3,7 +3,7 @@
 mod fixture;
 
 use nicpoll_model::ab::LiveAb;
-use nicpoll_model::{CpuStates, Study};
+use nicpoll_model::{CpuStates, Study, Sweep, SweepEnd, SweepPoint, SweptSetting, WorkUnit};
 use nicpoll_report::{TextOptions, render_ab_html, render_brief_text, render_html, render_text};
 
 /// What a reader reads of a page: no tags, no style, one blank between words.
@@ -133,6 +133,38 @@ fn each_plot_has_a_title_and_a_table() {
         assert!(figure.contains("role=\"img\""));
         assert!(figure.matches("<tr>").count() >= 2, "{figure}");
     }
+}
+
+#[test]
+fn a_sweep_is_drawn_with_what_was_sent_and_left_out_where_nothing_arrived() {
+    let point = |asked: u32, share: f64| SweepPoint {
+        workload: format!("udp64-{asked}"),
+        asked_per_second: u64::from(asked),
+        offered_per_second: Some(f64::from(asked)),
+        delivered_per_second: Some(share * f64::from(asked)),
+        delivered_ratio: Some(share),
+        busy_ns_per_packet: None,
+        trials: 3,
+    };
+    let mut study = fixture::study();
+    study.sweeps.push(Sweep {
+        sweep: String::from("udp64"),
+        unit: WorkUnit::Datagrams,
+        fixed_load_per_second: None,
+        settings: vec![SweptSetting {
+            setting: String::from("polling"),
+            held_per_second: Some(20_000),
+            ended_by: SweepEnd::Loss,
+            fixed_load_busy_ns_per_packet: None,
+            points: vec![point(20_000, 1.0), point(40_000, 0.8)],
+        }],
+    });
+    let html = render_html(&study);
+    assert!(html.contains("Offered against delivered") && html.contains("all delivered"));
+    assert!(words(&html).contains("20,000: 20,000; 40,000: 32,000"));
+    assert!(!html.contains("What a packet costs at each load"));
+    study.sweeps[0].settings[0].points.clear();
+    assert!(!render_html(&study).contains("Offered against delivered"));
 }
 
 #[test]

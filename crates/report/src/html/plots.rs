@@ -9,8 +9,10 @@ mod order;
 mod ratios;
 pub mod scatter;
 mod strips;
+mod sweep;
 mod trials;
 
+pub use self::sweep::of_sweep;
 pub use self::trials::capital;
 
 use nicpoll_model::{Study, TrialFigures, WorkUnit, WorkloadFacts};

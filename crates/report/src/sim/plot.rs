@@ -38,7 +38,7 @@ pub fn plot_sweep(sweep: &SimSweep) -> String {
     let unit = delivered_unit(&sweep.workload);
     plot::upright(&mut svg, (20, middle), &format!("delivered {unit}"));
     if sweep.parameter == "offered" {
-        diagonal(&mut svg, &frame);
+        plot::diagonal(&mut svg, &frame);
     }
     let mut y = bottom + BELOW;
     for (index, name) in names.iter().enumerate() {
@@ -86,22 +86,6 @@ fn frame(sweep: &SimSweep, top: f64, bottom: f64) -> Frame {
         bottom,
         letters: TEXT,
     }
-}
-
-/// Where everything offered would be delivered.
-fn diagonal(svg: &mut String, frame: &Frame) {
-    let end = frame.x.max.min(frame.y.max);
-    let _ = writeln!(
-        svg,
-        "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" stroke=\"#888\" \
-         stroke-dasharray=\"3 4\"/>",
-        frame.x(0.0),
-        frame.y(0.0),
-        frame.x(end),
-        frame.y(end)
-    );
-    let place = (frame.x(end) - 8.0, frame.y(end) - 6.0);
-    text(svg, place, "end", TEXT, "all delivered");
 }
 
 fn curve(svg: &mut String, frame: &Frame, look: Look, points: &[&SimPoint]) {

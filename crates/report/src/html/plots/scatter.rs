@@ -27,23 +27,40 @@ pub fn scatter(
     (y, y_name): (Axis, &str),
     series: &[Series],
 ) -> String {
-    let frame = Frame {
+    let frame = frame(x, y);
+    let mut svg = begin(title, &frame, (x_name, y_name), series.len());
+    end(&mut svg, &frame, series);
+    svg
+}
+
+/// The area of the marks.
+pub fn frame(x: Axis, y: Axis) -> Frame {
+    Frame {
         x,
         y,
         top: TOP,
         bottom: BOTTOM,
         letters: LETTERS,
-    };
-    let mut svg = plot::drawing(height(series.len()), title);
+    }
+}
+
+/// A drawing with both axes, and room for a legend of so many lines.
+pub fn begin(title: &str, frame: &Frame, (x, y): (&str, &str), series: usize) -> String {
+    let mut svg = plot::drawing(height(series), title);
     frame.grid(&mut svg, 22.0);
-    names(&mut svg, x_name, y_name);
+    names(&mut svg, x, y);
+    svg
+}
+
+/// The marks above whatever was drawn since, and the legend.
+pub fn end(svg: &mut String, frame: &Frame, series: &[Series]) {
     for one in series {
         for (x, y) in &one.points {
-            mark(&mut svg, one.look, (frame.x(*x), frame.y(*y)));
+            mark(svg, one.look, (frame.x(*x), frame.y(*y)));
         }
     }
-    legend(&mut svg, series);
-    svg + plot::END
+    legend(svg, series);
+    svg.push_str(plot::END);
 }
 
 /// Height of a drawing with a legend of so many lines.

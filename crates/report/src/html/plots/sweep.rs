@@ -1,0 +1,104 @@
+//! Offered against delivered of a workload that was swept, and what a packet cost on the way.
+//!
+//! What must hold: what was offered is what was sent, not what was asked for.
+
+use nicpoll_model::{Sweep, SweepPoint, WorkUnit};
+
+use super::scatter::{self, Series, looks};
+use crate::html::figure::Figure;
+use crate::numbers::figure;
+use crate::plot::{self, Axis};
+
+/// A figure of a rate.
+type Read = fn(&SweepPoint) -> Option<f64>;
+
+/// The plots that a sweep allows.
+pub fn of_sweep(sweep: &Sweep) -> Vec<Figure> {
+    let unit = match sweep.unit {
+        WorkUnit::Transactions => "transactions a second",
+        WorkUnit::Datagrams | WorkUnit::Bytes => "packets a second",
+    };
+    let delivered = curve(sweep, (unit, "delivered a second"), |point| {
+        point.delivered_per_second
+    });
+    let cost = curve(sweep, (unit, "CPU ns a packet"), |point| {
+        point.busy_ns_per_packet
+    });
+    let figure = |drawn: Option<Drawn>, title: &str, caption: &str| {
+        let Drawn { svg, rows } = drawn?;
+        Some(Figure {
+            title: String::from(title),
+            caption: String::from(caption),
+            svg,
+            head: ["setting", "offered: value"].map(String::from).to_vec(),
+            rows,
+        })
+    };
+    let delivered = figure(
+        delivered,
+        "Offered against delivered",
+        "A mark is a rate, the median of its trials. On the dashed line everything that was sent arrived.",
+    );
+    let cost = figure(
+        cost,
+        "What a packet costs at each load",
+        "CPU time of both cores over what was delivered, the median of the trials.",
+    );
+    [delivered, cost].into_iter().flatten().collect()
+}
+
+/// A drawing, and its figures as a table.
+struct Drawn {
+    svg: String,
+    rows: Vec<Vec<String>>,
+}
+
+/// A figure against what was offered; `None` when no rate has it.
+fn curve(sweep: &Sweep, (unit, name): (&str, &str), read: Read) -> Option<Drawn> {
+    let names: Vec<&str> = sweep
+        .settings
+        .iter()
+        .map(|one| one.setting.as_str())
+        .collect();
+    let series: Vec<Series> = sweep
+        .settings
+        .iter()
+        .zip(names.iter().zip(looks(&names)))
+        .map(|(setting, (name, look))| {
+            let points = setting.points.iter();
+            let points = points.filter_map(|point| Some((point.offered_per_second?, read(point)?)));
+            let points = points.collect();
+            Series { name, look, points }
+        })
+        .collect();
+    let all = || series.iter().flat_map(|one| &one.points);
+    let most = |of: fn(&(f64, f64)) -> f64| all().map(of).reduce(f64::max);
+    let frame = scatter::frame(Axis::up_to(most(|it| it.0)?), Axis::up_to(most(|it| it.1)?));
+    let title = format!("{}: {name} against what was offered", sweep.sweep);
+    let mut svg = scatter::begin(
+        &title,
+        &frame,
+        (&format!("offered, {unit}"), name),
+        series.len(),
+    );
+    if name.starts_with("delivered") {
+        plot::diagonal(&mut svg, &frame);
+    }
+    for one in &series {
+        let points = frame.points(one.points.iter().copied());
+        svg += &format!(
+            "<polyline points=\"{points}\" {}/>\n",
+            plot::stroke(one.look.colour)
+        );
+    }
+    scatter::end(&mut svg, &frame, &series);
+    let rows = series.iter().map(|one| {
+        let pairs = one.points.iter();
+        let pairs: Vec<String> = pairs
+            .map(|(offered, value)| format!("{}: {}", figure(*offered), figure(*value)))
+            .collect();
+        vec![String::from(one.name), pairs.join("; ")]
+    });
+    let rows = rows.collect();
+    Some(Drawn { svg, rows })
+}
