@@ -14,7 +14,8 @@
  *   reads a copy that does not add up has read it half-way, and reads again.
  * - An interrupt is taken off the soft interrupt or the task that it came upon, and a soft interrupt
  *   off its task, because only the state on top is given time.
- * - An exit without an entry is ignored, and a switch of tasks ends what may still seem open.
+ * - An exit without an entry is ignored, and a switch of tasks ends what may still seem open. A switch that was not
+ *   seen is noticed at the next interrupt or switch.
  * - Nothing is sent to user space or allocated for an event, but one map entry for a new thread.
  */
 #include "kernel.h"
@@ -94,6 +95,7 @@ struct cpu {
 	__u32 pid;                  /* of the running thread; kept for the account of threads only */
 	__u32 tgid;                 /* of its process; for that and for folding only */
 	__u32 reserved;
+	__u64 running; /* the address of the running thread */
 };
 
 struct source {
@@ -188,6 +190,7 @@ INLINE void adopt(struct cpu *cpu, struct task_struct *task)
 	__u32 flags = task->flags;
 	int i;
 
+	cpu->running = (__u64)task;
 	if (COUNT_THREADS)
 		cpu->pid = task->pid;
 	if (COUNT_THREADS || FOLD_PERIOD_NS)
@@ -203,6 +206,14 @@ INLINE void adopt(struct cpu *cpu, struct task_struct *task)
 		cpu->user = task->static_prio > DEFAULT_PRIO ? NICE : USER;
 		cpu->task = is_in_syscall(task) ? SYSTEM : cpu->user;
 	}
+}
+
+/* Some hosts run no program while a thread of their own agent has the CPU: then the switch away from it was not
+ * seen. What passed since the latest event is given to the thread that is found. */
+INLINE void find(struct cpu *cpu, struct task_struct *task)
+{
+	if (cpu->last_ns && cpu->running != (__u64)task)
+		adopt(cpu, task);
 }
 
 INLINE int folded_as(struct cpu *cpu, __u32 state)
@@ -307,6 +318,7 @@ int on_switch(__u64 *ctx)
 
 	if (!cpu)
 		return 0;
+	find(cpu, prev);
 	advance(cpu);
 	if (COUNT_THREADS && cpu->pid)
 		charge(cpu, prev);
@@ -336,6 +348,7 @@ INLINE int enter_irq(__u32 number)
 
 	if (!cpu)
 		return 0;
+	find(cpu, bpf_get_current_task_btf());
 	__u64 now = advance(cpu);
 	if (cpu->irq_depth++)
 		return 0;

@@ -57,6 +57,8 @@ pub struct Cpu {
     pub pid: u32,
     pub tgid: u32,
     pub reserved: u32,
+    /// The address of the running thread, by which a switch that was not seen is noticed.
+    pub running: u64,
 }
 
 /// Hard interrupts of one source on one core.
