@@ -13,6 +13,8 @@ use super::setting::{NamedPiece, Piece};
 use super::{ENTRIES_MAX, Reader};
 use crate::design::{NamedSetting, Versus};
 
+/// As a reference: every setting against every other.
+const ALL: &str = "*";
 /// Comparisons of a file, each under every workload.
 const COMPARISONS_MAX: usize = 64;
 /// Factors of a file: four with two levels each make sixteen settings.
@@ -72,18 +74,20 @@ impl Reader<'_> {
         self.names("settings", &names, 2)?;
         let mut contrasts: Vec<Versus> = Vec::new();
         for entry in compare {
-            let Some(setting) = &entry.setting else {
-                return Err(self.needs(entry, "setting", "[[factor]] of this file: it has none"));
-            };
-            let versus = Versus {
-                setting: self.known("setting", setting, &names)?,
-                reference: self.known("setting", &entry.reference, &names)?,
-            };
-            if versus.setting == versus.reference || contrasts.contains(&versus) {
+            let meant = self.meant(entry, &names)?;
+            let is_known = |versus| contrasts.contains(versus);
+            if meant.iter().any(is_known) || meant.iter().any(|it| it.setting == it.reference) {
                 let message = String::from("a comparison is of two settings, and stands once");
-                return Err(self.error(setting.span(), message));
+                return Err(self.error(entry.reference.span(), message));
             }
-            contrasts.push(versus);
+            contrasts.extend(meant);
+        }
+        if contrasts.len() > COMPARISONS_MAX {
+            let message = format!(
+                "these are {} comparisons, and a study has at most {COMPARISONS_MAX}: name those that you need",
+                contrasts.len()
+            );
+            return Err(self.error(compare[0].reference.span(), message));
         }
         if contrasts.is_empty() {
             contrasts.extend(names[1..].iter().map(|setting| Versus {
@@ -109,6 +113,37 @@ impl Reader<'_> {
             contrasts,
             claims: Vec::new(),
         })
+    }
+
+    /// What an entry holds against what: two settings, every other one against a reference, or all pairs.
+    fn meant(
+        &self,
+        entry: &CompareEntry,
+        names: &[&Spanned<String>],
+    ) -> Result<Vec<Versus>, FileError> {
+        let versus = |setting: &str, reference: &str| Versus {
+            setting: setting.to_owned(),
+            reference: reference.to_owned(),
+        };
+        if entry.factor.is_some() || entry.level.is_some() {
+            return Err(self.needs(entry, "setting", "[[factor]] of this file: it has none"));
+        }
+        let all: Vec<&str> = names.iter().map(|name| name.get_ref().as_str()).collect();
+        let reference = entry.reference.get_ref();
+        if let Some(setting) = &entry.setting {
+            let setting = self.known("setting", setting, names)?;
+            let reference = self.known("setting", &entry.reference, names)?;
+            return Ok(vec![versus(&setting, &reference)]);
+        }
+        if reference == ALL {
+            // The earlier of two is the reference.
+            let earlier = |at: usize| all[..at].iter().map(move |it| (at, *it));
+            let pairs = (0..all.len()).flat_map(earlier);
+            return Ok(pairs.map(|(at, it)| versus(all[at], it)).collect());
+        }
+        self.known("setting", &entry.reference, names)?;
+        let others = all.iter().filter(|name| *name != reference);
+        Ok(others.map(|name| versus(name, reference)).collect())
     }
 
     fn of_factors(

@@ -58,6 +58,26 @@ fn lengths_and_comparisons_may_be_given() {
 }
 
 #[test]
+fn a_comparison_may_be_of_all_pairs_or_of_every_setting_with_one() {
+    let third = "[[setting]]\nname = \"third\"\nreceiver = { gro = \"off\" }\n[[workload]]";
+    let three = TWO.replace("[[workload]]", third);
+    let with = |compare: &str| format!("{three}\n[[compare]]\n{compare}");
+    let said = |compare: &str| -> Vec<String> {
+        let pairs = pairs(&with(compare)).into_iter();
+        pairs.map(|(one, other)| format!("{one}/{other}")).collect()
+    };
+    assert_eq!(said("reference = \"long\""), ["short/long", "third/long"]);
+    assert_eq!(
+        said("reference = \"*\""),
+        ["long/short", "third/short", "third/long"]
+    );
+    let fails = |compare: &str| StudyFile::parse(&with(compare)).unwrap_err().message;
+    assert!(fails("reference = \"lnog\"").contains("short, long, third"));
+    let twice = "reference = \"long\"\n[[compare]]\nsetting = \"third\"\nreference = \"long\"";
+    assert!(fails(twice).contains("stands once"));
+}
+
+#[test]
 fn what_gives_way_first_is_what_the_file_says() {
     let text = TWO.replace(
         "[[workload]]",
