@@ -203,7 +203,99 @@ fn tcp_closes_in_bytes() {
     assert_eq!(ledger.residual_bytes, Some(10));
     assert_eq!(ledger.residual_packets, None);
     assert_eq!((ledger.lines.len(), ledger.lost_packets()), (0, 0));
-    let ring = |check: &&CrossCheck| check.counter.starts_with("packets, receive ring: ");
-    let ring = ledger.cross_checks.iter().find(ring).unwrap();
-    assert_eq!(ring.packets, 839);
+    let dropped = |check: &&CrossCheck| check.counter.starts_with("packets, ");
+    let dropped: Vec<_> = ledger.cross_checks.iter().filter(dropped).collect();
+    assert_eq!(dropped.len(), 1, "places without a loss are left out");
+    assert!(dropped[0].counter.starts_with("packets, receive ring: "));
+    assert_eq!(dropped[0].packets, 839);
+}
+
+/// The ledger of 100 datagrams that all arrived, from what both hosts counted since they counted nothing.
+fn since_zero(sender: &HostSnapshot, receiver: &HostSnapshot) -> Ledger {
+    let zero = host(0, 0, 0, &FRAMES.map(|name| (name, 0)));
+    let account = |after| Account {
+        before: &zero,
+        after,
+    };
+    let hosts = Hosts::pair(account(sender), account(receiver));
+    packet_ledger(datagrams(100, 100), hosts)
+}
+
+/// What tells frames of IP from others.
+const FRAMES: [&str; 4] = [
+    "Ip.OutTransmits",
+    "Ip6OutTransmits",
+    "Ip.InReceives",
+    "Ip6InReceives",
+];
+
+#[test]
+fn lines_stand_in_the_order_of_a_packets_way() {
+    let idle = host(0, 0, 0, &[]);
+    let ledger = since_zero(&idle, &idle);
+    let at = |place, side| {
+        let mut lines = ledger.lines.iter();
+        lines.position(|line| (line.place, line.side) == (place, side))
+    };
+    let way = [
+        at(LossPlace::IpOutput, Side::Sender),
+        at(LossPlace::SendQueue, Side::Sender),
+        at(LossPlace::RxRing, Side::Receiver),
+        at(LossPlace::Backlog, Side::Receiver),
+        at(LossPlace::SocketBuffer, Side::Receiver),
+    ];
+    assert!(
+        way.iter().all(Option::is_some) && way.is_sorted(),
+        "{way:?}"
+    );
+    assert_eq!(way[0], Some(0));
+}
+
+#[test]
+fn rings_of_both_ends_are_one_line_and_other_counters_are_beside_it() {
+    let ledger = since_zero(&host(0, 5, 0, &[]), &host(0, 3, 0, &[]));
+    assert_eq!(packets(&ledger, LossPlace::RxRing, Side::Receiver), Some(8));
+    let dropped: Vec<_> = ledger
+        .cross_checks
+        .iter()
+        .filter(|check| check.counter == "tx_dropped")
+        .map(|check| (check.side, check.packets))
+        .collect();
+    assert_eq!(dropped, [(Side::Sender, 5), (Side::Receiver, 3)]);
+}
+
+#[test]
+fn frames_that_are_not_ip_have_both_counts_until_a_filter_dropped_one() {
+    // Of twelve frames two did not fit into the ring; three are not of IP.
+    let sender = host(10, 2, 0, &[(FRAMES[0], 9), (FRAMES[1], 0)]);
+    let mut receiver = host(0, 0, 10, &[(FRAMES[2], 8), (FRAMES[3], 0)]);
+    let arp = |receiver: &HostSnapshot| since_zero(&sender, receiver).control[0];
+    assert_eq!(arp(&receiver).sent_packets, Some(3));
+    assert_eq!(arp(&receiver).received_packets, Some(2));
+    receiver.nftables_drops = Some(1);
+    assert_eq!(arp(&receiver).received_packets, None);
+}
+
+#[test]
+fn a_reason_is_a_line_by_itself_for_datagrams_only_and_names_no_counter_of_zero() {
+    let idle = host(0, 0, 0, &[]);
+    let last = |protocol| {
+        let mut before = idle.clone();
+        before.drop_reasons = Some(vec![]);
+        let mut after = idle.clone();
+        after.drop_reasons = Some(vec![reason(protocol, 7)]);
+        let account = |after| Account {
+            before: &before,
+            after,
+        };
+        let hosts = Hosts::pair(account(&before), account(&after));
+        packet_ledger(datagrams(100, 93), hosts)
+            .lines
+            .pop()
+            .unwrap()
+    };
+    let line = last(DropProtocol::Udp);
+    assert_eq!(line.counter, "drop reason NETFILTER_DROP");
+    assert_eq!(line.packets, Some(7));
+    assert!(!last(DropProtocol::Other).counter.contains("drop reason"));
 }
