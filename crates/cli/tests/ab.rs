@@ -205,12 +205,17 @@ fn a_signal_ends_a_run_and_the_pairs_so_far_are_told() {
     needs!(Root, PerNapi, Ip);
     let pair = Switched::new();
     let before = pair.dump();
-    let run = pair.start(LONG);
+    let folder = tempfile::tempdir().unwrap();
+    let report = folder.path().join("ab.html");
+    let run = pair.start(&format!("{LONG} --report {}", report.display()));
     wait_for_polling(&pair);
     let pid = Pid::from_raw(run.id() as i32).unwrap();
     kill_process(pid, Signal::TERM).unwrap();
     let output = run.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(143), "{}", said(&output));
+    let page = fs::read_to_string(report).unwrap();
+    assert!(page.contains("em0: polling against as it is") && page.contains("It ended early"));
+    assert_eq!(pair.done("study report last -o -"), page);
     assert_eq!(document(&output).end.cause, AbEndCause::Interrupted);
     assert!(pair.dump() == before && pair.is_clean());
 }

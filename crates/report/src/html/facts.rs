@@ -212,6 +212,9 @@ pub fn repeat(argv: &[String], seed: u64, version: &str) -> Markup {
             h2 { "Repeat it" }
             p { "With nicpoll " (version) ". The seed draws the same random order again." }
             pre tabindex="0" { (words.join(" ")) }
+            @if argv.iter().any(|word| word.ends_with(".toml")) {
+                p { "The study's file is not in here: what it asked for is in the saved JSON." }
+            }
         }
     }
 }
@@ -237,6 +240,7 @@ mod tests {
             text.contains("nicpoll study run 'my study.toml' --seed 7"),
             "{text}"
         );
+        assert!(text.contains("file is not in here"), "{text}");
         let seeded = ["nicpoll", "demo", "--seed", "9"].map(String::from);
         let text = repeat(&seeded, 9, "0.1.0").into_string();
         assert!(text.contains("nicpoll demo --seed 9<"), "{text}");
