@@ -124,6 +124,33 @@ fn a_study_of_a_file_runs_is_stored_and_leaves_nothing() {
 }
 
 #[test]
+fn a_loss_that_is_proven_ends_with_3_while_it_runs_and_when_it_is_stored() {
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
+    // A period is waited for at each request: ten times as long.
+    let traffic = "{ kind = \"udp\", payload_bytes = 200, packets_per_second = 2000 }";
+    let file = written(&stage, &FILE.replace(traffic, "{ kind = \"rr\" }"));
+    let ran = stage.run(&["study", "run", &file, "--fail-on", "worse:5%"]);
+    assert_eq!(ran.status.code(), Some(3), "{}", stderr(&ran));
+    let compared = |reference: &str, judged: &str, more: &[&str]| {
+        let names = [format!("last:{reference}"), format!("last:{judged}")];
+        let args = ["study", "compare", &names[0], &names[1]];
+        stage.run(&[&args, more].concat())
+    };
+    let gate = ["--fail-on", "worse:5%"];
+    let lost = compared("short", "long", &gate);
+    assert_eq!(lost.status.code(), Some(3), "{}", stderr(&lost));
+    assert_eq!(compared("long", "short", &gate).status.code(), Some(0));
+    // Trials of one study are pairs, block by block.
+    let found = compared("short", "long", &["--json"]);
+    let found: Value = serde_json::from_slice(&found.stdout).unwrap();
+    let sets = &found["comparisons"][0];
+    assert_eq!(sets["method"], "paired_t");
+    assert_eq!(sets["judged"]["values"].as_array().unwrap().len(), 3);
+    assert!(sets["ratio"].as_f64().unwrap() < 0.5, "{sets}");
+}
+
+#[test]
 fn a_sweep_shows_offered_against_delivered_and_the_greatest_rate_held() {
     needs!(Root, PerNapi);
     let stage = Stage::new();
