@@ -5,12 +5,16 @@ mod switched;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use nicpoll_model::ab::{AbDelayKind, AbEndCause, LiveAb};
-use nicpoll_model::{Studies, StudyKind, StudyState};
+use nicpoll_model::{Side, Studies, StudyKind, StudyState};
 use nicpoll_switch::knob::table;
 use nicpoll_switch::{Kernel, Knob, Owner, Value};
 use nicpoll_testkit::needs;
@@ -20,31 +24,89 @@ use switched::{Switched, said, wait_until};
 /// Long enough for whatever is done to it meanwhile.
 const LONG: &str = "ab em0 --for 60s --block 0.5s --loss-limit 100000 --json";
 
-/// iperf 2 from the far end to the near one.
-struct Iperf([Child; 2]);
+/// A program that sends from the far end to the near one, and its server.
+struct Traffic([Child; 2]);
 
-impl Iperf {
-    fn between(pair: &Switched) -> Self {
+impl Traffic {
+    fn between(pair: &Switched, program: &str, server: &str, client: &str) -> Self {
         let start = |netns: String, args: &str| {
             let mut command = Command::new("ip");
-            command.args(["netns", "exec", &netns, "iperf"]);
+            command.args(["netns", "exec", &netns, program]);
             command.args(args.split(' '));
             command.stdout(Stdio::null()).stderr(Stdio::null());
             command.spawn().unwrap()
         };
-        let server = start(pair.netns(), "-s -u");
-        let client = start(pair.far_netns(), "-c 198.18.0.2 -u -b 20m -l 512 -t 60");
-        Iperf([server, client])
+        let server = start(pair.netns(), server);
+        // iperf3 does not try again when its server does not listen yet.
+        thread::sleep(Duration::from_millis(500));
+        Traffic([server, start(pair.far_netns(), client)])
+    }
+
+    /// iperf 2, with datagrams.
+    fn iperf(pair: &Switched) -> Self {
+        let client = "-c 198.18.0.2 -u -b 20m -l 512 -t 60";
+        Traffic::between(pair, "iperf", "-s -u", client)
+    }
+
+    fn iperf3(pair: &Switched, client: &str) -> Self {
+        let client = format!("-c 198.18.0.2 -t 60 {client}");
+        Traffic::between(pair, "iperf3", "-s -1", &client)
     }
 }
 
-impl Drop for Iperf {
+impl Drop for Traffic {
     fn drop(&mut self) {
         for child in &mut self.0 {
             let _ = child.kill();
             let _ = child.wait();
         }
     }
+}
+
+/// Short TCP connections that come independently of one another, 200 a second on average, while `work` goes on.
+fn under_connections<T>(pair: &Switched, work: impl FnOnce() -> T) -> T {
+    const ADDRESS: (&str, u16) = ("198.18.0.2", 5_555);
+    let stop = Arc::new(AtomicBool::new(false));
+    let listener = pair.veth.inside(Side::Receiver);
+    let listener = listener
+        .run(|()| TcpListener::bind(ADDRESS))
+        .unwrap()
+        .unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let asked = stop.clone();
+    let serving = thread::spawn(move || {
+        while !asked.load(Ordering::Relaxed) {
+            match listener.accept() {
+                Ok((mut connection, _)) => {
+                    let _ = connection.set_nonblocking(false);
+                    let _ = connection.set_read_timeout(Some(Duration::from_secs(1)));
+                    let _ = std::io::copy(&mut connection, &mut std::io::sink());
+                }
+                Err(_) => thread::sleep(Duration::from_millis(1)),
+            }
+        }
+    });
+    let asked = stop.clone();
+    let sender = pair.veth.inside(Side::Sender);
+    let sending = sender.spawn_pinned(0, "test", move || {
+        let mut state = 1u64;
+        while !asked.load(Ordering::Relaxed) {
+            // Knuth's MMIX generator.
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let uniform = ((state >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
+            thread::sleep(Duration::from_secs_f64(-uniform.ln() / 200.0));
+            if let Ok(mut connection) = TcpStream::connect(ADDRESS) {
+                let _ = connection.write_all(&[0; 4_000]);
+            }
+        }
+    });
+    let result = work();
+    stop.store(true, Ordering::Relaxed);
+    sending.unwrap().join().unwrap().unwrap();
+    serving.join().unwrap();
+    result
 }
 
 fn document(output: &Output) -> LiveAb {
@@ -83,7 +145,7 @@ fn settings_take_turns_and_are_put_back_exactly() {
     let pair = Switched::new();
     pair.set_up_by_hand();
     let before = pair.dump();
-    let _traffic = Iperf::between(&pair);
+    let _traffic = Traffic::iperf(&pair);
     let run = pair.start("ab em0 --for 4s --block 0.5s --loss-limit 100000 --seed 3 --json");
     let (mut periods, mut records) = (BTreeSet::new(), BTreeSet::new());
     wait_for_polling(&pair);
@@ -133,9 +195,87 @@ fn settings_take_turns_and_are_put_back_exactly() {
         // A poll takes one packet or more.
         assert!(block.polls.unwrap() > 0 && block.polls <= block.polled_packets);
         let kinds: Vec<AbDelayKind> = block.delays.iter().map(|delay| delay.kind).collect();
+        // The driver of a veth counts for its only queue what its polls took.
+        let [queue] = block.queues.as_slice() else {
+            panic!("{:?}", block.queues);
+        };
+        assert_eq!((queue.queue, queue.polls), (0, block.polls));
+        assert!(queue.counters["xdp_packets"] > 0, "{queue:?}");
         // Nothing here is TCP's.
         assert_eq!(kinds, [AbDelayKind::UdpStackToRead, AbDelayKind::RunQueue]);
     }
+}
+
+/// A few pairs of short blocks, and what every run with any traffic has to say.
+fn a_few_pairs(pair: &Switched, name: &str) -> LiveAb {
+    let before = pair.dump();
+    let line = format!("ab {name} --for 2.5s --block 0.5s --loss-limit 100000 --no-store --json");
+    let output = pair.run(&line);
+    let told = document(&output);
+    assert_eq!(output.status.code(), Some(4), "{}", said(&output));
+    assert_eq!(told.end.cause, AbEndCause::Planned);
+    assert_eq!(told.members, ["em0"]);
+    assert!(pair.dump() == before && pair.is_clean());
+    assert!(!told.pairs.is_empty());
+    for block in told.pairs.iter().flat_map(|it| [&it.reference, &it.judged]) {
+        assert!(block.window.rx_packets > 0, "{block:?}");
+        assert!(block.window.cpu.unwrap().busy_seconds() > 0.0, "{block:?}");
+    }
+    told
+}
+
+/// Kinds of delays that some block has.
+fn kinds(told: &LiveAb) -> BTreeSet<AbDelayKind> {
+    let blocks = told.pairs.iter().flat_map(|it| [&it.reference, &it.judged]);
+    let delays = blocks.flat_map(|block| &block.delays);
+    delays.map(|delay| delay.kind).collect()
+}
+
+#[test]
+fn traffic_of_iperf3_is_compared() {
+    needs!(Time, Root, PerNapi, Iperf3, Ip);
+    let pair = Switched::new();
+    pair.set_up_by_hand();
+    {
+        let _traffic = Traffic::iperf3(&pair, "-u -b 20M -l 512");
+        assert!(kinds(&a_few_pairs(&pair, "em0")).contains(&AbDelayKind::UdpStackToRead));
+    }
+    let _traffic = Traffic::iperf3(&pair, "-b 50M");
+    assert!(kinds(&a_few_pairs(&pair, "em0")).contains(&AbDelayKind::TcpStackToRead));
+}
+
+#[test]
+fn short_connections_at_random_are_compared() {
+    needs!(Time, Root, PerNapi, Ip);
+    let pair = Switched::new();
+    pair.set_up_by_hand();
+    let told = under_connections(&pair, || a_few_pairs(&pair, "em0"));
+    assert!(
+        kinds(&told).contains(&AbDelayKind::TcpStackToRead),
+        "{:?}",
+        kinds(&told)
+    );
+}
+
+/// VLANs and bonds, which a kernel may lack, are found by the same table, which has tests of its own.
+#[test]
+fn members_of_a_bridge_take_turns_and_are_named() {
+    needs!(Time, Root, PerNapi, Ip);
+    let pair = Switched::new();
+    pair.set_up_by_hand();
+    pair.ip("link add br0 type bridge");
+    pair.ip("link set em0 master br0");
+    pair.ip("link set br0 up");
+    pair.ip("address del 198.18.0.2/24 dev em0");
+    pair.ip("address add 198.18.0.2/24 dev br0");
+    let told = pair.under_traffic(|| a_few_pairs(&pair, "br0"));
+    assert_eq!(told.interface, "br0");
+    assert!(
+        told.judged
+            .values
+            .iter()
+            .all(|value| value.interface == "em0")
+    );
 }
 
 #[test]

@@ -9,6 +9,8 @@
 
 mod answer;
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -275,7 +277,7 @@ pub struct AbQueue {
     pub queue: u32,
     /// Its NAPI instance.
     pub napi_id: Option<u32>,
-    /// Packets received.
+    /// Packets received, where that is counted by queue.
     pub rx_packets: Option<u64>,
     /// Hardware interrupts.
     pub interrupts: Option<u64>,
@@ -283,6 +285,9 @@ pub struct AbQueue {
     pub polls: Option<u64>,
     /// Packets that these took.
     pub polled_packets: Option<u64>,
+    /// What the driver and the kernel count for this queue, by their names for each; empty where they do not.
+    #[serde(default)]
+    pub counters: BTreeMap<String, u64>,
 }
 
 /// How a run ended.

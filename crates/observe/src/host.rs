@@ -20,6 +20,7 @@ use crate::iptables;
 use crate::nftables::{self, Filter};
 use crate::proc_files::{parse_netstat, parse_snmp, parse_snmp6, parse_softnet_dropped};
 use crate::qdiscs;
+use crate::queue_counters::by_queue;
 
 const NET: &str = "/proc/thread-self/net";
 
@@ -286,11 +287,11 @@ fn read_filters(socket: &mut NetlinkSocket) -> Option<Filter> {
 
 /// veth counts by queue: `rx_queue_0_xdp_drops`. `None` when there is no such counter.
 fn sum_xdp_drops(statistics: &[(String, u64)]) -> Option<u64> {
-    statistics
-        .iter()
-        .filter(|(name, _)| name.starts_with("rx_queue_") && name.ends_with("_xdp_drops"))
-        .map(|&(_, count)| count)
-        .reduce(|sum, count| sum + count)
+    let queues = by_queue(statistics);
+    let drops = queues
+        .values()
+        .filter_map(|counters| counters.get("xdp_drops"));
+    drops.copied().reduce(|sum, count| sum + count)
 }
 
 /// The counters of the caller's namespace: those of snmp and netstat, and of snmp6, which is absent when IPv6

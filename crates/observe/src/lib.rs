@@ -21,6 +21,7 @@ mod packet_delay;
 mod polls;
 mod proc_files;
 mod qdiscs;
+mod queue_counters;
 pub mod reference;
 mod rhythm;
 mod run_queue;
@@ -47,6 +48,7 @@ pub use polls::{PollCounter, PollCounts};
 pub use proc_files::{
     CoreTicks, ProcError, ProcStat, parse_snmp, parse_snmp6, parse_softnet_dropped, parse_stat,
 };
+pub use queue_counters::{QueueCounters, queue_counters};
 pub use rhythm::{PollRhythm, RhythmWatch};
 pub use run_queue::RunQueue;
 pub use tasks::{parse_allowed_cpus, parse_task_stat, thread};

@@ -122,6 +122,10 @@ fn block(arm: Arm, start_seconds: f64, duration_seconds: f64, index: usize) -> A
                 interrupts: None,
                 polls: polls.map(|polls| polls / 2),
                 polled_packets: None,
+                counters: BTreeMap::from([
+                    (String::from("packets"), window.rx_packets / 2),
+                    (String::from("drops"), 0),
+                ]),
             })
             .to_vec(),
     }

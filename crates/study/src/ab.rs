@@ -13,6 +13,7 @@ mod keep;
 mod meter;
 mod plan;
 mod programs;
+mod queues;
 mod run;
 mod text;
 

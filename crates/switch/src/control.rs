@@ -28,7 +28,7 @@ const ATTRIBUTE_IRQ_SUSPEND_TIMEOUT: u16 = 7;
 const ATTRIBUTE_THREADED: u16 = 8;
 
 /// `NETDEV_QUEUE_TYPE_RX`, include/uapi/linux/netdev.h.
-const QUEUE_TYPE_RX: u32 = 0;
+pub(crate) const QUEUE_TYPE_RX: u32 = 0;
 
 /// Why a netlink request failed.
 #[derive(Debug, Error)]

@@ -28,6 +28,7 @@ mod owner;
 pub mod persist;
 mod plan;
 mod probe;
+mod queue_statistics;
 mod record;
 mod recover;
 mod request;

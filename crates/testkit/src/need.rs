@@ -15,6 +15,8 @@ pub enum Need {
     ReceiveBuffer,
     /// iperf 2.1.
     Iperf,
+    /// iperf3.
+    Iperf3,
     /// nft(8), and a kernel that takes its rules.
     Nft,
     /// iptables(8), both of x_tables and of nf_tables, and a kernel that takes its rules.
@@ -81,6 +83,12 @@ const TABLE: [Row; 19] = [
         "run the tests as root, or set net.core.rmem_max to 16 MiB",
     ),
     row(Need::Iperf, "iperf", programs::missing_iperf, INSTALL),
+    row(
+        Need::Iperf3,
+        "iperf3",
+        || programs::missing("iperf3"),
+        INSTALL,
+    ),
     row(Need::Nft, "nft", || programs::missing("nft"), INSTALL),
     row(
         Need::Iptables,

@@ -6,12 +6,13 @@
 use std::collections::BTreeSet;
 
 use nicpoll_model::Drops;
-use nicpoll_model::ab::{AbBlock, AbCpu, AbQueue, AbWindow};
+use nicpoll_model::ab::{AbBlock, AbCpu, AbWindow};
 use nicpoll_observe::{Account, InterruptLine, LinkCounters, PollRhythm, TaskTimes};
 
 use super::delays::delays;
 use super::meter::{ExactReading, Instance, Reading};
 use super::programs::foreign_time;
+use super::queues::queues;
 
 /// A member: its index and its name.
 pub type Member = (u32, String);
@@ -84,7 +85,8 @@ pub fn lost(drops: &Drops) -> u64 {
     drops.0.values().flatten().sum()
 }
 
-fn grown(before: Option<u64>, after: Option<u64>) -> Option<u64> {
+/// By how much a counter grew.
+pub(super) fn grown(before: Option<u64>, after: Option<u64>) -> Option<u64> {
     Some(after?.saturating_sub(before?))
 }
 
@@ -153,7 +155,7 @@ fn steal_seconds(first: &Reading, last: &Reading, seconds: f64) -> f64 {
 }
 
 /// What the chosen instances did; `None` where polls are not watched.
-fn polls(
+pub(super) fn polls(
     first: &Reading,
     last: &Reading,
     is_chosen: impl Fn(&Instance) -> bool,
@@ -169,7 +171,7 @@ fn polls(
 }
 
 /// Hardware interrupts of instances; `None` when none of them has one, as of a virtual device.
-fn interrupts_of<'a>(
+pub(super) fn interrupts_of<'a>(
     first: &Reading,
     last: &Reading,
     instances: impl Iterator<Item = &'a Instance>,
@@ -187,30 +189,4 @@ fn interrupts_of<'a>(
         true => None,
         false => grown(total(first), total(last)),
     }
-}
-
-/// A line for each receive queue whose instance the driver tells.
-fn queues(
-    first: &Reading,
-    last: &Reading,
-    members: &[Member],
-    instances: &[Instance],
-) -> Vec<AbQueue> {
-    let line = |instance: &Instance| {
-        let (_, interface) = members
-            .iter()
-            .find(|(index, _)| *index == instance.ifindex)?;
-        let is_own = |other: &Instance| other.napi_id == instance.napi_id;
-        let polls = polls(first, last, is_own, instances);
-        Some(AbQueue {
-            interface: interface.clone(),
-            queue: instance.queue?,
-            napi_id: Some(instance.napi_id),
-            rx_packets: None,
-            interrupts: interrupts_of(first, last, std::iter::once(instance)),
-            polls: polls.as_ref().map(|polls| polls.polls),
-            polled_packets: polls.as_ref().map(|polls| polls.frames),
-        })
-    };
-    instances.iter().filter_map(line).collect()
 }

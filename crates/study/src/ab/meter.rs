@@ -21,6 +21,7 @@ use nicpoll_switch::Control;
 
 use super::delays::Delays;
 use super::programs;
+use super::queues::{self, Queues};
 use crate::error::StudyError;
 use crate::foreign::own_process;
 
@@ -69,11 +70,15 @@ pub struct Reading {
     pub receive_softirqs: Option<u64>,
     /// Delays of each kind that is seen.
     pub delays: BTreeMap<AbDelayKind, Histogram>,
+    /// What drivers count for each receive queue.
+    pub queues: Queues,
 }
 
 /// Reads the namespace that its thread is in.
 pub struct Meter {
     counters: HostCounters,
+    /// Asks for the counters of queues.
+    control: Control,
     exact: Option<(ExactCpu, u32)>,
     rhythms: Option<RhythmWatch>,
     delays: Delays,
@@ -88,6 +93,7 @@ impl Meter {
     pub fn begin(members: &[u32]) -> Self {
         let mut meter = Meter {
             counters: HostCounters::of_caller(),
+            control: Control::new(),
             exact: None,
             rhythms: None,
             delays: Delays::default(),
@@ -213,15 +219,24 @@ impl Meter {
             }
             None => None,
         };
+        let at = Instant::now();
+        let host = self.counters.snapshot();
+        let name = |ifindex: &u32| {
+            let interfaces = host.interfaces.as_ref()?;
+            Some(interfaces.get(ifindex)?.name.as_str())
+        };
+        let named = self.members.iter().map(|index| (*index, name(index)));
+        let queues = queues::read(&mut self.control, named);
         Ok(Reading {
-            at: Instant::now(),
-            host: self.counters.snapshot(),
+            at,
             exact,
             sampled: CpuSample::now()?,
             rhythms,
             interrupts: interrupts(),
             receive_softirqs: receive_softirqs(),
             delays: self.delays.read()?,
+            queues,
+            host,
         })
     }
 
@@ -261,13 +276,18 @@ pub(super) fn instances(control: &mut Control, members: &[u32]) -> Vec<Instance>
     for &ifindex in members {
         let queues = control.rx_queues(ifindex).unwrap_or_default();
         let napis = control.napis(ifindex).unwrap_or_default();
+        // A veth does not tell, but with one of each there is nothing to tell.
+        let only = match (napis.len(), control.queues(ifindex)) {
+            (1, Ok(all)) if all.iter().filter(|queue| queue.is_rx).count() == 1 => Some(0),
+            _ => None,
+        };
         all.extend(napis.iter().map(|napi| {
             let mut serves = queues.iter().filter(|(_, id)| **id == napi.id);
             Instance {
                 ifindex,
                 napi_id: napi.id,
                 irq: napi.irq,
-                queue: serves.next().map(|(queue, _)| *queue),
+                queue: serves.next().map(|(queue, _)| *queue).or(only),
             }
         }));
     }

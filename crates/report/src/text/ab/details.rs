@@ -3,7 +3,7 @@
 //! What must hold: figures are sums over all pairs that count. One that some block lacks is missing, and not a sum of
 //! the others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use nicpoll_model::ab::{AbBlock, AbCpu, AbQueue, AbWindow, LiveAb};
 
@@ -168,24 +168,54 @@ fn write_queues(page: &mut Page, arms: &[Vec<&AbBlock>; 2]) {
     page.blank();
     let heads = OF_QUEUE.map(|(head, _)| String::from(head)).to_vec();
     let mut rows = vec![Row::new("queue", heads, Ink::Strong)];
+    let mut counters = Vec::new();
     for (interface, number) in names {
-        let of = |blocks: &[&AbBlock], count: QueueCount| {
-            let rate = a_second(blocks, |block| {
-                let mut queues = block.queues.iter();
-                count(queues.find(|it| it.interface == interface && it.queue == number)?)
-            });
-            figure_or_missing(rate)
+        let name = format!("{interface} rx{number}");
+        let of = |count: &dyn Fn(&AbQueue) -> Option<u64>| {
+            let rate = |blocks: &Vec<&AbBlock>| {
+                a_second(blocks, |block| {
+                    let mut queues = block.queues.iter();
+                    count(queues.find(|it| it.interface == interface && it.queue == number)?)
+                })
+            };
+            arms.each_ref().map(rate)
         };
-        let cells = OF_QUEUE
-            .map(|(_, count)| arms.each_ref().map(|blocks| of(blocks, count)).join(" : "))
-            .to_vec();
-        rows.push(Row::new(
-            format!("{interface} rx{number}"),
-            cells,
-            Ink::Plain,
-        ));
+        let cells = OF_QUEUE.map(|(_, count)| both(of(&count))).to_vec();
+        rows.push(Row::new(name.clone(), cells, Ink::Plain));
+        let counted: Vec<String> = counter_names(arms, interface, number)
+            .into_iter()
+            .map(|counter| (counter, of(&|queue| queue.counters.get(counter).copied())))
+            .filter(|(_, rates)| rates.iter().flatten().any(|rate| *rate > 0.0))
+            .map(|(counter, rates)| format!("{counter} {}", both(rates)))
+            .collect();
+        if !counted.is_empty() {
+            counters.push(format!(
+                "{name}, as its driver counts a second: {}.",
+                counted.join(", ")
+            ));
+        }
     }
     page.table(&rows, 0, Align::Right);
+    for counted in counters {
+        page.paragraph(Ink::Plain, &counted);
+    }
+}
+
+/// The figure of the reference and that of the judged setting.
+fn both(rates: [Option<f64>; 2]) -> String {
+    rates.map(figure_or_missing).join(" : ")
+}
+
+/// What the driver counts for a queue, under either setting.
+fn counter_names<'a>(
+    arms: &'a [Vec<&AbBlock>; 2],
+    interface: &str,
+    number: u32,
+) -> BTreeSet<&'a str> {
+    let queues = arms.iter().flatten().flat_map(|block| &block.queues);
+    let own = queues.filter(|it| it.interface == interface && it.queue == number);
+    own.flat_map(|queue| queue.counters.keys().map(String::as_str))
+        .collect()
 }
 
 type Look = fn(&AbWindow) -> Option<f64>;
