@@ -21,7 +21,7 @@ struct Peer {
     scope: Scope,
 }
 
-const PEERS: [Peer; 9] = [
+const PEERS: [Peer; 10] = [
     Peer {
         program: "iperf",
         package: "iperf",

@@ -73,7 +73,7 @@ const fn row(
 
 const INSTALL: &str = "as root on Debian, `cargo xtask test` installs it";
 
-const TABLE: [Row; 19] = [
+const TABLE: [Row; 20] = [
     row(Need::Root, "root", privileges, "run the tests as root"),
     row(Need::PerNapi, "per-napi", per_napi, "use a newer kernel"),
     row(
