@@ -3,6 +3,8 @@
 // Each test program uses a part of it.
 #![allow(dead_code)]
 
+pub mod traffic;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
