@@ -39,9 +39,9 @@ impl Run<'_, '_> {
         for turns in &mut turns {
             let is_each = turns.iter().all(|turn| turn.too_many.is_some());
             let last = turns.last_mut().and_then(|turn| turn.too_many.take());
-            match last.filter(|_| is_each && !self.runner.request.is_disruptive) {
-                Some(end) => return Err(self.disturbing(Halt::End(end))),
-                None => {}
+            let is_too_many = is_each && !self.runner.request.is_disruptive;
+            if let Some(end) = last.filter(|_| is_too_many) {
+                return Err(self.disturbing(Halt::End(end)));
             }
         }
         unseen.extend(self.tried().into_iter().map(|name| Unseen {
