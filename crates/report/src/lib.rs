@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod ab_plan;
+mod csv;
 mod documents;
 mod figures;
 pub mod help;
@@ -30,6 +31,7 @@ mod watch;
 use nicpoll_model::numbers;
 
 pub use ab_plan::render_ab_plan;
+pub use csv::{blocks_as_csv, trials_as_csv};
 pub use documents::{render_document, render_event};
 pub use html::{render_ab_html, render_html};
 pub use json::{render_cpu_truth_json, render_json};
@@ -43,7 +45,7 @@ pub use sim::{
     Chart, Curve, Panel, plot_chart, plot_sweep, plot_ticks, render_host_file, render_sim_fit_host,
     render_sim_published, render_sim_run, render_sim_sweep, render_sim_ticks, sweep_as_csv,
 };
-pub use studies::{render_studies_text, trials_as_csv};
+pub use studies::render_studies_text;
 pub use switch::{render_switch_proofs, render_switch_writes};
 pub use text::{
     PollingValues, TextOptions, render_ab_text, render_brief_text, render_compared_text,

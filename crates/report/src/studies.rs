@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use nicpoll_model::{ReadyStudy, Studies, StudiesAction, Study, StudyEntry, Trial};
+use nicpoll_model::{ReadyStudy, Studies, StudiesAction, StudyEntry};
 
 /// The studies of a store, or those that were deleted, as text with a newline at its end.
 pub fn render_studies_text(studies: &Studies) -> String {
@@ -78,111 +78,9 @@ fn row(study: &StudyEntry) -> [String; 5] {
     ]
 }
 
-/// A column of the CSV: its name, and a trial's value.
-type Column = (&'static str, fn(&Trial) -> Option<String>);
-
-const COLUMNS: [Column; 21] = [
-    ("sequence", |trial| some(trial.sequence)),
-    ("block", |trial| some(trial.block)),
-    ("workload", |trial| some(&trial.workload)),
-    ("setting", |trial| some(&trial.setting)),
-    ("external", |trial| trial.conduct.external.clone()),
-    ("failure", |trial| trial.conduct.failure.clone()),
-    ("unproven", |trial| trial.conduct.unproven.clone()),
-    ("ledger_void", |trial| trial.conduct.ledger_void.clone()),
-    ("offered_packets", |trial| {
-        trial.figures.as_ref()?.offered_packets.and_then(some)
-    }),
-    ("delivered_packets", |trial| {
-        trial.figures.as_ref()?.delivered_packets.and_then(some)
-    }),
-    ("delivered_bits_per_second", |trial| {
-        some(trial.figures.as_ref()?.delivered_bits_per_second)
-    }),
-    ("delivered_packets_per_second", |trial| {
-        let figures = trial.figures.as_ref()?;
-        figures.delivered_packets_per_second.and_then(some)
-    }),
-    ("loss_ratio", |trial| trial.loss_ratio().and_then(some)),
-    ("transactions_per_second", |trial| {
-        let trips = trial.figures.as_ref()?.round_trip?;
-        some(trips.transactions_per_second)
-    }),
-    ("round_trip_p50_ns", |trial| {
-        some(trial.figures.as_ref()?.round_trip?.p50_ns)
-    }),
-    ("round_trip_p99_ns", |trial| {
-        some(trial.figures.as_ref()?.round_trip?.p99_ns)
-    }),
-    ("jitter_seconds", |trial| {
-        trial.figures.as_ref()?.jitter_seconds.and_then(some)
-    }),
-    ("rounds_per_second", |trial| {
-        trial.figures.as_ref()?.rounds_per_second.and_then(some)
-    }),
-    ("packets_per_poll", |trial| {
-        trial.figures.as_ref()?.packets_per_poll.and_then(some)
-    }),
-    ("cpu_busy_ns_per_packet", |trial| {
-        let cpu = trial.figures.as_ref()?.cpu.as_ref()?;
-        cpu.busy_ns_per_packet.and_then(some)
-    }),
-    ("cpu_busy_ns_per_byte", |trial| {
-        let cpu = trial.figures.as_ref()?.cpu.as_ref()?;
-        cpu.busy_ns_per_byte.and_then(some)
-    }),
-];
-
-fn some(value: impl ToString) -> Option<String> {
-    Some(value.to_string())
-}
-
-/// The trials of a study, a line each (RFC 4180, lines end with a newline alone).
-pub fn trials_as_csv(study: &Study) -> String {
-    let names: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
-    let mut text = names.join(",");
-    text.push('\n');
-    for trial in &study.trials {
-        let fields = COLUMNS.iter().map(|(_, value)| value(trial));
-        let fields: Vec<String> = fields
-            .map(|value| quoted(value.unwrap_or_default()))
-            .collect();
-        text += &fields.join(",");
-        text.push('\n');
-    }
-    text
-}
-
-fn quoted(field: String) -> String {
-    if field.contains([',', '"', '\n', '\r']) {
-        return format!("\"{}\"", field.replace('"', "\"\""));
-    }
-    field
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn csv_has_a_field_for_each_column_and_none_where_nothing_was_measured() {
-        let text = include_str!("../tests/golden/demo.json");
-        let mut study: Study = serde_json::from_str(text).unwrap();
-        study.trials.truncate(1);
-        let trial = &mut study.trials[0];
-        trial.figures = None;
-        trial.conduct.failure = Some(String::from("it said \"no\", and ended"));
-        let csv = trials_as_csv(&study);
-        let [head, line] = csv.lines().collect::<Vec<_>>()[..] else {
-            panic!("two lines: {csv}");
-        };
-        assert!(head.starts_with("sequence,block,workload,setting,"));
-        let quoted = "\"it said \"\"no\"\", and ended\"";
-        assert!(line.contains(quoted), "{line}");
-        let commas = |text: &str| text.matches(',').count();
-        assert_eq!(commas(head), commas(&line.replace(quoted, "")));
-        assert!(line.ends_with(",,,,"), "{line}");
-    }
 
     #[test]
     fn an_empty_store_is_said_to_be_and_what_is_ready_is_named_with_its_question() {

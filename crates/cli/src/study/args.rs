@@ -155,7 +155,7 @@ pub enum Format {
     Text,
     /// The whole study as one object (docs/schema.md)
     Json,
-    /// A line for each trial
+    /// A line for each trial, or for each block of a live comparison
     Csv,
 }
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use nicpoll_model::ab::LiveAb;
 use nicpoll_model::{Study, StudyKind};
 use nicpoll_report::{
-    render_ab_html, render_ab_markdown, render_ab_text, render_document, render_html, render_json,
-    render_markdown, render_text, trials_as_csv,
+    blocks_as_csv, render_ab_html, render_ab_markdown, render_ab_text, render_document,
+    render_html, render_json, render_markdown, render_text, trials_as_csv,
 };
 use nicpoll_store::{Store, StoreError, Which};
 use nicpoll_study::{shown, still_runs};
@@ -59,16 +59,17 @@ fn written(store: &Store, which: Which, format: Format) -> Result<String, Failur
 }
 
 fn of_ab(store: &Store, which: Which, format: Format) -> Result<String, Failure> {
-    if format == Format::Json {
-        return Ok(render_document(&store.document(which)?));
-    }
-    let compared = store.read::<LiveAb>(which, still_runs)?.document;
-    match format {
-        Format::Html => Ok(render_ab_html(&compared)),
-        Format::Md => Ok(render_ab_markdown(&compared)),
-        Format::Text => Ok(render_ab_text(&compared, &output::text_options())),
-        Format::Csv | Format::Json => Err(Failure::Usage(String::from(
-            "a live comparison has pairs of blocks and no trials, so there is no CSV of it: give --format json",
-        ))),
-    }
+    let read = || {
+        store
+            .read::<LiveAb>(which, still_runs)
+            .map(|kept| kept.document)
+    };
+    Ok(match format {
+        // Also one of another version: as it is.
+        Format::Json => render_document(&store.document(which)?),
+        Format::Csv => blocks_as_csv(&read()?),
+        Format::Html => render_ab_html(&read()?),
+        Format::Md => render_ab_markdown(&read()?),
+        Format::Text => render_ab_text(&read()?, &output::text_options()),
+    })
 }

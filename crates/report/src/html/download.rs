@@ -7,7 +7,7 @@ use nicpoll_model::Study;
 use nicpoll_model::ab::LiveAb;
 use serde::Serialize;
 
-use crate::studies::trials_as_csv;
+use crate::csv::trials_as_csv;
 
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 

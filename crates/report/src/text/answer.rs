@@ -312,7 +312,8 @@ fn outcome(study: &Study, pair: Pair) -> Option<String> {
     let against = format!("Against {}", pair.noun(study));
     let open = with(&[Outcome::Open]);
     if said.is_empty() {
-        return (!open.is_empty()).then(|| format!("{against} nothing is proven."));
+        return (!open.is_empty())
+            .then(|| format!("{against} nothing is proven about {}.", pair.setting));
     }
     let is_mixed = parts[..2]
         .iter()

@@ -1,0 +1,230 @@
+//! Studies and live comparisons as CSV (RFC 4180; lines end with a newline alone): for spreadsheets and R.
+//!
+//! What must hold: a line for each trial or block, a column for each figure, and nothing between the commas where
+//! nothing was measured.
+
+use nicpoll_model::ab::{AbBlock, AbCpu, AbSetting, LiveAb};
+use nicpoll_model::{LossPlace, Study, Trial};
+
+/// A column: its name, and what a row has there.
+type Column<T> = (&'static str, fn(&T) -> Option<String>);
+
+const TRIAL: [Column<Trial>; 21] = [
+    ("sequence", |trial| some(trial.sequence)),
+    ("block", |trial| some(trial.block)),
+    ("workload", |trial| some(&trial.workload)),
+    ("setting", |trial| some(&trial.setting)),
+    ("external", |trial| trial.conduct.external.clone()),
+    ("failure", |trial| trial.conduct.failure.clone()),
+    ("unproven", |trial| trial.conduct.unproven.clone()),
+    ("ledger_void", |trial| trial.conduct.ledger_void.clone()),
+    ("offered_packets", |trial| {
+        trial.figures.as_ref()?.offered_packets.and_then(some)
+    }),
+    ("delivered_packets", |trial| {
+        trial.figures.as_ref()?.delivered_packets.and_then(some)
+    }),
+    ("delivered_bits_per_second", |trial| {
+        some(trial.figures.as_ref()?.delivered_bits_per_second)
+    }),
+    ("delivered_packets_per_second", |trial| {
+        let figures = trial.figures.as_ref()?;
+        figures.delivered_packets_per_second.and_then(some)
+    }),
+    ("loss_ratio", |trial| trial.loss_ratio().and_then(some)),
+    ("transactions_per_second", |trial| {
+        let trips = trial.figures.as_ref()?.round_trip?;
+        some(trips.transactions_per_second)
+    }),
+    ("round_trip_p50_ns", |trial| {
+        some(trial.figures.as_ref()?.round_trip?.p50_ns)
+    }),
+    ("round_trip_p99_ns", |trial| {
+        some(trial.figures.as_ref()?.round_trip?.p99_ns)
+    }),
+    ("jitter_seconds", |trial| {
+        trial.figures.as_ref()?.jitter_seconds.and_then(some)
+    }),
+    ("rounds_per_second", |trial| {
+        trial.figures.as_ref()?.rounds_per_second.and_then(some)
+    }),
+    ("packets_per_poll", |trial| {
+        trial.figures.as_ref()?.packets_per_poll.and_then(some)
+    }),
+    ("cpu_busy_ns_per_packet", |trial| {
+        let cpu = trial.figures.as_ref()?.cpu.as_ref()?;
+        cpu.busy_ns_per_packet.and_then(some)
+    }),
+    ("cpu_busy_ns_per_byte", |trial| {
+        let cpu = trial.figures.as_ref()?.cpu.as_ref()?;
+        cpu.busy_ns_per_byte.and_then(some)
+    }),
+];
+
+/// A block of a live comparison.
+struct Block {
+    pair: usize,
+    setting: String,
+    is_first: bool,
+    set_aside_because: Option<String>,
+    block: AbBlock,
+}
+
+const BLOCK: [Column<Block>; 25] = [
+    ("pair", |row| some(row.pair)),
+    ("setting", |row| some(&row.setting)),
+    ("is_first_of_pair", |row| some(row.is_first)),
+    ("set_aside_because", |row| row.set_aside_because.clone()),
+    ("start_seconds", |row| some(row.block.start_seconds)),
+    ("left_out_seconds", |row| some(row.block.left_out_seconds)),
+    ("seconds", |row| some(row.block.window.seconds)),
+    ("rx_packets", |row| some(row.block.window.rx_packets)),
+    ("tx_packets", |row| some(row.block.window.tx_packets)),
+    ("rx_bytes", |row| some(row.block.window.rx_bytes)),
+    ("tx_bytes", |row| some(row.block.window.tx_bytes)),
+    ("cpu_busy_seconds", |row| cpu(row, AbCpu::busy_seconds)),
+    ("cpu_user_seconds", |row| cpu(row, |cpu| cpu.user_seconds)),
+    ("cpu_system_seconds", |row| {
+        cpu(row, |cpu| cpu.system_seconds)
+    }),
+    ("cpu_irq_seconds", |row| cpu(row, |cpu| cpu.irq_seconds)),
+    ("cpu_softirq_seconds", |row| {
+        cpu(row, |cpu| cpu.softirq_seconds)
+    }),
+    ("cpu_foreign_seconds", |row| {
+        cpu(row, |cpu| cpu.foreign_seconds)
+    }),
+    ("cpu_steal_seconds", |row| cpu(row, |cpu| cpu.steal_seconds)),
+    ("interrupts", |row| row.block.interrupts.and_then(some)),
+    ("receive_softirqs", |row| {
+        row.block.receive_softirqs.and_then(some)
+    }),
+    ("polls", |row| row.block.polls.and_then(some)),
+    ("polled_packets", |row| {
+        row.block.polled_packets.and_then(some)
+    }),
+    ("dropped_packets", |row| {
+        let places = LossPlace::ALL.iter();
+        let known = places.filter_map(|place| row.block.dropped_packets.at(*place));
+        known.reduce(|sum, packets| sum + packets).and_then(some)
+    }),
+    ("context_switches", |row| {
+        row.block.context_switches.and_then(some)
+    }),
+    ("retransmitted_segments", |row| {
+        row.block.retransmitted_segments.and_then(some)
+    }),
+];
+
+fn cpu(row: &Block, figure: fn(&AbCpu) -> f64) -> Option<String> {
+    row.block.window.cpu.as_ref().map(figure).and_then(some)
+}
+
+fn some(value: impl ToString) -> Option<String> {
+    Some(value.to_string())
+}
+
+/// The trials of a study, a line each.
+pub fn trials_as_csv(study: &Study) -> String {
+    table(&TRIAL, study.trials.iter())
+}
+
+/// The blocks of a live comparison, a line each, in the order in which they ran.
+pub fn blocks_as_csv(compared: &LiveAb) -> String {
+    let blocks = compared.pairs.iter().enumerate().flat_map(|(index, pair)| {
+        let block = |setting: &AbSetting, block: &AbBlock, is_first| Block {
+            pair: index + 1,
+            setting: setting.name.clone(),
+            is_first,
+            set_aside_because: pair.set_aside_because.clone(),
+            block: block.clone(),
+        };
+        let is_judged_first = pair.is_judged_first;
+        let mut both = [
+            block(&compared.reference, &pair.reference, !is_judged_first),
+            block(&compared.judged, &pair.judged, is_judged_first),
+        ];
+        if is_judged_first {
+            both.reverse();
+        }
+        both
+    });
+    let blocks: Vec<Block> = blocks.collect();
+    table(&BLOCK, blocks.iter())
+}
+
+fn table<'a, T: 'a>(columns: &[Column<T>], rows: impl Iterator<Item = &'a T>) -> String {
+    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+    let mut text = names.join(",");
+    text.push('\n');
+    for row in rows {
+        let fields = columns.iter().map(|(_, value)| value(row));
+        let fields: Vec<String> = fields
+            .map(|value| quoted(value.unwrap_or_default()))
+            .collect();
+        text += &fields.join(",");
+        text.push('\n');
+    }
+    text
+}
+
+fn quoted(field: String) -> String {
+    if field.contains([',', '"', '\n', '\r']) {
+        return format!("\"{}\"", field.replace('"', "\"\""));
+    }
+    field
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn csv_has_a_field_for_each_column_and_none_where_nothing_was_measured() {
+        let text = include_str!("../tests/golden/demo.json");
+        let mut study: Study = serde_json::from_str(text).unwrap();
+        study.trials.truncate(1);
+        let trial = &mut study.trials[0];
+        trial.figures = None;
+        trial.conduct.failure = Some(String::from("it said \"no\", and ended"));
+        let csv = trials_as_csv(&study);
+        let [head, line] = csv.lines().collect::<Vec<_>>()[..] else {
+            panic!("two lines: {csv}");
+        };
+        assert!(head.starts_with("sequence,block,workload,setting,"));
+        let quoted = "\"it said \"\"no\"\", and ended\"";
+        assert!(line.contains(quoted), "{line}");
+        let commas = |text: &str| text.matches(',').count();
+        assert_eq!(commas(head), commas(&line.replace(quoted, "")));
+        assert!(line.ends_with(",,,,"), "{line}");
+    }
+
+    #[test]
+    fn a_live_comparison_has_a_line_for_each_block_in_the_order_of_time() {
+        let text = include_str!("../tests/golden/ab.json");
+        let mut compared: LiveAb = serde_json::from_str(text).unwrap();
+        compared.pairs.truncate(1);
+        compared.pairs[0].is_judged_first = true;
+        compared.pairs[0].judged.window.cpu = None;
+        let csv = blocks_as_csv(&compared);
+        let [head, first, second] = csv.lines().collect::<Vec<_>>()[..] else {
+            panic!("three lines: {csv}");
+        };
+        let commas = |text: &str| text.matches(',').count();
+        assert_eq!([commas(first), commas(second)], [commas(head); 2]);
+        assert!(
+            first.starts_with(&format!("1,{},true,", compared.judged.name)),
+            "{first}"
+        );
+        assert!(
+            second.starts_with(&format!("1,{},false,", compared.reference.name)),
+            "{second}"
+        );
+        let column = head
+            .split(',')
+            .position(|name| name == "cpu_busy_seconds")
+            .unwrap();
+        assert_eq!(first.split(',').nth(column), Some(""));
+        assert_ne!(second.split(',').nth(column), Some(""));
+    }
+}
