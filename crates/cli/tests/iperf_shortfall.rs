@@ -4,10 +4,10 @@
 #[allow(dead_code, reason = "tests of strangers look at the server itself")]
 mod serving;
 
-use std::net::{Ipv4Addr, UdpSocket};
+use std::net::{Ipv4Addr, TcpStream, UdpSocket};
 use std::process::{Command, Output};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use serving::Serving;
@@ -117,19 +117,28 @@ fn requests_that_are_not_answered_any_more_are_told_of() {
         command.arg("rr").args(args);
         command
     };
+    // A loopback address of this process alone: on 127.0.0.1 another test may take a port that was free.
+    let [.., high, low] = std::process::id().to_be_bytes();
+    let host = Ipv4Addr::new(127, 64 | (high & 63), low, 2);
     let port = {
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        socket.local_addr().unwrap().port().to_string()
+        let socket = UdpSocket::bind((host, 0)).unwrap();
+        socket.local_addr().unwrap().port()
     };
-    let bind = ["-s", "-B", "127.0.0.1", "-p", &port];
+    let [at, host, port] = [format!("{host}:{port}"), host.to_string(), port.to_string()];
+    let bind = ["-s", "-B", &host, "-p", &port];
     for protocol in [&["-u"][..], &[]] {
         let mut server = rr(&bind)
             .stdout(std::process::Stdio::null())
             .spawn()
             .unwrap();
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while TcpStream::connect(&at).is_err() {
+            assert!(Instant::now() < deadline, "no server listens at {at}");
+            thread::sleep(Duration::from_millis(20));
+        }
         thread::sleep(Duration::from_millis(300));
         let ended = thread::scope(|scope| {
-            let client = ["-c", "127.0.0.1", "-p", &port, "-t", "4s", "--json"];
+            let client = ["-c", &host, "-p", &port, "-t", "4s", "--json"];
             let mut client = rr(&[&client[..], protocol].concat());
             let client = scope.spawn(move || client.output().unwrap());
             thread::sleep(LIFE);
