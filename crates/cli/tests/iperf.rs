@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
 use nicpoll_model::Side;
-use nicpoll_testkit::needs;
+use nicpoll_testkit::{free_port, needs};
 use rustix::process::{Pid, Signal, kill_process};
 
 use pair::{Pair, Program, bytes, lost_and_total};
@@ -283,12 +283,6 @@ fn client_and_server_on_one_host_do_not_share_a_port() {
         said.contains("choose another port for the way back with -L"),
         "{said}"
     );
-}
-
-/// A port that nobody listens on at the moment.
-fn free_port() -> String {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port().to_string()
 }
 
 #[test]

@@ -11,7 +11,7 @@ use described::{assert_described, validator};
 use nicpoll_model::Side;
 use nicpoll_study::Veth;
 use nicpoll_sys::netns::NetnsThread;
-use nicpoll_testkit::needs;
+use nicpoll_testkit::{free_port, needs};
 use serde_json::Value;
 
 fn assert_valid(value: &Value) {
@@ -23,12 +23,6 @@ fn iperf(args: &[&str]) -> Command {
     command.arg("iperf").args(args).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
-}
-
-/// A port that nobody listens on at the moment.
-fn free_port() -> String {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port().to_string()
 }
 
 /// A server whose first line has come, so that it listens.

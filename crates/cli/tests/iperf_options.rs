@@ -3,6 +3,7 @@
 
 mod described;
 
+use nicpoll_testkit::free_port;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -19,12 +20,6 @@ fn iperf(args: &[&str]) -> Command {
     command.arg("iperf").args(args).stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
-}
-
-/// A port that nobody listens on at the moment, TCP or UDP.
-fn free_port() -> String {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port().to_string()
 }
 
 fn text(bytes: &[u8]) -> &str {

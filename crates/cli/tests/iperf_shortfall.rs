@@ -9,6 +9,7 @@ use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nicpoll_testkit::free_port;
 use serde_json::Value;
 use serving::Serving;
 
@@ -117,15 +118,9 @@ fn requests_that_are_not_answered_any_more_are_told_of() {
         command.arg("rr").args(args);
         command
     };
-    // A loopback address of this process alone: on 127.0.0.1 another test may take a port that was free.
-    let [.., high, low] = std::process::id().to_be_bytes();
-    let host = Ipv4Addr::new(127, 64 | (high & 63), low, 2);
-    let port = {
-        let socket = UdpSocket::bind((host, 0)).unwrap();
-        socket.local_addr().unwrap().port()
-    };
-    let [at, host, port] = [format!("{host}:{port}"), host.to_string(), port.to_string()];
-    let bind = ["-s", "-B", &host, "-p", &port];
+    let port = free_port();
+    let at = format!("127.0.0.1:{port}");
+    let bind = ["-s", "-B", "127.0.0.1", "-p", &port];
     for protocol in [&["-u"][..], &[]] {
         let mut server = rr(&bind)
             .stdout(std::process::Stdio::null())
@@ -138,7 +133,7 @@ fn requests_that_are_not_answered_any_more_are_told_of() {
         }
         thread::sleep(Duration::from_millis(300));
         let ended = thread::scope(|scope| {
-            let client = ["-c", &host, "-p", &port, "-t", "4s", "--json"];
+            let client = ["-c", "127.0.0.1", "-p", &port, "-t", "4s", "--json"];
             let mut client = rr(&[&client[..], protocol].concat());
             let client = scope.spawn(move || client.output().unwrap());
             thread::sleep(LIFE);

@@ -16,7 +16,7 @@ use nicpoll_model::Side;
 use nicpoll_observe::{HostCounters, HostSnapshot};
 use nicpoll_study::Veth;
 use nicpoll_sys::netns::NetnsThread;
-use nicpoll_testkit::needs;
+use nicpoll_testkit::{free_port, needs};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -408,12 +408,6 @@ fn netreceive_ends_when_nobody_reads_its_lines() {
     assert!(line.starts_with("start at "), "{line}");
     drop(errors);
     assert_eq!(child.wait().unwrap().code(), Some(1));
-}
-
-/// A port that nobody listens on at the moment.
-fn free_port() -> String {
-    let socket = std::net::UdpSocket::bind("[::]:0").unwrap();
-    socket.local_addr().unwrap().port().to_string()
 }
 
 fn run(program: &Path, args: &[&str]) -> (Option<i32>, String, String) {

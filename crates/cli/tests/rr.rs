@@ -12,7 +12,7 @@ use nicpoll_model::Side;
 use nicpoll_observe::HostCounters;
 use nicpoll_study::Veth;
 use nicpoll_sys::netns::NetnsThread;
-use nicpoll_testkit::needs;
+use nicpoll_testkit::{free_port, needs};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -164,11 +164,6 @@ fn a_signal_ends_a_client_with_its_report() {
         server.end()["tcp"]["requests_received"],
         count("requests_sent")
     );
-}
-
-fn free_port() -> String {
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    socket.local_addr().unwrap().port().to_string()
 }
 
 #[test]

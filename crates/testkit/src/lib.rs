@@ -11,6 +11,7 @@
 mod chromium;
 mod golden;
 mod need;
+mod port;
 mod postgres;
 mod programs;
 
@@ -21,6 +22,7 @@ pub use chromium::{Chromium, Screen};
 pub use golden::golden;
 pub use need::Need;
 use need::Unmet;
+pub use port::free_port;
 pub use postgres::PostgresServer;
 
 /// The variable with the needs that must be met, separated by commas.
