@@ -261,7 +261,7 @@ pub struct AbDelay {
     /// From where to where.
     pub kind: AbDelayKind,
     /// How many were measured. Packets are followed by chance, and not all of them.
-    pub count: u64,
+    pub samples: u64,
     /// Median.
     pub p50_ns: f64,
     /// 99th percentile; null when too few were measured.

@@ -109,7 +109,7 @@ fn block(arm: Arm, start_seconds: f64, duration_seconds: f64, index: usize) -> A
         retransmitted_segments: Some(0),
         delays: vec![AbDelay {
             kind: AbDelayKind::UdpStackToRead,
-            count: 10_000,
+            samples: 10_000,
             p50_ns: arm.p50_ns * scatter(index, 71),
             p99_ns: Some(6.0 * arm.p50_ns * scatter(index, 83)),
         }],

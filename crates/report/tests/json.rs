@@ -142,7 +142,7 @@ const UNITS: [&str; 72] = [
     "ppm",
 ];
 /// Numbers that name something and measure nothing.
-const NAMES: [&str; 29] = [
+const NAMES: [&str; 28] = [
     "seed",
     "block",
     "sequence",
@@ -159,7 +159,6 @@ const NAMES: [&str; 29] = [
     "errno",
     "ended_by_signal",
     "type_of_service",
-    "count",
     "queue",
     "irq",
     "pid",

@@ -482,7 +482,7 @@ fn delays_at_equal_load_hold_their_ratio() {
                     let p50_ns = factor * noise * block.window.packets_per_second().sqrt();
                     block.delays.push(AbDelay {
                         kind: AbDelayKind::UdpStackToRead,
-                        count: 1_000,
+                        samples: 1_000,
                         p50_ns,
                         p99_ns: Some(4.0 * p50_ns),
                     });

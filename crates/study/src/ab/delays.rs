@@ -110,13 +110,13 @@ pub fn delays(first: &Reading, last: &Reading) -> Vec<AbDelay> {
 }
 
 fn of(kind: AbDelayKind, delays: &Histogram) -> Option<AbDelay> {
-    let count = delays.count();
-    let p50_ns = delays.quantile_ns(0.5).filter(|_| count >= FOR_MEDIAN)?;
+    let samples = delays.count();
+    let p50_ns = delays.quantile_ns(0.5).filter(|_| samples >= FOR_MEDIAN)?;
     Some(AbDelay {
         kind,
-        count,
+        samples,
         p50_ns,
-        p99_ns: delays.quantile_ns(0.99).filter(|_| count >= FOR_P99),
+        p99_ns: delays.quantile_ns(0.99).filter(|_| samples >= FOR_P99),
     })
 }
 

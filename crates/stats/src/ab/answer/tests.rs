@@ -52,7 +52,7 @@ fn block(packets: f64, cores: f64) -> AbBlock {
         retransmitted_segments: None,
         delays: vec![AbDelay {
             kind: AbDelayKind::UdpStackToRead,
-            count: 100,
+            samples: 100,
             p50_ns: packets * 2.0,
             p99_ns: Some(packets * 9.0),
         }],
