@@ -2,7 +2,8 @@
 //!
 //! What must hold: every program that cargo builds is run, in its package's folder, as cargo would. What a
 //! program printed stays together. A program that measures processor time or the rhythm of polls runs alone:
-//! beside another it would measure that one, too.
+//! beside another it would measure that one, too. Few tests that fail are run once more, alone and after all
+//! others; what passes only then is named, so that nobody takes it for steady.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -13,7 +14,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Error, Result};
 use serde_json::Value;
 
 use crate::process::{cargo, kept_output, run_line_by_line};
@@ -90,18 +91,62 @@ impl Company {
     }
 }
 
-/// Builds them with these features and runs them with these variables and arguments. Each line of their standard output goes to `line`. The
-/// error is that of the first program that failed; the others have run as well.
-pub fn run(
-    features: Option<&str>,
-    variables: &[(&str, &OsStr)],
-    args: &[String],
-    line: impl FnMut(&str) + Send,
-) -> Result<()> {
-    let programs = build(features)?;
-    let line = Mutex::new(line);
-    let failed = Mutex::new(Vec::new());
-    for company in Company::ALL {
+/// More failed tests than this are a defect, whatever ran beside them.
+const FAILED_RUN_AGAIN: usize = 5;
+
+/// Tests of a program that failed and were run once more, alone.
+pub struct Again {
+    /// The program's source, below the workspace.
+    pub source: String,
+    pub tests: Vec<String>,
+    pub output: String,
+    pub passed: bool,
+}
+
+/// What the programs came to.
+pub struct Ended {
+    /// Those that were run again.
+    pub again: Vec<Again>,
+    /// The first failure that stays one.
+    pub result: Result<()>,
+}
+
+/// A program that failed.
+struct Failure<'a> {
+    program: &'a Program,
+    /// Those that its output names. A program that crashed names none.
+    tests: Vec<String>,
+    error: Error,
+}
+
+/// How programs are run.
+struct Runner<'a> {
+    variables: &'a [(&'a str, &'a OsStr)],
+    args: &'a [String],
+}
+
+impl Runner<'_> {
+    /// Runs a program, or these tests of it.
+    fn run(&self, program: &Program, tests: &[String]) -> (String, Result<()>) {
+        let mut command = Command::new(&program.file);
+        command.args(self.args).current_dir(&program.folder);
+        if !tests.is_empty() {
+            command.arg("--exact").args(tests);
+        }
+        // What cargo says to a program that it runs.
+        command.env("CARGO_MANIFEST_DIR", &program.folder);
+        command.envs(self.variables.iter().copied());
+        kept_output(&mut command)
+    }
+
+    /// Runs the programs of a group, so many at a time as it allows, and adds those that fail.
+    fn run_group<'p>(
+        &self,
+        company: Company,
+        programs: &'p [Program],
+        line: &Mutex<impl FnMut(&str) + Send>,
+        failed: &Mutex<Vec<Failure<'p>>>,
+    ) {
         let group = programs.iter().filter(|program| program.company == company);
         let waiting = Mutex::new(group);
         thread::scope(|scope| {
@@ -109,26 +154,87 @@ pub fn run(
                 scope.spawn(|| {
                     while let Some(program) = next(&waiting) {
                         let start = Instant::now();
-                        let mut command = Command::new(&program.file);
-                        command.args(args).current_dir(&program.folder);
-                        // What cargo says to a program that it runs.
-                        command.env("CARGO_MANIFEST_DIR", &program.folder);
-                        command.envs(variables.iter().copied());
-                        let (output, ended) = kept_output(&mut command);
+                        let (output, ended) = self.run(program, &[]);
                         let seconds = start.elapsed().as_secs_f64();
                         let Ok(mut line) = line.lock() else { return };
                         line(&format!("     Ran {} in {seconds:.1} s", program.source));
                         output.lines().for_each(&mut *line);
                         if let (Err(error), Ok(mut failed)) = (ended, failed.lock()) {
-                            failed.push(error);
+                            let tests = failed_tests(&output);
+                            failed.push(Failure {
+                                program,
+                                tests,
+                                error,
+                            });
                         }
                     }
                 });
             }
         });
     }
-    let failed = failed.into_inner().unwrap_or_default();
-    failed.into_iter().next().map_or(Ok(()), Err)
+
+    /// Runs few failed tests once more. Many, and a program that crashed, have failed for good.
+    fn run_again(&self, failed: Vec<Failure<'_>>) -> Ended {
+        let tests: usize = failed.iter().map(|failure| failure.tests.len()).sum();
+        let mut ended = Ended {
+            again: Vec::new(),
+            result: Ok(()),
+        };
+        for Failure {
+            program,
+            tests: names,
+            error,
+        } in failed
+        {
+            let mut passed = false;
+            if tests <= FAILED_RUN_AGAIN && !names.is_empty() {
+                let (output, result) = self.run(program, &names);
+                passed = result.is_ok();
+                let source = program.source.clone();
+                ended.again.push(Again {
+                    source,
+                    tests: names,
+                    output,
+                    passed,
+                });
+            }
+            if !passed && ended.result.is_ok() {
+                ended.result = Err(error);
+            }
+        }
+        ended
+    }
+}
+
+/// The tests that a program's output says have failed.
+fn failed_tests(output: &str) -> Vec<String> {
+    let name = |line: &str| {
+        let name = line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
+        // A test that has to panic says so behind its name.
+        Some(name.split(" - ").next()?.to_owned())
+    };
+    output.lines().filter_map(name).collect()
+}
+
+/// Builds them with these features and runs them with these variables and arguments. Each line of their standard
+/// output goes to `line`, but for what is run again.
+///
+/// # Errors
+/// When they cannot be built.
+pub fn run(
+    features: Option<&str>,
+    variables: &[(&str, &OsStr)],
+    args: &[String],
+    line: impl FnMut(&str) + Send,
+) -> Result<Ended> {
+    let programs = build(features)?;
+    let line = Mutex::new(line);
+    let failed = Mutex::new(Vec::new());
+    let runner = Runner { variables, args };
+    for company in Company::ALL {
+        runner.run_group(company, &programs, &line, &failed);
+    }
+    Ok(runner.run_again(failed.into_inner().unwrap_or_default()))
 }
 
 /// The next of a group; null at its end.
@@ -243,6 +349,68 @@ mod tests {
             Company::Computing
         );
         assert_eq!(company("sim", "digests", "test"), Company::Computing);
+    }
+
+    #[test]
+    fn what_failed_is_named_by_the_output() {
+        let output = "test tests::one ... ok\ntest tests::two ... FAILED\n\
+                      test tests::three - should panic ... FAILED\ntest result: FAILED. 1 passed\n";
+        assert_eq!(failed_tests(output), ["tests::two", "tests::three"]);
+    }
+
+    /// A program of two tests, one of which passes only the second time.
+    fn unsteady(folder: &Path, output: &str) -> Program {
+        use std::os::unix::fs::PermissionsExt as _;
+        let file = folder.join("unsteady");
+        let script = format!(
+            "#!/bin/sh\nif [ -e ran ]; then echo \"$@\"; exit; fi\ntouch ran\nprintf '{output}'\nexit 101\n"
+        );
+        std::fs::write(&file, script).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        Program {
+            file,
+            folder: folder.to_owned(),
+            source: "tests/unsteady.rs".to_owned(),
+            company: Company::Busy,
+        }
+    }
+
+    fn ended(output: &str) -> (Ended, Vec<String>) {
+        let folder = tempfile::tempdir().unwrap();
+        let programs = [unsteady(folder.path(), output)];
+        let runner = Runner {
+            variables: &[],
+            args: &[],
+        };
+        let lines = Mutex::new(Vec::new());
+        let line = Mutex::new(|line: &str| lines.lock().unwrap().push(line.to_owned()));
+        let failed = Mutex::new(Vec::new());
+        runner.run_group(Company::Busy, &programs, &line, &failed);
+        let ended = runner.run_again(failed.into_inner().unwrap());
+        (ended, lines.lock().unwrap().clone())
+    }
+
+    #[test]
+    fn a_test_that_fails_is_run_once_more_alone() {
+        let (ended, lines) = ended("test one ... ok\\ntest two ... FAILED\\n");
+        assert!(lines.contains(&"test two ... FAILED".to_owned()));
+        assert!(ended.result.is_ok());
+        let [again] = &ended.again[..] else {
+            panic!("{} were run again", ended.again.len())
+        };
+        assert!(again.passed);
+        assert_eq!(again.tests, ["two"]);
+        assert_eq!(again.output, "--exact two\n");
+    }
+
+    #[test]
+    fn many_failures_and_a_crash_stay_failures() {
+        let many = "test one ... FAILED\\n".repeat(FAILED_RUN_AGAIN + 1);
+        for output in [many.as_str(), "Segmentation fault\\n"] {
+            let (ended, _) = ended(output);
+            assert!(ended.result.is_err());
+            assert!(ended.again.is_empty());
+        }
     }
 
     #[test]

@@ -100,7 +100,7 @@ fn run_tests(required: &str, scope: Scope, args: &[String], tally: &mut Tally) -
         Scope::Quick => None,
         Scope::All => Some(OPTIONAL),
     };
-    let ended = programs::run(features, &variables, args, &mut line);
+    let programs = programs::run(features, &variables, args, &mut line)?;
     let mut examples = cargo();
     examples.args(["test", "--workspace", "--doc", "--no-fail-fast"]);
     examples.args(features);
@@ -112,7 +112,17 @@ fn run_tests(required: &str, scope: Scope, args: &[String], tally: &mut Tally) -
     let skipped = Skipped::parse(&fs::read_to_string(&list).unwrap_or_default());
     tally.take_off(&skipped);
     print!("{skipped}");
-    ended.and(examples_ended)?;
+    for again in &programs.again {
+        print!("{}", again.output);
+        if again.passed {
+            tally.passed_again(again.tests.len());
+        }
+    }
+    for again in programs.again.iter().filter(|again| again.passed) {
+        let (source, tests) = (&again.source, again.tests.join(", "));
+        println!("unsteady {source}: {tests}: failed among others, passed alone");
+    }
+    programs.result.and(examples_ended)?;
     Ok(Outcome::Passed)
 }
 

@@ -31,6 +31,13 @@ impl Tally {
         self.skipped += of("ignored");
     }
 
+    /// Counts failed tests as passed that did pass when they were run again.
+    pub fn passed_again(&mut self, tests: usize) {
+        let tests = tests.min(self.failed);
+        self.failed -= tests;
+        self.passed += tests;
+    }
+
     /// Moves the tests that skipped themselves to where they belong.
     pub fn take_off(&mut self, skipped: &Skipped) {
         self.passed = self.passed.saturating_sub(skipped.0.len());
@@ -95,6 +102,14 @@ test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
         let mut tally = Tally::default();
         OUTPUT.lines().for_each(|line| tally.add(line));
         assert_eq!(tally.to_string(), "41 passed, 1 failed, 2 skipped");
+    }
+
+    #[test]
+    fn what_passed_when_run_again_has_passed() {
+        let mut tally = Tally::default();
+        OUTPUT.lines().for_each(|line| tally.add(line));
+        tally.passed_again(1);
+        assert_eq!(tally.to_string(), "42 passed, 0 failed, 2 skipped");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 mod described;
 
-use nicpoll_testkit::free_port;
+use nicpoll_testkit::{free_port, free_ports};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -269,24 +269,10 @@ fn fractions_of_a_datagram_a_second_are_sent_as_they_are_asked_for() {
     }
 }
 
-/// The first of three ports in a row that nobody has at the moment, TCP or UDP.
-fn free_range() -> u16 {
-    let is_free = |port: u16| {
-        std::net::TcpListener::bind(("127.0.0.1", port)).is_ok()
-            && std::net::UdpSocket::bind(("127.0.0.1", port)).is_ok()
-    };
-    loop {
-        let first: u16 = free_port().parse().unwrap();
-        if first < u16::MAX - 2 && (first..first + 3).all(is_free) {
-            return first;
-        }
-    }
-}
-
 #[test]
 fn a_range_of_ports_is_served_and_used_at_either_end() {
     for protocol in [&[][..], &["-u"]] {
-        let first = free_range();
+        let first = free_ports(3);
         let range = format!("{first}-{}", first + 2);
         let server = [
             &["-s", "-B", "127.0.0.1", "-P", "3", "-p", &range],

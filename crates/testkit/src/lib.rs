@@ -22,7 +22,7 @@ pub use chromium::{Chromium, Screen};
 pub use golden::golden;
 pub use need::Need;
 use need::Unmet;
-pub use port::free_port;
+pub use port::{free_port, free_ports};
 pub use postgres::PostgresServer;
 
 /// The variable with the needs that must be met, separated by commas.

@@ -14,18 +14,30 @@ const PORTS: u32 = 12_000;
 /// # Panics
 /// When none is free.
 pub fn free_port() -> String {
+    free_ports(1).to_string()
+}
+
+/// The first of so many ports in a row, each as [`free_port`] has them: none is given to another test of this program.
+///
+/// # Panics
+/// When there is no such row.
+pub fn free_ports(count: u16) -> u16 {
     static TAKEN: AtomicU32 = AtomicU32::new(0);
     // Test programs that run at a time have numbers near each other: they begin far apart.
     let begin = std::process::id().wrapping_mul(97);
     for _ in 0..PORTS {
-        let taken = TAKEN.fetch_add(1, Ordering::Relaxed);
-        let port = (FIRST + begin.wrapping_add(taken) % PORTS) as u16;
-        let any = (Ipv6Addr::UNSPECIFIED, port);
-        if TcpListener::bind(any).is_ok() && UdpSocket::bind(any).is_ok() {
-            return port.to_string();
+        let taken = TAKEN.fetch_add(count.into(), Ordering::Relaxed);
+        let first = (FIRST + begin.wrapping_add(taken) % PORTS) as u16;
+        if (first..first + count).all(is_free) {
+            return first;
         }
     }
-    panic!("no port of {FIRST} to {} is free", FIRST + PORTS);
+    panic!("no {count} ports in a row from {FIRST} on are free");
+}
+
+fn is_free(port: u16) -> bool {
+    let any = (Ipv6Addr::UNSPECIFIED, port);
+    TcpListener::bind(any).is_ok() && UdpSocket::bind(any).is_ok()
 }
 
 #[cfg(test)]
@@ -34,10 +46,12 @@ mod tests {
 
     #[test]
     fn each_is_another_one_and_out_of_the_kernels_own() {
-        let [one, other] = [(); 2].map(|()| free_port().parse::<u32>().unwrap());
-        assert_ne!(one, other);
+        let first = u32::from(free_ports(3));
+        let other: u32 = free_port().parse().unwrap();
+        assert!(!(first..first + 3).contains(&other));
+        // A row may reach a little over the end, far from the kernel's first.
         assert!(
-            [one, other]
+            [first, other]
                 .iter()
                 .all(|port| (FIRST..FIRST + PORTS).contains(port))
         );
