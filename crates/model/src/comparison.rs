@@ -223,6 +223,10 @@ pub struct Comparison {
     pub kind: MetricKind,
     /// Whether the metric was named in advance as one that gets a verdict.
     pub primary: bool,
+    /// The factor of which two levels are compared over all combinations of the other factors: `setting` and
+    /// `reference` are then levels of it. Null where they are settings.
+    #[serde(default)]
+    pub factor: Option<String>,
     /// The setting that is judged.
     pub setting: String,
     /// The setting that it is judged against.

@@ -71,8 +71,8 @@ pub use studies::{
 };
 pub use study::{
     ComparisonName, Confounder, CountingCost, DroppedComparison, EventCounter, FactorFacts,
-    HostFacts, LabFacts, LevelFacts, Plan, SCHEMA, SettingFacts, Study, Warning, WarningName,
-    WorkloadFacts,
+    HostFacts, LabFacts, LevelFacts, MainEffect, Plan, SCHEMA, SettingFacts, Study, Warning,
+    WarningName, WorkloadFacts,
 };
 pub use study_plan::{STUDY_PLAN_SCHEMA, StudyPlan};
 pub use sweep::{Sweep, SweepEnd, SweepPoint, SweptLoad, SweptSetting};

@@ -43,6 +43,10 @@ pub struct Plan {
     pub factors: Vec<FactorFacts>,
     /// The settings that are compared under each workload: the one that is judged, and its reference.
     pub contrasts: Vec<(String, String)>,
+    /// The levels of factors that are compared over all combinations of the other factors, under each workload; empty
+    /// with fewer than two factors.
+    #[serde(default)]
+    pub main_effects: Vec<MainEffect>,
     /// The study ends once no interval of the family is wider than this share of its estimate; null: after its blocks.
     #[serde(default)]
     pub stop_width_ratio: Option<f64>,
@@ -193,6 +197,19 @@ pub struct FactorFacts {
     pub factor: String,
     /// Its levels; the others are compared with the first one unless the plan's contrasts say otherwise.
     pub levels: Vec<String>,
+}
+
+/// Two levels of a factor that are compared over all combinations of the other factors' levels.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MainEffect {
+    /// The factor.
+    pub factor: String,
+    /// The level that is judged.
+    pub level: String,
+    /// The one that it is judged against.
+    pub reference: String,
+    /// The settings that are compared within each combination, the judged one first.
+    pub settings: Vec<(String, String)>,
 }
 
 /// The level of a factor that a setting has.

@@ -3,30 +3,52 @@
 //! What must hold: trials that were disturbed from outside or gave no result take part in no figure, and a
 //! figure that no other trial has is `None`.
 
-use nicpoll_model::{Comparison, Study, Trial, TrialFigures, Verdict};
+use nicpoll_model::{Comparison, MainEffect, Study, Trial, TrialFigures, Verdict};
 
-/// Two settings that are compared.
+/// What is compared: two settings, or two levels of a factor over all combinations of the other factors.
 #[derive(Clone, Copy)]
 pub struct Pair<'a> {
-    /// The one that is judged.
+    /// The setting, or the level, that is judged.
     pub setting: &'a str,
-    /// The one that it is judged against.
+    /// What it is judged against.
     pub reference: &'a str,
+    /// Where levels are compared: the factor, and the settings that they stand in.
+    pub effect: Option<&'a MainEffect>,
 }
 
 impl<'a> Pair<'a> {
-    /// The pairs of a study's plan.
+    /// The pairs of a study's plan: levels of factors over all combinations first, then settings.
     pub fn of(study: &'a Study) -> Vec<Self> {
+        let effects = study.plan.main_effects.iter().map(|effect| Pair {
+            setting: &effect.level,
+            reference: &effect.reference,
+            effect: Some(effect),
+        });
         let contrasts = study.plan.contrasts.iter();
-        contrasts
-            .map(|(setting, reference)| Pair { setting, reference })
-            .collect()
+        let contrasts = contrasts.map(|(setting, reference)| Pair {
+            setting,
+            reference,
+            effect: None,
+        });
+        effects.chain(contrasts).collect()
+    }
+
+    /// The settings that are held against each other, the judged one first.
+    pub fn settings(self) -> Vec<(&'a str, &'a str)> {
+        match self.effect {
+            None => vec![(self.setting, self.reference)],
+            Some(effect) => {
+                let settings = effect.settings.iter();
+                settings.map(|(one, other)| (&**one, &**other)).collect()
+            }
+        }
     }
 
     /// The pair's comparisons, in the order of the study.
     pub fn all(self, study: &'a Study, workload: &'a str) -> impl Iterator<Item = &'a Comparison> {
         study.comparisons.iter().filter(move |comparison| {
             comparison.workload == workload
+                && comparison.factor.as_deref() == self.factor()
                 && comparison.setting == self.setting
                 && comparison.reference == self.reference
         })
@@ -42,7 +64,31 @@ impl<'a> Pair<'a> {
     pub fn noun(self, study: &'a Study) -> &'a str {
         let mut settings = study.settings.iter();
         let facts = settings.find(|facts| facts.setting == self.reference);
-        facts.map_or(self.reference, |facts| &facts.noun)
+        facts
+            .filter(|_| self.effect.is_none())
+            .map_or(self.reference, |facts| &facts.noun)
+    }
+
+    /// What is held against what, for a heading.
+    pub fn title(self, study: &Study) -> String {
+        let against = format!("{} against {}", self.setting, self.noun(study));
+        self.of_factor(against)
+    }
+
+    /// The same for a column.
+    pub fn head(self) -> String {
+        self.of_factor(format!("{} / {}", self.setting, self.reference))
+    }
+
+    fn factor(self) -> Option<&'a str> {
+        self.effect.map(|effect| effect.factor.as_str())
+    }
+
+    fn of_factor(self, text: String) -> String {
+        match self.factor() {
+            Some(factor) => format!("{factor}: {text}"),
+            None => text,
+        }
     }
 }
 

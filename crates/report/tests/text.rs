@@ -3,8 +3,8 @@
 mod fixture;
 
 use nicpoll_model::{
-    Comparison, ComparisonName, CpuSource, DroppedComparison, Metric, Study, Verdict, Warning,
-    WarningName,
+    Comparison, ComparisonName, CpuSource, DroppedComparison, MainEffect, Metric, Study, Verdict,
+    Warning, WarningName,
 };
 use nicpoll_report::{TextOptions, render_brief_text, render_text};
 
@@ -323,6 +323,76 @@ fn a_verdict_on_asking_is_said_to_be_one() {
     ));
     let times = text.matches("11 of 16 trials only").count();
     assert_eq!(times, 1, "though it is compared with two settings");
+}
+
+/// The fixture, with levels of a factor compared over two combinations under one workload.
+fn with_a_factor() -> Study {
+    let mut study = fixture::study();
+    let own = |reference: &str| (String::from("polling"), String::from(reference));
+    study.plan.main_effects = vec![MainEffect {
+        factor: String::from("mode"),
+        level: String::from("timer"),
+        reference: String::from("irq"),
+        settings: vec![own("interrupt"), own("default")],
+    }];
+    let over = Comparison {
+        factor: Some(String::from("mode")),
+        setting: String::from("timer"),
+        reference: String::from("irq"),
+        ..judged(&mut study, "udp64", "interrupt").clone()
+    };
+    study.comparisons.push(over);
+    study
+}
+
+#[test]
+fn a_factor_over_all_combinations_has_its_lines_on_every_page() {
+    let study = with_a_factor();
+    let text = plain(&study);
+    assert!(text.starts_with("Does timer pay here?"), "{text}");
+    let below = text
+        .lines()
+        .skip_while(|line| !line.contains("mode: timer against irq"));
+    let line = below.map(str::trim).find(|line| line.starts_with("udp64"));
+    assert!(
+        line.unwrap().starts_with("udp64   wins       1.48x"),
+        "{text}"
+    );
+    let flat = flat(&text);
+    assert!(flat.contains(
+        "Over 2 combinations of the other factors, against irq, timer delivers more under udp64."
+    ));
+    assert!(flat.contains(
+        "udp64, mode over 2 combinations of the other factors: timer delivered 1.48 times what irq did"
+    ));
+    assert!(flat.contains("mode: timer / irq"), "the table's column");
+    assert!(text.lines().all(|line| line.chars().count() <= 100));
+    let markdown = nicpoll_report::render_markdown(&study);
+    assert!(markdown.contains("mode: timer / irq"), "{markdown}");
+    let html = nicpoll_report::render_html(&study);
+    assert!(html.contains("<caption>mode: timer against irq</caption>"));
+    assert!(html.contains("mode: timer / irq"), "the plot of its blocks");
+}
+
+#[test]
+fn a_factor_whose_comparison_was_given_up_says_why_it_has_no_line() {
+    let mut study = with_a_factor();
+    study
+        .comparisons
+        .retain(|one| one.workload != "rr" || one.reference != "default");
+    study.dropped.push(DroppedComparison {
+        comparison: ComparisonName {
+            workload: String::from("rr"),
+            setting: String::from("polling"),
+            reference: String::from("default"),
+        },
+        blocks_done: 3,
+    });
+    let text = render_brief_text(&study, &TextOptions::default());
+    let times = text
+        .matches("rr      not compared: no time was left")
+        .count();
+    assert_eq!(times, 2, "of the settings, and of the factor: {text}");
 }
 
 #[test]

@@ -91,6 +91,7 @@ pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
         metric: contrast.metric,
         kind,
         primary: margin.is_some(),
+        factor: None,
         setting: contrast.setting.to_owned(),
         reference: contrast.reference.to_owned(),
         blocks: count(contrast.pairs, false),

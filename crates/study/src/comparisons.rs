@@ -6,7 +6,8 @@
 //! fixed before the first trial.
 
 use nicpoll_model::{
-    Comparison, Conduct, DroppedComparison, Metric, MetricKind, Plan, Trial, TrialCpu, WorkUnit,
+    Comparison, ComparisonName, Conduct, DroppedComparison, MainEffect, Metric, MetricKind, Plan,
+    Trial, TrialCpu, WorkUnit,
 };
 use nicpoll_stats::order::Seed;
 use nicpoll_stats::{Confidence, Contrast, Pair, Proofs, compare, holm};
@@ -15,7 +16,8 @@ use crate::design::{Design, Versus};
 use crate::error::StudyError;
 use crate::plan::family_confidence;
 
-/// Compares all that the plan names and that was not given up.
+/// Compares all that the plan names and that was not given up: settings, and levels of factors over all combinations
+/// of the other factors.
 pub fn compare_all(
     design: &Design,
     plan: &Plan,
@@ -23,16 +25,22 @@ pub fn compare_all(
     dropped: &[DroppedComparison],
     seed: Seed,
 ) -> Result<Vec<Comparison>, StudyError> {
+    let effects = design.main_effects();
     let mut comparisons = Vec::new();
     for workload in &design.workloads {
         let unit = workload.request.workload().unit();
-        for versus in &design.contrasts {
-            let trials = Versed::of(trials, &workload.name, versus);
-            if dropped.iter().any(|gone| trials.is(gone)) {
+        let name = &workload.name;
+        let of_settings = design
+            .contrasts
+            .iter()
+            .map(|it| Versed::of(trials, name, it));
+        let of_levels = effects.iter().map(|it| Versed::over(trials, name, it));
+        for versed in of_settings.chain(of_levels) {
+            if dropped.iter().any(|gone| versed.has(&gone.comparison)) {
                 continue;
             }
             for (index, &metric) in metrics(unit).iter().enumerate() {
-                comparisons.push(trials.compare(plan, metric, index == 0, seed)?);
+                comparisons.push(versed.compare(plan, metric, index == 0, seed)?);
             }
         }
     }
@@ -63,39 +71,50 @@ pub(crate) fn compare_pair(
     Versed::of(trials, workload, versus).compare(plan, metric, true, seed)
 }
 
-/// The trials of one workload under two settings, block by block.
+/// The trials of one workload under what is compared, block by block: one of each setting, or those of all
+/// combinations in which two levels of a factor stand.
 struct Versed<'a> {
     workload: &'a str,
-    versus: &'a Versus,
-    blocks: Vec<[&'a Trial; 2]>,
+    factor: Option<&'a str>,
+    setting: &'a str,
+    reference: &'a str,
+    /// The settings that are held against each other.
+    pairs: Vec<(&'a str, &'a str)>,
+    /// The trials of complete blocks, those that are judged first.
+    blocks: Vec<[Vec<&'a Trial>; 2]>,
 }
 
 impl<'a> Versed<'a> {
     fn of(trials: &'a [Trial], workload: &'a str, versus: &'a Versus) -> Self {
-        let find = |block: u32, setting: &str| {
-            trials.iter().find(|trial| {
-                (trial.block, trial.workload.as_str(), trial.setting.as_str())
-                    == (block, workload, setting)
-            })
-        };
-        let last = trials.iter().map(|trial| trial.block).max().unwrap_or(0);
-        let blocks = (1..=last).filter_map(|block| {
-            Some([
-                find(block, &versus.setting)?,
-                find(block, &versus.reference)?,
-            ])
-        });
+        let pairs = vec![(&*versus.setting, &*versus.reference)];
         Versed {
             workload,
-            versus,
-            blocks: blocks.collect(),
+            factor: None,
+            setting: &versus.setting,
+            reference: &versus.reference,
+            blocks: blocks(trials, workload, &pairs),
+            pairs,
         }
     }
 
-    fn is(&self, dropped: &DroppedComparison) -> bool {
-        let name = &dropped.comparison;
-        (&name.setting, &name.reference) == (&self.versus.setting, &self.versus.reference)
-            && name.workload == self.workload
+    fn over(trials: &'a [Trial], workload: &'a str, effect: &'a MainEffect) -> Self {
+        let pairs = effect.settings.iter();
+        let pairs = pairs
+            .map(|(one, other)| (&**one, &**other))
+            .collect::<Vec<_>>();
+        Versed {
+            workload,
+            factor: Some(&effect.factor),
+            setting: &effect.level,
+            reference: &effect.reference,
+            blocks: blocks(trials, workload, &pairs),
+            pairs,
+        }
+    }
+
+    /// Whether a comparison of settings is this one, or has a part in it.
+    fn has(&self, name: &ComparisonName) -> bool {
+        name.workload == self.workload && self.pairs.contains(&(&name.setting, &name.reference))
     }
 
     fn compare(
@@ -108,24 +127,24 @@ impl<'a> Versed<'a> {
         let blocks = self.blocks.iter();
         let pairs: Vec<Pair> = blocks
             .map(|[setting, reference]| Pair {
-                setting: value(setting, metric),
-                reference: value(reference, metric),
+                setting: mean_value(setting, metric),
+                reference: mean_value(reference, metric),
             })
             .collect();
         let blocks = self.blocks.iter();
         let is_proven: Vec<bool> = blocks
-            .map(|pair| pair.iter().all(|trial| is_as_asked(&trial.conduct)))
+            .map(|arms| arms.iter().flatten().all(|it| is_as_asked(&it.conduct)))
             .collect();
         let confidence = if is_primary {
             family_confidence(plan.family)
         } else {
             Confidence::PERCENT_95
         };
-        Ok(compare(&Contrast {
+        let compared = compare(&Contrast {
             workload: self.workload,
             metric,
-            setting: &self.versus.setting,
-            reference: &self.versus.reference,
+            setting: self.setting,
+            reference: self.reference,
             pairs: &pairs,
             blocks_planned: plan.blocks as usize,
             primary_margin: is_primary.then_some(plan.margin),
@@ -137,28 +156,72 @@ impl<'a> Versed<'a> {
                 reference: self.in_force(1),
             }),
             chances: (metric == Metric::LossRatio).then(|| [self.offered(0), self.offered(1)]),
-        })?)
+        })?;
+        Ok(Comparison {
+            factor: self.factor.map(String::from),
+            ..compared
+        })
+    }
+
+    fn arm(&self, arm: usize) -> impl Iterator<Item = &'a Trial> {
+        self.blocks.iter().flat_map(move |arms| &arms[arm]).copied()
     }
 
     /// Trials of one arm that nothing external befell, and those of them whose setting was in force.
     fn in_force(&self, arm: usize) -> [u32; 2] {
-        let kept = || {
-            self.blocks
-                .iter()
-                .map(|pair| pair[arm])
-                .filter(|trial| trial.conduct.is_kept())
-        };
+        let kept = || self.arm(arm).filter(|trial| trial.conduct.is_kept());
         let in_force = kept().filter(|trial| is_in_force(trial));
         [kept().count() as u32, in_force.count() as u32]
     }
 
     /// Datagrams that one arm offered in trials whose account closes.
     fn offered(&self, arm: usize) -> u64 {
-        let trials = self.blocks.iter().map(|pair| pair[arm]);
-        trials
+        self.arm(arm)
             .filter(|trial| trial.loss_ratio().is_some())
             .filter_map(|trial| trial.result()?.offered_packets)
             .sum()
+    }
+}
+
+/// The trials of the blocks that have all settings of all pairs.
+fn blocks<'a>(
+    trials: &'a [Trial],
+    workload: &str,
+    pairs: &[(&str, &str)],
+) -> Vec<[Vec<&'a Trial>; 2]> {
+    let find = |block: u32, setting: &str| {
+        trials.iter().find(|trial| {
+            (trial.block, trial.workload.as_str(), trial.setting.as_str())
+                == (block, workload, setting)
+        })
+    };
+    let last = trials.iter().map(|trial| trial.block).max().unwrap_or(0);
+    let blocks = (1..=last).filter_map(|block| {
+        let judged = pairs.iter().map(|(setting, _)| find(block, setting));
+        let reference = pairs.iter().map(|(_, reference)| find(block, reference));
+        Some([
+            judged.collect::<Option<_>>()?,
+            reference.collect::<Option<_>>()?,
+        ])
+    });
+    blocks.collect()
+}
+
+/// What the trials of a block that stand on one side come to: the mean of logs for what is compared by its ratio, the
+/// mean for what is compared in points. Where one is missing, so is their mean; a rate of none is the worst of all.
+fn mean_value(trials: &[&Trial], metric: Metric) -> Option<f64> {
+    let values: Option<Vec<f64>> = trials.iter().map(|trial| value(trial, metric)).collect();
+    let values = values?;
+    match &values[..] {
+        [value] => Some(*value),
+        _ => {
+            let mean =
+                |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / trials.len() as f64;
+            Some(match metric.kind() {
+                MetricKind::Ratio => mean(&mut values.iter().map(|it| it.ln())).exp(),
+                MetricKind::Points => mean(&mut values.iter().copied()),
+            })
+        }
     }
 }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use nicpoll_model::{
-    ComparisonName, FactorFacts, LevelFacts, SettingFacts, Side, SweptLoad, WorkloadFacts,
+    ComparisonName, FactorFacts, LevelFacts, MainEffect, SettingFacts, Side, SweptLoad,
+    WorkloadFacts,
 };
 use nicpoll_switch::knob::table::GRO_FLUSH_TIMEOUT;
 use nicpoll_switch::{Request, Setting, Value};
@@ -183,6 +184,41 @@ impl Design {
             }
         }
         self
+    }
+
+    /// The levels that are compared over all combinations of the other factors: those that are compared within two
+    /// combinations or more.
+    pub fn main_effects(&self) -> Vec<MainEffect> {
+        let mut effects: Vec<MainEffect> = Vec::new();
+        for versus in &self.contrasts {
+            let Some((judged, reference)) = self.levels_of(versus) else {
+                continue;
+            };
+            let settings = (versus.setting.clone(), versus.reference.clone());
+            let is_same = |one: &&mut MainEffect| {
+                (&one.factor, &one.level, &one.reference)
+                    == (&judged.factor, &judged.level, &reference.level)
+            };
+            match effects.iter_mut().find(is_same) {
+                Some(effect) => effect.settings.push(settings),
+                None => effects.push(MainEffect {
+                    factor: judged.factor.clone(),
+                    level: judged.level.clone(),
+                    reference: reference.level.clone(),
+                    settings: vec![settings],
+                }),
+            }
+        }
+        effects.retain(|effect| effect.settings.len() > 1);
+        effects
+    }
+
+    /// The levels of the factor in which two settings differ.
+    fn levels_of(&self, versus: &Versus) -> Option<(&LevelFacts, &LevelFacts)> {
+        let judged = &self.setting(&versus.setting)?.levels;
+        let reference = &self.setting(&versus.reference)?.levels;
+        let mut levels = judged.iter().zip(reference);
+        levels.find(|(one, other)| one != other)
     }
 
     /// The order in which comparisons of these settings are given up, the workloads in this design's order.

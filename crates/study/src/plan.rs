@@ -200,7 +200,9 @@ pub fn plan_of(design: &Design, lengths: &Lengths, seed: Seed) -> Result<Plan, P
     let needed = warmup(Duration::from_nanos(period_ns.unwrap_or(0)));
     let workloads = design.workloads.iter();
     let contrasts = design.contrasts.iter();
-    let family = design.drop_order.len() as u32;
+    let main_effects = design.main_effects();
+    let family = design.drop_order.len() + main_effects.len() * design.workloads.len();
+    let family = family as u32;
     let warmup_seconds = lengths.warmup.unwrap_or(needed).as_secs_f64();
     let runs = [
         warmup_seconds,
@@ -222,6 +224,7 @@ pub fn plan_of(design: &Design, lengths: &Lengths, seed: Seed) -> Result<Plan, P
         contrasts: contrasts
             .map(|versus| (versus.setting.clone(), versus.reference.clone()))
             .collect(),
+        main_effects,
         family,
         confidence: family_confidence(family).level(),
         margin: MARGIN,

@@ -34,10 +34,9 @@ pub fn of_study(study: &Study) -> Markup {
 }
 
 fn of_pair(study: &Study, pair: Pair, scale: &Scale) -> Markup {
-    let against = format!("{} against {}", pair.setting, pair.noun(study));
     html! {
         table.answer {
-            caption { (against) }
+            caption { (pair.title(study)) }
             thead {
                 tr {
                     th scope="col" { "traffic" }

@@ -33,7 +33,7 @@ pub fn write(page: &mut Page, study: &Study, is_alone: bool) {
             .iter()
             .any(|it| pair.judged(study, &it.workload).is_some());
         if index > 0 && !is_judged {
-            let against = format!("{} against {}: ", pair.setting, pair.noun(study));
+            let against = format!("{}: ", pair.title(study));
             page.cells(&[(against, Ink::Strong), (String::from(NO_TIME), Ink::Unsure)]);
             continue;
         }
@@ -109,7 +109,7 @@ fn ends(comparison: &Comparison) -> Ends {
 
 /// The line above a pair's workloads; the first names the columns.
 fn write_head(page: &mut Page, study: &Study, pair: Pair, columns: Columns, scale: Option<&Scale>) {
-    let against = format!("{} against {}", pair.setting, pair.noun(study));
+    let against = pair.title(study);
     let names = columns.name + WORD + columns.value;
     match scale {
         Some(scale) => {
@@ -223,18 +223,13 @@ fn write_workload(
     ]);
 }
 
+/// Whether a comparison was given up that is this one, or has a part in it.
 fn gave_up(study: &Study, pair: Pair, workload: &str) -> bool {
-    study
-        .dropped
-        .iter()
-        .map(|gone| &gone.comparison)
-        .any(|gone| {
-            (
-                gone.workload.as_str(),
-                gone.setting.as_str(),
-                gone.reference.as_str(),
-            ) == (workload, pair.setting, pair.reference)
-        })
+    let settings = pair.settings();
+    let mut dropped = study.dropped.iter().map(|gone| &gone.comparison);
+    dropped.any(|gone| {
+        gone.workload == workload && settings.contains(&(&gone.setting, &gone.reference))
+    })
 }
 
 /// The verdict in a word. What is better or worse, but perhaps too little to matter, has its own.
@@ -309,7 +304,14 @@ fn outcome(study: &Study, pair: Pair) -> Option<String> {
     {
         *first = format!("delivers {first}");
     }
-    let against = format!("Against {}", pair.noun(study));
+    let against = match pair.effect {
+        None => format!("Against {}", pair.noun(study)),
+        Some(effect) => format!(
+            "Over {} combinations of the other factors, against {}",
+            effect.settings.len(),
+            pair.reference
+        ),
+    };
     let open = with(&[Outcome::Open]);
     if said.is_empty() {
         return (!open.is_empty())

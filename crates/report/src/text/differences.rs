@@ -5,7 +5,8 @@
 //! interval.
 
 use nicpoll_model::{
-    Comparison, Metric, MetricKind, Study, TrialFigures, Verdict, WorkUnit, WorkloadFacts,
+    Comparison, MainEffect, Metric, MetricKind, Study, TrialFigures, Verdict, WorkUnit,
+    WorkloadFacts,
 };
 
 use super::page::{Align, Ink, Page, Row};
@@ -15,6 +16,8 @@ use crate::numbers::{MISSING, aligned, counted, figure, figure_or_missing, perce
 
 /// Width of the widest label.
 const LABEL: usize = 24;
+/// What a column takes: a ratio with its interval, and the longest word for how it was made.
+const COLUMN: usize = 25;
 /// One sentence for each pair of settings.
 pub fn write_sentences(page: &mut Page, study: &Study, workload: &str) {
     for pair in Pair::of(study) {
@@ -26,7 +29,8 @@ pub fn write_sentences(page: &mut Page, study: &Study, workload: &str) {
             None => page.paragraph(
                 Ink::Unsure,
                 &format!(
-                    "{workload}: {} and {} were not compared.",
+                    "{workload}{}: {} and {} were not compared.",
+                    over(pair),
                     pair.setting,
                     pair.noun(study)
                 ),
@@ -35,17 +39,30 @@ pub fn write_sentences(page: &mut Page, study: &Study, workload: &str) {
     }
 }
 
+/// Over what levels of a factor are compared; empty where settings are.
+fn over(pair: Pair) -> String {
+    let all = |effect: &MainEffect| {
+        format!(
+            ", {} over {} combinations of the other factors",
+            effect.factor,
+            effect.settings.len()
+        )
+    };
+    pair.effect.map_or(String::new(), all)
+}
+
 fn sentence(study: &Study, comparison: &Comparison, pair: Pair) -> String {
     let Comparison {
         workload, setting, ..
     } = comparison;
     let reference = pair.noun(study);
+    let over = over(pair);
     let Some(ratio) = comparison.ratio else {
         let why = match comparison.blocks {
             0 => "no block counts",
             _ => "a figure is missing, or most trials failed",
         };
-        return format!("{workload}: {setting} and {reference} cannot be compared: {why}.");
+        return format!("{workload}{over}: {setting} and {reference} cannot be compared: {why}.");
     };
     let (times, interval) = match (comparison.ratio_low, comparison.ratio_high) {
         (Some(low), Some(high)) => {
@@ -68,7 +85,7 @@ fn sentence(study: &Study, comparison: &Comparison, pair: Pair) -> String {
     };
     let ending = ending(study, comparison);
     let price = price(study, comparison, pair);
-    format!("{workload}: {setting} {what} ({interval}): {ending}{price}")
+    format!("{workload}{over}: {setting} {what} ({interval}): {ending}{price}")
 }
 
 /// The verdict, and what would help when there is none.
@@ -133,9 +150,9 @@ pub fn found(comparison: &Comparison) -> Option<String> {
     })
 }
 
-/// What the setting costs in latency; empty for one-way workloads.
+/// What the setting costs in latency; empty for one-way workloads, and for levels that stand in several settings.
 fn price(study: &Study, comparison: &Comparison, pair: Pair) -> String {
-    if comparison.metric != Metric::TransactionsPerSecond {
+    if comparison.metric != Metric::TransactionsPerSecond || pair.effect.is_some() {
         return String::new();
     }
     let judged = Group::of(study, &comparison.workload, pair.setting);
@@ -169,10 +186,19 @@ pub fn thresholds(study: &Study, comparison: &Comparison) -> Vec<f64> {
     }
 }
 
-/// The pairs side by side: the primary metric with its verdict, the others with intervals only.
-pub fn write_table(page: &mut Page, study: &Study, facts: &WorkloadFacts) {
+/// The pairs side by side, as many as a page has room for: the primary metric with its verdict, the others with
+/// intervals only.
+pub fn write_tables(page: &mut Page, study: &Study, facts: &WorkloadFacts) {
+    let compared = |pair: &Pair| pair.judged(study, &facts.workload).is_some();
+    let pairs: Vec<Pair> = Pair::of(study).into_iter().filter(compared).collect();
+    for beside in pairs.chunks(page.width().saturating_sub(LABEL) / COLUMN) {
+        page.blank();
+        write_table(page, study, facts, beside);
+    }
+}
+
+fn write_table(page: &mut Page, study: &Study, facts: &WorkloadFacts, pairs: &[Pair]) {
     let workload = &facts.workload;
-    let pairs = Pair::of(study);
     let mut metrics: Vec<Metric> = Vec::new();
     for comparison in pairs.iter().flat_map(|pair| pair.all(study, workload)) {
         if !metrics.contains(&comparison.metric) {
@@ -191,10 +217,7 @@ pub fn write_table(page: &mut Page, study: &Study, facts: &WorkloadFacts) {
             )
         })
         .partition(|(_, compared)| compared.iter().flatten().any(|found| found.primary));
-    let heads = pairs
-        .iter()
-        .map(|pair| format!("{} / {}", pair.setting, pair.reference))
-        .collect();
+    let heads = pairs.iter().map(|pair| pair.head()).collect();
     let mut rows = vec![Row::new("compared [interval]", heads, Ink::Strong)];
     for (metric, compared) in primary {
         let name = label(metric, facts.unit).to_string();

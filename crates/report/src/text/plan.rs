@@ -1,6 +1,6 @@
 //! What a study would do, as text: what is compared, every value that is written, and how long it takes.
 
-use nicpoll_model::{FactorFacts, SettingFacts, Side, StudyPlan};
+use nicpoll_model::{FactorFacts, MainEffect, SettingFacts, Side, StudyPlan};
 
 use super::header;
 use super::page::{Ink, Page};
@@ -45,6 +45,23 @@ pub fn write(page: &mut Page, plan: &StudyPlan) {
         counted(plan.plan.family, "comparison"),
         100.0 * plan.plan.confidence
     ));
+    for effect in &plan.plan.main_effects {
+        let MainEffect {
+            factor,
+            level,
+            reference,
+            settings,
+        } = effect;
+        let combinations = settings.len();
+        item(
+            page,
+            factor,
+            &format!(
+                "{level} against {reference}, over {combinations} combinations of the other factors, under every \
+                 workload"
+            ),
+        );
+    }
     for (setting, reference) in &plan.plan.contrasts {
         item(
             page,

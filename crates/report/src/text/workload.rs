@@ -11,7 +11,7 @@ use nicpoll_model::{
 use super::differences;
 use super::met;
 use super::page::{Align, Ink, Page, Row};
-use crate::figures::{Group, Pair, middle};
+use crate::figures::{Group, middle};
 use crate::numbers::{MISSING, count, figure, figure_or_missing, percent};
 
 /// Width of the widest label.
@@ -35,11 +35,7 @@ pub fn write(page: &mut Page, study: &Study, facts: &WorkloadFacts) {
     rows.extend(met::rows(study, workload, facts.unit));
     rows.extend(loss_rows(&groups));
     page.table(&rows, LABEL, Align::Right);
-    let mut pairs = Pair::of(study).into_iter();
-    if pairs.any(|pair| pair.judged(study, workload).is_some()) {
-        page.blank();
-        differences::write_table(page, study, facts);
-    }
+    differences::write_tables(page, study, facts);
 }
 
 fn head(study: &Study) -> Vec<Row> {

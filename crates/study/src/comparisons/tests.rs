@@ -266,6 +266,141 @@ fn a_comparison_that_was_given_up_is_not_made() {
     assert!(!compared.is_empty() && compared.iter().all(|one| one.reference != gone));
 }
 
+const CROSSED: &str = r#"
+question = "Which of two things matters?"
+blocks = 16
+[[factor]]
+name = "period"
+levels = [{ name = "50us", machine = { sysctl = { "net.core.message_burst" = 9 } } }, { name = "1ms" }]
+[[factor]]
+name = "tso"
+levels = [{ name = "off", sender = { tso = "off" } }, { name = "on" }]
+[[workload]]
+name = "udp64"
+traffic = { kind = "udp", payload_bytes = 64 }
+"#;
+
+/// A study of two factors: 1 ms delivers 1.2 times as much with tso and 1.25 times without, tso nothing more or less.
+fn crossed(change: impl Fn(&mut Trial)) -> (Design, Plan, Vec<Trial>) {
+    let file = crate::StudyFile::parse(CROSSED).unwrap();
+    let (design, plan) = (file.design.clone(), file.plan(Seed(1)).unwrap().plan);
+    let mut trials = Vec::new();
+    for block in 1..=BLOCKS {
+        let factors = [
+            ("50us+off", 1.0),
+            ("50us+on", 1.0),
+            ("1ms+off", 1.25),
+            ("1ms+on", 1.2),
+        ];
+        for (at, (setting, factor)) in (1..).zip(factors) {
+            let mut trial = trial(block, setting);
+            let scatter = SCATTER[(at * block as usize) % SCATTER.len()];
+            trial.figures = Some(Box::new(figures(1e8 * factor * scatter)));
+            change(&mut trial);
+            trials.push(trial);
+        }
+    }
+    (design, plan, trials)
+}
+
+/// What a study says of a factor over all combinations of the others.
+fn effect(of: &(Design, Plan, Vec<Trial>), factor: &str, metric: Metric) -> Option<Comparison> {
+    let (design, plan, trials) = of;
+    let compared = compare_all(design, plan, trials, &[], Seed(1)).unwrap();
+    let is_meant = |one: &Comparison| one.factor.as_deref() == Some(factor) && one.metric == metric;
+    compared.into_iter().find(is_meant)
+}
+
+#[test]
+fn a_factor_is_judged_over_all_combinations_of_the_others() {
+    let study = crossed(|_| ());
+    let rate = Metric::DeliveredBitsPerSecond;
+    let period = effect(&study, "period", rate).unwrap();
+    assert_eq!((&*period.setting, &*period.reference), ("1ms", "50us"));
+    // The mean of the logs of 1.2 and 1.25, and a verdict at the confidence of all six comparisons.
+    let ratio = period.ratio.unwrap();
+    assert!((ratio - (1.2_f64 * 1.25).sqrt()).abs() < 0.01, "{ratio}");
+    assert_eq!(
+        (period.blocks, period.verdict),
+        (16, Some(Verdict::BetterAndItMatters))
+    );
+    assert_eq!(study.1.family, 6);
+    assert!((period.confidence_ratio - (1.0 - 0.05 / 6.0)).abs() < 1e-12);
+    assert!(period.holm_p.unwrap() >= period.difference_p.unwrap());
+    assert_eq!(period.sensitivity.unwrap().in_force_trials, [32, 32]);
+    // Two trials of each arm in a block scatter less than one: its interval is narrower than those within.
+    let compared = compare_all(&study.0, &study.1, &study.2, &[], Seed(1)).unwrap();
+    let width = |one: &Comparison| one.ratio_high.unwrap() / one.ratio_low.unwrap();
+    let within: Vec<f64> = compared
+        .iter()
+        .filter(|one| one.metric == rate && one.factor.is_none() && one.setting.starts_with("1ms"))
+        .map(width)
+        .collect();
+    let over = effect(&study, "period", rate).unwrap();
+    assert!(within.iter().all(|one| width(&over) < *one), "{within:?}");
+    let tso = effect(&study, "tso", rate).unwrap();
+    assert!(
+        (tso.ratio.unwrap() - 1.0).abs() < 0.05
+            && matches!(
+                tso.verdict,
+                Some(Verdict::Equivalent | Verdict::NoDifferenceProven)
+            )
+    );
+    // Shares are averaged as they are.
+    let loss = effect(&study, "tso", Metric::LossRatio).unwrap();
+    assert_eq!(
+        (loss.share_difference, loss.none_seen_of),
+        (Some(0.0), Some([32_000, 32_000]))
+    );
+}
+
+#[test]
+fn a_factor_loses_a_block_only_with_what_one_of_its_trials_lost() {
+    let rate = Metric::DeliveredBitsPerSecond;
+    let stepped = crossed(|trial| {
+        if trial.block == 3 && trial.setting == "1ms+on" {
+            trial.conduct.external = Some(String::from("the clock was stepped"));
+        }
+    });
+    let period = effect(&stepped, "period", rate).unwrap();
+    assert_eq!((period.blocks, period.missing_blocks), (15, 1));
+    // A trial that gave no result makes its block the worst, and takes none away.
+    let failed = crossed(|trial| {
+        if trial.block == 3 && trial.setting == "1ms+on" {
+            trial.conduct.failure = Some(String::from("it hung"));
+            trial.figures = None;
+        }
+    });
+    let period = effect(&failed, "period", rate).unwrap();
+    assert_eq!((period.blocks, period.missing_blocks), (16, 0));
+    assert!(
+        period.ratio_low.unwrap()
+            < effect(&crossed(|_| ()), "period", rate)
+                .unwrap()
+                .ratio_low
+                .unwrap()
+    );
+    // A factor needs all its comparisons: with one given up there is no answer over all of them.
+    let (design, plan, trials) = crossed(|_| ());
+    let dropped = DroppedComparison {
+        comparison: ComparisonName {
+            workload: String::from("udp64"),
+            setting: String::from("1ms+on"),
+            reference: String::from("50us+on"),
+        },
+        blocks_done: 9,
+    };
+    let compared = compare_all(&design, &plan, &trials, &[dropped], Seed(1)).unwrap();
+    let factors: Vec<_> = compared
+        .iter()
+        .filter_map(|one| one.factor.as_deref())
+        .collect();
+    assert!(
+        factors.contains(&"tso") && !factors.contains(&"period"),
+        "{factors:?}"
+    );
+}
+
 #[test]
 fn findings_are_by_setting_and_warn_of_foreign_work() {
     let (design, _, trials) = study(|trial| {

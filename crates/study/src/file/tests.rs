@@ -208,7 +208,20 @@ fn factors_are_crossed_and_levels_compared_within_each_combination_of_the_others
         ]
     );
     let plan = file.plan(Seed(1)).unwrap().plan;
-    assert_eq!(plan.family, 7);
+    let effects = plan.main_effects.iter();
+    let effects: Vec<_> = effects
+        .map(|it| (&*it.factor, &*it.level, &*it.reference, it.settings.len()))
+        .collect();
+    assert_eq!(
+        effects,
+        [
+            ("period", "1ms", "50us", 2),
+            ("period", "2ms", "50us", 2),
+            ("tso", "on", "off", 3)
+        ]
+    );
+    // Seven within a combination, and these three over all of them.
+    assert_eq!(plan.family, 10);
     assert_eq!(plan.factors[0].levels, ["50us", "1ms", "2ms"]);
     // What is compared may be said; what is then compared with nothing is not run.
     let some = format!(

@@ -64,11 +64,11 @@ fn drawn(study: &Study, workload: &str, pairs: &[Compared]) -> String {
     let mut strips = Strips::new();
     for one in pairs {
         let Compared { pair, line, .. } = one;
-        let against = format!("{} against {}", pair.setting, pair.noun(study));
+        let against = pair.title(study);
         let y = strips.next(&format!("{against}: {}, {}", line.word, line.value), STRIP);
         let index = names
             .iter()
-            .position(|name| *name == pair.setting)
+            .position(|name| *name == pair.settings()[0].0)
             .unwrap_or(0);
         strip(strips.body(), one, axis, looks[index], y);
     }
@@ -94,15 +94,14 @@ fn row(Compared { pair, line, ratios }: &Compared) -> Vec<String> {
     let blocks = ratios
         .values()
         .map(|ratio| aligned([*ratio], &[])[0].clone());
-    let name = format!("{} / {}", pair.setting, pair.reference);
     vec![
-        name,
+        pair.head(),
         line.value.clone(),
         blocks.collect::<Vec<_>>().join(" "),
     ]
 }
 
-/// The blocks in which both trials have a result.
+/// The blocks in which all trials have a result; of several pairs of settings the mean of the logs.
 fn ratios(study: &Study, workload: &str, pair: Pair, reading: &Reading) -> Ratios {
     let of = |setting: &str| -> Ratios {
         let trials = study.trials.iter();
@@ -110,12 +109,24 @@ fn ratios(study: &Study, workload: &str, pair: Pair, reading: &Reading) -> Ratio
         own.filter_map(|trial| Some((trial.block, reading.of(trial.result()?)?)))
             .collect()
     };
-    let references = of(pair.reference);
-    let both = of(pair.setting).into_iter().filter_map(|(block, value)| {
-        let reference = references.get(&block)?;
-        (*reference > 0.0).then_some((block, value / reference))
-    });
-    both.collect()
+    let settings = pair.settings();
+    let mut logs: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for (setting, reference) in &settings {
+        let references = of(reference);
+        for (block, value) in of(setting) {
+            if let Some(reference) = references.get(&block).filter(|it| **it > 0.0) {
+                logs.entry(block)
+                    .or_default()
+                    .push((value / reference).ln());
+            }
+        }
+    }
+    let whole = logs
+        .into_iter()
+        .filter(|(_, logs)| logs.len() == settings.len());
+    whole
+        .map(|(block, logs)| (block, (logs.iter().sum::<f64>() / logs.len() as f64).exp()))
+        .collect()
 }
 
 fn strip(svg: &mut String, one: &Compared, axis: LogAxis, look: Look, y: f64) {
