@@ -374,30 +374,8 @@ fn a_factor_over_all_combinations_has_its_lines_on_every_page() {
     assert!(html.contains("mode: timer / irq"), "the plot of its blocks");
 }
 
-#[test]
-fn a_factor_whose_comparison_was_given_up_says_why_it_has_no_line() {
-    let mut study = with_a_factor();
-    study
-        .comparisons
-        .retain(|one| one.workload != "rr" || one.reference != "default");
-    study.dropped.push(DroppedComparison {
-        comparison: ComparisonName {
-            workload: String::from("rr"),
-            setting: String::from("polling"),
-            reference: String::from("default"),
-        },
-        blocks_done: 3,
-    });
-    let text = render_brief_text(&study, &TextOptions::default());
-    let times = text
-        .matches("rr      not compared: no time was left")
-        .count();
-    assert_eq!(times, 2, "of the settings, and of the factor: {text}");
-}
-
-#[test]
-fn a_dropped_comparison_says_so_in_its_line() {
-    let mut study = fixture::study();
+/// A study without the comparison of two settings under rr, as if its time had been over.
+fn given_up(mut study: Study) -> String {
     study
         .comparisons
         .retain(|one| (one.workload.as_str(), one.reference.as_str()) != ("rr", "default"));
@@ -409,11 +387,15 @@ fn a_dropped_comparison_says_so_in_its_line() {
         },
         blocks_done: 3,
     });
-    let text = render_brief_text(&study, &TextOptions::default());
-    assert!(
-        text.contains("rr      not compared: no time was left"),
-        "{text}"
-    );
+    render_brief_text(&study, &TextOptions::default())
+}
+
+#[test]
+fn a_dropped_comparison_says_so_in_its_line() {
+    let line = "rr      not compared: no time was left";
+    assert_eq!(given_up(fixture::study()).matches(line).count(), 1);
+    // A factor that it has a part in has its own.
+    assert_eq!(given_up(with_a_factor()).matches(line).count(), 2);
 }
 
 #[test]
