@@ -7,7 +7,7 @@ use nicpoll_switch::EarlyChange;
 
 fuzz_target!(|text: &str| {
     if let Some(early) = EarlyChange::parse(text) {
-        let EarlyChange { before, set } = early;
+        let EarlyChange { before, set, .. } = early;
         let again = format!(
             "E:NICPOLL_BEFORE={} {}\nE:NICPOLL_SET={} {}\n",
             before.count, before.timeout_ns, set.count, set.timeout_ns

@@ -32,6 +32,7 @@ pub trait Bench: Device {
 
 /// What a device must do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Rule {
     /// A poll that finds nothing returns 0 and hands up nothing, with either command.
     EmptyPoll,
@@ -55,6 +56,7 @@ pub enum Rule {
 
 /// A rule that a device breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Violation {
     /// Which.
     pub rule: Rule,

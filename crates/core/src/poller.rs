@@ -17,6 +17,7 @@ pub const HZ_MAX: u32 = 1_000_000;
 
 /// Every variable under `kern.polling`, with those that the original keeps to itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct State {
     /// [`Knob::Burst`].
     pub burst: u32,

@@ -38,6 +38,7 @@ impl StreamKey {
 
 /// Something that happened, to a stream.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Event {
     /// There are settings to tell: of a server that is up, or of a connection to be made.
     Settings(String),
@@ -51,6 +52,7 @@ pub enum Event {
 
 /// Why a stream came to nothing.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Failed {
     /// A signal asked to stop; whoever sent it knows.
     Cancelled,
@@ -106,6 +108,7 @@ impl From<udp::ServerError> for Failed {
 
 /// Passes on what a stream tells.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Told {
     key: StreamKey,
     events: mpsc::Sender<Event>,

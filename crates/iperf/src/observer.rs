@@ -37,6 +37,7 @@ impl Observer for () {
 
 /// A stream at its beginning.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Connected {
     /// This end.
     pub local: SocketAddr,
@@ -116,6 +117,7 @@ pub struct TcpStart {
 
 /// What happened from `start` to `end`.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct IntervalRecord {
     /// Seconds from the start of the stream, an exact multiple of the interval.
     pub start: f64,

@@ -11,6 +11,7 @@ pub const LEFT_WELL: &str = "the server ended the stream";
 
 /// What one end of a stream came to.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Total {
     /// From the start to the end.
     pub interval: Interval,
@@ -32,6 +33,7 @@ pub struct Total {
 
 /// What iperf does not tell of a stream unless it is asked to.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Detail {
     /// The stream as one interval.
     pub whole: IntervalRecord,

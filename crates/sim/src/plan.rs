@@ -46,6 +46,7 @@ pub struct Plan {
 
 /// Why a plan cannot be run on a host.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum PlanError {
     /// The line cannot carry such packets.
     #[error("{0}")]

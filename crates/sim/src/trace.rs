@@ -50,6 +50,7 @@ pub struct TracePacket {
 
 /// What is wrong with a trace, and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TraceError {
     /// In which line, from 1.
     pub line: u64,

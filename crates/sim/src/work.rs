@@ -102,6 +102,7 @@ pub struct Need {
 
 /// Why simulations should not be made unasked, with the remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
+#[non_exhaustive]
 pub enum TooLarge {
     /// They take too long.
     #[error(

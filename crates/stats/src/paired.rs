@@ -41,6 +41,7 @@ impl Pair {
 
 /// Why a block's pair has no difference. `block` is its position among the pairs, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BadPair {
     /// A value is NaN, or a share is infinite.
     #[error("pair {block} holds {value}, which is not a share")]
@@ -62,6 +63,7 @@ pub enum BadPair {
 
 /// Why there is no interval.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NoInterval {
     /// There are fewer blocks than the method takes.
     #[error("an interval takes {least} blocks, and there are {blocks}")]

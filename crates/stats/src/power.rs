@@ -27,6 +27,7 @@ const DRAWN_BLOCKS_MAX: usize = 32;
 
 /// The scatter of a comparison, and how its intervals are made.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Power {
     residuals: Vec<f64>,
     method: IntervalMethod,

@@ -44,6 +44,7 @@ pub struct Series {
 
 /// Where a series changes its level, and how easily chance alone would seem to change it as much.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Change {
     /// Position of the first value after the step, from 1 to the number of values less 1.
     pub at: usize,

@@ -2,6 +2,7 @@
 
 /// Size, middle and ends of a set of values, in the values' own unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Summary {
     /// How many values there are, at least 1.
     pub n: usize,

@@ -13,6 +13,7 @@ use crate::welch::{welch_interval, welch_p};
 
 /// What two sets of values come to. Intervals are of ratios, judged / reference.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Unpaired {
     /// Which of the two decides.
     pub method: ComparedMethod,

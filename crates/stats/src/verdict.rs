@@ -30,6 +30,7 @@ pub struct Margin {
 
 /// A margin that is none.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum InvalidMargin {
     /// Not a finite ratio above 1.
     #[error("a margin for a ratio must be finite and above 1, and {0} is not")]

@@ -41,6 +41,7 @@ pub struct Order {
 
 /// Why nothing was changed.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum SetError {
     /// It cannot work, or not without more.
     #[error(transparent)]

@@ -33,6 +33,7 @@ pub(crate) const QUEUE_TYPE_RX: u32 = 0;
 /// Why a netlink request failed.
 #[derive(Debug, Error)]
 #[error("{doing}")]
+#[non_exhaustive]
 pub struct ControlError {
     doing: String,
     source: io::Error,
@@ -65,6 +66,7 @@ impl ControlError {
 
 /// An interface, as the kernel identifies it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Interface {
     /// Index within its namespace.
     pub ifindex: u32,
@@ -90,6 +92,7 @@ impl Interface {
 
 /// The values of one NAPI instance that a switch may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Napi {
     /// Id, unique in the machine while the instance exists.
     pub id: u32,
@@ -109,6 +112,7 @@ pub struct Napi {
 
 /// A queue of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Queue {
     /// Whether it is one to receive; otherwise it is one to send.
     pub is_rx: bool,
@@ -145,6 +149,7 @@ impl Napi {
 
 /// Offload features by name: what was asked for and what is in force.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Features {
     /// Asked for.
     pub wanted: BTreeMap<String, bool>,

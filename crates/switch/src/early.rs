@@ -50,6 +50,7 @@ impl Deferral {
 
 /// What the rule did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EarlyChange {
     /// What the driver had.
     pub before: Deferral,

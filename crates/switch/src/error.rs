@@ -11,6 +11,7 @@ use crate::record::Change;
 
 /// Why a change could not be made or put back.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum SwitchError {
     /// It could not be recorded, so it was not made.
     #[error(transparent)]

@@ -19,6 +19,7 @@ pub const VETH_RING_SLOTS: u32 = 256;
 
 /// The other end of a veth pair.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Peer {
     /// Who it is; null when its namespace cannot be found.
     pub target: Option<Target>,
@@ -28,6 +29,7 @@ pub struct Peer {
 
 /// One interface before a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Facts {
     /// Which.
     pub target: Target,

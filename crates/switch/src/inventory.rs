@@ -41,6 +41,7 @@ pub struct LinkFacts {
 
 /// What a driver can do with XDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct XdpAbilities {
     /// Whether programs run in the driver, before the kernel has made a packet of a frame.
     pub is_native: bool,

@@ -40,6 +40,7 @@ const LOCK_TRIES: u32 = 100;
 
 /// Why the journal could not be written or read.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum JournalError {
     /// Somebody is changing the interface.
     #[error(

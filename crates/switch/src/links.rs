@@ -22,6 +22,7 @@ const IFLA_VXLAN_LINK: u16 = 3;
 
 /// An interface with its place among the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Link {
     /// Who it is.
     pub interface: Interface,

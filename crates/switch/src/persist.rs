@@ -38,6 +38,7 @@ const RULE_NUMBER: u32 = 85;
 
 /// Why settings could not be made to persist.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum PersistError {
     /// Somebody else's file is in the way.
     #[error("{} was not written by nicpoll and was left alone; move it away first", .0.display())]
@@ -78,6 +79,7 @@ fn io_at(path: &Path) -> impl FnOnce(io::Error) -> PersistError {
 
 /// What is on disk for one file, and what is to be there.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FileChange {
     /// The file.
     pub path: PathBuf,

@@ -21,6 +21,7 @@ use crate::transaction::Write;
 /// Why something is not done, and what helps.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{interface}: {reason}; {remedy}")]
+#[non_exhaustive]
 pub struct Refusal {
     /// The interface.
     pub interface: String,
@@ -34,6 +35,7 @@ pub struct Refusal {
 
 /// What kind of refusal it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RefusalKind {
     /// This interface cannot do it.
     Impossible,

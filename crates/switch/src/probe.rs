@@ -102,6 +102,7 @@ fn napi_set_policy() -> io::Result<Vec<Vec<u8>>> {
 /// A kernel feature that is missing.
 #[derive(Debug, Error)]
 #[error("this kernel has no {feature} ({detail}); Linux {minimum} or later has it")]
+#[non_exhaustive]
 pub struct Unsupported {
     feature: &'static str,
     minimum: &'static str,

@@ -17,6 +17,7 @@ const VERSION: u32 = 3;
 
 /// Why the bytes of a file are not a record.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum RecordError {
     /// They have another form.
     #[error("{0}")]
@@ -43,6 +44,7 @@ pub enum RecordError {
 /// One knob that was changed, with what was there before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Change {
     /// Which.
     pub knob: Knob,

@@ -141,6 +141,7 @@ fn stands_elsewhere(journal: &Journal, attempt: &Attempt) -> Result<bool, Journa
 
 /// What became of an interface that was to be put back.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Restored {
     /// Where it was when it was last changed.
     pub recorded: Target,

@@ -73,6 +73,7 @@ pub struct Setting {
 
 /// Why a name or a value in a request was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum RequestError {
     /// No such knob.
     #[error("there is no knob '{name}'; there are {known}")]

@@ -35,6 +35,7 @@ pub struct Resolved {
 
 /// Something to know about how an interface was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Note {
     /// Others are set in its place.
     Stacked {
@@ -68,6 +69,7 @@ impl fmt::Display for Note {
 
 /// Why names stand for nothing.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum ResolveError {
     /// No such namespace.
     #[error("opening network namespace '{name}' ('ip netns' lists them)")]

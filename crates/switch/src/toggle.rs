@@ -26,6 +26,7 @@ pub struct Toggles {
 
 /// Why an interface was not switched.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum ToggleError {
     /// It polls without this program.
     #[error("{0} polls already; 'nicpoll set {0} -polling' puts it back")]

@@ -22,6 +22,7 @@ const LINKS_MAX: u32 = 40;
 
 /// Why a path is not used.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum Untrusted {
     /// Another user's.
     #[error(

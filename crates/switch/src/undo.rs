@@ -36,6 +36,7 @@ pub(crate) enum Step {
 
 /// A knob that no longer holds what was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Drift {
     /// Which.
     pub knob: Knob,

@@ -22,6 +22,7 @@ const IDLE_SHARE_MAX: f64 = 0.5;
 
 /// What a change would lead to.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Warning {
     /// A ring fills up between two polls.
     Overflow {

@@ -31,6 +31,7 @@ const UDP_HEADER_BYTES: u16 = 8;
 
 /// Why a file cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum PcapError {
     /// It is no capture.
     #[error("it is no pcap file: it does not begin with the magic number of one")]
@@ -66,6 +67,7 @@ pub enum PcapError {
 
 /// A file's packets.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Capture<'a> {
     records: &'a [u8],
     is_swapped: bool,
@@ -75,6 +77,7 @@ pub struct Capture<'a> {
 
 /// A packet that was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Packet<'a> {
     /// Since the first packet.
     pub time_ns: u64,

@@ -198,6 +198,7 @@ impl Decoder {
 
 /// Why bytes are neither request nor response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum MessageError {
     /// Not as long as its head says, or too short for one.
     #[error(

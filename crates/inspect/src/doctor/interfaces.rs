@@ -87,7 +87,7 @@ fn polling(switch: &mut Switch, target: Target) -> Polling {
             reason: refusal.reason,
             remedy: refusal.remedy,
         },
-        Err(SetError::Switch(error)) => Polling::Unknown(error.to_string()),
+        Err(error) => Polling::Unknown(error.to_string()),
     }
 }
 

@@ -11,6 +11,7 @@ const REPEAT: &str = "ERROR: option --repeat is not valid with -t 0, whose first
 
 /// Why a command line was refused. Printed as it stands; the exit status is 1.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum OptionError {
     /// Neither -s nor -c.
     NoMode,

@@ -9,6 +9,7 @@ use crate::wire::HeaderError;
 
 /// Why a stream could not be sent or received.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum Error {
     /// No listening socket.
     #[error(

@@ -208,6 +208,7 @@ fn is_passing(error: &io::Error) -> bool {
 
 /// A connection that was taken and waits to be read.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Accepted {
     socket: Arc<TcpStream>,
     peer: SocketAddr,

@@ -41,6 +41,7 @@ pub enum End {
 
 /// What the receiver of a stream counted.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct ReceiveReport {
     /// The sender.
     pub peer: SocketAddr,

@@ -48,6 +48,7 @@ pub(super) struct Plan {
 
 /// What the sender of a stream counted.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct SendReport {
     /// Bytes handed to the socket, the header included as in 2.1.8.
     pub bytes_sent: u64,

@@ -22,6 +22,7 @@ use crate::slots::{Test, Ticket};
 
 /// A session that was opened.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Accepted {
     // The socket goes before the client's address does, so that the listener knows the client for as
     // long as datagrams of it can come here.

@@ -56,6 +56,7 @@ pub(super) struct Plan {
 
 /// What the sender counted. FINs are no data: they are in no other figure.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct SendReport {
     /// Datagrams of data that the kernel took.
     pub datagrams_sent: u64,

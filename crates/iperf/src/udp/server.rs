@@ -25,6 +25,7 @@ pub enum End {
 
 /// What the receiver counted. FINs are no data: they are in no other figure.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ReceiveReport {
     /// The sender; `None` when nobody came.
     pub peer: Option<SocketAddr>,

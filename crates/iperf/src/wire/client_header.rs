@@ -454,6 +454,7 @@ pub(super) fn tcp_length(flag_word: u32) -> Result<usize, HeaderError> {
 
 /// Why a client header could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum HeaderError {
     /// The bytes end before the header does.
     #[error(

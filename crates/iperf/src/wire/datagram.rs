@@ -186,6 +186,7 @@ pub fn prepare_payload(payload: &mut [u8], client: &ClientHeader) {
 
 /// Why a datagram was not understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum DatagramError {
     /// Too short for id and time.
     #[error(

@@ -276,6 +276,7 @@ fn time(seconds: U32, microseconds: U32) -> Duration {
 
 /// Why a message is not a server's report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ReportError {
     /// Too short, or without the marks of a report.
     #[error(

@@ -57,6 +57,7 @@ pub(super) const KEY: &str = "preset";
 
 /// A host that the program carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EmbeddedHost {
     /// What it is called.
     pub name: &'static str,

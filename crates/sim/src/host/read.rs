@@ -17,6 +17,7 @@ const NAME_CHARS_MAX: usize = 80;
 
 /// Why a text is no host.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HostError {
     /// Where in the text, counted from 1.
     pub line: usize,

@@ -62,6 +62,7 @@ impl Losses {
 
 /// Too many losses.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct TooMany {
     /// What was lost: in one block, or in the last ones of the judged setting.
     pub lost: f64,

@@ -81,6 +81,7 @@ const ADAPTIVE: &str = "adaptive";
 
 /// Why a list of knobs was refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ListError {
     /// A name alone.
     #[error("'{0}' has no value, such as rx-usecs=50")]

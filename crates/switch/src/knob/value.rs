@@ -71,6 +71,7 @@ pub enum Unit {
 
 /// Why a text or number is not a value of a knob.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ValueError {
     /// Not a time.
     #[error(transparent)]

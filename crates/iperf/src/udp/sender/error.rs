@@ -9,6 +9,7 @@ use crate::wire::datagram::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, SHARED_CLOCK_B
 
 /// Why a stream could not be sent.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum SendError {
     /// The payload has no room for the headers, or does not fit a datagram.
     #[error(
