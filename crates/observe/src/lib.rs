@@ -26,6 +26,7 @@ pub mod reference;
 mod rhythm;
 mod run_queue;
 mod tasks;
+mod xdp;
 
 pub use account::HostAccount;
 pub use bpf::{BpfError, RunTime, Timed, TimedRuns, start_timing};
@@ -52,3 +53,4 @@ pub use queue_counters::{QueueCounters, queue_counters};
 pub use rhythm::{PollRhythm, RhythmWatch};
 pub use run_queue::RunQueue;
 pub use tasks::{parse_allowed_cpus, parse_task_stat, thread};
+pub use xdp::{AttachedXdp, XdpMode};

@@ -66,7 +66,7 @@ fn differences<'a>(
 fn asked(setting: &NamedSetting, reference: &NamedSetting) -> Vec<Confounder> {
     let all = differences(setting, reference);
     let is_beside = |row: &Row| row.is_offload() || row.is_of_card();
-    if all.iter().all(|(_, row, _)| is_beside(row)) {
+    if setting.xdp == reference.xdp && all.iter().all(|(_, row, _)| is_beside(row)) {
         return Vec::new();
     }
     let mut found = Vec::new();

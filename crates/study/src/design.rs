@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::extent::Extent;
 use crate::topology::Topology;
 use crate::workload::WorkloadRequest;
+use crate::xdp::XdpProgram;
 
 /// The name of the sending host in settings, as [`Side`] writes it.
 pub const SENDER: &str = "sender";
@@ -76,6 +77,9 @@ pub struct NamedSetting {
     /// The cores that it gives the traffic.
     #[serde(default)]
     pub cpus: Cpus,
+    /// XDP programs on the interfaces of hosts, by the host's name.
+    #[serde(default)]
+    pub xdp: BTreeMap<String, XdpProgram>,
     /// Words that it puts into the user's own command, by the name that stands there in braces.
     #[serde(default)]
     pub variant: BTreeMap<String, String>,
@@ -309,6 +313,8 @@ impl NamedSetting {
                 let of_host = self.writes(request).into_iter();
                 writes.extend(of_host.map(|(name, value)| (side, name, value)));
             }
+            let xdp = self.xdp_write(&side.to_string());
+            writes.extend(xdp.map(|(name, value)| (side, name, value)));
             let cpu = self.cpus.of(side).map(|cpu| cpu.to_string());
             writes.extend(cpu.map(|cpu| (side, String::from("CPU of the traffic"), cpu)));
         }
@@ -319,11 +325,12 @@ impl NamedSetting {
             noun: self.noun.clone(),
             description: self.setting.description.clone(),
             writes,
-            router_writes: self
-                .setting
-                .hosts
-                .get(ROUTER)
-                .map_or_else(Vec::new, |request| self.writes(request)),
+            router_writes: {
+                let request = self.setting.hosts.get(ROUTER);
+                let mut writes = request.map_or_else(Vec::new, |request| self.writes(request));
+                writes.extend(self.xdp_write(ROUTER));
+                writes
+            },
             variant: self.variant.clone(),
             levels: self.levels.clone(),
         }
@@ -331,6 +338,12 @@ impl NamedSetting {
 }
 
 impl NamedSetting {
+    /// The XDP program of a host, as a row of what it sets.
+    fn xdp_write(&self, host: &str) -> Option<(String, String)> {
+        let program = self.xdp.get(host)?;
+        Some((String::from("XDP program"), program.words()))
+    }
+
     /// The knobs that a host sets, with their values.
     fn writes(&self, request: &Request) -> Vec<(String, String)> {
         let mut writes = request.set.list();

@@ -23,6 +23,7 @@ use thiserror::Error;
 
 use crate::foreign::CoreTime;
 use crate::workload::WorkloadRequest;
+use crate::xdp::XdpProgram;
 
 pub(crate) use ends::{RECEIVER, SENDER};
 
@@ -68,6 +69,8 @@ pub enum HostRequest {
     Napis,
     /// Change settings of the interface, in one transaction with what is in force already.
     Apply(Request),
+    /// Put an XDP program on every interface, for as long as settings are in force.
+    AttachXdp(XdpProgram),
     /// End what traffic still runs, and put back every setting.
     Restore,
     /// Believe for good that an address of the link has a hardware address.

@@ -45,6 +45,7 @@ mod veth;
 mod warnings;
 mod wiring;
 mod workload;
+mod xdp;
 
 pub use command::{CommandOutputError, CommandRefused, CommandWorkload, FigureUnit};
 pub use decided::is_decided;
@@ -78,6 +79,7 @@ pub use trial::{Place, Trials, apply};
 pub use veth::Veth;
 pub use wiring::Addresses;
 pub use workload::{WorkloadMistake, WorkloadRequest};
+pub use xdp::XdpProgram;
 
 /// The name of both ends of the link.
 pub const INTERFACE: &str = "em0";

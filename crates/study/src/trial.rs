@@ -462,6 +462,9 @@ pub fn apply(
         if let Some(request) = setting.request(host.name(), timeout_ns) {
             host.apply(request)?;
         }
+        if let Some(program) = setting.xdp.get(host.name()) {
+            host.attach_xdp(program.clone())?;
+        }
     }
     Ok(())
 }

@@ -3,10 +3,13 @@
 mod common;
 
 use std::fs;
+use std::num::NonZeroU64;
+use std::time::Duration;
 
 use common::TestLab;
+use nicpoll_iperf::UdpWorkload;
 use nicpoll_model::Side;
-use nicpoll_study::{Here, StudyFile, apply};
+use nicpoll_study::{Here, StudyFile, WorkloadRequest, apply};
 use nicpoll_testkit::needs;
 
 const FILE: &str = r#"
@@ -131,4 +134,90 @@ fn what_this_kernel_or_a_namespace_has_not_is_refused_with_its_line() {
         let error = StudyFile::parse(&FILE.replacen(find, replace, 1)).unwrap_err();
         assert!(error.message.contains(wanted), "{replace}: {error}");
     }
+}
+
+const XDP: &str = r#"
+question = "What does it cost that an XDP program is there?"
+[[factor]]
+name = "xdp"
+levels = [
+  { name = "off" },
+  { name = "native", xdp = { receiver = { mode = "native" } } },
+  { name = "generic", xdp = { receiver = { mode = "generic" } } },
+]
+[[workload]]
+name = "rr"
+traffic = { kind = "rr" }
+"#;
+
+/// What an XDP program at the receiver may change: whether and where there is one, the NAPI, and at the sender TSO
+/// and the greatest MTU.
+fn xdp_state(test: &mut TestLab) -> (&'static str, usize, String, u32) {
+    let shown = test.in_host(Side::Receiver, "ip", &["-d", "link", "show", "em0"]);
+    let mode = match (shown.contains("xdpgeneric"), shown.contains("xdp")) {
+        (true, _) => "generic",
+        (false, true) => "native",
+        (false, false) => "off",
+    };
+    let settings = test.lab.settings().unwrap();
+    (
+        mode,
+        test.lab.receiver.napis().unwrap().len(),
+        settings["sender: feature tx-tcp-segmentation (active)"].clone(),
+        settings["sender: greatest mtu"].parse().unwrap(),
+    )
+}
+
+#[test]
+fn an_xdp_program_is_there_under_its_level_alone_and_what_it_does_to_the_other_end_is_seen() {
+    needs!(Root, PerNapi, Ip);
+    let file = StudyFile::parse(XDP).unwrap();
+    let mut test = TestLab::build();
+    let before = xdp_state(&mut test);
+    assert_eq!((before.0, before.1, before.2.as_str()), ("off", 0, "true"));
+    for (level, napis, has_tso) in [("native", 1, "false"), ("generic", 0, "true")] {
+        let setting = file.design.setting(level).unwrap();
+        let facts = setting.facts();
+        assert!(facts.writes[0].2.contains(level), "{:?}", facts.writes);
+        apply(&mut test.lab, setting, None).unwrap();
+        // As when a timeout is moved.
+        apply(&mut test.lab, setting, None).unwrap();
+        let during = xdp_state(&mut test);
+        assert_eq!(
+            (during.0, during.1, during.2.as_str()),
+            (level, napis, has_tso)
+        );
+        assert_eq!(during.3 < before.3, level == "native");
+        test.lab.restore().unwrap();
+        assert_eq!(xdp_state(&mut test), before);
+    }
+}
+
+#[test]
+fn a_program_of_the_users_own_drops_what_it_drops() {
+    needs!(Root, PerNapi);
+    let object = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../observe/bpf/xdp_drop_eighth.bpf.o"
+    );
+    let own = format!("{{ object = \"{object}\", program = \"drop_every_eighth_frame\" }}");
+    let text = XDP.replacen("{ mode = \"native\" }", &own, 1);
+    let file = StudyFile::parse(&text).unwrap();
+    let mut test = TestLab::build();
+    apply(&mut test.lab, file.design.setting("native").unwrap(), None).unwrap();
+    let traffic = WorkloadRequest::Udp(UdpWorkload {
+        payload_bytes: 64,
+        packets_per_second: NonZeroU64::new(4000),
+        receive_buffer_bytes: Some(8 << 20),
+    });
+    let quiet = Duration::from_millis(10);
+    let books = test.traffic(&traffic, Duration::from_millis(200), quiet);
+    let (offered, delivered) = books.packets.unwrap();
+    // The ends of a stream count for frames too.
+    let dropped = 8 * (offered - delivered);
+    assert!(
+        dropped.abs_diff(offered) <= 16 && offered > 100,
+        "{offered}, {delivered}"
+    );
+    test.lab.restore().unwrap();
 }

@@ -38,6 +38,8 @@ pub struct Link {
     pub master: Option<u32>,
     /// Packets received since it was made.
     pub rx_packets: u64,
+    /// The longest packet that it can be set to carry; null where the kernel does not say, or has no limit.
+    pub max_mtu_bytes: Option<u32>,
 }
 
 impl Control {
@@ -139,6 +141,7 @@ fn read_link(header: &Ifinfomsg, link: &IterableLinkAttrs<'_>) -> Link {
         lower_netnsid: link.get_link_netnsid().ok(),
         master: link.get_master().ok().filter(|&index| index != 0),
         rx_packets: link.get_stats64().map_or(0, |stats| stats.rx_packets),
+        max_mtu_bytes: link.get_max_mtu().ok().filter(|&most| most != 0),
     }
 }
 

@@ -76,6 +76,7 @@ mod tests {
             lower_netnsid: None,
             master,
             rx_packets: 0,
+            max_mtu_bytes: None,
         }
     }
 

@@ -16,6 +16,7 @@ use crate::extent::Beside;
 use crate::sweep::SweepRates;
 use crate::topology::Topology;
 use crate::workload::WorkloadRequest;
+use crate::xdp::XdpProgram;
 
 /// The whole file.
 #[derive(Deserialize)]
@@ -51,6 +52,16 @@ pub(super) struct Parts {
     pub receiver: Option<Spanned<Values>>,
     pub machine: Option<Spanned<Values>>,
     pub cpus: Option<Spanned<Cpus>>,
+    pub xdp: Option<Spanned<XdpEntry>>,
+}
+
+/// The XDP programs of an entry, by host.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct XdpEntry {
+    pub sender: Option<XdpProgram>,
+    pub router: Option<XdpProgram>,
+    pub receiver: Option<XdpProgram>,
 }
 
 /// A setting, or a level of a factor: one part of a setting.
@@ -66,6 +77,7 @@ pub(super) struct SettingEntry {
     pub receiver: Option<Spanned<Values>>,
     pub machine: Option<Spanned<Values>>,
     pub cpus: Option<Spanned<Cpus>>,
+    pub xdp: Option<Spanned<XdpEntry>>,
     #[serde(default)]
     pub variant: BTreeMap<String, String>,
     pub discipline: Option<Spanned<String>>,

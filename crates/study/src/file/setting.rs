@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use nicpoll_model::{FileError, LevelFacts};
+use nicpoll_observe::XdpMode;
 use nicpoll_switch::knob::table::{DEFER_HARD_IRQS, GRO, GRO_FLUSH_TIMEOUT};
 use nicpoll_switch::knob::{Kind, Row};
 use nicpoll_switch::{Request, Setting, Values, needs_napi};
@@ -14,11 +15,15 @@ use toml::Spanned;
 
 use super::Reader;
 use super::claim::{Claim, Wanted};
-use super::entry::{Parts, SettingEntry};
+use super::entry::{Parts, SettingEntry, XdpEntry};
 use crate::INTERFACE;
 use crate::design::{
     Cpus, Evidence, MACHINE, MACHINE_INTERFACE, NamedSetting, RECEIVER, ROUTER, SENDER,
 };
+use crate::xdp::XdpProgram;
+
+/// What is said of a router's part where there is none.
+const NO_ROUTER: &str = "there is no router here; add topology = { kind = \"router\" }";
 
 /// What an entry sets, with where the part of the host that is studied stands.
 #[derive(Clone, Default)]
@@ -26,6 +31,7 @@ pub(super) struct Piece {
     span: Range<usize>,
     hosts: BTreeMap<HostName, Values>,
     cpus: Cpus,
+    xdp: BTreeMap<HostName, XdpProgram>,
     variant: BTreeMap<String, String>,
 }
 
@@ -55,12 +61,8 @@ impl Piece {
             span: over.span.clone(),
             hosts,
             cpus: self.cpus.under(over.cpus),
-            variant: self
-                .variant
-                .clone()
-                .into_iter()
-                .chain(over.variant.clone())
-                .collect(),
+            xdp: under(&self.xdp, &over.xdp),
+            variant: under(&self.variant, &over.variant),
         }
     }
 
@@ -81,9 +83,18 @@ impl Piece {
         if let Some(name) = names.find(|name| other.variant.contains_key(*name)) {
             return Some(format!("{name} of the command"));
         }
+        let mut hosts = self.xdp.keys();
+        if let Some(host) = hosts.find(|host| other.xdp.contains_key(*host)) {
+            return Some(format!("xdp of the {host}"));
+        }
         let side = self.cpus.common_with(other.cpus)?;
         Some(format!("cpus of the {side}"))
     }
+}
+
+/// What one map says, with what another one says in force over it.
+fn under<K: Ord + Clone, V: Clone>(map: &BTreeMap<K, V>, over: &BTreeMap<K, V>) -> BTreeMap<K, V> {
+    map.clone().into_iter().chain(over.clone()).collect()
 }
 
 impl Reader<'_> {
@@ -108,7 +119,7 @@ impl Reader<'_> {
         if let Some(discipline) = &entry.discipline {
             let message = format!(
                 "the engine is not built yet, and nothing can receive by '{}'; a level may set what nicpoll set \
-                 sets, sysctls, features and cpus",
+                 sets, sysctls, features, cpus and xdp",
                 discipline.get_ref()
             );
             return Err(self.error(discipline.span(), message));
@@ -119,6 +130,7 @@ impl Reader<'_> {
             receiver: entry.receiver,
             machine: entry.machine,
             cpus: entry.cpus,
+            xdp: entry.xdp,
         };
         let mut piece = self.parts(parts, entry.name.span(), claims)?;
         piece.variant = entry.variant;
@@ -165,15 +177,38 @@ impl Reader<'_> {
             claims.push(Claim::new(cpus.span(), wanted));
             piece.cpus = cpus.into_inner();
         }
+        if let Some(xdp) = parts.xdp {
+            piece.xdp = self.xdp(xdp)?;
+        }
         Ok(piece)
+    }
+
+    /// The XDP programs that an entry names.
+    fn xdp(&self, entry: Spanned<XdpEntry>) -> Result<BTreeMap<HostName, XdpProgram>, FileError> {
+        let span = entry.span();
+        let entry = entry.into_inner();
+        if entry.router.is_some() && !self.is_routed {
+            return Err(self.error(span, String::from(NO_ROUTER)));
+        }
+        let all = [
+            (SENDER, entry.sender),
+            (ROUTER, entry.router),
+            (RECEIVER, entry.receiver),
+        ];
+        let mut programs = BTreeMap::new();
+        for (host, program) in all {
+            let Some(program) = program else { continue };
+            let checked = program.check();
+            checked.map_err(|error| self.error(span.clone(), error.to_string()))?;
+            programs.insert(host, program);
+        }
+        Ok(programs)
     }
 
     /// Refuses what no host of its kind has, whatever the kernel.
     fn possible(&self, host: HostName, values: &Spanned<Values>) -> Result<(), FileError> {
         if host == ROUTER && !self.is_routed {
-            let message =
-                String::from("there is no router here; add topology = { kind = \"router\" }");
-            return Err(self.error(values.span(), message));
+            return Err(self.error(values.span(), String::from(NO_ROUTER)));
         }
         for (row, _) in values.get_ref().iter() {
             let is_sysctl = row.named_kind() == Some(Kind::Sysctl);
@@ -274,11 +309,14 @@ impl Reader<'_> {
     ) -> Result<NamedSetting, FileError> {
         let studied = piece.hosts.get(self.studied()).cloned();
         let studied = studied.unwrap_or_default();
-        let evidence = evidence_of(&studied);
-        if evidence != Evidence::NoNapi && studied.number(&GRO) != Some(1) {
+        let xdp = piece.xdp.get(self.studied());
+        let has_napi = studied.number(&GRO) == Some(1)
+            || xdp.is_some_and(|program| program.mode == XdpMode::Native);
+        let evidence = evidence_of(&studied, has_napi);
+        if evidence != Evidence::NoNapi && !has_napi {
             let message = format!(
-                "a veth has no NAPI while GRO is off; add gro = \"on\" to the {}, and to that of the setting \
-                 that it is compared with",
+                "a veth has no NAPI while GRO is off and no native XDP program is there; add gro = \"on\" to the {}, \
+                 and to that of the setting that it is compared with",
                 self.studied()
             );
             return Err(self.error(piece.span, message));
@@ -299,6 +337,11 @@ impl Reader<'_> {
                     .collect::<BTreeMap<_, _>>(),
             },
             cpus: piece.cpus,
+            xdp: piece
+                .xdp
+                .into_iter()
+                .map(|(host, program)| (String::from(host), program))
+                .collect(),
             variant: piece.variant,
             levels,
             evidence,
@@ -307,11 +350,11 @@ impl Reader<'_> {
 }
 
 /// What must be seen of a veth's polls for these values to be in force.
-fn evidence_of(studied: &Values) -> Evidence {
+fn evidence_of(studied: &Values, has_napi: bool) -> Evidence {
     let above_zero = |row| studied.number(row).filter(|number| *number > 0);
     match (above_zero(&DEFER_HARD_IRQS), above_zero(&GRO_FLUSH_TIMEOUT)) {
         (Some(_), Some(period_ns)) => Evidence::Rounds { period_ns },
-        _ if studied.number(&GRO) == Some(1) || needs_napi(studied) => Evidence::Polls,
+        _ if has_napi || needs_napi(studied) => Evidence::Polls,
         _ => Evidence::NoNapi,
     }
 }

@@ -15,6 +15,7 @@ use super::{
 use crate::error::{Doing, StudyError};
 use crate::foreign::CoreTime;
 use crate::workload::WorkloadRequest;
+use crate::xdp::XdpProgram;
 
 /// A host that takes longer than this for an answer is taken for dead.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
@@ -78,6 +79,11 @@ impl HostClient {
     /// Changes settings of its interface.
     pub fn apply(&mut self, request: Request) -> Result<(), StudyError> {
         self.tell(HostRequest::Apply(request))
+    }
+
+    /// Puts an XDP program on its interfaces until its settings are put back.
+    pub fn attach_xdp(&mut self, program: XdpProgram) -> Result<(), StudyError> {
+        self.tell(HostRequest::AttachXdp(program))
     }
 
     /// Ends its traffic and puts back its settings.

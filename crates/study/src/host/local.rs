@@ -13,8 +13,8 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use nicpoll_observe::{
-    CpuSample, ExactCpu, ExactCpuOptions, ExactSample, HostCounters, PollCounter, ThreadTimes,
-    TimedRuns, start_timing,
+    AttachedXdp, CpuSample, ExactCpu, ExactCpuOptions, ExactSample, HostCounters, PollCounter,
+    ThreadTimes, TimedRuns, start_timing,
 };
 use nicpoll_switch::{
     Control, Held, Interface, Journal, Needs, Order, Owner, Request, Switch, Target,
@@ -32,6 +32,7 @@ use super::{
 use crate::error::{Doing, StudyError};
 use crate::foreign;
 use crate::wiring;
+use crate::xdp::XdpProgram;
 
 /// A namespace, with a thread that lives in it.
 pub struct LocalHost {
@@ -76,6 +77,7 @@ impl LocalHost {
             control: Control::new(),
             switch: Switch::new(journal),
             owner,
+            xdp: Vec::new(),
             held: None,
             polls: None,
             exact_cpu: None,
@@ -148,6 +150,8 @@ struct Resident {
     /// Whose the changes are.
     owner: Owner,
     counters: HostCounters,
+    /// The XDP program of each interface, while there is one.
+    xdp: Vec<AttachedXdp>,
     /// What is changed on the interface at present.
     held: Option<Held>,
     polls: Option<PollCounter>,
@@ -187,6 +191,7 @@ impl Resident {
             }
             HostRequest::CloseTiming { counter } => return self.close_timing(counter),
             HostRequest::Apply(request) => self.apply(&request)?,
+            HostRequest::AttachXdp(program) => self.attach_xdp(&program)?,
             HostRequest::Restore => self.restore()?,
             HostRequest::Neighbour { address, mac } => self.add_neighbour(address, mac)?,
             HostRequest::Count { counter, is_on } => self.count(counter, is_on)?,
@@ -239,8 +244,12 @@ impl Resident {
     }
 
     fn values_of(&mut self, interface: &str) -> Result<BTreeMap<String, String>, StudyError> {
-        let ifindex = self.control.interface(interface)?.ifindex;
+        let link = self.control.link_named(interface)?;
+        let ifindex = link.interface.ifindex;
         let mut values = sysfs_attributes(&Path::new("/sys/class/net").join(interface))?;
+        if let Some(most) = link.max_mtu_bytes {
+            values.insert(String::from("greatest mtu"), most.to_string());
+        }
         let features = self.control.features(ifindex)?;
         for (kind, set) in [("wanted", features.wanted), ("active", features.active)] {
             for (name, on) in set {
@@ -283,7 +292,23 @@ impl Resident {
         Ok(())
     }
 
+    /// A setting is put in force again to move its timeout; its program then stays as it is.
+    fn attach_xdp(&mut self, program: &XdpProgram) -> Result<(), StudyError> {
+        if !self.xdp.is_empty() {
+            return Ok(());
+        }
+        for interface in self.interfaces.clone() {
+            let ifindex = self.control.interface(&interface)?.ifindex;
+            let attached = program.attach(ifindex);
+            let attached = attached.doing(|| format!("putting an XDP program on {interface}"))?;
+            self.xdp.push(attached);
+        }
+        Ok(())
+    }
+
     fn restore(&mut self) -> Result<(), StudyError> {
+        // It came last: offloads that it took from the other end are back before those are put back.
+        self.xdp.clear();
         match self.held.take() {
             Some(held) => held
                 .restore(&mut self.switch)
