@@ -36,7 +36,7 @@ const ALONE: [&str; 11] = [
     "sim_fit_host",
 ];
 /// Test programs that send as much as they can, or compare what two ends counted in a time.
-const BUSY: [&str; 10] = [
+const BUSY: [&str; 11] = [
     "ab",
     "interoperability",
     "iperf",
@@ -46,6 +46,7 @@ const BUSY: [&str; 10] = [
     "netrate",
     "show",
     "store",
+    "study_existing",
     "study_run",
 ];
 /// The package whose users touch the kernel.

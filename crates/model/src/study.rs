@@ -109,11 +109,11 @@ pub struct HostFacts {
 /// The lab that the study built.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LabFacts {
-    /// Always true: the link is a veth pair and has no card.
+    /// Whether there is no card: true of a link that the study makes.
     pub is_virtual: bool,
-    /// Name of both interfaces.
+    /// Name of the receiver's interface; the sender's has the same in a lab that the study makes.
     pub interface: String,
-    /// Driver of both interfaces.
+    /// Its driver.
     pub driver: String,
     /// Speed of the line between the hosts, each way; null when there is none.
     pub line_bits_per_second: Option<u64>,
@@ -121,8 +121,8 @@ pub struct LabFacts {
     pub no_line_because: Option<String>,
     /// Link MTU in bytes.
     pub mtu_bytes: u32,
-    /// Slots of the receive ring, when it is in use.
-    pub ring_slots: u32,
+    /// Slots of the receive ring, when it is in use; null when the driver does not say.
+    pub ring_slots: Option<u32>,
     /// Inode numbers of the namespaces.
     pub netns_inodes: Vec<(Side, u64)>,
     /// Addresses with prefix length.

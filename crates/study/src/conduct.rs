@@ -106,7 +106,7 @@ pub fn unproven(evidence: Evidence, napis: usize, (polls, rounds): (f64, f64)) -
                 )
             })
         }
-        Evidence::NoNapi | Evidence::Polls => None,
+        Evidence::AsItIs | Evidence::NoNapi | Evidence::Polls => None,
     }
 }
 

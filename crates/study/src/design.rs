@@ -131,6 +131,8 @@ impl Cpus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Evidence {
+    /// Nothing is known beforehand of how the interface receives, and nothing has to be seen.
+    AsItIs,
     /// No NAPI instance, and no polls.
     NoNapi,
     /// Polls, whenever they come.
@@ -291,7 +293,7 @@ impl NamedSetting {
     pub fn period_ns(&self) -> Option<u64> {
         match self.evidence {
             Evidence::Rounds { period_ns } => Some(period_ns),
-            Evidence::NoNapi | Evidence::Polls => None,
+            Evidence::AsItIs | Evidence::NoNapi | Evidence::Polls => None,
         }
     }
 

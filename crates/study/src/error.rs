@@ -9,6 +9,7 @@ use nicpoll_switch::{ControlError, GuardError, JournalError, ResolveError, SetEr
 use nicpoll_sys::netns::ThreadGone;
 use thiserror::Error;
 
+use crate::existing::ExistingError;
 use crate::host::HostFailure;
 
 /// Why something of a study failed.
@@ -72,6 +73,9 @@ pub enum StudyError {
     /// A namespace cannot be entered.
     #[error(transparent)]
     Resolve(#[from] ResolveError),
+    /// Interfaces of this machine cannot be a study's link.
+    #[error(transparent)]
+    Existing(#[from] ExistingError),
     /// The journal cannot be read or written.
     #[error(transparent)]
     Journal(#[from] JournalError),

@@ -20,7 +20,7 @@ use nicpoll_switch::similar;
 use thiserror::Error;
 use toml::Spanned;
 
-use self::claim::Claim;
+use self::claim::{Claim, Wanted};
 use self::compared::Compared;
 use self::entry::{Document, WorkloadEntry};
 use self::lengths::LengthsEntry;
@@ -28,7 +28,7 @@ use crate::design::{Design, NamedSetting, NamedWorkload, drop_order};
 use crate::extent::Extent;
 use crate::plan::{Lengths, PlanError, plan_of};
 use crate::sweep::{SweepError, SweepRates};
-use crate::topology::{Topology, TopologyError};
+use crate::topology::{Topology, TopologyError, TopologyKind};
 use crate::workload::WorkloadRequest;
 
 /// Settings or workloads of a file.
@@ -82,8 +82,9 @@ impl StudyFile {
             )
         })?;
         let topology = document.topology.as_ref();
-        let is_routed = topology.is_some_and(|topology| topology.get_ref().is_routed());
-        Reader { text, is_routed }.study(document)
+        let kind = topology.map(|topology| topology.get_ref().kind);
+        let kind = kind.unwrap_or_default();
+        Reader { text, kind }.study(document)
     }
 }
 
@@ -126,11 +127,16 @@ impl StudyFile {
 /// The text that a document was read from, to tell where things stand in it.
 struct Reader<'a> {
     text: &'a str,
-    /// Whether there is a router, whose receiving is then what is studied.
-    is_routed: bool,
+    /// What is between the hosts.
+    kind: TopologyKind,
 }
 
 impl Reader<'_> {
+    /// Whether there is a router, whose receiving is then what is studied.
+    fn is_routed(&self) -> bool {
+        self.kind == TopologyKind::Router
+    }
+
     fn study(&self, document: Document) -> Result<StudyFile, FileError> {
         let workloads: Vec<_> = document.workload.iter().map(|entry| &entry.name).collect();
         self.names("workloads", &workloads, 1)?;
@@ -148,7 +154,8 @@ impl Reader<'_> {
         if let Some(stop) = &document.stop {
             self.stop(stop, &mut lengths)?;
         }
-        let topology = self.topology(document.topology)?;
+        let mut claims = Vec::new();
+        let topology = self.topology(document.topology, &mut claims)?;
         let first = document.give_up_first.iter();
         let ordered = first.chain(workloads.into_iter().rev());
         let ordered: Vec<String> = ordered.map(|name| name.get_ref().clone()).collect();
@@ -156,13 +163,14 @@ impl Reader<'_> {
             settings,
             factors,
             contrasts,
-            claims,
+            claims: of_settings,
         } = self.compared(
             document.common,
             document.setting,
             document.factor,
             &document.compare,
         )?;
+        claims.extend(of_settings);
         let drop_order = drop_order(&contrasts, ordered.iter().map(String::as_str));
         for entry in &document.workload {
             self.names_in_command(entry, &settings)?;
@@ -239,12 +247,18 @@ impl Reader<'_> {
         Err(self.error(name.span(), message))
     }
 
-    fn topology(&self, entry: Option<Spanned<Topology>>) -> Result<Topology, FileError> {
+    fn topology(
+        &self,
+        entry: Option<Spanned<Topology>>,
+        claims: &mut Vec<Claim>,
+    ) -> Result<Topology, FileError> {
         let Some(entry) = entry else {
             return Ok(Topology::default());
         };
         let refused = |error: TopologyError| self.error(entry.span(), error.to_string());
         entry.get_ref().check().map_err(refused)?;
+        let existing = entry.get_ref().existing().map(Wanted::Existing);
+        claims.extend(existing.map(|wanted| Claim::new(entry.span(), wanted)));
         Ok(entry.into_inner())
     }
 

@@ -109,7 +109,11 @@ pub fn measure_costs(
         ..ExactCpuOptions::default()
     })
     .map_err(|refused| StudyError::NoExactCpu(refused.to_string()))?;
-    let (nobody, mac) = lab.link.nobody();
+    let nobody = lab.link.nobody().ok_or_else(|| {
+        let what = "costs are measured on a link that nobody else is on";
+        StudyError::Unexpected(String::from(what))
+    })?;
+    let (nobody, mac) = nobody;
     let netns_inode = lab.receiver.facts()?.netns_inode;
     let neighbour = HostRequest::Neighbour {
         address: nobody,

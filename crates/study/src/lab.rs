@@ -15,8 +15,7 @@ use nicpoll_sys::netns::NetNamespace;
 use crate::design::{Cpus, MACHINE, MACHINE_INTERFACE, ROUTER};
 use crate::error::{Doing, StudyError};
 use crate::host::{Changes, Host, HostClient, LocalHost};
-use crate::link::Link;
-use crate::veth::Veth;
+use crate::link::{Link, LocalLink};
 
 /// Where the kernel describes its types.
 const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
@@ -110,22 +109,26 @@ impl Lab {
     ///
     /// # Errors
     /// With fewer than two CPUs, or when the kernel lacks a feature.
-    pub fn on_veth(veth: &Arc<Veth>, journal: &Journal, owner: Owner) -> Result<Self, StudyError> {
+    pub fn local(
+        link: Arc<dyn LocalLink>,
+        journal: &Journal,
+        owner: Owner,
+    ) -> Result<Self, StudyError> {
         recover(journal)?;
         let host = |side| -> Result<Box<dyn Host>, StudyError> {
-            let namespace = veth.namespace(side).try_clone()?;
-            let host = LocalHost::of(namespace, veth.interfaces(side), journal, owner)
+            let namespace = link.namespace(side).try_clone()?;
+            let host = LocalHost::of(namespace, link.interfaces(side), journal, owner)
                 .doing(|| format!("entering the {side}'s namespace"))?;
             Ok(Box::new(host))
         };
         let (sender, receiver) = (host(Side::Sender)?, host(Side::Receiver)?);
-        let mut lab = match veth.router() {
-            None => Lab::of(sender, receiver, veth.clone())?,
+        let mut lab = match link.router() {
+            None => Lab::of(sender, receiver, link.clone())?,
             Some((namespace, interfaces)) => {
                 let router = LocalHost::of(namespace.try_clone()?, interfaces, journal, owner)
                     .doing(|| "entering the router's namespace")?;
                 let router = HostClient::new(ROUTER, Box::new(router));
-                Lab::build(sender, Some(router), receiver, veth.clone())?
+                Lab::build(sender, Some(router), receiver, link.clone())?
             }
         };
         let namespace = NetNamespace::current().doing(|| "opening the network namespace")?;
@@ -139,14 +142,14 @@ impl Lab {
     /// [`nicpoll_switch::watch_over`]. The lab has to go before the guard.
     ///
     /// # Errors
-    /// As [`Lab::on_veth`]; when the guard does not start.
+    /// As [`Lab::local`]; when the guard does not start.
     pub fn guarded(
-        veth: &Arc<Veth>,
+        link: Arc<dyn LocalLink>,
         journal: &Journal,
         program: Command,
     ) -> Result<(Guard, Self), StudyError> {
         let guard = Guard::start(program, journal, None)?;
-        let lab = Lab::on_veth(veth, journal, guard.owner())?;
+        let lab = Lab::local(link, journal, guard.owner())?;
         Ok((guard, lab))
     }
 

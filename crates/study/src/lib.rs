@@ -16,6 +16,7 @@ mod decided;
 pub mod demo;
 mod design;
 mod error;
+mod existing;
 mod extent;
 mod facts;
 mod fail_on;
@@ -51,6 +52,7 @@ pub use command::{CommandOutputError, CommandRefused, CommandWorkload, FigureUni
 pub use decided::is_decided;
 pub use design::{Cpus, Design, Evidence, NamedSetting, NamedWorkload, Versus};
 pub use error::{Doing, StudyError};
+pub use existing::{Existing, ExistingError};
 pub use extent::{Beside, Extent};
 pub use fail_on::{FailOn, Gate, NoLimit};
 pub use file::{Here, OneLength, StudyFile};
@@ -62,7 +64,7 @@ pub use host::{
 };
 pub use keep::{Keeper, shown, still_runs, this_runner};
 pub use lab::{Lab, require_lab, require_state};
-pub use link::Link;
+pub use link::{Link, LocalLink};
 pub use plan::{
     DEFAULT_BLOCKS, DEFAULT_PERIOD, Lengths, Options, PlanError, QUICK_BLOCKS, QUICK_LIMIT, plan,
     plan_of,
@@ -74,7 +76,9 @@ pub use seed::draw_seed;
 pub use sitting::{Ended, Sitting, StoredPlace};
 pub use study::{Identity, Progress, SoFar, run_study};
 pub use sweep::{SweepError, SweepRate, SweepRates};
-pub use topology::{LineRate, Topology, TopologyError, TopologyKind};
+pub use topology::{
+    ExistingInterfaces, LineRate, OwnInterface, Topology, TopologyError, TopologyKind,
+};
 pub use trial::{Place, Trials, apply};
 pub use veth::Veth;
 pub use wiring::Addresses;

@@ -15,10 +15,13 @@ use nicpoll_switch::Journal;
 
 use crate::design::Design;
 use crate::error::StudyError;
+use crate::existing::Existing;
 use crate::keep::{design_of, interrupted, still_runs, this_runner};
 use crate::lab::Lab;
+use crate::link::LocalLink;
 use crate::study::{Identity, Progress, SoFar, run_study};
 use crate::sweep::{resolved, searches};
+use crate::topology::Topology;
 use crate::veth::Veth;
 
 /// A study that is about to begin or to go on.
@@ -142,7 +145,7 @@ impl Sitting {
         }
     }
 
-    /// Runs it to its end in namespaces of this machine, which are kept with names if `is_kept`. `guard` calls
+    /// Runs it to its end in namespaces of this machine; those that it makes are kept with names if `is_kept`. `guard` calls
     /// [`nicpoll_switch::watch_over`].
     ///
     /// # Errors
@@ -154,10 +157,10 @@ impl Sitting {
         cancel: &AtomicBool,
         progress: impl FnMut(Progress<'_>),
     ) -> Result<Ended, StudyError> {
-        let veth = Arc::new(Veth::of(&self.design.topology)?);
-        let (_guard, mut lab) = Lab::guarded(&veth, &Journal::of_this_machine(), guard)?;
+        let link = link_of(&self.design.topology)?;
+        let (_guard, mut lab) = Lab::guarded(link.clone(), &Journal::of_this_machine(), guard)?;
         if is_kept {
-            lab.kept_as = veth.keep()?;
+            lab.kept_as = link.keep()?;
         }
         Ok(self.run(&mut lab, cancel, progress))
     }
@@ -195,6 +198,14 @@ impl Sitting {
         });
         Ended::of(outcome, recording)
     }
+}
+
+/// Makes the link of a topology, or takes the one that there is.
+fn link_of(topology: &Topology) -> Result<Arc<dyn LocalLink>, StudyError> {
+    Ok(match topology.existing() {
+        Some(interfaces) => Arc::new(Existing::open(&interfaces)?),
+        None => Arc::new(Veth::of(topology)?),
+    })
 }
 
 /// Learns what the lab is, and has the study in its store.

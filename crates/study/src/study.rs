@@ -144,6 +144,15 @@ impl SoFar {
 /// What is known of figures before there are any.
 fn warnings_of_lab(lab: &Lab, host: &HostFacts) -> Vec<Warning> {
     let mut warnings = facts::confounders(host);
+    if lab.link.is_shared() {
+        warnings.push(Warning {
+            name: WarningName::Confounder,
+            text: String::from(
+                "the interfaces were there before the study: packets of others on them, and in their namespaces, are \
+                 in its counters",
+            ),
+        });
+    }
     let refused = lab.exact_cpu_refused.as_ref();
     warnings.extend(refused.map(|why| Warning {
         name: WarningName::CounterMissing,

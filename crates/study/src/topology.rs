@@ -28,6 +28,37 @@ pub struct Topology {
     /// goes when null. What both hosts send is shaped to it.
     #[serde(default)]
     pub rate: Option<LineRate>,
+    /// The sender's interface, where both exist already.
+    #[serde(default)]
+    pub sender: Option<OwnInterface>,
+    /// The receiver's.
+    #[serde(default)]
+    pub receiver: Option<OwnInterface>,
+    /// Whether one of them may carry the user's ssh connection.
+    #[serde(default)]
+    pub even_with_ssh: bool,
+}
+
+/// An interface that this machine has already.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OwnInterface {
+    /// Its name.
+    pub interface: String,
+    /// The network namespace that it is in, by the name that ip-netns(8) lists; that of the program when null.
+    #[serde(default)]
+    pub netns: Option<String>,
+}
+
+/// Two interfaces that this machine has already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExistingInterfaces {
+    /// The sender's.
+    pub sender: OwnInterface,
+    /// The receiver's.
+    pub receiver: OwnInterface,
+    /// Whether one of them may carry the user's ssh connection.
+    pub even_with_ssh: bool,
 }
 
 /// What is between sender and receiver.
@@ -39,6 +70,8 @@ pub enum TopologyKind {
     Pair,
     /// A third namespace whose kernel forwards. Its receiving is what is studied.
     Router,
+    /// Whatever is between two interfaces that this machine has already.
+    Existing,
 }
 
 /// Why a topology cannot be built.
@@ -53,6 +86,20 @@ pub enum TopologyError {
     /// Several ways through one router.
     #[error("a router joins one link on either side; leave out links, or take kind = \"pair\"")]
     RoutedLinks,
+    /// Nothing says which interfaces.
+    #[error(
+        "kind = \"existing\" needs both interfaces, such as sender = {{ interface = \"eth1\" }} and receiver = {{ \
+         interface = \"eth2\", netns = \"far\" }}"
+    )]
+    NoInterfaces,
+    /// Interfaces of a link that the study makes.
+    #[error("sender, receiver and even_with_ssh of a topology are for kind = \"existing\"")]
+    OwnInterfaces,
+    /// Something of a link that the study does not make.
+    #[error(
+        "links and rate are for links that the study makes; interfaces that exist already stay as they are"
+    )]
+    NotMade,
 }
 
 impl Topology {
@@ -68,12 +115,31 @@ impl Topology {
         if self.is_routed() && links > 1 {
             return Err(TopologyError::RoutedLinks);
         }
+        if self.kind == TopologyKind::Existing {
+            let is_made = self.links.is_some() || self.rate.is_some();
+            self.existing().ok_or(TopologyError::NoInterfaces)?;
+            return (!is_made).then_some(()).ok_or(TopologyError::NotMade);
+        }
+        if self.sender.is_some() || self.receiver.is_some() || self.even_with_ssh {
+            return Err(TopologyError::OwnInterfaces);
+        }
         Ok(())
     }
 
     /// Whether there is a router between them.
     pub fn is_routed(&self) -> bool {
         self.kind == TopologyKind::Router
+    }
+
+    /// The interfaces that the study takes as they are.
+    pub fn existing(&self) -> Option<ExistingInterfaces> {
+        let both = self.sender.clone().zip(self.receiver.clone());
+        let (sender, receiver) = both.filter(|_| self.kind == TopologyKind::Existing)?;
+        Some(ExistingInterfaces {
+            sender,
+            receiver,
+            even_with_ssh: self.even_with_ssh,
+        })
     }
 
     /// Links side by side.
@@ -145,7 +211,13 @@ mod tests {
             ("links = 0", "1 to 8"),
             ("links = 9", "1 to 8"),
             ("kind = \"router\"\nlinks = 2", "one link on either side"),
-            ("kind = \"ring\"", "`pair` or `router`"),
+            ("kind = \"ring\"", "`pair`, `router`, `existing`"),
+            ("kind = \"existing\"", "needs both"),
+            ("sender = { interface = \"a\" }", "kind = \"existing\""),
+            (
+                "kind = \"existing\"\nlinks = 2\nsender = { interface = \"a\" }\nreceiver = { interface = \"b\" }",
+                "stay as they are",
+            ),
             ("rate = \"10\"", "10Mbit/s"),
             ("rate = \"9m/s\"", "10Mbit/s"),
             ("delay = \"9ms\"", "unknown field"),

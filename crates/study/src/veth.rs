@@ -19,7 +19,7 @@ use nicpoll_sys::netns::{NetNamespace, NetnsThread};
 use crate::INTERFACE;
 use crate::design;
 use crate::error::{Doing, StudyError};
-use crate::link::Link;
+use crate::link::{Link, LocalLink};
 use crate::topology::Topology;
 use crate::wiring::{self, Addresses, NOBODY, RECEIVER, ROUTER, SENDER};
 
@@ -135,18 +135,13 @@ impl Veth {
     /// Shapes what both hosts send.
     fn shape(&self, bits_per_second: std::num::NonZeroU64) -> Result<(), StudyError> {
         for side in [Side::Sender, Side::Receiver] {
-            for interface in self.interfaces(side) {
+            for interface in LocalLink::interfaces(self, side) {
                 self.inside(side)
                     .run(move |()| wiring::shape(&interface, bits_per_second))?
                     .doing(|| format!("shaping what the {side} sends"))?;
             }
         }
         Ok(())
-    }
-
-    /// The interfaces of an end.
-    pub fn interfaces(&self, side: Side) -> Vec<String> {
-        self.interfaces_of(self.end(side))
     }
 
     fn interfaces_of(&self, end: &VethEnd) -> Vec<String> {
@@ -157,12 +152,6 @@ impl Veth {
             .collect()
     }
 
-    /// The namespace of the router and its interfaces, the sender's side first; `None` without one.
-    pub fn router(&self) -> Option<(&NetNamespace, Vec<String>)> {
-        let router = self.router.as_ref()?;
-        Some((&router.namespace, self.interfaces_of(router)))
-    }
-
     /// The namespace of an end.
     pub fn namespace(&self, side: Side) -> &NetNamespace {
         &self.end(side).namespace
@@ -171,27 +160,6 @@ impl Veth {
     /// A thread in the namespace of an end, for work that belongs to no host.
     pub fn inside(&self, side: Side) -> &NetnsThread<()> {
         &self.end(side).inside
-    }
-
-    /// Gives the namespaces names that outlive the process, for a look with ip-netns(8), and returns them.
-    pub fn keep(&self) -> Result<Vec<String>, StudyError> {
-        let pid = std::process::id();
-        let mut names = Vec::new();
-        for end in [
-            Some(&self.sender),
-            self.router.as_ref(),
-            Some(&self.receiver),
-        ]
-        .into_iter()
-        .flatten()
-        {
-            let name = format!("nicpoll-{}-{pid}", end.host);
-            end.namespace
-                .keep_as(&name)
-                .doing(|| format!("naming the {}'s namespace {name}", end.host))?;
-            names.push(name);
-        }
-        Ok(names)
     }
 
     /// Has batches of datagrams (`UDP_SEGMENT`) be cut before the link, at both ends, so that it carries
@@ -208,6 +176,17 @@ impl Veth {
                 .doing(|| format!("turning off {UDP_SEGMENTATION} of the {side}"))?;
         }
         Ok(())
+    }
+
+    /// Where the link itself loses packets and counts them: the place, and the counter.
+    pub fn losses(&self) -> &'static [(LossPlace, &'static str)] {
+        &[
+            (
+                LossPlace::RxRing,
+                "tx_dropped of both ends less softnet_stat's dropped",
+            ),
+            (LossPlace::Backlog, "softnet_stat dropped"),
+        ]
     }
 
     fn end(&self, side: Side) -> &VethEnd {
@@ -269,11 +248,42 @@ impl VethEnd {
     }
 }
 
-impl Link for Veth {
-    fn kind(&self) -> &'static str {
-        "veth"
+impl LocalLink for Veth {
+    fn namespace(&self, side: Side) -> &NetNamespace {
+        &self.end(side).namespace
     }
 
+    fn interfaces(&self, side: Side) -> Vec<String> {
+        self.interfaces_of(self.end(side))
+    }
+
+    fn router(&self) -> Option<(&NetNamespace, Vec<String>)> {
+        let router = self.router.as_ref()?;
+        Some((&router.namespace, self.interfaces_of(router)))
+    }
+
+    fn keep(&self) -> Result<Vec<String>, StudyError> {
+        let pid = std::process::id();
+        let mut names = Vec::new();
+        for end in [
+            Some(&self.sender),
+            self.router.as_ref(),
+            Some(&self.receiver),
+        ]
+        .into_iter()
+        .flatten()
+        {
+            let name = format!("nicpoll-{}-{pid}", end.host);
+            end.namespace
+                .keep_as(&name)
+                .doing(|| format!("naming the {}'s namespace {name}", end.host))?;
+            names.push(name);
+        }
+        Ok(names)
+    }
+}
+
+impl Link for Veth {
     fn is_virtual(&self) -> bool {
         true
     }
@@ -281,14 +291,6 @@ impl Link for Veth {
     fn interface(&self, host: &str) -> Option<&str> {
         let is_router = self.router.as_ref().is_some_and(|end| end.host == host);
         (is_router || self.side(host).is_some()).then_some(INTERFACE)
-    }
-
-    fn peer(&self, host: &str) -> Option<&str> {
-        let peer = match self.side(host)? {
-            Side::Sender => &self.receiver,
-            Side::Receiver => &self.sender,
-        };
-        Some(&peer.host)
     }
 
     fn paths(&self) -> usize {
@@ -307,8 +309,8 @@ impl Link for Veth {
         MTU_BYTES
     }
 
-    fn ring_slots(&self) -> u32 {
-        VETH_RING_SLOTS
+    fn ring_slots(&self) -> Option<u32> {
+        Some(VETH_RING_SLOTS)
     }
 
     fn line(&self) -> Result<Line, &'static str> {
@@ -317,18 +319,8 @@ impl Link for Veth {
             .ok_or("a veth pair has no line; the speed that its driver tells is nominal")
     }
 
-    fn losses(&self) -> &'static [(LossPlace, &'static str)] {
-        &[
-            (
-                LossPlace::RxRing,
-                "tx_dropped of both ends less softnet_stat's dropped",
-            ),
-            (LossPlace::Backlog, "softnet_stat dropped"),
-        ]
-    }
-
-    fn nobody(&self) -> (IpAddr, [u8; 6]) {
+    fn nobody(&self) -> Option<(IpAddr, [u8; 6])> {
         let nobody = Addresses::at(0, NOBODY);
-        (IpAddr::V4(nobody.ipv4), nobody.mac)
+        Some((IpAddr::V4(nobody.ipv4), nobody.mac))
     }
 }

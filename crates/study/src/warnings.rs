@@ -32,7 +32,9 @@ pub fn warnings_of(study: &Study, design: &Design) -> Vec<Warning> {
     warn(WarningName::VoidTrials, disturbed(&study.trials));
     for workload in &study.plan.workloads {
         for setting in design.timed() {
-            let text = ring_ceiling(setting, study.lab.ring_slots, &study.trials, workload);
+            let slots = study.lab.ring_slots;
+            let text =
+                slots.and_then(|slots| ring_ceiling(setting, slots, &study.trials, workload));
             warn(WarningName::RingCeiling, text);
         }
     }

@@ -31,7 +31,7 @@ fn run(topology: &Topology, workload: &NamedWorkload) -> (Books, Lab, Vec<[HostS
     let state = tempfile::tempdir().unwrap();
     let journal = Journal::at(state.path().join("state"));
     let veth = Arc::new(Veth::of(topology).unwrap());
-    let mut lab = Lab::on_veth(&veth, &journal, Owner::this_process().unwrap()).unwrap();
+    let mut lab = Lab::local(veth.clone(), &journal, Owner::this_process().unwrap()).unwrap();
     let counters = |lab: &mut Lab| {
         let mut all = vec![
             lab.sender.counters().unwrap(),

@@ -70,7 +70,7 @@ pub use probe::{Abilities, Unsupported, per_napi_settings};
 pub use record::{Attempt, Change, Record, RecordError};
 pub use recover::{Recovered, Restored, boottime_ns, recover, restore, would_restore};
 pub use request::{Name, POLLING_PERIOD_NS, Part, Request, RequestError, Setting, Values};
-pub use resolve::{Note, ResolveError, Resolved, is_all};
+pub use resolve::{Note, ResolveError, Resolved, is_all, namespace_named};
 pub use session::client_address;
 pub use similar::similar;
 pub use standing::{attempts_of, confirm, drift_of, pending_of, undo_unconfirmed};

@@ -38,6 +38,8 @@ pub struct Link {
     pub master: Option<u32>,
     /// Packets received since it was made.
     pub rx_packets: u64,
+    /// The longest packet that it carries.
+    pub mtu_bytes: u32,
     /// The longest packet that it can be set to carry; null where the kernel does not say, or has no limit.
     pub max_mtu_bytes: Option<u32>,
 }
@@ -85,20 +87,26 @@ impl Control {
             .map_err(ControlError::of(doing()))
     }
 
-    /// Indices of the interfaces that have an address.
-    pub fn interfaces_with(&mut self, address: IpAddr) -> Result<BTreeSet<u32>, ControlError> {
-        let doing = || format!("asking which interface has {address}");
+    /// Every address of the namespace, with the index of its interface and its prefix length.
+    pub fn addresses(&mut self) -> Result<Vec<(u32, IpAddr, u8)>, ControlError> {
+        let doing = || String::from("listing the addresses");
         let request = rt_addr::Request::new().op_getaddr_dump(&rt_addr::Ifaddrmsg::new());
         let mut reply = self.ask(&request, doing())?;
-        let mut found = BTreeSet::new();
+        let mut found = Vec::new();
         while let Some(entry) = reply.recv() {
             let (header, attributes) = entry.map_err(ControlError::of(doing()))?;
-            let is = [attributes.get_local(), attributes.get_address()];
-            if is.contains(&Ok(address)) {
-                found.insert(header.ifa_index);
-            }
+            // Of a point-to-point link, the other attribute is the far end's.
+            let own = attributes.get_local().or(attributes.get_address());
+            found.extend(own.map(|own| (header.ifa_index, own, header.ifa_prefixlen)));
         }
         Ok(found)
+    }
+
+    /// Indices of the interfaces that have an address.
+    pub fn interfaces_with(&mut self, address: IpAddr) -> Result<BTreeSet<u32>, ControlError> {
+        let all = self.addresses()?.into_iter();
+        let having = all.filter(|(_, own, _)| *own == address);
+        Ok(having.map(|(ifindex, ..)| ifindex).collect())
     }
 
     /// The number that this namespace has for the one behind a descriptor (`RTM_GETNSID`);
@@ -141,6 +149,7 @@ fn read_link(header: &Ifinfomsg, link: &IterableLinkAttrs<'_>) -> Link {
         lower_netnsid: link.get_link_netnsid().ok(),
         master: link.get_master().ok().filter(|&index| index != 0),
         rx_packets: link.get_stats64().map_or(0, |stats| stats.rx_packets),
+        mtu_bytes: link.get_mtu().unwrap_or(0),
         max_mtu_bytes: link.get_max_mtu().ok().filter(|&most| most != 0),
     }
 }

@@ -76,6 +76,7 @@ mod tests {
             lower_netnsid: None,
             master,
             rx_packets: 0,
+            mtu_bytes: 1500,
             max_mtu_bytes: None,
         }
     }

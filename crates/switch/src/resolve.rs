@@ -127,19 +127,25 @@ pub fn is_all(names: &[Name]) -> bool {
     matches!(names, [name] if name.interface == ALL && name.part == Part::Whole)
 }
 
+/// The namespace of a name that ip-netns(8) gave it, or the caller's own.
+///
+/// # Errors
+/// When there is none of that name.
+pub fn namespace_named(netns: Option<&str>) -> Result<NetNamespace, ResolveError> {
+    let Some(name) = netns else {
+        return NetNamespace::current().map_err(ResolveError::Enter);
+    };
+    let path = Path::new(NAMED_DIRECTORY).join(name);
+    NetNamespace::open(&path).map_err(|source| ResolveError::Namespace {
+        name: String::from(name),
+        source,
+    })
+}
+
 impl Switch {
     /// Enters the namespace of a name, or the caller's own, and returns its number.
     pub fn enter(&mut self, netns: Option<&str>) -> Result<u64, ResolveError> {
-        let namespace = match netns {
-            None => NetNamespace::current().map_err(ResolveError::Enter)?,
-            Some(name) => {
-                let path = Path::new(NAMED_DIRECTORY).join(name);
-                NetNamespace::open(&path).map_err(|source| ResolveError::Namespace {
-                    name: String::from(name),
-                    source,
-                })?
-            }
-        };
+        let namespace = namespace_named(netns)?;
         self.machine().enter(namespace).map_err(ResolveError::Enter)
     }
 

@@ -23,7 +23,7 @@ use nicpoll_report::{render_document, render_host_file, render_sim_fit_host};
 use nicpoll_sim::Host;
 use nicpoll_stats::order::Seed;
 use nicpoll_study::{
-    Lab, Link, Options, Place, StudyError, Trials, Veth, measure_costs, plan, require_lab,
+    Lab, Options, Place, StudyError, Trials, Veth, measure_costs, plan, require_lab,
     ticks_per_second,
 };
 use nicpoll_switch::{Journal, guard_of_this_program};
@@ -84,8 +84,8 @@ fn measure(args: &HostFitArgs, stop: &Stop) -> anyhow::Result<SimFitHost> {
     let facts = host_facts()?;
     let veth = Arc::new(Veth::build().context("building the lab")?);
     let guard = guard_of_this_program().context("finding this program")?;
-    let (_guard, mut lab) =
-        Lab::guarded(&veth, &Journal::of_this_machine(), guard).context("building the lab")?;
+    let (_guard, mut lab) = Lab::guarded(veth.clone(), &Journal::of_this_machine(), guard)
+        .context("building the lab")?;
     let spinner = Spinner::new();
     let costs = measure_costs(&mut lab, args.quick, stop.asked(), |repeat, of| {
         spinner.show(format!("measuring costs, {repeat} of {of}"));
@@ -96,7 +96,7 @@ fn measure(args: &HostFitArgs, stop: &Stop) -> anyhow::Result<SimFitHost> {
             started_at: &started_at,
             kernel: &facts.kernel,
             ticks_per_second: ticks_per_second(),
-            veth_ring_slots: veth.ring_slots().into(),
+            veth_ring_slots: nicpoll_switch::VETH_RING_SLOTS.into(),
         },
     )?;
     let checks = if args.check {

@@ -41,8 +41,8 @@ impl Switched {
         let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let home = tempfile::tempdir().unwrap();
         let veth = Arc::new(Veth::build().unwrap());
-        let lab = Lab::on_veth(
-            &veth,
+        let lab = Lab::local(
+            veth.clone(),
             &Journal::at(home.path().join("lab")),
             Owner::this_process().unwrap(),
         )

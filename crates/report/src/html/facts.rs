@@ -87,7 +87,11 @@ fn lab(study: &Study) -> Vec<(&'static str, String)> {
         ("interface", format!("{} ({})", lab.interface, lab.driver)),
         ("line", line),
         ("MTU", format!("{} bytes", lab.mtu_bytes)),
-        ("receive ring", format!("{} slots", lab.ring_slots)),
+        (
+            "receive ring",
+            lab.ring_slots
+                .map_or_else(|| String::from(MISSING), |slots| format!("{slots} slots")),
+        ),
         ("addresses", addresses.join(", ")),
         (
             "pinned",

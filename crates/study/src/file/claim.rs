@@ -4,16 +4,21 @@
 //! nothing of the machine, so that a file can be read anywhere.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::path::PathBuf;
 
 use nicpoll_model::{FileError, Side};
 use nicpoll_switch::knob::{Kind, Row};
 use nicpoll_switch::{Control, SysctlOwner, Value, Values, similar};
+use nicpoll_sys::privilege::missing_for_lab;
 use toml::Spanned;
 
 use super::StudyFile;
 use crate::design::{Cpus, MACHINE};
+use crate::existing::Existing;
+use crate::topology::ExistingInterfaces;
 
 /// The loopback is the first interface of a network namespace.
 const LOOPBACK_INDEX: u32 = 1;
@@ -39,6 +44,10 @@ pub(super) enum Wanted {
     },
     /// An offload feature that some interface may have.
     Feature(&'static str),
+    /// The object file of an XDP program.
+    Object(PathBuf),
+    /// Interfaces that exist already, and reach each other.
+    Existing(ExistingInterfaces),
 }
 
 impl Claim {
@@ -73,6 +82,8 @@ pub struct Here {
     pub sysctls: BTreeMap<String, SysctlOwner>,
     /// Every offload feature that this kernel knows; empty when it does not say.
     pub features: BTreeSet<String>,
+    /// What was tried and cannot be had, and why.
+    pub(super) refused: Vec<(Wanted, String)>,
 }
 
 impl Here {
@@ -84,7 +95,7 @@ impl Here {
         let wanted = || file.claims.iter().map(|claim| &claim.wanted);
         let names = wanted().filter_map(|wanted| match wanted {
             Wanted::Sysctl { name, .. } => Some(String::from(*name)),
-            Wanted::Cpus(_) | Wanted::Feature(_) => None,
+            _ => None,
         });
         let names: Vec<String> = names.collect();
         let owners = match names.is_empty() {
@@ -102,6 +113,9 @@ impl Here {
             features: features.map_or_else(BTreeSet::new, |features| {
                 features.wanted.into_keys().collect()
             }),
+            refused: wanted()
+                .filter_map(|wanted| Some((wanted.clone(), refusal(wanted)?)))
+                .collect(),
         })
     }
 }
@@ -123,12 +137,32 @@ impl StudyFile {
                     owner.and_then(|owner| misplaced_sysctl(name, *is_of_machine, *owner))
                 }
                 Wanted::Feature(name) => missing_feature(name, &here.features),
+                Wanted::Object(_) | Wanted::Existing(_) => {
+                    let mut refused = here.refused.iter();
+                    let own = refused.find(|(other, _)| other == wanted);
+                    own.map(|(_, why)| why.clone())
+                }
             };
             if let Some(message) = missing {
                 return Err(FileError::at(text, span.clone(), message));
             }
         }
         Ok(())
+    }
+}
+
+/// Why something cannot be had that only trying tells. Without the privilege to try, the study itself is refused later.
+fn refusal(wanted: &Wanted) -> Option<String> {
+    let is_privileged = missing_for_lab().is_ok_and(|missing| missing.is_empty());
+    match wanted {
+        Wanted::Object(path) => {
+            let error = File::open(path).err()?;
+            Some(format!("cannot read {}: {error}", path.display()))
+        }
+        Wanted::Existing(interfaces) if is_privileged => {
+            Some(Existing::open(interfaces).err()?.to_string())
+        }
+        _ => None,
     }
 }
 

@@ -20,6 +20,7 @@ use crate::INTERFACE;
 use crate::design::{
     Cpus, Evidence, MACHINE, MACHINE_INTERFACE, NamedSetting, RECEIVER, ROUTER, SENDER,
 };
+use crate::topology::TopologyKind;
 use crate::xdp::XdpProgram;
 
 /// What is said of a router's part where there is none.
@@ -153,7 +154,7 @@ impl Reader<'_> {
             span,
             ..Piece::default()
         };
-        let studied = match self.is_routed {
+        let studied = match self.is_routed() {
             true => &parts.router,
             false => &parts.receiver,
         };
@@ -178,7 +179,13 @@ impl Reader<'_> {
             piece.cpus = cpus.into_inner();
         }
         if let Some(xdp) = parts.xdp {
+            let span = xdp.span();
             piece.xdp = self.xdp(xdp)?;
+            let objects = piece
+                .xdp
+                .values()
+                .filter_map(|program| program.object.clone());
+            claims.extend(objects.map(|object| Claim::new(span.clone(), Wanted::Object(object))));
         }
         Ok(piece)
     }
@@ -187,7 +194,7 @@ impl Reader<'_> {
     fn xdp(&self, entry: Spanned<XdpEntry>) -> Result<BTreeMap<HostName, XdpProgram>, FileError> {
         let span = entry.span();
         let entry = entry.into_inner();
-        if entry.router.is_some() && !self.is_routed {
+        if entry.router.is_some() && !self.is_routed() {
             return Err(self.error(span, String::from(NO_ROUTER)));
         }
         let all = [
@@ -207,7 +214,7 @@ impl Reader<'_> {
 
     /// Refuses what no host of its kind has, whatever the kernel.
     fn possible(&self, host: HostName, values: &Spanned<Values>) -> Result<(), FileError> {
-        if host == ROUTER && !self.is_routed {
+        if host == ROUTER && !self.is_routed() {
             return Err(self.error(values.span(), String::from(NO_ROUTER)));
         }
         for (row, _) in values.get_ref().iter() {
@@ -218,7 +225,7 @@ impl Reader<'_> {
                      is for sysctls of the whole machine",
                     row.name
                 )
-            } else if row.is_of_card() {
+            } else if row.is_of_card() && self.kind != TopologyKind::Existing {
                 format!(
                     "{} is a card's, and the study runs on a veth pair, which has neither rings of a size to choose nor \
                      interrupts to moderate",
@@ -234,7 +241,7 @@ impl Reader<'_> {
 
     /// The host whose receiving is studied.
     fn studied(&self) -> HostName {
-        match self.is_routed {
+        match self.is_routed() {
             true => ROUTER,
             false => RECEIVER,
         }
@@ -312,8 +319,12 @@ impl Reader<'_> {
         let xdp = piece.xdp.get(self.studied());
         let has_napi = studied.number(&GRO) == Some(1)
             || xdp.is_some_and(|program| program.mode == XdpMode::Native);
-        let evidence = evidence_of(&studied, has_napi);
-        if evidence != Evidence::NoNapi && !has_napi {
+        let is_made = self.kind != TopologyKind::Existing;
+        let evidence = match evidence_of(&studied, has_napi) {
+            Evidence::NoNapi if !is_made => Evidence::AsItIs,
+            evidence => evidence,
+        };
+        if is_made && evidence != Evidence::NoNapi && !has_napi {
             let message = format!(
                 "a veth has no NAPI while GRO is off and no native XDP program is there; add gro = \"on\" to the {}, \
                  and to that of the setting that it is compared with",

@@ -42,6 +42,7 @@ pub(crate) fn card() -> Facts {
             lower_netnsid: None,
             master: None,
             rx_packets: 0,
+            mtu_bytes: 1500,
             max_mtu_bytes: None,
         },
         target,

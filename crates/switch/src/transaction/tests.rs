@@ -83,6 +83,7 @@ impl Model {
                 lower_netnsid: None,
                 master: None,
                 rx_packets: 0,
+                mtu_bytes: 1500,
                 max_mtu_bytes: None,
             },
             has_gro: true,
