@@ -14,8 +14,8 @@ use switched::{Switched, said, wait_until};
 fn file(pair: &Switched) -> String {
     format!(
         r#"question = "Does this link carry less when it polls?"
-blocks = 3
-trial = "200ms"
+blocks = 2
+trial = "100ms"
 [topology]
 kind = "existing"
 sender = {{ interface = "em0", netns = "{}" }}
@@ -65,7 +65,7 @@ fn the_interfaces_are_measured_and_left_as_they_were() {
     );
     let study: Value = serde_json::from_slice(&ran.stdout).unwrap();
     let trials = study["trials"].as_array().unwrap();
-    assert_eq!(trials.len(), 3 * 2);
+    assert_eq!(trials.len(), 2 * 2);
     assert!(
         trials
             .iter()
@@ -97,7 +97,7 @@ fn after_a_kill_the_guard_puts_the_interfaces_back_and_the_kernel_takes_the_prog
     needs!(Root, PerNapi, Ip);
     let pair = Switched::new();
     let before = pair.dump();
-    let text = file(&pair).replacen("200ms", "60s", 1);
+    let text = file(&pair).replacen("100ms", "1s", 1);
     let mut child = pair.start(&line(&pair, &text));
     wait_until("a setting and its program are in force", || {
         pair.dump() != before && xdp(&pair)
