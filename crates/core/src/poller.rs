@@ -177,6 +177,17 @@ impl Poller {
     /// # Errors
     /// `EPERM` for a knob that can only be read, `EINVAL` for a value out of range; nothing is changed
     /// then.
+    /// ```
+    /// use nicpoll_core::{Errno, Knob, Poller};
+    ///
+    /// let mut poller = Poller::new(1_000)?;
+    /// poller.write(Knob::BurstMax, 30)?;
+    /// assert_eq!(poller.read(Knob::BurstMax), 30);
+    /// // A burst for each device beyond the whole burst is refused, and so is a counter.
+    /// assert_eq!(poller.write(Knob::EachBurst, 31), Err(Errno::Einval));
+    /// assert_eq!(poller.write(Knob::LostPolls, 0), Err(Errno::Eperm));
+    /// # Ok::<(), Errno>(())
+    /// ```
     pub fn write(&mut self, knob: Knob, value: u32) -> Result<(), Errno> {
         if knob.access() == Access::ReadOnly {
             return Err(Errno::Eperm);

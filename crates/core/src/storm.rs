@@ -19,6 +19,15 @@ pub enum Pass {
 }
 
 /// The detector of one interrupt source. Times are in ticks of `hz`.
+/// ```
+/// use nicpoll_core::{Pass, StormDetector};
+///
+/// let mut detector = StormDetector::new(2, 1_000);
+/// assert_eq!(detector.pass(0), Pass::Rearm);
+/// assert_eq!(detector.pass(0), Pass::Rearm);
+/// // The third pass in a row waits for the next tick, and is reported.
+/// assert_eq!(detector.pass(0), Pass::Throttle { is_reported: true });
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StormDetector {
     threshold: u32,

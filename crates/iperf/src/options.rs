@@ -184,6 +184,18 @@ pub struct Exclude {
 ///
 /// # Errors
 /// See [`OptionError`]. Help and version are found before any error behind them.
+/// ```
+/// use nicpoll_iperf::options::{Options, parse};
+///
+/// let args = "-c 192.0.2.7 -u -b 500M -l 18 -t 60".split(' ');
+/// let options = parse(args.map(String::from), |_| None)?;
+/// let Options::Client(client) = options else { panic!("-c makes a client") };
+/// assert_eq!(client.common.port, 5001);
+/// // What cannot be meant is refused by name.
+/// let error = parse(["-s", "-t", "soon"].map(String::from), |_| None).unwrap_err();
+/// assert!(error.to_string().contains("soon"));
+/// # Ok::<(), nicpoll_iperf::options::OptionError>(())
+/// ```
 pub fn parse(
     args: impl IntoIterator<Item = String>,
     environment: impl Fn(&str) -> Option<String>,

@@ -304,6 +304,17 @@ impl Host {
     ///
     /// # Errors
     /// What is wrong with name or value, and what would be right.
+    /// ```
+    /// use nicpoll_sim::{EmbeddedHost, Host};
+    ///
+    /// let generic = EmbeddedHost::named("generic").unwrap();
+    /// let mut host = Host::parse(generic.text)?;
+    /// host.set("cpu.hz", 2_000)?;
+    /// assert_eq!(host.get("cpu.hz"), Some(2_000));
+    /// let error = host.set("cpu.warp", 9).unwrap_err();
+    /// assert!(error.to_string().starts_with("no such number: cpu.warp"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn set(&mut self, name: &str, value: u64) -> Result<(), SpecError> {
         let (Some(field), Some(slot)) = (Host::field(name), self.slot(name)) else {
             let known: Vec<_> = Host::FIELDS.iter().map(|field| field.name).collect();

@@ -67,6 +67,17 @@ impl fmt::Display for TraceError {
 impl std::error::Error for TraceError {}
 
 /// Reads a trace line by line.
+/// ```
+/// use nicpoll_sim::TraceReader;
+///
+/// let mut reader = TraceReader::default();
+/// for line in ["0.000000 64", "0.000125 64", "0.000250 1500"] {
+///     reader.line(line.as_bytes())?;
+/// }
+/// let trace = reader.finish("three packets")?;
+/// assert_eq!(trace.packets().len(), 3);
+/// # Ok::<(), nicpoll_sim::TraceError>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct TraceReader {
     packets: Vec<TracePacket>,

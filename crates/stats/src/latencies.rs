@@ -14,6 +14,16 @@ const DIGITS: u8 = 3;
 const SAMPLES_BEYOND: u64 = 10;
 
 /// A distribution of times: an HDR histogram of three significant digits from 1 ns to one minute.
+/// ```
+/// use std::time::Duration;
+///
+/// let mut latencies = nicpoll_stats::Latencies::default();
+/// for us in 1..=1_000 {
+///     latencies.record(Duration::from_micros(us));
+/// }
+/// let p99_us = latencies.quantile_ns(0.99) / 1_000;
+/// assert!((989..=991).contains(&p99_us));
+/// ```
 #[derive(Clone)]
 pub struct Latencies(Histogram<u64>);
 

@@ -249,6 +249,16 @@ pub(crate) fn student_p(estimate: f64, error: f64, degrees: usize) -> f64 {
 /// # Errors
 ///
 /// What [`log_differences`] and [`mean_interval`] return.
+/// ```
+/// use nicpoll_stats::{Confidence, Pair, ratio_interval};
+///
+/// // Packets a second of five blocks: with polling, without.
+/// let blocks = [(310., 240.), (300., 236.), (322., 239.), (305., 244.), (315., 241.)];
+/// let pairs = blocks.map(|(with, without)| Pair::measured(with, without));
+/// let interval = ratio_interval(&pairs, Confidence::PERCENT_95)?;
+/// assert!(interval.low > 1.2 && interval.high < 1.4);
+/// # Ok::<(), nicpoll_stats::NoInterval>(())
+/// ```
 pub fn ratio_interval(pairs: &[Pair], confidence: Confidence) -> Result<Interval, NoInterval> {
     mean_interval(&log_differences(pairs)?, confidence)?
         .exponentiated()

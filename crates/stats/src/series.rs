@@ -111,6 +111,15 @@ pub fn drift_p(values: &[f64]) -> Option<f64> {
 
 /// The likeliest step of a series (Pettitt): where the ranks before it sum to the furthest from what they would
 /// by chance. `None` below ten values, of NaN, and when all are equal.
+/// ```
+/// use nicpoll_stats::{change_point, order::Seed};
+///
+/// // Megabits a second: something happened before the ninth.
+/// let values = [941., 939., 942., 940., 938., 943., 941., 940., 611., 608., 612., 607., 610., 609.];
+/// let change = change_point(&values, Seed(1)).unwrap();
+/// assert_eq!(change.at, 8);
+/// assert!(change.p < 0.05);
+/// ```
 pub fn change_point(values: &[f64], seed: Seed) -> Option<Change> {
     let ranks = centred_ranks(values)?;
     let (at, seen) = furthest(&ranks);

@@ -1,6 +1,14 @@
 //! What a handful of values looks like, without a model of where they came from.
 
 /// Size, middle and ends of a set of values, in the values' own unit.
+/// ```
+/// use nicpoll_stats::Summary;
+///
+/// let summary = Summary::of(&[4.0, 1.0, 2.0, 3.0]).unwrap();
+/// assert_eq!((summary.min, summary.median, summary.max), (1.0, 2.5, 4.0));
+/// // A value that is none is not left out.
+/// assert_eq!(Summary::of(&[1.0, f64::NAN]), None);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Summary {

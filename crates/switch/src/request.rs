@@ -33,6 +33,14 @@ pub enum Part {
 }
 
 /// An interface by name, with the part of it that is meant: `eth0`, `eth0:rx0-3`, `eth0:napi257`.
+/// ```
+/// use nicpoll_switch::{Name, Part};
+///
+/// let name = Name::parse("eth0:rx0-2")?;
+/// assert_eq!(name.interface, "eth0");
+/// assert_eq!(name.part, Part::RxQueues(vec![0, 1, 2]));
+/// # Ok::<(), nicpoll_switch::RequestError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
     /// The interface.

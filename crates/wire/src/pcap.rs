@@ -91,6 +91,21 @@ impl<'a> Capture<'a> {
     ///
     /// # Errors
     /// When it is not a classic pcap file, or of a link type that is not known.
+    /// ```
+    /// use nicpoll_wire::pcap::Capture;
+    ///
+    /// let word = u32::to_le_bytes;
+    /// // The magic, version 2.4, two unused words, 64 KiB a packet at most, Ethernet; then one packet.
+    /// let file = [
+    ///     word(0xa1b2_c3d4), word(0x0004_0002), word(0), word(0), word(65_536), word(1),
+    ///     word(1_500), word(250), word(4), word(64), [1, 2, 3, 4],
+    /// ]
+    /// .concat();
+    /// let packets = Capture::parse(&file)?.packets().collect::<Result<Vec<_>, _>>()?;
+    /// assert_eq!(packets[0].bytes, [1, 2, 3, 4]);
+    /// assert!(Capture::parse(b"no capture").is_err());
+    /// # Ok::<(), nicpoll_wire::pcap::PcapError>(())
+    /// ```
     pub fn parse(file: &'a [u8]) -> Result<Self, PcapError> {
         let magic = word(file, 0, false).ok_or(PcapError::NotPcap)?;
         if magic == PCAPNG_BLOCK {

@@ -163,6 +163,18 @@ impl Decoder {
     ///
     /// # Errors
     /// [`MessageError`] when what comes is no message. The stream cannot be read on after that.
+    /// ```
+    /// use nicpoll_wire::rr::{Decoder, Message};
+    ///
+    /// let bytes = Message::request(1, 0).to_bytes();
+    /// let mut decoder = Decoder::default();
+    /// // A stream is cut anywhere.
+    /// let (mut head, mut tail) = bytes.split_at(5);
+    /// assert_eq!(decoder.next(&mut head)?, None);
+    /// assert!(decoder.is_within_message());
+    /// assert_eq!(decoder.next(&mut tail)?, Some(Message::request(1, 0)));
+    /// # Ok::<(), nicpoll_wire::rr::MessageError>(())
+    /// ```
     pub fn next(&mut self, stream: &mut &[u8]) -> Result<Option<Message>, MessageError> {
         if self.open.is_none() {
             let missing = Message::BYTES - self.head_bytes;

@@ -34,6 +34,15 @@ pub fn header(header: Header) -> &'static str {
 }
 
 /// What one end of a TCP stream, or the sender of a UDP stream, counted; or the sum of such.
+/// ```
+/// use nicpoll_iperf::text::{Format, Interval, Label, StreamId, Style, sender_line};
+///
+/// let format = Format { style: Style::V2_0, letter: 'm' };
+/// let label = Label::Stream(StreamId { number: 3, is_reversed: false });
+/// let interval = Interval { start_seconds: 0.0, end_seconds: 10.0, bytes: 1_176_502_272 };
+/// let line = "[  3]  0.0-10.0 sec  1122 MBytes   941 Mbits/sec";
+/// assert_eq!(sender_line(format, label, &interval), line);
+/// ```
 pub fn sender_line(format: Format, label: Label, interval: &Interval) -> String {
     format!(
         "{}  {}  {}",

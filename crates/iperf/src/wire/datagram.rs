@@ -77,6 +77,16 @@ impl DatagramHeader {
     /// # Errors
     /// [`DatagramError::Truncated`] below 12 bytes, [`DatagramError::Id`] when the id cannot be
     /// true.
+    /// ```
+    /// use nicpoll_iperf::wire::DatagramHeader;
+    ///
+    /// // Datagram 1, sent half a second past second 7.
+    /// let words = [1, 7, 500_000].map(u32::to_be_bytes).concat();
+    /// let header = DatagramHeader::parse(&words)?;
+    /// assert_eq!((header.id, header.sent_ns()), (1, 7_500_000_000));
+    /// assert!(DatagramHeader::parse(b"short").is_err());
+    /// # Ok::<(), nicpoll_iperf::wire::datagram::DatagramError>(())
+    /// ```
     pub fn parse(payload: &[u8]) -> Result<Self, DatagramError> {
         let raw = RawDatagram::parse(payload)?;
         Dialect::of_client(&raw).header(&raw, 0)
