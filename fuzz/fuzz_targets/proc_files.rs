@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use nicpoll_observe::{
-    parse_allowed_cpus, parse_interrupts, parse_snmp, parse_snmp6, parse_softnet_dropped,
+    parse_allowed_cpus, parse_interrupts, parse_net_dev, parse_snmp, parse_snmp6, parse_softnet_dropped,
     parse_stat, parse_task_stat,
 };
 
@@ -25,4 +25,5 @@ fuzz_target!(|text: &str| {
     let _ = parse_softnet_dropped(text);
     let _ = parse_snmp(text);
     let _ = parse_snmp6(text);
+    let _ = parse_net_dev(text);
 });

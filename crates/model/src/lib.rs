@@ -13,6 +13,7 @@ mod compared;
 mod comparison;
 mod cpu;
 mod cpu_truth;
+mod distribution;
 mod doctor;
 mod drop_reason;
 mod file_error;
@@ -40,6 +41,7 @@ mod switch;
 pub mod ticks;
 pub mod time;
 mod trial;
+mod trial_series;
 pub mod units;
 mod vocabulary;
 mod watch;
@@ -53,6 +55,7 @@ pub use cpu_truth::{
     CPU_TRUTH_SCHEMA, CpuTruth, EXACT_POINTS_MAX, EventCost, FoldBin, FoldedPulses,
     TICK_SAMPLED_POINTS_MIN, TruthPhase, TruthVerdict,
 };
+pub use distribution::TimeDistribution;
 pub use doctor::{Check, CheckGroup, CheckStatus, DOCTOR_SCHEMA, Doctor};
 pub use drop_reason::{DropProtocol, DropReason, DropReasonGaps, UncountedLoss};
 pub use file_error::FileError;
@@ -83,6 +86,7 @@ pub use trial::{
     Calibration, Conduct, Findings, ForeignCpu, Placement, PollEvidence, RoundTrip, SocketBuffers,
     Trial, TrialCpu, TrialFigures, Warmup, WindowRates,
 };
+pub use trial_series::{STEPS_MAX, TrialSeries};
 pub use vocabulary::{Protocol, Side, WorkUnit};
 pub use watch::{
     WATCH_SCHEMA, WatchCost, WatchCounter, WatchDrops, WatchEnd, WatchFlow, WatchInterface,

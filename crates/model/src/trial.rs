@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CpuSource, CpuStates, Ledger};
+use crate::{CpuSource, CpuStates, Ledger, TimeDistribution, TrialSeries};
 
 /// The CPUs that a trial's parts were bound to, and where the polls were seen to run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -284,6 +284,9 @@ pub struct TrialFigures {
     pub out_of_order_packets: Option<u64>,
     /// Round trips. Null for one-way workloads.
     pub round_trip: Option<RoundTrip>,
+    /// How these round trips are distributed. Null for one-way workloads, and for trials of earlier versions.
+    #[serde(default)]
+    pub round_trip_distribution: Option<TimeDistribution>,
     /// Polls of the receiver's NAPI a second; measured 0 when it has none.
     pub polls_per_second: Option<f64>,
     /// Rounds of polls a second; a round ends with a poll whose work is below its budget.
@@ -300,6 +303,13 @@ pub struct TrialFigures {
     pub cpu_tick_sampled: Vec<CpuStates>,
     /// Context switches a second, of the whole machine.
     pub context_switches_per_second: f64,
+    /// Interrupts a second, of the whole machine: of devices, of the timer and between cores. Null where the kernel
+    /// does not tell, and for trials of earlier versions.
+    #[serde(default)]
+    pub interrupts_per_second: Option<f64>,
+    /// What passed from step to step. Null when the counters could not be read, and for trials of earlier versions.
+    #[serde(default)]
+    pub series: Option<TrialSeries>,
     /// Buffers of the workload's sockets.
     pub socket_buffers: SocketBuffers,
     /// Where each offered packet ended.

@@ -25,6 +25,8 @@ pub struct CpuDelta {
     pub busy_seconds: f64,
     /// Context switches of the whole machine.
     pub context_switches: u64,
+    /// Interrupts of the whole machine; `None` where the kernel does not tell.
+    pub interrupts: Option<u64>,
 }
 
 impl CpuSample {
@@ -48,6 +50,11 @@ impl CpuSample {
                 .0
                 .context_switches
                 .saturating_sub(earlier.0.context_switches),
+            interrupts: self
+                .0
+                .interrupts
+                .zip(earlier.0.interrupts)
+                .map(|(now, then)| now.saturating_sub(then)),
         };
         let find = |sample: &ProcStat, core| {
             sample
@@ -119,10 +126,12 @@ mod tests {
 
     #[test]
     fn shares_are_of_the_time_between_the_samples() {
-        let before = sample("cpu0 100 0 100 1000 0 0 0 0\ncpu1 0 0 0 0 0 0 0 0\nctxt 50\n");
-        let after = sample("cpu0 110 0 120 1050 10 0 10 0\ncpu1 0 0 0 0 0 0 0 0\nctxt 150\n");
+        let before = sample("cpu0 100 0 100 1000 0 0 0 0\ncpu1 0 0 0 0 0 0 0 0\nintr 7\nctxt 50\n");
+        let after =
+            sample("cpu0 110 0 120 1050 10 0 10 0\ncpu1 0 0 0 0 0 0 0 0\nintr 9 1\nctxt 150\n");
         let delta = after.since(&before, &[0]);
         assert_eq!(delta.context_switches, 100);
+        assert_eq!(delta.interrupts, Some(2));
         assert_eq!(delta.busy_seconds, 0.4);
         let states = delta.states[0];
         assert_eq!(

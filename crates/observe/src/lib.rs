@@ -9,6 +9,7 @@ mod bpf;
 mod cpu;
 mod drop_reasons;
 mod exact_cpu;
+mod flow;
 mod host;
 mod interrupts;
 mod iptables;
@@ -39,15 +40,17 @@ pub use exact_cpu::{
     CpuTimes, ExactCpu, ExactCpuOptions, ExactSample, FoldOptions, InterruptCounts,
     InterruptSource, Interrupts, SOFTIRQ_NAMES, TaskTimes, ThreadTimes, by_process,
 };
+pub use flow::{FlowReader, FlowReading};
 pub use host::{HostCounters, HostSnapshot, InterfaceCounters, LinkCounters};
 pub use interrupts::{InterruptLine, parse_interrupts};
 pub use ledger::{CountedDatagrams, Hosts, packet_ledger, tcp_ledger};
 pub use losses::Account;
 pub use octaves::Histogram;
 pub use packet_delay::PacketDelays;
-pub use polls::{PollCounter, PollCounts};
+pub use polls::{PollCounter, PollCounts, PollReader};
 pub use proc_files::{
-    CoreTicks, ProcError, ProcStat, parse_snmp, parse_snmp6, parse_softnet_dropped, parse_stat,
+    CoreTicks, ProcError, ProcStat, parse_net_dev, parse_snmp, parse_snmp6, parse_softnet_dropped,
+    parse_stat,
 };
 pub use queue_counters::{QueueCounters, queue_counters};
 pub use rhythm::{PollRhythm, RhythmWatch};

@@ -8,6 +8,8 @@
 //! What must hold: only polls of the watched NAPI and namespace are counted. Both ends of a lab's link
 //! have the same name, so a name would not do.
 
+use std::sync::Arc;
+
 use aya::Ebpf;
 use aya::maps::{Array, MapData, PerCpuArray};
 use aya::programs::BtfTracePoint;
@@ -63,7 +65,31 @@ pub struct PollCounter {
     ebpf: Ebpf,
     link: Option<BtfTracePointLinkId>,
     target: Array<MapData, Target>,
-    counts: PerCpuArray<MapData, Counts>,
+    reader: PollReader,
+}
+
+/// Reads what a [`PollCounter`] counts, from any thread.
+#[derive(Clone)]
+pub struct PollReader {
+    counts: Arc<PerCpuArray<MapData, Counts>>,
+}
+
+impl PollReader {
+    /// Reads the counts.
+    ///
+    /// # Errors
+    /// When the kernel does not give the map.
+    pub fn read(&self) -> Result<PollCounts, BpfError> {
+        let by_cpu = self.counts.get(&0, 0).map_err(|error| refused(&error))?;
+        let mut sum = PollCounts::default();
+        for counts in by_cpu.iter() {
+            sum.polls_by_cpu.push(counts.polls);
+            sum.rounds += counts.rounds;
+            sum.empty_polls += counts.empty_polls;
+            sum.frames += counts.frames;
+        }
+        Ok(sum)
+    }
 }
 
 impl PollCounter {
@@ -78,7 +104,9 @@ impl PollCounter {
             ebpf,
             link: None,
             target,
-            counts,
+            reader: PollReader {
+                counts: Arc::new(counts),
+            },
         };
         counter
             .program()
@@ -101,16 +129,16 @@ impl PollCounter {
     }
 
     /// Reads the counts.
+    ///
+    /// # Errors
+    /// When the kernel does not give the map.
     pub fn read(&self) -> Result<PollCounts, BpfError> {
-        let by_cpu = self.counts.get(&0, 0).map_err(|error| refused(&error))?;
-        let mut sum = PollCounts::default();
-        for counts in by_cpu.iter() {
-            sum.polls_by_cpu.push(counts.polls);
-            sum.rounds += counts.rounds;
-            sum.empty_polls += counts.empty_polls;
-            sum.frames += counts.frames;
-        }
-        Ok(sum)
+        self.reader.read()
+    }
+
+    /// What reads the counts elsewhere, as long as the counter lives or longer.
+    pub fn reader(&self) -> PollReader {
+        self.reader.clone()
     }
 
     /// Attaches the program; nothing happens when it is attached.

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::host::LinkCounters;
+
 /// Why a file of the kernel could not be understood.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{file}, line {line}: {expected}; is this kernel newer than this nicpoll?")]
@@ -48,6 +50,9 @@ pub struct ProcStat {
     pub cores: Vec<CoreTicks>,
     /// Context switches since boot, all cores.
     pub context_switches: u64,
+    /// Interrupts since boot, all cores: of devices, of the timer and between cores. `None` where the file has none.
+    #[serde(default)]
+    pub interrupts: Option<u64>,
 }
 
 /// Reads `/proc/stat` (proc_stat(5)).
@@ -68,6 +73,10 @@ pub fn parse_stat(text: &str) -> Result<ProcStat, ProcError> {
                 .and_then(|word| word.parse().ok())
                 .ok_or_else(|| error("a count of context switches was expected"))?;
             saw_switches = true;
+        } else if name == "intr" {
+            let total = words.next().and_then(|word| word.parse().ok());
+            stat.interrupts =
+                Some(total.ok_or_else(|| error("a count of interrupts was expected"))?);
         } else if let Some(core) = name.strip_prefix("cpu").filter(|core| !core.is_empty()) {
             let core = core
                 .parse()
@@ -100,6 +109,56 @@ pub fn parse_stat(text: &str) -> Result<ProcStat, ProcError> {
         return Err(missing("a line 'ctxt' was expected"));
     }
     Ok(stat)
+}
+
+/// Counters of each interface by name, from `/proc/net/dev`. Its column of frames dropped on the way in has those that
+/// the card had no descriptor for.
+pub fn parse_net_dev(text: &str) -> Result<Vec<(&str, LinkCounters)>, ProcError> {
+    let mut interfaces = Vec::new();
+    // Two lines of headings come first.
+    for (index, line) in text.lines().enumerate().skip(2) {
+        let error = |expected| ProcError {
+            file: "/proc/net/dev",
+            line: index + 1,
+            expected,
+        };
+        let (name, counts) = line
+            .rsplit_once(':')
+            .ok_or_else(|| error("an interface and ':' were expected"))?;
+        let counts: Vec<u64> = counts
+            .split_ascii_whitespace()
+            .map_while(|word| word.parse().ok())
+            .collect();
+        let [
+            rx_bytes,
+            rx_packets,
+            _,
+            rx_dropped,
+            _,
+            _,
+            _,
+            _,
+            tx_bytes,
+            tx_packets,
+            _,
+            tx_dropped,
+            ..,
+        ] = counts[..]
+        else {
+            return Err(error("eight counts for each direction were expected"));
+        };
+        let link = LinkCounters {
+            tx_packets,
+            tx_bytes,
+            tx_dropped,
+            rx_packets,
+            rx_bytes,
+            rx_dropped,
+            rx_missed: 0,
+        };
+        interfaces.push((name.trim(), link));
+    }
+    Ok(interfaces)
 }
 
 /// Packets dropped because a per-CPU backlog queue was full, or by its flow limit, all cores together:
@@ -208,6 +267,7 @@ mod tests {
     fn a_core_line_is_read_column_by_column() {
         let stat = parse_stat(STAT).unwrap();
         assert_eq!(stat.context_switches, 987_654_321);
+        assert_eq!(stat.interrupts, Some(5));
         assert_eq!(stat.cores.len(), 2);
         let expected = CoreTicks {
             core: 0,
@@ -242,6 +302,26 @@ mod tests {
         assert_eq!(parse_softnet_dropped(text).unwrap(), [31, u32::MAX]);
         assert!(parse_softnet_dropped("").is_err());
         assert_eq!(parse_softnet_dropped("1 2\n3\n").unwrap_err().line, 2);
+    }
+
+    #[test]
+    fn interfaces_have_their_columns() {
+        let text = "Inter-|   Receive  |  Transmit\n face |bytes packets ...\n\
+                    \x20   lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n\
+                    eth0:1:100 200 0 7 0 0 0 0 300 400 0 9 0 0 0 0\n";
+        let interfaces = parse_net_dev(text).unwrap();
+        let names: Vec<&str> = interfaces.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["lo", "eth0:1"]);
+        let link = interfaces[1].1;
+        assert_eq!(
+            (link.rx_bytes, link.rx_packets, link.rx_dropped),
+            (100, 200, 7)
+        );
+        assert_eq!(
+            (link.tx_bytes, link.tx_packets, link.tx_dropped),
+            (300, 400, 9)
+        );
+        assert_eq!(parse_net_dev("a\nb\nem0: 1 2\n").unwrap_err().line, 3);
     }
 
     #[test]

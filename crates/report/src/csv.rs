@@ -9,7 +9,7 @@ use nicpoll_model::{LossPlace, Study, Trial};
 /// A column: its name, and what a row has there.
 type Column<T> = (&'static str, fn(&T) -> Option<String>);
 
-const TRIAL: [Column<Trial>; 21] = [
+const TRIAL: [Column<Trial>; 24] = [
     ("sequence", |trial| some(trial.sequence)),
     ("block", |trial| some(trial.block)),
     ("workload", |trial| some(&trial.workload)),
@@ -47,6 +47,15 @@ const TRIAL: [Column<Trial>; 21] = [
     }),
     ("rounds_per_second", |trial| {
         trial.figures.as_ref()?.rounds_per_second.and_then(some)
+    }),
+    ("polls_per_second", |trial| {
+        trial.figures.as_ref()?.polls_per_second.and_then(some)
+    }),
+    ("interrupts_per_second", |trial| {
+        trial.figures.as_ref()?.interrupts_per_second.and_then(some)
+    }),
+    ("context_switches_per_second", |trial| {
+        some(trial.figures.as_ref()?.context_switches_per_second)
     }),
     ("packets_per_poll", |trial| {
         trial.figures.as_ref()?.packets_per_poll.and_then(some)
@@ -129,6 +138,69 @@ pub fn trials_as_csv(study: &Study) -> String {
     table(&TRIAL, study.trials.iter())
 }
 
+/// A step of a trial.
+struct Step {
+    sequence: u32,
+    block: u32,
+    workload: String,
+    setting: String,
+    end_seconds: f64,
+    sent_frames: Option<u64>,
+    received_bytes: Option<u64>,
+    read_datagrams: Option<u64>,
+    dropped_frames: Option<u64>,
+    dropped_datagrams: Option<u64>,
+    polls: Option<u64>,
+}
+
+const STEP: [Column<Step>; 11] = [
+    ("sequence", |step| some(step.sequence)),
+    ("block", |step| some(step.block)),
+    ("workload", |step| some(&step.workload)),
+    ("setting", |step| some(&step.setting)),
+    ("end_seconds", |step| some(step.end_seconds)),
+    ("sent_frames", |step| step.sent_frames.and_then(some)),
+    ("received_bytes", |step| step.received_bytes.and_then(some)),
+    ("read_datagrams", |step| step.read_datagrams.and_then(some)),
+    ("dropped_frames", |step| step.dropped_frames.and_then(some)),
+    ("dropped_datagrams", |step| {
+        step.dropped_datagrams.and_then(some)
+    }),
+    ("polls", |step| step.polls.and_then(some)),
+];
+
+/// The steps of a trial.
+fn steps(trial: &Trial) -> Vec<Step> {
+    let figures = trial.figures.as_ref();
+    let Some(series) = figures.and_then(|figures| figures.series.as_ref()) else {
+        return Vec::new();
+    };
+    let ends = series.end_seconds.iter().enumerate();
+    ends.map(|(index, end_seconds)| {
+        let of = |counts: Option<&Vec<u64>>| counts?.get(index).copied();
+        Step {
+            sequence: trial.sequence,
+            block: trial.block,
+            workload: trial.workload.clone(),
+            setting: trial.setting.clone(),
+            end_seconds: *end_seconds,
+            sent_frames: of(Some(&series.sent_frames)),
+            received_bytes: of(Some(&series.received_bytes)),
+            read_datagrams: of(series.read_datagrams.as_ref()),
+            dropped_frames: of(Some(&series.dropped_frames)),
+            dropped_datagrams: of(series.dropped_datagrams.as_ref()),
+            polls: of(series.polls.as_ref()),
+        }
+    })
+    .collect()
+}
+
+/// What passed within the trials of a study, a line for each step.
+pub fn series_as_csv(study: &Study) -> String {
+    let steps: Vec<Step> = study.trials.iter().flat_map(steps).collect();
+    table(&STEP, steps.iter())
+}
+
 /// The blocks of a live comparison, a line each, in the order in which they ran.
 pub fn blocks_as_csv(compared: &LiveAb) -> String {
     let blocks = compared.pairs.iter().enumerate().flat_map(|(index, pair)| {
@@ -197,6 +269,26 @@ mod tests {
         let commas = |text: &str| text.matches(',').count();
         assert_eq!(commas(head), commas(&line.replace(quoted, "")));
         assert!(line.ends_with(",,,,"), "{line}");
+    }
+
+    #[test]
+    fn a_step_of_a_trial_is_a_line() {
+        let text = include_str!("../tests/golden/demo.json");
+        let mut study: Study = serde_json::from_str(text).unwrap();
+        study.trials.retain(|trial| trial.figures.is_some());
+        study.trials.truncate(2);
+        study.trials[1].figures.as_mut().unwrap().series = None;
+        let figures = study.trials[0].figures.as_mut().unwrap();
+        let series = figures.series.as_mut().unwrap();
+        series.read_datagrams = None;
+        let series = series.clone();
+        let csv = series_as_csv(&study);
+        let lines: Vec<&str> = csv.lines().collect();
+        assert_eq!(lines.len(), 1 + series.end_seconds.len());
+        let fields: Vec<&str> = lines[1].split(',').collect();
+        assert_eq!(fields.len(), lines[0].split(',').count());
+        assert_eq!(fields[5], series.sent_frames[0].to_string());
+        assert_eq!(fields[7], "", "a stream has no datagrams: {}", lines[1]);
     }
 
     #[test]

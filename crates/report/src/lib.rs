@@ -31,7 +31,7 @@ mod watch;
 use nicpoll_model::numbers;
 
 pub use ab_plan::render_ab_plan;
-pub use csv::{blocks_as_csv, trials_as_csv};
+pub use csv::{blocks_as_csv, series_as_csv, trials_as_csv};
 pub use documents::{render_document, render_event};
 pub use html::{render_ab_html, render_html};
 pub use json::{render_cpu_truth_json, render_json};

@@ -112,9 +112,14 @@ pub fn upright(svg: &mut String, (x, y): (u32, f64), name: &str) {
 
 /// How a line of that colour is drawn.
 pub fn stroke(colour: usize) -> String {
+    stroke_of(colour, 2.0)
+}
+
+/// How a line of that colour and width is drawn.
+pub fn stroke_of(colour: usize, width: f64) -> String {
     let number = colour % COLOURS.len();
     format!(
-        "fill=\"none\" class=\"line{number}\" stroke=\"{}\" stroke-width=\"2\"",
+        "fill=\"none\" class=\"line{number}\" stroke=\"{}\" stroke-width=\"{width}\"",
         COLOURS[number]
     )
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
+use nicpoll_model::TimeDistribution;
 use nicpoll_model::rr::Latency;
 
 /// Times are recorded up to this; longer ones count as this long.
@@ -87,6 +88,12 @@ impl Latencies {
         self.0.max()
     }
 
+    /// All of them in few figures.
+    pub fn distribution(&self) -> TimeDistribution {
+        let recorded = self.0.iter_recorded();
+        TimeDistribution::of(recorded.map(|at| (at.value_iterated_to(), at.count_at_value())))
+    }
+
     /// What can be said of so many samples.
     pub fn summary(&self) -> Latency {
         let samples = self.samples();
@@ -161,6 +168,19 @@ mod tests {
         let p999 = summary.p999_ns.unwrap();
         assert!(p999.abs_diff(9_990_000) <= 9_990, "{p999}");
         assert_eq!(of(&times[1..]).summary().p999_ns, None);
+    }
+
+    #[test]
+    fn few_figures_hold_every_sample() {
+        let times: Vec<u64> = (1..=10_000).map(|n| n * 1000).collect();
+        let latencies = of(&times);
+        let distribution = latencies.distribution();
+        assert_eq!(distribution.counts.iter().sum::<u64>(), 10_000);
+        assert!(distribution.counts.len() < 250);
+        for (below, share) in distribution.shares_below() {
+            let true_share = times.iter().filter(|ns| **ns < below).count() as f64 / 1e4;
+            assert!((share - true_share).abs() < 0.002, "{below}: {share}");
+        }
     }
 
     #[test]

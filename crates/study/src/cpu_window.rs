@@ -118,6 +118,7 @@ mod tests {
             jitter_seconds: None,
             out_of_order_packets: None,
             round_trip: None,
+            round_trip_distribution: None,
             control: vec![],
             socket_buffers: SocketBuffers {
                 send_asked_bytes: None,
@@ -140,6 +141,7 @@ mod tests {
             }],
             busy_seconds: 0.75,
             context_switches: 0,
+            interrupts: None,
         }
     }
 

@@ -9,13 +9,15 @@ mod changes;
 mod client;
 mod ends;
 mod local;
+mod sampling;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use nicpoll_model::line::IpVersion;
 use nicpoll_model::{HostFacts, Side};
-use nicpoll_observe::{CpuSample, HostSnapshot, PollCounts, RunTime};
+use nicpoll_observe::{CpuSample, FlowReading, HostSnapshot, PollCounts, RunTime};
 use nicpoll_switch::Request;
 use nicpoll_traffic::workload::{End, EndBooks};
 use serde::{Deserialize, Serialize};
@@ -100,6 +102,15 @@ pub enum HostRequest {
     Edge,
     /// Read the counters of the interface, its queues and protocols.
     Counters,
+    /// Read again and again what passes, from now on.
+    OpenSeries {
+        /// From reading to reading.
+        step: Duration,
+        /// The protocol of the datagrams that count.
+        ip: IpVersion,
+    },
+    /// End that.
+    CloseSeries,
     /// Begin a window of exact CPU time.
     OpenCpuWindow,
     /// End it.
@@ -189,6 +200,8 @@ pub enum Answer {
     Counters(Box<HostSnapshot>),
     /// Of [`HostRequest::Changes`].
     Changes(Changes),
+    /// Of [`HostRequest::CloseSeries`].
+    Series(Vec<FlowReading>),
     /// Of [`HostRequest::CloseCpuWindow`].
     CpuTimes(Vec<CoreTime>),
     /// Of [`HostRequest::CloseTiming`].

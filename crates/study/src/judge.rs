@@ -3,7 +3,7 @@
 use nicpoll_model::line::{IpVersion, Line, Packet};
 use nicpoll_model::{
     Calibration, Conduct, Findings, Ledger, Placement, PollEvidence, RoundTrip, Trial,
-    TrialFigures, Warmup, WorkUnit,
+    TrialFigures, TrialSeries, Warmup, WorkUnit,
 };
 use nicpoll_observe::{Account, CountedDatagrams, CpuDelta, Hosts, packet_ledger, tcp_ledger};
 use nicpoll_traffic::workload::Books;
@@ -45,6 +45,8 @@ pub struct Measured<'a> {
     pub cpu_window: Option<CpuWindow>,
     /// The edges of the window.
     pub edges: [Edge; 2],
+    /// What passed meanwhile, from step to step.
+    pub series: Option<TrialSeries>,
 }
 
 /// Makes the trial.
@@ -87,6 +89,7 @@ pub fn judge(measured: Measured<'_>) -> Trial {
         jitter_seconds: books.jitter_seconds,
         out_of_order_packets: books.out_of_order_packets,
         round_trip: books.round_trip,
+        round_trip_distribution: books.round_trip_distribution.clone(),
         polls_per_second: Some(rhythm.0),
         rounds_per_second: Some(rhythm.1),
         packets_per_poll: (polls.polls > 0).then(|| polls.frames as f64 / polls.polls as f64),
@@ -95,6 +98,8 @@ pub fn judge(measured: Measured<'_>) -> Trial {
         cpu: Some(cpu),
         cpu_tick_sampled: sampled.states,
         context_switches_per_second: rate(sampled.context_switches),
+        interrupts_per_second: sampled.interrupts.map(rate),
+        series: measured.series.clone(),
         socket_buffers: books.socket_buffers,
         ledger,
     };

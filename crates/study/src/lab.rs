@@ -239,6 +239,16 @@ impl Lab {
         machine.chain(way.into_iter().flatten())
     }
 
+    /// The hosts that a packet passes, in the order of its way.
+    pub(crate) fn way(&mut self) -> impl Iterator<Item = &mut HostClient> {
+        let way = [
+            Some(&mut self.sender),
+            self.router.as_mut(),
+            Some(&mut self.receiver),
+        ];
+        way.into_iter().flatten()
+    }
+
     /// What was changed at either end since the last time.
     pub fn changes(&mut self) -> Result<Changes, StudyError> {
         let changes = self.sender.changes()?.and(self.receiver.changes()?);
@@ -252,12 +262,7 @@ impl Lab {
     /// what the interface's directory in sysfs shows.
     pub fn settings(&mut self) -> Result<BTreeMap<String, String>, StudyError> {
         let mut all = BTreeMap::new();
-        let hosts = [
-            Some(&mut self.sender),
-            self.router.as_mut(),
-            Some(&mut self.receiver),
-        ];
-        for host in hosts.into_iter().flatten() {
+        for host in self.way() {
             let name = String::from(host.name());
             let values = host
                 .values()

@@ -35,6 +35,7 @@ mod results;
 mod run;
 mod schedule;
 mod seed;
+mod series;
 mod setting_findings;
 mod sitting;
 mod stop;

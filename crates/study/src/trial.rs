@@ -22,6 +22,7 @@ use crate::host::{Changes, Counter, HostClient, Polls};
 use crate::judge::{Measured, first_change, judge, watched};
 use crate::lab::Lab;
 use crate::run::Running;
+use crate::series::Readings;
 
 /// Time for stragglers of a run to be counted, beyond two periods.
 const QUIET: Duration = Duration::from_millis(2);
@@ -244,7 +245,9 @@ impl<'a> Trials<'a> {
         let opened = self.lab.studied().edge()?;
         let mut running =
             Running::start(self.lab, &subject.workload.under(subject.setting), duration)?;
+        let readings = Readings::open(self.lab, duration, subject.workload.extent.ip)?;
         running.wait_for_sender(self.lab, self.cancel)?;
+        let series = readings.close(self.lab, subject.workload.request.workload().unit())?;
         let closed = self.lab.studied().edge()?;
         let books = running.drain(self.lab, self.quiet_time())?;
         thread::sleep(self.quiet_time());
@@ -277,6 +280,7 @@ impl<'a> Trials<'a> {
             accounts: [before, after],
             cpu_window,
             edges: [opened, closed],
+            series,
         }))
     }
 

@@ -9,7 +9,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use nicpoll_model::{
-    ControlKind, ControlLine, RoundTrip, Side, SocketBuffers, WindowRates, WorkUnit,
+    ControlKind, ControlLine, RoundTrip, Side, SocketBuffers, TimeDistribution, WindowRates,
+    WorkUnit,
 };
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -125,6 +126,8 @@ pub struct EndBooks {
     pub duplicate_packets: Option<u64>,
     /// Round trips that it timed.
     pub round_trip: Option<RoundTrip>,
+    /// How they are distributed.
+    pub round_trip_distribution: Option<TimeDistribution>,
     /// The buffer of its socket in its main direction.
     pub socket_buffer: SocketBuffer,
     /// Why it cannot say that all is read or sent; `None` when it can.
@@ -145,6 +148,7 @@ impl EndBooks {
             out_of_order_packets: None,
             duplicate_packets: None,
             round_trip: None,
+            round_trip_distribution: None,
             socket_buffer,
             undrained: None,
         }
@@ -182,6 +186,8 @@ pub struct Books {
     pub out_of_order_packets: Option<u64>,
     /// Round trips at the sender.
     pub round_trip: Option<RoundTrip>,
+    /// How they are distributed.
+    pub round_trip_distribution: Option<TimeDistribution>,
     /// Datagrams besides the workload's own.
     pub control: Vec<ControlLine>,
     /// Buffers of the sockets.
@@ -221,6 +227,7 @@ impl Books {
             jitter_seconds: receiver.jitter_seconds.or(sender.jitter_seconds),
             out_of_order_packets: receiver.out_of_order_packets,
             round_trip: sender.round_trip,
+            round_trip_distribution: sender.round_trip_distribution,
             control,
             socket_buffers: SocketBuffers {
                 send_asked_bytes: sender.socket_buffer.asked_bytes,
@@ -274,6 +281,11 @@ impl Books {
                 (Some(own), Some(others)) => Some(own.and(others)),
                 (own, others) => own.or(others),
             };
+            self.round_trip_distribution =
+                match (self.round_trip_distribution, other.round_trip_distribution) {
+                    (Some(own), Some(others)) => Some(own.and(&others)),
+                    (own, others) => own.or(others),
+                };
         }
         self
     }

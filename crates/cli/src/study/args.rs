@@ -157,6 +157,8 @@ pub enum Format {
     Json,
     /// A line for each trial, or for each block of a live comparison
     Csv,
+    /// What passed within the trials: a line for each step of each
+    SeriesCsv,
 }
 
 impl Format {
@@ -167,7 +169,7 @@ impl Format {
             Format::Md => "md",
             Format::Text => "txt",
             Format::Json => "json",
-            Format::Csv => "csv",
+            Format::Csv | Format::SeriesCsv => "csv",
         }
     }
 }

@@ -6,7 +6,7 @@ use nicpoll_model::ab::LiveAb;
 use nicpoll_model::{Study, StudyKind};
 use nicpoll_report::{
     blocks_as_csv, render_ab_html, render_ab_markdown, render_ab_text, render_document,
-    render_html, render_json, render_markdown, render_text, trials_as_csv,
+    render_html, render_json, render_markdown, render_text, series_as_csv, trials_as_csv,
 };
 use nicpoll_store::{Store, StoreError, Which};
 use nicpoll_study::{shown, still_runs};
@@ -52,6 +52,7 @@ fn written(store: &Store, which: Which, format: Format) -> Result<String, Failur
     Ok(match format {
         Format::Json => render_json(&kept.document),
         Format::Csv => trials_as_csv(&kept.document),
+        Format::SeriesCsv => series_as_csv(&kept.document),
         Format::Html => render_html(&shown(kept)?),
         Format::Md => render_markdown(&shown(kept)?),
         Format::Text => render_text(&shown(kept)?, &output::text_options()),
@@ -67,7 +68,7 @@ fn of_ab(store: &Store, which: Which, format: Format) -> Result<String, Failure>
     Ok(match format {
         // Also one of another version: as it is.
         Format::Json => render_document(&store.document(which)?),
-        Format::Csv => blocks_as_csv(&read()?),
+        Format::Csv | Format::SeriesCsv => blocks_as_csv(&read()?),
         Format::Html => render_ab_html(&read()?),
         Format::Md => render_ab_markdown(&read()?),
         Format::Text => render_ab_text(&read()?, &output::text_options()),

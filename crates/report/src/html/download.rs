@@ -7,7 +7,7 @@ use nicpoll_model::Study;
 use nicpoll_model::ab::LiveAb;
 use serde::Serialize;
 
-use crate::csv::trials_as_csv;
+use crate::csv::{series_as_csv, trials_as_csv};
 
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -16,7 +16,18 @@ pub fn of_study(study: &Study) -> Markup {
     section(&html! {
         li { (saved("study.json", "application/json", &json(study))) ": the whole study (docs/schema.md)" }
         li { (saved("trials.csv", "text/csv", &trials_as_csv(study))) ": a line for each trial" }
+        @if has_series(study) {
+            li { (saved("series.csv", "text/csv", &series_as_csv(study))) ": what passed within the trials, a line a step" }
+        }
     })
+}
+
+fn has_series(study: &Study) -> bool {
+    let mut figures = study
+        .trials
+        .iter()
+        .filter_map(|trial| trial.figures.as_ref());
+    figures.any(|figures| figures.series.is_some())
 }
 
 /// A live comparison as JSON.

@@ -22,7 +22,6 @@ pub fn of_study(study: &Study) -> Markup {
             (sysctls(&study.host))
             (settings(study))
             (confounders(study))
-            (left_out())
         }
     }
 }
@@ -189,17 +188,6 @@ fn confounders(study: &Study) -> Markup {
         @if !rows.is_empty() {
             h2 { "What else differed" }
             (table("What else differed", &head, &rows))
-        }
-    }
-}
-
-/// What a reader may look for and the store does not have.
-fn left_out() -> Markup {
-    html! {
-        h2 { "What has no plot here" }
-        p {
-            "A trial keeps its sums and not what happened within it. So there is no rate over time within a trial, no \
-             distribution of single round trips, and no count of interrupts a second."
         }
     }
 }

@@ -3,9 +3,11 @@
 //! What must hold: each draws what the trials hold and no more. A plot that would be empty is left out.
 
 mod cpu;
+mod ecdf;
 mod flow;
 mod latency;
 mod order;
+mod rates;
 mod ratios;
 pub mod scatter;
 mod strips;
@@ -72,6 +74,9 @@ impl Reading {
 pub fn of_workload(study: &Study, facts: &WorkloadFacts) -> Vec<Figure> {
     let rate = Reading::rate(study, facts);
     let events = [
+        Reading::new("interrupts a second, whole machine", 1.0, |figures| {
+            figures.interrupts_per_second
+        }),
         Reading::new("context switches a second, whole machine", 1.0, |figures| {
             Some(figures.context_switches_per_second)
         }),
@@ -83,7 +88,9 @@ pub fn of_workload(study: &Study, facts: &WorkloadFacts) -> Vec<Figure> {
         trials::plot(study, facts, &rate),
         ratios::plot(study, facts, &rate),
         order::plot(study, facts, &rate),
-        latency::plot(study, facts),
+        rates::plot(study, facts),
+        // Trials of earlier versions hold five quantiles alone.
+        ecdf::plot(study, facts).or_else(|| latency::plot(study, facts)),
         cpu::plot(study, facts),
         flow::plot(study, facts),
     ];

@@ -29,6 +29,7 @@ fn figures(bits_per_second: f64) -> TrialFigures {
         jitter_seconds: Some(1e-6),
         out_of_order_packets: Some(0),
         round_trip: None,
+        round_trip_distribution: None,
         polls_per_second: None,
         rounds_per_second: None,
         packets_per_poll: None,
@@ -45,6 +46,8 @@ fn figures(bits_per_second: f64) -> TrialFigures {
         }),
         cpu_tick_sampled: vec![],
         context_switches_per_second: 1000.0,
+        interrupts_per_second: None,
+        series: None,
         socket_buffers: SocketBuffers {
             send_asked_bytes: None,
             send_granted_bytes: 0,

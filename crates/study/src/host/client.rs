@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use nicpoll_model::Side;
-use nicpoll_observe::HostSnapshot;
+use nicpoll_model::line::IpVersion;
+use nicpoll_observe::{FlowReading, HostSnapshot};
 use nicpoll_switch::Request;
 use nicpoll_traffic::workload::{End, EndBooks};
 
@@ -130,6 +131,19 @@ impl HostClient {
     pub fn counters(&mut self) -> Result<HostSnapshot, StudyError> {
         self.ask(HostRequest::Counters, |answer| match answer {
             Answer::Counters(counters) => Some(*counters),
+            _ => None,
+        })
+    }
+
+    /// Has it read what passes, again and again.
+    pub fn open_series(&mut self, step: Duration, ip: IpVersion) -> Result<(), StudyError> {
+        self.tell(HostRequest::OpenSeries { step, ip })
+    }
+
+    /// Ends that: what it read.
+    pub fn close_series(&mut self) -> Result<Vec<FlowReading>, StudyError> {
+        self.ask(HostRequest::CloseSeries, |answer| match answer {
+            Answer::Series(readings) => Some(readings),
             _ => None,
         })
     }

@@ -13,8 +13,8 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use nicpoll_observe::{
-    AttachedXdp, CpuSample, ExactCpu, ExactCpuOptions, ExactSample, HostCounters, PollCounter,
-    ThreadTimes, TimedRuns, start_timing,
+    AttachedXdp, CpuSample, ExactCpu, ExactCpuOptions, ExactSample, FlowReader, HostCounters,
+    PollCounter, ThreadTimes, TimedRuns, start_timing,
 };
 use nicpoll_switch::{
     Control, Held, Interface, Journal, Needs, Order, Owner, Request, Switch, Target,
@@ -25,6 +25,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::changes::Listener;
 use super::ends::{self, Ends};
+use super::sampling::Sampling;
 use super::{
     Answer, Counter, Edge, Facts, Host, HostEvent, HostFailure, HostMessage, HostRequest, Polls,
     Timed,
@@ -84,6 +85,7 @@ impl LocalHost {
             cpu_window: None,
             own_process: None,
             listener: None,
+            sampling: None,
             timing: None,
         })?;
         let (outbox, inbox) = mpsc::channel();
@@ -162,6 +164,8 @@ struct Resident {
     own_process: Option<u32>,
     /// Hears of changes, from the first question on.
     listener: Option<Listener>,
+    /// Reads what passes, while a series is open.
+    sampling: Option<Sampling>,
     timing: Option<Timing>,
 }
 
@@ -190,6 +194,12 @@ impl Resident {
                 return self.close_cpu_window(&cpus, &programs);
             }
             HostRequest::CloseTiming { counter } => return self.close_timing(counter),
+            HostRequest::CloseSeries => return self.close_series(),
+            HostRequest::OpenSeries { step, ip } => {
+                let polls = self.polls.as_ref().map(PollCounter::reader);
+                let reader = FlowReader::of_caller(ip, polls)?;
+                self.sampling = Some(Sampling::start(reader, step)?);
+            }
             HostRequest::Apply(request) => self.apply(&request)?,
             HostRequest::AttachXdp(program) => self.attach_xdp(&program)?,
             HostRequest::Restore => self.restore()?,
@@ -292,6 +302,12 @@ impl Resident {
         Ok(())
     }
 
+    fn close_series(&mut self) -> Result<Answer, StudyError> {
+        let sampling = self.sampling.take();
+        let sampling = sampling.ok_or_else(|| not_loaded("a series of readings"))?;
+        Ok(Answer::Series(sampling.end()?))
+    }
+
     /// A setting is put in force again to move its timeout; its program then stays as it is.
     fn attach_xdp(&mut self, program: &XdpProgram) -> Result<(), StudyError> {
         if !self.xdp.is_empty() {
@@ -309,6 +325,7 @@ impl Resident {
     fn restore(&mut self) -> Result<(), StudyError> {
         // It came last: offloads that it took from the other end are back before those are put back.
         self.xdp.clear();
+        self.sampling = None;
         match self.held.take() {
             Some(held) => held
                 .restore(&mut self.switch)

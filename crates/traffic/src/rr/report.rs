@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nicpoll_model::RoundTrip;
+use nicpoll_model::{RoundTrip, TimeDistribution};
 
 use super::Latencies;
 use crate::sockets::SocketBuffer;
@@ -81,5 +81,10 @@ impl ClientReport {
             max_ns: recorded.max_ns(),
             mean_ns: recorded.mean_ns(),
         })
+    }
+
+    /// How they are distributed.
+    pub fn round_trip_distribution(&self) -> Option<TimeDistribution> {
+        (self.latencies.samples() > 0).then(|| self.latencies.distribution())
     }
 }

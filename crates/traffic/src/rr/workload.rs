@@ -121,6 +121,7 @@ impl PreparedEnd for Clients {
             received: messages(report.responses_received),
             control_sent: vec![(ControlKind::Refused, report.refused_sends)],
             round_trip: report.round_trip(),
+            round_trip_distribution: report.round_trip_distribution(),
             ..EndBooks::of_sender(
                 messages(report.requests_sent),
                 report.seconds,

@@ -1,0 +1,140 @@
+//! What passes through a host, read again and again while its traffic runs.
+//!
+//! What must hold: a reading costs little, because the traffic pays for it. Files are opened once and read anew; what
+//! can be had only by a longer way is left to [`HostCounters`](crate::HostCounters).
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use nicpoll_model::line::IpVersion;
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+use crate::polls::PollReader;
+use crate::proc_files::{parse_net_dev, parse_snmp, parse_snmp6};
+
+/// The kernel gives its text a page at a time; two hold the files of a host with a few interfaces.
+const BUFFER_BYTES: usize = 8192;
+
+/// Counters of a host at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowReading {
+    /// When, by the host's monotonic clock.
+    pub at_ns: u64,
+    /// Frames that its interfaces sent. `lo` is left out, here and below.
+    pub tx_packets: u64,
+    /// Frames that their drivers dropped on the way out.
+    pub tx_dropped: u64,
+    /// Bytes that they received, from the Ethernet header to the end of the payload.
+    pub rx_bytes: u64,
+    /// Frames that they dropped on the way in.
+    pub rx_dropped: u64,
+    /// UDP datagrams that programs read.
+    pub udp_read: u64,
+    /// UDP datagrams that reached the host and no program: a full socket, or a wrong checksum.
+    pub udp_dropped: u64,
+    /// Polls of the NAPI instance that is watched; `None` where none are counted.
+    pub polls: Option<u64>,
+}
+
+/// Reads them in the network namespace that the thread which made it was in.
+pub struct FlowReader {
+    interfaces: File,
+    protocols: File,
+    ip: IpVersion,
+    polls: Option<PollReader>,
+    buffer: Vec<u8>,
+}
+
+impl FlowReader {
+    /// A reader of the caller's namespace; datagrams are those over `ip`.
+    ///
+    /// # Errors
+    /// When the kernel's files cannot be opened.
+    pub fn of_caller(ip: IpVersion, polls: Option<PollReader>) -> io::Result<Self> {
+        let protocols = match ip {
+            IpVersion::V4 => "/proc/thread-self/net/snmp",
+            IpVersion::V6 => "/proc/thread-self/net/snmp6",
+        };
+        Ok(FlowReader {
+            interfaces: File::open("/proc/thread-self/net/dev")?,
+            protocols: File::open(protocols)?,
+            ip,
+            polls,
+            buffer: Vec::with_capacity(BUFFER_BYTES),
+        })
+    }
+
+    /// Reads the counters now.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or is not as expected.
+    pub fn read(&mut self) -> io::Result<FlowReading> {
+        let now = clock_gettime(ClockId::Monotonic);
+        let mut reading = FlowReading {
+            at_ns: now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64,
+            ..FlowReading::default()
+        };
+        let text = whole(&self.interfaces, &mut self.buffer)?;
+        for (name, link) in parse_net_dev(text).map_err(io::Error::other)? {
+            if name == "lo" {
+                continue;
+            }
+            reading.tx_packets += link.tx_packets;
+            reading.tx_dropped += link.tx_dropped;
+            reading.rx_bytes += link.rx_bytes;
+            reading.rx_dropped += link.rx_dropped;
+        }
+        let text = whole(&self.protocols, &mut self.buffer)?;
+        let (counters, names) = match self.ip {
+            IpVersion::V4 => (parse_snmp(text), ["Udp.InDatagrams", "Udp.InErrors"]),
+            IpVersion::V6 => (parse_snmp6(text), ["Udp6InDatagrams", "Udp6InErrors"]),
+        };
+        let counters = counters.map_err(io::Error::other)?;
+        let of = |name: &str| counters.get(name).copied().unwrap_or(0);
+        [reading.udp_read, reading.udp_dropped] = names.map(of);
+        if let Some(polls) = &self.polls {
+            let counts = polls.read().map_err(io::Error::other)?;
+            reading.polls = Some(counts.polls());
+        }
+        Ok(reading)
+    }
+}
+
+/// A file of the kernel's, made anew by a read at its beginning.
+fn whole<'a>(file: &File, buffer: &'a mut Vec<u8>) -> io::Result<&'a str> {
+    buffer.clear();
+    loop {
+        let filled = buffer.len();
+        buffer.resize(filled + BUFFER_BYTES, 0);
+        let read = file.read_at(&mut buffer[filled..], filled as u64)?;
+        buffer.truncate(filled + read);
+        if read == 0 {
+            break;
+        }
+    }
+    std::str::from_utf8(buffer).map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use super::*;
+
+    #[test]
+    fn a_datagram_that_a_program_read_is_in_the_next_reading() {
+        let mut reader = FlowReader::of_caller(IpVersion::V4, None).unwrap();
+        let before = reader.read().unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        for _ in 0..100 {
+            socket.send_to(b"x", socket.local_addr().unwrap()).unwrap();
+            socket.recv(&mut [0; 8]).unwrap();
+        }
+        let after = reader.read().unwrap();
+        assert!(after.udp_read >= before.udp_read + 100);
+        assert!(after.at_ns > before.at_ns);
+        assert_eq!(after.polls, None);
+    }
+}
