@@ -33,6 +33,10 @@ typedef unsigned long long __u64;
 #define BPF_F_NO_PREALLOC 1
 #define BPF_NOEXIST 1
 
+#define IPPROTO_UDP 17
+
+#define XDP_PASS 2
+
 #define HELPER static __attribute__((unused))
 HELPER void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 HELPER long (*bpf_map_update_elem)(void *map, const void *key, const void *value,

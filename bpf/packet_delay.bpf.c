@@ -24,7 +24,6 @@
 #include "octaves.h"
 
 #define IPPROTO_TCP 6
-#define IPPROTO_UDP 17
 #define AF_INET6 10
 #define MSG_PEEK 2
 

@@ -10,7 +10,6 @@
 #include "kernel.h"
 
 #define XDP_DROP 1
-#define XDP_PASS 2
 
 static volatile unsigned int frames;
 

@@ -1,5 +1,5 @@
-//! Compiles the BPF programs of `bpf/` into the objects that crates/observe carries, and proves
-//! that the committed objects are what the sources say.
+//! Compiles the BPF programs of `bpf/` into the objects that the crates carry, and proves that the
+//! committed objects are what the sources say.
 //!
 //! What must hold: a plain `cargo build` never needs clang, so the objects are committed. One
 //! source, built by one version of clang, gives the same bytes in every directory and on every
@@ -18,7 +18,10 @@ use crate::process::{find_program, output_of, run};
 use crate::steps::Outcome;
 
 const SOURCES: &str = "bpf";
-const OBJECTS: &str = "crates/observe/bpf";
+/// The crate that carries the counting programs and those of tests: all that no other crate loads.
+const OBSERVE: &str = "crates/observe/bpf";
+/// Each folder of objects, with the programs that the crate of the folder loads.
+const FOLDERS: [(&str, &[&str]); 2] = [(OBSERVE, &[]), ("crates/engine/bpf", &["xdp_take"])];
 const VERSION_FILE: &str = "bpf/CLANG_VERSION";
 
 /// clang and the llvm-strip of the same release: both decide about the object's bytes.
@@ -34,9 +37,10 @@ pub fn build() -> Result<Outcome> {
     let recorded = fs::read_to_string(VERSION_FILE).unwrap_or_default();
     let compiler = find_compiler(recorded.trim())
         .context("clang and llvm-strip of one release are needed (packages clang and llvm)")?;
-    fs::create_dir_all(OBJECTS)?;
     for name in names(Path::new(SOURCES), ".bpf.c")? {
-        compile(&compiler, &name, Path::new(OBJECTS))?;
+        let folder = Path::new(folder_of(&name));
+        fs::create_dir_all(folder)?;
+        compile(&compiler, &name, folder)?;
     }
     fs::write(VERSION_FILE, format!("{}\n", compiler.version))?;
     Ok(Outcome::Passed)
@@ -57,18 +61,29 @@ pub fn check() -> Result<Outcome> {
             compiler.version
         )));
     }
-    let fresh = tempfile::tempdir().context("cannot make a temporary directory")?;
-    for name in names(Path::new(SOURCES), ".bpf.c")? {
-        compile(&compiler, &name, fresh.path())?;
+    let sources = names(Path::new(SOURCES), ".bpf.c")?;
+    for (folder, _) in FOLDERS {
+        let fresh = tempfile::tempdir().context("cannot make a temporary directory")?;
+        for name in sources.iter().filter(|name| folder_of(name) == folder) {
+            compile(&compiler, name, fresh.path())?;
+        }
+        let differing = differing(fresh.path(), Path::new(folder))?;
+        if !differing.is_empty() {
+            bail!(
+                "{folder} is not what {SOURCES} builds to: {}; run `cargo xtask bpf` and commit the result",
+                differing.join(", ")
+            );
+        }
     }
-    let differing = differing(fresh.path(), Path::new(OBJECTS))?;
-    if differing.is_empty() {
-        return Ok(Outcome::Passed);
-    }
-    bail!(
-        "{OBJECTS} is not what {SOURCES} builds to: {}; run `cargo xtask bpf` and commit the result",
-        differing.join(", ")
-    );
+    Ok(Outcome::Passed)
+}
+
+/// The folder of a program's object: that of the crate that loads it.
+fn folder_of(name: &str) -> &'static str {
+    let mut folders = FOLDERS.iter();
+    folders
+        .find(|(_, programs)| programs.contains(&name))
+        .map_or(OBSERVE, |(folder, _)| folder)
 }
 
 /// Gets the compiler that `check` needs from the distribution. One that has another version only
@@ -215,6 +230,12 @@ mod tests {
         assert_eq!(choose(&found, "14.0.6").unwrap().version, "14.0.6");
         assert_eq!(choose(&found, "16.0.0").unwrap().version, "18.1.3");
         assert_eq!(choose(&[], "14.0.6"), None);
+    }
+
+    #[test]
+    fn an_object_lies_in_the_crate_that_loads_it() {
+        assert_eq!(folder_of("xdp_take"), "crates/engine/bpf");
+        assert_eq!(folder_of("napi_poll"), OBSERVE);
     }
 
     /// They are in kernel.h and octaves.h, so that each number of the kernel's stands in one place.

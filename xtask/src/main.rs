@@ -46,7 +46,7 @@ enum Command {
     Ci,
     /// Check the structure: lengths, unsafe code, direction of crates, wording, links.
     Tidy,
-    /// Compile bpf/*.bpf.c into crates/observe/bpf.
+    /// Compile bpf/*.bpf.c into the crates that load them.
     Bpf {
         /// Change nothing: rebuild, and compare with the committed objects byte by byte.
         #[arg(long)]

@@ -33,6 +33,7 @@ mod show;
 pub mod sim;
 pub mod sim_fit_host;
 pub mod sim_published;
+pub mod sink;
 mod studies;
 mod study;
 mod study_plan;

@@ -1,5 +1,6 @@
 //! The only hand-written `unsafe` of nicpoll, behind safe functions: namespaces, affinity, scheduling,
-//! privileges, sockets, standard output and error, what the process used, leaving the terminal, and the layouts of BPF maps.
+//! privileges, sockets, standard output and error, what the process used, leaving the terminal,
+//! AF_XDP, and the layouts of BPF maps.
 //!
 //! What must hold: every `unsafe` block says why it is sound, and nothing here knows of studies,
 //! trials or settings.
@@ -16,3 +17,4 @@ pub mod socket;
 pub mod stderr;
 pub mod stdout;
 pub mod usage;
+pub mod xdp;

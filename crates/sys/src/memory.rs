@@ -6,6 +6,7 @@
 
 use std::io;
 use std::ops::Deref;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 
 /// Zeroed bytes in pages of their own.
@@ -26,17 +27,31 @@ impl Mapping {
     /// # Errors
     /// When the process may have no more memory or no more mappings.
     pub fn zeroed(bytes: usize) -> io::Result<Self> {
-        let bytes = bytes.max(1);
-        // SAFETY: a private mapping of no file at an address of the kernel's choice touches nothing that
-        // exists.
+        Self::map(bytes.max(1), libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)
+    }
+
+    /// Maps `bytes` that the kernel shares by a descriptor. It writes to them at any time, so they are for atomic
+    /// accesses through [`as_mut_ptr`](Self::as_mut_ptr) and not for a slice.
+    pub(crate) fn shared(fd: BorrowedFd<'_>, offset: u64, bytes: usize) -> io::Result<Self> {
+        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
+        Self::map(bytes, flags, fd.as_raw_fd(), offset as libc::off_t)
+    }
+
+    fn map(
+        bytes: usize,
+        flags: libc::c_int,
+        fd: libc::c_int,
+        offset: libc::off_t,
+    ) -> io::Result<Self> {
+        // SAFETY: a mapping at an address of the kernel's choice touches nothing that exists.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
                 bytes,
                 libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-                -1,
-                0,
+                flags,
+                fd,
+                offset,
             )
         };
         if start == libc::MAP_FAILED {

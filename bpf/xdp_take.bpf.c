@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * Gives the frames that a program asked for to its AF_XDP sockets; all others go on to the kernel.
+ *
+ * What must hold: ARP, neighbour discovery, TCP, fragments, VLAN frames and whatever is not understood pass. So does a
+ * frame of a queue that has no socket: it is never dropped here. Each frame is counted once, by what became of it.
+ */
+#include "kernel.h"
+
+#define BPF_MAP_TYPE_XSKMAP 17
+HELPER long (*bpf_redirect_map)(void *map, __u64 key, __u64 flags) = (void *)51;
+
+#define XDP_REDIRECT 4
+
+/* More fragments follow, or it is not the first: big-endian 0x3FFF as a little-endian CPU reads it. */
+#define IP_FRAGMENT 0xFF3F
+
+/* Receive queues that can have a socket. */
+#define QUEUES_MAX 128
+/* One bit for each UDP port. */
+#define PORT_WORDS 1024
+
+/* What became of a frame. */
+#define TAKEN 0
+#define PASSED 1
+/* It was asked for, but its queue has no socket. */
+#define WITHOUT_SOCKET 2
+#define FATES 3
+
+struct xdp_md {
+	__u32 data;
+	__u32 data_end;
+	__u32 data_meta;
+	__u32 ingress_ifindex;
+	__u32 rx_queue_index;
+};
+
+struct ethernet {
+	__u8 addresses[12];
+	__u16 type;
+};
+
+struct ipv4 {
+	__u8 version_and_length;
+	__u8 service;
+	__u16 length;
+	__u16 id;
+	__u16 fragment;
+	__u8 ttl;
+	__u8 protocol;
+	__u16 checksum;
+	__u32 addresses[2];
+};
+
+struct ipv6 {
+	__u32 version_and_flow;
+	__u16 length;
+	__u8 next_header;
+	__u8 hop_limit;
+	__u32 addresses[8];
+};
+
+struct udp {
+	__u16 source;
+	__u16 destination;
+	__u16 length;
+	__u16 checksum;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_XSKMAP);
+	__uint(max_entries, QUEUES_MAX);
+	__type(key, __u32);
+	__type(value, __u32);
+} SOCKETS SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PORT_WORDS);
+	__type(key, __u32);
+	__type(value, __u64);
+} PORTS SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, FATES);
+	__type(key, __u32);
+	__type(value, __u64);
+} FRAMES SEC(".maps");
+
+INLINE int is_wanted(__u16 port_big_endian)
+{
+	__u16 port = __builtin_bswap16(port_big_endian);
+	__u32 word = port >> 6;
+	__u64 *ports = bpf_map_lookup_elem(&PORTS, &word);
+
+	return ports && (*ports >> (port & 63) & 1);
+}
+
+/* Where the UDP header begins; null when there is none that can be trusted to hold the ports. */
+INLINE void *udp_header(void *data, void *end)
+{
+	struct ethernet *ethernet = data;
+	void *network = ethernet + 1;
+
+	if (network > end)
+		return 0;
+	if (ethernet->type == ETH_P_IP) {
+		struct ipv4 *ip = network;
+
+		if ((void *)(ip + 1) > end || ip->protocol != IPPROTO_UDP || ip->fragment & IP_FRAGMENT)
+			return 0;
+		/* Options are rare, and the kernel's. */
+		return ip->version_and_length == 0x45 ? (void *)(ip + 1) : 0;
+	}
+	if (ethernet->type == ETH_P_IPV6) {
+		struct ipv6 *ip = network;
+
+		if ((void *)(ip + 1) > end || ip->next_header != IPPROTO_UDP)
+			return 0;
+		return ip + 1;
+	}
+	return 0;
+}
+
+INLINE int counted(__u32 fate, int verdict)
+{
+	__u64 *frames = bpf_map_lookup_elem(&FRAMES, &fate);
+
+	if (frames)
+		*frames += 1;
+	return verdict;
+}
+
+SEC("xdp")
+int take_frames(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data;
+	void *end = (void *)(long)ctx->data_end;
+	struct udp *udp = udp_header(data, end);
+	long verdict;
+
+	if (!udp || (void *)(udp + 1) > end || !is_wanted(udp->destination))
+		return counted(PASSED, XDP_PASS);
+	/* The last argument is the verdict for a queue without a socket. */
+	verdict = bpf_redirect_map(&SOCKETS, ctx->rx_queue_index, XDP_PASS);
+	return counted(verdict == XDP_REDIRECT ? TAKEN : WITHOUT_SOCKET, verdict);
+}
+
+char _license[] SEC("license") = "Dual MIT/GPL";

@@ -1,0 +1,96 @@
+//! Why the engine cannot drive an interface.
+
+use std::io;
+
+use nicpoll_core::Errno;
+use thiserror::Error;
+
+/// Why the engine cannot drive an interface.
+#[derive(Debug, Error)]
+pub enum EngineError {
+    /// There is no such interface.
+    #[error(
+        "there is no interface '{interface}' here; 'ip link' lists those of this network namespace"
+    )]
+    NoInterface {
+        /// Its name.
+        interface: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// Another program's XDP program is there.
+    #[error(
+        "interface '{interface}' has an XDP program of another program, which nicpoll does not replace; stop the \
+         program that attached it ('ip link show {interface}' shows it)"
+    )]
+    ForeignProgram {
+        /// Its name.
+        interface: String,
+    },
+    /// Frames may be longer than what can be received.
+    #[error(
+        "interface '{interface}' has an MTU of {mtu_bytes} bytes, and {mtu_bytes_max} are the most that can be received \
+         here; lower the MTU with 'ip link set {interface} mtu {mtu_bytes_max}'"
+    )]
+    Mtu {
+        /// Its name.
+        interface: String,
+        /// Its MTU.
+        mtu_bytes: u32,
+        /// The largest that would do.
+        mtu_bytes_max: u32,
+    },
+    /// The privileges are not there.
+    #[error("{doing} takes CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF; run nicpoll as root")]
+    Privileges {
+        /// What was being done.
+        doing: &'static str,
+        /// What the kernel said.
+        source: io::Error,
+    },
+    /// The kernel refused the XDP program.
+    #[error("the kernel refused the XDP program for '{interface}': {why}")]
+    Program {
+        /// The interface's name.
+        interface: String,
+        /// The kernel's reason.
+        why: String,
+    },
+    /// A queue has no socket.
+    #[error("queue {queue} of interface '{interface}' gets no AF_XDP socket: {source}{remedy}")]
+    Socket {
+        /// The interface's name.
+        interface: String,
+        /// The queue.
+        queue: u32,
+        /// What the kernel said.
+        source: io::Error,
+        /// What to do about it, after a semicolon; may be empty.
+        remedy: &'static str,
+    },
+    /// A setting is out of range.
+    #[error("{what}: {errno}: {range}")]
+    Setting {
+        /// The setting.
+        what: String,
+        /// What the core said.
+        errno: Errno,
+        /// What is allowed.
+        range: &'static str,
+    },
+    /// The thread cannot run as it has to.
+    #[error("{doing}: {source}")]
+    Thread {
+        /// What was being done.
+        doing: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}
+
+impl EngineError {
+    /// Whether a privilege or a kernel feature is missing.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, EngineError::Privileges { .. })
+    }
+}

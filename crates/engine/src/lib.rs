@@ -1,0 +1,31 @@
+//! The polling core on real interfaces: what FreeBSD's polling(4) was for a kernel, for a program of Linux, without
+//! taking the card from its driver.
+//!
+//! A [`Port`] is an interface's receive queue as `nicpoll-core` polls it. A [`PortRunner`] is what a kernel is around the
+//! core: it brings the ticks, or sleeps until packets come, by the [`Drive`] that was asked for. An [`Engine`] is
+//! a runner on a thread of its own. [`Sink`] receives and counts.
+//!
+//! What must hold: the core runs unchanged. A frame that the XDP program took is delivered or counted as lost at one
+//! place. When the program ends, in whatever way, the interface is as it was before.
+#![forbid(unsafe_code)]
+
+mod adapt;
+mod drive;
+mod engine;
+mod error;
+mod port;
+mod runner;
+mod sink;
+mod take;
+mod work;
+mod xdp_port;
+
+pub use drive::{Drive, Scheduling};
+pub use engine::{Engine, EngineEnded};
+pub use error::EngineError;
+pub use port::{PacketInput, Port, PortDrops};
+pub use runner::{PortRunner, RunnerSettings, Tallies};
+pub use sink::{Sink, SinkSettings};
+pub use take::{Fates, Take, Taker};
+pub use work::Work;
+pub use xdp_port::{FRAMES_MAX, XdpPort};

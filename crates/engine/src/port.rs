@@ -1,0 +1,55 @@
+//! What the engine polls: a receive queue of an interface, with all that `core::Device` leaves out.
+
+use std::os::fd::BorrowedFd;
+
+use nicpoll_core::Device;
+use nicpoll_sys::xdp::LinkState;
+
+/// Where the packets of a port go: the protocols, in the original.
+pub trait PacketInput {
+    /// A frame has come, Ethernet header first. It is gone after the call.
+    fn packet(&mut self, frame: &[u8]);
+}
+
+impl<F: FnMut(&[u8])> PacketInput for F {
+    fn packet(&mut self, frame: &[u8]) {
+        self(frame);
+    }
+}
+
+/// Frames that a port lost, by place, since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortDrops {
+    /// The ring had no room.
+    pub ring_full: u64,
+    /// No memory was free, or the frame was too long for it.
+    pub no_memory: u64,
+}
+
+impl PortDrops {
+    /// All of them.
+    pub fn frames(self) -> u64 {
+        self.ring_full + self.no_memory
+    }
+}
+
+/// A device with what only a real one has.
+///
+/// `count` of [`Device::poll`] counts frames, and so does its work. With interrupts off no arrival wakes anybody.
+pub trait Port: Device {
+    /// Frames that wait for a poll.
+    fn waiting(&self) -> u32;
+
+    /// What poll(2) reports as readable while frames wait; `None` while interrupts are off, and once the interface is
+    /// gone: nothing will come from it.
+    fn wake_up(&self) -> Option<BorrowedFd<'_>>;
+
+    /// The interface, as the last check of status found it.
+    fn link_state(&self) -> LinkState;
+
+    /// Checks of status that found the interface no longer up.
+    fn link_losses(&self) -> u64;
+
+    /// What was lost here.
+    fn drops(&self) -> PortDrops;
+}

@@ -1,0 +1,398 @@
+//! What a kernel is around the polling core: it brings the ticks, runs the software interrupt, and sleeps.
+//!
+//! A kernel's clock interrupts whatever runs. Here one thread does everything, so it looks at the clock between two
+//! chunks and hands the core each tick that has come meanwhile, with the time at which it was due. A tick that comes
+//! while work goes on thus counts as a lost poll, and more than a hundred as a stall, as in the original.
+//!
+//! What must hold: the core is told of every tick once, in order; under `polling` no arrival wakes the thread; a turn
+//! ends soon, whatever the load, so that requests are heard.
+
+use std::time::Duration;
+
+use nicpoll_core::{
+    Command, Controller, DeviceId, Errno, HZ_MAX, POLL_LIST_LEN, Pass, Poller, StormDetector, Time,
+};
+use nicpoll_sys::xdp::LinkState;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::thread::clock_nanosleep_absolute;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::adapt::Adapt;
+use crate::drive::Drive;
+use crate::error::EngineError;
+use crate::port::Port;
+
+/// Frames of one call when no poller says how many: NAPI's.
+const BUDGET: u32 = 64;
+/// The longest sleep: requests are heard by then, and the status is checked.
+const ATTENTION: Duration = Duration::from_millis(20);
+/// Ticks that came longer ago are not made up for: the machine was suspended.
+const CATCH_UP_NS: u64 = 10_000_000_000;
+const NS_PER_SECOND: u64 = 1_000_000_000;
+
+/// How a runner runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunnerSettings {
+    /// How it learns of packets.
+    pub drive: Drive,
+    /// Ticks a second.
+    pub hz: u32,
+    /// How the burst is adapted.
+    pub controller: Controller,
+    /// Passes back to back after which an interrupt is throttled; 0: never.
+    pub storm_threshold: u32,
+}
+
+/// What the runner counted since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tallies {
+    /// Ticks that the core was told of, or that passed without one.
+    pub ticks: u64,
+    /// Times that a port was asked for packets.
+    pub polls: u64,
+    /// Of those, how many found none.
+    pub empty_polls: u64,
+    /// Packets that polls moved.
+    pub packets: u64,
+    /// Times that arrivals woke the thread.
+    pub wake_ups: u64,
+    /// Times that a storm was throttled.
+    pub throttled: u64,
+    /// Changes between interrupts and polling.
+    pub changes: u64,
+    /// CPU time of the thread in ns, as of the last request.
+    pub cpu_ns: u64,
+}
+
+/// Ports with the poller that polls them.
+pub struct PortRunner<P> {
+    poller: Poller,
+    ports: Vec<P>,
+    settings: RunnerSettings,
+    tallies: Tallies,
+    period_ns: u64,
+    next_tick_ns: u64,
+    next_status_ns: u64,
+    /// The software interrupt is to run.
+    is_scheduled: bool,
+    /// By port: whether its interrupt handler is to run again.
+    pending: Vec<bool>,
+    storms: Vec<StormDetector>,
+    adapt: Adapt,
+    /// Packets and ticks that `adapt` has seen.
+    observed: (u64, u64),
+}
+
+impl<P: Port> PortRunner<P> {
+    /// A runner for these ports.
+    ///
+    /// # Errors
+    /// When `hz` is out of range or there are more ports than a poller takes.
+    pub fn new(settings: RunnerSettings, ports: Vec<P>) -> Result<Self, EngineError> {
+        let refused =
+            |what: String, range| move |errno: Errno| EngineError::Setting { what, errno, range };
+        let mut poller = Poller::new(settings.hz).map_err(refused(
+            format!("{} ticks a second", settings.hz),
+            "1 to 1000000 are possible",
+        ))?;
+        debug_assert_eq!(HZ_MAX, 1_000_000);
+        poller.set_controller(settings.controller);
+        if ports.len() > POLL_LIST_LEN {
+            let too_many = refused(format!("{} queues", ports.len()), "128 are the most");
+            return Err(too_many(Errno::Enomem));
+        }
+        let period_ns = NS_PER_SECOND / u64::from(settings.hz);
+        Ok(PortRunner {
+            poller,
+            pending: vec![false; ports.len()],
+            storms: vec![StormDetector::new(settings.storm_threshold, settings.hz); ports.len()],
+            ports,
+            settings,
+            tallies: Tallies::default(),
+            period_ns,
+            next_tick_ns: 0,
+            next_status_ns: 0,
+            is_scheduled: false,
+            adapt: Adapt::default(),
+            observed: (0, 0),
+        })
+    }
+
+    /// How it runs.
+    pub fn settings(&self) -> RunnerSettings {
+        self.settings
+    }
+
+    /// The poller, with its knobs and counters.
+    pub fn poller(&self) -> &Poller {
+        &self.poller
+    }
+
+    /// The same, to write knobs.
+    pub fn poller_mut(&mut self) -> &mut Poller {
+        &mut self.poller
+    }
+
+    /// The ports.
+    pub fn ports(&self) -> &[P] {
+        &self.ports
+    }
+
+    /// What was counted.
+    pub fn tallies(&self) -> Tallies {
+        self.tallies
+    }
+
+    /// Takes note of the CPU time of the calling thread, which is the runner's.
+    pub(crate) fn note_cpu_time(&mut self) {
+        self.tallies.cpu_ns = ns_of(ClockId::ThreadCPUTime);
+    }
+
+    /// Begins: the clock ticks from now on.
+    pub(crate) fn begin(&mut self) {
+        let now_ns = now_ns();
+        self.next_tick_ns = now_ns + self.period_ns;
+        self.next_status_ns = now_ns;
+        self.set_polling(self.settings.drive == Drive::Polling);
+    }
+
+    /// Does what is due, or sleeps for a while.
+    pub(crate) fn turn(&mut self) {
+        self.settings.drive.turn()(self);
+    }
+
+    /// `polling`: ticks that have come, then a chunk of the cycle or a sleep until the next tick.
+    pub(crate) fn polling_turn(&mut self) {
+        let now_ns = now_ns();
+        self.is_scheduled |= self.bring_ticks(now_ns);
+        if self.is_scheduled {
+            self.chunk(now_ns);
+        } else if !self.poll_when_idle(now_ns) {
+            self.sleep_until(self.next_tick_ns);
+        }
+    }
+
+    /// `interrupt`: a pass of each handler that has something to do, or a sleep until one has.
+    pub(crate) fn interrupt_turn(&mut self) {
+        let now_ns = now_ns();
+        self.pass_ticks(now_ns);
+        if !self.pending.contains(&true) {
+            self.await_arrivals();
+        }
+        let check = self.is_status_due(now_ns);
+        let mut is_throttled = false;
+        for index in 0..self.ports.len() {
+            if !std::mem::take(&mut self.pending[index]) {
+                if check {
+                    self.poll_port(index, Command::PollAndCheckStatus, 0);
+                }
+                continue;
+            }
+            let command = if check {
+                Command::PollAndCheckStatus
+            } else {
+                Command::PollOnly
+            };
+            self.poll_port(index, command, BUDGET);
+            let storm = &mut self.storms[index];
+            if matches!(storm.pass(self.tallies.ticks), Pass::Throttle { .. }) {
+                is_throttled = true;
+            }
+            self.pending[index] = self.ports[index].waiting() > 0;
+            if !self.pending[index] {
+                self.storms[index].sleep();
+            }
+        }
+        if is_throttled {
+            self.tallies.throttled += 1;
+            self.sleep_until(self.next_tick_ns.max(now_ns));
+        }
+    }
+
+    /// `busy-poll`: every port, again and again.
+    pub(crate) fn busy_poll_turn(&mut self) {
+        let now_ns = now_ns();
+        self.pass_ticks(now_ns);
+        let command = if self.is_status_due(now_ns) {
+            Command::PollAndCheckStatus
+        } else {
+            Command::PollOnly
+        };
+        for index in 0..self.ports.len() {
+            self.poll_port(index, command, BUDGET);
+        }
+    }
+
+    /// `adaptive`: one of the first two, by the packets of a tick.
+    pub(crate) fn adaptive_turn(&mut self) {
+        if self.adapt.is_polling() {
+            self.polling_turn();
+        } else {
+            self.interrupt_turn();
+        }
+        // A cycle under way is finished first: its burst is the poller's.
+        if self.is_scheduled {
+            return;
+        }
+        let (packets, ticks) = (self.tallies.packets, self.tallies.ticks);
+        let (packets_before, ticks_before) = self.observed;
+        if ticks == ticks_before {
+            return;
+        }
+        self.observed = (packets, ticks);
+        if self
+            .adapt
+            .observe(ticks - ticks_before, packets - packets_before)
+        {
+            self.tallies.changes += 1;
+            self.set_polling(self.adapt.is_polling());
+        }
+    }
+
+    /// Registers all ports and turns their interrupts off, or the other way round.
+    fn set_polling(&mut self, polling: bool) {
+        for (index, port) in self.ports.iter_mut().enumerate() {
+            let id = DeviceId(index as u32);
+            if polling {
+                // There are no more ports than places, and none is registered twice.
+                let _ = self.poller.register(id);
+            } else {
+                let _ = self.poller.deregister(id);
+            }
+            port.set_interrupts(!polling);
+            // An interrupt that came before is one that may be missed; a level that stands is seen again.
+            self.pending[index] = false;
+        }
+    }
+
+    /// Tells the core of each tick up to `now_ns`. Returns whether the software interrupt is to run.
+    fn bring_ticks(&mut self, now_ns: u64) -> bool {
+        let mut schedules = false;
+        self.next_tick_ns = self.next_tick_ns.max(now_ns.saturating_sub(CATCH_UP_NS));
+        while self.next_tick_ns <= now_ns {
+            schedules |= self.poller.hardclock(Time::from_ns(self.next_tick_ns));
+            self.next_tick_ns += self.period_ns;
+            self.tallies.ticks += 1;
+        }
+        schedules
+    }
+
+    /// Counts the ticks up to `now_ns`, which nobody waits for.
+    fn pass_ticks(&mut self, now_ns: u64) {
+        if self.next_tick_ns <= now_ns {
+            let ticks = (now_ns - self.next_tick_ns) / self.period_ns + 1;
+            self.tallies.ticks += ticks;
+            self.next_tick_ns += ticks * self.period_ns;
+        }
+    }
+
+    /// The software interrupt: one chunk, which includes what the protocols do with it.
+    fn chunk(&mut self, began_ns: u64) {
+        let (ports, tallies) = (&mut self.ports, &mut self.tallies);
+        let mut devices = |id: DeviceId, command: Command, count: u32| {
+            let work = ports[id.0 as usize].poll(command, count);
+            tallies.polled(work);
+        };
+        self.poller
+            .netisr_poll(Time::from_ns(began_ns), &mut devices);
+        let now_ns = now_ns();
+        let is_scheduled = self.bring_ticks(now_ns);
+        let runs_again = self.poller.netisr_pollmore(Time::from_ns(now_ns));
+        self.is_scheduled = is_scheduled || runs_again;
+    }
+
+    /// The idle thread: it polls in the part of a tick that is not user programs', and nobody wakes it but the clock.
+    /// Returns whether it polled.
+    fn poll_when_idle(&mut self, now_ns: u64) -> bool {
+        let state = self.poller.state();
+        let user_ns = self.period_ns * u64::from(state.user_frac) / 100;
+        let is_users = now_ns + user_ns >= self.next_tick_ns;
+        if is_users && state.idle_poll != 0 {
+            return false;
+        }
+        let (ports, tallies) = (&mut self.ports, &mut self.tallies);
+        let mut devices = |id: DeviceId, command: Command, count: u32| {
+            let work = ports[id.0 as usize].poll(command, count);
+            tallies.polled(work);
+        };
+        self.poller.idle_poll(&mut devices)
+    }
+
+    fn poll_port(&mut self, index: usize, command: Command, count: u32) {
+        let work = self.ports[index].poll(command, count);
+        if count > 0 {
+            self.tallies.polled(work);
+        }
+    }
+
+    fn is_status_due(&mut self, now_ns: u64) -> bool {
+        let is_due = now_ns >= self.next_status_ns;
+        if is_due {
+            self.next_status_ns = now_ns + ATTENTION.as_nanos() as u64;
+        }
+        is_due
+    }
+
+    /// Sleeps until frames wait at a port whose interrupts are on, or it is time to look at something else.
+    fn await_arrivals(&mut self) {
+        let timeout = Timespec {
+            tv_sec: 0,
+            tv_nsec: ATTENTION.as_nanos() as _,
+        };
+        let armed = self.ports.iter().enumerate();
+        let (indices, mut fds): (Vec<_>, Vec<_>) = armed
+            .filter_map(|(index, port)| {
+                let fd = port.wake_up()?;
+                Some((index, PollFd::from_borrowed_fd(fd, PollFlags::IN)))
+            })
+            .unzip();
+        // A signal or a want of memory ends the sleep like its end does.
+        let _ = poll(&mut fds, Some(&timeout));
+        let mut is_woken = false;
+        for (index, fd) in indices.into_iter().zip(&fds) {
+            let events = fd.revents();
+            if events.contains(PollFlags::IN) {
+                self.pending[index] = true;
+                is_woken = true;
+            }
+            if events.intersects(PollFlags::ERR | PollFlags::HUP) {
+                // The next check of status says what it is.
+                self.next_status_ns = 0;
+            }
+        }
+        self.tallies.wake_ups += u64::from(is_woken);
+    }
+
+    fn sleep_until(&self, ns: u64) {
+        // With nothing but interfaces that are gone there is nothing to hurry for.
+        let is_gone = |port: &P| port.link_state() == LinkState::Gone;
+        let later = if self.ports.iter().all(is_gone) {
+            now_ns() + ATTENTION.as_nanos() as u64
+        } else {
+            ns
+        };
+        let until = Timespec {
+            tv_sec: (later / NS_PER_SECOND) as _,
+            tv_nsec: (later % NS_PER_SECOND) as _,
+        };
+        // A signal ends the sleep early: then this tick's turn finds nothing due, and sleeps on.
+        let _ = clock_nanosleep_absolute(ClockId::Monotonic, &until);
+    }
+}
+
+impl Tallies {
+    fn polled(&mut self, work: u32) {
+        self.polls += 1;
+        self.empty_polls += u64::from(work == 0);
+        self.packets += u64::from(work);
+    }
+}
+
+fn now_ns() -> u64 {
+    ns_of(ClockId::Monotonic)
+}
+
+fn ns_of(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as u64 * NS_PER_SECOND + time.tv_nsec as u64
+}

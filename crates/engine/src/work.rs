@@ -1,0 +1,63 @@
+//! CPU time that is spent on purpose, as an application would on each packet.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+/// Rounds of one measurement, and measurements of which the fastest counts: nothing came between.
+const ROUNDS: u64 = 100_000;
+const MEASUREMENTS: u32 = 20;
+
+/// An amount of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Work {
+    rounds: u64,
+}
+
+impl Work {
+    /// Work that takes about `ns` of a CPU at its present speed. Measuring that takes a few milliseconds.
+    pub fn of_ns(ns: u64) -> Self {
+        if ns == 0 {
+            return Work { rounds: 0 };
+        }
+        let measured = (0..MEASUREMENTS).map(|_| {
+            let began = Instant::now();
+            spend(ROUNDS);
+            began.elapsed().as_nanos().max(1)
+        });
+        let fastest = measured.min().unwrap_or(1);
+        let rounds = u128::from(ns) * u128::from(ROUNDS) / fastest;
+        Work {
+            rounds: u64::try_from(rounds).unwrap_or(u64::MAX).max(1),
+        }
+    }
+
+    /// Does it once.
+    pub fn spend(self) {
+        spend(self.rounds);
+    }
+}
+
+fn spend(rounds: u64) {
+    let mut value = 1u64;
+    for _ in 0..rounds {
+        // Each round needs the one before.
+        value = black_box(
+            value
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ten_times_the_time_is_ten_times_the_work() {
+        let [one, ten] = [10_000, 100_000].map(|ns| Work::of_ns(ns).rounds);
+        // The clock of a CPU may change between the two measurements.
+        assert!(ten > 3 * one && ten < 30 * one, "{one} {ten}");
+        assert_eq!(Work::of_ns(0).rounds, 0);
+    }
+}

@@ -1,0 +1,206 @@
+//! A receive queue by an AF_XDP socket.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use nicpoll_core::{Command, Device};
+use nicpoll_sys::xdp::{LinkState, XdpConfig, XdpDrops, XdpSocket};
+use rustix::io::Errno;
+
+use crate::error::EngineError;
+use crate::port::{PacketInput, Port, PortDrops};
+use crate::take::{Take, Taker};
+
+/// Frames that a port keeps until they are polled for, unless less is asked.
+pub const FRAMES_MAX: u32 = 4096;
+/// Ethernet's header, with a VLAN tag.
+const HEADER_BYTES: u32 = 18;
+/// Memory that a frame may get.
+const FRAME_MEMORY_BYTES: [u32; 2] = [2048, 4096];
+
+/// A receive queue of an interface, whose packets go to `I`.
+pub struct XdpPort<I> {
+    socket: XdpSocket,
+    input: I,
+    has_interrupts: bool,
+    link_state: LinkState,
+    link_losses: u64,
+    /// As of when the interface went, if it did: it has no counters any more.
+    last_drops: PortDrops,
+}
+
+impl<I: PacketInput> XdpPort<I> {
+    /// Opens every receive queue of an interface of the calling thread's network namespace, and has their frames be
+    /// taken. Each keeps up to `frames`, a power of two.
+    ///
+    /// # Errors
+    /// When there is no such interface, it has an XDP program, its MTU is too large, or a privilege is missing.
+    pub fn open(
+        interface: &str,
+        take: &Take,
+        frames: u32,
+        mut input: impl FnMut() -> I,
+    ) -> Result<(Taker, Vec<Self>), EngineError> {
+        let ifindex = index_of(interface)?;
+        let frame_memory_bytes = frame_memory_bytes(interface)?;
+        let mut taker = Taker::load(interface, take)?;
+        let mut ports: Vec<Self> = Vec::new();
+        // The kernel says which queue is none.
+        for queue in 0..nicpoll_core::POLL_LIST_LEN as u32 {
+            let config = XdpConfig {
+                ifindex,
+                queue,
+                frames,
+                frame_memory_bytes,
+            };
+            match XdpSocket::bind(&config) {
+                Ok(socket) => {
+                    taker.serve(queue, &socket)?;
+                    ports.push(Self::new(socket, input()));
+                }
+                Err(error) if queue > 0 && is(&error, Errno::INVAL) => break,
+                Err(error) => return Err(socket_error(interface, queue, error)),
+            }
+        }
+        // Last: whatever it takes finds its socket.
+        taker.attach(ifindex)?;
+        Ok((taker, ports))
+    }
+
+    fn new(socket: XdpSocket, input: I) -> Self {
+        XdpPort {
+            socket,
+            input,
+            has_interrupts: true,
+            link_state: LinkState::Up,
+            link_losses: 0,
+            last_drops: PortDrops::default(),
+        }
+    }
+
+    /// Where its packets go.
+    pub fn input(&self) -> &I {
+        &self.input
+    }
+
+    /// The same, to be changed.
+    pub fn input_mut(&mut self) -> &mut I {
+        &mut self.input
+    }
+
+    /// Whether frames come without being copied.
+    pub fn is_zero_copy(&self) -> bool {
+        self.socket.is_zero_copy()
+    }
+
+    fn check_status(&mut self) {
+        let state = self.socket.link_state();
+        if state != LinkState::Up && self.link_state == LinkState::Up {
+            self.link_losses += 1;
+        }
+        self.link_state = state;
+        self.last_drops = self.drops();
+    }
+}
+
+impl<I: PacketInput> Device for XdpPort<I> {
+    fn poll(&mut self, command: Command, count: u32) -> u32 {
+        if command == Command::PollAndCheckStatus {
+            self.check_status();
+        }
+        let input = &mut self.input;
+        self.socket.receive(count, |frame| input.packet(frame))
+    }
+
+    fn set_interrupts(&mut self, on: bool) {
+        self.has_interrupts = on;
+    }
+}
+
+impl<I: PacketInput> Port for XdpPort<I> {
+    fn waiting(&self) -> u32 {
+        self.socket.waiting()
+    }
+
+    fn wake_up(&self) -> Option<BorrowedFd<'_>> {
+        let can_wake = self.has_interrupts && self.link_state != LinkState::Gone;
+        can_wake.then(|| self.socket.as_fd())
+    }
+
+    fn link_state(&self) -> LinkState {
+        self.link_state
+    }
+
+    fn link_losses(&self) -> u64 {
+        self.link_losses
+    }
+
+    fn drops(&self) -> PortDrops {
+        let counted = |drops: XdpDrops| PortDrops {
+            ring_full: drops.ring_full,
+            no_memory: drops.no_memory,
+        };
+        self.socket.drops().map_or(self.last_drops, counted)
+    }
+}
+
+fn index_of(interface: &str) -> Result<u32, EngineError> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
+    let no_interface = |errno: Errno| EngineError::NoInterface {
+        interface: interface.to_owned(),
+        source: errno.into(),
+    };
+    let (family, kind) = (AddressFamily::UNIX, SocketType::DGRAM);
+    let any = socket_with(family, kind, SocketFlags::CLOEXEC, None).map_err(no_interface)?;
+    netdevice::name_to_index(any, interface).map_err(no_interface)
+}
+
+/// The least memory that holds a frame of the interface.
+fn frame_memory_bytes(interface: &str) -> Result<u32, EngineError> {
+    let link = nicpoll_sys::ethtool::link(interface);
+    let link = link.map_err(|source| EngineError::NoInterface {
+        interface: interface.to_owned(),
+        source,
+    })?;
+    let holds = |memory: u32| {
+        let config = XdpConfig {
+            ifindex: 0,
+            queue: 0,
+            frames: 1,
+            frame_memory_bytes: memory,
+        };
+        config.frame_bytes_max() - HEADER_BYTES
+    };
+    let mut memories = FRAME_MEMORY_BYTES.into_iter();
+    memories
+        .find(|memory| link.mtu_bytes <= holds(*memory))
+        .ok_or_else(|| EngineError::Mtu {
+            interface: interface.to_owned(),
+            mtu_bytes: link.mtu_bytes,
+            mtu_bytes_max: holds(FRAME_MEMORY_BYTES[1]),
+        })
+}
+
+fn is(error: &std::io::Error, errno: Errno) -> bool {
+    Errno::from_io_error(error) == Some(errno)
+}
+
+fn socket_error(interface: &str, queue: u32, source: std::io::Error) -> EngineError {
+    if is(&source, Errno::PERM) {
+        return EngineError::Privileges {
+            doing: "opening an AF_XDP socket",
+            source,
+        };
+    }
+    let remedy = match Errno::from_io_error(&source) {
+        Some(Errno::BUSY) => "; another program has one at this queue, so stop that first",
+        Some(Errno::NETDOWN) => "; bring the interface up first",
+        Some(Errno::NOBUFS) => "; the limit of locked memory is too low (ulimit -l)",
+        _ => "",
+    };
+    EngineError::Socket {
+        interface: interface.to_owned(),
+        queue,
+        source,
+        remedy,
+    }
+}

@@ -1,0 +1,146 @@
+//! What `nicpoll sink --json` and `--json-stream` print.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Origin;
+
+/// Name and version of the JSON that [`SinkDocument`] becomes.
+pub const SINK_SCHEMA: &str = "nicpoll.sink/1";
+
+/// A whole run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SinkDocument {
+    /// Name and version of this layout: [`SINK_SCHEMA`].
+    pub schema: String,
+    /// What was asked for and how it is carried out.
+    pub start: SinkStart,
+    /// One for each interval.
+    pub intervals: Vec<SinkInterval>,
+    /// What it came to.
+    pub end: SinkEnd,
+}
+
+/// What was asked for and how it is carried out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SinkStart {
+    /// Name and version of this layout: [`SINK_SCHEMA`].
+    pub schema: String,
+    /// Who made it.
+    #[serde(flatten)]
+    pub origin: Origin,
+    /// The interface.
+    pub interface: String,
+    /// How its frames come to the program: `af_xdp`.
+    pub device: String,
+    /// Where the XDP program runs: `driver` or `generic`.
+    pub program_mode: String,
+    /// Whether frames come without being copied.
+    pub is_zero_copy: bool,
+    /// Receive queues that are read.
+    pub queues: u32,
+    /// UDP ports whose packets are taken; null for all ports.
+    pub udp_ports: Option<Vec<u16>>,
+    /// How the program learns of packets: `polling`, `interrupt`, `busy-poll` or `adaptive`.
+    pub discipline: String,
+    /// What is polled: `user` when the program's side alone is; the kernel's NAPI then still runs for each arrival.
+    pub polled_side: String,
+    /// Ticks a second.
+    pub hz: u32,
+    /// How the burst is adapted: `freebsd` or `share`.
+    pub controller: String,
+    /// Back-to-back passes after which an interrupt is throttled; 0: never.
+    pub storm_threshold: u32,
+    /// The CPU of the thread that receives.
+    pub cpu: u32,
+    /// How the kernel schedules that thread: `fifo` (before ordinary programs) or `fair`.
+    pub scheduling: String,
+    /// CPU time that is spent on each packet, on purpose.
+    pub work_ns: u64,
+}
+
+/// What was received in an interval.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SinkInterval {
+    /// Begin, since the run began.
+    pub start_seconds: f64,
+    /// End.
+    pub end_seconds: f64,
+    /// What was counted between.
+    #[serde(flatten)]
+    pub counts: SinkCounts,
+}
+
+/// Counters over some time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SinkCounts {
+    /// Packets delivered to the program.
+    pub received_packets: u64,
+    /// Their frames' bytes, Ethernet header included and FCS not.
+    pub received_bytes: u64,
+    /// Lost because the socket's ring had no room.
+    pub ring_full_packets: u64,
+    /// Lost because no memory was free, or the frame was too long for it.
+    pub no_memory_packets: u64,
+    /// Times that a receive queue was asked for packets.
+    pub polls: u64,
+    /// Of those, how many found none.
+    pub empty_polls: u64,
+    /// Times that arrivals woke the program.
+    pub wake_ups: u64,
+    /// Times that an interrupt storm was throttled for a tick.
+    pub throttled: u64,
+    /// CPU time of the thread that receives; the kernel's own work for arrivals is not in it.
+    pub cpu_ns: u64,
+}
+
+/// Where the frames ended that the XDP program saw.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SinkAccount {
+    /// Taken out of the kernel's way.
+    pub taken_packets: u64,
+    /// Of those, delivered to the program.
+    pub received_packets: u64,
+    /// Of those, lost because the socket's ring had no room.
+    pub ring_full_packets: u64,
+    /// Of those, lost because no memory was free, or the frame was too long for it.
+    pub no_memory_packets: u64,
+    /// Of those, still in the ring at the end.
+    pub waiting_packets: u64,
+    /// Taken, and none of these; 0 when the account closes.
+    pub residual_packets: i64,
+    /// Left to the kernel because they were not asked for.
+    pub passed_packets: u64,
+    /// Asked for, and left to the kernel because their queue had no socket.
+    pub without_socket_packets: u64,
+}
+
+/// What it came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SinkEnd {
+    /// Length of the run.
+    pub duration_seconds: f64,
+    /// What was counted in all.
+    pub totals: SinkCounts,
+    /// Where the frames ended.
+    pub account: SinkAccount,
+    /// Checks of status that found the interface no longer up, over all queues.
+    pub link_losses: u64,
+    /// Changes between interrupts and polling, by `adaptive`.
+    pub discipline_changes: u64,
+    /// Ticks that came.
+    pub ticks: u64,
+    /// The knobs and counters under `kern.polling`, by name.
+    pub polling: Vec<SinkVariable>,
+    /// The signal that ended the run; null when none did.
+    pub ended_by_signal: Option<i32>,
+}
+
+/// A knob or counter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SinkVariable {
+    /// Its name, without `kern.polling.` before it.
+    pub name: String,
+    /// Its value.
+    pub value: u32,
+}

@@ -1,0 +1,231 @@
+//! A socket that receives the frames of one queue of an interface.
+//!
+//! What must hold: each frame of the memory is in the fill ring, with the kernel, or in the receive ring. There are as
+//! many frames as the fill ring has entries, so that a frame can always be given back.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::net::xdp::{
+    SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_UMEM_PGOFF_COMPLETION_RING,
+    XDP_UMEM_PGOFF_FILL_RING, XdpDesc, XdpOptionsFlags, XdpUmemReg, XdpUmemRegFlags,
+};
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, sockopt};
+
+use super::ring::Ring;
+use crate::memory::Mapping;
+
+/// Bytes at the start of each frame's memory that the kernel keeps for XDP programs (`XDP_PACKET_HEADROOM`).
+const HEADROOM_BYTES: u32 = 256;
+/// A queue is still busy for about 45 ms after the socket before was closed.
+const BUSY_MAX: Duration = Duration::from_secs(1);
+const TRY_AGAIN: Duration = Duration::from_millis(5);
+/// The kernel wants a ring for what was sent, also where nothing is.
+const COMPLETIONS: u32 = 2;
+
+/// What a socket is for, and how much it keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct XdpConfig {
+    /// The interface, by its index in the calling thread's network namespace.
+    pub ifindex: u32,
+    /// The receive queue, from 0 on.
+    pub queue: u32,
+    /// Frames that it keeps until they are read; a power of two.
+    pub frames: u32,
+    /// Memory of each frame: 2048 or 4096. A frame may be as long as [`XdpConfig::frame_bytes_max`].
+    pub frame_memory_bytes: u32,
+}
+
+impl XdpConfig {
+    /// The longest frame that is received, Ethernet header included; longer ones are dropped and counted.
+    pub fn frame_bytes_max(&self) -> u32 {
+        self.frame_memory_bytes.saturating_sub(HEADROOM_BYTES)
+    }
+}
+
+/// Frames that the socket has dropped since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct XdpDrops {
+    /// The receive ring had no room, with the driver's own memory (`rx_ring_full`).
+    pub ring_full: u64,
+    /// No memory was free, or the frame was too long for it (`rx_dropped`).
+    pub no_memory: u64,
+    /// How often the fill ring was found empty. It counts the same losses again, and attempts without a loss.
+    pub fill_ring_empty: u64,
+}
+
+impl XdpDrops {
+    /// Frames lost.
+    pub fn frames(&self) -> u64 {
+        self.ring_full + self.no_memory
+    }
+}
+
+/// What has become of a socket's interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkState {
+    /// It is up.
+    Up,
+    /// An operator has taken it down; frames come again when it is up again.
+    Down,
+    /// It was removed. This socket receives nothing any more.
+    Gone,
+}
+
+/// A socket with its memory and rings.
+#[derive(Debug)]
+pub struct XdpSocket {
+    // Declared first: the kernel lets go of rings and memory before they are unmapped.
+    socket: OwnedFd,
+    fill: Ring<u64>,
+    receive: Ring<XdpDesc>,
+    memory: NonNull<u8>,
+    memory_bytes: u64,
+    frame_memory_bytes: u32,
+    is_zero_copy: bool,
+    _completion: Ring<u64>,
+    _mapping: Mapping,
+}
+
+// SAFETY: the pointer is into the mapping, which moves along, and is used through `&mut self` alone.
+unsafe impl Send for XdpSocket {}
+
+impl XdpSocket {
+    /// Makes a socket and binds it to a queue: with the driver's own memory where it can (zero-copy), else with a copy
+    /// of each frame. A queue that is busy is tried again for a second.
+    ///
+    /// # Errors
+    /// `EINVAL` when the interface has no such queue; `EBUSY` when another program has it; `EPERM` without CAP_NET_RAW;
+    /// `ENODEV` when there is no such interface.
+    pub fn bind(config: &XdpConfig) -> io::Result<Self> {
+        let length = config.frames;
+        let memory_bytes = u64::from(config.frames) * u64::from(config.frame_memory_bytes);
+        let mut mapping = Mapping::zeroed(memory_bytes as usize)?;
+        let memory = NonNull::new(mapping.as_mut_ptr()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let socket = rustix::net::socket_with(
+            AddressFamily::XDP,
+            SocketType::RAW,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        let registration = XdpUmemReg {
+            addr: memory.as_ptr() as u64,
+            len: memory_bytes,
+            chunk_size: config.frame_memory_bytes,
+            headroom: 0,
+            flags: XdpUmemRegFlags::empty(),
+            tx_metadata_len: 0,
+        };
+        sockopt::set_xdp_umem_reg(&socket, registration)?;
+        sockopt::set_xdp_umem_fill_ring_size(&socket, length)?;
+        sockopt::set_xdp_umem_completion_ring_size(&socket, COMPLETIONS)?;
+        sockopt::set_xdp_rx_ring_size(&socket, length)?;
+        let offsets = sockopt::xdp_mmap_offsets(&socket)?;
+        let (fd, fill_at) = (socket.as_fd(), XDP_UMEM_PGOFF_FILL_RING);
+        let mut fill = Ring::map(fd, fill_at, length, &offsets.fr)?;
+        let receive = Ring::map(fd, XDP_PGOFF_RX_RING, length, &offsets.rx)?;
+        let completion_at = XDP_UMEM_PGOFF_COMPLETION_RING;
+        let completion = Ring::map(fd, completion_at, COMPLETIONS, &offsets.cr)?;
+        for frame in 0..length {
+            fill.put(
+                frame,
+                u64::from(frame) * u64::from(config.frame_memory_bytes),
+            );
+        }
+        fill.publish(length);
+        bind_patiently(fd, config)?;
+        let options = sockopt::xdp_options(&socket)?;
+        Ok(XdpSocket {
+            is_zero_copy: options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY),
+            socket,
+            fill,
+            receive,
+            memory,
+            memory_bytes,
+            frame_memory_bytes: config.frame_memory_bytes,
+            _completion: completion,
+            _mapping: mapping,
+        })
+    }
+
+    /// Whether frames come without being copied.
+    pub fn is_zero_copy(&self) -> bool {
+        self.is_zero_copy
+    }
+
+    /// Frames that wait to be read.
+    pub fn waiting(&self) -> u32 {
+        self.receive.filled()
+    }
+
+    /// Shows up to `most` frames that wait, oldest first, and gives their memory back to the kernel. Returns how many.
+    /// It waits for nothing, and makes a system call only where the driver asks for one.
+    pub fn receive(&mut self, most: u32, mut each: impl FnMut(&[u8])) -> u32 {
+        let count = self.receive.filled().min(most);
+        for ahead in 0..count {
+            let entry = self.receive.get(ahead);
+            let frame = entry.addr & !u64::from(self.frame_memory_bytes - 1);
+            if entry.addr + u64::from(entry.len) <= self.memory_bytes {
+                // SAFETY: the bytes lie in the mapping, and the kernel does not touch them: it has put this frame into
+                // the receive ring, and gets it back below, after the slice is gone.
+                each(unsafe {
+                    let start = self.memory.add(entry.addr as usize);
+                    std::slice::from_raw_parts(start.as_ptr(), entry.len as usize)
+                });
+            }
+            self.fill.put(ahead, frame);
+        }
+        if count > 0 {
+            self.receive.release(count);
+            self.fill.publish(count);
+        }
+        if self.fill.needs_wakeup() {
+            // What is wrong with the interface, its state says.
+            let _ = self.link_state();
+        }
+        count
+    }
+
+    /// What has become of the interface. The system call also wakes a driver that waits for memory.
+    pub fn link_state(&self) -> LinkState {
+        let nothing: &mut [u8] = &mut [];
+        match rustix::net::recv(&self.socket, nothing, RecvFlags::DONTWAIT) {
+            Err(Errno::NETDOWN) => LinkState::Down,
+            Err(Errno::NXIO) => LinkState::Gone,
+            _ => LinkState::Up,
+        }
+    }
+
+    /// What the socket has dropped.
+    pub fn drops(&self) -> io::Result<XdpDrops> {
+        let statistics = sockopt::xdp_statistics(&self.socket)?;
+        Ok(XdpDrops {
+            ring_full: statistics.rx_ring_full.unwrap_or(0),
+            no_memory: statistics.rx_dropped,
+            fill_ring_empty: statistics.rx_fill_ring_empty_descs.unwrap_or(0),
+        })
+    }
+}
+
+impl AsFd for XdpSocket {
+    /// poll(2) says that it is readable while frames wait.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+fn bind_patiently(socket: BorrowedFd<'_>, config: &XdpConfig) -> io::Result<()> {
+    let flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
+    let address = SocketAddrXdp::new(flags, config.ifindex, config.queue);
+    let began = Instant::now();
+    loop {
+        match rustix::net::bind(socket, &address) {
+            Err(Errno::BUSY) if began.elapsed() < BUSY_MAX => thread::sleep(TRY_AGAIN),
+            outcome => return Ok(outcome?),
+        }
+    }
+}
