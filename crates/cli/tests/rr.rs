@@ -221,3 +221,59 @@ fn what_cannot_be_is_refused_with_exit_2() {
         assert!(output.stdout.is_empty());
     }
 }
+
+/// Whatever a filter on the way out stops, the end that sent it says so, and the test goes on.
+#[test]
+fn what_a_filter_stops_on_its_way_out_is_counted_by_the_end_that_sent_it() {
+    needs!(Root, Nft);
+    let veth = Veth::build().unwrap();
+    let filter = |side: Side, drops: &str| {
+        let rules = format!(
+            "add table inet t; flush table inet t; \
+             add chain inet t c {{ type filter hook output priority 0; }}; \
+             add rule inet t c meta l4proto udp {drops} drop"
+        );
+        let status = veth
+            .inside(side)
+            .run(move |_| Command::new("nft").arg(rules).status().unwrap());
+        assert!(status.unwrap().success());
+    };
+    let ask = || {
+        let args = [
+            "-c",
+            "198.18.0.2",
+            "-u",
+            "-n",
+            "40",
+            "--timeout",
+            "50ms",
+            "--json",
+        ];
+        let asked = spawn(veth.inside(Side::Sender), &args);
+        asked.wait_with_output().unwrap()
+    };
+    filter(Side::Receiver, "numgen inc mod 4 == 0");
+    let server = Server::new(spawn(veth.inside(Side::Receiver), &["-s", "--json-stream"]));
+    filter(Side::Sender, "numgen inc mod 4 == 0");
+    let some = ask();
+    assert_eq!(some.status.code(), Some(0), "{some:?}");
+    let end = serde_json::from_slice::<Value>(&some.stdout).unwrap()["end"].take();
+    let count = |name: &str| end[name].as_u64().unwrap();
+    assert_eq!((count("requests_sent"), count("refused_sends")), (30, 10));
+    filter(Side::Sender, "");
+    let none = ask();
+    assert_eq!(none.status.code(), Some(1));
+    let text = String::from_utf8(none.stderr).unwrap();
+    assert!(
+        text.contains("a packet filter of this host dropped every request"),
+        "{text}"
+    );
+    let served = &server.end()["udp"];
+    let count = |name: &str| served[name].as_u64().unwrap();
+    // One in four of the answers.
+    assert_eq!(
+        (count("requests_received"), count("refused_sends")),
+        (30, 8)
+    );
+    assert_eq!(count("responses_sent"), 22);
+}

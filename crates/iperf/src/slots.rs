@@ -9,13 +9,12 @@
 //! [`ROOM_BYTES`] at most, all together; and while somebody waits for a stream, nobody keeps one who
 //! sends next to nothing.
 
-use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use nicpoll_traffic::{Caller, Refusal};
+use nicpoll_traffic::{Caller, Refusal, Shares};
 
 use crate::{CLIENTS_MAX, CLIENTS_PER_ADDRESS};
 
@@ -33,8 +32,6 @@ const WAIT_LASTS: Duration = Duration::from_secs(1);
 const LEAST_BYTES: u64 = 2_000;
 /// in this time makes room for those who wait.
 const LEAST_WINDOW: Duration = Duration::from_secs(2);
-/// Bits of an IPv6 address that one host may choose as it likes.
-const HOST_BITS_IPV6: u32 = 64;
 
 /// What a client is told of that comes when all streams are in use.
 fn full(peer: Caller) -> Refusal {
@@ -52,17 +49,16 @@ pub(crate) struct Slots(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    of_address_max: usize,
     books: Mutex<Books>,
     /// What is left of [`ROOM_BYTES`].
     room_bytes: AtomicUsize,
     is_closing: AtomicBool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Books {
     streams: usize,
-    of_address: BTreeMap<IpAddr, usize>,
+    of_address: Shares,
     /// When somebody was last refused for want of a stream.
     waited: Option<Instant>,
     refusal: Option<Refusal>,
@@ -88,8 +84,12 @@ impl Slots {
 
     fn with_share(of_address_max: usize) -> Self {
         Slots(Arc::new(Shared {
-            of_address_max,
-            books: Mutex::default(),
+            books: Mutex::new(Books {
+                streams: 0,
+                of_address: Shares::new(of_address_max),
+                waited: None,
+                refusal: None,
+            }),
             room_bytes: AtomicUsize::new(ROOM_BYTES),
             is_closing: AtomicBool::new(false),
         }))
@@ -103,18 +103,18 @@ impl Slots {
     /// A stream for a client that may ask for `streams` of them; takes note of the refusal when it
     /// cannot have them.
     pub(crate) fn take(&self, peer: SocketAddr, streams: usize) -> Option<Ticket> {
-        let address = holder(peer.ip());
+        let address = peer.ip();
         let mut books = self.0.books();
-        let own = books.of_address.get(&address).copied().unwrap_or(0);
         if books.streams + streams > CLIENTS_MAX {
             books.waited = Some(Instant::now());
             books.refusal = Some(full(peer.into()));
             return None;
         }
-        if own + streams > self.0.of_address_max {
+        if !books.of_address.has_room(address, streams) {
             books.refusal = Some(Refusal::Share {
                 peer: peer.into(),
-                most: self.0.of_address_max,
+                most: books.of_address.most(),
+                what: "streams",
             });
             return None;
         }
@@ -153,28 +153,12 @@ impl Slots {
 impl Books {
     fn add(&mut self, address: IpAddr) {
         self.streams += 1;
-        *self.of_address.entry(address).or_default() += 1;
+        self.of_address.take(address);
     }
 
     fn remove(&mut self, address: IpAddr) {
         self.streams -= 1;
-        if let Some(own) = self.of_address.get_mut(&address) {
-            *own -= 1;
-            if *own == 0 {
-                self.of_address.remove(&address);
-            }
-        }
-    }
-}
-
-/// Whose share an address belongs to.
-fn holder(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(address) => {
-            let network = u128::from(address) >> HOST_BITS_IPV6 << HOST_BITS_IPV6;
-            Ipv6Addr::from(network).into()
-        }
-        address => address,
+        self.of_address.give_back(address);
     }
 }
 
@@ -228,8 +212,7 @@ impl Ticket {
     /// Whether the client may have one stream more.
     pub(crate) fn has_room_for_another(&self) -> bool {
         let books = self.shared.books();
-        let own = books.of_address.get(&self.address).copied().unwrap_or(0);
-        books.streams < CLIENTS_MAX && own < self.shared.of_address_max
+        books.streams < CLIENTS_MAX && books.of_address.has_room(self.address, 1)
     }
 
     /// Room for `bytes` more than a stranger has; `None` when there is not so much left.
@@ -331,17 +314,8 @@ mod tests {
         assert!(matches!(slots.refusal(), Some(Refusal::Full { .. })));
         assert!(slots.refusal().is_none());
         drop((own, others));
-        assert!(slots.0.books().of_address.is_empty());
+        assert_eq!(slots.0.books().of_address.taken(), 0);
         assert_eq!(slots.0.books().streams, 0);
-    }
-
-    #[test]
-    fn the_addresses_of_one_ipv6_network_have_one_share() {
-        let address = |text: &str| holder(text.parse().unwrap());
-        assert_eq!(address("2001:db8::1"), address("2001:db8::ffff:1"));
-        assert_ne!(address("2001:db8::1"), address("2001:db8:0:1::1"));
-        assert_eq!(address("::ffff:192.0.2.1"), address("192.0.2.1"));
-        assert_ne!(address("192.0.2.1"), address("192.0.2.2"));
     }
 
     #[test]

@@ -85,7 +85,11 @@ impl PreparedEnd for udp::Server {
             bytes: report.bytes_received,
         };
         Ok(EndBooks {
-            control_sent: vec![(ControlKind::FinAcknowledgement, report.fin_acks_sent)],
+            control_sent: [
+                &[(ControlKind::FinAcknowledgement, report.fin_acks_sent)],
+                &report.refused_sends.control()[..],
+            ]
+            .concat(),
             control_received: vec![(ControlKind::Fin, report.fins_received)],
             jitter_seconds: report.jitter_seconds,
             out_of_order_packets: Some(report.out_of_order),

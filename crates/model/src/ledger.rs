@@ -45,6 +45,9 @@ pub enum ControlKind {
     /// own interface or queue dropped them and it was told so (`ENOBUFS`). The sender does not count them
     /// as sent, but the kernel counts each of them in a line: those without room as discarded by IP.
     Refused,
+    /// Datagrams that a filter of the sender's own host dropped on their way out, and of which the kernel told the
+    /// sender (`EPERM`). The sender does not count them as sent; they are in the line of the filter.
+    Filtered,
     /// TCP segments without payload: acknowledgements and connection control.
     Acknowledgement,
     /// TCP segments sent again.
@@ -62,6 +65,7 @@ impl ControlKind {
             ControlKind::Fin => "FIN",
             ControlKind::FinAcknowledgement => "FIN acknowledgement",
             ControlKind::Refused => "refused send",
+            ControlKind::Filtered => "send stopped by a filter",
             ControlKind::Acknowledgement => "acknowledgement",
             ControlKind::Retransmission => "retransmission",
             ControlKind::Arp => "ARP",
@@ -268,6 +272,7 @@ mod tests {
             ControlKind::Fin,
             ControlKind::FinAcknowledgement,
             ControlKind::Refused,
+            ControlKind::Filtered,
             ControlKind::Acknowledgement,
             ControlKind::Retransmission,
             ControlKind::Arp,
@@ -276,8 +281,8 @@ mod tests {
         let names = kinds.map(ControlKind::name);
         assert_eq!(
             names.join(", "),
-            "FIN, FIN acknowledgement, refused send, acknowledgement, retransmission, ARP, \
-             ICMPv6 ND/MLD"
+            "FIN, FIN acknowledgement, refused send, send stopped by a filter, acknowledgement, \
+             retransmission, ARP, ICMPv6 ND/MLD"
         );
     }
 }

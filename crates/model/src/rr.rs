@@ -213,6 +213,8 @@ pub struct RrServed {
     pub requests_received: u64,
     /// Responses that the kernel took.
     pub responses_sent: u64,
+    /// Responses over UDP that the kernel refused: no room, no route back, or a filter of this host.
+    pub refused_sends: u64,
     /// Messages that are no requests, and over UDP those that ask for a response longer than
     /// themselves. They are not answered.
     pub foreign_messages: u64,
@@ -228,6 +230,7 @@ impl RrServed {
         RrServed {
             requests_received: self.requests_received - earlier.requests_received,
             responses_sent: self.responses_sent - earlier.responses_sent,
+            refused_sends: self.refused_sends - earlier.refused_sends,
             foreign_messages: self.foreign_messages - earlier.foreign_messages,
             bytes_received: self.bytes_received - earlier.bytes_received,
             bytes_sent: self.bytes_sent - earlier.bytes_sent,

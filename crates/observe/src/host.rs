@@ -89,6 +89,8 @@ pub struct HostSnapshot {
     pub interfaces: Option<BTreeMap<u32, InterfaceCounters>>,
     /// Packets counted by rules of nftables and iptables that drop them; `None` without CAP_NET_ADMIN or nftables.
     pub nftables_drops: Option<u64>,
+    /// Those of them that were on their way out. IP counts the datagrams among them as discarded, too.
+    pub nftables_drops_out: Option<u64>,
     /// `Protocol.Name` of /proc/net/snmp and netstat and the names of /proc/net/snmp6; empty when unreadable.
     pub protocols: BTreeMap<String, u64>,
     /// Backlog drops of each core of the *machine*, since the kernel does not keep them by namespace; `None`
@@ -155,6 +157,7 @@ impl HostCounters {
         let reasons = self.drop_reasons();
         HostSnapshot {
             interfaces,
+            nftables_drops_out: filter.as_ref().map(|filter| filter.dropped_out),
             nftables_drops: filter.map(|filter| filter.dropped),
             protocols: read_protocols().unwrap_or_default(),
             softnet_dropped: read_softnet_dropped().ok(),
@@ -278,6 +281,7 @@ fn read_filters(socket: &mut NetlinkSocket) -> Option<Filter> {
     match nftables::read(socket) {
         Ok(mut filter) => {
             filter.dropped += older.dropped;
+            filter.dropped_out += older.dropped_out;
             filter.uncounted.extend(older.uncounted);
             Some(filter)
         }

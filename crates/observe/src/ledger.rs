@@ -73,6 +73,9 @@ pub fn packet_ledger(datagrams: CountedDatagrams, hosts: Hosts<'_>) -> Ledger {
     } = hosts;
     let mut lines = loss_lines(hosts);
     lines.extend(beyond_counters(&lines, sender, receiver));
+    for (side, host) in [(Side::Sender, sender), (Side::Receiver, receiver)] {
+        add_filtered_sends(&mut lines, &datagrams.control, side, host);
+    }
     let filtered = lines
         .iter()
         .filter(|line| matches!(line.place, LossPlace::Nftables | LossPlace::Xdp))
@@ -181,6 +184,43 @@ fn beyond_counters(
         (packets > 0).then(|| line(place, side, &counter, Some(packets)))
     };
     dropped.into_iter().filter_map(beyond).collect()
+}
+
+/// Datagrams that a filter stopped on the way out, as the sending programs were told. What no rule's counter and no
+/// drop reason has of them is a line; IP counts all of them as discarded, and they leave its line.
+fn add_filtered_sends(
+    lines: &mut Vec<LedgerLine>,
+    control: &[ControlLine],
+    side: Side,
+    host: Account<'_>,
+) {
+    let of_side = |line: &&ControlLine| (line.kind, line.from) == (ControlKind::Filtered, side);
+    let told: u64 = control
+        .iter()
+        .filter(of_side)
+        .filter_map(|line| line.sent_packets)
+        .sum();
+    let at = |line: &LedgerLine, place| (line.place, line.side) == (place, side);
+    let by_ip = lines.iter_mut().find(|line| at(line, LossPlace::IpOutput));
+    if let Some(packets) = by_ip.and_then(|line| line.packets.as_mut()) {
+        *packets = packets.saturating_sub(told.saturating_sub(host.filtered_out()));
+    }
+    let named = lines.iter().filter(|line| at(line, LossPlace::Nftables));
+    let named: u64 = named.filter_map(|line| line.packets).sum();
+    if told > named {
+        let less = if named > 0 {
+            " less the lines before"
+        } else {
+            ""
+        };
+        let counter = format!("EPERM of sends{less}");
+        lines.push(line(
+            LossPlace::Nftables,
+            side,
+            &counter,
+            Some(told - named),
+        ));
+    }
 }
 
 /// Every place of the hosts, in the order in which a packet passes them.

@@ -5,9 +5,9 @@
 //! counts: what a rule without a counter drops cannot hide behind what another one counted. It counts many a loss
 //! in several counters:
 //!
-//! - A drop by the qdisc shows in its own count, in Udp.SndbufErrors and in Ip.OutDiscards. The line is the
-//!   qdisc's; IP's own is what OutDiscards counts beyond qdiscs and interfaces. That has sends for which the socket
-//!   had no room, too.
+//! - A drop by the qdisc shows in its own count, in Udp.SndbufErrors and in Ip.OutDiscards, and one by a filter on
+//!   the way out in its rule's counter and in Ip.OutDiscards. The line is the qdisc's, or the rule's; IP's own is what
+//!   OutDiscards counts beyond qdiscs, filters and interfaces. That has sends for which the socket had no room, too.
 //! - Udp.InErrors contains RcvbufErrors, InCsumErrors and MemErrors; those three are the lines.
 //! - A backlog drop shows in softnet_stat, for the machine, and in the receiving interface's rx_dropped, for the
 //!   host. On veth it shows in the sending interface's tx_dropped too, as does a full ring: what that counted beyond
@@ -18,7 +18,9 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use nicpoll_model::{DropProtocol, DropReason, DropReasonGaps, Drops, LossPlace, UncountedLoss};
+use nicpoll_model::{
+    DropProtocol, DropReason, DropReasonGaps, Drops, LossPlace, UncountedLoss, Way,
+};
 
 use crate::host::{HostSnapshot, InterfaceCounters};
 
@@ -79,11 +81,12 @@ fn has_counter(place: LossPlace) -> bool {
 pub(crate) const COUNTED: [Counted; 13] = [
     Counted {
         place: LossPlace::IpOutput,
-        counter: "Ip.OutDiscards less qdisc drops and tx_dropped",
+        counter: "Ip.OutDiscards less qdisc drops, tx_dropped and what filters dropped on the way out",
         udp_only: false,
         read: |account, families| {
             let all = account.protocols(&["Ip.OutDiscards"], families)?;
-            Some(all.saturating_sub(account.qdisc_drops()? + account.tx_dropped()?))
+            let below = account.qdisc_drops()? + account.tx_dropped()?;
+            Some(all.saturating_sub(below + account.filtered_out()))
         },
     },
     Counted {
@@ -301,6 +304,29 @@ impl Account<'_> {
         );
         let is_whole = before.keys().all(|index| after.contains_key(index));
         is_whole.then_some((before, after))
+    }
+
+    /// What rules dropped on the way out, by their counters, and by drop reasons where rules without one may be what
+    /// dropped.
+    pub(crate) fn filtered_out(self) -> u64 {
+        let [after, before] = [self.after, self.before].map(|one| one.nftables_drops_out);
+        let counted = difference(after, before).unwrap_or(0);
+        let may_drop = self.after.uncounted.iter().chain(&self.before.uncounted);
+        let mut may_drop = may_drop.filter(|one| one.place == LossPlace::Nftables);
+        if !may_drop.any(|one| one.ways.contains(&Way::Out)) {
+            return counted;
+        }
+        let reasons = self.drop_reasons().unwrap_or_default();
+        let of_filters = |reason: &&DropReason| {
+            reason.place == Some(LossPlace::Nftables) && reason.protocol == DropProtocol::Udp
+        };
+        let told: u64 = reasons
+            .iter()
+            .filter(of_filters)
+            .map(|one| one.packets)
+            .sum();
+        let all = difference(self.after.nftables_drops, self.before.nftables_drops).unwrap_or(0);
+        counted + told.saturating_sub(all)
     }
 
     fn qdisc_drops(self) -> Option<u64> {

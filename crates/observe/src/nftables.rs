@@ -18,11 +18,16 @@ use nicpoll_model::{LossPlace, UncountedLoss, Way};
 /// `NFT_REG_VERDICT`, include/uapi/linux/netfilter/nf_tables.h: what a lookup in a verdict map writes to.
 const VERDICT_REGISTER: u32 = 0;
 
+/// `NFPROTO_ARP`, include/uapi/linux/netfilter.h.
+const ARP: u8 = 3;
+
 /// What the filter of a network namespace drops.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Packets that were counted and dropped, all tables together.
     pub dropped: u64,
+    /// Those of them that were on their way out, and no others: IP counts them among what it discarded, too.
+    pub dropped_out: u64,
     /// What can drop packets without their being counted.
     pub uncounted: Vec<UncountedLoss>,
 }
@@ -71,7 +76,8 @@ impl Cause {
 /// Everything that can drop, as it was found.
 #[derive(Default)]
 struct Found {
-    dropped: u64,
+    /// Packets that were counted and dropped, with the chains that did it.
+    counted: Vec<(Vec<Name>, u64)>,
     /// By chain: how many of each cause.
     uncounted: BTreeMap<(Name, Cause), usize>,
     /// By named counter: in which chain, for each rule that drops right after it.
@@ -111,8 +117,13 @@ pub fn read(socket: &mut NetlinkSocket) -> io::Result<Filter> {
             ways,
         })
     };
+    let counted = || found.counted.iter();
     Ok(Filter {
-        dropped: found.dropped,
+        dropped: counted().map(|(_, packets)| packets).sum(),
+        dropped_out: counted()
+            .filter(|(chains, _)| chains.iter().all(|chain| found.is_way_out(chain)))
+            .map(|(_, packets)| packets)
+            .sum(),
         uncounted: found.uncounted.iter().filter_map(loss).collect(),
     })
 }
@@ -120,7 +131,7 @@ pub fn read(socket: &mut NetlinkSocket) -> io::Result<Filter> {
 impl Found {
     fn add(&mut self, chain: &Name, count: Count) {
         match count {
-            Count::Packets(packets) => self.dropped += packets,
+            Count::Packets(packets) => self.counted.push((vec![chain.clone()], packets)),
             Count::Named(counter) => {
                 let rules = self.named.entry(counter).or_default();
                 rules.push(chain.clone());
@@ -150,6 +161,11 @@ impl Found {
             from.extend(callers.filter(|caller| seen.insert(caller)));
         }
         ways
+    }
+
+    /// Whether only packets that leave the host come to a chain.
+    fn is_way_out(&self, chain: &Name) -> bool {
+        chain.0 != ARP && self.ways(chain).is_some_and(|ways| ways == [Way::Out])
     }
 
     /// Takes note that one chain sends packets to another of its table.
@@ -276,7 +292,7 @@ fn add_named(socket: &mut NetlinkSocket, found: &mut Found) -> io::Result<()> {
     for (counter, chains) in std::mem::take(&mut found.named) {
         match counters.get(&counter) {
             Some(&(Some(packets), Some(rules))) if rules as usize == chains.len() => {
-                found.dropped += packets;
+                found.counted.push((chains, packets));
             }
             _ => {
                 for chain in chains {

@@ -3,6 +3,8 @@
 
 mod common;
 
+use std::io::ErrorKind;
+use std::net::UdpSocket;
 use std::thread;
 
 use common::*;
@@ -151,6 +153,51 @@ fn a_chain_that_drops_is_named_with_the_way_of_its_packets() {
         ("through", &[]),
     ];
     assert_eq!(named, expected);
+}
+
+/// What is dropped on the way out is in IP's discards as well, and there it is taken out; what is dropped on the way
+/// in is not.
+#[test]
+fn what_a_filter_drops_on_the_way_out_is_at_one_place_with_a_counter_and_without() {
+    needs!(Root, Ip, Nft);
+    for counter in ["counter", ""] {
+        let pair = Pair::new();
+        let chain = |name: &str, hook: &str, port: u16| {
+            format!(
+                "add chain inet t {name} {{ type filter hook {hook} priority 0; }}
+                 add rule inet t {name} udp dport {port} {counter} drop"
+            )
+        };
+        let rules = [
+            "add table inet t",
+            &chain("o", "output", 7),
+            &chain("i", "input", 9),
+        ];
+        run(&pair.sender, "ip link set lo up");
+        run(&pair.sender, &format!("nft '{}'", rules.join("\n")));
+        let losses = || {
+            let mut counters = HostCounters::of_caller();
+            counters.watch_drop_reasons().unwrap();
+            let before = counters.snapshot();
+            let socket = UdpSocket::bind((SENDER, 0)).unwrap();
+            for _ in 0..5 {
+                socket.send_to(b"x", (SENDER, 9)).unwrap();
+            }
+            for _ in 0..30 {
+                let refused = socket.send_to(b"x", ("198.18.0.2", 7)).unwrap_err();
+                assert_eq!(refused.kind(), ErrorKind::PermissionDenied);
+            }
+            let after = counters.snapshot();
+            let account = Account {
+                before: &before,
+                after: &after,
+            };
+            let drops = account.drops();
+            [LossPlace::IpOutput, LossPlace::Nftables].map(|place| drops.at(place))
+        };
+        let [by_ip, by_filter] = pair.sender.run(move |_: &mut State| losses()).unwrap();
+        assert_eq!((by_ip, by_filter), (Some(0), Some(35)), "'{counter}'");
+    }
 }
 
 #[test]

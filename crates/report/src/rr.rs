@@ -168,6 +168,14 @@ fn server_end(end: &RrServerEnd) -> String {
                 count(served.bytes_sent)
             ),
         );
+        if served.refused_sends > 0 {
+            let refused = count(served.refused_sends);
+            item(
+                &mut text,
+                "",
+                &format!("{refused} responses refused by the kernel"),
+            );
+        }
     }
     item(
         &mut text,

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use common::TestLab;
 use nicpoll_iperf::UdpWorkload;
-use nicpoll_model::{ControlKind, Ledger, LossPlace, Side};
+use nicpoll_model::{ControlKind, ControlLine, Ledger, LossPlace, Side};
 use nicpoll_observe::{Account, CountedDatagrams, Hosts, packet_ledger};
 use nicpoll_study::demo::{DEFAULT, INTERRUPT, POLLING};
 use nicpoll_study::{Link, WorkloadRequest};
 use nicpoll_testkit::needs;
 use nicpoll_traffic::netrate::NetrateWorkload;
+use nicpoll_traffic::rr::RrWorkload;
 use nicpoll_traffic::workload::Books;
 
 /// So short that the receive buffer would hold all of it, should the receiver not run meanwhile: on a
@@ -342,4 +343,39 @@ fn one_frame_in_eight_dropped_by_xdp_is_found_to_the_packet() {
     assert_all_lost_at(&ledger, LossPlace::Xdp);
     let frames = run.packets.unwrap().0 + run.control[0].sent_packets.unwrap();
     assert_eq!(lost_at(&ledger, LossPlace::Xdp), frames / 8);
+}
+
+/// A filter on the sender's own way out tells it of each datagram (EPERM); its rule counts them, or nothing does, and
+/// IP counts them once more. netblast goes on, and so do an asking client and an answering server.
+#[test]
+fn sends_that_a_filter_stopped_are_lost_at_the_filter_once() {
+    needs!(Root, PerNapi, Nft);
+    let mut test = TestLab::build();
+    let chain = "add table inet t; \
+                 add chain inet t c { type filter hook output priority 0; }; flush chain inet t c";
+    let netrate = WorkloadRequest::Netrate(NetrateWorkload { payload_bytes: 64 });
+    let rr = WorkloadRequest::Rr(RrWorkload::default());
+    for (side, workload, counter) in [
+        (Side::Sender, &netrate, "counter"),
+        (Side::Sender, &netrate, ""),
+        (Side::Sender, &rr, "counter"),
+        (Side::Receiver, &rr, "counter"),
+    ] {
+        let rule =
+            format!("add rule inet t c meta l4proto udp numgen inc mod 7 == 3 {counter} drop");
+        test.in_host(side, "nft", &[&format!("{chain}; {rule}")]);
+        let (_, ledger) = run(&mut test, workload);
+        test.in_host(side, "nft", &["flush ruleset"]);
+        let case = format!("{side:?} {workload:?} '{counter}': {ledger:#?}");
+        let of_side = |line: &&ControlLine| (line.kind, line.from) == (ControlKind::Filtered, side);
+        let stopped = ledger.control.iter().find(of_side).unwrap();
+        assert!(stopped.sent_packets > Some(0), "{case}");
+        assert_eq!(
+            stopped.sent_packets,
+            Some(lost_at(&ledger, LossPlace::Nftables)),
+            "{case}"
+        );
+        assert_eq!(lost_at(&ledger, LossPlace::IpOutput), 0, "{case}");
+        assert_eq!(ledger.residual_packets, Some(0), "{case}");
+    }
 }

@@ -48,7 +48,11 @@ mod tests {
             in_use: "all streams are in use",
             rule: "has to wait",
         };
-        let share = Refusal::Share { peer, most: 1 };
+        let share = Refusal::Share {
+            peer,
+            most: 1,
+            what: "streams",
+        };
         let second = |second| begun + Duration::from_secs(second);
         assert!(notices.is_due(&full, begun));
         assert!(notices.is_due(&share, second(30)));

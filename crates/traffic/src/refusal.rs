@@ -20,14 +20,14 @@ pub enum Refusal {
         rule: &'static str,
     },
     /// One address has as many as it may have.
-    #[error(
-        "{peer} is refused: its address has {most} streams already, and the rest is for others"
-    )]
+    #[error("{peer} is refused: its address has {most} {what} already, and the rest is for others")]
     Share {
         /// Who came last.
         peer: Caller,
-        /// As many as one address may have.
+        /// As many as one address may have
         most: usize,
+        /// of these.
+        what: &'static str,
     },
     /// No descriptor.
     #[error("{peer} is refused: {source}; raise the limit on open files (ulimit -n)")]

@@ -12,11 +12,11 @@ use std::num::NonZeroU64;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_model::ControlKind;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 use rustix::thread::{current_timer_slack, set_current_timer_slack};
 
+use crate::RefusedSends;
 use crate::netrate::{connect_first, number, set_up};
 use crate::signals::{LOOK_EVERY, Signals};
 use crate::sockets::{self, SocketBuffer};
@@ -42,7 +42,7 @@ struct Sender {
     duration: Duration,
     buffer: SocketBuffer,
     /// Sends that the kernel refused.
-    refused: u64,
+    refused: RefusedSends,
 }
 
 impl Sender {
@@ -58,7 +58,7 @@ impl Sender {
             socket,
             schedule: Box::new(schedule),
             duration: end.duration,
-            refused: 0,
+            refused: RefusedSends::default(),
         })
     }
 
@@ -68,7 +68,7 @@ impl Sender {
             let Err(errno) = send(&self.socket, datagram, self.flags) else {
                 return true;
             };
-            self.refused += u64::from(sockets::is_refused_send(&errno.into()));
+            self.refused.note(&errno.into(), 1);
             let may_pass = matches!(errno, Errno::AGAIN | Errno::INTR);
             if !may_pass || signals.is_cancelled() || signals.is_finishing() {
                 return false;
@@ -121,7 +121,7 @@ impl PreparedEnd for Sender {
         // The last pulse is over before its period is: the rate is over the time that was asked for.
         let seconds = begun.elapsed().max(self.duration).as_secs_f64();
         Ok(EndBooks {
-            control_sent: vec![(ControlKind::Refused, self.refused)],
+            control_sent: self.refused.control().to_vec(),
             ..EndBooks::of_sender(sent, seconds, self.buffer)
         })
     }

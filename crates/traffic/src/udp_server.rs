@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::RefusedSends;
 use crate::signals::LOOK_EVERY;
 use crate::sockets::{self, SocketBuffer};
 
@@ -114,14 +115,24 @@ impl BoundUdp {
             .map_err(|source| ServerError::Answer { peer, source })
     }
 
-    /// Sends to the peer connected to; `false` when the kernel refused for now.
-    pub fn answer(&self, peer: SocketAddr, bytes: &[u8]) -> Result<bool, ServerError> {
-        taken(self.socket.send(bytes), peer)
+    /// Sends to the peer connected to; `false` when the kernel refused for now, which is counted.
+    pub fn answer(
+        &self,
+        peer: SocketAddr,
+        bytes: &[u8],
+        refused: &mut RefusedSends,
+    ) -> Result<bool, ServerError> {
+        taken(self.socket.send(bytes), peer, refused)
     }
 
-    /// Sends to one of many peers; `false` when the kernel refused for now.
-    pub fn answer_one(&self, peer: SocketAddr, bytes: &[u8]) -> Result<bool, ServerError> {
-        taken(self.socket.send_to(bytes, peer), peer)
+    /// The same to one of many peers.
+    pub fn answer_one(
+        &self,
+        peer: SocketAddr,
+        bytes: &[u8],
+        refused: &mut RefusedSends,
+    ) -> Result<bool, ServerError> {
+        taken(self.socket.send_to(bytes, peer), peer, refused)
     }
 
     /// The error of a receive that failed for good.
@@ -134,10 +145,14 @@ impl BoundUdp {
 }
 
 /// Whether the kernel took what was sent; `false` when it refused for now.
-fn taken(sent: io::Result<usize>, peer: SocketAddr) -> Result<bool, ServerError> {
+fn taken(
+    sent: io::Result<usize>,
+    peer: SocketAddr,
+    refused: &mut RefusedSends,
+) -> Result<bool, ServerError> {
     match sent {
         Ok(_) => Ok(true),
-        Err(error) if sockets::is_refused_send(&error) => Ok(false),
+        Err(error) if refused.note(&error, 1) => Ok(false),
         Err(source) => Err(ServerError::Answer { peer, source }),
     }
 }

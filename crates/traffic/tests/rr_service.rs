@@ -15,6 +15,7 @@ use nicpoll_traffic::rr::{
     ClientConfig, ClientReport, Pacing, Served, Service, ServiceConfig, run_client,
 };
 use nicpoll_wire::rr::Message;
+use rustix::net::{AddressFamily, SocketType};
 
 const LOOPBACK: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -62,6 +63,15 @@ fn closed(depth: u32) -> Pacing {
     Pacing::Closed {
         depth: NonZeroU32::new(depth).unwrap(),
     }
+}
+
+/// A connection from one of this host's addresses, 127.0.0.`host`.
+fn connect_from(host: u8, peer: SocketAddr) -> TcpStream {
+    let family = AddressFamily::INET;
+    let fd = rustix::net::socket(family, SocketType::STREAM, None).unwrap();
+    rustix::net::bind(&fd, &SocketAddr::from(([127, 0, 0, host], 0))).unwrap();
+    rustix::net::connect(&fd, &peer).unwrap();
+    TcpStream::from(fd)
 }
 
 fn wait_until(what: &str, condition: impl Fn() -> bool) {
@@ -246,7 +256,9 @@ fn noise_on_a_connection_ends_it_and_no_other() {
 #[test]
 fn whoever_asks_next_to_nothing_makes_room_for_those_who_are_refused() {
     with_service(|peer, served| {
-        let connect = || TcpStream::connect(peer).unwrap();
+        // No address has all connections to itself.
+        let mut hosts = (1..=3).cycle();
+        let mut connect = || connect_from(hosts.next().unwrap(), peer);
         let ask_once = |mut stream: &TcpStream| {
             stream
                 .write_all(&Message::request(1, 1).to_bytes())
@@ -290,7 +302,7 @@ fn connections_are_bounded_and_silent_ones_do_not_keep_the_service() {
     let ((silent, time), served) = with_service(|peer, served| {
         let begun = Instant::now();
         let silent: Vec<TcpStream> = (0..140)
-            .map(|_| TcpStream::connect(peer).unwrap())
+            .map(|number| connect_from(number % 2 + 1, peer))
             .collect();
         wait_until("all were taken or refused", || {
             served.connections() + served.refused_connections() == 140
@@ -302,4 +314,36 @@ fn connections_are_bounded_and_silent_ones_do_not_keep_the_service() {
     let is_exact = time < Duration::from_secs(1);
     assert!(served.refused_connections() == 12 || !is_exact && served.refused_connections() > 0);
     assert!(served.connections() == 128 || !is_exact && served.connections() > 128);
+}
+
+/// Whatever one address asks for, others are served.
+#[test]
+fn one_address_has_its_share_of_the_connections_and_leaves_the_others() {
+    with_service(|peer, served| {
+        let own: Vec<TcpStream> = (0..140).map(|_| connect_from(1, peer)).collect();
+        wait_until("all were taken or refused", || {
+            served.connections() + served.refused_connections() == 140
+        });
+        assert_eq!(
+            (served.connections(), served.refused_connections()),
+            (112, 28)
+        );
+        let refusal = served.refusal().unwrap().to_string();
+        let expected = "127.0.0.1 is refused: its address has 112 connections already";
+        assert!(refusal.starts_with(expected), "{refusal}");
+        let mut other = connect_from(2, peer);
+        let request = Message::request(1, 0).to_bytes();
+        other.set_read_timeout(Some(PATIENCE)).unwrap();
+        other.write_all(&request).unwrap();
+        other.read_exact(&mut [0; Message::BYTES]).unwrap();
+        drop(own);
+        // What was given back may be had again.
+        wait_until("there is room again", || {
+            let mut again = connect_from(1, peer);
+            again.set_read_timeout(Some(PATIENCE)).unwrap();
+            let written = again.write_all(&request);
+            let read = again.read_exact(&mut [0; Message::BYTES]);
+            written.and(read).is_ok()
+        });
+    });
 }

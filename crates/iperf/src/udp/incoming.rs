@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use nicpoll_traffic::sockets;
 use nicpoll_traffic::udp_server::{BoundUdp, ServerError};
-use nicpoll_traffic::{LOOK_EVERY, Signals};
+use nicpoll_traffic::{LOOK_EVERY, RefusedSends, Signals};
 
 use super::ReceiveReport;
 use super::batch::Clock;
@@ -88,7 +88,8 @@ impl Incoming {
                 return Err(ServerError::Cancelled);
             }
             clock.header(1).write_to(&mut payload);
-            self.bound.answer(server, &payload)?;
+            let mut refused = RefusedSends::default();
+            self.bound.answer(server, &payload, &mut refused)?;
             let share = random.hash_one(request) as u32;
             let silence = ASK_EVERY_MAX.mul_f64(f64::from(share) / f64::from(u32::MAX));
             // None at all would wait for ever.

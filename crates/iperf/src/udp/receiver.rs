@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use nicpoll_sys::socket::{Datagram, Wait};
 
-use nicpoll_traffic::Signals;
 use nicpoll_traffic::sockets;
 use nicpoll_traffic::udp_server::{BoundUdp, ServerError};
+use nicpoll_traffic::{RefusedSends, Signals};
 
 use crate::wire::datagram::has_shared_clock;
 use crate::wire::{Dialect, RawDatagram};
@@ -245,7 +245,7 @@ impl<'a> Receiver<'a> {
             session.data(&header, length, taken.arrival_ns, now);
         } else if let Some(answer) = session.fin(raw, &header, length, taken.arrival_ns, now)
             && is_answered
-            && bound.answer(*source, &answer)?
+            && bound.answer(*source, &answer, &mut session.acks_refused)?
         {
             session.acks_sent += 1;
         }
@@ -365,6 +365,7 @@ impl<'a> Receiver<'a> {
             jitter_seconds: session.and_then(Session::jitter_seconds),
             fins_received: count(|session| session.fins_received),
             fin_acks_sent: count(|session| session.acks_sent),
+            refused_sends: session.map_or(RefusedSends::default(), |session| session.acks_refused),
             foreign_datagrams: self.foreign_datagrams,
             end,
             whole: self

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 
 use nicpoll_sys::socket;
 
-use nicpoll_traffic::Signals;
 use nicpoll_traffic::sockets::SocketBuffer;
 use nicpoll_traffic::udp_server::{BoundUdp, ServerConfig, ServerError};
+use nicpoll_traffic::{RefusedSends, Signals};
 
 use super::receiver::Receiver;
 use crate::observer::IntervalRecord;
@@ -51,8 +51,10 @@ pub struct ReceiveReport {
     pub jitter_seconds: Option<f64>,
     /// FINs that were read.
     pub fins_received: u64,
-    /// Answers to them that the kernel took.
+    /// Answers to them that the kernel took,
     pub fin_acks_sent: u64,
+    /// and those that it refused.
+    pub refused_sends: RefusedSends,
     /// Datagrams of other peers, and those that are none of iperf's.
     pub foreign_datagrams: u64,
     /// How the session ended.

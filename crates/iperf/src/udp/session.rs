@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::wire::{DatagramHeader, Dialect, RawDatagram, ServerReport};
 
+use nicpoll_traffic::RefusedSends;
 use nicpoll_traffic::sequence::{Jitter, Sequence};
 
 use crate::observer::{ReceiptTotals, Totals};
@@ -32,6 +33,7 @@ pub(super) struct Session {
     pub(super) bytes: u64,
     pub(super) fins_received: u64,
     pub(super) acks_sent: u64,
+    pub(super) acks_refused: RefusedSends,
     pub(super) sequence: Sequence,
     pub(super) jitter: Jitter,
     /// Recorded when that was asked for.
@@ -62,6 +64,7 @@ impl Session {
             bytes: 0,
             fins_received: 0,
             acks_sent: 0,
+            acks_refused: RefusedSends::default(),
             sequence: Sequence::default(),
             jitter: Jitter::default(),
             times: None,

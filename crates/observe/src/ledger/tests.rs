@@ -299,3 +299,52 @@ fn a_reason_is_a_line_by_itself_for_datagrams_only_and_names_no_counter_of_zero(
     assert_eq!(line.packets, Some(7));
     assert!(!last(DropProtocol::Other).counter.contains("drop reason"));
 }
+
+/// 100 datagrams and those that a filter of the sender's host stopped, from what that host counted since nothing.
+fn with_filtered_sends(stopped: u64, counted: u64, reasons: u64) -> Ledger {
+    let names = [("Ip.OutDiscards", 0)];
+    let mut before = host(0, 0, 0, &names);
+    before.drop_reasons = Some(vec![]);
+    // Twelve sends had no room.
+    let mut after = host(0, 0, 0, &[("Ip.OutDiscards", stopped + 12)]);
+    after.nftables_drops = Some(counted);
+    after.nftables_drops_out = Some(counted);
+    after.drop_reasons = Some(vec![reason(DropProtocol::Udp, reasons)]);
+    let account = |after| Account {
+        before: &before,
+        after,
+    };
+    let control = |kind, packets| ControlLine {
+        kind,
+        from: Side::Sender,
+        sent_packets: Some(packets),
+        received_packets: Some(0),
+        in_balance: true,
+    };
+    let datagrams = CountedDatagrams {
+        control: vec![
+            control(ControlKind::Refused, 12),
+            control(ControlKind::Filtered, stopped),
+        ],
+        ..datagrams(100, 100)
+    };
+    packet_ledger(datagrams, Hosts::pair(account(&after), account(&before)))
+}
+
+#[test]
+fn what_a_filter_stopped_on_the_way_out_is_lost_once_whoever_counted_it() {
+    // By its rule's counter, by the kernel's reasons beyond it, and by the sends alone beyond both.
+    for (counted, reasons, by_sends) in [(40, 40, 0), (10, 40, 0), (10, 15, 25), (0, 0, 40)] {
+        let ledger = with_filtered_sends(40, counted, reasons);
+        let case = format!("{counted} {reasons}: {ledger:#?}");
+        assert_eq!(ledger.residual_packets, Some(0), "{case}");
+        let at_ip = packets(&ledger, LossPlace::IpOutput, Side::Sender);
+        assert_eq!(at_ip, Some(12), "{case}");
+        let told = |line: &&LedgerLine| line.counter.starts_with("EPERM of sends");
+        let told = ledger.lines.iter().find(told);
+        let packets = told.map_or(0, |line| line.packets.unwrap());
+        assert_eq!(packets, by_sends, "{case}");
+        let is_rest = told.is_some_and(|line| line.counter.ends_with(" less the lines before"));
+        assert_eq!(is_rest, by_sends == 25, "{case}");
+    }
+}

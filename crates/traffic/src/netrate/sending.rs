@@ -9,7 +9,8 @@ use rustix::io::Errno;
 use rustix::net::SendFlags;
 use thiserror::Error;
 
-use crate::sockets::{self, SEND_TIMEOUT};
+use crate::RefusedSends;
+use crate::sockets::SEND_TIMEOUT;
 
 /// What came of the send calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,13 +31,13 @@ impl SendCount {
         self.calls - self.errors
     }
 
-    /// Datagrams that the kernel refused and counted as discarded, by IP or where they were lost.
-    pub fn refused(&self) -> u64 {
-        let refused = self
-            .errors_by_number
-            .iter()
-            .filter(|(number, _)| sockets::is_refused_send(&io::Error::from_raw_os_error(*number)));
-        refused.map(|(_, count)| count).sum()
+    /// Datagrams that the kernel refused and counted where they were lost.
+    pub fn refused(&self) -> RefusedSends {
+        let mut refused = RefusedSends::default();
+        for &(number, count) in &self.errors_by_number {
+            refused.note(&io::Error::from_raw_os_error(number), count);
+        }
+        refused
     }
 
     /// The first error that says that a datagram cannot reach its receiver, by its number.
@@ -223,12 +224,12 @@ mod tests {
     #[test]
     fn what_the_kernel_refused_and_counted_is_told_from_other_errors() {
         let mut count = SendCount::default();
-        assert_eq!(count.refused(), 0);
+        assert_eq!(count.refused().all(), 0);
         count.count(1, Err(Errno::AGAIN));
         count.count(3, Err(Errno::NOBUFS));
         count.count(1, Err(Errno::NETUNREACH));
         count.count(1, Err(Errno::NOBUFS));
-        assert_eq!((count.refused(), count.errors), (5, 6));
+        assert_eq!((count.refused().all(), count.errors), (5, 6));
     }
 
     #[test]

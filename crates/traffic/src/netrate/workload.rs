@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_model::{ControlKind, Side, WorkUnit};
+use nicpoll_model::{Side, WorkUnit};
 use serde::{Deserialize, Serialize};
 
 use super::blast::{BlastConfig, Blaster};
@@ -90,7 +90,7 @@ impl PreparedEnd for Sender {
         let sent = Payload::datagrams(count.successes(), self.payload_bytes.into());
         let seconds = begun.elapsed().as_secs_f64();
         Ok(EndBooks {
-            control_sent: vec![(ControlKind::Refused, count.refused())],
+            control_sent: count.refused().control().to_vec(),
             ..EndBooks::of_sender(sent, seconds, self.buffer)
         })
     }

@@ -13,6 +13,7 @@ use rustix::net::{
 };
 
 use super::ClientConfig;
+use crate::RefusedSends;
 use crate::signals::{LOOK_EVERY, Signals};
 use crate::sockets::{self, SocketBuffer};
 
@@ -24,7 +25,7 @@ const READ_BYTES: usize = 65_536;
 pub enum Sent {
     /// The kernel took it, or will take its rest in order.
     Taken,
-    /// The kernel refused it.
+    /// The kernel refused it; the next one may go.
     Refused,
     /// An earlier one is not taken yet; nothing was done.
     Busy,
@@ -123,8 +124,8 @@ impl Channel {
         }
     }
 
-    /// Sends a request of the channel's length.
-    pub fn send(&mut self, message: Message) -> io::Result<Sent> {
+    /// Sends a request of the channel's length. Counts it when it is refused.
+    pub fn send(&mut self, message: Message, refused: &mut RefusedSends) -> io::Result<Sent> {
         if self.flush()? {
             return Ok(Sent::Busy);
         }
@@ -132,7 +133,7 @@ impl Channel {
         match &mut self.carrier {
             Carrier::Udp(socket) => match socket.send(&self.request) {
                 Ok(_) => Ok(Sent::Taken),
-                Err(error) if sockets::is_refused_send(&error) => Ok(Sent::Refused),
+                Err(error) if refused.note(&error, 1) => Ok(Sent::Refused),
                 Err(error) => Err(error),
             },
             Carrier::Tcp { unwritten, .. } => {

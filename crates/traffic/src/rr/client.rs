@@ -16,6 +16,7 @@ use super::channel::{Channel, Incoming, Sent};
 use super::outstanding::{Answer, Outstanding};
 use super::report::ClientReport;
 use super::schedule::{Pacing, Schedule};
+use crate::RefusedSends;
 use crate::signals::{LOOK_EVERY, Signals};
 
 /// How long a connection may take.
@@ -166,7 +167,7 @@ struct Client<'a> {
     books: Outstanding,
     latencies: Latencies,
     send_lags: Latencies,
-    refused_sends: u64,
+    refused_sends: RefusedSends,
     begun: Instant,
     /// When the sending ended; `None` while it goes on.
     sending_ended: Option<Duration>,
@@ -205,7 +206,7 @@ impl<'a> Client<'a> {
             books: Outstanding::new(config.timeout),
             latencies: Latencies::default(),
             send_lags: Latencies::default(),
-            refused_sends: 0,
+            refused_sends: RefusedSends::default(),
             begun: Instant::now(),
             sending_ended: None,
             last_request: Duration::ZERO,
@@ -252,7 +253,7 @@ impl<'a> Client<'a> {
 
     /// Sends the next request when its time has come, or ends the sending.
     fn send_due(&mut self, now: Duration) -> Result<(), ClientError> {
-        let tried = self.books.requests_sent() + self.refused_sends;
+        let tried = self.books.requests_sent() + self.refused_sends.all();
         let is_over = self.config.duration.is_some_and(|end| now >= end)
             || self.config.requests.is_some_and(|most| tried >= most.get());
         if self.signals.is_finishing() || tried > 0 && is_over {
@@ -273,15 +274,14 @@ impl<'a> Client<'a> {
             ..Message::request(self.books.next_sequence(), sent.as_nanos() as u64)
         };
         self.last_request = sent;
-        match self.channel.send(message) {
+        match self.channel.send(message, &mut self.refused_sends) {
             Ok(Sent::Taken) => {
                 self.books.sent(from.unwrap_or(sent), sent);
                 if let Some(from) = from {
                     self.send_lags.record(sent.saturating_sub(from));
                 }
             }
-            Ok(Sent::Refused) => self.refused_sends += 1,
-            Ok(Sent::Busy) => {}
+            Ok(Sent::Refused | Sent::Busy) => {}
             Err(source) if self.has_begun() => {
                 self.broken = Some(source.to_string());
                 self.sending_ended = Some(sent);
@@ -312,7 +312,7 @@ impl<'a> Client<'a> {
             wait = wait.min((self.interval.start + interval).saturating_sub(now));
         }
         if self.sending_ended.is_none() {
-            let tried = self.books.requests_sent() + self.refused_sends;
+            let tried = self.books.requests_sent() + self.refused_sends.all();
             let until_due = self.schedule.left(now, tried, self.books.on_their_way());
             wait = wait.min(until_due.unwrap_or(LOOK_EVERY));
         }
@@ -406,7 +406,7 @@ impl<'a> Client<'a> {
     }
 
     fn report(self) -> ClientReport {
-        let tried = self.books.requests_sent() + self.refused_sends;
+        let tried = self.books.requests_sent() + self.refused_sends.all();
         let ended = self.sending_ended.unwrap_or(self.ended);
         let ended = self.config.duration.map_or(ended, |end| end.min(ended));
         let due = self.schedule.due_by(ended).map(|due| {

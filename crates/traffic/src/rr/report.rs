@@ -5,7 +5,7 @@ use std::time::Duration;
 use nicpoll_model::{RoundTrip, TimeDistribution};
 
 use super::Latencies;
-use crate::sockets::SocketBuffer;
+use crate::{RefusedSends, SocketBuffer};
 
 /// What the requester counted: `requests_sent = transactions + timeouts`.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub struct ClientReport {
     /// Requests that were not answered in time.
     pub timeouts: u64,
     /// Sends that the kernel refused. Their requests were not sent.
-    pub refused_sends: u64,
+    pub refused_sends: RefusedSends,
     /// Messages that answer no open request.
     pub foreign_messages: u64,
     /// From the first request to the last answer or the end of the sending, whichever is later; to the

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use nicpoll_wire::rr::Message;
 
 use super::datagram_request;
+use crate::RefusedSends;
 use crate::signals::Signals;
 use crate::sockets::{self, SocketBuffer};
 use crate::udp_server::{BoundUdp, ServerConfig, ServerError};
@@ -30,8 +31,10 @@ pub struct ServerReport {
     pub peer: Option<SocketAddr>,
     /// Requests that were read.
     pub requests_received: u64,
-    /// Responses that the kernel took.
+    /// Responses that the kernel took,
     pub responses_sent: u64,
+    /// and those that it refused.
+    pub refused_sends: RefusedSends,
     /// Datagrams of other peers, and those that are no requests.
     pub foreign_datagrams: u64,
     /// From the first request to the last.
@@ -87,6 +90,7 @@ impl Server {
             peer: None,
             requests_received: 0,
             responses_sent: 0,
+            refused_sends: RefusedSends::default(),
             foreign_datagrams: 0,
         };
         let mut begun = None;
@@ -123,6 +127,7 @@ impl Server {
             peer: responder.peer,
             requests_received: responder.requests_received,
             responses_sent: responder.responses_sent,
+            refused_sends: responder.refused_sends,
             foreign_datagrams: responder.foreign_datagrams,
             seconds: begun.map_or(0.0, |begun| last.duration_since(begun).as_secs_f64()),
             end,
@@ -144,6 +149,7 @@ struct Responder<'a> {
     peer: Option<SocketAddr>,
     requests_received: u64,
     responses_sent: u64,
+    refused_sends: RefusedSends,
     foreign_datagrams: u64,
 }
 
@@ -179,9 +185,10 @@ impl Responder<'_> {
             self.peer = Some(peer);
         }
         let response = request.response().to_bytes();
+        let refused = &mut self.refused_sends;
         let is_sent = match self.is_for_all {
-            true => self.bound.answer_one(peer, &response)?,
-            false => self.bound.answer(peer, &response)?,
+            true => self.bound.answer_one(peer, &response, refused)?,
+            false => self.bound.answer(peer, &response, refused)?,
         };
         if is_sent {
             self.responses_sent += 1;

@@ -3,7 +3,7 @@
 //! What must hold: a datagram is answered with no more bytes than it had, so that a forged address gets
 //! no more than was spent on it. Connections are bounded in number, in what is kept for each, and in
 //! how long they may be silent or leave their responses unread; while clients are refused for want of a
-//! connection, nobody keeps one who asks next to nothing. Whatever is sent, the service goes on.
+//! connection, nobody keeps one who asks next to nothing, and no address has all of them. Whatever is sent, the service goes on.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -22,11 +22,13 @@ use thiserror::Error;
 use super::connection::serve_connection;
 use super::datagram_request;
 use crate::signals::{LOOK_EVERY, Signals};
-use crate::{Caller, Refusal, Spare, is_exhausted, sockets};
+use crate::{Caller, Refusal, Shares, Spare, is_exhausted, sockets};
 
 /// Connections served at a time.
 const CONNECTIONS_MAX: usize = 128;
-/// The same in words, and what becomes of the next one.
+/// Those of one address, at most.
+const CONNECTIONS_PER_ADDRESS: usize = CONNECTIONS_MAX / 8 * 7;
+/// All of them in words, and what becomes of the next one.
 const IN_USE: &str = "all 128 connections are in use";
 const RULE: &str = "is refused; a connection that asks nothing for 1 s makes room for the next one";
 /// Connections that wait to be accepted.
@@ -67,13 +69,13 @@ pub enum ServiceError {
 }
 
 /// What was done so far. It may be read while it grows.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Served {
     udp: Counters,
     pub(super) tcp: Counters,
     connections: AtomicU64,
     refused_connections: AtomicU64,
-    open: AtomicUsize,
+    open: Mutex<Shares>,
     /// Clients that were refused for want of a connection, and for each of whom one is to make room.
     waiting: AtomicUsize,
     refusal: Mutex<Option<Refusal>>,
@@ -84,6 +86,7 @@ pub struct Served {
 pub(super) struct Counters {
     pub(super) requests: AtomicU64,
     pub(super) responses: AtomicU64,
+    refused: AtomicU64,
     pub(super) foreign: AtomicU64,
     pub(super) bytes_received: AtomicU64,
     pub(super) bytes_sent: AtomicU64,
@@ -95,6 +98,7 @@ impl Counters {
         RrServed {
             requests_received: read(&self.requests),
             responses_sent: read(&self.responses),
+            refused_sends: read(&self.refused),
             foreign_messages: read(&self.foreign),
             bytes_received: read(&self.bytes_received),
             bytes_sent: read(&self.bytes_sent),
@@ -104,6 +108,20 @@ impl Counters {
 
 pub(super) fn add(counter: &AtomicU64, count: usize) {
     counter.fetch_add(count as u64, Ordering::Relaxed);
+}
+
+impl Default for Served {
+    fn default() -> Self {
+        Served {
+            udp: Counters::default(),
+            tcp: Counters::default(),
+            connections: AtomicU64::default(),
+            refused_connections: AtomicU64::default(),
+            open: Mutex::new(Shares::new(CONNECTIONS_PER_ADDRESS)),
+            waiting: AtomicUsize::default(),
+            refusal: Mutex::default(),
+        }
+    }
 }
 
 impl Served {
@@ -150,7 +168,25 @@ impl Served {
     /// Whether a connection that does next to nothing is to end, so that another client has its place. Of
     /// several that ask, as many are told so as clients were refused.
     pub(super) fn wants_room(&self) -> bool {
-        self.open.load(Ordering::Relaxed) >= CONNECTIONS_MAX && self.take_waiting()
+        self.is_full() && self.take_waiting()
+    }
+
+    fn is_full(&self) -> bool {
+        self.open().taken() >= CONNECTIONS_MAX
+    }
+
+    fn open(&self) -> MutexGuard<'_, Shares> {
+        // A panic elsewhere leaves counts as they are.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Refuses a client whose address has its share of the connections.
+    fn refuse_for_share(&self, peer: Caller) {
+        self.refuse(Refusal::Share {
+            peer,
+            most: self.open().most(),
+            what: "connections",
+        });
     }
 
     fn refuse(&self, refusal: Refusal) {
@@ -273,23 +309,27 @@ impl Service {
                     continue;
                 }
             };
-            let peer = Caller::from(peer);
-            if served.open.load(Ordering::Relaxed) >= CONNECTIONS_MAX {
+            let (peer, address) = (Caller::from(peer), peer.ip());
+            if served.is_full() {
                 served.refuse_for_want(peer);
+                continue;
+            }
+            if !served.open().has_room(address, 1) {
+                served.refuse_for_share(peer);
                 continue;
             }
             // Perhaps it is one that was refused before.
             served.take_waiting();
-            served.open.fetch_add(1, Ordering::Relaxed);
+            served.open().take(address);
             let serve = move || {
                 add(&served.connections, 1);
                 // A connection that fails has ended; its client is told by the kernel.
                 let _ = serve_connection(stream, served, is_over);
-                served.open.fetch_sub(1, Ordering::Relaxed);
+                served.open().give_back(address);
             };
             let named = thread::Builder::new().name(String::from("nicpoll-rr-tcp"));
             if let Err(source) = named.spawn_scoped(scope, serve) {
-                served.open.fetch_sub(1, Ordering::Relaxed);
+                served.open().give_back(address);
                 served.refuse(Refusal::Thread { peer, source });
             }
         }
@@ -329,9 +369,12 @@ fn serve_udp(socket: &UdpSocket, served: &Counters, is_over: &dyn Fn() -> bool) 
         let response = &mut buffer[..request.response_bytes as usize];
         response[..Message::BYTES].copy_from_slice(&request.response().to_bytes());
         // What cannot be sent to one peer is no reason to stop answering the others.
-        if let Ok(sent) = socket.send_to(response, source) {
-            add(&served.responses, 1);
-            add(&served.bytes_sent, sent);
+        match socket.send_to(response, source) {
+            Ok(sent) => {
+                add(&served.responses, 1);
+                add(&served.bytes_sent, sent);
+            }
+            Err(_) => add(&served.refused, 1),
         }
     }
     Ok(())

@@ -64,6 +64,14 @@ pub enum Problem {
         /// What there was of the time.
         shortfall: Shortfall,
     },
+    /// A filter of the client's own host let no request out.
+    #[error(
+        "a packet filter of this host dropped every request to {peer}; see what it lets out (nft list ruleset)"
+    )]
+    Filtered {
+        /// The server.
+        peer: SocketAddr,
+    },
     /// Nothing was measured.
     #[error(
         "no response came from {peer} in time; see whether a server runs there (nicpoll rr -s) and \
@@ -120,7 +128,7 @@ pub fn run_client_session<E: From<ClientError>>(
 
 fn client_end(report: &ClientReport, is_interrupted: bool) -> RrClientEnd {
     let transactions = report.latencies.samples();
-    let tried = report.requests_sent + report.refused_sends;
+    let tried = report.requests_sent + report.refused_sends.all();
     RrClientEnd {
         scheduled_requests: report.scheduled_requests,
         unsent_requests: report.scheduled_requests.map(|scheduled| scheduled - tried),
@@ -128,7 +136,7 @@ fn client_end(report: &ClientReport, is_interrupted: bool) -> RrClientEnd {
         transactions,
         lost_requests: report.timeouts,
         late_responses: report.late_responses,
-        refused_sends: report.refused_sends,
+        refused_sends: report.refused_sends.all(),
         foreign_messages: report.foreign_messages,
         seconds: report.seconds,
         transactions_per_second: if report.seconds > 0.0 {
@@ -154,6 +162,9 @@ fn problem_of(report: &ClientReport, config: &ClientConfig) -> Option<Problem> {
             shortfall,
             broken: broken.clone(),
         });
+    }
+    if report.requests_sent == 0 && report.refused_sends.filtered > 0 {
+        return Some(Problem::Filtered { peer });
     }
     if report.latencies.samples() == 0 {
         return Some(Problem::NoResponse { peer });

@@ -5,7 +5,7 @@ use std::num::{NonZeroU16, NonZeroU32, NonZeroU64};
 use std::thread;
 use std::time::Duration;
 
-use nicpoll_model::{ControlKind, Rate, Side, WorkUnit};
+use nicpoll_model::{Rate, Side, WorkUnit};
 use nicpoll_wire::rr::Message;
 use serde::{Deserialize, Serialize};
 
@@ -119,7 +119,7 @@ impl PreparedEnd for Clients {
         };
         Ok(EndBooks {
             received: messages(report.responses_received),
-            control_sent: vec![(ControlKind::Refused, report.refused_sends)],
+            control_sent: report.refused_sends.control().to_vec(),
             round_trip: report.round_trip(),
             round_trip_distribution: report.round_trip_distribution(),
             ..EndBooks::of_sender(
@@ -153,6 +153,7 @@ impl PreparedEnd for Server {
         let report = Server::run(*self, signals)?;
         Ok(EndBooks {
             sent: messages(report.responses_sent),
+            control_sent: report.refused_sends.control().to_vec(),
             undrained: (report.end == RrEnd::Idle)
                 .then(|| String::from("the responder heard nothing for too long and gave up")),
             ..EndBooks::of_receiver(

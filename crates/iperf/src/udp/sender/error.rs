@@ -45,7 +45,10 @@ pub enum SendError {
         source: io::Error,
     },
     /// A send failed for good.
-    #[error("cannot send to {peer} after {datagrams_sent} datagrams; see the route and the MTU")]
+    #[error(
+        "cannot send to {peer} after {datagrams_sent} datagrams; see the route, the MTU and what packet filters of this \
+         host let out"
+    )]
     Send {
         /// The receiver.
         peer: SocketAddr,
