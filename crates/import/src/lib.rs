@@ -13,8 +13,12 @@ mod netblast;
 mod netperf;
 mod netreceive;
 mod sockperf;
+mod transcript;
+mod units;
 
 use nicpoll_model::FileError;
+
+pub use transcript::{Mapping, NoMapping, TRANSCRIPT_MAX_BYTES, TranscriptError, read_transcripts};
 
 /// What a figure of a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,6 +18,7 @@ mod doctor;
 mod drop_reason;
 mod file_error;
 mod host;
+mod imported;
 pub mod iperf;
 mod ledger;
 pub mod line;
@@ -61,6 +62,10 @@ pub use doctor::{Check, CheckGroup, CheckStatus, DOCTOR_SCHEMA, Doctor};
 pub use drop_reason::{DropProtocol, DropReason, DropReasonGaps, UncountedLoss};
 pub use file_error::FileError;
 pub use host::{HostDelta, InterfaceDelta, ProcessCpu};
+pub use imported::{
+    IMPORTED_SCHEMA, Imported, ImportedBasis, ImportedFigure, ImportedFile, ImportedInterval,
+    ImportedReading, ImportedTrial, SourcePlace, UnplacedFigure,
+};
 pub use ledger::{ControlKind, ControlLine, CrossCheck, Ledger, LedgerLine};
 pub use loss::{Drops, LossPlace, Way};
 pub use origin::Origin;

@@ -90,7 +90,7 @@ pub struct StudyEntry {
     pub trials_done: u32,
     /// Trials that its plan has. Time may not suffice for all of them.
     pub trials_planned: u32,
-    /// Kernel that it ran on.
+    /// Kernel that it ran on; empty of imported trials, which ran elsewhere.
     pub kernel: String,
     /// Version of nicpoll that made it.
     pub nicpoll_version: String,

@@ -1,7 +1,7 @@
 //! Which documents are kept.
 
 use nicpoll_model::ab::{AB_SCHEMA, AbPair, LiveAb};
-use nicpoll_model::{SCHEMA, Study, StudyKind, Trial};
+use nicpoll_model::{IMPORTED_SCHEMA, Imported, ImportedTrial, SCHEMA, Study, StudyKind, Trial};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -21,7 +21,7 @@ pub trait Stored: Serialize + DeserializeOwned {
 }
 
 impl Stored for Study {
-    const KINDS: &'static [StudyKind] = &[StudyKind::Demo, StudyKind::Study, StudyKind::Imported];
+    const KINDS: &'static [StudyKind] = &[StudyKind::Demo, StudyKind::Study];
     const SCHEMA: &'static str = SCHEMA;
     const TRIALS: &'static str = "trials";
     type Trial = Trial;
@@ -40,6 +40,18 @@ impl Stored for LiveAb {
 
     fn trials(&mut self) -> &mut Vec<AbPair> {
         &mut self.pairs
+    }
+}
+
+/// Its trials took no turns: none has a block.
+impl Stored for Imported {
+    const KINDS: &'static [StudyKind] = &[StudyKind::Imported];
+    const SCHEMA: &'static str = IMPORTED_SCHEMA;
+    const TRIALS: &'static str = "trials";
+    type Trial = ImportedTrial;
+
+    fn trials(&mut self) -> &mut Vec<ImportedTrial> {
+        &mut self.trials
     }
 }
 

@@ -59,10 +59,11 @@ pub struct Store {
     place: Place,
 }
 
-/// A live comparison does not say how long it took: its pairs do.
+/// A live comparison and an import do not say how long they took: their parts do. An import has no kernel: its trials
+/// ran elsewhere.
 const ENTRY: &str = "SELECT id, kind, state, reason, owner, started_at, \
      coalesce(elapsed_seconds, (SELECT sum(taken_seconds) FROM trial WHERE study = study.id), 0.0), \
-     trials_planned, kernel, nicpoll_version, argv, \
+     trials_planned, coalesce(kernel, ''), nicpoll_version, argv, \
      (SELECT count(*) FROM trial WHERE study = study.id), schema FROM study";
 
 /// What the list has of a study, with its owner and layout.

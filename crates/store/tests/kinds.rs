@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use nicpoll_model::ab::{AbPair, LiveAb};
-use nicpoll_model::{Study, StudyKind, StudyState};
+use nicpoll_model::{
+    IMPORTED_SCHEMA, Imported, ImportedBasis, ImportedTrial, SourcePlace, Study, StudyKind,
+    StudyState,
+};
 use nicpoll_store::{Store, Which};
 use rusqlite::{Connection, params};
 use serde_json::Value;
@@ -55,6 +58,62 @@ fn a_live_comparison_is_kept_pair_by_pair_and_read_back_as_it_was() {
     assert!(error.to_string().contains("'nicpoll.ab/1'"), "{error}");
 }
 
+/// An import of one file without a trial.
+fn imported() -> Imported {
+    Imported {
+        schema: String::from(IMPORTED_SCHEMA),
+        origin: live().0.origin,
+        files: Vec::new(),
+        map: Vec::new(),
+        trials: Vec::new(),
+        readings: Vec::new(),
+        unplaced: Vec::new(),
+        comparisons: Vec::new(),
+    }
+}
+
+/// Trials of a text have no block: two of one workload and setting are two.
+#[test]
+fn imported_trials_are_kept_and_listed_though_nothing_says_where_they_ran() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("studies.db");
+    let trial = ImportedTrial {
+        sequence: 1,
+        test: 1,
+        tool: String::from("iperf"),
+        workload: String::from("iperf-tcp"),
+        setting: String::from("polling"),
+        setting_basis: ImportedBasis::Said,
+        setting_place: None,
+        sender: None,
+        receiver: None,
+        pairing: ImportedBasis::Unknown,
+        quantity: String::from("bits_per_second"),
+        value: Some(1e6),
+        is_sent: false,
+        duration_seconds: Some(60.0),
+        place: SourcePlace::default(),
+        series: Vec::new(),
+        figures: Vec::new(),
+        quoted_again: Vec::new(),
+        notes: Vec::new(),
+    };
+    let store = Store::to_write(&file).unwrap();
+    let mut recording = store
+        .begin(StudyKind::Imported, &imported(), 2, "{}", "me")
+        .unwrap();
+    let taken = Duration::from_secs(60);
+    recording.trial(&imported(), &trial, taken).unwrap();
+    recording.trial(&imported(), &trial, taken).unwrap();
+    recording.finish(&imported()).unwrap();
+    let store = Store::to_read(&file).unwrap();
+    let entry = store.entry(Which::Last, nobody).unwrap();
+    assert_eq!((entry.kernel.as_str(), entry.elapsed_seconds), ("", 120.0));
+    let kept = store.read::<Imported>(Which::Last, nobody).unwrap();
+    assert_eq!(kept.document.trials, [trial.clone(), trial]);
+    assert!(store.read::<Study>(Which::Last, nobody).is_err());
+}
+
 #[test]
 fn a_study_goes_on_only_by_the_command_for_its_kind() {
     let folder = tempfile::tempdir().unwrap();
@@ -72,6 +131,10 @@ fn a_study_goes_on_only_by_the_command_for_its_kind() {
     ] {
         let id = match kind {
             StudyKind::Ab => store().begin(kind, &live().0, 1, "{}", "me").unwrap().id(),
+            StudyKind::Imported => store()
+                .begin(kind, &imported(), 1, "{}", "me")
+                .unwrap()
+                .id(),
             _ => store().begin(kind, &study, 1, "{}", "me").unwrap().id(),
         };
         let error = resumed(id).unwrap_err().to_string();

@@ -1,0 +1,392 @@
+//! Counters that commands print: `vmstat -i`, `netstat -s` and `-m`, and systat's screen of interfaces.
+//!
+//! What must hold: counters count from the host's start, and are marked so. A counter that is 0 may have no line, which
+//! is not the same as 0 here: it is not there.
+
+use super::anchor::{Anchor, Recogniser, Seen, one};
+use super::cursor::Cursor;
+use crate::units::{self, Unit};
+
+/// Rows of a table of interrupts.
+const ROWS_MAX: usize = 200;
+/// Words of the name of an interrupt.
+const NAME_MAX: usize = 6;
+
+fn reading(name: String, value: impl ToString, is_cumulative: bool) -> Seen {
+    Seen::Reading {
+        name,
+        value: value.to_string(),
+        is_cumulative,
+    }
+}
+
+/// The table of `vmstat -i`, below its header or behind it.
+pub struct InterruptTable;
+
+impl Recogniser for InterruptTable {
+    fn first(&self) -> &'static [u8] {
+        b"i"
+    }
+
+    fn read(&self, cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
+        cursor.words("interrupt total rate")?;
+        let mut found = Vec::new();
+        while found.len() < ROWS_MAX {
+            let mut row = cursor.clone();
+            row.gap();
+            let began = row.at;
+            let Some((name, seen)) = interrupts(&mut row) else {
+                break;
+            };
+            found.push(Anchor {
+                at: began..row.at,
+                seen,
+            });
+            cursor.at = row.at;
+            if name.eq_ignore_ascii_case("total") {
+                break;
+            }
+        }
+        (!found.is_empty()).then_some(found)
+    }
+}
+
+/// A row of that table whose header was lost.
+pub struct InterruptRow;
+
+impl Recogniser for InterruptRow {
+    fn first(&self) -> &'static [u8] {
+        b"ic"
+    }
+
+    fn read(&self, cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
+        let began = cursor.at;
+        let mut ahead = cursor.clone();
+        ahead.any(&["irq", "cpu"])?;
+        ahead.count(false)?;
+        ahead.byte(b':')?;
+        let (_, seen) = interrupts(cursor)?;
+        one(began, cursor, seen)
+    }
+}
+
+/// A row: a name of several words, with colons, then its total and its rate.
+fn interrupts(cursor: &mut Cursor) -> Option<(String, Seen)> {
+    let mut words: Vec<&str> = Vec::new();
+    let mut ended = cursor.at;
+    while words.len() < NAME_MAX + 2 {
+        cursor.gap();
+        let is_of_name = |it: u8| it.is_ascii_alphanumeric() || b":._+-/".contains(&it);
+        let Some(word) = cursor.word(32, is_of_name) else {
+            break;
+        };
+        let is_number = |word: &str| word.bytes().all(|it| it.is_ascii_digit());
+        let is_done = words.len() >= 3
+            && [words.len() - 1, words.len() - 2]
+                .iter()
+                .all(|at| is_number(words[*at]));
+        if is_done && !is_number(word) {
+            break;
+        }
+        words.push(word);
+        ended = cursor.at;
+        // The row ends where two numbers are not followed by a third.
+        let numbers = words
+            .iter()
+            .rev()
+            .take_while(|word| is_number(word))
+            .count();
+        let mut next = cursor.clone();
+        let is_on_line = next.spaces().peek() != b'\n';
+        if numbers >= 2 && (!is_on_line || !next.peek().is_ascii_digit()) && numbers < words.len() {
+            break;
+        }
+    }
+    cursor.at = ended;
+    let numbers = words
+        .iter()
+        .rev()
+        .take_while(|it| it.bytes().all(|it| it.is_ascii_digit()))
+        .count();
+    if numbers < 2 || numbers == words.len() {
+        return None;
+    }
+    let (name, counts) = words.split_at(words.len() - 2);
+    let name = name.join(" ");
+    let value = format!("{} at {} a second", counts[0], counts[1]);
+    Some((
+        name.clone(),
+        reading(format!("interrupts {name}"), value, true),
+    ))
+}
+
+/// Counters of `netstat -s`: the words behind the number, in singular and plural, and what it is called here.
+const COUNTERS: [(&str, &str); 34] = [
+    ("datagrams received", "udp: datagrams received"),
+    ("datagram received", "udp: datagrams received"),
+    ("with incomplete header", "udp: with incomplete header"),
+    (
+        "with bad data length field",
+        "udp: with bad data length field",
+    ),
+    ("with bad checksum", "with bad checksum"),
+    ("with no checksum", "udp: with no checksum"),
+    ("dropped due to no socket", "udp: dropped due to no socket"),
+    (
+        "broadcast/multicast datagrams dropped due to no socket",
+        "udp: broadcast and multicast without socket",
+    ),
+    (
+        "broadcast/multicast datagram dropped due to no socket",
+        "udp: broadcast and multicast without socket",
+    ),
+    (
+        "broadcast/multicast datagrams undelivered",
+        "udp: broadcast and multicast undelivered",
+    ),
+    (
+        "broadcast/multicast datagram undelivered",
+        "udp: broadcast and multicast undelivered",
+    ),
+    (
+        "dropped due to full socket buffers",
+        "udp: dropped due to full socket buffers",
+    ),
+    ("not for hashed pcb", "udp: not for hashed pcb"),
+    ("delivered", "udp: delivered"),
+    ("datagrams output", "udp: datagrams output"),
+    ("datagram output", "udp: datagrams output"),
+    ("total packets received", "ip: total packets received"),
+    ("total packet received", "ip: total packets received"),
+    ("packets for this host", "ip: packets for this host"),
+    ("packet for this host", "ip: packets for this host"),
+    ("packets forwarded", "ip: packets forwarded"),
+    ("packet forwarded", "ip: packets forwarded"),
+    ("packets not forwardable", "ip: packets not forwardable"),
+    (
+        "packets sent from this host",
+        "ip: packets sent from this host",
+    ),
+    (
+        "packet sent from this host",
+        "ip: packets sent from this host",
+    ),
+    (
+        "output packets dropped due to no bufs",
+        "ip: output packets dropped due to no bufs",
+    ),
+    (
+        "output packet dropped due to no bufs",
+        "ip: output packets dropped due to no bufs",
+    ),
+    ("fragments received", "ip: fragments received"),
+    (
+        "incoming packets delivered",
+        "ip: incoming packets delivered",
+    ),
+    ("packet receive errors", "udp: packet receive errors"),
+    ("receive buffer errors", "udp: receive buffer errors"),
+    (
+        "packets to unknown port received",
+        "udp: packets to unknown port received",
+    ),
+    ("packets received", "packets received"),
+    ("packets sent", "packets sent"),
+];
+
+/// `18614 dropped due to full socket buffers`.
+pub struct Counters;
+
+impl Recogniser for Counters {
+    fn first(&self) -> &'static [u8] {
+        b"0123456789"
+    }
+
+    fn read(&self, cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
+        let began = cursor.at;
+        let before = cursor.behind();
+        if before.is_ascii_digit() || matches!(before, b'.' | b',' | b'/') {
+            return None;
+        }
+        let count = cursor.count(true)?;
+        cursor.gap();
+        let (_, name) = COUNTERS
+            .iter()
+            .find(|(words, _)| cursor.words(words).is_some())?;
+        // A word goes on: delivered becomes something else.
+        (!cursor.peek().is_ascii_lowercase()).then_some(())?;
+        one(began, cursor, reading(String::from(*name), count, true))
+    }
+}
+
+/// What `netstat -m` says of buffers: three numbers or two.
+const BUFFERS: [(&str, &str); 5] = [
+    ("mbufs in use", "mbufs in use (current/cache/total)"),
+    (
+        "mbuf clusters in use",
+        "mbuf clusters in use (current/cache/total/max)",
+    ),
+    (
+        "requests for mbufs denied",
+        "requests for mbufs denied (mbufs/clusters/both)",
+    ),
+    (
+        "requests for mbufs delayed",
+        "requests for mbufs delayed (mbufs/clusters/both)",
+    ),
+    (
+        "bytes allocated to network",
+        "bytes allocated to network (current/cache/total)",
+    ),
+];
+
+/// `512/133/645 mbufs in use`.
+pub struct Buffers;
+
+impl Recogniser for Buffers {
+    fn first(&self) -> &'static [u8] {
+        b"0123456789"
+    }
+
+    fn read(&self, cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
+        let began = cursor.at;
+        if cursor.behind().is_ascii_digit() || cursor.behind() == b'/' {
+            return None;
+        }
+        let value = cursor.word(60, |it| it.is_ascii_digit() || it == b'/' || it == b'K')?;
+        value.contains('/').then_some(())?;
+        cursor.gap();
+        let (_, name) = BUFFERS
+            .iter()
+            .find(|(words, _)| cursor.words(words).is_some())?;
+        one(began, cursor, reading(String::from(*name), value, false))
+    }
+}
+
+/// `vr0 in 81.250 Mb/s 81.250 Mb/s 432.560 MB`; the row `out` follows with or without its interface.
+pub struct TrafficRow;
+
+impl Recogniser for TrafficRow {
+    fn first(&self) -> &'static [u8] {
+        b"io"
+    }
+
+    fn read(&self, cursor: &mut Cursor, from: usize) -> Option<Vec<Anchor>> {
+        let began = cursor.at;
+        if !matches!(cursor.behind(), b' ' | b'\n') {
+            return None;
+        }
+        let way = cursor.any(&["in", "out"])?;
+        let interface = (way == "in")
+            .then(|| word_before(cursor.bytes, began, from))
+            .flatten();
+        let rate = |cursor: &mut Cursor| {
+            // Bars stand before figures on some screens.
+            let bars = |it: u8| matches!(it, b' ' | b'\n' | b'|' | b'X' | b'#' | b'=');
+            cursor.word(100, bars);
+            let started = cursor.at;
+            let (_, Unit::BitsPerSecond) = units::quantity(cursor)? else {
+                return None;
+            };
+            Some(Cursor::shown(cursor.bytes, started..cursor.at))
+        };
+        let (now, peak) = (rate(cursor)?, rate(cursor)?);
+        let name = match interface {
+            Some(interface) => format!("{interface} {way}"),
+            None => String::from(way),
+        };
+        let at = began..cursor.at;
+        Some(vec![
+            Anchor {
+                at: at.clone(),
+                seen: reading(format!("{name}: peak"), peak, false),
+            },
+            Anchor {
+                at,
+                // It falls as soon as the traffic ends.
+                seen: reading(format!("{name}: at the moment of the screen"), now, false),
+            },
+        ])
+    }
+}
+
+fn word_before(bytes: &[u8], at: usize, from: usize) -> Option<&str> {
+    let before = &bytes[from.max(at.saturating_sub(40))..at];
+    let text = std::str::from_utf8(before).ok()?;
+    let word = text.split_whitespace().next_back()?;
+    let letters = word.trim_end_matches(|it: char| it.is_ascii_digit());
+    (letters.len() < word.len() && letters.bytes().all(|it| it.is_ascii_lowercase()))
+        .then_some(word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(recogniser: &dyn Recogniser, text: &str) -> Vec<(String, String)> {
+        let mut cursor = Cursor::new(text.as_bytes(), 0);
+        let found = recogniser.read(&mut cursor, 0).unwrap_or_default();
+        let of = |anchor: Anchor| match anchor.seen {
+            Seen::Reading { name, value, .. } => (name, value),
+            other => panic!("{other:?}"),
+        };
+        found.into_iter().map(of).collect()
+    }
+
+    #[test]
+    fn names_of_interrupts_have_spaces_colons_and_numbers() {
+        let expected = [
+            ("interrupts irq1: atkbd0", "3 at 0 a second"),
+            ("interrupts irq256: em1:rx 0", "80635053 at 1057 a second"),
+            ("interrupts irq16: em0 uhci0+", "12 at 1 a second"),
+            ("interrupts cpu0:timer", "15828222 at 207 a second"),
+            ("interrupts Total", "315960488 at 4144 a second"),
+        ];
+        let expected = expected.map(|(name, value)| (String::from(name), String::from(value)));
+        let lines = "interrupt                          total       rate\n\
+            irq1: atkbd0                           3          0\n\
+            irq256: em1:rx 0                80635053       1057\n\
+            irq16: em0 uhci0+                     12          1\n\
+            cpu0:timer                      15828222        207\n\
+            Total                          315960488       4144\n";
+        assert_eq!(names(&InterruptTable, lines), expected);
+        let glued: Vec<&str> = lines.split_whitespace().collect();
+        assert_eq!(names(&InterruptTable, &glued.join(" ")), expected);
+    }
+
+    #[test]
+    fn counters_are_read_in_singular_and_plural() {
+        let name = |text: &str| names(&Counters, text).into_iter().next();
+        let is = |name: &str, value: &str| Some((String::from(name), String::from(value)));
+        assert_eq!(
+            name("1610767 datagrams received\n"),
+            is("udp: datagrams received", "1610767")
+        );
+        assert_eq!(
+            name("1 datagram received"),
+            is("udp: datagrams received", "1")
+        );
+        assert_eq!(
+            name("18,614 dropped due to full\n socket buffers"),
+            is("udp: dropped due to full socket buffers", "18614")
+        );
+        assert_eq!(
+            name("1 datagrams received out-of-order"),
+            is("udp: datagrams received", "1")
+        );
+        assert_eq!(name("7 apples"), None);
+        assert_eq!(
+            names(&Buffers, "512/133/645 mbufs in use (current/cache/total)").len(),
+            1
+        );
+    }
+
+    #[test]
+    fn screens_with_bars_have_their_peak() {
+        let text = "vr0  in  ||||| 0.004 Mb/s   81.250 Mb/s  432.56 MB";
+        let mut cursor = Cursor::new(text.as_bytes(), 5);
+        let found = TrafficRow.read(&mut cursor, 0).unwrap();
+        let peak = reading(String::from("vr0 in: peak"), "81.250 Mb/s", false);
+        assert_eq!(found[0].seen, peak);
+    }
+}

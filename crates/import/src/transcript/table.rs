@@ -1,0 +1,273 @@
+//! Tables in Markdown whose columns or rows are settings, and figures in prose.
+//!
+//! What must hold: a cell becomes a trial only where its column or its row names a setting and its figure has the unit
+//! of a rate. A figure of a table or of prose that a trial already has is the same result told again.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use nicpoll_model::{ImportedBasis, ImportedFigure, ImportedTrial, SourcePlace, UnplacedFigure};
+
+use super::plain::Plain;
+use super::walk::Loose;
+use super::{Cursor, blank, loose};
+use crate::units::{self, Unit};
+
+/// Letters of a row's name that go into that of a workload.
+const NAME_MAX: usize = 40;
+/// Columns of a table.
+const COLUMNS_MAX: usize = 64;
+
+/// A cell: where its text stands.
+type Cell = Range<usize>;
+
+/// A table.
+pub struct Table {
+    file: u32,
+    head: Vec<String>,
+    /// The line of each row, and its cells with their texts.
+    rows: Vec<(u32, Vec<(Cell, String)>)>,
+}
+
+/// Every table of a text: a row of dashes, the line before it, and the lines behind it.
+pub fn tables(text: &str, file: u32) -> Vec<Table> {
+    let mut found: Vec<Table> = Vec::new();
+    let mut at = 0;
+    let mut before: Option<(usize, &str)> = None;
+    let mut is_open = false;
+    for (line, number) in text.split_inclusive('\n').zip(1..) {
+        if is_rule(line) {
+            let columns = line
+                .split('|')
+                .filter(|it| it.contains('-'))
+                .count()
+                .min(COLUMNS_MAX);
+            is_open = columns > 1 && before.is_some();
+            if let Some((start, head)) = before.filter(|_| is_open) {
+                // Prose may be glued to the first row: the last cells are the table's.
+                let cells = cells(head, start);
+                let from = cells.len().saturating_sub(columns);
+                found.push(Table {
+                    file,
+                    head: cells[from..].iter().map(|(_, text)| text.clone()).collect(),
+                    rows: Vec::new(),
+                });
+            }
+        } else if is_open && line.contains('|') {
+            if let Some(table) = found.last_mut() {
+                let mut cells = cells(line, at);
+                cells.truncate(table.head.len());
+                table.rows.push((number, cells));
+            }
+        } else {
+            is_open = false;
+        }
+        before = line.contains('|').then_some((at, line));
+        at += line.len();
+    }
+    found
+}
+
+fn is_rule(line: &str) -> bool {
+    let line = line.trim();
+    line.contains("--") && line.contains('|') && line.bytes().all(|it| b"|:- ".contains(&it))
+}
+
+/// The cells of a row, without the empty ones at its ends.
+fn cells(line: &str, start: usize) -> Vec<(Cell, String)> {
+    let mut cells = Vec::new();
+    let mut at = start;
+    let trimmed = line.trim_end().trim_end_matches('|');
+    for (index, part) in trimmed.split('|').take(2 * COLUMNS_MAX).enumerate() {
+        let is_edge = index == 0 && part.trim().is_empty();
+        if !is_edge {
+            let lead = part.len() - part.trim_start().len();
+            let text = part.trim();
+            cells.push((at + lead..at + lead + text.len(), String::from(text)));
+        }
+        at += part.len() + 1;
+    }
+    cells
+}
+
+/// Puts the figures of tables into trials, and those of prose beside the trials that have them; all others have no
+/// place.
+pub fn place(
+    trials: &mut Vec<ImportedTrial>,
+    loose: Vec<Loose>,
+    tables: &[Table],
+    mut next_test: u32,
+    unplaced: &mut Vec<UnplacedFigure>,
+) {
+    let mut known = Known::of(trials);
+    let mut placed: HashMap<(u32, u32), Vec<Cell>> = HashMap::new();
+    for table in tables {
+        for (line, cells) in &table.rows {
+            for column in 1..cells.len() {
+                let Some(figure) = figure(table, *line, cells, column) else {
+                    continue;
+                };
+                let place = placed.entry((table.file, *line)).or_default();
+                place.push(cells[column].0.clone());
+                let Some(setting) = setting(table, cells, column) else {
+                    unplaced.push(UnplacedFigure {
+                        printed: figure.printed,
+                        reason: String::from("neither its column nor its row says under which setting it was measured"),
+                        place: figure.place,
+                    });
+                    continue;
+                };
+                if let Some(same) = known.find(trials, figure.value, Some(setting)) {
+                    trials[same].quoted_again.push(figure.place);
+                    continue;
+                }
+                let trial = of_cell(figure, setting, &cells[0].1, next_test);
+                next_test += 1;
+                known.add(&trial, trials.len());
+                trials.push(trial);
+            }
+        }
+    }
+    for figure in loose {
+        let cells = placed.get(&(figure.place.file, figure.place.line));
+        let start = figure.place.start_byte as usize;
+        if cells.is_some_and(|cells| cells.iter().any(|cell| cell.contains(&start))) {
+            continue;
+        }
+        match known.find(trials, figure.value, None) {
+            Some(same) => trials[same].quoted_again.push(figure.place),
+            None => unplaced.push(UnplacedFigure {
+                reason: String::from(match figure.unit {
+                    Unit::PacketsPerSecond => {
+                        "a rate of packets in a sentence: nothing says of which test it is"
+                    }
+                    _ => "a rate in a sentence: nothing says of which test it is",
+                }),
+                printed: figure.printed,
+                place: figure.place,
+            }),
+        }
+    }
+}
+
+/// Trials by their rates.
+struct Known(HashMap<u64, Vec<usize>>);
+
+impl Known {
+    /// What two rates share that print alike with three digits.
+    fn key(value: f64) -> u64 {
+        let digits = value.abs().max(1e-9).log10().floor();
+        ((value / 10f64.powf(digits - 2.0)).round() as u64) * 64 + (digits.clamp(0.0, 63.0) as u64)
+    }
+
+    fn of(trials: &[ImportedTrial]) -> Self {
+        let mut known = Known(HashMap::new());
+        for (index, trial) in trials.iter().enumerate() {
+            known.add(trial, index);
+        }
+        known
+    }
+
+    fn add(&mut self, trial: &ImportedTrial, index: usize) {
+        let rates = trial
+            .figures
+            .iter()
+            .filter(|it| it.name.ends_with("per_second"))
+            .map(|it| it.value);
+        let mut keys: Vec<u64> = rates.chain(trial.value).map(Self::key).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        for key in keys {
+            self.0.entry(key).or_default().push(index);
+        }
+    }
+
+    /// The trial that has this rate, under this setting where one is named.
+    fn find(&self, trials: &[ImportedTrial], value: f64, setting: Option<&str>) -> Option<usize> {
+        let candidates = self.0.get(&Self::key(value))?.iter().take(32);
+        let fits =
+            |it: &&usize| setting.is_none_or(|setting| trials[**it].setting.starts_with(setting));
+        candidates.copied().find(|it| fits(&it))
+    }
+}
+
+/// The rate that a cell tells, with the unit of its column where it has none.
+fn figure(
+    table: &Table,
+    line: u32,
+    cells: &[(Cell, String)],
+    column: usize,
+) -> Option<ImportedFigure> {
+    let (cell, text) = &cells[column];
+    let plain = Plain::of(text);
+    let mut cursor = Cursor::new(&plain.bytes, 0);
+    let (value, unit) = match units::quantity(&mut cursor) {
+        Some(found) => found,
+        None => {
+            let number = cursor.number().filter(|_| cursor.at == plain.bytes.len())?;
+            let (unit, one) = unit_of(table.head.get(column)?).or_else(|| unit_of(&cells[0].1))?;
+            (number * one, unit)
+        }
+    };
+    let name = match unit {
+        Unit::BitsPerSecond => "bits_per_second",
+        Unit::PacketsPerSecond => "packets_per_second",
+        Unit::Bytes => return None,
+    };
+    Some(ImportedFigure {
+        name: String::from(name),
+        side: None,
+        value,
+        printed: text.chars().take(80).collect(),
+        basis: ImportedBasis::Inferred,
+        place: SourcePlace {
+            file: table.file,
+            line,
+            start_byte: cell.start as u64,
+            end_byte: cell.end as u64,
+        },
+    })
+}
+
+/// The unit that a heading names: `UDP (Mbit/s)`.
+fn unit_of(heading: &str) -> Option<(Unit, f64)> {
+    let plain = Plain::of(heading);
+    let starts = plain.bytes.iter().enumerate().take(200).filter(|(at, _)| {
+        let before = at.checked_sub(1).map_or(b' ', |at| plain.bytes[at]);
+        !before.is_ascii_alphanumeric()
+    });
+    let mut units = starts.filter_map(|(at, _)| units::read(&mut Cursor::new(&plain.bytes, at)));
+    units.next()
+}
+
+fn setting(table: &Table, cells: &[(Cell, String)], column: usize) -> Option<&'static str> {
+    let head = table.head.get(column).and_then(|it| loose::setting(it));
+    let own = || cells.iter().find_map(|(_, text)| loose::setting(text));
+    let is_polling = head.or_else(own)?;
+    Some(if is_polling { "polling" } else { "interrupt" })
+}
+
+fn of_cell(figure: ImportedFigure, setting: &str, row: &str, test: u32) -> ImportedTrial {
+    let letters = row.chars().map(|it| {
+        if it.is_ascii_alphanumeric() {
+            it.to_ascii_lowercase()
+        } else {
+            '-'
+        }
+    });
+    let name: String = letters.take(NAME_MAX).collect();
+    let parts: Vec<&str> = name.split('-').filter(|it| !it.is_empty()).collect();
+    let mut trial = blank("table", figure.place);
+    trial.workload = format!("table-{}", parts.join("-"));
+    trial.setting = String::from(setting);
+    trial.setting_basis = ImportedBasis::Inferred;
+    trial.setting_place = Some(figure.place);
+    trial.quantity = figure.name.clone();
+    trial.value = Some(figure.value);
+    trial.test = test;
+    trial.notes.push(String::from(
+        "A cell of a table: it does not say who counted.",
+    ));
+    trial.figures.push(figure);
+    trial
+}

@@ -1,0 +1,419 @@
+//! From ends of tests to trials: which end belongs to which, and what is the same result told again.
+//!
+//! What must hold: two ends are one test when their addresses and ports say so; else when both count the same
+//! datagrams, or stand next to each other with figures that agree, and then the pairing is marked as inferred. A
+//! result that is told again without a command or connection of its own counts once.
+
+use std::collections::HashMap;
+
+use nicpoll_model::{ImportedBasis, ImportedTrial, Side, SourcePlace};
+
+use super::block::{Block, Host, Line, Stream};
+use super::figures;
+
+/// One way of a test, as one end printed it.
+pub struct End<'a> {
+    pub block: &'a Block,
+    pub stream: &'a Stream,
+    pub sends: Option<bool>,
+    pub index: usize,
+    pub again: Vec<SourcePlace>,
+}
+
+/// Address and port of the sender, then of the receiver.
+type Way = ((String, u16), (String, u16));
+
+impl End<'_> {
+    pub fn place(&self) -> SourcePlace {
+        let lines = self
+            .stream
+            .lines
+            .iter()
+            .chain(&self.stream.report)
+            .map(|it| it.place);
+        let lines: Vec<SourcePlace> = lines.collect();
+        let first = lines.iter().min().copied().unwrap_or_default();
+        let last = lines
+            .iter()
+            .map(|it| it.end_byte)
+            .max()
+            .unwrap_or(first.end_byte);
+        let begins =
+            match self.block.place.line > 0 && self.block.place <= first && !self.block.is_bare() {
+                true => self.block.place,
+                false => first,
+            };
+        SourcePlace {
+            end_byte: last,
+            ..begins
+        }
+    }
+
+    pub fn host(&self) -> &Host {
+        &self.block.host
+    }
+
+    pub fn way(&self) -> Option<Way> {
+        let connected = self.stream.connected.as_ref()?;
+        let (local, peer) = (connected.local.clone(), connected.peer.clone());
+        Some(match self.sends? {
+            true => (local, peer),
+            false => (peer, local),
+        })
+    }
+
+    /// Lost and total datagrams, by whoever tells them.
+    fn datagrams(&self) -> Option<[f64; 2]> {
+        let line = self.stream.report.as_ref().or(self.stream.total())?;
+        line.figures.datagrams.filter(|[_, total]| *total > 0.0)
+    }
+
+    fn print(&self) -> Option<[u64; 4]> {
+        if let Some([lost, total]) = self.datagrams() {
+            return Some([u64::MAX, lost.to_bits(), total.to_bits(), 0]);
+        }
+        let total: &Line = self.stream.total()?;
+        let figures = &total.figures;
+        let rate = figures.bits_per_second.to_bits();
+        Some([
+            figures.end.to_bits(),
+            figures.bytes.to_bits(),
+            rate,
+            u64::from(self.block.is_udp()),
+        ])
+    }
+}
+
+/// Every end of every block.
+pub fn ends(blocks: &[Block]) -> Vec<End<'_>> {
+    let mut ends = Vec::new();
+    for (index, block) in blocks.iter().enumerate() {
+        let sum = block
+            .streams
+            .iter()
+            .find(|it| it.id.starts_with("SUM") && it.has_figures());
+        let streams: Vec<&Stream> = match sum.filter(|_| !block.is_dual()) {
+            Some(sum) => vec![sum],
+            None => block
+                .streams
+                .iter()
+                .filter(|it| it.has_figures() && !it.id.starts_with("SUM"))
+                .collect(),
+        };
+        for stream in streams {
+            // A sum is of the connections before it.
+            let of = match stream.connected {
+                None => block
+                    .streams
+                    .iter()
+                    .find(|it| it.connected.is_some())
+                    .unwrap_or(stream),
+                Some(_) => stream,
+            };
+            let sends = block.sends(if stream.id.starts_with("SUM") {
+                of
+            } else {
+                stream
+            });
+            ends.push(End {
+                block,
+                stream,
+                sends,
+                index,
+                again: stream.again.clone(),
+            });
+        }
+    }
+    ends
+}
+
+/// The ends without those that tell a result again.
+pub fn once(ends: Vec<End<'_>>) -> Vec<End<'_>> {
+    let mut known: HashMap<[u64; 4], Vec<usize>> = HashMap::new();
+    let mut kept: Vec<End> = Vec::new();
+    for end in ends {
+        let Some(print) = end.print() else {
+            kept.push(end);
+            continue;
+        };
+        let alike = known.entry(print).or_default();
+        let same = alike
+            .iter()
+            .rev()
+            .take(8)
+            .copied()
+            .find(|at| is_told_again(&kept[*at], &end));
+        match same {
+            Some(at) if kept[at].block.is_bare() && !end.block.is_bare() => {
+                let place = kept[at].place();
+                let mut again = std::mem::take(&mut kept[at].again);
+                again.push(place);
+                kept[at] = End { again, ..end };
+            }
+            Some(at) => {
+                let place = end.place();
+                kept[at].again.push(place);
+            }
+            None => {
+                alike.push(kept.len());
+                kept.push(end);
+            }
+        }
+    }
+    kept
+}
+
+fn is_told_again(known: &End, end: &End) -> bool {
+    if let (Some(one), Some(other)) = (known.way(), end.way()) {
+        return one == other
+            && known.sends == end.sends
+            && known.block.is_server == end.block.is_server;
+    }
+    let hosts = (&known.host().name, &end.host().name);
+    if hosts.0.is_some() && hosts.1.is_some() && hosts.0 != hosts.1 {
+        return false;
+    }
+    let is_next = known.place().file == end.place().file && end.index == known.index + 1;
+    match (known.block.is_bare(), end.block.is_bare()) {
+        (false, false) => false,
+        // Lines that were picked out of a text follow each other; a quotation stands elsewhere.
+        (true, true) => !is_next,
+        _ => true,
+    }
+}
+
+/// Two ends of one way.
+pub struct Pair<'a> {
+    pub sender: Option<End<'a>>,
+    pub receiver: Option<End<'a>>,
+    pub basis: ImportedBasis,
+}
+
+impl<'a> Pair<'a> {
+    fn of(end: End<'a>) -> Self {
+        let (sender, receiver) = match end.sends {
+            Some(false) => (None, Some(end)),
+            _ => (Some(end), None),
+        };
+        Pair {
+            sender,
+            receiver,
+            basis: ImportedBasis::Unknown,
+        }
+    }
+
+    pub fn ends(&self) -> impl Iterator<Item = &End<'a>> {
+        self.sender.iter().chain(&self.receiver)
+    }
+
+    pub fn place(&self) -> SourcePlace {
+        self.ends().map(End::place).min().unwrap_or_default()
+    }
+}
+
+/// The ends in pairs, by the order of the text.
+pub fn pairs(ends: Vec<End<'_>>) -> Vec<Pair<'_>> {
+    let mut waiting: HashMap<(Way, bool), usize> = HashMap::new();
+    let mut pairs: Vec<Option<Pair>> = Vec::new();
+    for end in ends {
+        let way = end.way().zip(end.sends);
+        let other = way
+            .clone()
+            .and_then(|(way, sends)| waiting.remove(&(way, !sends)));
+        if let Some(pair) = other.and_then(|at| pairs[at].as_mut()) {
+            match end.sends {
+                Some(true) => pair.sender = Some(end),
+                _ => pair.receiver = Some(end),
+            }
+            pair.basis = ImportedBasis::Said;
+            continue;
+        }
+        if let Some(key) = way {
+            waiting.insert(key, pairs.len());
+        }
+        pairs.push(Some(Pair::of(end)));
+    }
+    join(&mut pairs, by_counts);
+    join(&mut pairs, by_place);
+    let mut pairs: Vec<Pair> = pairs.into_iter().flatten().collect();
+    pairs.sort_by_key(Pair::place);
+    pairs
+}
+
+/// Finds lone senders with their receivers, by their positions.
+type Rule = fn(&[Option<Pair>]) -> Vec<(usize, usize)>;
+
+/// Joins a lone sender with a lone receiver where a rule finds them.
+fn join(pairs: &mut [Option<Pair>], find: Rule) {
+    for (one, other) in find(pairs) {
+        let Some(receiver) = pairs[other]
+            .take_if(|it| it.sender.is_none())
+            .and_then(|it| it.receiver)
+        else {
+            continue;
+        };
+        match pairs[one].as_mut().filter(|it| it.receiver.is_none()) {
+            Some(pair) => {
+                pair.receiver = Some(receiver);
+                pair.basis = ImportedBasis::Inferred;
+            }
+            None => pairs[other] = Some(Pair::of(receiver)),
+        }
+    }
+}
+
+/// Both count the same lost datagrams of the same number.
+fn by_counts(pairs: &[Option<Pair>]) -> Vec<(usize, usize)> {
+    let mut receivers: HashMap<[u64; 2], usize> = HashMap::new();
+    let key = |end: &End| end.datagrams().map(|both| both.map(f64::to_bits));
+    for (at, pair) in pairs.iter().enumerate() {
+        let lone = pair.as_ref().filter(|it| it.sender.is_none());
+        if let Some(key) = lone.and_then(|it| key(it.receiver.as_ref()?)) {
+            receivers.insert(key, at);
+        }
+    }
+    let mut found = Vec::new();
+    for (at, pair) in pairs.iter().enumerate() {
+        let lone = pair.as_ref().filter(|it| it.receiver.is_none());
+        if let Some(key) = lone.and_then(|it| key(it.sender.as_ref()?))
+            && let Some(receiver) = receivers.remove(&key)
+        {
+            found.push((at, receiver));
+        }
+    }
+    found
+}
+
+/// They stand next to each other among those that are alone, and their figures agree.
+fn by_place(pairs: &[Option<Pair>]) -> Vec<(usize, usize)> {
+    let is_lone = |it: &Pair| it.sender.is_some() != it.receiver.is_some();
+    let lone = pairs.iter().enumerate().filter_map(|(at, pair)| {
+        let pair = pair.as_ref().filter(|it| is_lone(it))?;
+        Some((at, pair.sender.is_some(), pair.ends().next()?))
+    });
+    let lone: Vec<(usize, bool, &End)> = lone.collect();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at + 1 < lone.len() {
+        let ((one, sends, end), (other, other_sends, next)) = (lone[at], lone[at + 1]);
+        if sends != other_sends && agree(end, next) {
+            found.push(if sends { (one, other) } else { (other, one) });
+            at += 1;
+        }
+        at += 1;
+    }
+    found
+}
+
+fn agree(one: &End, other: &End) -> bool {
+    let both_say_ports = one.way().is_some() && other.way().is_some();
+    let hosts = (&one.host().name, &other.host().name);
+    let are_two = hosts.0 != hosts.1 && hosts.0.is_some() && hosts.1.is_some();
+    let (Some(a), Some(b)) = (one.stream.total(), other.stream.total()) else {
+        return false;
+    };
+    let is_as_long = (a.figures.end - b.figures.end).abs() <= 2.0;
+    let ratio = a.figures.bits_per_second / b.figures.bits_per_second;
+    let is_near = one.block.is_udp() || (0.95..1.05).contains(&ratio);
+    let is_one_kind = one.block.is_udp() == other.block.is_udp()
+        && one.stream.report.is_none()
+        && other.stream.report.is_none();
+    !both_say_ports && are_two && is_as_long && is_near && is_one_kind
+}
+
+/// A trial of a pair; without its number, setting and name of workload.
+pub fn trial(
+    pair: &Pair,
+    name_of: &dyn Fn(&Host, Option<&str>) -> Option<String>,
+) -> ImportedTrial {
+    let way = pair.ends().find_map(End::way);
+    let [from, to] = match &way {
+        Some((from, to)) => [Some(from.0.as_str()), Some(to.0.as_str())],
+        None => [
+            None,
+            pair.sender
+                .as_ref()
+                .and_then(|it| it.block.banners.iter().find_map(|it| it.peer.as_deref())),
+        ],
+    };
+    let nobody = Host {
+        name: None,
+        basis: ImportedBasis::Unknown,
+    };
+    let host = |end: &Option<End>| end.as_ref().map_or(&nobody, |it| it.host()).clone();
+    let mut place = pair.place();
+    let same_file = pair
+        .ends()
+        .map(End::place)
+        .filter(|it| it.file == place.file);
+    place.end_byte = same_file
+        .map(|it| it.end_byte)
+        .max()
+        .unwrap_or(place.end_byte);
+    let mut trial = ImportedTrial {
+        sequence: 0,
+        test: 0,
+        tool: String::from("iperf"),
+        workload: workload(pair),
+        setting: String::new(),
+        setting_basis: ImportedBasis::Unknown,
+        setting_place: None,
+        sender: name_of(&host(&pair.sender), from),
+        receiver: name_of(&host(&pair.receiver), to),
+        pairing: pair.basis,
+        quantity: String::from("bits_per_second"),
+        value: None,
+        is_sent: false,
+        duration_seconds: None,
+        place,
+        series: Vec::new(),
+        figures: Vec::new(),
+        quoted_again: pair.ends().flat_map(|it| it.again.clone()).collect(),
+        notes: Vec::new(),
+    };
+    figures::of_iperf(&mut trial, pair);
+    trial
+}
+
+/// `iperf-tcp`, `iperf-tcp-both-ways`, `iperf-udp-1470-ipv6`.
+fn workload(pair: &Pair) -> String {
+    let is_udp = pair.ends().any(|it| it.block.is_udp());
+    let mut name = String::from(if is_udp { "iperf-udp" } else { "iperf-tcp" });
+    let option = |letter: char| {
+        pair.ends()
+            .find_map(|it| it.block.command.as_ref()?.option(letter))
+    };
+    if is_udp {
+        let told = pair
+            .ends()
+            .find_map(|it| it.block.sizes.iter().find(|it| it.name == "datagram_bytes"));
+        let told = told.map(|it| it.value.to_string());
+        if let Some(size) = told.or_else(|| option('l').map(String::from)) {
+            name += &format!("-{size}");
+        }
+    }
+    let has_colon = |address: &str| address.contains(':');
+    let is_ipv6 = pair
+        .ends()
+        .filter_map(End::way)
+        .any(|way| has_colon(&way.0.0))
+        || pair
+            .ends()
+            .any(|it| it.block.command.as_ref().is_some_and(|it| it.has('V')));
+    if is_ipv6 {
+        name += "-ipv6";
+    }
+    if let Some(streams) = option('P').filter(|it| *it != "1") {
+        name += &format!("-p{streams}");
+    }
+    if pair.ends().any(|it| it.block.is_dual()) {
+        name += "-both-ways";
+    }
+    name
+}
+
+/// The side of an end's own figures.
+pub fn side(end: &End) -> Option<Side> {
+    end.sends
+        .map(|sends| if sends { Side::Sender } else { Side::Receiver })
+}

@@ -1,0 +1,516 @@
+//! From findings in their order to what each terminal showed: ends of tests, CPU lines, readings and switches.
+//!
+//! What must hold: the host of a line is the one of the last prompt, or unknown behind a prompt that names none. What
+//! `--map` says of a line counts before what the text says.
+
+use std::collections::HashMap;
+
+use nicpoll_model::{ImportedBasis, SourcePlace, UnplacedFigure};
+
+use super::anchor::{Anchor, Seen};
+use super::block::{Block, Counted, Host, Line, Taken};
+use super::command::{Command, Tool};
+use super::cursor::Cursor;
+use super::map::{Map, MapKey};
+use super::netrate::BlastField;
+use super::plain::Plain;
+use crate::units::Unit;
+
+/// One run of netblast or netsend.
+#[derive(Clone, Debug)]
+pub struct Blast {
+    pub place: SourcePlace,
+    pub host: Host,
+    pub command: Option<Command>,
+    pub fields: Vec<(BlastField, Counted)>,
+}
+
+/// Lines of netreceive between two of silence.
+#[derive(Clone, Debug)]
+pub struct Stretch {
+    pub place: SourcePlace,
+    pub host: Host,
+    /// Packets and seconds of each line, and where it stands.
+    pub lines: Vec<(f64, f64, Counted)>,
+}
+
+/// A line of CPU states.
+#[derive(Clone, Debug)]
+pub struct CpuLine {
+    pub host: Host,
+    pub states: [f64; 5],
+    pub printed: String,
+    pub place: SourcePlace,
+    /// The words between it and what was found before it.
+    pub before: String,
+}
+
+/// Something that a host prints of itself.
+#[derive(Clone, Debug)]
+pub struct Read {
+    pub host: Host,
+    pub name: String,
+    pub value: String,
+    pub is_cumulative: bool,
+    pub place: SourcePlace,
+}
+
+/// What says that a host polls from here on, or does not.
+#[derive(Clone, Debug)]
+pub struct Switch {
+    pub place: SourcePlace,
+    /// The host; none for all.
+    pub host: Option<String>,
+    pub is_polling: bool,
+    /// Whether a command changed it here: before, it was the other way.
+    pub is_command: bool,
+    pub basis: ImportedBasis,
+}
+
+/// A figure in prose or in a table.
+#[derive(Clone, Debug)]
+pub struct Loose {
+    pub place: SourcePlace,
+    pub printed: String,
+    pub value: f64,
+    pub unit: Unit,
+}
+
+/// All that was found.
+#[derive(Debug, Default)]
+pub struct Walked {
+    pub blocks: Vec<Block>,
+    pub blasts: Vec<Blast>,
+    pub stretches: Vec<Stretch>,
+    pub cpu: Vec<CpuLine>,
+    pub readings: Vec<Read>,
+    pub switches: Vec<Switch>,
+    pub loose: Vec<Loose>,
+    pub unplaced: Vec<UnplacedFigure>,
+    /// Hosts by their addresses, as ifconfig and iperf told them.
+    pub addresses: HashMap<String, String>,
+    /// Names of hosts in prompts.
+    pub hosts: Vec<String>,
+}
+
+/// A walk through one file.
+pub struct Walk<'a> {
+    plain: &'a Plain,
+    file: u32,
+    map: &'a Map<'a>,
+    out: &'a mut Walked,
+    host: Host,
+    interface: Option<String>,
+    polls: HashMap<(Option<String>, String), bool>,
+    block: Option<Block>,
+    blast: Option<Blast>,
+    stretch: Option<Stretch>,
+    blast_command: Option<Command>,
+    /// The servers that run: of TCP, and of UDP.
+    servers: [Option<(Command, Host)>; 2],
+    last_end: usize,
+}
+
+fn unknown() -> Host {
+    Host {
+        name: None,
+        basis: ImportedBasis::Unknown,
+    }
+}
+
+impl<'a> Walk<'a> {
+    /// Adds what a file holds.
+    pub fn through(
+        plain: &'a Plain,
+        file: u32,
+        map: &'a Map<'a>,
+        anchors: &[Anchor],
+        out: &'a mut Walked,
+    ) {
+        let mut walk = Walk {
+            plain,
+            file,
+            map,
+            out,
+            host: unknown(),
+            interface: None,
+            polls: HashMap::new(),
+            block: None,
+            blast: None,
+            stretch: None,
+            blast_command: None,
+            servers: [None, None],
+            last_end: 0,
+        };
+        for anchor in anchors {
+            let place = walk.place(anchor);
+            if walk.map.at(MapKey::Skip, &place).is_none() {
+                walk.step(anchor, place);
+            }
+            walk.last_end = anchor.at.end;
+        }
+        walk.end_block();
+        walk.end_blast();
+        walk.end_stretch();
+    }
+
+    fn place(&self, anchor: &Anchor) -> SourcePlace {
+        let bytes = self.plain.sources(&anchor.at);
+        SourcePlace {
+            file: self.file,
+            line: self.plain.line(bytes.start),
+            start_byte: bytes.start as u64,
+            end_byte: bytes.end as u64,
+        }
+    }
+
+    /// The host of a place.
+    fn host(&self, place: &SourcePlace) -> Host {
+        match self.map.at(MapKey::Host, place) {
+            Some(name) => Host {
+                name: Some(String::from(name)),
+                basis: ImportedBasis::Mapped,
+            },
+            None => self.host.clone(),
+        }
+    }
+
+    fn step(&mut self, anchor: &Anchor, place: SourcePlace) {
+        let printed = Cursor::shown(&self.plain.bytes, anchor.at.clone());
+        let counted = |name, value| Counted {
+            name,
+            value,
+            printed: printed.clone(),
+            place,
+        };
+        match &anchor.seen {
+            Seen::Command(command) => self.command(command, place),
+            Seen::Banner(banner) => {
+                let is_next = self
+                    .block
+                    .as_ref()
+                    .is_some_and(|it| it.is_over() && it.has_figures());
+                if is_next
+                    || (banner.is_server && self.block.as_ref().is_some_and(Block::has_figures))
+                {
+                    self.end_block();
+                }
+                self.open(place).banner(banner.clone());
+            }
+            Seen::Size(name, value) => {
+                if self.block.is_some() {
+                    let size = counted(name, *value);
+                    self.open(place).sizes.push(size);
+                }
+            }
+            Seen::Connected(connected) => {
+                if self.block.as_ref().is_some_and(|it| it.refuses(connected)) {
+                    self.next_of_server();
+                }
+                self.open(place).connect(connected.clone());
+            }
+            Seen::Report(id) => self.open(place).report(id.clone()),
+            Seen::Counted(id, name, value) => {
+                let figure = counted(name, *value);
+                self.open(place).count(id, figure);
+            }
+            Seen::Interval(interval) => self.line(Line {
+                figures: (**interval).clone(),
+                printed,
+                place,
+            }),
+            Seen::Blast(field, value) => {
+                let figure = counted("", *value);
+                self.blast(*field, figure);
+            }
+            Seen::Receive(packets, seconds) => {
+                let figure = counted("", *packets);
+                self.receive(*packets, *seconds, figure);
+            }
+            Seen::Cpu(states) => self.out.cpu.push(CpuLine {
+                host: self.host(&place),
+                states: *states,
+                before: self.words_before(anchor),
+                printed,
+                place,
+            }),
+            Seen::Loose(value, unit) => self.out.loose.push(Loose {
+                place,
+                printed,
+                value: *value,
+                unit: *unit,
+            }),
+            Seen::Spoilt(why) => self.out.unplaced.push(UnplacedFigure {
+                printed,
+                reason: String::from(*why),
+                place,
+            }),
+            of_host => self.of_host(of_host, place),
+        }
+    }
+
+    fn words_before(&self, anchor: &Anchor) -> String {
+        let from = self.last_end.max(anchor.at.start.saturating_sub(200));
+        Cursor::shown(
+            &self.plain.bytes,
+            from.min(anchor.at.start)..anchor.at.start,
+        )
+    }
+
+    /// The block that is open, or a new one.
+    fn open(&mut self, place: SourcePlace) -> &mut Block {
+        let host = self.host(&place);
+        let block = self
+            .block
+            .get_or_insert_with(|| Block::new(place, host, None));
+        block.place.end_byte = block.place.end_byte.max(place.end_byte);
+        block
+    }
+
+    /// Ends the block, and opens the next one of a server that runs.
+    fn next_of_server(&mut self) {
+        let was_server = self
+            .block
+            .as_ref()
+            .is_some_and(|it| it.is_server == Some(true));
+        let again = self.block.as_ref().filter(|_| was_server).map(|it| {
+            let mut next = Block::new(it.place, it.host.clone(), it.command.clone());
+            next.banners = it
+                .banners
+                .iter()
+                .filter(|it| it.is_server)
+                .cloned()
+                .collect();
+            next.is_server = Some(true);
+            next
+        });
+        let is_udp = self.block.as_ref().is_some_and(Block::is_udp);
+        self.end_block();
+        self.block = again.or_else(|| {
+            let (command, host) = self.servers[usize::from(is_udp)].clone()?;
+            let host = Host {
+                name: host.name,
+                basis: ImportedBasis::Inferred,
+            };
+            Some(Block::new(SourcePlace::default(), host, Some(command)))
+        });
+    }
+
+    fn end_block(&mut self) {
+        let Some(mut block) = self.block.take() else {
+            return;
+        };
+        if block.is_server == Some(true)
+            && let Some(command) = &block.command
+        {
+            let server = (command.clone(), block.host.clone());
+            self.servers[usize::from(block.is_udp())] = Some(server);
+        }
+        for stream in &block.streams {
+            let known = stream.connected.as_ref().zip(block.host.name.as_ref());
+            if let Some((connected, name)) = known {
+                let address = connected.local.0.clone();
+                self.out
+                    .addresses
+                    .entry(address)
+                    .or_insert_with(|| name.clone());
+            }
+        }
+        if block.has_figures() {
+            let first = block
+                .streams
+                .iter()
+                .flat_map(|it| it.lines.iter().chain(&it.report))
+                .map(|it| it.place);
+            if let Some(first) = first
+                .min()
+                .filter(|_| block.place.line == 0 || block.place.file != self.file)
+            {
+                block.place = first;
+            }
+            self.out.blocks.push(block);
+        }
+    }
+
+    fn line(&mut self, line: Line) {
+        let place = line.place;
+        let is_elsewhere = self.block.as_ref().is_some_and(|block| {
+            let here = &self.host.name;
+            here.is_some()
+                && block.host.name.is_some()
+                && *here != block.host.name
+                && block.is_over()
+        });
+        if is_elsewhere {
+            self.end_block();
+        }
+        match self.open(place).line(line) {
+            Taken::Yes => {}
+            Taken::No(line) => {
+                self.end_block();
+                let _ = self.open(place).line(line);
+            }
+        }
+    }
+
+    fn command(&mut self, command: &Command, place: SourcePlace) {
+        if command.is_prompted {
+            self.host = Host {
+                name: command.host.clone(),
+                basis: match command.host {
+                    Some(_) => ImportedBasis::Said,
+                    None => ImportedBasis::Unknown,
+                },
+            };
+            if let Some(host) = command
+                .host
+                .as_ref()
+                .filter(|it| !self.out.hosts.contains(it))
+            {
+                self.out.hosts.push(host.clone());
+            }
+        }
+        let host = match command.is_prompted {
+            true => self.host(&place),
+            false => Host {
+                basis: ImportedBasis::Inferred,
+                ..self.host(&place)
+            },
+        };
+        match command.tool {
+            Tool::Iperf => {
+                self.end_block();
+                self.block = Some(Block::new(place, host, Some(command.clone())));
+            }
+            Tool::Netblast | Tool::Netsend => {
+                self.end_blast();
+                self.blast_command = Some(command.clone());
+            }
+            Tool::Netreceive => self.end_stretch(),
+            Tool::Ifconfig => {
+                let word = |word: &str| command.words.iter().any(|it| it == word);
+                if word("polling") || word("-polling") {
+                    let interface = command.words[0].clone();
+                    self.polls
+                        .insert((host.name.clone(), interface), word("polling"));
+                    self.switch(host.name, word("polling"), true, ImportedBasis::Said, place);
+                }
+            }
+            Tool::Look => {}
+        }
+    }
+
+    fn switch(
+        &mut self,
+        host: Option<String>,
+        is_polling: bool,
+        is_command: bool,
+        basis: ImportedBasis,
+        place: SourcePlace,
+    ) {
+        let basis = match host {
+            Some(_) => basis,
+            None => ImportedBasis::Inferred,
+        };
+        self.out.switches.push(Switch {
+            place,
+            host,
+            is_polling,
+            is_command,
+            basis,
+        });
+    }
+
+    fn of_host(&mut self, seen: &Seen, place: SourcePlace) {
+        let host = self.host(&place);
+        match seen {
+            Seen::Interface(name) => self.interface = Some(name.clone()),
+            Seen::Polls(is_polling) => {
+                let interface = self.interface.clone().unwrap_or_default();
+                self.polls
+                    .insert((host.name.clone(), interface), *is_polling);
+                let any = self
+                    .polls
+                    .iter()
+                    .any(|((of, _), polls)| *of == host.name && *polls);
+                self.switch(host.name, any, false, ImportedBasis::Said, place);
+            }
+            Seen::Address(address) => {
+                if let Some(name) = host
+                    .name
+                    .filter(|_| !address.starts_with("127.") && address != "::1")
+                {
+                    self.out.addresses.insert(address.clone(), name);
+                }
+            }
+            Seen::Heading(is_polling) => {
+                self.switch(None, *is_polling, false, ImportedBasis::Inferred, place)
+            }
+            Seen::Reading {
+                name,
+                value,
+                is_cumulative,
+            } => {
+                if name == "kern.polling.handlers" {
+                    self.switch(
+                        host.name.clone(),
+                        value != "0",
+                        false,
+                        ImportedBasis::Said,
+                        place,
+                    );
+                }
+                self.out.readings.push(Read {
+                    host,
+                    name: name.clone(),
+                    value: value.clone(),
+                    is_cumulative: *is_cumulative,
+                    place,
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn blast(&mut self, field: BlastField, figure: Counted) {
+        let is_new = self
+            .blast
+            .as_ref()
+            .is_none_or(|it| it.fields.iter().any(|(known, _)| *known == field));
+        if is_new {
+            self.end_blast();
+            self.blast = Some(Blast {
+                place: figure.place,
+                host: self.host(&figure.place),
+                command: self.blast_command.clone(),
+                fields: Vec::new(),
+            });
+        }
+        if let Some(blast) = &mut self.blast {
+            blast.place.end_byte = figure.place.end_byte;
+            blast.fields.push((field, figure));
+        }
+    }
+
+    fn end_blast(&mut self) {
+        self.out.blasts.extend(self.blast.take());
+    }
+
+    fn receive(&mut self, packets: f64, seconds: f64, figure: Counted) {
+        if packets == 0.0 {
+            return self.end_stretch();
+        }
+        let host = self.host(&figure.place);
+        let stretch = self.stretch.get_or_insert_with(|| Stretch {
+            place: figure.place,
+            host,
+            lines: Vec::new(),
+        });
+        stretch.place.end_byte = figure.place.end_byte;
+        stretch.lines.push((packets, seconds, figure));
+    }
+
+    fn end_stretch(&mut self) {
+        self.out.stretches.extend(self.stretch.take());
+    }
+}
