@@ -14,6 +14,7 @@ mod block;
 mod command;
 mod cursor;
 mod figures;
+mod found;
 mod host;
 mod iperf;
 mod loose;
@@ -40,10 +41,11 @@ pub use map::{Mapping, NoMapping};
 pub(crate) use cursor::Cursor;
 
 use block::Host;
+use found::{Blast, Found, Stretch};
 use map::{Map, MapKey};
 use plain::Plain;
 use setting::Settings;
-use walk::{Blast, Stretch, Walk, Walked};
+use walk::Walk;
 
 /// A longer text is refused, in bytes.
 pub const TRANSCRIPT_MAX_BYTES: usize = 64 << 20;
@@ -85,7 +87,7 @@ pub fn read_transcripts(
         mappings,
         files: names,
     };
-    let mut walked = Walked::default();
+    let mut walked = Found::default();
     let mut facts = Vec::new();
     let mut tables = Vec::new();
     for ((name, text), file) in files.iter().zip(0..) {
@@ -116,7 +118,7 @@ pub fn read_transcripts(
     Ok(imported)
 }
 
-fn put_together(imported: &mut Imported, mut walked: Walked, tables: &[table::Table], map: &Map) {
+fn put_together(imported: &mut Imported, mut walked: Found, tables: &[table::Table], map: &Map) {
     let addresses = std::mem::take(&mut walked.addresses);
     let name_of = |host: &Host, address: Option<&str>| -> Option<String> {
         let by_address = || {

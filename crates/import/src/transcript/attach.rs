@@ -8,8 +8,8 @@ use nicpoll_model::{
 };
 
 use super::figures;
+use super::found::{CpuLine, Read};
 use super::setting::Settings;
-use super::walk::{CpuLine, Read};
 
 /// What stands further behind a test than this, and nearer to the next one, is of the next.
 const FAR_BYTES: u64 = 4000;

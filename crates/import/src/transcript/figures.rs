@@ -6,9 +6,9 @@
 use nicpoll_model::{ImportedBasis, ImportedFigure, ImportedInterval, ImportedTrial, Side};
 
 use super::block::{Counted, Line};
+use super::found::{Blast, CpuLine, Stretch};
 use super::netrate::BlastField;
 use super::trials::{End, Pair, side};
-use super::walk::{Blast, CpuLine, Stretch};
 
 /// A figure that is told in so many words.
 fn said(side: Option<Side>, name: &str, value: f64, of: &Counted) -> ImportedFigure {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use nicpoll_model::{ImportedBasis, SourcePlace};
 
-use super::walk::Switch;
+use super::found::Switch;
 
 /// A setting, why it is taken for that, and where it is said.
 pub type Said = (String, ImportedBasis, Option<SourcePlace>);

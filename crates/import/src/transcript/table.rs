@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use nicpoll_model::{ImportedBasis, ImportedFigure, ImportedTrial, SourcePlace, UnplacedFigure};
 
+use super::found::Loose;
 use super::plain::Plain;
-use super::walk::Loose;
 use super::{Cursor, blank, loose};
 use crate::units::{self, Unit};
 

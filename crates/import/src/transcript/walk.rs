@@ -11,94 +11,18 @@ use super::anchor::{Anchor, Seen};
 use super::block::{Block, Counted, Host, Line, Taken};
 use super::command::{Command, Tool};
 use super::cursor::Cursor;
+use super::found::{Blast, CpuLine, Found, Loose, Read, Stretch, Switch};
+use super::iperf::Banner;
 use super::map::{Map, MapKey};
 use super::netrate::BlastField;
 use super::plain::Plain;
-use crate::units::Unit;
-
-/// One run of netblast or netsend.
-#[derive(Clone, Debug)]
-pub struct Blast {
-    pub place: SourcePlace,
-    pub host: Host,
-    pub command: Option<Command>,
-    pub fields: Vec<(BlastField, Counted)>,
-}
-
-/// Lines of netreceive between two of silence.
-#[derive(Clone, Debug)]
-pub struct Stretch {
-    pub place: SourcePlace,
-    pub host: Host,
-    /// Packets and seconds of each line, and where it stands.
-    pub lines: Vec<(f64, f64, Counted)>,
-}
-
-/// A line of CPU states.
-#[derive(Clone, Debug)]
-pub struct CpuLine {
-    pub host: Host,
-    pub states: [f64; 5],
-    pub printed: String,
-    pub place: SourcePlace,
-    /// The words between it and what was found before it.
-    pub before: String,
-}
-
-/// Something that a host prints of itself.
-#[derive(Clone, Debug)]
-pub struct Read {
-    pub host: Host,
-    pub name: String,
-    pub value: String,
-    pub is_cumulative: bool,
-    pub place: SourcePlace,
-}
-
-/// What says that a host polls from here on, or does not.
-#[derive(Clone, Debug)]
-pub struct Switch {
-    pub place: SourcePlace,
-    /// The host; none for all.
-    pub host: Option<String>,
-    pub is_polling: bool,
-    /// Whether a command changed it here: before, it was the other way.
-    pub is_command: bool,
-    pub basis: ImportedBasis,
-}
-
-/// A figure in prose or in a table.
-#[derive(Clone, Debug)]
-pub struct Loose {
-    pub place: SourcePlace,
-    pub printed: String,
-    pub value: f64,
-    pub unit: Unit,
-}
-
-/// All that was found.
-#[derive(Debug, Default)]
-pub struct Walked {
-    pub blocks: Vec<Block>,
-    pub blasts: Vec<Blast>,
-    pub stretches: Vec<Stretch>,
-    pub cpu: Vec<CpuLine>,
-    pub readings: Vec<Read>,
-    pub switches: Vec<Switch>,
-    pub loose: Vec<Loose>,
-    pub unplaced: Vec<UnplacedFigure>,
-    /// Hosts by their addresses, as ifconfig and iperf told them.
-    pub addresses: HashMap<String, String>,
-    /// Names of hosts in prompts.
-    pub hosts: Vec<String>,
-}
 
 /// A walk through one file.
 pub struct Walk<'a> {
     plain: &'a Plain,
     file: u32,
     map: &'a Map<'a>,
-    out: &'a mut Walked,
+    out: &'a mut Found,
     host: Host,
     interface: Option<String>,
     polls: HashMap<(Option<String>, String), bool>,
@@ -125,7 +49,7 @@ impl<'a> Walk<'a> {
         file: u32,
         map: &'a Map<'a>,
         anchors: &[Anchor],
-        out: &'a mut Walked,
+        out: &'a mut Found,
     ) {
         let mut walk = Walk {
             plain,
@@ -185,18 +109,7 @@ impl<'a> Walk<'a> {
         };
         match &anchor.seen {
             Seen::Command(command) => self.command(command, place),
-            Seen::Banner(banner) => {
-                let is_next = self
-                    .block
-                    .as_ref()
-                    .is_some_and(|it| it.is_over() && it.has_figures());
-                if is_next
-                    || (banner.is_server && self.block.as_ref().is_some_and(Block::has_figures))
-                {
-                    self.end_block();
-                }
-                self.open(place).banner(banner.clone());
-            }
+            Seen::Banner(banner) => self.banner(banner, place),
             Seen::Size(name, value) => {
                 if self.block.is_some() {
                     let size = counted(name, *value);
@@ -247,6 +160,16 @@ impl<'a> Walk<'a> {
             }),
             of_host => self.of_host(of_host, place),
         }
+    }
+
+    fn banner(&mut self, banner: &Banner, place: SourcePlace) {
+        let block = self.block.as_ref();
+        let is_next =
+            block.is_some_and(|it| it.is_over() || (banner.is_server && it.has_figures()));
+        if is_next {
+            self.end_block();
+        }
+        self.open(place).banner(banner.clone());
     }
 
     fn words_before(&self, anchor: &Anchor) -> String {
