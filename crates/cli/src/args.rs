@@ -19,6 +19,7 @@ use crate::guard::GuardArgs;
 use crate::linerate::LinerateArgs;
 use crate::man::{self, ManArgs};
 use crate::rr::RrArgs;
+use crate::serve::ServeArgs;
 use crate::set::args::{RESTORE_ABOUT, RestoreArgs, SET_ABOUT, SetArgs};
 use crate::show::{self, ShowArgs};
 use crate::sim::SimArgs;
@@ -46,6 +47,9 @@ pub enum Command {
     /// List, show, export and delete stored studies
     #[command(long_about = study::args::ABOUT)]
     Study(StudyArgs),
+    /// Show stored studies in a browser
+    #[command(long_about = nicpoll_report::help::serve::ABOUT)]
+    Serve(ServeArgs),
     /// Show how interfaces learn of packets: by interrupts or by polling, with the evidence
     #[command(long_about = show::ABOUT)]
     Show(ShowArgs),

@@ -18,6 +18,7 @@ mod netrate;
 mod output;
 mod progress;
 mod rr;
+mod serve;
 mod set;
 mod show;
 mod sim;
@@ -86,6 +87,7 @@ fn run(command: &Command) -> Result<u8, Failure> {
         Command::Demo(args) => return demo::demo(args),
         Command::Ab(args) => return ab::ab(args),
         Command::Study(args) => return study::run(args),
+        Command::Serve(args) => return serve::serve(args),
         Command::Rr(args) => return rr::run(args),
         Command::Sim(args) => return sim::run(args),
         Command::Linerate(args) => return linerate::run(args),

@@ -25,6 +25,28 @@ measurement would be disturbed. With --cpu-truth: 0 the exact account is right, 
 failed, 4 inconclusive: the machine was disturbed, 5 a privilege or kernel feature is missing.";
 }
 
+/// Of `nicpoll serve`.
+pub mod serve {
+    /// What it is.
+    pub const ABOUT: &str = "\
+Show stored studies in a browser
+
+Prints an address of this machine for a browser. Its pages are the list of the studies, the report
+of each, and any two compared. The list and the report of a study that still runs load again every
+five seconds, with the trials that have ended. The pages only read the store. They are given out
+under the address that was printed and under no other name, to this machine alone unless --listen
+names an address that others reach. There is no password: whoever reaches it can read it.";
+
+    /// How it is called, and how it ends.
+    pub const EXAMPLES: &str = "\
+Examples:
+  nicpoll serve
+  nicpoll serve --store lab.db --listen 127.0.0.1:9000
+  ssh -L 8077:127.0.0.1:8077 lab nicpoll serve       the studies of another machine, in a browser here
+
+Exit codes: 1 failed, 2 usage, 130 or 143 ended by a signal, which is how it ends.";
+}
+
 /// Of `nicpoll linerate`.
 pub mod linerate {
     /// What it is.

@@ -12,6 +12,9 @@ mod facts;
 mod figure;
 mod live;
 mod plots;
+mod store;
+
+pub use store::{render_choice_html, render_compared_html, render_studies_html};
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use nicpoll_model::ab::LiveAb;
@@ -27,13 +30,14 @@ const POLICY: &str =
 /// Columns that the terminal's parts are asked for. They are laid out anew.
 const COLUMNS: usize = 100;
 
-/// A link within the page: where it leads, and its name.
+/// A link at the top of a page: where it leads, and its name.
 type Link = (String, String);
 
 /// A study as one HTML file.
 pub fn render_html(study: &Study) -> String {
     let workloads = || (1..).zip(&study.workloads);
-    let of_workloads = workloads().map(|(number, facts)| (id(number), facts.workload.clone()));
+    let of_workloads =
+        workloads().map(|(number, facts)| (format!("#{}", id(number)), facts.workload.clone()));
     let links: Vec<Link> = own_links([("answer", "Answer")])
         .into_iter()
         .chain(of_workloads)
@@ -86,7 +90,7 @@ pub fn render_ab_html(compared: &LiveAb) -> String {
 }
 
 fn own_links<const N: usize>(links: [(&str, &str); N]) -> Vec<Link> {
-    let links = links.map(|(id, name)| (String::from(id), String::from(name)));
+    let links = links.map(|(id, name)| (format!("#{id}"), String::from(name)));
     links.into()
 }
 
@@ -143,7 +147,7 @@ fn page(title: &str, links: &[Link], body: &Markup) -> String {
             body {
                 a.skip href="#answer" { "Skip to the answer" }
                 nav aria-label="Parts of the report" {
-                    ul { @for (id, name) in links { li { a href={ "#" (id) } { (name) } } } }
+                    ul { @for (place, name) in links { li { a href=(place) { (name) } } } }
                 }
                 main { (body) }
             }

@@ -11,7 +11,7 @@ pub(crate) mod ab;
 pub(crate) mod answer;
 pub(crate) mod bar;
 mod columns;
-mod compared;
+pub mod compared;
 mod costs;
 mod cpu_truth;
 mod differences;

@@ -37,6 +37,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "sys", "traffic",
         ],
     ),
+    ("serve", &["model", "report", "store", "study"]),
     (
         "cli",
         &[
@@ -50,6 +51,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "model",
             "observe",
             "report",
+            "serve",
             "sim",
             "stats",
             "store",

@@ -193,8 +193,15 @@ impl Source {
         if path.is_file() {
             return Ok(Source::File(FileSource::read(path, column)?));
         }
-        let name: ResultName = name.parse()?;
-        let kept = store()?.read::<Study>(name.which, still_runs)?;
+        Source::stored(name.parse()?, &store()?)
+    }
+
+    /// Reads a study of the store, and no file.
+    ///
+    /// # Errors
+    /// [`ResultError`] when there is none, or it cannot be read.
+    pub fn stored(name: ResultName, store: &Store) -> Result<Source, ResultError> {
+        let kept = store.read::<Study>(name.which, still_runs)?;
         Ok(Source::Study(Box::new(StudySource {
             id: kept.entry.id,
             name,

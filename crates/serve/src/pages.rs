@@ -1,0 +1,134 @@
+//! The pages, made from what the store holds at that moment.
+//!
+//! What must hold: the store is only read. What cannot be shown is a sentence that says why.
+
+use nicpoll_model::ab::LiveAb;
+use nicpoll_model::{Origin, Study, StudyKind, StudyState};
+use nicpoll_report::{
+    render_ab_html, render_choice_html, render_compared_html, render_html, render_studies_html,
+};
+use nicpoll_store::{Place, Store, StoreError, Which};
+use nicpoll_study::{
+    ResultError, ResultName, Source, StudyError, compare_results, shown, still_runs,
+};
+use thiserror::Error;
+
+use crate::request::{Named, Page};
+
+/// A page, and how it is to be taken.
+pub struct Answer {
+    /// The status of HTTP.
+    pub status: &'static str,
+    /// The page.
+    pub html: String,
+    /// Whether it will have changed soon.
+    pub is_live: bool,
+}
+
+impl Answer {
+    /// A page that says a sentence.
+    pub fn words(sentence: &str) -> Self {
+        let sentence = maud::html! { (sentence) }.into_string();
+        Answer {
+            status: "200 OK",
+            html: format!(
+                "<!DOCTYPE html><html lang=\"en\"><title>nicpoll</title><p>{sentence}</p>\
+                 <p><a href=\"/\">All studies</a></p></html>\n"
+            ),
+            is_live: false,
+        }
+    }
+}
+
+/// Why a page cannot be shown.
+#[derive(Debug, Error)]
+enum PageError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Study(#[from] StudyError),
+    #[error(transparent)]
+    Compared(#[from] ResultError),
+    #[error("study {id} has no setting of number {setting}")]
+    Setting { id: i64, setting: usize },
+}
+
+/// The page, or a sentence that says why there is none.
+pub fn answer_to(page: &Page, place: &Place) -> Answer {
+    match made(page, place) {
+        Ok((html, is_live)) => Answer {
+            status: "200 OK",
+            html,
+            is_live,
+        },
+        Err(error) => Answer {
+            status: match error {
+                PageError::Store(StoreError::Nothing { .. } | StoreError::NoStudy { .. })
+                | PageError::Setting { .. } => "404 Not Found",
+                _ => "500 Internal Server Error",
+            },
+            ..Answer::words(&error.to_string())
+        },
+    }
+}
+
+/// The page, and whether what it shows still runs.
+fn made(page: &Page, place: &Place) -> Result<(String, bool), PageError> {
+    let store = Store::to_read(place.clone())?;
+    match page {
+        Page::Studies => {
+            let studies = store.list(still_runs)?;
+            let mut states = studies.studies.iter().map(|entry| entry.state);
+            let is_live = states.any(|state| state == StudyState::Running);
+            Ok((render_studies_html(&studies), is_live))
+        }
+        Page::Study(id) => of_study(&store, *id),
+        Page::Choice(id) => {
+            let study = store.read::<Study>(Which::Id(*id), still_runs)?.document;
+            let names: Vec<&str> = study
+                .settings
+                .iter()
+                .map(|it| it.setting.as_str())
+                .collect();
+            let html = render_choice_html(*id, &names, &store.list(still_runs)?);
+            Ok((html, false))
+        }
+        Page::Compared([reference, judged]) => {
+            let sources = [*reference, *judged].map(|named| source(&store, named));
+            let [reference, judged] = sources;
+            let origin = Origin {
+                nicpoll_version: String::from(env!("CARGO_PKG_VERSION")),
+                argv: Vec::new(),
+                started_at: String::new(),
+            };
+            let compared = compare_results(&reference?, &judged?, false, &origin)?;
+            Ok((render_compared_html(&compared), false))
+        }
+    }
+}
+
+/// The report of a study, so far if it still runs.
+fn of_study(store: &Store, id: i64) -> Result<(String, bool), PageError> {
+    let which = Which::Id(id);
+    let entry = store.entry(which, still_runs)?;
+    let is_live = entry.state == StudyState::Running;
+    let html = match entry.kind {
+        StudyKind::Ab => render_ab_html(&store.read::<LiveAb>(which, still_runs)?.document),
+        _ => render_html(&shown(store.read::<Study>(which, still_runs)?)?),
+    };
+    Ok((html, is_live))
+}
+
+/// A study, or a setting of it by its number.
+fn source(store: &Store, Named { id, setting }: Named) -> Result<Source, PageError> {
+    let name = match setting {
+        None => id.to_string(),
+        Some(setting) => {
+            let study = store.read::<Study>(Which::Id(id), still_runs)?.document;
+            let facts = study.settings.get(setting - 1);
+            let facts = facts.ok_or(PageError::Setting { id, setting })?;
+            format!("{id}:{}", facts.setting)
+        }
+    };
+    Ok(Source::stored(name.parse::<ResultName>()?, store)?)
+}

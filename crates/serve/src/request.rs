@@ -1,0 +1,251 @@
+//! What a browser asks for. Pure: bytes in, a page or a refusal out.
+//!
+//! What must hold: nothing is answered that was not asked for by an address of this server. A name would do for a
+//! stranger's page, whose name can be made to lead here; an address cannot.
+
+use std::net::{IpAddr, SocketAddr};
+
+use thiserror::Error;
+
+/// Heads of requests that are longer are refused; a browser's has less than one kB.
+pub const HEAD_MAX_BYTES: usize = 8192;
+/// Lines of a head at most.
+const HEADERS_MAX: usize = 64;
+
+/// A page that there is, by its path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Page {
+    /// `/`: all studies.
+    Studies,
+    /// `/study/7`: the report of one.
+    Study(i64),
+    /// `/compare/7`: what a study can be compared with.
+    Choice(i64),
+    /// `/compare/7/8` and `/compare/7.1/7.2`: two studies, or two settings of one by their numbers from 1. The first
+    /// is the reference.
+    Compared([Named; 2]),
+}
+
+/// A study, or a setting of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// The study's number.
+    pub id: i64,
+    /// The setting's number in the study, from 1; `None` for all.
+    pub setting: Option<usize>,
+}
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// Which page.
+    pub page: Page,
+    /// Whether its head alone is wanted.
+    pub is_head: bool,
+}
+
+/// Why a request is not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// It is no request of HTTP.
+    #[error("this is no request that a browser makes")]
+    Malformed,
+    /// Its head is too long.
+    #[error("the head of the request is longer than 8 kB")]
+    TooLong,
+    /// It came by a name that is not this server's.
+    #[error(
+        "ask for the address that 'nicpoll serve' printed: pages are not given out under another name"
+    )]
+    ForeignHost,
+    /// It wants to do something other than read.
+    #[error("these pages can be read and not changed")]
+    Method,
+    /// There is no such page.
+    #[error("there is no such page; all studies are at /")]
+    Unknown,
+}
+
+impl Refusal {
+    /// Its status in HTTP, with the words that belong to it (RFC 9110).
+    pub fn status(self) -> &'static str {
+        match self {
+            Refusal::Malformed => "400 Bad Request",
+            Refusal::TooLong => "431 Request Header Fields Too Large",
+            Refusal::ForeignHost => "421 Misdirected Request",
+            Refusal::Method => "405 Method Not Allowed",
+            Refusal::Unknown => "404 Not Found",
+        }
+    }
+}
+
+/// Reads the head of a request that came to the address `own`; `None` while its end has not come.
+///
+/// # Errors
+/// [`Refusal`] when it will not be answered, whatever else comes.
+pub fn read_request(bytes: &[u8], own: SocketAddr) -> Result<Option<Asked>, Refusal> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut request = httparse::Request::new(&mut headers);
+    match request.parse(bytes) {
+        Ok(httparse::Status::Complete(_)) => {}
+        Ok(httparse::Status::Partial) if bytes.len() < HEAD_MAX_BYTES => return Ok(None),
+        Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
+            return Err(Refusal::TooLong);
+        }
+        Err(_) => return Err(Refusal::Malformed),
+    }
+    let mut hosts = request
+        .headers
+        .iter()
+        .filter(|header| header.name.eq_ignore_ascii_case("host"));
+    let (Some(host), None) = (hosts.next(), hosts.next()) else {
+        return Err(Refusal::Malformed);
+    };
+    let host = std::str::from_utf8(host.value).map_err(|_| Refusal::Malformed)?;
+    if !is_own(host, own) {
+        return Err(Refusal::ForeignHost);
+    }
+    let is_head = match request.method {
+        Some("GET") => false,
+        Some("HEAD") => true,
+        _ => return Err(Refusal::Method),
+    };
+    let page = page(request.path.unwrap_or_default()).ok_or(Refusal::Unknown)?;
+    Ok(Some(Asked { page, is_head }))
+}
+
+/// Whether a `Host` names the address that was connected to; `localhost` does for one of loopback.
+fn is_own(host: &str, own: SocketAddr) -> bool {
+    const HTTP: u16 = 80;
+    let (name, port) = match host.rsplit_once(':') {
+        // The colons of an IPv6 address are in brackets.
+        Some((name, port)) if !port.contains(']') => match port.parse() {
+            Ok(port) => (name, port),
+            Err(_) => return false,
+        },
+        _ => (host, HTTP),
+    };
+    let address = name
+        .strip_prefix('[')
+        .and_then(|name| name.strip_suffix(']'));
+    let address: Option<IpAddr> = address.unwrap_or(name).parse().ok();
+    let ip = own.ip().to_canonical();
+    let is_named = match address {
+        Some(address) => address.to_canonical() == ip,
+        None => ip.is_loopback() && name.eq_ignore_ascii_case("localhost"),
+    };
+    is_named && port == own.port()
+}
+
+fn page(path: &str) -> Option<Page> {
+    let path = path.split(['?', '#']).next()?;
+    let mut parts = path.strip_prefix('/')?.split('/');
+    let parts = [parts.next(), parts.next(), parts.next(), parts.next()];
+    let number = |part: &str| part.parse::<i64>().ok().filter(|number| *number > 0);
+    match parts {
+        [Some(""), None, ..] => Some(Page::Studies),
+        [Some("study"), Some(id), None, _] => Some(Page::Study(number(id)?)),
+        [Some("compare"), Some(id), None, _] => Some(Page::Choice(number(id)?)),
+        [Some("compare"), Some(one), Some(other), None] => {
+            Some(Page::Compared([named(one)?, named(other)?]))
+        }
+        _ => None,
+    }
+}
+
+fn named(part: &str) -> Option<Named> {
+    let (id, setting) = match part.split_once('.') {
+        Some((id, setting)) => (id, Some(setting.parse().ok().filter(|at| *at > 0)?)),
+        None => (part, None),
+    };
+    let id = id.parse().ok().filter(|id| *id > 0)?;
+    Some(Named { id, setting })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own() -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], 8077))
+    }
+
+    fn ask(text: &str) -> Result<Option<Asked>, Refusal> {
+        read_request(text.as_bytes(), own())
+    }
+
+    fn get(path: &str) -> Result<Option<Asked>, Refusal> {
+        ask(&format!(
+            "GET {path} HTTP/1.1\r\nHost: 127.0.0.1:8077\r\n\r\n"
+        ))
+    }
+
+    #[test]
+    fn paths_are_pages() {
+        let page = |path: &str| get(path).unwrap().unwrap().page;
+        assert_eq!(page("/"), Page::Studies);
+        assert_eq!(page("/study/7"), Page::Study(7));
+        assert_eq!(page("/compare/7?x=1"), Page::Choice(7));
+        let named = |id, setting| Named { id, setting };
+        let two = Page::Compared([named(7, Some(1)), named(8, None)]);
+        assert_eq!(page("/compare/7.1/8"), two);
+        for path in [
+            "/study",
+            "/study/x",
+            "/study/-1",
+            "/study/1/2",
+            "/compare/1/2/3",
+            "/../etc",
+            "/compare/1.0/1",
+        ] {
+            assert_eq!(get(path), Err(Refusal::Unknown), "{path}");
+        }
+    }
+
+    #[test]
+    fn another_name_is_refused_wherever_it_leads() {
+        let from = |host: &str| ask(&format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        for host in [
+            "127.0.0.1:8077",
+            "localhost:8077",
+            "LocalHost:8077",
+            "[::ffff:127.0.0.1]:8077",
+        ] {
+            assert!(from(host).unwrap().is_some(), "{host}");
+        }
+        for host in [
+            "evil.example:8077",
+            "localhost.evil.example:8077",
+            "127.0.0.1",
+            "127.0.0.1:80",
+            "192.0.2.1:8077",
+            "[::1]:8077",
+            "",
+        ] {
+            assert_eq!(from(host), Err(Refusal::ForeignHost), "{host}");
+        }
+        let outside = SocketAddr::from(([192, 0, 2, 1], 8077));
+        let head = |host: &str| format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        assert!(read_request(head("192.0.2.1:8077").as_bytes(), outside).is_ok());
+        let localhost = read_request(head("localhost:8077").as_bytes(), outside);
+        assert_eq!(localhost, Err(Refusal::ForeignHost));
+    }
+
+    #[test]
+    fn what_is_no_plain_request_is_refused() {
+        assert_eq!(ask("GET / HTTP/1.1\r\n\r\n"), Err(Refusal::Malformed));
+        let two = "GET / HTTP/1.1\r\nHost: 127.0.0.1:8077\r\nHost: evil.example\r\n\r\n";
+        assert_eq!(ask(two), Err(Refusal::Malformed));
+        let post = "POST / HTTP/1.1\r\nHost: 127.0.0.1:8077\r\n\r\n";
+        assert_eq!(ask(post), Err(Refusal::Method));
+        assert_eq!(ask("GET / HTTP/1.1\r\nHost: 127"), Ok(None));
+        assert_eq!(ask("\u{16}\u{3}\u{1}"), Err(Refusal::Malformed));
+        let long = format!("GET /{} HTTP/1.1\r\n", "x".repeat(HEAD_MAX_BYTES));
+        assert_eq!(ask(&long), Err(Refusal::TooLong));
+        let many = format!(
+            "GET / HTTP/1.1\r\n{}\r\n",
+            "A: b\r\n".repeat(HEADERS_MAX + 1)
+        );
+        assert_eq!(ask(&many), Err(Refusal::TooLong));
+    }
+}
