@@ -42,32 +42,34 @@ impl Readings {
 /// Where the studied host stands on a packet's way: behind the sender.
 const STUDIED: usize = 1;
 
-/// The steps of readings that all hosts took, in the order of a packet's way. Steps after the traffic's time, when an
-/// end only waits, are left out, as is the rest of a step at the end.
+/// The steps of the receiver's readings, with what the other hosts counted at these times; hosts stand in the order of
+/// a packet's way. A step that is less than half as long as it should be, after a late reading, belongs to the next
+/// one. Steps after the traffic's time, when an end only waits, are left out.
 fn series(
     hosts: &[Vec<FlowReading>],
     unit: WorkUnit,
     step: Duration,
     duration: Duration,
 ) -> Option<TrialSeries> {
-    let readings = hosts.iter().map(Vec::len).min()?;
     let (sender, receiver) = (hosts.first()?, hosts.last()?);
-    let seconds =
-        |index: usize| receiver[index].at_ns.saturating_sub(receiver[0].at_ns) as f64 / 1e9;
     let half = step.as_secs_f64() / 2.0;
-    let is_whole = |index: &usize| {
-        let end = seconds(*index);
-        end - seconds(index - 1) >= half && end <= duration.as_secs_f64() + half
+    let mut ends = vec![0.0];
+    for time in receiver.iter().map(|reading| seconds(receiver, reading)) {
+        if time - ends[ends.len() - 1] >= half && time <= duration.as_secs_f64() + half {
+            ends.push(time);
+        }
+    }
+    if ends.len() < 2 || hosts.iter().any(Vec::is_empty) {
+        return None;
+    }
+    let counts = |host: &[FlowReading], read: Read| -> Vec<u64> {
+        let at: Vec<u64> = ends.iter().map(|end| count_at(host, read, *end)).collect();
+        at.windows(2)
+            .map(|pair| pair[1].saturating_sub(pair[0]))
+            .collect()
     };
-    let steps: Vec<usize> = (1..readings).take_while(is_whole).collect();
-    steps.first()?;
-    let counts = |host: &[FlowReading], read: fn(&FlowReading) -> u64| -> Vec<u64> {
-        let passed = |index: &usize| read(&host[*index]).saturating_sub(read(&host[index - 1]));
-        steps.iter().map(passed).collect()
-    };
-    let datagrams =
-        |read: fn(&FlowReading) -> u64| (unit != WorkUnit::Bytes).then(|| counts(receiver, read));
-    let mut dropped_frames = vec![0; steps.len()];
+    let datagrams = |read: Read| (unit != WorkUnit::Bytes).then(|| counts(receiver, read));
+    let mut dropped_frames = vec![0; ends.len() - 1];
     for link in hosts.windows(2) {
         let given = counts(&link[0], |reading| reading.tx_dropped);
         let taken = counts(&link[1], |reading| reading.rx_dropped);
@@ -78,10 +80,10 @@ fn series(
     }
     let studied = hosts.get(STUDIED)?;
     let has_polls = studied.iter().all(|reading| reading.polls.is_some());
-    let rounded = |seconds: f64| (seconds * 1e5).round() / 1e5;
+    let rounded = |seconds: &f64| (seconds * 1e5).round() / 1e5;
     Some(TrialSeries {
         step_seconds: step.as_secs_f64(),
-        end_seconds: steps.iter().map(|index| rounded(seconds(*index))).collect(),
+        end_seconds: ends[1..].iter().map(rounded).collect(),
         sent_frames: counts(sender, |reading| reading.tx_packets + reading.tx_dropped),
         received_bytes: counts(receiver, |reading| reading.rx_bytes),
         read_datagrams: datagrams(|reading| reading.udp_read),
@@ -89,6 +91,30 @@ fn series(
         dropped_datagrams: datagrams(|reading| reading.udp_dropped),
         polls: has_polls.then(|| counts(studied, |reading| reading.polls.unwrap_or(0))),
     })
+}
+
+/// A counter of a reading.
+type Read = fn(&FlowReading) -> u64;
+
+/// When a reading was taken, since the first one of its host.
+fn seconds(readings: &[FlowReading], reading: &FlowReading) -> f64 {
+    let first = readings.first().map_or(reading.at_ns, |first| first.at_ns);
+    reading.at_ns.saturating_sub(first) as f64 / 1e9
+}
+
+/// What a host had counted at a time: between two readings, as if it had counted evenly.
+fn count_at(readings: &[FlowReading], read: Read, time: f64) -> u64 {
+    let next = readings.partition_point(|reading| seconds(readings, reading) < time);
+    let Some(after) = readings.get(next) else {
+        return readings.last().map_or(0, read);
+    };
+    let Some(before) = next.checked_sub(1).map(|index| &readings[index]) else {
+        return read(after);
+    };
+    let (from, to) = (seconds(readings, before), seconds(readings, after));
+    let part = (time - from) / (to - from).max(1e-9);
+    let passed = read(after).saturating_sub(read(before)) as f64;
+    read(before) + (part * passed).round() as u64
 }
 
 #[cfg(test)]
@@ -143,6 +169,24 @@ mod tests {
             (stream.read_datagrams, stream.received_bytes),
             (None, vec![9000])
         );
+    }
+
+    #[test]
+    fn a_late_reading_ends_no_series_and_hosts_are_held_against_each_other_by_time() {
+        let late = of(WorkUnit::Datagrams, &[0, 170, 200, 300]).unwrap();
+        assert_eq!(late.end_seconds, [0.17, 0.3]);
+        // The third reading is no step of its own; what it counted is in the last one.
+        assert_eq!(late.read_datagrams, Some(vec![85, 170]));
+        let sender = FlowReading {
+            tx_packets: 100,
+            ..FlowReading::default()
+        };
+        let hosts = [
+            readings(sender, &[0, 50, 150, 250, 350]),
+            readings(FlowReading::default(), &[0, 100, 200]),
+        ];
+        let apart = series(&hosts, WorkUnit::Datagrams, STEP, 3 * STEP).unwrap();
+        assert_eq!(apart.sent_frames, [150, 100]);
     }
 
     #[test]

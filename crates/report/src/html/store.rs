@@ -26,7 +26,7 @@ pub fn render_studies_html(studies: &Studies) -> String {
             div.wide tabindex="0" role="region" aria-label="Studies" {
                 table {
                     thead {
-                        tr { @for name in ["study", "started (UTC)", "state", "trials", "command", ""] { th scope="col" { (name) } } }
+                        tr { @for name in ["study", "against", "started (UTC)", "state", "trials", "command"] { th scope="col" { (name) } } }
                     }
                     tbody { @for entry in studies.studies.iter().rev() { (line(entry)) } }
                 }
@@ -41,6 +41,7 @@ fn line(entry: &StudyEntry) -> Markup {
     html! {
         tr {
             th scope="row" { a href={ "/study/" (entry.id) } { (entry.id) } }
+            td { @if can_be_compared(entry) { a href={ "/compare/" (entry.id) } { "compare" } } }
             td { (entry.started_at) }
             td class=(if is_running { "good" } else { "plain" }) {
                 (entry.state.name())
@@ -54,7 +55,6 @@ fn line(entry: &StudyEntry) -> Markup {
                 }
             }
             td { (entry.argv.get(1..).unwrap_or_default().join(" ")) }
-            td { @if can_be_compared(entry) { a href={ "/compare/" (entry.id) } { "compare" } } }
         }
     }
 }
