@@ -64,10 +64,25 @@ impl Power {
     /// The least effect, as a difference of logs or of shares, that a plan of `blocks` finds nine times
     /// in ten. `None` when so few blocks have no interval.
     pub fn found_in(&self, blocks: usize) -> Option<f64> {
+        let needed = self.needed(blocks)?;
+        Some(needed[(POWER * DRAWS as f64) as usize].max(0.0))
+    }
+
+    /// How often, 0 to 1, a plan of `blocks` finds `effect`, a difference of logs or of shares above 0. `None` when so
+    /// few blocks have no interval.
+    pub fn share_found(&self, effect: f64, blocks: usize) -> Option<f64> {
+        let needed = self.needed(blocks)?;
+        let found = needed.partition_point(|needed| *needed <= effect);
+        Some(found as f64 / needed.len() as f64)
+    }
+
+    /// What studies that are drawn would have needed to find something, ascending.
+    fn needed(&self, blocks: usize) -> Option<Vec<f64>> {
         let drawn = blocks.min(DRAWN_BLOCKS_MAX);
         let lower = LowerEnds::new(self.method, drawn, self.confidence)?;
         let mut generator = self.seed.generator();
         let last = 2 * self.residuals.len() - 1;
+        let scale = (drawn as f64 / blocks as f64).sqrt();
         let mut draw = || {
             let differences: Vec<f64> = (0..drawn)
                 .map(|_| {
@@ -77,12 +92,11 @@ impl Power {
                 })
                 .collect();
             // An effect moves the interval by as much: it is found when it exceeds this.
-            lower.of(&differences).map(|low| -low)
+            lower.of(&differences).map(|low| -low * scale)
         };
         let mut needed = (0..DRAWS).map(|_| draw()).collect::<Option<Vec<f64>>>()?;
         needed.sort_by(f64::total_cmp);
-        let effect = needed[(POWER * DRAWS as f64) as usize].max(0.0);
-        Some(effect * (drawn as f64 / blocks as f64).sqrt())
+        Some(needed)
     }
 
     /// The fewest blocks that find `effect` nine times in ten; `None` beyond [`BLOCKS_TO_FIND_MAX`].
@@ -187,6 +201,20 @@ mod tests {
             Seed(1),
         );
         assert!(few.is_none());
+    }
+
+    #[test]
+    fn what_is_found_nine_times_in_ten_is_found_so_often_and_no_effect_by_chance_alone() {
+        for method in [IntervalMethod::PairedT, IntervalMethod::HodgesLehmann] {
+            let power = power(&even(0.0, 0.1), method);
+            for blocks in [8, 16, 64] {
+                let share = |effect| power.share_found(effect, blocks).unwrap();
+                let nine = share(power.found_in(blocks).unwrap());
+                // Draws of few values have ties.
+                assert!((0.9..0.97).contains(&nine), "{nine}");
+                assert!(share(0.0) < 0.08 && share(10.0) == 1.0, "{}", share(0.0));
+            }
+        }
     }
 
     #[test]
