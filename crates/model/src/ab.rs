@@ -41,7 +41,8 @@ pub struct LiveAb {
     pub reference: AbSetting,
     /// The setting that is judged against it.
     pub judged: AbSetting,
-    /// What both settings need, written once before the first block and in force under both.
+    /// What both settings need, written once before the first block and in force under both. An interface that is in
+    /// another network namespace is named with it.
     pub prerequisites: Vec<SwitchWrite>,
     /// The traffic without what both settings need, and with it; null when they need nothing, or the run ended early.
     pub prerequisites_cost: Option<AbBracket>,
@@ -75,7 +76,7 @@ pub struct AbSetting {
 /// A value that alternated.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AbValue {
-    /// The interface.
+    /// The interface, with its network namespace when that is another one.
     pub interface: String,
     /// The NAPI instance whose value it is; null: the interface's own.
     pub napi_id: Option<u32>,
@@ -85,20 +86,61 @@ pub struct AbValue {
     pub value: SwitchValue,
 }
 
+/// A value that takes turns, wherever it is the same under each setting.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AbTurn<'a> {
+    /// The interface.
+    pub interface: &'a str,
+    /// Which value, as the kernel names it.
+    pub name: &'a str,
+    /// Whether it is the interface's own.
+    pub is_whole: bool,
+    /// The NAPI instances that have it.
+    pub napi_ids: Vec<u32>,
+    /// What it is under the reference, and under the setting that is judged.
+    pub values: [&'a SwitchValue; 2],
+}
+
 impl LiveAb {
-    /// The values that take turns: what each is under the reference, and under the setting that is judged.
-    pub fn turns(&self) -> impl Iterator<Item = (&AbValue, &AbValue)> {
+    /// The values that take turns. What an interface and its NAPI instances have alike is one of them.
+    pub fn turns(&self) -> Vec<AbTurn<'_>> {
         let both = self.reference.values.iter().zip(&self.judged.values);
-        both.filter(|(one, other)| one.value != other.value)
+        let mut turns: Vec<AbTurn> = Vec::new();
+        for (one, other) in both.filter(|(one, other)| one.value != other.value) {
+            let values = [&one.value, &other.value];
+            let same = turns.iter().position(|turn| {
+                (turn.interface, turn.name, turn.values) == (&*one.interface, &*one.name, values)
+            });
+            let at = match same {
+                Some(at) => at,
+                None => {
+                    turns.push(AbTurn {
+                        interface: &one.interface,
+                        name: &one.name,
+                        is_whole: false,
+                        napi_ids: Vec::new(),
+                        values,
+                    });
+                    turns.len() - 1
+                }
+            };
+            match one.napi_id {
+                Some(id) => turns[at].napi_ids.push(id),
+                None => turns[at].is_whole = true,
+            }
+        }
+        turns
     }
 }
 
-impl AbValue {
-    /// Its name, with the instance that it is of.
+impl AbTurn<'_> {
+    /// Its name, with the instances that it is of.
     pub fn full_name(&self) -> String {
-        match self.napi_id {
-            Some(id) => format!("NAPI {id} {}", self.name),
-            None => self.name.clone(),
+        let ids: Vec<String> = self.napi_ids.iter().map(u32::to_string).collect();
+        match (&ids[..], self.is_whole) {
+            ([], _) => String::from(self.name),
+            (ids, true) => format!("{} (and of NAPI {})", self.name, ids.join(", ")),
+            (ids, false) => format!("{} of NAPI {}", self.name, ids.join(", ")),
         }
     }
 }

@@ -113,6 +113,17 @@ pub struct ComparedSets {
     pub mann_whitney_p: Option<f64>,
 }
 
+/// A workload and a setting that only one of two studies has, so that they are not compared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ComparedAlone {
+    /// The result that has them, as it was named.
+    pub result: String,
+    /// The workload.
+    pub workload: String,
+    /// The setting.
+    pub setting: String,
+}
+
 /// Everything that `nicpoll study compare --json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Compared {
@@ -126,4 +137,7 @@ pub struct Compared {
     pub margin_ratio: f64,
     /// What was compared: the family that the intervals are widened for.
     pub comparisons: Vec<ComparedSets>,
+    /// What only one of two studies has.
+    #[serde(default)]
+    pub alone: Vec<ComparedAlone>,
 }

@@ -48,7 +48,9 @@ pub mod units;
 mod vocabulary;
 mod watch;
 
-pub use compared::{COMPARED_SCHEMA, Compared, ComparedMethod, ComparedSets, ComparedSide};
+pub use compared::{
+    COMPARED_SCHEMA, Compared, ComparedAlone, ComparedMethod, ComparedSets, ComparedSide,
+};
 pub use comparison::{
     Comparison, Ends, IntervalMethod, Metric, MetricKind, Scenario, Sensitivity, Verdict,
 };

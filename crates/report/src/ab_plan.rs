@@ -28,24 +28,59 @@ pub fn render_ab_plan(compared: &LiveAb) -> String {
         ));
     }
     text.push_str("Once, before the first block, in force under both:\n");
-    for write in &compared.prerequisites {
-        let (before, after) = (value(&write.before), value(&write.after));
-        text.push_str(&format!(
-            "  {}: {} {before} -> {after}\n",
-            write.interface, write.name
-        ));
+    for (interface, writes) in once(compared) {
+        let lines = writes
+            .iter()
+            .map(|write| format!("  {interface}: {write}\n"));
+        text.extend(lines);
     }
     if compared.prerequisites.is_empty() {
         text.push_str("  nothing\n");
     }
     text.push_str("At each change of setting, to and fro:\n");
-    for (reference, judged) in compared.turns() {
-        let (before, after) = (value(&reference.value), value(&judged.value));
-        let (interface, name) = (&reference.interface, reference.full_name());
-        text.push_str(&format!("  {interface}: {name} {before} <-> {after}\n"));
+    for (interface, turns) in turns(compared) {
+        let lines = turns.iter().map(|turn| format!("  {interface}: {turn}\n"));
+        text.extend(lines);
     }
     if compared.judged.values.is_empty() {
         text.push_str("  values of NAPI instances, which come only with what is changed before\n");
     }
     text
+}
+
+/// What was written, by interface.
+pub type Written<'a> = Vec<(&'a str, Vec<String>)>;
+
+/// What takes turns: each value under the reference and under the setting that is judged.
+pub fn turns(compared: &LiveAb) -> Written<'_> {
+    let turns = compared.turns();
+    by_interface(turns.iter().map(|turn| {
+        let [one, other] = turn.values.map(value);
+        (
+            turn.interface,
+            format!("{} {one} <-> {other}", turn.full_name()),
+        )
+    }))
+}
+
+/// What both settings need: each value before and after.
+pub fn once(compared: &LiveAb) -> Written<'_> {
+    by_interface(compared.prerequisites.iter().map(|write| {
+        let (before, after) = (value(&write.before), value(&write.after));
+        (
+            &*write.interface,
+            format!("{} {before} -> {after}", write.name),
+        )
+    }))
+}
+
+fn by_interface<'a>(all: impl Iterator<Item = (&'a str, String)>) -> Written<'a> {
+    let mut written: Written = Vec::new();
+    for (interface, one) in all {
+        match written.iter_mut().find(|(known, _)| *known == interface) {
+            Some((_, own)) => own.push(one),
+            None => written.push((interface, vec![one])),
+        }
+    }
+    written
 }

@@ -165,12 +165,14 @@ fn setting(name: &str, command: &str, ns: u64) -> AbSetting {
     AbSetting {
         name: String::from(name),
         command: String::from(command),
-        values: vec![AbValue {
-            interface: String::from("eth0"),
-            napi_id: None,
-            name: String::from("gro_flush_timeout"),
-            value: SwitchValue::Number(ns),
-        }],
+        values: [None, Some(8193), Some(8194)]
+            .map(|napi_id| AbValue {
+                interface: String::from("eth0"),
+                napi_id,
+                name: String::from("gro_flush_timeout"),
+                value: SwitchValue::Number(ns),
+            })
+            .to_vec(),
     }
 }
 

@@ -126,7 +126,7 @@ impl Prepared {
                 &write.to
             }),
             prerequisites_cost: None,
-            prerequisites: self.turns.once.iter().map(SwitchWrite::from).collect(),
+            prerequisites: self.prerequisites(),
             not_alternated: Vec::new(),
             unseen: self.counted_joined(),
             plan,
@@ -272,6 +272,15 @@ impl Prepared {
         members
     }
 
+    /// What both settings need: an interface at the other end of a veth may have the name of this one.
+    fn prerequisites(&self) -> Vec<SwitchWrite> {
+        let named = |write: &Write| SwitchWrite {
+            interface: write.target.label(self.netns_inode),
+            ..SwitchWrite::from(write)
+        };
+        self.turns.once.iter().map(named).collect()
+    }
+
     fn setting(
         &self,
         name: String,
@@ -279,7 +288,7 @@ impl Prepared {
         value: fn(&Write) -> &nicpoll_switch::Value,
     ) -> AbSetting {
         let values = self.turns.each.iter().map(|write| AbValue {
-            interface: write.target.interface.name.clone(),
+            interface: write.target.label(self.netns_inode),
             napi_id: write.knob.napi_id(),
             name: write.knob.name().into_owned(),
             value: value(write).into(),

@@ -9,8 +9,8 @@ mod read;
 use std::collections::BTreeSet;
 
 use nicpoll_model::{
-    COMPARED_SCHEMA, Compared, ComparedMethod, ComparedSets, ComparedSide, Comparison, Ends,
-    IntervalMethod, Origin, Study, Verdict,
+    COMPARED_SCHEMA, Compared, ComparedAlone, ComparedMethod, ComparedSets, ComparedSide,
+    Comparison, Ends, IntervalMethod, Origin, Study, Verdict,
 };
 use nicpoll_stats::order::Seed;
 use nicpoll_stats::{
@@ -50,11 +50,12 @@ pub fn compare_results(
     less_is_better: bool,
     origin: &Origin,
 ) -> Result<Compared, ResultError> {
+    let mut alone = Vec::new();
     let mut comparisons = match (reference, judged) {
         (Source::Study(one), Source::Study(other)) if one.id == other.id => {
             paired(&one.study, &one.name, &other.name)?
         }
-        (Source::Study(one), Source::Study(other)) => studies(one, other)?,
+        (Source::Study(one), Source::Study(other)) => studies(one, other, &mut alone)?,
         _ => {
             let one = (&*reference.to_string(), reference.values()?);
             let other = (&*judged.to_string(), judged.values()?);
@@ -71,6 +72,7 @@ pub fn compare_results(
         argv: origin.argv.clone(),
         margin_ratio: MARGIN,
         comparisons,
+        alone,
     })
 }
 
@@ -151,37 +153,33 @@ fn of_pairs(compared: Comparison, judged: ComparedSide, reference: ComparedSide)
     }
 }
 
-/// The workloads and settings that two studies share, or those that were named.
+/// The workloads and settings that two studies share, or those that were named; what only one has goes to `alone`.
 fn studies(
     reference: &read::StudySource,
     judged: &read::StudySource,
+    alone: &mut Vec<ComparedAlone>,
 ) -> Result<Vec<ComparedSets>, ResultError> {
-    let names = |source: &read::StudySource| -> BTreeSet<(String, String)> {
-        let trials = source.study.trials.iter();
-        let kept = trials.filter(|it| source.name.takes(&it.workload));
-        kept.map(|it| (it.workload.clone(), it.setting.clone()))
-            .collect()
-    };
-    let (own, others) = (names(judged), names(reference));
+    let others = reference.cells();
+    let mut matched = BTreeSet::new();
     let mut found = Vec::new();
-    for (workload, setting) in own {
-        if judged
-            .name
-            .setting
-            .as_ref()
-            .is_some_and(|it| *it != setting)
-        {
-            continue;
-        }
-        let against = reference
-            .name
-            .setting
-            .clone()
-            .unwrap_or_else(|| setting.clone());
-        if others.contains(&(workload.clone(), against.clone())) {
-            found.push((workload, setting, against));
+    for (workload, setting) in judged.cells() {
+        // A setting of the reference that is named is meant, whatever it is called.
+        let against = reference.name.setting.as_ref().unwrap_or(&setting);
+        let other = (workload.clone(), against.clone());
+        if others.contains(&other) {
+            found.push((workload, setting, other.1.clone()));
+            matched.insert(other);
+        } else if reference.name.takes(&workload) {
+            alone.push(judged.alone(workload, setting));
         }
     }
+    // What the other name leaves out is not missed.
+    let is_asked = |workload: &str| judged.name.setting.is_none() && judged.name.takes(workload);
+    let rest = others
+        .difference(&matched)
+        .filter(|(workload, _)| is_asked(workload));
+    alone
+        .extend(rest.map(|(workload, setting)| reference.alone(workload.clone(), setting.clone())));
     if found.is_empty() {
         return Err(ResultError::NothingInCommon);
     }

@@ -29,11 +29,12 @@ pub fn of_study(study: &Study) -> Markup {
 /// The machine of a live comparison, and the values that took turns.
 pub fn of_ab(compared: &LiveAb) -> Markup {
     let head = ["value", &compared.reference.name, &compared.judged.name].map(String::from);
-    let turns = compared.turns().map(|(one, other)| {
+    let turns = compared.turns().into_iter().map(|turn| {
+        let [one, other] = turn.values.map(value);
         vec![
-            format!("{} {}", one.interface, one.full_name()),
-            value(&one.value),
-            value(&other.value),
+            format!("{} {}", turn.interface, turn.full_name()),
+            one,
+            other,
         ]
     });
     html! {

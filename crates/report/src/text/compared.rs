@@ -3,7 +3,9 @@
 //! What must hold: what was not paired is said not to be; a value that lies far out, and a series that changes, are
 //! said with their places, and nothing is left out for them.
 
-use nicpoll_model::{Compared, ComparedMethod, ComparedSets, ComparedSide, Ends, Verdict};
+use nicpoll_model::{
+    Compared, ComparedAlone, ComparedMethod, ComparedSets, ComparedSide, Ends, Verdict,
+};
 
 use super::bar::{Scale, Span};
 use super::page::{Align, Ink, Page, Row};
@@ -33,6 +35,28 @@ pub fn write(page: &mut Page, compared: &Compared) {
             page.item("! ", Ink::Unsure, &note);
         }
     }
+    if !compared.alone.is_empty() {
+        page.blank();
+        for note in alone(&compared.alone) {
+            page.item("! ", Ink::Unsure, &note);
+        }
+    }
+}
+
+/// What was not compared, a sentence for each result that has it.
+fn alone(alone: &[ComparedAlone]) -> impl Iterator<Item = String> {
+    let of_one = alone.chunk_by(|one, other| one.result == other.result);
+    of_one.map(|own| {
+        let names = own
+            .iter()
+            .map(|it| format!("{} under {}", it.workload, it.setting));
+        let them = if own.len() == 1 { "it" } else { "them" };
+        format!(
+            "Not compared, as only {} has {them}: {}.",
+            own[0].result,
+            names.collect::<Vec<_>>().join(", ")
+        )
+    })
 }
 
 fn sentence(sets: &ComparedSets, margin: f64) -> String {
@@ -245,4 +269,32 @@ fn of_side(side: &ComparedSide) -> Vec<String> {
         ));
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::{TextOptions, render_compared_text};
+
+    #[test]
+    fn what_only_one_study_has_is_named_with_the_study() {
+        let own = |result: &str, setting: &str| ComparedAlone {
+            result: String::from(result),
+            workload: String::from("rr"),
+            setting: String::from(setting),
+        };
+        let compared = Compared {
+            schema: String::from(nicpoll_model::COMPARED_SCHEMA),
+            nicpoll_version: String::new(),
+            argv: Vec::new(),
+            margin_ratio: 1.05,
+            comparisons: Vec::new(),
+            alone: vec![own("8", "fast"), own("8", "slow"), own("7", "idle")],
+        };
+        let text = render_compared_text(&compared, &TextOptions::default());
+        assert!(
+            text.contains("! Not compared, as only 8 has them: rr under fast, rr under slow.\n")
+        );
+        assert!(text.contains("! Not compared, as only 7 has it: rr under idle.\n"));
+    }
 }

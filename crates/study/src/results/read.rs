@@ -1,12 +1,13 @@
 //! A result by its name: a file, or a study of the store.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use nicpoll_import::{Format, Quantity, Run};
-use nicpoll_model::{FileError, Study};
+use nicpoll_model::{ComparedAlone, FileError, Study};
 use nicpoll_store::{Store, StoreError, Which};
 use thiserror::Error;
 
@@ -88,6 +89,27 @@ pub struct StudySource {
     pub(super) id: i64,
     pub(super) name: ResultName,
     pub(super) study: Study,
+}
+
+impl StudySource {
+    /// The workloads and settings that have trials, of those that the name takes.
+    pub(super) fn cells(&self) -> BTreeSet<(String, String)> {
+        let is_named = |setting: &str| self.name.setting.as_ref().is_none_or(|it| it == setting);
+        let trials = self.study.trials.iter();
+        let taken = trials.filter(|it| self.name.takes(&it.workload) && is_named(&it.setting));
+        taken
+            .map(|it| (it.workload.clone(), it.setting.clone()))
+            .collect()
+    }
+
+    /// A workload and a setting that the other study does not have.
+    pub(super) fn alone(&self, workload: String, setting: String) -> ComparedAlone {
+        ComparedAlone {
+            result: self.name.to_string(),
+            workload,
+            setting,
+        }
+    }
 }
 
 /// What a file holds.

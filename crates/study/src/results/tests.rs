@@ -1,6 +1,6 @@
 use std::fs;
 
-use nicpoll_model::{ComparedMethod, Verdict};
+use nicpoll_model::{ComparedMethod, Trial, Verdict};
 use nicpoll_store::StoreError;
 
 use super::*;
@@ -106,4 +106,85 @@ fn a_single_run_is_its_intervals() {
     let side = &found.comparisons[0].judged;
     assert!(side.are_intervals && side.values == [10e6, 11e6, 12e6]);
     assert_eq!(found.comparisons[0].method, ComparedMethod::Welch);
+}
+
+/// A stored study of two workloads under three settings: the rate of each is `rate` times a scatter.
+fn stored(id: i64, name: &str, rate: impl Fn(&str, &str) -> f64) -> Source {
+    let text = include_str!("../../../report/tests/golden/demo.json");
+    let mut study: Study = serde_json::from_str(text).unwrap();
+    let is_good = |trial: &&Trial| trial.result().is_some();
+    let one = study.trials.iter().find(is_good).unwrap().clone();
+    study.trials.clear();
+    let cells = ["udp1470", "udp64"].into_iter().flat_map(|workload| {
+        ["default", "interrupt", "polling"].map(|setting| (workload, setting))
+    });
+    for (workload, setting) in cells {
+        for (block, scatter) in (1..).zip(SCATTER.iter().chain(&SCATTER)) {
+            let mut trial = one.clone();
+            (trial.block, trial.workload, trial.setting) = (block, workload.into(), setting.into());
+            let figures = trial.figures.as_mut().unwrap();
+            figures.delivered_bits_per_second = 1e8 * scatter * rate(workload, setting);
+            study.trials.push(trial);
+        }
+    }
+    Source::Study(Box::new(read::StudySource {
+        id,
+        name: name.parse().unwrap(),
+        study,
+    }))
+}
+
+/// The same without some of its trials.
+fn without(source: Source, workload: &str, setting: &str) -> Source {
+    let Source::Study(mut study) = source else {
+        panic!("a study")
+    };
+    let trials = &mut study.study.trials;
+    trials.retain(|it| (it.workload.as_str(), it.setting.as_str()) != (workload, setting));
+    Source::Study(study)
+}
+
+#[test]
+fn two_studies_are_compared_setting_by_setting_and_what_only_one_has_is_said() {
+    let slower = |workload: &str, setting: &str| match (workload, setting) {
+        ("udp64", "polling") => 0.5,
+        _ => 1.0,
+    };
+    let before = without(stored(7, "7", |_, _| 1.0), "udp1470", "default");
+    let after = without(stored(8, "8", slower), "udp1470", "polling");
+    let found = compare_results(&before, &after, false, &origin()).unwrap();
+    // Two workloads under three settings, less one of either study.
+    assert_eq!(found.comparisons.len(), 2 * 3 - 2);
+    let alone: Vec<_> = found
+        .alone
+        .iter()
+        .map(|it| (&*it.result, &*it.workload, &*it.setting))
+        .collect();
+    assert_eq!(
+        alone,
+        [("8", "udp1470", "default"), ("7", "udp1470", "polling")]
+    );
+    for sets in &found.comparisons {
+        assert_eq!(sets.method, ComparedMethod::MannWhitney, "{sets:?}");
+        assert!((sets.confidence_ratio - (1.0 - 0.05 / 4.0)).abs() < 1e-12);
+        let is_slower =
+            sets.workload.as_deref() == Some("udp64") && sets.judged.name == "8:polling";
+        let is_worse = matches!(sets.verdict, Verdict::Worse | Verdict::WorseAndItMatters);
+        assert_eq!(is_worse, is_slower, "{sets:?}");
+    }
+    let limit: crate::FailOn = "worse:5%".parse().unwrap();
+    assert_eq!(limit.of_results(&found), crate::Gate::Shut);
+    let same = compare_results(&before, &stored(9, "9", |_, _| 1.0), false, &origin());
+    assert_eq!(limit.of_results(&same.unwrap()), crate::Gate::Open);
+    // What a name leaves out is not missed, and a name means a setting whatever it is called.
+    let named = compare_results(
+        &stored(7, "7:interrupt:udp64", |_, _| 1.0),
+        &stored(8, "8:polling", |_, _| 1.3),
+        false,
+        &origin(),
+    );
+    let named = named.unwrap();
+    assert_eq!((named.comparisons.len(), named.alone.len()), (1, 0));
+    let ratio = named.comparisons[0].ratio.unwrap();
+    assert!((ratio - 1.3).abs() < 1e-9, "{ratio}");
 }

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use nicpoll_model::ab::{AbBlock, AbCpu, AbQueue, AbWindow, LiveAb};
 
 use super::super::page::{Align, Ink, Page, Row};
+use crate::ab_plan::{once, turns};
 use crate::numbers::{MISSING, counted, duration_text, figure_or_missing};
-use crate::switch::value;
 
 /// Width of the labels.
 const LABEL: usize = 34;
@@ -260,29 +260,16 @@ fn write_bracket(page: &mut Page, compared: &LiveAb) {
 }
 
 fn write_changes(page: &mut Page, compared: &LiveAb) {
-    for (reference, judged) in compared.turns() {
-        page.paragraph(
-            Ink::Plain,
-            &format!(
-                "To and fro, {}: {} {} and {}.",
-                reference.interface,
-                reference.full_name(),
-                value(&reference.value),
-                value(&judged.value)
-            ),
-        );
+    for (interface, turns) in turns(compared) {
+        let text = format!("To and fro, {interface}: {}.", turns.join(", "));
+        page.paragraph(Ink::Plain, &text);
     }
-    for write in &compared.prerequisites {
-        page.paragraph(
-            Ink::Plain,
-            &format!(
-                "Once, under both settings, {}: {} {} -> {}.",
-                write.interface,
-                write.name,
-                value(&write.before),
-                value(&write.after)
-            ),
+    for (interface, writes) in once(compared) {
+        let text = format!(
+            "Once, under both settings, {interface}: {}.",
+            writes.join(", ")
         );
+        page.paragraph(Ink::Plain, &text);
     }
     for unseen in compared.not_alternated.iter().chain(&compared.unseen) {
         page.paragraph(Ink::Unsure, &format!("{}: {}.", unseen.what, unseen.why));

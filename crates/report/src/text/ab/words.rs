@@ -73,7 +73,7 @@ fn verdict_sentence(compared: &LiveAb, verdict: Verdict, load: &AbLoad, cpu: &Ab
             let share = percent(difference.cores / cpu.reference_cores);
             let packet = a_packet(cpu, 1.0);
             format!(
-                "{judged} costs {middle} cores [{low}, {high}] {at}: {share} % of {of_all} more{packet}."
+                "{judged} costs {middle} cores [{low}, {high}] {at}: {share} % more than {of_all}{packet}."
             )
         }
         Verdict::Equivalent => {
