@@ -23,6 +23,7 @@ use crate::serve::ServeArgs;
 use crate::set::args::{RESTORE_ABOUT, RestoreArgs, SET_ABOUT, SetArgs};
 use crate::show::{self, ShowArgs};
 use crate::sim::SimArgs;
+use crate::sink::SinkArgs;
 use crate::study::{self, args::StudyArgs};
 use crate::watch::{self, WatchArgs};
 
@@ -82,6 +83,8 @@ pub enum Command {
     Netsend(OwnArgs),
     /// Measure request/response latency over UDP or TCP
     Rr(RrArgs),
+    /// Receive packets by polling, past the kernel's stack, and count them
+    Sink(Box<SinkArgs>),
     /// Simulate hosts that receive packets under interrupts, polling and NAPI
     Sim(SimArgs),
     /// Show what an Ethernet line carries, and what share of it a rate takes

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use nicpoll_engine::EngineError;
 use nicpoll_freebsd::{FreebsdError, TargetError};
 use nicpoll_inspect::InspectError;
 use nicpoll_store::StoreError;
@@ -64,6 +65,16 @@ impl fmt::Display for Failure {
             Failure::Usage(text) | Failure::Missing(text) => f.write_str(text),
             Failure::Signal(_) => f.write_str("stopped by a signal; all settings are restored"),
             Failure::Unread => f.write_str("nobody reads standard output any more"),
+        }
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Setting { .. } | EngineError::Knob(_) => Failure::Usage(error.to_string()),
+            error if error.is_missing() => Failure::Missing(error.to_string()),
+            error => Failure::Failed(error.into()),
         }
     }
 }

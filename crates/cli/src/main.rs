@@ -22,6 +22,7 @@ mod serve;
 mod set;
 mod show;
 mod sim;
+mod sink;
 mod sitting;
 mod stop;
 mod study;
@@ -90,6 +91,7 @@ fn run(command: &Command) -> Result<u8, Failure> {
         Command::Serve(args) => return serve::serve(args),
         Command::Rr(args) => return rr::run(args),
         Command::Sim(args) => return sim::run(args),
+        Command::Sink(args) => return sink::run(args),
         Command::Linerate(args) => return linerate::run(args),
         Command::Watch(args) => return watch::watch(args),
         Command::Doctor(args) => return doctor::doctor(args),

@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nicpoll_traffic::Signals;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -71,6 +71,20 @@ impl Stop {
     /// Becomes true when a signal came.
     pub fn asked(&self) -> &AtomicBool {
         &self.asked
+    }
+
+    /// Waits until that time or a signal. Returns whether no signal came.
+    pub fn wait_until(&self, until: Instant) -> bool {
+        loop {
+            if self.asked.load(Ordering::Relaxed) {
+                return false;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return true;
+            }
+            thread::sleep(left.min(LOOK_EVERY));
+        }
     }
 
     /// The signal that came.

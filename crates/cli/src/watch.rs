@@ -7,9 +7,7 @@ mod screen;
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context;
 use nicpoll_inspect::{Watch, inside};
@@ -52,7 +50,7 @@ fn lines(args: &WatchArgs, watch: &mut Watch, stop: &Stop) -> Result<(), Failure
     let start = watch.start().clone();
     print(&render_watch_start(&start), render_event("start", &start))?;
     while is_wanted(args, watch) {
-        let waited = watch.interval(|until| Ok::<_, Failure>(wait(until, stop)))?;
+        let waited = watch.interval(|until| Ok::<_, Failure>(stop.wait_until(until)))?;
         let Some(sample) = waited else { break };
         let text = render_watch_text(&sample, args.scale, start.storm_threshold);
         print(&text, render_event("interval", &sample))?;
@@ -65,18 +63,4 @@ fn lines(args: &WatchArgs, watch: &mut Watch, stop: &Stop) -> Result<(), Failure
 
 fn is_wanted(args: &WatchArgs, watch: &Watch) -> bool {
     args.count.is_none_or(|count| watch.intervals() < count)
-}
-
-/// Waits, and returns whether it was to the end.
-fn wait(until: Instant, stop: &Stop) -> bool {
-    loop {
-        if stop.asked().load(Ordering::Relaxed) {
-            return false;
-        }
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return true;
-        }
-        thread::sleep(left.min(LOOK_EVERY));
-    }
 }

@@ -5,6 +5,8 @@ use std::io;
 use nicpoll_core::Errno;
 use thiserror::Error;
 
+use crate::knobs::KnobRefusal;
+
 /// Why the engine cannot drive an interface.
 #[derive(Debug, Error)]
 pub enum EngineError {
@@ -78,6 +80,9 @@ pub enum EngineError {
         /// What is allowed.
         range: &'static str,
     },
+    /// A knob is out of range.
+    #[error(transparent)]
+    Knob(#[from] KnobRefusal),
     /// The thread cannot run as it has to.
     #[error("{doing}: {source}")]
     Thread {

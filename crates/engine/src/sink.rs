@@ -15,6 +15,7 @@ use nicpoll_sys::xdp::AttachMode;
 
 use crate::engine::{Engine, EngineEnded};
 use crate::error::EngineError;
+use crate::knobs::write_knob;
 use crate::port::{PacketInput, Port};
 use crate::runner::{PortRunner, RunnerSettings};
 use crate::take::{Take, Taker};
@@ -87,7 +88,7 @@ impl Sink {
         let is_zero_copy = ports.iter().all(XdpPort::is_zero_copy);
         let mut runner = PortRunner::new(settings.runner, ports)?;
         for (knob, value) in &settings.knobs {
-            write_knob(&mut runner, *knob, *value)?;
+            write_knob(runner.poller_mut(), *knob, *value)?;
         }
         let engine = Engine::start(runner, settings.cpu)?;
         let runner = settings.runner;
@@ -110,7 +111,7 @@ impl Sink {
             polled_side: String::from("user"),
             hz: runner.hz,
             controller: String::from(runner.controller.name()),
-            storm_threshold: runner.storm_threshold,
+            storm_threshold_passes: runner.storm_threshold,
             cpu: settings.cpu,
             scheduling: String::from(engine.scheduling().name()),
             work_ns: settings.work_ns,
@@ -186,26 +187,13 @@ impl Sink {
                 passed_packets: fates.passed,
                 without_socket_packets: fates.without_socket,
             },
-            link_losses: runner.ports().iter().map(Port::link_losses).sum(),
-            discipline_changes: tallies.changes,
+            link_loss_events: runner.ports().iter().map(Port::link_losses).sum(),
+            discipline_switches: tallies.changes,
             ticks: tallies.ticks,
             polling: variables(&runner),
             ended_by_signal: None,
         })
     }
-}
-
-fn write_knob(
-    runner: &mut PortRunner<XdpPort<Counter>>,
-    knob: Knob,
-    value: u32,
-) -> Result<(), EngineError> {
-    let outcome = runner.poller_mut().write(knob, value);
-    outcome.map_err(|errno| EngineError::Setting {
-        what: format!("kern.polling.{}={value}", knob.name()),
-        errno,
-        range: "docs/engine.md has the range of each knob",
-    })
 }
 
 fn waiting(runner: &PortRunner<XdpPort<Counter>>) -> u64 {
@@ -218,8 +206,8 @@ fn counts(runner: &PortRunner<XdpPort<Counter>>) -> SinkCounts {
     let mut counts = SinkCounts {
         polls: tallies.polls,
         empty_polls: tallies.empty_polls,
-        wake_ups: tallies.wake_ups,
-        throttled: tallies.throttled,
+        wake_up_events: tallies.wake_ups,
+        throttled_passes: tallies.throttled,
         cpu_ns: tallies.cpu_ns,
         ..SinkCounts::default()
     };
@@ -243,8 +231,8 @@ fn since(now: &SinkCounts, before: &SinkCounts) -> SinkCounts {
         no_memory_packets: since(now.no_memory_packets, before.no_memory_packets),
         polls: since(now.polls, before.polls),
         empty_polls: since(now.empty_polls, before.empty_polls),
-        wake_ups: since(now.wake_ups, before.wake_ups),
-        throttled: since(now.throttled, before.throttled),
+        wake_up_events: since(now.wake_up_events, before.wake_up_events),
+        throttled_passes: since(now.throttled_passes, before.throttled_passes),
         cpu_ns: since(now.cpu_ns, before.cpu_ns),
     }
 }

@@ -156,8 +156,8 @@ fn index_of(interface: &str) -> Result<u32, EngineError> {
 
 /// The least memory that holds a frame of the interface.
 fn frame_memory_bytes(interface: &str) -> Result<u32, EngineError> {
-    let link = nicpoll_sys::ethtool::link(interface);
-    let link = link.map_err(|source| EngineError::NoInterface {
+    let mtu_bytes = nicpoll_sys::ethtool::mtu(interface);
+    let mtu_bytes = mtu_bytes.map_err(|source| EngineError::NoInterface {
         interface: interface.to_owned(),
         source,
     })?;
@@ -172,10 +172,10 @@ fn frame_memory_bytes(interface: &str) -> Result<u32, EngineError> {
     };
     let mut memories = FRAME_MEMORY_BYTES.into_iter();
     memories
-        .find(|memory| link.mtu_bytes <= holds(*memory))
+        .find(|memory| mtu_bytes <= holds(*memory))
         .ok_or_else(|| EngineError::Mtu {
             interface: interface.to_owned(),
-            mtu_bytes: link.mtu_bytes,
+            mtu_bytes,
             mtu_bytes_max: holds(FRAME_MEMORY_BYTES[1]),
         })
 }

@@ -50,7 +50,7 @@ pub struct SinkStart {
     /// How the burst is adapted: `freebsd` or `share`.
     pub controller: String,
     /// Back-to-back passes after which an interrupt is throttled; 0: never.
-    pub storm_threshold: u32,
+    pub storm_threshold_passes: u32,
     /// The CPU of the thread that receives.
     pub cpu: u32,
     /// How the kernel schedules that thread: `fifo` (before ordinary programs) or `fair`.
@@ -87,9 +87,9 @@ pub struct SinkCounts {
     /// Of those, how many found none.
     pub empty_polls: u64,
     /// Times that arrivals woke the program.
-    pub wake_ups: u64,
+    pub wake_up_events: u64,
     /// Times that an interrupt storm was throttled for a tick.
-    pub throttled: u64,
+    pub throttled_passes: u64,
     /// CPU time of the thread that receives; the kernel's own work for arrivals is not in it.
     pub cpu_ns: u64,
 }
@@ -125,9 +125,9 @@ pub struct SinkEnd {
     /// Where the frames ended.
     pub account: SinkAccount,
     /// Checks of status that found the interface no longer up, over all queues.
-    pub link_losses: u64,
+    pub link_loss_events: u64,
     /// Changes between interrupts and polling, by `adaptive`.
-    pub discipline_changes: u64,
+    pub discipline_switches: u64,
     /// Ticks that came.
     pub ticks: u64,
     /// The knobs and counters under `kern.polling`, by name.

@@ -14,6 +14,7 @@ use nicpoll_model::rr::{RR_SCHEMA, RrDocument};
 use nicpoll_model::sim::{SIM_RUN_SCHEMA, SIM_SWEEP_SCHEMA, SimRun, SimSweep};
 use nicpoll_model::sim_fit_host::{SIM_FIT_HOST_SCHEMA, SimFitHost};
 use nicpoll_model::sim_published::{SIM_PUBLISHED_SCHEMA, SimPublished};
+use nicpoll_model::sink::{SINK_SCHEMA, SinkDocument};
 use nicpoll_model::ticks::{SIM_TICKS_SCHEMA, SimTicks};
 use nicpoll_model::{
     COMPARED_SCHEMA, Compared, DOCTOR_SCHEMA, Doctor, SET_SCHEMA, SHOW_SCHEMA, STUDIES_SCHEMA,
@@ -251,6 +252,16 @@ pub(crate) fn sim_sweep_schema() -> String {
         "Runs of a simulated host over a range of one parameter. docs/simulator.md explains it. Nothing in \
          it was measured. Units stand in field names; null means that there is no such figure.",
         SIM_SWEEP_SCHEMA,
+    )
+}
+
+/// The JSON Schema of what `nicpoll sink --json` prints.
+pub(crate) fn sink_schema() -> String {
+    schema_of::<SinkDocument>(
+        "What `nicpoll sink --json` prints",
+        "What an interface's packets came to that a program received by polling. docs/engine.md explains it. Units \
+         stand in field names; null means not measured, or not asked for.",
+        SINK_SCHEMA,
     )
 }
 

@@ -23,6 +23,7 @@ mod rr;
 mod rr_page;
 mod schemas;
 mod sim;
+mod sink;
 mod studies;
 mod switch;
 mod text;
@@ -47,6 +48,7 @@ pub use sim::{
     Chart, Curve, Panel, plot_chart, plot_sweep, plot_ticks, render_host_file, render_sim_fit_host,
     render_sim_published, render_sim_run, render_sim_sweep, render_sim_ticks, sweep_as_csv,
 };
+pub use sink::{render_sink_end, render_sink_interval, render_sink_start};
 pub use studies::render_studies_text;
 pub use switch::{render_switch_proofs, render_switch_writes};
 pub use text::{

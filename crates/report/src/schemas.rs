@@ -10,6 +10,7 @@ use nicpoll_model::rr::RR_SCHEMA;
 use nicpoll_model::sim::{SIM_RUN_SCHEMA, SIM_SWEEP_SCHEMA};
 use nicpoll_model::sim_fit_host::SIM_FIT_HOST_SCHEMA;
 use nicpoll_model::sim_published::SIM_PUBLISHED_SCHEMA;
+use nicpoll_model::sink::SINK_SCHEMA;
 use nicpoll_model::ticks::SIM_TICKS_SCHEMA;
 use nicpoll_model::{
     COMPARED_SCHEMA, CPU_TRUTH_SCHEMA, DOCTOR_SCHEMA, SCHEMA, SET_SCHEMA, SHOW_SCHEMA,
@@ -20,7 +21,8 @@ use crate::documents::{
     ab_schema, compared_schema, doctor_schema, iperf_runs_schema, iperf_schema, line_rates_schema,
     netblast_runs_schema, netblast_schema, netreceive_schema, netsend_schema, rr_schema,
     set_schema, show_schema, sim_fit_host_schema, sim_published_schema, sim_run_schema,
-    sim_sweep_schema, sim_ticks_schema, studies_schema, study_plan_schema, watch_schema,
+    sim_sweep_schema, sim_ticks_schema, sink_schema, studies_schema, study_plan_schema,
+    watch_schema,
 };
 use crate::json::{cpu_truth_json_schema, json_schema};
 
@@ -28,7 +30,7 @@ use crate::json::{cpu_truth_json_schema, json_schema};
 pub type NamedSchema = (&'static str, fn() -> String);
 
 /// Every kind of document.
-pub const SCHEMAS: [NamedSchema; 23] = [
+pub const SCHEMAS: [NamedSchema; 24] = [
     (AB_SCHEMA, ab_schema),
     (CPU_TRUTH_SCHEMA, cpu_truth_json_schema),
     (SCHEMA, json_schema),
@@ -48,6 +50,7 @@ pub const SCHEMAS: [NamedSchema; 23] = [
     (SIM_RUN_SCHEMA, sim_run_schema),
     (SIM_SWEEP_SCHEMA, sim_sweep_schema),
     (SIM_TICKS_SCHEMA, sim_ticks_schema),
+    (SINK_SCHEMA, sink_schema),
     (STUDIES_SCHEMA, studies_schema),
     (COMPARED_SCHEMA, compared_schema),
     (STUDY_PLAN_SCHEMA, study_plan_schema),

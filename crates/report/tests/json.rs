@@ -67,7 +67,7 @@ fn what_was_not_measured_is_there_as_null() {
 }
 
 /// Units, and what can be counted: one word of a number's name is one of them.
-const UNITS: [&str; 72] = [
+const UNITS: [&str; 74] = [
     "seconds",
     "second",
     "ns",
@@ -140,9 +140,11 @@ const UNITS: [&str; 72] = [
     "probes",
     "points",
     "ppm",
+    "ticks",
+    "hz",
 ];
 /// Numbers that name something and measure nothing.
-const NAMES: [&str; 28] = [
+const NAMES: [&str; 30] = [
     "seed",
     "block",
     "sequence",
@@ -154,6 +156,8 @@ const NAMES: [&str; 28] = [
     "ifindex",
     "id",
     "port",
+    "udp_ports",
+    "cpu",
     "peer_port",
     "port_max",
     "errno",

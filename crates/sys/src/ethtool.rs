@@ -90,6 +90,14 @@ pub fn link(interface: &str) -> io::Result<Link> {
     })
 }
 
+/// The longest packet that an interface of the caller's namespace takes, in bytes.
+///
+/// # Errors
+/// `ENODEV` for an unknown interface.
+pub fn mtu(interface: &str) -> io::Result<u32> {
+    mtu_bytes(&UdpSocket::bind(("0.0.0.0", 0))?, interface)
+}
+
 fn speed_mbps(socket: &UdpSocket, interface: &str) -> io::Result<Option<u32>> {
     let mut settings = vec![0u64; (LINK_SETTINGS_WORDS + LINK_MASKS_WORDS).div_ceil(2)];
     // Asked for masks of no words, the kernel answers with how many they have, negated.

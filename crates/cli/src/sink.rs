@@ -1,0 +1,198 @@
+//! `nicpoll sink`: receives packets on the engine and counts them.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use nicpoll_core::{Controller, Knob};
+use nicpoll_engine::{Drive, FRAMES_MAX, RunnerSettings, Sink, SinkSettings, Take};
+use nicpoll_model::sink::{SINK_SCHEMA, SinkDocument, SinkEnd, SinkInterval};
+use nicpoll_model::time::parse_seconds;
+use nicpoll_report::help::sink::{ABOUT, EXAMPLES};
+use nicpoll_report::{
+    render_document, render_event, render_sink_end, render_sink_interval, render_sink_start,
+};
+use nicpoll_sys::affinity;
+
+use crate::failure::Failure;
+use crate::output::{origin, print};
+use crate::stop::Stop;
+
+/// Options of `nicpoll sink`.
+#[derive(Args, Clone, Debug)]
+#[command(long_about = ABOUT, after_help = EXAMPLES)]
+pub struct SinkArgs {
+    /// The interface
+    #[arg(value_name = "IF")]
+    interface: String,
+    /// UDP ports whose packets are taken, of IPv4 and IPv6: discard and iperf unless named
+    #[arg(
+        long,
+        value_name = "PORT",
+        value_delimiter = ',',
+        default_value = "9,5001",
+        conflicts_with = "all_udp"
+    )]
+    port: Vec<u16>,
+    /// Take all UDP: this host's own DNS replies, DHCP and NTP included
+    #[arg(long)]
+    all_udp: bool,
+    /// How to learn of packets: polling, interrupt, busy-poll or adaptive
+    #[arg(long, value_name = "NAME", default_value = "polling", value_parser = parse_drive)]
+    discipline: Drive,
+    /// Ticks a second
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(100..=10_000))]
+    hz: u32,
+    /// How the burst follows the load: freebsd (a packet more or less each tick) or share (by the clock)
+    #[arg(long, value_name = "NAME", default_value = "freebsd", value_parser = parse_controller)]
+    controller: Controller,
+    /// Write a knob of kern.polling before it begins, such as burst_max=1000; can be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_knob)]
+    set: Vec<(Knob, u32)>,
+    /// Throttle an interrupt after N passes back to back (hw.intr_storm_threshold); 0: never
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    storm_threshold: u32,
+    /// CPU of the thread that receives [default: the last one that is allowed]
+    #[arg(long, value_name = "N")]
+    cpu: Option<u32>,
+    /// CPU time to spend on each packet, in ns, as an application would
+    #[arg(long, value_name = "NS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
+    work: u64,
+    /// End after this time, in seconds or with a unit [default: at a signal]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_seconds)]
+    duration: Option<Duration>,
+    /// Length of an interval, in seconds or with a unit
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
+    interval: Duration,
+    /// Print one JSON object at the end (docs/engine.md)
+    #[arg(long)]
+    json: bool,
+    /// Print one JSON object per line: start, each interval, end
+    #[arg(long, conflicts_with = "json")]
+    json_stream: bool,
+}
+
+fn parse_drive(text: &str) -> Result<Drive, String> {
+    let names = || Drive::names().collect::<Vec<_>>().join(", ");
+    Drive::from_name(text).ok_or_else(|| format!("one of these was expected: {}", names()))
+}
+
+fn parse_controller(text: &str) -> Result<Controller, String> {
+    Controller::from_name(text).ok_or_else(|| String::from("freebsd or share was expected"))
+}
+
+fn parse_knob(text: &str) -> Result<(Knob, u32), String> {
+    let expected = "NAME=VALUE was expected, such as burst_max=1000";
+    let (name, value) = text.split_once('=').ok_or(expected)?;
+    let knob = Knob::from_name(name).ok_or_else(|| {
+        let names: Vec<_> = Knob::ALL.iter().map(|knob| knob.name()).collect();
+        format!("kern.polling has no '{name}'; it has {}", names.join(", "))
+    })?;
+    let value = value
+        .parse()
+        .map_err(|_| "a whole number was expected as VALUE")?;
+    Ok((knob, value))
+}
+
+/// Shorter ones say nothing, and nobody waits for longer ones.
+fn parse_interval(text: &str) -> Result<Duration, String> {
+    let interval = parse_seconds(text).map_err(|error| error.to_string())?;
+    let range = Duration::from_millis(100)..=Duration::from_secs(3600);
+    if range.contains(&interval) {
+        Ok(interval)
+    } else {
+        Err(String::from("0.1 s to an hour are possible"))
+    }
+}
+
+/// Runs the command and returns its exit code.
+pub fn run(args: &SinkArgs) -> Result<u8, Failure> {
+    let stop = Stop::on_signals().context("catching signals")?;
+    let mut sink = Sink::start(&settings(args)?, origin())?;
+    let start = sink.facts().clone();
+    if args.json_stream {
+        print(&render_event("start", &start))?;
+    } else if !args.json {
+        print(&render_sink_start(&start))?;
+    }
+    let mut intervals = Vec::new();
+    let outcome = intervals_until_end(args, &stop, &mut sink, |interval| {
+        if args.json_stream {
+            return print(&render_event("interval", &interval));
+        }
+        if !args.json {
+            return print(&render_sink_interval(&interval));
+        }
+        intervals.push(interval);
+        Ok(())
+    });
+    let end = SinkEnd {
+        ended_by_signal: stop.signal(),
+        ..sink.end()?
+    };
+    outcome?;
+    let text = if args.json_stream {
+        render_event("end", &end)
+    } else if args.json {
+        render_document(&SinkDocument {
+            schema: String::from(SINK_SCHEMA),
+            start,
+            intervals,
+            end,
+        })
+    } else {
+        render_sink_end(&end)
+    };
+    print(&text)?;
+    Ok(stop.signal().map_or(0, |signal| 128 + signal as u8))
+}
+
+fn settings(args: &SinkArgs) -> Result<SinkSettings, Failure> {
+    let last_cpu = || -> anyhow::Result<u32> {
+        let allowed = affinity::allowed_cpus().context("reading which CPUs are allowed")?;
+        allowed
+            .last()
+            .copied()
+            .ok_or_else(|| anyhow!("no CPU is allowed"))
+    };
+    Ok(SinkSettings {
+        interface: args.interface.clone(),
+        take: if args.all_udp {
+            Take::AllUdp
+        } else {
+            Take::Ports(args.port.iter().copied().collect::<BTreeSet<_>>())
+        },
+        frames: FRAMES_MAX,
+        cpu: args.cpu.map_or_else(last_cpu, Ok)?,
+        work_ns: args.work,
+        runner: RunnerSettings {
+            drive: args.discipline,
+            hz: args.hz,
+            controller: args.controller,
+            storm_threshold: args.storm_threshold,
+        },
+        knobs: args.set.clone(),
+    })
+}
+
+/// Shows each interval until the time is over or a signal comes.
+fn intervals_until_end(
+    args: &SinkArgs,
+    stop: &Stop,
+    sink: &mut Sink,
+    mut show: impl FnMut(SinkInterval) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let began = Instant::now();
+    let end = args.duration.map(|duration| began + duration);
+    let mut due = began;
+    loop {
+        due += args.interval;
+        let until = end.map_or(due, |end| end.min(due));
+        let goes_on = stop.wait_until(until);
+        show(sink.interval()?)?;
+        if !goes_on || end.is_some_and(|end| end <= until) {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! `nicpoll sink` at one end of a veth: every packet is received or counted as lost, under every discipline, and the
+//! interface is afterwards as it was.
+
+mod described;
+
+use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nicpoll_model::Side;
+use nicpoll_study::Veth;
+use nicpoll_testkit::needs;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+const PORT: &str = "9000";
+const RECEIVER: &str = "198.18.0.2";
+/// What has not happened by then will not.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Fewer than the socket's memory and the veth's ring hold.
+const BURST: u64 = 50;
+
+fn nicpoll(veth: &Veth, args: &[&str]) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
+    command
+        .args(args)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    veth.inside(Side::Receiver)
+        .run(move |()| command.spawn().unwrap())
+        .unwrap()
+}
+
+fn refused(veth: &Veth, args: &[&str]) -> Output {
+    nicpoll(veth, args).wait_with_output().unwrap()
+}
+
+/// Runs a shell's lines at the receiver.
+fn at_receiver(veth: &Veth, lines: &'static str) -> String {
+    let run = move |(): &mut ()| Command::new("sh").args(["-ec", lines]).output().unwrap();
+    let output = veth.inside(Side::Receiver).run(run).unwrap();
+    assert!(output.status.success(), "{lines}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn send(veth: &Veth, port: u16, datagrams: u64) {
+    let send = move |(): &mut ()| {
+        let socket = UdpSocket::bind("198.18.0.1:0").unwrap();
+        for number in 0..datagrams {
+            // Nobody listens at the other port, which an earlier one may have learnt.
+            let _ = socket.send_to(&[0; 64], (RECEIVER, port));
+            if number % BURST == BURST - 1 {
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+    };
+    veth.inside(Side::Sender).run(send).unwrap();
+}
+
+fn event(line: &str, name: &str) -> Value {
+    let event: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
+    assert_eq!(event["event"], name);
+    event["data"].clone()
+}
+
+/// A running sink that prints a line for each event.
+struct Running {
+    child: Child,
+    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
+}
+
+impl Running {
+    fn new(veth: &Veth, discipline: &str) -> (Self, Value) {
+        let mut args = vec!["sink", "em0", "--json-stream", "--interval", "100ms"];
+        args.extend(["--port", PORT, "--discipline", discipline]);
+        let mut child = nicpoll(veth, &args);
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let first = lines.next().unwrap().unwrap();
+        (Running { child, lines }, event(&first, "start"))
+    }
+
+    /// Waits until it has received so many.
+    fn await_received(&mut self, packets: u64) {
+        let (began, mut received) = (Instant::now(), 0);
+        while received < packets {
+            let interval = event(&self.lines.next().unwrap().unwrap(), "interval");
+            received += interval["received_packets"].as_u64().unwrap();
+            assert!(began.elapsed() < PATIENCE, "{received} of {packets}");
+        }
+    }
+
+    fn interrupt(mut self) -> Value {
+        kill(&self.child, Signal::INT);
+        let last = self.lines.map(Result::unwrap).last().unwrap();
+        assert_eq!(self.child.wait().unwrap().code(), Some(130));
+        event(&last, "end")
+    }
+}
+
+fn kill(child: &Child, signal: Signal) {
+    let pid = Pid::from_raw(child.id() as i32).unwrap();
+    kill_process(pid, signal).unwrap();
+}
+
+#[test]
+fn every_discipline_accounts_for_every_packet_and_leaves_the_interface_as_it_was() {
+    needs!(Root, Ip);
+    let veth = Veth::build().unwrap();
+    for discipline in ["polling", "interrupt", "busy-poll", "adaptive"] {
+        let (mut sink, start) = Running::new(&veth, discipline);
+        assert_eq!(start["discipline"], discipline);
+        assert_eq!(start["udp_ports"], serde_json::json!([9000]));
+        send(&veth, 9000, 2000);
+        send(&veth, 9001, 3);
+        sink.await_received(2000);
+        let end = sink.interrupt();
+        let account = &end["account"];
+        assert_eq!(account["taken_packets"], 2000, "{end}");
+        assert_eq!(account["received_packets"], 2000, "{end}");
+        assert_eq!(account["residual_packets"], 0, "{end}");
+        assert!(account["passed_packets"].as_u64().unwrap() >= 3, "{end}");
+        // 106 bytes: Ethernet, IPv4, UDP, and what was sent.
+        assert_eq!(end["totals"]["received_bytes"], 2000 * 106, "{end}");
+        let is_woken = end["totals"]["wake_up_events"].as_u64().unwrap() > 0;
+        let may_wake = matches!(discipline, "interrupt" | "adaptive");
+        assert_eq!(is_woken, may_wake, "{end}");
+        let link = at_receiver(&veth, "ip link show em0");
+        assert!(!link.contains("xdp"), "{link}");
+    }
+}
+
+#[test]
+fn a_sink_that_is_killed_leaves_no_program_behind() {
+    needs!(Root, Ip);
+    let veth = Veth::build().unwrap();
+    let (mut sink, _) = Running::new(&veth, "polling");
+    assert!(at_receiver(&veth, "ip link show em0").contains("xdp"));
+    kill(&sink.child, Signal::KILL);
+    sink.child.wait().unwrap();
+    let began = Instant::now();
+    while at_receiver(&veth, "ip link show em0").contains("xdp") {
+        assert!(began.elapsed() < PATIENCE);
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_a_reason() {
+    needs!(Root, Ip);
+    let veth = Veth::build().unwrap();
+    for (args, code, reason) in [
+        (&["sink", "em9"][..], 1, "there is no interface 'em9'"),
+        (
+            &["sink", "em0", "--set", "user_frac=100"],
+            2,
+            "kern.polling.user_frac=100: EINVAL: 0 to 99",
+        ),
+        (
+            &["sink", "em0", "--set", "burst=9"],
+            2,
+            "kern.polling.burst=9: EPERM: it can only be read",
+        ),
+        (
+            &["sink", "em0", "--set", "speed=9"],
+            2,
+            "kern.polling has no 'speed'",
+        ),
+        (&["sink", "em0", "--hz", "50"], 2, "100..=10000"),
+        (&["sink", "em0", "--discipline", "poll"], 2, "busy-poll"),
+        (&["sink", "lo"], 1, "MTU"),
+    ] {
+        let output = refused(&veth, args);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
+        assert!(said.contains(reason), "{args:?}: {said}");
+    }
+    let link = at_receiver(&veth, "ip link show em0");
+    assert!(!link.contains("xdp"), "{link}");
+}
+
+#[test]
+fn the_document_is_as_its_schema_says_and_the_text_closes_the_account() {
+    needs!(Root, Ip);
+    let veth = Veth::build().unwrap();
+    let options = ["sink", "em0", "--for", "300ms", "--interval", "100ms"];
+    let json = refused(&veth, &[&options[..], &["--json"]].concat());
+    let document: Value = serde_json::from_slice(&json.stdout).unwrap();
+    described::assert_described(&document, "sink");
+    assert_eq!(document["start"]["udp_ports"], serde_json::json!([9, 5001]));
+    assert!(document["end"]["ticks"].as_u64().unwrap() > 0);
+    let text = String::from_utf8(refused(&veth, &options).stdout).unwrap();
+    for part in [
+        "em0: taking UDP to port 9, 5001",
+        "User-side polling only",
+        "0 unaccounted for",
+        "kern.polling.user_frac: 50",
+    ] {
+        assert!(text.contains(part), "{part} is not in:\n{text}");
+    }
+}

@@ -1,0 +1,178 @@
+//! What a sink received, as text, line by line as it goes.
+
+use std::fmt::Write;
+
+use nicpoll_model::numbers::{MISSING, count, duration_text, figure};
+use nicpoll_model::sink::{SinkCounts, SinkEnd, SinkInterval, SinkStart};
+
+/// What is received and how, and the names of the columns.
+pub fn render_sink_start(start: &SinkStart) -> String {
+    let taken = match &start.udp_ports {
+        None => String::from("all UDP"),
+        Some(ports) => {
+            let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+            format!("UDP to port {}", ports.join(", "))
+        }
+    };
+    let queues = match start.queues {
+        1 => String::from("1 queue"),
+        queues => format!("{queues} queues"),
+    };
+    let copies = if start.is_zero_copy {
+        "zero-copy"
+    } else {
+        "copy mode"
+    };
+    let mut text = format!(
+        "{}: taking {taken}; everything else goes to the kernel\n\
+         AF_XDP, {copies}, {queues}, XDP program {}\n",
+        start.interface,
+        match start.program_mode.as_str() {
+            "driver" => "in the driver",
+            _ => "in the kernel's generic code, which is slower: the driver runs none",
+        }
+    );
+    let how = match start.discipline.as_str() {
+        "polling" => format!(
+            "polling at {} Hz, controller {}",
+            start.hz, start.controller
+        ),
+        "adaptive" => format!(
+            "adaptive: interrupts, or polling at {} Hz, controller {}",
+            start.hz, start.controller
+        ),
+        "interrupt" if start.storm_threshold_passes > 0 => {
+            format!(
+                "interrupt, throttled after {} passes",
+                start.storm_threshold_passes
+            )
+        }
+        other => String::from(other),
+    };
+    let scheduling = match start.scheduling.as_str() {
+        "fifo" => "before ordinary programs (SCHED_FIFO)",
+        _ => "as an ordinary program",
+    };
+    let _ = writeln!(text, "{how}, on CPU {}, {scheduling}", start.cpu);
+    text.push_str("User-side polling only: the kernel's NAPI still runs for each arrival.\n");
+    if start.work_ns > 0 {
+        let _ = writeln!(
+            text,
+            "{} of work on each packet",
+            duration_text(start.work_ns)
+        );
+    }
+    let _ = writeln!(
+        text,
+        "\n{:>8} {:>12} {:>10} {:>10} {:>10} {:>10} {:>9} {:>6}",
+        "seconds", "packets/s", "Mbit/s", "ring full", "no memory", "polls/s", "wake-ups", "CPU %"
+    );
+    text
+}
+
+/// An interval as one line.
+pub fn render_sink_interval(interval: &SinkInterval) -> String {
+    let seconds = interval.end_seconds - interval.start_seconds;
+    line(interval.end_seconds, seconds, &interval.counts)
+}
+
+fn line(end_seconds: f64, seconds: f64, counts: &SinkCounts) -> String {
+    let rate = |amount: u64, unit: f64| {
+        if seconds > 0.0 {
+            figure(amount as f64 / seconds / unit)
+        } else {
+            String::from(MISSING)
+        }
+    };
+    format!(
+        "{end_seconds:>8.1} {:>12} {:>10} {:>10} {:>10} {:>10} {:>9} {:>6}\n",
+        rate(counts.received_packets, 1.0),
+        rate(counts.received_bytes * 8, 1e6),
+        count(counts.ring_full_packets),
+        count(counts.no_memory_packets),
+        rate(counts.polls, 1.0),
+        count(counts.wake_up_events),
+        rate(counts.cpu_ns, 1e7),
+    )
+}
+
+/// What it came to.
+pub fn render_sink_end(end: &SinkEnd) -> String {
+    let account = &end.account;
+    let mut text = String::from("\nall of it\n");
+    text.push_str(&line(
+        end.duration_seconds,
+        end.duration_seconds,
+        &end.totals,
+    ));
+    let _ = writeln!(
+        text,
+        "\n{:>14} packets taken by the XDP program",
+        count(account.taken_packets)
+    );
+    for (packets, what) in [
+        (account.received_packets, "received"),
+        (
+            account.ring_full_packets,
+            "lost: the socket's ring was full",
+        ),
+        (
+            account.no_memory_packets,
+            "lost: no memory was free, since the program did not keep up, or the frame was too long",
+        ),
+        (account.waiting_packets, "still in the ring at the end"),
+    ] {
+        let _ = writeln!(text, "{:>14} {what}", count(packets));
+    }
+    let _ = writeln!(
+        text,
+        "{:>14} unaccounted for",
+        count(account.residual_packets)
+    );
+    let _ = writeln!(
+        text,
+        "{:>14} other packets left to the kernel",
+        count(account.passed_packets)
+    );
+    if account.without_socket_packets > 0 {
+        let _ = writeln!(
+            text,
+            "{:>14} asked for, but left to the kernel: their queue had no socket",
+            count(account.without_socket_packets)
+        );
+    }
+    if end.link_loss_events > 0 {
+        let _ = writeln!(
+            text,
+            "The interface went down or away {} times.",
+            end.link_loss_events
+        );
+    }
+    text.push('\n');
+    for variable in &end.polling {
+        let _ = writeln!(text, "kern.polling.{}: {}", variable.name, variable.value);
+    }
+    if let Some(hint) = ceiling(end) {
+        let _ = writeln!(text, "\n{hint}");
+    }
+    text
+}
+
+/// Why packets were lost although there was time: the burst stood at its maximum.
+fn ceiling(end: &SinkEnd) -> Option<String> {
+    let value = |name: &str| {
+        let mut variables = end.polling.iter();
+        variables
+            .find(|variable| variable.name == name)
+            .map(|variable| variable.value)
+    };
+    let burst_max = value("burst_max")?;
+    let lost = end.account.ring_full_packets + end.account.no_memory_packets;
+    let is_polled = value("handlers")? > 0;
+    (is_polled && lost > 0 && value("burst")? == burst_max).then(|| {
+        format!(
+            "The burst stood at burst_max: {burst_max} packets a tick were the most. '--set burst_max=N' raises that, \
+             up to 20000."
+        )
+    })
+}
