@@ -211,6 +211,15 @@ mod tests {
                 "{factor}: {kept:?}"
             );
         }
+        let quick = Options {
+            quick: true,
+            ..Options::default()
+        };
+        for (factor, comparisons) in [(1.05, 2), (1.5, 1), (3.0, 1)] {
+            let (end, kept, _) = run(&quick, factor);
+            assert!(end < 40.0, "{factor}: {end}");
+            assert_eq!(kept.len(), comparisons, "{factor}: {kept:?}");
+        }
         // Where not even one comparison fits, the time holds all the same.
         let (end, kept, dropped) = run(&Options::default(), 30.0);
         assert!(end < 150.0, "{end}");
