@@ -81,7 +81,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 taken.insert(String::from("= all requests"), requests);
                 taken.insert(String::from("= warm-up"), trial.warmup.seconds);
                 let beside = total - plan.trial_seconds;
+                let requests_and_runs = requests + trial.warmup.seconds + plan.cpu_window_seconds;
                 taken.insert(String::from("= beside its traffic"), beside);
+                let of_one = format!("= beside its traffic, {}", workload.name);
+                taken.insert(of_one, beside);
+                let waits = format!("= in no request and no run, {}", workload.name);
+                taken.insert(waits, beside - requests_and_runs);
                 all.push(taken);
             }
         }
@@ -97,8 +102,13 @@ fn print_medians(all: &[BTreeMap<String, f64>]) {
         all.len()
     );
     for name in names {
+        // A step that a trial did not take is none of its time.
+        let is_of_some = name.contains(", ");
         let taken = all.iter().map(|steps| steps.get(name).copied());
-        let mut taken: Vec<f64> = taken.map(Option::unwrap_or_default).collect();
+        let mut taken: Vec<f64> = match is_of_some {
+            true => taken.flatten().collect(),
+            false => taken.map(Option::unwrap_or_default).collect(),
+        };
         taken.sort_by(f64::total_cmp);
         let (median, most) = (taken[taken.len() / 2], taken[taken.len() - 1]);
         println!("{:8.2} {:8.2}  {name}", 1e3 * median, 1e3 * most);
