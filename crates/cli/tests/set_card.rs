@@ -295,20 +295,25 @@ fn udev_sets_a_card_at_its_first_moment_and_that_is_put_back_exactly() {
 const STACKED: &str = r#"
 for driver in llc stp garp mrp 8021q; do load $driver; done
 ip link add link eth0 name eth0.5 type vlan id 5; ip link set eth0.5 up
+echo "vlan-turns: $(nicpoll ab eth0.5 --dry-run | grep ' <-> ' | tr -s ' ' | tr '\n' ' ')"
 echo "vlan-says: $(nicpoll set eth0.5 polling --look 0 2>&1 >/dev/null)"
 values values-vlan
 nicpoll set eth0.5 -polling
 values values-vlan-back
+ls -d /var/lib/nicpoll || echo "left-by-vlan: nothing"
+echo "vlan-stands: $(nicpoll ab eth0.5 --dry-run | grep 'stands for')"
 ip link del eth0.5
 for driver in tls bonding; do load $driver; done
 ip link set eth0 down
 echo +eth0 >/sys/class/net/bond0/bonding/slaves
 ip link set bond0 up
 sleep 1
+echo "bond-turns: $(nicpoll ab bond0 --dry-run | grep ' <-> ' | tr -s ' ' | tr '\n' ' ')"
 echo "bond-says: $(nicpoll set bond0 polling --look 0 2>&1 >/dev/null)"
 values values-bond
 nicpoll set bond0 -polling
 values values-bond-back
+ls -d /var/lib/nicpoll || echo "left: nothing"
 "#;
 
 /// Kernels that are built for one purpose lack VLANs and bonds; Debian's has both.
@@ -318,9 +323,18 @@ fn a_vlan_and_a_bond_stand_for_the_card_below() {
         return;
     };
     let set = "2147483647 200000 0";
+    let turns = "eth0: napi_defer_hard_irqs 0 <-> 2147483647 eth0: gro_flush_timeout 0 <-> 200000";
     expect(
         &console,
         &[
+            ("vlan-turns", turns),
+            ("bond-turns", turns),
+            (
+                "vlan-stands",
+                "eth0.5 stands for eth0: its packets arrive there, and what is changed and counted is there.",
+            ),
+            ("left-by-vlan", "nothing"),
+            ("left", "nothing"),
             (
                 "vlan-says",
                 "nicpoll: eth0.5 is a vlan; its packets arrive at eth0",

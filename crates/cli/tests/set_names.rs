@@ -3,50 +3,8 @@
 mod switched;
 
 use nicpoll_switch::{Control, Napi};
-use nicpoll_testkit::{Need, needs, skip, test_name};
+use nicpoll_testkit::needs;
 use switched::{Switched, said};
-
-#[test]
-fn a_vlan_and_a_bond_stand_for_what_lies_below() {
-    needs!(Root, PerNapi);
-    let pair = Switched::new();
-    for (name, kind, lines) in [
-        (
-            "em0.5",
-            "vlan",
-            &["link add link em0 name em0.5 type vlan id 5"][..],
-        ),
-        (
-            "bond0",
-            "bond",
-            &[
-                "link add bond0 type bond",
-                "link set em0 down",
-                "link set em0 master bond0",
-                "link set em0 up",
-            ],
-        ),
-    ] {
-        // A kernel may be built without one of them.
-        if let Err(missing) = pair.try_ip(lines[0]) {
-            skip(test_name!(), Need::Stacked, &format!("{kind}: {missing}"));
-            continue;
-        }
-        for line in &lines[1..] {
-            pair.ip(line);
-        }
-        let before = pair.dump();
-        let text = pair.done(&format!("set {name} polling --fix --look 0"));
-        assert!(
-            text.contains(&format!("{name} is a {kind}; its packets arrive at em0")),
-            "{text}"
-        );
-        pair.done(&format!("set {name} -polling"));
-        assert_eq!(pair.dump(), before, "{kind}");
-        assert!(pair.is_clean());
-        pair.ip(&format!("link del {name}"));
-    }
-}
 
 #[test]
 fn an_ssh_connection_that_comes_by_a_bridge_above_is_not_risked() {

@@ -20,6 +20,9 @@ pub fn render_ab_plan(compared: &LiveAb) -> String {
          of a block are left out.\n",
         compared.interface, compared.judged.name, compared.reference.name,
     );
+    if let Some(members) = stands_for(compared) {
+        text.push_str(&format!("{members}\n"));
+    }
     if let Some([measured, every]) = compared.plan.duty_seconds {
         text.push_str(&format!(
             "Of each {}, the first {} are measured; in between all is as it is.\n",
@@ -46,6 +49,21 @@ pub fn render_ab_plan(compared: &LiveAb) -> String {
         text.push_str("  values of NAPI instances, which come only with what is changed before\n");
     }
     text
+}
+
+/// Which interfaces a VLAN, a bond or a bridge stands for; `None` where the interface is itself.
+pub fn stands_for(compared: &LiveAb) -> Option<String> {
+    let LiveAb {
+        interface, members, ..
+    } = compared;
+    // A queue, as in eth0:rx0, is one of its interface's.
+    let own = interface.split(':').next().unwrap_or(interface);
+    (!members.iter().any(|member| member == own)).then(|| {
+        format!(
+            "{own} stands for {}: its packets arrive there, and what is changed and counted is there.",
+            members.join(", ")
+        )
+    })
 }
 
 /// What was written, by interface.

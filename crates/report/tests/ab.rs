@@ -11,7 +11,7 @@ use nicpoll_model::ab::{
 use nicpoll_model::{
     Drops, LossPlace, Origin, SwitchRestored, SwitchValue, SwitchWrite, Unseen, Verdict,
 };
-use nicpoll_report::{SCHEMAS, TextOptions, render_ab_text, render_document};
+use nicpoll_report::{SCHEMAS, TextOptions, render_ab_plan, render_ab_text, render_document};
 use nicpoll_stats::ab::{
     BLOCK_SECONDS, Draw, DrawnPair, LEFT_OUT_SECONDS_MIN, MARGIN, PAIRS_MIN, answer,
 };
@@ -305,6 +305,23 @@ fn a_setting_that_moves_the_load_needs_three_figures_to_agree() {
     assert!(page.contains("The setting moves the load"), "{page}");
     assert!(page.contains("They do not all agree."), "{page}");
     assert_eq!(lines(&page).last(), Some(&"Keep what you have."));
+}
+
+#[test]
+fn a_bond_is_told_by_its_members_and_a_queue_by_itself() {
+    let mut compared = run(60, AS_IT_IS, POLLING);
+    compared.interface = String::from("bond0");
+    compared.members = ["eth0", "eth1"].map(String::from).to_vec();
+    let says = "bond0 stands for eth0, eth1: its packets arrive there";
+    assert!(page(&compared).contains(says), "{}", page(&compared));
+    let plan = render_ab_plan(&compared);
+    assert!(plan.contains(says), "{plan}");
+    // What the interface and its NAPI instances have alike stands once.
+    let turn = "  eth0: gro_flush_timeout (and of NAPI 8193, 8194) 0 <-> 200000\n";
+    assert!(plan.ends_with(&format!("to and fro:\n{turn}")), "{plan}");
+    compared.interface = String::from("eth0:rx0");
+    compared.members = vec![String::from("eth0")];
+    assert!(!page(&compared).contains("stands for"));
 }
 
 #[test]

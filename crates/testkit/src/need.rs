@@ -37,8 +37,6 @@ pub enum Need {
     Chromium,
     /// systemd-analyze(1).
     Systemd,
-    /// A kernel that makes VLANs and bonds.
-    Stacked,
     /// A line of the CPUs' clocks in /proc/interrupts.
     ClockInterrupts,
     /// A build with the points at which tests kill the program.
@@ -73,7 +71,7 @@ const fn row(
 
 const INSTALL: &str = "as root on Debian, `cargo xtask test` installs it";
 
-const TABLE: [Row; 20] = [
+const TABLE: [Row; 19] = [
     row(Need::Root, "root", privileges, "run the tests as root"),
     row(Need::PerNapi, "per-napi", per_napi, "use a newer kernel"),
     row(
@@ -128,12 +126,6 @@ const TABLE: [Row; 20] = [
         "systemd",
         || programs::missing("systemd-analyze"),
         "install systemd; it need not run",
-    ),
-    row(
-        Need::Stacked,
-        "stacked",
-        tried_in_test,
-        "use another kernel",
     ),
     row(Need::ClockInterrupts, "clock", tried_in_test, "use x86-64"),
     row(

@@ -190,18 +190,12 @@ impl Switched {
 
     /// Runs ip(8) inside the near end's namespace.
     pub fn ip(&self, line: &str) {
-        self.try_ip(line).unwrap();
-    }
-
-    /// The same; what ip(8) says when it fails, such as that the kernel has no such kind of interface.
-    pub fn try_ip(&self, line: &str) -> Result<(), String> {
         let output = Command::new("ip")
             .args(["-n", &self.netns()])
             .args(line.split(' '))
             .output()
             .expect("ip(8) is needed by this test");
-        let failed = || format!("ip {line}: {}", said(&output));
-        output.status.success().then_some(()).ok_or_else(failed)
+        assert!(output.status.success(), "ip {line}: {}", said(&output));
     }
 
     /// Works while datagrams come from the far end.

@@ -7,6 +7,7 @@ use nicpoll_model::Verdict;
 use nicpoll_model::ab::{AbCpuCost, AbDelayAnswer, AbLoad, AbNoVerdict, LiveAb};
 
 use super::quantile;
+use crate::ab_plan::stands_for;
 use crate::numbers::{aligned, duration_text, figure, percent, span};
 
 pub fn answer(compared: &LiveAb) -> Vec<String> {
@@ -32,6 +33,7 @@ pub fn answer(compared: &LiveAb) -> Vec<String> {
         sentences.push(format!("It ended early: {text}."));
     }
     sentences.extend(more_time(compared));
+    sentences.extend(stands_for(compared));
     sentences
 }
 
