@@ -1,10 +1,12 @@
 //! A team's server does what a file does, and tells whether a study still runs on whichever machine.
 
-use std::thread;
-use std::time::Duration;
+mod kept;
 
-use nicpoll_model::{Study, StudyKind, StudyState, Trial};
-use nicpoll_store::{Kept, Place, Reason, Recording, Store, StoreError, Which};
+use std::thread;
+
+use kept::{Kit, append, parts};
+use nicpoll_model::{StudyKind, StudyState};
+use nicpoll_store::{Place, Reason, Store, StoreError, Which};
 use nicpoll_testkit::{PostgresServer, needs};
 use postgres::{Client, NoTls};
 use rusqlite::Connection;
@@ -14,44 +16,8 @@ fn unknown(_: &str) -> bool {
     panic!("the server knows who runs a study");
 }
 
-fn study() -> Study {
-    let text = include_str!("../../report/tests/golden/demo.json");
-    serde_json::from_str(text).unwrap()
-}
-
-fn parts() -> (Study, Vec<Trial>) {
-    let mut head = study();
-    let trials = std::mem::take(&mut head.trials);
-    (head, trials)
-}
-
 fn place(url: &str) -> Place {
     url.parse().unwrap()
-}
-
-fn begin(url: &str) -> Recording {
-    let store = Store::to_write(place(url)).unwrap();
-    let kind = StudyKind::Study;
-    store.begin(kind, &parts().0, 192, "{}", "of ann").unwrap()
-}
-
-fn append(recording: &mut Recording, trials: &[Trial]) -> Result<(), StoreError> {
-    let (head, _) = parts();
-    let taken = Duration::from_millis(700);
-    trials
-        .iter()
-        .try_for_each(|trial| recording.trial(&head, trial, taken))
-}
-
-fn read(url: &str, which: Which) -> Kept<Study> {
-    let store = Store::to_read(place(url)).unwrap();
-    store.read(which, unknown).unwrap()
-}
-
-fn resume(url: &str, which: Which) -> Result<Recording, StoreError> {
-    let store = Store::to_write(place(url))?;
-    let resumed = store.resume::<Study>(which, "of bob", unknown)?;
-    Ok(resumed.0)
 }
 
 #[test]
@@ -62,8 +28,12 @@ fn studies_of_a_team_are_kept_on_a_server_as_in_a_file() {
     nothing_is_made_by_reading(&url);
     programs_that_begin_at_once_make_one_set_of_tables(&url);
     the_tables_are_those_of_a_file(&url);
-    a_study_is_read_back_as_it_was(&url);
-    a_study_that_runs_is_not_resumed_and_one_that_was_killed_is(&url);
+    let kit = Kit::of_server(&url);
+    kept::a_study_is_read_back_as_the_document_that_it_was(&kit);
+    kept::what_was_stored_before_a_failure_stays_and_can_be_gone_on_with(&kit);
+    kept::only_an_unfinished_study_that_nobody_runs_is_resumed(&kit);
+    kept::deleting_takes_all_or_none_and_spares_what_runs(&kit);
+    kept::a_document_of_an_older_layout_is_named_and_can_be_exported(&kit);
     what_was_stored_outlives_a_crash_of_the_server(&mut server, &url);
     what_cannot_be_used_is_refused(&url);
 }
@@ -75,7 +45,9 @@ fn nothing_is_made_by_reading(url: &str) {
 
 fn programs_that_begin_at_once_make_one_set_of_tables(url: &str) {
     let mut ids: Vec<i64> = thread::scope(|scope| {
-        let begun: Vec<_> = (0..4).map(|_| scope.spawn(|| begin(url).id())).collect();
+        let begun: Vec<_> = (0..4)
+            .map(|_| scope.spawn(|| Kit::of_server(url).begin().id()))
+            .collect();
         begun.into_iter().map(|one| one.join().unwrap()).collect()
     });
     ids.sort_unstable();
@@ -84,7 +56,7 @@ fn programs_that_begin_at_once_make_one_set_of_tables(url: &str) {
     let all: Vec<Which> = ids.into_iter().map(Which::Id).collect();
     assert_eq!(store.delete(&all, false, unknown).unwrap().studies.len(), 4);
     // A number is never given again.
-    assert_eq!(begin(url).id(), 5);
+    assert_eq!(Kit::of_server(url).begin().id(), 5);
 }
 
 /// Names of the columns, table by table.
@@ -111,58 +83,9 @@ fn the_tables_are_those_of_a_file(url: &str) {
     }
 }
 
-fn a_study_is_read_back_as_it_was(url: &str) {
-    let (head, trials) = parts();
-    let mut recording = begin(url);
-    for stored in 0..trials.len() {
-        assert_eq!(read(url, Which::Last).document.trials, trials[..stored]);
-        append(&mut recording, &trials[stored..=stored]).unwrap();
-    }
-    assert!(
-        append(&mut recording, &trials[..1]).is_err(),
-        "no trial twice"
-    );
-    recording.finish(&head).unwrap();
-    let kept = read(url, Which::Id(recording.id()));
-    let text = |study: &Study| serde_json::to_string_pretty(study).unwrap();
-    assert_eq!(text(&kept.document), text(&study()), "to the last digit");
-    assert_eq!(kept.entry.state, StudyState::Finished);
-    assert_eq!(kept.entry.argv, study().argv);
-    assert_eq!(kept.entry.elapsed_seconds, study().elapsed_seconds);
-}
-
-fn a_study_that_runs_is_not_resumed_and_one_that_was_killed_is(url: &str) {
-    let (head, trials) = parts();
-    let mut recording = begin(url);
-    let id = recording.id();
-    append(&mut recording, &trials[..2]).unwrap();
-    let refused = resume(url, Which::Id(id)).map(|_| ()).unwrap_err();
-    assert!(
-        refused
-            .to_string()
-            .contains("is running in another process")
-    );
-    assert_eq!(read(url, Which::Id(id)).entry.state, StudyState::Running);
-    // What a kill leaves: a connection that is gone.
-    drop(recording);
-    let killed = || read(url, Which::Id(id)).entry.state == StudyState::Killed;
-    for _ in 0..200 {
-        if killed() {
-            break;
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
-    assert!(killed());
-    let mut recording = resume(url, Which::Last).unwrap();
-    assert_eq!((recording.id(), recording.stored()), (id, 2));
-    append(&mut recording, &trials[2..]).unwrap();
-    recording.finish(&head).unwrap();
-    assert_eq!(read(url, Which::Id(id)).document, study());
-}
-
 fn what_was_stored_outlives_a_crash_of_the_server(server: &mut PostgresServer, url: &str) {
     let (_, trials) = parts();
-    let mut recording = begin(url);
+    let mut recording = Kit::of_server(url).begin();
     let id = recording.id();
     append(&mut recording, &trials[..2]).unwrap();
     server.crash();
@@ -179,10 +102,10 @@ fn what_was_stored_outlives_a_crash_of_the_server(server: &mut PostgresServer, u
         "{gone}"
     );
     server.go_on();
-    let kept = read(url, Which::Id(id));
+    let kept = Kit::of_server(url).read(Which::Id(id));
     assert_eq!(kept.document.trials, trials[..2]);
     assert_eq!(kept.entry.state, StudyState::Killed);
-    let mut recording = resume(url, Which::Id(id)).unwrap();
+    let mut recording = Kit::of_server(url).resume(Which::Id(id)).unwrap().0;
     append(&mut recording, &trials[2..3]).unwrap();
 }
 
