@@ -27,6 +27,8 @@ pub enum Quantity {
     BitsPerSecond,
     /// Datagrams a second.
     PacketsPerSecond,
+    /// Requests that were answered, a second.
+    TransactionsPerSecond,
     /// A number of which the text does not say what it is.
     Number,
 }
@@ -37,6 +39,7 @@ impl Quantity {
         match self {
             Quantity::BitsPerSecond => "bits_per_second",
             Quantity::PacketsPerSecond => "packets_per_second",
+            Quantity::TransactionsPerSecond => "transactions_per_second",
             Quantity::Number => "number",
         }
     }
@@ -59,6 +62,25 @@ pub struct Run {
     pub loss_ratio: Option<f64>,
     /// Interarrival jitter.
     pub jitter_seconds: Option<f64>,
+    /// Round trips, as far as the text tells of them.
+    pub round_trip: RoundTripQuantiles,
+}
+
+/// Round trips in nanoseconds, from the shortest to the longest.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RoundTripQuantiles {
+    /// The shortest.
+    pub min_ns: Option<u64>,
+    /// The median.
+    pub p50_ns: Option<u64>,
+    /// The 99th percentile.
+    pub p99_ns: Option<u64>,
+    /// The 99.9th percentile.
+    pub p999_ns: Option<u64>,
+    /// The longest.
+    pub max_ns: Option<u64>,
+    /// Their mean.
+    pub mean_ns: Option<f64>,
 }
 
 impl Run {
@@ -71,6 +93,7 @@ impl Run {
             is_sent: false,
             loss_ratio: None,
             jitter_seconds: None,
+            round_trip: RoundTripQuantiles::default(),
         }
     }
 }
@@ -114,13 +137,13 @@ pub static FORMATS: [Format; 7] = [
     },
     Format {
         word: "netperf",
-        name: "netperf's table of a stream test",
+        name: "netperf's table of a stream or request/response test",
         looks_so: netperf::looks_so,
         parse: |text, _| netperf::parse(text),
     },
     Format {
         word: "sockperf",
-        name: "the summary of sockperf throughput",
+        name: "the summary of sockperf throughput or ping-pong",
         looks_so: sockperf::looks_so,
         parse: |text, _| sockperf::parse(text),
     },

@@ -24,6 +24,9 @@ pub struct Plan {
     pub warmup_seconds: f64,
     /// Length of the run after each trial in which CPU time is accounted for exactly.
     pub cpu_window_seconds: f64,
+    /// How long stragglers are waited for after the last packet was sent, beside two periods.
+    #[serde(default)]
+    pub drain_seconds: f64,
     /// The longest time from round to round that a setting asks for; null when none polls by a timer.
     pub period_ns: Option<u64>,
     /// The workloads, in the order in which they are reported.

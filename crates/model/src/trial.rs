@@ -88,18 +88,18 @@ pub struct RoundTrip {
     pub transactions_per_second: f64,
     /// Requests that were not answered in time.
     pub timeouts: u64,
-    /// Shortest round trip.
-    pub min_ns: u64,
-    /// Median round trip.
-    pub p50_ns: u64,
-    /// 99th percentile.
-    pub p99_ns: u64,
-    /// 99.9th percentile.
-    pub p999_ns: u64,
-    /// Longest round trip.
-    pub max_ns: u64,
-    /// Mean round trip.
-    pub mean_ns: f64,
+    /// Shortest round trip. Null when a program of the user's own does not tell it.
+    pub min_ns: Option<u64>,
+    /// Median round trip. Null when a program of the user's own does not tell it.
+    pub p50_ns: Option<u64>,
+    /// 99th percentile. Null when a program of the user's own does not tell it.
+    pub p99_ns: Option<u64>,
+    /// 99.9th percentile. Null when a program of the user's own does not tell it.
+    pub p999_ns: Option<u64>,
+    /// Longest round trip. Null when a program of the user's own does not tell it.
+    pub max_ns: Option<u64>,
+    /// Mean round trip. Null when a program of the user's own does not tell it.
+    pub mean_ns: Option<f64>,
 }
 
 impl RoundTrip {
@@ -108,17 +108,21 @@ impl RoundTrip {
     #[must_use]
     pub fn and(self, other: RoundTrip) -> RoundTrip {
         let transactions = self.transactions + other.transactions;
-        let weighted = |trips: &RoundTrip| trips.mean_ns * trips.transactions as f64;
+        let weighted = |trips: &RoundTrip| Some(trips.mean_ns? * trips.transactions as f64);
+        let of_both = |own: Option<u64>, other: Option<u64>, pick: fn(u64, u64) -> u64| {
+            Some(pick(own?, other?))
+        };
+        let sum = weighted(&self).zip(weighted(&other));
         RoundTrip {
             transactions,
             transactions_per_second: self.transactions_per_second + other.transactions_per_second,
             timeouts: self.timeouts + other.timeouts,
-            min_ns: self.min_ns.min(other.min_ns),
-            p50_ns: self.p50_ns.max(other.p50_ns),
-            p99_ns: self.p99_ns.max(other.p99_ns),
-            p999_ns: self.p999_ns.max(other.p999_ns),
-            max_ns: self.max_ns.max(other.max_ns),
-            mean_ns: (weighted(&self) + weighted(&other)) / transactions.max(1) as f64,
+            min_ns: of_both(self.min_ns, other.min_ns, u64::min),
+            p50_ns: of_both(self.p50_ns, other.p50_ns, u64::max),
+            p99_ns: of_both(self.p99_ns, other.p99_ns, u64::max),
+            p999_ns: of_both(self.p999_ns, other.p999_ns, u64::max),
+            max_ns: of_both(self.max_ns, other.max_ns, u64::max),
+            mean_ns: sum.map(|(own, other)| (own + other) / transactions.max(1) as f64),
         }
     }
 }

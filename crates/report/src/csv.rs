@@ -37,10 +37,10 @@ const TRIAL: [Column<Trial>; 24] = [
         some(trips.transactions_per_second)
     }),
     ("round_trip_p50_ns", |trial| {
-        some(trial.figures.as_ref()?.round_trip?.p50_ns)
+        some(trial.figures.as_ref()?.round_trip?.p50_ns?)
     }),
     ("round_trip_p99_ns", |trial| {
-        some(trial.figures.as_ref()?.round_trip?.p99_ns)
+        some(trial.figures.as_ref()?.round_trip?.p99_ns?)
     }),
     ("jitter_seconds", |trial| {
         trial.figures.as_ref()?.jitter_seconds.and_then(some)

@@ -45,10 +45,10 @@ pub struct CommandWorkload {
     /// What finds the figure, of the parser `regex`: its first group is the number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
-    /// What that number is.
+    /// What that number is; `transactions/s` of the parsers netperf and sockperf, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<FigureUnit>,
-    /// Bytes of payload of each datagram, where the figure counts datagrams.
+    /// Bytes of payload of each datagram or request, where the figure counts those.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_bytes: Option<u16>,
 }
@@ -156,14 +156,16 @@ fn in_braces(word: &str) -> impl Iterator<Item = &str> {
 
 impl Workload for CommandWorkload {
     fn unit(&self) -> WorkUnit {
-        match self.payload_bytes {
-            Some(_) => WorkUnit::Datagrams,
-            None => WorkUnit::Bytes,
+        match (self.unit, self.payload_bytes) {
+            (Some(FigureUnit::Transactions), _) => WorkUnit::Transactions,
+            (_, Some(_)) => WorkUnit::Datagrams,
+            (_, None) => WorkUnit::Bytes,
         }
     }
 
     fn datagram_bytes(&self) -> Option<u32> {
-        self.payload_bytes.map(u32::from)
+        let payload_bytes = self.payload_bytes.map(u32::from);
+        payload_bytes.filter(|_| self.unit() == WorkUnit::Datagrams)
     }
 
     fn prepare(&self, end: &End) -> Result<Box<dyn PreparedEnd>, WorkloadError> {

@@ -147,6 +147,7 @@ impl Reader<'_> {
             blocks: document.blocks,
             trial: document.trial,
             warmup: document.warmup,
+            drain: document.drain,
             time: document.time,
         };
         let mut lengths = reduced.over(&Lengths::default(), self.text)?;
@@ -257,8 +258,11 @@ impl Reader<'_> {
         };
         let refused = |error: TopologyError| self.error(entry.span(), error.to_string());
         entry.get_ref().check().map_err(refused)?;
-        let existing = entry.get_ref().existing().map(Wanted::Existing);
-        claims.extend(existing.map(|wanted| Claim::new(entry.span(), wanted)));
+        let asked = entry.get_ref();
+        let existing = asked.existing().map(Wanted::Existing);
+        let netem = asked.impairs().then_some(Wanted::Netem);
+        let wanted = existing.into_iter().chain(netem);
+        claims.extend(wanted.map(|wanted| Claim::new(entry.span(), wanted)));
         Ok(entry.into_inner())
     }
 

@@ -78,7 +78,8 @@ pub use sitting::{Ended, Sitting, StoredPlace};
 pub use study::{Identity, Progress, SoFar, run_study};
 pub use sweep::{SweepError, SweepRate, SweepRates};
 pub use topology::{
-    ExistingInterfaces, LineRate, OwnInterface, Topology, TopologyError, TopologyKind,
+    ExistingInterfaces, LineRate, LinkDelay, LossShare, OwnInterface, Topology, TopologyError,
+    TopologyKind,
 };
 pub use trial::{Place, Trials, apply};
 pub use veth::Veth;

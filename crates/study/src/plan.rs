@@ -30,6 +30,10 @@ pub const DEFAULT_PERIOD: Duration = Duration::from_micros(200);
 
 const TRIAL_MIN: Duration = Duration::from_millis(100);
 const TRIAL_MAX: Duration = Duration::from_secs(600);
+/// Time for stragglers of a run to be counted, on a link that delays nothing.
+const DRAIN_MIN: Duration = Duration::from_millis(2);
+/// A receiver that hears nothing for longer takes its sender for dead.
+const DRAIN_MAX: Duration = Duration::from_secs(2);
 const BLOCKS_MAX: u32 = 1000;
 /// Below this the timer's own latency (about 20 us in a virtual machine) leaves nothing of the period.
 const PERIOD_MIN: Duration = Duration::from_micros(20);
@@ -50,6 +54,8 @@ pub struct Lengths {
     pub trial: Duration,
     /// Traffic before it; `None`: as long as the longest period needs.
     pub warmup: Option<Duration>,
+    /// How long stragglers are waited for after the last packet was sent; `None`: as long as the link needs.
+    pub drain: Option<Duration>,
     /// Time in which the study ends; `None`: what it is reckoned to take, and a quarter.
     pub limit: Option<Duration>,
     /// The study ends once every interval is this share of its estimate wide; its blocks then fill its limit.
@@ -63,6 +69,7 @@ impl Default for Lengths {
             blocks: DEFAULT_BLOCKS,
             trial: DEFAULT_TRIAL,
             warmup: None,
+            drain: None,
             limit: None,
             stop_width: None,
         }
@@ -76,6 +83,12 @@ impl Lengths {
         }
         if !(TRIAL_MIN..=TRIAL_MAX).contains(&self.trial) {
             return Err(PlanError::Trial { asked: self.trial });
+        }
+        if let Some(asked) = self
+            .drain
+            .filter(|drain| !(DRAIN_MIN..=DRAIN_MAX).contains(drain))
+        {
+            return Err(PlanError::Drain { asked });
         }
         Ok(())
     }
@@ -141,6 +154,12 @@ pub enum PlanError {
         /// What was asked for.
         asked: Duration,
     },
+    /// The drain is out of range.
+    #[error("a drain of {asked:?} is out of range; ask for {DRAIN_MIN:?} to {DRAIN_MAX:?}")]
+    Drain {
+        /// What was asked for.
+        asked: Duration,
+    },
     /// No interval would have an end by then.
     #[error(
         "at_most {asked:?} is too short for a stop rule: an interval takes {needed} blocks here, and they take {least:?}"
@@ -175,6 +194,7 @@ pub fn plan(options: &Options, seed: Seed) -> Result<(Design, Plan), PlanError> 
         blocks: options.blocks.unwrap_or(blocks),
         trial: options.trial.unwrap_or(demo.lengths.trial),
         warmup: demo.lengths.warmup,
+        drain: demo.lengths.drain,
         limit: limit.filter(|_| !options.has_own_time()),
         stop_width: None,
     };
@@ -209,13 +229,17 @@ pub fn plan_of(design: &Design, lengths: &Lengths, seed: Seed) -> Result<Plan, P
         trial.as_secs_f64(),
         CPU_WINDOW.as_secs_f64(),
     ];
+    let drain = lengths
+        .drain
+        .unwrap_or(DRAIN_MIN + 2 * design.topology.delay());
     let mut plan = Plan {
-        reckoned_trial_seconds: reckon::trials(design, runs),
+        reckoned_trial_seconds: reckon::trials(design, runs, drain),
         quick: lengths.quick,
         blocks,
         trial_seconds: trial.as_secs_f64(),
         warmup_seconds,
         cpu_window_seconds: CPU_WINDOW.as_secs_f64(),
+        drain_seconds: drain.as_secs_f64(),
         period_ns,
         limit_seconds: 0.0,
         workloads: workloads.map(|workload| workload.name.clone()).collect(),

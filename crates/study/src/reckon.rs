@@ -33,12 +33,18 @@ const SPARE: f64 = 1.25;
 /// For preparing and judging.
 pub(crate) const BASE: Duration = Duration::from_secs(15);
 
-/// What a trial of each workload takes, in the order of the design.
-pub(crate) fn trials(design: &Design, [warmup, trial, cpu_window]: [f64; RUNS]) -> Vec<f64> {
+/// What a trial of each workload takes, in the order of the design. Stragglers of each run are waited for twice, so
+/// long each time.
+pub(crate) fn trials(
+    design: &Design,
+    [warmup, trial, cpu_window]: [f64; RUNS],
+    drain: Duration,
+) -> Vec<f64> {
     let overhead = match design.topology.is_routed() {
         true => OVERHEAD + ROUTER_OVERHEAD,
         false => OVERHEAD,
     };
+    let overhead = overhead + 2 * RUNS as u32 * drain;
     let runs = [warmup, trial, cpu_window];
     let workloads = design.workloads.iter();
     let seconds = workloads.map(|workload| {

@@ -4,7 +4,9 @@
 //! What must hold: a topology that cannot be built is refused as it is read.
 
 use std::num::NonZeroU64;
+use std::time::Duration;
 
+use nicpoll_model::time::parse_time;
 use nicpoll_model::units::parse_speed;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -13,6 +15,14 @@ use thiserror::Error;
 const LINKS_MAX: u8 = 8;
 /// The slowest and the fastest line that is shaped.
 const RATES: std::ops::RangeInclusive<u64> = 64_000..=100_000_000_000;
+
+/// Delays that are made.
+const DELAY_MIN: Duration = Duration::from_micros(10);
+const DELAY_MAX: Duration = Duration::from_secs(1);
+/// Losses that are made, in percent.
+const LOSS_MIN: f64 = 0.0001;
+const LOSS_MAX: f64 = 50.0;
+const TWO_TO_32: f64 = 4_294_967_296.0;
 
 /// How sender and receiver are joined. Without anything else: by one veth pair.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +38,12 @@ pub struct Topology {
     /// goes when null. What both hosts send is shaped to it.
     #[serde(default)]
     pub rate: Option<LineRate>,
+    /// How much later each packet arrives than it would: `"20ms"`. Each way.
+    #[serde(default)]
+    pub delay: Option<LinkDelay>,
+    /// The share of the packets that is lost at random: `"0.1%"`. Each way.
+    #[serde(default)]
+    pub loss: Option<LossShare>,
     /// The sender's interface, where both exist already.
     #[serde(default)]
     pub sender: Option<OwnInterface>,
@@ -97,7 +113,7 @@ pub enum TopologyError {
     OwnInterfaces,
     /// Something of a link that the study does not make.
     #[error(
-        "links and rate are for links that the study makes; interfaces that exist already stay as they are"
+        "links, rate, delay and loss are for links that the study makes; interfaces that exist already stay as they are"
     )]
     NotMade,
 }
@@ -116,7 +132,7 @@ impl Topology {
             return Err(TopologyError::RoutedLinks);
         }
         if self.kind == TopologyKind::Existing {
-            let is_made = self.links.is_some() || self.rate.is_some();
+            let is_made = self.links.is_some() || self.rate.is_some() || self.impairs();
             self.existing().ok_or(TopologyError::NoInterfaces)?;
             return (!is_made).then_some(()).ok_or(TopologyError::NotMade);
         }
@@ -129,6 +145,16 @@ impl Topology {
     /// Whether there is a router between them.
     pub fn is_routed(&self) -> bool {
         self.kind == TopologyKind::Router
+    }
+
+    /// Whether packets are delayed or lost on purpose.
+    pub fn impairs(&self) -> bool {
+        self.delay.is_some() || self.loss.is_some()
+    }
+
+    /// How much later a packet arrives than it would.
+    pub fn delay(&self) -> Duration {
+        self.delay.map_or(Duration::ZERO, |delay| delay.0)
     }
 
     /// The interfaces that the study takes as they are.
@@ -183,6 +209,71 @@ impl From<LineRate> for String {
     }
 }
 
+/// A time that a packet takes longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct LinkDelay(Duration);
+
+/// A delay that no link here has.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("delay = \"{text}\" cannot be made; give {DELAY_MIN:?} to {DELAY_MAX:?}, such as \"20ms\"")]
+pub struct LinkDelayError {
+    text: String,
+}
+
+impl TryFrom<String> for LinkDelay {
+    type Error = LinkDelayError;
+
+    fn try_from(text: String) -> Result<Self, LinkDelayError> {
+        let delay = parse_time(&text).ok();
+        let delay = delay.filter(|delay| (DELAY_MIN..=DELAY_MAX).contains(delay));
+        delay.map(LinkDelay).ok_or(LinkDelayError { text })
+    }
+}
+
+impl From<LinkDelay> for String {
+    fn from(delay: LinkDelay) -> String {
+        format!("{}us", delay.0.as_micros())
+    }
+}
+
+/// A share of packets, of 2^32.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct LossShare(u32);
+
+impl LossShare {
+    /// The share as the kernel counts it: of 2^32.
+    pub fn of_2_32(self) -> u32 {
+        self.0
+    }
+}
+
+/// A loss that no link here has.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("loss = \"{text}\" cannot be made; give {LOSS_MIN}% to {LOSS_MAX}%, such as \"0.1%\"")]
+pub struct LossShareError {
+    text: String,
+}
+
+impl TryFrom<String> for LossShare {
+    type Error = LossShareError;
+
+    fn try_from(text: String) -> Result<Self, LossShareError> {
+        let percent = text.strip_suffix('%');
+        let percent: Option<f64> = percent.and_then(|number| number.trim().parse().ok());
+        let percent = percent.filter(|percent| (LOSS_MIN..=LOSS_MAX).contains(percent));
+        let share = percent.map(|percent| (percent / 100.0 * TWO_TO_32).round() as u32);
+        share.map(LossShare).ok_or(LossShareError { text })
+    }
+}
+
+impl From<LossShare> for String {
+    fn from(share: LossShare) -> String {
+        format!("{:.6}%", f64::from(share.0) / TWO_TO_32 * 100.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,6 +292,11 @@ mod tests {
         assert_eq!(rate.bits_per_second().get(), 10_000_000);
         let json = serde_json::to_string(&shaped).unwrap();
         assert_eq!(serde_json::from_str::<Topology>(&json).unwrap(), shaped);
+        let far = read("delay = \"20ms\"\nloss = \"0.1%\"").unwrap();
+        assert_eq!((far.delay().as_millis(), far.impairs()), (20, true));
+        assert_eq!(far.loss.unwrap().of_2_32(), 4_294_967);
+        let json = serde_json::to_string(&far).unwrap();
+        assert_eq!(serde_json::from_str::<Topology>(&json).unwrap(), far);
         assert!(read("kind = \"router\"").unwrap().is_routed());
         assert_eq!(read("links = 4").unwrap().links(), 4);
     }
@@ -220,7 +316,11 @@ mod tests {
             ),
             ("rate = \"10\"", "10Mbit/s"),
             ("rate = \"9m/s\"", "10Mbit/s"),
-            ("delay = \"9ms\"", "unknown field"),
+            ("delay = \"9\"", "such as \"20ms\""),
+            ("delay = \"9s\"", "10µs to 1s"),
+            ("loss = \"0.1\"", "such as \"0.1%\""),
+            ("loss = \"80%\"", "50%"),
+            ("jitter = \"9ms\"", "unknown field"),
         ] {
             let error = read(text).unwrap_err();
             assert!(error.contains(words), "{text}: {error}");

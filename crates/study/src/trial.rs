@@ -24,9 +24,6 @@ use crate::lab::Lab;
 use crate::run::Running;
 use crate::series::Readings;
 
-/// Time for stragglers of a run to be counted, beyond two periods.
-const QUIET: Duration = Duration::from_millis(2);
-
 /// Warm-ups that a workload is rehearsed with.
 pub(crate) const REHEARSALS: u32 = 2;
 
@@ -427,7 +424,8 @@ impl<'a> Trials<'a> {
 
     /// Long enough for what waits in the ring to be polled, twice over.
     fn quiet_time(&self) -> Duration {
-        QUIET + 2 * Duration::from_nanos(self.plan.period_ns.unwrap_or(0))
+        let drain = Duration::from_secs_f64(self.plan.drain_seconds);
+        drain + 2 * Duration::from_nanos(self.plan.period_ns.unwrap_or(0))
     }
 
     fn accounts(&mut self) -> Result<Accounts, StudyError> {

@@ -84,8 +84,8 @@ impl Veth {
         if veth.router.is_some() {
             veth.route()?;
         }
-        if let Some(rate) = topology.rate {
-            veth.shape(rate.bits_per_second())?;
+        if topology.rate.is_some() || topology.impairs() {
+            veth.shape()?;
         }
         thread::sleep(QUIET_AFTER);
         Ok(veth)
@@ -133,11 +133,14 @@ impl Veth {
     }
 
     /// Shapes what both hosts send.
-    fn shape(&self, bits_per_second: std::num::NonZeroU64) -> Result<(), StudyError> {
+    fn shape(&self) -> Result<(), StudyError> {
         for side in [Side::Sender, Side::Receiver] {
             for interface in LocalLink::interfaces(self, side) {
                 self.inside(side)
-                    .run(move |()| wiring::shape(&interface, bits_per_second))?
+                    .run({
+                        let topology = self.topology.clone();
+                        move |()| wiring::shape(&interface, &topology)
+                    })?
                     .doing(|| format!("shaping what the {side} sends"))?;
             }
         }

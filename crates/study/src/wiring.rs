@@ -9,17 +9,20 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::num::NonZeroU64;
 use std::path::Path;
+use std::time::Duration;
 
 use netlink_bindings::rt_neigh::NudState;
 use netlink_bindings::rt_route::RtmType;
-use netlink_bindings::tc::{self, TcRatespec, TcTbfQopt, Tcmsg};
+use netlink_bindings::tc::{self, TcNetemQopt, TcRatespec, TcTbfQopt, Tcmsg};
 use netlink_bindings::traits::Pusher;
 use netlink_bindings::{rt_addr, rt_link, rt_neigh, rt_route};
 use netlink_socket2::NetlinkSocket;
 use nicpoll_model::Side;
 use nicpoll_switch::Control;
+use nicpoll_sys::netns::{NetNamespace, NetnsThread};
 
 use crate::error::StudyError;
+use crate::topology::{LossShare, Topology};
 
 /// `IFLA_INFO_DATA`, include/uapi/linux/if_link.h.
 const IFLA_INFO_DATA: u16 = 2;
@@ -34,6 +37,13 @@ const MAIN_TABLE: u8 = 254;
 const PROTOCOL_STATIC: u8 = 4;
 /// `TC_H_ROOT`, include/uapi/linux/pkt_sched.h: the parent of an interface's outermost qdisc.
 const TC_H_ROOT: u32 = 0xFFFF_FFFF;
+/// The handle of the queue that delays, and what it hands on to: 1: and 1:1.
+const IMPAIRING: u32 = 0x1_0000;
+const IMPAIRED: u32 = 0x1_0001;
+/// Packets that may be on the way: of a second at a million.
+const IMPAIRED_PACKETS_MAX: u32 = 1_000_000;
+/// The loopback is the first interface of a network namespace.
+const LOOPBACK: u32 = 1;
 /// `TC_LINKLAYER_ETHERNET`.
 const LINK_LAYER_ETHERNET: u8 = 1;
 /// What a frame takes on the wire beside what the kernel counts of it: check sequence, preamble and gap.
@@ -277,12 +287,61 @@ pub(crate) fn forward() -> io::Result<()> {
     }
 }
 
-/// Lets an interface of the caller's namespace send no faster than a line of this rate carries Ethernet frames.
-pub(crate) fn shape(interface: &str, bits_per_second: NonZeroU64) -> Result<(), StudyError> {
+/// Has an interface of the caller's namespace send as the links of a topology do: late, with losses, and no faster
+/// than a line of its rate carries Ethernet frames.
+pub(crate) fn shape(interface: &str, topology: &Topology) -> Result<(), StudyError> {
     let ifindex = Control::new().interface(interface)?.ifindex;
+    let mut parent = TC_H_ROOT;
+    if topology.impairs() {
+        let loss = topology.loss.map_or(0, LossShare::of_2_32);
+        impair(ifindex, topology.delay(), loss)?;
+        parent = IMPAIRED;
+    }
+    match topology.rate {
+        Some(rate) => limit(ifindex, parent, rate.bits_per_second()),
+        None => Ok(()),
+    }
+}
+
+/// Whether this kernel can delay and lose packets: tried in a namespace of its own.
+pub(crate) fn try_netem() -> io::Result<()> {
+    let namespace = NetNamespace::create()?;
+    let inside = NetnsThread::enter(namespace, || ())?;
+    let tried = inside.run(|()| impair(LOOPBACK, Duration::from_millis(1), 0));
+    tried.map_err(io::Error::other)?
+}
+
+/// Delays what an interface sends, and loses a share of 2^32 of it (netem).
+fn impair(ifindex: u32, delay: Duration, loss: u32) -> io::Result<()> {
     let header = Tcmsg {
         ifindex: ifindex as i32,
+        handle: IMPAIRING,
         parent: TC_H_ROOT,
+        ..Default::default()
+    };
+    let options = TcNetemQopt {
+        limit: IMPAIRED_PACKETS_MAX,
+        loss,
+        ..Default::default()
+    };
+    let mut request = tc::Request::new()
+        .set_create()
+        .set_excl()
+        .op_newqdisc_do(&header);
+    request
+        .encode()
+        .nested_options_netem(&options)
+        .push_latency64(delay.as_nanos() as i64)
+        .end_nested();
+    NetlinkSocket::new().request(&request)?.recv_ack()?;
+    Ok(())
+}
+
+/// Lets what goes by `parent` leave no faster than a line of this rate carries Ethernet frames (tbf).
+fn limit(ifindex: u32, parent: u32, bits_per_second: NonZeroU64) -> Result<(), StudyError> {
+    let header = Tcmsg {
+        ifindex: ifindex as i32,
+        parent,
         ..Default::default()
     };
     let bytes_per_second = bits_per_second.get() / 8;

@@ -108,7 +108,10 @@ impl WorkloadRequest {
                     1 => String::new(),
                     clients => format!(" of {clients} clients"),
                 };
-                format!("request and response{clients} over UDP, 64 bytes each, {pace}")
+                format!(
+                    "request and response{clients} over {}, 64 bytes each, {pace}",
+                    rr.protocol().name()
+                )
             }
             WorkloadRequest::Pulses(pulses) => format!(
                 "every ms {} datagrams at once with {} bytes of payload",

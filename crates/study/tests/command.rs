@@ -3,6 +3,7 @@
 mod common;
 
 use common::TestLab;
+use nicpoll_model::WorkUnit;
 use nicpoll_study::{StudyFile, WorkloadRequest};
 use nicpoll_testkit::needs;
 use std::sync::atomic::AtomicBool;
@@ -49,6 +50,49 @@ fn a_command_runs_in_its_namespace_with_its_settings_words_and_its_output_is_rea
         let books = run(&mut test, &request(SHELL, setting)).unwrap();
         assert_eq!(books.receiver.bits_per_second.round(), rate);
         assert!(books.undrained.unwrap().contains("cannot be counted"));
+    }
+}
+
+/// What netperf and sockperf print of their request/response tests.
+const RESPONDERS: [(&str, &str, f64, Option<u64>); 2] = [
+    (
+        "netperf",
+        "MIGRATED TCP REQUEST/RESPONSE TEST\\nbytes  bytes   bytes    secs.    per sec\\n16384  87380  1  1  10.00  29150.15\\n16384  87380\\n",
+        29_150.15,
+        None,
+    ),
+    (
+        "sockperf",
+        "sockperf: [Valid Duration] RunTime=0.500 sec; SentMessages=5001; ReceivedMessages=5000\\nsockperf: Summary: Latency is 12.500 usec\\nsockperf: ---> percentile 99.000 =   40.000\\n",
+        10_000.0,
+        Some(80_000),
+    ),
+];
+
+#[test]
+fn transactions_and_round_trips_of_other_tools_are_read() {
+    needs!(Root, PerNapi);
+    let mut test = TestLab::build();
+    for (parser, output, rate, p99_ns) in RESPONDERS {
+        let traffic = format!(
+            r#"{{ kind = "command", parser = "{parser}", unit = "transactions/s", payload_bytes = 100, sender = ["printf", "{output}"] }}"#
+        );
+        let request = request(&traffic, "one");
+        assert_eq!(request.workload().unit(), WorkUnit::Transactions);
+        let books = run(&mut test, &request).unwrap();
+        let trips = books.round_trip.unwrap();
+        assert_eq!(
+            (trips.transactions_per_second, trips.p99_ns),
+            (rate, p99_ns)
+        );
+        assert_eq!(
+            books.receiver.bits_per_second.round(),
+            (rate * 800.0).round()
+        );
+        // It cannot be taken for a rate of bits.
+        let plain = traffic.replace("unit = \"transactions/s\", payload_bytes = 100, ", "");
+        let error = run(&mut test, &self::request(&plain, "one")).unwrap_err();
+        assert!(error.contains("give unit = \"transactions/s\""), "{error}");
     }
 }
 
@@ -106,6 +150,18 @@ fn a_command_that_cannot_be_read_is_refused_with_its_line() {
         (
             SHELL.replace("sender =", "output = \"receiver\", sender ="),
             "needs a receiver",
+        ),
+        (
+            String::from(
+                "{ kind = \"command\", parser = \"netperf\", unit = \"transactions/s\", sender = [\"x\"] }",
+            ),
+            "reads requests a second here",
+        ),
+        (
+            String::from(
+                "{ kind = \"command\", parser = \"iperf3\", unit = \"transactions/s\", sender = [\"x\"] }",
+            ),
+            "netperf and sockperf take unit",
         ),
         (
             String::from("{ kind = \"command\", parser = \"netblast\", sender = [\"x\"] }"),

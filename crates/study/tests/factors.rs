@@ -4,12 +4,16 @@ mod common;
 
 use std::fs;
 use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use common::TestLab;
 use nicpoll_iperf::UdpWorkload;
 use nicpoll_model::Side;
-use nicpoll_study::{Here, StudyFile, WorkloadRequest, apply};
+use nicpoll_stats::order::Seed;
+use nicpoll_study::{Here, Lab, Running, StudyFile, Veth, WorkloadRequest, apply};
+use nicpoll_switch::{Journal, Owner};
 use nicpoll_testkit::needs;
 
 const FILE: &str = r#"
@@ -220,4 +224,41 @@ fn a_program_of_the_users_own_drops_what_it_drops() {
         "{offered}, {delivered}"
     );
     test.lab.restore().unwrap();
+}
+
+#[test]
+fn a_delay_is_made_where_the_kernel_can_and_refused_with_its_line_where_it_cannot() {
+    needs!(Root, PerNapi);
+    let text = XDP.replacen("[[factor]]", "[topology]\ndelay = \"20ms\"\n[[factor]]", 1);
+    let file = StudyFile::parse(&text).unwrap();
+    match file.check(&text, &Here::look(&file).unwrap()) {
+        Err(error) => {
+            assert_eq!(error.line, 3);
+            assert!(error.message.contains("modprobe sch_netem"), "{error}");
+        }
+        Ok(()) => {
+            let _alone = TestLab::alone();
+            let state = tempfile::tempdir().unwrap();
+            let journal = Journal::at(state.path().join("state"));
+            let veth = Arc::new(Veth::of(&file.design.topology).unwrap());
+            let mut lab = Lab::local(veth, &journal, Owner::this_process().unwrap()).unwrap();
+            let rr = &file.design.workloads[0];
+            let mut running = Running::start(&mut lab, rr, Duration::from_millis(300)).unwrap();
+            let never = AtomicBool::new(false);
+            running.wait_for_sender(&mut lab, &never).unwrap();
+            let books = running.drain(&mut lab, Duration::from_millis(50)).unwrap();
+            let trips = books.round_trip.unwrap();
+            assert!(trips.min_ns >= Some(40_000_000), "{trips:?}");
+        }
+    }
+    let plan = file.plan(Seed(1)).unwrap().plan;
+    // Both ways of a straggler, and what any link needs.
+    assert_eq!(plan.drain_seconds, 0.042);
+    let own = format!("drain = \"100ms\"\n{text}");
+    let own = StudyFile::parse(&own).unwrap().plan(Seed(1)).unwrap().plan;
+    assert_eq!(own.drain_seconds, 0.1);
+    assert!(own.reckoned_trial_seconds[0] > plan.reckoned_trial_seconds[0] + 0.3);
+    let long = format!("drain = \"9s\"\n{text}");
+    let refused = StudyFile::parse(&long).unwrap().plan(Seed(1)).unwrap_err();
+    assert!(refused.to_string().contains("2ms to 2s"), "{refused}");
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use common::TestLab;
 use nicpoll_iperf::{TcpWorkload, UdpWorkload};
 use nicpoll_model::line::IpVersion;
-use nicpoll_model::{ControlKind, LossPlace, Side};
+use nicpoll_model::{ControlKind, LossPlace, Protocol, Side};
 use nicpoll_observe::{Account, CountedDatagrams, HostSnapshot, Hosts, packet_ledger};
 use nicpoll_study::{Beside, Extent, Lab, NamedWorkload, Running, Topology, Veth, WorkloadRequest};
 use nicpoll_switch::{Journal, Owner};
@@ -203,6 +203,35 @@ fn a_session_is_answered_beside_a_flood_and_traffic_goes_both_ways() {
         .iter()
         .filter(|line| line.kind == ControlKind::Fin);
     assert_eq!(fins.count(), 2, "FINs of both ways");
+}
+
+#[test]
+fn a_session_over_tcp_is_answered_beside_a_flood_of_datagrams() {
+    needs!(Root, PerNapi);
+    let _alone = TestLab::alone();
+    let session = WorkloadRequest::Rr(RrWorkload {
+        requests_per_second: NonZeroU32::new(200),
+        protocol: Some(Protocol::Tcp),
+        ..RrWorkload::default()
+    });
+    assert!(session.describe().contains("over TCP"));
+    let flood = Extent {
+        beside: vec![Beside {
+            traffic: udp(64, 20_000),
+            from: Side::Sender,
+        }],
+        ..Extent::default()
+    };
+    let (books, ..) = run(&Topology::default(), &named(session, flood));
+    let trips = books.round_trip.unwrap();
+    assert!((5..=41).contains(&trips.transactions), "{trips:?}");
+    // A stream is counted in bytes: requests and answers of 64 each.
+    assert_eq!(books.packets, None);
+    assert!(
+        books.delivered_bytes >= 2 * 64 * trips.transactions,
+        "{books:?}"
+    );
+    assert_eq!(books.offered_bytes, books.delivered_bytes, "{books:?}");
 }
 
 #[test]

@@ -406,7 +406,7 @@ fn latencies(study: &Study) -> impl Iterator<Item = String> {
                 .iter()
                 .map(|setting| {
                     let group = Group::of(study, &facts.workload, &setting.setting);
-                    let p50 = group.median(|trial| Some(trial.round_trip?.p50_ns as f64 / 1e3));
+                    let p50 = group.median(|trial| Some(trial.round_trip?.p50_ns? as f64 / 1e3));
                     (setting.setting.as_str(), p50)
                 })
                 .collect();

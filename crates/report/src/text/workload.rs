@@ -126,13 +126,13 @@ fn round_trip_rows(groups: &[Group]) -> Vec<Row> {
         Some(trial.round_trip?.transactions_per_second)
     }));
     rows.push(median_row("round trip p50, us", groups, |trial| {
-        Some(trial.round_trip?.p50_ns as f64 / 1e3)
+        Some(trial.round_trip?.p50_ns? as f64 / 1e3)
     }));
     rows.push(median_row("round trip p99, us", groups, |trial| {
-        Some(trial.round_trip?.p99_ns as f64 / 1e3)
+        Some(trial.round_trip?.p99_ns? as f64 / 1e3)
     }));
     rows.push(median_row("round trip p99.9, us", groups, |trial| {
-        Some(trial.round_trip?.p999_ns as f64 / 1e3)
+        Some(trial.round_trip?.p999_ns? as f64 / 1e3)
     }));
     rows
 }

@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_import::{Format, Quantity};
-use nicpoll_model::{Side, WindowRates};
-use nicpoll_traffic::workload::{EndBooks, Payload, PreparedEnd, WorkloadError};
+use nicpoll_import::{Format, Quantity, RoundTripQuantiles};
+use nicpoll_model::{RoundTrip, Side, WindowRates, WorkUnit};
+use nicpoll_traffic::workload::{EndBooks, Payload, PreparedEnd, Workload, WorkloadError};
 use nicpoll_traffic::{Signals, SocketBuffer};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,8 @@ const BEYOND: Duration = Duration::from_millis(1500);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// Letters of an output that an error shows.
 const SHOWN: usize = 200;
+/// Parsers that read transactions as well.
+const RESPONDERS: [&str; 2] = ["netperf", "sockperf"];
 /// No buffer is known of a socket inside another program.
 const NO_BUFFER: SocketBuffer = SocketBuffer {
     asked_bytes: None,
@@ -48,6 +50,9 @@ pub enum FigureUnit {
     /// Datagrams a second.
     #[serde(rename = "packets/s")]
     Packets,
+    /// Requests that were answered, a second.
+    #[serde(rename = "transactions/s")]
+    Transactions,
 }
 
 /// Why a program's run has no figure.
@@ -106,9 +111,12 @@ pub(super) fn check(command: &CommandWorkload) -> Result<(), CommandRefused> {
 fn wrong(command: &CommandWorkload) -> Option<String> {
     let parser = command.parser.as_str();
     let is_regex = parser == REGEX;
-    if !is_regex && (command.pattern.is_some() || command.unit.is_some()) {
+    let has_transactions = command.unit == Some(FigureUnit::Transactions);
+    let may_have_unit = is_regex || has_transactions && RESPONDERS.contains(&parser);
+    if !is_regex && command.pattern.is_some() || command.unit.is_some() && !may_have_unit {
         return Some(format!(
-            "pattern and unit are of the parser {REGEX}, and this one is {parser}"
+            "pattern and unit are of the parser {REGEX}, and this one is {parser}; {} take unit = \"transactions/s\"",
+            RESPONDERS.join(" and ")
         ));
     }
     let counts_packets = match (is_regex, Format::named(parser)) {
@@ -116,7 +124,7 @@ fn wrong(command: &CommandWorkload) -> Option<String> {
             let (Some(pattern), Some(unit)) = (&command.pattern, command.unit) else {
                 return Some(String::from(
                     "the parser regex needs a pattern with one group, such as pattern = \"rate ([0-9.]+)\", and a unit: \
-                     bit/s, kbit/s, Mbit/s, Gbit/s or packets/s",
+                     bit/s, kbit/s, Mbit/s, Gbit/s, packets/s or transactions/s",
                 ));
             };
             let pattern = match Regex::new(pattern) {
@@ -129,8 +137,9 @@ fn wrong(command: &CommandWorkload) -> Option<String> {
                     pattern.captures_len() - 1
                 ));
             }
-            unit == FigureUnit::Packets
+            [FigureUnit::Packets, FigureUnit::Transactions].contains(&unit)
         }
+        (false, Some(_)) if has_transactions => true,
         (false, Some(format)) if format.word != "numbers" => {
             format.word.starts_with("net") && format.word != "netperf"
         }
@@ -145,7 +154,11 @@ fn wrong(command: &CommandWorkload) -> Option<String> {
     };
     match (counts_packets, command.payload_bytes) {
         (true, None) => Some(format!(
-            "the parser {parser} reads datagrams a second here: give their payload, such as payload_bytes = 64"
+            "the parser {parser} reads {} a second here: give their payload, such as payload_bytes = 64",
+            match has_transactions {
+                true => "requests",
+                false => "datagrams",
+            }
         )),
         (false, Some(_)) => Some(format!(
             "payload_bytes is for figures in datagrams, and the parser {parser} reads bits a second here"
@@ -173,6 +186,8 @@ struct Figure {
     /// Whether it is what was sent.
     is_sent: bool,
     jitter_seconds: Option<f64>,
+    /// Answered requests a second, with what is known of their round trips.
+    transactions: Option<(f64, RoundTripQuantiles)>,
 }
 
 impl CommandWorkload {
@@ -201,12 +216,15 @@ impl CommandWorkload {
                 FigureUnit::Megabits => (1e6 * number, None),
                 FigureUnit::Gigabits => (1e9 * number, None),
                 FigureUnit::Packets => of_packets(number),
+                FigureUnit::Transactions => (number * payload_bits, None),
             };
+            let has_transactions = unit == FigureUnit::Transactions;
             return Ok(Figure {
                 bits_per_second,
                 packets_per_second,
                 is_sent: false,
                 jitter_seconds: None,
+                transactions: has_transactions.then(|| (number, RoundTripQuantiles::default())),
             });
         }
         let format = Format::named(&self.parser).ok_or("there is no such parser")?;
@@ -217,11 +235,22 @@ impl CommandWorkload {
         let value = run
             .value
             .ok_or_else(|| format!("its run at line {} was cut off", run.line))?;
+        let has_transactions = run.quantity == Quantity::TransactionsPerSecond;
+        if has_transactions != (self.unit == Some(FigureUnit::Transactions)) {
+            let why = match has_transactions {
+                true => "it counts transactions: give unit = \"transactions/s\" and payload_bytes",
+                false => {
+                    "it counts no transactions: leave out unit, or have the program ask and answer"
+                }
+            };
+            return Err(why.into());
+        }
         let (bits_per_second, packets_per_second) = match run.quantity {
             Quantity::PacketsPerSecond if self.payload_bytes.is_none() => {
                 return Err("it counts datagrams: give payload_bytes".into());
             }
             Quantity::PacketsPerSecond => of_packets(value),
+            Quantity::TransactionsPerSecond => (value * payload_bits, None),
             Quantity::BitsPerSecond | Quantity::Number => (value, None),
         };
         Ok(Figure {
@@ -229,6 +258,7 @@ impl CommandWorkload {
             packets_per_second,
             is_sent: run.is_sent,
             jitter_seconds: run.jitter_seconds,
+            transactions: has_transactions.then_some((value, run.round_trip)),
         })
     }
 }
@@ -301,7 +331,7 @@ impl Prepared {
 
     fn empty(&self) -> EndBooks {
         let nothing = Payload {
-            packets: self.workload.payload_bytes.map(|_| 0),
+            packets: (self.workload.unit() == WorkUnit::Datagrams).then_some(0),
             bytes: 0,
         };
         EndBooks::of_sender(nothing, self.seconds as f64, NO_BUFFER)
@@ -332,6 +362,17 @@ impl Prepared {
             received: payload,
             receiver_rates: Some(rates),
             jitter_seconds: figure.jitter_seconds,
+            round_trip: figure.transactions.map(|(rate, trips)| RoundTrip {
+                transactions: (rate * seconds) as u64,
+                transactions_per_second: rate,
+                timeouts: 0,
+                min_ns: trips.min_ns,
+                p50_ns: trips.p50_ns,
+                p99_ns: trips.p99_ns,
+                p999_ns: trips.p999_ns,
+                max_ns: trips.max_ns,
+                mean_ns: trips.mean_ns,
+            }),
             undrained: Some(why),
             ..self.empty()
         })

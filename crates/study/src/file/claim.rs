@@ -19,6 +19,7 @@ use super::StudyFile;
 use crate::design::{Cpus, MACHINE};
 use crate::existing::Existing;
 use crate::topology::ExistingInterfaces;
+use crate::wiring;
 
 /// The loopback is the first interface of a network namespace.
 const LOOPBACK_INDEX: u32 = 1;
@@ -48,6 +49,8 @@ pub(super) enum Wanted {
     Object(PathBuf),
     /// Interfaces that exist already, and reach each other.
     Existing(ExistingInterfaces),
+    /// The kernel's queue that delays and loses packets.
+    Netem,
 }
 
 impl Claim {
@@ -137,7 +140,7 @@ impl StudyFile {
                     owner.and_then(|owner| misplaced_sysctl(name, *is_of_machine, *owner))
                 }
                 Wanted::Feature(name) => missing_feature(name, &here.features),
-                Wanted::Object(_) | Wanted::Existing(_) => {
+                Wanted::Object(_) | Wanted::Existing(_) | Wanted::Netem => {
                     let mut refused = here.refused.iter();
                     let own = refused.find(|(other, _)| other == wanted);
                     own.map(|(_, why)| why.clone())
@@ -161,6 +164,13 @@ fn refusal(wanted: &Wanted) -> Option<String> {
         }
         Wanted::Existing(interfaces) if is_privileged => {
             Some(Existing::open(interfaces).err()?.to_string())
+        }
+        Wanted::Netem if is_privileged => {
+            let error = wiring::try_netem().err()?;
+            Some(format!(
+                "this kernel cannot delay or lose packets of a link ({error}): load its module (modprobe sch_netem), or \
+                 leave out delay and loss"
+            ))
         }
         _ => None,
     }

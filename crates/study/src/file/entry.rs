@@ -26,6 +26,7 @@ pub(super) struct Document {
     pub blocks: Option<u32>,
     pub trial: Option<Spanned<String>>,
     pub warmup: Option<Spanned<String>>,
+    pub drain: Option<Spanned<String>>,
     pub time: Option<Spanned<String>>,
     pub full: Option<LengthsEntry>,
     pub stop: Option<StopEntry>,

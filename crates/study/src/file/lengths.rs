@@ -16,6 +16,7 @@ pub struct LengthsEntry {
     pub blocks: Option<u32>,
     pub trial: Option<Spanned<String>>,
     pub warmup: Option<Spanned<String>>,
+    pub drain: Option<Spanned<String>>,
     pub time: Option<Spanned<String>>,
 }
 
@@ -36,6 +37,7 @@ impl LengthsEntry {
             blocks: self.blocks.unwrap_or(base.blocks),
             trial: time(&self.trial)?.unwrap_or(base.trial),
             warmup: time(&self.warmup)?.or(base.warmup),
+            drain: time(&self.drain)?.or(base.drain),
             limit: time(&self.time)?,
             ..base.clone()
         })

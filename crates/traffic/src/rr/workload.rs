@@ -1,20 +1,30 @@
-//! Request and response over UDP as a workload: the shortest messages, of one client or of many, each one at
+//! Request and response over UDP or TCP as a workload: the shortest messages, of one client or of many, each one at
 //! a time or all together at a rate.
 
 use std::num::{NonZeroU16, NonZeroU32, NonZeroU64};
+use std::sync::atomic::Ordering;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use nicpoll_model::{Rate, Side, WorkUnit};
+use nicpoll_model::{Protocol, Rate, Side, WorkUnit};
 use nicpoll_wire::rr::Message;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ClientConfig, ClientError, ClientReport, End as RrEnd, Pacing, Server, ServerConfig,
-    ServerError, run_client,
+    ClientConfig, ClientError, ClientReport, End as RrEnd, Pacing, Served, Server, ServerConfig,
+    ServerError, Service, ServiceConfig, run_client,
 };
-use crate::Signals;
+use crate::signals::LOOK_EVERY;
 use crate::workload::{End, EndBooks, IDLE_TIMEOUT, Payload, PreparedEnd, Workload, WorkloadError};
+use crate::{Signals, SocketBuffer};
+
+/// Over TCP an answer may come after several retransmissions; a session that hears nothing for so long is dead.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(2);
+/// The buffers of accepted connections are the kernel's choice.
+const NO_BUFFER: SocketBuffer = SocketBuffer {
+    asked_bytes: None,
+    granted_bytes: 0,
+};
 
 /// What there is to choose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,7 +35,11 @@ pub struct RrWorkload {
     /// Requests a second, of all clients together and whatever becomes of them; each client asks one at a time,
     /// as fast as it is answered, when null.
     pub requests_per_second: Option<NonZeroU32>,
-    /// Receive buffer to ask for at the end that answers; null leaves it to the kernel.
+    /// What carries the messages; UDP when null. Over TCP a request that is lost on the way is sent again, and
+    /// counts as answered when its answer comes.
+    #[serde(default)]
+    pub protocol: Option<Protocol>,
+    /// Receive buffer of the end that answers over UDP; null leaves it to the kernel.
     pub receive_buffer_bytes: Option<usize>,
 }
 
@@ -35,16 +49,23 @@ impl Workload for RrWorkload {
     }
 
     fn datagram_bytes(&self) -> Option<u32> {
-        Some(Message::BYTES as u32)
+        (self.protocol() == Protocol::Udp).then_some(Message::BYTES as u32)
     }
 
     fn prepare(&self, end: &End) -> Result<Box<dyn PreparedEnd>, WorkloadError> {
         Ok(match end.side {
             Side::Sender => Box::new(Clients {
-                config: ClientConfig::udp(end.receiver, end.duration),
+                config: self.client(end),
                 count: self.clients.unwrap_or(NonZeroU16::MIN),
                 requests_per_second: self.requests_per_second,
             }),
+            Side::Receiver if self.protocol() == Protocol::Tcp => {
+                let bound = Service::bind(&ServiceConfig {
+                    bind: end.receiver,
+                    duration: None,
+                });
+                Box::new(Sessions(bound.map_err(WorkloadError::failed)?))
+            }
             Side::Receiver => {
                 let server = Server::bind(&ServerConfig {
                     bind: end.receiver,
@@ -64,6 +85,23 @@ impl RrWorkload {
     /// How many clients ask.
     pub fn clients(&self) -> u16 {
         self.clients.map_or(1, NonZeroU16::get)
+    }
+
+    /// What carries the messages.
+    pub fn protocol(&self) -> Protocol {
+        self.protocol.unwrap_or(Protocol::Udp)
+    }
+
+    fn client(&self, end: &End) -> ClientConfig {
+        let udp = ClientConfig::udp(end.receiver, end.duration);
+        match self.protocol() {
+            Protocol::Udp => udp,
+            Protocol::Tcp => ClientConfig {
+                protocol: Protocol::Tcp,
+                timeout: SESSION_TIMEOUT,
+                ..udp
+            },
+        }
     }
 }
 
@@ -93,12 +131,53 @@ impl Clients {
     }
 }
 
-fn messages(count: u64) -> Payload {
-    Payload::datagrams(count, Message::BYTES as u64)
+/// Over TCP, the kernel decides which packets messages go in: they are bytes.
+fn messages(protocol: Protocol, count: u64) -> Payload {
+    match protocol {
+        Protocol::Udp => Payload::datagrams(count, Message::BYTES as u64),
+        Protocol::Tcp => Payload {
+            packets: None,
+            bytes: count * Message::BYTES as u64,
+        },
+    }
+}
+
+/// The end that answers connections.
+struct Sessions(Service);
+
+impl PreparedEnd for Sessions {
+    fn run(self: Box<Self>, signals: &Signals) -> Result<EndBooks, WorkloadError> {
+        let served = Served::default();
+        let own = Signals::default();
+        let begun = Instant::now();
+        let ran = thread::scope(|scope| {
+            let service = scope.spawn(|| self.0.run(&own, &served));
+            while !signals.is_sender_done() && !signals.is_cancelled() && !service.is_finished() {
+                thread::sleep(LOOK_EVERY);
+            }
+            own.finish.store(true, Ordering::Relaxed);
+            let ran = service.join();
+            ran.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        ran.map_err(WorkloadError::failed)?;
+        if signals.is_cancelled() {
+            return Err(WorkloadError::Cancelled);
+        }
+        let served = served.tcp();
+        Ok(EndBooks {
+            sent: messages(Protocol::Tcp, served.responses_sent),
+            ..EndBooks::of_receiver(
+                messages(Protocol::Tcp, served.requests_received),
+                begun.elapsed().as_secs_f64(),
+                NO_BUFFER,
+            )
+        })
+    }
 }
 
 impl PreparedEnd for Clients {
     fn run(self: Box<Self>, signals: &Signals) -> Result<EndBooks, WorkloadError> {
+        let protocol = self.config.protocol;
         let report = match self.count.get() {
             1 => run_client(&self.client(0).0, signals, &mut |_| {})?,
             _ => thread::scope(|scope| {
@@ -118,12 +197,12 @@ impl PreparedEnd for Clients {
             })?,
         };
         Ok(EndBooks {
-            received: messages(report.responses_received),
+            received: messages(protocol, report.responses_received),
             control_sent: report.refused_sends.control().to_vec(),
             round_trip: report.round_trip(),
             round_trip_distribution: report.round_trip_distribution(),
             ..EndBooks::of_sender(
-                messages(report.requests_sent),
+                messages(protocol, report.requests_sent),
                 report.seconds,
                 report.send_buffer,
             )
@@ -152,12 +231,12 @@ impl PreparedEnd for Server {
     fn run(self: Box<Self>, signals: &Signals) -> Result<EndBooks, WorkloadError> {
         let report = Server::run(*self, signals)?;
         Ok(EndBooks {
-            sent: messages(report.responses_sent),
+            sent: messages(Protocol::Udp, report.responses_sent),
             control_sent: report.refused_sends.control().to_vec(),
             undrained: (report.end == RrEnd::Idle)
                 .then(|| String::from("the responder heard nothing for too long and gave up")),
             ..EndBooks::of_receiver(
-                messages(report.requests_received),
+                messages(Protocol::Udp, report.requests_received),
                 report.seconds,
                 report.receive_buffer,
             )

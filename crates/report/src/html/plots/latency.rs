@@ -11,7 +11,7 @@ use crate::numbers::figure;
 use crate::plot::{self, LEFT, LETTERS, LogAxis, RIGHT, mark, short, text};
 
 /// A quantile: its name, and how it is read, in nanoseconds.
-type Quantile = (&'static str, fn(&RoundTrip) -> u64);
+type Quantile = (&'static str, fn(&RoundTrip) -> Option<u64>);
 
 const QUANTILES: [Quantile; 5] = [
     ("least", |trips| trips.min_ns),
@@ -66,7 +66,8 @@ fn quantiles(group: &Group) -> Option<Vec<(f64, f64)>> {
     let quantiles = QUANTILES.iter().enumerate();
     quantiles
         .map(|(index, (_, read))| {
-            let values = trips.iter().map(|trips| read(trips) as f64 / 1e3).collect();
+            let known = trips.iter().filter_map(read);
+            let values = known.map(|ns| ns as f64 / 1e3).collect();
             Some((index as f64, median(values)?))
         })
         .collect()
