@@ -210,7 +210,7 @@ fn measured(trial: &TrialFigures, quantity: CheckQuantity) -> Option<f64> {
     match quantity {
         CheckQuantity::DeliveredPps => trial.delivered_packets_per_second,
         CheckQuantity::TransactionsPerSecond => trips.map(|trips| trips.transactions_per_second),
-        CheckQuantity::RoundTripP50Ns => trips.map(|trips| trips.p50_ns as f64),
+        CheckQuantity::RoundTripP50Ns => trips.and_then(|trips| Some(trips.p50_ns? as f64)),
         CheckQuantity::CpuNsPerPacket => trial.cpu.as_ref()?.busy_ns_per_packet,
         CheckQuantity::PacketsPerPoll => trial.packets_per_poll,
     }
