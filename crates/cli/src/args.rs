@@ -25,6 +25,7 @@ use crate::show::{self, ShowArgs};
 use crate::sim::SimArgs;
 use crate::sink::SinkArgs;
 use crate::study::{self, args::StudyArgs};
+use crate::sysctl::SysctlArgs;
 use crate::watch::{self, WatchArgs};
 
 /// Measure interrupts against polling, switch network interfaces, and simulate hosts
@@ -85,6 +86,8 @@ pub enum Command {
     Rr(RrArgs),
     /// Receive packets by polling, past the kernel's stack, and count them
     Sink(Box<SinkArgs>),
+    /// Read and write the knobs of a running engine, as FreeBSD's sysctl(8) does
+    Sysctl(SysctlArgs),
     /// Simulate hosts that receive packets under interrupts, polling and NAPI
     Sim(SimArgs),
     /// Show what an Ethernet line carries, and what share of it a rate takes

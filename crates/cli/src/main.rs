@@ -26,6 +26,7 @@ mod sink;
 mod sitting;
 mod stop;
 mod study;
+mod sysctl;
 mod watch;
 
 use std::env;
@@ -92,6 +93,7 @@ fn run(command: &Command) -> Result<u8, Failure> {
         Command::Rr(args) => return rr::run(args),
         Command::Sim(args) => return sim::run(args),
         Command::Sink(args) => return sink::run(args),
+        Command::Sysctl(args) => return sysctl::run(args),
         Command::Linerate(args) => return linerate::run(args),
         Command::Watch(args) => return watch::watch(args),
         Command::Doctor(args) => return doctor::doctor(args),

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use nicpoll_core::{Controller, Knob};
-use nicpoll_engine::{Drive, FRAMES_MAX, RunnerSettings, Sink, SinkSettings, Take};
+use nicpoll_engine::{
+    Drive, FRAMES_MAX, RunnerSettings, Sink, SinkSettings, Take, parse_knob as knob_of_name,
+};
 use nicpoll_model::sink::{SINK_SCHEMA, SinkDocument, SinkEnd, SinkInterval};
 use nicpoll_model::time::parse_seconds;
 use nicpoll_report::help::sink::{ABOUT, EXAMPLES};
@@ -85,10 +87,7 @@ fn parse_controller(text: &str) -> Result<Controller, String> {
 fn parse_knob(text: &str) -> Result<(Knob, u32), String> {
     let expected = "NAME=VALUE was expected, such as burst_max=1000";
     let (name, value) = text.split_once('=').ok_or(expected)?;
-    let knob = Knob::from_name(name).ok_or_else(|| {
-        let names: Vec<_> = Knob::ALL.iter().map(|knob| knob.name()).collect();
-        format!("kern.polling has no '{name}'; it has {}", names.join(", "))
-    })?;
+    let knob = knob_of_name(name).map_err(|error| error.to_string())?;
     let value = value
         .parse()
         .map_err(|_| "a whole number was expected as VALUE")?;

@@ -147,6 +147,57 @@ fn a_sink_that_is_killed_leaves_no_program_behind() {
 }
 
 #[test]
+fn knobs_of_a_running_sink_are_read_and_written() {
+    needs!(Root, Ip);
+    let veth = Veth::build().unwrap();
+    let (sink, _) = Running::new(&veth, "polling");
+    let pid = sink.child.id().to_string();
+    let sysctl = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
+        let output = command
+            .args(["sysctl", "--engine", &pid])
+            .args(args)
+            .output()
+            .unwrap();
+        let [out, err] =
+            [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+        (output.status.code(), out, err)
+    };
+    let done = |text: &str| (Some(0), String::from(text), String::new());
+    assert_eq!(
+        sysctl(&["kern.polling.user_frac"]),
+        done("kern.polling.user_frac: 50\n")
+    );
+    assert_eq!(
+        sysctl(&["user_frac=30"]),
+        done("kern.polling.user_frac: 50 -> 30\n")
+    );
+    assert_eq!(sysctl(&["-n", "user_frac", "handlers"]), done("30\n1\n"));
+    let (code, all, _) = sysctl(&["-a"]);
+    assert_eq!((code, all.lines().count()), (Some(0), 15), "{all}");
+    for (refused, why) in [
+        ("user_frac=100", "EINVAL: 0 to 99 are possible"),
+        ("burst=3", "EPERM: it can only be read"),
+        ("kern.polling.enable=1", "'nicpoll set IF polling'"),
+        ("speed", "unknown oid 'kern.polling.speed'"),
+    ] {
+        let (code, out, err) = sysctl(&[refused]);
+        assert_eq!((code, out.as_str()), (Some(1), ""), "{refused}: {err}");
+        assert!(err.contains(why), "{refused}: {err}");
+    }
+    let end = sink.interrupt();
+    let knobs = end["polling"].as_array().unwrap();
+    let user_frac = knobs
+        .iter()
+        .find(|knob| knob["name"] == "user_frac")
+        .unwrap();
+    assert_eq!(user_frac["value"], 30);
+    let (code, _, err) = sysctl(&[]);
+    assert_eq!(code, Some(1), "{err}");
+    assert!(err.contains("no such engine runs"), "{err}");
+}
+
+#[test]
 fn what_cannot_be_is_refused_with_a_reason() {
     needs!(Root, Ip);
     let veth = Veth::build().unwrap();
@@ -165,7 +216,7 @@ fn what_cannot_be_is_refused_with_a_reason() {
         (
             &["sink", "em0", "--set", "speed=9"],
             2,
-            "kern.polling has no 'speed'",
+            "unknown oid 'kern.polling.speed'",
         ),
         (&["sink", "em0", "--hz", "50"], 2, "100..=10000"),
         (&["sink", "em0", "--discipline", "poll"], 2, "busy-poll"),

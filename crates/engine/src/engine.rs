@@ -73,15 +73,14 @@ impl<P: Port + Send + 'static> Engine<P> {
         &self,
         job: impl FnOnce(&mut PortRunner<P>) -> T + Send + 'static,
     ) -> Result<T, EngineEnded> {
-        let (answer, result) = mpsc::channel();
-        let job: Job<P> = Box::new(move |runner| {
-            let _ = answer.send(job(runner));
-        });
-        self.jobs
-            .as_ref()
-            .and_then(|jobs| jobs.send(job).ok())
-            .ok_or(EngineEnded)?;
-        result.recv().map_err(|_| EngineEnded)
+        self.asker().ask(job)
+    }
+
+    /// The same for another thread, which must be done with it before the engine ends.
+    pub(crate) fn asker(&self) -> Asker<P> {
+        Asker {
+            jobs: self.jobs.clone(),
+        }
     }
 
     /// Ends it, and gives the runner back.
@@ -92,6 +91,29 @@ impl<P: Port + Send + 'static> Engine<P> {
         self.jobs = None;
         let thread = self.thread.take().ok_or(EngineEnded)?;
         thread.join().map_err(|_| EngineEnded)
+    }
+}
+
+/// Asks an engine from any thread.
+pub(crate) struct Asker<P> {
+    jobs: Option<mpsc::Sender<Job<P>>>,
+}
+
+impl<P: 'static> Asker<P> {
+    /// As [`Engine::ask`].
+    pub(crate) fn ask<T: Send + 'static>(
+        &self,
+        job: impl FnOnce(&mut PortRunner<P>) -> T + Send + 'static,
+    ) -> Result<T, EngineEnded> {
+        let (answer, result) = mpsc::channel();
+        let job: Job<P> = Box::new(move |runner| {
+            let _ = answer.send(job(runner));
+        });
+        self.jobs
+            .as_ref()
+            .and_then(|jobs| jobs.send(job).ok())
+            .ok_or(EngineEnded)?;
+        result.recv().map_err(|_| EngineEnded)
     }
 }
 

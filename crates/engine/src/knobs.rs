@@ -30,6 +30,36 @@ pub fn write_knob(poller: &mut Poller, knob: Knob, value: u32) -> Result<(), Kno
     })
 }
 
+/// There is no knob of a name.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum KnobNameError {
+    /// Older releases had it.
+    #[error(
+        "kern.polling.enable is deprecated; 'nicpoll set IF polling' and '-polling' switch an interface"
+    )]
+    Deprecated,
+    /// Nobody has it.
+    #[error("unknown oid 'kern.polling.{0}'; there are {known}", known = names())]
+    Unknown(String),
+}
+
+fn names() -> String {
+    let names: Vec<_> = Knob::ALL.iter().map(|knob| knob.name()).collect();
+    names.join(", ")
+}
+
+/// The knob of a name, with or without `kern.polling.` before it.
+///
+/// # Errors
+/// When there is none.
+pub fn parse_knob(name: &str) -> Result<Knob, KnobNameError> {
+    let bare = name.strip_prefix("kern.polling.").unwrap_or(name);
+    if bare == "enable" {
+        return Err(KnobNameError::Deprecated);
+    }
+    Knob::from_name(bare).ok_or_else(|| KnobNameError::Unknown(bare.to_owned()))
+}
+
 /// The values that a knob takes now.
 fn possible(poller: &Poller, knob: Knob) -> String {
     match (knob.access(), knob) {

@@ -13,8 +13,9 @@ use nicpoll_model::sink::{
 };
 use nicpoll_sys::xdp::AttachMode;
 
-use crate::engine::{Engine, EngineEnded};
+use crate::engine::{Asker, Engine, EngineEnded};
 use crate::error::EngineError;
+use crate::knob_socket::{self, KnobServer};
 use crate::knobs::write_knob;
 use crate::port::{PacketInput, Port};
 use crate::runner::{PortRunner, RunnerSettings};
@@ -63,7 +64,9 @@ impl PacketInput for Counter {
 
 /// A sink that runs.
 pub struct Sink {
-    // Declared first: the engine's thread ends before the program leaves the interface.
+    // Declared first: nobody asks an engine that has ended.
+    knobs: KnobServer,
+    // The engine's thread ends before the program leaves the interface.
     engine: Engine<XdpPort<Counter>>,
     taker: Taker,
     start: SinkStart,
@@ -91,6 +94,7 @@ impl Sink {
             write_knob(runner.poller_mut(), *knob, *value)?;
         }
         let engine = Engine::start(runner, settings.cpu)?;
+        let knobs = serve_knobs(interface, engine.asker())?;
         let runner = settings.runner;
         let start = SinkStart {
             schema: String::from(SINK_SCHEMA),
@@ -117,6 +121,7 @@ impl Sink {
             work_ns: settings.work_ns,
         };
         Ok(Sink {
+            knobs,
             engine,
             taker,
             start,
@@ -164,6 +169,7 @@ impl Sink {
             thread::sleep(DRAIN_PAUSE);
         }
         let fates = self.taker.fates()?;
+        drop(self.knobs);
         let runner = self.engine.end().map_err(ended)?;
         let (totals, tallies) = (counts(&runner), runner.tallies());
         let waiting_packets = waiting(&runner);
@@ -194,6 +200,17 @@ impl Sink {
             ended_by_signal: None,
         })
     }
+}
+
+fn serve_knobs(interface: &str, asker: Asker<XdpPort<Counter>>) -> Result<KnobServer, EngineError> {
+    let ask = move |request: String| {
+        let answer = asker.ask(move |runner| knob_socket::answer(runner.poller_mut(), &request));
+        answer.unwrap_or_else(|ended| format!("error {ended}"))
+    };
+    KnobServer::start(interface, ask).map_err(|source| EngineError::Thread {
+        doing: String::from("serving the knobs to 'nicpoll sysctl'"),
+        source,
+    })
 }
 
 fn waiting(runner: &PortRunner<XdpPort<Counter>>) -> u64 {

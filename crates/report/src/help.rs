@@ -99,6 +99,28 @@ Exit codes: 0 done, 1 failed, 2 usage, 5 a privilege or kernel feature is missin
 when a signal ended it: the figures until then are printed.";
 }
 
+/// Of `nicpoll sysctl`.
+pub mod sysctl {
+    /// What it is.
+    pub const ABOUT: &str = "\
+Read and write the knobs of a running engine, as FreeBSD's sysctl(8) does
+
+A running 'nicpoll sink' has the knobs and counters of FreeBSD's kern.polling. This command reads
+them, and writes those that can be written, while packets come. What the original refuses is
+refused, with the values that are possible. Where the kernel polls instead ('nicpoll set IF
+polling'), 'nicpoll show IF kern.polling' shows what stands for them.";
+
+    /// How it is called, and how it ends.
+    pub const EXAMPLES: &str = "\
+Examples:
+  sudo nicpoll sysctl                                all of them
+  sudo nicpoll sysctl kern.polling.user_frac=30      prints: kern.polling.user_frac: 50 -> 30
+  sudo nicpoll sysctl -n lost_polls stalled          values alone
+  sudo nicpoll sysctl --engine eth1 burst            of the engine at eth1, where several run
+
+Exit codes: 0 done, 1 no engine runs, or a value was refused, 2 usage.";
+}
+
 /// Of `nicpoll man`.
 pub mod man {
     /// What follows the options.
