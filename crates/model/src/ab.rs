@@ -134,13 +134,13 @@ impl LiveAb {
 }
 
 impl AbTurn<'_> {
-    /// Its name, with the instances that it is of.
-    pub fn full_name(&self) -> String {
+    /// Where it is: the interface, with the instances that have it.
+    pub fn place(&self) -> String {
         let ids: Vec<String> = self.napi_ids.iter().map(u32::to_string).collect();
-        match (&ids[..], self.is_whole) {
-            ([], _) => String::from(self.name),
-            (ids, true) => format!("{} (and of NAPI {})", self.name, ids.join(", ")),
-            (ids, false) => format!("{} of NAPI {}", self.name, ids.join(", ")),
+        let join = if self.is_whole { " and" } else { "," };
+        match &ids[..] {
+            [] => String::from(self.interface),
+            ids => format!("{}{join} NAPI {}", self.interface, ids.join(", ")),
         }
     }
 }

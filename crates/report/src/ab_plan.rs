@@ -31,18 +31,16 @@ pub fn render_ab_plan(compared: &LiveAb) -> String {
         ));
     }
     text.push_str("Once, before the first block, in force under both:\n");
-    for (interface, writes) in once(compared) {
-        let lines = writes
-            .iter()
-            .map(|write| format!("  {interface}: {write}\n"));
+    for (place, writes) in once(compared) {
+        let lines = writes.iter().map(|write| format!("  {place}: {write}\n"));
         text.extend(lines);
     }
     if compared.prerequisites.is_empty() {
         text.push_str("  nothing\n");
     }
     text.push_str("At each change of setting, to and fro:\n");
-    for (interface, turns) in turns(compared) {
-        let lines = turns.iter().map(|turn| format!("  {interface}: {turn}\n"));
+    for (place, turns) in turns(compared) {
+        let lines = turns.iter().map(|turn| format!("  {place}: {turn}\n"));
         text.extend(lines);
     }
     if compared.judged.values.is_empty() {
@@ -66,38 +64,32 @@ pub fn stands_for(compared: &LiveAb) -> Option<String> {
     })
 }
 
-/// What was written, by interface.
-pub type Written<'a> = Vec<(&'a str, Vec<String>)>;
+/// What was written, by the place where it was.
+pub type Written = Vec<(String, Vec<String>)>;
 
 /// What takes turns: each value under the reference and under the setting that is judged.
-pub fn turns(compared: &LiveAb) -> Written<'_> {
-    let turns = compared.turns();
-    by_interface(turns.iter().map(|turn| {
+pub fn turns(compared: &LiveAb) -> Written {
+    by_place(compared.turns().into_iter().map(|turn| {
         let [one, other] = turn.values.map(value);
-        (
-            turn.interface,
-            format!("{} {one} <-> {other}", turn.full_name()),
-        )
+        (turn.place(), format!("{} {one} <-> {other}", turn.name))
     }))
 }
 
 /// What both settings need: each value before and after.
-pub fn once(compared: &LiveAb) -> Written<'_> {
-    by_interface(compared.prerequisites.iter().map(|write| {
+pub fn once(compared: &LiveAb) -> Written {
+    by_place(compared.prerequisites.iter().map(|write| {
         let (before, after) = (value(&write.before), value(&write.after));
-        (
-            &*write.interface,
-            format!("{} {before} -> {after}", write.name),
-        )
+        let change = format!("{} {before} -> {after}", write.name);
+        (write.interface.clone(), change)
     }))
 }
 
-fn by_interface<'a>(all: impl Iterator<Item = (&'a str, String)>) -> Written<'a> {
+fn by_place(all: impl Iterator<Item = (String, String)>) -> Written {
     let mut written: Written = Vec::new();
-    for (interface, one) in all {
-        match written.iter_mut().find(|(known, _)| *known == interface) {
+    for (place, one) in all {
+        match written.iter_mut().find(|(known, _)| *known == place) {
             Some((_, own)) => own.push(one),
-            None => written.push((interface, vec![one])),
+            None => written.push((place, vec![one])),
         }
     }
     written

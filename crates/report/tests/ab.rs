@@ -317,7 +317,7 @@ fn a_bond_is_told_by_its_members_and_a_queue_by_itself() {
     let plan = render_ab_plan(&compared);
     assert!(plan.contains(says), "{plan}");
     // What the interface and its NAPI instances have alike stands once.
-    let turn = "  eth0: gro_flush_timeout (and of NAPI 8193, 8194) 0 <-> 200000\n";
+    let turn = "  eth0 and NAPI 8193, 8194: gro_flush_timeout 0 <-> 200000\n";
     assert!(plan.ends_with(&format!("to and fro:\n{turn}")), "{plan}");
     compared.interface = String::from("eth0:rx0");
     compared.members = vec![String::from("eth0")];

@@ -31,11 +31,7 @@ pub fn of_ab(compared: &LiveAb) -> Markup {
     let head = ["value", &compared.reference.name, &compared.judged.name].map(String::from);
     let turns = compared.turns().into_iter().map(|turn| {
         let [one, other] = turn.values.map(value);
-        vec![
-            format!("{} {}", turn.interface, turn.full_name()),
-            one,
-            other,
-        ]
+        vec![format!("{}: {}", turn.place(), turn.name), one, other]
     });
     html! {
         section id="machine" {

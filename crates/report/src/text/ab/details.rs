@@ -260,15 +260,12 @@ fn write_bracket(page: &mut Page, compared: &LiveAb) {
 }
 
 fn write_changes(page: &mut Page, compared: &LiveAb) {
-    for (interface, turns) in turns(compared) {
-        let text = format!("To and fro, {interface}: {}.", turns.join(", "));
+    for (place, turns) in turns(compared) {
+        let text = format!("To and fro, {place}: {}.", turns.join(", "));
         page.paragraph(Ink::Plain, &text);
     }
-    for (interface, writes) in once(compared) {
-        let text = format!(
-            "Once, under both settings, {interface}: {}.",
-            writes.join(", ")
-        );
+    for (place, writes) in once(compared) {
+        let text = format!("Once, under both settings, {place}: {}.", writes.join(", "));
         page.paragraph(Ink::Plain, &text);
     }
     for unseen in compared.not_alternated.iter().chain(&compared.unseen) {
