@@ -295,7 +295,7 @@ fn udev_sets_a_card_at_its_first_moment_and_that_is_put_back_exactly() {
 const STACKED: &str = r#"
 for driver in llc stp garp mrp 8021q; do load $driver; done
 ip link add link eth0 name eth0.5 type vlan id 5; ip link set eth0.5 up
-echo "vlan-turns: $(nicpoll ab eth0.5 --dry-run | grep ' <-> ' | tr -s ' ' | tr '\n' ' ')"
+echo "vlan-turns: $(nicpoll ab eth0.5 --dry-run | grep ' <-> ' | sed 's/^ *//' | tr '\n' ' ')"
 echo "vlan-says: $(nicpoll set eth0.5 polling --look 0 2>&1 >/dev/null)"
 values values-vlan
 nicpoll set eth0.5 -polling
@@ -308,7 +308,7 @@ ip link set eth0 down
 echo +eth0 >/sys/class/net/bond0/bonding/slaves
 ip link set bond0 up
 sleep 1
-echo "bond-turns: $(nicpoll ab bond0 --dry-run | grep ' <-> ' | tr -s ' ' | tr '\n' ' ')"
+echo "bond-turns: $(nicpoll ab bond0 --dry-run | grep ' <-> ' | sed 's/^ *//' | tr '\n' ' ')"
 echo "bond-says: $(nicpoll set bond0 polling --look 0 2>&1 >/dev/null)"
 values values-bond
 nicpoll set bond0 -polling
