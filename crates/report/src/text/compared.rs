@@ -13,6 +13,9 @@ use crate::numbers::{MISSING, aligned, figure, figure_or_missing};
 
 /// Below this p value, one of the three tests of a series has found something.
 const SERIES_BELOW_P: f64 = nicpoll_stats::SERIES_BELOW_P;
+/// What holds of all that is not paired.
+const NOT_PAIRED: &str = "Not paired: what changed between the two, beside what was meant to, is in the ratio. Runs \
+    that take turns, as in 'nicpoll study run', leave it out.";
 /// Width of the labels.
 const LABEL: usize = 22;
 
@@ -35,11 +38,13 @@ pub fn write(page: &mut Page, compared: &Compared) {
             page.item("! ", Ink::Unsure, &note);
         }
     }
-    if !compared.alone.is_empty() {
+    let is_unpaired = compared.comparisons.iter().any(|it| !it.method.is_paired());
+    let notes = is_unpaired.then(|| String::from(NOT_PAIRED)).into_iter();
+    if compared.comparisons.len() > 1 {
         page.blank();
-        for note in alone(&compared.alone) {
-            page.item("! ", Ink::Unsure, &note);
-        }
+    }
+    for note in notes.chain(alone(&compared.alone)) {
+        page.item("! ", Ink::Unsure, &note);
     }
 }
 
@@ -194,12 +199,6 @@ fn method(sets: &ComparedSets, family: usize) -> String {
 fn notes(sets: &ComparedSets, margin: f64) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(not_sure(sets, margin));
-    if !sets.method.is_paired() {
-        notes.push(String::from(
-            "Not paired: what changed between the two, beside what was meant to, is in the ratio. Runs that take turns, \
-             as in 'nicpoll study run', leave it out.",
-        ));
-    }
     if sets.method == ComparedMethod::Welch && sets.verdict != Verdict::Inconclusive {
         notes.push(String::from(
             "So few values cannot decide by ranks; four on either side can.",
