@@ -193,8 +193,13 @@ pub fn diagonal(svg: &mut String, frame: &Frame) {
         frame.x(end),
         frame.y(end)
     );
-    let place = (frame.x(end) - 8.0, frame.y(end) - 6.0);
-    text(svg, place, "end", frame.letters, "all delivered");
+    // On the side that has room for the words: the figures of the axis are on the left.
+    let (x, anchor) = match frame.x(end) {
+        x if x < (LEFT + RIGHT) / 2.0 => (x + 8.0, "start"),
+        x => (x - 8.0, "end"),
+    };
+    let place = (x, frame.y(end) - 6.0);
+    text(svg, place, anchor, frame.letters, "all delivered");
 }
 
 /// An area of curves: from figures to places on the page.
@@ -288,6 +293,26 @@ mod tests {
                 (size, x.unwrap_or(0.0) + long)
             })
             .collect()
+    }
+
+    #[test]
+    fn the_name_of_a_steep_diagonal_does_not_lie_on_the_figures_of_the_axis() {
+        for (delivered, anchor) in [(5.0, "start"), (200.0, "end")] {
+            let frame = Frame {
+                x: Axis::up_to(200.0),
+                y: Axis::up_to(delivered),
+                top: 100.0,
+                bottom: 400.0,
+                letters: TEXT,
+            };
+            let mut svg = String::new();
+            diagonal(&mut svg, &frame);
+            let words = svg.lines().find(|line| line.starts_with("<text")).unwrap();
+            assert!(
+                words.contains(&format!("text-anchor=\"{anchor}\"")),
+                "{words}"
+            );
+        }
     }
 
     #[test]
