@@ -1,0 +1,135 @@
+//! The runner on a port that is no interface: what it asks the port for, and what the core is told when work takes
+//! longer than a tick.
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nicpoll_core::{Command, Controller, Device, Knob};
+use nicpoll_engine::{Drive, Engine, Port, PortDrops, PortRunner, RunnerSettings};
+use nicpoll_sys::affinity;
+use nicpoll_sys::xdp::LinkState;
+
+/// What has not happened by then will not.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What a port was asked for.
+#[derive(Default)]
+struct Asked {
+    has_interrupts: AtomicBool,
+    wake_ups: AtomicU64,
+    status_checks: AtomicU64,
+}
+
+/// A port whose polls take so long.
+struct Slow {
+    asked: Arc<Asked>,
+    poll: Duration,
+}
+
+impl Device for Slow {
+    fn poll(&mut self, command: Command, count: u32) -> u32 {
+        let is_check = command == Command::PollAndCheckStatus;
+        let checks = &self.asked.status_checks;
+        checks.fetch_add(u64::from(is_check), Ordering::Relaxed);
+        thread::sleep(self.poll);
+        count
+    }
+
+    fn set_interrupts(&mut self, on: bool) {
+        self.asked.has_interrupts.store(on, Ordering::Relaxed);
+    }
+}
+
+impl Port for Slow {
+    fn waiting(&self) -> u32 {
+        0
+    }
+
+    fn wake_up(&self) -> Option<BorrowedFd<'_>> {
+        self.asked.wake_ups.fetch_add(1, Ordering::Relaxed);
+        None
+    }
+
+    fn link_state(&self) -> LinkState {
+        LinkState::Up
+    }
+
+    fn link_losses(&self) -> u64 {
+        0
+    }
+
+    fn drops(&self) -> PortDrops {
+        PortDrops::default()
+    }
+}
+
+fn engine(drive: Drive, poll: Duration) -> (Engine<Slow>, Arc<Asked>) {
+    let asked = Arc::new(Asked::default());
+    let port = Slow {
+        asked: Arc::clone(&asked),
+        poll,
+    };
+    let settings = RunnerSettings {
+        drive,
+        hz: 1000,
+        controller: Controller::Freebsd,
+        storm_threshold: 0,
+    };
+    let runner = PortRunner::new(settings, vec![port]).unwrap();
+    let cpu = *affinity::allowed_cpus().unwrap().last().unwrap();
+    (Engine::start(runner, cpu).unwrap(), asked)
+}
+
+fn await_knob(engine: &Engine<Slow>, knob: Knob, least: u32) {
+    let began = Instant::now();
+    loop {
+        let value = engine
+            .ask(move |runner| runner.poller().read(knob))
+            .unwrap();
+        if value >= least {
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "{}: {value}", knob.name());
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn ticks_that_come_while_work_goes_on_are_lost_polls_and_then_stalls() {
+    // Five ticks for each chunk: more come than can be made up for.
+    let (engine, _) = engine(Drive::Polling, Duration::from_millis(5));
+    await_knob(&engine, Knob::LostPolls, 50);
+    await_knob(&engine, Knob::Stalled, 1);
+    // The burst went down, as far as it goes.
+    let runner = engine.end().unwrap();
+    assert_eq!(runner.poller().read(Knob::Burst), 1);
+}
+
+#[test]
+fn polling_arms_no_wake_up_and_checks_the_status_now_and_then() {
+    let (engine, asked) = engine(Drive::Polling, Duration::ZERO);
+    await_knob(&engine, Knob::Burst, 60);
+    let runner = engine.end().unwrap();
+    assert!(!asked.has_interrupts.load(Ordering::Relaxed));
+    assert_eq!(asked.wake_ups.load(Ordering::Relaxed), 0);
+    assert!(asked.status_checks.load(Ordering::Relaxed) > 0);
+    assert_eq!(runner.poller().read(Knob::Handlers), 1);
+    assert_eq!(runner.tallies().wake_ups, 0);
+}
+
+#[test]
+fn under_interrupts_the_poller_has_no_device_and_requests_are_heard() {
+    let (engine, asked) = engine(Drive::Interrupt, Duration::ZERO);
+    let began = Instant::now();
+    while asked.wake_ups.load(Ordering::Relaxed) < 2 {
+        assert!(began.elapsed() < PATIENCE);
+        thread::sleep(Duration::from_millis(5));
+    }
+    let handlers = engine.ask(|runner| runner.poller().read(Knob::Handlers));
+    assert_eq!(handlers, Ok(0));
+    assert!(asked.has_interrupts.load(Ordering::Relaxed));
+    drop(engine);
+}
