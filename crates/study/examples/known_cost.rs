@@ -255,7 +255,7 @@ payload_bytes = {PAYLOAD_BYTES}
     let state = tempfile::tempdir()?;
     let journal = Journal::at(state.path().join("state"));
     let veth = Arc::new(Veth::build()?);
-    let mut lab = Lab::on_veth(&veth, &journal, Owner::this_process()?)?;
+    let mut lab = Lab::local(veth.clone(), &journal, Owner::this_process()?)?;
     let identity = Identity {
         origin: Origin {
             nicpoll_version: String::new(),
