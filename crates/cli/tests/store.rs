@@ -387,37 +387,53 @@ fn a_read_only_folder_is_named_with_a_remedy_and_can_be_read() {
 #[cfg(feature = "postgres")]
 #[test]
 fn a_teams_server_holds_what_was_stored_when_a_study_is_killed_and_it_goes_on_there() {
-    needs!(Root, PerNapi, Postgres);
+    needs!(Time, Root, PerNapi, Postgres);
     let stage = Stage::new();
     let server = nicpoll_testkit::PostgresServer::start();
     let url = server.url();
-    let with = |args: &[&str]| [args, &["--store", &url]].concat();
+    let on_server = ["--store", url.as_str()];
     let state = || {
-        let list = stage.run(&with(&["study", "list", "--json"]));
+        let list = stage.run(&[&["study", "list", "--json"][..], &on_server].concat());
         let list: Value = serde_json::from_slice(&list.stdout).unwrap_or_default();
         list["studies"][0].clone()
     };
     let done_trials = || state()["trials_done"].as_u64().unwrap_or(0);
-    let child = stage.nicpoll(&with(&FOUR_TRIALS)).spawn().unwrap();
+    let child = stage
+        .nicpoll(&[&FOUR_TRIALS[..], &on_server].concat())
+        .spawn()
+        .unwrap();
     wait_until("a trial is stored", || done_trials() > 0);
     kill(child);
     wait_until("the server knows that it was killed", || {
         state()["state"] == "killed"
     });
-    wait_until("the guard puts everything back", || {
-        stage.records().is_empty()
-    });
     let known = done_trials();
-    let resumed = stage.run(&with(&["study", "run", "--resume", "last", "--json"]));
+    let resumed = stage.run(
+        &[
+            &["study", "run", "--resume", "last", "--json"][..],
+            &on_server,
+        ]
+        .concat(),
+    );
     let study = json(&resumed);
     assert!(study["trials"].as_array().unwrap().len() as u64 >= known.max(1));
     assert!(stderr(&resumed).contains("Stored as study 1 in postgres://"));
-    let shown = done(&stage, &with(&["study", "show", "1", "--json"]));
+    let shown = done(
+        &stage,
+        &[&["study", "show", "1", "--json"][..], &on_server].concat(),
+    );
     assert_eq!(stdout(&shown), stdout(&resumed));
     assert_eq!(state()["state"], "finished");
-    let page = stdout(&done(&stage, &with(&["study", "show", "1"])));
+    let page = stdout(&done(
+        &stage,
+        &[&["study", "show", "1"][..], &on_server].concat(),
+    ));
     assert!(page.contains("round trip p99.9"), "{page}");
-    done(&stage, &with(&["study", "delete", "1", "--yes"]));
+    done(
+        &stage,
+        &[&["study", "delete", "1", "--yes"][..], &on_server].concat(),
+    );
     assert_eq!(state(), Value::Null);
     assert!(!stage.store().exists(), "nothing goes into a file");
+    wait_until("no record is left", || stage.records().is_empty());
 }
