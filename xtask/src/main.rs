@@ -6,6 +6,7 @@
 //! did not run is shown as skipped, with the reason, and never counts as passed.
 #![forbid(unsafe_code)]
 
+mod axe;
 mod bpf;
 mod deb;
 mod fuzz;

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use crate::process::{cargo, output_of, run, run_line_by_line};
 use crate::steps::{Outcome, Steps};
 use crate::tally::{Skipped, Tally};
-use crate::{bpf, fuzz, guest, peers, programs, tidy};
+use crate::{axe, bpf, fuzz, guest, peers, programs, tidy};
 
 /// The variable with the needs without which a test fails, as `crates/testkit` has it.
 const REQUIRE: &str = "NICPOLL_REQUIRE";
@@ -56,6 +56,7 @@ fn test_requiring(
     steps.run("peer programs", || peers::ensure(scope, no_install));
     if scope == Scope::All {
         steps.run("guest", || guest::ensure(no_install));
+        steps.run("axe-core", || axe::ensure(no_install));
     }
     let mut tally = Tally::default();
     steps.run("tests", || run_tests(required, scope, args, &mut tally));

@@ -33,5 +33,5 @@ pub use search::{Found, Span, search};
 pub use table::{Figure, Mode, Run, Scenario, Table};
 pub use this_machine::{
     CHECKED_SETTINGS, CHECKED_WORKLOADS, CheckedSetting, CheckedWorkload, Machine, PredictError,
-    Prediction, compare, host_of, numbers_of, predict,
+    Prediction, compare, host_of, numbers_of, predict, simulated_figures,
 };

@@ -5,6 +5,6 @@ mod numbers;
 
 pub use check::{
     CHECKED_SETTINGS, CHECKED_WORKLOADS, CheckedSetting, CheckedWorkload, PredictError, Prediction,
-    compare, predict,
+    compare, predict, simulated_figures,
 };
 pub use numbers::{Machine, host_of, numbers_of};

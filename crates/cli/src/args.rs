@@ -169,6 +169,10 @@ pub struct DemoArgs {
         conflicts_with = "resume"
     )]
     pub workload: Vec<String>,
+    /// Keep beside the figures what the simulator says of a host: a file of 'nicpoll sim fit --host', or a name
+    /// that 'nicpoll sim hosts' lists
+    #[arg(long, value_name = "HOST", conflicts_with_all = ["resume", "null"])]
+    pub simulate: Option<PathBuf>,
     /// How it is carried out and printed.
     #[command(flatten)]
     pub sitting: SittingArgs,

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use nicpoll_model::sim::{SIM_RUN_SCHEMA, SimRun};
-use nicpoll_report::{render_document, render_sim_run};
+use nicpoll_report::{render_document, render_sim_run, render_sim_run_html};
 use nicpoll_sim::{
     Discipline, EmbeddedHost, Host, Need, Plan, Stop, bottleneck, explain, explain_work, simulate,
     warmup_ns,
@@ -74,6 +74,9 @@ fn run_plan(args: &RunArgs) -> Result<u8, Failure> {
         },
         figures,
     };
+    if let Some(file) = &args.report {
+        output::write_report(file, &render_sim_run_html(&run, &output::origin().argv))?;
+    }
     output::print(&if args.json {
         render_document(&run)
     } else {
@@ -104,7 +107,7 @@ fn stops(args: &RunArgs) -> Result<Vec<Stop>, Failure> {
 }
 
 /// A host file, or the host of that name that the program carries.
-fn read_host(path: &Path) -> Result<Host, Failure> {
+pub fn read_host(path: &Path) -> Result<Host, Failure> {
     let carried = path
         .to_str()
         .filter(|_| !path.exists())

@@ -1,6 +1,7 @@
 //! A study that this program carries out: its lab, the line of progress, its store, its page and the exit code.
 
 use anyhow::Context;
+use nicpoll_model::sim_fit_host::Simulated;
 use nicpoll_model::{Plan, StudyKind};
 use nicpoll_report::render_html;
 use nicpoll_stats::order::Seed;
@@ -18,19 +19,23 @@ use crate::progress::Line;
 use crate::stop::Stop;
 
 /// Runs the study that `planned` makes of a seed and returns the exit code. It is stored as `kind`. `what` is to run,
-/// as `command`. Without a `seed` one is drawn.
+/// as `command`. Without a `seed` one is drawn. What was `simulated` of it beforehand is kept with it.
 pub fn carry_out(
     args: &SittingArgs,
     kind: StudyKind,
     seed: Option<u64>,
     what: &str,
     command: &str,
+    simulated: Option<Simulated>,
     planned: impl FnOnce(Seed) -> Result<(Design, Plan), PlanError>,
 ) -> Result<u8, Failure> {
     if args.resume.is_some() {
         return resume(args);
     }
-    let identity = Identity::new(output::origin(), seed.unwrap_or_else(draw_seed));
+    let identity = Identity {
+        simulated,
+        ..Identity::new(output::origin(), seed.unwrap_or_else(draw_seed))
+    };
     let (design, plan) =
         planned(Seed(identity.seed)).map_err(|error| Failure::Usage(error.to_string()))?;
     output::require_place_for(args.report.as_deref())?;

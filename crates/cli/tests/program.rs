@@ -5,6 +5,8 @@
 mod build;
 
 use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -231,4 +233,26 @@ fn errors_that_nothing_takes_change_no_exit_code() {
         assert_eq!(code_with(full.into()), Some(code), "{args:?}");
         assert_eq!(code_with(unread.into()), Some(code), "{args:?}");
     }
+}
+
+#[test]
+fn a_browser_finds_the_pages_where_the_program_says_until_a_signal_ends_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("studies.db");
+    let mut command = nicpoll(&["serve", "--listen", "127.0.0.1:0", "--store"]);
+    let mut serving = command.arg(&store).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let mut output = BufReader::new(serving.stdout.take().unwrap());
+    output.read_line(&mut line).unwrap();
+    let address = line.trim_end().strip_prefix("http://").unwrap();
+    let address = address.strip_suffix('/').unwrap();
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET / HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 404"), "{answer}");
+    assert!(answer.contains("nothing is stored in"), "{answer}");
+    let kill = Command::new("kill").arg(serving.id().to_string()).status();
+    assert!(kill.unwrap().success());
+    assert_eq!(serving.wait().unwrap().code(), Some(143));
 }

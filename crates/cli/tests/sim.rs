@@ -183,7 +183,22 @@ fn tcp_tells_of_each_connection_and_of_its_parts() {
 fn a_sweep_gives_table_csv_json_and_a_plot() {
     let folder = tempfile::tempdir().unwrap();
     let plot = folder.path().join("livelock.svg");
-    let table = printed(&sweep(&["--svg", plot.to_str().unwrap()]));
+    let report = folder.path().join("livelock.html");
+    let files = [plot.to_str().unwrap(), report.to_str().unwrap()];
+    let table = printed(&sweep(&["--svg", files[0], "--report", files[1]]));
+    let html = fs::read_to_string(&report).unwrap();
+    for words in [
+        "<h1>Simulated, not measured</h1>",
+        "<polyline",
+        "sim sweep",
+        "nicpoll-sim.json",
+    ] {
+        assert!(html.contains(words), "{words}");
+    }
+    assert!(!html.contains("<script"));
+    // What the terminal shows, with its table.
+    let line = table.lines().find(|line| line.contains("120000")).unwrap();
+    assert!(html.contains(line), "{line}");
     assert!(
         table.contains("freebsd-interrupt") && table.contains("120000"),
         "{table}"

@@ -13,7 +13,7 @@ pub struct TimeDistribution {
     /// Where each bucket ends: every time in it is below.
     pub below_ns: Vec<u64>,
     /// How many times each bucket holds.
-    pub counts: Vec<u64>,
+    pub entries: Vec<u64>,
 }
 
 impl TimeDistribution {
@@ -26,11 +26,11 @@ impl TimeDistribution {
         times.sort_unstable();
         let mut distribution = TimeDistribution::default();
         for (end, count) in times {
-            match distribution.counts.last_mut() {
+            match distribution.entries.last_mut() {
                 Some(sum) if distribution.below_ns.last() == Some(&end) => *sum += count,
                 _ => {
                     distribution.below_ns.push(end);
-                    distribution.counts.push(count);
+                    distribution.entries.push(count);
                 }
             }
         }
@@ -48,12 +48,12 @@ impl TimeDistribution {
     /// Each bucket's end and count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
         let ends = self.below_ns.iter().copied();
-        ends.zip(self.counts.iter().copied())
+        ends.zip(self.entries.iter().copied())
     }
 
     /// The share of all times that is below the end of each bucket: the empirical distribution function there.
     pub fn shares_below(&self) -> impl Iterator<Item = (u64, f64)> {
-        let all = self.counts.iter().sum::<u64>().max(1) as f64;
+        let all = self.entries.iter().sum::<u64>().max(1) as f64;
         self.buckets().scan(0, move |sum, (below, count)| {
             *sum += count;
             Some((below, *sum as f64 / all))
@@ -99,7 +99,7 @@ mod tests {
         let shares: Vec<(u64, f64)> = distribution.shares_below().collect();
         assert_eq!(shares, [(1024, 0.875), (2048, 1.0)]);
         let both = distribution.and(&TimeDistribution::of([(1000, 8)]));
-        assert_eq!(both.counts, [15, 1]);
+        assert_eq!(both.entries, [15, 1]);
         assert_eq!(both.below_ns, distribution.below_ns);
     }
 }

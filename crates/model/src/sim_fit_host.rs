@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::HostFacts;
+use crate::{HostFacts, TrialFigures};
 
 /// Name and version of the JSON that [`SimFitHost`] becomes.
 pub const SIM_FIT_HOST_SCHEMA: &str = "nicpoll.sim-fit-host/1";
@@ -174,7 +174,7 @@ pub enum CheckKind {
     Predicted,
 }
 
-/// A quantity of a check.
+/// A quantity of a check, which [`CheckQuantity::measured`] reads of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckQuantity {
@@ -188,6 +188,55 @@ pub enum CheckQuantity {
     CpuNsPerPacket,
     /// Datagrams a poll of the receiver's end.
     PacketsPerPoll,
+}
+
+impl CheckQuantity {
+    /// What a trial measured of it.
+    pub fn measured(self, figures: &TrialFigures) -> Option<f64> {
+        let trips = figures.round_trip;
+        match self {
+            CheckQuantity::DeliveredPps => figures.delivered_packets_per_second,
+            CheckQuantity::TransactionsPerSecond => {
+                trips.map(|trips| trips.transactions_per_second)
+            }
+            CheckQuantity::RoundTripP50Ns => trips.and_then(|trips| Some(trips.p50_ns? as f64)),
+            CheckQuantity::CpuNsPerPacket => figures.cpu.as_ref()?.busy_ns_per_packet,
+            CheckQuantity::PacketsPerPoll => figures.packets_per_poll,
+        }
+    }
+
+    /// Its name with its unit.
+    pub fn label(self) -> &'static str {
+        match self {
+            CheckQuantity::DeliveredPps => "packets a second",
+            CheckQuantity::TransactionsPerSecond => "transactions a second",
+            CheckQuantity::RoundTripP50Ns => "round trip, median, ns",
+            CheckQuantity::CpuNsPerPacket => "CPU time a packet, ns",
+            CheckQuantity::PacketsPerPoll => "packets a poll",
+        }
+    }
+}
+
+/// What the simulator says of a study's traffic, reckoned before its first trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Simulated {
+    /// The host that was simulated: a file, or the name of one that comes with the program.
+    pub host: String,
+    /// The figures.
+    pub figures: Vec<SimulatedFigure>,
+}
+
+/// A figure that the simulator has for a workload under a setting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SimulatedFigure {
+    /// The traffic.
+    pub workload: String,
+    /// What is in force.
+    pub setting: String,
+    /// What it is.
+    pub quantity: CheckQuantity,
+    /// The figure, in the unit of the quantity.
+    pub value: f64,
 }
 
 /// Predicted and measured.

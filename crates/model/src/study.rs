@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::sim_fit_host::Simulated;
 use crate::{Comparison, SettingFindings, Side, Sweep, SweptLoad, Trial, WorkUnit};
 
 /// Name and version of the JSON that [`Study`] becomes. The number grows when a reader of the last
@@ -343,6 +344,9 @@ pub struct Study {
     pub trials: Vec<Trial>,
     /// Comparisons that were given up for lack of time, in the order in which they were.
     pub dropped: Vec<DroppedComparison>,
+    /// What the simulator says of the same traffic; null when that was not asked for.
+    #[serde(default)]
+    pub simulated: Option<Simulated>,
     /// What else differs between the settings that are compared.
     #[serde(default)]
     pub confounders: Vec<Confounder>,

@@ -12,8 +12,10 @@ mod facts;
 mod figure;
 mod live;
 mod plots;
+mod sim;
 mod store;
 
+pub use sim::{render_sim_run_html, render_sim_sweep_html, render_sim_ticks_html};
 pub use store::{render_choice_html, render_compared_html, render_studies_html};
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};

@@ -35,7 +35,8 @@ pub use ab_plan::render_ab_plan;
 pub use csv::{blocks_as_csv, series_as_csv, trials_as_csv};
 pub use documents::{render_document, render_event};
 pub use html::{
-    render_ab_html, render_choice_html, render_compared_html, render_html, render_studies_html,
+    render_ab_html, render_choice_html, render_compared_html, render_html, render_sim_run_html,
+    render_sim_sweep_html, render_sim_ticks_html, render_studies_html,
 };
 pub use json::{render_cpu_truth_json, render_json};
 pub use line_rates::render_line_rates;

@@ -66,7 +66,7 @@
   for (const drawing of document.querySelectorAll("svg:not([aria-hidden])")) {
     if (!drawing.querySelector("title")?.textContent.trim()) say("has no name", drawing);
   }
-  for (const part of document.querySelectorAll("[role=region]")) {
+  for (const part of document.querySelectorAll("[role=region], [role=group]")) {
     if (!part.getAttribute("aria-label")?.trim()) say("has no name", part);
   }
   for (const part of document.querySelectorAll("pre, .wide")) {

@@ -6,7 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use nicpoll_model::ab::LiveAb;
-use nicpoll_report::{render_ab_html, render_html};
+use nicpoll_model::{STUDIES_SCHEMA, Studies, StudiesAction, StudyEntry, StudyKind, StudyState};
+use nicpoll_report::{render_ab_html, render_choice_html, render_html, render_studies_html};
 use nicpoll_testkit::{Chromium, Screen, needs};
 use serde_json::Value;
 
@@ -86,6 +87,64 @@ fn the_page_is_legible_whole_and_silent_wherever_it_is_shown() {
                 }
             }
         }
+    }
+}
+
+/// A second opinion on what the script above asks, and on much that it does not.
+#[test]
+fn axe_core_finds_nothing_wrong() {
+    needs!(Chromium, Axe);
+    let mut browser = Chromium::start();
+    let studies = studies();
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let of_store = [
+        ("studies.html", render_studies_html(&studies)),
+        (
+            "choice.html",
+            render_choice_html(7, &["interrupt", "polling"], &studies),
+        ),
+    ];
+    let of_store = of_store.map(|(name, html)| {
+        let file = folder.join(name);
+        fs::write(&file, html).unwrap();
+        file
+    });
+    for page in pages().into_iter().chain(of_store) {
+        for screen in [DESK, SCREENS[1], PHONE] {
+            browser.open(&page, screen);
+            let found = browser.axe();
+            assert!(
+                found.is_empty(),
+                "{}, {screen:?}: {found:#?}",
+                page.display()
+            );
+        }
+    }
+}
+
+/// A store with a study that runs.
+fn studies() -> Studies {
+    let entry = StudyEntry {
+        id: 8,
+        kind: StudyKind::Demo,
+        state: StudyState::Running,
+        reason: None,
+        started_at: String::from("2026-11-20T10:00:00Z"),
+        elapsed_seconds: 12.0,
+        trials_done: 5,
+        trials_planned: 20,
+        kernel: String::from("6.18.44"),
+        nicpoll_version: String::from("0.1.0"),
+        argv: ["nicpoll", "demo", "--report", "demo.html"]
+            .map(String::from)
+            .into(),
+    };
+    Studies {
+        schema: String::from(STUDIES_SCHEMA),
+        store: String::from("/var/lib/nicpoll/studies.db"),
+        action: StudiesAction::Listed,
+        studies: vec![entry],
+        ready: Vec::new(),
     }
 }
 

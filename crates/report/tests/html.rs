@@ -185,7 +185,8 @@ fn what_was_not_measured_has_no_plot() {
     }
     let html = render_html(&study);
     assert!(!html.contains("<figure>"));
-    assert!(words(&html).contains("What has no plot here"));
+    // Neither is there a series of steps to save.
+    assert!(!html.contains("nicpoll-series.csv"));
 }
 
 #[test]

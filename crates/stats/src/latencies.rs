@@ -175,8 +175,8 @@ mod tests {
         let times: Vec<u64> = (1..=10_000).map(|n| n * 1000).collect();
         let latencies = of(&times);
         let distribution = latencies.distribution();
-        assert_eq!(distribution.counts.iter().sum::<u64>(), 10_000);
-        assert!(distribution.counts.len() < 250);
+        assert_eq!(distribution.entries.iter().sum::<u64>(), 10_000);
+        assert!(distribution.entries.len() < 250);
         for (below, share) in distribution.shares_below() {
             let true_share = times.iter().filter(|ns| **ns < below).count() as f64 / 1e4;
             assert!((share - true_share).abs() < 0.002, "{below}: {share}");

@@ -85,6 +85,7 @@ fn null_study(seed: u64) -> Result<Study, Failure> {
         },
         begin,
         seed,
+        simulated: None,
     };
     let cancel = AtomicBool::new(false);
     let sitting = Sitting::new(design, plan, identity, None);

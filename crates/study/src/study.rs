@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use nicpoll_model::sim_fit_host::Simulated;
 use nicpoll_model::{HostFacts, Origin, Plan, SCHEMA, Study, Trial, Warning, WarningName};
 use nicpoll_stats::order::Seed;
 
@@ -58,6 +59,8 @@ pub struct Identity {
     pub begin: Instant,
     /// Seed of the order.
     pub seed: u64,
+    /// What the simulator says of the same traffic, where that was asked for.
+    pub simulated: Option<Simulated>,
 }
 
 impl Identity {
@@ -67,6 +70,7 @@ impl Identity {
             origin,
             begin: Instant::now(),
             seed,
+            simulated: None,
         }
     }
 }
@@ -112,6 +116,7 @@ impl SoFar {
             findings: Vec::new(),
             trials: Vec::new(),
             dropped: Vec::new(),
+            simulated: identity.simulated,
             confounders: confounders(design, &Seen::new()),
             comparisons: Vec::new(),
             sweeps: Vec::new(),

@@ -78,6 +78,7 @@ fn study() -> Study {
         },
         begin: Instant::now(),
         seed: 1,
+        simulated: None,
     };
     let cancel = AtomicBool::new(false);
     let sitting = Sitting::new(design, plan, identity, None);

@@ -15,10 +15,20 @@ use serde_json::{Value, json};
 
 /// The browser's program, in Debian's package of that name.
 pub(crate) const PROGRAM: &str = "chromium";
+/// Where `cargo xtask test --all` puts axe-core, below the workspace. This project holds no copy of it.
+const AXE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../target/axe/node_modules/axe-core/axe.min.js"
+);
 /// The browser talks over the descriptors 3 and 4.
 const OVER_PIPES: &str = "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>/dev/null";
 /// How long an answer may take on a busy machine.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(60);
+
+/// Why axe-core cannot be used; null when it can.
+pub(crate) fn missing_axe() -> Option<String> {
+    (!Path::new(AXE).is_file()).then(|| String::from("axe-core is not installed"))
+}
 
 /// How a page is to be shown.
 #[derive(Clone, Copy, Debug)]
@@ -150,12 +160,29 @@ impl Chromium {
         }
     }
 
-    /// The value of an expression in the page.
+    /// What axe-core finds wrong with the page: one sentence a finding, with the part of the page that it is about.
+    ///
+    /// # Panics
+    /// When axe-core is not there, or fails.
+    pub fn axe(&mut self) -> Vec<String> {
+        let script = std::fs::read_to_string(AXE).expect("axe-core is installed");
+        self.evaluate(&format!("{script}; null"));
+        let found = self.evaluate(
+            "axe.run().then((found) => found.violations.flatMap((it) => it.nodes.map((part) => \
+             `${it.id}: ${it.help}: ${part.html}`)))",
+        );
+        let found = found.as_array().expect("a list of findings").iter();
+        let found = found.filter_map(Value::as_str);
+        found.map(String::from).collect()
+    }
+
+    /// The value of an expression in the page, or of what it promises.
     ///
     /// # Panics
     /// When it throws.
     pub fn evaluate(&mut self, expression: &str) -> Value {
-        let asked = json!({ "expression": expression, "returnByValue": true });
+        let asked =
+            json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
         let result = self.call("Runtime.evaluate", asked);
         assert!(result["exceptionDetails"].is_null(), "{result}");
         result["result"]["value"].clone()

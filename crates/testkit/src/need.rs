@@ -35,6 +35,8 @@ pub enum Need {
     Postgres,
     /// Chromium, to look at a page as a reader does.
     Chromium,
+    /// axe-core, which finds what keeps readers with disabilities from a page.
+    Axe,
     /// systemd-analyze(1).
     Systemd,
     /// A line of the CPUs' clocks in /proc/interrupts.
@@ -71,7 +73,7 @@ const fn row(
 
 const INSTALL: &str = "as root on Debian, `cargo xtask test` installs it";
 
-const TABLE: [Row; 19] = [
+const TABLE: [Row; 20] = [
     row(Need::Root, "root", privileges, "run the tests as root"),
     row(Need::PerNapi, "per-napi", per_napi, "use a newer kernel"),
     row(
@@ -120,6 +122,12 @@ const TABLE: [Row; 19] = [
         "chromium",
         || programs::missing(chromium::PROGRAM),
         "as root on Debian, `cargo xtask test --all` installs it",
+    ),
+    row(
+        Need::Axe,
+        "axe",
+        chromium::missing_axe,
+        "`cargo xtask test --all` installs it where there is npm",
     ),
     row(
         Need::Systemd,

@@ -1,8 +1,8 @@
 //! The demo's traffic under `interrupt` and `polling`, simulated, and compared with measured trials.
 
+use nicpoll_model::Trial;
 use nicpoll_model::sim::SimFigures;
-use nicpoll_model::sim_fit_host::{CheckKind, CheckQuantity, HostCheck};
-use nicpoll_model::{Trial, TrialFigures};
+use nicpoll_model::sim_fit_host::{CheckKind, CheckQuantity, HostCheck, SimulatedFigure};
 use nicpoll_sim::{
     DEFER_MAX, Discipline, Host, Plan, PlanError, SpecError, Stop, Workload, simulate as run,
 };
@@ -168,6 +168,24 @@ pub(super) fn simulated_round_trip_ns(host: &Host) -> Result<Option<f64>, Predic
     Ok(trips.and_then(|trips| trips.p50_ns).map(|ns| ns as f64))
 }
 
+/// The predictions as figures that a study keeps.
+pub fn simulated_figures(predictions: &[Prediction]) -> Vec<SimulatedFigure> {
+    let of = |row: &Prediction| {
+        let (workload, setting) = (row.workload.name, row.setting.name);
+        let quantities = row.workload.quantities.iter();
+        let figures = quantities.filter_map(|quantity| {
+            Some(SimulatedFigure {
+                workload: String::from(workload),
+                setting: String::from(setting),
+                quantity: *quantity,
+                value: predicted(&row.figures, *quantity)?,
+            })
+        });
+        figures.collect::<Vec<_>>()
+    };
+    predictions.iter().flat_map(of).collect()
+}
+
 /// Each prediction with what good trials of the same workload and setting measured.
 pub fn compare(predictions: &[Prediction], trials: &[Trial]) -> Vec<HostCheck> {
     let mut checks = Vec::new();
@@ -179,7 +197,7 @@ pub fn compare(predictions: &[Prediction], trials: &[Trial]) -> Vec<HostCheck> {
         let good: Vec<_> = of_row.filter_map(Trial::result).collect();
         for &quantity in row.workload.quantities {
             let values: Option<Vec<f64>> =
-                good.iter().map(|trial| measured(trial, quantity)).collect();
+                good.iter().map(|trial| quantity.measured(trial)).collect();
             let summary = values.and_then(|values| Summary::of(&values));
             let simulated = predicted(&row.figures, quantity);
             let middle = summary.map(|summary| summary.median);
@@ -203,17 +221,6 @@ pub fn compare(predictions: &[Prediction], trials: &[Trial]) -> Vec<HostCheck> {
         }
     }
     checks
-}
-
-fn measured(trial: &TrialFigures, quantity: CheckQuantity) -> Option<f64> {
-    let trips = trial.round_trip;
-    match quantity {
-        CheckQuantity::DeliveredPps => trial.delivered_packets_per_second,
-        CheckQuantity::TransactionsPerSecond => trips.map(|trips| trips.transactions_per_second),
-        CheckQuantity::RoundTripP50Ns => trips.and_then(|trips| Some(trips.p50_ns? as f64)),
-        CheckQuantity::CpuNsPerPacket => trial.cpu.as_ref()?.busy_ns_per_packet,
-        CheckQuantity::PacketsPerPoll => trial.packets_per_poll,
-    }
 }
 
 fn predicted(figures: &SimFigures, quantity: CheckQuantity) -> Option<f64> {

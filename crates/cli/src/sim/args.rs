@@ -112,6 +112,9 @@ pub struct RunArgs {
     /// of each TCP connection
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub slices: u32,
+    /// Also write one page that a browser shows (docs/report.md); what FILE holds is replaced
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
     /// Name the bottleneck, but do not try what would move it
     #[arg(long)]
     pub no_explain: bool,
@@ -146,7 +149,7 @@ pub struct SweepArgs {
     #[command(flatten)]
     pub form: Form,
     /// Run the Ith of N parts only; `nicpoll sim merge` puts their JSON together
-    #[arg(long, value_name = "I/N", value_parser = Shard::parse, conflicts_with = "svg")]
+    #[arg(long, value_name = "I/N", value_parser = Shard::parse, conflicts_with_all = ["svg", "report"])]
     pub shard: Option<Shard>,
 }
 
@@ -162,6 +165,9 @@ pub struct Form {
     /// Write the plot to this file too
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+    /// Also write one page that a browser shows (docs/report.md); what FILE holds is replaced
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
 }
 
 /// Values of a parameter.

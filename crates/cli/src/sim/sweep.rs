@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 use nicpoll_model::sim::{SIM_SWEEP_SCHEMA, SimPoint, SimShard, SimSweep};
-use nicpoll_report::{plot_sweep, render_document, render_sim_sweep, sweep_as_csv};
+use nicpoll_report::{
+    plot_sweep, render_document, render_sim_sweep, render_sim_sweep_html, sweep_as_csv,
+};
 use nicpoll_sim::{Need, Plan, PlanError, Stop, simulate, workers};
 
 use super::args::{Form, Range, Shard, SweepArgs};
@@ -49,6 +51,9 @@ pub fn print(sweep: &SimSweep, form: &Form) -> Result<(), Failure> {
     if let Some(path) = &form.svg {
         let written = fs::write(path, plot_sweep(sweep));
         written.with_context(|| format!("cannot write the plot to {}", path.display()))?;
+    }
+    if let Some(file) = &form.report {
+        output::write_report(file, &render_sim_sweep_html(sweep, &output::origin().argv))?;
     }
     output::print(&if form.json {
         render_document(sweep)

@@ -8,7 +8,7 @@ use anyhow::Context;
 use clap::Args;
 use nicpoll_model::time::parse_seconds;
 pub use nicpoll_report::help::sim_ticks::EXAMPLES;
-use nicpoll_report::{plot_ticks, render_document, render_sim_ticks};
+use nicpoll_report::{plot_ticks, render_document, render_sim_ticks, render_sim_ticks_html};
 use nicpoll_sim::{Ticks, sample_ticks};
 
 use super::{nanos, usage};
@@ -45,6 +45,9 @@ pub struct TicksArgs {
     /// Write the plot to this file too
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    /// Also write one page that a browser shows (docs/report.md); what FILE holds is replaced
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
 }
 
 pub fn run(args: &TicksArgs) -> Result<u8, Failure> {
@@ -61,6 +64,9 @@ pub fn run(args: &TicksArgs) -> Result<u8, Failure> {
     if let Some(path) = &args.svg {
         let written = fs::write(path, plot_ticks(&ticks));
         written.with_context(|| format!("cannot write the plot to {}", path.display()))?;
+    }
+    if let Some(file) = &args.report {
+        output::write_report(file, &render_sim_ticks_html(&ticks, &output::origin().argv))?;
     }
     output::print(&if args.json {
         render_document(&ticks)

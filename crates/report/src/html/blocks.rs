@@ -70,12 +70,13 @@ fn table(rows: &[Row], align: Align) -> Markup {
         Align::Right => "right",
     };
     html! {
-        div.wide tabindex="0" role="region" aria-label="Table" {
+        div.wide tabindex="0" role="group" aria-label="Table" {
             table class=(place) {
                 thead {
                     @for row in head {
                         tr {
-                            th scope="col" { (row.label.trim()) }
+                            // A heading without a word would be read out as one.
+                            @if row.label.trim().is_empty() { td {} } @else { th scope="col" { (row.label.trim()) } }
                             @for (cell, _) in &row.cells { th scope="col" { (cell) } }
                         }
                     }

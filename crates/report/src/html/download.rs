@@ -37,6 +37,13 @@ pub fn of_ab(compared: &LiveAb) -> Markup {
     })
 }
 
+/// What the simulator said, as JSON.
+pub fn of_simulated(document: &impl Serialize) -> Markup {
+    section(&html! {
+        li { (saved("sim.json", "application/json", &json(document))) ": everything (docs/simulator.md)" }
+    })
+}
+
 fn section(list: &Markup) -> Markup {
     html! {
         section id="data" {

@@ -35,7 +35,7 @@ impl Figure {
 /// A table whose first column says what each line is about.
 pub fn table(name: &str, head: &[String], rows: &[Vec<String>]) -> Markup {
     html! {
-        div.wide tabindex="0" role="region" aria-label=(name) {
+        div.wide tabindex="0" role="group" aria-label=(name) {
             table.right {
                 thead { tr { @for name in head { th scope="col" { (name) } } } }
                 tbody { @for row in rows { tr { (line(row)) } } }

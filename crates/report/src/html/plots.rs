@@ -10,6 +10,7 @@ mod order;
 mod rates;
 mod ratios;
 pub mod scatter;
+mod simulated;
 mod strips;
 mod sweep;
 mod trials;
@@ -93,6 +94,7 @@ pub fn of_workload(study: &Study, facts: &WorkloadFacts) -> Vec<Figure> {
         ecdf::plot(study, facts).or_else(|| latency::plot(study, facts)),
         cpu::plot(study, facts),
         flow::plot(study, facts),
+        simulated::plot(study, facts),
     ];
     let events = events.iter().map(|event| trials::plot(study, facts, event));
     plots.into_iter().chain(events).flatten().collect()

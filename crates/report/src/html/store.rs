@@ -23,7 +23,7 @@ pub fn render_studies_html(studies: &Studies) -> String {
         @if studies.studies.is_empty() {
             p { "None yet. 'nicpoll demo' or 'nicpoll study run' makes one." }
         } @else {
-            div.wide tabindex="0" role="region" aria-label="Studies" {
+            div.wide tabindex="0" role="group" aria-label="Studies" {
                 table {
                     thead {
                         tr { @for name in ["study", "against", "started (UTC)", "state", "trials", "command"] { th scope="col" { (name) } } }

@@ -32,7 +32,7 @@ struct Curve<'a> {
 
 impl Curve<'_> {
     fn samples(&self) -> u64 {
-        self.all.counts.iter().sum()
+        self.all.entries.iter().sum()
     }
 
     /// Shares that so many round trips can tell: one of them lies beyond.
