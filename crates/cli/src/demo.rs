@@ -10,7 +10,7 @@ use nicpoll_study::{DEFAULT_PERIOD, Options, plan};
 
 use crate::args::DemoArgs;
 use crate::failure::Failure;
-use crate::sim::read_host;
+use crate::host_file::read_host;
 use crate::sitting::carry_out;
 
 /// Runs the demo and returns its exit code.

@@ -10,6 +10,7 @@ mod demo;
 mod doctor;
 mod failure;
 mod guard;
+mod host_file;
 mod iperf;
 mod knobs;
 mod linerate;

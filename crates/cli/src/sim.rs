@@ -9,28 +9,21 @@ mod sweep;
 mod ticks;
 mod trace;
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context;
 use nicpoll_model::sim::{SIM_RUN_SCHEMA, SimRun};
 use nicpoll_report::{render_document, render_sim_run, render_sim_run_html};
 use nicpoll_sim::{
-    Discipline, EmbeddedHost, Host, Need, Plan, Stop, bottleneck, explain, explain_work, simulate,
-    warmup_ns,
+    Discipline, Need, Plan, Stop, bottleneck, explain, explain_work, simulate, warmup_ns,
 };
 
 pub use args::SimArgs;
 use args::{Length, RunArgs, SimCommand};
 
 use crate::failure::Failure;
+use crate::host_file::{HOST_FILE, at_line, parse_host, read_host, read_text};
 use crate::output;
-
-/// A host file, a table or a plan of a fit that is longer than this is none.
-const FILE_BYTES_MAX: u64 = 1 << 20;
-/// What a file that describes a host is called.
-const HOST_FILE: &str = "host file";
 
 /// Runs the command and returns its exit code.
 pub fn run(args: &SimArgs) -> Result<u8, Failure> {
@@ -104,41 +97,6 @@ fn stops(args: &RunArgs) -> Result<Vec<Stop>, Failure> {
         })
     };
     all.map(stop).collect()
-}
-
-/// A host file, or the host of that name that the program carries.
-pub fn read_host(path: &Path) -> Result<Host, Failure> {
-    let carried = path
-        .to_str()
-        .filter(|_| !path.exists())
-        .and_then(EmbeddedHost::named);
-    if let Some(carried) = carried {
-        return parse_host(path, carried.text);
-    }
-    parse_host(path, &read_text(path, HOST_FILE)?)
-}
-
-fn parse_host(path: &Path, text: &str) -> Result<Host, Failure> {
-    Host::parse(text).map_err(|error| at_line(path, error.line, &error.message))
-}
-
-/// The text of a file that is to be `what`.
-fn read_text(path: &Path, what: &str) -> Result<String, Failure> {
-    let shown = path.display();
-    let found = fs::metadata(path).and_then(|file| {
-        let is_read = file.len() <= FILE_BYTES_MAX;
-        is_read.then(|| fs::read_to_string(path)).transpose()
-    });
-    let text = found.with_context(|| format!("cannot read the {what} {shown}"))?;
-    text.ok_or_else(|| {
-        usage(format!(
-            "{shown} is longer than {FILE_BYTES_MAX} bytes: this is no {what}"
-        ))
-    })
-}
-
-fn at_line(path: &Path, line: usize, message: &str) -> Failure {
-    usage(format!("{}:{line}: {message}", path.display()))
 }
 
 fn usage(error: impl ToString) -> Failure {

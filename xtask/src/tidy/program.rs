@@ -10,8 +10,15 @@ const SOURCE: &str = "crates/cli/src";
 const LONGEST_PROGRAM: usize = 6_000;
 
 /// The parts of the program that are no commands. All commands may use them.
-const SHARED: [&str; 7] = [
-    "args", "failure", "knobs", "output", "progress", "sitting", "stop",
+const SHARED: [&str; 8] = [
+    "args",
+    "failure",
+    "host_file",
+    "knobs",
+    "output",
+    "progress",
+    "sitting",
+    "stop",
 ];
 /// The parts that put the commands together.
 const DISPATCH: [&str; 2] = ["main", "args"];
