@@ -2,14 +2,15 @@
 
 pub mod args;
 mod compare;
+mod import;
 mod report;
 mod run;
 
 use std::io::{self, IsTerminal, Write as _};
 
 use nicpoll_model::ab::LiveAb;
-use nicpoll_model::{STUDIES_SCHEMA, Studies, StudiesAction, Study, StudyKind};
-use nicpoll_report::{render_ab_text, render_document, render_studies_text};
+use nicpoll_model::{Imported, STUDIES_SCHEMA, Studies, StudiesAction, Study, StudyKind};
+use nicpoll_report::{render_ab_text, render_document, render_imported_text, render_studies_text};
 use nicpoll_store::{Place, Store, StoreError};
 use nicpoll_study::{ready_studies, shown, still_runs};
 
@@ -24,6 +25,7 @@ pub fn run(args: &StudyArgs) -> Result<u8, Failure> {
     match &args.command {
         StudyCommand::Run(args) => return run::run(args),
         StudyCommand::Compare(args) => return compare::run(args),
+        StudyCommand::Import(args) => import::run(args)?,
         StudyCommand::List(args) => list(args)?,
         StudyCommand::Show(args) => show(args)?,
         StudyCommand::Report(args) => report::report(args)?,
@@ -73,6 +75,13 @@ fn show(args: &ShowStudyArgs) -> Result<(), Failure> {
         return Ok(output::print(&match args.json {
             true => render_document(&compared),
             false => render_ab_text(&compared, &output::text_options()),
+        })?);
+    }
+    if store.entry(args.study, still_runs)?.kind == StudyKind::Imported {
+        let imported = store.read::<Imported>(args.study, still_runs)?.document;
+        return Ok(output::print(&match args.json {
+            true => render_document(&imported),
+            false => render_imported_text(&imported, &output::text_options()),
         })?);
     }
     let kept = store.read::<Study>(args.study, still_runs)?;

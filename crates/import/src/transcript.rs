@@ -112,6 +112,7 @@ pub fn read_transcripts(
         trials: Vec::new(),
         readings: Vec::new(),
         unplaced: Vec::new(),
+        margin_ratio: 1.0,
         comparisons: Vec::new(),
     };
     put_together(&mut imported, walked, &tables, &map);

@@ -171,6 +171,8 @@ pub struct Imported {
     pub readings: Vec<ImportedReading>,
     /// Figures without a place.
     pub unplaced: Vec<UnplacedFigure>,
+    /// The ratio from which on a difference matters.
+    pub margin_ratio: f64,
     /// Settings held against each other, unpaired, where both have trials of one workload and one sender.
     pub comparisons: Vec<ComparedSets>,
 }

@@ -4,7 +4,7 @@
 //! nothing was measured.
 
 use nicpoll_model::ab::{AbBlock, AbCpu, AbSetting, LiveAb};
-use nicpoll_model::{LossPlace, Study, Trial};
+use nicpoll_model::{Imported, ImportedTrial, LossPlace, Side, Study, Trial};
 
 /// A column: its name, and what a row has there.
 type Column<T> = (&'static str, fn(&T) -> Option<String>);
@@ -199,6 +199,48 @@ fn steps(trial: &Trial) -> Vec<Step> {
 pub fn series_as_csv(study: &Study) -> String {
     let steps: Vec<Step> = study.trials.iter().flat_map(steps).collect();
     table(&STEP, steps.iter())
+}
+
+const IMPORTED: [Column<ImportedTrial>; 18] = [
+    ("sequence", |it| some(it.sequence)),
+    ("test", |it| some(it.test)),
+    ("tool", |it| some(&it.tool)),
+    ("workload", |it| some(&it.workload)),
+    ("setting", |it| some(&it.setting)),
+    ("sender", |it| it.sender.clone()),
+    ("receiver", |it| it.receiver.clone()),
+    ("quantity", |it| some(&it.quantity)),
+    ("value", |it| it.value.and_then(some)),
+    ("is_sent", |it| some(it.is_sent)),
+    ("duration_seconds", |it| it.duration_seconds.and_then(some)),
+    ("loss_ratio", |it| {
+        crate::text::imported::loss(it).and_then(some)
+    }),
+    ("jitter_seconds", |it| {
+        of_side(it, Side::Receiver, "jitter_seconds")
+    }),
+    ("sender_cpu_interrupt_ratio", |it| {
+        of_side(it, Side::Sender, "cpu_interrupt_ratio")
+    }),
+    ("sender_cpu_idle_ratio", |it| {
+        of_side(it, Side::Sender, "cpu_idle_ratio")
+    }),
+    ("receiver_cpu_interrupt_ratio", |it| {
+        of_side(it, Side::Receiver, "cpu_interrupt_ratio")
+    }),
+    ("receiver_cpu_idle_ratio", |it| {
+        of_side(it, Side::Receiver, "cpu_idle_ratio")
+    }),
+    ("line", |it| some(it.place.line)),
+];
+
+fn of_side(trial: &ImportedTrial, side: Side, name: &str) -> Option<String> {
+    crate::text::imported::value(trial, side, name).and_then(some)
+}
+
+/// Imported trials, a line each, in the order of the text.
+pub fn imported_as_csv(imported: &Imported) -> String {
+    table(&IMPORTED, imported.trials.iter())
 }
 
 /// The blocks of a live comparison, a line each, in the order in which they ran.

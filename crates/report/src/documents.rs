@@ -17,9 +17,9 @@ use nicpoll_model::sim_published::{SIM_PUBLISHED_SCHEMA, SimPublished};
 use nicpoll_model::sink::{SINK_SCHEMA, SinkDocument};
 use nicpoll_model::ticks::{SIM_TICKS_SCHEMA, SimTicks};
 use nicpoll_model::{
-    COMPARED_SCHEMA, Compared, DOCTOR_SCHEMA, Doctor, SET_SCHEMA, SHOW_SCHEMA, STUDIES_SCHEMA,
-    STUDY_PLAN_SCHEMA, Show, Studies, StudyPlan, Switch, WATCH_SCHEMA, WatchEnd, WatchSample,
-    WatchStart,
+    COMPARED_SCHEMA, Compared, DOCTOR_SCHEMA, Doctor, IMPORTED_SCHEMA, Imported, SET_SCHEMA,
+    SHOW_SCHEMA, STUDIES_SCHEMA, STUDY_PLAN_SCHEMA, Show, Studies, StudyPlan, Switch, WATCH_SCHEMA,
+    WatchEnd, WatchSample, WatchStart,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -64,6 +64,16 @@ pub(crate) fn compared_schema() -> String {
         "Two results side by side. docs/compare.md explains it. Units stand in field names, and that of values in \
          `quantity`; null means that there is no such figure.",
         COMPARED_SCHEMA,
+    )
+}
+
+/// The JSON Schema of what `nicpoll study import --json` prints.
+pub(crate) fn imported_schema() -> String {
+    schema_of::<Imported>(
+        "What `nicpoll study import --json` prints",
+        "Trials that a text tells of, each figure with the place where it stands. docs/import.md explains it. Units stand \
+         in field names and in the names of figures; null means that nothing says it.",
+        IMPORTED_SCHEMA,
     )
 }
 

@@ -409,6 +409,21 @@ numbers; the format is found out and named. docs/compare.md describes the tests,
 Exit codes: 0 done, 1 failed, 2 usage, 3 what --fail-on names is proven, 4 nothing was decided
 (with --fail-on: there are too few values for an interval).";
 
+    /// How transcripts are imported.
+    pub const IMPORT_EXAMPLES: &str = "\
+Examples:
+  nicpoll study import page.txt --dry-run        what is found, with its lines, and what has no place
+  nicpoll study import client.txt server.txt     both ends of the same tests: paired by ports
+  nicpoll study import page.txt --map 120-180:setting=polling --map 12:host=PC1
+  nicpoll study compare last:interrupt last:polling
+
+Reads what iperf 2, netblast and netreceive print, with prompts, top's CPU line, vmstat -i, netstat -s
+and -m, systat -ifstat, sysctl, ifconfig and dmesg between, however a page has glued or wrapped it.
+KEY is host, setting, sender, receiver or workload; LINES:skip leaves lines out. What is inferred is
+marked with '?'; a figure without a place is listed, never guessed (docs/import.md).
+
+Exit codes: 0 done, 1 failed or no test was found, 2 usage.";
+
     /// How a report is written.
     pub const REPORT_EXAMPLES: &str = "\
 Examples:

@@ -10,6 +10,7 @@ mod blocks;
 mod download;
 mod facts;
 mod figure;
+mod imported;
 mod live;
 mod plots;
 mod sim;
@@ -20,7 +21,7 @@ pub use store::{render_choice_html, render_compared_html, render_studies_html};
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use nicpoll_model::ab::LiveAb;
-use nicpoll_model::{Study, WorkloadFacts};
+use nicpoll_model::{Imported, Study, WorkloadFacts};
 
 use crate::plot;
 use crate::text::page::{Block, Page};
@@ -89,6 +90,21 @@ pub fn render_ab_html(compared: &LiveAb) -> String {
         compared.interface, compared.judged.name, compared.reference.name
     );
     page(&title, &links, &body)
+}
+
+/// Imported trials as one HTML file.
+pub fn render_imported_html(document: &Imported) -> String {
+    let links = own_links([
+        ("answer", "Answer"),
+        ("trials", "Trials"),
+        ("figures", "Figures"),
+        ("data", "Data"),
+    ]);
+    let body = html! {
+        (imported::of_imported(document))
+        (download::of_imported(document))
+    };
+    page(&crate::text::imported::title(document), &links, &body)
 }
 
 fn own_links<const N: usize>(links: [(&str, &str); N]) -> Vec<Link> {

@@ -32,15 +32,15 @@ mod watch;
 use nicpoll_model::numbers;
 
 pub use ab_plan::render_ab_plan;
-pub use csv::{blocks_as_csv, series_as_csv, trials_as_csv};
+pub use csv::{blocks_as_csv, imported_as_csv, series_as_csv, trials_as_csv};
 pub use documents::{render_document, render_event};
 pub use html::{
-    render_ab_html, render_choice_html, render_compared_html, render_html, render_sim_run_html,
-    render_sim_sweep_html, render_sim_ticks_html, render_studies_html,
+    render_ab_html, render_choice_html, render_compared_html, render_html, render_imported_html,
+    render_sim_run_html, render_sim_sweep_html, render_sim_ticks_html, render_studies_html,
 };
 pub use json::{render_cpu_truth_json, render_json};
 pub use line_rates::render_line_rates;
-pub use markdown::{render_ab_markdown, render_markdown};
+pub use markdown::{render_ab_markdown, render_imported_markdown, render_markdown};
 pub use micros::with_micros;
 pub use rr::{render_rr_end, render_rr_interval, render_rr_start};
 pub use rr_page::{RrForm, RrPage};
@@ -54,7 +54,7 @@ pub use studies::render_studies_text;
 pub use switch::{render_switch_proofs, render_switch_writes};
 pub use text::{
     PollingValues, TextOptions, render_ab_text, render_brief_text, render_compared_text,
-    render_cpu_truth_text, render_doctor_text, render_plan_text, render_polling_values,
-    render_show_text, render_text,
+    render_cpu_truth_text, render_doctor_text, render_imported_text, render_plan_text,
+    render_polling_values, render_show_text, render_text,
 };
 pub use watch::{WatchScale, WatchView, draw_watch, render_watch_start, render_watch_text};

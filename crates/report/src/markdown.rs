@@ -3,11 +3,11 @@
 //!
 //! What must hold: it says what the terminal's page says. Nothing that a study holds can make a table break.
 
-use nicpoll_model::Study;
 use nicpoll_model::ab::LiveAb;
+use nicpoll_model::{Imported, Study};
 
 use crate::text::page::{Align, Block, Page, Row};
-use crate::text::{ab, write_study};
+use crate::text::{ab, imported, write_study};
 
 /// Columns of the lines that keep their layout.
 const WIDTH: usize = 100;
@@ -25,6 +25,13 @@ pub fn render_markdown(study: &Study) -> String {
 pub fn render_ab_markdown(compared: &LiveAb) -> String {
     let mut page = Page::new(WIDTH, false);
     ab::write(&mut page, compared);
+    of_blocks(&page.into_blocks())
+}
+
+/// Imported trials as Markdown, with a newline at its end.
+pub fn render_imported_markdown(document: &Imported) -> String {
+    let mut page = Page::new(WIDTH, false);
+    imported::write(&mut page, document);
     of_blocks(&page.into_blocks())
 }
 

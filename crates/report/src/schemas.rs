@@ -13,14 +13,14 @@ use nicpoll_model::sim_published::SIM_PUBLISHED_SCHEMA;
 use nicpoll_model::sink::SINK_SCHEMA;
 use nicpoll_model::ticks::SIM_TICKS_SCHEMA;
 use nicpoll_model::{
-    COMPARED_SCHEMA, CPU_TRUTH_SCHEMA, DOCTOR_SCHEMA, SCHEMA, SET_SCHEMA, SHOW_SCHEMA,
-    STUDIES_SCHEMA, STUDY_PLAN_SCHEMA, WATCH_SCHEMA,
+    COMPARED_SCHEMA, CPU_TRUTH_SCHEMA, DOCTOR_SCHEMA, IMPORTED_SCHEMA, SCHEMA, SET_SCHEMA,
+    SHOW_SCHEMA, STUDIES_SCHEMA, STUDY_PLAN_SCHEMA, WATCH_SCHEMA,
 };
 
 use crate::documents::{
-    ab_schema, compared_schema, doctor_schema, iperf_runs_schema, iperf_schema, line_rates_schema,
-    netblast_runs_schema, netblast_schema, netreceive_schema, netsend_schema, rr_schema,
-    set_schema, show_schema, sim_fit_host_schema, sim_published_schema, sim_run_schema,
+    ab_schema, compared_schema, doctor_schema, imported_schema, iperf_runs_schema, iperf_schema,
+    line_rates_schema, netblast_runs_schema, netblast_schema, netreceive_schema, netsend_schema,
+    rr_schema, set_schema, show_schema, sim_fit_host_schema, sim_published_schema, sim_run_schema,
     sim_sweep_schema, sim_ticks_schema, sink_schema, studies_schema, study_plan_schema,
     watch_schema,
 };
@@ -30,11 +30,12 @@ use crate::json::{cpu_truth_json_schema, json_schema};
 pub type NamedSchema = (&'static str, fn() -> String);
 
 /// Every kind of document.
-pub const SCHEMAS: [NamedSchema; 24] = [
+pub const SCHEMAS: [NamedSchema; 25] = [
     (AB_SCHEMA, ab_schema),
     (CPU_TRUTH_SCHEMA, cpu_truth_json_schema),
     (SCHEMA, json_schema),
     (DOCTOR_SCHEMA, doctor_schema),
+    (IMPORTED_SCHEMA, imported_schema),
     (IPERF_SCHEMA, iperf_schema),
     (IPERF_RUNS_SCHEMA, iperf_runs_schema),
     (LINE_RATES_SCHEMA, line_rates_schema),

@@ -17,6 +17,7 @@ mod cpu_truth;
 mod differences;
 mod doctor;
 pub(crate) mod header;
+pub(crate) mod imported;
 mod legend;
 mod met;
 pub(crate) mod notes;
@@ -30,7 +31,7 @@ pub(crate) mod workload;
 pub use show::{PollingValues, polling_values as render_polling_values};
 
 use nicpoll_model::ab::LiveAb;
-use nicpoll_model::{Compared, CpuTruth, Doctor, Show, Study, StudyPlan};
+use nicpoll_model::{Compared, CpuTruth, Doctor, Imported, Show, Study, StudyPlan};
 
 use self::page::Page;
 
@@ -63,6 +64,13 @@ pub fn render_compared_text(compared: &Compared, options: &TextOptions) -> Strin
     let width = options.width.clamp(NARROWEST, WIDEST);
     let mut page = Page::new(width, options.color);
     compared::write(&mut page, compared);
+    page.into_text()
+}
+
+/// Imported trials as text, with a newline at its end.
+pub fn render_imported_text(imported: &Imported, options: &TextOptions) -> String {
+    let mut page = Page::new(options.width.clamp(NARROWEST, WIDEST), options.color);
+    imported::write(&mut page, imported);
     page.into_text()
 }
 

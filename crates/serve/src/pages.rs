@@ -3,9 +3,10 @@
 //! What must hold: the store is only read. What cannot be shown is a sentence that says why.
 
 use nicpoll_model::ab::LiveAb;
-use nicpoll_model::{Origin, Study, StudyKind, StudyState};
+use nicpoll_model::{Imported, Origin, Study, StudyKind, StudyState};
 use nicpoll_report::{
-    render_ab_html, render_choice_html, render_compared_html, render_html, render_studies_html,
+    render_ab_html, render_choice_html, render_compared_html, render_html, render_imported_html,
+    render_studies_html,
 };
 use nicpoll_store::{Place, Store, StoreError, Which};
 use nicpoll_study::{
@@ -84,12 +85,8 @@ fn made(page: &Page, place: &Place) -> Result<(String, bool), PageError> {
         }
         Page::Study(id) => of_study(&store, *id),
         Page::Choice(id) => {
-            let study = store.read::<Study>(Which::Id(*id), still_runs)?.document;
-            let names: Vec<&str> = study
-                .settings
-                .iter()
-                .map(|it| it.setting.as_str())
-                .collect();
+            let settings = settings(&store, *id)?;
+            let names: Vec<&str> = settings.iter().map(String::as_str).collect();
             let html = render_choice_html(*id, &names, &store.list(still_runs)?);
             Ok((html, false))
         }
@@ -114,9 +111,23 @@ fn of_study(store: &Store, id: i64) -> Result<(String, bool), PageError> {
     let is_live = entry.state == StudyState::Running;
     let html = match entry.kind {
         StudyKind::Ab => render_ab_html(&store.read::<LiveAb>(which, still_runs)?.document),
+        StudyKind::Imported => {
+            render_imported_html(&store.read::<Imported>(which, still_runs)?.document)
+        }
         _ => render_html(&shown(store.read::<Study>(which, still_runs)?)?),
     };
     Ok((html, is_live))
+}
+
+/// The settings of a study in their order.
+fn settings(store: &Store, id: i64) -> Result<Vec<String>, PageError> {
+    let which = Which::Id(id);
+    if store.entry(which, still_runs)?.kind == StudyKind::Imported {
+        let imported = store.read::<Imported>(which, still_runs)?.document;
+        return Ok(imported.settings().into_iter().map(String::from).collect());
+    }
+    let study = store.read::<Study>(which, still_runs)?.document;
+    Ok(study.settings.into_iter().map(|it| it.setting).collect())
 }
 
 /// A study, or a setting of it by its number.
@@ -124,10 +135,10 @@ fn source(store: &Store, Named { id, setting }: Named) -> Result<Source, PageErr
     let name = match setting {
         None => id.to_string(),
         Some(setting) => {
-            let study = store.read::<Study>(Which::Id(id), still_runs)?.document;
-            let facts = study.settings.get(setting - 1);
-            let facts = facts.ok_or(PageError::Setting { id, setting })?;
-            format!("{id}:{}", facts.setting)
+            let settings = settings(store, id)?;
+            let named = settings.get(setting - 1);
+            let named = named.ok_or(PageError::Setting { id, setting })?;
+            format!("{id}:{named}")
         }
     };
     Ok(Source::stored(name.parse::<ResultName>()?, store)?)

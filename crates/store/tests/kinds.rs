@@ -68,6 +68,7 @@ fn imported() -> Imported {
         trials: Vec::new(),
         readings: Vec::new(),
         unplaced: Vec::new(),
+        margin_ratio: 1.05,
         comparisons: Vec::new(),
     }
 }

@@ -66,12 +66,15 @@ pub use host::{
 pub use keep::{Keeper, shown, still_runs, this_runner};
 pub use lab::{Lab, require_lab, require_state};
 pub use link::{Link, LocalLink};
+pub use nicpoll_import::Mapping;
 pub use plan::{
     DEFAULT_BLOCKS, DEFAULT_PERIOD, Lengths, Options, PlanError, QUICK_BLOCKS, QUICK_LIMIT, plan,
     plan_of,
 };
 pub use ready::{READY, StudyFileError, ready_studies};
-pub use results::{ResultError, ResultName, Source, compare_results};
+pub use results::{
+    ImportError, ResultError, ResultName, Source, compare_results, import_transcripts,
+};
 pub use run::{Running, Traffic};
 pub use seed::draw_seed;
 pub use sitting::{Ended, Sitting, StoredPlace};

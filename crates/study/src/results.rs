@@ -4,6 +4,7 @@
 //! A file's values are its runs where it has three or more; the intervals of a single run are used only then, and said
 //! to be. What cannot be compared is refused, with what could be.
 
+mod imported;
 mod read;
 
 use std::collections::BTreeSet;
@@ -22,7 +23,10 @@ use crate::comparisons::{compare_pair, metrics, value};
 use crate::design::Versus;
 use crate::plan::{MARGIN, family_confidence};
 
+pub use imported::{ImportError, import_transcripts};
 pub use read::{ResultError, ResultName, Source};
+
+use read::Held;
 
 /// A set of values with what the text around it says of them.
 #[derive(Clone, Debug)]
@@ -52,9 +56,10 @@ pub fn compare_results(
 ) -> Result<Compared, ResultError> {
     let mut alone = Vec::new();
     let mut comparisons = match (reference, judged) {
-        (Source::Study(one), Source::Study(other)) if one.id == other.id => {
-            paired(&one.study, &one.name, &other.name)?
-        }
+        (Source::Study(one), Source::Study(other)) if one.id == other.id => match &one.held {
+            Held::Study(study) => paired(study, &one.name, &other.name)?,
+            Held::Imported(_) => unpaired_settings(one, other, &mut alone)?,
+        },
         (Source::Study(one), Source::Study(other)) => studies(one, other, &mut alone)?,
         _ => {
             let one = (&*reference.to_string(), reference.values()?);
@@ -82,9 +87,14 @@ fn paired(
     reference: &ResultName,
     judged: &ResultName,
 ) -> Result<Vec<ComparedSets>, ResultError> {
+    let settings: Vec<&str> = study
+        .settings
+        .iter()
+        .map(|it| it.setting.as_str())
+        .collect();
     let versus = Versus {
-        setting: judged.setting_of(study)?,
-        reference: reference.setting_of(study)?,
+        setting: judged.setting_among(&settings)?,
+        reference: reference.setting_among(&settings)?,
     };
     if versus.setting == versus.reference {
         return Err(ResultError::Same(judged.to_string()));
@@ -153,6 +163,19 @@ fn of_pairs(compared: Comparison, judged: ComparedSide, reference: ComparedSide)
     }
 }
 
+/// Two settings of one import, whose trials took no turns.
+fn unpaired_settings(
+    reference: &read::StudySource,
+    judged: &read::StudySource,
+    alone: &mut Vec<ComparedAlone>,
+) -> Result<Vec<ComparedSets>, ResultError> {
+    let one = reference.name.setting_of(&reference.held)?;
+    if one == judged.name.setting_of(&judged.held)? {
+        return Err(ResultError::Same(judged.name.to_string()));
+    }
+    studies(reference, judged, alone)
+}
+
 /// The workloads and settings that two studies share, or those that were named; what only one has goes to `alone`.
 fn studies(
     reference: &read::StudySource,
@@ -185,8 +208,8 @@ fn studies(
     }
     let family = found.len() as u32;
     let compared = found.into_iter().map(|(workload, setting, against)| {
-        let one = of_study(&reference.study, &workload, &against);
-        let other = of_study(&judged.study, &workload, &setting);
+        let one = reference.held.values(&workload, &against);
+        let other = judged.held.values(&workload, &setting);
         let names = (
             format!("{}:{against}", reference.id),
             format!("{}:{setting}", judged.id),

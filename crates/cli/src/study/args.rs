@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 pub use nicpoll_report::help::study::ABOUT;
-use nicpoll_report::help::study::{COMPARE_EXAMPLES, EXAMPLES, REPORT_EXAMPLES, RUN_EXAMPLES};
+use nicpoll_report::help::study::{
+    COMPARE_EXAMPLES, EXAMPLES, IMPORT_EXAMPLES, REPORT_EXAMPLES, RUN_EXAMPLES,
+};
 use nicpoll_store::Which;
-use nicpoll_study::{FailOn, SweepRates};
+use nicpoll_study::{FailOn, Mapping, SweepRates};
 
 use crate::args::{SittingArgs, StoreFile};
 
@@ -26,6 +28,8 @@ pub enum StudyCommand {
     Run(Box<RunArgs>),
     /// Compare two results: stored studies, or files of iperf, iperf3, netblast or numbers
     Compare(CompareArgs),
+    /// Bring what others measured into the store: transcripts with iperf, netblast, top and more
+    Import(ImportArgs),
     /// List the studies that are stored, the oldest first, and the ready ones with their questions
     List(ListArgs),
     /// Show a study as the command that made it did
@@ -107,6 +111,27 @@ pub struct CompareArgs {
     #[command(flatten)]
     pub file: StoreFile,
     /// Print one JSON object instead of text (docs/compare.md)
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `nicpoll study import`.
+#[derive(Args, Debug)]
+#[command(after_help = IMPORT_EXAMPLES)]
+pub struct ImportArgs {
+    /// Texts: what a web page, a mail or a terminal shows. Those of one experiment make one study
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// Say what the text does not: 120-180:setting=polling, 12:host=PC1, b.txt:5-9:skip. Without lines it is said of all
+    #[arg(long, value_name = "[[FILE:]LINES:]KEY=VALUE")]
+    pub map: Vec<Mapping>,
+    /// Show what was found and what has no place, and store nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Where the studies are.
+    #[command(flatten)]
+    pub file: StoreFile,
+    /// Print one JSON object instead of tables (docs/import.md)
     #[arg(long)]
     pub json: bool,
 }

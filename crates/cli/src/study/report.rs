@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use nicpoll_model::ab::LiveAb;
-use nicpoll_model::{Study, StudyKind};
+use nicpoll_model::{Imported, Study, StudyKind};
 use nicpoll_report::{
-    blocks_as_csv, render_ab_html, render_ab_markdown, render_ab_text, render_document,
-    render_html, render_json, render_markdown, render_text, series_as_csv, trials_as_csv,
+    blocks_as_csv, imported_as_csv, render_ab_html, render_ab_markdown, render_ab_text,
+    render_document, render_html, render_imported_html, render_imported_markdown,
+    render_imported_text, render_json, render_markdown, render_text, series_as_csv, trials_as_csv,
 };
 use nicpoll_store::{Store, StoreError, Which};
 use nicpoll_study::{shown, still_runs};
@@ -42,6 +43,9 @@ fn written(store: &Store, which: Which, format: Format) -> Result<String, Failur
     if entry.kind == StudyKind::Ab {
         return of_ab(store, which, format);
     }
+    if entry.kind == StudyKind::Imported {
+        return of_imported(store, which, format);
+    }
     let kept = match store.read::<Study>(which, still_runs) {
         // Of another version: as it is.
         Err(StoreError::Layout { .. }) if format == Format::Json => {
@@ -56,6 +60,20 @@ fn written(store: &Store, which: Which, format: Format) -> Result<String, Failur
         Format::Html => render_html(&shown(kept)?),
         Format::Md => render_markdown(&shown(kept)?),
         Format::Text => render_text(&shown(kept)?, &output::text_options()),
+    })
+}
+
+fn of_imported(store: &Store, which: Which, format: Format) -> Result<String, Failure> {
+    if format == Format::Json {
+        // Also one of another version: as it is.
+        return Ok(render_document(&store.document(which)?));
+    }
+    let imported = store.read::<Imported>(which, still_runs)?.document;
+    Ok(match format {
+        Format::Csv => imported_as_csv(&imported),
+        Format::Html => render_imported_html(&imported),
+        Format::Md => render_imported_markdown(&imported),
+        _ => render_imported_text(&imported, &output::text_options()),
     })
 }
 

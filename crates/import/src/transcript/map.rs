@@ -62,7 +62,12 @@ impl FromStr for Mapping {
             let is_whole =
                 is_skip == value.is_empty() && is_plain && !(is_skip && place.is_empty());
             is_whole.then_some(())?;
-            let (file, lines) = place.rsplit_once(':').unwrap_or(("", place));
+            let starts_so = |it: &str| it.starts_with(|letter: char| letter.is_ascii_digit());
+            let (file, lines) = match place.rsplit_once(':') {
+                Some(both) => both,
+                None if starts_so(place) => ("", place),
+                None => (place, ""),
+            };
             let lines = match lines {
                 "" => None,
                 lines => {

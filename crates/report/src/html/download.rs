@@ -3,11 +3,11 @@
 //! What must hold: what is saved is the document to the last figure. It takes no script and no network.
 
 use maud::{Markup, html};
-use nicpoll_model::Study;
 use nicpoll_model::ab::LiveAb;
+use nicpoll_model::{Imported, Study};
 use serde::Serialize;
 
-use crate::csv::{series_as_csv, trials_as_csv};
+use crate::csv::{imported_as_csv, series_as_csv, trials_as_csv};
 
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -41,6 +41,14 @@ pub fn of_ab(compared: &LiveAb) -> Markup {
 pub fn of_simulated(document: &impl Serialize) -> Markup {
     section(&html! {
         li { (saved("sim.json", "application/json", &json(document))) ": everything (docs/simulator.md)" }
+    })
+}
+
+/// Imported trials as JSON, and as CSV.
+pub fn of_imported(document: &Imported) -> Markup {
+    section(&html! {
+        li { (saved("imported.json", "application/json", &json(document))) ": the whole import (docs/import.md)" }
+        li { (saved("trials.csv", "text/csv", &imported_as_csv(document))) ": a line for each trial" }
     })
 }
 

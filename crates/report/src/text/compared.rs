@@ -64,7 +64,8 @@ fn alone(alone: &[ComparedAlone]) -> impl Iterator<Item = String> {
     })
 }
 
-fn sentence(sets: &ComparedSets, margin: f64) -> String {
+/// What a comparison comes to.
+pub fn sentence(sets: &ComparedSets, margin: f64) -> String {
     let ComparedSets {
         judged,
         reference,

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use nicpoll_import::{Format, Quantity, Run};
-use nicpoll_model::{ComparedAlone, FileError, Study};
+use nicpoll_model::{ComparedAlone, FileError, Imported, Study, StudyKind};
 use nicpoll_store::{Store, StoreError, Which};
 use thiserror::Error;
 
-use super::{Values, of_study};
+use super::{Values, imported, of_study};
 use crate::keep::still_runs;
 
 /// Runs from which on they are the values, and the intervals of a single run are not.
@@ -57,12 +57,12 @@ impl ResultName {
     }
 
     /// The setting that is named.
-    pub(super) fn setting_of(&self, study: &Study) -> Result<String, ResultError> {
-        let names: Vec<&str> = study
-            .settings
-            .iter()
-            .map(|it| it.setting.as_str())
-            .collect();
+    pub(super) fn setting_of(&self, held: &Held) -> Result<String, ResultError> {
+        self.setting_among(&held.settings())
+    }
+
+    /// The setting that is named, which must be one of these.
+    pub(super) fn setting_among(&self, names: &[&str]) -> Result<String, ResultError> {
         let named = self
             .setting
             .clone()
@@ -88,18 +88,72 @@ pub enum Source {
 pub struct StudySource {
     pub(super) id: i64,
     pub(super) name: ResultName,
-    pub(super) study: Study,
+    pub(super) held: Held,
+}
+
+/// What a stored study is.
+#[derive(Clone, Debug)]
+pub(super) enum Held {
+    Study(Study),
+    Imported(Imported),
+}
+
+impl Held {
+    fn settings(&self) -> Vec<&str> {
+        match self {
+            Held::Study(study) => study
+                .settings
+                .iter()
+                .map(|it| it.setting.as_str())
+                .collect(),
+            Held::Imported(imported) => imported.settings(),
+        }
+    }
+
+    fn workloads(&self) -> Vec<&str> {
+        match self {
+            Held::Study(study) => study
+                .workloads
+                .iter()
+                .map(|it| it.workload.as_str())
+                .collect(),
+            Held::Imported(imported) => imported.workloads(),
+        }
+    }
+
+    /// The workloads and settings that trials have.
+    fn pairs(&self) -> BTreeSet<(String, String)> {
+        let of = |workload: &String, setting: &String| (workload.clone(), setting.clone());
+        match self {
+            Held::Study(study) => study
+                .trials
+                .iter()
+                .map(|it| of(&it.workload, &it.setting))
+                .collect(),
+            Held::Imported(imported) => imported
+                .trials
+                .iter()
+                .map(|it| of(&it.workload, &it.setting))
+                .collect(),
+        }
+    }
+
+    /// The values under a workload and a setting, in the order of the trials.
+    pub(super) fn values(&self, workload: &str, setting: &str) -> Values {
+        match self {
+            Held::Study(study) => of_study(study, workload, setting),
+            Held::Imported(document) => imported::values(&document.trials, workload, setting),
+        }
+    }
 }
 
 impl StudySource {
     /// The workloads and settings that have trials, of those that the name takes.
     pub(super) fn cells(&self) -> BTreeSet<(String, String)> {
         let is_named = |setting: &str| self.name.setting.as_ref().is_none_or(|it| it == setting);
-        let trials = self.study.trials.iter();
-        let taken = trials.filter(|it| self.name.takes(&it.workload) && is_named(&it.setting));
-        taken
-            .map(|it| (it.workload.clone(), it.setting.clone()))
-            .collect()
+        let mut cells = self.held.pairs();
+        cells.retain(|(workload, setting)| self.name.takes(workload) && is_named(setting));
+        cells
     }
 
     /// A workload and a setting that the other study does not have.
@@ -223,11 +277,16 @@ impl Source {
     /// # Errors
     /// [`ResultError`] when there is none, or it cannot be read.
     pub fn stored(name: ResultName, store: &Store) -> Result<Source, ResultError> {
-        let kept = store.read::<Study>(name.which, still_runs)?;
+        let entry = store.entry(name.which, still_runs)?;
+        let which = Which::Id(entry.id);
+        let held = match entry.kind {
+            StudyKind::Imported => Held::Imported(store.read(which, still_runs)?.document),
+            _ => Held::Study(store.read(which, still_runs)?.document),
+        };
         Ok(Source::Study(Box::new(StudySource {
-            id: kept.entry.id,
+            id: entry.id,
             name,
-            study: kept.document,
+            held,
         })))
     }
 
@@ -241,16 +300,12 @@ impl Source {
 
     /// The one set of values that it has.
     pub(super) fn values(&self) -> Result<Values, ResultError> {
-        let StudySource { name, study, .. } = match self {
+        let StudySource { name, held, .. } = match self {
             Source::File(file) => return Ok(file.values.clone()),
             Source::Study(study) => &**study,
         };
-        let setting = name.setting_of(study)?;
-        let names: Vec<&str> = study
-            .workloads
-            .iter()
-            .map(|it| it.workload.as_str())
-            .collect();
+        let setting = name.setting_of(held)?;
+        let names = held.workloads();
         let chosen: Vec<&&str> = names.iter().filter(|it| name.takes(it)).collect();
         let [workload] = chosen[..] else {
             return Err(ResultError::Workload {
@@ -258,7 +313,7 @@ impl Source {
                 known: names.join(", "),
             });
         };
-        let mut values = of_study(study, workload, &setting);
+        let mut values = held.values(workload, &setting);
         // What files call it.
         if values.quantity == "delivered_bits_per_second" {
             values.quantity = String::from(Quantity::BitsPerSecond.name());

@@ -1,0 +1,78 @@
+//! `nicpoll study import`: transcripts into the store.
+
+use std::time::Duration;
+
+use nicpoll_model::{Imported, StudyKind};
+use nicpoll_report::{render_document, render_imported_text};
+use nicpoll_store::Store;
+use nicpoll_study::{ImportError, import_transcripts, this_runner};
+use nicpoll_sys::tell;
+
+use super::args::ImportArgs;
+use crate::failure::Failure;
+use crate::output;
+
+/// Imports the files, and says under which number.
+pub fn run(args: &ImportArgs) -> Result<(), Failure> {
+    let imported = import_transcripts(&args.files, &args.map, &output::origin())?;
+    let is_empty = imported.trials.is_empty();
+    if is_empty && !args.dry_run {
+        return Err(nothing(&imported).into());
+    }
+    let id = match args.dry_run {
+        true => None,
+        false => Some(stored(args, &imported)?),
+    };
+    output::print(&match args.json {
+        true => render_document(&imported),
+        false => render_imported_text(&imported, &output::text_options()),
+    })?;
+    match id {
+        Some(id) => tell!("Stored as study {id}: 'nicpoll study show {id}' shows it again."),
+        None => tell!("Nothing was stored (--dry-run)."),
+    }
+    Ok(())
+}
+
+fn nothing(imported: &Imported) -> ImportError {
+    let files: Vec<&str> = imported.files.iter().map(|it| it.name.as_str()).collect();
+    ImportError::Nothing {
+        files: files.join(", "),
+        unplaced: imported.unplaced.len(),
+    }
+}
+
+/// Stores it, and returns its number.
+fn stored(args: &ImportArgs, imported: &Imported) -> Result<i64, Failure> {
+    let store = Store::to_write(args.file.place()?)?;
+    let owner = this_runner().map_err(anyhow::Error::from)?;
+    let mut whole = imported.clone();
+    let trials = std::mem::take(&mut whole.trials);
+    // Written once for each trial: the long lists follow at the end.
+    let mut head = whole.clone();
+    head.readings.clear();
+    head.unplaced.clear();
+    let mut recording = store.begin(
+        StudyKind::Imported,
+        &head,
+        trials.len() as u32,
+        "{}",
+        &owner,
+    )?;
+    for trial in &trials {
+        let taken = trial.duration_seconds.unwrap_or_default();
+        let taken = Duration::try_from_secs_f64(taken).unwrap_or_default();
+        recording.trial(&head, trial, taken)?;
+    }
+    recording.finish(&whole)?;
+    Ok(recording.id())
+}
+
+impl From<ImportError> for Failure {
+    fn from(error: ImportError) -> Self {
+        match error.is_usage() {
+            true => Failure::Usage(error.to_string()),
+            false => Failure::Failed(error.into()),
+        }
+    }
+}
