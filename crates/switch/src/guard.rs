@@ -29,6 +29,9 @@ const STAY: &str = "stay";
 /// How often it looks whether the change has been confirmed, and whether it is asked to end.
 const LOOK: Duration = Duration::from_millis(250);
 
+/// How often it tries to undo a change that cannot be undone: for ten seconds.
+const TRIES: u32 = 40;
+
 /// The argument with which a program that has guards runs [`watch_over`]; `--until NS` may follow.
 pub const GUARD_COMMAND: &str = "guard";
 
@@ -163,20 +166,61 @@ fn wait(
 }
 
 fn undo(journal: &Journal, owner: Owner) -> Result<(), SwitchError> {
-    let mut machine = Machine::new();
     let mut outcome = Ok(());
     for path in attempts_of(journal, owner)? {
-        loop {
-            match undo_unconfirmed(journal, &mut machine, &path, owner) {
-                // Whoever has it is confirming it or putting it back, or is not quite gone.
-                Err(SwitchError::Journal(JournalError::Busy { .. })) => thread::sleep(LOOK),
-                // The others are put back whatever becomes of this one.
-                done => {
-                    outcome = outcome.and(done);
-                    break;
-                }
-            }
-        }
+        let undo = || undo_unconfirmed(journal, &mut Machine::new(), &path, owner);
+        // The others are put back whatever becomes of this one.
+        outcome = outcome.and(insist(undo, || thread::sleep(LOOK)));
     }
     outcome
+}
+
+/// Tries again what failed: a namespace that is just being taken down, or one that could not be searched, is another
+/// matter a moment later, and nobody else may come by who would put the values back.
+fn insist(
+    mut undo: impl FnMut() -> Result<(), SwitchError>,
+    mut pause: impl FnMut(),
+) -> Result<(), SwitchError> {
+    let mut tries_left = TRIES;
+    loop {
+        match undo() {
+            // Whoever has it is confirming it or putting it back, or is not quite gone.
+            Err(SwitchError::Journal(JournalError::Busy { .. })) => {}
+            Err(_) if tries_left > 1 => tries_left -= 1,
+            done => return done,
+        }
+        pause();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure() -> Result<(), SwitchError> {
+        Err(
+            JournalError::io(std::path::Path::new("/run/nicpoll"))(io::ErrorKind::Other.into())
+                .into(),
+        )
+    }
+
+    #[test]
+    fn what_fails_for_a_moment_is_undone_all_the_same() {
+        let mut results = [failure(), failure(), Ok(())].into_iter();
+        let mut pauses = 0;
+        let done = insist(|| results.next().unwrap(), || pauses += 1);
+        assert!(done.is_ok());
+        assert_eq!(pauses, 2);
+    }
+
+    #[test]
+    fn what_cannot_be_undone_is_given_up_at_last() {
+        let mut tries = 0;
+        let undo = || {
+            tries += 1;
+            failure()
+        };
+        assert!(insist(undo, || {}).is_err());
+        assert_eq!(tries, TRIES);
+    }
 }
