@@ -410,8 +410,8 @@ fn ends_without_ports_are_paired_only_where_their_figures_agree() {
 }
 
 #[test]
-fn time_follows_from_the_length() {
-    // What made a naive search slow: gaps, digits, and rows of brackets without an end.
+fn what_makes_a_naive_search_slow_is_read() {
+    // A search that starts anew at each character takes minutes of these: gaps, digits, and rows of brackets without an end.
     for piece in [
         "[",
         "[ 3] 0.0-",
@@ -423,7 +423,7 @@ fn time_follows_from_the_length() {
         "| a | 1 Mb/s |\n|--|--|\n",
         "start: 1.0 ",
     ] {
-        let text = piece.repeat((1 << 18) / piece.len());
+        let text = piece.repeat((1 << 16) / piece.len());
         read(&text);
     }
 }

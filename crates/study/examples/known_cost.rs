@@ -264,6 +264,7 @@ payload_bytes = {PAYLOAD_BYTES}
         },
         begin: Instant::now(),
         seed,
+        simulated: None,
     };
     let sitting = Sitting::new(file.design, plan, identity, None);
     Ok(sitting

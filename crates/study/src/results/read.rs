@@ -94,8 +94,8 @@ pub struct StudySource {
 /// What a stored study is.
 #[derive(Clone, Debug)]
 pub(super) enum Held {
-    Study(Study),
-    Imported(Imported),
+    Study(Box<Study>),
+    Imported(Box<Imported>),
 }
 
 impl Held {
@@ -280,8 +280,10 @@ impl Source {
         let entry = store.entry(name.which, still_runs)?;
         let which = Which::Id(entry.id);
         let held = match entry.kind {
-            StudyKind::Imported => Held::Imported(store.read(which, still_runs)?.document),
-            _ => Held::Study(store.read(which, still_runs)?.document),
+            StudyKind::Imported => {
+                Held::Imported(Box::new(store.read(which, still_runs)?.document))
+            }
+            _ => Held::Study(Box::new(store.read(which, still_runs)?.document)),
         };
         Ok(Source::Study(Box::new(StudySource {
             id: entry.id,

@@ -130,18 +130,22 @@ fn stored(id: i64, name: &str, rate: impl Fn(&str, &str) -> f64) -> Source {
     Source::Study(Box::new(read::StudySource {
         id,
         name: name.parse().unwrap(),
-        study,
+        held: Held::Study(Box::new(study)),
     }))
 }
 
 /// The same without some of its trials.
 fn without(source: Source, workload: &str, setting: &str) -> Source {
-    let Source::Study(mut study) = source else {
+    let Source::Study(mut source) = source else {
         panic!("a study")
     };
-    let trials = &mut study.study.trials;
-    trials.retain(|it| (it.workload.as_str(), it.setting.as_str()) != (workload, setting));
-    Source::Study(study)
+    let Held::Study(study) = &mut source.held else {
+        panic!("of trials that ran here")
+    };
+    let is_left_out =
+        |it: &Trial| (it.workload.as_str(), it.setting.as_str()) == (workload, setting);
+    study.trials.retain(|it| !is_left_out(it));
+    Source::Study(source)
 }
 
 #[test]
