@@ -67,7 +67,7 @@ fn what_was_not_measured_is_there_as_null() {
 }
 
 /// Units, and what can be counted: one word of a number's name is one of them.
-const UNITS: [&str; 74] = [
+const UNITS: [&str; 75] = [
     "seconds",
     "second",
     "ns",
@@ -142,9 +142,10 @@ const UNITS: [&str; 74] = [
     "ppm",
     "ticks",
     "hz",
+    "lines",
 ];
 /// Numbers that name something and measure nothing.
-const NAMES: [&str; 30] = [
+const NAMES: [&str; 34] = [
     "seed",
     "block",
     "sequence",
@@ -176,6 +177,11 @@ const NAMES: [&str; 30] = [
     // Positions among the values of a comparison.
     "outliers",
     "step_at",
+    // Where an imported figure stands, and which trials are of one test.
+    "file",
+    "line",
+    "test",
+    "near_trial",
 ];
 /// Numbers of any kind: the unit of each is a field beside them, or that of the knob that is named beside them.
 const BESIDE_THEIR_UNIT: [&str; 14] = [
