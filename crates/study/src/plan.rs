@@ -31,7 +31,7 @@ pub const DEFAULT_PERIOD: Duration = Duration::from_micros(200);
 const TRIAL_MIN: Duration = Duration::from_millis(100);
 const TRIAL_MAX: Duration = Duration::from_secs(600);
 /// Time for stragglers of a run to be counted, on a link that delays nothing.
-const DRAIN_MIN: Duration = Duration::from_millis(2);
+pub(crate) const DRAIN_MIN: Duration = Duration::from_millis(2);
 /// A receiver that hears nothing for longer takes its sender for dead.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
 const BLOCKS_MAX: u32 = 1000;

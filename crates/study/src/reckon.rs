@@ -11,12 +11,13 @@ use nicpoll_model::Plan;
 use crate::command::whole_seconds;
 use crate::cost;
 use crate::design::{Design, NamedWorkload};
+use crate::plan::DRAIN_MIN;
 use crate::sweep::{SEARCH, searches};
 use crate::topology::Topology;
 use crate::trial::REHEARSALS;
 use crate::workload::WorkloadRequest;
 
-/// What a trial takes beside its traffic: switching, draining, reading counters.
+/// What a trial takes beside its traffic: switching, draining for the least time, reading counters.
 const OVERHEAD: Duration = Duration::from_millis(200);
 /// The same of a third host.
 const ROUTER_OVERHEAD: Duration = Duration::from_millis(150);
@@ -44,7 +45,7 @@ pub(crate) fn trials(
         true => OVERHEAD + ROUTER_OVERHEAD,
         false => OVERHEAD,
     };
-    let overhead = overhead + 2 * RUNS as u32 * drain;
+    let overhead = overhead + 2 * RUNS as u32 * drain.saturating_sub(DRAIN_MIN);
     let runs = [warmup, trial, cpu_window];
     let workloads = design.workloads.iter();
     let seconds = workloads.map(|workload| {
