@@ -1,7 +1,8 @@
 //! A socket that receives the frames of one queue of an interface.
 //!
-//! What must hold: each frame of the memory is in the fill ring, with the kernel, or in the receive ring. There are as
-//! many frames as the fill ring has entries, so that a frame can always be given back.
+//! What must hold: each frame of the memory is in the fill ring, with the kernel, or in the receive ring. A frame can
+//! always be given back: the fill ring has twice as many entries as there are frames, because the kernel shows a frame
+//! (`xsk_flush`, net/xdp/xsk.c) before it says which entries it has taken.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -121,12 +122,13 @@ impl XdpSocket {
             tx_metadata_len: 0,
         };
         sockopt::set_xdp_umem_reg(&socket, registration)?;
-        sockopt::set_xdp_umem_fill_ring_size(&socket, length)?;
+        let fill_length = 2 * length;
+        sockopt::set_xdp_umem_fill_ring_size(&socket, fill_length)?;
         sockopt::set_xdp_umem_completion_ring_size(&socket, COMPLETIONS)?;
         sockopt::set_xdp_rx_ring_size(&socket, length)?;
         let offsets = sockopt::xdp_mmap_offsets(&socket)?;
         let (fd, fill_at) = (socket.as_fd(), XDP_UMEM_PGOFF_FILL_RING);
-        let mut fill = Ring::map(fd, fill_at, length, &offsets.fr)?;
+        let mut fill = Ring::map(fd, fill_at, fill_length, &offsets.fr)?;
         let receive = Ring::map(fd, XDP_PGOFF_RX_RING, length, &offsets.rx)?;
         let completion_at = XDP_UMEM_PGOFF_COMPLETION_RING;
         let completion = Ring::map(fd, completion_at, COMPLETIONS, &offsets.cr)?;
