@@ -3,11 +3,12 @@
 //! What must hold: the kernel takes the program off when this process ends, however it ends (a `bpf_link`). Nobody
 //! else's program is replaced.
 
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use aya::Ebpf;
-use aya::programs::links::FdLink;
-use aya::programs::{ProgramError, Xdp, XdpMode as AyaMode};
+use aya::programs::{ProgramError, Xdp};
+use nicpoll_sys::xdp::{AttachMode, XdpLink};
 use serde::{Deserialize, Serialize};
 
 use crate::bpf::BpfError;
@@ -29,7 +30,7 @@ pub enum XdpMode {
 /// A program on an interface.
 pub struct AttachedXdp {
     // Declared first: the program is taken off before it goes.
-    _link: FdLink,
+    _link: XdpLink,
     _ebpf: Ebpf,
 }
 
@@ -67,16 +68,13 @@ impl AttachedXdp {
         let program: &mut Xdp = program.try_into().map_err(refused)?;
         program.load().map_err(refused)?;
         let mode = match mode {
-            XdpMode::Native => AyaMode::Driver,
-            XdpMode::Generic => AyaMode::Skb,
+            XdpMode::Native => AttachMode::Driver,
+            XdpMode::Generic => AttachMode::Generic,
         };
-        let id = program.attach_to_if_index(ifindex, mode).map_err(refused)?;
-        let link = program.take_link(id).map_err(refused)?;
-        // A program that was attached in the older way would stay after a kill.
-        let link = FdLink::try_from(link).map_err(|_| BpfError::Refused {
-            what: WHAT,
-            why: String::from("the kernel has no bpf_link for XDP; Linux 5.9 and newer have"),
-        })?;
+        // Not by aya, which falls back to a way that replaces a program and leaves its own behind.
+        let program = program.fd().map_err(refused)?;
+        let link = XdpLink::attach(program.as_fd(), ifindex, mode);
+        let link = link.map_err(|error| BpfError::refused(WHAT, &error))?;
         Ok(AttachedXdp {
             _link: link,
             _ebpf: ebpf,

@@ -35,7 +35,7 @@ impl XdpProgram {
     /// Whether it says which program it is.
     ///
     /// # Errors
-    /// [`HalfAProgram`]
+    /// When the file is given without the program's name, or the name without the file.
     pub fn check(&self) -> Result<(), HalfAProgram> {
         match self.object.is_some() == self.program.is_some() {
             true => Ok(()),
