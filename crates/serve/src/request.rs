@@ -116,13 +116,10 @@ pub fn read_request(bytes: &[u8], own: SocketAddr) -> Result<Option<Asked>, Refu
 
 /// Whether a `Host` names the address that was connected to; `localhost` does for one of loopback.
 fn is_own(host: &str, own: SocketAddr) -> bool {
-    const HTTP: u16 = 80;
+    const HTTP: &str = "80";
     let (name, port) = match host.rsplit_once(':') {
         // The colons of an IPv6 address are in brackets.
-        Some((name, port)) if !port.contains(']') => match port.parse() {
-            Ok(port) => (name, port),
-            Err(_) => return false,
-        },
+        Some((name, port)) if !port.contains(']') => (name, port),
         _ => (host, HTTP),
     };
     let address = name
@@ -134,7 +131,7 @@ fn is_own(host: &str, own: SocketAddr) -> bool {
         Some(address) => address.to_canonical() == ip,
         None => ip.is_loopback() && name.eq_ignore_ascii_case("localhost"),
     };
-    is_named && port == own.port()
+    is_named && port == own.port().to_string()
 }
 
 fn page(path: &str) -> Option<Page> {
@@ -220,6 +217,7 @@ mod tests {
             "127.0.0.1:80",
             "192.0.2.1:8077",
             "[::1]:8077",
+            "127.0.0.1:+8077",
             "",
         ] {
             assert_eq!(from(host), Err(Refusal::ForeignHost), "{host}");
