@@ -10,14 +10,15 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use rustix::net::{AddressFamily, SocketType};
 use rustix::process::{Pid, Resource, Signal, kill_process};
 
 use serving::{is_closed, limit, status, unlimit};
 
-/// More connections than a server serves.
-const CROWD: usize = 132;
-/// As many as it serves.
-const SERVED: usize = 128;
+/// Connections that a server serves for one address.
+const OF_ONE: usize = 112;
+/// Those that it serves for all.
+const OF_ALL: usize = 128;
 
 struct Server {
     child: Child,
@@ -44,6 +45,18 @@ impl Server {
 
     fn connections(&self, count: usize) -> Vec<TcpStream> {
         let connect = |_| TcpStream::connect(self.address).unwrap();
+        (0..count).map(connect).collect()
+    }
+
+    /// From another address of this machine.
+    fn connections_of(&self, address: Ipv4Addr, count: usize) -> Vec<TcpStream> {
+        let connect = |_| {
+            let socket =
+                rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+            rustix::net::bind(&socket, &SocketAddr::from((address, 0))).unwrap();
+            rustix::net::connect(&socket, &self.address).unwrap();
+            TcpStream::from(socket)
+        };
         (0..count).map(connect).collect()
     }
 
@@ -74,15 +87,32 @@ fn rr(args: &[&str]) -> Command {
 #[test]
 fn a_full_server_says_so_once() {
     let server = Server::start();
-    let crowd = server.connections(CROWD);
+    let mut crowd = server.connections(OF_ONE);
+    let rest = OF_ALL - OF_ONE;
+    crowd.extend(server.connections_of(Ipv4Addr::new(127, 0, 0, 2), rest + 4));
     // On a slow host the first ones have been silent for so long that they make room for the last ones.
-    assert!(crowd[SERVED..].iter().any(is_closed));
+    assert!(crowd[OF_ALL..].iter().any(is_closed));
     drop(crowd);
     assert!(server.serves());
     let told = server.end();
     let lines: Vec<&str> = told.lines().collect();
-    let expected = "nicpoll rr: all 128 connections are in use: 127.0.0.1 is refused; a connection \
+    let expected = "nicpoll rr: all 128 connections are in use: 127.0.0.2 is refused; a connection \
                     that asks nothing for 1 s makes room for the next one";
+    assert_eq!(lines, [expected]);
+}
+
+#[test]
+fn one_address_does_not_get_all_connections() {
+    let server = Server::start();
+    let crowd = server.connections(OF_ONE + 4);
+    assert!(crowd[OF_ONE..].iter().any(is_closed));
+    // There is room for others.
+    let other = server.connections_of(Ipv4Addr::new(127, 0, 0, 2), 1);
+    assert!(!is_closed(&other[0]));
+    drop(crowd);
+    let told = server.end();
+    let lines: Vec<&str> = told.lines().collect();
+    let expected = "nicpoll rr: 127.0.0.1 is refused: it has 112 connections already, and the rest is for others";
     assert_eq!(lines, [expected]);
 }
 

@@ -3,7 +3,7 @@
 
 mod described;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
@@ -85,7 +85,12 @@ impl Running {
     fn await_received(&mut self, packets: u64) {
         let (began, mut received) = (Instant::now(), 0);
         while received < packets {
-            let interval = event(&self.lines.next().unwrap().unwrap(), "interval");
+            let Some(line) = self.lines.next() else {
+                let mut said = String::new();
+                let _ = self.child.stderr.take().unwrap().read_to_string(&mut said);
+                panic!("it ended with {:?}: {said}", self.child.wait());
+            };
+            let interval = event(&line.unwrap(), "interval");
             received += interval["received_packets"].as_u64().unwrap();
             assert!(began.elapsed() < PATIENCE, "{received} of {packets}");
         }

@@ -20,7 +20,7 @@ pub enum Refusal {
         rule: &'static str,
     },
     /// One address has as many as it may have.
-    #[error("{peer} is refused: its address has {most} {what} already, and the rest is for others")]
+    #[error("{peer} is refused: it has {most} {what} already, and the rest is for others")]
     Share {
         /// Who came last.
         peer: Caller,

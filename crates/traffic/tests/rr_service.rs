@@ -329,7 +329,7 @@ fn one_address_has_its_share_of_the_connections_and_leaves_the_others() {
             (112, 28)
         );
         let refusal = served.refusal().unwrap().to_string();
-        let expected = "127.0.0.1 is refused: its address has 112 connections already";
+        let expected = "127.0.0.1 is refused: it has 112 connections already";
         assert!(refusal.starts_with(expected), "{refusal}");
         let mut other = connect_from(2, peer);
         let request = Message::request(1, 0).to_bytes();
