@@ -136,7 +136,7 @@ impl StoreFile {
 #[derive(Args, Debug)]
 #[command(after_help = demo::EXAMPLES)]
 pub struct DemoArgs {
-    /// Compare polling with interrupt only, under udp64 and rr, in 12 blocks
+    /// Compare polling with interrupt only, under udp64 and rr, in 11 blocks
     #[arg(long, conflicts_with = "resume")]
     pub quick: bool,
     /// Compare a setting with itself: a difference would be the instrument's. SETTING is default,
@@ -157,7 +157,7 @@ pub struct DemoArgs {
     /// Length of a trial, in seconds or with a unit [default: 0.25s]
     #[arg(long, value_name = "TIME", value_parser = parse_seconds, conflicts_with = "resume")]
     pub duration: Option<Duration>,
-    /// Blocks: how often every workload runs under every setting [default: 16, quick 12]
+    /// Blocks: how often every workload runs under every setting [default: 16, quick 11]
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     pub repeats: Option<u32>,
     /// Workloads: tcp, udp1470, udp64, rr [default: all, quick: udp64, rr]

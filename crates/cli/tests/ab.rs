@@ -131,7 +131,10 @@ fn a_few_pairs(pair: &Switched, name: &str) -> LiveAb {
     assert!(!told.pairs.is_empty());
     for block in told.pairs.iter().flat_map(|it| [&it.reference, &it.judged]) {
         assert!(block.window.rx_packets > 0, "{block:?}");
-        assert!(block.window.cpu.unwrap().busy_seconds() > 0.0, "{block:?}");
+        let cpu = block.window.cpu.unwrap();
+        // Without what counting is reckoned to cost: of little traffic on a busy machine that is more than all of it.
+        let counted = cpu.user_seconds + cpu.system_seconds + cpu.irq_seconds + cpu.softirq_seconds;
+        assert!(counted > 0.0, "{block:?}");
     }
     told
 }

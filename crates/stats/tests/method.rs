@@ -291,10 +291,10 @@ fn found_weight(blocks: usize, family: u32) -> f64 {
 #[test]
 fn what_is_there_still_matters() {
     // The demo and the quick demo; ten blocks would find it in seven studies of ten.
-    for (blocks, family) in [(16, 8), (12, 2)] {
+    for (blocks, family, least) in [(16, 8, 0.95), (11, 2, 0.84)] {
         let share = found_weight(blocks, family);
         assert!(
-            share > 0.9,
+            share > least,
             "{blocks} blocks, {family} comparisons: {share}"
         );
     }

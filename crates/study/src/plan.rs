@@ -18,7 +18,7 @@ pub const MARGIN: f64 = 1.05;
 /// Blocks without options.
 pub const DEFAULT_BLOCKS: u32 = 16;
 /// Blocks with `--quick`.
-pub const QUICK_BLOCKS: u32 = 12;
+pub const QUICK_BLOCKS: u32 = 11;
 /// Time in which a demo ends with `--quick`.
 pub const QUICK_LIMIT: Duration = Duration::from_secs(40);
 /// Many short trials find more than few long ones: the scatter of a difference is about 0.16 with 0.25 s
@@ -414,7 +414,7 @@ mod tests {
         let (_, plan) = plan(&options, Seed(1)).unwrap();
         assert_eq!(plan.workloads, ["tcp", "rr"]);
         assert_eq!(plan.blocks, QUICK_BLOCKS);
-        assert_eq!(plan.order.len(), 12 * 2 * 2);
+        assert_eq!(plan.order.len(), 11 * 2 * 2);
     }
 
     #[test]

@@ -18,7 +18,7 @@ behind. The link is virtual: it shows the kernel's receive path, not a card's in
 pub const EXAMPLES: &str = "\
 Examples:
   nicpoll demo                            all workloads, 16 blocks, within 150 s
-  nicpoll demo --quick                    polling against interrupt, 12 blocks, within 40 s
+  nicpoll demo --quick                    polling against interrupt, 11 blocks, within 40 s
   nicpoll demo --report demo.html         also write a page with plots, for a browser
   nicpoll demo --period 100us --workload udp64,rr
   nicpoll demo --repeats 40 --json > study.json
