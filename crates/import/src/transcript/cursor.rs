@@ -44,6 +44,13 @@ impl<'a> Cursor<'a> {
         before.copied().unwrap_or(0)
     }
 
+    /// Something, unless this is the middle of a number.
+    pub fn begins_number(&self) -> Option<()> {
+        let before = self.behind();
+        let is_within = before.is_ascii_digit() || matches!(before, b'.' | b',');
+        (!is_within).then_some(())
+    }
+
     /// Passes spaces and ends of lines, of which there may be none.
     pub fn gap(&mut self) -> &mut Self {
         let rest = &self.bytes[self.at.min(self.bytes.len())..];

@@ -106,10 +106,7 @@ impl Recogniser for BareInterval {
 
     fn read(&self, cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
         let began = cursor.at;
-        let before = cursor.behind();
-        if before.is_ascii_digit() || matches!(before, b'.' | b',') {
-            return None;
-        }
+        cursor.begins_number()?;
         let line = figures(cursor)?;
         one(began, cursor, Seen::Interval(Box::new(line)))
     }

@@ -14,10 +14,7 @@ impl Recogniser for Figure {
 
     fn read(&self, cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
         let began = cursor.at;
-        let before = cursor.behind();
-        if before.is_ascii_digit() || matches!(before, b'.' | b',') {
-            return None;
-        }
+        cursor.begins_number()?;
         let (value, unit) = units::quantity(cursor)?;
         (unit != Unit::Bytes).then_some(())?;
         one(began, cursor, Seen::Loose(value, unit))

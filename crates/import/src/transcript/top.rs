@@ -69,10 +69,7 @@ impl Recogniser for BareStates {
 
     fn read(&self, cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
         let began = cursor.at;
-        let before = cursor.behind();
-        if before.is_ascii_digit() || matches!(before, b'.' | b',') {
-            return None;
-        }
+        cursor.begins_number()?;
         let mut ahead = cursor.clone();
         ahead.number()?;
         ahead.gap();
