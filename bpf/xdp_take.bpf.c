@@ -5,18 +5,8 @@
  * What must hold: ARP, neighbour discovery, TCP, fragments, VLAN frames and whatever is not understood pass. So does a
  * frame of a queue that has no socket: it is never dropped here. Each frame is counted once, by what became of it.
  */
-#include "kernel.h"
+#include "frame.h"
 
-#define BPF_MAP_TYPE_XSKMAP 17
-HELPER long (*bpf_redirect_map)(void *map, __u64 key, __u64 flags) = (void *)51;
-
-#define XDP_REDIRECT 4
-
-/* More fragments follow, or it is not the first: big-endian 0x3FFF as a little-endian CPU reads it. */
-#define IP_FRAGMENT 0xFF3F
-
-/* Receive queues that can have a socket. */
-#define QUEUES_MAX 128
 /* One bit for each UDP port. */
 #define PORT_WORDS 1024
 
@@ -26,46 +16,6 @@ HELPER long (*bpf_redirect_map)(void *map, __u64 key, __u64 flags) = (void *)51;
 /* It was asked for, but its queue has no socket. */
 #define WITHOUT_SOCKET 2
 #define FATES 3
-
-struct xdp_md {
-	__u32 data;
-	__u32 data_end;
-	__u32 data_meta;
-	__u32 ingress_ifindex;
-	__u32 rx_queue_index;
-};
-
-struct ethernet {
-	__u8 addresses[12];
-	__u16 type;
-};
-
-struct ipv4 {
-	__u8 version_and_length;
-	__u8 service;
-	__u16 length;
-	__u16 id;
-	__u16 fragment;
-	__u8 ttl;
-	__u8 protocol;
-	__u16 checksum;
-	__u32 addresses[2];
-};
-
-struct ipv6 {
-	__u32 version_and_flow;
-	__u16 length;
-	__u8 next_header;
-	__u8 hop_limit;
-	__u32 addresses[8];
-};
-
-struct udp {
-	__u16 source;
-	__u16 destination;
-	__u16 length;
-	__u16 checksum;
-};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_XSKMAP);
@@ -111,7 +61,7 @@ INLINE void *udp_header(void *data, void *end)
 		if ((void *)(ip + 1) > end || ip->protocol != IPPROTO_UDP || ip->fragment & IP_FRAGMENT)
 			return 0;
 		/* Options are rare, and the kernel's. */
-		return ip->version_and_length == 0x45 ? (void *)(ip + 1) : 0;
+		return ip->version_and_length == IPV4_WITHOUT_OPTIONS ? (void *)(ip + 1) : 0;
 	}
 	if (ethernet->type == ETH_P_IPV6) {
 		struct ipv6 *ip = network;

@@ -19,6 +19,7 @@ mod netrate;
 mod output;
 mod progress;
 mod rr;
+mod running;
 mod serve;
 mod set;
 mod show;

@@ -1,7 +1,6 @@
 //! `nicpoll sink`: receives packets on the engine and counts them.
 
 use std::collections::BTreeSet;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use clap::Args;
@@ -9,16 +8,14 @@ use nicpoll_core::{Controller, Knob};
 use nicpoll_engine::{
     Drive, FRAMES_MAX, RunnerSettings, Sink, SinkSettings, Take, parse_knob as knob_of_name,
 };
-use nicpoll_model::sink::{SINK_SCHEMA, SinkDocument, SinkEnd, SinkInterval};
-use nicpoll_model::time::parse_seconds;
+use nicpoll_model::sink::{SINK_SCHEMA, SinkDocument, SinkEnd};
 use nicpoll_report::help::sink::{ABOUT, EXAMPLES};
-use nicpoll_report::{
-    render_document, render_event, render_sink_end, render_sink_interval, render_sink_start,
-};
+use nicpoll_report::{render_document, render_sink_end, render_sink_interval, render_sink_start};
 use nicpoll_sys::affinity;
 
 use crate::failure::Failure;
 use crate::output::{origin, print};
+use crate::running::RunningArgs;
 use crate::stop::Stop;
 
 /// Options of `nicpoll sink`.
@@ -61,18 +58,8 @@ pub struct SinkArgs {
     /// CPU time to spend on each packet, in ns, as an application would
     #[arg(long, value_name = "NS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     work: u64,
-    /// End after this time, in seconds or with a unit [default: at a signal]
-    #[arg(long = "for", value_name = "TIME", value_parser = parse_seconds)]
-    duration: Option<Duration>,
-    /// Length of an interval, in seconds or with a unit
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
-    interval: Duration,
-    /// Print one JSON object at the end (docs/engine.md)
-    #[arg(long)]
-    json: bool,
-    /// Print one JSON object per line: start, each interval, end
-    #[arg(long, conflicts_with = "json")]
-    json_stream: bool,
+    #[command(flatten)]
+    running: RunningArgs,
 }
 
 fn parse_drive(text: &str) -> Result<Drive, String> {
@@ -94,36 +81,20 @@ fn parse_knob(text: &str) -> Result<(Knob, u32), String> {
     Ok((knob, value))
 }
 
-/// Shorter ones say nothing, and nobody waits for longer ones.
-fn parse_interval(text: &str) -> Result<Duration, String> {
-    let interval = parse_seconds(text).map_err(|error| error.to_string())?;
-    let range = Duration::from_millis(100)..=Duration::from_secs(3600);
-    if range.contains(&interval) {
-        Ok(interval)
-    } else {
-        Err(String::from("0.1 s to an hour are possible"))
-    }
-}
-
 /// Runs the command and returns its exit code.
 pub fn run(args: &SinkArgs) -> Result<u8, Failure> {
     let stop = Stop::on_signals().context("catching signals")?;
+    let running = &args.running;
     let mut sink = Sink::start(&settings(args)?, origin())?;
     let start = sink.facts().clone();
-    if args.json_stream {
-        print(&render_event("start", &start))?;
-    } else if !args.json {
-        print(&render_sink_start(&start))?;
-    }
+    running.show("start", &start, render_sink_start)?;
     let mut intervals = Vec::new();
-    let outcome = intervals_until_end(args, &stop, &mut sink, |interval| {
-        if args.json_stream {
-            return print(&render_event("interval", &interval));
+    let outcome = running.each_interval(&stop, || {
+        let interval = sink.interval()?;
+        running.show("interval", &interval, render_sink_interval)?;
+        if running.json {
+            intervals.push(interval);
         }
-        if !args.json {
-            return print(&render_sink_interval(&interval));
-        }
-        intervals.push(interval);
         Ok(())
     });
     let end = SinkEnd {
@@ -131,19 +102,16 @@ pub fn run(args: &SinkArgs) -> Result<u8, Failure> {
         ..sink.end()?
     };
     outcome?;
-    let text = if args.json_stream {
-        render_event("end", &end)
-    } else if args.json {
-        render_document(&SinkDocument {
+    if running.json {
+        print(&render_document(&SinkDocument {
             schema: String::from(SINK_SCHEMA),
             start,
             intervals,
             end,
-        })
+        }))?;
     } else {
-        render_sink_end(&end)
-    };
-    print(&text)?;
+        running.show("end", &end, render_sink_end)?;
+    }
     Ok(stop.signal().map_or(0, |signal| 128 + signal as u8))
 }
 
@@ -173,25 +141,4 @@ fn settings(args: &SinkArgs) -> Result<SinkSettings, Failure> {
         },
         knobs: args.set.clone(),
     })
-}
-
-/// Shows each interval until the time is over or a signal comes.
-fn intervals_until_end(
-    args: &SinkArgs,
-    stop: &Stop,
-    sink: &mut Sink,
-    mut show: impl FnMut(SinkInterval) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    let began = Instant::now();
-    let end = args.duration.map(|duration| began + duration);
-    let mut due = began;
-    loop {
-        due += args.interval;
-        let until = end.map_or(due, |end| end.min(due));
-        let goes_on = stop.wait_until(until);
-        show(sink.interval()?)?;
-        if !goes_on || end.is_some_and(|end| end <= until) {
-            return Ok(());
-        }
-    }
 }

@@ -16,6 +16,7 @@ mod error;
 mod knob_socket;
 mod knobs;
 mod port;
+mod program;
 mod runner;
 mod sink;
 mod take;

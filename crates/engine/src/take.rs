@@ -4,16 +4,13 @@
 //! the interface survives. The program leaves the interface with the [`Taker`], or with the process.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-use aya::Ebpf;
 use aya::maps::{Array, MapData, PerCpuArray, XskMap};
-use aya::programs::Xdp;
-use nicpoll_sys::xdp::{AttachMode, XdpLink, XdpSocket};
-use rustix::io::Errno;
+use nicpoll_sys::xdp::{AttachMode, XdpSocket};
 
 use crate::error::EngineError;
+use crate::program::Program;
 
 const PROGRAM: &str = "take_frames";
 /// `PORT_WORDS` of the program, each with 64 ports.
@@ -54,11 +51,9 @@ pub struct Fates {
 
 /// The program at an interface.
 pub struct Taker {
-    interface: String,
-    ebpf: Ebpf,
+    program: Program,
     sockets: XskMap<MapData>,
     frames: PerCpuArray<MapData, u64>,
-    attached: Option<(XdpLink, AttachMode)>,
 }
 
 impl Taker {
@@ -67,33 +62,20 @@ impl Taker {
     /// # Errors
     /// Without the privileges for BPF.
     pub fn load(interface: &str, take: &Take) -> Result<Self, EngineError> {
-        let refused = |error: &(dyn std::error::Error + 'static)| refusal(interface, error);
         let object = aya::include_bytes_aligned!("../bpf/xdp_take.bpf.o");
-        let mut ebpf = Ebpf::load(object).map_err(|error| refused(&error))?;
-        let program: &mut Xdp = program(&mut ebpf).map_err(|error| refused(&error))?;
-        program.load().map_err(|error| refused(&error))?;
-        let mut map = |name: &str| {
-            let map = ebpf.take_map(name);
-            map.ok_or_else(|| EngineError::Program {
-                interface: interface.to_owned(),
-                why: format!("it has no map {name}"),
-            })
-        };
-        let mut ports: Array<_, u64> = map("PORTS")?.try_into().map_err(|e| refused(&e))?;
-        let sockets = map("SOCKETS")?.try_into().map_err(|e| refused(&e))?;
-        let frames = map("FRAMES")?.try_into().map_err(|e| refused(&e))?;
+        let mut program = Program::load(interface, object, PROGRAM, &[])?;
+        let mut ports: Array<_, u64> = program.map("PORTS")?;
         for word in 0..PORT_WORDS {
             let bits = take.word(word);
             if bits != 0 {
-                ports.set(word, bits, 0).map_err(|error| refused(&error))?;
+                let set = ports.set(word, bits, 0);
+                set.map_err(|error| program.refused(&error))?;
             }
         }
         Ok(Taker {
-            interface: interface.to_owned(),
-            ebpf,
-            sockets,
-            frames,
-            attached: None,
+            sockets: program.map("SOCKETS")?,
+            frames: program.map("FRAMES")?,
+            program,
         })
     }
 
@@ -101,7 +83,7 @@ impl Taker {
     pub fn serve(&mut self, queue: u32, socket: &XdpSocket) -> Result<(), EngineError> {
         let fd = socket.as_fd().as_raw_fd();
         let outcome = self.sockets.set(queue, fd, 0);
-        outcome.map_err(|error| refusal(&self.interface, &error))
+        outcome.map_err(|error| self.program.refused(&error))
     }
 
     /// Attaches the program to the interface: in its driver where that runs programs, else in the kernel's own code.
@@ -109,89 +91,27 @@ impl Taker {
     /// # Errors
     /// When the interface has an XDP program.
     pub fn attach(&mut self, ifindex: u32) -> Result<AttachMode, EngineError> {
-        let refused = |error: &(dyn std::error::Error + 'static)| refusal(&self.interface, error);
-        let program: &mut Xdp = program(&mut self.ebpf).map_err(|error| refused(&error))?;
-        let program = program.fd().map_err(|error| refused(&error))?;
-        let program = program.as_fd();
-        let mut attached = Err(io::Error::from(Errno::OPNOTSUPP));
-        for mode in [AttachMode::Driver, AttachMode::Generic] {
-            attached = XdpLink::attach(program, ifindex, mode).map(|link| (link, mode));
-            // Another mode is tried where the driver will not have it, not where the interface is taken.
-            if attached.is_ok() || attached.as_ref().is_err_and(is_taken) {
-                break;
-            }
-        }
-        match attached {
-            Ok((link, mode)) => {
-                self.attached = Some((link, mode));
-                Ok(mode)
-            }
-            Err(error) if is_taken(&error) => Err(EngineError::ForeignProgram {
-                interface: self.interface.clone(),
-            }),
-            Err(error) => Err(refused(&error)),
-        }
+        self.program.attach(ifindex)
     }
 
     /// Takes the program off the interface; its counters stay.
     pub fn detach(&mut self) {
-        self.attached = None;
+        self.program.detach();
     }
 
     /// Where the program runs; `None` before it is attached.
     pub fn mode(&self) -> Option<AttachMode> {
-        self.attached.as_ref().map(|(_, mode)| *mode)
+        self.program.mode()
     }
 
     /// What became of all frames so far.
     pub fn fates(&self) -> Result<Fates, EngineError> {
-        let [mut taken, mut passed, mut without_socket] = [0; 3];
-        for (key, sum) in [&mut taken, &mut passed, &mut without_socket]
-            .into_iter()
-            .enumerate()
-        {
-            let by_cpu = self.frames.get(&(key as u32), 0);
-            let by_cpu = by_cpu.map_err(|error| refusal(&self.interface, &error))?;
-            *sum = by_cpu.iter().sum();
-        }
+        let [taken, passed, without_socket] = self.program.sums(&self.frames)?;
         Ok(Fates {
             taken,
             passed,
             without_socket,
         })
-    }
-}
-
-fn program(ebpf: &mut Ebpf) -> Result<&mut Xdp, aya::EbpfError> {
-    let program = ebpf.program_mut(PROGRAM).ok_or(aya::EbpfError::NoBTF)?;
-    Ok(program.try_into()?)
-}
-
-fn is_taken(error: &io::Error) -> bool {
-    matches!(
-        Errno::from_io_error(error),
-        Some(Errno::BUSY | Errno::EXIST)
-    )
-}
-
-/// The error of a refusal, from the innermost cause.
-fn refusal(interface: &str, error: &(dyn std::error::Error + 'static)) -> EngineError {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    let errno = cause
-        .downcast_ref::<io::Error>()
-        .and_then(Errno::from_io_error);
-    match errno {
-        Some(errno @ (Errno::PERM | Errno::ACCESS)) => EngineError::Privileges {
-            doing: "taking frames by an XDP program",
-            source: errno.into(),
-        },
-        _ => EngineError::Program {
-            interface: interface.to_owned(),
-            why: cause.to_string(),
-        },
     }
 }
 
