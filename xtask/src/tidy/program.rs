@@ -10,13 +10,14 @@ const SOURCE: &str = "crates/cli/src";
 const LONGEST_PROGRAM: usize = 6_000;
 
 /// The parts of the program that are no commands. All commands may use them.
-const SHARED: [&str; 8] = [
+const SHARED: [&str; 9] = [
     "args",
     "failure",
     "host_file",
     "knobs",
     "output",
     "progress",
+    "running",
     "sitting",
     "stop",
 ];
