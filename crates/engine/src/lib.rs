@@ -28,7 +28,7 @@ pub use engine::{Engine, EngineEnded};
 pub use error::EngineError;
 pub use knob_socket::{KnobAnswer, RunningEngine};
 pub use knobs::{KnobNameError, KnobRefusal, parse_knob, write_knob};
-pub use port::{PacketInput, Port, PortDrops};
+pub use port::{PacketInput, Port, PortDrops, Transmit};
 pub use runner::{PortRunner, RunnerSettings, Tallies};
 pub use sink::{Sink, SinkSettings};
 pub use take::{Fates, Take, Taker};

@@ -1,5 +1,7 @@
-//! What the engine polls: a receive queue of an interface, with all that `core::Device` leaves out.
+//! What the engine polls: a receive queue of an interface, with all that `core::Device` leaves out; and what it sends
+//! by. A device may be both.
 
+use std::io;
 use std::os::fd::BorrowedFd;
 
 use nicpoll_core::Device;
@@ -52,4 +54,34 @@ pub trait Port: Device {
 
     /// What was lost here.
     fn drops(&self) -> PortDrops;
+}
+
+/// A device that sends frames, Ethernet header first and without FCS.
+///
+/// What must hold: it waits for nothing. Each frame that `fill` wrote is handed to the kernel or stays in the device's
+/// ring, where the next call finds it; none is lost in between. The kernel may still drop what it was handed, and
+/// counts that at the interface.
+pub trait Transmit {
+    /// Frames that could be written now.
+    fn room(&mut self) -> u32;
+
+    /// Has up to `most` frames written and hands them to the kernel. `fill` writes a frame to the start of the device's
+    /// own memory, which has room for the interface's longest and holds anything, and returns its length, or `None` when
+    /// there is no more to send. Returns how many were written: 0 when there is no room.
+    ///
+    /// # Errors
+    /// When the interface is down or gone. What was written before stays in the ring.
+    fn transmit(
+        &mut self,
+        most: u32,
+        fill: &mut dyn FnMut(&mut [u8]) -> Option<usize>,
+    ) -> io::Result<u32>;
+
+    /// Frames that the kernel has finished with since the device was opened: sent, or dropped by the interface.
+    fn sent(&self) -> u64;
+
+    /// Of those, how many the interface dropped, as far as the kernel tells this device: its queue was full.
+    fn refused(&self) -> u64 {
+        0
+    }
 }

@@ -4,6 +4,7 @@
 //! what is built parses back to the same. It parses untrusted input.
 #![forbid(unsafe_code)]
 
+pub mod frame;
 pub mod pcap;
 pub mod rr;
 

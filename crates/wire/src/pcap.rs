@@ -83,6 +83,8 @@ pub struct Packet<'a> {
     pub time_ns: u64,
     /// What was recorded of it, from the link's header on.
     pub bytes: &'a [u8],
+    /// Its length when it was on the wire.
+    whole_bytes: u32,
     link_type: u32,
 }
 
@@ -146,13 +148,14 @@ impl<'a> Capture<'a> {
             }
             number += 1;
             match self.packet(rest, number) {
-                Ok((at_ns, bytes)) => {
+                Ok((at_ns, bytes, whole_bytes)) => {
                     rest = &rest[RECORD_HEADER_BYTES + bytes.len()..];
                     let since_first = at_ns.saturating_sub(*first.get_or_insert(at_ns));
                     latest = since_first.max(latest);
                     Some(Ok(Packet {
                         time_ns: latest,
                         bytes,
+                        whole_bytes,
                         link_type: self.link_type,
                     }))
                 }
@@ -164,22 +167,34 @@ impl<'a> Capture<'a> {
         })
     }
 
-    fn packet(self, rest: &'a [u8], packet: u64) -> Result<(u64, &'a [u8]), PcapError> {
+    /// When the first packet of `rest` was recorded, what was recorded of it, and how long it was.
+    fn packet(self, rest: &'a [u8], packet: u64) -> Result<(u64, &'a [u8], u32), PcapError> {
         let cut_off = PcapError::CutOff { packet };
         let field = |at| word(rest, at, self.is_swapped).ok_or(cut_off);
         let (seconds, fraction, bytes) = (field(0)?, field(4)?, field(8)?);
-        field(12)?;
+        let whole_bytes = field(12)?;
         if bytes > CAPTURED_BYTES_MAX {
             return Err(PcapError::TooLong { packet, bytes });
         }
         let end = RECORD_HEADER_BYTES + bytes as usize;
         let recorded = rest.get(RECORD_HEADER_BYTES..end).ok_or(cut_off)?;
         let fraction_ns = u64::from(fraction) * (1_000_000_000 / self.fractions_a_second);
-        Ok((u64::from(seconds) * 1_000_000_000 + fraction_ns, recorded))
+        let at_ns = u64::from(seconds) * 1_000_000_000 + fraction_ns;
+        Ok((at_ns, recorded, whole_bytes))
     }
 }
 
 impl Packet<'_> {
+    /// Whether it begins with Ethernet's header.
+    pub fn is_ethernet(&self) -> bool {
+        self.link_type == LINK_ETHERNET
+    }
+
+    /// Whether only its beginning was recorded.
+    pub fn is_cut_off(&self) -> bool {
+        (self.bytes.len() as u64) < u64::from(self.whole_bytes)
+    }
+
     /// Bytes of payload of the UDP datagram that the packet carries, as its header says: the recording may have cut
     /// them off. `None` for what is not UDP, and for fragments.
     pub fn udp_payload_bytes(&self) -> Option<u16> {
@@ -289,6 +304,7 @@ mod tests {
                 assert_eq!((first.time_ns, first.udp_payload_bytes()), (0, Some(64)));
                 assert_eq!(second.time_ns, 1_000_000_000 + fraction_ns);
                 assert_eq!(second.udp_payload_bytes(), Some(200));
+                assert!(first.is_ethernet() && !first.is_cut_off());
             }
         }
     }
@@ -312,6 +328,15 @@ mod tests {
             matches!(last, Err(PcapError::TooLong { packet: 1, .. })),
             "{last:?}"
         );
+    }
+
+    #[test]
+    fn a_packet_that_was_longer_on_the_wire_is_cut_off() {
+        let mut file = file(MAGIC_MICROSECONDS, false, &[(0, 0, frame(9, false))]);
+        // The lower byte of the length on the wire.
+        file[24 + 12] += 1;
+        let packet = Capture::parse(&file).unwrap().packets().next().unwrap();
+        assert!(packet.unwrap().is_cut_off());
     }
 
     #[test]

@@ -1,0 +1,226 @@
+//! What is built is read again, whatever else stands around it; what is damaged is never read as something else.
+
+use std::net::SocketAddr;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const SOURCE: Mac = Mac([2, 0, 0, 0, 0, 1]);
+const DESTINATION: Mac = Mac([2, 0, 0, 0, 0, 2]);
+
+fn path(source: &str, destination: &str) -> UdpPath {
+    UdpPath {
+        source_mac: SOURCE,
+        destination_mac: DESTINATION,
+        source: source.parse().unwrap(),
+        destination: destination.parse().unwrap(),
+    }
+}
+
+fn paths() -> [UdpPath; 2] {
+    [
+        path("198.18.0.1:4000", "198.18.0.2:9"),
+        path("[2001:2::1]:4000", "[2001:2::2]:9"),
+    ]
+}
+
+#[test]
+fn a_datagram_is_read_as_it_was_written() {
+    for path in paths() {
+        for payload in [&b""[..], b"odd", &[7; 1400]] {
+            let mut memory = [0xaa; 1500];
+            let length = path.write(payload, &mut memory).unwrap();
+            assert_eq!(
+                length,
+                (path.header_bytes() + payload.len()).max(FRAME_BYTES_MIN)
+            );
+            let frame = Frame::parse(&memory[..length]).unwrap();
+            assert_eq!((frame.source, frame.destination), (SOURCE, DESTINATION));
+            assert_eq!(frame.vlan, None);
+            let (ip, udp) = frame.udp().unwrap();
+            assert_eq!(SocketAddr::new(ip.source, udp.source), path.source);
+            assert_eq!(
+                SocketAddr::new(ip.destination, udp.destination),
+                path.destination
+            );
+            assert_eq!(udp.payload, payload);
+            assert_eq!((ip.hop_limit, ip.protocol, ip.is_fragment), (64, 17, false));
+            assert!(!ip.has_extensions && ip.checksums_hold());
+            // Each byte of the packet is covered, but for padding and Ethernet's header.
+            let (flipped, end) = (14 + 8, path.header_bytes() + payload.len());
+            for at in [flipped, end - 1] {
+                memory[at] ^= 1;
+                let damaged = Frame::parse(&memory[..length]).unwrap();
+                assert!(
+                    !damaged.udp().is_some_and(|(ip, _)| ip.checksums_hold()),
+                    "{at}"
+                );
+                memory[at] ^= 1;
+            }
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_written_is_refused() {
+    let [ipv4, ipv6] = paths();
+    let mut memory = [0; 59];
+    let no_room = FrameError::NoRoom {
+        needed: 60,
+        room: 59,
+    };
+    assert_eq!(ipv4.write(b"", &mut memory), Err(no_room));
+    let mixed = UdpPath {
+        destination: ipv6.destination,
+        ..ipv4
+    };
+    assert_eq!(
+        mixed.write(b"", &mut [0; 100]),
+        Err(FrameError::MixedFamilies)
+    );
+    let short = UdpTemplate::new(&ipv6, &mut [0; 79]);
+    assert_eq!(
+        short,
+        Err(FrameError::NoRoom {
+            needed: 80,
+            room: 79
+        })
+    );
+    assert!(ipv4.write(&[0; 65_536], &mut [0; 70_000]).is_err());
+    assert!(UdpTemplate::new(&ipv4, &mut [0; 70_000]).is_err());
+}
+
+#[test]
+fn a_marked_template_is_a_datagram_of_its_port_with_a_checksum_that_holds() {
+    let mark = Mark {
+        sequence: 0x0123_4567_89ab_cdef,
+        time_ns: u64::MAX - 5,
+        flow: 0xfffe,
+    };
+    for path in paths() {
+        for bytes in [path.header_bytes() + MARK_BYTES, 594, 1514] {
+            let mut memory = [0; 1514];
+            let template = UdpTemplate::new(&path, &mut memory[..bytes]).unwrap();
+            for (port, mark) in [(0, Mark::default()), (65_535, mark), (1, mark)] {
+                template.mark(port, mark, &mut memory[..bytes]);
+                let frame = Frame::parse(&memory[..bytes]).unwrap();
+                let (ip, udp) = frame.udp().unwrap();
+                assert!(ip.checksums_hold(), "{bytes} {port}");
+                assert_eq!((udp.source, udp.destination), (port, 9));
+                assert_eq!(Mark::parse(udp.payload), Some(mark));
+                assert_eq!(udp.payload.len(), bytes - path.header_bytes());
+            }
+        }
+    }
+    // The shortest frame of Ethernet has room for a mark.
+    assert_eq!(paths()[0].header_bytes() + MARK_BYTES, FRAME_BYTES_MIN);
+}
+
+#[test]
+fn arp_is_read_as_it_was_written() {
+    for is_reply in [false, true] {
+        let arp = Arp {
+            is_reply,
+            sender_mac: SOURCE,
+            sender: [198, 18, 0, 1].into(),
+            target_mac: if is_reply {
+                DESTINATION
+            } else {
+                Mac::default()
+            },
+            target: [198, 18, 0, 2].into(),
+        };
+        let mut memory = [0xaa; ARP_FRAME_BYTES];
+        assert_eq!(write_arp(&arp, &mut memory), Ok(ARP_FRAME_BYTES));
+        let frame = Frame::parse(&memory).unwrap();
+        let to = if is_reply {
+            DESTINATION
+        } else {
+            Mac::BROADCAST
+        };
+        assert_eq!((frame.source, frame.destination), (SOURCE, to));
+        assert_eq!(frame.packet, Packet::Arp(arp));
+        assert!(write_arp(&arp, &mut memory[1..]).is_err());
+    }
+}
+
+#[test]
+fn neighbour_discovery_is_read_as_it_was_written() {
+    let [us, them] = ["fe80::1", "2001:2::a:b0c:d"].map(|address| address.parse().unwrap());
+    for is_advertisement in [false, true] {
+        let message = NeighbourMessage {
+            is_advertisement,
+            target: if is_advertisement { us } else { them },
+            mac: Some(SOURCE),
+        };
+        let mut memory = [0xaa; NEIGHBOUR_FRAME_BYTES];
+        let written = write_neighbour(&message, (SOURCE, us), (DESTINATION, them), &mut memory);
+        assert_eq!(written, Ok(NEIGHBOUR_FRAME_BYTES));
+        let frame = Frame::parse(&memory).unwrap();
+        let Packet::Ip(ip) = &frame.packet else {
+            panic!("{frame:?}");
+        };
+        assert!(ip.checksums_hold());
+        assert_eq!(ip.hop_limit, 255);
+        assert_eq!(ip.transport, Transport::Neighbour(message));
+        let group = (
+            "ff02::1:ff0c:d".parse().unwrap(),
+            Mac([0x33, 0x33, 0xff, 0x0c, 0, 0x0d]),
+        );
+        let to = if is_advertisement {
+            (them.into(), DESTINATION)
+        } else {
+            group
+        };
+        assert_eq!((ip.destination, frame.destination), to);
+    }
+}
+
+#[test]
+fn a_tag_is_read_and_other_packets_keep_their_type() {
+    let mut memory = [0; 100];
+    let length = paths()[0].write(b"tagged", &mut memory).unwrap();
+    let tagged = [&memory[..12], &[0x81, 0, 0x20, 7], &memory[12..length]].concat();
+    let frame = Frame::parse(&tagged).unwrap();
+    assert_eq!(
+        (frame.vlan, frame.udp().unwrap().1.payload),
+        (Some(7), &b"tagged"[..])
+    );
+    memory[12..14].copy_from_slice(&[0x88, 0xcc]);
+    assert_eq!(Frame::parse(&memory).unwrap().packet, Packet::Other(0x88cc));
+    assert_eq!(Frame::parse(&memory[..13]), Err(FrameError::Short));
+    memory[12..14].copy_from_slice(&[0x08, 0]);
+    assert_eq!(Frame::parse(&memory[..30]), Err(FrameError::Malformed));
+}
+
+#[test]
+fn a_fragment_is_not_read_as_a_datagram() {
+    let mut memory = [0; 100];
+    let length = paths()[0].write(&[1; 40], &mut memory).unwrap();
+    memory[20] = 0x20;
+    let frame = Frame::parse(&memory[..length]).unwrap();
+    let Packet::Ip(ip) = &frame.packet else {
+        panic!("{frame:?}");
+    };
+    assert!(ip.is_fragment);
+    assert_eq!(ip.transport, Transport::Other);
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_or_refused(
+        tail in proptest::collection::vec(any::<u8>(), 0..120),
+        ether_type in prop_oneof![Just(0x0800_u16), Just(0x86dd), Just(0x0806), Just(0x8100), any::<u16>()],
+    ) {
+        let bytes = [&[2; 12][..], &ether_type.to_be_bytes(), &tail].concat();
+        if let Ok(frame) = Frame::parse(&bytes) {
+            if let Packet::Ip(ip) = &frame.packet {
+                ip.checksums_hold();
+            }
+            if let Some((_, udp)) = frame.udp() {
+                prop_assert!(udp.payload.len() < bytes.len());
+            }
+        }
+    }
+}
