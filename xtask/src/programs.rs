@@ -22,7 +22,7 @@ use crate::tidy;
 
 /// Test programs that judge processor time, delays or the rhythm of polls, or that look at what the whole machine
 /// has or lost.
-const ALONE: [&str; 11] = [
+const ALONE: [&str; 12] = [
     "cpu_truth",
     "demo",
     "disturbed",
@@ -34,6 +34,7 @@ const ALONE: [&str; 11] = [
     "old_dialects",
     "rhythm",
     "sim_fit_host",
+    "user_frac",
 ];
 /// Test programs that send as much as they can, or compare what two ends counted in a time.
 const BUSY: [&str; 11] = [

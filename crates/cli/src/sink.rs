@@ -6,12 +6,14 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use nicpoll_core::{Controller, Knob};
 use nicpoll_engine::{
-    Drive, FRAMES_MAX, RunnerSettings, Sink, SinkSettings, Take, parse_knob as knob_of_name,
+    Drive, EngineSettings, FRAMES_MAX, KernelSide, RunnerSettings, Sink, SinkSettings, Take,
+    parse_knob as knob_of_name,
 };
 use nicpoll_model::sink::{SINK_SCHEMA, SinkDocument, SinkEnd};
 use nicpoll_report::help::sink::{ABOUT, EXAMPLES};
 use nicpoll_report::{render_document, render_sink_end, render_sink_interval, render_sink_start};
-use nicpoll_sys::affinity;
+use nicpoll_study::EngineSupport;
+use nicpoll_sys::{affinity, tell};
 
 use crate::failure::Failure;
 use crate::output::{origin, print};
@@ -38,7 +40,7 @@ pub struct SinkArgs {
     #[arg(long)]
     all_udp: bool,
     /// How to learn of packets: polling, interrupt, busy-poll or adaptive
-    #[arg(long, value_name = "NAME", default_value = "polling", value_parser = parse_drive)]
+    #[arg(long, value_name = "NAME", default_value = "polling")]
     discipline: Drive,
     /// Ticks a second
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(100..=10_000))]
@@ -52,19 +54,21 @@ pub struct SinkArgs {
     /// Throttle an interrupt after N passes back to back (hw.intr_storm_threshold); 0: never
     #[arg(long, value_name = "N", default_value_t = 0)]
     storm_threshold: u32,
-    /// CPU of the thread that receives [default: the last one that is allowed]
-    #[arg(long, value_name = "N")]
-    cpu: Option<u32>,
+    /// CPUs of the threads that receive, such as 0,1; queues go round them [default: the last one that is allowed]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    cpu: Vec<u32>,
+    /// What to ask of the kernel's side while it runs: as-is, threaded (kernel threads receive) or polling (a timer
+    /// begins the kernel's rounds)
+    #[arg(long, value_name = "NAME", default_value = "as-is")]
+    kernel_side: KernelSide,
+    /// CPUs of the kernel's threads with '--kernel-side threaded' [default: those that the engine leaves free]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    kernel_cpu: Vec<u32>,
     /// CPU time to spend on each packet, in ns, as an application would
     #[arg(long, value_name = "NS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     work: u64,
     #[command(flatten)]
     running: RunningArgs,
-}
-
-fn parse_drive(text: &str) -> Result<Drive, String> {
-    let names = || Drive::names().collect::<Vec<_>>().join(", ");
-    Drive::from_name(text).ok_or_else(|| format!("one of these was expected: {}", names()))
 }
 
 fn parse_controller(text: &str) -> Result<Controller, String> {
@@ -85,7 +89,12 @@ fn parse_knob(text: &str) -> Result<(Knob, u32), String> {
 pub fn run(args: &SinkArgs) -> Result<u8, Failure> {
     let stop = Stop::on_signals().context("catching signals")?;
     let running = &args.running;
-    let mut sink = Sink::start(&settings(args)?, origin())?;
+    let settings = settings(args)?;
+    let support = EngineSupport::of(&args.interface, args.discipline, args.kernel_side);
+    let mut sink = Sink::start(&settings, origin(), &support.helpers())?;
+    if let Some(gap) = support.gap() {
+        tell!("nicpoll sink: {gap}");
+    }
     let start = sink.facts().clone();
     running.show("start", &start, render_sink_start)?;
     let mut intervals = Vec::new();
@@ -123,6 +132,10 @@ fn settings(args: &SinkArgs) -> Result<SinkSettings, Failure> {
             .copied()
             .ok_or_else(|| anyhow!("no CPU is allowed"))
     };
+    let cpus = match &args.cpu[..] {
+        [] => vec![last_cpu()?],
+        cpus => cpus.to_vec(),
+    };
     Ok(SinkSettings {
         interface: args.interface.clone(),
         take: if args.all_udp {
@@ -131,14 +144,18 @@ fn settings(args: &SinkArgs) -> Result<SinkSettings, Failure> {
             Take::Ports(args.port.iter().copied().collect::<BTreeSet<_>>())
         },
         frames: FRAMES_MAX,
-        cpu: args.cpu.map_or_else(last_cpu, Ok)?,
         work_ns: args.work,
-        runner: RunnerSettings {
-            drive: args.discipline,
-            hz: args.hz,
-            controller: args.controller,
-            storm_threshold: args.storm_threshold,
+        engine: EngineSettings {
+            cpus,
+            runner: RunnerSettings {
+                drive: args.discipline,
+                hz: args.hz,
+                controller: args.controller,
+                storm_threshold: args.storm_threshold,
+            },
+            knobs: args.set.clone(),
         },
-        knobs: args.set.clone(),
+        kernel_side: args.kernel_side,
+        kernel_cpus: args.kernel_cpu.clone(),
     })
 }

@@ -1,20 +1,28 @@
-//! `nicpoll sysctl`: reads and writes the knobs of a running engine, with sysctl(8)'s output.
+//! `nicpoll sysctl`: reads and writes the knobs of a running engine, with sysctl(8)'s output; where the kernel polls
+//! itself, shows what stands for them.
+
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use nicpoll_core::Knob;
-use nicpoll_engine::{KnobAnswer, RunningEngine};
+use nicpoll_engine::{KnobAnswer, RunningEngine, parse_knob};
+use nicpoll_inspect::{STORM_THRESHOLD, ShowOptions, asked_variables};
 use nicpoll_report::help::sysctl::{ABOUT, EXAMPLES};
+use nicpoll_report::render_polling_values;
 use nicpoll_sys::tell;
 
 use crate::failure::{EXIT_FAILED, Failure};
-use crate::output::print;
+use crate::output::{origin, print};
+
+/// How long the kernel's polls are watched.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// Options of `nicpoll sysctl`.
 #[derive(Args, Clone, Debug)]
 #[command(long_about = ABOUT, after_help = EXAMPLES)]
 pub struct SysctlArgs {
-    /// Names to read, or NAME=VALUE to write; with or without 'kern.polling.' before them [default: all]
+    /// Names to read, or NAME=VALUE to write; with or without 'kern.polling.' before them; cpu1.NAME is that of one CPU
+    /// [default: all]
     #[arg(value_name = "NAME[=VALUE]")]
     knobs: Vec<String>,
     /// Print values without their names
@@ -23,24 +31,35 @@ pub struct SysctlArgs {
     /// Print all of them
     #[arg(short = 'a', conflicts_with = "knobs")]
     all: bool,
-    /// The engine, by its process or its interface, where several run
+    /// The engine, by its process or its interface, where several run; or an interface that the kernel polls
     #[arg(long, value_name = "PID|IF")]
     engine: Option<String>,
 }
 
 /// Runs the command and returns its exit code.
 pub fn run(args: &SysctlArgs) -> Result<u8, Failure> {
-    let engine = engine(args)?;
     let is_tree = |name: &String| name.trim_end_matches('.') == "kern.polling";
-    let requests: Vec<String> = if args.knobs.is_empty() || args.knobs.iter().any(is_tree) {
-        let names = Knob::ALL.iter().map(|knob| knob.name());
-        names.map(String::from).collect()
+    let is_all = args.knobs.is_empty() || args.knobs.iter().any(is_tree);
+    // A name that is none is refused whoever would be asked.
+    let engines = RunningEngine::named(args.engine.as_deref())
+        .context("looking for running engines, which takes root")?;
+    if engines.is_empty() && !is_all {
+        let written = args.knobs.iter().filter_map(|word| word.split_once('='));
+        for (name, _) in written {
+            parse_knob(name).map_err(|error| Failure::Failed(error.into()))?;
+        }
+    }
+    let Some(engine) = one_of(&engines)? else {
+        return of_kernel(args, is_all);
+    };
+    let doing = || format!("asking the engine of process {}", engine.pid);
+    let requests = if is_all {
+        engine.names().with_context(doing)?
     } else {
         args.knobs.clone()
     };
     let mut code = 0;
     for request in &requests {
-        let doing = || format!("asking the engine of process {}", engine.pid);
         match engine.ask(request).with_context(doing)? {
             KnobAnswer::Value(value) if args.values_only => print(&format!("{value}\n"))?,
             KnobAnswer::Value(value) => {
@@ -59,22 +78,47 @@ pub fn run(args: &SysctlArgs) -> Result<u8, Failure> {
     Ok(code)
 }
 
-fn engine(args: &SysctlArgs) -> Result<RunningEngine, Failure> {
-    let mut engines =
-        RunningEngine::all().context("looking for running engines, which takes root")?;
-    if let Some(wanted) = &args.engine {
-        engines.retain(|engine| engine.interface == *wanted || engine.pid.to_string() == *wanted);
+/// What stands for the knobs where the kernel polls an interface itself.
+fn of_kernel(args: &SysctlArgs, is_all: bool) -> Result<u8, Failure> {
+    let interface = match &args.engine {
+        Some(interface) if interface.parse::<u32>().is_err() => interface.clone(),
+        _ => {
+            return Err(Failure::Failed(anyhow::anyhow!(
+                "no such engine runs; 'nicpoll sink IF' starts one, and --engine IF shows what stands for these knobs \
+                 at an interface that the kernel polls"
+            )));
+        }
+    };
+    if let Some(written) = args.knobs.iter().find(|name| name.contains('=')) {
+        return Err(Failure::Failed(anyhow::anyhow!(
+            "{written}: no engine runs at {interface}, and the kernel has no such knob; 'nicpoll set {interface} \
+             polling' sets what it has"
+        )));
     }
+    let named = match is_all {
+        true => &[String::from("kern.polling")][..],
+        false => &args.knobs,
+    };
+    let asked = asked_variables(named).map_err(|error| Failure::Failed(error.into()))?;
+    let options = ShowOptions {
+        interfaces: vec![interface],
+        look: LOOK,
+        storm_threshold: STORM_THRESHOLD,
+    };
+    let show = nicpoll_inspect::show(&options, origin(), None)?;
+    let names = asked.map(|asked| asked.names).unwrap_or_default();
+    print(&render_polling_values(&show, &names, !args.values_only).text)?;
+    Ok(0)
+}
+
+fn one_of(engines: &[RunningEngine]) -> Result<Option<&RunningEngine>, Failure> {
     let running: Vec<String> = engines
         .iter()
         .map(|engine| format!("{} at {}", engine.pid, engine.interface))
         .collect();
-    match engines.len() {
-        0 => Err(Failure::Failed(anyhow::anyhow!(
-            "no such engine runs; 'nicpoll sink IF' starts one, and 'nicpoll show IF kern.polling' shows what stands \
-             for these knobs where the kernel polls"
-        ))),
-        1 => Ok(engines.remove(0)),
+    match engines {
+        [] => Ok(None),
+        [engine] => Ok(Some(engine)),
         _ => Err(Failure::Usage(format!(
             "several engines run: process {}; choose one with --engine",
             running.join(", ")

@@ -73,8 +73,13 @@ struct Running {
 
 impl Running {
     fn new(veth: &Veth, discipline: &str) -> (Self, Value) {
+        Self::with(veth, discipline, &[])
+    }
+
+    fn with(veth: &Veth, discipline: &str, more: &[&str]) -> (Self, Value) {
         let mut args = vec!["sink", "em0", "--json-stream", "--interval", "100ms"];
         args.extend(["--port", PORT, "--discipline", discipline]);
+        args.extend(more);
         let mut child = nicpoll(veth, &args);
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let first = lines.next().unwrap().unwrap();
@@ -200,6 +205,105 @@ fn knobs_of_a_running_sink_are_read_and_written() {
     let (code, _, err) = sysctl(&[]);
     assert_eq!(code, Some(1), "{err}");
     assert!(err.contains("no such engine runs"), "{err}");
+}
+
+/// What the kernel's side of the receiver is set to.
+fn kernel_side(veth: &Veth) -> String {
+    at_receiver(
+        veth,
+        "cat /sys/class/net/em0/threaded /sys/class/net/em0/napi_defer_hard_irqs \
+         /sys/class/net/em0/gro_flush_timeout; ethtool -k em0 | grep ^generic-receive",
+    )
+}
+
+#[test]
+fn the_kernels_side_is_changed_while_a_sink_runs_and_put_back_also_after_a_kill() {
+    needs!(Root, Ip, Ethtool, PerNapi);
+    let veth = Veth::build().unwrap();
+    let before = kernel_side(&veth);
+    for (side, shown) in [("threaded", "1\n"), ("polling", "0\n2147483647\n200000\n")] {
+        for signal in [Signal::INT, Signal::KILL] {
+            let (mut sink, start) = Running::with(&veth, "polling", &["--kernel-side", side]);
+            assert_eq!(start["kernel_side"]["name"], side);
+            let now = kernel_side(&veth);
+            assert!(
+                now.starts_with(shown) && now.contains(": on"),
+                "{side}: {now}"
+            );
+            send(&veth, 9000, 500);
+            sink.await_received(500);
+            if signal == Signal::INT {
+                let end = sink.interrupt();
+                assert_eq!(end["account"]["residual_packets"], 0, "{end}");
+                assert_eq!(kernel_side(&veth), before, "{side}");
+                continue;
+            }
+            kill(&sink.child, signal);
+            sink.child.wait().unwrap();
+            let began = Instant::now();
+            while kernel_side(&veth) != before {
+                assert!(began.elapsed() < PATIENCE, "{}", kernel_side(&veth));
+                thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+}
+
+#[test]
+fn an_engine_on_several_cpus_has_knobs_for_all_and_for_each() {
+    needs!(Root, Ip);
+    let veth = Veth::build().unwrap();
+    let (sink, start) = Running::with(&veth, "polling", &["--cpu", "0"]);
+    assert_eq!(start["cpus"], serde_json::json!([0]));
+    let pid = sink.child.id().to_string();
+    let sysctl = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
+        let command = command.args(["sysctl", "--engine", &pid]).args(args);
+        let output = command.output().unwrap();
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    assert_eq!(
+        sysctl(&["kern.polling.cpu0.user_frac=20"]),
+        "kern.polling.cpu0.user_frac: 50 -> 20\n"
+    );
+    assert_eq!(sysctl(&["-n", "user_frac"]), "20\n");
+    let refusal = sysctl(&["cpu7.burst"]);
+    assert!(refusal.contains("the engine runs on CPU 0"), "{refusal}");
+    let end = sink.interrupt();
+    assert_eq!(end["polling_by_cpu"][0]["cpu"], 0, "{end}");
+}
+
+#[test]
+fn where_the_kernel_polls_sysctl_shows_what_stands_for_the_knobs() {
+    needs!(Root, Ip, Ethtool);
+    let veth = Veth::build().unwrap();
+    at_receiver(
+        &veth,
+        "ethtool -K em0 gro on; echo 500000 > /sys/class/net/em0/gro_flush_timeout; \
+         echo 2147483647 > /sys/class/net/em0/napi_defer_hard_irqs",
+    );
+    let output = refused(
+        &veth,
+        &["sysctl", "--engine", "em0", "kern.polling.handlers"],
+    );
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(shown, "kern.polling.handlers: 1\n");
+    for (args, why) in [
+        (
+            &["sysctl", "--engine", "em0", "user_frac=9"][..],
+            "nicpoll set em0 polling",
+        ),
+        (
+            &["sysctl", "--engine", "em0", "kern.polling.enable=1"],
+            "'nicpoll set IF polling'",
+        ),
+        (&["sysctl", "--engine", "em0", "speed"], "speed"),
+    ] {
+        let output = refused(&veth, args);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {said}");
+        assert!(said.contains(why), "{args:?}: {said}");
+    }
 }
 
 #[test]

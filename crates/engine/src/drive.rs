@@ -2,8 +2,11 @@
 //!
 //! What must hold: nothing else asks which discipline it is; a new one is a row here and a turn of the runner.
 
+use std::str::FromStr;
+
 use nicpoll_sys::schedule::Policy;
 
+use crate::error::UnknownName;
 use crate::port::Port;
 use crate::runner::PortRunner;
 
@@ -41,11 +44,16 @@ impl Scheduling {
 
     pub(crate) const fn policy(self) -> Policy {
         match self {
-            Scheduling::Fifo => Policy::Fifo { priority: 1 },
+            Scheduling::Fifo => Policy::Fifo {
+                priority: ENGINE_PRIORITY,
+            },
             Scheduling::Fair => Policy::Fair { nice: 0 },
         }
     }
 }
+
+/// Below it is room for the kernel's receive threads.
+const ENGINE_PRIORITY: u32 = 2;
 
 struct Row {
     drive: Drive,
@@ -93,6 +101,11 @@ impl Drive {
         rows.find(|row| row.name == name).map(|row| row.drive)
     }
 
+    /// Whether the core's poller says when to poll, at least at times.
+    pub fn polls(self) -> bool {
+        matches!(self, Drive::Polling | Drive::Adaptive)
+    }
+
     /// How its thread is best scheduled. Only a discipline that leaves others their share may go before them.
     pub fn scheduling(self) -> Scheduling {
         self.row().scheduling
@@ -112,6 +125,14 @@ impl Drive {
         let mut rows = TABLE.iter();
         rows.find(|row| row.drive == self)
             .expect("every discipline has its row")
+    }
+}
+
+impl FromStr for Drive {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        Self::from_name(name).ok_or_else(|| UnknownName::among(Self::names()))
     }
 }
 

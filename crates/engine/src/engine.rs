@@ -47,8 +47,10 @@ impl<P: Port + Send + 'static> Engine<P> {
         let thread = thread::Builder::new()
             .name(String::from("nicpoll-engine"))
             .spawn(move || {
-                let _ = ready.send(prepare(cpu, wanted));
-                work_through(runner, &inbox)
+                let prepared = prepare(cpu, wanted);
+                let scheduling = *prepared.as_ref().unwrap_or(&Scheduling::Fair);
+                let _ = ready.send(prepared);
+                work_through(runner, scheduling, &inbox)
             })
             .map_err(failed)?;
         let ended = || io::Error::other(EngineEnded);
@@ -140,9 +142,10 @@ fn prepare(cpu: u32, wanted: Scheduling) -> io::Result<Scheduling> {
 
 fn work_through<P: Port>(
     mut runner: PortRunner<P>,
+    scheduling: Scheduling,
     inbox: &mpsc::Receiver<Job<P>>,
 ) -> PortRunner<P> {
-    runner.begin();
+    runner.begin(scheduling);
     loop {
         match inbox.try_recv() {
             Ok(job) => {

@@ -83,6 +83,29 @@ pub enum EngineError {
     /// A knob is out of range.
     #[error(transparent)]
     Knob(#[from] KnobRefusal),
+    /// The kernel's side of receiving could not be changed.
+    #[error("the kernel's side of '{interface}' cannot be set to {side}: {source}")]
+    KernelSide {
+        /// The interface's name.
+        interface: String,
+        /// What was asked for.
+        side: &'static str,
+        /// Why not.
+        source: crate::SetupError,
+    },
+    /// What was changed of the kernel's side is still changed.
+    #[error(
+        "what was changed of the kernel's side of '{interface}' (to {side}) could not be put back: {source}; 'nicpoll \
+         restore' tries again"
+    )]
+    PutBack {
+        /// The interface's name.
+        interface: String,
+        /// What it is now.
+        side: String,
+        /// Why.
+        source: crate::SetupError,
+    },
     /// The thread cannot run as it has to.
     #[error("{doing}: {source}")]
     Thread {
@@ -91,6 +114,21 @@ pub enum EngineError {
         /// What the kernel said.
         source: io::Error,
     },
+}
+
+/// A name that is none of those that there are.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("one of these was expected: {known}")]
+pub struct UnknownName {
+    known: String,
+}
+
+impl UnknownName {
+    pub(crate) fn among(names: impl Iterator<Item = &'static str>) -> Self {
+        UnknownName {
+            known: names.collect::<Vec<_>>().join(", "),
+        }
+    }
 }
 
 impl EngineError {

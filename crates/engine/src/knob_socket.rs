@@ -1,7 +1,8 @@
 //! The knobs of a running engine, for other processes: a socket that only root can reach.
 //!
-//! A request is a line, `user_frac` to read or `user_frac=30` to write. The answer is a line, too: `ok VALUE`, with
-//! the value before it for a write, or `error` and a sentence.
+//! A request is a line, `user_frac` to read or `user_frac=30` to write, of all CPUs or, with `cpu1.` before it, of one;
+//! `cpus` asks for their numbers. The answer is a line, too: `ok VALUE`, with the value before it for a write, or
+//! `error` and a sentence.
 //!
 //! What must hold: only root may enter the folder of the sockets. A client that says nothing, or too much, is left
 //! after a second and takes nothing from the engine. A socket whose process was killed is nobody's, and is removed.
@@ -21,7 +22,8 @@ use nicpoll_core::{Knob, Poller};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use thiserror::Error;
 
-use crate::knobs::{KnobNameError, KnobRefusal, parse_knob, write_knob};
+use crate::engine::EngineEnded;
+use crate::knobs::{KnobNameError, KnobRefusal, over_all_cpus, parse_knob_of_cpu, write_knob};
 
 /// Where the sockets are, one for each engine.
 const FOLDER: &str = "/run/nicpoll";
@@ -88,9 +90,18 @@ impl Drop for KnobServer {
     }
 }
 
+/// Reads or replaces the pollers of all CPUs. The requests are carried out by the threads whose pollers they are.
+pub(crate) trait Pollers {
+    /// The CPUs, and a copy of the poller of each.
+    fn copies(&self) -> Result<Vec<(u32, Poller)>, EngineEnded>;
+
+    /// Writes a knob of the poller at one CPU. It was tried on a copy.
+    fn write(&self, cpu: u32, knob: Knob, value: u32) -> Result<(), EngineEnded>;
+}
+
 /// Carries out a request.
-pub(crate) fn answer(poller: &mut Poller, request: &str) -> String {
-    match carry_out(poller, request) {
+pub(crate) fn answer(pollers: &impl Pollers, request: &str) -> String {
+    match carry_out(pollers, request) {
         Ok(value) => format!("ok {value}"),
         Err(why) => format!("error {why}"),
     }
@@ -105,20 +116,53 @@ enum RequestError {
     Value(#[from] KnobRefusal),
     #[error("kern.polling.{}={value}: EINVAL: a whole number is expected", knob.name())]
     NoNumber { knob: Knob, value: String },
+    #[error("unknown oid 'kern.polling.{name}': the engine runs on CPU {cpus}")]
+    NoCpu { name: String, cpus: String },
+    #[error(transparent)]
+    Ended(#[from] EngineEnded),
 }
 
-fn carry_out(poller: &mut Poller, request: &str) -> Result<String, RequestError> {
-    let Some((name, value)) = request.split_once('=') else {
-        return Ok(poller.read(parse_knob(request)?).to_string());
+/// The request for the CPUs that an engine runs on.
+const CPUS: &str = "cpus";
+
+fn carry_out(pollers: &impl Pollers, request: &str) -> Result<String, RequestError> {
+    let mut all = pollers.copies()?;
+    let cpus: Vec<String> = all.iter().map(|(cpu, _)| cpu.to_string()).collect();
+    if request == CPUS {
+        return Ok(cpus.join(","));
+    }
+    let (name, value) = match request.split_once('=') {
+        Some((name, value)) => (name, Some(value)),
+        None => (request, None),
     };
-    let knob = parse_knob(name)?;
+    let (of_cpu, knob) = parse_knob_of_cpu(name)?;
+    all.retain(|(cpu, _)| of_cpu.is_none_or(|wanted| *cpu == wanted));
+    if all.is_empty() {
+        return Err(RequestError::NoCpu {
+            name: name.to_owned(),
+            cpus: cpus.join(", "),
+        });
+    }
+    let read = |all: &[(u32, Poller)]| {
+        let values: Vec<u32> = all.iter().map(|(_, poller)| poller.read(knob)).collect();
+        over_all_cpus(knob, &values)
+    };
+    let before = read(&all);
+    let Some(value) = value else {
+        return Ok(before.to_string());
+    };
     let number = value.parse().map_err(|_| RequestError::NoNumber {
         knob,
         value: value.to_owned(),
     })?;
-    let before = poller.read(knob);
-    write_knob(poller, knob, number)?;
-    Ok(format!("{before} -> {}", poller.read(knob)))
+    // All or none: what one of them refuses, none gets.
+    for (_, poller) in &mut all {
+        write_knob(poller, knob, number)?;
+    }
+    for (cpu, _) in &all {
+        pollers.write(*cpu, knob, number)?;
+    }
+    Ok(format!("{before} -> {}", read(&all)))
 }
 
 /// What an engine says to a request.
@@ -159,6 +203,18 @@ impl RunningEngine {
         Ok(engines)
     }
 
+    /// Those of this process number or interface; all of them where none is named.
+    ///
+    /// # Errors
+    /// `EACCES` without root's rights.
+    pub fn named(wanted: Option<&str>) -> io::Result<Vec<Self>> {
+        let mut engines = Self::all()?;
+        if let Some(wanted) = wanted {
+            engines.retain(|engine| engine.interface == wanted || engine.pid.to_string() == wanted);
+        }
+        Ok(engines)
+    }
+
     fn at(path: PathBuf) -> Option<Self> {
         let name = path.file_name()?.to_str()?.strip_suffix(SUFFIX)?;
         let (pid, interface) = name.split_once('-')?;
@@ -181,7 +237,33 @@ impl RunningEngine {
         }
     }
 
-    /// Asks for a knob, `user_frac`, or for a change of it, `user_frac=30`.
+    /// The CPUs that it runs on.
+    ///
+    /// # Errors
+    /// When the engine does not answer.
+    pub fn cpus(&self) -> io::Result<Vec<u32>> {
+        match self.ask(CPUS)? {
+            KnobAnswer::Value(list) => {
+                let cpus = list.split(',').map(str::parse);
+                cpus.collect::<Result<_, _>>().map_err(io::Error::other)
+            }
+            KnobAnswer::Refused(why) => Err(io::Error::other(why)),
+        }
+    }
+
+    /// The names of its knobs: of all CPUs together and, where it runs on several, of each.
+    ///
+    /// # Errors
+    /// When the engine does not answer.
+    pub fn names(&self) -> io::Result<Vec<String>> {
+        let cpus = self.cpus()?;
+        let names = || Knob::ALL.iter().map(|knob| knob.name());
+        let of_cpus = cpus.iter().filter(|_| cpus.len() > 1);
+        let of_cpus = of_cpus.flat_map(|cpu| names().map(move |name| format!("cpu{cpu}.{name}")));
+        Ok(names().map(String::from).chain(of_cpus).collect())
+    }
+
+    /// Asks for a knob, `user_frac`, or for a change of it, `user_frac=30`; of one CPU with `cpu1.` before it.
     ///
     /// # Errors
     /// When the engine does not answer.
@@ -242,12 +324,35 @@ fn serve(client: &UnixStream, ask: &impl Fn(String) -> String) -> io::Result<()>
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
+
+    struct Cores(RefCell<Vec<(u32, Poller)>>);
+
+    impl Pollers for Cores {
+        fn copies(&self) -> Result<Vec<(u32, Poller)>, EngineEnded> {
+            Ok(self.0.borrow().clone())
+        }
+
+        fn write(&self, cpu: u32, knob: Knob, value: u32) -> Result<(), EngineEnded> {
+            let mut all = self.0.borrow_mut();
+            let (_, poller) = all.iter_mut().find(|(at, _)| *at == cpu).unwrap();
+            poller.write(knob, value).unwrap();
+            Ok(())
+        }
+    }
+
+    fn cores(cpus: &[u32]) -> Cores {
+        let pollers = cpus.iter().map(|cpu| (*cpu, Poller::new(1000).unwrap()));
+        Cores(RefCell::new(pollers.collect()))
+    }
 
     #[test]
     fn reads_writes_and_refusals_are_told_apart() {
-        let mut poller = Poller::new(1000).unwrap();
+        let one = cores(&[3]);
         for (request, expected) in [
+            ("cpus", "ok 3"),
             ("user_frac", "ok 50"),
             ("kern.polling.user_frac=30", "ok 50 -> 30"),
             ("user_frac", "ok 30"),
@@ -266,17 +371,41 @@ mod tests {
             // burst_max takes each_burst along, to 10 and not to the new limit.
             ("burst_max=100", "ok 150 -> 100"),
         ] {
-            assert_eq!(answer(&mut poller, request), expected, "{request}");
+            assert_eq!(answer(&one, request), expected, "{request}");
         }
-        let unknown = answer(&mut poller, "speed");
+        let unknown = answer(&one, "speed");
         assert!(
             unknown.starts_with("error unknown oid 'kern.polling.speed'"),
             "{unknown}"
         );
-        let deprecated = answer(&mut poller, "kern.polling.enable=1");
+        let deprecated = answer(&one, "kern.polling.enable=1");
         assert!(
             deprecated.contains("nicpoll set IF polling"),
             "{deprecated}"
         );
+    }
+
+    #[test]
+    fn a_knob_is_that_of_all_cpus_or_of_one() {
+        let two = cores(&[0, 2]);
+        for (request, expected) in [
+            ("cpus", "ok 0,2"),
+            ("user_frac=30", "ok 50 -> 30"),
+            ("cpu0.user_frac", "ok 30"),
+            ("kern.polling.cpu2.burst_max=500", "ok 150 -> 500"),
+            ("cpu0.burst_max", "ok 150"),
+            // What one of them refuses, the other does not get.
+            (
+                "each_burst=400",
+                "error kern.polling.each_burst=400: EINVAL: 1 to 150 are possible, which is burst_max",
+            ),
+            ("cpu2.each_burst", "ok 5"),
+            (
+                "cpu1.burst",
+                "error unknown oid 'kern.polling.cpu1.burst': the engine runs on CPU 0, 2",
+            ),
+        ] {
+            assert_eq!(answer(&two, request), expected, "{request}");
+        }
     }
 }

@@ -48,16 +48,55 @@ fn names() -> String {
     names.join(", ")
 }
 
+/// What is before the names.
+const TREE: &str = "kern.polling.";
+
 /// The knob of a name, with or without `kern.polling.` before it.
 ///
 /// # Errors
 /// When there is none.
 pub fn parse_knob(name: &str) -> Result<Knob, KnobNameError> {
-    let bare = name.strip_prefix("kern.polling.").unwrap_or(name);
+    let bare = name.strip_prefix(TREE).unwrap_or(name);
     if bare == "enable" {
         return Err(KnobNameError::Deprecated);
     }
     Knob::from_name(bare).ok_or_else(|| KnobNameError::Unknown(bare.to_owned()))
+}
+
+/// The knob of a name that may be of one CPU: `cpu1.burst`. Without a CPU it is that of all.
+///
+/// # Errors
+/// When there is no such knob.
+pub(crate) fn parse_knob_of_cpu(name: &str) -> Result<(Option<u32>, Knob), KnobNameError> {
+    let bare = name.strip_prefix(TREE).unwrap_or(name);
+    let numbered = bare
+        .strip_prefix("cpu")
+        .and_then(|rest| rest.split_once('.'));
+    match numbered.and_then(|(cpu, knob)| Some((cpu.parse().ok()?, knob))) {
+        Some((cpu, knob)) => Ok((Some(cpu), parse_knob(knob)?)),
+        None => Ok((None, parse_knob(bare)?)),
+    }
+}
+
+/// One value for the knobs of all CPUs: counters add up, and so does what is per device. A setting is the same on all
+/// unless one of them was written.
+pub fn over_all_cpus(knob: Knob, values: &[u32]) -> u32 {
+    let mut each = values.iter().copied();
+    match knob {
+        Knob::ShortTicks
+        | Knob::LostPolls
+        | Knob::PendingPolls
+        | Knob::ResidualBurst
+        | Knob::Handlers
+        | Knob::Suspect
+        | Knob::Stalled => each.fold(0, u32::wrapping_add),
+        // All of them sleep.
+        Knob::IdlepollSleeping => each.min().unwrap_or(0),
+        Knob::Burst | Knob::Phase => each.max().unwrap_or(0),
+        Knob::BurstMax | Knob::EachBurst | Knob::UserFrac | Knob::RegFrac | Knob::IdlePoll => {
+            each.next().unwrap_or(0)
+        }
+    }
 }
 
 /// The values that a knob takes now.
@@ -78,6 +117,28 @@ fn possible(poller: &Poller, knob: Knob) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_may_be_of_one_cpu() {
+        for (name, cpu, knob) in [
+            ("burst", None, Knob::Burst),
+            ("kern.polling.cpu1.burst", Some(1), Knob::Burst),
+            ("cpu12.user_frac", Some(12), Knob::UserFrac),
+        ] {
+            assert_eq!(parse_knob_of_cpu(name), Ok((cpu, knob)));
+        }
+        for wrong in ["cpu.burst", "cpux.burst", "cpu1.speed", "cpu1"] {
+            assert!(parse_knob_of_cpu(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn counters_of_cpus_add_up_and_settings_do_not() {
+        assert_eq!(over_all_cpus(Knob::LostPolls, &[3, 4]), 7);
+        assert_eq!(over_all_cpus(Knob::UserFrac, &[50, 50]), 50);
+        assert_eq!(over_all_cpus(Knob::IdlepollSleeping, &[1, 0]), 0);
+        assert_eq!(over_all_cpus(Knob::Burst, &[5, 9]), 9);
+    }
 
     #[test]
     fn a_refusal_names_the_limits_that_the_core_has() {

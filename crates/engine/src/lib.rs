@@ -10,25 +10,34 @@
 #![forbid(unsafe_code)]
 
 mod adapt;
+mod charge;
+mod clock;
 mod drive;
 mod engine;
+mod engines;
 mod error;
+mod idle;
 mod knob_socket;
 mod knobs;
 mod port;
 mod program;
+mod receive_setup;
 mod runner;
 mod sink;
 mod take;
 mod work;
 mod xdp_port;
 
+pub use charge::{CpuAccount, CpuAccounts, NoAccounts};
 pub use drive::{Drive, Scheduling};
 pub use engine::{Engine, EngineEnded};
-pub use error::EngineError;
+pub use engines::{EngineSettings, Engines, knob_of_all};
+pub use error::{EngineError, UnknownName};
+pub use idle::IdlePolling;
 pub use knob_socket::{KnobAnswer, RunningEngine};
-pub use knobs::{KnobNameError, KnobRefusal, parse_knob, write_knob};
+pub use knobs::{KnobNameError, KnobRefusal, over_all_cpus, parse_knob, write_knob};
 pub use port::{PacketInput, Port, PortDrops, Transmit};
+pub use receive_setup::{GrantedSetup, Helpers, KernelSide, ReceiveSetup, ReceiveWish, SetupError};
 pub use runner::{PortRunner, RunnerSettings, Tallies};
 pub use sink::{Sink, SinkSettings};
 pub use take::{Fates, Take, Taker};

@@ -10,16 +10,18 @@
 use std::time::Duration;
 
 use nicpoll_core::{
-    Command, Controller, DeviceId, Errno, HZ_MAX, POLL_LIST_LEN, Pass, Poller, StormDetector, Time,
+    Command, Controller, DeviceId, Errno, HZ_MAX, Knob, POLL_LIST_LEN, Pass, Poller, StormDetector,
+    Time,
 };
 use nicpoll_sys::xdp::LinkState;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::thread::clock_nanosleep_absolute;
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::adapt::Adapt;
-use crate::drive::Drive;
+use crate::charge::{Charges, CpuAccount};
+use crate::clock::{NS_PER_SECOND, now_ns, own_cpu_ns, sleep_until};
+use crate::drive::{Drive, Scheduling};
 use crate::error::EngineError;
+use crate::idle::{IdlePolling, Rest};
 use crate::port::Port;
 
 /// Frames of one call when no poller says how many: NAPI's.
@@ -28,7 +30,6 @@ const BUDGET: u32 = 64;
 const ATTENTION: Duration = Duration::from_millis(20);
 /// Ticks that came longer ago are not made up for: the machine was suspended.
 const CATCH_UP_NS: u64 = 10_000_000_000;
-const NS_PER_SECOND: u64 = 1_000_000_000;
 
 /// How a runner runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +63,9 @@ pub struct Tallies {
     pub changes: u64,
     /// CPU time of the thread in ns, as of the last request.
     pub cpu_ns: u64,
+    /// CPU time in ns that the kernel took for the network on the engine's CPU between cycles, and that was charged to
+    /// them; `None` when nobody counts it.
+    pub kernel_ns: Option<u64>,
 }
 
 /// Ports with the poller that polls them.
@@ -78,6 +82,11 @@ pub struct PortRunner<P> {
     /// By port: whether its interrupt handler is to run again.
     pending: Vec<bool>,
     storms: Vec<StormDetector>,
+    charges: Charges,
+    idle_polling: IdlePolling,
+    /// Made when idle polling is turned on.
+    rest: Option<Rest>,
+    scheduling: Scheduling,
     adapt: Adapt,
     /// Packets and ticks that `adapt` has seen.
     observed: (u64, u64),
@@ -113,9 +122,27 @@ impl<P: Port> PortRunner<P> {
             next_tick_ns: 0,
             next_status_ns: 0,
             is_scheduled: false,
+            charges: Charges::default(),
+            idle_polling: IdlePolling::ShareCheck,
+            rest: None,
+            scheduling: Scheduling::Fair,
             adapt: Adapt::default(),
             observed: (0, 0),
         })
+    }
+
+    /// Has what the kernel takes of the runner's CPU be charged to polling.
+    #[must_use]
+    pub fn charged(mut self, account: Option<Box<dyn CpuAccount>>) -> Self {
+        if let Some(account) = account {
+            self.charges.set_account(account);
+        }
+        self
+    }
+
+    /// How idle polling leaves ordinary programs their share, once the runner has its thread.
+    pub fn idle_polling(&self) -> IdlePolling {
+        self.idle_polling
     }
 
     /// How it runs.
@@ -145,11 +172,14 @@ impl<P: Port> PortRunner<P> {
 
     /// Takes note of the CPU time of the calling thread, which is the runner's.
     pub(crate) fn note_cpu_time(&mut self) {
-        self.tallies.cpu_ns = ns_of(ClockId::ThreadCPUTime);
+        self.tallies.cpu_ns = own_cpu_ns();
+        self.tallies.kernel_ns = self.charges.kernel_charged_ns();
     }
 
-    /// Begins: the clock ticks from now on.
-    pub(crate) fn begin(&mut self) {
+    /// Begins on the calling thread, which is scheduled like that: the clock ticks from now on.
+    pub(crate) fn begin(&mut self, scheduling: Scheduling) {
+        self.scheduling = scheduling;
+        self.idle_polling = IdlePolling::here(scheduling);
         let now_ns = now_ns();
         self.next_tick_ns = now_ns + self.period_ns;
         self.next_status_ns = now_ns;
@@ -167,9 +197,29 @@ impl<P: Port> PortRunner<P> {
         self.is_scheduled |= self.bring_ticks(now_ns);
         if self.is_scheduled {
             self.chunk(now_ns);
-        } else if !self.poll_when_idle(now_ns) {
-            self.sleep_until(self.next_tick_ns);
+        } else if !self.let_kernel_receive(now_ns) && !self.poll_when_idle(now_ns) {
+            self.rest_until(self.next_tick_ns);
         }
+    }
+
+    /// Sleeps in what a cycle left of the network's part of the tick, while the kernel's receive threads on this CPU go
+    /// before ordinary programs. Returns whether there was anything left.
+    fn let_kernel_receive(&mut self, now_ns: u64) -> bool {
+        let share_ns = self.period_ns - self.user_ns();
+        let tick_ns = self.next_tick_ns - self.period_ns;
+        let until_ns = self.charges.kernel_until_ns(tick_ns, share_ns);
+        let Some(until_ns) = until_ns.filter(|until_ns| now_ns < *until_ns) else {
+            return false;
+        };
+        self.charges.let_kernel_run(true);
+        sleep_until(until_ns);
+        self.charges.let_kernel_run(false);
+        true
+    }
+
+    /// The part of a tick that is user programs'.
+    fn user_ns(&self) -> u64 {
+        self.period_ns * u64::from(self.poller.read(Knob::UserFrac)) / 100
     }
 
     /// `interrupt`: a pass of each handler that has something to do, or a sleep until one has.
@@ -205,7 +255,7 @@ impl<P: Port> PortRunner<P> {
         }
         if is_throttled {
             self.tallies.throttled += 1;
-            self.sleep_until(self.next_tick_ns.max(now_ns));
+            self.rest_until(self.next_tick_ns.max(now_ns));
         }
     }
 
@@ -263,6 +313,8 @@ impl<P: Port> PortRunner<P> {
             // An interrupt that came before is one that may be missed; a level that stands is seen again.
             self.pending[index] = false;
         }
+        // What was used before is nobody's cycle's.
+        self.charges.end();
     }
 
     /// Tells the core of each tick up to `now_ns`. Returns whether the software interrupt is to run.
@@ -286,8 +338,12 @@ impl<P: Port> PortRunner<P> {
         }
     }
 
-    /// The software interrupt: one chunk, which includes what the protocols do with it.
-    fn chunk(&mut self, began_ns: u64) {
+    /// The software interrupt: one chunk, which includes what the protocols do with it. The first one of a cycle began
+    /// earlier by what was used of the CPU since the last cycle.
+    fn chunk(&mut self, mut began_ns: u64) {
+        if self.poller.read(Knob::ResidualBurst) == 0 {
+            began_ns = began_ns.saturating_sub(self.charges.begin());
+        }
         let (ports, tallies) = (&mut self.ports, &mut self.tallies);
         let mut devices = |id: DeviceId, command: Command, count: u32| {
             let work = ports[id.0 as usize].poll(command, count);
@@ -298,24 +354,51 @@ impl<P: Port> PortRunner<P> {
         let now_ns = now_ns();
         let is_scheduled = self.bring_ticks(now_ns);
         let runs_again = self.poller.netisr_pollmore(Time::from_ns(now_ns));
+        if self.poller.read(Knob::ResidualBurst) == 0 {
+            self.charges.end();
+        }
         self.is_scheduled = is_scheduled || runs_again;
     }
 
-    /// The idle thread: it polls in the part of a tick that is not user programs', and nobody wakes it but the clock.
-    /// Returns whether it polled.
+    /// The idle thread: it polls until the next tick with what nobody else wants, or, where that cannot be had, in the
+    /// part of the tick that is not user programs'. Returns whether it polled.
     fn poll_when_idle(&mut self, now_ns: u64) -> bool {
-        let state = self.poller.state();
-        let user_ns = self.period_ns * u64::from(state.user_frac) / 100;
-        let is_users = now_ns + user_ns >= self.next_tick_ns;
-        if is_users && state.idle_poll != 0 {
+        if self.poller.read(Knob::IdlePoll) == 0 {
+            // Nothing is polled; it notes that it sleeps.
+            return self
+                .poller
+                .idle_poll(&mut |_: DeviceId, _: Command, _: u32| {});
+        }
+        let until_ns = self.idle_until_ns();
+        if now_ns >= until_ns {
             return false;
+        }
+        if self.scheduling == Scheduling::Fifo && self.rest.is_none() {
+            // Without another thread it keeps to its part of the tick.
+            self.rest = Rest::of_caller(self.scheduling.policy()).ok();
         }
         let (ports, tallies) = (&mut self.ports, &mut self.tallies);
         let mut devices = |id: DeviceId, command: Command, count: u32| {
             let work = ports[id.0 as usize].poll(command, count);
             tallies.polled(work);
         };
-        self.poller.idle_poll(&mut devices)
+        let poller = &mut self.poller;
+        let Some(rest) = &self.rest else {
+            return self.charges.leave_out(|| poller.idle_poll(&mut devices));
+        };
+        let mut poll =
+            || while poller.idle_poll(&mut devices) && crate::clock::now_ns() < until_ns {};
+        self.charges.leave_out(|| rest.until(until_ns, &mut poll));
+        true
+    }
+
+    /// When idle polling ends: at the next tick, or where user programs' part of this one begins.
+    fn idle_until_ns(&self) -> u64 {
+        let left_ns = match self.idle_polling {
+            IdlePolling::IdlePriority if self.rest.is_some() => 0,
+            _ => self.user_ns() + self.charges.last_ns(),
+        };
+        self.next_tick_ns.saturating_sub(left_ns)
     }
 
     fn poll_port(&mut self, index: usize, command: Command, count: u32) {
@@ -363,20 +446,16 @@ impl<P: Port> PortRunner<P> {
         self.tallies.wake_ups += u64::from(is_woken);
     }
 
-    fn sleep_until(&self, ns: u64) {
+    /// Sleeps until the clock ticks at `ns`.
+    fn rest_until(&self, ns: u64) {
         // With nothing but interfaces that are gone there is nothing to hurry for.
         let is_gone = |port: &P| port.link_state() == LinkState::Gone;
-        let later = if self.ports.iter().all(is_gone) {
-            now_ns() + ATTENTION.as_nanos() as u64
-        } else {
-            ns
-        };
-        let until = Timespec {
-            tv_sec: (later / NS_PER_SECOND) as _,
-            tv_nsec: (later % NS_PER_SECOND) as _,
-        };
         // A signal ends the sleep early: then this tick's turn finds nothing due, and sleeps on.
-        let _ = clock_nanosleep_absolute(ClockId::Monotonic, &until);
+        if self.ports.iter().all(is_gone) {
+            sleep_until(now_ns() + ATTENTION.as_nanos() as u64);
+        } else {
+            sleep_until(ns);
+        }
     }
 }
 
@@ -386,13 +465,4 @@ impl Tallies {
         self.empty_polls += u64::from(work == 0);
         self.packets += u64::from(work);
     }
-}
-
-fn now_ns() -> u64 {
-    ns_of(ClockId::Monotonic)
-}
-
-fn ns_of(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock);
-    time.tv_sec as u64 * NS_PER_SECOND + time.tv_nsec as u64
 }

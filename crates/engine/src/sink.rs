@@ -8,17 +8,20 @@ use std::time::{Duration, Instant};
 
 use nicpoll_core::Knob;
 use nicpoll_model::Origin;
+use nicpoll_model::engine::{KernelSideFacts, PollingOfCpu};
 use nicpoll_model::sink::{
     SINK_SCHEMA, SinkAccount, SinkCounts, SinkEnd, SinkInterval, SinkStart, SinkVariable,
 };
 use nicpoll_sys::xdp::AttachMode;
 
-use crate::engine::{Asker, Engine, EngineEnded};
+use crate::drive::Scheduling;
+use crate::engine::EngineEnded;
+use crate::engines::{EngineSettings, Engines, knob_of_all};
 use crate::error::EngineError;
-use crate::knob_socket::{self, KnobServer};
-use crate::knobs::write_knob;
+use crate::knob_socket::KnobServer;
 use crate::port::{PacketInput, Port};
-use crate::runner::{PortRunner, RunnerSettings};
+use crate::receive_setup::{GrantedSetup, Helpers, KernelSide, ReceiveWish};
+use crate::runner::{PortRunner, Tallies};
 use crate::take::{Take, Taker};
 use crate::work::Work;
 use crate::xdp_port::XdpPort;
@@ -36,14 +39,14 @@ pub struct SinkSettings {
     pub take: Take,
     /// Frames that each queue keeps until they are polled for; a power of two.
     pub frames: u32,
-    /// The CPU of the engine's thread.
-    pub cpu: u32,
     /// CPU time to spend on each packet.
     pub work_ns: u64,
-    /// How the engine runs.
-    pub runner: RunnerSettings,
-    /// Knobs to write before it starts, in this order.
-    pub knobs: Vec<(Knob, u32)>,
+    /// How the engines run, and where.
+    pub engine: EngineSettings,
+    /// What is asked of the kernel's side.
+    pub kernel_side: KernelSide,
+    /// CPUs for the kernel's threads, where it is to have any; none: those that the engine leaves free.
+    pub kernel_cpus: Vec<u32>,
 }
 
 /// Counts the packets of one queue.
@@ -62,13 +65,18 @@ impl PacketInput for Counter {
     }
 }
 
+type SinkPort = XdpPort<Counter>;
+
 /// A sink that runs.
 pub struct Sink {
     // Declared first: nobody asks an engine that has ended.
     knobs: KnobServer,
-    // The engine's thread ends before the program leaves the interface.
-    engine: Engine<XdpPort<Counter>>,
+    // The engines' threads end before the program leaves the interface.
+    engines: Engines<SinkPort>,
     taker: Taker,
+    // Put back last: taking the program off may take NAPI instances along.
+    granted: Option<Box<dyn GrantedSetup>>,
+    cpus: Vec<u32>,
     start: SinkStart,
     began: Instant,
     last: (f64, SinkCounts),
@@ -79,23 +87,33 @@ impl Sink {
     ///
     /// # Errors
     /// When the interface cannot be had, or a setting is out of range. Nothing is left at the interface then.
-    pub fn start(settings: &SinkSettings, origin: Origin) -> Result<Self, EngineError> {
+    pub fn start(
+        settings: &SinkSettings,
+        origin: Origin,
+        helpers: &Helpers,
+    ) -> Result<Self, EngineError> {
         let counter = Counter {
             work: Work::of_ns(settings.work_ns),
             packets: 0,
             bytes: 0,
         };
         let (interface, take) = (&settings.interface, &settings.take);
+        let granted = helpers.set_up(&ReceiveWish {
+            interface,
+            side: settings.kernel_side,
+            kernel_cpus: &settings.kernel_cpus,
+            engine_cpus: &settings.engine.cpus,
+        })?;
         let (taker, ports) = XdpPort::open(interface, take, settings.frames, || counter)?;
         let queues = ports.len() as u32;
         let is_zero_copy = ports.iter().all(XdpPort::is_zero_copy);
-        let mut runner = PortRunner::new(settings.runner, ports)?;
-        for (knob, value) in &settings.knobs {
-            write_knob(runner.poller_mut(), *knob, *value)?;
-        }
-        let engine = Engine::start(runner, settings.cpu)?;
-        let knobs = serve_knobs(interface, engine.asker())?;
-        let runner = settings.runner;
+        let engines = Engines::start(&settings.engine, ports, helpers.accounts)?;
+        let knobs = engines.serve_knobs(interface)?;
+        let runner = settings.engine.runner;
+        let cpus: Vec<u32> = engines.iter().map(|(cpu, _)| cpu).collect();
+        let kernel_side = granted
+            .as_ref()
+            .map_or_else(KernelSideFacts::as_is, |granted| granted.facts());
         let start = SinkStart {
             schema: String::from(SINK_SCHEMA),
             origin,
@@ -112,18 +130,25 @@ impl Sink {
                 Take::AllUdp => None,
             },
             discipline: String::from(runner.drive.name()),
-            polled_side: String::from("user"),
+            polled_side: String::from(match settings.kernel_side {
+                KernelSide::Polling => "user-and-kernel",
+                KernelSide::AsIs | KernelSide::Threaded => "user",
+            }),
+            kernel_side,
             hz: runner.hz,
             controller: String::from(runner.controller.name()),
             storm_threshold_passes: runner.storm_threshold,
-            cpu: settings.cpu,
-            scheduling: String::from(engine.scheduling().name()),
+            cpus: cpus.clone(),
+            idle_polling: idle_polling(&engines)?,
+            scheduling: scheduling(&engines),
             work_ns: settings.work_ns,
         };
         Ok(Sink {
             knobs,
-            engine,
+            engines,
             taker,
+            granted,
+            cpus,
             start,
             began: Instant::now(),
             last: (0.0, SinkCounts::default()),
@@ -140,7 +165,7 @@ impl Sink {
     /// # Errors
     /// When the engine's thread has ended.
     pub fn interval(&mut self) -> Result<SinkInterval, EngineEnded> {
-        let counts = self.engine.ask(|runner| counts(runner))?;
+        let counts = added(&self.engines.ask(|runner| counts(runner))?);
         let now = (self.began.elapsed().as_secs_f64(), counts);
         let (start_seconds, before) = std::mem::replace(&mut self.last, now);
         Ok(SinkInterval {
@@ -163,16 +188,30 @@ impl Sink {
         let duration_seconds = self.began.elapsed().as_secs_f64();
         self.taker.detach();
         for _ in 0..DRAIN_LOOKS {
-            if self.engine.ask(|runner| waiting(runner)).map_err(ended)? == 0 {
+            let waiting = self.engines.ask(|runner| waiting(runner));
+            if waiting.map_err(ended)?.iter().sum::<u64>() == 0 {
                 break;
             }
             thread::sleep(DRAIN_PAUSE);
         }
         let fates = self.taker.fates()?;
         drop(self.knobs);
-        let runner = self.engine.end().map_err(ended)?;
-        let (totals, tallies) = (counts(&runner), runner.tallies());
-        let waiting_packets = waiting(&runner);
+        let runners = self.engines.end().map_err(ended)?;
+        drop(self.taker);
+        if let Some(granted) = self.granted {
+            let interface = self.start.interface.clone();
+            let side = self.start.kernel_side.name.clone();
+            granted.put_back().map_err(|source| EngineError::PutBack {
+                interface,
+                side,
+                source,
+            })?;
+        }
+        let totals = added(&runners.iter().map(counts).collect::<Vec<_>>());
+        let waiting_packets = runners.iter().map(waiting).sum();
+        let tally = |of: fn(&Tallies) -> u64| runners.iter().map(|one| of(&one.tallies())).sum();
+        let ports = || runners.iter().flat_map(PortRunner::ports);
+        let by_cpu = self.cpus.iter().zip(&runners);
         let left = |packets: u64| i64::try_from(packets).unwrap_or(i64::MAX);
         let found = [
             totals.received_packets,
@@ -193,32 +232,49 @@ impl Sink {
                 passed_packets: fates.passed,
                 without_socket_packets: fates.without_socket,
             },
-            link_loss_events: runner.ports().iter().map(Port::link_losses).sum(),
-            discipline_switches: tallies.changes,
-            ticks: tallies.ticks,
-            polling: variables(&runner),
+            link_loss_events: ports().map(Port::link_losses).sum(),
+            discipline_switches: tally(|tallies| tallies.changes),
+            ticks: tally(|tallies| tallies.ticks),
+            polling: variables(&runners),
+            polling_by_cpu: by_cpu
+                .map(|(cpu, runner)| PollingOfCpu {
+                    cpu: *cpu,
+                    polling: variables(std::slice::from_ref(runner)),
+                })
+                .collect(),
             ended_by_signal: None,
         })
     }
 }
 
-fn serve_knobs(interface: &str, asker: Asker<XdpPort<Counter>>) -> Result<KnobServer, EngineError> {
-    let ask = move |request: String| {
-        let answer = asker.ask(move |runner| knob_socket::answer(runner.poller_mut(), &request));
-        answer.unwrap_or_else(|ended| format!("error {ended}"))
+/// How they are scheduled: the least of what was wanted.
+fn scheduling(engines: &Engines<SinkPort>) -> String {
+    let mut each = engines.iter().map(|(_, engine)| engine.scheduling());
+    let all_fifo = each.all(|scheduling| scheduling == Scheduling::Fifo);
+    let least = if all_fifo {
+        Scheduling::Fifo
+    } else {
+        Scheduling::Fair
     };
-    KnobServer::start(interface, ask).map_err(|source| EngineError::Thread {
-        doing: String::from("serving the knobs to 'nicpoll sysctl'"),
-        source,
-    })
+    String::from(least.name())
 }
 
-fn waiting(runner: &PortRunner<XdpPort<Counter>>) -> u64 {
+fn idle_polling(engines: &Engines<SinkPort>) -> Result<String, EngineError> {
+    let asked = engines.ask(|runner| runner.idle_polling());
+    let asked = asked.map_err(|ended| EngineError::Thread {
+        doing: String::from("starting the sink"),
+        source: std::io::Error::other(ended),
+    })?;
+    let name = asked.first().map_or("", |idle_polling| idle_polling.name());
+    Ok(String::from(name))
+}
+
+fn waiting(runner: &PortRunner<SinkPort>) -> u64 {
     let ports = runner.ports().iter();
     ports.map(|port| u64::from(port.waiting())).sum()
 }
 
-fn counts(runner: &PortRunner<XdpPort<Counter>>) -> SinkCounts {
+fn counts(runner: &PortRunner<SinkPort>) -> SinkCounts {
     let tallies = runner.tallies();
     let mut counts = SinkCounts {
         polls: tallies.polls,
@@ -226,6 +282,7 @@ fn counts(runner: &PortRunner<XdpPort<Counter>>) -> SinkCounts {
         wake_up_events: tallies.wake_ups,
         throttled_passes: tallies.throttled,
         cpu_ns: tallies.cpu_ns,
+        kernel_ns: tallies.kernel_ns,
         ..SinkCounts::default()
     };
     for port in runner.ports() {
@@ -236,6 +293,23 @@ fn counts(runner: &PortRunner<XdpPort<Counter>>) -> SinkCounts {
         counts.no_memory_packets += drops.no_memory;
     }
     counts
+}
+
+/// The sum over all CPUs.
+fn added(each: &[SinkCounts]) -> SinkCounts {
+    let sum = |of: fn(&SinkCounts) -> u64| each.iter().map(of).sum();
+    SinkCounts {
+        received_packets: sum(|counts| counts.received_packets),
+        received_bytes: sum(|counts| counts.received_bytes),
+        ring_full_packets: sum(|counts| counts.ring_full_packets),
+        no_memory_packets: sum(|counts| counts.no_memory_packets),
+        polls: sum(|counts| counts.polls),
+        empty_polls: sum(|counts| counts.empty_polls),
+        wake_up_events: sum(|counts| counts.wake_up_events),
+        throttled_passes: sum(|counts| counts.throttled_passes),
+        cpu_ns: sum(|counts| counts.cpu_ns),
+        kernel_ns: each.iter().map(|counts| counts.kernel_ns).sum(),
+    }
 }
 
 fn since(now: &SinkCounts, before: &SinkCounts) -> SinkCounts {
@@ -251,14 +325,16 @@ fn since(now: &SinkCounts, before: &SinkCounts) -> SinkCounts {
         wake_up_events: since(now.wake_up_events, before.wake_up_events),
         throttled_passes: since(now.throttled_passes, before.throttled_passes),
         cpu_ns: since(now.cpu_ns, before.cpu_ns),
+        kernel_ns: now
+            .kernel_ns
+            .map(|now| since(now, before.kernel_ns.unwrap_or(0))),
     }
 }
 
-fn variables(runner: &PortRunner<XdpPort<Counter>>) -> Vec<SinkVariable> {
-    let poller = runner.poller();
+fn variables(runners: &[PortRunner<SinkPort>]) -> Vec<SinkVariable> {
     let variable = |knob: &Knob| SinkVariable {
         name: String::from(knob.name()),
-        value: poller.read(*knob),
+        value: knob_of_all(runners, *knob),
     };
     Knob::ALL.iter().map(variable).collect()
 }

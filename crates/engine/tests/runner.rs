@@ -1,7 +1,9 @@
 //! The runner on a port that is no interface: what it asks the port for, and what the core is told when work takes
 //! longer than a tick.
 
-use std::os::fd::BorrowedFd;
+use std::io::Write;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -27,6 +29,8 @@ struct Asked {
 struct Slow {
     asked: Arc<Asked>,
     poll: Duration,
+    /// What wakes it without end, if anything does.
+    storm: Option<UnixStream>,
 }
 
 impl Device for Slow {
@@ -45,12 +49,12 @@ impl Device for Slow {
 
 impl Port for Slow {
     fn waiting(&self) -> u32 {
-        0
+        u32::from(self.storm.is_some())
     }
 
     fn wake_up(&self) -> Option<BorrowedFd<'_>> {
         self.asked.wake_ups.fetch_add(1, Ordering::Relaxed);
-        None
+        self.storm.as_ref().map(AsFd::as_fd)
     }
 
     fn link_state(&self) -> LinkState {
@@ -71,6 +75,7 @@ fn engine(drive: Drive, poll: Duration) -> (Engine<Slow>, Arc<Asked>) {
     let port = Slow {
         asked: Arc::clone(&asked),
         poll,
+        storm: None,
     };
     let settings = RunnerSettings {
         drive,
@@ -132,4 +137,36 @@ fn under_interrupts_the_poller_has_no_device_and_requests_are_heard() {
     assert_eq!(handlers, Ok(0));
     assert!(asked.has_interrupts.load(Ordering::Relaxed));
     drop(engine);
+}
+
+#[test]
+fn a_storm_is_throttled_when_there_is_a_threshold_and_never_without() {
+    let [without, with] = [0, 20].map(|storm_threshold| {
+        let (storm, mut cause) = UnixStream::pair().unwrap();
+        cause.write_all(b"!").unwrap();
+        let port = Slow {
+            asked: Arc::default(),
+            poll: Duration::ZERO,
+            storm: Some(storm),
+        };
+        let settings = RunnerSettings {
+            drive: Drive::Interrupt,
+            hz: 1000,
+            controller: Controller::Freebsd,
+            storm_threshold,
+        };
+        let runner = PortRunner::new(settings, vec![port]).unwrap();
+        let cpu = *affinity::allowed_cpus().unwrap().last().unwrap();
+        let engine = Engine::start(runner, cpu).unwrap();
+        let began = Instant::now();
+        while engine.ask(|runner| runner.tallies().polls).unwrap() < 100 {
+            assert!(began.elapsed() < PATIENCE);
+            thread::sleep(Duration::from_millis(5));
+        }
+        engine.end().unwrap().tallies()
+    });
+    assert_eq!(without.throttled, 0);
+    assert!(with.throttled > 0, "{with:?}");
+    // About one pass a tick once it is throttled: the low part of the sawtooth.
+    assert!(with.polls <= with.ticks + 25, "{with:?}");
 }

@@ -16,6 +16,7 @@ mod cpu_truth;
 mod distribution;
 mod doctor;
 mod drop_reason;
+pub mod engine;
 mod file_error;
 mod host;
 mod imported;

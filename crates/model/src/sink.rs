@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Origin;
+use crate::engine::{KernelSideFacts, PollingOfCpu};
 
 /// Name and version of the JSON that [`SinkDocument`] becomes.
 pub const SINK_SCHEMA: &str = "nicpoll.sink/1";
@@ -44,16 +45,21 @@ pub struct SinkStart {
     /// How the program learns of packets: `polling`, `interrupt`, `busy-poll` or `adaptive`.
     pub discipline: String,
     /// What is polled: `user` when the program's side alone is; the kernel's NAPI then still runs for each arrival.
+    /// `user-and-kernel` when a timer begins the kernel's rounds, too.
     pub polled_side: String,
+    /// What the kernel's side of receiving was set to for the run.
+    pub kernel_side: KernelSideFacts,
     /// Ticks a second.
     pub hz: u32,
     /// How the burst is adapted: `freebsd` or `share`.
     pub controller: String,
     /// Back-to-back passes after which an interrupt is throttled; 0: never.
     pub storm_threshold_passes: u32,
-    /// The CPU of the thread that receives.
-    pub cpu: u32,
-    /// How the kernel schedules that thread: `fifo` (before ordinary programs) or `fair`.
+    /// The CPUs of the threads that receive; the queues go round them.
+    pub cpus: Vec<u32>,
+    /// How idle polling leaves ordinary programs their share: `idle-priority` or `share-check`.
+    pub idle_polling: String,
+    /// How the kernel schedules those threads: `fifo` (before ordinary programs) or `fair`.
     pub scheduling: String,
     /// CPU time that is spent on each packet, on purpose.
     pub work_ns: u64,
@@ -90,8 +96,11 @@ pub struct SinkCounts {
     pub wake_up_events: u64,
     /// Times that an interrupt storm was throttled for a tick.
     pub throttled_passes: u64,
-    /// CPU time of the thread that receives; the kernel's own work for arrivals is not in it.
+    /// CPU time of the threads that receive; the kernel's own work for arrivals is not in it.
     pub cpu_ns: u64,
+    /// CPU time of interrupts, soft interrupts and NAPI threads on the same CPUs between the cycles of `polling`, which
+    /// was charged to them; null when nobody counted it.
+    pub kernel_ns: Option<u64>,
 }
 
 /// Where the frames ended that the XDP program saw.
@@ -132,6 +141,8 @@ pub struct SinkEnd {
     pub ticks: u64,
     /// The knobs and counters under `kern.polling`, by name.
     pub polling: Vec<SinkVariable>,
+    /// The same by CPU.
+    pub polling_by_cpu: Vec<PollingOfCpu>,
     /// The signal that ended the run; null when none did.
     pub ended_by_signal: Option<i32>,
 }

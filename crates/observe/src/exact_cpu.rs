@@ -38,15 +38,16 @@ use account::CpuCopy;
 const WHAT: &str = "CPU time";
 /// Programs and their tracepoints, in the order in which they are attached: an exit without its entry
 /// is ignored, an entry without its exit would be believed.
-const PROGRAMS: [(&str, &str); 7] = [
+const PROGRAMS: [(&str, &str); 5] = [
     ("on_switch", "sched_switch"),
     ("on_irq_exit", "irq_handler_exit"),
     ("on_irq_entry", "irq_handler_entry"),
     ("on_softirq_exit", "softirq_exit"),
     ("on_softirq_entry", "softirq_entry"),
-    ("on_sys_exit", "sys_exit"),
-    ("on_sys_enter", "sys_enter"),
 ];
+/// Those that tell a task's system calls from the rest of it.
+const SYSCALL_PROGRAMS: [(&str, &str); 2] =
+    [("on_sys_exit", "sys_exit"), ("on_sys_enter", "sys_enter")];
 /// Keeps the names of threads right; loaded when there is an account of threads.
 const RENAME_PROGRAM: (&str, &str) = ("on_rename", "task_rename");
 /// Does nothing, at the event that comes on every machine.
@@ -74,6 +75,9 @@ pub struct ExactCpuOptions {
     pub fold: Option<FoldOptions>,
     /// Whether an account of each thread is kept, which a third of a switch's cost is.
     pub has_threads: bool,
+    /// Whether system calls are passed over: user and system time of tasks are not told apart then, and a system call
+    /// costs nothing.
+    pub passes_over_syscalls: bool,
     /// Handler entries back to back from which on they are a storm, as FreeBSD's
     /// `hw.intr_storm_threshold`; 0: none is.
     pub storm_threshold: u64,
@@ -128,17 +132,20 @@ impl ExactCpu {
             programs: Vec::new(),
             unseen_vectors: Vec::new(),
         };
-        exact.load_programs(&btf)?;
+        exact.load_programs(&btf, options.passes_over_syscalls)?;
         Ok(exact)
     }
 
-    fn load_programs(&mut self, btf: &Btf) -> Result<(), BpfError> {
+    fn load_programs(&mut self, btf: &Btf, passes_over_syscalls: bool) -> Result<(), BpfError> {
         let (idle, tracepoint) = IDLE_PROGRAM;
         self.program(idle)
             .and_then(|program| Ok(program.load(tracepoint, btf)?))
             .map_err(|error| refused(&error))?;
         let of_threads = self.has_threads.then_some(RENAME_PROGRAM);
-        for (program, tracepoint) in PROGRAMS.into_iter().chain(of_threads) {
+        let of_syscalls = SYSCALL_PROGRAMS
+            .into_iter()
+            .filter(|_| !passes_over_syscalls);
+        for (program, tracepoint) in PROGRAMS.into_iter().chain(of_syscalls).chain(of_threads) {
             self.load_program(program, tracepoint, btf)
                 .map_err(|error| refused(&error))?;
         }

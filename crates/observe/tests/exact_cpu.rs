@@ -35,6 +35,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 const THREADS: ExactCpuOptions = ExactCpuOptions {
     fold: None,
     has_threads: true,
+    passes_over_syscalls: false,
     storm_threshold: 0,
 };
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use nicpoll_model::engine::KernelSideFacts;
 use nicpoll_model::numbers::{MISSING, count, duration_text, figure};
 use nicpoll_model::sink::{SinkCounts, SinkEnd, SinkInterval, SinkStart};
 
@@ -53,8 +54,8 @@ pub fn render_sink_start(start: &SinkStart) -> String {
         "fifo" => "before ordinary programs (SCHED_FIFO)",
         _ => "as an ordinary program",
     };
-    let _ = writeln!(text, "{how}, on CPU {}, {scheduling}", start.cpu);
-    text.push_str("User-side polling only: the kernel's NAPI still runs for each arrival.\n");
+    let _ = writeln!(text, "{how}, on CPU {}, {scheduling}", list(&start.cpus));
+    text.push_str(&kernel_side(&start.kernel_side));
     if start.work_ns > 0 {
         let _ = writeln!(
             text,
@@ -68,6 +69,30 @@ pub fn render_sink_start(start: &SinkStart) -> String {
         "seconds", "packets/s", "Mbit/s", "ring full", "no memory", "polls/s", "wake-ups", "CPU %"
     );
     text
+}
+
+fn list(cpus: &[u32]) -> String {
+    let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
+    cpus.join(", ")
+}
+
+/// What the kernel does for arrivals.
+fn kernel_side(side: &KernelSideFacts) -> String {
+    let what = match side.name.as_str() {
+        "threaded" => format!(
+            "User-side polling only: kernel threads receive each arrival, on CPU {}.",
+            list(&side.thread_cpus)
+        ),
+        "polling" => String::from("The kernel's side polls, too: a timer begins its rounds."),
+        _ => String::from("User-side polling only: the kernel's NAPI still runs for each arrival."),
+    };
+    match side.changes.is_empty() {
+        true => format!("{what}\n"),
+        false => format!(
+            "{what}\nChanged for that, and put back at the end: {}\n",
+            side.changes.join(", ")
+        ),
+    }
 }
 
 /// An interval as one line.
@@ -148,12 +173,43 @@ pub fn render_sink_end(end: &SinkEnd) -> String {
             end.link_loss_events
         );
     }
+    text.push_str(&beside(end));
+    if let Some(hint) = ceiling(end) {
+        let _ = writeln!(text, "\n{hint}");
+    }
+    text
+}
+
+/// What else was counted, and the knobs.
+fn beside(end: &SinkEnd) -> String {
+    let mut text = String::new();
+    if end.totals.throttled_passes > 0 {
+        let _ = writeln!(
+            text,
+            "An interrupt storm was throttled {} times, until the next tick each.",
+            count(end.totals.throttled_passes)
+        );
+    }
+    if let Some(kernel_ns) = end.totals.kernel_ns {
+        let _ = writeln!(
+            text,
+            "The kernel's receive work took {} of the same CPUs between cycles, which was charged to polling.",
+            duration_text(kernel_ns)
+        );
+    }
     text.push('\n');
     for variable in &end.polling {
         let _ = writeln!(text, "kern.polling.{}: {}", variable.name, variable.value);
     }
-    if let Some(hint) = ceiling(end) {
-        let _ = writeln!(text, "\n{hint}");
+    for of_cpu in end
+        .polling_by_cpu
+        .iter()
+        .filter(|_| end.polling_by_cpu.len() > 1)
+    {
+        for variable in &of_cpu.polling {
+            let (name, value) = (&variable.name, variable.value);
+            let _ = writeln!(text, "kern.polling.cpu{}.{name}: {value}", of_cpu.cpu);
+        }
     }
     text
 }

@@ -26,6 +26,8 @@ mod foreign;
 mod host;
 mod judge;
 mod keep;
+mod kernel_side;
+mod kernel_time;
 mod lab;
 mod link;
 mod plan;
@@ -64,6 +66,8 @@ pub use host::{
     HostRequest, LocalHost, Polls, Timed,
 };
 pub use keep::{Keeper, shown, still_runs, this_runner};
+pub use kernel_side::SwitchSetup;
+pub use kernel_time::{EngineSupport, KernelTime};
 pub use lab::{Lab, require_lab, require_state};
 pub use link::{Link, LocalLink};
 pub use nicpoll_import::Mapping;

@@ -1,4 +1,4 @@
-//! What the process itself has used.
+//! What the process itself has used, and what others have.
 
 use std::io;
 use std::time::Duration;
@@ -30,6 +30,27 @@ pub fn process_cpu_time() -> io::Result<CpuTime> {
     })
 }
 
+/// CPU time in ns that a process has used, all threads together; a thread of the kernel is a process of its own. The
+/// interrupts that came upon it are in it on most kernels.
+///
+/// # Errors
+/// `EINVAL` when it is gone.
+pub fn cpu_ns_of(pid: u32) -> io::Result<u64> {
+    /// The clock of what the scheduler gave a process (`CPUCLOCK_SCHED`, include/linux/posix-timers_types.h).
+    const SCHEDULED: libc::clockid_t = 2;
+    let pid = libc::pid_t::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+    let clock = (!pid << 3) | SCHEDULED;
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the pointer is to a whole `timespec` that outlives the call.
+    if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
+}
+
 /// The kernel never reports a negative time.
 fn duration(time: libc::timeval) -> Duration {
     Duration::from_secs(time.tv_sec.unsigned_abs())
@@ -40,6 +61,14 @@ fn duration(time: libc::timeval) -> Duration {
 mod tests {
     use super::*;
     use std::time::Instant;
+
+    #[test]
+    fn the_time_of_a_process_is_that_which_it_tells_itself() {
+        let own = cpu_ns_of(std::process::id()).unwrap();
+        let told = process_cpu_time().unwrap();
+        assert!(own > 0 && Duration::from_nanos(own) <= told.user + told.system);
+        assert!(cpu_ns_of(u32::MAX).is_err());
+    }
 
     #[test]
     fn work_takes_cpu_time() {

@@ -21,12 +21,18 @@ pub struct Pair {
 
 impl Pair {
     pub fn new() -> Self {
+        Self::with_queues(1)
+    }
+
+    /// The same, with so many queues to send and to receive at each end.
+    pub fn with_queues(queues: u32) -> Self {
         let [sender, receiver] =
             [(), ()].map(|()| NetnsThread::enter(NetNamespace::create().unwrap(), || ()).unwrap());
         let tid = receiver.run(|()| gettid().as_raw_nonzero().get()).unwrap();
+        let counts = format!("numrxqueues {queues} numtxqueues {queues}");
         run(
             &sender,
-            &format!("ip link add em0 type veth peer name em0 netns {tid}"),
+            &format!("ip link add em0 {counts} type veth peer name em0 {counts} netns {tid}"),
         );
         for (side, host) in [(&sender, 1), (&receiver, 2)] {
             let peer = 3 - host;

@@ -1,0 +1,191 @@
+//! What programs beside the engine get of its CPU: more under a larger `user_frac`, whatever the load, and nearly all of
+//! it while the engine only polls because nobody else wants the CPU.
+
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nicpoll_core::{Command, Controller, Device, Knob};
+use nicpoll_engine::{
+    CpuAccount, Drive, Engine, Port, PortDrops, PortRunner, RunnerSettings, write_knob,
+};
+use nicpoll_sys::affinity;
+use nicpoll_sys::schedule::{self, Policy};
+use nicpoll_sys::xdp::LinkState;
+use nicpoll_testkit::needs;
+use rustix::thread::gettid;
+use rustix::time::{ClockId, clock_gettime};
+
+/// They judge one CPU.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+/// What has not happened by then will not.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The burst finds its size, and then the loop is timed.
+const WARM_UP: Duration = Duration::from_millis(400);
+const TIMED: Duration = Duration::from_millis(800);
+
+/// A port where more packets wait than are ever asked for, or none; each takes its time.
+struct Costly {
+    packet: Duration,
+    has_load: bool,
+}
+
+impl Device for Costly {
+    fn poll(&mut self, _command: Command, count: u32) -> u32 {
+        let packets = if self.has_load { count } else { 0 };
+        let began = Instant::now();
+        // A poll that finds nothing takes a little, too.
+        while began.elapsed() < self.packet * packets.max(1) {}
+        packets
+    }
+
+    fn set_interrupts(&mut self, _on: bool) {}
+}
+
+impl Port for Costly {
+    fn waiting(&self) -> u32 {
+        u32::from(self.has_load)
+    }
+
+    fn wake_up(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn link_state(&self) -> LinkState {
+        LinkState::Up
+    }
+
+    fn link_losses(&self) -> u64 {
+        0
+    }
+
+    fn drops(&self) -> PortDrops {
+        PortDrops::default()
+    }
+}
+
+fn runner(controller: Controller, has_load: bool, knobs: &[(Knob, u32)]) -> PortRunner<Costly> {
+    let settings = RunnerSettings {
+        drive: Drive::Polling,
+        hz: 1000,
+        controller,
+        storm_threshold: 0,
+    };
+    let port = Costly {
+        packet: Duration::from_micros(5),
+        has_load,
+    };
+    let mut runner = PortRunner::new(settings, vec![port]).unwrap();
+    for (knob, value) in knobs {
+        write_knob(runner.poller_mut(), *knob, *value).unwrap();
+    }
+    runner
+}
+
+fn alone() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn last_cpu() -> u32 {
+    *affinity::allowed_cpus().unwrap().last().unwrap()
+}
+
+/// The share of a CPU that an endless loop gets beside the engine.
+fn share_of_loop(runner: PortRunner<Costly>) -> f64 {
+    let cpu = last_cpu();
+    let engine = Engine::start(runner, cpu).unwrap();
+    let ends = Arc::new(AtomicBool::new(false));
+    let is_over = Arc::clone(&ends);
+    let spinner = thread::spawn(move || {
+        affinity::pin(cpu).unwrap();
+        // After the engine and before everything else that this machine may be doing.
+        let thread = gettid().as_raw_nonzero().get().unsigned_abs();
+        schedule::set_policy(thread, Policy::Fifo { priority: 1 }).unwrap();
+        let own = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
+        let began = Instant::now();
+        while began.elapsed() < WARM_UP {}
+        let (began, before) = (Instant::now(), own());
+        while !is_over.load(Ordering::Relaxed) {}
+        (own() - before).as_secs_f64() / began.elapsed().as_secs_f64()
+    });
+    thread::sleep(WARM_UP + TIMED);
+    ends.store(true, Ordering::Relaxed);
+    let share = spinner.join().unwrap();
+    drop(engine);
+    share
+}
+
+#[test]
+fn a_loop_gets_more_under_a_larger_user_frac_at_any_load() {
+    needs!(Root);
+    let _alone = alone();
+    for controller in Controller::ALL {
+        let [little, much] = [20, 80].map(|user_frac| {
+            let knobs = [(Knob::BurstMax, 1000), (Knob::UserFrac, user_frac)];
+            share_of_loop(runner(controller, true, &knobs))
+        });
+        let name = controller.name();
+        assert!(much > little + 0.2, "{name}: {little:.2} and {much:.2}");
+    }
+}
+
+#[test]
+fn idle_polling_takes_only_what_a_loop_leaves() {
+    needs!(Root);
+    let _alone = alone();
+    let knobs = [(Knob::IdlePoll, 1), (Knob::UserFrac, 10)];
+    let share = share_of_loop(runner(Controller::Freebsd, false, &knobs));
+    // Polling until 90 % of each tick are over would leave it a tenth.
+    assert!(share > 0.5, "{share:.2}");
+}
+
+#[test]
+fn idle_polling_goes_on_until_the_next_tick_where_nobody_wants_the_cpu() {
+    let _alone = alone();
+    let polls = |idle_poll| {
+        let runner = runner(Controller::Freebsd, false, &[(Knob::IdlePoll, idle_poll)]);
+        let engine = Engine::start(runner, last_cpu()).unwrap();
+        let began = Instant::now();
+        while engine.ask(|runner| runner.tallies().ticks).unwrap() < 100 {
+            assert!(began.elapsed() < PATIENCE);
+            thread::sleep(Duration::from_millis(5));
+        }
+        let tallies = engine.end().unwrap().tallies();
+        tallies.polls as f64 / tallies.ticks as f64
+    };
+    let (without, with) = (polls(0), polls(1));
+    assert!(with > 2.0 * without, "{without} and {with} polls a tick");
+}
+
+/// Says that the kernel has had the whole CPU.
+struct Everything(Instant);
+
+impl CpuAccount for Everything {
+    fn kernel_ns(&mut self) -> u64 {
+        self.0.elapsed().as_nanos() as u64
+    }
+}
+
+#[test]
+fn what_the_kernel_took_of_the_cpu_is_charged_to_polling() {
+    let _alone = alone();
+    for controller in Controller::ALL {
+        let account = Box::new(Everything(Instant::now()));
+        let knobs = [(Knob::BurstMax, 1000), (Knob::UserFrac, 50)];
+        let runner = runner(controller, true, &knobs).charged(Some(account));
+        let engine = Engine::start(runner, last_cpu()).unwrap();
+        let began = Instant::now();
+        while engine
+            .ask(|runner| runner.poller().read(Knob::Burst))
+            .unwrap()
+            > 1
+        {
+            assert!(began.elapsed() < PATIENCE, "{}", controller.name());
+            thread::sleep(Duration::from_millis(5));
+        }
+        let charged_ns = engine.end().unwrap().tallies().kernel_ns;
+        assert!(charged_ns.is_some_and(|ns| ns > 0), "{charged_ns:?}");
+    }
+}
