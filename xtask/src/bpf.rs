@@ -21,7 +21,10 @@ const SOURCES: &str = "bpf";
 /// The crate that carries the counting programs and those of tests: all that no other crate loads.
 const OBSERVE: &str = "crates/observe/bpf";
 /// Each folder of objects, with the programs that the crate of the folder loads.
-const FOLDERS: [(&str, &[&str]); 2] = [(OBSERVE, &[]), ("crates/engine/bpf", &["xdp_take"])];
+const FOLDERS: [(&str, &[&str]); 2] = [
+    (OBSERVE, &[]),
+    ("crates/engine/bpf", &["xdp_blast", "xdp_take"]),
+];
 const VERSION_FILE: &str = "bpf/CLANG_VERSION";
 
 /// clang and the llvm-strip of the same release: both decide about the object's bytes.

@@ -129,7 +129,7 @@ impl<P> Drop for Engine<P> {
 }
 
 /// Makes the calling thread the engine's.
-fn prepare(cpu: u32, wanted: Scheduling) -> io::Result<Scheduling> {
+pub(crate) fn prepare(cpu: u32, wanted: Scheduling) -> io::Result<Scheduling> {
     affinity::pin(cpu)?;
     // A timer may be late by 50 us otherwise; the least that can be asked is 1 ns.
     rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1))?;

@@ -106,6 +106,9 @@ pub enum EngineError {
         /// Why.
         source: crate::SetupError,
     },
+    /// Frames cannot be sent.
+    #[error(transparent)]
+    Blast(#[from] crate::blast::BlastError),
     /// The thread cannot run as it has to.
     #[error("{doing}: {source}")]
     Thread {

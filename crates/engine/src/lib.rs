@@ -3,13 +3,14 @@
 //!
 //! A [`Port`] is an interface's receive queue as `nicpoll-core` polls it. A [`PortRunner`] is what a kernel is around the
 //! core: it brings the ticks, or sleeps until packets come, by the [`Drive`] that was asked for. An [`Engine`] is
-//! a runner on a thread of its own. [`Sink`] receives and counts.
+//! a runner on a thread of its own. [`Sink`] receives and counts; [`blast::Blast`] sends.
 //!
 //! What must hold: the core runs unchanged. A frame that the XDP program took is delivered or counted as lost at one
 //! place. When the program ends, in whatever way, the interface is as it was before.
 #![forbid(unsafe_code)]
 
 mod adapt;
+pub mod blast;
 mod charge;
 mod clock;
 mod drive;
@@ -27,6 +28,7 @@ mod sink;
 mod take;
 mod work;
 mod xdp_port;
+mod xdp_sender;
 
 pub use charge::{CpuAccount, CpuAccounts, NoAccounts};
 pub use drive::{Drive, Scheduling};
@@ -43,3 +45,4 @@ pub use sink::{Sink, SinkSettings};
 pub use take::{Fates, Take, Taker};
 pub use work::Work;
 pub use xdp_port::{FRAMES_MAX, XdpPort};
+pub use xdp_sender::XdpSender;

@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::AsFd;
 
 use aya::maps::{Map, MapData, MapError, PerCpuArray};
-use aya::programs::Xdp;
+use aya::programs::{ProgramError, TestRun, TestRunAttrs, TestRunOptions, Xdp};
 use aya::{Ebpf, EbpfLoader};
 use nicpoll_sys::xdp::{AttachMode, XdpLink};
 use rustix::io::Errno;
@@ -92,6 +92,29 @@ impl Program {
         }
     }
 
+    /// Runs the program `runs` times on frames that are sent where it says, `batch` at a time, and attaches it nowhere.
+    /// The kernel makes memory for them that holds `frame`; what comes back from receivers is used again as it is.
+    ///
+    /// # Errors
+    /// What the kernel says; `EINTR` when a signal came, after part of the runs.
+    pub(crate) fn run_live(&self, frame: &[u8], runs: u32, batch: u32) -> io::Result<()> {
+        let program = self.ebpf.program(self.name);
+        let program: &Xdp = program
+            .and_then(|program| program.try_into().ok())
+            .ok_or(io::ErrorKind::NotFound)?;
+        let options = TestRunOptions {
+            data_in: Some(frame),
+            repeat: runs,
+            attrs: TestRunAttrs::new().xdp_live_frames(batch),
+            ..TestRunOptions::new()
+        };
+        match program.test_run(options) {
+            Ok(_) => Ok(()),
+            Err(ProgramError::SyscallError(error)) => Err(error.io_error),
+            Err(error) => Err(io::Error::other(error)),
+        }
+    }
+
     /// Takes the program off the interface; its maps stay.
     pub(crate) fn detach(&mut self) {
         self.attached = None;
@@ -144,7 +167,7 @@ pub(crate) fn refusal(interface: &str, error: &(dyn std::error::Error + 'static)
         .and_then(Errno::from_io_error);
     match errno {
         Some(errno @ (Errno::PERM | Errno::ACCESS)) => EngineError::Privileges {
-            doing: "taking frames by an XDP program",
+            doing: "an XDP program for frames",
             source: errno.into(),
         },
         _ => EngineError::Program {

@@ -1,5 +1,6 @@
-//! A receive queue by an AF_XDP socket.
+//! A receive queue by an AF_XDP socket, which may send too.
 
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use nicpoll_core::{Command, Device};
@@ -7,7 +8,7 @@ use nicpoll_sys::xdp::{LinkState, XdpConfig, XdpDrops, XdpSocket};
 use rustix::io::Errno;
 
 use crate::error::EngineError;
-use crate::port::{PacketInput, Port, PortDrops};
+use crate::port::{PacketInput, Port, PortDrops, Transmit};
 use crate::take::{Take, Taker};
 
 /// Frames that a port keeps until they are polled for, unless less is asked.
@@ -38,6 +39,21 @@ impl<I: PacketInput> XdpPort<I> {
         interface: &str,
         take: &Take,
         frames: u32,
+        input: impl FnMut() -> I,
+    ) -> Result<(Taker, Vec<Self>), EngineError> {
+        Self::open_both_ways(interface, take, frames, 0, input)
+    }
+
+    /// The same, and each port also sends, by the transmit queue of the same number: it has room for `transmit_frames`, a
+    /// power of two.
+    ///
+    /// # Errors
+    /// As of [`XdpPort::open`].
+    pub fn open_both_ways(
+        interface: &str,
+        take: &Take,
+        frames: u32,
+        transmit_frames: u32,
         mut input: impl FnMut() -> I,
     ) -> Result<(Taker, Vec<Self>), EngineError> {
         let ifindex = index_of(interface)?;
@@ -50,6 +66,7 @@ impl<I: PacketInput> XdpPort<I> {
                 ifindex,
                 queue,
                 frames,
+                transmit_frames,
                 frame_memory_bytes,
             };
             match XdpSocket::bind(&config) {
@@ -143,7 +160,29 @@ impl<I: PacketInput> Port for XdpPort<I> {
     }
 }
 
-fn index_of(interface: &str) -> Result<u32, EngineError> {
+impl<I> Transmit for XdpPort<I> {
+    fn room(&mut self) -> u32 {
+        self.socket.room()
+    }
+
+    fn transmit(
+        &mut self,
+        most: u32,
+        fill: &mut dyn FnMut(&mut [u8]) -> Option<usize>,
+    ) -> io::Result<u32> {
+        self.socket.transmit(most, fill)
+    }
+
+    fn sent(&self) -> u64 {
+        self.socket.sent().completed
+    }
+
+    fn refused(&self) -> u64 {
+        self.socket.sent().refused
+    }
+}
+
+pub(crate) fn index_of(interface: &str) -> Result<u32, EngineError> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
     let no_interface = |errno: Errno| EngineError::NoInterface {
         interface: interface.to_owned(),
@@ -155,7 +194,7 @@ fn index_of(interface: &str) -> Result<u32, EngineError> {
 }
 
 /// The least memory that holds a frame of the interface.
-fn frame_memory_bytes(interface: &str) -> Result<u32, EngineError> {
+pub(crate) fn frame_memory_bytes(interface: &str) -> Result<u32, EngineError> {
     let mtu_bytes = nicpoll_sys::ethtool::mtu(interface);
     let mtu_bytes = mtu_bytes.map_err(|source| EngineError::NoInterface {
         interface: interface.to_owned(),
@@ -166,6 +205,7 @@ fn frame_memory_bytes(interface: &str) -> Result<u32, EngineError> {
             ifindex: 0,
             queue: 0,
             frames: 1,
+            transmit_frames: 0,
             frame_memory_bytes: memory,
         };
         config.frame_bytes_max() - HEADER_BYTES
@@ -184,7 +224,7 @@ fn is(error: &std::io::Error, errno: Errno) -> bool {
     Errno::from_io_error(error) == Some(errno)
 }
 
-fn socket_error(interface: &str, queue: u32, source: std::io::Error) -> EngineError {
+pub(crate) fn socket_error(interface: &str, queue: u32, source: std::io::Error) -> EngineError {
     if is(&source, Errno::PERM) {
         return EngineError::Privileges {
             doing: "opening an AF_XDP socket",

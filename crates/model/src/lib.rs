@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ab;
+pub mod blast;
 mod compared;
 mod comparison;
 mod cpu;
@@ -27,6 +28,7 @@ mod loss;
 pub mod netrate;
 pub mod numbers;
 mod origin;
+mod pace;
 mod rate;
 pub mod repeat;
 pub mod rr;
@@ -72,6 +74,7 @@ pub use imported::{
 pub use ledger::{ControlKind, ControlLine, CrossCheck, Ledger, LedgerLine};
 pub use loss::{Drops, LossPlace, Way};
 pub use origin::Origin;
+pub use pace::Pace;
 pub use rate::{Rate, RateUnit};
 pub use setting_findings::{SettingFindings, Shares};
 pub use show::{

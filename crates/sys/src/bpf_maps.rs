@@ -231,3 +231,30 @@ unsafe impl aya::Pod for Drop {}
 unsafe impl aya::Pod for Dropped {}
 // SAFETY: two integers without padding; every bit pattern is valid.
 unsafe impl aya::Pod for Uncounted {}
+
+/// A frame that `xdp_blast.bpf.c` sends over and over.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Template {
+    pub head: [u8; 64],
+    pub sum: u32,
+    pub bytes: u32,
+}
+
+/// How far it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Blasted {
+    pub frames: u64,
+    pub bytes: u64,
+    pub sequence: u64,
+    pub flow: u32,
+    pub template_index: u32,
+    pub template_of_first_flow: u32,
+    pub reserved: u32,
+}
+
+// SAFETY: 64 bytes and two integers of 4, without padding; every bit pattern is valid.
+unsafe impl aya::Pod for Template {}
+// SAFETY: three integers of 8 bytes and four of 4, without padding; every bit pattern is valid.
+unsafe impl aya::Pod for Blasted {}

@@ -19,9 +19,9 @@ use super::low_water::LowWater;
 use super::place::Place;
 use crate::config::StreamConfig;
 use crate::observer::{Broken, Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
-use crate::pace::Pace;
 use crate::slots::{LeastRate, Ticket};
 use crate::wire::ClientHeader;
+use nicpoll_model::Pace;
 
 /// The longest time to read what is queued after [`Signals::sender_done`], should more come as fast as
 /// it is read.

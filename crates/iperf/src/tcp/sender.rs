@@ -18,9 +18,9 @@ use super::Error;
 use crate::config::StreamConfig;
 use crate::input::{Block, Source};
 use crate::observer::{Broken, Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
-use crate::pace::Pace;
 use crate::slots::Ticket;
 use crate::wire::{ClientHeader, fill_payload};
+use nicpoll_model::Pace;
 
 /// A peer that takes no byte for this long is given up.
 const STALL_LIMIT: Duration = Duration::from_secs(5);

@@ -18,6 +18,7 @@ use crate::wire::datagram::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN};
 use closing::Closing;
 pub use error::SendError;
 
+use nicpoll_model::Pace;
 use nicpoll_traffic::sockets::{self, SocketBuffer};
 use nicpoll_traffic::{LOOK_EVERY, Signals};
 
@@ -25,7 +26,7 @@ use super::batch::{Batch, Clock};
 use crate::config::StreamConfig;
 use crate::input::{Block, Source};
 use crate::observer::{Broken, Calls, Connected, IntervalRecord, Intervals, Observer, Totals};
-use crate::pace::{self, Pace};
+use crate::pace;
 use crate::slots::Ticket;
 use crate::times::{Distribution, Gaps};
 

@@ -1,6 +1,7 @@
-//! A socket that receives the frames of one queue of an interface.
+//! A socket that receives the frames of one queue of an interface, sends by it, or both.
 //!
-//! What must hold: each frame of the memory is in the fill ring, with the kernel, or in the receive ring. A frame can
+//! What must hold: each frame of the memory for receiving is in the fill ring, with the kernel, or in the receive ring;
+//! those for sending are others. A frame can
 //! always be given back: the fill ring has twice as many entries as there are frames, because the kernel shows a frame
 //! (`xsk_flush`, net/xdp/xsk.c) before it says which entries it has taken.
 
@@ -12,12 +13,13 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::xdp::{
-    SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_UMEM_PGOFF_COMPLETION_RING,
-    XDP_UMEM_PGOFF_FILL_RING, XdpDesc, XdpOptionsFlags, XdpUmemReg, XdpUmemRegFlags,
+    SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_UMEM_PGOFF_FILL_RING, XdpDesc,
+    XdpOptionsFlags, XdpUmemReg, XdpUmemRegFlags,
 };
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, sockopt};
 
 use super::ring::Ring;
+use super::sending::{Sending, XdpSent};
 use crate::memory::Mapping;
 
 /// Bytes at the start of each frame's memory that the kernel keeps for XDP programs (`XDP_PACKET_HEADROOM`).
@@ -25,8 +27,8 @@ const HEADROOM_BYTES: u32 = 256;
 /// A queue is still busy for about 45 ms after the socket before was closed.
 const BUSY_MAX: Duration = Duration::from_secs(1);
 const TRY_AGAIN: Duration = Duration::from_millis(5);
-/// The kernel wants a ring for what was sent, also where nothing is.
-const COMPLETIONS: u32 = 2;
+/// The kernel wants a ring of completions also where nothing is sent, and one of memory where nothing is received.
+const ENTRIES_MIN: u32 = 2;
 
 /// What a socket is for, and how much it keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +37,11 @@ pub struct XdpConfig {
     pub ifindex: u32,
     /// The receive queue, from 0 on.
     pub queue: u32,
-    /// Frames that it keeps until they are read; a power of two.
+    /// Frames that it keeps until they are read; a power of two. 0: it receives nothing, and the driver keeps its own
+    /// memory, from which the kernel goes on receiving.
     pub frames: u32,
+    /// Frames that it has room for until the kernel has sent them; a power of two. 0: it sends nothing.
+    pub transmit_frames: u32,
     /// Memory of each frame: 2048 or 4096. A frame may be as long as [`XdpConfig::frame_bytes_max`].
     pub frame_memory_bytes: u32,
 }
@@ -88,7 +93,7 @@ pub struct XdpSocket {
     memory_bytes: u64,
     frame_memory_bytes: u32,
     is_zero_copy: bool,
-    _completion: Ring<u64>,
+    sending: Option<Sending>,
     _mapping: Mapping,
 }
 
@@ -103,8 +108,9 @@ impl XdpSocket {
     /// `EINVAL` when the interface has no such queue; `EBUSY` when another program has it; `EPERM` without CAP_NET_RAW;
     /// `ENODEV` when there is no such interface.
     pub fn bind(config: &XdpConfig) -> io::Result<Self> {
-        let length = config.frames;
-        let memory_bytes = u64::from(config.frames) * u64::from(config.frame_memory_bytes);
+        let (length, transmit_frames) = (config.frames, config.transmit_frames);
+        let all = u64::from(length) + u64::from(transmit_frames);
+        let memory_bytes = all * u64::from(config.frame_memory_bytes);
         let mut mapping = Mapping::zeroed(memory_bytes as usize)?;
         let memory = NonNull::new(mapping.as_mut_ptr()).ok_or(io::ErrorKind::OutOfMemory)?;
         let socket = rustix::net::socket_with(
@@ -122,16 +128,23 @@ impl XdpSocket {
             tx_metadata_len: 0,
         };
         sockopt::set_xdp_umem_reg(&socket, registration)?;
-        let fill_length = 2 * length;
+        let fill_length = (2 * length).max(ENTRIES_MIN);
+        let completions = transmit_frames.max(ENTRIES_MIN);
+        let receive_length = length.max(ENTRIES_MIN);
         sockopt::set_xdp_umem_fill_ring_size(&socket, fill_length)?;
-        sockopt::set_xdp_umem_completion_ring_size(&socket, COMPLETIONS)?;
-        sockopt::set_xdp_rx_ring_size(&socket, length)?;
+        sockopt::set_xdp_umem_completion_ring_size(&socket, completions)?;
+        sockopt::set_xdp_rx_ring_size(&socket, receive_length)?;
+        if transmit_frames > 0 {
+            Sending::size(socket.as_fd(), transmit_frames)?;
+        }
         let offsets = sockopt::xdp_mmap_offsets(&socket)?;
         let (fd, fill_at) = (socket.as_fd(), XDP_UMEM_PGOFF_FILL_RING);
         let mut fill = Ring::map(fd, fill_at, fill_length, &offsets.fr)?;
-        let receive = Ring::map(fd, XDP_PGOFF_RX_RING, length, &offsets.rx)?;
-        let completion_at = XDP_UMEM_PGOFF_COMPLETION_RING;
-        let completion = Ring::map(fd, completion_at, COMPLETIONS, &offsets.cr)?;
+        let receive = Ring::map(fd, XDP_PGOFF_RX_RING, receive_length, &offsets.rx)?;
+        let chunk = config.frame_memory_bytes;
+        let sending = (transmit_frames > 0)
+            .then(|| Sending::map(fd, &offsets, length, transmit_frames, chunk))
+            .transpose()?;
         for frame in 0..length {
             fill.put(
                 frame,
@@ -149,7 +162,7 @@ impl XdpSocket {
             memory,
             memory_bytes,
             frame_memory_bytes: config.frame_memory_bytes,
-            _completion: completion,
+            sending,
             _mapping: mapping,
         })
     }
@@ -192,6 +205,37 @@ impl XdpSocket {
         count
     }
 
+    /// Frames that could be written to be sent now.
+    pub fn room(&mut self) -> u32 {
+        self.sending.as_mut().map_or(0, Sending::room)
+    }
+
+    /// Has up to `most` frames written and hands them to the kernel, with a system call for many of them. `each` writes
+    /// a frame to the start of memory that holds anything, and returns its length, or `None` when there are no more.
+    /// Returns how many were written. It waits for nothing: what the kernel did not take yet, the next call hands it.
+    ///
+    /// # Errors
+    /// `ENETDOWN` when the interface is down, `ENXIO` when it is gone.
+    pub fn transmit(
+        &mut self,
+        most: u32,
+        each: impl FnMut(&mut [u8]) -> Option<usize>,
+    ) -> io::Result<u32> {
+        let Some(sending) = &mut self.sending else {
+            return Ok(0);
+        };
+        let written = sending.write(self.memory, most, each);
+        sending.flush(self.socket.as_fd())?;
+        Ok(written)
+    }
+
+    /// What became of what was to be sent.
+    pub fn sent(&self) -> XdpSent {
+        self.sending
+            .as_ref()
+            .map_or_else(XdpSent::default, Sending::sent)
+    }
+
     /// What has become of the interface. The system call also wakes a driver that waits for memory.
     pub fn link_state(&self) -> LinkState {
         let nothing: &mut [u8] = &mut [];
@@ -221,7 +265,11 @@ impl AsFd for XdpSocket {
 }
 
 fn bind_patiently(socket: BorrowedFd<'_>, config: &XdpConfig) -> io::Result<()> {
-    let flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
+    let mut flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
+    if config.frames == 0 {
+        // With zero-copy the queue's driver would receive into this socket's memory, of which there is none.
+        flags |= SocketAddrXdpFlags::XDP_COPY;
+    }
     let address = SocketAddrXdp::new(flags, config.ifindex, config.queue);
     let began = Instant::now();
     loop {

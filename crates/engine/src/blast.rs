@@ -1,0 +1,344 @@
+//! Sending: frames of UDP, or those of a capture, by one or more interfaces at a time.
+//!
+//! What must hold: every frame that was written is in the account of its link. Nothing is left when the process ends,
+//! in whatever way: no program is attached, and no setting of an interface is changed.
+
+mod error;
+mod lengths;
+mod link;
+mod live;
+mod neighbour;
+mod outlet;
+mod path;
+mod replay;
+mod schedule;
+mod source;
+mod stream;
+mod target;
+
+use std::io;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use netlink_socket2::NetlinkSocket;
+use nicpoll_model::blast::{
+    BLAST_SCHEMA, BlastAccount, BlastCounts, BlastEnd, BlastFrames, BlastInterval, BlastLink,
+    BlastLinkEnd, BlastStart,
+};
+use nicpoll_model::{Origin, Pace, Rate};
+use nicpoll_wire::frame::{FRAME_BYTES_MIN, MARK_BYTES, Mac, UdpPath};
+use rustix::io::Errno;
+
+pub use error::BlastError;
+pub use lengths::{Lengths, LengthsError};
+pub use path::BlastPath;
+pub use stream::FLOW_PORTS;
+pub use target::Receiver;
+
+use crate::error::EngineError;
+use link::{Bounds, Link, Outcome};
+use path::{Frames, Opened};
+use replay::Replay;
+use schedule::Schedule;
+use stream::{FCS_BYTES, Stream};
+use target::Interface;
+
+/// What is sent, and how.
+#[derive(Clone, Debug)]
+pub struct BlastSettings {
+    /// The interfaces that send, at the same time.
+    pub links: Vec<LinkSettings>,
+    /// How frames leave; null for the best way that can be had.
+    pub path: Option<BlastPath>,
+    /// Frames a second of each link; null for as fast as they go, or as they were recorded.
+    pub rate: Option<Rate>,
+    /// Frames that are due together, 1 at least.
+    pub burst: u32,
+    /// Frames that each link sends; null for no such limit.
+    pub count: Option<u64>,
+    /// How long they send; null until they are ended.
+    pub duration: Option<Duration>,
+}
+
+/// An interface that sends.
+#[derive(Clone, Debug)]
+pub struct LinkSettings {
+    /// The interface, in the network namespace of the calling thread.
+    pub interface: String,
+    /// The CPU of the thread that sends.
+    pub cpu: u32,
+    /// What it sends.
+    pub traffic: Traffic,
+}
+
+/// What a link sends.
+#[derive(Clone, Debug)]
+pub enum Traffic {
+    /// Datagrams.
+    Datagrams {
+        /// Who gets them.
+        receiver: Receiver,
+        /// How long the frames are.
+        lengths: Lengths,
+        /// Flows that take turns, as many as [`FLOW_PORTS`] has ports at most.
+        flows: u16,
+    },
+    /// The frames of a capture, once unless time or number is bounded otherwise.
+    Replay {
+        /// The file.
+        file: PathBuf,
+        /// Who gets them; null for those to whom they went.
+        mac: Option<Mac>,
+    },
+}
+
+/// A blast that runs.
+pub struct Blast {
+    start: BlastStart,
+    links: Vec<Link>,
+    began: Instant,
+    last: (f64, BlastCounts),
+}
+
+impl Blast {
+    /// Starts to send.
+    ///
+    /// # Errors
+    /// When an interface cannot send, a receiver cannot be found, or a setting does not fit them. Nothing is sent then.
+    pub fn start(settings: &BlastSettings, origin: Origin) -> Result<Self, EngineError> {
+        let mut socket = NetlinkSocket::new();
+        let (mut links, mut facts, mut first_flow) = (Vec::new(), Vec::new(), 0);
+        for of_link in &settings.links {
+            let interface = Interface::named(&mut socket, &of_link.interface)?;
+            let made = make(
+                &mut socket,
+                &interface,
+                &of_link.traffic,
+                settings,
+                first_flow,
+            )?;
+            if let BlastFrames::Datagrams { flows, .. } = made.facts {
+                first_flow = flows.wrapping_add(first_flow);
+            }
+            let per_second = settings.rate.map(Rate::per_second);
+            let opened = path::open(settings.path, &interface, &made.frames, per_second)?;
+            facts.push(facts_of(of_link, &opened, made.facts));
+            let bounds = Bounds {
+                frames: settings.count,
+                time: settings.duration,
+            };
+            links.push(Link::prepare(
+                opened.outlet,
+                made.schedule,
+                bounds,
+                of_link.cpu,
+            )?);
+        }
+        for link in &links {
+            link.go();
+        }
+        Ok(Blast {
+            start: BlastStart {
+                schema: String::from(BLAST_SCHEMA),
+                origin,
+                links: facts,
+                rate_fps: settings.rate.map(Rate::per_second),
+                burst_frames: settings.burst,
+                count_frames: settings.count,
+                duration_seconds: settings.duration.map(|time| time.as_secs_f64()),
+            },
+            links,
+            began: Instant::now(),
+            last: (0.0, BlastCounts::default()),
+        })
+    }
+
+    /// What was asked for and how it is carried out.
+    pub fn facts(&self) -> &BlastStart {
+        &self.start
+    }
+
+    /// Whether all links have sent what they are to send.
+    pub fn is_over(&self) -> bool {
+        self.links.iter().all(Link::is_over)
+    }
+
+    /// What was sent since the last call, or the start.
+    pub fn interval(&mut self) -> BlastInterval {
+        let mut counts = BlastCounts::default();
+        for link in &self.links {
+            let (built, cpu_ns) = link.progress().look();
+            add(
+                &mut counts,
+                &BlastCounts {
+                    built_frames: built.frames,
+                    built_bytes: built.bytes,
+                    cpu_ns,
+                },
+            );
+        }
+        let now = (self.began.elapsed().as_secs_f64(), counts);
+        let (start_seconds, before) = std::mem::replace(&mut self.last, now);
+        BlastInterval {
+            start_seconds,
+            end_seconds: now.0,
+            counts: BlastCounts {
+                built_frames: counts.built_frames - before.built_frames,
+                built_bytes: counts.built_bytes - before.built_bytes,
+                cpu_ns: counts.cpu_ns - before.cpu_ns,
+            },
+        }
+    }
+
+    /// Ends it, and says what it came to.
+    ///
+    /// # Errors
+    /// When a thread has ended by itself.
+    pub fn end(self) -> Result<BlastEnd, EngineError> {
+        let (mut totals, mut ends) = (BlastCounts::default(), Vec::new());
+        for (link, facts) in self.links.into_iter().zip(&self.start.links) {
+            let outcome = link.end().ok_or_else(|| EngineError::Thread {
+                doing: format!("sending by '{}'", facts.interface),
+                source: io::Error::other("the thread has ended by itself"),
+            })?;
+            let end = end_of(facts, outcome);
+            add(&mut totals, &end.totals);
+            ends.push(end);
+        }
+        let seconds = ends.iter().map(|end| end.duration_seconds);
+        Ok(BlastEnd {
+            duration_seconds: seconds.fold(0.0, f64::max),
+            totals,
+            links: ends,
+            ended_by_signal: None,
+        })
+    }
+}
+
+/// What a link is to send, and when.
+struct Made {
+    frames: Frames,
+    schedule: Schedule,
+    facts: BlastFrames,
+}
+
+fn make(
+    socket: &mut NetlinkSocket,
+    interface: &Interface,
+    traffic: &Traffic,
+    settings: &BlastSettings,
+    first_flow: u16,
+) -> Result<Made, BlastError> {
+    let pace = |rate| Schedule::Paced(Pace::of_datagrams(rate, 0).in_bursts(settings.burst));
+    match traffic {
+        Traffic::Datagrams {
+            receiver,
+            lengths,
+            flows,
+        } => {
+            let path = interface.path_to(socket, receiver)?;
+            let frame_bytes = lengths_on(&path, interface, lengths)?;
+            let stream = Stream::new(&path, &frame_bytes, *flows, first_flow);
+            // A length that does not fit was refused above.
+            let stream = stream.map_err(|_| BlastError::FrameTooLong {
+                interface: interface.name.clone(),
+                frame_bytes: frame_bytes.iter().copied().max().unwrap_or(0),
+                mtu_bytes: 0,
+                frame_bytes_max: 0,
+            })?;
+            Ok(Made {
+                frames: Frames::Stream(stream),
+                schedule: settings.rate.map_or(Schedule::Unpaced, pace),
+                facts: BlastFrames::Datagrams {
+                    source: path.source.to_string(),
+                    destination: path.destination.to_string(),
+                    destination_mac: path.destination_mac.to_string(),
+                    flows: *flows,
+                    first_flow,
+                    frame_bytes,
+                },
+            })
+        }
+        Traffic::Replay { file, mac } => {
+            let is_endless = settings.count.is_some() || settings.duration.is_some();
+            let replay = Replay::read(file, is_endless, *mac)?;
+            interface.check_lengths(&[replay.frame_bytes_max()])?;
+            Ok(Made {
+                schedule: settings.rate.map_or_else(|| replay.schedule(), pace),
+                facts: BlastFrames::Replay {
+                    file: file.display().to_string(),
+                    cut_off_frames: replay.cut_off_frames,
+                },
+                frames: Frames::Replay(replay),
+            })
+        }
+    }
+}
+
+/// The lengths of frames on a path, with FCS.
+fn lengths_on(
+    path: &UdpPath,
+    interface: &Interface,
+    lengths: &Lengths,
+) -> Result<Vec<u32>, BlastError> {
+    let shortest = (path.header_bytes() + MARK_BYTES).max(FRAME_BYTES_MIN) as u32 + FCS_BYTES;
+    let frame_bytes = lengths.frame_bytes(shortest);
+    interface.check_lengths(&frame_bytes)?;
+    match frame_bytes.iter().min() {
+        Some(short) if *short < shortest => Err(BlastError::FrameTooShort {
+            frame_bytes: *short,
+            to: path.destination.ip(),
+            frame_bytes_min: shortest,
+        }),
+        _ => Ok(frame_bytes),
+    }
+}
+
+fn facts_of(of_link: &LinkSettings, opened: &Opened, frames: BlastFrames) -> BlastLink {
+    BlastLink {
+        interface: of_link.interface.clone(),
+        path: String::from(opened.path.name()),
+        refused_paths: opened.refused.clone(),
+        cpu: of_link.cpu,
+        is_singly: true,
+        frames,
+    }
+}
+
+fn end_of(facts: &BlastLink, outcome: Outcome) -> BlastLinkEnd {
+    let (built, counts) = (outcome.built, outcome.counts);
+    let left = |frames: u64| i64::try_from(frames).unwrap_or(i64::MAX);
+    let found = counts.refused.zip(counts.completed);
+    BlastLinkEnd {
+        interface: facts.interface.clone(),
+        path: facts.path.clone(),
+        duration_seconds: outcome.seconds,
+        totals: BlastCounts {
+            built_frames: built.frames,
+            built_bytes: built.bytes,
+            cpu_ns: outcome.cpu_ns,
+        },
+        account: BlastAccount {
+            built_frames: built.frames,
+            handed_frames: counts.handed,
+            refused_frames: counts.refused,
+            completed_frames: counts.completed,
+            unfinished_frames: built.frames.saturating_sub(counts.handed),
+            residual_frames: found
+                .map(|(refused, completed)| left(counts.handed) - left(refused) - left(completed)),
+        },
+        link_loss_events: outcome.link_losses,
+        failure: outcome
+            .failure
+            .map(|error| match Errno::from_io_error(&error) {
+                Some(Errno::NXIO | Errno::NODEV) => String::from("the interface was removed"),
+                _ => error.to_string(),
+            }),
+    }
+}
+
+fn add(sum: &mut BlastCounts, more: &BlastCounts) {
+    sum.built_frames += more.built_frames;
+    sum.built_bytes += more.built_bytes;
+    sum.cpu_ns += more.cpu_ns;
+}

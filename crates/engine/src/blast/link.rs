@@ -1,0 +1,275 @@
+//! The thread that sends by one link.
+//!
+//! What must hold: the thread ends within a moment of being told to, whatever is due next. An interface that is down is
+//! waited for; one that is gone ends the link. What was counted is there at the end in either case.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rustix::io::Errno;
+
+use super::outlet::{Built, Counts, Outlet};
+use super::schedule::Schedule;
+use crate::clock::{now_ns, own_cpu_ns, sleep_until};
+use crate::drive::Scheduling;
+use crate::engine::prepare;
+use crate::error::EngineError;
+
+/// A sleep may end that much too late, so the rest is waited for awake.
+const AWAKE_NS: u64 = 60_000;
+/// The longest that it sleeps without looking whether to end.
+const SLEEP_NS_MAX: u64 = 20_000_000;
+/// How often it is said how far it is, beside frames and bytes.
+const SAY_EVERY_NS: u64 = 10_000_000;
+/// The pause before an interface that is down is tried again.
+const DOWN_PAUSE: Duration = Duration::from_millis(5);
+/// How often it is looked at the end whether the kernel is done with all frames, and the pause between.
+const DRAIN_LOOKS: u32 = 40;
+const DRAIN_PAUSE: Duration = Duration::from_millis(5);
+
+/// How long a link sends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Bounds {
+    pub(super) frames: Option<u64>,
+    pub(super) time: Option<Duration>,
+}
+
+/// How far a link is, for whoever watches it.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    stop: AtomicBool,
+    frames: AtomicU64,
+    bytes: AtomicU64,
+    cpu_ns: AtomicU64,
+}
+
+impl Progress {
+    /// What was written, and the CPU time that it took.
+    pub(super) fn look(&self) -> (Built, u64) {
+        let built = Built {
+            frames: self.frames.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+        };
+        (built, self.cpu_ns.load(Ordering::Relaxed))
+    }
+}
+
+/// What a link came to.
+#[derive(Debug)]
+pub(super) struct Outcome {
+    pub(super) seconds: f64,
+    pub(super) built: Built,
+    pub(super) counts: Counts,
+    pub(super) cpu_ns: u64,
+    pub(super) link_losses: u64,
+    pub(super) failure: Option<io::Error>,
+}
+
+/// A link that is ready to send, and ends with this value.
+pub(super) struct Link {
+    progress: Arc<Progress>,
+    go: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<Option<Outcome>>>,
+}
+
+impl Link {
+    /// Starts the thread, which sends once it is [told to go](Self::go).
+    ///
+    /// # Errors
+    /// When the CPU cannot be had.
+    pub(super) fn prepare(
+        outlet: Box<dyn Outlet>,
+        schedule: Schedule,
+        bounds: Bounds,
+        cpu: u32,
+    ) -> Result<Self, EngineError> {
+        let failed = |source| EngineError::Thread {
+            doing: format!("starting to send on CPU {cpu}"),
+            source,
+        };
+        let progress = Arc::new(Progress::default());
+        let (go, told) = mpsc::channel();
+        let (ready, prepared) = mpsc::channel();
+        let shared = Arc::clone(&progress);
+        let thread = thread::Builder::new()
+            .name(String::from("nicpoll-blast"))
+            .spawn(move || {
+                let _ = ready.send(prepare(cpu, Scheduling::Fair));
+                told.recv().ok()?;
+                Some(Sending::new(outlet, schedule, bounds, &shared).to_the_end())
+            })
+            .map_err(failed)?;
+        let link = Link {
+            progress,
+            go: Some(go),
+            thread: Some(thread),
+        };
+        let prepared = prepared.recv().map_err(io::Error::other).flatten();
+        prepared.map_err(failed)?;
+        Ok(link)
+    }
+
+    /// Begins to send.
+    pub(super) fn go(&self) {
+        if let Some(go) = &self.go {
+            let _ = go.send(());
+        }
+    }
+
+    /// Whether it has sent all that it is to send.
+    pub(super) fn is_over(&self) -> bool {
+        let thread = self.thread.as_ref();
+        thread.is_none_or(JoinHandle::is_finished)
+    }
+
+    pub(super) fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// Ends it. `None` when it never began.
+    pub(super) fn end(mut self) -> Option<Outcome> {
+        self.join()
+    }
+
+    fn join(&mut self) -> Option<Outcome> {
+        self.progress.stop.store(true, Ordering::Relaxed);
+        self.go = None;
+        self.thread.take()?.join().ok()?
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.join();
+    }
+}
+
+/// The thread's state.
+struct Sending<'a> {
+    outlet: Box<dyn Outlet>,
+    schedule: Schedule,
+    bounds: Bounds,
+    progress: &'a Progress,
+    began_ns: u64,
+    said_ns: u64,
+    link_losses: u64,
+    is_down: bool,
+}
+
+impl<'a> Sending<'a> {
+    fn new(
+        outlet: Box<dyn Outlet>,
+        schedule: Schedule,
+        bounds: Bounds,
+        progress: &'a Progress,
+    ) -> Self {
+        let began_ns = now_ns();
+        Sending {
+            outlet,
+            schedule,
+            bounds,
+            progress,
+            began_ns,
+            said_ns: began_ns,
+            link_losses: 0,
+            is_down: false,
+        }
+    }
+
+    fn to_the_end(mut self) -> Outcome {
+        let failure = self.send_all().err();
+        let seconds = (now_ns() - self.began_ns) as f64 / 1e9;
+        if failure.is_none() {
+            self.drain();
+        }
+        self.say(now_ns());
+        Outcome {
+            seconds,
+            built: self.outlet.built(),
+            counts: self.outlet.counts(),
+            cpu_ns: own_cpu_ns(),
+            link_losses: self.link_losses,
+            failure,
+        }
+    }
+
+    /// Sends until the bounds are reached, or it is told to stop, or the interface is gone.
+    fn send_all(&mut self) -> io::Result<()> {
+        let mut sent = 0;
+        let at_a_time = u64::from(self.outlet.at_a_time());
+        while !self.progress.stop.load(Ordering::Relaxed) {
+            let now_ns = now_ns();
+            let elapsed = Duration::from_nanos(now_ns - self.began_ns);
+            let left = self.bounds.frames.map_or(u64::MAX, |frames| frames - sent);
+            if left == 0 || self.bounds.time.is_some_and(|time| elapsed >= time) {
+                break;
+            }
+            let ahead = self.schedule.ahead(sent, elapsed);
+            if !ahead.is_zero() {
+                self.wait(now_ns, ahead);
+                continue;
+            }
+            let most = self.schedule.due(sent, elapsed, at_a_time.min(left));
+            match self.outlet.send(most as u32) {
+                Ok(0) => thread::yield_now(),
+                Ok(more) => sent += u64::from(more),
+                Err(error) => match Errno::from_io_error(&error) {
+                    Some(Errno::NODATA) => break,
+                    Some(Errno::NETDOWN) => self.wait_for_link(),
+                    _ => return Err(error),
+                },
+            }
+            self.note(now_ns);
+        }
+        Ok(())
+    }
+
+    /// Waits until a time ahead, or for a moment.
+    fn wait(&mut self, now_ns: u64, ahead: Duration) {
+        let ahead_ns = u64::try_from(ahead.as_nanos()).unwrap_or(u64::MAX);
+        if ahead_ns <= AWAKE_NS {
+            std::hint::spin_loop();
+            return;
+        }
+        self.note(now_ns);
+        sleep_until(now_ns + (ahead_ns - AWAKE_NS).min(SLEEP_NS_MAX));
+    }
+
+    fn wait_for_link(&mut self) {
+        self.link_losses += u64::from(!self.is_down);
+        self.is_down = true;
+        thread::sleep(DOWN_PAUSE);
+    }
+
+    fn note(&mut self, now_ns: u64) {
+        let built = self.outlet.built();
+        self.is_down &= self.progress.frames.load(Ordering::Relaxed) == built.frames;
+        self.progress.frames.store(built.frames, Ordering::Relaxed);
+        self.progress.bytes.store(built.bytes, Ordering::Relaxed);
+        if now_ns >= self.said_ns + SAY_EVERY_NS {
+            self.say(now_ns);
+        }
+    }
+
+    fn say(&mut self, now_ns: u64) {
+        let built = self.outlet.built();
+        self.progress.frames.store(built.frames, Ordering::Relaxed);
+        self.progress.bytes.store(built.bytes, Ordering::Relaxed);
+        self.progress.cpu_ns.store(own_cpu_ns(), Ordering::Relaxed);
+        self.said_ns = now_ns;
+    }
+
+    /// Waits until the kernel is done with all frames, as long as it goes on.
+    fn drain(&mut self) {
+        for _ in 0..DRAIN_LOOKS {
+            if self.outlet.counts().handed >= self.outlet.built().frames {
+                return;
+            }
+            let _ = self.outlet.send(0);
+            thread::sleep(DRAIN_PAUSE);
+        }
+    }
+}

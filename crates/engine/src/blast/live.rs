@@ -1,0 +1,132 @@
+//! Frames that the kernel makes itself: an XDP program writes each into memory of the kernel and sends it out by the
+//! interface, run over and over by BPF_PROG_TEST_RUN with live frames.
+//!
+//! What must hold: frames that the interface would not take vanish without a word, so it is asked before. The program
+//! counts what it sends; what the driver took of it, the driver's own counters say.
+
+use std::io;
+
+use aya::maps::{Array, MapData};
+use nicpoll_sys::bpf_maps::{Blasted, Template};
+use nicpoll_sys::ethtool;
+use rustix::io::Errno;
+
+use super::outlet::{Built, Counts, Outlet};
+use super::stream::{FLOW_PORTS, Stream};
+use super::target::Interface;
+use crate::error::EngineError;
+use crate::program::Program;
+
+const PROGRAM: &str = "blast_frame";
+/// Frames that the kernel makes before it hands them on: its default, and NAPI's budget.
+const BATCH: u32 = 64;
+/// Frames of one system call, which sets memory up anew: a few milliseconds' worth.
+const FRAMES_A_CALL: u32 = 8192;
+/// A frame lies in one page, behind room for headers and before what the kernel notes of it.
+pub(super) const FRAME_BYTES_MAX: usize = 3_000;
+
+/// Endings of what drivers call their counters of frames that XDP programs sent out by them.
+const SENT: &str = "xdp_xmit";
+const REFUSED: &str = "xdp_xmit_errors";
+
+/// The program.
+pub(super) struct Live {
+    interface: String,
+    program: Program,
+    blasted: Array<MapData, Blasted>,
+    longest: Vec<u8>,
+    now: Blasted,
+    driver: Option<(u64, u64)>,
+}
+
+impl Live {
+    /// Loads the program with the frames that it is to send.
+    ///
+    /// # Errors
+    /// Without the privileges for BPF.
+    pub(super) fn open(interface: &Interface, stream: &Stream) -> Result<Self, EngineError> {
+        let templates: Vec<Template> = stream.templates().collect();
+        let constants = [
+            ("INTERFACE", u64::from(interface.ifindex)),
+            ("HEADER_BYTES", stream.header_bytes() as u64),
+            ("TEMPLATES_USED", templates.len() as u64),
+            ("LONGEST_BYTES", stream.longest().len() as u64),
+            ("FLOWS", u64::from(stream.flows())),
+            ("FIRST_FLOW", u64::from(stream.first_flow())),
+            ("FIRST_PORT", u64::from(*FLOW_PORTS.start())),
+        ];
+        let object = aya::include_bytes_aligned!("../../bpf/xdp_blast.bpf.o");
+        let mut program = Program::load(&interface.name, object, PROGRAM, &constants)?;
+        let mut places: Array<_, Template> = program.map("TEMPLATES")?;
+        for (place, template) in templates.into_iter().enumerate() {
+            let set = places.set(place as u32, template, 0);
+            set.map_err(|error| program.refused(&error))?;
+        }
+        Ok(Live {
+            interface: interface.name.clone(),
+            blasted: program.map("BLASTED")?,
+            program,
+            longest: stream.longest().to_vec(),
+            now: Blasted::default(),
+            driver: driver_counts(&interface.name),
+        })
+    }
+}
+
+impl Outlet for Live {
+    fn at_a_time(&self) -> u32 {
+        FRAMES_A_CALL
+    }
+
+    fn send(&mut self, most: u32) -> io::Result<u32> {
+        match self.program.run_live(&self.longest, most, BATCH) {
+            // A signal came: what was sent until then is counted.
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::INTR) => {}
+            outcome => outcome?,
+        }
+        let now = self.blasted.get(&0, 0).map_err(io::Error::other)?;
+        let sent = now.frames - self.now.frames;
+        self.now = now;
+        // The program leaves a frame out only when the kernel gives it too little memory.
+        match sent {
+            0 => Err(Errno::NOMEM.into()),
+            sent => Ok(sent as u32),
+        }
+    }
+
+    fn built(&self) -> Built {
+        Built {
+            frames: self.now.frames,
+            bytes: self.now.bytes,
+        }
+    }
+
+    fn counts(&mut self) -> Counts {
+        let driver = self
+            .driver
+            .zip(driver_counts(&self.interface))
+            .map(|(before, now)| {
+                (
+                    now.0.saturating_sub(before.0),
+                    now.1.saturating_sub(before.1),
+                )
+            });
+        Counts {
+            handed: self.now.frames,
+            refused: driver.map(|(_, refused)| refused),
+            completed: driver.map(|(sent, _)| sent),
+        }
+    }
+}
+
+/// What the driver sent and refused of the frames that XDP programs sent out by it; `None` where it does not count
+/// them.
+fn driver_counts(interface: &str) -> Option<(u64, u64)> {
+    let statistics = ethtool::statistics(interface).ok()?;
+    let sum = |ending: &str| {
+        let mut found = statistics.iter().filter(|(name, _)| name.ends_with(ending));
+        let (_, first) = found.next()?;
+        Some(found.fold(*first, |sum, (_, value)| sum + value))
+    };
+    Some((sum(SENT)?, sum(REFUSED)?))
+}
