@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use clap::Args;
 use nicpoll_core::{Controller, Knob};
 use nicpoll_engine::{
-    Drive, EngineSettings, FRAMES_MAX, KernelSide, RunnerSettings, Sink, SinkSettings, Take,
-    parse_knob as knob_of_name,
+    Check, DeviceChoice, Drive, EngineSettings, FRAMES_MAX, KernelSide, RunnerSettings, Sink,
+    SinkSettings, Take, parse_knob_setting,
 };
 use nicpoll_model::sink::{SINK_SCHEMA, SinkDocument, SinkEnd};
 use nicpoll_report::help::sink::{ABOUT, EXAMPLES};
 use nicpoll_report::{render_document, render_sink_end, render_sink_interval, render_sink_start};
-use nicpoll_study::EngineSupport;
+use nicpoll_study::{EngineSupport, check_of};
 use nicpoll_sys::{affinity, tell};
 
 use crate::failure::Failure;
@@ -27,6 +27,9 @@ pub struct SinkArgs {
     /// The interface
     #[arg(value_name = "IF")]
     interface: String,
+    /// How the packets come: auto (the fastest of the first two that works), af-xdp, af-packet or tap
+    #[arg(long, value_name = "NAME", default_value = "auto")]
+    device: DeviceChoice,
     /// UDP ports whose packets are taken, of IPv4 and IPv6: discard and iperf unless named
     #[arg(
         long,
@@ -49,7 +52,7 @@ pub struct SinkArgs {
     #[arg(long, value_name = "NAME", default_value = "freebsd", value_parser = parse_controller)]
     controller: Controller,
     /// Write a knob of kern.polling before it begins, such as burst_max=1000; can be repeated
-    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_knob)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_knob_setting)]
     set: Vec<(Knob, u32)>,
     /// Throttle an interrupt after N passes back to back (hw.intr_storm_threshold); 0: never
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -67,22 +70,16 @@ pub struct SinkArgs {
     /// CPU time to spend on each packet, in ns, as an application would
     #[arg(long, value_name = "NS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     work: u64,
+    /// Look for lost, doubled and late packets by the numbers in them: netrate (netblast, netsend), iperf
+    /// (iperf 2) or mark (nicpoll blast, with the latency)
+    #[arg(long, value_name = "NAME", value_parser = check_of)]
+    check: Option<Check>,
     #[command(flatten)]
     running: RunningArgs,
 }
 
 fn parse_controller(text: &str) -> Result<Controller, String> {
     Controller::from_name(text).ok_or_else(|| String::from("freebsd or share was expected"))
-}
-
-fn parse_knob(text: &str) -> Result<(Knob, u32), String> {
-    let expected = "NAME=VALUE was expected, such as burst_max=1000";
-    let (name, value) = text.split_once('=').ok_or(expected)?;
-    let knob = knob_of_name(name).map_err(|error| error.to_string())?;
-    let value = value
-        .parse()
-        .map_err(|_| "a whole number was expected as VALUE")?;
-    Ok((knob, value))
 }
 
 /// Runs the command and returns its exit code.
@@ -125,19 +122,13 @@ pub fn run(args: &SinkArgs) -> Result<u8, Failure> {
 }
 
 fn settings(args: &SinkArgs) -> Result<SinkSettings, Failure> {
-    let last_cpu = || -> anyhow::Result<u32> {
-        let allowed = affinity::allowed_cpus().context("reading which CPUs are allowed")?;
-        allowed
-            .last()
-            .copied()
-            .ok_or_else(|| anyhow!("no CPU is allowed"))
-    };
     let cpus = match &args.cpu[..] {
-        [] => vec![last_cpu()?],
+        [] => vec![affinity::last_allowed_cpu().context("reading which CPUs are allowed")?],
         cpus => cpus.to_vec(),
     };
     Ok(SinkSettings {
         interface: args.interface.clone(),
+        device: args.device,
         take: if args.all_udp {
             Take::AllUdp
         } else {
@@ -145,6 +136,7 @@ fn settings(args: &SinkArgs) -> Result<SinkSettings, Failure> {
         },
         frames: FRAMES_MAX,
         work_ns: args.work,
+        check: args.check,
         engine: EngineSettings {
             cpus,
             runner: RunnerSettings {

@@ -329,7 +329,22 @@ fn what_cannot_be_is_refused_with_a_reason() {
         ),
         (&["sink", "em0", "--hz", "50"], 2, "100..=10000"),
         (&["sink", "em0", "--discipline", "poll"], 2, "busy-poll"),
-        (&["sink", "lo"], 1, "MTU"),
+        (&["sink", "lo", "--device", "af-xdp"], 1, "MTU"),
+        (
+            &["sink", "em0", "--device", "tap"],
+            1,
+            "cannot be a TAP interface",
+        ),
+        (
+            &["sink", "em0", "--device", "xdp"],
+            2,
+            "auto, af-xdp, af-packet, tap",
+        ),
+        (
+            &["sink", "em0", "--check", "ping"],
+            2,
+            "netrate, iperf, mark",
+        ),
     ] {
         let output = refused(&veth, args);
         let said = String::from_utf8(output.stderr).unwrap();

@@ -43,10 +43,12 @@ pub enum EngineError {
         mtu_bytes_max: u32,
     },
     /// The privileges are not there.
-    #[error("{doing} takes CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF; run nicpoll as root")]
+    #[error("{doing} takes {capabilities}; run nicpoll as root")]
     Privileges {
         /// What was being done.
         doing: &'static str,
+        /// What it takes.
+        capabilities: &'static str,
         /// What the kernel said.
         source: io::Error,
     },
@@ -65,6 +67,26 @@ pub enum EngineError {
         interface: String,
         /// The queue.
         queue: u32,
+        /// What the kernel said.
+        source: io::Error,
+        /// What to do about it, after a semicolon; may be empty.
+        remedy: &'static str,
+    },
+    /// The interface has no AF_PACKET socket.
+    #[error("interface '{interface}' gets no AF_PACKET socket: {source}{remedy}")]
+    PacketSocket {
+        /// The interface's name.
+        interface: String,
+        /// What the kernel said.
+        source: io::Error,
+        /// What to do about it, after a semicolon; may be empty.
+        remedy: &'static str,
+    },
+    /// This end of the link is not to be had.
+    #[error("'{interface}' cannot be a TAP interface of nicpoll's: {source}{remedy}")]
+    Tap {
+        /// The interface's name.
+        interface: String,
         /// What the kernel said.
         source: io::Error,
         /// What to do about it, after a semicolon; may be empty.
@@ -127,7 +149,8 @@ pub struct UnknownName {
 }
 
 impl UnknownName {
-    pub(crate) fn among(names: impl Iterator<Item = &'static str>) -> Self {
+    /// Of a name that is none of these.
+    pub fn among(names: impl Iterator<Item = &'static str>) -> Self {
         UnknownName {
             known: names.collect::<Vec<_>>().join(", "),
         }
@@ -135,6 +158,18 @@ impl UnknownName {
 }
 
 impl EngineError {
+    /// Whether another device may have the interface all the same.
+    pub(crate) fn is_of_device(&self) -> bool {
+        matches!(
+            self,
+            EngineError::ForeignProgram { .. }
+                | EngineError::Mtu { .. }
+                | EngineError::Privileges { .. }
+                | EngineError::Program { .. }
+                | EngineError::Socket { .. }
+        )
+    }
+
     /// Whether a privilege or a kernel feature is missing.
     pub fn is_missing(&self) -> bool {
         matches!(self, EngineError::Privileges { .. })

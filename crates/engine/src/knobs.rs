@@ -63,6 +63,31 @@ pub fn parse_knob(name: &str) -> Result<Knob, KnobNameError> {
     Knob::from_name(bare).ok_or_else(|| KnobNameError::Unknown(bare.to_owned()))
 }
 
+/// What is no `NAME=VALUE`.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum KnobSettingError {
+    /// Another form.
+    #[error("NAME=VALUE was expected, such as burst_max=1000")]
+    Form,
+    /// There is no such knob.
+    #[error(transparent)]
+    Name(#[from] KnobNameError),
+    /// No number.
+    #[error("a whole number was expected as VALUE")]
+    Value,
+}
+
+/// A knob and a value for it, `burst_max=1000`.
+///
+/// # Errors
+/// When it has another form, or there is no such knob.
+pub fn parse_knob_setting(text: &str) -> Result<(Knob, u32), KnobSettingError> {
+    let (name, value) = text.split_once('=').ok_or(KnobSettingError::Form)?;
+    let knob = parse_knob(name)?;
+    let value = value.parse().map_err(|_| KnobSettingError::Value)?;
+    Ok((knob, value))
+}
+
 /// The knob of a name that may be of one CPU: `cpu1.burst`. Without a CPU it is that of all.
 ///
 /// # Errors

@@ -12,37 +12,49 @@
 mod adapt;
 pub mod blast;
 mod charge;
+mod check;
 mod clock;
+mod device;
 mod drive;
 mod engine;
 mod engines;
 mod error;
 mod idle;
+mod interface;
 mod knob_socket;
 mod knobs;
+mod packet_port;
 mod port;
 mod program;
 mod receive_setup;
 mod runner;
 mod sink;
 mod take;
+mod tap_port;
 mod work;
 mod xdp_port;
 mod xdp_sender;
 
 pub use charge::{CpuAccount, CpuAccounts, NoAccounts};
+pub use check::{Check, MarkIds, STREAMS_MAX, Streams};
+pub use device::{DeviceChoice, DeviceKind, Intake, Opened, Reception};
 pub use drive::{Drive, Scheduling};
 pub use engine::{Engine, EngineEnded};
 pub use engines::{EngineSettings, Engines, knob_of_all};
 pub use error::{EngineError, UnknownName};
 pub use idle::IdlePolling;
 pub use knob_socket::{KnobAnswer, RunningEngine};
-pub use knobs::{KnobNameError, KnobRefusal, over_all_cpus, parse_knob, write_knob};
-pub use port::{PacketInput, Port, PortDrops, Transmit};
+pub use knobs::{
+    KnobNameError, KnobRefusal, KnobSettingError, over_all_cpus, parse_knob, parse_knob_setting,
+    write_knob,
+};
+pub use packet_port::{PacketPort, packet_sender};
+pub use port::{AnyPort, PacketInput, Port, PortDrops, PortInto, Transmit};
 pub use receive_setup::{GrantedSetup, Helpers, KernelSide, ReceiveSetup, ReceiveWish, SetupError};
 pub use runner::{PortRunner, RunnerSettings, Tallies};
 pub use sink::{Sink, SinkSettings};
 pub use take::{Fates, Take, Taker};
+pub use tap_port::{TapEnd, TapPort};
 pub use work::Work;
 pub use xdp_port::{FRAMES_MAX, XdpPort};
 pub use xdp_sender::XdpSender;

@@ -4,8 +4,8 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use nicpoll_core::Device;
-use nicpoll_sys::xdp::LinkState;
+use nicpoll_core::{Command, Device};
+use nicpoll_sys::link::LinkState;
 
 /// Where the packets of a port go: the protocols, in the original.
 pub trait PacketInput {
@@ -39,7 +39,7 @@ impl PortDrops {
 ///
 /// `count` of [`Device::poll`] counts frames, and so does its work. With interrupts off no arrival wakes anybody.
 pub trait Port: Device {
-    /// Frames that wait for a poll.
+    /// Frames that wait for a poll; 1 while any wait, where the device does not tell how many.
     fn waiting(&self) -> u32;
 
     /// What poll(2) reports as readable while frames wait; `None` while interrupts are off, and once the interface is
@@ -83,5 +83,84 @@ pub trait Transmit {
     /// Of those, how many the interface dropped, as far as the kernel tells this device: its queue was full.
     fn refused(&self) -> u64 {
         0
+    }
+}
+
+/// A port whose packets go to an `I`.
+pub trait PortInto<I>: Port {
+    /// Where its packets go.
+    fn input(&self) -> &I;
+
+    /// The same, to be changed.
+    fn input_mut(&mut self) -> &mut I;
+}
+
+/// A port of whatever device: which one is asked once a poll, and not once a packet.
+pub type AnyPort<I> = Box<dyn PortInto<I> + Send>;
+
+impl<I> Device for AnyPort<I> {
+    fn poll(&mut self, command: Command, count: u32) -> u32 {
+        (**self).poll(command, count)
+    }
+
+    fn set_interrupts(&mut self, on: bool) {
+        (**self).set_interrupts(on);
+    }
+}
+
+impl<I> Port for AnyPort<I> {
+    fn waiting(&self) -> u32 {
+        (**self).waiting()
+    }
+
+    fn wake_up(&self) -> Option<BorrowedFd<'_>> {
+        (**self).wake_up()
+    }
+
+    fn link_state(&self) -> LinkState {
+        (**self).link_state()
+    }
+
+    fn link_losses(&self) -> u64 {
+        (**self).link_losses()
+    }
+
+    fn drops(&self) -> PortDrops {
+        (**self).drops()
+    }
+}
+
+/// What checks of status saw of an interface.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinkWatch {
+    state: LinkState,
+    losses: u64,
+}
+
+impl LinkWatch {
+    /// Of an interface that was up when its device was opened.
+    pub(crate) fn new() -> Self {
+        LinkWatch {
+            state: LinkState::Up,
+            losses: 0,
+        }
+    }
+
+    /// Takes note of what a check found.
+    pub(crate) fn observe(&mut self, state: LinkState) {
+        if state != LinkState::Up && self.state == LinkState::Up {
+            self.losses += 1;
+        }
+        self.state = state;
+    }
+
+    /// What the last check found.
+    pub(crate) fn state(&self) -> LinkState {
+        self.state
+    }
+
+    /// Checks that found it no longer up.
+    pub(crate) fn losses(&self) -> u64 {
+        self.losses
     }
 }

@@ -168,6 +168,7 @@ pub(crate) fn refusal(interface: &str, error: &(dyn std::error::Error + 'static)
     match errno {
         Some(errno @ (Errno::PERM | Errno::ACCESS)) => EngineError::Privileges {
             doing: "an XDP program for frames",
+            capabilities: "CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF",
             source: errno.into(),
         },
         _ => EngineError::Program {

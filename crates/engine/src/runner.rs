@@ -13,7 +13,7 @@ use nicpoll_core::{
     Command, Controller, DeviceId, Errno, HZ_MAX, Knob, POLL_LIST_LEN, Pass, Poller, StormDetector,
     Time,
 };
-use nicpoll_sys::xdp::LinkState;
+use nicpoll_sys::link::LinkState;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::adapt::Adapt;

@@ -1,7 +1,7 @@
 //! Receiving and counting: an application on the engine that does with each packet what it is told to, which may be
 //! nothing.
 //!
-//! What must hold: every frame that the XDP program took is received, lost at a named place, or still in a ring.
+//! What must hold: every frame that the device took is received, lost at a named place, or still in a ring.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,19 +12,20 @@ use nicpoll_model::engine::{KernelSideFacts, PollingOfCpu};
 use nicpoll_model::sink::{
     SINK_SCHEMA, SinkAccount, SinkCounts, SinkEnd, SinkInterval, SinkStart, SinkVariable,
 };
-use nicpoll_sys::xdp::AttachMode;
 
+use crate::check::{Check, Streams};
+use crate::clock::now_ns;
+use crate::device::{DeviceChoice, Intake, Reception};
 use crate::drive::Scheduling;
 use crate::engine::EngineEnded;
 use crate::engines::{EngineSettings, Engines, knob_of_all};
 use crate::error::EngineError;
 use crate::knob_socket::KnobServer;
-use crate::port::{PacketInput, Port};
+use crate::port::{AnyPort, PacketInput, Port};
 use crate::receive_setup::{GrantedSetup, Helpers, KernelSide, ReceiveWish};
 use crate::runner::{PortRunner, Tallies};
-use crate::take::{Take, Taker};
+use crate::take::Take;
 use crate::work::Work;
-use crate::xdp_port::XdpPort;
 
 /// How often it is looked whether the rings are empty at the end, and the pause between.
 const DRAIN_LOOKS: u32 = 20;
@@ -35,12 +36,16 @@ const DRAIN_PAUSE: Duration = Duration::from_millis(5);
 pub struct SinkSettings {
     /// The interface, in the network namespace of the calling thread.
     pub interface: String,
+    /// By which device.
+    pub device: DeviceChoice,
     /// Which packets.
     pub take: Take,
     /// Frames that each queue keeps until they are polled for; a power of two.
     pub frames: u32,
     /// CPU time to spend on each packet.
     pub work_ns: u64,
+    /// By which numbers in the packets losses are looked for.
+    pub check: Option<Check>,
     /// How the engines run, and where.
     pub engine: EngineSettings,
     /// What is asked of the kernel's side.
@@ -50,30 +55,48 @@ pub struct SinkSettings {
 }
 
 /// Counts the packets of one queue.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Counter {
     work: Work,
     packets: u64,
     bytes: u64,
+    streams: Option<Box<Streams>>,
+}
+
+impl Counter {
+    /// Makes a counter for each queue.
+    fn of(settings: &SinkSettings) -> impl FnMut() -> Self {
+        let work = Work::of_ns(settings.work_ns);
+        let check = settings.check;
+        move || Counter {
+            work,
+            packets: 0,
+            bytes: 0,
+            streams: check.map(|check| Box::new(Streams::new(check))),
+        }
+    }
 }
 
 impl PacketInput for Counter {
     fn packet(&mut self, frame: &[u8]) {
         self.packets += 1;
         self.bytes += frame.len() as u64;
+        if let Some(streams) = &mut self.streams {
+            streams.record(frame, now_ns());
+        }
         self.work.spend();
     }
 }
 
-type SinkPort = XdpPort<Counter>;
+type SinkPort = AnyPort<Counter>;
 
 /// A sink that runs.
 pub struct Sink {
     // Declared first: nobody asks an engine that has ended.
     knobs: KnobServer,
-    // The engines' threads end before the program leaves the interface.
+    // The engines' threads end before the device leaves the interface.
     engines: Engines<SinkPort>,
-    taker: Taker,
+    intake: Box<dyn Intake>,
     // Put back last: taking the program off may take NAPI instances along.
     granted: Option<Box<dyn GrantedSetup>>,
     cpus: Vec<u32>,
@@ -92,11 +115,6 @@ impl Sink {
         origin: Origin,
         helpers: &Helpers,
     ) -> Result<Self, EngineError> {
-        let counter = Counter {
-            work: Work::of_ns(settings.work_ns),
-            packets: 0,
-            bytes: 0,
-        };
         let (interface, take) = (&settings.interface, &settings.take);
         let granted = helpers.set_up(&ReceiveWish {
             interface,
@@ -104,10 +122,14 @@ impl Sink {
             kernel_cpus: &settings.kernel_cpus,
             engine_cpus: &settings.engine.cpus,
         })?;
-        let (taker, ports) = XdpPort::open(interface, take, settings.frames, || counter)?;
-        let queues = ports.len() as u32;
-        let is_zero_copy = ports.iter().all(XdpPort::is_zero_copy);
-        let engines = Engines::start(&settings.engine, ports, helpers.accounts)?;
+        let reception = Reception {
+            interface,
+            take,
+            frames: settings.frames,
+        };
+        let opened = settings.device.receive(&reception, Counter::of(settings))?;
+        let queues = opened.ports.len() as u32;
+        let engines = Engines::start(&settings.engine, opened.ports, helpers.accounts)?;
         let knobs = engines.serve_knobs(interface)?;
         let runner = settings.engine.runner;
         let cpus: Vec<u32> = engines.iter().map(|(cpu, _)| cpu).collect();
@@ -118,12 +140,10 @@ impl Sink {
             schema: String::from(SINK_SCHEMA),
             origin,
             interface: interface.clone(),
-            device: String::from("af_xdp"),
-            program_mode: String::from(match taker.mode() {
-                Some(AttachMode::Generic) => "generic",
-                Some(AttachMode::Driver) | None => "driver",
-            }),
-            is_zero_copy,
+            device: String::from(opened.kind.name()),
+            refused_devices: opened.refused,
+            program_mode: opened.program_mode.map(|mode| String::from(mode.name())),
+            is_zero_copy: opened.is_zero_copy,
             queues,
             udp_ports: match take {
                 Take::Ports(ports) => Some(ports.iter().copied().collect()),
@@ -142,11 +162,12 @@ impl Sink {
             idle_polling: idle_polling(&engines)?,
             scheduling: scheduling(&engines),
             work_ns: settings.work_ns,
+            check: settings.check.map(|check| String::from(check.name)),
         };
         Ok(Sink {
             knobs,
             engines,
-            taker,
+            intake: opened.intake,
             granted,
             cpus,
             start,
@@ -175,10 +196,10 @@ impl Sink {
         })
     }
 
-    /// Stops, takes the program off the interface, and says what it came to.
+    /// Stops, leaves the interface, and says what it came to.
     ///
     /// # Errors
-    /// When the engine's thread has ended before, or the program's counters cannot be read.
+    /// When the engine's thread has ended before, or the device's counters cannot be read.
     pub fn end(mut self) -> Result<SinkEnd, EngineError> {
         let ended = |ended: EngineEnded| EngineError::Thread {
             doing: String::from("ending the sink"),
@@ -186,7 +207,7 @@ impl Sink {
         };
         // From here on nothing is taken, so that the account closes.
         let duration_seconds = self.began.elapsed().as_secs_f64();
-        self.taker.detach();
+        self.intake.stop();
         for _ in 0..DRAIN_LOOKS {
             let waiting = self.engines.ask(|runner| waiting(runner));
             if waiting.map_err(ended)?.iter().sum::<u64>() == 0 {
@@ -194,10 +215,10 @@ impl Sink {
             }
             thread::sleep(DRAIN_PAUSE);
         }
-        let fates = self.taker.fates()?;
+        let fates = self.intake.fates()?;
         drop(self.knobs);
         let runners = self.engines.end().map_err(ended)?;
-        drop(self.taker);
+        drop(self.intake);
         if let Some(granted) = self.granted {
             let interface = self.start.interface.clone();
             let side = self.start.kernel_side.name.clone();
@@ -232,6 +253,7 @@ impl Sink {
                 passed_packets: fates.passed,
                 without_socket_packets: fates.without_socket,
             },
+            check: Streams::total(ports().filter_map(|port| port.input().streams.as_deref())),
             link_loss_events: ports().map(Port::link_losses).sum(),
             discipline_switches: tally(|tallies| tallies.changes),
             ticks: tally(|tallies| tallies.ticks),

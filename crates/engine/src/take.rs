@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use aya::maps::{Array, MapData, PerCpuArray, XskMap};
 use nicpoll_sys::xdp::{AttachMode, XdpSocket};
+use nicpoll_wire::frame::{Frame, Packet, Transport};
 
 use crate::error::EngineError;
 use crate::program::Program;
@@ -36,6 +37,25 @@ impl Take {
                 .fold(0, |bits, port| bits | 1 << (port % 64)),
         }
     }
+
+    /// Whether a frame is one of these, where no program of the kernel's has looked.
+    pub(crate) fn wants(&self, frame: &[u8]) -> bool {
+        let Ok(Frame {
+            vlan: None,
+            packet: Packet::Ip(ip),
+            ..
+        }) = Frame::parse(frame)
+        else {
+            return false;
+        };
+        match ip.transport {
+            Transport::Udp(udp) if !ip.is_fragment && !ip.has_extensions => match self {
+                Take::Ports(ports) => ports.contains(&udp.destination),
+                Take::AllUdp => true,
+            },
+            _ => false,
+        }
+    }
 }
 
 /// What became of the frames that came to the interface.
@@ -43,8 +63,8 @@ impl Take {
 pub struct Fates {
     /// Given to a socket.
     pub taken: u64,
-    /// Left to the kernel, as not asked for.
-    pub passed: u64,
+    /// Left to the kernel, as not asked for; `None` where nobody counts them.
+    pub passed: Option<u64>,
     /// Asked for, and left to the kernel because their queue had no socket.
     pub without_socket: u64,
 }
@@ -109,7 +129,7 @@ impl Taker {
         let [taken, passed, without_socket] = self.program.sums(&self.frames)?;
         Ok(Fates {
             taken,
-            passed,
+            passed: Some(passed),
             without_socket,
         })
     }

@@ -4,11 +4,13 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use nicpoll_core::{Command, Device};
-use nicpoll_sys::xdp::{LinkState, XdpConfig, XdpDrops, XdpSocket};
+use nicpoll_sys::link::LinkState;
+use nicpoll_sys::xdp::{XdpConfig, XdpDrops, XdpSocket};
 use rustix::io::Errno;
 
 use crate::error::EngineError;
-use crate::port::{PacketInput, Port, PortDrops, Transmit};
+use crate::interface::{index_of, mtu_of};
+use crate::port::{LinkWatch, PacketInput, Port, PortDrops, PortInto, Transmit};
 use crate::take::{Take, Taker};
 
 /// Frames that a port keeps until they are polled for, unless less is asked.
@@ -23,8 +25,7 @@ pub struct XdpPort<I> {
     socket: XdpSocket,
     input: I,
     has_interrupts: bool,
-    link_state: LinkState,
-    link_losses: u64,
+    link: LinkWatch,
     /// As of when the interface went, if it did: it has no counters any more.
     last_drops: PortDrops,
 }
@@ -88,20 +89,9 @@ impl<I: PacketInput> XdpPort<I> {
             socket,
             input,
             has_interrupts: true,
-            link_state: LinkState::Up,
-            link_losses: 0,
+            link: LinkWatch::new(),
             last_drops: PortDrops::default(),
         }
-    }
-
-    /// Where its packets go.
-    pub fn input(&self) -> &I {
-        &self.input
-    }
-
-    /// The same, to be changed.
-    pub fn input_mut(&mut self) -> &mut I {
-        &mut self.input
     }
 
     /// Whether frames come without being copied.
@@ -110,11 +100,7 @@ impl<I: PacketInput> XdpPort<I> {
     }
 
     fn check_status(&mut self) {
-        let state = self.socket.link_state();
-        if state != LinkState::Up && self.link_state == LinkState::Up {
-            self.link_losses += 1;
-        }
-        self.link_state = state;
+        self.link.observe(self.socket.link_state());
         self.last_drops = self.drops();
     }
 }
@@ -139,16 +125,16 @@ impl<I: PacketInput> Port for XdpPort<I> {
     }
 
     fn wake_up(&self) -> Option<BorrowedFd<'_>> {
-        let can_wake = self.has_interrupts && self.link_state != LinkState::Gone;
+        let can_wake = self.has_interrupts && self.link.state() != LinkState::Gone;
         can_wake.then(|| self.socket.as_fd())
     }
 
     fn link_state(&self) -> LinkState {
-        self.link_state
+        self.link.state()
     }
 
     fn link_losses(&self) -> u64 {
-        self.link_losses
+        self.link.losses()
     }
 
     fn drops(&self) -> PortDrops {
@@ -182,24 +168,19 @@ impl<I> Transmit for XdpPort<I> {
     }
 }
 
-pub(crate) fn index_of(interface: &str) -> Result<u32, EngineError> {
-    use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
-    let no_interface = |errno: Errno| EngineError::NoInterface {
-        interface: interface.to_owned(),
-        source: errno.into(),
-    };
-    let (family, kind) = (AddressFamily::UNIX, SocketType::DGRAM);
-    let any = socket_with(family, kind, SocketFlags::CLOEXEC, None).map_err(no_interface)?;
-    netdevice::name_to_index(any, interface).map_err(no_interface)
+impl<I: PacketInput> PortInto<I> for XdpPort<I> {
+    fn input(&self) -> &I {
+        &self.input
+    }
+
+    fn input_mut(&mut self) -> &mut I {
+        &mut self.input
+    }
 }
 
 /// The least memory that holds a frame of the interface.
 pub(crate) fn frame_memory_bytes(interface: &str) -> Result<u32, EngineError> {
-    let mtu_bytes = nicpoll_sys::ethtool::mtu(interface);
-    let mtu_bytes = mtu_bytes.map_err(|source| EngineError::NoInterface {
-        interface: interface.to_owned(),
-        source,
-    })?;
+    let mtu_bytes = mtu_of(interface)?;
     let holds = |memory: u32| {
         let config = XdpConfig {
             ifindex: 0,
@@ -228,6 +209,7 @@ pub(crate) fn socket_error(interface: &str, queue: u32, source: std::io::Error) 
     if is(&source, Errno::PERM) {
         return EngineError::Privileges {
             doing: "opening an AF_XDP socket",
+            capabilities: "CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF",
             source,
         };
     }

@@ -8,8 +8,9 @@ use std::io;
 use nicpoll_sys::xdp::{XdpConfig, XdpSocket};
 
 use crate::error::EngineError;
+use crate::interface::index_of;
 use crate::port::Transmit;
-use crate::xdp_port::{frame_memory_bytes, index_of, socket_error};
+use crate::xdp_port::{frame_memory_bytes, socket_error};
 
 /// Frames that it has room for until the kernel has sent them.
 const FRAMES: u32 = 1024;

@@ -1,5 +1,5 @@
-//! The core's conformance suite on a real AF_XDP socket at a veth, and what happens to it when its interface does
-//! not stay as it was.
+//! The core's conformance suite on every real device: AF_XDP and AF_PACKET at one end of a veth, and a TAP interface;
+//! and what happens to each when its interface does not stay as it was.
 
 mod common;
 
@@ -8,12 +8,16 @@ use std::time::{Duration, Instant};
 
 use nicpoll_core::conformance::{Bench, check};
 use nicpoll_core::{Command, Device};
-use nicpoll_engine::{PacketInput, Port, Take, Taker, XdpPort};
-use nicpoll_sys::xdp::LinkState;
+use nicpoll_engine::Port;
+use nicpoll_engine::{
+    AnyPort, DeviceKind, EngineError, Intake, Opened, PacketInput, Reception, Take,
+};
+use nicpoll_sys::link::LinkState;
+use nicpoll_sys::netns::{NetNamespace, NetnsThread};
 use nicpoll_testkit::needs;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use common::{PORT, Pair, RECEIVER, run};
+use common::{PORT, Pair, RECEIVER, Side, run, send};
 
 /// Frames that the port keeps.
 const ROOM: u32 = 64;
@@ -32,29 +36,90 @@ impl PacketInput for Numbers {
     }
 }
 
-/// A port at one end of a veth, and a sender at the other.
+/// Where a device is tried.
+enum Site {
+    /// At the receiving end of a veth.
+    Veth(Pair),
+    /// The kernel sends, through an interface of which the device is the other end.
+    Own(Side),
+}
+
+impl Site {
+    fn of(kind: DeviceKind) -> Self {
+        if kind != DeviceKind::Tap {
+            return Site::Veth(Pair::new());
+        }
+        let side = NetnsThread::enter(NetNamespace::create().unwrap(), || ()).unwrap();
+        run(
+            &side,
+            "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6",
+        );
+        Site::Own(side)
+    }
+
+    /// Where the device is.
+    fn receiver(&self) -> &Side {
+        match self {
+            Site::Veth(pair) => &pair.receiver,
+            Site::Own(side) => side,
+        }
+    }
+
+    fn sender(&self) -> &Side {
+        match self {
+            Site::Veth(pair) => &pair.sender,
+            Site::Own(side) => side,
+        }
+    }
+
+    /// Makes what goes with the device, or with its interface when that goes down.
+    fn prepare(&self) {
+        match self {
+            Site::Veth(pair) => pair.await_carrier(),
+            Site::Own(side) => {
+                // The kernel gives the places of frames that were read back 16 at a time.
+                let lines = "ip link set em0 txqueuelen 80 up\n\
+                     ip addr replace 198.18.0.1/24 dev em0\n\
+                     ip neigh replace 198.18.0.2 lladdr 02:00:00:00:00:02 dev em0";
+                run(side, lines);
+            }
+        }
+    }
+
+    fn open(&self, kind: DeviceKind, take: Take) -> Result<Opened<Numbers>, EngineError> {
+        let open = move |(): &mut ()| {
+            let reception = Reception {
+                interface: "em0",
+                take: &take,
+                frames: ROOM,
+            };
+            kind.receive(&reception, Numbers::default)
+        };
+        self.receiver().run(open).unwrap()
+    }
+}
+
+/// A port, and a sender at the other end.
 struct Wire<'a> {
-    pair: &'a Pair,
-    _taker: Taker,
-    port: XdpPort<Numbers>,
+    site: &'a Site,
+    kind: DeviceKind,
+    intake: Box<dyn Intake>,
+    port: AnyPort<Numbers>,
     sent: u64,
     taken: u64,
     interrupts: u64,
 }
 
 impl<'a> Wire<'a> {
-    fn new(pair: &'a Pair) -> Self {
-        let (taker, mut ports) = pair
-            .receiver
-            .run(|()| {
-                let take = Take::Ports([PORT].into());
-                XdpPort::open("em0", &take, ROOM, Numbers::default).unwrap()
-            })
-            .unwrap();
+    fn new(site: &'a Site, kind: DeviceKind) -> Self {
+        let opened = site.open(kind, Take::Ports([PORT].into())).unwrap();
+        site.prepare();
+        let mut ports = opened.ports;
         assert_eq!(ports.len(), 1);
         Wire {
-            pair,
-            _taker: taker,
+            site,
+            kind,
+            intake: opened.intake,
             port: ports.remove(0),
             sent: 0,
             taken: 0,
@@ -81,8 +146,12 @@ impl Bench for Wire<'_> {
     }
 
     fn arrive(&mut self, count: u32) {
-        self.pair.send(self.sent, count);
+        send(self.site.sender(), self.sent, count);
         self.sent += u64::from(count);
+        if self.kind == DeviceKind::Tap {
+            // The kernel puts a frame into its queue before the sender's call returns.
+            return;
+        }
         let began = Instant::now();
         loop {
             let here = self.taken + u64::from(self.port.waiting());
@@ -98,7 +167,7 @@ impl Bench for Wire<'_> {
         self.port.input_mut().0.pop_front()
     }
 
-    /// A look with poll(2), which is how an AF_XDP socket interrupts.
+    /// A look with poll(2), which is how these devices interrupt.
     fn interrupts(&mut self) -> u64 {
         if let Some(fd) = self.port.wake_up() {
             let mut fds = [PollFd::new(&fd, PollFlags::IN)];
@@ -109,42 +178,90 @@ impl Bench for Wire<'_> {
     }
 }
 
+fn conforms(kind: DeviceKind) {
+    let site = Site::of(kind);
+    check(|| Wire::new(&site, kind)).unwrap_or_else(|violation| panic!("{violation}"));
+}
+
 #[test]
 fn an_af_xdp_socket_does_what_every_device_must() {
     needs!(Root, Ip);
-    let pair = Pair::new();
-    check(|| Wire::new(&pair)).unwrap_or_else(|violation| panic!("{violation}"));
+    conforms(DeviceKind::AfXdp);
+}
+
+#[test]
+fn an_af_packet_socket_does_what_every_device_must() {
+    needs!(Root, Ip);
+    conforms(DeviceKind::AfPacket);
+}
+
+#[test]
+fn a_tap_interface_does_what_every_device_must() {
+    needs!(Root, Ip);
+    conforms(DeviceKind::Tap);
 }
 
 #[test]
 fn an_interface_that_goes_down_and_away_is_counted_and_survived() {
     needs!(Root, Ip);
-    let pair = Pair::new();
-    let mut wire = Wire::new(&pair);
-    let status = |wire: &mut Wire| {
-        wire.poll(Command::PollAndCheckStatus, 5);
-        (wire.port.link_state(), wire.port.link_losses())
-    };
-    assert_eq!(status(&mut wire), (LinkState::Up, 0));
-    run(&pair.receiver, "ip link set em0 down");
-    assert_eq!(status(&mut wire), (LinkState::Down, 1));
-    assert_eq!(status(&mut wire), (LinkState::Down, 1));
-    run(&pair.receiver, "ip link set em0 up");
-    assert_eq!(status(&mut wire), (LinkState::Up, 1));
-    pair.await_carrier();
-    wire.arrive(3);
-    assert_eq!(wire.poll(Command::PollOnly, 5), 3);
-    run(&pair.receiver, "ip link del em0");
-    assert_eq!(status(&mut wire), (LinkState::Gone, 2));
-    assert!(wire.port.wake_up().is_none());
-    assert_eq!(wire.poll(Command::PollOnly, 5), 0);
+    for kind in [DeviceKind::AfXdp, DeviceKind::AfPacket, DeviceKind::Tap] {
+        let site = Site::of(kind);
+        let mut wire = Wire::new(&site, kind);
+        let status = |wire: &mut Wire| {
+            wire.poll(Command::PollAndCheckStatus, 5);
+            (wire.port.link_state(), wire.port.link_losses())
+        };
+        assert_eq!(status(&mut wire), (LinkState::Up, 0), "{kind:?}");
+        run(site.receiver(), "ip link set em0 down");
+        assert_eq!(status(&mut wire), (LinkState::Down, 1), "{kind:?}");
+        assert_eq!(status(&mut wire), (LinkState::Down, 1), "{kind:?}");
+        run(site.receiver(), "ip link set em0 up");
+        assert_eq!(status(&mut wire), (LinkState::Up, 1), "{kind:?}");
+        site.prepare();
+        wire.arrive(3);
+        assert_eq!(wire.poll(Command::PollOnly, 5), 3, "{kind:?}");
+        run(site.receiver(), "ip link del em0");
+        assert_eq!(status(&mut wire), (LinkState::Gone, 2), "{kind:?}");
+        assert!(wire.port.wake_up().is_none());
+        assert_eq!(wire.poll(Command::PollOnly, 5), 0, "{kind:?}");
+    }
+}
+
+#[test]
+fn what_was_taken_is_received_or_lost_at_one_place_and_nothing_comes_after_the_stop() {
+    needs!(Root, Ip);
+    for kind in [DeviceKind::AfXdp, DeviceKind::AfPacket, DeviceKind::Tap] {
+        let site = Site::of(kind);
+        let mut wire = Wire::new(&site, kind);
+        let other = |(): &mut ()| {
+            let socket = UdpSocket::bind("198.18.0.1:0").unwrap();
+            socket.send_to(&[0; 64], (RECEIVER, PORT + 1)).unwrap();
+        };
+        site.sender().run(other).unwrap();
+        wire.arrive(2 * ROOM);
+        wire.intake.stop();
+        let stopped = wire.sent;
+        send(site.sender(), stopped, 5);
+        while wire.poll(Command::PollOnly, 5) > 0 {}
+        let (fates, drops) = (wire.intake.fates().unwrap(), wire.port.drops());
+        assert!(
+            wire.taken >= u64::from(ROOM - 1),
+            "{kind:?}: {}",
+            wire.taken
+        );
+        assert!(drops.frames() > 0, "{kind:?}");
+        assert_eq!(fates.taken, wire.taken + drops.frames(), "{kind:?}");
+        assert_eq!(wire.taken + drops.frames(), stopped, "{kind:?}");
+        assert!(fates.passed.is_none_or(|passed| passed > 0), "{kind:?}");
+    }
 }
 
 #[test]
 fn only_what_was_asked_for_is_taken_and_a_program_that_is_there_stays() {
     needs!(Root, Ip);
-    let pair = Pair::new();
-    let wire = Wire::new(&pair);
+    let site = Site::of(DeviceKind::AfXdp);
+    let Site::Veth(pair) = &site else { return };
+    let wire = Wire::new(&site, DeviceKind::AfXdp);
     // The sender has to ask for the address first: ARP passes, as do TCP and UDP to other ports.
     run(&pair.sender, "ip neigh del 198.18.0.2 dev em0");
     let listen = |(): &mut ()| {
@@ -161,11 +278,11 @@ fn only_what_was_asked_for_is_taken_and_a_program_that_is_there_stays() {
     pair.sender.run(connect).unwrap();
     assert_eq!(other.recv(&mut [0; 64]).unwrap(), 6);
     assert_eq!(wire.port.waiting(), 0);
-    let second = pair
-        .receiver
-        .run(|()| XdpPort::open("em0", &Take::AllUdp, ROOM, Numbers::default).map(|_| ()))
-        .unwrap();
-    let refusal = second.unwrap_err().to_string();
+    let refused = |site: &Site| {
+        let outcome = site.open(DeviceKind::AfXdp, Take::AllUdp);
+        outcome.map(|_| ()).unwrap_err().to_string()
+    };
+    let refusal = refused(&site);
     assert!(refusal.contains("queue 0"), "{refusal}");
     drop(wire);
     let shown = run(&pair.receiver, "ip link show em0");
@@ -180,14 +297,28 @@ fn only_what_was_asked_for_is_taken_and_a_program_that_is_there_stays() {
         &format!("ip link set dev em0 xdpdrv obj {object} sec xdp"),
     );
     let before = run(&pair.receiver, "ip link show em0");
-    let refused = pair
-        .receiver
-        .run(|()| XdpPort::open("em0", &Take::AllUdp, ROOM, Numbers::default).map(|_| ()))
-        .unwrap();
-    let refusal = refused.unwrap_err().to_string();
+    let refusal = refused(&site);
     assert!(
         refusal.contains("has an XDP program of another program"),
         "{refusal}"
     );
     assert_eq!(run(&pair.receiver, "ip link show em0"), before);
+}
+
+#[test]
+fn a_tap_interface_goes_with_its_program_and_one_that_was_there_stays() {
+    needs!(Root, Ip);
+    let site = Site::of(DeviceKind::Tap);
+    let names = |site: &Site| run(site.receiver(), "ip -o link | cut -d: -f2");
+    let opened = site.open(DeviceKind::Tap, Take::AllUdp).unwrap();
+    assert!(names(&site).contains("em0"));
+    drop(opened);
+    assert!(!names(&site).contains("em0"));
+    run(site.receiver(), "ip tuntap add em0 mode tap");
+    let opened = site.open(DeviceKind::Tap, Take::AllUdp).unwrap();
+    let second = site.open(DeviceKind::Tap, Take::AllUdp).map(|_| ());
+    let refusal = second.unwrap_err().to_string();
+    assert!(refusal.contains("another program has its end"), "{refusal}");
+    drop(opened);
+    assert!(names(&site).contains("em0"));
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use nicpoll_core::{Command, Controller, Device, Knob};
 use nicpoll_engine::{Drive, Engine, Port, PortDrops, PortRunner, RunnerSettings};
 use nicpoll_sys::affinity;
-use nicpoll_sys::xdp::LinkState;
+use nicpoll_sys::link::LinkState;
 
 /// What has not happened by then will not.
 const PATIENCE: Duration = Duration::from_secs(20);

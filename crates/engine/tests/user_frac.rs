@@ -12,8 +12,8 @@ use nicpoll_engine::{
     CpuAccount, Drive, Engine, Port, PortDrops, PortRunner, RunnerSettings, write_knob,
 };
 use nicpoll_sys::affinity;
+use nicpoll_sys::link::LinkState;
 use nicpoll_sys::schedule::{self, Policy};
-use nicpoll_sys::xdp::LinkState;
 use nicpoll_testkit::needs;
 use rustix::thread::gettid;
 use rustix::time::{ClockId, clock_gettime};

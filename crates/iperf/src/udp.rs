@@ -6,6 +6,7 @@
 mod accepted;
 mod batch;
 mod client;
+mod ids;
 mod incoming;
 mod listener;
 mod nap;
@@ -19,6 +20,7 @@ mod session;
 
 pub use accepted::Accepted;
 pub use client::{connect, run_client};
+pub use ids::ClientIds;
 pub use incoming::Incoming;
 pub use listener::Listener;
 pub use reverse::{ConnectBack, SEND_TIME_MAX};

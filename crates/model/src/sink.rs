@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Origin;
 use crate::engine::{KernelSideFacts, PollingOfCpu};
+use crate::rr::Latency;
 
 /// Name and version of the JSON that [`SinkDocument`] becomes.
 pub const SINK_SCHEMA: &str = "nicpoll.sink/1";
@@ -32,10 +33,12 @@ pub struct SinkStart {
     pub origin: Origin,
     /// The interface.
     pub interface: String,
-    /// How its frames come to the program: `af_xdp`.
+    /// How its frames come to the program: `af-xdp`, `af-packet` or `tap`.
     pub device: String,
-    /// Where the XDP program runs: `driver` or `generic`.
-    pub program_mode: String,
+    /// Faster devices that do not work here, where the choice was left to the program.
+    pub refused_devices: Vec<RefusedDevice>,
+    /// Where the XDP program runs: `driver` or `generic`; null for devices without one.
+    pub program_mode: Option<String>,
     /// Whether frames come without being copied.
     pub is_zero_copy: bool,
     /// Receive queues that are read.
@@ -63,6 +66,17 @@ pub struct SinkStart {
     pub scheduling: String,
     /// CPU time that is spent on each packet, on purpose.
     pub work_ns: u64,
+    /// By which numbers in the packets losses are looked for: `netrate`, `iperf` or `mark`; null when by none.
+    pub check: Option<String>,
+}
+
+/// A device that does not work here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RefusedDevice {
+    /// Its name.
+    pub device: String,
+    /// Why not.
+    pub why: String,
 }
 
 /// What was received in an interval.
@@ -103,10 +117,11 @@ pub struct SinkCounts {
     pub kernel_ns: Option<u64>,
 }
 
-/// Where the frames ended that the XDP program saw.
+/// Where the frames ended that the device saw.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SinkAccount {
-    /// Taken out of the kernel's way.
+    /// Taken for the program: out of the kernel's way by the XDP program, as a copy by an AF_PACKET socket, or sent
+    /// by the host through its TAP interface.
     pub taken_packets: u64,
     /// Of those, delivered to the program.
     pub received_packets: u64,
@@ -118,10 +133,36 @@ pub struct SinkAccount {
     pub waiting_packets: u64,
     /// Taken, and none of these; 0 when the account closes.
     pub residual_packets: i64,
-    /// Left to the kernel because they were not asked for.
-    pub passed_packets: u64,
+    /// Not asked for: left to the kernel, or by a TAP interface, behind which nobody is, dropped. Null for AF_PACKET,
+    /// which does not count them.
+    pub passed_packets: Option<u64>,
     /// Asked for, and left to the kernel because their queue had no socket.
     pub without_socket_packets: u64,
+}
+
+/// What the numbers in the packets say. A stream is what one address and port sends to another; its count begins with
+/// the first packet that came.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SinkCheck {
+    /// Whose numbers: `netrate`, `iperf` or `mark`.
+    pub by: String,
+    /// Streams that were told apart.
+    pub streams: u64,
+    /// Packets of theirs that had a number.
+    pub numbered_packets: u64,
+    /// Numbers below a stream's highest that did not come, wherever on the way they were lost.
+    pub lost_packets: u64,
+    /// Packets whose number had come before.
+    pub duplicate_packets: u64,
+    /// Packets that came after one with a higher number.
+    pub late_packets: u64,
+    /// Packets without a number.
+    pub unnumbered_packets: u64,
+    /// Packets of more streams than can be told apart.
+    pub unfollowed_packets: u64,
+    /// How long packets were under way, from the sender's clock reading to this program; null unless they say when
+    /// they were sent, by a sender on this machine.
+    pub latency: Option<Latency>,
 }
 
 /// What it came to.
@@ -133,6 +174,8 @@ pub struct SinkEnd {
     pub totals: SinkCounts,
     /// Where the frames ended.
     pub account: SinkAccount,
+    /// What the numbers in the packets say; null when nobody looked.
+    pub check: Option<SinkCheck>,
     /// Checks of status that found the interface no longer up, over all queues.
     pub link_loss_events: u64,
     /// Changes between interrupts and polling, by `adaptive`.

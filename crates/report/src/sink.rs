@@ -4,7 +4,9 @@ use std::fmt::Write;
 
 use nicpoll_model::engine::KernelSideFacts;
 use nicpoll_model::numbers::{MISSING, count, duration_text, figure};
-use nicpoll_model::sink::{SinkCounts, SinkEnd, SinkInterval, SinkStart};
+use nicpoll_model::sink::{SinkCheck, SinkCounts, SinkEnd, SinkInterval, SinkStart};
+
+use crate::rr::percentiles;
 
 /// What is received and how, and the names of the columns.
 pub fn render_sink_start(start: &SinkStart) -> String {
@@ -15,24 +17,19 @@ pub fn render_sink_start(start: &SinkStart) -> String {
             format!("UDP to port {}", ports.join(", "))
         }
     };
-    let queues = match start.queues {
-        1 => String::from("1 queue"),
-        queues => format!("{queues} queues"),
-    };
-    let copies = if start.is_zero_copy {
-        "zero-copy"
-    } else {
-        "copy mode"
-    };
     let mut text = format!(
-        "{}: taking {taken}; everything else goes to the kernel\n\
-         AF_XDP, {copies}, {queues}, XDP program {}\n",
+        "{}: taking {taken}; {}\n",
         start.interface,
-        match start.program_mode.as_str() {
-            "driver" => "in the driver",
-            _ => "in the kernel's generic code, which is slower: the driver runs none",
+        match start.device.as_str() {
+            "af-packet" => "the kernel has all packets, too",
+            "tap" => "anything else ends here",
+            _ => "everything else goes to the kernel",
         }
     );
+    text.push_str(&device_line(start));
+    for refused in &start.refused_devices {
+        let _ = writeln!(text, "Not by {}: {}", refused.device, refused.why);
+    }
     let how = match start.discipline.as_str() {
         "polling" => format!(
             "polling at {} Hz, controller {}",
@@ -55,7 +52,9 @@ pub fn render_sink_start(start: &SinkStart) -> String {
         _ => "as an ordinary program",
     };
     let _ = writeln!(text, "{how}, on CPU {}, {scheduling}", list(&start.cpus));
-    text.push_str(&kernel_side(&start.kernel_side));
+    if start.device != "tap" {
+        text.push_str(&kernel_side(&start.kernel_side));
+    }
     if start.work_ns > 0 {
         let _ = writeln!(
             text,
@@ -91,6 +90,36 @@ fn kernel_side(side: &KernelSideFacts) -> String {
         false => format!(
             "{what}\nChanged for that, and put back at the end: {}\n",
             side.changes.join(", ")
+        ),
+    }
+}
+
+/// How the frames come.
+fn device_line(start: &SinkStart) -> String {
+    let queues = match start.queues {
+        1 => String::from("1 queue"),
+        queues => format!("{queues} queues"),
+    };
+    match start.device.as_str() {
+        "af-packet" => String::from(
+            "AF_PACKET, a tap: it gets a copy of each packet, and the kernel goes on with its own\n",
+        ),
+        "tap" => format!(
+            "TAP: what this host sends through {} ends here\n",
+            start.interface
+        ),
+        _ => format!(
+            "AF_XDP, {}, {queues}, XDP program {}\n",
+            if start.is_zero_copy {
+                "zero-copy"
+            } else {
+                "copy mode"
+            },
+            match start.program_mode.as_deref() {
+                Some("generic") =>
+                    "in the kernel's generic code, which is slower: the driver runs none",
+                _ => "in the driver",
+            }
         ),
     }
 }
@@ -132,7 +161,7 @@ pub fn render_sink_end(end: &SinkEnd) -> String {
     ));
     let _ = writeln!(
         text,
-        "\n{:>14} packets taken by the XDP program",
+        "\n{:>14} packets taken for the sink",
         count(account.taken_packets)
     );
     for (packets, what) in [
@@ -154,17 +183,18 @@ pub fn render_sink_end(end: &SinkEnd) -> String {
         "{:>14} unaccounted for",
         count(account.residual_packets)
     );
-    let _ = writeln!(
-        text,
-        "{:>14} other packets left to the kernel",
-        count(account.passed_packets)
-    );
+    if let Some(passed) = account.passed_packets {
+        let _ = writeln!(text, "{:>14} other packets, not asked for", count(passed));
+    }
     if account.without_socket_packets > 0 {
         let _ = writeln!(
             text,
             "{:>14} asked for, but left to the kernel: their queue had no socket",
             count(account.without_socket_packets)
         );
+    }
+    if let Some(check) = &end.check {
+        text.push_str(&check_lines(check));
     }
     if end.link_loss_events > 0 {
         let _ = writeln!(
@@ -210,6 +240,37 @@ fn beside(end: &SinkEnd) -> String {
             let (name, value) = (&variable.name, variable.value);
             let _ = writeln!(text, "kern.polling.cpu{}.{name}: {value}", of_cpu.cpu);
         }
+    }
+    text
+}
+
+/// What the numbers in the packets say.
+fn check_lines(check: &SinkCheck) -> String {
+    let mut text = format!(
+        "\n{:>14} packets with a number ({}), in {} {}\n",
+        count(check.numbered_packets),
+        check.by,
+        count(check.streams),
+        if check.streams == 1 {
+            "stream"
+        } else {
+            "streams"
+        }
+    );
+    for (packets, what) in [
+        (check.lost_packets, "did not come"),
+        (check.duplicate_packets, "came twice"),
+        (check.late_packets, "came after a later one"),
+        (check.unnumbered_packets, "without a number"),
+        (
+            check.unfollowed_packets,
+            "of more streams than can be told apart",
+        ),
+    ] {
+        let _ = writeln!(text, "{:>14} {what}", count(packets));
+    }
+    if let Some(latency) = &check.latency {
+        let _ = writeln!(text, "One-way latency: {}", percentiles(latency));
     }
     text
 }

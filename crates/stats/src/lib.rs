@@ -28,6 +28,7 @@ mod paired;
 mod power;
 mod ranks;
 mod sensitivity;
+pub mod sequence;
 mod series;
 mod signed_rank;
 mod summary;

@@ -13,6 +13,15 @@ pub fn allowed_cpus() -> io::Result<Vec<u32>> {
         .collect())
 }
 
+/// The last of them.
+///
+/// # Errors
+/// When they cannot be read, or there is none.
+pub fn last_allowed_cpu() -> io::Result<u32> {
+    let last = allowed_cpus()?.last().copied();
+    last.ok_or_else(|| io::Error::other("no CPU is allowed"))
+}
+
 /// Binds the calling thread to one CPU.
 ///
 /// # Errors

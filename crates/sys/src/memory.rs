@@ -61,6 +61,12 @@ impl Mapping {
         Ok(Mapping { start, bytes })
     }
 
+    /// The bytes, for whoever writes them. Not for memory that the kernel shares.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: so many bytes are mapped, initialised and this value's own for as long as they are borrowed.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
+    }
+
     /// Where the bytes begin, for whoever has the kernel write to them.
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
         self.start.as_ptr()

@@ -13,4 +13,4 @@ mod socket;
 
 pub use attach::{AttachMode, XdpLink};
 pub use sending::XdpSent;
-pub use socket::{LinkState, XdpConfig, XdpDrops, XdpSocket};
+pub use socket::{XdpConfig, XdpDrops, XdpSocket};

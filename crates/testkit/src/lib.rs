@@ -11,6 +11,7 @@
 mod chromium;
 mod golden;
 mod need;
+mod pair;
 mod port;
 mod postgres;
 mod programs;
@@ -22,6 +23,7 @@ pub use chromium::{Chromium, Screen};
 pub use golden::golden;
 pub use need::Need;
 use need::Unmet;
+pub use pair::{NetnsPair, shell};
 pub use port::{free_port, free_ports};
 pub use postgres::PostgresServer;
 

@@ -1,5 +1,5 @@
 //! Traffic whose two ends count for themselves: request/response and the datagrams of FreeBSD's netrate
-//! tools, and what every sender and receiver needs (signals, sockets, sequence numbers).
+//! tools, and what every sender and receiver needs (signals, sockets).
 //!
 //! What must hold: every loop is bounded in time and ends soon after [`Signals::cancel`]; nothing is
 //! allocated per packet; every byte is copied between user space and kernel, so that a figure is that of
@@ -19,7 +19,6 @@ mod refused_sends;
 pub mod repeat;
 pub mod rr;
 pub mod scheduled;
-pub mod sequence;
 mod shares;
 mod shortfall;
 mod signals;

@@ -11,6 +11,7 @@
 
 pub mod blast;
 pub mod command;
+mod ids;
 mod numbers;
 pub mod options;
 pub mod receive;
@@ -19,6 +20,7 @@ mod sending;
 pub mod text;
 mod workload;
 
+pub use ids::NetrateIds;
 pub use sending::{ConnectError, Progress, SendCount, connect_first};
 pub(crate) use sending::{number, set_up};
 pub use workload::NetrateWorkload;

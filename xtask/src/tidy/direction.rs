@@ -26,7 +26,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("iperf", &["model", "stats", "sys", "traffic"]),
     ("sim", &["core", "model", "stats"]),
     ("calibrate", &["model", "sim", "stats"]),
-    ("engine", &["core", "model", "sys", "wire"]),
+    ("engine", &["core", "model", "stats", "sys", "wire"]),
     ("store", &["model", "stats"]),
     ("import", &["model"]),
     ("report", &["model", "stats", "store"]),

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use crate::wire::{DatagramHeader, Dialect, RawDatagram, ServerReport};
 
+use nicpoll_stats::sequence::{Jitter, Sequence};
 use nicpoll_traffic::RefusedSends;
-use nicpoll_traffic::sequence::{Jitter, Sequence};
 
 use crate::observer::{ReceiptTotals, Totals};
 use crate::times::{ArrivalTimes, Distribution};

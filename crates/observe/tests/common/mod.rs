@@ -2,14 +2,15 @@
 #![allow(dead_code)] // Each test program uses a part of it.
 
 use std::net::UdpSocket;
-use std::process::Command;
+use std::ops::Deref;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_observe::HostAccount;
-use nicpoll_sys::netns::{NetNamespace, NetnsThread};
+use nicpoll_sys::netns::NetnsThread;
 use nicpoll_sys::socket;
-use rustix::thread::gettid;
+use nicpoll_testkit::NetnsPair;
+pub use nicpoll_testkit::shell as run;
 
 pub const SENDER: &str = "198.18.0.1";
 pub const RECEIVER: &str = "198.18.0.2";
@@ -33,38 +34,20 @@ pub struct State {
 
 pub type Side = NetnsThread<State>;
 
-/// Two namespaces and a veth between them.
-pub struct Pair {
-    pub sender: Side,
-    pub receiver: Side,
+/// Two namespaces, and what the tests do with them.
+pub struct Pair(NetnsPair<State>);
+
+impl Deref for Pair {
+    type Target = NetnsPair<State>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
 }
 
 impl Pair {
     pub fn new() -> Self {
-        let [sender, receiver] = [(), ()]
-            .map(|()| NetnsThread::enter(NetNamespace::create().unwrap(), State::default).unwrap());
-        let tid = |side: &Side| side.run(|_| gettid().as_raw_nonzero().get()).unwrap();
-        let add = format!(
-            "link add em0 type veth peer name em0 netns {}",
-            tid(&receiver)
-        );
-        run(&sender, &format!("ip {add}"));
-        for (side, host) in [(&sender, 1), (&receiver, 2)] {
-            let peer = 3 - host;
-            run(
-                side,
-                &format!(
-                    "echo 0 > /proc/sys/net/ipv6/conf/em0/accept_dad\n\
-                     ip link set lo up\n\
-                     ip link set em0 address 02:00:00:00:00:0{host} up\n\
-                     ip addr add 198.18.0.{host}/24 dev em0\n\
-                     ip addr add 2001:2::{host}/64 dev em0 nodad\n\
-                     ip neigh replace 198.18.0.{peer} lladdr 02:00:00:00:00:0{peer} dev em0\n\
-                     ip neigh replace 2001:2::{peer} lladdr 02:00:00:00:00:0{peer} dev em0"
-                ),
-            );
-        }
-        Pair { sender, receiver }
+        Pair(NetnsPair::new())
     }
 
     /// A socket that receives what is sent to the port.
@@ -122,18 +105,6 @@ impl Pair {
         };
         self.receiver.run(read_all).unwrap()
     }
-}
-
-/// Runs lines of a shell in a namespace.
-pub fn run(side: &Side, lines: &str) -> String {
-    let script = format!("set -e\n{lines}");
-    side.run(move |_| {
-        let output = Command::new("sh").args(["-c", &script]).output().unwrap();
-        let complaints = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{script}\n{complaints}");
-        String::from_utf8(output.stdout).unwrap()
-    })
-    .unwrap()
 }
 
 /// Rules for a chain at a hook of the filter.

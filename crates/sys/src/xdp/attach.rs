@@ -22,6 +22,16 @@ pub enum AttachMode {
     Generic,
 }
 
+impl AttachMode {
+    /// The name that reports use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            AttachMode::Driver => "driver",
+            AttachMode::Generic => "generic",
+        }
+    }
+}
+
 /// A program at an interface. It leaves the interface with this value.
 #[derive(Debug)]
 pub struct XdpLink {

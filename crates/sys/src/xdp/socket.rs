@@ -20,6 +20,7 @@ use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, sockopt};
 
 use super::ring::Ring;
 use super::sending::{Sending, XdpSent};
+use crate::link::LinkState;
 use crate::memory::Mapping;
 
 /// Bytes at the start of each frame's memory that the kernel keeps for XDP programs (`XDP_PACKET_HEADROOM`).
@@ -69,17 +70,6 @@ impl XdpDrops {
     pub fn frames(&self) -> u64 {
         self.ring_full + self.no_memory
     }
-}
-
-/// What has become of a socket's interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LinkState {
-    /// It is up.
-    Up,
-    /// An operator has taken it down; frames come again when it is up again.
-    Down,
-    /// It was removed. This socket receives nothing any more.
-    Gone,
 }
 
 /// A socket with its memory and rings.

@@ -5,13 +5,12 @@
 
 use std::net::SocketAddr;
 
-use crate::sequence::Sequence;
+use nicpoll_stats::sequence::{Ids, Sequence};
+
+use super::ids::NetrateIds;
 
 /// Sources that are told apart; the datagrams of further ones are not looked at. One takes half a kilobyte.
 const SOURCES_MAX: usize = 64;
-
-/// How many numbers there are.
-const ROUND: u64 = 1 << 32;
 
 /// What was seen of each source.
 #[derive(Debug, Default)]
@@ -24,31 +23,24 @@ pub(super) struct Numbers {
 #[derive(Debug)]
 struct Source {
     address: SocketAddr,
+    ids: NetrateIds,
     sequence: Sequence,
     datagrams: u64,
 }
 
 impl Numbers {
-    /// Takes note of a datagram: netblast and netsend begin it with a 32-bit big-endian number that counts from 0 and
-    /// begins anew after the greatest.
+    /// Takes note of a datagram of netblast or netsend, as far as it has a number.
     pub fn record(&mut self, address: SocketAddr, payload: &[u8]) {
-        let Some(&number) = payload.first_chunk() else {
+        if payload.len() < NetrateIds::BYTES {
             return;
-        };
+        }
         let Some(source) = self.source(address) else {
             return;
         };
-        let number = u32::from_be_bytes(number);
-        // Room below the first one that came, for those that it overtook.
-        let first = ROUND + u64::from(number);
-        let next = match source.datagrams {
-            0 => first,
-            _ => source.sequence.highest(),
-        };
-        source.datagrams += 1;
-        let ahead = number.wrapping_sub(next as u32) as i32;
-        let number = next.saturating_add_signed(ahead.into());
-        source.sequence.record(number + 1);
+        if let Some(id) = source.ids.id(payload) {
+            source.datagrams += 1;
+            source.sequence.record(id);
+        }
     }
 
     /// Datagrams whose number had come before; `None` when no datagram had one.
@@ -69,6 +61,7 @@ impl Numbers {
                 None if self.sources.len() < SOURCES_MAX => {
                     self.sources.push(Source {
                         address,
+                        ids: NetrateIds::default(),
                         sequence: Sequence::default(),
                         datagrams: 0,
                     });

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use nicpoll_traffic::sequence::{Jitter, Sequence};
+use nicpoll_stats::sequence::{Jitter, Sequence};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

@@ -7,6 +7,18 @@
 const WINDOW_IDS: u64 = 4096;
 const WORD_BITS: u64 = u64::BITS as u64;
 
+/// Reads the ids of the datagrams of one stream, as their sender numbered them. Whether a payload was numbered at all
+/// nobody can tell from its bytes.
+pub trait Ids: Send {
+    /// The id of a datagram: 1 and up, a later one's higher. `None` when it has none.
+    fn id(&mut self, payload: &[u8]) -> Option<u64>;
+
+    /// How long ago it was sent, in ns, where it says that by the clock (CLOCK_MONOTONIC) that now shows `now_ns`.
+    fn age_ns(&self, _payload: &[u8], _now_ns: u64) -> Option<u64> {
+        None
+    }
+}
+
 /// Which ids of a stream arrived, and in which order.
 ///
 /// Counts are those of iperf 2.1.8 (each id that is not the next one is a gap or late), but ids of

@@ -1,0 +1,101 @@
+//! What has become of an interface that a socket of this process uses.
+//!
+//! What must hold: the answer is that of the socket's network namespace, whatever the calling thread's is.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
+
+/// What has become of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkState {
+    /// It is up.
+    Up,
+    /// An operator has taken it down; frames come again when it is up again.
+    Down,
+    /// It was removed. Nothing will come from it any more.
+    Gone,
+}
+
+/// A socket that only answers questions about the interfaces of the calling thread's network namespace.
+///
+/// # Errors
+/// When the process may have no more descriptors.
+pub fn control_socket() -> io::Result<OwnedFd> {
+    let (family, kind) = (AddressFamily::UNIX, SocketType::DGRAM);
+    Ok(socket_with(family, kind, SocketFlags::CLOEXEC, None)?)
+}
+
+/// The index of an interface of the socket's network namespace.
+///
+/// # Errors
+/// `ENODEV` when there is none of that name.
+pub fn index_of(socket: impl AsFd, interface: &str) -> io::Result<u32> {
+    Ok(netdevice::name_to_index(socket, interface)?)
+}
+
+/// Asks for an interface of the socket's network namespace by its index, which it keeps when it is renamed.
+pub fn state(socket: impl AsFd, ifindex: u32) -> LinkState {
+    // One that cannot be asked about is one that is gone.
+    match flags(socket, ifindex) {
+        Ok(flags) if flags & libc::IFF_UP != 0 => LinkState::Up,
+        Ok(_) => LinkState::Down,
+        Err(_) => LinkState::Gone,
+    }
+}
+
+/// Brings an interface up.
+///
+/// # Errors
+/// `EPERM` without CAP_NET_ADMIN; `ENODEV` when it is gone.
+pub fn bring_up(socket: impl AsFd, ifindex: u32) -> io::Result<()> {
+    let mut request = request(&socket, ifindex)?;
+    // The flags of an interface are the lower 16 bits.
+    request.ifr_ifru.ifru_flags = (flags(&socket, ifindex)? | libc::IFF_UP) as libc::c_short;
+    ask(socket, libc::SIOCSIFFLAGS, &mut request)
+}
+
+fn flags(socket: impl AsFd, ifindex: u32) -> io::Result<libc::c_int> {
+    let mut request = request(&socket, ifindex)?;
+    ask(socket, libc::SIOCGIFFLAGS, &mut request)?;
+    // SAFETY: SIOCGIFFLAGS has just written this member, and every bit pattern is an integer.
+    let flags = unsafe { request.ifr_ifru.ifru_flags };
+    Ok(libc::c_int::from(flags))
+}
+
+fn request(socket: impl AsFd, ifindex: u32) -> io::Result<libc::ifreq> {
+    let name = netdevice::index_to_name(socket, ifindex)?;
+    // SAFETY: `ifreq` is plain data, for which all bits zero are valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // The last byte stays zero.
+    let places = request.ifr_name.iter_mut().take(libc::IFNAMSIZ - 1);
+    for (place, byte) in places.zip(name.bytes()) {
+        *place = byte as libc::c_char;
+    }
+    Ok(request)
+}
+
+fn ask(socket: impl AsFd, what: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
+    let socket = socket.as_fd().as_raw_fd();
+    // SAFETY: both requests read the name and read or write the flags of the request, which outlives the call.
+    let result = unsafe { libc::ioctl(socket, what, std::ptr::from_mut(request)) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_that_is_not_there_is_gone() {
+        let control = control_socket().unwrap();
+        let loopback = index_of(&control, "lo").unwrap();
+        assert_ne!(state(&control, loopback), LinkState::Gone);
+        assert_eq!(state(&control, 1 << 30), LinkState::Gone);
+        assert!(index_of(&control, "no-such-if").is_err());
+    }
+}

@@ -1,0 +1,191 @@
+//! TAP: a link of which this process is the other end. What the host sends through the interface this process reads,
+//! and what this process writes the host receives (Documentation/networking/tuntap.rst).
+//!
+//! What must hold: an interface that was made here goes with the process; one that was there stays.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::sync::OnceLock;
+
+use crate::link::{self, LinkState};
+use crate::packet::FrameFilter;
+
+/// Where a process gets its end.
+const CLONE: &str = "/dev/net/tun";
+/// The counters of the interfaces of the namespace in which it was opened, whoever reads it.
+const COUNTERS: &str = "/proc/thread-self/net/dev";
+/// Where a line of it has the frames that were dropped on the way out, behind the interface's name.
+const SEND_DROPS_COLUMN: usize = 11;
+/// The counters of so many interfaces fit, and more.
+const COUNTERS_BYTES: usize = 1 << 16;
+
+/// This process's end of the link.
+#[derive(Debug)]
+pub struct Tap {
+    device: File,
+    control: OwnedFd,
+    counters: File,
+    name: String,
+    ifindex: u32,
+    drops_before: u64,
+    /// As of when it was stopped, after which every frame is a drop.
+    drops_when_stopped: OnceLock<u64>,
+}
+
+impl Tap {
+    /// Opens the end of a TAP interface of the calling thread's network namespace: the one of that name if there is
+    /// one (`ip tuntap add NAME mode tap`), else a new one, which is brought up.
+    ///
+    /// # Errors
+    /// `EBUSY` when a program has its end; `EINVAL` when there is an interface of that name and it is no TAP, or the
+    /// name is none; `EPERM` without CAP_NET_ADMIN and when it belongs to another user.
+    pub fn open(interface: &str) -> io::Result<Self> {
+        let control = link::control_socket()?;
+        let is_new = link::index_of(&control, interface).is_err();
+        let device = File::options()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(CLONE)?;
+        attach(&device, interface)?;
+        let ifindex = link::index_of(&control, interface)?;
+        if is_new {
+            link::bring_up(&control, ifindex)?;
+        }
+        let mut tap = Tap {
+            device,
+            control,
+            counters: File::open(COUNTERS)?,
+            name: interface.to_owned(),
+            ifindex,
+            drops_before: 0,
+            drops_when_stopped: OnceLock::new(),
+        };
+        tap.drops_before = tap.drops()?;
+        Ok(tap)
+    }
+
+    /// Reads the oldest frame that the host sent. `None` when there is none, or no interface.
+    pub fn receive<'a>(&self, memory: &'a mut [u8]) -> Option<&'a [u8]> {
+        let length = (&self.device).read(memory).ok()?;
+        memory.get(..length)
+    }
+
+    /// Reads nothing more but what the host has sent already.
+    ///
+    /// # Errors
+    /// When the interface is gone.
+    pub fn stop(&self) -> io::Result<()> {
+        let drops = self.drops()?;
+        let _ = self.drops_when_stopped.set(drops);
+        let filter = FrameFilter::nothing();
+        let program = filter.program();
+        // SAFETY: the kernel reads the program, which `filter` holds meanwhile, and keeps a copy.
+        let result = unsafe {
+            libc::ioctl(
+                self.device.as_raw_fd(),
+                libc::TUNATTACHFILTER,
+                &raw const program,
+            )
+        };
+        if result < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+
+    /// Hands a frame to the host.
+    ///
+    /// # Errors
+    /// `EINVAL` when it is shorter than Ethernet's header; `EIO` when the interface is down; `EBADFD` when it is gone.
+    pub fn send(&self, frame: &[u8]) -> io::Result<()> {
+        (&self.device).write(frame).map(|_| ())
+    }
+
+    /// What has become of the interface.
+    pub fn link_state(&self) -> LinkState {
+        link::state(&self.control, self.ifindex)
+    }
+
+    /// Frames of the host's that found the interface's queue full, since this end was opened.
+    ///
+    /// # Errors
+    /// When the interface is gone or has another name.
+    pub fn drops(&self) -> io::Result<u64> {
+        if let Some(drops) = self.drops_when_stopped.get() {
+            return Ok(*drops);
+        }
+        let mut memory = vec![0; COUNTERS_BYTES];
+        let length = self.counters.read_at(&mut memory, 0)?;
+        let text = String::from_utf8_lossy(&memory[..length]);
+        let counted = send_drops(&text, &self.name);
+        let counted = counted.ok_or(io::ErrorKind::NotFound)?;
+        Ok(counted.saturating_sub(self.drops_before))
+    }
+}
+
+impl AsFd for Tap {
+    /// poll(2) says that it is readable while frames wait.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.device.as_fd()
+    }
+}
+
+fn send_drops(text: &str, interface: &str) -> Option<u64> {
+    let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+    let (_, counters) = lines.find(|(name, _)| name.trim() == interface)?;
+    counters
+        .split_whitespace()
+        .nth(SEND_DROPS_COLUMN)?
+        .parse()
+        .ok()
+}
+
+/// Makes the descriptor the end of that interface.
+fn attach(device: &File, interface: &str) -> io::Result<()> {
+    if interface.is_empty() || interface.len() >= libc::IFNAMSIZ || interface.contains('%') {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    // SAFETY: `ifreq` is plain data, for which all bits zero are valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (place, byte) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+        *place = byte as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
+    // SAFETY: the kernel reads and writes the request, which outlives the call.
+    let result = unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETIFF, &raw mut request) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_drops_are_those_of_the_interface_on_the_way_out() {
+        let text = "Inter-|   Receive  |  Transmit\n face |bytes packets errs drop ...\n\
+            tap10: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n  tap1: 0 0 0 0 0 0 0 0 0 0 0 77 0 0 0 0\n";
+        assert_eq!(send_drops(text, "tap1"), Some(77));
+        assert_eq!(send_drops(text, "tap10"), Some(12));
+        assert_eq!(send_drops(text, "tap2"), None);
+    }
+
+    #[test]
+    fn no_name_is_made_up() {
+        for name in ["", "tap%d", "a-name-that-is-too-long"] {
+            let error = Tap::open(name).unwrap_err();
+            assert!(
+                matches!(
+                    error.raw_os_error(),
+                    Some(libc::EINVAL | libc::ENOENT | libc::EACCES)
+                ),
+                "{error}"
+            );
+        }
+    }
+}
