@@ -6,6 +6,7 @@
 mod accepted;
 mod batch;
 mod client;
+mod datagram_server;
 mod ids;
 mod incoming;
 mod listener;
@@ -20,6 +21,7 @@ mod session;
 
 pub use accepted::Accepted;
 pub use client::{connect, run_client};
+pub use datagram_server::DatagramServer;
 pub use ids::ClientIds;
 pub use incoming::Incoming;
 pub use listener::Listener;

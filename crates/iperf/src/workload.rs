@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use nicpoll_model::{ControlKind, Rate, Side, WorkUnit};
 use nicpoll_traffic::Signals;
+use nicpoll_traffic::datagrams::DatagramReceiver;
 use nicpoll_traffic::workload::{
     End, EndBooks, IDLE_TIMEOUT, Payload, PreparedEnd, Workload, WorkloadError,
 };
@@ -52,6 +53,10 @@ impl Workload for UdpWorkload {
             })?),
         })
     }
+
+    fn datagram_receiver(&self) -> Option<Box<dyn DatagramReceiver>> {
+        Some(Box::new(udp::DatagramServer::default()))
+    }
 }
 
 struct UdpSender(ClientConfig);
@@ -92,6 +97,7 @@ impl PreparedEnd for udp::Server {
             .concat(),
             control_received: vec![(ControlKind::Fin, report.fins_received)],
             jitter_seconds: report.jitter_seconds,
+            one_way_delays: report.delays_to_program,
             out_of_order_packets: Some(report.out_of_order),
             duplicate_packets: Some(report.duplicates),
             undrained: (report.end == udp::End::Idle)

@@ -61,6 +61,15 @@ impl TimeDistribution {
     }
 }
 
+impl TimeDistribution {
+    /// The time below which at least this share of all lies, to the width of a bucket; `None` without any.
+    pub fn quantile_ns(&self, share: f64) -> Option<u64> {
+        let mut buckets = self.shares_below();
+        let found = buckets.find(|(_, below)| *below >= share && *below > 0.0);
+        found.map(|(below, _)| below)
+    }
+}
+
 /// The end of the bucket that a time lies in.
 fn end_ns(ns: u64) -> u64 {
     // Below 16 ns each has a bucket of its own.
@@ -98,6 +107,9 @@ mod tests {
         assert_eq!(distribution.below_ns, [1024, 2048]);
         let shares: Vec<(u64, f64)> = distribution.shares_below().collect();
         assert_eq!(shares, [(1024, 0.875), (2048, 1.0)]);
+        let quantiles = [0.0, 0.875, 0.9, 1.0].map(|share| distribution.quantile_ns(share));
+        assert_eq!(quantiles, [1024, 1024, 2048, 2048].map(Some));
+        assert_eq!(TimeDistribution::default().quantile_ns(0.5), None);
         let both = distribution.and(&TimeDistribution::of([(1000, 8)]));
         assert_eq!(both.entries, [15, 1]);
         assert_eq!(both.below_ns, distribution.below_ns);

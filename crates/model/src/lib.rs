@@ -96,7 +96,7 @@ pub use switch::{
 };
 pub use trial::{
     Calibration, Conduct, Findings, ForeignCpu, Placement, PollEvidence, RoundTrip, SocketBuffers,
-    Trial, TrialCpu, TrialFigures, Warmup, WindowRates,
+    SpinnerShare, Trial, TrialCpu, TrialFigures, Warmup, WindowRates,
 };
 pub use trial_series::{STEPS_MAX, TrialSeries};
 pub use vocabulary::{Protocol, Side, WorkUnit};

@@ -79,6 +79,16 @@ pub struct SweepPoint {
     pub delivered_ratio: Option<f64>,
     /// CPU time of both cores over packets delivered (`rr`: transactions).
     pub busy_ns_per_packet: Option<f64>,
+    /// Half of the datagrams took no longer to the receiver's program. Null where that is not measured, and for studies
+    /// of earlier versions.
+    #[serde(default)]
+    pub one_way_p50_ns: Option<f64>,
+    /// 99 of 100 datagrams took no longer.
+    #[serde(default)]
+    pub one_way_p99_ns: Option<f64>,
+    /// Share of the receiver's core that a program beside it got, 0 to 1. Null where that is not measured.
+    #[serde(default)]
+    pub spinner_ratio: Option<f64>,
     /// Trials that gave a result.
     pub trials: u32,
 }

@@ -261,6 +261,17 @@ impl TrialCpu {
     }
 }
 
+/// What a program got that computes on the receiver's core beside the traffic, in a run of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SpinnerShare {
+    /// Length of that run.
+    pub seconds: f64,
+    /// Share of the core's time that the program got, 0 to 1. It is an ordinary program, as the receiver of a socket is.
+    pub cpu_ratio: f64,
+    /// What the receiver read a second meanwhile. Null for TCP.
+    pub delivered_packets_per_second: Option<f64>,
+}
+
 /// What was measured in a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrialFigures {
@@ -284,6 +295,10 @@ pub struct TrialFigures {
     pub receiver: WindowRates,
     /// Interarrival jitter by RFC 3550 section 6.4.1, at the receiver. Null for TCP and `rr`.
     pub jitter_seconds: Option<f64>,
+    /// From the time that a datagram bears to the receiver's program. Null where datagrams bear none (TCP, `rr`,
+    /// netblast's), and for trials of earlier versions.
+    #[serde(default)]
+    pub one_way_delays: Option<TimeDistribution>,
     /// Datagrams that arrived after a later one. Null for TCP and `rr`.
     pub out_of_order_packets: Option<u64>,
     /// Round trips. Null for one-way workloads.
@@ -305,6 +320,9 @@ pub struct TrialFigures {
     pub cpu: Option<TrialCpu>,
     /// Shares of time by core and state during the measured window, sampled by the kernel's clock tick.
     pub cpu_tick_sampled: Vec<CpuStates>,
+    /// What a program beside the receiver got. Null unless the workload asks for it.
+    #[serde(default)]
+    pub spinner: Option<SpinnerShare>,
     /// Context switches a second, of the whole machine.
     pub context_switches_per_second: f64,
     /// Interrupts a second, of the whole machine: of devices, of the timer and between cores. Null where the kernel

@@ -9,7 +9,7 @@ use nicpoll_model::{Imported, ImportedTrial, LossPlace, Side, Study, Trial};
 /// A column: its name, and what a row has there.
 type Column<T> = (&'static str, fn(&T) -> Option<String>);
 
-const TRIAL: [Column<Trial>; 24] = [
+const TRIAL: [Column<Trial>; 27] = [
     ("sequence", |trial| some(trial.sequence)),
     ("block", |trial| some(trial.block)),
     ("workload", |trial| some(&trial.workload)),
@@ -45,6 +45,11 @@ const TRIAL: [Column<Trial>; 24] = [
     ("jitter_seconds", |trial| {
         trial.figures.as_ref()?.jitter_seconds.and_then(some)
     }),
+    ("one_way_p50_ns", |trial| one_way_ns(trial, 0.5)),
+    ("one_way_p99_ns", |trial| one_way_ns(trial, 0.99)),
+    ("spinner_cpu_ratio", |trial| {
+        some(trial.figures.as_ref()?.spinner?.cpu_ratio)
+    }),
     ("rounds_per_second", |trial| {
         trial.figures.as_ref()?.rounds_per_second.and_then(some)
     }),
@@ -69,6 +74,11 @@ const TRIAL: [Column<Trial>; 24] = [
         cpu.busy_ns_per_byte.and_then(some)
     }),
 ];
+
+fn one_way_ns(trial: &Trial, share: f64) -> Option<String> {
+    let delays = trial.figures.as_ref()?.one_way_delays.as_ref()?;
+    delays.quantile_ns(share).and_then(some)
+}
 
 /// A block of a live comparison.
 struct Block {

@@ -144,6 +144,9 @@ fn a_sweep_is_drawn_with_what_was_sent_and_left_out_where_nothing_arrived() {
         delivered_per_second: Some(share * f64::from(asked)),
         delivered_ratio: Some(share),
         busy_ns_per_packet: None,
+        one_way_p50_ns: None,
+        one_way_p99_ns: None,
+        spinner_ratio: None,
         trials: 3,
     };
     let mut study = fixture::study();

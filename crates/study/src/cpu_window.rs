@@ -116,6 +116,7 @@ mod tests {
             sender: rates,
             receiver: rates,
             jitter_seconds: None,
+            one_way_delays: None,
             out_of_order_packets: None,
             round_trip: None,
             round_trip_distribution: None,

@@ -11,6 +11,7 @@ use nicpoll_switch::knob::table::GRO_FLUSH_TIMEOUT;
 use nicpoll_switch::{Request, Setting, Value};
 use serde::{Deserialize, Serialize};
 
+use crate::engine::EngineRequest;
 use crate::extent::Extent;
 use crate::topology::Topology;
 use crate::workload::WorkloadRequest;
@@ -80,6 +81,9 @@ pub struct NamedSetting {
     /// XDP programs on the interfaces of hosts, by the host's name.
     #[serde(default)]
     pub xdp: BTreeMap<String, XdpProgram>,
+    /// The engine, where that receives the datagrams in place of a socket.
+    #[serde(default)]
+    pub engine: Option<EngineRequest>,
     /// Words that it puts into the user's own command, by the name that stands there in braces.
     #[serde(default)]
     pub variant: BTreeMap<String, String>,
@@ -317,6 +321,9 @@ impl NamedSetting {
             }
             let xdp = self.xdp_write(&side.to_string());
             writes.extend(xdp.map(|(name, value)| (side, name, value)));
+            let engine = self.engine.as_ref().filter(|_| side == Side::Receiver);
+            let engine = engine.map(EngineRequest::words);
+            writes.extend(engine.map(|words| (side, String::from("engine"), words)));
             let cpu = self.cpus.of(side).map(|cpu| cpu.to_string());
             writes.extend(cpu.map(|cpu| (side, String::from("CPU of the traffic"), cpu)));
         }

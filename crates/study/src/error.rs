@@ -10,7 +10,7 @@ use nicpoll_sys::netns::ThreadGone;
 use thiserror::Error;
 
 use crate::existing::ExistingError;
-use crate::host::HostFailure;
+use crate::host::{HostFailure, ReceiveError};
 
 /// Why something of a study failed.
 #[derive(Debug, Error)]
@@ -79,6 +79,9 @@ pub enum StudyError {
     /// The journal cannot be read or written.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// The engine cannot receive at an interface.
+    #[error(transparent)]
+    Receive(#[from] ReceiveError),
     /// The kernel does not count.
     #[error(transparent)]
     Bpf(#[from] BpfError),

@@ -21,6 +21,9 @@ pub struct Extent {
     /// What runs at the same time and is no part of the result.
     #[serde(default)]
     pub beside: Vec<Beside>,
+    /// Whether a run of its own shows what a program gets that computes on the receiver's core.
+    #[serde(default)]
+    pub spinner: bool,
 }
 
 /// Traffic that runs beside the one that is asked about.
@@ -83,6 +86,9 @@ impl Extent {
                 beside.traffic.describe(),
                 beside.from
             );
+        }
+        if self.spinner {
+            words += "; in a run of its own a program computes beside the receiver";
         }
         words
     }

@@ -5,6 +5,7 @@
 
 mod claim;
 mod compared;
+mod engine;
 mod entry;
 mod lengths;
 mod setting;
@@ -84,7 +85,8 @@ impl StudyFile {
         let topology = document.topology.as_ref();
         let kind = topology.map(|topology| topology.get_ref().kind);
         let kind = kind.unwrap_or_default();
-        Reader { text, kind }.study(document)
+        let links = topology.map_or(1, |topology| topology.get_ref().links());
+        Reader { text, kind, links }.study(document)
     }
 }
 
@@ -129,6 +131,8 @@ struct Reader<'a> {
     text: &'a str,
     /// What is between the hosts.
     kind: TopologyKind,
+    /// Links side by side.
+    links: u8,
 }
 
 impl Reader<'_> {
@@ -175,6 +179,7 @@ impl Reader<'_> {
         let drop_order = drop_order(&contrasts, ordered.iter().map(String::as_str));
         for entry in &document.workload {
             self.names_in_command(entry, &settings)?;
+            self.received_by_engine(entry, &settings)?;
         }
         let sweeps = sweeps_of(&document.workload);
         let workloads = document.workload.into_iter();
@@ -310,6 +315,7 @@ impl Reader<'_> {
             ip: entry.ip,
             both_ways: entry.both_ways,
             beside: entry.beside,
+            spinner: entry.spinner,
         };
         extent
             .check(&request)

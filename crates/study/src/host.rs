@@ -8,8 +8,11 @@
 mod changes;
 mod client;
 mod ends;
+mod engine;
 mod local;
 mod sampling;
+mod spinner;
+mod values;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -23,6 +26,7 @@ use nicpoll_traffic::workload::{End, EndBooks};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::engine::EngineRequest;
 use crate::foreign::CoreTime;
 use crate::workload::WorkloadRequest;
 use crate::xdp::XdpProgram;
@@ -31,6 +35,7 @@ pub(crate) use ends::{RECEIVER, SENDER};
 
 pub use changes::Changes;
 pub use client::HostClient;
+pub use engine::ReceiveError;
 pub use local::LocalHost;
 
 /// Where requests go and events come from.
@@ -73,6 +78,13 @@ pub enum HostRequest {
     Apply(Request),
     /// Put an XDP program on every interface, for as long as settings are in force.
     AttachXdp(XdpProgram),
+    /// Receive the datagrams of workloads by the engine, for as long as settings are in force.
+    ReceiveBy {
+        /// How.
+        engine: EngineRequest,
+        /// The core of its thread.
+        cpu: u32,
+    },
     /// End what traffic still runs, and put back every setting.
     Restore,
     /// Believe for good that an address of the link has a hardware address.
@@ -120,6 +132,15 @@ pub enum HostRequest {
         /// Programs beside this one whose time is the study's, by name.
         programs: Vec<String>,
     },
+    /// Compute beside the traffic.
+    StartSpinner {
+        /// On which core.
+        cpu: u32,
+        /// For how long.
+        duration: Duration,
+    },
+    /// Wait for the end of that, and say what share of the core it got.
+    EndSpinner,
     /// Let the kernel time the runs of a counter's programs.
     OpenTiming {
         /// The counter.
@@ -204,6 +225,8 @@ pub enum Answer {
     Series(Vec<FlowReading>),
     /// Of [`HostRequest::CloseCpuWindow`].
     CpuTimes(Vec<CoreTime>),
+    /// Of [`HostRequest::EndSpinner`], 0 to 1.
+    Spun(f64),
     /// Of [`HostRequest::CloseTiming`].
     Timed(Timed),
 }

@@ -2,8 +2,8 @@
 
 use nicpoll_model::line::{IpVersion, Line, Packet};
 use nicpoll_model::{
-    Calibration, Conduct, Findings, Ledger, Placement, PollEvidence, RoundTrip, Trial,
-    TrialFigures, TrialSeries, Warmup, WorkUnit,
+    Calibration, Conduct, Findings, Ledger, Placement, PollEvidence, RoundTrip, SpinnerShare,
+    Trial, TrialFigures, TrialSeries, Warmup, WorkUnit,
 };
 use nicpoll_observe::{Account, CountedDatagrams, CpuDelta, Hosts, packet_ledger, tcp_ledger};
 use nicpoll_traffic::workload::Books;
@@ -43,6 +43,8 @@ pub struct Measured<'a> {
     pub accounts: [Accounts; 2],
     /// Where CPU time went in a run of its own; `None` when that cannot be accounted for exactly.
     pub cpu_window: Option<CpuWindow>,
+    /// What a program beside the receiver got in a run of its own; `None` without one.
+    pub spinner: Option<SpinnerShare>,
     /// The edges of the window.
     pub edges: [Edge; 2],
     /// What passed meanwhile, from step to step.
@@ -87,6 +89,7 @@ pub fn judge(measured: Measured<'_>) -> Trial {
         sender: books.sender,
         receiver: books.receiver,
         jitter_seconds: books.jitter_seconds,
+        one_way_delays: books.one_way_delays.clone(),
         out_of_order_packets: books.out_of_order_packets,
         round_trip: books.round_trip,
         round_trip_distribution: books.round_trip_distribution.clone(),
@@ -97,6 +100,7 @@ pub fn judge(measured: Measured<'_>) -> Trial {
         calibration: measured.calibration.clone(),
         cpu: Some(cpu),
         cpu_tick_sampled: sampled.states,
+        spinner: measured.spinner,
         context_switches_per_second: rate(sampled.context_switches),
         interrupts_per_second: sampled.interrupts.map(rate),
         series: measured.series.clone(),

@@ -12,8 +12,12 @@ use thiserror::Error;
 use crate::file::{Here, StudyFile};
 
 /// Names and texts of the ready studies: what `studies/` holds.
-pub const READY: [(&str, &str); 10] = [
+pub const READY: [(&str, &str); 11] = [
     ("demo", include_str!("../../../studies/demo.toml")),
+    (
+        "disciplines",
+        include_str!("../../../studies/disciplines.toml"),
+    ),
     (
         "market-data-2011",
         include_str!("../../../studies/market-data-2011.toml"),

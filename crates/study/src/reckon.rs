@@ -12,6 +12,7 @@ use crate::command::whole_seconds;
 use crate::cost;
 use crate::design::{Design, NamedWorkload};
 use crate::plan::DRAIN_MIN;
+use crate::spinner_run::SPINNER_RUN;
 use crate::sweep::{SEARCH, searches};
 use crate::topology::Topology;
 use crate::trial::REHEARSALS;
@@ -52,7 +53,11 @@ pub(crate) fn trials(
         let runs = runs
             .iter()
             .map(|run| run_seconds(workload, &design.topology, *run));
-        runs.sum::<f64>() + overhead.as_secs_f64()
+        let spinner = workload
+            .extent
+            .spinner
+            .then(|| run_seconds(workload, &design.topology, SPINNER_RUN.as_secs_f64()));
+        runs.sum::<f64>() + spinner.unwrap_or(0.0) + overhead.as_secs_f64()
     });
     seconds.collect()
 }

@@ -35,6 +35,11 @@ const PORTS_A_RUN: u16 = 64;
 /// Runs whose ends hung before ports are used again.
 const HUNG_RUNS: u16 = 512;
 
+/// Every port at which the receiver of a run's one stream may listen.
+pub(crate) fn receiver_ports() -> impl Iterator<Item = u16> {
+    (0..HUNG_RUNS).map(|hung| PORT + hung * PORTS_A_RUN)
+}
+
 /// What is to run: a workload, and how far it reaches.
 #[derive(Clone, Copy)]
 pub struct Traffic<'a> {

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_model::{Calibration, Conduct, Findings, Placement, Plan, Trial, Warmup};
+use nicpoll_model::{Calibration, Conduct, Findings, Placement, Plan, SpinnerShare, Trial, Warmup};
 use nicpoll_observe::HostSnapshot;
 
 use crate::calibrate::{Memory, calibrate, gap_ns};
@@ -23,6 +23,7 @@ use crate::judge::{Measured, first_change, judge, watched};
 use crate::lab::Lab;
 use crate::run::Running;
 use crate::series::Readings;
+use crate::spinner_run::spinner_run;
 
 /// Warm-ups that a workload is rehearsed with.
 pub(crate) const REHEARSALS: u32 = 2;
@@ -262,6 +263,7 @@ impl<'a> Trials<'a> {
             true => early,
             false => self.cpu_window(subject)?,
         };
+        let spinner = self.spinner_run(subject)?;
         Ok(judge(Measured {
             place,
             workload: subject.workload,
@@ -276,6 +278,7 @@ impl<'a> Trials<'a> {
             books,
             accounts: [before, after],
             cpu_window,
+            spinner,
             edges: [opened, closed],
             series,
         }))
@@ -300,6 +303,15 @@ impl<'a> Trials<'a> {
             }
         }
         unreachable!("the last attempt returns")
+    }
+
+    /// What a program beside the receiver gets; `None` when the workload does not ask for it.
+    fn spinner_run(&mut self, subject: Subject<'_>) -> Result<Option<SpinnerShare>, StudyError> {
+        if !subject.workload.extent.spinner {
+            return Ok(None);
+        }
+        let (workload, quiet) = (subject.workload.under(subject.setting), self.quiet_time());
+        spinner_run(self.lab, &workload, quiet, self.cancel).map(Some)
     }
 
     /// A short run of the trial's traffic, in which CPU time is accounted for. `None` when it cannot be
@@ -467,6 +479,9 @@ pub fn apply(
         if let Some(program) = setting.xdp.get(host.name()) {
             host.attach_xdp(program.clone())?;
         }
+    }
+    if let Some(engine) = &setting.engine {
+        lab.receiver.receive_by(engine.clone(), lab.receiver_cpu)?;
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use common::TestLab;
 use nicpoll_iperf::UdpWorkload;
 use nicpoll_model::Side;
 use nicpoll_stats::order::Seed;
-use nicpoll_study::{Here, Lab, Running, StudyFile, Veth, WorkloadRequest, apply};
+use nicpoll_study::{Here, Lab, Place, Running, StudyFile, Trials, Veth, WorkloadRequest, apply};
 use nicpoll_switch::{Journal, Owner};
 use nicpoll_testkit::needs;
 
@@ -261,4 +261,66 @@ fn a_delay_is_made_where_the_kernel_can_and_refused_with_its_line_where_it_canno
     let long = format!("drain = \"9s\"\n{text}");
     let refused = StudyFile::parse(&long).unwrap().plan(Seed(1)).unwrap_err();
     assert!(refused.to_string().contains("2ms to 2s"), "{refused}");
+}
+
+const ENGINE: &str = r#"
+question = "What does the engine cost?"
+blocks = 1
+trial = "150ms"
+[common]
+sender = { tso = "off" }
+receiver = { gro = "on" }
+[[setting]]
+name = "socket"
+[[setting]]
+name = "engine"
+engine = { discipline = "polling", hz = 2000 }
+[[workload]]
+name = "udp"
+spinner = true
+traffic = { kind = "udp", payload_bytes = 64, packets_per_second = 4000 }
+"#;
+
+#[test]
+fn the_engine_receives_in_place_of_the_socket_and_has_the_same_figures() {
+    needs!(Root, PerNapi, Ip);
+    let file = StudyFile::parse(ENGINE).unwrap();
+    let plan = file.plan(Seed(1)).unwrap().plan;
+    let mut test = TestLab::build();
+    let before = xdp_state(&mut test);
+    let never = AtomicBool::new(false);
+    for (sequence, setting) in (1..).zip(["socket", "engine"]) {
+        let mut trials = Trials::new(&mut test.lab, &file.design, &plan, &never).unwrap();
+        let trial = trials.run(Place {
+            sequence,
+            block: 1,
+            workload: String::from("udp"),
+            setting: String::from(setting),
+        });
+        let trial = trial.unwrap();
+        assert_eq!(trial.conduct.failure, None, "{setting}: {trial:?}");
+        assert_eq!(trial.conduct.ledger_void, None, "{setting}: {trial:?}");
+        let figures = trial.figures.unwrap();
+        assert_eq!(figures.ledger.residual_packets, Some(0), "{setting}");
+        let (offered, delivered) = (figures.offered_packets, figures.delivered_packets);
+        assert!(
+            offered.unwrap() > 100 && delivered.unwrap() > 100,
+            "{figures:?}"
+        );
+        // Nothing but where datagrams went in tells them apart: a socket's are counted by UDP.
+        let delays = figures.one_way_delays.unwrap();
+        assert_eq!(delays.entries.iter().sum::<u64>(), delivered.unwrap());
+        let spinner = figures.spinner.unwrap();
+        assert!(
+            spinner.cpu_ratio > 0.0 && spinner.cpu_ratio <= 1.0,
+            "{spinner:?}"
+        );
+        assert!(figures.cpu.unwrap().busy_ns_per_packet.unwrap() > 0.0);
+        assert_eq!(xdp_state(&mut test), before);
+    }
+    let engine = file.design.setting("engine").unwrap();
+    apply(&mut test.lab, engine, None).unwrap();
+    assert_eq!(xdp_state(&mut test).0, "native");
+    test.lab.restore().unwrap();
+    assert_eq!(xdp_state(&mut test), before);
 }

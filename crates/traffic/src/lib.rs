@@ -11,9 +11,11 @@
 #![forbid(unsafe_code)]
 
 pub mod backlog;
+pub mod datagrams;
 pub mod losses;
 pub mod netrate;
 mod notices;
+mod one_way;
 mod refusal;
 mod refused_sends;
 pub mod repeat;
@@ -25,9 +27,11 @@ mod signals;
 pub mod sockets;
 mod spare;
 pub mod udp_server;
+mod wall_clock;
 pub mod workload;
 
 pub use notices::Notices;
+pub use one_way::OneWayDelays;
 pub use refusal::{Caller, Refusal};
 pub use refused_sends::RefusedSends;
 pub use shares::Shares;
@@ -35,6 +39,7 @@ pub use shortfall::Shortfall;
 pub use signals::{LOOK_EVERY, Signals};
 pub use sockets::SocketBuffer;
 pub use spare::{Spare, is_exhausted};
+pub use wall_clock::WallClock;
 
 /// Closes the account of this host and returns it; `None` when it could not be read. Whoever runs traffic
 /// opens it, since counters are not this crate's.

@@ -15,6 +15,7 @@ use nicpoll_model::{
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::datagrams::DatagramReceiver;
 use crate::{Signals, SocketBuffer};
 
 /// How long a receiver waits in silence before it gives up.
@@ -33,6 +34,11 @@ pub trait Workload {
     /// # Errors
     /// When the socket cannot be had.
     fn prepare(&self, end: &End) -> Result<Box<dyn PreparedEnd>, WorkloadError>;
+
+    /// A receiver of its datagrams that has no socket; `None` for traffic that cannot be received so.
+    fn datagram_receiver(&self) -> Option<Box<dyn DatagramReceiver>> {
+        None
+    }
 }
 
 /// One end of a workload that can run at once.
@@ -120,6 +126,9 @@ pub struct EndBooks {
     pub control_received: Vec<(ControlKind, u64)>,
     /// Interarrival jitter of what it received.
     pub jitter_seconds: Option<f64>,
+    /// From sending to this end's program, of what it received; `None` when the datagrams do not bear when they were
+    /// sent.
+    pub one_way_delays: Option<TimeDistribution>,
     /// Datagrams that reached it after a later one.
     pub out_of_order_packets: Option<u64>,
     /// Datagrams of `received` that it had received before; `None` when they have no numbers.
@@ -145,6 +154,7 @@ impl EndBooks {
             control_sent: Vec::new(),
             control_received: Vec::new(),
             jitter_seconds: None,
+            one_way_delays: None,
             out_of_order_packets: None,
             duplicate_packets: None,
             round_trip: None,
@@ -182,6 +192,8 @@ pub struct Books {
     pub receiver: WindowRates,
     /// Interarrival jitter at the receiver.
     pub jitter_seconds: Option<f64>,
+    /// From sending to the receiver's program.
+    pub one_way_delays: Option<TimeDistribution>,
     /// Datagrams that reached the receiver after a later one.
     pub out_of_order_packets: Option<u64>,
     /// Round trips at the sender.
@@ -225,6 +237,7 @@ impl Books {
             sender: sender.rates,
             receiver: told.unwrap_or(receiver.rates),
             jitter_seconds: receiver.jitter_seconds.or(sender.jitter_seconds),
+            one_way_delays: receiver.one_way_delays.or(sender.one_way_delays),
             out_of_order_packets: receiver.out_of_order_packets,
             round_trip: sender.round_trip,
             round_trip_distribution: sender.round_trip_distribution,
@@ -282,12 +295,21 @@ impl Books {
                 (own, others) => own.or(others),
             };
             self.round_trip_distribution =
-                match (self.round_trip_distribution, other.round_trip_distribution) {
-                    (Some(own), Some(others)) => Some(own.and(&others)),
-                    (own, others) => own.or(others),
-                };
+                both(self.round_trip_distribution, other.round_trip_distribution);
+            self.one_way_delays = both(self.one_way_delays, other.one_way_delays);
         }
         self
+    }
+}
+
+/// All times of two distributions, either of which may be unknown.
+fn both(
+    one: Option<TimeDistribution>,
+    other: Option<TimeDistribution>,
+) -> Option<TimeDistribution> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.and(&other)),
+        (one, other) => one.or(other),
     }
 }
 

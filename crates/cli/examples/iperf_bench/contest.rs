@@ -3,8 +3,6 @@
 use std::fmt;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use nicpoll_model::Side;
@@ -12,7 +10,8 @@ use nicpoll_observe::HostCounters;
 use nicpoll_stats::Summary;
 use nicpoll_study::Veth;
 use nicpoll_sys::affinity;
-use nicpoll_sys::netns::NetnsThread;
+
+use crate::peers::spawn;
 
 const ROUNDS: usize = 5;
 const ADDRESS: &str = "198.18.0.2";
@@ -198,7 +197,8 @@ fn run(veth: &Veth, contender: &Contender) -> Result<Run> {
         return Err(anyhow!("two CPUs are needed"));
     };
     let [sender, receiver] = [Side::Sender, Side::Receiver].map(|side| veth.inside(side));
-    let mut serving = spawn(receiver, receiver_cpu, contender.server)?;
+    let words = |words: &str| words.replace("HOST", ADDRESS);
+    let mut serving = spawn(receiver, receiver_cpu, &words(contender.server))?;
     let mut printed = BufReader::new(serving.stdout.take().context("no output")?);
     let mut server = String::new();
     let (ready, times) = contender.ready;
@@ -208,7 +208,7 @@ fn run(veth: &Veth, contender: &Contender) -> Result<Run> {
         }
     }
     let before = children_cpu_seconds()?;
-    let client = spawn(sender, sender_cpu, contender.client)?.wait_with_output()?;
+    let client = spawn(sender, sender_cpu, &words(contender.client))?.wait_with_output()?;
     let client_cpu_seconds = children_cpu_seconds()? - before;
     // iperf 2.1.8 can wait for further datagrams after its last line.
     while let Some(last) = contender.last {
@@ -240,32 +240,4 @@ fn children_cpu_seconds() -> Result<f64> {
         .map(|ticks| ticks.parse().ok())
         .collect();
     Ok(ticks.context("no times")?.iter().sum::<f64>() / TICKS_PER_SECOND)
-}
-
-/// Starts a program in a host's namespace, bound to a core.
-fn spawn(host: &NetnsThread<()>, cpu: u32, words: &str) -> Result<Child> {
-    let words = words.replace("HOST", ADDRESS);
-    let ours = our_program()?;
-    let started = host.spawn_pinned(cpu, "bench", move || {
-        let mut words = words.split(' ');
-        let program = match words.next().unwrap_or_default() {
-            "nicpoll" => ours,
-            other => PathBuf::from(other),
-        };
-        let mut command = Command::new(program);
-        command.args(words).stdin(Stdio::null());
-        command.stdout(Stdio::piped()).stderr(Stdio::null());
-        command.spawn()
-    })?;
-    let child = started
-        .join()
-        .map_err(|_| anyhow!("the starting thread panicked"))??;
-    child.context("starting a contender; iperf and iperf3 must be installed")
-}
-
-/// The program beside this example's directory.
-fn our_program() -> Result<PathBuf> {
-    let example = std::env::current_exe()?;
-    let directory = example.parent().and_then(|path| path.parent());
-    Ok(directory.context("no target directory")?.join("nicpoll"))
 }

@@ -13,6 +13,8 @@
 
 mod contest;
 mod figures;
+#[path = "../peers/mod.rs"]
+mod peers;
 mod rows;
 
 use anyhow::Result;

@@ -7,9 +7,10 @@
 
 use std::io;
 use std::net::UdpSocket;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use nicpoll_sys::socket;
+use nicpoll_traffic::WallClock;
 use nicpoll_traffic::backlog::{Backlog, PACKET_HEADER_BYTES};
 use rustix::io::Errno;
 
@@ -19,24 +20,24 @@ use crate::wire::{DatagramHeader, Dialect};
 /// The most that every kernel with `UDP_SEGMENT` takes (`UDP_MAX_SEGMENTS`).
 const DATAGRAMS_MAX: usize = 64;
 
-/// Wall-clock time at the price of one reading of the monotonic clock, and without its steps.
+/// The time that datagrams bear.
 pub(super) struct Clock {
     pub(super) begun: Instant,
-    begun_wall: Duration,
+    wall: WallClock,
 }
 
 impl Clock {
     pub(super) fn start() -> Self {
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH);
+        let wall = WallClock::start();
         Clock {
             begun: Instant::now(),
-            begun_wall: wall.unwrap_or_default(),
+            wall,
         }
     }
 
     /// The header of a datagram that is sent now.
     pub(super) fn header(&self, id: i64) -> DatagramHeader {
-        let now = self.begun_wall + self.begun.elapsed();
+        let now = self.wall.at(Instant::now());
         DatagramHeader {
             id,
             sent_seconds: now.as_secs() as u32,
@@ -188,6 +189,8 @@ fn is_no_batch(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -9,7 +9,7 @@ use nicpoll_sys::socket::{Datagram, Wait};
 
 use nicpoll_traffic::sockets;
 use nicpoll_traffic::udp_server::{BoundUdp, ServerError};
-use nicpoll_traffic::{RefusedSends, Signals};
+use nicpoll_traffic::{OneWayDelays, RefusedSends, Signals};
 
 use crate::wire::datagram::has_shared_clock;
 use crate::wire::{Dialect, RawDatagram};
@@ -95,6 +95,7 @@ pub(super) struct Receiver<'a> {
     ticket: Option<&'a Ticket>,
     session: Option<Session>,
     records_times: bool,
+    records_delays: bool,
     calls: Calls,
     foreign_datagrams: u64,
     /// When the last datagram of the session came, or the wait for it began.
@@ -117,6 +118,7 @@ impl<'a> Receiver<'a> {
             ticket: None,
             session: None,
             records_times: false,
+            records_delays: false,
             calls: Calls::default(),
             foreign_datagrams: 0,
             last_good: Instant::now(),
@@ -139,6 +141,14 @@ impl<'a> Receiver<'a> {
     pub(super) fn recording_times(self) -> Self {
         Receiver {
             records_times: true,
+            ..self
+        }
+    }
+
+    /// Records how long datagrams take from their sender, which has this host's clock, to this program.
+    pub(super) fn recording_delays(self) -> Self {
+        Receiver {
+            records_delays: true,
             ..self
         }
     }
@@ -280,6 +290,9 @@ impl<'a> Receiver<'a> {
         if self.records_times {
             session.record_times(first.has_shared_clock);
         }
+        if self.records_delays {
+            session.delays = Some(Box::new(OneWayDelays::start()));
+        }
         Ok(session)
     }
 
@@ -373,6 +386,7 @@ impl<'a> Receiver<'a> {
                 .whole(session.map_or(Duration::ZERO, Session::elapsed)),
             gaps: session.and_then(Session::gaps).map(Box::new),
             one_way_delays: session.and_then(Session::one_way_delays).map(Box::new),
+            delays_to_program: session.and_then(Session::delays_to_program),
             receive_buffer: self.bound.receive_buffer,
         }
     }

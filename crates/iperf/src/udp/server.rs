@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use nicpoll_model::TimeDistribution;
 use nicpoll_sys::socket;
 
 use nicpoll_traffic::sockets::SocketBuffer;
@@ -68,6 +69,8 @@ pub struct ReceiveReport {
     /// From sending to arrival. `None` when it is not recorded, unless the client says that both ends
     /// have one clock (`--trip-times`), and when a datagram arrived before it was sent.
     pub one_way_delays: Option<Box<Distribution>>,
+    /// From sending until this program had it. `None` unless it was said beforehand that both ends have one clock.
+    pub delays_to_program: Option<TimeDistribution>,
     /// The receive buffer.
     pub receive_buffer: SocketBuffer,
 }
@@ -97,11 +100,14 @@ impl Server {
         self.bound.address
     }
 
-    /// Receives one stream to its end. The first good datagram decides whose.
+    /// Receives one stream to its end, from a sender that has this host's clock. The first good datagram decides
+    /// whose.
     ///
     /// # Errors
     /// See [`ServerError`]. A client that never comes is no error: see [`ReceiveReport::end`].
     pub fn run(self, signals: &Signals) -> Result<ReceiveReport, ServerError> {
-        Receiver::new(&self.bound, None, &mut ()).run(signals)
+        let mut unheard = ();
+        let receiver = Receiver::new(&self.bound, None, &mut unheard);
+        receiver.recording_delays().run(signals)
     }
 }

@@ -9,13 +9,13 @@ mod tests;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use crate::wire::{DatagramHeader, Dialect, RawDatagram, ServerReport};
-
+use nicpoll_model::TimeDistribution;
 use nicpoll_stats::sequence::{Jitter, Sequence};
-use nicpoll_traffic::RefusedSends;
+use nicpoll_traffic::{OneWayDelays, RefusedSends};
 
 use crate::observer::{ReceiptTotals, Totals};
 use crate::times::{ArrivalTimes, Distribution};
+use crate::wire::{DatagramHeader, Dialect, RawDatagram, ServerReport};
 
 /// 2.1.8 answers no more FINs than this.
 const ACKS_MAX: u64 = 9;
@@ -38,6 +38,8 @@ pub(super) struct Session {
     pub(super) jitter: Jitter,
     /// Recorded when that was asked for.
     pub(super) times: Option<Box<ArrivalTimes>>,
+    /// From sending to this program; recorded when the client is known to have this host's clock.
+    pub(super) delays: Option<Box<OneWayDelays>>,
     /// The first datagram says that the client has this host's clock.
     has_shared_clock: bool,
     dialect: Dialect,
@@ -68,6 +70,7 @@ impl Session {
             sequence: Sequence::default(),
             jitter: Jitter::default(),
             times: None,
+            delays: None,
             has_shared_clock: false,
             dialect,
             first_id: if is_zero { 0 } else { dialect.first_id() },
@@ -106,6 +109,10 @@ impl Session {
         let number = (header.id.unsigned_abs() + 1).saturating_sub(self.first_id);
         if number > 0 {
             self.sequence.record(number);
+        }
+        if let Some(delays) = &mut self.delays {
+            let sent_ns = u64::try_from(header.sent_ns()).unwrap_or(0);
+            delays.record(Duration::from_nanos(sent_ns), now);
         }
         if let Some(arrival_ns) = arrival_ns {
             self.jitter.record(header.sent_ns(), arrival_ns);
@@ -235,6 +242,11 @@ impl Session {
             .as_deref()
             .filter(|_| self.has_shared_clock)?
             .delays()
+    }
+
+    /// From sending to this program; `None` unless that is recorded.
+    pub(super) fn delays_to_program(&self) -> Option<TimeDistribution> {
+        self.delays.as_deref()?.distribution()
     }
 
     /// What is told the client: the figures of this end, so that both ends state the same. The FIN is no

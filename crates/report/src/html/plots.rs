@@ -91,7 +91,8 @@ pub fn of_workload(study: &Study, facts: &WorkloadFacts) -> Vec<Figure> {
         order::plot(study, facts, &rate),
         rates::plot(study, facts),
         // Trials of earlier versions hold five quantiles alone.
-        ecdf::plot(study, facts).or_else(|| latency::plot(study, facts)),
+        ecdf::round_trips(study, facts).or_else(|| latency::plot(study, facts)),
+        ecdf::one_way(study, facts),
         cpu::plot(study, facts),
         flow::plot(study, facts),
         simulated::plot(study, facts),

@@ -6,7 +6,7 @@
 use nicpoll_model::{Sweep, SweepEnd, SweepPoint, SweptSetting, WorkUnit};
 
 use super::page::{Align, Ink, Page, Row};
-use crate::numbers::{MISSING, count, figure, figure_or_missing};
+use crate::numbers::{MISSING, count, figure};
 
 /// Width of the names at the left.
 const LABEL: usize = 22;
@@ -21,17 +21,14 @@ pub fn write(page: &mut Page, sweep: &Sweep) {
         "{}: offered against delivered, {many} a second (medians)",
         sweep.sweep
     ));
-    let heads = ["offered", "delivered", "arrived", "CPU each, us"];
-    let mut rows = vec![Row::new(
-        "asked",
-        heads.map(String::from).to_vec(),
-        Ink::Strong,
-    )];
+    let columns: Vec<&Column> = COLUMNS.iter().filter(|one| one.is_shown(sweep)).collect();
+    let heads = columns.iter().map(|one| String::from(one.head));
+    let mut rows = vec![Row::new("asked", heads.collect(), Ink::Strong)];
     let points = sweep.settings.first().map_or(0, |one| one.points.len());
     for index in 0..points {
         for setting in &sweep.settings {
             if let Some(point) = setting.points.get(index) {
-                rows.push(row(setting, point));
+                rows.push(row(setting, point, &columns));
             }
         }
     }
@@ -46,21 +43,71 @@ pub fn write(page: &mut Page, sweep: &Sweep) {
         ),
     );
     page.paragraph(Ink::Plain, &at_fixed_load(sweep, one));
+    let mut points = sweep.settings.iter().flat_map(|one| &one.points);
+    if points.any(|point| point.spinner_ratio.is_some()) {
+        page.paragraph(
+            Ink::Plain,
+            "p99: 99 of 100 took no longer from sending to the receiver's program. beside it: the share of the \
+             receiver's core that another program got, in a run of its own.",
+        );
+    }
 }
 
-fn row(setting: &SweptSetting, point: &SweepPoint) -> Row {
-    let share = point.delivered_ratio.map(|ratio| 100.0 * ratio);
-    let share = share.map_or_else(|| String::from(MISSING), |share| format!("{share:.1} %"));
+/// A column of the table.
+struct Column {
+    head: &'static str,
+    /// Whether it is left out where no rate has its figure.
+    is_optional: bool,
+    read: fn(&SweepPoint) -> Option<String>,
+}
+
+const COLUMNS: [Column; 6] = [
+    Column::always("offered", |point| point.offered_per_second.map(figure)),
+    Column::always("delivered", |point| point.delivered_per_second.map(figure)),
+    Column::always("arrived", |point| {
+        let share = point.delivered_ratio.map(|ratio| 100.0 * ratio);
+        share.map(|share| format!("{share:.1} %"))
+    }),
+    Column::always("CPU each, us", |point| {
+        point.busy_ns_per_packet.map(|ns| figure(ns / 1e3))
+    }),
+    Column::where_measured("p99, us", |point| {
+        point.one_way_p99_ns.map(|ns| figure(ns / 1e3))
+    }),
+    Column::where_measured("beside it", |point| {
+        let share = point.spinner_ratio.map(|ratio| 100.0 * ratio);
+        share.map(|share| format!("{share:.0} %"))
+    }),
+];
+
+impl Column {
+    const fn always(head: &'static str, read: fn(&SweepPoint) -> Option<String>) -> Self {
+        Column {
+            head,
+            is_optional: false,
+            read,
+        }
+    }
+
+    const fn where_measured(head: &'static str, read: fn(&SweepPoint) -> Option<String>) -> Self {
+        Column {
+            is_optional: true,
+            ..Column::always(head, read)
+        }
+    }
+
+    fn is_shown(&self, sweep: &Sweep) -> bool {
+        let mut points = sweep.settings.iter().flat_map(|one| &one.points);
+        !self.is_optional || points.any(|point| (self.read)(point).is_some())
+    }
+}
+
+fn row(setting: &SweptSetting, point: &SweepPoint, columns: &[&Column]) -> Row {
     let is_held = setting
         .held_per_second
         .is_some_and(|held| point.asked_per_second <= held);
-    let micros = point.busy_ns_per_packet.map(|ns| ns / 1e3);
-    let cells = vec![
-        figure_or_missing(point.offered_per_second),
-        figure_or_missing(point.delivered_per_second),
-        share,
-        figure_or_missing(micros),
-    ];
+    let cell = |column: &&Column| (column.read)(point).unwrap_or_else(|| String::from(MISSING));
+    let cells = columns.iter().map(cell).collect();
     let label = format!("{} {}", count(point.asked_per_second), setting.setting);
     let ink = if is_held { Ink::Plain } else { Ink::Unsure };
     Row::new(label, cells, ink)
@@ -118,6 +165,9 @@ mod tests {
             delivered_per_second: Some(asked as f64 * ratio),
             delivered_ratio: Some(ratio),
             busy_ns_per_packet: Some(3100.0),
+            one_way_p50_ns: None,
+            one_way_p99_ns: None,
+            spinner_ratio: None,
             trials: 3,
         };
         SweptSetting {

@@ -107,7 +107,30 @@ fn traffic_rows(unit: WorkUnit, groups: &[Group]) -> Vec<Row> {
     rows.push(median_row("jitter, us", groups, |trial| {
         Some(trial.jitter_seconds? * 1e6)
     }));
+    rows.extend(receiver_rows(groups));
     rows
+}
+
+/// What only some workloads measure at their receiver; no row for what none of the settings has.
+fn receiver_rows(groups: &[Group]) -> Vec<Row> {
+    fn delay(trial: &TrialFigures, share: f64) -> Option<f64> {
+        Some(trial.one_way_delays.as_ref()?.quantile_ns(share)? as f64 / 1e3)
+    }
+    let figures: [(&str, fn(&TrialFigures) -> Option<f64>); 4] = [
+        ("one-way delay p50, us", |trial| delay(trial, 0.5)),
+        ("one-way delay p99, us", |trial| delay(trial, 0.99)),
+        ("one-way delay p99.9, us", |trial| delay(trial, 0.999)),
+        ("program beside it, % of CPU", |trial| {
+            Some(100.0 * trial.spinner?.cpu_ratio)
+        }),
+    ];
+    let is_measured = |(_, read): &(_, fn(&TrialFigures) -> Option<f64>)| {
+        groups.iter().any(|group| group.range(read).is_some())
+    };
+    let measured = figures.into_iter().filter(is_measured);
+    measured
+        .map(|(label, read)| median_row(label, groups, read))
+        .collect()
 }
 
 /// The median loss of each setting. That none was seen is not a loss of 0.

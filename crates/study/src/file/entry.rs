@@ -12,6 +12,7 @@ use toml::Spanned;
 use super::lengths::LengthsEntry;
 use super::stop::StopEntry;
 use crate::design::Cpus;
+use crate::engine::EngineRequest;
 use crate::extent::Beside;
 use crate::sweep::SweepRates;
 use crate::topology::Topology;
@@ -54,6 +55,7 @@ pub(super) struct Parts {
     pub machine: Option<Spanned<Values>>,
     pub cpus: Option<Spanned<Cpus>>,
     pub xdp: Option<Spanned<XdpEntry>>,
+    pub engine: Option<Spanned<EngineRequest>>,
 }
 
 /// The XDP programs of an entry, by host.
@@ -81,7 +83,7 @@ pub(super) struct SettingEntry {
     pub xdp: Option<Spanned<XdpEntry>>,
     #[serde(default)]
     pub variant: BTreeMap<String, String>,
-    pub discipline: Option<Spanned<String>>,
+    pub engine: Option<Spanned<EngineRequest>>,
 }
 
 /// One thing that differs between settings.
@@ -105,6 +107,8 @@ pub(super) struct WorkloadEntry {
     pub both_ways: bool,
     #[serde(default)]
     pub beside: Vec<Beside>,
+    #[serde(default)]
+    pub spinner: bool,
     pub sweep: Option<Spanned<SweepRates>>,
 }
 

@@ -20,6 +20,7 @@ use crate::INTERFACE;
 use crate::design::{
     Cpus, Evidence, MACHINE, MACHINE_INTERFACE, NamedSetting, RECEIVER, ROUTER, SENDER,
 };
+use crate::engine::EngineRequest;
 use crate::topology::TopologyKind;
 use crate::xdp::XdpProgram;
 
@@ -34,6 +35,7 @@ pub(super) struct Piece {
     cpus: Cpus,
     xdp: BTreeMap<HostName, XdpProgram>,
     variant: BTreeMap<String, String>,
+    engine: Option<EngineRequest>,
 }
 
 /// Whose values they are, as settings name hosts.
@@ -64,6 +66,7 @@ impl Piece {
             cpus: self.cpus.under(over.cpus),
             xdp: under(&self.xdp, &over.xdp),
             variant: under(&self.variant, &over.variant),
+            engine: over.engine.clone().or_else(|| self.engine.clone()),
         }
     }
 
@@ -87,6 +90,9 @@ impl Piece {
         let mut hosts = self.xdp.keys();
         if let Some(host) = hosts.find(|host| other.xdp.contains_key(*host)) {
             return Some(format!("xdp of the {host}"));
+        }
+        if self.engine.is_some() && other.engine.is_some() {
+            return Some(String::from("engine"));
         }
         let side = self.cpus.common_with(other.cpus)?;
         Some(format!("cpus of the {side}"))
@@ -117,14 +123,6 @@ impl Reader<'_> {
         entry: SettingEntry,
         claims: &mut Vec<Claim>,
     ) -> Result<NamedPiece, FileError> {
-        if let Some(discipline) = &entry.discipline {
-            let message = format!(
-                "the engine is not built yet, and nothing can receive by '{}'; a level may set what nicpoll set \
-                 sets, sysctls, features, cpus and xdp",
-                discipline.get_ref()
-            );
-            return Err(self.error(discipline.span(), message));
-        }
         let parts = Parts {
             sender: entry.sender,
             router: entry.router,
@@ -132,6 +130,7 @@ impl Reader<'_> {
             machine: entry.machine,
             cpus: entry.cpus,
             xdp: entry.xdp,
+            engine: entry.engine,
         };
         let mut piece = self.parts(parts, entry.name.span(), claims)?;
         piece.variant = entry.variant;
@@ -186,6 +185,10 @@ impl Reader<'_> {
                 .values()
                 .filter_map(|program| program.object.clone());
             claims.extend(objects.map(|object| Claim::new(span.clone(), Wanted::Object(object))));
+        }
+        if let Some(engine) = parts.engine {
+            self.engine_possible(&engine)?;
+            piece.engine = Some(engine.into_inner());
         }
         Ok(piece)
     }
@@ -317,7 +320,15 @@ impl Reader<'_> {
         let studied = piece.hosts.get(self.studied()).cloned();
         let studied = studied.unwrap_or_default();
         let xdp = piece.xdp.get(self.studied());
+        if piece.engine.is_some() && xdp.is_some() {
+            let message = format!(
+                "the setting {name} has the engine and an XDP program at the receiver, and an interface has one \
+                 program: the engine's own takes its packets there"
+            );
+            return Err(self.error(piece.span, message));
+        }
         let has_napi = studied.number(&GRO) == Some(1)
+            || piece.engine.is_some()
             || xdp.is_some_and(|program| program.mode == XdpMode::Native);
         let is_made = self.kind != TopologyKind::Existing;
         let evidence = match evidence_of(&studied, has_napi) {
@@ -354,6 +365,7 @@ impl Reader<'_> {
                 .map(|(host, program)| (String::from(host), program))
                 .collect(),
             variant: piece.variant,
+            engine: piece.engine,
             levels,
             evidence,
         })

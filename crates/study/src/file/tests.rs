@@ -253,9 +253,9 @@ fn a_mistake_in_a_factor_is_named_with_its_line() {
         ),
         (
             "sender = { tso = \"off\" }",
-            "discipline = \"freebsd-polling\"",
+            "engine = \"freebsd-polling\"",
             15,
-            "not built yet",
+            "polling, interrupt, busy-poll, adaptive",
         ),
         (
             "receiver = { gro = \"on\", ",

@@ -13,6 +13,7 @@ use super::{
     Answer, Changes, Counter, Edge, Facts, Host, HostEvent, HostFailure, HostMessage, HostRequest,
     Polls, Timed,
 };
+use crate::engine::EngineRequest;
 use crate::error::{Doing, StudyError};
 use crate::foreign::CoreTime;
 use crate::workload::WorkloadRequest;
@@ -85,6 +86,11 @@ impl HostClient {
     /// Puts an XDP program on its interfaces until its settings are put back.
     pub fn attach_xdp(&mut self, program: XdpProgram) -> Result<(), StudyError> {
         self.tell(HostRequest::AttachXdp(program))
+    }
+
+    /// Has the engine receive the datagrams of workloads until its settings are put back.
+    pub fn receive_by(&mut self, engine: EngineRequest, cpu: u32) -> Result<(), StudyError> {
+        self.tell(HostRequest::ReceiveBy { engine, cpu })
     }
 
     /// Ends its traffic and puts back its settings.
@@ -166,6 +172,19 @@ impl HostClient {
                 _ => None,
             },
         )
+    }
+
+    /// Has a program compute beside the traffic, for so long.
+    pub fn start_spinner(&mut self, cpu: u32, duration: Duration) -> Result<(), StudyError> {
+        self.tell(HostRequest::StartSpinner { cpu, duration })
+    }
+
+    /// The share of the core that it got, 0 to 1.
+    pub fn end_spinner(&mut self) -> Result<f64, StudyError> {
+        self.ask(HostRequest::EndSpinner, |answer| match answer {
+            Answer::Spun(share) => Some(share),
+            _ => None,
+        })
     }
 
     /// Has the kernel time a counter's programs.

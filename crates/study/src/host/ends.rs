@@ -31,6 +31,9 @@ pub const SENDER: &str = "nicpoll-send";
 /// The receiver's.
 pub const RECEIVER: &str = "nicpoll-receive";
 
+/// The engine's, which is on the receiver's core.
+pub const ENGINE: &str = "nicpoll-engine";
+
 /// The ends that have not been waited for.
 pub struct Ends {
     running: BTreeMap<u32, Running>,

@@ -3,15 +3,14 @@
 //! What must hold: everything that reads or changes its network runs on the thread that lives in the
 //! namespace, so that nothing can touch another one's interface of the same name.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use nicpoll_model::Side;
 use nicpoll_observe::{
     AttachedXdp, CpuSample, ExactCpu, ExactCpuOptions, ExactSample, FlowReader, HostCounters,
     PollCounter, ThreadTimes, TimedRuns, start_timing,
@@ -25,11 +24,15 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::changes::Listener;
 use super::ends::{self, Ends};
+use super::engine::{EngineReceiver, Inlet};
 use super::sampling::Sampling;
+use super::spinner::Spinner;
+use super::values::values;
 use super::{
     Answer, Counter, Edge, Facts, Host, HostEvent, HostFailure, HostMessage, HostRequest, Polls,
     Timed,
 };
+use crate::engine::EngineRequest;
 use crate::error::{Doing, StudyError};
 use crate::foreign;
 use crate::wiring;
@@ -84,6 +87,8 @@ impl LocalHost {
             exact_cpu: None,
             cpu_window: None,
             own_process: None,
+            engine: None,
+            spinner: None,
             listener: None,
             sampling: None,
             timing: None,
@@ -106,7 +111,15 @@ impl LocalHost {
                 at,
                 cpu,
             } => {
-                let workload = move |terms: &End| workload.workload().prepare(terms);
+                let inlet = match terms.side {
+                    Side::Receiver => self.thread.run(|resident| resident.inlet()),
+                    Side::Sender => Ok(None),
+                };
+                let inlet = inlet.map_err(|error| HostFailure::of(&error))?;
+                let workload = move |terms: &End| match inlet {
+                    Some(inlet) => inlet.prepare(workload.workload(), terms),
+                    None => workload.workload().prepare(terms),
+                };
                 self.ends
                     .prepare(&self.thread, end, workload, terms, (at, cpu))?;
             }
@@ -162,6 +175,9 @@ struct Resident {
     cpu_window: Option<(ExactSample, Vec<ThreadTimes>)>,
     /// The number of this process as the account of CPU time tells it, once it is known.
     own_process: Option<u32>,
+    /// Receives in place of sockets, while a setting says so.
+    engine: Option<EngineReceiver>,
+    spinner: Option<Spinner>,
     /// Hears of changes, from the first question on.
     listener: Option<Listener>,
     /// Reads what passes, while a series is open.
@@ -180,7 +196,10 @@ impl Resident {
     fn answer(&mut self, request: HostRequest) -> Result<Answer, StudyError> {
         match request {
             HostRequest::Facts => return self.facts(),
-            HostRequest::Values => return Ok(Answer::Values(self.values()?)),
+            HostRequest::Values => {
+                let values = values(&mut self.control, &self.interfaces)?;
+                return Ok(Answer::Values(values));
+            }
             HostRequest::Changes => return self.changes(),
             HostRequest::Napis => return Ok(Answer::Napis(self.napis()?)),
             HostRequest::Polls => return Ok(Answer::Polls(self.polls()?)),
@@ -202,6 +221,7 @@ impl Resident {
             }
             HostRequest::Apply(request) => self.apply(&request)?,
             HostRequest::AttachXdp(program) => self.attach_xdp(&program)?,
+            HostRequest::ReceiveBy { engine, cpu } => self.receive_by(&engine, cpu)?,
             HostRequest::Restore => self.restore()?,
             HostRequest::Neighbour { address, mac } => self.add_neighbour(address, mac)?,
             HostRequest::Count { counter, is_on } => self.count(counter, is_on)?,
@@ -212,6 +232,13 @@ impl Resident {
             HostRequest::OpenCpuWindow => {
                 let threads = self.exact_cpu()?.threads()?;
                 self.cpu_window = Some((self.exact_cpu()?.read()?, threads));
+            }
+            HostRequest::StartSpinner { cpu, duration } => {
+                self.spinner = Some(Spinner::start(cpu, duration)?);
+            }
+            HostRequest::EndSpinner => {
+                let spinner = self.spinner.take().ok_or_else(|| not_loaded("a spinner"))?;
+                return Ok(Answer::Spun(spinner.end()?));
             }
             HostRequest::OpenTiming { counter } => self.open_timing(counter)?,
             HostRequest::Prepare { .. }
@@ -235,41 +262,6 @@ impl Resident {
     /// The studied interface.
     fn first(&mut self) -> Result<Interface, StudyError> {
         Ok(self.control.interface(&self.interfaces[0])?)
-    }
-
-    fn values(&mut self) -> Result<BTreeMap<String, String>, StudyError> {
-        let mut values = BTreeMap::new();
-        for (index, interface) in self.interfaces.clone().iter().enumerate() {
-            let own = self.values_of(interface)?.into_iter();
-            values.extend(own.map(|(name, value)| match index {
-                0 => (name, value),
-                // The others are told apart by their names.
-                _ => (name.replacen(' ', &format!(" {interface} "), 1), value),
-            }));
-        }
-        for (name, value) in nicpoll_inspect::sysctls() {
-            values.insert(format!("sysctl {name}"), value);
-        }
-        Ok(values)
-    }
-
-    fn values_of(&mut self, interface: &str) -> Result<BTreeMap<String, String>, StudyError> {
-        let link = self.control.link_named(interface)?;
-        let ifindex = link.interface.ifindex;
-        let mut values = sysfs_attributes(&Path::new("/sys/class/net").join(interface))?;
-        if let Some(most) = link.max_mtu_bytes {
-            values.insert(String::from("greatest mtu"), most.to_string());
-        }
-        let features = self.control.features(ifindex)?;
-        for (kind, set) in [("wanted", features.wanted), ("active", features.active)] {
-            for (name, on) in set {
-                values.insert(format!("feature {name} ({kind})"), on.to_string());
-            }
-        }
-        for (index, napi) in self.control.napis(ifindex)?.into_iter().enumerate() {
-            values.insert(format!("NAPI {index}"), format!("{napi:?}"));
-        }
-        Ok(values)
     }
 
     fn napis(&mut self) -> Result<Vec<u32>, StudyError> {
@@ -322,8 +314,25 @@ impl Resident {
         Ok(())
     }
 
+    /// A setting is put in force again to move its timeout; its receiver then stays as it is.
+    fn receive_by(&mut self, request: &EngineRequest, cpu: u32) -> Result<(), StudyError> {
+        if self.engine.is_none() {
+            let interface = &self.interfaces[0];
+            let engine = EngineReceiver::start(interface, request, cpu);
+            let engine = engine.doing(|| format!("starting the engine at {interface}"))?;
+            self.engine = Some(engine);
+        }
+        Ok(())
+    }
+
+    /// Where datagrams come out that no socket receives; `None` while sockets do.
+    fn inlet(&self) -> Option<Inlet> {
+        self.engine.as_ref().map(EngineReceiver::inlet)
+    }
+
     fn restore(&mut self) -> Result<(), StudyError> {
-        // It came last: offloads that it took from the other end are back before those are put back.
+        // These came last: offloads that they took from the other end are back before those are put back.
+        self.engine = None;
         self.xdp.clear();
         self.sampling = None;
         match self.held.take() {
@@ -419,6 +428,7 @@ impl Resident {
         // its core yet, and has no name then.
         let core_of = |name: &str| match name {
             "" => cpus.first().copied(),
+            _ if name.starts_with(ends::ENGINE) => cpus.get(1).copied(),
             _ if name.starts_with(ends::SENDER) => cpus.first().copied(),
             _ if name.starts_with(ends::RECEIVER) => cpus.get(1).copied(),
             _ => None,
@@ -472,18 +482,4 @@ fn load_average() -> Option<f64> {
 fn clock_ns(clock: ClockId) -> i128 {
     let time = clock_gettime(clock);
     i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec)
-}
-
-/// The readable files of an interface's directory; those of a state that makes no sense for the
-/// device give an error and are left out.
-fn sysfs_attributes(directory: &Path) -> io::Result<BTreeMap<String, String>> {
-    let mut attributes = BTreeMap::new();
-    for file in fs::read_dir(directory)? {
-        let path = file?.path();
-        if let (true, Ok(value)) = (path.is_file(), fs::read_to_string(&path)) {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            attributes.insert(format!("sysfs {name}"), String::from(value.trim_end()));
-        }
-    }
-    Ok(attributes)
 }

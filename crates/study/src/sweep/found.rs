@@ -114,6 +114,14 @@ fn point(workload: &str, asked: u64, unit: WorkUnit, kept: &[&Trial]) -> SweepPo
         cpu.busy_ns_per_packet
             .filter(|_| cpu.conduct.is_kept() && cpu.conduct.failure.is_none())
     });
+    let delay = |share: f64| {
+        let delays = results.iter().filter_map(|it| it.one_way_delays.as_ref());
+        let quantiles = delays.filter_map(|delays| delays.quantile_ns(share));
+        median(quantiles.map(|ns| ns as f64))
+    };
+    let spinner = results
+        .iter()
+        .filter_map(|figures| Some(figures.spinner?.cpu_ratio));
     // A trial that gave no result under its own setting delivered nothing.
     let failed = kept.len() - results.len();
     let ratios = rates().map(|rates| rates.ratio);
@@ -124,6 +132,9 @@ fn point(workload: &str, asked: u64, unit: WorkUnit, kept: &[&Trial]) -> SweepPo
         delivered_per_second: median(rates().map(|rates| rates.delivered)),
         delivered_ratio: median(ratios.chain(std::iter::repeat_n(0.0, failed))),
         busy_ns_per_packet: median(cpu),
+        one_way_p50_ns: delay(0.5),
+        one_way_p99_ns: delay(0.99),
+        spinner_ratio: median(spinner),
         trials: results.len() as u32,
     }
 }

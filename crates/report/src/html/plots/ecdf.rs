@@ -1,9 +1,9 @@
-//! How the round trips of each setting are distributed: the share at or below each time.
+//! How the round trips, or the one-way delays, of each setting are distributed: the share at or below each time.
 //!
-//! What must hold: all round trips of the trials that count are in it. The scale of the shares gives each further nine
+//! What must hold: all times of the trials that count are in it. The scale of the shares gives each further nine
 //! the same room, since the rare long ones are what is asked about.
 
-use nicpoll_model::{Study, TimeDistribution, WorkloadFacts};
+use nicpoll_model::{Study, TimeDistribution, TrialFigures, WorkloadFacts};
 
 use super::scatter::{self, BOTTOM, Series, TOP, looks};
 use super::setting_names;
@@ -23,7 +23,35 @@ const SHARES: [(&str, f64); 7] = [
     ("99.999 %", 0.99999),
 ];
 
-/// The round trips of one setting.
+/// Times of which the distribution is drawn.
+struct Times {
+    /// What the axis calls one.
+    name: &'static str,
+    /// What the table calls several.
+    names: &'static str,
+    /// What heads the plot.
+    title: &'static str,
+    caption: &'static str,
+    of: fn(&TrialFigures) -> Option<&TimeDistribution>,
+}
+
+const ROUND_TRIPS: Times = Times {
+    name: "round trip",
+    names: "round trips",
+    title: "Round trips: the share at or below each time",
+    caption: "All round trips of the trials together.",
+    of: |figures| figures.round_trip_distribution.as_ref(),
+};
+
+const ONE_WAY: Times = Times {
+    name: "one-way delay",
+    names: "datagrams",
+    title: "One-way delay: the share at or below each time",
+    caption: "From the time that a datagram bears to the receiver's program, all datagrams of the trials together.",
+    of: |figures| figures.one_way_delays.as_ref(),
+};
+
+/// The times of one setting.
 struct Curve<'a> {
     name: &'a str,
     look: Look,
@@ -42,14 +70,21 @@ impl Curve<'_> {
 
     /// The time that a share does not exceed, in microseconds, to the width of a bucket.
     fn at(&self, share: f64) -> Option<f64> {
-        let mut buckets = self.all.shares_below();
-        let found = buckets.find(|(_, below)| *below >= share && *below > 0.0);
-        found.map(|(below, _)| below as f64 / 1e3)
+        self.all.quantile_ns(share).map(|ns| ns as f64 / 1e3)
     }
 }
 
 /// The distribution of a workload's round trips; `None` when the trials hold none.
-pub fn plot(study: &Study, facts: &WorkloadFacts) -> Option<Figure> {
+pub fn round_trips(study: &Study, facts: &WorkloadFacts) -> Option<Figure> {
+    plot(study, facts, &ROUND_TRIPS)
+}
+
+/// The distribution of the one-way delays of a workload's datagrams; `None` when the trials hold none.
+pub fn one_way(study: &Study, facts: &WorkloadFacts) -> Option<Figure> {
+    plot(study, facts, &ONE_WAY)
+}
+
+fn plot(study: &Study, facts: &WorkloadFacts, times: &Times) -> Option<Figure> {
     let groups = Group::of_workload(study, &facts.workload);
     let names = setting_names(study);
     let curves: Vec<Curve> = groups
@@ -57,7 +92,7 @@ pub fn plot(study: &Study, facts: &WorkloadFacts) -> Option<Figure> {
         .zip(names.iter().zip(looks(&names)))
         .filter_map(|(group, (name, look))| {
             let each = group.results();
-            let each = each.filter_map(|figures| figures.round_trip_distribution.clone());
+            let each = each.filter_map(|figures| (times.of)(figures).cloned());
             let all = each.reduce(|sum, other| sum.and(&other))?;
             Some(Curve { name, look, all })
         })
@@ -67,7 +102,7 @@ pub fn plot(study: &Study, facts: &WorkloadFacts) -> Option<Figure> {
         let is_told = |share: &f64| curves.iter().any(|one| one.tells(*share));
         SHARES.into_iter().filter(move |(_, share)| is_told(share))
     };
-    let head = [String::from("setting, us"), String::from("round trips")];
+    let head = [String::from("setting, us"), String::from(times.names)];
     let shares = told().skip(1).map(|(name, _)| String::from(name));
     let row = |one: &Curve| {
         let cell = |(_, share): (&str, f64)| {
@@ -78,12 +113,17 @@ pub fn plot(study: &Study, facts: &WorkloadFacts) -> Option<Figure> {
         name.into_iter().chain(told().skip(1).map(cell)).collect()
     };
     Some(Figure {
-        title: String::from("Round trips: the share at or below each time"),
-        caption: String::from(
-            "All round trips of the trials together. The further left, the better. Each further nine has the same \
-             room, so that the rare long ones can be seen.",
+        title: String::from(times.title),
+        caption: format!(
+            "{} The further left, the better. Each further nine has the same room, so that the rare long ones can be \
+             seen.",
+            times.caption
         ),
-        svg: drawn(&facts.workload, &curves, &told().collect::<Vec<_>>()),
+        svg: drawn(
+            (&facts.workload, times),
+            &curves,
+            &told().collect::<Vec<_>>(),
+        ),
         head: head.into_iter().chain(shares).collect(),
         rows: curves.iter().map(row).collect(),
     })
@@ -94,7 +134,7 @@ fn nines(share: f64) -> f64 {
     -(1.0 - share).max(1e-12).log10()
 }
 
-fn drawn(workload: &str, curves: &[Curve], shares: &[(&str, f64)]) -> String {
+fn drawn((workload, times): (&str, &Times), curves: &[Curve], shares: &[(&str, f64)]) -> String {
     let ends = || curves.iter().flat_map(|one| one.all.below_ns.iter());
     let us = |ns: Option<&u64>| ns.map_or(1.0, |ns| *ns as f64 / 1e3);
     let axis = LogAxis::over(us(ends().min()), us(ends().max()));
@@ -102,7 +142,10 @@ fn drawn(workload: &str, curves: &[Curve], shares: &[(&str, f64)]) -> String {
     let top = (most.max(10) as f64).log10();
     let x = |us: f64| LEFT + (RIGHT - LEFT) * axis.share(us);
     let y = |share: f64| BOTTOM - (BOTTOM - TOP) * (nines(share) / top).min(1.0);
-    let title = format!("{workload}: the share of round trips at or below each time");
+    let title = format!(
+        "{workload}: the share of {} at or below each time",
+        times.names
+    );
     let mut svg = plot::drawing(scatter::height(curves.len()), &title);
     for tick in axis.decades(0.09) {
         plot::line(&mut svg, (x(tick), TOP), (x(tick), BOTTOM), false);
@@ -119,7 +162,8 @@ fn drawn(workload: &str, curves: &[Curve], shares: &[(&str, f64)]) -> String {
         }
     }
     let place = (f64::midpoint(LEFT, RIGHT), BOTTOM + 46.0);
-    text(&mut svg, place, "middle", LETTERS, "round trip, us");
+    let name = format!("{}, us", times.name);
+    text(&mut svg, place, "middle", LETTERS, &name);
     for one in curves {
         let mut points = String::new();
         let mut below = 0.0;

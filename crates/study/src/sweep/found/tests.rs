@@ -10,6 +10,9 @@ fn of(offered: f64, delivered_ratio: f64) -> SweepPoint {
         delivered_per_second: Some(offered * delivered_ratio),
         delivered_ratio: Some(delivered_ratio),
         busy_ns_per_packet: None,
+        one_way_p50_ns: None,
+        one_way_p99_ns: None,
+        spinner_ratio: None,
         trials: 3,
     }
 }

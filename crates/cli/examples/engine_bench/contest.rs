@@ -1,0 +1,150 @@
+//! Contenders take turns at the same link; their medians are compared.
+
+use std::fmt;
+
+use anyhow::Result;
+use nicpoll_stats::Summary;
+use nicpoll_study::Veth;
+
+use crate::kernel::Kernel;
+use crate::trial::{Outcome, Receiver, Trial};
+
+/// A peer counts if it was fed at least so many times what it took.
+const SURPLUS: f64 = 1.3;
+
+/// A receiver under a setting of the kernel's.
+#[derive(Clone, Copy)]
+pub struct Contender {
+    /// What the row calls it.
+    pub name: &'static str,
+    /// How the kernel receives.
+    pub kernel: Kernel,
+    /// Who receives.
+    pub receiver: Receiver,
+}
+
+/// What is aimed at: one contender beside others, by their indices.
+#[derive(Clone, Copy)]
+pub enum Target {
+    /// The best of ours delivers at least so many times what the best of the others does.
+    Delivers(f64, &'static [usize], &'static [usize]),
+    /// The best of ours that takes no more than this share of that peer's CPU time delivers at least so many times what
+    /// the peer does.
+    DeliversFor(f64, f64, &'static [usize], usize),
+    /// It takes at most this share of a CPU.
+    TakesAtMost(f64, usize),
+    /// It takes no more CPU time than the other.
+    TakesNoMore(usize, usize),
+}
+
+/// One comparison.
+pub struct Row {
+    /// By which it is chosen.
+    pub name: &'static str,
+    /// What is measured.
+    pub title: &'static str,
+    /// What feeds it; nothing to leave the link idle.
+    pub feeder: Option<&'static str>,
+    /// Whether contenders must be fed more than they take.
+    pub needs_surplus: bool,
+    /// Who takes part.
+    pub contenders: &'static [Contender],
+    /// What is aimed at.
+    pub targets: &'static [Target],
+}
+
+/// The medians of one contender.
+#[derive(Clone, Debug)]
+pub struct Medians {
+    /// Each round.
+    pub rounds: Vec<Outcome>,
+    /// The median of each figure.
+    pub of: Outcome,
+}
+
+impl Medians {
+    /// Medians of rounds.
+    pub fn new(rounds: Vec<Outcome>) -> Self {
+        let median = |of: fn(&Outcome) -> f64| {
+            let values: Vec<f64> = rounds.iter().map(of).collect();
+            Summary::of(&values).map_or(0.0, |summary| summary.median)
+        };
+        let spinner = rounds.iter().all(|it| it.spinner.is_some());
+        let of = Outcome {
+            fed: median(|it| it.fed),
+            delivered: median(|it| it.delivered),
+            receiver_cpu: median(|it| it.receiver_cpu),
+            busy: [median(|it| it.busy[0]), median(|it| it.busy[1])],
+            spinner: spinner.then(|| median(|it| it.spinner.unwrap_or(0.0))),
+        };
+        Medians { rounds, of }
+    }
+
+    /// Whether it was fed enough for what it took.
+    pub fn has_surplus(&self) -> bool {
+        self.of.fed >= SURPLUS * self.of.delivered
+    }
+}
+
+impl Row {
+    /// Runs every contender in turn, so often.
+    pub fn hold(&self, veth: &Veth, rounds: usize) -> Result<Vec<Medians>> {
+        let mut outcomes = vec![Vec::new(); self.contenders.len()];
+        for _ in 0..rounds {
+            for (contender, outcomes) in self.contenders.iter().zip(&mut outcomes) {
+                let trial = Trial {
+                    kernel: contender.kernel,
+                    receiver: &contender.receiver,
+                    feeder: self.feeder,
+                    has_spinner: false,
+                };
+                outcomes.push(trial.run(veth)?);
+            }
+        }
+        Ok(outcomes.into_iter().map(Medians::new).collect())
+    }
+}
+
+impl Target {
+    /// What was reached, and whether that is what is aimed at; `None` where nothing can be compared.
+    pub fn reached(&self, medians: &[Medians]) -> Option<(f64, bool)> {
+        let delivered = |index: &usize| medians[*index].of.delivered;
+        let cpu = |index: usize| medians[index].of.receiver_cpu;
+        let best = |of: &[usize]| of.iter().map(delivered).reduce(f64::max);
+        match *self {
+            Target::Delivers(least, ours, others) => {
+                let ratio = best(ours)? / best(others)?;
+                Some((ratio, ratio >= least))
+            }
+            Target::DeliversFor(least, share, ours, peer) => {
+                let cheap = ours
+                    .iter()
+                    .filter(|index| cpu(**index) <= share * cpu(peer));
+                let ratio = cheap.map(delivered).reduce(f64::max).unwrap_or(0.0) / delivered(&peer);
+                Some((ratio, ratio >= least))
+            }
+            Target::TakesAtMost(most, index) => Some((cpu(index), cpu(index) <= most)),
+            Target::TakesNoMore(ours, other) => {
+                let ratio = cpu(ours) / cpu(other);
+                Some((ratio, ratio <= 1.0))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Target::Delivers(least, ..) => write!(f, "ours by the best peer's, at least {least}"),
+            Target::DeliversFor(least, share, ..) => write!(
+                f,
+                "ours by the peer's, for {:.0} % of its CPU time, at least {least}",
+                100.0 * share
+            ),
+            Target::TakesAtMost(most, _) => {
+                write!(f, "CPU of ours, at most {:.0} %", 100.0 * most)
+            }
+            Target::TakesNoMore(..) => write!(f, "CPU of ours by the peer's, at most 1"),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Programs that the benchmark starts of itself: a receiver with a plain socket, one that waits for each packet, and a
+//! spinner.
+
+use std::hint;
+use std::net::UdpSocket;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow};
+use nicpoll_engine::Work;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::time::{ClockId, clock_gettime};
+
+/// What netreceive asks for.
+const RECEIVE_BUFFER_BYTES: usize = 128 * 1024;
+
+/// Runs one of them: `socket PORT WORK_NS`, `poll PORT`, `spin SECONDS`. The first two end with their process.
+pub fn run(words: &[String]) -> Result<()> {
+    let number = |index: usize| -> Result<u64> {
+        let word = words.get(index).ok_or_else(|| anyhow!("too few words"))?;
+        Ok(word.parse()?)
+    };
+    match words.first().map(String::as_str) {
+        Some("socket") => receive(number(1)? as u16, number(2)?),
+        Some("poll") => wait_for_each(number(1)? as u16),
+        Some("spin") => {
+            println!("{:.4}", spin(Duration::from_millis(number(1)?)));
+            Ok(())
+        }
+        other => Err(anyhow!("there is no helper {other:?}")),
+    }
+}
+
+fn socket(port: u16) -> Result<UdpSocket> {
+    let socket = UdpSocket::bind(("0.0.0.0", port))?;
+    rustix::net::sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER_BYTES)?;
+    println!("ready");
+    Ok(socket)
+}
+
+/// netreceive's loop: one receive a datagram. Then as much work as the sink does with `--work`.
+fn receive(port: u16, work_ns: u64) -> Result<()> {
+    let work = Work::of_ns(work_ns);
+    let socket = socket(port)?;
+    let mut datagram = [0; 2048];
+    loop {
+        if socket.recv(&mut datagram).is_ok() {
+            work.spend();
+        }
+    }
+}
+
+/// poll(2), then one receive.
+fn wait_for_each(port: u16) -> Result<()> {
+    let socket = socket(port)?;
+    let mut datagram = [0; 2048];
+    loop {
+        let _ = poll(&mut [PollFd::new(&socket, PollFlags::IN)], None);
+        let _ = socket.recv(&mut datagram);
+    }
+}
+
+/// The share of a core that an ordinary program gets.
+fn spin(duration: Duration) -> f64 {
+    let used = || {
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+    };
+    let (begun, before) = (Instant::now(), used());
+    while begun.elapsed() < duration {
+        (0..1000).for_each(|_| hint::spin_loop());
+    }
+    (used() - before) / begun.elapsed().as_secs_f64()
+}

@@ -1,0 +1,123 @@
+//! How the kernel receives at the benchmark's link, and how that is taken back.
+
+use std::fs;
+
+use anyhow::{Context, Result};
+use nicpoll_model::Side;
+use nicpoll_study::Veth;
+use nicpoll_switch::Control;
+use nicpoll_sys::schedule;
+
+use crate::trial::CPUS;
+
+/// The receiver's interface as the kernel shows it.
+const INTERFACE: &str = "/sys/class/net/em0";
+/// Begins a round of polls.
+const TIMER: [(&str, &str); 2] = [
+    ("napi_defer_hard_irqs", "2147483647"),
+    ("gro_flush_timeout", "200000"),
+];
+
+/// The kernel's part of receiving.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kernel {
+    /// NAPI on the core of whoever sends: what a veth does by itself.
+    OfSender,
+    /// A timer begins the rounds, every 200 us.
+    Timer,
+    /// A kernel thread receives, on the receiver's core, as an ordinary program.
+    Threaded,
+    /// The same, before all ordinary programs.
+    ThreadedFifo,
+    /// Receive packet steering hands packets to the receiver's core, where a soft interrupt works on them.
+    Rps,
+}
+
+impl Kernel {
+    /// What a row says of it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Kernel::OfSender => "NAPI on the sender's core",
+            Kernel::Timer => "NAPI by a timer of 200 us",
+            Kernel::Threaded => "threaded NAPI on the receiver's core",
+            Kernel::ThreadedFifo => "threaded NAPI on the receiver's core, SCHED_FIFO",
+            Kernel::Rps => "RPS to the receiver's core",
+        }
+    }
+
+    /// Puts it in force.
+    pub fn put(self, veth: &Veth) -> Result<()> {
+        self.write(veth, true)
+    }
+
+    /// Sees to what is there only once a program receives: an XDP program makes the NAPI anew.
+    pub fn follow(self, veth: &Veth) -> Result<()> {
+        match self {
+            Kernel::Threaded | Kernel::ThreadedFifo => self.bind_thread(veth),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes it back.
+    pub fn take_away(self, veth: &Veth) -> Result<()> {
+        self.write(veth, false)
+    }
+
+    fn write(self, veth: &Veth, is_on: bool) -> Result<()> {
+        let mut values = Vec::new();
+        match self {
+            Kernel::OfSender => {}
+            Kernel::Timer => {
+                let of =
+                    |(name, on): (&'static str, &'static str)| (name, if is_on { on } else { "0" });
+                values.extend(TIMER.map(of));
+            }
+            Kernel::Threaded | Kernel::ThreadedFifo => {
+                values.push(("threaded", if is_on { "1" } else { "0" }));
+            }
+            Kernel::Rps => values.push(("queues/rx-0/rps_cpus", if is_on { "2" } else { "0" })),
+        }
+        for (name, value) in values {
+            let path = format!("{INTERFACE}/{name}");
+            let write = move |_: &mut ()| fs::write(&path, value);
+            let written = veth.inside(Side::Receiver).run(write)?;
+            written.with_context(|| format!("writing {value} to {name}"))?;
+        }
+        Ok(())
+    }
+
+    /// Binds the thread that polls the receiver's interface, once there is one.
+    fn bind_thread(self, veth: &Veth) -> Result<()> {
+        let pids = veth.inside(Side::Receiver).run(|()| -> Result<Vec<u32>> {
+            let mut control = Control::new();
+            let ifindex = control.interface("em0")?.ifindex;
+            let napis = control.napis(ifindex)?.into_iter();
+            Ok(napis.filter_map(|napi| napi.thread_pid).collect())
+        })?;
+        for pid in pids? {
+            schedule::set_cpus(pid, &CPUS[1..])?;
+            let policy = match self {
+                Kernel::ThreadedFifo => schedule::Policy::Fifo { priority: 50 },
+                _ => schedule::Policy::Fair { nice: 0 },
+            };
+            schedule::set_policy(pid, policy)?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes the receiver's interface have a NAPI that packets go through.
+pub fn prepare(veth: &Veth) -> Result<()> {
+    for (side, feature, is_on) in [
+        (Side::Receiver, "rx-gro", true),
+        (Side::Sender, "tx-tcp-segmentation", false),
+    ] {
+        veth.inside(side).run(move |()| -> Result<()> {
+            let mut control = Control::new();
+            let ifindex = control.interface("em0")?.ifindex;
+            control.set_features(ifindex, &[(String::from(feature), is_on)].into())?;
+            Ok(())
+        })??;
+    }
+    Ok(())
+}

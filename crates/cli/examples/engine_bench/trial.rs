@@ -1,0 +1,295 @@
+//! One trial: a receiver, what feeds it, and what both took meanwhile.
+//!
+//! What must hold: what was fed is counted at the sender's interface and not believed; a receiver's CPU time is that of
+//! its own threads between two moments at which it is being fed.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::Child;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow};
+use nicpoll_model::Side;
+use nicpoll_observe::{CpuSample, HostCounters};
+use nicpoll_study::Veth;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::kernel::Kernel;
+use crate::peers::spawn;
+
+/// How long a program may take until it is ready.
+const READY_MAX: Duration = Duration::from_secs(10);
+/// After the feeder began, and before it ends, nothing is measured for so long.
+const SETTLE: Duration = Duration::from_millis(300);
+/// What is measured.
+pub const WINDOW: Duration = Duration::from_millis(1000);
+/// The core of the sender and that of the receiver.
+pub const CPUS: [u32; 2] = [0, 1];
+
+/// How a program is told to end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// By SIGTERM.
+    Signal,
+    /// By a line on its standard input.
+    Enter,
+}
+
+/// Who says what was delivered.
+#[derive(Clone, Copy)]
+pub enum Delivered {
+    /// The program, by the number behind these words in what it prints; the last one counts.
+    Printed(&'static str),
+    /// The kernel: datagrams that sockets of the receiver's namespace read.
+    Sockets,
+}
+
+/// A program that receives.
+#[derive(Clone, Copy)]
+pub struct Receiver {
+    /// Its command.
+    pub command: &'static str,
+    /// What it prints when it is ready; nothing for one that is ready after a while.
+    pub ready: Option<&'static str>,
+    /// How it ends.
+    pub end: End,
+    /// Who counts.
+    pub delivered: Delivered,
+}
+
+/// What a trial came to, a second of its window where nothing else is said.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Frames that came to the receiver's interface or were lost on the way there.
+    pub fed: f64,
+    /// Packets that the program had.
+    pub delivered: f64,
+    /// CPU time of the receiver's threads, in seconds.
+    pub receiver_cpu: f64,
+    /// Busy share of each core, the sender's first, by the kernel's clock tick.
+    pub busy: [f64; 2],
+    /// Share of the receiver's core that a spinner got; `None` without one.
+    pub spinner: Option<f64>,
+}
+
+/// What is to be tried.
+pub struct Trial<'a> {
+    /// How the kernel receives.
+    pub kernel: Kernel,
+    /// Who receives.
+    pub receiver: &'a Receiver,
+    /// What sends until it is told to end; nothing to leave the link idle.
+    pub feeder: Option<&'a str>,
+    /// Whether an ordinary program computes on the receiver's core.
+    pub has_spinner: bool,
+}
+
+impl Trial<'_> {
+    /// Runs it.
+    pub fn run(&self, veth: &Veth) -> Result<Outcome> {
+        self.kernel.put(veth)?;
+        let outcome = self.with_kernel(veth);
+        self.kernel.take_away(veth)?;
+        outcome
+    }
+
+    fn with_kernel(&self, veth: &Veth) -> Result<Outcome> {
+        let receiver = Program::start(veth, Side::Receiver, self.receiver)?;
+        self.kernel.follow(veth)?;
+        let measured = self.measure(veth, &receiver);
+        let said = receiver.end(self.receiver.end)?;
+        let (mut outcome, frames) = measured?;
+        if let Delivered::Printed(words) = self.receiver.delivered {
+            let total = last_number(&said, words);
+            let total = total.with_context(|| format!("no '{words}' in:\n{said}"))?;
+            // Programs count from their beginning to their end: of what was fed in all they had this share.
+            outcome.delivered = match frames > 0.0 {
+                true => outcome.fed * total / frames,
+                false => 0.0,
+            };
+        }
+        Ok(outcome)
+    }
+
+    /// The outcome, with the frames of the whole feeding.
+    fn measure(&self, veth: &Veth, receiver: &Program) -> Result<(Outcome, f64)> {
+        let all_before = frames(veth)?;
+        let feeder = self
+            .feeder
+            .map(|words| spawn(veth.inside(Side::Sender), CPUS[0], words));
+        let feeder = feeder.transpose()?;
+        if feeder.is_some() {
+            wait_until(|| Ok(frames(veth)? > all_before + 1.0))?;
+        }
+        thread::sleep(SETTLE);
+        let spinner = self.has_spinner.then(|| {
+            let words = format!("bench helper spin {}", WINDOW.as_millis());
+            spawn(veth.inside(Side::Receiver), CPUS[1], &words)
+        });
+        let spinner = spinner.transpose()?;
+        let before = Reading::take(veth, receiver)?;
+        thread::sleep(WINDOW);
+        let after = Reading::take(veth, receiver)?;
+        let spinner = spinner.map(said_by).transpose()?;
+        let mut outcome = after.since(&before);
+        outcome.spinner = spinner.and_then(|share| share.trim().parse().ok());
+        if let Some(feeder) = feeder {
+            terminate(&feeder)?;
+            said_by(feeder)?;
+        }
+        // What waits is taken before the receiver is told to end.
+        thread::sleep(SETTLE);
+        Ok((outcome, frames(veth)? - all_before))
+    }
+}
+
+/// What is read at both ends of the window.
+struct Reading {
+    at: Instant,
+    frames: f64,
+    read_by_sockets: f64,
+    receiver_cpu: f64,
+    busy: CpuSample,
+}
+
+impl Reading {
+    fn take(veth: &Veth, receiver: &Program) -> Result<Self> {
+        Ok(Reading {
+            at: Instant::now(),
+            frames: frames(veth)?,
+            read_by_sockets: read_by_sockets(veth)?,
+            receiver_cpu: receiver.cpu_seconds()?,
+            busy: CpuSample::now()?,
+        })
+    }
+
+    fn since(&self, before: &Reading) -> Outcome {
+        let seconds = (self.at - before.at).as_secs_f64();
+        let states = self.busy.since(&before.busy, &CPUS).states;
+        let busy = |cpu: u32| {
+            let own = states.iter().find(|states| states.core == cpu);
+            own.map_or(0.0, nicpoll_model::CpuStates::busy)
+        };
+        Outcome {
+            fed: (self.frames - before.frames) / seconds,
+            delivered: (self.read_by_sockets - before.read_by_sockets) / seconds,
+            receiver_cpu: (self.receiver_cpu - before.receiver_cpu) / seconds,
+            busy: CPUS.map(busy),
+            spinner: None,
+        }
+    }
+}
+
+/// A program that runs until it is told to end.
+struct Program(Child);
+
+impl Program {
+    fn start(veth: &Veth, side: Side, receiver: &Receiver) -> Result<Self> {
+        let mut child = spawn(veth.inside(side), CPUS[1], receiver.command)?;
+        if let Some(ready) = receiver.ready {
+            let output = child.stdout.take().context("no output")?;
+            let mut output = BufReader::new(output);
+            let mut said = String::new();
+            while !said.contains(ready) {
+                if output.read_line(&mut said)? == 0 {
+                    let _ = child.wait();
+                    return Err(anyhow!("'{}' ended at once: {said}", receiver.command));
+                }
+            }
+            // A line that is read ahead is none of those that count.
+            child.stdout = Some(output.into_inner());
+        } else {
+            thread::sleep(2 * SETTLE);
+        }
+        Ok(Program(child))
+    }
+
+    /// What its threads have used.
+    fn cpu_seconds(&self) -> Result<f64> {
+        let mut used = 0.0;
+        for task in fs::read_dir(format!("/proc/{}/task", self.0.id()))? {
+            // A thread that has just ended has none.
+            let times = fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
+            let ns = times.split(' ').next().and_then(|ns| ns.parse().ok());
+            used += ns.unwrap_or(0.0) / 1e9;
+        }
+        Ok(used)
+    }
+
+    /// Ends it, and returns what it printed.
+    fn end(mut self, how: End) -> Result<String> {
+        match how {
+            End::Signal => terminate(&self.0)?,
+            End::Enter => {
+                if let Some(input) = &mut self.0.stdin {
+                    let _ = input.write_all(b"\n");
+                }
+            }
+        }
+        said_by(self.0)
+    }
+}
+
+fn terminate(child: &Child) -> Result<()> {
+    let pid = Pid::from_raw(child.id() as i32).context("no process")?;
+    // One that has ended by itself cannot be told to.
+    let _ = kill_process(pid, Signal::TERM);
+    Ok(())
+}
+
+/// What a program printed until it ended.
+fn said_by(mut child: Child) -> Result<String> {
+    drop(child.stdin.take());
+    let mut said = String::new();
+    if let Some(mut output) = child.stdout.take() {
+        output.read_to_string(&mut said)?;
+    }
+    child.wait()?;
+    Ok(said)
+}
+
+fn wait_until(mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
+    let begun = Instant::now();
+    while !is_so()? {
+        if begun.elapsed() > READY_MAX {
+            return Err(anyhow!("nothing was fed within {READY_MAX:?}"));
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    Ok(())
+}
+
+/// Frames that came to the receiver's interface, and those that were lost on the way there.
+fn frames(veth: &Veth) -> Result<f64> {
+    let of = |side: Side| -> Result<_> {
+        let host = veth.inside(side);
+        let snapshot = host.run(|()| HostCounters::of_caller().snapshot())?;
+        let interfaces = snapshot.interfaces.context("listing interfaces")?;
+        let own = interfaces.get("em0").context("no em0")?;
+        Ok((own.link.rx_packets, own.link.tx_dropped))
+    };
+    let (came, _) = of(Side::Receiver)?;
+    let (_, dropped) = of(Side::Sender)?;
+    Ok((came + dropped) as f64)
+}
+
+/// Datagrams that sockets of the receiver's namespace read.
+fn read_by_sockets(veth: &Veth) -> Result<f64> {
+    let host = veth.inside(Side::Receiver);
+    let snmp = host.run(|()| fs::read_to_string("/proc/thread-self/net/snmp"))??;
+    let mut lines = snmp.lines().filter(|line| line.starts_with("Udp: "));
+    let names = lines.next().context("no names")?;
+    let values = lines.next().context("no values")?;
+    let mut pairs = names.split(' ').zip(values.split(' '));
+    let read = pairs.find(|(name, _)| *name == "InDatagrams");
+    Ok(read.context("no InDatagrams")?.1.parse()?)
+}
+
+/// The number behind the last of these words.
+fn last_number(text: &str, words: &str) -> Option<f64> {
+    let (_, rest) = text.rsplit_once(words)?;
+    let rest = rest.trim_start_matches(|c: char| !c.is_ascii_digit());
+    let end = rest.find(|c: char| !c.is_ascii_digit());
+    rest[..end.unwrap_or(rest.len())].parse().ok()
+}
