@@ -110,5 +110,5 @@ fn run(veth: &Veth, contender: &Contender, load: u32) -> Result<crate::trial::Ou
 
 /// What offers so many frames a second.
 pub fn feeder(load: u32) -> String {
-    format!("{} --rate {load}", crate::rows::FLOOD)
+    format!("nicpoll netsend 198.18.0.2 9 18 {load} 60")
 }

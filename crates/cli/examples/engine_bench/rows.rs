@@ -5,9 +5,10 @@ use crate::kernel::Kernel;
 use crate::trial::{Delivered, End, Receiver};
 
 /// 64-byte frames (60 without FCS) of UDP to port 9, each by itself, as fast as one core makes them.
-pub const FLOOD: &str = "nicpoll blast em0 198.18.0.2 --port 9 --path live";
-/// The same, 10,000 a second.
-const TEN_THOUSAND: &str = "nicpoll blast em0 198.18.0.2 --port 9 --rate 10000";
+const FLOOD: &str = "taskset -c 0,1 dpdk-testpmd -l 1,0 --main-lcore 1 --no-huge -m 256 --no-pci --file-prefix tx \
+    --vdev=net_af_xdp0,iface=em0,busy_budget=0 -- --forward-mode=txonly --total-num-mbufs=16384 --nb-cores=1";
+/// 10,000 a second.
+const TEN_THOUSAND: &str = "nicpoll netsend 198.18.0.2 9 18 10000 60";
 
 /// nicpoll's sink, polling.
 const SINK: Receiver = Receiver {

@@ -111,12 +111,15 @@ fn traffic_rows(unit: WorkUnit, groups: &[Group]) -> Vec<Row> {
     rows
 }
 
+/// Reads a figure of a trial.
+type Figure = fn(&TrialFigures) -> Option<f64>;
+
 /// What only some workloads measure at their receiver; no row for what none of the settings has.
 fn receiver_rows(groups: &[Group]) -> Vec<Row> {
     fn delay(trial: &TrialFigures, share: f64) -> Option<f64> {
         Some(trial.one_way_delays.as_ref()?.quantile_ns(share)? as f64 / 1e3)
     }
-    let figures: [(&str, fn(&TrialFigures) -> Option<f64>); 4] = [
+    let figures: [(&str, Figure); 4] = [
         ("one-way delay p50, us", |trial| delay(trial, 0.5)),
         ("one-way delay p99, us", |trial| delay(trial, 0.99)),
         ("one-way delay p99.9, us", |trial| delay(trial, 0.999)),
@@ -124,9 +127,8 @@ fn receiver_rows(groups: &[Group]) -> Vec<Row> {
             Some(100.0 * trial.spinner?.cpu_ratio)
         }),
     ];
-    let is_measured = |(_, read): &(_, fn(&TrialFigures) -> Option<f64>)| {
-        groups.iter().any(|group| group.range(read).is_some())
-    };
+    let is_measured =
+        |(_, read): &(_, Figure)| groups.iter().any(|group| group.range(read).is_some());
     let measured = figures.into_iter().filter(is_measured);
     measured
         .map(|(label, read)| median_row(label, groups, read))

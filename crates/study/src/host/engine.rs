@@ -5,7 +5,7 @@
 //! traffic meets the change. Only the study's own ports are taken.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -17,6 +17,7 @@ use nicpoll_engine::{
 use nicpoll_traffic::datagrams::{Arrival, DatagramReceiver};
 use nicpoll_traffic::workload::{End, EndBooks, PreparedEnd, Workload, WorkloadError};
 use nicpoll_traffic::{LOOK_EVERY, Signals};
+use nicpoll_wire::frame::Frame;
 use thiserror::Error;
 
 use crate::engine::{EngineRefusal, EngineRequest};
@@ -181,56 +182,32 @@ impl Drop for EngineEnd {
     }
 }
 
-/// Who sent the UDP datagram of an Ethernet frame, and its payload. The XDP program takes no frame with a VLAN tag,
-/// IPv4 options or IPv6 extension headers.
+/// Who sent the UDP datagram of a frame, and its payload.
 fn datagram(frame: &[u8]) -> Option<(SocketAddr, &[u8])> {
-    const UDP_HEADER_BYTES: usize = 8;
-    let (ethernet, packet) = frame.split_at_checked(14)?;
-    let (source, udp): (IpAddr, &[u8]) = match ethernet[12..] {
-        [0x08, 0x00] => {
-            let (header, udp) = packet.split_at_checked(20)?;
-            let source: [u8; 4] = header[12..16].try_into().ok()?;
-            (source.into(), udp)
-        }
-        [0x86, 0xdd] => {
-            let (header, udp) = packet.split_at_checked(40)?;
-            let source: [u8; 16] = header[8..24].try_into().ok()?;
-            (source.into(), udp)
-        }
-        _ => return None,
-    };
-    let length = usize::from(u16::from_be_bytes([*udp.get(4)?, *udp.get(5)?]));
-    let port = u16::from_be_bytes([udp[0], udp[1]]);
-    // A short frame is padded: its own length says where the datagram ends.
-    let payload = udp.get(UDP_HEADER_BYTES..length)?;
-    Some((SocketAddr::new(source, port), payload))
+    let frame = Frame::parse(frame).ok()?;
+    let (ip, udp) = frame.udp()?;
+    Some((SocketAddr::new(ip.source, udp.source), udp.payload))
 }
 
 #[cfg(test)]
 mod tests {
+    use nicpoll_wire::frame::{FRAME_BYTES_MIN, Mac, UdpPath};
+
     use super::*;
 
     #[test]
     fn a_datagram_is_read_without_the_padding_of_its_frame() {
-        let mut frame = vec![0; 60];
-        frame[12..14].copy_from_slice(&[8, 0]);
-        frame[26..30].copy_from_slice(&[198, 18, 0, 1]);
-        frame[34..36].copy_from_slice(&4000_u16.to_be_bytes());
-        frame[38..40].copy_from_slice(&(8 + 3_u16).to_be_bytes());
-        frame[42..45].copy_from_slice(b"abc");
-        let (source, payload) = datagram(&frame).unwrap();
-        assert_eq!(
-            (source.to_string().as_str(), payload),
-            ("198.18.0.1:4000", &b"abc"[..])
-        );
-        // Whatever is cut off or says too much of itself is no datagram.
-        for length in 0..frame.len() {
-            let short = datagram(&frame[..length]);
-            assert_eq!(short.is_some(), length >= 45, "{length}");
-        }
-        frame[38] = 255;
-        assert_eq!(datagram(&frame), None);
-        frame[38..40].copy_from_slice(&[0, 7]);
-        assert_eq!(datagram(&frame), None);
+        let path = UdpPath {
+            source_mac: Mac([2, 0, 0, 0, 0, 1]),
+            destination_mac: Mac([2, 0, 0, 0, 0, 2]),
+            source: "198.18.0.1:4000".parse().unwrap(),
+            destination: "198.18.0.2:5001".parse().unwrap(),
+        };
+        let mut frame = [0; 128];
+        path.write(b"abc", &mut frame).unwrap();
+        let read = datagram(&frame[..FRAME_BYTES_MIN]).unwrap();
+        assert_eq!(read, (path.source, &b"abc"[..]));
+        // What is cut off is none.
+        assert_eq!(datagram(&frame[..44]), None);
     }
 }
