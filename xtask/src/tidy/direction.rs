@@ -33,8 +33,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "study",
         &[
-            "engine", "import", "inspect", "iperf", "model", "observe", "stats", "store", "switch",
-            "sys", "traffic",
+            "core", "engine", "import", "inspect", "iperf", "model", "observe", "stats", "store",
+            "switch", "sys", "traffic", "wire",
         ],
     ),
     ("serve", &["model", "report", "store", "study"]),
