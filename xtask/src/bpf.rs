@@ -23,7 +23,10 @@ const OBSERVE: &str = "crates/observe/bpf";
 /// Each folder of objects, with the programs that the crate of the folder loads.
 const FOLDERS: [(&str, &[&str]); 2] = [
     (OBSERVE, &[]),
-    ("crates/engine/bpf", &["xdp_blast", "xdp_take"]),
+    (
+        "crates/engine/bpf",
+        &["xdp_blast", "xdp_exits", "xdp_forward", "xdp_take"],
+    ),
 ];
 const VERSION_FILE: &str = "bpf/CLANG_VERSION";
 

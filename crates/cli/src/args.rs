@@ -15,6 +15,7 @@ use nicpoll_traffic::netrate::options::Tool;
 
 use crate::ab::AbArgs;
 use crate::doctor::{self, DoctorArgs};
+use crate::forward::ForwardArgs;
 use crate::guard::GuardArgs;
 use crate::linerate::LinerateArgs;
 use crate::man::{self, ManArgs};
@@ -86,6 +87,8 @@ pub enum Command {
     Rr(RrArgs),
     /// Receive packets by polling, past the kernel's stack, and count them
     Sink(Box<SinkArgs>),
+    /// Forward packets between interfaces past the kernel's stack, by the kernel's routes
+    Forward(ForwardArgs),
     /// Read and write the knobs of a running engine, as FreeBSD's sysctl(8) does
     Sysctl(SysctlArgs),
     /// Simulate hosts that receive packets under interrupts, polling and NAPI

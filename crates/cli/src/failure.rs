@@ -72,7 +72,9 @@ impl fmt::Display for Failure {
 impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
         match error {
-            EngineError::Setting { .. } | EngineError::Knob(_) => Failure::Usage(error.to_string()),
+            EngineError::Setting { .. }
+            | EngineError::Knob(_)
+            | EngineError::SameInterface { .. } => Failure::Usage(error.to_string()),
             error if error.is_missing() => Failure::Missing(error.to_string()),
             error => Failure::Failed(error.into()),
         }

@@ -9,6 +9,7 @@ mod args;
 mod demo;
 mod doctor;
 mod failure;
+mod forward;
 mod guard;
 mod host_file;
 mod iperf;
@@ -95,6 +96,7 @@ fn run(command: &Command) -> Result<u8, Failure> {
         Command::Rr(args) => return rr::run(args),
         Command::Sim(args) => return sim::run(args),
         Command::Sink(args) => return sink::run(args),
+        Command::Forward(args) => return forward::run(args),
         Command::Sysctl(args) => return sysctl::run(args),
         Command::Linerate(args) => return linerate::run(args),
         Command::Watch(args) => return watch::watch(args),

@@ -29,6 +29,33 @@ pub enum EngineError {
         /// Its name.
         interface: String,
     },
+    /// An interface was named twice.
+    #[error("interface '{interface}' is named twice; a router needs two different ones at least")]
+    SameInterface {
+        /// Its name.
+        interface: String,
+    },
+    /// An interface has no Ethernet frames.
+    #[error("interface '{interface}' is no Ethernet, and only Ethernet frames are forwarded")]
+    NoEthernet {
+        /// Its name.
+        interface: String,
+    },
+    /// Its driver runs no XDP program.
+    #[error(
+        "the driver of interface '{interface}' runs no XDP programs, and one in the kernel's generic code would forward \
+         no faster than the kernel does"
+    )]
+    NoDriverProgram {
+        /// Its name.
+        interface: String,
+    },
+    /// The kernel forwards nothing at any of the interfaces.
+    #[error(
+        "the kernel forwards nothing here, so neither does nicpoll; turn it on with 'sysctl net.ipv4.ip_forward=1' and, \
+         for IPv6, 'sysctl net.ipv6.conf.all.forwarding=1'"
+    )]
+    ForwardingOff,
     /// Frames may be longer than what can be received.
     #[error(
         "interface '{interface}' has an MTU of {mtu_bytes} bytes, and {mtu_bytes_max} are the most that can be received \

@@ -3,7 +3,7 @@
 //!
 //! A [`Port`] is an interface's receive queue as `nicpoll-core` polls it. A [`PortRunner`] is what a kernel is around the
 //! core: it brings the ticks, or sleeps until packets come, by the [`Drive`] that was asked for. An [`Engine`] is
-//! a runner on a thread of its own. [`Sink`] receives and counts; [`blast::Blast`] sends.
+//! a runner on a thread of its own. [`Sink`] receives and counts; [`blast::Blast`] sends; [`Forward`] routes.
 //!
 //! What must hold: the core runs unchanged. A frame that the XDP program took is delivered or counted as lost at one
 //! place. When the program ends, in whatever way, the interface is as it was before.
@@ -19,6 +19,7 @@ mod drive;
 mod engine;
 mod engines;
 mod error;
+mod forward;
 mod idle;
 mod interface;
 mod knob_socket;
@@ -42,6 +43,7 @@ pub use drive::{Drive, Scheduling};
 pub use engine::{Engine, EngineEnded};
 pub use engines::{EngineSettings, Engines, knob_of_all};
 pub use error::{EngineError, UnknownName};
+pub use forward::{Forward, ForwardPath, ForwardSettings};
 pub use idle::IdlePolling;
 pub use knob_socket::{KnobAnswer, RunningEngine};
 pub use knobs::{

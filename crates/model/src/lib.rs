@@ -19,6 +19,7 @@ mod doctor;
 mod drop_reason;
 pub mod engine;
 mod file_error;
+pub mod forward;
 mod host;
 mod imported;
 pub mod iperf;

@@ -4,6 +4,7 @@
 //! where nothing was measured.
 
 use nicpoll_model::ab::{AB_SCHEMA, LiveAb};
+use nicpoll_model::forward::{FORWARD_SCHEMA, ForwardDocument};
 use nicpoll_model::iperf::{IPERF_SCHEMA, IperfEvent, IperfRun};
 use nicpoll_model::line::{LINE_RATES_SCHEMA, LineRates};
 use nicpoll_model::netrate::{
@@ -262,6 +263,16 @@ pub(crate) fn sim_sweep_schema() -> String {
         "Runs of a simulated host over a range of one parameter. docs/simulator.md explains it. Nothing in \
          it was measured. Units stand in field names; null means that there is no such figure.",
         SIM_SWEEP_SCHEMA,
+    )
+}
+
+/// The JSON Schema of what `nicpoll forward --json` prints.
+pub(crate) fn forward_schema() -> String {
+    schema_of::<ForwardDocument>(
+        "What `nicpoll forward --json` prints",
+        "Where the packets ended that came to a router's interfaces. docs/forward.md explains it. Units stand in field \
+         names; null means not measured, or not asked for.",
+        FORWARD_SCHEMA,
     )
 }
 

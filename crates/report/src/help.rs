@@ -70,6 +70,7 @@ Examples:
 Exit codes: 0 done, 1 failed, 2 usage.";
 }
 
+pub mod forward;
 pub mod sink;
 
 pub mod sysctl;

@@ -11,6 +11,7 @@ mod ab_plan;
 mod csv;
 mod documents;
 mod figures;
+mod forward;
 pub mod help;
 mod html;
 mod json;
@@ -34,6 +35,7 @@ use nicpoll_model::numbers;
 pub use ab_plan::render_ab_plan;
 pub use csv::{blocks_as_csv, imported_as_csv, series_as_csv, trials_as_csv};
 pub use documents::{render_document, render_event};
+pub use forward::{render_forward_end, render_forward_interval, render_forward_start};
 pub use html::{
     render_ab_html, render_choice_html, render_compared_html, render_html, render_imported_html,
     render_sim_run_html, render_sim_sweep_html, render_sim_ticks_html, render_studies_html,

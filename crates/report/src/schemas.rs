@@ -2,6 +2,7 @@
 //! `cargo run -p nicpoll-report --example schemas` writes them.
 
 use nicpoll_model::ab::AB_SCHEMA;
+use nicpoll_model::forward::FORWARD_SCHEMA;
 use nicpoll_model::iperf::IPERF_SCHEMA;
 use nicpoll_model::line::LINE_RATES_SCHEMA;
 use nicpoll_model::netrate::{NETBLAST_SCHEMA, NETRECEIVE_SCHEMA, NETSEND_SCHEMA};
@@ -18,11 +19,11 @@ use nicpoll_model::{
 };
 
 use crate::documents::{
-    ab_schema, compared_schema, doctor_schema, imported_schema, iperf_runs_schema, iperf_schema,
-    line_rates_schema, netblast_runs_schema, netblast_schema, netreceive_schema, netsend_schema,
-    rr_schema, set_schema, show_schema, sim_fit_host_schema, sim_published_schema, sim_run_schema,
-    sim_sweep_schema, sim_ticks_schema, sink_schema, studies_schema, study_plan_schema,
-    watch_schema,
+    ab_schema, compared_schema, doctor_schema, forward_schema, imported_schema, iperf_runs_schema,
+    iperf_schema, line_rates_schema, netblast_runs_schema, netblast_schema, netreceive_schema,
+    netsend_schema, rr_schema, set_schema, show_schema, sim_fit_host_schema, sim_published_schema,
+    sim_run_schema, sim_sweep_schema, sim_ticks_schema, sink_schema, studies_schema,
+    study_plan_schema, watch_schema,
 };
 use crate::json::{cpu_truth_json_schema, json_schema};
 
@@ -30,11 +31,12 @@ use crate::json::{cpu_truth_json_schema, json_schema};
 pub type NamedSchema = (&'static str, fn() -> String);
 
 /// Every kind of document.
-pub const SCHEMAS: [NamedSchema; 25] = [
+pub const SCHEMAS: [NamedSchema; 26] = [
     (AB_SCHEMA, ab_schema),
     (CPU_TRUTH_SCHEMA, cpu_truth_json_schema),
     (SCHEMA, json_schema),
     (DOCTOR_SCHEMA, doctor_schema),
+    (FORWARD_SCHEMA, forward_schema),
     (IMPORTED_SCHEMA, imported_schema),
     (IPERF_SCHEMA, iperf_schema),
     (IPERF_RUNS_SCHEMA, iperf_runs_schema),

@@ -258,3 +258,24 @@ pub struct Blasted {
 unsafe impl aya::Pod for Template {}
 // SAFETY: three integers of 8 bytes and four of 4, without padding; every bit pattern is valid.
 unsafe impl aya::Pod for Blasted {}
+
+/// A redirection of `xdp_exits.bpf.c`: by interface index, `to` 0 for frames that came to no exit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Way {
+    pub from: u32,
+    pub to: u32,
+}
+
+/// What one core counted of it.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Passage {
+    pub sent_frames: u64,
+    pub lost_frames: u64,
+}
+
+// SAFETY: two integers without padding; every bit pattern is valid.
+unsafe impl aya::Pod for Way {}
+// SAFETY: two integers without padding; every bit pattern is valid.
+unsafe impl aya::Pod for Passage {}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0
+/*
+ * Forwards IPv4 and IPv6 between interfaces as the kernel's routes say: at once, or by way of AF_XDP sockets.
+ *
+ * What must hold:
+ * - A frame is taken only when nothing is left to do but what any router does with any packet: it is for this router,
+ *   its header is right, its TTL lasts, the kernel has a route and the neighbour's address, and it fits. All else goes
+ *   to the kernel unchanged, which resolves, fragments, answers by ICMP or drops as it always does. Nothing is dropped
+ *   here.
+ * - Each frame is counted once, by what became of it. The order of the fates, and the names of maps, programs and
+ *   constants are a contract with the loader in crates/engine.
+ * - A checksum that the sender left to its card, as the kernel does on virtual links, is finished by the kernel alone:
+ *   such a frame is the kernel's, or nobody would finish it.
+ */
+#include "frame.h"
+
+#define BPF_MAP_TYPE_DEVMAP_HASH 25
+
+#define AF_INET 2
+#define AF_INET6 10
+#define IPPROTO_HOP_BY_HOP 0
+#define IPPROTO_TCP 6
+
+/* Interfaces that are forwarded between, at most. */
+#define EXITS_MAX 64
+
+/* What became of a frame. All but the first are left to the kernel. */
+enum fate {
+	FORWARDED,
+	NOT_IP,         /* neither IPv4 nor IPv6: ARP, VLAN */
+	NOT_FOR_ROUTER, /* its hardware address is not this interface's: broadcast, multicast, another host's */
+	HEADER,         /* options, a wrong length or checksum, or a source that no router may forward */
+	TTL,            /* it must not go further */
+	CHECKSUM,       /* its checksum is not finished */
+	NO_ROUTE,       /* for this host, or no route, or one that refuses */
+	FORWARDING_OFF,
+	TOO_LONG,     /* for the route: the kernel fragments it, or says so to the sender */
+	NO_NEIGHBOUR, /* its hardware address is not known */
+	OTHER_EXIT,   /* the route leads elsewhere than to the interfaces that are forwarded between, or back */
+	WITHOUT_SOCKET,
+	FATES,
+};
+
+/* What bpf_fib_lookup returns, of include/uapi/linux/bpf.h; the others are refusals. */
+#define FIB_SUCCESS 0
+#define FIB_FORWARDING_DISABLED 5
+#define FIB_NO_NEIGHBOUR 7
+#define FIB_FRAGMENTATION_NEEDED 8
+
+struct fib_lookup {
+	__u8 family;
+	__u8 protocol;
+	__u16 source_port;
+	__u16 destination_port;
+	__u16 length;
+	__u32 ifindex;
+	__u32 service_or_flow;
+	__u32 source[4];
+	__u32 destination[4];
+	__u32 vlan;
+	__u8 from[6];
+	__u8 to[6];
+};
+
+HELPER long (*bpf_fib_lookup)(void *ctx, struct fib_lookup *params, int params_bytes, __u32 flags) = (void *)69;
+
+/* The interface's hardware address, as the first six bytes of a number; set by the loader. */
+const volatile __u64 OWN_ADDRESS = 0;
+
+/* By interface index. */
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP_HASH);
+	__uint(max_entries, EXITS_MAX);
+	__type(key, __u32);
+	__uint(value_size, 8);
+} EXITS SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_XSKMAP);
+	__uint(max_entries, QUEUES_MAX);
+	__type(key, __u32);
+	__type(value, __u32);
+} SOCKETS SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, FATES);
+	__type(key, __u32);
+	__type(value, __u64);
+} FRAMES SEC(".maps");
+
+/* A sum of 16-bit words as one of them. */
+INLINE __u16 folded(__u64 sum)
+{
+	sum = (sum & 0xFFFFFFFF) + (sum >> 32);
+	sum = (sum & 0xFFFF) + (sum >> 16);
+	sum = (sum & 0xFFFF) + (sum >> 16);
+	sum = (sum & 0xFFFF) + (sum >> 16);
+	return sum;
+}
+
+/* Notes the ports, by which rules may route. Returns whether the checksum is that of the addresses alone (`addresses`
+ * is their sum), which the kernel writes where a card is to add the rest. One in 65,536 others looks the same, and
+ * takes the kernel's way without harm. */
+INLINE int is_unfinished(struct fib_lookup *fib, void *transport, void *end, __u16 bytes, __u64 addresses)
+{
+	struct udp *udp = transport;
+	__u16 *checksum;
+
+	if ((void *)(udp + 1) > end || (fib->protocol != IPPROTO_UDP && fib->protocol != IPPROTO_TCP))
+		return 0;
+	fib->source_port = udp->source;
+	fib->destination_port = udp->destination;
+	checksum = &udp->checksum;
+	if (fib->protocol == IPPROTO_TCP)
+		checksum = transport + 16;
+	if ((void *)(checksum + 1) > end)
+		return 0;
+	return *checksum == folded(addresses + __builtin_bswap16(bytes) + (fib->protocol << 8));
+}
+
+INLINE enum fate look_at_ipv4(struct fib_lookup *fib, struct ipv4 *ip, void *end)
+{
+	__u32 *words = (__u32 *)ip;
+	__u8 network;
+	__u16 length;
+
+	if ((void *)(ip + 1) > end || ip->version_and_length != IPV4_WITHOUT_OPTIONS)
+		return HEADER;
+	length = __builtin_bswap16(ip->length);
+	network = ip->addresses[0];
+	/* A source of networks 0 and 127, of a group, or broadcast. */
+	if (length < sizeof(*ip) || (void *)ip + length > end || !network || network == 127 || network >= 224)
+		return HEADER;
+	if (folded((__u64)words[0] + words[1] + words[2] + words[3] + words[4]) != 0xFFFF)
+		return HEADER;
+	if (ip->ttl <= 1)
+		return TTL;
+	fib->family = AF_INET;
+	fib->protocol = ip->protocol;
+	fib->length = length;
+	fib->service_or_flow = ip->service;
+	fib->source[0] = ip->addresses[0];
+	fib->destination[0] = ip->addresses[1];
+	if (ip->fragment & IP_FRAGMENT)
+		return FORWARDED;
+	__u64 addresses = (__u64)ip->addresses[0] + ip->addresses[1];
+	return is_unfinished(fib, ip + 1, end, length - sizeof(*ip), addresses) ? CHECKSUM : FORWARDED;
+}
+
+INLINE enum fate look_at_ipv6(struct fib_lookup *fib, struct ipv6 *ip, void *end)
+{
+	__u64 addresses = 0;
+	__u16 bytes;
+	int i;
+
+	if ((void *)(ip + 1) > end || (ip->version_and_flow & 0xF0) != 0x60)
+		return HEADER;
+	bytes = __builtin_bswap16(ip->length);
+	/* Every router has to look at options of hops; and no length is one of those. */
+	if (ip->next_header == IPPROTO_HOP_BY_HOP || (void *)(ip + 1) + bytes > end)
+		return HEADER;
+	/* A source that is a group, the loopback, or none. */
+	if ((ip->addresses[0] & 0xFF) == 0xFF ||
+	    (!(ip->addresses[0] | ip->addresses[1] | ip->addresses[2]) && !(ip->addresses[3] & 0xFEFFFFFF)))
+		return HEADER;
+	if (ip->hop_limit <= 1)
+		return TTL;
+	fib->family = AF_INET6;
+	fib->protocol = ip->next_header;
+	fib->length = bytes + sizeof(*ip);
+	fib->service_or_flow = ip->version_and_flow & 0xFFFFFF0F;
+	for (i = 0; i < 4; i++) {
+		fib->source[i] = ip->addresses[i];
+		fib->destination[i] = ip->addresses[4 + i];
+		addresses += (__u64)ip->addresses[i] + ip->addresses[4 + i];
+	}
+	return is_unfinished(fib, ip + 1, end, bytes, addresses) ? CHECKSUM : FORWARDED;
+}
+
+/* What is to become of the frame, with the way that the kernel knows for it. */
+INLINE enum fate classify(struct xdp_md *ctx, struct fib_lookup *fib)
+{
+	struct ethernet *ethernet = (void *)(long)ctx->data;
+	void *end = (void *)(long)ctx->data_end;
+	enum fate fate;
+
+	if ((void *)(ethernet + 1) > end || (ethernet->type != ETH_P_IP && ethernet->type != ETH_P_IPV6))
+		return NOT_IP;
+	if (*(__u32 *)ethernet != (__u32)OWN_ADDRESS ||
+	    *(__u16 *)(ethernet->addresses + 4) != (__u16)(OWN_ADDRESS >> 32))
+		return NOT_FOR_ROUTER;
+	fate = ethernet->type == ETH_P_IP ? look_at_ipv4(fib, (void *)(ethernet + 1), end)
+					   : look_at_ipv6(fib, (void *)(ethernet + 1), end);
+	if (fate != FORWARDED)
+		return fate;
+	fib->ifindex = ctx->ingress_ifindex;
+	switch (bpf_fib_lookup(ctx, fib, sizeof(*fib), 0)) {
+	case FIB_SUCCESS:
+		return fib->ifindex == ctx->ingress_ifindex ? OTHER_EXIT : FORWARDED;
+	case FIB_FORWARDING_DISABLED:
+		return FORWARDING_OFF;
+	case FIB_NO_NEIGHBOUR:
+		return NO_NEIGHBOUR;
+	case FIB_FRAGMENTATION_NEEDED:
+		return TOO_LONG;
+	default:
+		return NO_ROUTE;
+	}
+}
+
+INLINE int counted(__u32 fate, int verdict)
+{
+	__u64 *frames = bpf_map_lookup_elem(&FRAMES, &fate);
+
+	if (frames)
+		*frames += 1;
+	return verdict;
+}
+
+/* One hop less, and the checksum changed by as much: RFC 1624. The TTL is the high byte of its word. */
+INLINE void hop(struct xdp_md *ctx, struct fib_lookup *fib)
+{
+	struct ethernet *ethernet = (void *)(long)ctx->data;
+	void *end = (void *)(long)ctx->data_end;
+	struct ipv4 *ipv4 = (void *)(ethernet + 1);
+	struct ipv6 *ipv6 = (void *)(ethernet + 1);
+
+	if ((void *)(ipv4 + 1) > end)
+		return;
+	if (fib->family == AF_INET) {
+		__u32 checksum = ipv4->checksum + 1;
+
+		ipv4->checksum = checksum + (checksum >= 0xFFFF);
+		ipv4->ttl--;
+	} else {
+		ipv6->hop_limit--;
+	}
+	__builtin_memcpy(ethernet->addresses, fib->to, 6);
+	__builtin_memcpy(ethernet->addresses + 6, fib->from, 6);
+}
+
+/* The whole router: out through the other interface. */
+SEC("xdp")
+int forward_frames(struct xdp_md *ctx)
+{
+	struct fib_lookup fib = {};
+	enum fate fate = classify(ctx, &fib);
+
+	if (fate != FORWARDED)
+		return counted(fate, XDP_PASS);
+	/* The last argument is the verdict for an interface that is none of the exits. */
+	if (bpf_redirect_map(&EXITS, fib.ifindex, XDP_PASS) != XDP_REDIRECT)
+		return counted(OTHER_EXIT, XDP_PASS);
+	hop(ctx, &fib);
+	return counted(FORWARDED, XDP_REDIRECT);
+}
+
+/* The first half of a router in user space: what it can forward is given to its sockets, unchanged. */
+SEC("xdp")
+int take_frames_to_forward(struct xdp_md *ctx)
+{
+	struct fib_lookup fib = {};
+	enum fate fate = classify(ctx, &fib);
+
+	if (fate != FORWARDED)
+		return counted(fate, XDP_PASS);
+	if (!bpf_map_lookup_elem(&EXITS, &fib.ifindex))
+		return counted(OTHER_EXIT, XDP_PASS);
+	if (bpf_redirect_map(&SOCKETS, ctx->rx_queue_index, XDP_PASS) != XDP_REDIRECT)
+		return counted(WITHOUT_SOCKET, XDP_PASS);
+	return counted(FORWARDED, XDP_REDIRECT);
+}
+
+char _license[] SEC("license") = "Dual MIT/GPL";

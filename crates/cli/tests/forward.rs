@@ -1,0 +1,539 @@
+//! `nicpoll forward` in the middle of three network namespaces: what a router must do with a packet, and what it must
+//! leave to the kernel, on every path that packets can take.
+
+mod described;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nicpoll_sys::netns::{NetNamespace, NetnsThread};
+use nicpoll_testkit::needs;
+use rustix::net::{AddressFamily, Protocol, RecvFlags, SocketFlags, SocketType, ipproto};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::thread::gettid;
+use serde_json::Value;
+
+const SENDER: [&str; 2] = ["198.18.0.1", "2001:2::1"];
+const ROUTER: [&str; 2] = ["198.18.0.2", "2001:2::2"];
+const RECEIVER: [&str; 2] = ["198.18.1.1", "2001:2:0:1::1"];
+/// Behind the receiver; the router learns the way there while it runs.
+const BEHIND: &str = "198.51.100.1";
+const PORT: u16 = 9000;
+/// What has not happened by then will not.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// An answer that does not come within this is asked for again.
+const ANSWER: Duration = Duration::from_millis(200);
+
+type Host = NetnsThread<()>;
+
+/// A sender, a router and a receiver. Hardware addresses end in 1; 2 and 3; 4.
+struct Lab {
+    sender: Host,
+    router: Host,
+    receiver: Host,
+}
+
+impl Lab {
+    fn new() -> Self {
+        let [sender, router, receiver] = [(), (), ()]
+            .map(|()| NetnsThread::enter(NetNamespace::create().unwrap(), || ()).unwrap());
+        for (host, name) in [(&sender, "em0"), (&receiver, "em1")] {
+            let tid = host.run(|()| gettid().as_raw_nonzero().get()).unwrap();
+            let make = format!("ip link add {name} type veth peer name em0 netns {tid}");
+            shell(&router, &make);
+        }
+        shell(
+            &router,
+            "echo 1 > /proc/sys/net/ipv4/ip_forward\n\
+             echo 1 > /proc/sys/net/ipv6/conf/all/forwarding",
+        );
+        for (host, device, number, addresses) in [
+            (&sender, "em0", 1, SENDER),
+            (&router, "em0", 2, ROUTER),
+            (&router, "em1", 3, ["198.18.1.2", "2001:2:0:1::2"]),
+            (&receiver, "em0", 4, RECEIVER),
+        ] {
+            let [ipv4, ipv6] = addresses;
+            shell(
+                host,
+                &format!(
+                    "ip link set lo up\n\
+                     ip link set {device} address 02:00:00:00:00:0{number} up\n\
+                     ip addr add {ipv4}/24 dev {device}\n\
+                     ip addr add {ipv6}/64 dev {device} nodad"
+                ),
+            );
+        }
+        for (host, network) in [(&sender, 0), (&receiver, 1)] {
+            // A card that computes no checksums and gathers packets, which on a veth makes a NAPI.
+            shell(
+                host,
+                &format!(
+                    "ethtool -K em0 tx off gro on\n\
+                     ip route add default via 198.18.{network}.2\n\
+                     ip route add default via 2001:2:0:{network}::2"
+                ),
+            );
+        }
+        shell(&receiver, &format!("ip addr add {BEHIND}/32 dev lo"));
+        Lab {
+            sender,
+            router,
+            receiver,
+        }
+    }
+
+    fn nicpoll(&self, args: &[&str]) -> Child {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
+        command
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        self.router.run(move |()| command.spawn().unwrap()).unwrap()
+    }
+
+    fn ended(&self, args: &[&str]) -> Output {
+        self.nicpoll(args).wait_with_output().unwrap()
+    }
+
+    /// Answers every datagram to `PORT` at the receiver until the result is dropped.
+    fn echo(&self) -> Echo {
+        let (ready, is_ready) = mpsc::channel();
+        let (ends, is_over) = mpsc::channel::<()>();
+        let thread = self.receiver.spawn_pinned(0, "echo", move || {
+            let socket = UdpSocket::bind(("::", PORT)).unwrap();
+            socket
+                .set_read_timeout(Some(Duration::from_millis(20)))
+                .unwrap();
+            ready.send(()).unwrap();
+            let mut payload = [0; 2000];
+            while is_over.try_recv() == Err(mpsc::TryRecvError::Empty) {
+                if let Ok((bytes, from)) = socket.recv_from(&mut payload) {
+                    let _ = socket.send_to(&payload[..bytes], from);
+                }
+            }
+        });
+        is_ready.recv().unwrap();
+        drop(thread);
+        Echo { _ends: ends }
+    }
+
+    /// Asks until there is an answer.
+    fn await_answer(&self, to: &str) {
+        let to = SocketAddr::new(to.parse().unwrap(), PORT);
+        let ask = move |(): &mut ()| {
+            let socket = UdpSocket::bind((any(to.ip()), 0)).unwrap();
+            socket.set_read_timeout(Some(ANSWER)).unwrap();
+            let (began, mut answer) = (Instant::now(), [0; 64]);
+            while began.elapsed() < PATIENCE {
+                let _ = socket.send_to(b"are you there", to);
+                if socket.recv(&mut answer).is_ok() {
+                    return true;
+                }
+            }
+            false
+        };
+        assert!(self.sender.run(ask).unwrap(), "no answer from {to}");
+    }
+
+    /// Sends datagrams with a TTL, as fast as it goes.
+    fn send(&self, to: &str, datagrams: u32, bytes: usize, ttl: Option<u32>) {
+        let to = SocketAddr::new(to.parse().unwrap(), PORT + 1);
+        let send = move |(): &mut ()| {
+            let socket = UdpSocket::bind((any(to.ip()), 0)).unwrap();
+            if let Some(ttl) = ttl {
+                socket.set_ttl(ttl).unwrap();
+            }
+            for _ in 0..datagrams {
+                // Nobody listens, which an ICMP message may have told.
+                let _ = socket.send_to(&[7; 1400][..bytes], to);
+            }
+        };
+        self.sender.run(send).unwrap();
+    }
+}
+
+struct Echo {
+    _ends: mpsc::Sender<()>,
+}
+
+fn any(like: IpAddr) -> &'static str {
+    if like.is_ipv4() { "0.0.0.0" } else { "::" }
+}
+
+/// Runs lines of a shell in a namespace.
+fn shell(host: &Host, lines: &str) -> String {
+    let script = format!("set -e\n{lines}");
+    host.run(move |()| {
+        let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+        let complaints = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{script}\n{complaints}");
+        String::from_utf8(output.stdout).unwrap()
+    })
+    .unwrap()
+}
+
+/// A running router that prints a line for each event.
+struct Running {
+    child: Child,
+    lines: std::io::Lines<BufReader<ChildStdout>>,
+    forwarded: u64,
+}
+
+impl Running {
+    fn new(lab: &Lab, path: &str) -> (Self, Value) {
+        let mut args = vec!["forward", "em0", "em1", "--path", path];
+        args.extend(["--json-stream", "--interval", "100ms"]);
+        let mut child = lab.nicpoll(&args);
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let Some(first) = lines.next() else {
+            let mut said = String::new();
+            let _ = child.stderr.take().unwrap().read_to_string(&mut said);
+            panic!("it ended with {:?}: {said}", child.wait());
+        };
+        let running = Running {
+            child,
+            lines,
+            forwarded: 0,
+        };
+        (running, event(&first.unwrap(), "start"))
+    }
+
+    /// Waits until it has forwarded so many more.
+    fn await_forwarded(&mut self, packets: u64) {
+        let (began, aim) = (Instant::now(), self.forwarded + packets);
+        while self.forwarded < aim {
+            let line = self.lines.next().unwrap().unwrap();
+            let interval = event(&line, "interval");
+            self.forwarded += interval["forwarded_packets"].as_u64().unwrap();
+            let forwarded = self.forwarded;
+            assert!(began.elapsed() < PATIENCE, "{forwarded} of {aim}");
+        }
+    }
+
+    fn interrupt(mut self) -> Value {
+        kill(&self.child, Signal::INT);
+        let last = self.lines.map(Result::unwrap).last().unwrap();
+        assert_eq!(self.child.wait().unwrap().code(), Some(130));
+        event(&last, "end")
+    }
+}
+
+fn event(line: &str, name: &str) -> Value {
+    let event: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
+    assert_eq!(event["event"], name);
+    event["data"].clone()
+}
+
+fn kill(child: &Child, signal: Signal) {
+    let pid = Pid::from_raw(child.id() as i32).unwrap();
+    kill_process(pid, signal).unwrap();
+}
+
+fn passed(end: &Value, reason: &str) -> u64 {
+    let fates = end["account"]["passed"].as_array().unwrap();
+    let fate = fates.iter().find(|fate| fate["name"] == reason).unwrap();
+    fate["packets"].as_u64().unwrap()
+}
+
+fn with_each_path(test: impl Fn(&Lab, &str)) {
+    for path in ["xdp"] {
+        test(&Lab::new(), path);
+    }
+}
+
+/// The frames of UDP to a port that come to the receiver, each as a whole.
+fn capture(host: &Host, frames: usize) -> mpsc::Receiver<Vec<Vec<u8>>> {
+    let (ready, is_ready) = mpsc::channel();
+    let (captured, result) = mpsc::channel();
+    let thread = host.spawn_pinned(0, "capture", move || {
+        let all = Protocol::from_raw(std::num::NonZeroU32::new(0x0300).unwrap());
+        let (family, kind) = (AddressFamily::PACKET, SocketType::RAW);
+        let socket =
+            rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, Some(all)).unwrap();
+        ready.send(()).unwrap();
+        let mut found = Vec::new();
+        let mut frame = [0; 2000];
+        while found.len() < frames {
+            let (bytes, _) = rustix::net::recv(&socket, &mut frame, RecvFlags::empty()).unwrap();
+            let frame = &frame[..bytes];
+            if transport(frame).is_some_and(|udp| udp[2..4] == (PORT + 1).to_be_bytes()) {
+                found.push(frame.to_vec());
+            }
+        }
+        let _ = captured.send(found);
+    });
+    is_ready.recv().unwrap();
+    drop(thread);
+    result
+}
+
+/// The UDP datagram of a frame.
+fn transport(frame: &[u8]) -> Option<&[u8]> {
+    match (&frame[12..14], frame[23], frame[20]) {
+        ([8, 0], 17, _) => Some(&frame[34..]),
+        ([0x86, 0xDD], _, 17) => Some(&frame[54..]),
+        _ => None,
+    }
+}
+
+fn sum(bytes: &[u8]) -> u64 {
+    let words = bytes.chunks(2);
+    words
+        .map(|word| u64::from(word[0]) << 8 | u64::from(*word.get(1).unwrap_or(&0)))
+        .sum()
+}
+
+fn folded(mut sum: u64) -> u64 {
+    while sum > 0xFFFF {
+        sum = (sum & 0xFFFF) + (sum >> 16);
+    }
+    sum
+}
+
+#[test]
+fn packets_arrive_one_hop_on_with_the_right_addresses_and_checksums() {
+    needs!(Root, Ip, Ethtool);
+    with_each_path(|lab, path| {
+        let (mut router, start) = Running::new(lab, path);
+        assert_eq!(start["path"], path);
+        let _echo = lab.echo();
+        for to in RECEIVER {
+            // Neighbours are the kernel's to find.
+            lab.await_answer(to);
+            let captured = capture(&lab.receiver, 20);
+            lab.send(to, 20, 64, None);
+            for frame in captured.recv_timeout(PATIENCE).unwrap() {
+                assert_eq!(frame[..12], [2, 0, 0, 0, 0, 4, 2, 0, 0, 0, 0, 3]);
+                let udp = transport(&frame).unwrap();
+                let pseudo = sum(&frame[if frame[12] == 8 { 26..34 } else { 22..54 }]);
+                assert_eq!(folded(pseudo + 17 + sum(udp) + udp.len() as u64), 0xFFFF);
+                if frame[12] == 8 {
+                    assert_eq!(frame[22], 63);
+                    assert_eq!(folded(sum(&frame[14..34])), 0xFFFF);
+                } else {
+                    assert_eq!(frame[21], 63);
+                }
+            }
+        }
+        router.await_forwarded(40);
+        let end = router.interrupt();
+        assert_eq!(end["account"]["residual_packets"], 0, "{end}");
+        assert!(passed(&end, "not_ip") > 0, "ARP is the kernel's: {end}");
+        let link = shell(&lab.router, "ip link");
+        assert!(!link.contains("xdp"), "{link}");
+    });
+}
+
+#[test]
+fn what_takes_more_than_sending_on_is_the_kernels() {
+    needs!(Root, Ip, Ethtool);
+    with_each_path(|lab, path| {
+        let (router, _) = Running::new(lab, path);
+        let _echo = lab.echo();
+        lab.await_answer(RECEIVER[0]);
+        for to in [ROUTER[0], RECEIVER[0]] {
+            say_hello_by_tcp(lab, to);
+        }
+        let expired = await_icmp(&lab.sender, 11);
+        lab.send(RECEIVER[0], 1, 64, Some(1));
+        assert_eq!(expired.recv_timeout(PATIENCE).unwrap(), ROUTER[0]);
+        // The way there is learnt while it runs, then it becomes too narrow.
+        let way = format!("ip route replace {BEHIND}/32 via {}", RECEIVER[0]);
+        shell(&lab.router, &way);
+        lab.await_answer(BEHIND);
+        shell(&lab.router, &format!("{way} mtu lock 600"));
+        let too_long = await_icmp(&lab.sender, 3);
+        lab.send(BEHIND, 1, 1000, None);
+        assert_eq!(too_long.recv_timeout(PATIENCE).unwrap(), ROUTER[0]);
+        // A checksum that no card is there to finish.
+        shell(&lab.sender, "ethtool -K em0 tx on");
+        lab.await_answer(RECEIVER[0]);
+        let end = router.interrupt();
+        assert_eq!(end["account"]["residual_packets"], 0, "{end}");
+        for reason in ["no_route", "ttl", "too_long", "no_neighbour", "checksum"] {
+            assert!(passed(&end, reason) > 0, "{reason}: {end}");
+        }
+    });
+}
+
+#[test]
+fn a_neighbour_that_is_gone_is_looked_for_by_the_kernel() {
+    needs!(Root, Ip, Ethtool);
+    with_each_path(|lab, path| {
+        let (mut router, _) = Running::new(lab, path);
+        let _echo = lab.echo();
+        lab.await_answer(RECEIVER[0]);
+        let forget = format!("ip neigh del {} dev em1", RECEIVER[0]);
+        shell(&lab.router, &forget);
+        lab.await_answer(RECEIVER[0]);
+        lab.send(RECEIVER[0], 20, 64, None);
+        router.await_forwarded(20);
+        let end = router.interrupt();
+        assert!(passed(&end, "no_neighbour") > 1, "{end}");
+        assert_eq!(end["account"]["residual_packets"], 0, "{end}");
+    });
+}
+
+#[test]
+fn the_account_closes_under_overload() {
+    needs!(Root, Ip, Ethtool);
+    with_each_path(|lab, path| {
+        let (mut router, _) = Running::new(lab, path);
+        let _echo = lab.echo();
+        lab.await_answer(RECEIVER[0]);
+        lab.send(RECEIVER[0], 50_000, 18, None);
+        router.await_forwarded(1_000);
+        let end = router.interrupt();
+        let account = &end["account"];
+        assert!(
+            account["received_packets"].as_u64().unwrap() > 1_000,
+            "{end}"
+        );
+        assert_eq!(account["residual_packets"], 0, "{end}");
+        let interfaces = end["interfaces"].as_array().unwrap();
+        assert!(
+            interfaces.iter().all(|from| from["residual_packets"] == 0),
+            "{end}"
+        );
+    });
+}
+
+#[test]
+fn a_veth_without_a_napi_at_its_other_end_is_left_to_the_kernel_and_named() {
+    needs!(Root, Ip, Ethtool);
+    let lab = Lab::new();
+    shell(&lab.receiver, "ethtool -K em0 gro off");
+    let (router, start) = Running::new(&lab, "xdp");
+    assert_eq!(start["interfaces"][1]["takes_redirected"], false, "{start}");
+    let notes = start["notes"].to_string();
+    assert!(notes.contains("ethtool -K PEER gro on"), "{notes}");
+    let _echo = lab.echo();
+    // The first one finds the neighbour.
+    for _ in 0..2 {
+        lab.await_answer(RECEIVER[0]);
+    }
+    let end = router.interrupt();
+    assert!(passed(&end, "other_exit") > 0, "{end}");
+    assert_eq!(end["account"]["residual_packets"], 0, "{end}");
+}
+
+#[test]
+fn a_router_that_is_killed_leaves_nothing_and_what_cannot_be_is_refused() {
+    needs!(Root, Ip, Ethtool);
+    let lab = Lab::new();
+    with_running(&lab, |first| {
+        let output = lab.ended(&["forward", "em0", "em1"]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            said.contains("'em0' has an XDP program of another"),
+            "{said}"
+        );
+        kill(&first.child, Signal::KILL);
+        first.child.wait().unwrap();
+    });
+    let began = Instant::now();
+    while shell(&lab.router, "ip link").contains("xdp") {
+        assert!(began.elapsed() < PATIENCE);
+        thread::sleep(Duration::from_millis(5));
+    }
+    let off = "echo 0 > /proc/sys/net/ipv4/ip_forward\n\
+               echo 0 > /proc/sys/net/ipv6/conf/all/forwarding";
+    for (args, code, reason) in [
+        (&["forward", "em0"][..], 2, "2 values"),
+        (&["forward", "em0", "em9"], 1, "there is no interface 'em9'"),
+        (&["forward", "em0", "em0"], 2, "'em0' is named twice"),
+        (&["forward", "em0", "lo"], 1, "'lo' is no Ethernet"),
+        (
+            &["forward", "em0", "em1"],
+            1,
+            "'sysctl net.ipv4.ip_forward=1'",
+        ),
+    ] {
+        if reason.contains("sysctl") {
+            shell(&lab.router, off);
+        }
+        let output = lab.ended(args);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
+        assert!(said.contains(reason), "{args:?}: {said}");
+    }
+    let link = shell(&lab.router, "ip link");
+    assert!(!link.contains("xdp"), "{link}");
+}
+
+#[test]
+fn the_document_is_as_its_schema_says_and_the_text_closes_the_account() {
+    needs!(Root, Ip, Ethtool);
+    with_each_path(|lab, path| {
+        let mut options = vec!["forward", "em0", "em1", "--path", path];
+        options.extend(["--for", "200ms", "--interval", "100ms"]);
+        let json = lab.ended(&[&options[..], &["--json"]].concat());
+        let document: Value = serde_json::from_slice(&json.stdout).unwrap();
+        described::assert_described(&document, "forward");
+        assert_eq!(document["intervals"].as_array().unwrap().len(), 2);
+        let text = String::from_utf8(lab.ended(&options).stdout).unwrap();
+        for part in ["em0, em1: forwarding IPv4 and IPv6", "0 unaccounted for"] {
+            assert!(text.contains(part), "{part} is not in:\n{text}");
+        }
+    });
+}
+
+fn with_running(lab: &Lab, test: impl FnOnce(&mut Running)) {
+    let (mut running, _) = Running::new(lab, "xdp");
+    test(&mut running);
+}
+
+/// A connection to an address of the router or the receiver, and a word each way.
+fn say_hello_by_tcp(lab: &Lab, to: &str) {
+    let server = if ROUTER.contains(&to) {
+        &lab.router
+    } else {
+        &lab.receiver
+    };
+    let listener = server
+        .run(|()| TcpListener::bind(("0.0.0.0", 0)).unwrap())
+        .unwrap();
+    let to = SocketAddr::new(to.parse().unwrap(), listener.local_addr().unwrap().port());
+    let answering = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut word = [0; 5];
+        stream.read_exact(&mut word).unwrap();
+        stream.write_all(&word).unwrap();
+    });
+    let ask = move |(): &mut ()| {
+        let mut stream = TcpStream::connect_timeout(&to, PATIENCE).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(b"hello").unwrap();
+        let mut word = [0; 5];
+        stream.read_exact(&mut word).unwrap();
+        word
+    };
+    assert_eq!(&lab.sender.run(ask).unwrap(), b"hello");
+    answering.join().unwrap();
+}
+
+/// The sender of the first ICMP message of a type.
+fn await_icmp(host: &Host, message: u8) -> mpsc::Receiver<String> {
+    let (ready, is_ready) = mpsc::channel();
+    let (came, result) = mpsc::channel();
+    let thread = host.spawn_pinned(0, "icmp", move || {
+        let (family, kind) = (AddressFamily::INET, SocketType::RAW);
+        let flags = SocketFlags::CLOEXEC;
+        let socket = rustix::net::socket_with(family, kind, flags, Some(ipproto::ICMP)).unwrap();
+        ready.send(()).unwrap();
+        let mut packet = [0; 2000];
+        while packet[20] != message {
+            rustix::net::recv(&socket, &mut packet, RecvFlags::empty()).unwrap();
+        }
+        let from: [u8; 4] = packet[12..16].try_into().unwrap();
+        let _ = came.send(IpAddr::from(from).to_string());
+    });
+    is_ready.recv().unwrap();
+    drop(thread);
+    result
+}

@@ -1,0 +1,239 @@
+//! Forwarding between interfaces as the kernel's routes say: a router's fast path, with the kernel as its slow one.
+//!
+//! An XDP program at each interface says of each frame whether nothing is left to do but to send it on, and leaves all
+//! others to the kernel: what is for this host, what has no route or no neighbour yet, what needs fragments or an
+//! answer by ICMP.
+//!
+//! What must hold: every frame that came to an interface is forwarded, left to the kernel, lost at a named place, or
+//! shown as unaccounted for. Routes and neighbours are the kernel's, as they are at that moment. When the program ends,
+//! in whatever way, the interfaces are as they were before.
+
+mod classifier;
+mod interface;
+mod passages;
+mod xdp_path;
+
+use std::time::Instant;
+
+use netlink_socket2::NetlinkSocket;
+use nicpoll_model::Origin;
+use nicpoll_model::forward::{
+    FORWARD_SCHEMA, ForwardAccount, ForwardCounts, ForwardEnd, ForwardInterface, ForwardInterval,
+    ForwardStart, ForwardedFrom,
+};
+
+use self::interface::{Interface, takes_redirected};
+use self::xdp_path::XdpPath;
+use crate::error::EngineError;
+
+/// What is forwarded, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForwardSettings {
+    /// The interfaces, in the network namespace of the calling thread; two at least.
+    pub interfaces: Vec<String>,
+    /// Who forwards.
+    pub path: ForwardPath,
+}
+
+/// Who forwards, chosen by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ForwardPath {
+    /// The fastest that works here.
+    #[default]
+    Auto,
+    /// The XDP program itself.
+    Xdp,
+}
+
+const PATHS: [(ForwardPath, &str); 2] = [(ForwardPath::Auto, "auto"), (ForwardPath::Xdp, "xdp")];
+
+impl ForwardPath {
+    /// The names of all.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        PATHS.iter().map(|(_, name)| *name)
+    }
+
+    /// The path of a name.
+    pub fn from_name(name: &str) -> Option<ForwardPath> {
+        let mut rows = PATHS.iter();
+        rows.find(|(_, known)| *known == name)
+            .map(|(path, _)| *path)
+    }
+}
+
+/// How frames get from one interface to another.
+trait Path {
+    /// Where the XDP program of each interface runs.
+    fn program_modes(&self) -> Vec<&'static str>;
+
+    /// Where the frames of each interface ended until now.
+    fn accounts(&self) -> Result<Vec<ForwardAccount>, EngineError>;
+
+    /// Adapts to interfaces that changed.
+    fn look_around(&mut self) -> Result<(), EngineError>;
+
+    /// Stops to take frames, and lets those on their way come to their ends.
+    fn stop(&mut self);
+}
+
+/// A forwarder that runs.
+pub struct Forward {
+    path: Box<dyn Path>,
+    start: ForwardStart,
+    began: Instant,
+    last: (f64, ForwardCounts),
+}
+
+impl Forward {
+    /// Starts to forward.
+    ///
+    /// # Errors
+    /// When an interface cannot be had, or the kernel forwards nothing. Nothing is left at the interfaces then.
+    pub fn start(settings: &ForwardSettings, origin: Origin) -> Result<Self, EngineError> {
+        let mut socket = NetlinkSocket::new();
+        let interfaces = named(&mut socket, &settings.interfaces)?;
+        let takers: Vec<Option<bool>> = interfaces
+            .iter()
+            .map(|interface| takes_redirected(&mut socket, interface.ifindex))
+            .collect();
+        let mut notes = forwarding_notes(&interfaces)?;
+        for (interface, takes) in interfaces.iter().zip(&takers) {
+            if *takes == Some(false) {
+                notes.push(no_exit(interface));
+            }
+        }
+        let path: Box<dyn Path> = Box::new(XdpPath::start(&interfaces, socket)?);
+        let shown = interfaces.iter().zip(path.program_modes()).zip(&takers);
+        let start = ForwardStart {
+            schema: String::from(FORWARD_SCHEMA),
+            origin,
+            path: String::from("xdp"),
+            path_reason: String::from(match settings.path {
+                ForwardPath::Auto => "the drivers of all interfaces run XDP programs",
+                ForwardPath::Xdp => "asked for",
+            }),
+            interfaces: shown
+                .map(|((interface, mode), takes)| ForwardInterface {
+                    name: interface.name.clone(),
+                    program_mode: String::from(mode),
+                    takes_redirected: *takes,
+                    mtu_bytes: interface.mtu_bytes,
+                })
+                .collect(),
+            notes,
+        };
+        Ok(Forward {
+            path,
+            start,
+            began: Instant::now(),
+            last: (0.0, ForwardCounts::default()),
+        })
+    }
+
+    /// What was asked for and how it is carried out.
+    pub fn facts(&self) -> &ForwardStart {
+        &self.start
+    }
+
+    /// What was forwarded since the last call, or the start.
+    ///
+    /// # Errors
+    /// When the programs' counters cannot be read.
+    pub fn interval(&mut self) -> Result<ForwardInterval, EngineError> {
+        self.path.look_around()?;
+        let accounts = self.path.accounts()?;
+        let counts = ForwardAccount::sum(accounts.iter()).counts();
+        let now = (self.began.elapsed().as_secs_f64(), counts);
+        let (start_seconds, before) = std::mem::replace(&mut self.last, now);
+        Ok(ForwardInterval {
+            start_seconds,
+            end_seconds: now.0,
+            counts: counts.since(&before),
+        })
+    }
+
+    /// Stops, takes the programs off the interfaces, and says what it came to.
+    ///
+    /// # Errors
+    /// When the programs' counters cannot be read.
+    pub fn end(mut self) -> Result<ForwardEnd, EngineError> {
+        let duration_seconds = self.began.elapsed().as_secs_f64();
+        self.path.stop();
+        let accounts = self.path.accounts()?;
+        let names = self.start.interfaces.into_iter();
+        Ok(ForwardEnd {
+            duration_seconds,
+            account: ForwardAccount::sum(accounts.iter()),
+            interfaces: names
+                .zip(accounts)
+                .map(|(interface, account)| ForwardedFrom {
+                    name: interface.name,
+                    account,
+                })
+                .collect(),
+            ended_by_signal: None,
+        })
+    }
+}
+
+fn named(socket: &mut NetlinkSocket, names: &[String]) -> Result<Vec<Interface>, EngineError> {
+    let mut interfaces: Vec<Interface> = Vec::new();
+    for name in names {
+        let interface = Interface::named(socket, name)?;
+        let mut others = interfaces.iter();
+        if others.any(|other| other.ifindex == interface.ifindex) {
+            return Err(EngineError::SameInterface {
+                interface: name.clone(),
+            });
+        }
+        interfaces.push(interface);
+    }
+    Ok(interfaces)
+}
+
+/// What the kernel itself does not forward.
+///
+/// # Errors
+/// When that is everything.
+fn forwarding_notes(interfaces: &[Interface]) -> Result<Vec<String>, EngineError> {
+    let forwarding: Vec<[bool; 2]> = interfaces.iter().map(Interface::is_forwarding).collect();
+    if forwarding.iter().all(|families| *families == [false; 2]) {
+        return Err(EngineError::ForwardingOff);
+    }
+    let families = [
+        ("IPv4", "net.ipv4.ip_forward=1"),
+        ("IPv6", "net.ipv6.conf.all.forwarding=1"),
+    ];
+    let mut notes = Vec::new();
+    for (index, (family, remedy)) in families.into_iter().enumerate() {
+        let off: Vec<&str> = interfaces
+            .iter()
+            .zip(&forwarding)
+            .filter(|(_, families)| !families[index])
+            .map(|(interface, _)| interface.name.as_str())
+            .collect();
+        if !off.is_empty() {
+            notes.push(format!(
+                "The kernel does not forward {family} that comes to {}, so neither does this: 'sysctl {remedy}' turns \
+                 it on.",
+                off.join(", ")
+            ));
+        }
+    }
+    Ok(notes)
+}
+
+/// Why frames do not leave by an interface, and what to do.
+fn no_exit(interface: &Interface) -> String {
+    let name = &interface.name;
+    if interface.kind == "veth" {
+        format!(
+            "{name} takes no frames from XDP programs while the other end of the veth has no NAPI; what leaves by it \
+             goes through the kernel. 'ethtool -K PEER gro on' at the other end makes one."
+        )
+    } else {
+        format!(
+            "The driver of {name} takes no frames from XDP programs; what leaves by it goes through the kernel."
+        )
+    }
+}

@@ -1,0 +1,82 @@
+//! The XDP program of a forwarder at one interface: it says of each frame whether nothing is left but to send it on.
+
+use aya::maps::xdp::DevMapHash;
+use aya::maps::{MapData, PerCpuArray};
+use nicpoll_model::forward::PASSED;
+use nicpoll_sys::xdp::AttachMode;
+
+use super::interface::Interface;
+use crate::error::EngineError;
+use crate::program::Program;
+
+const PROGRAM: &str = "forward_frames";
+
+/// What became of the frames that came to the interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    /// Sent on.
+    pub(super) forwarded: u64,
+    /// Left to the kernel, in the order of [`PASSED`].
+    pub(super) passed: [u64; PASSED.len()],
+}
+
+impl Seen {
+    /// All of them.
+    pub(super) fn frames(&self) -> u64 {
+        self.forwarded + self.passed.iter().sum::<u64>()
+    }
+}
+
+/// The program.
+pub(super) struct Classifier {
+    program: Program,
+    exits: DevMapHash<MapData>,
+    frames: PerCpuArray<MapData, u64>,
+}
+
+impl Classifier {
+    /// Loads the program. It forwards nothing until it has exits and is attached.
+    ///
+    /// # Errors
+    /// Without the privileges for BPF.
+    pub(super) fn load(interface: &Interface) -> Result<Self, EngineError> {
+        let object = aya::include_bytes_aligned!("../../bpf/xdp_forward.bpf.o");
+        let constants = [("OWN_ADDRESS", interface.address_as_number())];
+        let mut program = Program::load(&interface.name, object, PROGRAM, &constants)?;
+        Ok(Classifier {
+            exits: program.map("EXITS")?,
+            frames: program.map("FRAMES")?,
+            program,
+        })
+    }
+
+    /// Forwards to an interface from now on, or no longer.
+    pub(super) fn set_exit(&mut self, ifindex: u32, is_exit: bool) -> Result<(), EngineError> {
+        if is_exit {
+            let inserted = self.exits.insert(ifindex, ifindex, None, 0);
+            return inserted.map_err(|error| self.program.refused(&error));
+        }
+        // The kernel has removed an interface that is gone by itself.
+        let _ = self.exits.remove(ifindex);
+        Ok(())
+    }
+
+    /// Attaches the program.
+    ///
+    /// # Errors
+    /// When the interface has an XDP program.
+    pub(super) fn attach(&mut self, interface: &Interface) -> Result<AttachMode, EngineError> {
+        self.program.attach(interface.ifindex)
+    }
+
+    /// Takes the program off the interface; its counters stay.
+    pub(super) fn detach(&mut self) {
+        self.program.detach();
+    }
+
+    /// What became of all frames so far.
+    pub(super) fn seen(&self) -> Result<Seen, EngineError> {
+        let [forwarded, passed @ ..] = self.program.sums::<{ PASSED.len() + 1 }>(&self.frames)?;
+        Ok(Seen { forwarded, passed })
+    }
+}

@@ -1,0 +1,139 @@
+//! What a router forwarded, as text, line by line as it goes.
+
+use std::fmt::Write;
+
+use nicpoll_model::forward::{
+    Fate, ForwardCounts, ForwardEnd, ForwardFate, ForwardInterval, ForwardStart, LOST, PASSED,
+};
+use nicpoll_model::numbers::{MISSING, count, figure};
+
+/// What is forwarded and how, and the names of the columns.
+pub fn render_forward_start(start: &ForwardStart) -> String {
+    let names: Vec<&str> = start.interfaces.iter().map(|i| i.name.as_str()).collect();
+    let mut text = format!(
+        "{}: forwarding IPv4 and IPv6 by the kernel's routes; everything else goes to the kernel\n\
+         path {}: {}\n\
+         Forwarded packets pass by nftables, iptables, traffic control and rp_filter.\n",
+        names.join(", "),
+        start.path,
+        start.path_reason
+    );
+    for note in &start.notes {
+        let _ = writeln!(text, "{note}");
+    }
+    let _ = writeln!(
+        text,
+        "\n{:>8} {:>12} {:>12} {:>12} {:>10}",
+        "seconds", "received/s", "forwarded/s", "to kernel/s", "lost"
+    );
+    text
+}
+
+/// An interval as one line.
+pub fn render_forward_interval(interval: &ForwardInterval) -> String {
+    let seconds = interval.end_seconds - interval.start_seconds;
+    line(interval.end_seconds, seconds, &interval.counts)
+}
+
+fn line(end_seconds: f64, seconds: f64, counts: &ForwardCounts) -> String {
+    let rate = |packets: u64| {
+        if seconds > 0.0 {
+            figure(packets as f64 / seconds)
+        } else {
+            String::from(MISSING)
+        }
+    };
+    format!(
+        "{end_seconds:>8.1} {:>12} {:>12} {:>12} {:>10}\n",
+        rate(counts.received_packets),
+        rate(counts.forwarded_packets),
+        rate(counts.passed_packets),
+        count(counts.lost_packets),
+    )
+}
+
+/// What it came to.
+pub fn render_forward_end(end: &ForwardEnd) -> String {
+    let account = &end.account;
+    let seconds = end.duration_seconds;
+    let mut text = String::from("\nall of it\n");
+    text.push_str(&line(seconds, seconds, &account.counts()));
+    let _ = writeln!(
+        text,
+        "\n{:>14} packets received\n{:>14} forwarded",
+        count(account.received_packets),
+        count(account.forwarded_packets)
+    );
+    for (what, table, fates) in [
+        ("left to the kernel", &PASSED[..], &account.passed),
+        ("lost", &LOST[..], &account.lost),
+    ] {
+        for fate in fates.iter().filter(|fate| fate.packets > 0) {
+            let meaning = meaning_of(table, fate);
+            let _ = writeln!(text, "{:>14} {what}: {meaning}", count(fate.packets));
+        }
+    }
+    let _ = writeln!(
+        text,
+        "{:>14} unaccounted for\n",
+        count(account.residual_packets)
+    );
+    for from in &end.interfaces {
+        let counts = from.account.counts();
+        let _ = writeln!(
+            text,
+            "from {}: received {}, forwarded {}, left to the kernel {}, lost {}",
+            from.name,
+            count(counts.received_packets),
+            count(counts.forwarded_packets),
+            count(counts.passed_packets),
+            count(counts.lost_packets)
+        );
+    }
+    text
+}
+
+/// What a row means; one that another version wrote is shown by its name.
+fn meaning_of<'a>(table: &[Fate], fate: &'a ForwardFate) -> &'a str {
+    let mut rows = table.iter();
+    rows.find(|(name, _)| *name == fate.name)
+        .map_or(fate.name.as_str(), |(_, meaning)| *meaning)
+}
+
+#[cfg(test)]
+mod tests {
+    use nicpoll_model::forward::{ForwardAccount, ForwardedFrom, Lost};
+
+    use super::*;
+
+    #[test]
+    fn the_end_names_every_fate_that_a_packet_had_and_no_other() {
+        let mut passed = [0; PASSED.len()];
+        passed[3] = 7;
+        let lost = Lost {
+            exit_full: 1,
+            ..Lost::default()
+        };
+        let account = ForwardAccount::of(1_010, 1_000, passed, lost);
+        let end = ForwardEnd {
+            duration_seconds: 2.0,
+            account: account.clone(),
+            interfaces: vec![ForwardedFrom {
+                name: String::from("em0"),
+                account,
+            }],
+            ended_by_signal: None,
+        };
+        let text = render_forward_end(&end);
+        for part in [
+            "1,000 forwarded\n",
+            "7 left to the kernel: TTL or hop limit used up\n",
+            "1 lost: the ring or queue of the exit interface was full\n",
+            "2 unaccounted for\n",
+            "from em0: received 1,010, forwarded 1,000, left to the kernel 7, lost 1\n",
+        ] {
+            assert!(text.contains(part), "{part} is not in:\n{text}");
+        }
+        assert_eq!(text.matches("left to the kernel:").count(), 1, "{text}");
+    }
+}
