@@ -27,7 +27,6 @@ mod show;
 mod sim;
 mod sink;
 mod sitting;
-mod stop;
 mod study;
 mod sysctl;
 mod watch;
@@ -41,6 +40,7 @@ use anyhow::Context;
 use clap::{CommandFactory, Parser};
 use nicpoll_sys::tell;
 use nicpoll_traffic::netrate::options::Tool;
+use nicpoll_traffic::stop;
 
 use crate::args::{Cli, Command, OwnArgs};
 use crate::failure::Failure;

@@ -26,6 +26,7 @@ mod shortfall;
 mod signals;
 pub mod sockets;
 mod spare;
+pub mod stop;
 pub mod udp_server;
 mod wall_clock;
 pub mod workload;

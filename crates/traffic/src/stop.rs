@@ -12,19 +12,17 @@ use std::sync::{Arc, OnceLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_traffic::Signals;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use signal_hook::low_level::{self, pipe};
+
+use crate::signals::{LOOK_EVERY, Signals};
 
 /// Signals that follow the first one within this time belong to it.
 const ONE_REQUEST: Duration = Duration::from_millis(500);
 
 /// How long the last act before the end may take: the terminal may be blocked.
 const LAST_ACT: Duration = Duration::from_millis(500);
-
-/// How often the signals are looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Which signal came, if any.
 #[derive(Debug)]
