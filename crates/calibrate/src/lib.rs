@@ -3,7 +3,7 @@
 //! Published measurements: tables ([`Table`]) hold what others measured, host files what is known of their
 //! hosts. [`fit`] finds the costs that no source states from figures under interrupts, and [`rows_of`] compares
 //! every figure with a simulation: those under polling are predictions. This machine: [`numbers_of`] turns
-//! measured costs into a host, and [`Prediction`] says what the demo's traffic does on it.
+//! measured costs into a host, and [`Prediction`] says what a study's traffic does on it.
 //!
 //! What must hold: no figure under polling reaches the fit, and every row says whether it was fitted or
 //! predicted. Nothing here reads a file, a clock or a counter.
@@ -32,6 +32,5 @@ pub use score::score_of;
 pub use search::{Found, Span, search};
 pub use table::{Figure, Mode, Run, Scenario, Table};
 pub use this_machine::{
-    CHECKED_SETTINGS, CHECKED_WORKLOADS, CheckedSetting, CheckedWorkload, Machine, PredictError,
-    Prediction, compare, host_of, numbers_of, predict, simulated_figures,
+    Machine, PredictError, Prediction, compare, host_of, numbers_of, predict, simulated_figures,
 };

@@ -3,8 +3,5 @@
 mod check;
 mod numbers;
 
-pub use check::{
-    CHECKED_SETTINGS, CHECKED_WORKLOADS, CheckedSetting, CheckedWorkload, PredictError, Prediction,
-    compare, predict, simulated_figures,
-};
+pub use check::{PredictError, Prediction, compare, predict, simulated_figures};
 pub use numbers::{Machine, host_of, numbers_of};

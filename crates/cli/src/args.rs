@@ -172,10 +172,6 @@ pub struct DemoArgs {
         conflicts_with = "resume"
     )]
     pub workload: Vec<String>,
-    /// Keep beside the figures what the simulator says of a host: a file of 'nicpoll sim fit --host', or a name
-    /// that 'nicpoll sim hosts' lists
-    #[arg(long, value_name = "HOST", conflicts_with_all = ["resume", "null"])]
-    pub simulate: Option<PathBuf>,
     /// How it is carried out and printed.
     #[command(flatten)]
     pub sitting: SittingArgs,
@@ -199,6 +195,10 @@ pub struct SittingArgs {
     /// Also write one page with plots that a browser shows (docs/report.md); what FILE holds is replaced
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+    /// Keep beside the figures what the simulator says of a host: a file of 'nicpoll sim fit --host', or a name
+    /// that 'nicpoll sim hosts' lists
+    #[arg(long, value_name = "HOST", conflicts_with = "resume")]
+    pub simulate: Option<PathBuf>,
     /// Go on with a study that was stopped or killed: its number, or 'last' for the newest such one
     #[arg(long, value_name = "STUDY", conflicts_with_all = ["seed", "no_store"])]
     pub resume: Option<Which>,

@@ -1,6 +1,9 @@
 //! A study that this program carries out: its lab, the line of progress, its store, its page and the exit code.
 
+use std::path::Path;
+
 use anyhow::Context;
+use nicpoll_calibrate::{predict, simulated_figures};
 use nicpoll_model::sim_fit_host::Simulated;
 use nicpoll_model::{Plan, StudyKind};
 use nicpoll_report::render_html;
@@ -14,30 +17,33 @@ use nicpoll_sys::tell;
 
 use crate::args::SittingArgs;
 use crate::failure::{EXIT_INCONCLUSIVE, Failure, gated};
+use crate::host_file::read_host;
 use crate::output;
 use crate::progress::Line;
 use crate::stop::Stop;
 
 /// Runs the study that `planned` makes of a seed and returns the exit code. It is stored as `kind`. `what` is to run,
-/// as `command`. Without a `seed` one is drawn. What was `simulated` of it beforehand is kept with it.
+/// as `command`. Without a `seed` one is drawn. What the simulator says of it is reckoned beforehand and kept with it.
 pub fn carry_out(
     args: &SittingArgs,
     kind: StudyKind,
     seed: Option<u64>,
     what: &str,
     command: &str,
-    simulated: Option<Simulated>,
     planned: impl FnOnce(Seed) -> Result<(Design, Plan), PlanError>,
 ) -> Result<u8, Failure> {
     if args.resume.is_some() {
         return resume(args);
     }
+    let seed = seed.unwrap_or_else(draw_seed);
+    let (design, plan) = planned(Seed(seed)).map_err(|error| Failure::Usage(error.to_string()))?;
+    let simulated = args.simulate.as_deref();
     let identity = Identity {
-        simulated,
-        ..Identity::new(output::origin(), seed.unwrap_or_else(draw_seed))
+        simulated: simulated
+            .map(|host| simulated_on(host, &design))
+            .transpose()?,
+        ..Identity::new(output::origin(), seed)
     };
-    let (design, plan) =
-        planned(Seed(identity.seed)).map_err(|error| Failure::Usage(error.to_string()))?;
     output::require_place_for(args.report.as_deref())?;
     require(what, command)?;
     let stop = Stop::on_signals().context("catching signals")?;
@@ -45,6 +51,20 @@ pub fn carry_out(
     let store = file.map(Store::to_write).transpose()?;
     let store = store.map(|store| (store, kind));
     end(args, Sitting::new(design, plan, identity, store), &stop)
+}
+
+/// What a host file's machine would do with a study's traffic.
+fn simulated_on(path: &Path, design: &Design) -> Result<Simulated, Failure> {
+    let host = read_host(path)?;
+    let rows = design
+        .to_simulate()
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    let predictions =
+        predict(&host, &rows).with_context(|| format!("simulating {}", path.display()))?;
+    Ok(Simulated {
+        host: path.display().to_string(),
+        figures: simulated_figures(&predictions),
+    })
 }
 
 /// Goes on with the stored study that the options name, and returns the exit code.

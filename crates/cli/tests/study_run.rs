@@ -77,6 +77,15 @@ fn a_mistake_is_told_with_file_and_line_before_anything_is_built() {
         "{told}"
     );
     assert!(!stage.state().exists() && !stage.store().exists());
+    let stream = "kind = \"udp\", payload_bytes = 200, packets_per_second = 2000";
+    let tcp = written(&stage, &FILE.replacen(stream, "kind = \"tcp\"", 1));
+    let refused = stage.run(&["study", "run", &tcp, "--simulate", "generic"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let told = stderr(&refused);
+    assert!(
+        told.contains("nothing of this study can be simulated"),
+        "{told}"
+    );
     let missing = stage.run(&["study", "run", "no-such-file.toml"]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(stderr(&missing).contains("cannot read no-such-file.toml"));
@@ -96,7 +105,7 @@ fn a_study_of_a_file_runs_is_stored_and_leaves_nothing() {
     let stage = Stage::new();
     let before = host_state();
     let file = written(&stage, FILE);
-    let ran = stage.run(&["study", "run", &file, "--json"]);
+    let ran = stage.run(&["study", "run", &file, "--json", "--simulate", "generic"]);
     assert!(
         [Some(0), Some(4)].contains(&ran.status.code()),
         "{}",
@@ -109,6 +118,28 @@ fn a_study_of_a_file_runs_is_stored_and_leaves_nothing() {
     assert_eq!(trials.len(), 3 * 2);
     for trial in trials {
         assert_eq!(trial["workload"], "udp200");
+    }
+    assert_eq!(study["simulated"]["host"], "generic");
+    for setting in ["short", "long"] {
+        let figures = study["simulated"]["figures"].as_array().unwrap().iter();
+        let mut own = figures.filter(|figure| figure["setting"] == setting);
+        let rate = own.find(|figure| figure["quantity"] == "delivered_pps");
+        let rate = rate.unwrap()["value"].as_f64().unwrap();
+        assert!((1900.0..2100.0).contains(&rate), "{setting}: {rate}");
+    }
+    // Each value that a setting changed, with what was there before.
+    let changed = study["setting_changes"].as_array().unwrap().iter();
+    let changed = changed.filter(|one| one["host"] == "receiver");
+    let writes = changed.flat_map(|one| one["writes"].as_array().unwrap());
+    let timeouts: Vec<&Value> = writes
+        .filter(|write| write["name"] == "gro_flush_timeout" && write["napi_id"].is_null())
+        .collect();
+    assert_eq!(timeouts.len(), 2);
+    for write in timeouts {
+        assert!(
+            write["before"] == 0 && write["after"].as_u64() > Some(0),
+            "{write}"
+        );
     }
     let [comparison] = &study["plan"]["contrasts"].as_array().unwrap()[..] else {
         panic!("{}", study["plan"]["contrasts"]);

@@ -34,6 +34,14 @@ pub enum Quantity {
 }
 
 impl Quantity {
+    /// Every one.
+    pub const ALL: [Quantity; 4] = [
+        Quantity::BitsPerSecond,
+        Quantity::PacketsPerSecond,
+        Quantity::TransactionsPerSecond,
+        Quantity::Number,
+    ];
+
     /// The name that JSON has for it.
     pub fn name(self) -> &'static str {
         match self {

@@ -17,6 +17,7 @@ mod figures;
 mod found;
 mod host;
 mod iperf;
+mod knob;
 mod loose;
 mod map;
 mod netrate;
@@ -32,7 +33,7 @@ use std::collections::{HashMap, HashSet};
 
 use nicpoll_model::{
     IMPORTED_SCHEMA, Imported, ImportedBasis, ImportedFile, ImportedTrial, Origin, SourcePlace,
-    UnplacedFigure,
+    TrafficKind, UnplacedFigure,
 };
 use thiserror::Error;
 
@@ -151,7 +152,7 @@ fn put_together(imported: &mut Imported, mut walked: Found, tables: &[table::Tab
         &mut imported.unplaced,
     ));
     trials.sort_by_key(|it| it.place);
-    let settings = Settings::of(&walked.switches);
+    let settings = Settings::of(&walked.switches, &walked.knobs);
     for trial in &mut trials {
         let (sender, receiver) = (trial.sender.as_deref(), trial.receiver.as_deref());
         let said = settings.of_trial(sender, receiver, &trial.place);
@@ -178,6 +179,7 @@ fn put_together(imported: &mut Imported, mut walked: Found, tables: &[table::Tab
         &near,
         &mut unplaced,
     );
+    attach::differences(&mut trials, &walked.readings);
     imported.readings = attach::readings(&trials, walked.readings, &near);
     imported.trials = trials;
     imported.unplaced.extend(unplaced);
@@ -326,13 +328,14 @@ fn trial_of_blast(
         };
         name_of(&nobody, Some(to))
     });
-    trial.workload = String::from("netblast");
-    if let Some(size) = words.get(2) {
-        trial.workload += &format!("-{size}");
-    }
-    if to.is_some_and(|to| to.contains(':')) {
-        trial.workload += "-ipv6";
-    }
+    let kind = TrafficKind {
+        tool: "netblast",
+        payload_bytes: words.get(2).map(String::as_str),
+        is_ipv6: to.is_some_and(|to| to.contains(':')),
+        streams: None,
+        is_both_ways: false,
+    };
+    trial.workload = kind.to_string();
     trial
 }
 

@@ -52,6 +52,120 @@ fn mbits(trial: &ImportedTrial) -> f64 {
     trial.value.unwrap() / 1e6
 }
 
+/// A test of iperf between two hosts, with a command before it on one of them.
+fn test_after(command: &str, mbits: u32) -> String {
+    format!(
+        "[root@PC1]~# {command}\n[root@PC1]~# iperf -c 10.0.0.2 -t 10\nClient connecting to 10.0.0.2, TCP port 5001\n\
+         [  3] local 10.0.0.1 port 41{mbits} connected with 10.0.0.2 port 5001\n\
+         [  3]  0.0-10.0 sec  {} MBytes  {mbits} Mbits/sec\n",
+        f64::from(mbits) * 10.0 / 8.0 * 1e6 / 1_048_576.0
+    )
+}
+
+fn settings(text: &str) -> Vec<(String, ImportedBasis)> {
+    let trials = read(text).trials.into_iter();
+    trials.map(|it| (it.setting, it.setting_basis)).collect()
+}
+
+#[test]
+fn settings_beside_polling_are_recognised_where_a_command_says_so() {
+    use ImportedBasis::{Inferred, Said};
+    let forwarding = "net.inet.ip.fastforwarding";
+    let text = test_after("uname -a", 300)
+        + &test_after(&format!("sysctl {forwarding}=1\n{forwarding}: 0 -> 1"), 400)
+        + &test_after("ifconfig em0 -tso", 410)
+        + &test_after(&format!("sysctl {forwarding}=0"), 310);
+    let named = |words: &str, basis| (String::from(words), basis);
+    assert_eq!(
+        settings(&text),
+        [
+            named(&format!("sender-{forwarding}=0"), Inferred),
+            named(&format!("sender-{forwarding}=1"), Said),
+            named(&format!("sender-em0.tso=off+sender-{forwarding}=1"), Said),
+            named(&format!("sender-em0.tso=off+sender-{forwarding}=0"), Said),
+        ]
+    );
+    // Beside polling, and one that only looks.
+    let text = test_after("ifconfig em0 polling", 300)
+        + &test_after("sysctl -w net.core.netdev_budget=600", 310)
+        + &test_after("sysctl kern.polling.burst", 320)
+        + &test_after("ethtool -K eth0 gro off", 330);
+    let names: Vec<String> = settings(&text).into_iter().map(|(name, _)| name).collect();
+    let budget = "polling+sender-net.core.netdev_budget=600";
+    assert_eq!(
+        names,
+        [
+            "polling",
+            budget,
+            budget,
+            "polling+sender-eth0.gro=off+sender-net.core.netdev_budget=600"
+        ]
+    );
+    // Whoever imports it knows better.
+    let mapped = read_files(&[("page.txt", &text)], &["setting=mine"]);
+    assert!(mapped.trials.iter().all(|it| it.setting == "mine"));
+}
+
+#[test]
+fn what_a_counter_grew_by_during_a_test_is_a_figure_of_that_test() {
+    let netstat = |delivered: u32, full: u32| {
+        format!(
+            "[root@PC2]~# netstat -s -p udp\nudp:\n\t{delivered} datagrams received\n\t{full} dropped due to full \
+             socket buffers\n"
+        )
+    };
+    let server = "[root@PC2]~# iperf -s -u\nServer listening on UDP port 5001\n\
+        [  3] local 10.0.0.2 port 5001 connected with 10.0.0.1 port 4100\n\
+        [  3]  0.0-10.0 sec  11.9 MBytes  10.0 Mbits/sec  0.010 ms  37/ 8504 (0.44%)\n";
+    let text = netstat(1000, 5) + server + &netstat(9504, 42) + &netstat(9600, 42);
+    let imported = read(&text);
+    let [trial] = &imported.trials[..] else {
+        panic!("{:?}", imported.trials)
+    };
+    let grown: Vec<_> = trial
+        .figures
+        .iter()
+        .filter(|it| it.since.is_some())
+        .collect();
+    let values: Vec<_> = grown
+        .iter()
+        .map(|it| (&*it.name, it.side, it.value))
+        .collect();
+    assert_eq!(
+        values,
+        [
+            (
+                "difference of udp: datagrams received",
+                Some(Side::Receiver),
+                8504.0
+            ),
+            (
+                "difference of udp: dropped due to full socket buffers",
+                Some(Side::Receiver),
+                37.0
+            ),
+        ]
+    );
+    assert_eq!((grown[0].since.unwrap().line, grown[0].place.line), (3, 11));
+    assert_eq!(grown[0].basis, ImportedBasis::Inferred);
+    // With a second test in between nobody knows whose it is, and what falls was started anew.
+    let again = server
+        .replace("4100", "4101")
+        .replace("37/ 8504", "38/ 8505");
+    for text in [
+        netstat(1000, 5) + server + &again + &netstat(9504, 42),
+        netstat(1000, 50) + server + &netstat(900, 42),
+    ] {
+        let trials = read(&text).trials;
+        assert!(
+            trials
+                .iter()
+                .flat_map(|it| &it.figures)
+                .all(|it| it.since.is_none())
+        );
+    }
+}
+
 const SERVERS: &str = include_str!("transcripts/servers.txt");
 
 #[test]

@@ -264,9 +264,10 @@ impl AbWindow {
         self.packets() as f64 / self.seconds
     }
 
-    /// Busy CPU time of each second: how many cores were busy. `None` when it was not counted.
+    /// Busy CPU time of each second: how many cores were busy. `None` when it was not counted, and when it is below
+    /// what counting costs.
     pub fn busy_cores(&self) -> Option<f64> {
-        Some(self.cpu?.busy_seconds() / self.seconds)
+        Some(self.cpu?.busy_seconds()? / self.seconds)
     }
 }
 
@@ -283,17 +284,20 @@ pub struct AbCpu {
     pub softirq_seconds: f64,
     /// What threads used that have nothing to do with the traffic. It is in none of the other figures.
     pub foreign_seconds: f64,
-    /// What counting the events of the window cost, at most. It is in the states above.
+    /// What counting the events of the window cost, at most: reckoned from its cost in the part that is left out. It is
+    /// in the states above, and may exceed them where little happens.
     pub counting_seconds: f64,
     /// Taken by the hypervisor meanwhile, as the kernel samples it.
     pub steal_seconds: f64,
 }
 
 impl AbCpu {
-    /// All states together, without the cost of counting.
-    pub fn busy_seconds(&self) -> f64 {
-        self.user_seconds + self.system_seconds + self.irq_seconds + self.softirq_seconds
-            - self.counting_seconds
+    /// All states together, without the cost of counting. `None` when counting is reckoned to have cost as much as all
+    /// that was counted, or more: what is left is then too little to be told.
+    pub fn busy_seconds(&self) -> Option<f64> {
+        let counted =
+            self.user_seconds + self.system_seconds + self.irq_seconds + self.softirq_seconds;
+        Some(counted - self.counting_seconds).filter(|busy| *busy > 0.0)
     }
 }
 

@@ -231,6 +231,10 @@ pub struct Comparison {
     pub setting: String,
     /// The setting that it is judged against.
     pub reference: String,
+    /// Where levels of a factor are compared: the pairs of settings that their average leaves out, because the
+    /// comparison of the two was given up. The average is over the other combinations.
+    #[serde(default)]
+    pub left_out: Vec<(String, String)>,
     /// Pairs that count: blocks in which both trials count, failed ones as the worst.
     pub blocks: u32,
     /// Blocks whose pair is missing, because an event from outside voids one of its trials.

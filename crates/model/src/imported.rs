@@ -4,6 +4,8 @@
 //! said in so many words but follows from what stands near is marked as inferred. A figure without a place in a trial
 //! is in the list of those, never in a trial by guess. Trials of a text took no turns: they are never paired.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +69,10 @@ pub struct ImportedFigure {
     pub basis: ImportedBasis,
     /// Where it stands.
     pub place: SourcePlace,
+    /// Of a counter that counts from the host's start, `value` is by how much it grew during the test: `place` is where
+    /// its later value stands, and this is where the earlier one does. Null for any other figure.
+    #[serde(default)]
+    pub since: Option<SourcePlace>,
 }
 
 /// The rate in a part of a trial.
@@ -151,6 +157,41 @@ pub struct UnplacedFigure {
     pub reason: String,
     /// Where it stands.
     pub place: SourcePlace,
+}
+
+/// Traffic by the name under which results of other programs are kept: `iperf-tcp-both-ways`, `netblast-64-ipv6`.
+/// A measured workload of the same kind has the same name, so that both can be compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrafficKind<'a> {
+    /// What makes it: `iperf-tcp`, `iperf-udp`, `netblast`.
+    pub tool: &'a str,
+    /// Bytes of payload in each datagram, where that is known.
+    pub payload_bytes: Option<&'a str>,
+    /// Whether IPv6 carries it.
+    pub is_ipv6: bool,
+    /// Streams of one client, where there are several.
+    pub streams: Option<&'a str>,
+    /// Whether it goes both ways at once.
+    pub is_both_ways: bool,
+}
+
+impl fmt::Display for TrafficKind<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.tool)?;
+        if let Some(bytes) = self.payload_bytes {
+            write!(f, "-{bytes}")?;
+        }
+        if self.is_ipv6 {
+            f.write_str("-ipv6")?;
+        }
+        if let Some(streams) = self.streams {
+            write!(f, "-p{streams}")?;
+        }
+        match self.is_both_ways {
+            true => f.write_str("-both-ways"),
+            false => Ok(()),
+        }
+    }
 }
 
 /// Everything that `nicpoll study import --json` prints.

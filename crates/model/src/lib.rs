@@ -70,7 +70,7 @@ pub use file_error::FileError;
 pub use host::{HostDelta, InterfaceDelta, ProcessCpu};
 pub use imported::{
     IMPORTED_SCHEMA, Imported, ImportedBasis, ImportedFigure, ImportedFile, ImportedInterval,
-    ImportedReading, ImportedTrial, SourcePlace, UnplacedFigure,
+    ImportedReading, ImportedTrial, SourcePlace, TrafficKind, UnplacedFigure,
 };
 pub use ledger::{ControlKind, ControlLine, CrossCheck, Ledger, LedgerLine};
 pub use loss::{Drops, LossPlace, Way};
@@ -87,8 +87,8 @@ pub use studies::{
 };
 pub use study::{
     ComparisonName, Confounder, CountingCost, DroppedComparison, EventCounter, FactorFacts,
-    HostFacts, LabFacts, LevelFacts, MainEffect, Plan, SCHEMA, SettingFacts, Study, Warning,
-    WarningName, WorkloadFacts,
+    HostFacts, LabFacts, LevelFacts, MainEffect, Plan, SCHEMA, SettingChanges, SettingFacts, Study,
+    Warning, WarningName, WorkloadFacts,
 };
 pub use study_plan::{STUDY_PLAN_SCHEMA, StudyPlan};
 pub use sweep::{Sweep, SweepEnd, SweepPoint, SweptLoad, SweptSetting};

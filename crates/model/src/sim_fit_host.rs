@@ -217,6 +217,19 @@ impl CheckQuantity {
     }
 }
 
+/// A workload under a setting, as the simulator is to run it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToSimulate {
+    /// The study's name for the traffic.
+    pub workload: String,
+    /// The simulator's words for it.
+    pub traffic: String,
+    /// The study's name for what is in force.
+    pub setting: String,
+    /// From round to round, where a timer begins them; `None` where each arrival wakes the NAPI.
+    pub period_ns: Option<u64>,
+}
+
 /// What the simulator says of a study's traffic, reckoned before its first trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Simulated {

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::sim_fit_host::Simulated;
-use crate::{Comparison, SettingFindings, Side, Sweep, SweptLoad, Trial, WorkUnit};
+use crate::{Comparison, SettingFindings, Side, Sweep, SweptLoad, SwitchWrite, Trial, WorkUnit};
 
 /// Name and version of the JSON that [`Study`] becomes. The number grows when a reader of the last
 /// version could be misled.
@@ -157,6 +157,9 @@ pub struct WorkloadFacts {
     /// Its rate, where it is one of a sweep's; null otherwise.
     #[serde(default)]
     pub load: Option<SweptLoad>,
+    /// What `nicpoll study import` calls traffic of this kind; null where other programs have none.
+    #[serde(default)]
+    pub kind: Option<String>,
 }
 
 /// What a setting means here, in words and values.
@@ -192,6 +195,18 @@ impl SettingFacts {
             && self.router_writes == other.router_writes
             && self.variant == other.variant
     }
+}
+
+/// What a setting changed at a host when it was first in force in a trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SettingChanges {
+    /// The setting.
+    pub setting: String,
+    /// The host, as settings name it: `sender`, `router`, `receiver` or `machine`.
+    pub host: String,
+    /// Each value that was another one before, with what was there and what was put there. A timeout that is adjusted
+    /// has the value of that moment.
+    pub writes: Vec<SwitchWrite>,
 }
 
 /// One thing in which settings differ.
@@ -338,6 +353,10 @@ pub struct Study {
     pub workloads: Vec<WorkloadFacts>,
     /// What the settings mean.
     pub settings: Vec<SettingFacts>,
+    /// What each setting changed, with what was there before it and again after it. Empty for a setting that changes
+    /// nothing, and in studies of earlier versions.
+    #[serde(default)]
+    pub setting_changes: Vec<SettingChanges>,
     /// What counters cost under each workload and setting at which they have anything to count.
     pub counting_costs: Vec<CountingCost>,
     /// Every trial in the order in which it ran, void ones included.

@@ -101,7 +101,9 @@ const BLOCK: [Column<Block>; 25] = [
     ("tx_packets", |row| some(row.block.window.tx_packets)),
     ("rx_bytes", |row| some(row.block.window.rx_bytes)),
     ("tx_bytes", |row| some(row.block.window.tx_bytes)),
-    ("cpu_busy_seconds", |row| cpu(row, AbCpu::busy_seconds)),
+    ("cpu_busy_seconds", |row| {
+        row.block.window.cpu?.busy_seconds().and_then(some)
+    }),
     ("cpu_user_seconds", |row| cpu(row, |cpu| cpu.user_seconds)),
     ("cpu_system_seconds", |row| {
         cpu(row, |cpu| cpu.system_seconds)

@@ -398,6 +398,8 @@ Examples:
   sudo nicpoll study run servers-2006 --full   the same for as long as they were
   sudo nicpoll study run period.toml --sweep rate=25%,50%,100%,150%
                                                how much each setting holds, and at what cost
+  sudo nicpoll study run period.toml --simulate here.toml --report period.html
+                                               with what the simulator predicts beside it
   sudo nicpoll study run --resume last         go on with a study that was stopped or killed
 
 A file names settings, workloads and what is held against what (docs/studies.md). The study runs in

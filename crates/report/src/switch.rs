@@ -9,17 +9,7 @@ pub fn render_switch_writes(
     is_open_ended: bool,
     label: impl Fn(&SwitchWrite) -> String,
 ) -> String {
-    let comes_along = |write: &SwitchWrite| {
-        let is_whole = |other: &SwitchWrite| {
-            let is_same = (&other.interface, other.netns_inode, &other.name)
-                == (&write.interface, write.netns_inode, &write.name);
-            is_same && other.napi_id.is_none() && other.before != other.after
-        };
-        write.is_implied && write.napi_id.is_some() && writes.iter().any(is_whole)
-    };
-    let mut text: String = writes
-        .iter()
-        .filter(|write| write.before != write.after && !comes_along(write))
+    let mut text: String = own(writes)
         .map(|write| format!("{}: {}\n", label(write), change(write)))
         .collect();
     if is_open_ended {
@@ -33,12 +23,41 @@ pub fn render_switch_writes(
     text
 }
 
-fn change(write: &SwitchWrite) -> String {
+/// The values that change; those of NAPI instances that the kernel sets along with the interface's own are left out.
+pub(crate) fn own(writes: &[SwitchWrite]) -> impl Iterator<Item = &SwitchWrite> {
+    let comes_along = |write: &SwitchWrite| {
+        let is_whole = |other: &SwitchWrite| {
+            let is_same = (&other.interface, other.netns_inode, &other.name)
+                == (&write.interface, write.netns_inode, &write.name);
+            is_same && other.napi_id.is_none() && other.before != other.after
+        };
+        write.is_implied && write.napi_id.is_some() && writes.iter().any(is_whole)
+    };
+    writes
+        .iter()
+        .filter(move |write| write.before != write.after && !comes_along(write))
+}
+
+/// What a value is of, as the kernel names it.
+pub(crate) fn name(write: &SwitchWrite) -> String {
     let instance = write
         .napi_id
         .map_or_else(String::new, |id| format!("NAPI {id} "));
+    format!("{instance}{}", write.name)
+}
+
+/// The interface whose value it is, with a blank before it; nothing for a sysctl, which is of the namespace or the machine.
+pub(crate) fn of_interface(write: &SwitchWrite) -> String {
+    match write.name.starts_with("sysctl ") {
+        true => String::new(),
+        false => format!(" {}", write.interface),
+    }
+}
+
+/// A value, before and after.
+pub(crate) fn change(write: &SwitchWrite) -> String {
     let (before, after) = (value(&write.before), value(&write.after));
-    format!("{instance}{} {before} -> {after}", write.name)
+    format!("{} {before} -> {after}", name(write))
 }
 
 /// A value as the kernel's own tools write it.

@@ -97,6 +97,7 @@ pub(crate) fn write_study(page: &mut Page, study: &Study) {
         sweep::write(page, sweep);
     }
     header::write(page, study);
+    header::write_changes(page, study);
     for workload in &study.workloads {
         workload::write(page, study, workload);
     }

@@ -358,6 +358,23 @@ fn without_a_verdict_the_page_says_why() {
         assert!(text.contains(says), "{says}: {text}");
     }
 
+    let mut idle = run(60, AS_IT_IS, POLLING);
+    for pair in &mut idle.pairs {
+        let window = &mut pair.judged.window;
+        window.cpu.as_mut().unwrap().counting_seconds = window.seconds;
+    }
+    idle.answer = answer(&idle.pairs, &idle.plan, Some(AbEndCause::Planned));
+    let text = page(&idle);
+    let why = "No verdict: what the traffic costs is below what counting costs, in ";
+    assert!(lines(&text)[1].starts_with(why), "{text}");
+    let mut cores = lines(&text)
+        .into_iter()
+        .filter(|it| it.starts_with("cores"));
+    assert!(
+        cores.all(|it| !it.contains(" -")),
+        "no CPU time is below 0: {text}"
+    );
+
     let nothing = page(&run(0, AS_IT_IS, POLLING));
     assert!(
         nothing.contains("No verdict: 0 pairs of blocks count"),

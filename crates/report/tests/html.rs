@@ -85,6 +85,29 @@ fn sections_have_the_words_of_the_text() {
 }
 
 #[test]
+fn every_value_that_a_setting_changed_has_what_was_there_before() {
+    let study = fixture::study();
+    let page = words(&render_html(&study));
+    for row in [
+        // Value, before, and under default, interrupt and polling.
+        "receiver em0: gro_flush_timeout 0 - - 178000",
+        "receiver em0: feature rx-gro 0 - 1 1",
+        "sender em0: feature tx-tcp-segmentation 1 - 0 0",
+    ] {
+        assert!(page.contains(row), "{row}: {page}");
+    }
+    // That of the NAPI instance goes with the interface's.
+    assert!(!page.contains("NAPI 8193 gro_flush_timeout"));
+    let changed = "polling receiver: em0 feature rx-gro 0 -> 1, em0 gro_flush_timeout 0 -> 178000";
+    assert!(flat(&render_text(&study, &TextOptions::default())).contains(changed));
+    let markdown = nicpoll_report::render_markdown(&study);
+    assert!(
+        markdown.contains("gro\\_flush\\_timeout 0 -> 178000"),
+        "{markdown}"
+    );
+}
+
+#[test]
 fn the_file_needs_nothing_and_runs_nothing() {
     let compared: LiveAb = serde_json::from_str(include_str!("golden/ab.json")).unwrap();
     for html in [render_html(&fixture::study()), render_ab_html(&compared)] {

@@ -374,6 +374,21 @@ fn a_factor_over_all_combinations_has_its_lines_on_every_page() {
     assert!(html.contains("mode: timer / irq"), "the plot of its blocks");
 }
 
+#[test]
+fn an_average_over_fewer_combinations_names_those_that_it_misses() {
+    let mut study = with_a_factor();
+    let over = study.comparisons.last_mut().unwrap();
+    over.left_out = vec![(String::from("polling"), String::from("default"))];
+    let text = flat(&plain(&study));
+    assert!(text.contains(
+        "udp64, mode over 1 of 2 combinations of the other factors (given up: polling against default): timer \
+         delivered 1.48 times"
+    ));
+    assert!(text.contains(
+        "Over the other factors' combinations that were not given up, against irq, timer delivers more"
+    ));
+}
+
 /// A study without the comparison of two settings under rr, as if its time had been over.
 fn given_up(mut study: Study) -> String {
     study

@@ -94,6 +94,7 @@ pub fn compare(contrast: &Contrast<'_>) -> Result<Comparison, InvalidMargin> {
         factor: None,
         setting: contrast.setting.to_owned(),
         reference: contrast.reference.to_owned(),
+        left_out: Vec::new(),
         blocks: count(contrast.pairs, false),
         missing_blocks: count(contrast.pairs, true),
         method: rule.method,

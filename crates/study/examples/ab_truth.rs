@@ -130,11 +130,7 @@ fn run(netns: &str, seconds: u64, spin_us: u64, receiver: &mut Child) -> Outcome
         is_disruptive: false,
         loss_factor: 1e6,
     };
-    let origin = Origin {
-        nicpoll_version: String::new(),
-        argv: Vec::new(),
-        started_at: String::new(),
-    };
+    let origin = Origin::default();
     let mut stdin = receiver.stdin.take().ok_or("the receiver has no input")?;
     let prepared = prepare(request, Journal::of_this_machine())?;
     let guard = guard_of_this_program()?;

@@ -9,19 +9,18 @@
 //! Needs root. `cargo run --release -p nicpoll-study --example known_cost [STUDIES [SECONDS]]`: so many studies, and
 //! none that would begin later than that; a study takes a minute. 40 studies and 2400 s if nothing is said.
 
+mod unstored;
+
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 use std::net::UdpSocket;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use nicpoll_model::{Comparison, Origin, Study, Verdict};
+use nicpoll_model::{Comparison, Study, Verdict};
 use nicpoll_stats::order::Seed;
 use nicpoll_stats::{Confidence, Pair, Power, log_differences};
-use nicpoll_study::{Identity, Lab, Sitting, StudyFile, Veth};
-use nicpoll_switch::{Journal, Owner};
+use nicpoll_study::StudyFile;
 
 /// What the spin adds to a round trip.
 const COST: f64 = 0.05;
@@ -252,22 +251,5 @@ payload_bytes = {PAYLOAD_BYTES}
     );
     let file = StudyFile::parse(&text)?;
     let plan = file.plan(Seed(seed))?.plan;
-    let state = tempfile::tempdir()?;
-    let journal = Journal::at(state.path().join("state"));
-    let veth = Arc::new(Veth::build()?);
-    let mut lab = Lab::local(veth.clone(), &journal, Owner::this_process()?)?;
-    let identity = Identity {
-        origin: Origin {
-            nicpoll_version: String::new(),
-            argv: Vec::new(),
-            started_at: String::new(),
-        },
-        begin: Instant::now(),
-        seed,
-        simulated: None,
-    };
-    let sitting = Sitting::new(file.design, plan, identity, None);
-    Ok(sitting
-        .run(&mut lab, &AtomicBool::new(false), |_| {})
-        .outcome?)
+    unstored::run(file.design, plan, seed)
 }

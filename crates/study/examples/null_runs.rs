@@ -5,17 +5,15 @@
 //!
 //! Needs root. `cargo run --release -p nicpoll-study --example null_runs [RUNS [FILE]]`; a run takes about 16 s.
 
+mod unstored;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
-use nicpoll_model::{Origin, Study};
+use nicpoll_model::Study;
 use nicpoll_stats::order::Seed;
-use nicpoll_study::{Identity, Lab, Options, Sitting, Veth, demo, plan};
-use nicpoll_switch::{Journal, Owner};
+use nicpoll_study::{Options, demo, plan};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -65,7 +63,6 @@ fn line(seed: u64, study: &Study) -> String {
 }
 
 fn null_study(seed: u64) -> Result<Study, Failure> {
-    let begin = Instant::now();
     let options = Options {
         quick: true,
         workloads: vec![String::from("udp64")],
@@ -73,21 +70,5 @@ fn null_study(seed: u64) -> Result<Study, Failure> {
         ..Options::default()
     };
     let (design, plan) = plan(&options, Seed(seed))?;
-    let state = tempfile::tempdir()?;
-    let journal = Journal::at(state.path().join("state"));
-    let veth = Arc::new(Veth::build()?);
-    let mut lab = Lab::local(veth.clone(), &journal, Owner::this_process()?)?;
-    let identity = Identity {
-        origin: Origin {
-            nicpoll_version: String::new(),
-            argv: Vec::new(),
-            started_at: String::new(),
-        },
-        begin,
-        seed,
-        simulated: None,
-    };
-    let cancel = AtomicBool::new(false);
-    let sitting = Sitting::new(design, plan, identity, None);
-    Ok(sitting.run(&mut lab, &cancel, |_| {}).outcome?)
+    unstored::run(design, plan, seed)
 }

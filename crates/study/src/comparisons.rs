@@ -30,15 +30,16 @@ pub fn compare_all(
     for workload in &design.workloads {
         let unit = workload.request.workload().unit();
         let name = &workload.name;
-        let of_settings = design
-            .contrasts
+        let is_kept = |versus: &&Versus| {
+            let pair = (&*versus.setting, &*versus.reference);
+            !is_dropped(dropped, name, pair)
+        };
+        let of_settings = design.contrasts.iter().filter(is_kept);
+        let of_settings = of_settings.map(|it| Versed::of(trials, name, it));
+        let of_levels = effects
             .iter()
-            .map(|it| Versed::of(trials, name, it));
-        let of_levels = effects.iter().map(|it| Versed::over(trials, name, it));
+            .filter_map(|it| Versed::over(trials, name, it, dropped));
         for versed in of_settings.chain(of_levels) {
-            if dropped.iter().any(|gone| versed.has(&gone.comparison)) {
-                continue;
-            }
             for (index, &metric) in metrics(unit).iter().enumerate() {
                 comparisons.push(versed.compare(plan, metric, index == 0, seed)?);
             }
@@ -71,6 +72,21 @@ pub(crate) fn compare_pair(
     Versed::of(trials, workload, versus).compare(plan, metric, true, seed)
 }
 
+/// Whether the comparison of two settings was given up.
+fn is_dropped(dropped: &[DroppedComparison], workload: &str, pair: (&str, &str)) -> bool {
+    dropped.iter().any(|gone| {
+        let ComparisonName {
+            workload: of,
+            setting,
+            reference,
+        } = &gone.comparison;
+        of == workload && (setting.as_str(), reference.as_str()) == pair
+    })
+}
+
+/// Combinations of the other factors that make an average: of one alone, its own comparison says all.
+const COMBINATIONS_MIN: usize = 2;
+
 /// The trials of one workload under what is compared, block by block: one of each setting, or those of all
 /// combinations in which two levels of a factor stand.
 struct Versed<'a> {
@@ -78,8 +94,8 @@ struct Versed<'a> {
     factor: Option<&'a str>,
     setting: &'a str,
     reference: &'a str,
-    /// The settings that are held against each other.
-    pairs: Vec<(&'a str, &'a str)>,
+    /// Pairs of settings that should be in it, and whose comparison was given up.
+    left_out: Vec<(&'a str, &'a str)>,
     /// The trials of complete blocks, those that are judged first.
     blocks: Vec<[Vec<&'a Trial>; 2]>,
 }
@@ -93,28 +109,30 @@ impl<'a> Versed<'a> {
             setting: &versus.setting,
             reference: &versus.reference,
             blocks: blocks(trials, workload, &pairs),
-            pairs,
+            left_out: Vec::new(),
         }
     }
 
-    fn over(trials: &'a [Trial], workload: &'a str, effect: &'a MainEffect) -> Self {
+    /// Two levels over the combinations whose comparison was not given up: what is given up follows from the time
+    /// alone, so what is left favours neither level. `None` with fewer than two.
+    fn over(
+        trials: &'a [Trial],
+        workload: &'a str,
+        effect: &'a MainEffect,
+        dropped: &[DroppedComparison],
+    ) -> Option<Self> {
         let pairs = effect.settings.iter();
-        let pairs = pairs
+        let (left_out, pairs): (Vec<_>, Vec<_>) = pairs
             .map(|(one, other)| (&**one, &**other))
-            .collect::<Vec<_>>();
-        Versed {
+            .partition(|pair| is_dropped(dropped, workload, *pair));
+        (pairs.len() >= COMBINATIONS_MIN).then(|| Versed {
             workload,
             factor: Some(&effect.factor),
             setting: &effect.level,
             reference: &effect.reference,
             blocks: blocks(trials, workload, &pairs),
-            pairs,
-        }
-    }
-
-    /// Whether a comparison of settings is this one, or has a part in it.
-    fn has(&self, name: &ComparisonName) -> bool {
-        name.workload == self.workload && self.pairs.contains(&(&name.setting, &name.reference))
+            left_out,
+        })
     }
 
     fn compare(
@@ -159,6 +177,11 @@ impl<'a> Versed<'a> {
         })?;
         Ok(Comparison {
             factor: self.factor.map(String::from),
+            left_out: self
+                .left_out
+                .iter()
+                .map(|(one, other)| (String::from(*one), String::from(*other)))
+                .collect(),
             ..compared
         })
     }

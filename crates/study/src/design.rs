@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use nicpoll_model::line::IpVersion;
 use nicpoll_model::{
     ComparisonName, FactorFacts, LevelFacts, MainEffect, SettingFacts, Side, SweptLoad,
-    WorkloadFacts,
+    TrafficKind, WorkloadFacts,
 };
 use nicpoll_switch::knob::table::GRO_FLUSH_TIMEOUT;
 use nicpoll_switch::{Request, Setting, Value};
@@ -283,7 +284,26 @@ impl NamedWorkload {
             unit: workload.unit(),
             datagram_bytes: workload.datagram_bytes(),
             load: self.load.clone(),
+            kind: self.kind(),
         }
+    }
+
+    /// What an import calls traffic of this kind; nothing for a rate of a sweep, and with other traffic beside it.
+    fn kind(&self) -> Option<String> {
+        let (tool, payload_bytes) = match &self.request {
+            WorkloadRequest::Tcp(_) => ("iperf-tcp", None),
+            WorkloadRequest::Udp(udp) => ("iperf-udp", Some(udp.payload_bytes.to_string())),
+            WorkloadRequest::Netrate(it) => ("netblast", Some(it.payload_bytes.to_string())),
+            _ => return None,
+        };
+        let kind = TrafficKind {
+            tool,
+            payload_bytes: payload_bytes.as_deref(),
+            is_ipv6: self.extent.ip == IpVersion::V6,
+            streams: None,
+            is_both_ways: self.extent.both_ways,
+        };
+        (self.load.is_none() && self.extent.beside.is_empty()).then(|| kind.to_string())
     }
 }
 

@@ -19,7 +19,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use nicpoll_model::line::IpVersion;
-use nicpoll_model::{HostFacts, Side};
+use nicpoll_model::{HostFacts, Side, SwitchWrite};
 use nicpoll_observe::{CpuSample, FlowReading, HostSnapshot, PollCounts, RunTime};
 use nicpoll_switch::Request;
 use nicpoll_traffic::workload::{End, EndBooks};
@@ -76,6 +76,8 @@ pub enum HostRequest {
     Napis,
     /// Change settings of the interface, in one transaction with what is in force already.
     Apply(Request),
+    /// Say what was changed so, with what was there before.
+    Writes,
     /// Put an XDP program on every interface, for as long as settings are in force.
     AttachXdp(XdpProgram),
     /// Receive the datagrams of workloads by the engine, for as long as settings are in force.
@@ -206,6 +208,8 @@ pub enum Answer {
     Facts(Box<Facts>),
     /// Of [`HostRequest::Values`], by name.
     Values(BTreeMap<String, String>),
+    /// Of [`HostRequest::Writes`].
+    Writes(Vec<SwitchWrite>),
     /// Of [`HostRequest::Napis`].
     Napis(Vec<u32>),
     /// Of [`HostRequest::LoadCounters`]: why CPU time cannot be accounted for exactly; null when it can.

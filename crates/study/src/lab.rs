@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use nicpoll_model::{HostFacts, LabFacts, Side};
+use nicpoll_model::{HostFacts, LabFacts, SettingChanges, Side};
 use nicpoll_switch::{Guard, Journal, Owner, Recovered};
 use nicpoll_sys::affinity;
 use nicpoll_sys::netns::NetNamespace;
@@ -256,6 +256,22 @@ impl Lab {
             Some(router) => Ok(changes.and(router.changes()?)),
             None => Ok(changes),
         }
+    }
+
+    /// What a setting, which is in force, changed at each host.
+    pub fn changed_by(&mut self, setting: &str) -> Result<Vec<SettingChanges>, StudyError> {
+        let mut all = Vec::new();
+        for host in self.hosts() {
+            let writes = host.writes()?;
+            if !writes.is_empty() {
+                all.push(SettingChanges {
+                    setting: String::from(setting),
+                    host: String::from(host.name()),
+                    writes,
+                });
+            }
+        }
+        Ok(all)
     }
 
     /// Every setting of both interfaces that can bear on receiving, by name: features, NAPI values, and

@@ -46,6 +46,7 @@ mod spinner_run;
 mod stop;
 mod study;
 mod sweep;
+mod to_simulate;
 mod topology;
 mod trial;
 mod veth;
@@ -89,6 +90,7 @@ pub use seed::draw_seed;
 pub use sitting::{Ended, Sitting, StoredPlace};
 pub use study::{Identity, Progress, SoFar, run_study};
 pub use sweep::{SweepError, SweepRate, SweepRates};
+pub use to_simulate::NothingToSimulate;
 pub use topology::{
     ExistingInterfaces, LineRate, LinkDelay, LossShare, OwnInterface, Topology, TopologyError,
     TopologyKind,

@@ -9,9 +9,10 @@ mod read;
 
 use std::collections::BTreeSet;
 
+use nicpoll_import::Quantity;
 use nicpoll_model::{
     COMPARED_SCHEMA, Compared, ComparedAlone, ComparedMethod, ComparedSets, ComparedSide,
-    Comparison, Ends, IntervalMethod, Origin, Study, Verdict,
+    Comparison, Ends, IntervalMethod, Metric, Origin, Study, Trial, Verdict,
 };
 use nicpoll_stats::order::Seed;
 use nicpoll_stats::{
@@ -40,6 +41,8 @@ pub(crate) struct Values {
     is_sent: bool,
 }
 
+/// What a study's streams and datagrams are compared by.
+const DELIVERED_BITS: Metric = Metric::DeliveredBitsPerSecond;
 /// What draws of random orders follow from: the same values give the same p values.
 const SEED: Seed = Seed(1);
 
@@ -182,34 +185,34 @@ fn studies(
     judged: &read::StudySource,
     alone: &mut Vec<ComparedAlone>,
 ) -> Result<Vec<ComparedSets>, ResultError> {
-    let others = reference.cells();
+    let others = reference.cells(judged);
     let mut matched = BTreeSet::new();
     let mut found = Vec::new();
-    for (workload, setting) in judged.cells() {
+    for ((workload, setting), own) in judged.cells(reference) {
         // A setting of the reference that is named is meant, whatever it is called.
         let against = reference.name.setting.as_ref().unwrap_or(&setting);
         let other = (workload.clone(), against.clone());
-        if others.contains(&other) {
-            found.push((workload, setting, other.1.clone()));
+        if let Some(others) = others.get(&other) {
+            found.push((workload, [own, others.clone()], setting, other.1.clone()));
             matched.insert(other);
-        } else if reference.name.takes(&workload) {
-            alone.push(judged.alone(workload, setting));
+        } else if reference.name.takes(&own) {
+            alone.push(judged.alone(own, setting));
         }
     }
     // What the other name leaves out is not missed.
     let is_asked = |workload: &str| judged.name.setting.is_none() && judged.name.takes(workload);
     let rest = others
-        .difference(&matched)
-        .filter(|(workload, _)| is_asked(workload));
-    alone
-        .extend(rest.map(|(workload, setting)| reference.alone(workload.clone(), setting.clone())));
+        .into_iter()
+        .filter(|(cell, own)| !matched.contains(cell) && is_asked(own));
+    alone.extend(rest.map(|((_, setting), own)| reference.alone(own, setting)));
     if found.is_empty() {
         return Err(ResultError::NothingInCommon);
     }
     let family = found.len() as u32;
-    let compared = found.into_iter().map(|(workload, setting, against)| {
-        let one = reference.held.values(&workload, &against);
-        let other = judged.held.values(&workload, &setting);
+    let compared = found.into_iter().map(|(workload, own, setting, against)| {
+        let one = reference.held.values(&own[1], &against);
+        let other = judged.held.values_in(&one.quantity, &own[0], &setting);
+        let one = reference.held.values_in(&other.quantity, &own[1], &against);
         let names = (
             format!("{}:{against}", reference.id),
             format!("{}:{setting}", judged.id),
@@ -238,6 +241,39 @@ pub(crate) fn of_study(study: &Study, workload: &str, setting: &str) -> Values {
         values: trials.filter_map(|it| value(it, metric?)).collect(),
         are_intervals: false,
         is_sent: false,
+    }
+}
+
+/// The same values as an import has them: payload by its plain name, and datagrams a second where those are counted.
+/// Any other quantity leaves them as they are.
+pub(crate) fn of_study_in(
+    quantity: &str,
+    study: &Study,
+    workload: &str,
+    setting: &str,
+    values: Values,
+) -> Values {
+    let quantity = Quantity::ALL.into_iter().find(|it| it.name() == quantity);
+    match quantity {
+        Some(Quantity::BitsPerSecond) if values.quantity == DELIVERED_BITS.name() => Values {
+            quantity: String::from(Quantity::BitsPerSecond.name()),
+            ..values
+        },
+        Some(Quantity::PacketsPerSecond) if values.quantity == DELIVERED_BITS.name() => {
+            let trials = study.trials.iter();
+            let trials = trials.filter(|it| it.workload == workload && it.setting == setting);
+            // A trial without a result delivered nothing; what was disturbed from outside is left out.
+            let rate = |trial: &Trial| match trial.result() {
+                Some(figures) => figures.delivered_packets_per_second,
+                None => trial.conduct.is_kept().then_some(0.0),
+            };
+            Values {
+                quantity: String::from(Quantity::PacketsPerSecond.name()),
+                values: trials.filter_map(rate).collect(),
+                ..values
+            }
+        }
+        _ => values,
     }
 }
 

@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nicpoll_model::sim_fit_host::Simulated;
-use nicpoll_model::{HostFacts, Origin, Plan, SCHEMA, Study, Trial, Warning, WarningName};
+use nicpoll_model::{
+    HostFacts, Origin, Plan, SCHEMA, SettingChanges, Study, Trial, Warning, WarningName,
+};
 use nicpoll_stats::order::Seed;
 
 use crate::comparisons::compare_all;
@@ -112,6 +114,7 @@ impl SoFar {
             plan,
             host,
             lab: lab.facts()?,
+            setting_changes: Vec::new(),
             counting_costs: Vec::new(),
             findings: Vec::new(),
             trials: Vec::new(),
@@ -297,8 +300,16 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Lists what differs between settings as far as they have been in force by now.
-    fn learn_confounders(&mut self) {
+    /// Lists what settings changed, and what differs between them, as far as they have been in force by now.
+    fn learn_settings(&mut self) {
+        for changes in &self.trials.changes {
+            // A study that goes on has it from its first part.
+            let known = self.head.setting_changes.iter();
+            let of = |one: &SettingChanges| (one.setting.clone(), one.host.clone());
+            if known.map(of).all(|known| known != of(changes)) {
+                self.head.setting_changes.push(changes.clone());
+            }
+        }
         for found in confounders(self.design, &self.trials.seen) {
             if !self.head.confounders.contains(&found) {
                 self.head.confounders.push(found);
@@ -354,7 +365,7 @@ impl Run<'_> {
             self.schedule.took(workload, taken);
             self.head.elapsed_seconds = (elapsed + taken).as_secs_f64();
             self.head.dropped = self.schedule.dropped().to_vec();
-            self.learn_confounders();
+            self.learn_settings();
             self.keeper.trial(&self.head, &trial, taken)?;
             self.done.push(trial);
         }

@@ -9,7 +9,9 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_model::{Calibration, Conduct, Findings, Placement, Plan, SpinnerShare, Trial, Warmup};
+use nicpoll_model::{
+    Calibration, Conduct, Findings, Placement, Plan, SettingChanges, SpinnerShare, Trial, Warmup,
+};
 use nicpoll_observe::HostSnapshot;
 
 use crate::calibrate::{Memory, calibrate, gap_ns};
@@ -75,6 +77,8 @@ pub struct Trials<'a> {
     netns_inode: u64,
     /// Values of both interfaces under each setting, when it was first in force.
     pub(crate) seen: Seen,
+    /// What each setting changed, when it was first in force.
+    pub(crate) changes: Vec<SettingChanges>,
     /// By workload and setting.
     memories: BTreeMap<(String, String), Memory>,
     /// Whether the trial has made its own changes: those that are told of from then on are others'.
@@ -107,6 +111,7 @@ impl<'a> Trials<'a> {
             cancel,
             netns_inode,
             seen: Seen::new(),
+            changes: Vec::new(),
             memories: BTreeMap::new(),
             is_settled: false,
         })
@@ -238,8 +243,11 @@ impl<'a> Trials<'a> {
         };
         let duration = Duration::from_secs_f64(self.plan.trial_seconds);
         let before = self.accounts()?;
-        let seen = self.seen.entry(place.setting.clone());
-        seen.or_insert_with(|| before.settings.clone());
+        if !self.seen.contains_key(&place.setting) {
+            self.changes.extend(self.lab.changed_by(&place.setting)?);
+            let seen = before.settings.clone();
+            self.seen.insert(place.setting.clone(), seen);
+        }
         let opened = self.lab.studied().edge()?;
         let mut running =
             Running::start(self.lab, &subject.workload.under(subject.setting), duration)?;

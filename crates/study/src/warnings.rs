@@ -117,10 +117,45 @@ fn dropped(study: &Study) -> Option<String> {
         .collect();
     (!names.is_empty()).then(|| {
         format!(
-            "there was no time to compare {}: ask for fewer workloads with --workload",
-            names.join(", ")
+            "there was no time to compare {}: ask for fewer workloads with --workload{}",
+            names.join(", "),
+            averages(study)
         )
     })
+}
+
+/// What that does to factors: they are averaged over fewer combinations of the others, or not at all.
+fn averages(study: &Study) -> String {
+    let mut words = String::new();
+    for effect in &study.plan.main_effects {
+        for workload in &study.plan.workloads {
+            let is_hit = study.dropped.iter().any(|gone| {
+                let one = &gone.comparison;
+                let pair = (one.setting.clone(), one.reference.clone());
+                one.workload == *workload && effect.settings.contains(&pair)
+            });
+            let is_judged = study.comparisons.iter().any(|one| {
+                one.workload == *workload
+                    && one.factor.as_ref() == Some(&effect.factor)
+                    && (&one.setting, &one.reference) == (&effect.level, &effect.reference)
+            });
+            let (factor, level) = (&effect.factor, &effect.level);
+            match (is_hit, is_judged) {
+                (false, _) => {}
+                (true, true) => {
+                    words += &format!(
+                        "; {factor} {level} under {workload} is averaged over the combinations that are left"
+                    );
+                }
+                (true, false) => {
+                    words += &format!(
+                        "; {factor} {level} under {workload} has one combination left at most, and no average"
+                    );
+                }
+            }
+        }
+    }
+    words
 }
 
 /// What so few blocks can find, by the comparison that scatters most.

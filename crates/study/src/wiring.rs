@@ -298,7 +298,7 @@ pub(crate) fn shape(interface: &str, topology: &Topology) -> Result<(), StudyErr
         parent = IMPAIRED;
     }
     match topology.rate {
-        Some(rate) => limit(ifindex, parent, rate.bits_per_second()),
+        Some(rate) => Ok(limit(ifindex, parent, rate.bits_per_second())?),
         None => Ok(()),
     }
 }
@@ -313,37 +313,43 @@ pub(crate) fn try_netem() -> io::Result<()> {
 
 /// Delays what an interface sends, and loses a share of 2^32 of it (netem).
 fn impair(ifindex: u32, delay: Duration, loss: u32) -> io::Result<()> {
-    let header = Tcmsg {
-        ifindex: ifindex as i32,
-        handle: IMPAIRING,
-        parent: TC_H_ROOT,
-        ..Default::default()
-    };
     let options = TcNetemQopt {
         limit: IMPAIRED_PACKETS_MAX,
         loss,
+        ..Default::default()
+    };
+    add_qdisc(ifindex, TC_H_ROOT, IMPAIRING, |queue| {
+        queue
+            .nested_options_netem(&options)
+            .push_latency64(delay.as_nanos() as i64)
+            .end_nested();
+    })
+}
+
+/// Adds a queueing discipline below `parent`. `options` names its kind and says what it is to do.
+fn add_qdisc(
+    ifindex: u32,
+    parent: u32,
+    handle: u32,
+    options: impl FnOnce(tc::PushAttrs<&mut Vec<u8>>),
+) -> io::Result<()> {
+    let header = Tcmsg {
+        ifindex: ifindex as i32,
+        handle,
+        parent,
         ..Default::default()
     };
     let mut request = tc::Request::new()
         .set_create()
         .set_excl()
         .op_newqdisc_do(&header);
-    request
-        .encode()
-        .nested_options_netem(&options)
-        .push_latency64(delay.as_nanos() as i64)
-        .end_nested();
+    options(request.encode());
     NetlinkSocket::new().request(&request)?.recv_ack()?;
     Ok(())
 }
 
 /// Lets what goes by `parent` leave no faster than a line of this rate carries Ethernet frames (tbf).
-fn limit(ifindex: u32, parent: u32, bits_per_second: NonZeroU64) -> Result<(), StudyError> {
-    let header = Tcmsg {
-        ifindex: ifindex as i32,
-        parent,
-        ..Default::default()
-    };
+fn limit(ifindex: u32, parent: u32, bits_per_second: NonZeroU64) -> io::Result<()> {
     let bytes_per_second = bits_per_second.get() / 8;
     let of = |seconds: f64, frames: u64| {
         let bytes = (bytes_per_second as f64 * seconds) as u64;
@@ -360,22 +366,15 @@ fn limit(ifindex: u32, parent: u32, bits_per_second: NonZeroU64) -> Result<(), S
         limit: of(QUEUE_SECONDS, 20),
         ..Default::default()
     };
-    let mut request = tc::Request::new()
-        .set_create()
-        .set_excl()
-        .op_newqdisc_do(&header);
-    request
-        .encode()
-        .nested_options_tbf()
-        .push_parms(bucket)
-        .push_rate64(bytes_per_second)
-        .push_burst(of(BURST_SECONDS, 3))
-        .end_nested();
-    NetlinkSocket::new()
-        .request(&request)?
-        .recv_ack()
-        .map_err(io::Error::from)?;
-    Ok(())
+    // The kernel chooses its handle.
+    add_qdisc(ifindex, parent, 0, |queue| {
+        queue
+            .nested_options_tbf()
+            .push_parms(bucket)
+            .push_rate64(bytes_per_second)
+            .push_burst(of(BURST_SECONDS, 3))
+            .end_nested();
+    })
 }
 
 /// The address family as netlink headers carry it, include/linux/socket.h.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::TestLab;
 use nicpoll_iperf::UdpWorkload;
-use nicpoll_model::Side;
+use nicpoll_model::{Side, SwitchValue};
 use nicpoll_stats::order::Seed;
 use nicpoll_study::{Here, Lab, Place, Running, StudyFile, Trials, Veth, WorkloadRequest, apply};
 use nicpoll_switch::{Journal, Owner};
@@ -68,6 +68,28 @@ fn sysctls_features_and_cores_are_in_force_under_their_setting_alone() {
     apply(&mut test.lab, setting("changed+talks"), None).unwrap();
     let during = values(&mut test);
     assert_eq!(during, ["4096 65536 100000", "1", "false", "11"]);
+    // What is stored with the study: each value with what was there before.
+    let changed = test.lab.changed_by("changed+talks").unwrap();
+    let written = |host: &str, name: &str| {
+        let writes = changed.iter().filter(|one| one.host == host);
+        let mut writes = writes.flat_map(|one| &one.writes);
+        let write = writes.find(|write| write.name == format!("sysctl {name}"));
+        let write = write.unwrap_or_else(|| panic!("{name}: {changed:?}"));
+        [&write.before, &write.after].map(|value| match value {
+            SwitchValue::Number(number) => number.to_string(),
+            SwitchValue::Words(words) => words.split_whitespace().collect::<Vec<_>>().join(" "),
+            SwitchValue::Cpus(cpus) => format!("{cpus:?}"),
+        })
+    };
+    assert!(changed.iter().all(|one| one.setting == "changed+talks"));
+    for (host, name, index) in [
+        ("sender", "net.ipv4.tcp_rmem", 0),
+        ("receiver", "net.ipv4.tcp_ecn", 1),
+        ("machine", "net.core.message_burst", 3),
+    ] {
+        let expected = [before[index].clone(), during[index].clone()];
+        assert_eq!(written(host, name), expected, "{name}");
+    }
     assert!(!test.journal_is_empty());
     assert_eq!(test.lab.cpus(), [1, 0]);
     test.lab.restore().unwrap();
@@ -75,6 +97,8 @@ fn sysctls_features_and_cores_are_in_force_under_their_setting_alone() {
     assert!(test.journal_is_empty());
 
     apply(&mut test.lab, setting("as-is+quiet"), None).unwrap();
+    let gro = test.lab.changed_by("as-is+quiet").unwrap();
+    assert!(gro.iter().all(|one| one.host == "receiver"), "{gro:?}");
     assert_eq!(values(&mut test), before);
     assert_eq!(test.lab.cpus(), cpus);
     test.lab.restore().unwrap();

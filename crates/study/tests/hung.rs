@@ -5,7 +5,7 @@ mod common;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::TestLab;
 use nicpoll_model::{Origin, Side, Study};
@@ -70,16 +70,7 @@ fn study() -> Study {
         ..Options::default()
     };
     let (design, plan) = plan(&options, Seed(1)).unwrap();
-    let identity = Identity {
-        origin: Origin {
-            nicpoll_version: String::new(),
-            argv: Vec::new(),
-            started_at: String::new(),
-        },
-        begin: Instant::now(),
-        seed: 1,
-        simulated: None,
-    };
+    let identity = Identity::new(Origin::default(), 1);
     let cancel = AtomicBool::new(false);
     let sitting = Sitting::new(design, plan, identity, None);
     let ended = sitting.run(&mut lab, &cancel, |progress| match progress {

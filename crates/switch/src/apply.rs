@@ -4,8 +4,10 @@
 //! What must hold: a command changes everything that it names or nothing; every value is recorded before it is
 //! changed; what cannot work is refused before anything is.
 
+use nicpoll_model::SwitchWrite;
 use thiserror::Error;
 
+use crate::document::writes_kept;
 use crate::error::SwitchError;
 use crate::facts::Facts;
 use crate::journal::{Journal, JournalError};
@@ -280,6 +282,14 @@ impl Held {
             });
         }
         self.transaction.write(&mut switch.machine, &writes)
+    }
+
+    /// Every value that is held and was another one before, with what was there.
+    pub fn writes(&self) -> Vec<SwitchWrite> {
+        let changes = self.transaction.changes().into_iter();
+        changes
+            .flat_map(|(target, change)| writes_kept(&target, &[change]))
+            .collect()
     }
 
     /// Puts everything back, last interface first, and closes the records.

@@ -1,74 +1,30 @@
-//! The demo's traffic under `interrupt` and `polling`, simulated, and compared with measured trials.
+//! A study's traffic under settings that the simulator knows, simulated, and compared with measured trials.
 
 use nicpoll_model::Trial;
 use nicpoll_model::sim::SimFigures;
-use nicpoll_model::sim_fit_host::{CheckKind, CheckQuantity, HostCheck, SimulatedFigure};
+use nicpoll_model::sim_fit_host::{
+    CheckKind, CheckQuantity, HostCheck, SimulatedFigure, ToSimulate,
+};
 use nicpoll_sim::{
-    DEFER_MAX, Discipline, Host, Plan, PlanError, SpecError, Stop, Workload, simulate as run,
+    DEFER_MAX, Discipline, Host, Pattern, Plan, PlanError, SpecError, Stop, Workload,
+    simulate as run,
 };
 use nicpoll_stats::Summary;
 use thiserror::Error;
-
-/// A workload of the demo that is predicted.
-#[derive(Clone, Copy, Debug)]
-pub struct CheckedWorkload {
-    /// The demo's name for it.
-    pub name: &'static str,
-    /// The simulator's words for it.
-    words: &'static str,
-    quantities: &'static [CheckQuantity],
-}
-
-/// A setting of the demo that is predicted.
-#[derive(Clone, Copy, Debug)]
-pub struct CheckedSetting {
-    /// The demo's name for it.
-    pub name: &'static str,
-    /// Whether a timer begins the rounds.
-    is_timed: bool,
-}
 
 const DATAGRAMS: &[CheckQuantity] = &[
     CheckQuantity::DeliveredPps,
     CheckQuantity::CpuNsPerPacket,
     CheckQuantity::PacketsPerPoll,
 ];
-const RR: CheckedWorkload = CheckedWorkload {
-    name: "rr",
-    words: "rr:payload=64",
-    quantities: &[
-        CheckQuantity::TransactionsPerSecond,
-        CheckQuantity::RoundTripP50Ns,
-        CheckQuantity::CpuNsPerPacket,
-        CheckQuantity::PacketsPerPoll,
-    ],
-};
-
-/// The demo's workloads that are predicted.
-pub const CHECKED_WORKLOADS: [CheckedWorkload; 3] = [
-    CheckedWorkload {
-        name: "udp1470",
-        words: "netblast:payload=1470",
-        quantities: DATAGRAMS,
-    },
-    CheckedWorkload {
-        name: "udp64",
-        words: "netblast:payload=64",
-        quantities: DATAGRAMS,
-    },
-    RR,
+const TRANSACTIONS: &[CheckQuantity] = &[
+    CheckQuantity::TransactionsPerSecond,
+    CheckQuantity::RoundTripP50Ns,
+    CheckQuantity::CpuNsPerPacket,
+    CheckQuantity::PacketsPerPoll,
 ];
-/// The demo's settings that are predicted.
-pub const CHECKED_SETTINGS: [CheckedSetting; 2] = [
-    CheckedSetting {
-        name: "interrupt",
-        is_timed: false,
-    },
-    CheckedSetting {
-        name: "polling",
-        is_timed: true,
-    },
-];
+/// The demo's request and response.
+const ROUND_TRIPS: &str = "rr:payload=64";
 /// Virtual time of a run that is counted, and of one that looks for the timeout.
 const COUNTED_NS: u64 = 500_000_000;
 const LOOK_NS: u64 = 100_000_000;
@@ -92,36 +48,37 @@ pub enum PredictError {
 /// What the simulator says of a workload under a setting.
 #[derive(Clone, Debug)]
 pub struct Prediction {
-    workload: CheckedWorkload,
-    setting: CheckedSetting,
+    row: ToSimulate,
+    quantities: &'static [CheckQuantity],
     figures: SimFigures,
 }
 
-/// Simulates each checked workload under each checked setting.
+/// Simulates each of these on two hosts alike.
 ///
 /// # Errors
 /// Why the host cannot run it.
-pub fn predict(host: &Host, period_ns: u64) -> Result<Vec<Prediction>, PredictError> {
+pub fn predict(host: &Host, rows: &[ToSimulate]) -> Result<Vec<Prediction>, PredictError> {
     let mut all = Vec::new();
-    for workload in CHECKED_WORKLOADS {
-        for setting in CHECKED_SETTINGS {
-            let discipline = if setting.is_timed {
-                timed(host, workload, period_ns)?
-            } else {
-                String::from("napi")
-            };
-            all.push(Prediction {
-                workload,
-                setting,
-                figures: simulate(host, workload, &discipline, COUNTED_NS)?,
-            });
-        }
+    for row in rows {
+        let workload = Workload::parse(&row.traffic)?;
+        let discipline = match row.period_ns {
+            Some(period_ns) => timed(host, &workload, period_ns)?,
+            None => String::from("napi"),
+        };
+        all.push(Prediction {
+            row: row.clone(),
+            quantities: match workload.pattern {
+                Pattern::RequestResponse => TRANSACTIONS,
+                _ => DATAGRAMS,
+            },
+            figures: simulate(host, &workload, &discipline, COUNTED_NS)?,
+        });
     }
     Ok(all)
 }
 
-/// Polling by the timer with the timeout that gives one round a period, found as the demo finds it.
-fn timed(host: &Host, workload: CheckedWorkload, period_ns: u64) -> Result<String, PredictError> {
+/// Polling by the timer with the timeout that gives one round a period, found as a study finds it.
+fn timed(host: &Host, workload: &Workload, period_ns: u64) -> Result<String, PredictError> {
     let discipline = |timeout_ns: f64| {
         let timeout_ns = timeout_ns as u64;
         format!("napi-timer:defer={DEFER_MAX}:timeout={timeout_ns}ns")
@@ -140,7 +97,7 @@ fn timed(host: &Host, workload: CheckedWorkload, period_ns: u64) -> Result<Strin
 /// The receiver under a discipline; the sender's own end has a poll for each packet.
 fn simulate(
     host: &Host,
-    workload: CheckedWorkload,
+    workload: &Workload,
     discipline: &str,
     ns: u64,
 ) -> Result<SimFigures, PredictError> {
@@ -152,7 +109,7 @@ fn simulate(
     };
     let plan = Plan {
         stops: vec![stop("napi")?, stop(discipline)?],
-        workload: Workload::parse(workload.words)?,
+        workload: workload.clone(),
         duration_ns: ns,
         warmup_ns: LOOK_NS / 2,
         seed: 1,
@@ -163,22 +120,20 @@ fn simulate(
 
 /// The median round trip with a poll for each packet; `None` without any.
 pub(super) fn simulated_round_trip_ns(host: &Host) -> Result<Option<f64>, PredictError> {
-    let figures = simulate(host, RR, "napi", LOOK_NS)?;
+    let figures = simulate(host, &Workload::parse(ROUND_TRIPS)?, "napi", LOOK_NS)?;
     let trips = figures.flows[0].round_trip.as_ref();
     Ok(trips.and_then(|trips| trips.p50_ns).map(|ns| ns as f64))
 }
 
 /// The predictions as figures that a study keeps.
 pub fn simulated_figures(predictions: &[Prediction]) -> Vec<SimulatedFigure> {
-    let of = |row: &Prediction| {
-        let (workload, setting) = (row.workload.name, row.setting.name);
-        let quantities = row.workload.quantities.iter();
-        let figures = quantities.filter_map(|quantity| {
+    let of = |one: &Prediction| {
+        let figures = one.quantities.iter().filter_map(|quantity| {
             Some(SimulatedFigure {
-                workload: String::from(workload),
-                setting: String::from(setting),
+                workload: one.row.workload.clone(),
+                setting: one.row.setting.clone(),
                 quantity: *quantity,
-                value: predicted(&row.figures, *quantity)?,
+                value: predicted(&one.figures, *quantity)?,
             })
         });
         figures.collect::<Vec<_>>()
@@ -189,21 +144,25 @@ pub fn simulated_figures(predictions: &[Prediction]) -> Vec<SimulatedFigure> {
 /// Each prediction with what good trials of the same workload and setting measured.
 pub fn compare(predictions: &[Prediction], trials: &[Trial]) -> Vec<HostCheck> {
     let mut checks = Vec::new();
-    for row in predictions {
-        let of_row = |trial: &&Trial| {
-            trial.workload == row.workload.name && trial.setting == row.setting.name
-        };
+    for Prediction {
+        row,
+        quantities,
+        figures,
+    } in predictions
+    {
+        let of_row =
+            |trial: &&Trial| trial.workload == row.workload && trial.setting == row.setting;
         let of_row = trials.iter().filter(of_row);
         let good: Vec<_> = of_row.filter_map(Trial::result).collect();
-        for &quantity in row.workload.quantities {
+        for &quantity in *quantities {
             let values: Option<Vec<f64>> =
                 good.iter().map(|trial| quantity.measured(trial)).collect();
             let summary = values.and_then(|values| Summary::of(&values));
-            let simulated = predicted(&row.figures, quantity);
+            let simulated = predicted(figures, quantity);
             let middle = summary.map(|summary| summary.median);
             checks.push(HostCheck {
-                workload: row.workload.name.to_owned(),
-                setting: row.setting.name.to_owned(),
+                workload: row.workload.clone(),
+                setting: row.setting.clone(),
                 quantity,
                 simulated,
                 measured: middle,
@@ -212,7 +171,7 @@ pub fn compare(predictions: &[Prediction], trials: &[Trial]) -> Vec<HostCheck> {
                 error: simulated
                     .zip(middle)
                     .map(|(simulated, middle)| simulated / middle - 1.0),
-                kind: if row.setting.is_timed {
+                kind: if row.period_ns.is_some() {
                     CheckKind::Predicted
                 } else {
                     CheckKind::Fitted

@@ -13,9 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use nicpoll_calibrate::{
-    CHECKED_SETTINGS, CHECKED_WORKLOADS, Machine, compare, host_of, numbers_of, predict,
-};
+use nicpoll_calibrate::{Machine, compare, host_of, numbers_of, predict};
 use nicpoll_inspect::host_facts;
 use nicpoll_model::sim_fit_host::{HostCheck, SIM_FIT_HOST_SCHEMA, SimFitHost};
 pub use nicpoll_report::help::sim_fit_host::EXAMPLES;
@@ -23,8 +21,8 @@ use nicpoll_report::{render_document, render_host_file, render_sim_fit_host};
 use nicpoll_sim::Host;
 use nicpoll_stats::order::Seed;
 use nicpoll_study::{
-    Lab, Options, Place, StudyError, Trials, Veth, measure_costs, plan, require_lab,
-    ticks_per_second,
+    DEFAULT_PERIOD, Lab, Options, Place, StudyError, Trials, Veth, demo, measure_costs, plan,
+    require_lab, ticks_per_second,
 };
 use nicpoll_switch::{Journal, guard_of_this_program};
 
@@ -127,23 +125,23 @@ fn check(
     stop: &Stop,
     spinner: &Spinner,
 ) -> anyhow::Result<Vec<HostCheck>> {
+    let rows = demo::design(DEFAULT_PERIOD).to_simulate()?;
+    let mut workloads: Vec<String> = rows.iter().map(|row| row.workload.clone()).collect();
+    workloads.dedup();
     let options = Options {
         quick,
         blocks: Some(if quick { QUICK_CHECKS } else { CHECKS }),
-        workloads: CHECKED_WORKLOADS
-            .map(|workload| String::from(workload.name))
-            .to_vec(),
+        workloads,
         ..Options::default()
     };
     // The order of a block is drawn; any will do that is the same for each.
     let (design, plan) = plan(&options, Seed(1)).context("planning the check")?;
-    let period_ns = plan.period_ns.context("the demo polls by a timer")?;
-    let predictions = predict(host, period_ns)?;
+    let predictions = predict(host, &rows)?;
     let mut trials = Trials::new(lab, &design, &plan, stop.asked())?;
     trials.rehearse(Instant::now() + Duration::from_secs(60))?;
     let mut done = Vec::new();
     let wanted = plan.order.iter();
-    let is_checked = |name: &str| CHECKED_SETTINGS.iter().any(|setting| setting.name == name);
+    let is_checked = |name: &str| rows.iter().any(|row| row.setting == name);
     let wanted = wanted.filter(|(_, setting)| is_checked(setting));
     let count = wanted.clone().count();
     for (index, (workload, setting)) in wanted.enumerate() {

@@ -62,7 +62,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "RATES", conflicts_with = "resume")]
     pub sweep: Option<SweepRates>,
     /// Show what would be set, in which order and for how long, and do nothing
-    #[arg(long, conflicts_with_all = ["brief", "resume"])]
+    #[arg(long, conflicts_with_all = ["brief", "resume", "simulate"])]
     pub dry_run: bool,
     /// How it is carried out and printed.
     #[command(flatten)]

@@ -38,16 +38,8 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
     }
     let command = format!("nicpoll study run {}", path.display());
     let kind = StudyKind::Study;
-    carry_out(
-        &args.sitting,
-        kind,
-        seed,
-        "a study",
-        &command,
-        None,
-        |seed| {
-            let plan = plan_of(&file.design, &file.lengths, seed)?;
-            Ok((file.design, plan))
-        },
-    )
+    carry_out(&args.sitting, kind, seed, "a study", &command, |seed| {
+        let plan = plan_of(&file.design, &file.lengths, seed)?;
+        Ok((file.design, plan))
+    })
 }

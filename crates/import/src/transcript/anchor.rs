@@ -54,6 +54,8 @@ pub enum Seen {
         /// Whether it counts from the host's start.
         is_cumulative: bool,
     },
+    /// What a variable was before a command set it.
+    Was(String, String),
     /// An interface, by what ifconfig prints of it.
     Interface(String),
     /// The options of an interface: whether it polls.

@@ -3,8 +3,11 @@
 //! What must hold: nearness alone ties these to a trial, and is marked as inferred. A CPU line of which nothing says
 //! the host has no place. Nothing is tied across a change of the setting.
 
+use std::collections::BTreeMap;
+
 use nicpoll_model::{
-    ImportedBasis, ImportedReading, ImportedTrial, Side, SourcePlace, UnplacedFigure,
+    ImportedBasis, ImportedFigure, ImportedReading, ImportedTrial, Side, SourcePlace,
+    UnplacedFigure,
 };
 
 use super::figures;
@@ -132,6 +135,88 @@ fn side_of(line: &CpuLine, trial: &ImportedTrial, hosts: &[String]) -> Option<Si
         (sender, receiver) if sender > receiver => Some(Side::Sender),
         _ => Some(Side::Receiver),
     }
+}
+
+/// Trials that may lie between two readings: those of one test.
+const TRIALS_OF_TEST: usize = 64;
+
+/// Counters that count from a host's start, read before a test and after it: by how much they grew is a figure of that
+/// test. Nothing where another test lies between the readings as well, or a counter has fallen.
+pub fn differences(trials: &mut [ImportedTrial], read: &[Read]) {
+    let mut counters: BTreeMap<(Option<&str>, &str), Vec<&Read>> = BTreeMap::new();
+    for one in read.iter().filter(|it| it.is_cumulative) {
+        let key = (one.host.name.as_deref(), one.name.as_str());
+        counters.entry(key).or_default().push(one);
+    }
+    for ((host, name), readings) in counters {
+        for pair in readings.windows(2) {
+            let [before, after] = [pair[0], pair[1]];
+            let Some((trial, side)) = test_between(trials, before, after, host) else {
+                continue;
+            };
+            let counts = [before, after].map(|it| count(&it.value));
+            let [Some(from), Some(to)] = counts else {
+                continue;
+            };
+            if to >= from {
+                trials[trial].figures.push(ImportedFigure {
+                    name: format!("difference of {name}"),
+                    side,
+                    value: to - from,
+                    printed: format!("{} -> {}", before.value, after.value),
+                    // Nothing but their places ties two readings to a test.
+                    basis: ImportedBasis::Inferred,
+                    place: after.place,
+                    since: Some(before.place),
+                });
+            }
+        }
+    }
+}
+
+/// The trial that alone lies between two readings on a host, and the side that the host is.
+fn test_between(
+    trials: &[ImportedTrial],
+    before: &Read,
+    after: &Read,
+    host: Option<&str>,
+) -> Option<(usize, Option<Side>)> {
+    let (before, after) = (before.place, after.place);
+    let first = trials.partition_point(|it| it.place < before);
+    let end = trials.partition_point(|it| it.place < after);
+    let within = trials.get(first..end)?;
+    let is_one = within.len() <= TRIALS_OF_TEST
+        && within.iter().all(|it| {
+            it.test == within[0].test
+                && it.place.file == before.file
+                && it.place.end_byte <= after.start_byte
+        });
+    // A test that began before the first reading is in the difference, too.
+    let is_clear = first.checked_sub(1).is_none_or(|last| {
+        let last = trials[last].place;
+        last.file != before.file || last.end_byte <= before.start_byte
+    });
+    if within.is_empty() || !is_one || !is_clear || before.file != after.file {
+        return None;
+    }
+    let Some(host) = host else {
+        return Some((first, None));
+    };
+    within.iter().enumerate().find_map(|(at, trial)| {
+        let is = |end: &Option<String>| end.as_deref() == Some(host);
+        let side = match (is(&trial.sender), is(&trial.receiver)) {
+            (true, _) => Side::Sender,
+            (_, true) => Side::Receiver,
+            _ => return None,
+        };
+        Some((first + at, Some(side)))
+    })
+}
+
+/// The count that a value begins with.
+fn count(value: &str) -> Option<f64> {
+    let digits = value.split(' ').next()?;
+    digits.parse().ok()
 }
 
 /// What hosts print of themselves, each beside the trial that it stands next to.

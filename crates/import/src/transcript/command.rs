@@ -18,9 +18,11 @@ pub enum Tool {
     Netblast,
     Netreceive,
     Netsend,
-    /// Prints CPU states, counters, variables or interfaces.
+    /// Prints CPU states, counters or variables.
     Look,
+    Sysctl,
     Ifconfig,
+    Ethtool,
 }
 
 /// A command.
@@ -70,7 +72,7 @@ struct Known {
     takes: fn(&str) -> bool,
 }
 
-const KNOWN: [Known; 12] = [
+const KNOWN: [Known; 13] = [
     known(Tool::Iperf, "iperf", 1, is_option),
     known(Tool::Netblast, "netblast", 2, is_address),
     known(Tool::Netreceive, "netreceive", 2, is_number),
@@ -79,7 +81,8 @@ const KNOWN: [Known; 12] = [
     known(Tool::Look, "vmstat", 1, is_option),
     known(Tool::Look, "netstat", 1, is_option),
     known(Tool::Look, "systat", 1, is_option),
-    known(Tool::Look, "sysctl", 1, |word| {
+    known(Tool::Ethtool, "ethtool", 1, is_option),
+    known(Tool::Sysctl, "sysctl", 1, |word| {
         is_option(word) || word.contains('.')
     }),
     known(Tool::Look, "dmesg", 0, |word| {
@@ -154,7 +157,7 @@ pub struct Bare;
 
 impl Recogniser for Bare {
     fn first(&self) -> &'static [u8] {
-        b"ins./"
+        b"eins./"
     }
 
     fn read(&self, cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
@@ -287,7 +290,7 @@ fn argument(cursor: &mut Cursor, tool: Tool, last: &str, position: usize) -> Opt
         Tool::Iperf => takes.is_some_and(|letter| NUMERIC.contains(&letter)),
         Tool::Netblast | Tool::Netsend => position > 0,
         Tool::Netreceive => true,
-        Tool::Look | Tool::Ifconfig => false,
+        Tool::Look | Tool::Sysctl | Tool::Ifconfig | Tool::Ethtool => false,
     };
     if cursor.peek() == b'-' {
         // A row of dashes begins a banner.

@@ -19,6 +19,7 @@ fn said(side: Option<Side>, name: &str, value: f64, of: &Counted) -> ImportedFig
         printed: of.printed.clone(),
         basis: ImportedBasis::Said,
         place: of.place,
+        since: None,
     }
 }
 
@@ -41,6 +42,7 @@ fn of_line(trial: &mut ImportedTrial, side: Option<Side>, line: &Line) {
             printed: line.printed.clone(),
             basis: ImportedBasis::Said,
             place: line.place,
+            since: None,
         }));
     }
 }
@@ -142,6 +144,7 @@ fn asked(trial: &mut ImportedTrial, end: &End) {
         printed: format!("-b {word}"),
         basis: ImportedBasis::Said,
         place: end.block.place,
+        since: None,
     }));
 }
 
@@ -303,6 +306,7 @@ pub fn of_cpu(trial: &mut ImportedTrial, side: Side, line: &CpuLine) {
             // Nothing but its place ties a line of top to a test.
             basis: ImportedBasis::Inferred,
             place: line.place,
+            since: None,
         });
     }
 }

@@ -1,6 +1,6 @@
 //! What terminals showed, as the walk through a text finds it: material for trials.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use nicpoll_model::{ImportedBasis, SourcePlace, UnplacedFigure};
 
@@ -60,6 +60,18 @@ pub struct Switch {
     pub basis: ImportedBasis,
 }
 
+/// What a command sets beside polling.
+#[derive(Clone, Debug)]
+pub struct Knob {
+    pub place: SourcePlace,
+    /// The host; none where nothing says it.
+    pub host: Option<String>,
+    pub name: String,
+    pub value: String,
+    /// What it was before, where the command told that.
+    pub before: Option<String>,
+}
+
 /// A figure in prose or in a table.
 #[derive(Clone, Debug)]
 pub struct Loose {
@@ -78,6 +90,9 @@ pub struct Found {
     pub cpu: Vec<CpuLine>,
     pub readings: Vec<Read>,
     pub switches: Vec<Switch>,
+    pub knobs: Vec<Knob>,
+    /// Host and name of each of them.
+    pub knob_names: HashSet<(Option<String>, String)>,
     pub loose: Vec<Loose>,
     pub unplaced: Vec<UnplacedFigure>,
     /// Hosts by their addresses, as ifconfig and iperf told them.

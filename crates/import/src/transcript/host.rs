@@ -36,16 +36,24 @@ impl Recogniser for Variable {
         cursor.byte(b':').or_else(|| cursor.byte(b'='))?;
         cursor.spaces();
         let mut value = cursor.word(24, |it| it.is_ascii_digit() || it == b'-')?;
+        let mut was = None;
         if cursor.clone().spaces().words("->").is_some() {
             cursor.spaces().words("->");
+            was = Some(Seen::Was(name.clone(), String::from(value)));
             value = cursor.spaces().word(24, |it| it.is_ascii_digit())?;
         }
-        let seen = Seen::Reading {
+        let reading = Seen::Reading {
             name,
             value: String::from(value),
             is_cumulative: false,
         };
-        one(began, cursor, seen)
+        let at = began..cursor.at;
+        let both = std::iter::once(reading).chain(was);
+        let both = both.map(|seen| Anchor {
+            at: at.clone(),
+            seen,
+        });
+        Some(both.collect())
     }
 }
 

@@ -3,11 +3,11 @@
 //! What must hold: a setting that nothing says is not said. Before the first command that switches polling on, a host
 //! did not poll: that follows, and is marked so.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use nicpoll_model::{ImportedBasis, SourcePlace};
 
-use super::found::Switch;
+use super::found::{Knob, Switch};
 
 /// A setting, why it is taken for that, and where it is said.
 pub type Said = (String, ImportedBasis, Option<SourcePlace>);
@@ -19,10 +19,13 @@ pub const NOT_SAID: &str = "not-said";
 pub struct Settings<'a> {
     by_host: HashMap<Option<&'a str>, Vec<&'a Switch>>,
     all: Vec<&'a Switch>,
+    /// What was set beside polling, by host and name.
+    knobs: BTreeMap<(Option<&'a str>, &'a str), Vec<&'a Knob>>,
+    knob_places: Vec<SourcePlace>,
 }
 
 impl<'a> Settings<'a> {
-    pub fn of(switches: &'a [Switch]) -> Self {
+    pub fn of(switches: &'a [Switch], knobs: &'a [Knob]) -> Self {
         let mut by_host: HashMap<Option<&str>, Vec<&Switch>> = HashMap::new();
         for switch in switches {
             by_host
@@ -30,9 +33,16 @@ impl<'a> Settings<'a> {
                 .or_default()
                 .push(switch);
         }
+        let mut by_name: BTreeMap<(Option<&str>, &str), Vec<&Knob>> = BTreeMap::new();
+        for knob in knobs {
+            let key = (knob.host.as_deref(), knob.name.as_str());
+            by_name.entry(key).or_default().push(knob);
+        }
         Settings {
             by_host,
             all: switches.iter().collect(),
+            knobs: by_name,
+            knob_places: knobs.iter().map(|it| it.place).collect(),
         }
     }
 
@@ -51,13 +61,64 @@ impl<'a> Settings<'a> {
         [own, all].into_iter().flatten().max_by_key(|it| it.place)
     }
 
-    /// The setting of a trial at a place, between two hosts.
+    /// The setting of a trial at a place, between two hosts: how they receive, and what else was set.
     pub fn of_trial(
         &self,
         sender: Option<&str>,
         receiver: Option<&str>,
         place: &SourcePlace,
     ) -> Said {
+        let (mut name, mut basis, mut said) = self.receiving(sender, receiver, place);
+        for (words, of, at) in self.beside(sender, receiver, place) {
+            match name.as_str() {
+                NOT_SAID => (name, basis) = (words, of),
+                _ => name += &format!("+{words}"),
+            }
+            if of != ImportedBasis::Said {
+                basis = ImportedBasis::Inferred;
+            }
+            said = said.max(Some(at));
+        }
+        (name, basis, said)
+    }
+
+    /// What was set beside polling by then, on either host or on one that the text names beside them. What a variable
+    /// held before the first command that sets it is known where that command tells it.
+    fn beside(
+        &self,
+        sender: Option<&str>,
+        receiver: Option<&str>,
+        place: &SourcePlace,
+    ) -> Vec<(String, ImportedBasis, SourcePlace)> {
+        let of = |((host, name), all): (&(Option<&str>, &str), &Vec<&'a Knob>)| {
+            let after = all.partition_point(|it| it.place < *place);
+            let in_file = |it: &&&Knob| it.place.file == place.file;
+            let last = after.checked_sub(1).and_then(|at| all.get(at));
+            let (value, at, is_said) = match last.filter(in_file) {
+                Some(last) => (&last.value, last.place, true),
+                None => {
+                    let next = all.get(after).filter(in_file)?;
+                    (next.before.as_ref()?, next.place, false)
+                }
+            };
+            let is = |end: Option<&str>| end.is_some() && end == *host;
+            let (whose, is_of_end) = match (is(sender), is(receiver), host) {
+                (true, _, _) => (String::from("sender-"), true),
+                (_, true, _) => (String::from("receiver-"), true),
+                (.., Some(host)) => (format!("{host}-"), false),
+                (.., None) => (String::new(), false),
+            };
+            let basis = match is_said && is_of_end {
+                true => ImportedBasis::Said,
+                false => ImportedBasis::Inferred,
+            };
+            Some((format!("{whose}{name}={value}"), basis, at))
+        };
+        self.knobs.iter().filter_map(of).collect()
+    }
+
+    /// How the hosts of a trial receive.
+    fn receiving(&self, sender: Option<&str>, receiver: Option<&str>, place: &SourcePlace) -> Said {
         let name = |is_polling| String::from(if is_polling { "polling" } else { "interrupt" });
         let ends =
             [sender, receiver].map(|host| host.and_then(|host| self.of_host(Some(host), place)));
@@ -129,6 +190,7 @@ impl<'a> Settings<'a> {
     /// Whether anything is said between two places.
     pub fn changes_between(&self, one: &SourcePlace, other: &SourcePlace) -> bool {
         let at = |place: &SourcePlace| self.all.partition_point(|it| it.place < *place);
-        at(one) != at(other)
+        let knobs = |place: &SourcePlace| self.knob_places.partition_point(|it| it < place);
+        at(one) != at(other) || knobs(one) != knobs(other)
     }
 }

@@ -226,6 +226,7 @@ fn figure(
             start_byte: cell.start as u64,
             end_byte: cell.end as u64,
         },
+        since: None,
     })
 }
 

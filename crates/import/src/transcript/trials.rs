@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use nicpoll_model::{ImportedBasis, ImportedTrial, Side, SourcePlace};
+use nicpoll_model::{ImportedBasis, ImportedTrial, Side, SourcePlace, TrafficKind};
 
 use super::block::{Block, Host, Line, Stream};
 use super::figures;
@@ -378,20 +378,15 @@ pub fn trial(
 /// `iperf-tcp`, `iperf-tcp-both-ways`, `iperf-udp-1470-ipv6`.
 fn workload(pair: &Pair) -> String {
     let is_udp = pair.ends().any(|it| it.block.is_udp());
-    let mut name = String::from(if is_udp { "iperf-udp" } else { "iperf-tcp" });
     let option = |letter: char| {
         pair.ends()
             .find_map(|it| it.block.command.as_ref()?.option(letter))
     };
-    if is_udp {
-        let told = pair
-            .ends()
-            .find_map(|it| it.block.sizes.iter().find(|it| it.name == "datagram_bytes"));
-        let told = told.map(|it| it.value.to_string());
-        if let Some(size) = told.or_else(|| option('l').map(String::from)) {
-            name += &format!("-{size}");
-        }
-    }
+    let told = pair
+        .ends()
+        .find_map(|it| it.block.sizes.iter().find(|it| it.name == "datagram_bytes"));
+    let told = told.map(|it| it.value.to_string());
+    let size = told.or_else(|| option('l').map(String::from));
     let has_colon = |address: &str| address.contains(':');
     let is_ipv6 = pair
         .ends()
@@ -400,16 +395,14 @@ fn workload(pair: &Pair) -> String {
         || pair
             .ends()
             .any(|it| it.block.command.as_ref().is_some_and(|it| it.has('V')));
-    if is_ipv6 {
-        name += "-ipv6";
+    TrafficKind {
+        tool: if is_udp { "iperf-udp" } else { "iperf-tcp" },
+        payload_bytes: size.as_deref().filter(|_| is_udp),
+        is_ipv6,
+        streams: option('P').filter(|it| *it != "1"),
+        is_both_ways: pair.ends().any(|it| it.block.is_dual()),
     }
-    if let Some(streams) = option('P').filter(|it| *it != "1") {
-        name += &format!("-p{streams}");
-    }
-    if pair.ends().any(|it| it.block.is_dual()) {
-        name += "-both-ways";
-    }
-    name
+    .to_string()
 }
 
 /// The side of an end's own figures.

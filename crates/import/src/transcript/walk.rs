@@ -11,11 +11,17 @@ use super::anchor::{Anchor, Seen};
 use super::block::{Block, Counted, Host, Line, Taken};
 use super::command::{Command, Tool};
 use super::cursor::Cursor;
-use super::found::{Blast, CpuLine, Found, Loose, Read, Stretch, Switch};
+use super::found::{Blast, CpuLine, Found, Knob, Loose, Read, Stretch, Switch};
 use super::iperf::Banner;
+use super::knob;
 use super::map::{Map, MapKey};
 use super::netrate::BlastField;
 use super::plain::Plain;
+
+/// Things that are set beside polling: each trial is held against all of them.
+const KNOBS_MAX: usize = 32;
+/// Variables that one command sets at most, and tells of.
+const KNOBS_TOLD: usize = 16;
 
 /// A walk through one file.
 pub struct Walk<'a> {
@@ -319,7 +325,45 @@ impl<'a> Walk<'a> {
                     self.switch(host.name, word("polling"), true, ImportedBasis::Said, place);
                 }
             }
-            Tool::Look => {}
+            Tool::Look | Tool::Sysctl | Tool::Ethtool => {}
+        }
+        self.knobs(command, self.host(&place).name, place);
+    }
+
+    /// What a command sets beside polling.
+    fn knobs(&mut self, command: &Command, host: Option<String>, place: SourcePlace) {
+        for (name, value) in knob::set_by(command) {
+            if name == knob::POLLING_VARIABLE {
+                self.switch(host.clone(), value != "0", true, ImportedBasis::Said, place);
+                continue;
+            }
+            let key = (host.clone(), name.clone());
+            let is_known = self.out.knob_names.contains(&key);
+            if !is_known && self.out.knob_names.len() == KNOBS_MAX {
+                self.out.unplaced.push(UnplacedFigure {
+                    printed: format!("{name}={value}"),
+                    reason: format!("the text sets more than {KNOBS_MAX} things beside polling"),
+                    place,
+                });
+                continue;
+            }
+            self.out.knob_names.insert(key);
+            self.out.knobs.push(Knob {
+                place,
+                host: host.clone(),
+                name,
+                value,
+                before: None,
+            });
+        }
+    }
+
+    /// What a variable was before it was set: sysctl(8) prints that behind the command.
+    fn was(&mut self, host: Option<&str>, name: &str, before: &str) {
+        let last = self.out.knobs.iter_mut().rev().take(KNOBS_TOLD);
+        let mut set = last.filter(|it| it.host.as_deref() == host && it.name == name);
+        if let Some(knob) = set.next() {
+            knob.before = Some(String::from(before));
         }
     }
 
@@ -369,6 +413,7 @@ impl<'a> Walk<'a> {
             Seen::Heading(is_polling) => {
                 self.switch(None, *is_polling, false, ImportedBasis::Inferred, place)
             }
+            Seen::Was(name, before) => self.was(host.name.as_deref(), name, before),
             Seen::Reading {
                 name,
                 value,

@@ -97,6 +97,10 @@ pub struct AbCpuCost {
     pub per_byte: Option<AbRatio>,
     /// The greatest cost of counting events under either setting; it is subtracted.
     pub counting_cores_max: f64,
+    /// Pairs with a block whose busy time is below what counting costs. Such a block counts as 0 cores; with more than
+    /// one such pair in ten there is no verdict.
+    #[serde(default)]
+    pub pairs_below_counting: u32,
     /// The difference between the costs of counting, judged less reference.
     pub counting_cores_difference: f64,
     /// Whether leaving out twice as much at the beginning of blocks changes the answer; null when blocks
@@ -197,6 +201,8 @@ pub enum AbNoVerdict {
     NoCpuTime,
     /// The interface carried nothing.
     NoTraffic,
+    /// Counting CPU time costs more than the traffic does, in more than one pair of ten.
+    BelowCounting,
     /// Fewer pairs count than the plan asks for.
     TooFewPairs,
     /// One setting works on what the other left.

@@ -4,11 +4,11 @@
 
 use maud::{Markup, html};
 use nicpoll_model::ab::LiveAb;
-use nicpoll_model::{HostFacts, SettingFacts, Study};
+use nicpoll_model::{HostFacts, SettingFacts, Study, SwitchWrite};
 
 use super::figure::table;
 use crate::numbers::MISSING;
-use crate::switch::value;
+use crate::switch::{self, value};
 
 /// The machine, the link and the settings of a study.
 pub fn of_study(study: &Study) -> Markup {
@@ -21,6 +21,7 @@ pub fn of_study(study: &Study) -> Markup {
             }
             (sysctls(&study.host))
             (settings(study))
+            (before_and_after(study))
             (confounders(study))
         }
     }
@@ -144,10 +145,64 @@ fn settings(study: &Study) -> Markup {
             p { "No setting writes anything." }
         } @else {
             p {
-                "Before each trial every value is noted, and afterwards put back. What it was is not stored: \
-                 " (MISSING) " means that the setting leaves the value as it comes up."
+                "Before each trial every value is noted, and afterwards put back. " (MISSING) " means that the \
+                 setting leaves the value as it comes up."
             }
             (table("Values that each setting writes", &head, &rows))
+        }
+    }
+}
+
+/// Every value that any setting changed, with what was there before and what each one put there.
+fn before_and_after(study: &Study) -> Markup {
+    let of = |write: &SwitchWrite, host: &str| {
+        let place = format!(
+            "{host}{}: {}",
+            switch::of_interface(write),
+            switch::name(write)
+        );
+        [place, value(&write.before)]
+    };
+    let all: Vec<([String; 2], &str, String)> = study
+        .setting_changes
+        .iter()
+        .flat_map(|one| {
+            switch::own(&one.writes)
+                .map(|write| (of(write, &one.host), &*one.setting, value(&write.after)))
+        })
+        .collect();
+    let mut names: Vec<&[String; 2]> = Vec::new();
+    for (name, ..) in &all {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let own: Vec<&str> = study
+        .settings
+        .iter()
+        .map(|it| it.setting.as_str())
+        .collect();
+    let rows = names.iter().map(|name| {
+        let cells = own.iter().map(|setting| {
+            let put = all
+                .iter()
+                .find(|(other, of, _)| other == *name && of == setting);
+            put.map_or(String::from(MISSING), |(.., after)| after.clone())
+        });
+        name.iter().cloned().chain(cells).collect()
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    let own = own.into_iter().map(String::from);
+    let head = ["value", "before and after the trial"].map(String::from);
+    let head: Vec<String> = head.into_iter().chain(own).collect();
+    html! {
+        @if !rows.is_empty() {
+            h2 { "What each setting changed, and put back" }
+            p {
+                "As it was in the first trial of each setting. " (MISSING) " means that the value stayed, or was so \
+                 already."
+            }
+            (table("Values before, and under each setting", &head, &rows))
         }
     }
 }

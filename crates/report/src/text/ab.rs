@@ -10,6 +10,7 @@ use nicpoll_model::Verdict;
 use nicpoll_model::ab::{AbAnswer, AbCores, AbDelayKind, AbQuantile, AbRatio, LiveAb};
 
 use super::bar::{BAR, Scale, Span};
+use super::columns::shortened_apart;
 use super::differences::with_interval;
 use super::page::{Ink, Page};
 use crate::numbers::{MISSING, counted, duration_text, figure, span};
@@ -65,11 +66,13 @@ fn write_intervals(page: &mut Page, compared: &LiveAb) {
     page.blank();
     let spans: Vec<Span> = lines.iter().filter_map(|line| line.ratio).collect();
     let scale = Scale::of(&spans);
+    let names = [&compared.reference.name, &compared.judged.name];
+    let names = shortened_apart(&names.map(String::as_str), FIGURE - 1);
     let head = format!(
         "{:LABEL$}{:>FIGURE$}{:>FIGURE$}  {:<VALUE$}{}",
         "",
-        short(&compared.reference.name),
-        short(&compared.judged.name),
+        names[0],
+        names[1],
         "ratio [95 %]",
         scale.head()
     );
@@ -100,11 +103,6 @@ fn value(span: Span) -> String {
     }
 }
 
-/// A name cut to a column.
-fn short(name: &str) -> String {
-    name.chars().take(FIGURE - 1).collect()
-}
-
 fn lines(answer: &AbAnswer) -> Vec<Line> {
     let mut lines = Vec::new();
     if let Some(load) = &answer.load {
@@ -127,10 +125,9 @@ fn lines(answer: &AbAnswer) -> Vec<Line> {
         lines.push(line("packets/s", packets, load.packets));
         lines.push(line("Mbit/s of frames", megabits, load.bytes));
         if let Some(cpu) = &answer.cpu {
-            let at_equal_load = [
-                cpu.reference_cores,
-                cpu.reference_cores + cpu.equal_load.cores,
-            ];
+            // The adjustment may save more than there is.
+            let judged = (cpu.reference_cores + cpu.equal_load.cores).max(0.0);
+            let at_equal_load = [cpu.reference_cores, judged];
             let cores = |label: &str, values: [f64; 2], difference: &AbCores| Line {
                 label: String::from(label),
                 reference: figure(values[0]),

@@ -11,7 +11,7 @@ use nicpoll_model::{
 };
 
 use super::bar::{BAR, Scale, Span};
-use super::columns::{CPU, Columns, WIDTH, WORD, shortened};
+use super::columns::{CPU, Columns, WIDTH, WORD, shortened, shortened_apart};
 use super::differences::{found, margin_percent, value};
 use super::page::{Ink, Page, wrapped};
 use crate::figures::{Group, Outcome, Pair};
@@ -27,6 +27,12 @@ pub fn write(page: &mut Page, study: &Study, is_alone: bool) {
     page.heading(&title(study));
     let columns = Columns::of(study, page.width());
     let scale = Scale::of(&spans(study));
+    let names: Vec<&str> = study
+        .workloads
+        .iter()
+        .map(|it| it.workload.as_str())
+        .collect();
+    let names = shortened_apart(&names, columns.name - 1);
     for (index, pair) in Pair::of(study).into_iter().enumerate() {
         let is_judged = study
             .workloads
@@ -38,8 +44,8 @@ pub fn write(page: &mut Page, study: &Study, is_alone: bool) {
             continue;
         }
         write_head(page, study, pair, columns, (index == 0).then_some(&scale));
-        for facts in &study.workloads {
-            write_workload(page, study, pair, facts, columns, &scale);
+        for (facts, name) in study.workloads.iter().zip(&names) {
+            write_workload(page, study, (pair, facts), name, columns, &scale);
         }
     }
     page.heading("What this means here");
@@ -186,16 +192,13 @@ impl Line {
 fn write_workload(
     page: &mut Page,
     study: &Study,
-    pair: Pair,
-    facts: &WorkloadFacts,
+    (pair, facts): (Pair, &WorkloadFacts),
+    name: &str,
     columns: Columns,
     scale: &Scale,
 ) {
-    let workload = &facts.workload;
-    let width = columns.name - 1;
-    let name = format!("{:<width$} ", shortened(workload, width));
-    let name = (name, Ink::Plain);
-    let line = match Line::of(study, pair, workload) {
+    let name = (format!("{name:<0$}", columns.name), Ink::Plain);
+    let line = match Line::of(study, pair, &facts.workload) {
         Ok(line) => line,
         Err(why) => {
             page.cells(&[name, (String::from(why), Ink::Unsure)]);
@@ -306,11 +309,21 @@ fn outcome(study: &Study, pair: Pair) -> Option<String> {
     }
     let against = match pair.effect {
         None => format!("Against {}", pair.noun(study)),
-        Some(effect) => format!(
-            "Over {} combinations of the other factors, against {}",
-            effect.settings.len(),
-            pair.reference
-        ),
+        Some(effect) => {
+            let mut judged = study.plan.workloads.iter();
+            let is_whole = judged.all(|workload| {
+                let judged = pair.judged(study, workload);
+                judged.is_none_or(|one| one.left_out.is_empty())
+            });
+            let combinations = match is_whole {
+                true => format!(
+                    "{} combinations of the other factors",
+                    effect.settings.len()
+                ),
+                false => String::from("the other factors' combinations that were not given up"),
+            };
+            format!("Over {combinations}, against {}", pair.reference)
+        }
     };
     let open = with(&[Outcome::Open]);
     if said.is_empty() {

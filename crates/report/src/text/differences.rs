@@ -30,7 +30,7 @@ pub fn write_sentences(page: &mut Page, study: &Study, workload: &str) {
                 Ink::Unsure,
                 &format!(
                     "{workload}{}: {} and {} were not compared.",
-                    over(pair),
+                    over(pair, &[]),
                     pair.setting,
                     pair.noun(study)
                 ),
@@ -39,13 +39,27 @@ pub fn write_sentences(page: &mut Page, study: &Study, workload: &str) {
     }
 }
 
-/// Over what levels of a factor are compared; empty where settings are.
-fn over(pair: Pair) -> String {
+/// Over what levels of a factor are compared, and which pairs of settings that leaves out; empty where settings are.
+fn over(pair: Pair, left_out: &[(String, String)]) -> String {
     let all = |effect: &MainEffect| {
+        let combinations = effect.settings.len();
+        let (of, without) = match left_out {
+            [] => (combinations.to_string(), String::new()),
+            gone => {
+                let left = combinations.saturating_sub(gone.len());
+                let named = gone
+                    .iter()
+                    .map(|(one, other)| format!("{one} against {other}"));
+                let named: Vec<String> = named.collect();
+                (
+                    format!("{left} of {combinations}"),
+                    format!(" (given up: {})", named.join(", ")),
+                )
+            }
+        };
         format!(
-            ", {} over {} combinations of the other factors",
-            effect.factor,
-            effect.settings.len()
+            ", {} over {of} combinations of the other factors{without}",
+            effect.factor
         )
     };
     pair.effect.map_or(String::new(), all)
@@ -56,7 +70,7 @@ fn sentence(study: &Study, comparison: &Comparison, pair: Pair) -> String {
         workload, setting, ..
     } = comparison;
     let reference = pair.noun(study);
-    let over = over(pair);
+    let over = over(pair, &comparison.left_out);
     let Some(ratio) = comparison.ratio else {
         let why = match comparison.blocks {
             0 => "no block counts",

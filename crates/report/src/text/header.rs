@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nicpoll_model::{Plan, Study};
+use nicpoll_model::{Plan, SettingChanges, Study};
 
 use super::page::{Ink, Page};
 use crate::figures::Group;
 use crate::numbers::{counted, span};
+use crate::switch;
 
 /// Trials named of the random order: enough to tell two orders apart.
 const ORDER_SHOWN: usize = 4;
@@ -17,6 +18,27 @@ pub fn write(page: &mut Page, study: &Study) {
     page.heading("What was run");
     for (name, text) in facts(study) {
         page.item(&format!("{name:<NAME$}"), Ink::Plain, &text);
+    }
+}
+
+/// What each setting changed at each host, with what was there before. Nothing where that was not stored.
+pub fn write_changes(page: &mut Page, study: &Study) {
+    if study.setting_changes.is_empty() {
+        return;
+    }
+    page.heading("What each setting changed, and put back");
+    for SettingChanges {
+        setting,
+        host,
+        writes,
+    } in &study.setting_changes
+    {
+        let changes = switch::own(writes);
+        let changes = changes
+            .map(|write| format!("{} {}", switch::of_interface(write), switch::change(write)));
+        let changes: Vec<String> = changes.collect();
+        let text = format!("{host}:{}", changes.join(","));
+        page.item(&format!("{setting:<NAME$}"), Ink::Plain, &text);
     }
 }
 

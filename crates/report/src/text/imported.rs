@@ -39,6 +39,7 @@ pub fn write(page: &mut Page, imported: &Imported) {
         trials(page, imported, workload);
     }
     notes(page, imported);
+    differences(page, imported);
     readings(page, imported);
     unplaced(page, imported);
 }
@@ -208,6 +209,34 @@ fn readings(page: &mut Page, imported: &Imported) {
         ));
     }
     page.table(&rows, LABEL, Align::Left);
+}
+
+/// By how much counters grew during a test, with both lines; those that did not move are in the document.
+fn differences(page: &mut Page, imported: &Imported) {
+    let head = ["grew by", "lines"].map(String::from).to_vec();
+    let mut rows = vec![Row::new("trial, end and counter", head, Ink::Faint)];
+    for trial in &imported.trials {
+        for one in trial.figures.iter().filter(|it| it.value > 0.0) {
+            let Some(since) = &one.since else { continue };
+            let side = one.side.map_or(String::from("?"), |side| side.to_string());
+            let counter = one.name.trim_start_matches("difference of ");
+            let lines = [since, &one.place].map(|place| line(imported, place));
+            rows.push(Row::new(
+                format!("{} {side} {counter}", trial.sequence),
+                vec![figure(one.value), lines.join(" to ")],
+                Ink::Plain,
+            ));
+        }
+    }
+    if rows.len() > 1 {
+        page.heading("What counters counted during a test");
+        page.paragraph(
+            Ink::Plain,
+            "Counters that count from a host's start, before the test and after it. Whatever else the host did in between \
+             is in them.",
+        );
+        page.table(&rows, LABEL, Align::Left);
+    }
 }
 
 fn unplaced(page: &mut Page, imported: &Imported) {

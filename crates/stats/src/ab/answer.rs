@@ -3,7 +3,8 @@
 //! What must hold: the verdict can be read off the intervals in the answer. Where the setting does not move the
 //! load it is the word for the difference at equal load. Otherwise three figures must agree on it: the
 //! difference at equal load, the difference as it was, and CPU time for each byte. A setting that saves CPU time
-//! because it carries less saves nothing.
+//! because it carries less saves nothing. No CPU time is below 0: where counting is reckoned to cost more than all
+//! that was counted, 0 stands in, and where that happens often there is no verdict.
 
 use nicpoll_model::ab::{
     AbAnswer, AbCarryOver, AbCores, AbCpuCost, AbEndCause, AbLoad, AbNoVerdict, AbPair, AbPlan,
@@ -24,6 +25,8 @@ use crate::verdict::{Margin, PValues, verdict};
 const FITTED: usize = 3;
 /// With more degrees of freedom the quantile no longer changes by a part in ten thousand, and takes ever longer to find.
 const DEGREES_MAX: usize = 10_000;
+/// Share of pairs that may have a block below what counting costs. More of them, and 0 for each decides the answer.
+const BELOW_COUNTING_MAX: f64 = 0.1;
 /// Rounds in which the number of pairs and its quantile settle.
 const ROUNDS: usize = 4;
 
@@ -76,11 +79,15 @@ fn reasons_against(
         .iter()
         .all(|pair| pair.reference.window.packets() + pair.judged.window.packets() == 0);
     let is_carried = |cpu: &AbCpuCost| cpu.carry_over.is_none_or(|it| it.is_found);
+    let is_below = |cpu: &AbCpuCost| {
+        f64::from(cpu.pairs_below_counting) > BELOW_COUNTING_MAX * f64::from(cpu.pairs)
+    };
     let is_enough = length(measured) >= plan.pairs_min;
     [
         (AbNoVerdict::Aborted, end.is_some_and(AbEndCause::is_abort)),
         (AbNoVerdict::NoCpuTime, !pairs.is_empty() && measured == 0),
         (AbNoVerdict::NoTraffic, !pairs.is_empty() && is_idle),
+        (AbNoVerdict::BelowCounting, cpu.is_some_and(is_below)),
         (AbNoVerdict::TooFewPairs, !is_enough),
         (
             AbNoVerdict::CarryOver,
@@ -96,9 +103,20 @@ fn reasons_against(
     .collect()
 }
 
+/// Busy cores of a window; 0 where they are below what counting costs. `None` when they were not counted. To leave such
+/// windows out instead would leave out the cheapest ones, and so favour the setting that has fewer of them.
+fn busy(window: &AbWindow) -> Option<f64> {
+    window.cpu.map(|_| window.busy_cores().unwrap_or(0.0))
+}
+
+/// Whether a window's busy time is below what counting costs.
+fn is_below_counting(window: &AbWindow) -> bool {
+    window.cpu.is_some() && window.busy_cores().is_none()
+}
+
 /// Busy cores under the judged setting and under the reference.
 fn cores(judged: &AbWindow, reference: &AbWindow) -> Option<(f64, f64)> {
-    Some((judged.busy_cores()?, reference.busy_cores()?))
+    Some((busy(judged)?, busy(reference)?))
 }
 
 fn difference(judged: &AbWindow, reference: &AbWindow) -> Option<LoadedDifference> {
@@ -132,8 +150,12 @@ fn cpu_cost(pairs: &[&AbPair], plan: &AbPlan, confidence: Confidence) -> Option<
         .collect();
     let fit = LoadFit::of(&differences, confidence)?;
     let plain: Vec<f64> = differences.iter().map(|it| it.difference).collect();
-    let busy = |window: &AbWindow| window.busy_cores().unwrap_or(0.0);
-    let reference_cores = mean_of(&measured, |pair| busy(&pair.reference.window))?;
+    let cores = |window: &AbWindow| busy(window).unwrap_or(0.0);
+    let is_below = |pair: &&&AbPair| {
+        is_below_counting(&pair.judged.window) || is_below_counting(&pair.reference.window)
+    };
+    let below = measured.iter().filter(is_below).count();
+    let reference_cores = mean_of(&measured, |pair| cores(&pair.reference.window))?;
     let counting = |window: &AbWindow| {
         let cpu = window.cpu.unwrap_or_default();
         cpu.counting_seconds / window.seconds
@@ -152,7 +174,7 @@ fn cpu_cost(pairs: &[&AbPair], plan: &AbPlan, confidence: Confidence) -> Option<
     Some(AbCpuCost {
         pairs: length(measured.len()),
         reference_cores,
-        judged_cores: mean_of(&measured, |pair| busy(&pair.judged.window))?,
+        judged_cores: mean_of(&measured, |pair| cores(&pair.judged.window))?,
         equal_load: as_cores(&fit.delta),
         ns_per_added_packet: fit.beta * 1e9,
         ns_difference_per_packet: fit.gamma * 1e9,
@@ -160,6 +182,7 @@ fn cpu_cost(pairs: &[&AbPair], plan: &AbPlan, confidence: Confidence) -> Option<
         total: as_cores(&mean_interval(&plain, confidence).ok()?),
         per_byte: typical_ratio(&per_byte(&measured), confidence),
         counting_cores_max: judged_counting.max(reference_counting),
+        pairs_below_counting: length(below),
         counting_cores_difference: judged_counting - reference_counting,
         carry_over: carry_over(&measured, confidence),
         time_needed: time_needed(&measured, &fit.delta, plan.margin * reference_cores, plan),

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use nicpoll_model::Side;
 use nicpoll_model::line::IpVersion;
+use nicpoll_model::{Side, SwitchWrite};
 use nicpoll_observe::{FlowReading, HostSnapshot};
 use nicpoll_switch::Request;
 use nicpoll_traffic::workload::{End, EndBooks};
@@ -81,6 +81,14 @@ impl HostClient {
     /// Changes settings of its interface.
     pub fn apply(&mut self, request: Request) -> Result<(), StudyError> {
         self.tell(HostRequest::Apply(request))
+    }
+
+    /// What that changed, with what was there before.
+    pub fn writes(&mut self) -> Result<Vec<SwitchWrite>, StudyError> {
+        self.ask(HostRequest::Writes, |answer| match answer {
+            Answer::Writes(writes) => Some(writes),
+            _ => None,
+        })
     }
 
     /// Puts an XDP program on its interfaces until its settings are put back.

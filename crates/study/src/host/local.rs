@@ -202,6 +202,10 @@ impl Resident {
             }
             HostRequest::Changes => return self.changes(),
             HostRequest::Napis => return Ok(Answer::Napis(self.napis()?)),
+            HostRequest::Writes => {
+                let held = self.held.as_ref();
+                return Ok(Answer::Writes(held.map_or_else(Vec::new, Held::writes)));
+            }
             HostRequest::Polls => return Ok(Answer::Polls(self.polls()?)),
             HostRequest::Edge => return Ok(Answer::Edge(Box::new(self.edge()?))),
             HostRequest::Counters => {

@@ -1,6 +1,6 @@
 //! A result by its name: a file, or a study of the store.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use nicpoll_model::{ComparedAlone, FileError, Imported, Study, StudyKind};
 use nicpoll_store::{Store, StoreError, Which};
 use thiserror::Error;
 
-use super::{Values, imported, of_study};
+use super::{Values, imported, of_study, of_study_in};
 use crate::keep::still_runs;
 
 /// Runs from which on they are the values, and the intervals of a single run are not.
@@ -99,6 +99,10 @@ pub(super) enum Held {
 }
 
 impl Held {
+    fn is_imported(&self) -> bool {
+        matches!(self, Held::Imported(_))
+    }
+
     fn settings(&self) -> Vec<&str> {
         match self {
             Held::Study(study) => study
@@ -145,15 +149,55 @@ impl Held {
             Held::Imported(document) => imported::values(&document.trials, workload, setting),
         }
     }
+
+    /// The same in another quantity, where that is one that a study has as well.
+    pub(super) fn values_in(&self, quantity: &str, workload: &str, setting: &str) -> Values {
+        let values = self.values(workload, setting);
+        match self {
+            Held::Study(study) => of_study_in(quantity, study, workload, setting, values),
+            Held::Imported(_) => values,
+        }
+    }
+
+    /// The name that traffic of this kind has in an import. A study's own name where it has none, or where two of
+    /// its workloads would have it.
+    fn kind<'a>(&'a self, workload: &'a str) -> &'a str {
+        let Held::Study(study) = self else {
+            return workload;
+        };
+        let kind_of = |name: &str| {
+            let facts = study.workloads.iter().find(|it| it.workload == name);
+            facts.and_then(|it| it.kind.as_deref())
+        };
+        let kind = kind_of(workload);
+        let alike = study
+            .workloads
+            .iter()
+            .filter(|it| it.kind.as_deref() == kind);
+        kind.filter(|_| alike.count() == 1).unwrap_or(workload)
+    }
 }
+
+/// The workloads and settings of a study that can be compared: by what both sides call the workload, what the study
+/// itself calls it.
+pub(super) type Cells = BTreeMap<(String, String), String>;
 
 impl StudySource {
     /// The workloads and settings that have trials, of those that the name takes.
-    pub(super) fn cells(&self) -> BTreeSet<(String, String)> {
+    pub(super) fn cells(&self, other: &StudySource) -> Cells {
         let is_named = |setting: &str| self.name.setting.as_ref().is_none_or(|it| it == setting);
-        let mut cells = self.held.pairs();
-        cells.retain(|(workload, setting)| self.name.takes(workload) && is_named(setting));
+        let is_mixed = self.held.is_imported() != other.held.is_imported();
+        let cells = self.held.pairs().into_iter();
         cells
+            .filter(|(workload, setting)| self.name.takes(workload) && is_named(setting))
+            .map(|(workload, setting)| {
+                let common = match is_mixed {
+                    true => String::from(self.held.kind(&workload)),
+                    false => workload.clone(),
+                };
+                ((common, setting), workload)
+            })
+            .collect()
     }
 
     /// A workload and a setting that the other study does not have.
@@ -315,12 +359,9 @@ impl Source {
                 known: names.join(", "),
             });
         };
-        let mut values = held.values(workload, &setting);
         // What files call it.
-        if values.quantity == "delivered_bits_per_second" {
-            values.quantity = String::from(Quantity::BitsPerSecond.name());
-        }
-        Ok(values)
+        let quantity = Quantity::BitsPerSecond.name();
+        Ok(held.values_in(quantity, workload, &setting))
     }
 }
 

@@ -134,6 +134,51 @@ fn stored(id: i64, name: &str, rate: impl Fn(&str, &str) -> f64) -> Source {
     }))
 }
 
+#[test]
+fn an_import_and_a_measured_study_are_compared_where_their_traffic_is_of_one_kind() {
+    let line = |(port, scatter): (u32, &f64)| {
+        let mbits = (50.0 * scatter).round();
+        format!(
+            "# iperf -c 10.0.0.2 -u -l 64 -b 100M\nClient connecting to 10.0.0.2, UDP port 5001\n\
+             Sending 64 byte datagrams\n\
+             [  3] local 10.0.0.1 port {port} connected with 10.0.0.2 port 5001\n\
+             [  3]  0.0-10.0 sec  {:.3} MBytes  {mbits:.1} Mbits/sec\n\
+             [  3] Server Report:\n\
+             [  3]  0.0-10.0 sec  {:.3} MBytes  {mbits:.1} Mbits/sec  0.010 ms  0/ {port} (0%)\n",
+            mbits * 10.0 / 8.0 * 1e6 / 1_048_576.0,
+            mbits * 10.0 / 8.0 * 1e6 / 1_048_576.0,
+        )
+    };
+    let text: String = (4001..).zip(&SCATTER).map(line).collect();
+    let mapping = ["setting=polling".parse().unwrap()];
+    let files = [(String::from("page.txt"), text)];
+    let imported = nicpoll_import::read_transcripts(&files, &mapping, &origin()).unwrap();
+    assert_eq!(
+        imported.trials.len(),
+        SCATTER.len(),
+        "{:?}",
+        imported.trials
+    );
+    let imported = Source::Study(Box::new(read::StudySource {
+        id: 3,
+        name: "3".parse().unwrap(),
+        held: Held::Imported(Box::new(imported)),
+    }));
+    let measured = stored(7, "7", |_, _| 1.0);
+    for (one, other, ratio) in [(&measured, &imported, 0.5), (&imported, &measured, 2.0)] {
+        let found = compare_results(one, other, false, &origin()).unwrap();
+        let [sets] = &found.comparisons[..] else {
+            panic!("{:?}", found.comparisons)
+        };
+        assert_eq!(sets.workload.as_deref(), Some("iperf-udp-64"));
+        assert_eq!(sets.quantity, "bits_per_second");
+        assert!((sets.ratio.unwrap() / ratio - 1.0).abs() < 0.1, "{sets:?}");
+        // What only the study has keeps its own name.
+        let mut alone = found.alone.iter();
+        assert!(alone.any(|it| it.workload == "udp1470" && it.setting == "polling"));
+    }
+}
+
 /// The same without some of its trials.
 fn without(source: Source, workload: &str, setting: &str) -> Source {
     let Source::Study(mut source) = source else {

@@ -294,6 +294,17 @@ fn write_changes(page: &mut Page, compared: &LiveAb) {
         );
         page.paragraph(Ink::Unsure, &text);
     }
+    let below = compared
+        .answer
+        .cpu
+        .map_or(0, |cpu| cpu.pairs_below_counting);
+    if below > 0 {
+        let text = format!(
+            "{} with a block of which counting is reckoned to cost more than all that was counted: it counts as 0 cores.",
+            counted(below, "pair")
+        );
+        page.paragraph(Ink::Unsure, &text);
+    }
     let plan = &compared.plan;
     let time = |seconds: f64| duration_text((seconds * 1e9).round() as u64);
     let settling = plan.settling_seconds.map_or_else(String::new, |seconds| {

@@ -135,6 +135,15 @@ fn reason(compared: &LiveAb, why: AbNoVerdict) -> String {
             "CPU time could not be counted exactly (nicpoll doctor says what it takes)",
         ),
         AbNoVerdict::NoTraffic => String::from("the interface carried nothing"),
+        AbNoVerdict::BelowCounting => {
+            let cpu = compared.answer.cpu;
+            format!(
+                "what the traffic costs is below what counting costs, in {} of {} pairs of blocks: such a comparison \
+                 takes more traffic",
+                cpu.map_or(0, |cpu| cpu.pairs_below_counting),
+                cpu.map_or(0, |cpu| cpu.pairs)
+            )
+        }
         AbNoVerdict::TooFewPairs => format!(
             "{} pairs of blocks count, and it takes {}",
             compared.answer.cpu.map_or(0, |cpu| cpu.pairs),

@@ -238,3 +238,41 @@ fn a_hopeless_scatter_is_told_at_once() {
             .is_none_or(|needed| needed.pairs > 1_000_000)
     );
 }
+
+/// Blocks of little traffic, in which counting cost more than all that was counted.
+fn below_counting(mut pairs: Vec<AbPair>, count: usize) -> Vec<AbPair> {
+    for pair in &mut pairs[..count] {
+        let window = &mut pair.judged.window;
+        window.cpu = Some(AbCpu {
+            softirq_seconds: 0.001,
+            counting_seconds: 0.004,
+            ..AbCpu::default()
+        });
+        pair.judged.later_window = Some(*window);
+    }
+    pairs
+}
+
+#[test]
+fn cpu_time_is_never_below_nothing() {
+    let few = pairs(44, 1.0, 0.001);
+    let block = below_counting(few.clone(), 1)[0].judged.window;
+    assert_eq!(
+        (block.cpu.unwrap().busy_seconds(), block.busy_cores()),
+        (None, None)
+    );
+    // All blocks of one setting: the least that they can have used is nothing, and nothing is concluded.
+    let said = says(&below_counting(few.clone(), 44));
+    let cpu = said.cpu.unwrap();
+    assert_eq!((cpu.judged_cores, cpu.pairs_below_counting), (0.0, 44));
+    assert!(cpu.reference_cores + cpu.total.cores > -1e-9, "{cpu:?}");
+    assert_eq!(said.no_verdict, [AbNoVerdict::BelowCounting]);
+    assert_eq!((said.verdict, said.is_recommended), (None, false));
+    // One in ten is borne, and no block is left out for being cheap.
+    let said = says(&below_counting(pairs(44, 1.0, 0.8), 4));
+    assert_eq!(said.no_verdict, []);
+    let cpu = said.cpu.unwrap();
+    assert_eq!((cpu.pairs, cpu.pairs_below_counting), (44, 4));
+    let said = says(&below_counting(pairs(44, 1.0, 0.8), 5));
+    assert_eq!(said.no_verdict, [AbNoVerdict::BelowCounting]);
+}

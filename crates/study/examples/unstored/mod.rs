@@ -1,0 +1,21 @@
+//! A study that is run in namespaces of its own and stored nowhere, as the examples that repeat studies do.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use nicpoll_model::{Origin, Plan, Study};
+use nicpoll_study::{Design, Identity, Lab, Sitting, Veth};
+use nicpoll_switch::{Journal, Owner};
+
+/// Runs it to its end. Its time counts from here.
+pub fn run(design: Design, plan: Plan, seed: u64) -> Result<Study, Box<dyn Error>> {
+    let identity = Identity::new(Origin::default(), seed);
+    let state = tempfile::tempdir()?;
+    let journal = Journal::at(state.path().join("state"));
+    let mut lab = Lab::local(Arc::new(Veth::build()?), &journal, Owner::this_process()?)?;
+    let sitting = Sitting::new(design, plan, identity, None);
+    Ok(sitting
+        .run(&mut lab, &AtomicBool::new(false), |_| {})
+        .outcome?)
+}
