@@ -234,3 +234,78 @@ pub fn readings(trials: &[ImportedTrial], read: Vec<Read>, near: &Near) -> Vec<I
     });
     readings.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use nicpoll_model::Origin;
+
+    use super::super::read_transcripts;
+    use super::*;
+
+    fn read(text: &str) -> Vec<ImportedTrial> {
+        let files = [(String::from("page.txt"), String::from(text))];
+        read_transcripts(&files, &[], &Origin::default())
+            .unwrap()
+            .trials
+    }
+
+    #[test]
+    fn what_a_counter_grew_by_during_a_test_is_a_figure_of_that_test() {
+        let netstat = |delivered: u32, full: u32| {
+            format!(
+                "[root@PC2]~# netstat -s -p udp\nudp:\n\t{delivered} datagrams received\n\t{full} dropped due to full \
+                 socket buffers\n"
+            )
+        };
+        let server = "[root@PC2]~# iperf -s -u\nServer listening on UDP port 5001\n\
+            [  3] local 10.0.0.2 port 5001 connected with 10.0.0.1 port 4100\n\
+            [  3]  0.0-10.0 sec  11.9 MBytes  10.0 Mbits/sec  0.010 ms  37/ 8504 (0.44%)\n";
+        let text = netstat(1000, 5) + server + &netstat(9504, 42) + &netstat(9600, 42);
+        let trials = read(&text);
+        let [trial] = &trials[..] else {
+            panic!("{trials:?}")
+        };
+        let grown: Vec<_> = trial
+            .figures
+            .iter()
+            .filter(|it| it.since.is_some())
+            .collect();
+        let values: Vec<_> = grown
+            .iter()
+            .map(|it| (&*it.name, it.side, it.value))
+            .collect();
+        assert_eq!(
+            values,
+            [
+                (
+                    "difference of udp: datagrams received",
+                    Some(Side::Receiver),
+                    8504.0
+                ),
+                (
+                    "difference of udp: dropped due to full socket buffers",
+                    Some(Side::Receiver),
+                    37.0
+                ),
+            ]
+        );
+        assert_eq!((grown[0].since.unwrap().line, grown[0].place.line), (3, 11));
+        assert_eq!(grown[0].basis, ImportedBasis::Inferred);
+        // With a second test in between nobody knows whose it is, and what falls was started anew.
+        let again = server
+            .replace("4100", "4101")
+            .replace("37/ 8504", "38/ 8505");
+        for text in [
+            netstat(1000, 5) + server + &again + &netstat(9504, 42),
+            netstat(1000, 50) + server + &netstat(900, 42),
+        ] {
+            let trials = read(&text);
+            assert!(
+                trials
+                    .iter()
+                    .flat_map(|it| &it.figures)
+                    .all(|it| it.since.is_none())
+            );
+        }
+    }
+}

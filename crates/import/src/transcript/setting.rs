@@ -194,3 +194,73 @@ impl<'a> Settings<'a> {
         at(one) != at(other) || knobs(one) != knobs(other)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nicpoll_model::{ImportedTrial, Origin};
+
+    use super::super::read_transcripts;
+    use super::*;
+
+    fn read(text: &str, map: &[&str]) -> Vec<ImportedTrial> {
+        let files = [(String::from("page.txt"), String::from(text))];
+        let map: Vec<_> = map.iter().map(|it| it.parse().unwrap()).collect();
+        read_transcripts(&files, &map, &Origin::default())
+            .unwrap()
+            .trials
+    }
+
+    /// A test of iperf between two hosts, with a command before it on one of them.
+    fn test_after(command: &str, mbits: u32) -> String {
+        format!(
+            "[root@PC1]~# {command}\n[root@PC1]~# iperf -c 10.0.0.2 -t 10\nClient connecting to 10.0.0.2, TCP port 5001\n\
+             [  3] local 10.0.0.1 port 41{mbits} connected with 10.0.0.2 port 5001\n\
+             [  3]  0.0-10.0 sec  {} MBytes  {mbits} Mbits/sec\n",
+            f64::from(mbits) * 10.0 / 8.0 * 1e6 / 1_048_576.0
+        )
+    }
+
+    fn settings(text: &str) -> Vec<(String, ImportedBasis)> {
+        let trials = read(text, &[]).into_iter();
+        trials.map(|it| (it.setting, it.setting_basis)).collect()
+    }
+
+    #[test]
+    fn settings_beside_polling_are_recognised_where_a_command_says_so() {
+        use ImportedBasis::{Inferred, Said};
+        let forwarding = "net.inet.ip.fastforwarding";
+        let text = test_after("uname -a", 300)
+            + &test_after(&format!("sysctl {forwarding}=1\n{forwarding}: 0 -> 1"), 400)
+            + &test_after("ifconfig em0 -tso", 410)
+            + &test_after(&format!("sysctl {forwarding}=0"), 310);
+        let named = |words: &str, basis| (String::from(words), basis);
+        assert_eq!(
+            settings(&text),
+            [
+                named(&format!("sender-{forwarding}=0"), Inferred),
+                named(&format!("sender-{forwarding}=1"), Said),
+                named(&format!("sender-em0.tso=off+sender-{forwarding}=1"), Said),
+                named(&format!("sender-em0.tso=off+sender-{forwarding}=0"), Said),
+            ]
+        );
+        // Beside polling, and one that only looks.
+        let text = test_after("ifconfig em0 polling", 300)
+            + &test_after("sysctl -w net.core.netdev_budget=600", 310)
+            + &test_after("sysctl kern.polling.burst", 320)
+            + &test_after("ethtool -K eth0 gro off", 330);
+        let names: Vec<String> = settings(&text).into_iter().map(|(name, _)| name).collect();
+        let budget = "polling+sender-net.core.netdev_budget=600";
+        assert_eq!(
+            names,
+            [
+                "polling",
+                budget,
+                budget,
+                "polling+sender-eth0.gro=off+sender-net.core.netdev_budget=600"
+            ]
+        );
+        // Whoever imports it knows better.
+        let mapped = read(&text, &["setting=mine"]);
+        assert!(mapped.iter().all(|it| it.setting == "mine"));
+    }
+}
