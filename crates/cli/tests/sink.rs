@@ -77,7 +77,11 @@ impl Running {
     }
 
     fn with(veth: &Veth, discipline: &str, more: &[&str]) -> (Self, Value) {
-        let mut args = vec!["sink", "em0", "--json-stream", "--interval", "100ms"];
+        Self::at(veth, "em0", discipline, more)
+    }
+
+    fn at(veth: &Veth, interface: &str, discipline: &str, more: &[&str]) -> (Self, Value) {
+        let mut args = vec!["sink", interface, "--json-stream", "--interval", "100ms"];
         args.extend(["--port", PORT, "--discipline", discipline]);
         args.extend(more);
         let mut child = nicpoll(veth, &args);
@@ -139,6 +143,115 @@ fn every_discipline_accounts_for_every_packet_and_leaves_the_interface_as_it_was
         let link = at_receiver(&veth, "ip link show em0");
         assert!(!link.contains("xdp"), "{link}");
     }
+}
+
+/// Sends these payloads to the port, all from one socket.
+fn send_payloads(veth: &Veth, payloads: Vec<Vec<u8>>) {
+    let send = move |(): &mut ()| {
+        let socket = UdpSocket::bind("198.18.0.1:0").unwrap();
+        for payload in &payloads {
+            let _ = socket.send_to(payload, (RECEIVER, 9000));
+        }
+    };
+    veth.inside(Side::Sender).run(send).unwrap();
+}
+
+#[test]
+fn numbers_tell_what_was_lost_doubled_and_late_and_marks_how_long_it_took() {
+    needs!(Root, Ip);
+    let veth = Veth::build().unwrap();
+    // 5 does not come, 3 comes twice, 7 after 8.
+    let numbers = [1u32, 2, 3, 3, 4, 6, 8, 7];
+    for (check, device) in [("netrate", "af-packet"), ("mark", "af-xdp")] {
+        let options = ["--check", check, "--device", device];
+        let (mut sink, start) = Running::with(&veth, "polling", &options);
+        assert_eq!(
+            (&start["check"], &start["device"]),
+            (&check.into(), &device.into())
+        );
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+        let payload = |number: &u32| {
+            let mut payload = [number.to_be_bytes(), [0; 4]].concat();
+            payload.extend(now_ns.to_be_bytes());
+            payload.extend([0; 2]);
+            payload
+        };
+        send_payloads(&veth, numbers.iter().map(payload).collect());
+        sink.await_received(8);
+        let end = sink.interrupt();
+        assert_eq!(end["account"]["residual_packets"], 0, "{end}");
+        let found = &end["check"];
+        for (name, packets) in [
+            ("numbered_packets", 8),
+            ("lost_packets", 1),
+            ("duplicate_packets", 1),
+            ("late_packets", 1),
+            ("unnumbered_packets", 0),
+        ] {
+            assert_eq!(found[name], packets, "{name}: {end}");
+        }
+        let samples = &found["latency"]["samples"];
+        let with_times = check == "mark";
+        assert_eq!(samples.as_u64(), with_times.then_some(8), "{end}");
+    }
+}
+
+#[test]
+fn the_fastest_device_that_works_is_taken_and_says_why_not_another() {
+    needs!(Root, Ip);
+    let veth = Veth::build().unwrap();
+    let attach = concat!(
+        "ip link set dev em0 xdpdrv obj ",
+        env!("CARGO_MANIFEST_DIR"),
+        "/../observe/bpf/xdp_pass.bpf.o sec xdp"
+    );
+    at_receiver(&veth, attach);
+    let (mut sink, start) = Running::new(&veth, "interrupt");
+    assert_eq!(start["device"], "af-packet");
+    assert_eq!(start["refused_devices"][0]["device"], "af-xdp");
+    let why = start["refused_devices"][0]["why"].as_str().unwrap();
+    assert!(
+        why.contains("has an XDP program of another program"),
+        "{why}"
+    );
+    send(&veth, 9000, 500);
+    sink.await_received(500);
+    let end = sink.interrupt();
+    assert_eq!(end["account"]["taken_packets"], 500, "{end}");
+    assert_eq!(end["account"]["residual_packets"], 0, "{end}");
+    assert_eq!(end["account"]["passed_packets"], Value::Null);
+    assert!(at_receiver(&veth, "ip link show em0").contains("xdp"));
+}
+
+#[test]
+fn a_sink_can_be_the_other_end_of_an_interface() {
+    needs!(Root, Ip);
+    let veth = Veth::build().unwrap();
+    let (mut sink, start) = Running::at(&veth, "tap9", "polling", &["--device", "tap"]);
+    assert_eq!(
+        (&start["device"], &start["program_mode"]),
+        (&"tap".into(), &Value::Null)
+    );
+    at_receiver(
+        &veth,
+        "ip addr add 198.51.100.1/24 dev tap9; \
+         ip neigh add 198.51.100.2 lladdr 02:00:00:00:00:02 dev tap9",
+    );
+    let send = |(): &mut ()| {
+        let socket = UdpSocket::bind("198.51.100.1:0").unwrap();
+        for port in [9000, 9001, 9000] {
+            socket.send_to(&[0; 64], ("198.51.100.2", port)).unwrap();
+        }
+    };
+    veth.inside(Side::Receiver).run(send).unwrap();
+    sink.await_received(2);
+    let end = sink.interrupt();
+    let account = &end["account"];
+    assert_eq!(account["received_packets"], 2, "{account}");
+    assert_eq!(account["residual_packets"], 0, "{account}");
+    assert!(account["passed_packets"].as_u64().unwrap() > 0, "{account}");
+    assert!(!at_receiver(&veth, "ip -o link").contains("tap9"));
 }
 
 #[test]
