@@ -14,6 +14,7 @@ use nicpoll_traffic::netrate::command::help_text as netrate_help;
 use nicpoll_traffic::netrate::options::Tool;
 
 use crate::ab::AbArgs;
+use crate::blast::BlastArgs;
 use crate::doctor::{self, DoctorArgs};
 use crate::forward::ForwardArgs;
 use crate::guard::GuardArgs;
@@ -85,6 +86,8 @@ pub enum Command {
     Netsend(OwnArgs),
     /// Measure request/response latency over UDP or TCP
     Rr(RrArgs),
+    /// Send frames as fast as they go, or at a rate, past the kernel's stack
+    Blast(Box<BlastArgs>),
     /// Receive packets by polling, past the kernel's stack, and count them
     Sink(Box<SinkArgs>),
     /// Forward packets between interfaces past the kernel's stack, by the kernel's routes

@@ -6,6 +6,7 @@
 
 mod ab;
 mod args;
+mod blast;
 mod demo;
 mod doctor;
 mod failure;
@@ -95,6 +96,7 @@ fn run(command: &Command) -> Result<u8, Failure> {
         Command::Serve(args) => return serve::serve(args),
         Command::Rr(args) => return rr::run(args),
         Command::Sim(args) => return sim::run(args),
+        Command::Blast(args) => return blast::run(args),
         Command::Sink(args) => return sink::run(args),
         Command::Forward(args) => return forward::run(args),
         Command::Sysctl(args) => return sysctl::run(args),

@@ -10,12 +10,15 @@ use serde::Serialize;
 use crate::output::print;
 use crate::stop::Stop;
 
+/// How often it is looked whether it is over.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
 /// How long to run, and what to show meanwhile.
 #[derive(Args, Clone, Debug)]
 pub struct RunningArgs {
     /// End after this time, in seconds or with a unit [default: at a signal]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_seconds)]
-    duration: Option<Duration>,
+    pub duration: Option<Duration>,
     /// Length of an interval, in seconds or with a unit
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
     interval: Duration,
@@ -48,6 +51,16 @@ impl RunningArgs {
     pub fn each_interval(
         &self,
         stop: &Stop,
+        each: impl FnMut() -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        self.each_interval_until(stop, || false, each)
+    }
+
+    /// The same for what may be over by itself.
+    pub fn each_interval_until(
+        &self,
+        stop: &Stop,
+        is_over: impl Fn() -> bool,
         mut each: impl FnMut() -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let began = Instant::now();
@@ -56,11 +69,24 @@ impl RunningArgs {
         loop {
             due += self.interval;
             let until = end.map_or(due, |end| end.min(due));
-            let goes_on = stop.wait_until(until);
+            let goes_on = wait_until(until, stop, &is_over);
             each()?;
             if !goes_on || end.is_some_and(|end| end <= until) {
                 return Ok(());
             }
+        }
+    }
+}
+
+/// Waits until a time. False when a signal came, or it is over, before.
+fn wait_until(until: Instant, stop: &Stop, is_over: impl Fn() -> bool) -> bool {
+    loop {
+        let look = until.min(Instant::now() + LOOK_EVERY);
+        if !stop.wait_until(look) || is_over() {
+            return false;
+        }
+        if look == until {
+            return true;
         }
     }
 }

@@ -18,6 +18,7 @@ mod target;
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use netlink_socket2::NetlinkSocket;
@@ -36,7 +37,7 @@ pub use stream::FLOW_PORTS;
 pub use target::Receiver;
 
 use crate::error::EngineError;
-use link::{Bounds, Link, Outcome};
+use link::{Bounds, Link, Outcome, Progress};
 use path::{Frames, Opened};
 use replay::Replay;
 use schedule::Schedule;
@@ -158,9 +159,14 @@ impl Blast {
         &self.start
     }
 
-    /// Whether all links have sent what they are to send.
-    pub fn is_over(&self) -> bool {
-        self.links.iter().all(Link::is_over)
+    /// What says whether all links have sent what they are to send.
+    pub fn over(&self) -> impl Fn() -> bool + use<> {
+        let links: Vec<Arc<Progress>> = self
+            .links
+            .iter()
+            .map(|it| Arc::clone(it.progress()))
+            .collect();
+        move || links.iter().all(|link| link.is_over())
     }
 
     /// What was sent since the last call, or the start.

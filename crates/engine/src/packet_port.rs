@@ -87,7 +87,7 @@ fn filter_of(take: &Take) -> Result<FrameFilter, EngineError> {
     }
 }
 
-fn refusal(interface: &str, source: io::Error) -> EngineError {
+pub(crate) fn refusal(interface: &str, source: io::Error) -> EngineError {
     let remedy = match rustix::io::Errno::from_io_error(&source) {
         Some(rustix::io::Errno::PERM) => {
             return EngineError::Privileges {

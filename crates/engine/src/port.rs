@@ -80,9 +80,9 @@ pub trait Transmit {
     /// Frames that the kernel has finished with since the device was opened: sent, or dropped by the interface.
     fn sent(&self) -> u64;
 
-    /// Of those, how many the interface dropped, as far as the kernel tells this device: its queue was full.
-    fn refused(&self) -> u64 {
-        0
+    /// Of those, how many the interface dropped since its queue was full; `None` where the kernel does not say.
+    fn refused(&self) -> Option<u64> {
+        None
     }
 }
 

@@ -163,8 +163,8 @@ impl<I> Transmit for XdpPort<I> {
         self.socket.sent().completed
     }
 
-    fn refused(&self) -> u64 {
-        self.socket.sent().refused
+    fn refused(&self) -> Option<u64> {
+        Some(self.socket.sent().refused)
     }
 }
 

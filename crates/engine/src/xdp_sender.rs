@@ -56,7 +56,7 @@ impl Transmit for XdpSender {
         self.socket.sent().completed
     }
 
-    fn refused(&self) -> u64 {
-        self.socket.sent().refused
+    fn refused(&self) -> Option<u64> {
+        Some(self.socket.sent().refused)
     }
 }

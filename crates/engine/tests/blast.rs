@@ -28,7 +28,7 @@ const FRAMES_A_SECOND: u64 = 20_000;
 /// Room for all that a test sends.
 const RECEIVE_BUFFER_BYTES: usize = 32 << 20;
 
-const PATHS: [BlastPath; 2] = [BlastPath::Live, BlastPath::AfXdp];
+const PATHS: [BlastPath; 3] = [BlastPath::Live, BlastPath::AfXdp, BlastPath::AfPacket];
 
 fn origin() -> Origin {
     Origin {
@@ -119,7 +119,8 @@ fn blast(pair: &Pair, at: SocketAddr, settings: BlastSettings) -> (Vec<Received>
     });
     let blast = start(pair, settings).unwrap();
     let began = Instant::now();
-    while !blast.is_over() {
+    let is_over = blast.over();
+    while !is_over() {
         assert!(began.elapsed() < PATIENCE);
         thread::sleep(Duration::from_millis(5));
     }
@@ -149,8 +150,9 @@ fn every_frame_of_every_flow_comes_once_and_in_order_by_every_path() {
             let account = end.links[0].account;
             assert_eq!(account.built_frames, count, "{what}");
             assert_eq!(account.handed_frames, count, "{what}");
-            assert_eq!(account.completed_frames, Some(count), "{what}");
-            assert_eq!(account.residual_frames, Some(0), "{what}");
+            let is_known = path != BlastPath::AfPacket;
+            assert_eq!(account.completed_frames, is_known.then_some(count), "{what}");
+            assert_eq!(account.residual_frames, is_known.then_some(0), "{what}");
             if lengths == "imix" {
                 // Ethernet, IPv6 and UDP take 62 bytes, the FCS 4.
                 let of = |frame| received.iter().filter(|it| it.1 + 62 + 4 == frame).count();
@@ -186,7 +188,8 @@ fn frames_of_several_links_are_told_apart_by_their_flows() {
     };
     assert_eq!([first(0), first(1)], [0, 2]);
     let began = Instant::now();
-    while !blast.is_over() {
+    let is_over = blast.over();
+    while !is_over() {
         assert!(began.elapsed() < PATIENCE);
         thread::sleep(Duration::from_millis(5));
     }

@@ -4,6 +4,7 @@
 //! where nothing was measured.
 
 use nicpoll_model::ab::{AB_SCHEMA, LiveAb};
+use nicpoll_model::blast::{BLAST_SCHEMA, BlastDocument};
 use nicpoll_model::forward::{FORWARD_SCHEMA, ForwardDocument};
 use nicpoll_model::iperf::{IPERF_SCHEMA, IperfEvent, IperfRun};
 use nicpoll_model::line::{LINE_RATES_SCHEMA, LineRates};
@@ -273,6 +274,16 @@ pub(crate) fn forward_schema() -> String {
         "Where the packets ended that came to a router's interfaces. docs/forward.md explains it. Units stand in field \
          names; null means not measured, or not asked for.",
         FORWARD_SCHEMA,
+    )
+}
+
+/// The JSON Schema of what `nicpoll blast --json` prints.
+pub(crate) fn blast_schema() -> String {
+    schema_of::<BlastDocument>(
+        "What `nicpoll blast --json` prints",
+        "What was sent past the kernel's stack, and what became of it. docs/blast.md explains it. Units stand in field \
+         names; null means not measured, or not asked for.",
+        BLAST_SCHEMA,
     )
 }
 

@@ -70,6 +70,8 @@ Examples:
 Exit codes: 0 done, 1 failed, 2 usage.";
 }
 
+pub mod blast;
+
 pub mod forward;
 pub mod sink;
 

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod ab_plan;
+mod blast;
 mod csv;
 mod documents;
 mod figures;
@@ -33,6 +34,7 @@ mod watch;
 use nicpoll_model::numbers;
 
 pub use ab_plan::render_ab_plan;
+pub use blast::{render_blast_end, render_blast_interval, render_blast_start};
 pub use csv::{blocks_as_csv, imported_as_csv, series_as_csv, trials_as_csv};
 pub use documents::{render_document, render_event};
 pub use forward::{render_forward_end, render_forward_interval, render_forward_start};

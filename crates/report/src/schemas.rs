@@ -2,6 +2,7 @@
 //! `cargo run -p nicpoll-report --example schemas` writes them.
 
 use nicpoll_model::ab::AB_SCHEMA;
+use nicpoll_model::blast::BLAST_SCHEMA;
 use nicpoll_model::forward::FORWARD_SCHEMA;
 use nicpoll_model::iperf::IPERF_SCHEMA;
 use nicpoll_model::line::LINE_RATES_SCHEMA;
@@ -19,7 +20,7 @@ use nicpoll_model::{
 };
 
 use crate::documents::{
-    ab_schema, compared_schema, doctor_schema, forward_schema, imported_schema, iperf_runs_schema,
+    ab_schema, blast_schema, compared_schema, doctor_schema, forward_schema, imported_schema, iperf_runs_schema,
     iperf_schema, line_rates_schema, netblast_runs_schema, netblast_schema, netreceive_schema,
     netsend_schema, rr_schema, set_schema, show_schema, sim_fit_host_schema, sim_published_schema,
     sim_run_schema, sim_sweep_schema, sim_ticks_schema, sink_schema, studies_schema,
@@ -31,8 +32,9 @@ use crate::json::{cpu_truth_json_schema, json_schema};
 pub type NamedSchema = (&'static str, fn() -> String);
 
 /// Every kind of document.
-pub const SCHEMAS: [NamedSchema; 26] = [
+pub const SCHEMAS: [NamedSchema; 27] = [
     (AB_SCHEMA, ab_schema),
+    (BLAST_SCHEMA, blast_schema),
     (CPU_TRUTH_SCHEMA, cpu_truth_json_schema),
     (SCHEMA, json_schema),
     (DOCTOR_SCHEMA, doctor_schema),

@@ -41,12 +41,18 @@ pub(super) struct Bounds {
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     stop: AtomicBool,
+    is_over: AtomicBool,
     frames: AtomicU64,
     bytes: AtomicU64,
     cpu_ns: AtomicU64,
 }
 
 impl Progress {
+    /// Whether all is sent that was to be sent.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
     /// What was written, and the CPU time that it took.
     pub(super) fn look(&self) -> (Built, u64) {
         let built = Built {
@@ -99,7 +105,9 @@ impl Link {
             .spawn(move || {
                 let _ = ready.send(prepare(cpu, Scheduling::Fair));
                 told.recv().ok()?;
-                Some(Sending::new(outlet, schedule, bounds, &shared).to_the_end())
+                let outcome = Sending::new(outlet, schedule, bounds, &shared).to_the_end();
+                shared.is_over.store(true, Ordering::Relaxed);
+                Some(outcome)
             })
             .map_err(failed)?;
         let link = Link {
@@ -119,13 +127,7 @@ impl Link {
         }
     }
 
-    /// Whether it has sent all that it is to send.
-    pub(super) fn is_over(&self) -> bool {
-        let thread = self.thread.as_ref();
-        thread.is_none_or(JoinHandle::is_finished)
-    }
-
-    pub(super) fn progress(&self) -> &Progress {
+    pub(super) fn progress(&self) -> &Arc<Progress> {
         &self.progress
     }
 

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::outlet::{Built, Counts, Outlet};
 use super::stream::{FLOW_PORTS, Stream};
-use super::target::Interface;
+use super::target::{Interface, UpCheck};
 use crate::error::EngineError;
 use crate::program::Program;
 
@@ -37,6 +37,7 @@ pub(super) struct Live {
     longest: Vec<u8>,
     now: Blasted,
     driver: Option<(u64, u64)>,
+    up: UpCheck,
 }
 
 impl Live {
@@ -55,6 +56,10 @@ impl Live {
             ("FIRST_FLOW", u64::from(stream.first_flow())),
             ("FIRST_PORT", u64::from(*FLOW_PORTS.start())),
         ];
+        let up = UpCheck::new(interface.ifindex).map_err(|source| EngineError::Thread {
+            doing: format!("watching '{}'", interface.name),
+            source,
+        })?;
         let object = aya::include_bytes_aligned!("../../bpf/xdp_blast.bpf.o");
         let mut program = Program::load(&interface.name, object, PROGRAM, &constants)?;
         let mut places: Array<_, Template> = program.map("TEMPLATES")?;
@@ -69,6 +74,7 @@ impl Live {
             longest: stream.longest().to_vec(),
             now: Blasted::default(),
             driver: driver_counts(&interface.name),
+            up,
         })
     }
 }
@@ -79,6 +85,7 @@ impl Outlet for Live {
     }
 
     fn send(&mut self, most: u32) -> io::Result<u32> {
+        self.up.check()?;
         match self.program.run_live(&self.longest, most, BATCH) {
             // A signal came: what was sent until then is counted.
             Err(error) if Errno::from_io_error(&error) == Some(Errno::INTR) => {}

@@ -97,8 +97,8 @@ impl<T: Transmit + Send, S: FrameSource> Outlet for DeviceOutlet<T, S> {
         let (handed, refused) = (self.device.sent(), self.device.refused());
         Counts {
             handed,
-            refused: Some(refused),
-            completed: Some(handed.saturating_sub(refused)),
+            refused,
+            completed: refused.map(|refused| handed.saturating_sub(refused)),
         }
     }
 }
@@ -131,6 +131,10 @@ mod tests {
         fn sent(&self) -> u64 {
             self.1.saturating_sub(1)
         }
+
+        fn refused(&self) -> Option<u64> {
+            Some(1)
+        }
     }
 
     struct Three(u32);
@@ -156,6 +160,6 @@ mod tests {
         assert_eq!(outlet.built(), Built { frames, bytes });
         let counts = outlet.counts();
         assert_eq!(counts.handed, 2);
-        assert_eq!((counts.refused, counts.completed), (Some(0), Some(2)));
+        assert_eq!((counts.refused, counts.completed), (Some(1), Some(1)));
     }
 }

@@ -4,6 +4,8 @@
 
 use netlink_socket2::NetlinkSocket;
 use nicpoll_model::blast::PathRefused;
+use nicpoll_sys::packet::PacketSender;
+use nicpoll_wire::frame::ETHERNET_BYTES;
 
 use super::error::BlastError;
 use super::live::{self, Live};
@@ -12,6 +14,8 @@ use super::replay::Replay;
 use super::stream::Stream;
 use super::target::Interface;
 use crate::error::EngineError;
+use crate::packet_port::refusal;
+use crate::port::Transmit;
 use crate::xdp_sender::XdpSender;
 
 /// A way for frames to leave.
@@ -21,6 +25,8 @@ pub enum BlastPath {
     Live,
     /// An AF_XDP socket.
     AfXdp,
+    /// An AF_PACKET socket.
+    AfPacket,
 }
 
 struct Row {
@@ -28,7 +34,7 @@ struct Row {
     name: &'static str,
 }
 
-const TABLE: [Row; 2] = [
+const TABLE: [Row; 3] = [
     Row {
         path: BlastPath::Live,
         name: "live",
@@ -36,6 +42,10 @@ const TABLE: [Row; 2] = [
     Row {
         path: BlastPath::AfXdp,
         name: "af-xdp",
+    },
+    Row {
+        path: BlastPath::AfPacket,
+        name: "af-packet",
     },
 ];
 
@@ -141,7 +151,7 @@ pub(super) fn open(
 fn suits(path: BlastPath, frames_per_second: Option<f64>) -> bool {
     match path {
         BlastPath::Live => frames_per_second.is_none_or(|rate| rate > ONE_BY_ONE_MAX),
-        BlastPath::AfXdp => true,
+        BlastPath::AfXdp | BlastPath::AfPacket => true,
     }
 }
 
@@ -160,12 +170,21 @@ fn outlet(
             Err(path.no(interface, why).into())
         }
         (BlastPath::AfXdp, frames) => {
-            let device = XdpSender::open(&interface.name, 0)?;
-            Ok(match frames.clone() {
-                Frames::Stream(stream) => Box::new(DeviceOutlet::new(device, stream)),
-                Frames::Replay(replay) => Box::new(DeviceOutlet::new(device, replay)),
-            })
+            Ok(by_device(XdpSender::open(&interface.name, 0)?, frames))
         }
+        (BlastPath::AfPacket, frames) => {
+            let frame_bytes_max = interface.mtu_bytes + ETHERNET_BYTES as u32;
+            let device = PacketSender::new(interface.ifindex, frame_bytes_max);
+            let device = device.map_err(|source| refusal(&interface.name, source))?;
+            Ok(by_device(device, frames))
+        }
+    }
+}
+
+fn by_device(device: impl Transmit + Send + 'static, frames: &Frames) -> Box<dyn Outlet> {
+    match frames.clone() {
+        Frames::Stream(stream) => Box::new(DeviceOutlet::new(device, stream)),
+        Frames::Replay(replay) => Box::new(DeviceOutlet::new(device, replay)),
     }
 }
 

@@ -2,12 +2,16 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
 
 use netlink_bindings::netdev::{self, XdpAct};
 use netlink_bindings::rt_link::{self, IfinfoFlags, Ifinfomsg};
 use netlink_socket2::NetlinkSocket;
 use nicpoll_model::line::MAC_HEADER_BYTES;
+use nicpoll_sys::link::{self, LinkState};
 use nicpoll_wire::frame::{Mac, UdpPath};
+use rustix::io::Errno;
 
 use super::error::BlastError;
 use super::neighbour;
@@ -16,6 +20,8 @@ use crate::error::EngineError;
 
 /// include/uapi/linux/if_arp.h
 const ARPHRD_ETHER: u16 = 1;
+/// How often it is looked whether the interface is up.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// An interface of the calling thread's network namespace, as it is at the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +29,7 @@ pub(super) struct Interface {
     pub(super) name: String,
     pub(super) ifindex: u32,
     mac: Mac,
-    mtu_bytes: u32,
+    pub(super) mtu_bytes: u32,
 }
 
 /// Whom frames are for, as far as it was said.
@@ -52,20 +58,20 @@ impl Interface {
         let mut reply = socket.request(&request).map_err(no_interface)?;
         let (header, link) = reply.recv_one().map_err(|e| no_interface(e.into()))?;
         let interface = name.to_owned();
+        let address = link.get_address().ok();
+        let address = address.and_then(|address| <[u8; 6]>::try_from(address).ok());
+        let Some(address) = address.filter(|_| header.ifi_type == ARPHRD_ETHER) else {
+            return Err(BlastError::NoEthernet { interface }.into());
+        };
         if header.ifi_flags & IfinfoFlags::Up as u32 == 0 {
             return Err(BlastError::Down { interface }.into());
         }
-        let address = link.get_address().ok();
-        let address = address.and_then(|address| <[u8; 6]>::try_from(address).ok());
-        match address.filter(|_| header.ifi_type == ARPHRD_ETHER) {
-            Some(address) => Ok(Interface {
-                name: interface,
-                ifindex: header.ifi_index as u32,
-                mac: Mac(address),
-                mtu_bytes: link.get_mtu().unwrap_or(0),
-            }),
-            None => Err(BlastError::NoEthernet { interface }.into()),
-        }
+        Ok(Interface {
+            name: interface,
+            ifindex: header.ifi_index as u32,
+            mac: Mac(address),
+            mtu_bytes: link.get_mtu().unwrap_or(0),
+        })
     }
 
     /// Whether frames of these lengths, with FCS, may leave.
@@ -126,5 +132,41 @@ impl Interface {
         let mut reply = socket.request(&request).ok()?;
         let device = reply.recv_one().ok()?;
         Some(device.get_xdp_features().ok()? & XdpAct::NdoXmit as u64 != 0)
+    }
+}
+
+/// Looks now and then whether an interface is still up.
+pub(super) struct UpCheck {
+    control: OwnedFd,
+    ifindex: u32,
+    looked: Option<Instant>,
+}
+
+impl UpCheck {
+    /// Of an interface of the calling thread's network namespace.
+    pub(super) fn new(ifindex: u32) -> io::Result<Self> {
+        Ok(UpCheck {
+            control: link::control_socket()?,
+            ifindex,
+            looked: None,
+        })
+    }
+
+    /// Looks, unless it did a moment ago and all was well.
+    ///
+    /// # Errors
+    /// `ENETDOWN` when the interface is down, `ENODEV` when it is gone.
+    pub(super) fn check(&mut self) -> io::Result<()> {
+        let is_fresh = |looked: Instant| looked.elapsed() < LOOK_EVERY;
+        if self.looked.is_some_and(is_fresh) {
+            return Ok(());
+        }
+        self.looked = None;
+        match link::state(&self.control, self.ifindex) {
+            LinkState::Up => self.looked = Some(Instant::now()),
+            LinkState::Down => return Err(Errno::NETDOWN.into()),
+            LinkState::Gone => return Err(Errno::NODEV.into()),
+        }
+        Ok(())
     }
 }

@@ -1,0 +1,170 @@
+//! `nicpoll blast` at one end of a veth: what it says it sent an ordinary socket received, and nothing is left.
+
+mod described;
+
+use std::net::UdpSocket;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nicpoll_model::Side;
+use nicpoll_study::Veth;
+use nicpoll_testkit::needs;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+const TO: &str = "198.18.0.2:9000";
+/// What has not happened by then will not.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn nicpoll(veth: &Veth, args: &[&str]) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
+    command
+        .args(args)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    veth.inside(Side::Sender)
+        .run(move |()| command.spawn().unwrap())
+        .unwrap()
+}
+
+fn ended(veth: &Veth, args: &[&str]) -> Output {
+    nicpoll(veth, args).wait_with_output().unwrap()
+}
+
+fn receiver(veth: &Veth) -> UdpSocket {
+    let bind = |(): &mut ()| UdpSocket::bind(TO).unwrap();
+    let socket = veth.inside(Side::Receiver).run(bind).unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket
+}
+
+/// Runs a shell's lines at the sender.
+fn at_sender(veth: &Veth, lines: &'static str) -> String {
+    let run = move |(): &mut ()| Command::new("sh").args(["-ec", lines]).output().unwrap();
+    let output = veth.inside(Side::Sender).run(run).unwrap();
+    assert!(output.status.success(), "{lines}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn what_was_counted_came_and_the_document_is_as_its_schema_says() {
+    needs!(Root, Ip);
+    let veth = Veth::build().unwrap();
+    let socket = receiver(&veth);
+    let count = 500;
+    let reading = thread::spawn(move || (0..count).all(|_| socket.recv(&mut [0; 2048]).is_ok()));
+    let args = [
+        "blast", "em0", "--to", TO, "--rate", "20k", "--count", "500", "--json",
+    ];
+    let output = ended(&veth, &args);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(reading.join().unwrap());
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    described::assert_described(&document, "blast");
+    let account = &document["end"]["links"][0]["account"];
+    for counter in ["built_frames", "handed_frames", "completed_frames"] {
+        assert_eq!(account[counter], count, "{counter}: {document}");
+    }
+    assert_eq!(account["residual_frames"], 0);
+    // 60 bytes: Ethernet, IPv4, UDP and a mark, without FCS.
+    assert_eq!(document["end"]["totals"]["built_bytes"], 500 * 60);
+    assert_eq!(document["start"]["links"][0]["path"], "af-xdp");
+}
+
+#[test]
+fn the_text_names_the_path_and_closes_the_account() {
+    needs!(Root, Ip);
+    let veth = Veth::build().unwrap();
+    let args = [
+        "blast", "em0", "--to", TO, "--count", "1000", "--flows", "3", "--path", "af-xdp",
+    ];
+    let output = ended(&veth, &args);
+    let text = String::from_utf8(output.stdout).unwrap();
+    for part in [
+        "em0: UDP from 198.18.0.1:49152 to 198.18.0.2:9000",
+        "3 flows, frames of 64 bytes with FCS",
+        "sent by AF_XDP",
+        "each frame is a packet of its own",
+        "as fast as they go",
+        "1,000 frames written",
+        "0 of these unaccounted for",
+    ] {
+        assert!(text.contains(part), "{part} is not in:\n{text}");
+    }
+}
+
+#[test]
+fn a_signal_ends_it_with_its_figures_and_a_kill_leaves_nothing() {
+    needs!(Root, Ip);
+    let veth = Veth::build().unwrap();
+    let socket = receiver(&veth);
+    let before = at_sender(&veth, "ip -d link show em0");
+    for (signal, code) in [(Signal::INT, Some(130)), (Signal::KILL, None)] {
+        let child = nicpoll(
+            &veth,
+            &[
+                "blast",
+                "em0",
+                "--to",
+                TO,
+                "--rate",
+                "1000",
+                "--json-stream",
+            ],
+        );
+        socket.recv(&mut [0; 2048]).unwrap();
+        let pid = Pid::from_raw(child.id() as i32).unwrap();
+        kill_process(pid, signal).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), code);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(text.contains("\"event\":\"end\""), code.is_some(), "{text}");
+        assert_eq!(at_sender(&veth, "ip -d link show em0"), before);
+        while socket.set_nonblocking(true).is_ok() && socket.recv(&mut [0; 2048]).is_ok() {}
+        socket.set_nonblocking(false).unwrap();
+    }
+    // The queue can be had again, a moment after its socket was closed.
+    let began = Instant::now();
+    let again = ended(&veth, &["blast", "em0", "--to", TO, "--count", "1"]);
+    assert_eq!(again.status.code(), Some(0));
+    assert!(began.elapsed() < PATIENCE);
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_a_reason() {
+    needs!(Root, Ip);
+    let veth = Veth::build().unwrap();
+    for (args, code, reason) in [
+        (&["em9", "--to", TO][..], 1, "there is no interface 'em9'"),
+        (&["em0"], 2, "--to"),
+        (&["em0", "--to", "somewhere"], 2, "an address was expected"),
+        (&["em0", "--to", TO, "--rate", "0"], 2, "above 0"),
+        (&["em0", "--to", TO, "--size", "63"], 2, "64 to 9018"),
+        (&["em0", "--to", TO, "--size", "1519"], 1, "MTU of 1500"),
+        (&["em0", "--to", TO, "--flows", "0"], 2, "1 to 16384"),
+        (&["em0", "--to", TO, "--path", "raw"], 2, "live, af-xdp"),
+        (
+            &["em0", "em0", "--to", TO, "--to", TO, "--to", TO],
+            2,
+            "3 for 2",
+        ),
+        (
+            &["em0", "--to", "198.18.0.1"],
+            1,
+            "not the address of one other host",
+        ),
+        (
+            &["em0", "--replay", "no-such.pcap"],
+            1,
+            "cannot read no-such.pcap",
+        ),
+        (&["lo", "--to", TO], 1, "no Ethernet"),
+    ] {
+        let output = ended(&veth, &[&["blast"], args].concat());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
+        assert!(said.contains(reason), "{args:?}: {said}");
+    }
+}

@@ -1,0 +1,171 @@
+//! What a blast sent, as text, line by line as it goes.
+
+use std::fmt::Write;
+
+use nicpoll_model::blast::{
+    BlastAccount, BlastCounts, BlastEnd, BlastFrames, BlastInterval, BlastLink, BlastStart,
+};
+use nicpoll_model::numbers::{MISSING, count, counted, figure};
+
+/// What is sent and how, and the names of the columns.
+pub fn render_blast_start(start: &BlastStart) -> String {
+    let mut text = String::new();
+    for link in &start.links {
+        link_lines(link, &mut text);
+    }
+    let is_replay = start
+        .links
+        .iter()
+        .any(|link| matches!(link.frames, BlastFrames::Replay { .. }));
+    let pace = match start.rate_fps {
+        Some(rate) if start.burst_frames > 1 => {
+            format!(
+                "{} frames/s in bursts of {}",
+                figure(rate),
+                start.burst_frames
+            )
+        }
+        Some(rate) => format!("{} frames/s", figure(rate)),
+        None if is_replay => String::from("as they were recorded"),
+        None => String::from("as fast as they go"),
+    };
+    let each = if start.links.len() > 1 {
+        ", each link"
+    } else {
+        ""
+    };
+    let _ = writeln!(
+        text,
+        "{pace}{each}\n\n{:>8} {:>12} {:>10} {:>6}",
+        "seconds", "frames/s", "Mbit/s", "CPU %"
+    );
+    text
+}
+
+fn link_lines(link: &BlastLink, text: &mut String) {
+    let _ = match &link.frames {
+        BlastFrames::Datagrams {
+            source,
+            destination,
+            destination_mac,
+            flows,
+            frame_bytes,
+            ..
+        } => writeln!(
+            text,
+            "{}: UDP from {source} to {destination} at {destination_mac}, {}, {}",
+            link.interface,
+            counted(u32::from(*flows), "flow"),
+            lengths(frame_bytes)
+        ),
+        BlastFrames::Replay {
+            file,
+            cut_off_frames,
+        } => {
+            let left_out = match cut_off_frames {
+                0 => String::new(),
+                frames => format!(", without {} that the recording cut off", count(frames)),
+            };
+            writeln!(text, "{}: the frames of {file}{left_out}", link.interface)
+        }
+    };
+    let _ = writeln!(
+        text,
+        "sent by {}, on CPU {}; {}",
+        words(&link.path),
+        link.cpu,
+        match link.is_singly {
+            true => "each frame is a packet of its own for the receiver",
+            false => "the receiver may see several frames as one packet",
+        }
+    );
+    for refused in &link.refused_paths {
+        let _ = writeln!(text, "not by {}: {}", words(&refused.path), refused.why);
+    }
+}
+
+fn words(path: &str) -> &str {
+    match path {
+        "live" => "live frames (made in the kernel)",
+        "af-xdp" => "AF_XDP",
+        "af-packet" => "AF_PACKET",
+        other => other,
+    }
+}
+
+fn lengths(frame_bytes: &[u32]) -> String {
+    let texts: Vec<String> = frame_bytes.iter().map(u32::to_string).collect();
+    match &texts[..] {
+        [one] => format!("frames of {one} bytes with FCS"),
+        many => format!("frames of {} bytes with FCS in turn", many.join(", ")),
+    }
+}
+
+/// An interval as one line.
+pub fn render_blast_interval(interval: &BlastInterval) -> String {
+    let seconds = interval.end_seconds - interval.start_seconds;
+    line(interval.end_seconds, seconds, &interval.counts)
+}
+
+fn line(end_seconds: f64, seconds: f64, counts: &BlastCounts) -> String {
+    let rate = |amount: u64, unit: f64| {
+        if seconds > 0.0 {
+            figure(amount as f64 / seconds / unit)
+        } else {
+            String::from(MISSING)
+        }
+    };
+    format!(
+        "{end_seconds:>8.1} {:>12} {:>10} {:>6}\n",
+        rate(counts.built_frames, 1.0),
+        rate(counts.built_bytes * 8, 1e6),
+        rate(counts.cpu_ns, 1e7),
+    )
+}
+
+/// What it came to.
+pub fn render_blast_end(end: &BlastEnd) -> String {
+    let mut text = String::from("\nall of it\n");
+    text.push_str(&line(
+        end.duration_seconds,
+        end.duration_seconds,
+        &end.totals,
+    ));
+    for link in &end.links {
+        let _ = writeln!(text, "\n{}, by {}", link.interface, words(&link.path));
+        account_lines(&link.account, &mut text);
+        if link.link_loss_events > 0 {
+            let times = counted(link.link_loss_events as u32, "time");
+            let _ = writeln!(text, "The interface was found down {times}.");
+        }
+        if let Some(failure) = &link.failure {
+            let _ = writeln!(text, "It ended early: {failure}.");
+        }
+    }
+    text
+}
+
+fn account_lines(account: &BlastAccount, text: &mut String) {
+    let mut line = |frames: Option<String>, what: &str| {
+        let frames = frames.unwrap_or_else(|| String::from(MISSING));
+        let _ = writeln!(text, "{frames:>14} {what}");
+    };
+    line(Some(count(account.built_frames)), "frames written");
+    line(Some(count(account.handed_frames)), "taken by the kernel");
+    line(
+        account.refused_frames.map(count),
+        "of these dropped by the interface: its queue was full",
+    );
+    line(
+        account.completed_frames.map(count),
+        "of these sent by the interface",
+    );
+    line(
+        account.residual_frames.map(count),
+        "of these unaccounted for",
+    );
+    if account.unfinished_frames > 0 {
+        let unfinished = Some(count(account.unfinished_frames));
+        line(unfinished, "written and not taken until the end");
+    }
+}
