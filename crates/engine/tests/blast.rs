@@ -151,7 +151,11 @@ fn every_frame_of_every_flow_comes_once_and_in_order_by_every_path() {
             assert_eq!(account.built_frames, count, "{what}");
             assert_eq!(account.handed_frames, count, "{what}");
             let is_known = path != BlastPath::AfPacket;
-            assert_eq!(account.completed_frames, is_known.then_some(count), "{what}");
+            assert_eq!(
+                account.completed_frames,
+                is_known.then_some(count),
+                "{what}"
+            );
             assert_eq!(account.residual_frames, is_known.then_some(0), "{what}");
             if lengths == "imix" {
                 // Ethernet, IPv6 and UDP take 62 bytes, the FCS 4.

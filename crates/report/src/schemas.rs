@@ -20,11 +20,11 @@ use nicpoll_model::{
 };
 
 use crate::documents::{
-    ab_schema, blast_schema, compared_schema, doctor_schema, forward_schema, imported_schema, iperf_runs_schema,
-    iperf_schema, line_rates_schema, netblast_runs_schema, netblast_schema, netreceive_schema,
-    netsend_schema, rr_schema, set_schema, show_schema, sim_fit_host_schema, sim_published_schema,
-    sim_run_schema, sim_sweep_schema, sim_ticks_schema, sink_schema, studies_schema,
-    study_plan_schema, watch_schema,
+    ab_schema, blast_schema, compared_schema, doctor_schema, forward_schema, imported_schema,
+    iperf_runs_schema, iperf_schema, line_rates_schema, netblast_runs_schema, netblast_schema,
+    netreceive_schema, netsend_schema, rr_schema, set_schema, show_schema, sim_fit_host_schema,
+    sim_published_schema, sim_run_schema, sim_sweep_schema, sim_ticks_schema, sink_schema,
+    studies_schema, study_plan_schema, watch_schema,
 };
 use crate::json::{cpu_truth_json_schema, json_schema};
 

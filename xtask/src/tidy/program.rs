@@ -7,7 +7,7 @@ use super::{Finding, code_lines};
 
 const SOURCE: &str = "crates/cli/src";
 /// Lines of the program, those of its tests left out.
-const LONGEST_PROGRAM: usize = 6_000;
+const LONGEST_PROGRAM: usize = 6_300;
 
 /// The parts of the program that are no commands. All commands may use them.
 const SHARED: [&str; 9] = [

@@ -169,9 +169,7 @@ fn outlet(
             let why = "it makes its own frames and cannot replay those of a capture";
             Err(path.no(interface, why).into())
         }
-        (BlastPath::AfXdp, frames) => {
-            Ok(by_device(XdpSender::open(&interface.name, 0)?, frames))
-        }
+        (BlastPath::AfXdp, frames) => Ok(by_device(XdpSender::open(&interface.name, 0)?, frames)),
         (BlastPath::AfPacket, frames) => {
             let frame_bytes_max = interface.mtu_bytes + ETHERNET_BYTES as u32;
             let device = PacketSender::new(interface.ifindex, frame_bytes_max);
