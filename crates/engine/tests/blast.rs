@@ -38,7 +38,7 @@ fn origin() -> Origin {
     }
 }
 
-/// Gives the receiver's end a NAPI, and both ends an IPv6 address.
+/// Gives the receiver's end a NAPI.
 fn prepared() -> Pair {
     let pair = Pair::new();
     let object = concat!(env!("CARGO_MANIFEST_DIR"), "/../observe/bpf/xdp_pass.bpf.o");
@@ -46,16 +46,6 @@ fn prepared() -> Pair {
         &pair.receiver,
         &format!("ip link set dev em0 xdpdrv obj {object} sec xdp"),
     );
-    for (side, host) in [(&pair.sender, 1), (&pair.receiver, 2)] {
-        run(
-            side,
-            &format!(
-                "echo 0 > /proc/sys/net/ipv6/conf/em0/accept_dad\n\
-                 echo 0 > /proc/sys/net/ipv6/conf/em0/disable_ipv6\n\
-                 ip addr add 2001:2::{host}/64 dev em0 nodad"
-            ),
-        );
-    }
     pair
 }
 
