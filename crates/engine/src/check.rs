@@ -72,8 +72,9 @@ pub struct Streams {
 struct Stream {
     ids: Box<dyn Ids>,
     sequence: Sequence,
-    /// The id that came first.
+    /// The id that came first; 0 before.
     first: u64,
+    packets: u64,
 }
 
 impl fmt::Debug for Stream {
@@ -116,9 +117,10 @@ impl Streams {
             self.unnumbered += 1;
             return;
         };
-        if stream.sequence.highest() == 0 {
+        if stream.packets == 0 {
             stream.first = id;
         }
+        stream.packets += 1;
         stream.sequence.record(id);
         if let Some(age_ns) = stream.ids.age_ns(udp.payload, now_ns) {
             self.latencies.record_ns(age_ns);
@@ -139,14 +141,14 @@ impl Streams {
             total.unfollowed_packets += streams.unfollowed;
             for stream in &streams.streams {
                 let sequence = &stream.sequence;
-                if sequence.highest() == 0 {
+                if stream.packets == 0 {
                     continue;
                 }
                 // What came before the first one that came here is not missed.
                 let span = sequence.highest() - stream.first + 1;
-                let distinct = sequence.highest() - sequence.lost();
+                let distinct = stream.packets - sequence.duplicates();
                 total.streams += 1;
-                total.numbered_packets += distinct + sequence.duplicates();
+                total.numbered_packets += stream.packets;
                 total.lost_packets += span.saturating_sub(distinct);
                 total.duplicate_packets += sequence.duplicates();
                 total.late_packets += sequence.out_of_order();
@@ -171,6 +173,7 @@ impl Streams {
                     ids: (self.check.ids)(),
                     sequence: Sequence::default(),
                     first: 0,
+                    packets: 0,
                 });
                 self.places.insert(key, self.streams.len() - 1);
                 self.streams.len() - 1
@@ -227,6 +230,16 @@ mod tests {
         assert_eq!((total.late_packets, total.unnumbered_packets), (1, 1));
         let latency = total.latency.unwrap();
         assert_eq!((latency.samples, latency.max_ns), (6, Some(500)));
+    }
+
+    #[test]
+    fn a_number_that_is_told_over_and_over_for_long_is_still_counted_once_for_each_packet() {
+        let mut streams = Streams::new(MARKS);
+        for sequence in [1, 9_000, 1, 1, 1] {
+            streams.record(&frame(1, sequence, 0), 1);
+        }
+        let total = Streams::total([&streams]).unwrap();
+        assert_eq!(total.numbered_packets, 5);
     }
 
     #[test]
