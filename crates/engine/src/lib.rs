@@ -50,7 +50,7 @@ pub use knobs::{
     KnobNameError, KnobRefusal, KnobSettingError, over_all_cpus, parse_knob, parse_knob_setting,
     write_knob,
 };
-pub use packet_port::{PacketPort, packet_sender};
+pub use packet_port::PacketPort;
 pub use port::{AnyPort, PacketInput, Port, PortDrops, PortInto, Transmit};
 pub use receive_setup::{GrantedSetup, Helpers, KernelSide, ReceiveSetup, ReceiveWish, SetupError};
 pub use runner::{PortRunner, RunnerSettings, Tallies};

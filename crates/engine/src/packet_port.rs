@@ -19,9 +19,6 @@ use crate::interface::{index_of, mtu_of};
 use crate::port::{LinkWatch, PacketInput, Port, PortDrops, PortInto, Transmit};
 use crate::take::{Fates, Take};
 
-/// Ethernet's header, with a VLAN tag.
-const HEADER_BYTES: u32 = 18;
-
 /// All receive queues of an interface, whose packets go to `I`.
 pub struct PacketPort<I> {
     ring: PacketRing,
@@ -63,16 +60,6 @@ impl<I: PacketInput> PacketPort<I> {
     fn counts(&self) -> PacketCounts {
         self.ring.socket().counts().unwrap_or(self.last_counts)
     }
-}
-
-/// Opens an interface of the calling thread's network namespace for sending.
-///
-/// # Errors
-/// When there is no such interface, or a privilege is missing.
-pub fn packet_sender(interface: &str) -> Result<PacketSender, EngineError> {
-    let ifindex = index_of(interface)?;
-    let frame_bytes_max = mtu_of(interface)? + HEADER_BYTES;
-    PacketSender::new(ifindex, frame_bytes_max).map_err(|source| refusal(interface, source))
 }
 
 fn filter_of(take: &Take) -> Result<FrameFilter, EngineError> {

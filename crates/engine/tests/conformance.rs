@@ -3,18 +3,19 @@
 
 mod common;
 
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 use nicpoll_core::conformance::{Bench, check};
 use nicpoll_core::{Command, Device};
-use nicpoll_engine::Port;
 use nicpoll_engine::{
     AnyPort, DeviceKind, EngineError, Intake, Opened, PacketInput, Reception, Take,
 };
+use nicpoll_engine::{Port, TapPort, Transmit};
 use nicpoll_sys::link::LinkState;
 use nicpoll_sys::netns::{NetNamespace, NetnsThread};
 use nicpoll_testkit::needs;
+use nicpoll_wire::frame::{Mac, UdpPath};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use common::{PORT, Pair, RECEIVER, Side, run, send};
@@ -321,4 +322,37 @@ fn a_tap_interface_goes_with_its_program_and_one_that_was_there_stays() {
     assert!(refusal.contains("another program has its end"), "{refusal}");
     drop(opened);
     assert!(names(&site).contains("em0"));
+}
+
+#[test]
+fn what_is_sent_at_a_tap_the_host_receives() {
+    needs!(Root, Ip);
+    let site = Site::of(DeviceKind::Tap);
+    let open = |(): &mut ()| TapPort::open("em0", &Take::AllUdp, Numbers::default()).unwrap();
+    let (_end, mut port) = site.receiver().run(open).unwrap();
+    site.prepare();
+    run(site.receiver(), "ip link set em0 address 02:00:00:00:00:01");
+    let bind = |(): &mut ()| {
+        let socket = UdpSocket::bind(("198.18.0.1", PORT)).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket
+    };
+    let socket = site.receiver().run(bind).unwrap();
+    let path = UdpPath {
+        source_mac: Mac([2, 0, 0, 0, 0, 2]),
+        destination_mac: Mac([2, 0, 0, 0, 0, 1]),
+        source: (RECEIVER.parse::<IpAddr>().unwrap(), 5).into(),
+        destination: ("198.18.0.1".parse::<IpAddr>().unwrap(), PORT).into(),
+    };
+    let mut left = 3u8;
+    let sent = port.transmit(8, &mut |memory| {
+        left = left.checked_sub(1)?;
+        path.write(&[left], memory).ok()
+    });
+    assert_eq!((sent.unwrap(), port.sent()), (3, 3));
+    for expected in [2, 1, 0] {
+        let mut payload = [9; 4];
+        assert_eq!(socket.recv(&mut payload).unwrap(), 1);
+        assert_eq!(payload[0], expected);
+    }
 }
