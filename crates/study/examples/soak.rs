@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use nicpoll_core::{Controller, Knob};
 use nicpoll_engine::{
-    Drive, EngineSettings, FRAMES_MAX, Helpers, KernelSide, KnobAnswer, RunnerSettings,
-    RunningEngine, Sink, SinkSettings, Take,
+    DeviceChoice, Drive, EngineSettings, FRAMES_MAX, Helpers, KernelSide, KnobAnswer,
+    RunnerSettings, RunningEngine, Sink, SinkSettings, Take,
 };
 use nicpoll_model::{Origin, Side};
 use nicpoll_study::{KernelTime, Veth};
@@ -121,6 +121,8 @@ fn account_of(end: &nicpoll_model::sink::SinkEnd) -> String {
 fn start(veth: &Veth, cpu: u32) -> Outcome<Sink> {
     let settings = SinkSettings {
         interface: String::from("em0"),
+        device: DeviceChoice::Auto,
+        check: None,
         take: Take::Ports([PORT].into()),
         frames: FRAMES_MAX,
         work_ns: 3_000,

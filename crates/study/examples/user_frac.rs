@@ -3,7 +3,10 @@
 //! comes and at 10,000 packets a second.
 //!
 //! In namespaces of its own, as root:
-//! `cargo run --release -p nicpoll-study --example user_frac [SECONDS [WORK_NS [HZ]]]`
+//! `cargo run --release -p nicpoll-study --example user_frac [SECONDS [WORK_NS [HZ [first]]]]`
+//!
+//! With `first` the loop and the sender run before ordinary programs, though after the engine: on a machine that does
+//! other work at the same time. The kernel gives ordinary programs 5 % even then.
 
 use std::error::Error;
 use std::net::UdpSocket;
@@ -14,13 +17,15 @@ use std::time::{Duration, Instant};
 
 use nicpoll_core::{Controller, Knob};
 use nicpoll_engine::{
-    Drive, EngineSettings, FRAMES_MAX, Helpers, KernelSide, RunnerSettings, Sink, SinkSettings,
-    Take,
+    DeviceChoice, Drive, EngineSettings, FRAMES_MAX, Helpers, KernelSide, RunnerSettings, Sink,
+    SinkSettings, Take,
 };
 use nicpoll_model::{Origin, Side};
 use nicpoll_study::{KernelTime, SwitchSetup, Veth};
 use nicpoll_switch::{GUARD_COMMAND, Journal, guard_of_this_program, watch_over};
 use nicpoll_sys::affinity;
+use nicpoll_sys::schedule::{self, Policy};
+use rustix::thread::gettid;
 use rustix::time::{ClockId, clock_gettime};
 
 const PORT: u16 = 9000;
@@ -52,6 +57,7 @@ struct Bench {
     hz: u32,
     engine_cpu: u32,
     sender_cpu: u32,
+    is_first: bool,
 }
 
 /// What came of a case.
@@ -79,6 +85,7 @@ fn main() -> Outcome<()> {
         hz: number(1_000.0)? as u32,
         engine_cpu: *cpus.last().ok_or("no CPU is allowed")?,
         sender_cpu: cpus[0],
+        is_first: std::env::args().nth(4).as_deref() == Some("first"),
     };
     println!(
         "{} Hz, {} ns of work on each packet, engine and loop on CPU {}, sender on CPU {}, {} s each",
@@ -177,6 +184,8 @@ impl Bench {
     fn run(&self, case: Case) -> Outcome<Seen> {
         let settings = SinkSettings {
             interface: String::from("em0"),
+            device: DeviceChoice::Auto,
+            check: None,
             take: Take::Ports([PORT].into()),
             frames: FRAMES_MAX,
             work_ns: self.work_ns,
@@ -210,7 +219,9 @@ impl Bench {
         let mut sink = self.veth.inside(Side::Receiver).run(start)??;
         let ends = Arc::new(AtomicBool::new(false));
         let sender = self.send(case.load, &ends)?;
-        let spinner = case.has_spinner.then(|| spin(self.engine_cpu, &ends));
+        let spinner = case
+            .has_spinner
+            .then(|| spin(self.engine_cpu, self.is_first, &ends));
         thread::sleep(WARM_UP);
         sink.interval()?;
         thread::sleep(Duration::from_secs_f64(self.seconds));
@@ -235,10 +246,10 @@ impl Bench {
 
     /// Sends until it is told to end.
     fn send(&self, load: Option<u32>, ends: &Arc<AtomicBool>) -> Outcome<JoinHandle<()>> {
-        let (cpu, ends) = (self.sender_cpu, Arc::clone(ends));
+        let (cpu, is_first, ends) = (self.sender_cpu, self.is_first, Arc::clone(ends));
         let sender = move |(): &mut ()| {
             thread::spawn(move || {
-                let _ = affinity::pin(cpu);
+                settle(cpu, is_first);
                 let Ok(socket) = UdpSocket::bind("198.18.0.1:0") else {
                     return;
                 };
@@ -267,11 +278,20 @@ fn origin() -> Origin {
     }
 }
 
+/// Binds the calling thread to a CPU.
+fn settle(cpu: u32, is_first: bool) {
+    let _ = affinity::pin(cpu);
+    if is_first {
+        let thread = gettid().as_raw_nonzero().get().unsigned_abs();
+        let _ = schedule::set_policy(thread, Policy::Fifo { priority: 1 });
+    }
+}
+
 /// An endless loop on a CPU: per cent of it that the loop got by its own clock, and by the kernel's, after the warm-up.
-fn spin(cpu: u32, ends: &Arc<AtomicBool>) -> JoinHandle<(f64, f64)> {
+fn spin(cpu: u32, is_first: bool, ends: &Arc<AtomicBool>) -> JoinHandle<(f64, f64)> {
     let ends = Arc::clone(ends);
     thread::spawn(move || {
-        let _ = affinity::pin(cpu);
+        settle(cpu, is_first);
         let ns = |clock| {
             let time = clock_gettime(clock);
             time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
