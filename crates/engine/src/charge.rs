@@ -38,14 +38,23 @@ impl CpuAccounts for NoAccounts {
     }
 }
 
+/// A reading costs more than an empty cycle. While cycles are short the account is read at every so many.
+const SELDOM: u32 = 16;
+
 /// Time outside of cycles.
 #[derive(Default)]
 pub(crate) struct Charges {
     account: Option<Box<dyn CpuAccount>>,
     /// CPU time of the thread when the last cycle ended, idle polling left out.
     own_ns: u64,
-    /// The account when the last cycle ended.
+    /// The account when it was last read: at the end of a long cycle, or at the begin of one.
     kernel_ns: u64,
+    /// Whether the last cycle was a long one.
+    was_long: bool,
+    /// Cycles that have begun since the account was read.
+    unread: u32,
+    /// What the kernel took between two cycles, as of the last reading.
+    mean_ns: u64,
     /// What the account charged in all.
     kernel_charged_ns: u64,
     /// What the last cycle was charged: for the engine's thread, and in all.
@@ -70,12 +79,34 @@ impl Charges {
 
     /// A cycle begins: what was used since the last one ended.
     pub(crate) fn begin(&mut self) -> u64 {
-        let own_ns = own_cpu_ns().saturating_sub(self.own_ns);
-        let kernel_ns = self.read_account().saturating_sub(self.kernel_ns);
-        self.kernel_charged_ns += kernel_ns;
-        self.last_own_ns = own_ns;
-        self.last_ns = own_ns + kernel_ns;
+        self.last_own_ns = own_cpu_ns().saturating_sub(self.own_ns);
+        self.last_ns = self.last_own_ns + self.kernel_since_last();
         self.last_ns
+    }
+
+    fn kernel_since_last(&mut self) -> u64 {
+        if self.account.is_none() {
+            return 0;
+        }
+        self.unread += 1;
+        if self.was_long || self.unread >= SELDOM {
+            let now_ns = self.read_account();
+            let taken_ns = now_ns.saturating_sub(self.kernel_ns);
+            self.kernel_charged_ns += taken_ns;
+            self.mean_ns = taken_ns / u64::from(self.unread);
+            (self.kernel_ns, self.unread) = (now_ns, 0);
+        }
+        self.mean_ns
+    }
+
+    /// A cycle has ended, which was long enough for interrupts that came upon it to count: they are in its own time.
+    pub(crate) fn end(&mut self, was_long: bool) {
+        let can_hold_back = self.account.as_ref().is_some_and(|one| one.can_hold_back());
+        self.was_long = was_long || can_hold_back;
+        if self.was_long {
+            (self.kernel_ns, self.unread) = (self.read_account(), 0);
+        }
+        self.own_ns = own_cpu_ns();
     }
 
     /// Until when the kernel's threads may run in a tick that began at `tick_ns` and leaves the network `share_ns`; `None`
@@ -91,12 +122,6 @@ impl Charges {
         if let Some(account) = &mut self.account {
             account.let_run(on);
         }
-    }
-
-    /// A cycle has ended.
-    pub(crate) fn end(&mut self) {
-        self.kernel_ns = self.read_account();
-        self.own_ns = own_cpu_ns();
     }
 
     /// Does what is not to be charged.
@@ -133,14 +158,34 @@ mod tests {
         // The end of a cycle, then the begin and the end of two more.
         let readings = vec![1_000_000, 3_000_000, 9_000_000, 9_500_000, 9_500_000];
         charges.set_account(Box::new(Script(readings)));
-        charges.end();
+        charges.end(true);
         let first_ns = charges.begin();
         assert!(first_ns >= 2_000_000 && first_ns == charges.last_ns());
-        charges.end();
+        charges.end(true);
         // What ran during the first cycle is in its own time.
         charges.begin();
-        charges.end();
+        charges.end(true);
         assert_eq!(charges.kernel_charged_ns(), Some(2_500_000));
+    }
+
+    #[test]
+    fn between_short_cycles_the_account_is_read_now_and_then() {
+        let mut charges = Charges::default();
+        charges.set_account(Box::new(Script(vec![1_000_000, 33_000_000, 34_600_000])));
+        charges.end(true);
+        charges.was_long = false;
+        let begin = |charges: &mut Charges| {
+            charges.begin();
+            charges.end(false);
+            charges.last_ns - charges.last_own_ns
+        };
+        let first: Vec<u64> = (1..SELDOM).map(|_| begin(&mut charges)).collect();
+        assert!(first.iter().all(|ns| *ns == 0));
+        // 32 ms in 16 cycles, and so on until the next reading.
+        assert_eq!(begin(&mut charges), 2_000_000);
+        assert!((1..SELDOM).all(|_| begin(&mut charges) == 2_000_000));
+        assert_eq!(begin(&mut charges), 100_000);
+        assert_eq!(charges.kernel_charged_ns(), Some(33_600_000));
     }
 
     #[test]
@@ -150,13 +195,13 @@ mod tests {
             while own_cpu_ns() < began + 2_000_000 {}
         };
         let mut charges = Charges::default();
-        charges.end();
+        charges.end(true);
         spend();
         assert!(charges.begin() >= 2_000_000);
-        charges.end();
+        charges.end(true);
         charges.leave_out(spend);
         let left_out_ns = charges.begin();
-        charges.end();
+        charges.end(true);
         spend();
         // However slow the machine is, what was left out is at least not all there.
         assert!(left_out_ns < charges.begin(), "{left_out_ns}");

@@ -31,6 +31,9 @@ const ATTENTION: Duration = Duration::from_millis(20);
 /// Ticks that came longer ago are not made up for: the machine was suspended.
 const CATCH_UP_NS: u64 = 10_000_000_000;
 
+/// A cycle that takes more than this part of a tick is a long one.
+const LONG_CYCLE_DIVISOR: u64 = 8;
+
 /// How a runner runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunnerSettings {
@@ -82,6 +85,7 @@ pub struct PortRunner<P> {
     /// By port: whether its interrupt handler is to run again.
     pending: Vec<bool>,
     storms: Vec<StormDetector>,
+    cycle_began_ns: u64,
     charges: Charges,
     idle_polling: IdlePolling,
     /// Made when idle polling is turned on.
@@ -122,6 +126,7 @@ impl<P: Port> PortRunner<P> {
             next_tick_ns: 0,
             next_status_ns: 0,
             is_scheduled: false,
+            cycle_began_ns: 0,
             charges: Charges::default(),
             idle_polling: IdlePolling::ShareCheck,
             rest: None,
@@ -314,7 +319,7 @@ impl<P: Port> PortRunner<P> {
             self.pending[index] = false;
         }
         // What was used before is nobody's cycle's.
-        self.charges.end();
+        self.charges.end(true);
     }
 
     /// Tells the core of each tick up to `now_ns`. Returns whether the software interrupt is to run.
@@ -342,6 +347,7 @@ impl<P: Port> PortRunner<P> {
     /// earlier by what was used of the CPU since the last cycle.
     fn chunk(&mut self, mut began_ns: u64) {
         if self.poller.read(Knob::ResidualBurst) == 0 {
+            self.cycle_began_ns = began_ns;
             began_ns = began_ns.saturating_sub(self.charges.begin());
         }
         let (ports, tallies) = (&mut self.ports, &mut self.tallies);
@@ -355,7 +361,9 @@ impl<P: Port> PortRunner<P> {
         let is_scheduled = self.bring_ticks(now_ns);
         let runs_again = self.poller.netisr_pollmore(Time::from_ns(now_ns));
         if self.poller.read(Knob::ResidualBurst) == 0 {
-            self.charges.end();
+            let cycle_ns = now_ns - self.cycle_began_ns;
+            self.charges
+                .end(cycle_ns > self.period_ns / LONG_CYCLE_DIVISOR);
         }
         self.is_scheduled = is_scheduled || runs_again;
     }

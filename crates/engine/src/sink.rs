@@ -186,8 +186,14 @@ impl Sink {
     /// # Errors
     /// When the engine's thread has ended.
     pub fn interval(&mut self) -> Result<SinkInterval, EngineEnded> {
-        let counts = added(&self.engines.ask(|runner| counts(runner))?);
-        let now = (self.began.elapsed().as_secs_f64(), counts);
+        // The time is that of the counts: the caller may get the CPU much later than the engine.
+        let asked = self
+            .engines
+            .ask(|runner| (Instant::now(), counts(runner)))?;
+        let (times, counts): (Vec<_>, Vec<_>) = asked.into_iter().unzip();
+        let counts = added(&counts);
+        let until = times.into_iter().max().unwrap_or_else(Instant::now);
+        let now = (until.duration_since(self.began).as_secs_f64(), counts);
         let (start_seconds, before) = std::mem::replace(&mut self.last, now);
         Ok(SinkInterval {
             start_seconds,

@@ -3,10 +3,11 @@
 //! comes and at 10,000 packets a second.
 //!
 //! In namespaces of its own, as root:
-//! `cargo run --release -p nicpoll-study --example user_frac [SECONDS [WORK_NS [HZ [first]]]]`
+//! `cargo run --release -p nicpoll-study --example user_frac [SECONDS [WORK_NS [HZ [first|last [PLACE]]]]]`
 //!
 //! With `first` the loop and the sender run before ordinary programs, though after the engine: on a machine that does
-//! other work at the same time. The kernel gives ordinary programs 5 % even then.
+//! other work at the same time. The kernel gives ordinary programs 5 % even then. PLACE is 0, 1 or 2: where the kernel
+//! receives, for that part of the table alone.
 
 use std::error::Error;
 use std::net::UdpSocket;
@@ -17,8 +18,8 @@ use std::time::{Duration, Instant};
 
 use nicpoll_core::{Controller, Knob};
 use nicpoll_engine::{
-    DeviceChoice, Drive, EngineSettings, FRAMES_MAX, Helpers, KernelSide, RunnerSettings, Sink,
-    SinkSettings, Take,
+    DeviceChoice, Drive, EngineSettings, FRAMES_MAX, Helpers, KernelSide, NoAccounts,
+    RunnerSettings, Sink, SinkSettings, Take,
 };
 use nicpoll_model::{Origin, Side};
 use nicpoll_study::{KernelTime, SwitchSetup, Veth};
@@ -46,6 +47,8 @@ struct Case {
     /// Packets a second; `None`: as many as there can be.
     load: Option<u32>,
     has_spinner: bool,
+    /// Whether the kernel's work is charged.
+    is_charged: bool,
     /// The CPU of the kernel's receive thread, if it is to have one.
     kernel: Option<u32>,
 }
@@ -91,19 +94,31 @@ fn main() -> Outcome<()> {
         "{} Hz, {} ns of work on each packet, engine and loop on CPU {}, sender on CPU {}, {} s each",
         bench.hz, bench.work_ns, bench.engine_cpu, bench.sender_cpu, bench.seconds
     );
-    println!("share of the CPU in per cent; 'clock': what the loop saw by its own clock");
-    for (place, kernel) in [
+    let only = std::env::args().nth(5);
+    let only = only.map(|text| text.parse::<usize>()).transpose()?;
+    if only.is_none() {
+        bench.cost()?;
+    }
+    println!(
+        "\nshare of the CPU in per cent: the loop by its own clock and by the kernel's; all programs together, which \
+         'user_frac' is about"
+    );
+    let places = [
         ("on the sender's CPU, as it comes", None),
         ("in a thread on the sender's CPU", Some(bench.sender_cpu)),
         ("in a thread on the engine's CPU", Some(bench.engine_cpu)),
-    ] {
+    ];
+    for (index, (place, kernel)) in places.into_iter().enumerate() {
+        if only.is_some_and(|only| only != index) {
+            continue;
+        }
         println!("\nthe kernel receives {place}");
         println!(
-            "controller idle_poll       load user_frac | clock kernel engine NAPI+irq | packets/s lost_polls"
+            "controller idle_poll       load user_frac | clock kernel programs engine NAPI+irq | packets/s lost_polls"
         );
         bench.table(kernel)?;
     }
-    bench.cost()
+    Ok(())
 }
 
 impl Bench {
@@ -119,6 +134,7 @@ impl Bench {
                             has_idle_poll,
                             load,
                             has_spinner: true,
+                            is_charged: true,
                             kernel,
                         })?;
                     }
@@ -135,12 +151,13 @@ impl Bench {
             Some(rate) => format!("{rate}/s"),
         };
         println!(
-            "{:<10} {:>9} {load:>10} {:>9} | {:>5.1} {:>6.1} {:>6.1} {:>8} | {:>9.0} {:>10}",
+            "{:<10} {:>9} {load:>10} {:>9} | {:>5.1} {:>6.1} {:>8.1} {:>6.1} {:>8} | {:>9.0} {:>10}",
             case.controller.name(),
             u32::from(case.has_idle_poll),
             case.user_frac,
             seen.spinner_by_clock,
             seen.spinner_by_kernel,
+            100.0 - seen.engine - seen.kernel.unwrap_or(0.0),
             seen.engine,
             seen.kernel
                 .map_or(String::from("-"), |kernel| format!("{kernel:.1}")),
@@ -153,9 +170,14 @@ impl Bench {
     /// What the engine takes without a loop beside it.
     fn cost(&self) -> Outcome<()> {
         println!("\nCPU of the engine alone, no work on packets");
-        println!("discipline       load | engine % packets/s");
+        println!("discipline       load charged | engine % packets/s");
         for load in [0, 10_000, 50_000] {
-            for drive in [Drive::Polling, Drive::Interrupt, Drive::Adaptive] {
+            for (drive, is_charged) in [
+                (Drive::Polling, false),
+                (Drive::Polling, true),
+                (Drive::Interrupt, false),
+                (Drive::Adaptive, true),
+            ] {
                 let bench = Bench {
                     veth: Veth::build()?,
                     work_ns: 0,
@@ -168,10 +190,11 @@ impl Bench {
                     has_idle_poll: false,
                     load: Some(load),
                     has_spinner: false,
+                    is_charged,
                     kernel: None,
                 })?;
                 println!(
-                    "{:<10} {load:>8}/s | {:>8.2} {:>9.0}",
+                    "{:<10} {load:>8}/s {is_charged:>7} | {:>8.2} {:>9.0}",
                     drive.name(),
                     seen.engine,
                     seen.packets_per_second
@@ -208,10 +231,11 @@ impl Bench {
                 .map_or(KernelSide::AsIs, |_| KernelSide::Threaded),
             kernel_cpus: case.kernel.into_iter().collect(),
         };
+        let is_charged = case.is_charged;
         let start = move |(): &mut ()| {
             let accounts = KernelTime::of("em0", settings.kernel_side);
             let helpers = Helpers {
-                accounts: &accounts,
+                accounts: if is_charged { &accounts } else { &NoAccounts },
                 setup: Some(&SwitchSetup::new(guard_of_this_program)),
             };
             Sink::start(&settings, origin(), &helpers)
