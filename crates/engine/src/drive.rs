@@ -52,8 +52,8 @@ impl Scheduling {
     }
 }
 
-/// Below it is room for the kernel's receive threads.
-const ENGINE_PRIORITY: u32 = 2;
+/// Below it is room for the kernel's receive threads, and below those for programs that are to go before others.
+const ENGINE_PRIORITY: u32 = 3;
 
 struct Row {
     drive: Drive,

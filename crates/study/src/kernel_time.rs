@@ -16,7 +16,7 @@ use nicpoll_sys::usage;
 use crate::kernel_side::{SwitchSetup, napi_threads};
 
 /// How NAPI threads are scheduled in the network's part of a tick: before ordinary programs, after the engine.
-const RECEIVING: Policy = Policy::Fifo { priority: 1 };
+const RECEIVING: Policy = Policy::Fifo { priority: 2 };
 
 /// Accounts of the CPUs of an engine at an interface of the calling thread's network namespace.
 pub struct KernelTime {
