@@ -123,9 +123,9 @@ fn main() -> Outcome<()> {
 
 impl Bench {
     fn table(&self, kernel: Option<u32>) -> Outcome<()> {
-        for controller in Controller::ALL {
+        for load in [None, Some(20_000), Some(0)] {
             for has_idle_poll in [false, true] {
-                for load in [None, Some(20_000), Some(0)] {
+                for controller in Controller::ALL {
                     for user_frac in [10, 50, 90] {
                         self.line(Case {
                             drive: Drive::Polling,
