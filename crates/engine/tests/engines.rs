@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use nicpoll_core::{Controller, Knob};
 use nicpoll_engine::{
-    Drive, EngineSettings, Engines, NoAccounts, PacketInput, RunnerSettings, Take, XdpPort,
+    Drive, EngineSettings, Engines, NoAccounts, PacketInput, PortInto, RunnerSettings, Take,
+    XdpPort,
 };
 use nicpoll_sys::affinity;
 use nicpoll_testkit::needs;
