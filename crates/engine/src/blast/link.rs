@@ -201,7 +201,6 @@ impl<'a> Sending<'a> {
     /// Sends until the bounds are reached, or it is told to stop, or the interface is gone.
     fn send_all(&mut self) -> io::Result<()> {
         let mut sent = 0;
-        let at_a_time = u64::from(self.outlet.at_a_time());
         while !self.progress.stop.load(Ordering::Relaxed) {
             let now_ns = now_ns();
             let elapsed = Duration::from_nanos(now_ns - self.began_ns);
@@ -214,6 +213,7 @@ impl<'a> Sending<'a> {
                 self.wait(now_ns, ahead);
                 continue;
             }
+            let at_a_time = u64::from(self.outlet.at_a_time());
             let most = self.schedule.due(sent, elapsed, at_a_time.min(left));
             match self.outlet.send(most as u32) {
                 Ok(0) => thread::yield_now(),

@@ -5,6 +5,7 @@
 //! counts what it sends; what the driver took of it, the driver's own counters say.
 
 use std::io;
+use std::time::{Duration, Instant};
 
 use aya::maps::{Array, MapData};
 use nicpoll_sys::bpf_maps::{Blasted, Template};
@@ -20,8 +21,11 @@ use crate::program::Program;
 const PROGRAM: &str = "blast_frame";
 /// Frames that the kernel makes before it hands them on: its default, and NAPI's budget.
 const BATCH: u32 = 64;
-/// Frames of one system call, which sets memory up anew: a few milliseconds' worth.
-const FRAMES_A_CALL: u32 = 8192;
+/// Frames of one system call. The kernel sets memory up anew for each and waits until all of it is given back, which
+/// takes milliseconds; and a call is not ended before its time. So a call takes about a tenth of a second.
+const FRAMES_A_CALL: std::ops::RangeInclusive<u32> = 8192..=1 << 20;
+const CALL_TIME: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(50)..=Duration::from_millis(150);
 /// A frame lies in one page, behind room for headers and before what the kernel notes of it.
 pub(super) const FRAME_BYTES_MAX: usize = 3_000;
 
@@ -36,6 +40,7 @@ pub(super) struct Live {
     blasted: Array<MapData, Blasted>,
     longest: Vec<u8>,
     now: Blasted,
+    frames_a_call: u32,
     driver: Option<(u64, u64)>,
     up: UpCheck,
 }
@@ -73,24 +78,38 @@ impl Live {
             program,
             longest: stream.longest().to_vec(),
             now: Blasted::default(),
+            frames_a_call: *FRAMES_A_CALL.start(),
             driver: driver_counts(&interface.name),
             up,
         })
     }
 }
 
+impl Live {
+    /// Makes calls longer or shorter, after one of so many frames that took so long.
+    fn adapt(&mut self, frames: u32, took: Duration) {
+        if took > *CALL_TIME.end() {
+            self.frames_a_call = (self.frames_a_call / 2).max(*FRAMES_A_CALL.start());
+        } else if took < *CALL_TIME.start() && frames == self.frames_a_call {
+            self.frames_a_call = (self.frames_a_call * 2).min(*FRAMES_A_CALL.end());
+        }
+    }
+}
+
 impl Outlet for Live {
     fn at_a_time(&self) -> u32 {
-        FRAMES_A_CALL
+        self.frames_a_call
     }
 
     fn send(&mut self, most: u32) -> io::Result<u32> {
         self.up.check()?;
+        let began = Instant::now();
         match self.program.run_live(&self.longest, most, BATCH) {
             // A signal came: what was sent until then is counted.
             Err(error) if Errno::from_io_error(&error) == Some(Errno::INTR) => {}
             outcome => outcome?,
         }
+        self.adapt(most, began.elapsed());
         let now = self.blasted.get(&0, 0).map_err(io::Error::other)?;
         let sent = now.frames - self.now.frames;
         self.now = now;
