@@ -21,6 +21,8 @@ pub struct Contender {
     pub kernel: Kernel,
     /// Who receives.
     pub receiver: Receiver,
+    /// What feeds it in place of the row's feeder: the contender itself, where senders are compared.
+    pub feeder: Option<&'static str>,
 }
 
 /// What is aimed at: one contender beside others, by their indices.
@@ -28,6 +30,8 @@ pub struct Contender {
 pub enum Target {
     /// The best of ours delivers at least so many times what the best of the others does.
     Delivers(f64, &'static [usize], &'static [usize]),
+    /// It sends at least so many times what the best of the others does.
+    Sends(f64, usize, &'static [usize]),
     /// The best of ours that takes no more than this share of that peer's CPU time delivers at least so many times what
     /// the peer does.
     DeliversFor(f64, f64, &'static [usize], usize),
@@ -95,7 +99,7 @@ impl Row {
                 let trial = Trial {
                     kernel: contender.kernel,
                     receiver: &contender.receiver,
-                    feeder: self.feeder,
+                    feeder: contender.feeder.or(self.feeder),
                     has_spinner: false,
                 };
                 outcomes.push(trial.run(veth)?);
@@ -114,6 +118,11 @@ impl Target {
         match *self {
             Target::Delivers(least, ours, others) => {
                 let ratio = best(ours)? / best(others)?;
+                Some((ratio, ratio >= least))
+            }
+            Target::Sends(least, ours, others) => {
+                let sent = |index: &usize| medians[*index].of.fed;
+                let ratio = sent(&ours) / others.iter().map(sent).reduce(f64::max)?;
                 Some((ratio, ratio >= least))
             }
             Target::DeliversFor(least, share, ours, peer) => {
@@ -135,7 +144,9 @@ impl Target {
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Target::Delivers(least, ..) => write!(f, "ours by the best peer's, at least {least}"),
+            Target::Delivers(least, ..) | Target::Sends(least, ..) => {
+                write!(f, "ours by the best peer's, at least {least}")
+            }
             Target::DeliversFor(least, share, ..) => write!(
                 f,
                 "ours by the peer's, for {:.0} % of its CPU time, at least {least}",

@@ -1,7 +1,7 @@
 //! The engine beside its peers: one run, interleaved, medians of five, in namespaces joined by a veth pair, sender on
 //! CPU 0 and receiver on CPU 1.
 //!
-//! As root, with dpdk-testpmd (package dpdk-dev), iperf 2 and taskset installed:
+//! As root, with dpdk-testpmd (package dpdk-dev), trafgen (netsniff-ng), iperf 2 and taskset installed:
 //!
 //! ```console
 //! # cargo build --release && cargo run --release -p nicpoll --example engine_bench [-- --rows NAME,...] [--rounds N]
@@ -104,7 +104,7 @@ fn print_row(row: &Row, medians: &[Medians]) {
         );
         println!(
             "      {}; {}",
-            contender.receiver.command,
+            contender.feeder.unwrap_or(contender.receiver.command),
             contender.kernel.words()
         );
     }

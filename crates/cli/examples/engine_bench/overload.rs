@@ -16,7 +16,7 @@ use crate::trial::{Delivered, End, Receiver, Trial};
 /// The name by which the row is chosen.
 pub const NAME: &str = "overload";
 /// Loads of the ladder, frames a second.
-const LADDER: [u32; 6] = [50_000, 100_000, 150_000, 200_000, 300_000, 400_000];
+const LADDER: [u32; 5] = [50_000, 100_000, 200_000, 300_000, 400_000];
 /// Loads beyond the knee, as multiples of it.
 pub const BEYOND: [u32; 2] = [2, 4];
 /// Of its own peak, at the greatest load.
@@ -29,6 +29,7 @@ pub const CONTENDERS: [Contender; 3] = [
     Contender {
         name: "sink, polling, threaded NAPI",
         kernel: Kernel::Threaded,
+        feeder: None,
         receiver: Receiver {
             command: "nicpoll sink em0 --json --cpu 1 --discipline polling --hz 1000 --set burst_max=4000 --work 2000",
             ready: None,
@@ -39,11 +40,13 @@ pub const CONTENDERS: [Contender; 3] = [
     Contender {
         name: "socket, RPS",
         kernel: Kernel::Rps,
+        feeder: None,
         receiver: SOCKET,
     },
     Contender {
         name: "socket, threaded NAPI at SCHED_FIFO",
         kernel: Kernel::ThreadedFifo,
+        feeder: None,
         receiver: SOCKET,
     },
 ];
@@ -110,5 +113,5 @@ fn run(veth: &Veth, contender: &Contender, load: u32) -> Result<crate::trial::Ou
 
 /// What offers so many frames a second.
 pub fn feeder(load: u32) -> String {
-    format!("nicpoll netsend 198.18.0.2 9 18 {load} 60")
+    format!("{} --rate {load}", crate::rows::FLOOD)
 }

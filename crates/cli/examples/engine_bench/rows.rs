@@ -5,10 +5,9 @@ use crate::kernel::Kernel;
 use crate::trial::{Delivered, End, Receiver};
 
 /// 64-byte frames (60 without FCS) of UDP to port 9, each by itself, as fast as one core makes them.
-const FLOOD: &str = "taskset -c 0,1 dpdk-testpmd -l 1,0 --main-lcore 1 --no-huge -m 256 --no-pci --file-prefix tx \
-    --vdev=net_af_xdp0,iface=em0,busy_budget=0 -- --forward-mode=txonly --total-num-mbufs=16384 --nb-cores=1";
+pub const FLOOD: &str = "nicpoll blast em0 --to 198.18.0.2 --port 9 --cpu 0 --path live";
 /// 10,000 a second.
-const TEN_THOUSAND: &str = "nicpoll netsend 198.18.0.2 9 18 10000 60";
+const TEN_THOUSAND: &str = "nicpoll blast em0 --to 198.18.0.2 --port 9 --cpu 0 --rate 10000";
 
 /// nicpoll's sink, polling.
 const SINK: Receiver = Receiver {
@@ -48,16 +47,34 @@ const POLL: Receiver = Receiver {
     ..NETRECEIVE
 };
 
+/// Nobody receives: senders are compared. The frames go to a hardware address that nobody has.
+const NOBODY: Receiver = Receiver {
+    command: "sleep 60",
+    ready: None,
+    end: End::Signal,
+    delivered: Delivered::Sockets,
+};
+
 const fn of(name: &'static str, kernel: Kernel, receiver: Receiver) -> Contender {
     Contender {
         name,
         kernel,
         receiver,
+        feeder: None,
     }
 }
 
-/// All comparisons of receivers but that under overload.
-pub const ROWS: [Row; 4] = [
+const fn sender(name: &'static str, command: &'static str) -> Contender {
+    Contender {
+        name,
+        kernel: Kernel::OfSender,
+        receiver: NOBODY,
+        feeder: Some(command),
+    }
+}
+
+/// All comparisons but that under overload.
+pub const ROWS: [Row; 5] = [
     Row {
         name: "sink-testpmd",
         title: "sink, packets/s delivered to user space: dpdk-testpmd rxonly over AF_XDP",
@@ -110,5 +127,41 @@ pub const ROWS: [Row; 4] = [
             of("poll(2) and a receive", Kernel::OfSender, POLL),
         ],
         targets: &[Target::TakesNoMore(0, 1)],
+    },
+    Row {
+        name: "blast",
+        title: "blast, frames/s sent, each with a number of its own",
+        feeder: None,
+        needs_surplus: false,
+        contenders: &[
+            sender(
+                "blast, live frames",
+                "nicpoll blast em0 --to 198.18.0.2 --mac 02:00:00:00:00:01 --cpu 0 --path live",
+            ),
+            sender(
+                "blast, AF_XDP",
+                "nicpoll blast em0 --to 198.18.0.2 --mac 02:00:00:00:00:01 --cpu 0 --path af-xdp",
+            ),
+            sender(
+                "trafgen",
+                "trafgen -o em0 --cpus 1 --no-sock-mem \
+                 {eth(da=02:00:00:00:00:01),ip(saddr=198.18.0.1,daddr=198.18.0.2),udp(sp=9,dp=9),dinc(0,255,1),fill(0,17)}",
+            ),
+            sender(
+                "testpmd, AF_PACKET",
+                "taskset -c 0,1 dpdk-testpmd -l 1,0 --main-lcore 1 --no-huge -m 256 --no-pci --file-prefix tx \
+                 --vdev=net_af_packet0,iface=em0 -- --forward-mode=txonly --total-num-mbufs=16384 --nb-cores=1",
+            ),
+            sender(
+                "testpmd, AF_XDP",
+                "taskset -c 0,1 dpdk-testpmd -l 1,0 --main-lcore 1 --no-huge -m 256 --no-pci --file-prefix tx \
+                 --vdev=net_af_xdp0,iface=em0,busy_budget=0 -- --forward-mode=txonly --total-num-mbufs=16384 \
+                 --nb-cores=1",
+            ),
+        ],
+        targets: &[
+            Target::Sends(1.6, 0, &[2, 3, 4]),
+            Target::Sends(1.0, 1, &[2, 3, 4]),
+        ],
     },
 ];
