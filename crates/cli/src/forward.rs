@@ -2,12 +2,17 @@
 
 use anyhow::Context;
 use clap::Args;
-use nicpoll_engine::{Forward, ForwardPath, ForwardSettings};
+use nicpoll_core::{Controller, Knob};
+use nicpoll_engine::{
+    Drive, EngineSettings, Forward, ForwardPath, ForwardSettings, RunnerSettings,
+    parse_knob_setting,
+};
 use nicpoll_model::forward::{FORWARD_SCHEMA, ForwardDocument, ForwardEnd};
 use nicpoll_report::help::forward::{ABOUT, EXAMPLES};
 use nicpoll_report::{
     render_document, render_forward_end, render_forward_interval, render_forward_start,
 };
+use nicpoll_sys::affinity;
 
 use crate::failure::Failure;
 use crate::output::{origin, print};
@@ -21,16 +26,23 @@ pub struct ForwardArgs {
     /// The interfaces, two at least
     #[arg(value_name = "IF", num_args = 2.., required = true)]
     interfaces: Vec<String>,
-    /// Who forwards: auto (the fastest that works here) or xdp (the XDP program itself)
-    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = parse_path)]
+    /// Who forwards: auto (the fastest that works here), xdp (the XDP program itself) or user (the polled engine)
+    #[arg(long, value_name = "NAME", default_value = "auto")]
     path: ForwardPath,
+    /// How the engine learns of packets: polling, interrupt, busy-poll or adaptive
+    #[arg(long, value_name = "NAME", default_value = "polling")]
+    discipline: Drive,
+    /// Ticks a second of the engine
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(100..=10_000))]
+    hz: u32,
+    /// Write a knob of kern.polling before the engine begins, such as burst_max=1000; can be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_knob_setting)]
+    set: Vec<(Knob, u32)>,
+    /// CPU of the engine [default: the last one that is allowed]
+    #[arg(long, value_name = "N")]
+    cpu: Option<u32>,
     #[command(flatten)]
     running: RunningArgs,
-}
-
-fn parse_path(text: &str) -> Result<ForwardPath, String> {
-    let names = || ForwardPath::names().collect::<Vec<_>>().join(", ");
-    ForwardPath::from_name(text).ok_or_else(|| format!("one of these was expected: {}", names()))
 }
 
 /// Runs the command and returns its exit code.
@@ -40,6 +52,19 @@ pub fn run(args: &ForwardArgs) -> Result<u8, Failure> {
     let settings = ForwardSettings {
         interfaces: args.interfaces.clone(),
         path: args.path,
+        engine: EngineSettings {
+            cpus: vec![match args.cpu {
+                Some(cpu) => cpu,
+                None => affinity::last_allowed_cpu().context("reading which CPUs are allowed")?,
+            }],
+            runner: RunnerSettings {
+                drive: args.discipline,
+                hz: args.hz,
+                controller: Controller::default(),
+                storm_threshold: 0,
+            },
+            knobs: args.set.clone(),
+        },
     };
     let mut forward = Forward::start(&settings, origin())?;
     let start = forward.facts().clone();

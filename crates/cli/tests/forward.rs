@@ -82,7 +82,7 @@ fn passed(end: &Value, reason: &str) -> u64 {
 }
 
 fn with_each_path(test: impl Fn(&Lab, &str)) {
-    for path in ["xdp"] {
+    for path in ["xdp", "user"] {
         test(&Lab::new(), path);
     }
 }

@@ -50,6 +50,11 @@ pub enum EngineError {
         /// Its name.
         interface: String,
     },
+    /// Packets are routed by rules that a table of ours does not look at.
+    #[error(
+        "packets are routed by rules here ('ip rule'), which the path 'user' does not look at; '--path xdp' does"
+    )]
+    RoutingRules,
     /// The kernel forwards nothing at any of the interfaces.
     #[error(
         "the kernel forwards nothing here, so neither does nicpoll; turn it on with 'sysctl net.ipv4.ip_forward=1' and, \

@@ -8,23 +8,33 @@
 //! shown as unaccounted for. Routes and neighbours are the kernel's, as they are at that moment. When the program ends,
 //! in whatever way, the interfaces are as they were before.
 
+mod attributes;
+mod board;
 mod classifier;
 mod interface;
 mod passages;
+mod routes;
+mod tables;
+mod user_path;
 mod xdp_path;
 
+use std::str::FromStr;
 use std::time::Instant;
 
 use netlink_socket2::NetlinkSocket;
 use nicpoll_model::Origin;
+use nicpoll_model::engine::EngineFacts;
 use nicpoll_model::forward::{
     FORWARD_SCHEMA, ForwardAccount, ForwardCounts, ForwardEnd, ForwardInterface, ForwardInterval,
     ForwardStart, ForwardedFrom,
 };
+use nicpoll_model::sink::SinkVariable;
 
 use self::interface::{Interface, takes_redirected};
+use self::user_path::UserPath;
 use self::xdp_path::XdpPath;
-use crate::error::EngineError;
+use crate::engines::EngineSettings;
+use crate::error::{EngineError, UnknownName};
 
 /// What is forwarded, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +43,8 @@ pub struct ForwardSettings {
     pub interfaces: Vec<String>,
     /// Who forwards.
     pub path: ForwardPath,
+    /// How the engine runs, where it is the engine that forwards; on one CPU.
+    pub engine: EngineSettings,
 }
 
 /// Who forwards, chosen by name.
@@ -43,9 +55,15 @@ pub enum ForwardPath {
     Auto,
     /// The XDP program itself.
     Xdp,
+    /// The engine, in user space.
+    User,
 }
 
-const PATHS: [(ForwardPath, &str); 2] = [(ForwardPath::Auto, "auto"), (ForwardPath::Xdp, "xdp")];
+const PATHS: [(ForwardPath, &str); 3] = [
+    (ForwardPath::Auto, "auto"),
+    (ForwardPath::Xdp, "xdp"),
+    (ForwardPath::User, "user"),
+];
 
 impl ForwardPath {
     /// The names of all.
@@ -58,6 +76,14 @@ impl ForwardPath {
         let mut rows = PATHS.iter();
         rows.find(|(_, known)| *known == name)
             .map(|(path, _)| *path)
+    }
+}
+
+impl FromStr for ForwardPath {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        Self::from_name(name).ok_or_else(|| UnknownName::among(Self::names()))
     }
 }
 
@@ -74,6 +100,23 @@ trait Path {
 
     /// Stops to take frames, and lets those on their way come to their ends.
     fn stop(&mut self);
+
+    /// How the engine runs; `None` where there is none.
+    fn engine(&self) -> Option<EngineFacts> {
+        None
+    }
+
+    /// What else is to be told once it has stopped.
+    fn end(&self) -> PathEnd {
+        PathEnd::default()
+    }
+}
+
+/// What a path tells at its end beside the accounts.
+#[derive(Default)]
+struct PathEnd {
+    link_loss_events: u64,
+    polling: Vec<SinkVariable>,
 }
 
 /// A forwarder that runs.
@@ -97,21 +140,19 @@ impl Forward {
             .map(|interface| takes_redirected(&mut socket, interface.ifindex))
             .collect();
         let mut notes = forwarding_notes(&interfaces)?;
-        for (interface, takes) in interfaces.iter().zip(&takers) {
-            if *takes == Some(false) {
-                notes.push(no_exit(interface));
-            }
+        let (path, name, reason) = Self::on(settings, &interfaces, &mut socket)?;
+        if name == "xdp" {
+            let exits = interfaces.iter().zip(&takers);
+            let closed = exits.filter(|(_, takes)| **takes == Some(false));
+            notes.extend(closed.map(|(interface, _)| no_exit(interface)));
         }
-        let path: Box<dyn Path> = Box::new(XdpPath::start(&interfaces, socket)?);
         let shown = interfaces.iter().zip(path.program_modes()).zip(&takers);
         let start = ForwardStart {
             schema: String::from(FORWARD_SCHEMA),
             origin,
-            path: String::from("xdp"),
-            path_reason: String::from(match settings.path {
-                ForwardPath::Auto => "the drivers of all interfaces run XDP programs",
-                ForwardPath::Xdp => "asked for",
-            }),
+            path: String::from(name),
+            path_reason: reason,
+            engine: path.engine(),
             interfaces: shown
                 .map(|((interface, mode), takes)| ForwardInterface {
                     name: interface.name.clone(),
@@ -128,6 +169,31 @@ impl Forward {
             began: Instant::now(),
             last: (0.0, ForwardCounts::default()),
         })
+    }
+
+    /// Starts on the path that was asked for, or on the fastest that works here; with its name and why it is that one.
+    fn on(
+        settings: &ForwardSettings,
+        interfaces: &[Interface],
+        socket: &mut NetlinkSocket,
+    ) -> Result<(Box<dyn Path>, &'static str, String), EngineError> {
+        let asked_for = || String::from("asked for");
+        let why_not = match settings.path {
+            ForwardPath::User => asked_for(),
+            ForwardPath::Xdp => {
+                return Ok((Box::new(XdpPath::start(interfaces)?), "xdp", asked_for()));
+            }
+            ForwardPath::Auto => match XdpPath::start(interfaces) {
+                Ok(path) => {
+                    let reason = "the drivers of all interfaces run XDP programs";
+                    return Ok((Box::new(path), "xdp", String::from(reason)));
+                }
+                Err(error @ EngineError::NoDriverProgram { .. }) => error.to_string(),
+                Err(error) => return Err(error),
+            },
+        };
+        let path = UserPath::start(interfaces, socket, &settings.engine)?;
+        Ok((Box::new(path), "user", why_not))
     }
 
     /// What was asked for and how it is carried out.
@@ -160,6 +226,10 @@ impl Forward {
         let duration_seconds = self.began.elapsed().as_secs_f64();
         self.path.stop();
         let accounts = self.path.accounts()?;
+        let PathEnd {
+            link_loss_events,
+            polling,
+        } = self.path.end();
         let names = self.start.interfaces.into_iter();
         Ok(ForwardEnd {
             duration_seconds,
@@ -171,6 +241,8 @@ impl Forward {
                     account,
                 })
                 .collect(),
+            link_loss_events,
+            polling,
             ended_by_signal: None,
         })
     }

@@ -58,27 +58,12 @@ impl<I: PacketInput> XdpPort<I> {
         mut input: impl FnMut() -> I,
     ) -> Result<(Taker, Vec<Self>), EngineError> {
         let ifindex = index_of(interface)?;
-        let frame_memory_bytes = frame_memory_bytes(interface)?;
         let mut taker = Taker::load(interface, take)?;
-        let mut ports: Vec<Self> = Vec::new();
-        // The kernel says which queue is none.
-        for queue in 0..nicpoll_core::POLL_LIST_LEN as u32 {
-            let config = XdpConfig {
-                ifindex,
-                queue,
-                frames,
-                transmit_frames,
-                frame_memory_bytes,
-            };
-            match XdpSocket::bind(&config) {
-                Ok(socket) => {
-                    taker.serve(queue, &socket)?;
-                    ports.push(Self::new(socket, input()));
-                }
-                Err(error) if queue > 0 && is(&error, Errno::INVAL) => break,
-                Err(error) => return Err(socket_error(interface, queue, error)),
-            }
-        }
+        let sockets = open_sockets(interface, frames, transmit_frames, |queue, socket| {
+            taker.serve(queue, socket)
+        })?;
+        let ports = sockets.into_iter();
+        let ports = ports.map(|socket| Self::new(socket, input())).collect();
         // Last: whatever it takes finds its socket.
         taker.attach(ifindex)?;
         Ok((taker, ports))
@@ -176,6 +161,37 @@ impl<I: PacketInput> PortInto<I> for XdpPort<I> {
     fn input_mut(&mut self) -> &mut I {
         &mut self.input
     }
+}
+
+/// A socket for each receive queue of an interface, which `serve` is shown with the queue's number.
+pub(crate) fn open_sockets(
+    interface: &str,
+    frames: u32,
+    transmit_frames: u32,
+    mut serve: impl FnMut(u32, &XdpSocket) -> Result<(), EngineError>,
+) -> Result<Vec<XdpSocket>, EngineError> {
+    let ifindex = index_of(interface)?;
+    let frame_memory_bytes = frame_memory_bytes(interface)?;
+    let mut sockets = Vec::new();
+    // The kernel says which queue is none.
+    for queue in 0..nicpoll_core::POLL_LIST_LEN as u32 {
+        let config = XdpConfig {
+            ifindex,
+            queue,
+            frames,
+            transmit_frames,
+            frame_memory_bytes,
+        };
+        match XdpSocket::bind(&config) {
+            Ok(socket) => {
+                serve(queue, &socket)?;
+                sockets.push(socket);
+            }
+            Err(error) if queue > 0 && is(&error, Errno::INVAL) => break,
+            Err(error) => return Err(socket_error(interface, queue, error)),
+        }
+    }
+    Ok(sockets)
 }
 
 /// The least memory that holds a frame of the interface.

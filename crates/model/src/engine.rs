@@ -34,3 +34,20 @@ pub struct PollingOfCpu {
     /// The knobs and counters.
     pub polling: Vec<crate::sink::SinkVariable>,
 }
+
+/// How the engine runs that forwards.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EngineFacts {
+    /// How the program learns of packets: `polling`, `interrupt`, `busy-poll` or `adaptive`.
+    pub discipline: String,
+    /// Ticks a second.
+    pub hz: u32,
+    /// How the burst is adapted: `freebsd` or `share`.
+    pub controller: String,
+    /// Back-to-back passes after which an interrupt is throttled; 0: never.
+    pub storm_threshold_passes: u32,
+    /// The CPUs of the engine's threads.
+    pub cpus: Vec<u32>,
+    /// How the kernel schedules them: `fifo` (before ordinary programs) or `fair`.
+    pub scheduling: String,
+}

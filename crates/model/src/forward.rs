@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Origin;
+use crate::engine::EngineFacts;
+use crate::sink::SinkVariable;
 
 /// Name and version of the JSON that [`ForwardDocument`] becomes.
 pub const FORWARD_SCHEMA: &str = "nicpoll.forward/1";
@@ -96,6 +98,8 @@ pub struct ForwardStart {
     pub path: String,
     /// Why that one.
     pub path_reason: String,
+    /// How the engine runs; null on the path `xdp`, which has none.
+    pub engine: Option<EngineFacts>,
     /// The interfaces that are forwarded between.
     pub interfaces: Vec<ForwardInterface>,
     /// What keeps frames from being forwarded here, and what the kernel would do that is not done.
@@ -183,6 +187,10 @@ pub struct ForwardEnd {
     pub account: ForwardAccount,
     /// The same for each interface.
     pub interfaces: Vec<ForwardedFrom>,
+    /// Checks of status that found an interface no longer up, over all queues; 0 on the path `xdp`.
+    pub link_loss_events: u64,
+    /// The knobs and counters under `kern.polling`, by name; none on the path `xdp`.
+    pub polling: Vec<SinkVariable>,
     /// The signal that ended the run; null when none did.
     pub ended_by_signal: Option<i32>,
 }

@@ -18,6 +18,17 @@ pub fn render_forward_start(start: &ForwardStart) -> String {
         start.path,
         start.path_reason
     );
+    if let Some(engine) = &start.engine {
+        let cpus: Vec<String> = engine.cpus.iter().map(u32::to_string).collect();
+        let _ = writeln!(
+            text,
+            "{} at {} Hz, controller {}, on CPU {}",
+            engine.discipline,
+            engine.hz,
+            engine.controller,
+            cpus.join(", ")
+        );
+    }
     for note in &start.notes {
         let _ = writeln!(text, "{note}");
     }
@@ -90,6 +101,9 @@ pub fn render_forward_end(end: &ForwardEnd) -> String {
             count(counts.lost_packets)
         );
     }
+    for variable in &end.polling {
+        let _ = writeln!(text, "kern.polling.{}: {}", variable.name, variable.value);
+    }
     text
 }
 
@@ -122,6 +136,8 @@ mod tests {
                 name: String::from("em0"),
                 account,
             }],
+            link_loss_events: 0,
+            polling: Vec::new(),
             ended_by_signal: None,
         };
         let text = render_forward_end(&end);

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod frame;
+pub mod hop;
 pub mod pcap;
 pub mod rr;
 

@@ -1,20 +1,38 @@
 //! The XDP program of a forwarder at one interface: it says of each frame whether nothing is left but to send it on.
 
+use std::os::fd::{AsFd, AsRawFd};
+
 use aya::maps::xdp::DevMapHash;
-use aya::maps::{MapData, PerCpuArray};
+use aya::maps::{MapData, PerCpuArray, XskMap};
 use nicpoll_model::forward::PASSED;
-use nicpoll_sys::xdp::AttachMode;
+use nicpoll_sys::xdp::{AttachMode, XdpSocket};
 
 use super::interface::Interface;
 use crate::error::EngineError;
 use crate::program::Program;
 
-const PROGRAM: &str = "forward_frames";
+/// What the program does with a frame that can be forwarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// It changes the headers and sends it out.
+    SendOn,
+    /// It gives it to the socket of its queue.
+    Take,
+}
+
+impl Verdict {
+    fn program(self) -> &'static str {
+        match self {
+            Verdict::SendOn => "forward_frames",
+            Verdict::Take => "take_frames_to_forward",
+        }
+    }
+}
 
 /// What became of the frames that came to the interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// Sent on.
+    /// Sent on or taken.
     pub(super) forwarded: u64,
     /// Left to the kernel, in the order of [`PASSED`].
     pub(super) passed: [u64; PASSED.len()],
@@ -31,6 +49,7 @@ impl Seen {
 pub(super) struct Classifier {
     program: Program,
     exits: DevMapHash<MapData>,
+    sockets: XskMap<MapData>,
     frames: PerCpuArray<MapData, u64>,
 }
 
@@ -39,12 +58,13 @@ impl Classifier {
     ///
     /// # Errors
     /// Without the privileges for BPF.
-    pub(super) fn load(interface: &Interface) -> Result<Self, EngineError> {
+    pub(super) fn load(interface: &Interface, verdict: Verdict) -> Result<Self, EngineError> {
         let object = aya::include_bytes_aligned!("../../bpf/xdp_forward.bpf.o");
         let constants = [("OWN_ADDRESS", interface.address_as_number())];
-        let mut program = Program::load(&interface.name, object, PROGRAM, &constants)?;
+        let mut program = Program::load(&interface.name, object, verdict.program(), &constants)?;
         Ok(Classifier {
             exits: program.map("EXITS")?,
+            sockets: program.map("SOCKETS")?,
             frames: program.map("FRAMES")?,
             program,
         })
@@ -59,6 +79,13 @@ impl Classifier {
         // The kernel has removed an interface that is gone by itself.
         let _ = self.exits.remove(ifindex);
         Ok(())
+    }
+
+    /// Gives the frames of a queue to a socket.
+    pub(super) fn serve(&mut self, queue: u32, socket: &XdpSocket) -> Result<(), EngineError> {
+        let fd = socket.as_fd().as_raw_fd();
+        let outcome = self.sockets.set(queue, fd, 0);
+        outcome.map_err(|error| self.program.refused(&error))
     }
 
     /// Attaches the program.

@@ -10,7 +10,7 @@ use nicpoll_sys::netns::NetNamespace;
 use nicpoll_sys::xdp::AttachMode;
 
 use super::Path;
-use super::classifier::{Classifier, Seen};
+use super::classifier::{Classifier, Seen, Verdict};
 use super::interface::{Interface, takes_redirected};
 use super::passages::{Left, Passages};
 use crate::error::EngineError;
@@ -34,10 +34,7 @@ impl XdpPath {
     ///
     /// # Errors
     /// When an interface has a program of somebody else's, or its driver runs none.
-    pub(super) fn start(
-        interfaces: &[Interface],
-        socket: NetlinkSocket,
-    ) -> Result<Self, EngineError> {
+    pub(super) fn start(interfaces: &[Interface]) -> Result<Self, EngineError> {
         let names = interfaces.iter();
         let names: Vec<_> = names.map(|i| (i.ifindex, i.name.clone())).collect();
         let namespace = NetNamespace::current().map_err(|source| EngineError::Thread {
@@ -47,11 +44,11 @@ impl XdpPath {
         let mut path = XdpPath {
             classifiers: Vec::new(),
             passages: Passages::between(&names, namespace.inode() as u32)?,
-            socket,
+            socket: NetlinkSocket::new(),
             exits: BTreeMap::new(),
         };
         for interface in interfaces {
-            let classifier = Classifier::load(interface)?;
+            let classifier = Classifier::load(interface, Verdict::SendOn)?;
             path.classifiers.push((interface.clone(), classifier));
         }
         for (interface, classifier) in &mut path.classifiers {

@@ -10,13 +10,15 @@ less, checksum and hardware addresses changed. Whatever takes more than that goe
 before: packets for this host, ARP, neighbours that are not known yet, fragments to be made, answers
 by ICMP. Forwarded packets do not pass through nftables, iptables, traffic control or rp_filter. When
 it ends, the programs leave the interfaces, also after a kill -9. An interface that has another XDP
-program is refused. docs/forward.md explains the figures.";
+program is refused. On the path 'user' the polled engine forwards instead of the program itself.
+docs/forward.md explains the figures.";
 
 /// How it is called, and how it ends.
 pub const EXAMPLES: &str = "\
 Examples:
   sudo nicpoll forward eth0 eth1
   sudo nicpoll forward eth0 eth1 eth2 --for 10s --json
+  sudo nicpoll forward eth0 eth1 --path user --set burst_max=5000
   sudo nicpoll set eth0 polling                       its interrupts become timer polling, as of any
 
 The kernel must forward: 'sysctl net.ipv4.ip_forward=1', 'sysctl net.ipv6.conf.all.forwarding=1'.
