@@ -71,6 +71,31 @@ fn a_quick_demo_prints_an_object_that_holds_what_the_schema_says() {
     assert!(!stage.state().exists());
 }
 
+#[test]
+fn what_the_simulator_says_is_kept_beside_what_was_measured() {
+    needs!(Root, PerNapi);
+    let stage = Stage::new();
+    let page = stage.home.path().join("page.html");
+    let page = page.to_str().unwrap();
+    let asked = ["--json", "--simulate", "generic", "--report", page];
+    let output = stage.run(&[&SHORT[..], &["--quick"], &asked].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let study: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_described(&study, "demo");
+    assert_eq!(study["simulated"]["host"], "generic");
+    let figures = study["simulated"]["figures"].as_array().unwrap();
+    for setting in ["interrupt", "polling"] {
+        let is_median = |figure: &&Value| {
+            figure["setting"] == setting && figure["quantity"] == "round_trip_p50_ns"
+        };
+        let median = figures.iter().find(is_median).unwrap();
+        assert_eq!(median["workload"], "rr");
+        assert!(median["value"].as_f64().unwrap() > 0.0);
+    }
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.contains("Predicted by the simulator, against the median of the trials"));
+}
+
 /// What holds for every trial, whatever the machine.
 fn check_trial(trial: &Value) {
     let setting = trial["setting"].as_str().unwrap();
