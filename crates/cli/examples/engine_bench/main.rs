@@ -173,6 +173,10 @@ fn print_overload(all: &[overload::Beyond]) {
             100.0 * worst
         );
     }
+    // Where nothing breaks down, holding proves nothing.
+    if worst >= overload::BREAKS_DOWN {
+        return;
+    }
     let reached = kept(ours);
     let target = format!("delivered of its own peak, at least {}", overload::HOLDS);
     print_target(&target, Some((reached, reached >= overload::HOLDS)));

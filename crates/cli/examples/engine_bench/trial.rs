@@ -120,7 +120,8 @@ impl Trial<'_> {
             .map(|words| spawn(veth.inside(Side::Sender), CPUS[0], words));
         let feeder = feeder.transpose()?;
         if feeder.is_some() {
-            wait_until(|| Ok(frames(veth)? > all_before + 1.0))?;
+            let fed = wait_until(|| Ok(frames(veth)? > all_before + 1.0));
+            fed.with_context(|| format!("'{}'", self.feeder.unwrap_or_default()))?;
         }
         thread::sleep(SETTLE);
         let spinner = self.has_spinner.then(|| {
