@@ -1,5 +1,5 @@
 //! Numbered datagrams from one network namespace to another.
-#![allow(dead_code)] // Each test program uses a part of it.
+#![allow(dead_code, unused_imports)] // Each test program uses a part of it.
 
 use std::net::UdpSocket;
 

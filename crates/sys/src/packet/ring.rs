@@ -172,9 +172,9 @@ impl PacketRing {
 
     fn status(&self, slot: u32) -> &AtomicU32 {
         let header = self.header(slot);
-        // SAFETY: the header lies in the mapping, which lives as long as `self`; its first word is written by both
-        // sides as one.
-        unsafe { &*(&raw const (*header.as_ptr()).status) }
+        // SAFETY: the header lies in the mapping, which lives as long as `self`; the status is its first word, and is
+        // written by both sides as one.
+        unsafe { header.cast::<AtomicU32>().as_ref() }
     }
 
     fn header(&self, slot: u32) -> NonNull<SlotHeader> {
