@@ -105,7 +105,7 @@ impl Link {
             .spawn(move || {
                 let _ = ready.send(prepare(cpu, Scheduling::Fair));
                 told.recv().ok()?;
-                let outcome = Sending::new(outlet, schedule, bounds, &shared).to_the_end();
+                let outcome = Sending::new(outlet, schedule, bounds, &shared).send_to_the_end();
                 shared.is_over.store(true, Ordering::Relaxed);
                 Some(outcome)
             })
@@ -181,7 +181,7 @@ impl<'a> Sending<'a> {
         }
     }
 
-    fn to_the_end(mut self) -> Outcome {
+    fn send_to_the_end(mut self) -> Outcome {
         let failure = self.send_all().err();
         let seconds = (now_ns() - self.began_ns) as f64 / 1e9;
         if failure.is_none() {
