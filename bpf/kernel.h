@@ -33,6 +33,9 @@ typedef unsigned long long __u64;
 #define BPF_F_NO_PREALLOC 1
 #define BPF_NOEXIST 1
 
+#define AF_INET 2
+#define AF_INET6 10
+#define IPPROTO_TCP 6
 #define IPPROTO_UDP 17
 
 #define XDP_PASS 2

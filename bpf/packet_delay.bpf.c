@@ -23,8 +23,6 @@
 #include "kernel.h"
 #include "octaves.h"
 
-#define IPPROTO_TCP 6
-#define AF_INET6 10
 #define MSG_PEEK 2
 
 struct sk_buff {

@@ -16,10 +16,7 @@
 
 #define BPF_MAP_TYPE_DEVMAP_HASH 25
 
-#define AF_INET 2
-#define AF_INET6 10
 #define IPPROTO_HOP_BY_HOP 0
-#define IPPROTO_TCP 6
 
 /* Interfaces that are forwarded between, at most. */
 #define EXITS_MAX 64

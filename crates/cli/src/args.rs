@@ -48,7 +48,7 @@ pub enum Command {
     /// Compare two settings of an interface with the traffic that it has now
     #[command(long_about = nicpoll_study::ab::ABOUT)]
     Ab(Box<AbArgs>),
-    /// List, show, export and delete stored studies
+    /// Run studies of your own, and list, show, compare and export stored ones
     #[command(long_about = study::args::ABOUT)]
     Study(StudyArgs),
     /// Show stored studies in a browser

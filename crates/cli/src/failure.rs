@@ -61,7 +61,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Failed(error) => write!(f, "{error:#}"),
+            Failure::Failed(error) => f.write_str(&told(error)),
             Failure::Usage(text) | Failure::Missing(text) => f.write_str(text),
             Failure::Signal(_) => f.write_str("stopped by a signal; all settings are restored"),
             Failure::Unread => f.write_str("nobody reads standard output any more"),
@@ -163,5 +163,36 @@ impl From<anyhow::Error> for Failure {
         } else {
             Failure::Failed(error)
         }
+    }
+}
+
+/// An error with its causes. Many tell their cause themselves, before what to do about it: it is not told again.
+fn told(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text += ": ";
+            text += &cause;
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let cause = || anyhow::anyhow!("no such device");
+        let told_itself = cause().context("em0 is gone: no such device; bring it back");
+        assert_eq!(
+            told(&told_itself),
+            "em0 is gone: no such device; bring it back"
+        );
+        let plain = cause().context("asking for em0");
+        assert_eq!(told(&plain), "asking for em0: no such device");
     }
 }

@@ -143,7 +143,7 @@ impl Blast {
                 schema: String::from(BLAST_SCHEMA),
                 origin,
                 links: facts,
-                rate_fps: settings.rate.map(Rate::per_second),
+                rate_frames_per_second: settings.rate.map(Rate::per_second),
                 burst_frames: settings.burst,
                 count_frames: settings.count,
                 duration_seconds: settings.duration.map(|time| time.as_secs_f64()),

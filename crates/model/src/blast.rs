@@ -32,7 +32,7 @@ pub struct BlastStart {
     /// The interfaces that send.
     pub links: Vec<BlastLink>,
     /// Frames a second of each link; null for as fast as they go, or as they were recorded.
-    pub rate_fps: Option<f64>,
+    pub rate_frames_per_second: Option<f64>,
     /// Frames that are due together.
     pub burst_frames: u32,
     /// Frames that each link sends; null for no such limit.

@@ -269,11 +269,13 @@ impl ForwardAccount {
     /// The same without the reasons and places.
     pub fn counts(&self) -> ForwardCounts {
         let sum = |fates: &[ForwardFate]| fates.iter().map(|fate| fate.packets).sum();
+        // The last place holds frames that are on their way still.
+        let lost = self.lost.get(..LOST.len() - 1).unwrap_or(&self.lost);
         ForwardCounts {
             received_packets: self.received_packets,
             forwarded_packets: self.forwarded_packets,
             passed_packets: sum(&self.passed),
-            lost_packets: sum(&self.lost),
+            lost_packets: sum(lost),
         }
     }
 }

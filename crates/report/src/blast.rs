@@ -17,7 +17,7 @@ pub fn render_blast_start(start: &BlastStart) -> String {
         .links
         .iter()
         .any(|link| matches!(link.frames, BlastFrames::Replay { .. }));
-    let pace = match start.rate_fps {
+    let pace = match start.rate_frames_per_second {
         Some(rate) if start.burst_frames > 1 => {
             format!(
                 "{} frames/s in bursts of {}",

@@ -120,15 +120,14 @@ pub(super) fn open(
         if wanted.is_some_and(|wanted| wanted != row.path) {
             continue;
         }
-        let is_better = wanted.is_some() || suits(row.path, frames_per_second);
-        let opened = match is_better {
-            true => outlet(row.path, interface, frames),
-            false => {
-                let why = "at this rate frames are better sent one by one";
-                Err(row.path.no(interface, why).into())
-            }
-        };
-        match opened {
+        if wanted.is_none() && !suits(row.path, frames_per_second) {
+            refused.push(PathRefused {
+                path: String::from(row.name),
+                why: String::from("at this rate frames are better sent one by one"),
+            });
+            continue;
+        }
+        match outlet(row.path, interface, frames) {
             Ok(outlet) => {
                 return Ok(Opened {
                     path: row.path,
