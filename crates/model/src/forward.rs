@@ -60,7 +60,7 @@ pub const LOST: [Fate; 6] = [
     ),
     (
         "route_gone",
-        "its route or neighbour went away after the XDP program had looked",
+        "the engine had no route or neighbour for it: gone since the XDP program looked, or too new",
     ),
     (
         "exit_refused",
