@@ -21,11 +21,13 @@ use crate::program::Program;
 const PROGRAM: &str = "blast_frame";
 /// Frames that the kernel makes before it hands them on: its default, and NAPI's budget.
 const BATCH: u32 = 64;
-/// Frames of one system call. The kernel sets memory up anew for each and waits until all of it is given back, which
-/// takes milliseconds; and a call is not ended before its time. So a call takes about a tenth of a second.
-const FRAMES_A_CALL: std::ops::RangeInclusive<u32> = 8192..=1 << 20;
+/// Frames of one system call. The kernel sets memory up anew for each and waits until all of it is given back, some 30
+/// ms in which nothing is sent; and a call is not ended before its time. So a call takes about half a second.
+const FRAMES_A_CALL: std::ops::RangeInclusive<u32> = 8192..=1 << 21;
 const CALL_TIME: std::ops::RangeInclusive<Duration> =
-    Duration::from_millis(50)..=Duration::from_millis(150);
+    Duration::from_millis(300)..=Duration::from_millis(700);
+/// By how much a call has more frames than the one before, at most.
+const GROWTH_MAX: u128 = 8;
 /// A frame lies in one page, behind room for headers and before what the kernel notes of it.
 pub(super) const FRAME_BYTES_MAX: usize = 3_000;
 
@@ -91,7 +93,9 @@ impl Live {
         if took > *CALL_TIME.end() {
             self.frames_a_call = (self.frames_a_call / 2).max(*FRAMES_A_CALL.start());
         } else if took < *CALL_TIME.start() && frames == self.frames_a_call {
-            self.frames_a_call = (self.frames_a_call * 2).min(*FRAMES_A_CALL.end());
+            let too_short = CALL_TIME.start().as_micros() / took.as_micros().max(1);
+            let growth = too_short.clamp(2, GROWTH_MAX) as u32;
+            self.frames_a_call = (self.frames_a_call * growth).min(*FRAMES_A_CALL.end());
         }
     }
 }
