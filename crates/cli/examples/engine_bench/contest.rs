@@ -4,8 +4,8 @@ use std::fmt;
 
 use anyhow::Result;
 use nicpoll_stats::Summary;
-use nicpoll_study::Veth;
 
+use crate::course::{Course, Place};
 use crate::kernel::Kernel;
 use crate::trial::{Outcome, Receiver, Trial};
 
@@ -47,6 +47,8 @@ pub struct Row {
     pub name: &'static str,
     /// What is measured.
     pub title: &'static str,
+    /// Where its contenders are.
+    pub place: Place,
     /// What feeds it; nothing to leave the link idle.
     pub feeder: Option<&'static str>,
     /// Whether contenders must be fed more than they take.
@@ -92,7 +94,7 @@ impl Medians {
 
 impl Row {
     /// Runs every contender in turn, so often.
-    pub fn hold(&self, veth: &Veth, rounds: usize) -> Result<Vec<Medians>> {
+    pub fn hold(&self, course: &Course, rounds: usize) -> Result<Vec<Medians>> {
         let mut outcomes = vec![Vec::new(); self.contenders.len()];
         for _ in 0..rounds {
             for (contender, outcomes) in self.contenders.iter().zip(&mut outcomes) {
@@ -102,7 +104,7 @@ impl Row {
                     feeder: contender.feeder.or(self.feeder),
                     has_spinner: false,
                 };
-                outcomes.push(trial.run(veth)?);
+                outcomes.push(trial.run(course)?);
             }
         }
         Ok(outcomes.into_iter().map(Medians::new).collect())

@@ -1,19 +1,27 @@
-//! Programs that the benchmark starts of itself: a receiver with a plain socket, one that waits for each packet, and a
-//! spinner.
+//! Programs that the benchmark starts of itself: a receiver with a plain socket, one that waits for each packet, a
+//! spinner, and one that has an XDP program send all frames on.
 
 use std::hint;
 use std::net::UdpSocket;
+use std::os::fd::AsFd;
+use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
+use aya::Ebpf;
+use aya::maps::DevMap;
+use aya::programs::Xdp;
 use nicpoll_engine::Work;
+use nicpoll_switch::Control;
+use nicpoll_sys::xdp::{AttachMode, XdpLink};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{ClockId, clock_gettime};
 
 /// What netreceive asks for.
 const RECEIVE_BUFFER_BYTES: usize = 128 * 1024;
 
-/// Runs one of them: `socket PORT WORK_NS`, `poll PORT`, `spin SECONDS`. The first two end with their process.
+/// Runs one of them: `socket PORT WORK_NS`, `poll PORT`, `spin MILLISECONDS`, `redirect`. All but `spin` end with their
+/// process.
 pub fn run(words: &[String]) -> Result<()> {
     let number = |index: usize| -> Result<u64> {
         let word = words.get(index).ok_or_else(|| anyhow!("too few words"))?;
@@ -26,6 +34,7 @@ pub fn run(words: &[String]) -> Result<()> {
             println!("{:.4}", spin(Duration::from_millis(number(1)?)));
             Ok(())
         }
+        Some("redirect") => redirect(),
         other => Err(anyhow!("there is no helper {other:?}")),
     }
 }
@@ -70,4 +79,26 @@ fn spin(duration: Duration) -> f64 {
         (0..1000).for_each(|_| hint::spin_loop());
     }
     (used() - before) / begun.elapsed().as_secs_f64()
+}
+
+/// Has an XDP program send every frame that comes to em0 out by em1, and looks at none.
+fn redirect() -> Result<()> {
+    let mut control = Control::new();
+    let mut ifindex = |name| control.interface(name).map(|it| it.ifindex);
+    let (from, to) = (ifindex("em0")?, ifindex("em1")?);
+    let object = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../observe/bpf/xdp_redirect.bpf.o"
+    );
+    let mut loaded = Ebpf::load_file(object).context(object)?;
+    let exit = loaded.map_mut("EXIT").context("no map EXIT")?;
+    DevMap::try_from(exit)?.set(0, to, None, 0)?;
+    let program = loaded.program_mut("redirect_all_frames");
+    let program: &mut Xdp = program.context("no such program")?.try_into()?;
+    program.load()?;
+    let _link = XdpLink::attach(program.fd()?.as_fd(), from, AttachMode::Driver)?;
+    println!("ready");
+    loop {
+        thread::park();
+    }
 }

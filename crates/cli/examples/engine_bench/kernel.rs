@@ -3,14 +3,13 @@
 use std::fs;
 
 use anyhow::{Context, Result};
-use nicpoll_model::Side;
-use nicpoll_study::Veth;
 use nicpoll_switch::Control;
 use nicpoll_sys::schedule;
 
+use crate::course::Course;
 use crate::trial::CPUS;
 
-/// The receiver's interface as the kernel shows it.
+/// The contender's interface as the kernel shows it.
 const INTERFACE: &str = "/sys/class/net/em0";
 /// Begins a round of polls.
 const TIMER: [(&str, &str); 2] = [
@@ -46,24 +45,24 @@ impl Kernel {
     }
 
     /// Puts it in force.
-    pub fn put(self, veth: &Veth) -> Result<()> {
-        self.write(veth, true)
+    pub fn put(self, course: &Course) -> Result<()> {
+        self.write(course, true)
     }
 
     /// Sees to what is there only once a program receives: an XDP program makes the NAPI anew.
-    pub fn follow(self, veth: &Veth) -> Result<()> {
+    pub fn follow(self, course: &Course) -> Result<()> {
         match self {
-            Kernel::Threaded | Kernel::ThreadedFifo => self.bind_thread(veth),
+            Kernel::Threaded | Kernel::ThreadedFifo => self.bind_thread(course),
             _ => Ok(()),
         }
     }
 
     /// Takes it back.
-    pub fn take_away(self, veth: &Veth) -> Result<()> {
-        self.write(veth, false)
+    pub fn take_away(self, course: &Course) -> Result<()> {
+        self.write(course, false)
     }
 
-    fn write(self, veth: &Veth, is_on: bool) -> Result<()> {
+    fn write(self, course: &Course, is_on: bool) -> Result<()> {
         let mut values = Vec::new();
         match self {
             Kernel::OfSender => {}
@@ -80,15 +79,15 @@ impl Kernel {
         for (name, value) in values {
             let path = format!("{INTERFACE}/{name}");
             let write = move |_: &mut ()| fs::write(&path, value);
-            let written = veth.inside(Side::Receiver).run(write)?;
+            let written = course.contender().run(write)?;
             written.with_context(|| format!("writing {value} to {name}"))?;
         }
         Ok(())
     }
 
-    /// Binds the thread that polls the receiver's interface, once there is one.
-    fn bind_thread(self, veth: &Veth) -> Result<()> {
-        let pids = veth.inside(Side::Receiver).run(|()| -> Result<Vec<u32>> {
+    /// Binds the thread that polls the contender's interface, once there is one.
+    fn bind_thread(self, course: &Course) -> Result<()> {
+        let pids = course.contender().run(|()| -> Result<Vec<u32>> {
             let mut control = Control::new();
             let ifindex = control.interface("em0")?.ifindex;
             let napis = control.napis(ifindex)?.into_iter();
@@ -104,20 +103,4 @@ impl Kernel {
         }
         Ok(())
     }
-}
-
-/// Makes the receiver's interface have a NAPI that packets go through.
-pub fn prepare(veth: &Veth) -> Result<()> {
-    for (side, feature, is_on) in [
-        (Side::Receiver, "rx-gro", true),
-        (Side::Sender, "tx-tcp-segmentation", false),
-    ] {
-        veth.inside(side).run(move |()| -> Result<()> {
-            let mut control = Control::new();
-            let ifindex = control.interface("em0")?.ifindex;
-            control.set_features(ifindex, &[(String::from(feature), is_on)].into())?;
-            Ok(())
-        })??;
-    }
-    Ok(())
 }

@@ -1,5 +1,5 @@
-//! The engine beside its peers: one run, interleaved, medians of five, in namespaces joined by a veth pair, sender on
-//! CPU 0 and receiver on CPU 1.
+//! The engine beside its peers: one run, interleaved, medians of five, in namespaces joined by veth pairs, sender on CPU
+//! 0 and receiver or router on CPU 1.
 //!
 //! As root, with dpdk-testpmd (package dpdk-dev), trafgen (netsniff-ng), iperf 2 and taskset installed:
 //!
@@ -12,6 +12,7 @@
 //! took voids its row.
 
 mod contest;
+mod course;
 mod helpers;
 mod kernel;
 mod overload;
@@ -23,9 +24,9 @@ mod trial;
 use std::fs;
 
 use anyhow::{Result, anyhow, ensure};
-use nicpoll_study::Veth;
 
 use contest::{Medians, Row};
+use course::{Course, Place};
 use trial::Outcome;
 
 const ROUNDS: usize = 5;
@@ -36,18 +37,25 @@ fn main() -> Result<()> {
         return helpers::run(&words[1..]);
     }
     let (chosen, rounds) = asked(&words)?;
-    let veth = Veth::build()?;
-    kernel::prepare(&veth)?;
-    for row in rows::ROWS.iter().filter(|row| chosen.contains(&row.name)) {
-        println!("{} (load average {})", row.title, load_average());
-        print_row(row, &row.hold(&veth, rounds)?);
+    for place in [Place::Middle, Place::End] {
+        let rows = rows::ROWS.iter().filter(|row| row.place == place);
+        let rows: Vec<&Row> = rows.filter(|row| chosen.contains(&row.name)).collect();
+        if rows.is_empty() {
+            continue;
+        }
+        let course = Course::build(place)?;
+        for row in rows {
+            println!("{} (load average {})", row.title, load_average());
+            print_row(row, &row.hold(&course, rounds)?);
+        }
     }
     if chosen.contains(&overload::NAME) {
+        let course = Course::build(Place::End)?;
         println!(
             "overload: 2000 ns of work a packet, receive work on the receiver's core (load average {})",
             load_average()
         );
-        print_overload(&overload::hold(&veth, rounds)?);
+        print_overload(&overload::hold(&course, rounds)?);
     }
     Ok(())
 }

@@ -7,9 +7,9 @@
 //! What must hold: the row counts only if a socket of the kernel's breaks down here.
 
 use anyhow::Result;
-use nicpoll_study::Veth;
 
 use crate::contest::{Contender, Medians};
+use crate::course::Course;
 use crate::kernel::Kernel;
 use crate::trial::{Delivered, End, Receiver, Trial};
 
@@ -69,12 +69,12 @@ pub struct Beyond {
 }
 
 /// Runs the ladder once, and the loads beyond the knee so often.
-pub fn hold(veth: &Veth, rounds: usize) -> Result<Vec<Beyond>> {
+pub fn hold(course: &Course, rounds: usize) -> Result<Vec<Beyond>> {
     let mut all = Vec::new();
     for contender in &CONTENDERS {
         let mut ladder = Vec::new();
         for load in LADDER {
-            ladder.push((load, run(veth, contender, load)?.delivered));
+            ladder.push((load, run(course, contender, load)?.delivered));
         }
         let peak = ladder
             .iter()
@@ -86,7 +86,7 @@ pub fn hold(veth: &Veth, rounds: usize) -> Result<Vec<Beyond>> {
     for _ in 0..rounds {
         for ((contender, (_, peak)), outcomes) in CONTENDERS.iter().zip(&all).zip(&mut outcomes) {
             for (times, outcomes) in BEYOND.iter().zip(outcomes) {
-                outcomes.push(run(veth, contender, times * peak.0)?);
+                outcomes.push(run(course, contender, times * peak.0)?);
             }
         }
     }
@@ -100,7 +100,7 @@ pub fn hold(veth: &Veth, rounds: usize) -> Result<Vec<Beyond>> {
         .collect())
 }
 
-fn run(veth: &Veth, contender: &Contender, load: u32) -> Result<crate::trial::Outcome> {
+fn run(course: &Course, contender: &Contender, load: u32) -> Result<crate::trial::Outcome> {
     let feeder = feeder(load);
     let trial = Trial {
         kernel: contender.kernel,
@@ -108,7 +108,7 @@ fn run(veth: &Veth, contender: &Contender, load: u32) -> Result<crate::trial::Ou
         feeder: Some(&feeder),
         has_spinner: true,
     };
-    trial.run(veth)
+    trial.run(course)
 }
 
 /// What offers so many frames a second.

@@ -1,11 +1,14 @@
 //! What is compared with what.
 
 use crate::contest::{Contender, Row, Target};
+use crate::course::Place;
 use crate::kernel::Kernel;
 use crate::trial::{Delivered, End, Receiver};
 
 /// 64-byte frames (60 without FCS) of UDP to port 9, each by itself, as fast as one core makes them.
 pub const FLOOD: &str = "nicpoll blast em0 --to 198.18.0.2 --port 9 --cpu 0 --path live";
+/// The same, for a host behind a router.
+const FLOOD_BEHIND: &str = "nicpoll blast em0 --to 198.18.1.2 --port 9 --cpu 0 --path live";
 /// 10,000 a second.
 const TEN_THOUSAND: &str = "nicpoll blast em0 --to 198.18.0.2 --port 9 --cpu 0 --rate 10000";
 
@@ -55,6 +58,41 @@ const NOBODY: Receiver = Receiver {
     delivered: Delivered::Sockets,
 };
 
+/// The kernel alone forwards.
+const NO_ROUTER: Receiver = Receiver {
+    delivered: Delivered::Behind,
+    ..NOBODY
+};
+/// An XDP program that sends every frame on as it is.
+const REDIRECT: Receiver = Receiver {
+    command: "bench helper redirect",
+    ready: Some("ready"),
+    ..NO_ROUTER
+};
+const FORWARD_XDP: Receiver = Receiver {
+    command: "nicpoll forward em0 em1 --path xdp",
+    ..NO_ROUTER
+};
+/// nicpoll's router in user space, polling. A batch is what one system call sends.
+const FORWARD: Receiver = Receiver {
+    command: "nicpoll forward em0 em1 --path user --cpu 1 --discipline polling --hz 1000 --set burst_max=4000 \
+              --set each_burst=64 --set user_frac=10",
+    ..NO_ROUTER
+};
+/// The same, which asks without a pause, as testpmd does.
+const FORWARD_SPINS: Receiver = Receiver {
+    command: "nicpoll forward em0 em1 --path user --cpu 1 --discipline busy-poll",
+    ..NO_ROUTER
+};
+/// DPDK's over two AF_XDP sockets: it exchanges the hardware addresses and looks up nothing.
+const MACSWAP: Receiver = Receiver {
+    command: "taskset -c 0,1 dpdk-testpmd -l 0,1 --main-lcore 0 --no-huge -m 256 --no-pci --file-prefix fwd \
+              --vdev=net_af_xdp0,iface=em0,busy_budget=0 --vdev=net_af_xdp1,iface=em1,busy_budget=0 -- \
+              --forward-mode=macswap --total-num-mbufs=16384 --nb-cores=1",
+    end: End::Enter,
+    ..NO_ROUTER
+};
+
 const fn of(name: &'static str, kernel: Kernel, receiver: Receiver) -> Contender {
     Contender {
         name,
@@ -74,10 +112,11 @@ const fn sender(name: &'static str, command: &'static str) -> Contender {
 }
 
 /// All comparisons but that under overload.
-pub const ROWS: [Row; 5] = [
+pub const ROWS: [Row; 7] = [
     Row {
         name: "sink-testpmd",
         title: "sink, packets/s delivered to user space: dpdk-testpmd rxonly over AF_XDP",
+        place: Place::End,
         feeder: Some(FLOOD),
         needs_surplus: true,
         contenders: &[
@@ -95,6 +134,7 @@ pub const ROWS: [Row; 5] = [
     Row {
         name: "sink-sockets",
         title: "sink, packets/s delivered to user space: plain UDP sockets",
+        place: Place::End,
         feeder: Some(FLOOD),
         needs_surplus: true,
         contenders: &[
@@ -109,6 +149,7 @@ pub const ROWS: [Row; 5] = [
     Row {
         name: "idle",
         title: "CPU of an idle interface",
+        place: Place::End,
         feeder: None,
         needs_surplus: false,
         contenders: &[
@@ -120,6 +161,7 @@ pub const ROWS: [Row; 5] = [
     Row {
         name: "light",
         title: "CPU at 10,000 packets/s",
+        place: Place::End,
         feeder: Some(TEN_THOUSAND),
         needs_surplus: false,
         contenders: &[
@@ -131,6 +173,7 @@ pub const ROWS: [Row; 5] = [
     Row {
         name: "blast",
         title: "blast, frames/s sent, each with a number of its own",
+        place: Place::End,
         feeder: None,
         needs_surplus: false,
         contenders: &[
@@ -162,6 +205,47 @@ pub const ROWS: [Row; 5] = [
         targets: &[
             Target::Sends(1.6, 0, &[2, 3, 4]),
             Target::Sends(1.0, 1, &[2, 3, 4]),
+        ],
+    },
+    Row {
+        name: "forward-xdp",
+        title: "forward by XDP, packets/s",
+        place: Place::Middle,
+        feeder: Some(FLOOD_BEHIND),
+        needs_surplus: true,
+        contenders: &[
+            of("the kernel", Kernel::OfSender, NO_ROUTER),
+            of("a bare XDP_REDIRECT", Kernel::OfSender, REDIRECT),
+            of("forward, xdp", Kernel::OfSender, FORWARD_XDP),
+            of("the kernel, threaded", Kernel::Threaded, NO_ROUTER),
+            of("a bare XDP_REDIRECT, threaded", Kernel::Threaded, REDIRECT),
+            of("forward, xdp, threaded", Kernel::Threaded, FORWARD_XDP),
+        ],
+        targets: &[
+            Target::Delivers(3.0, &[2], &[0]),
+            Target::Delivers(0.85, &[2], &[1]),
+            Target::Delivers(0.85, &[5], &[4]),
+        ],
+    },
+    Row {
+        name: "forward-user",
+        title: "forward in user space, packets/s",
+        place: Place::Middle,
+        feeder: Some(FLOOD_BEHIND),
+        needs_surplus: true,
+        contenders: &[
+            of("the kernel", Kernel::OfSender, NO_ROUTER),
+            of("the kernel, threaded", Kernel::Threaded, NO_ROUTER),
+            of("testpmd macswap", Kernel::OfSender, MACSWAP),
+            of("testpmd macswap, threaded", Kernel::Threaded, MACSWAP),
+            of("forward, polling", Kernel::OfSender, FORWARD),
+            of("forward, busy-poll", Kernel::OfSender, FORWARD_SPINS),
+            of("forward, polling, threaded", Kernel::Threaded, FORWARD),
+        ],
+        targets: &[
+            Target::Delivers(1.5, &[4, 5, 6], &[0]),
+            Target::Delivers(1.2, &[4, 5, 6], &[1]),
+            Target::Delivers(1.0, &[4, 5, 6], &[2, 3]),
         ],
     },
 ];

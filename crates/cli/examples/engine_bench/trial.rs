@@ -10,11 +10,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
-use nicpoll_model::Side;
 use nicpoll_observe::{CpuSample, HostCounters};
-use nicpoll_study::Veth;
+use nicpoll_sys::netns::NetnsThread;
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::course::Course;
 use crate::kernel::Kernel;
 use crate::peers::spawn;
 
@@ -43,6 +43,8 @@ pub enum Delivered {
     Printed(&'static str),
     /// The kernel: datagrams that sockets of the receiver's namespace read.
     Sockets,
+    /// The receiver's interface behind a router: frames that came to it.
+    Behind,
 }
 
 /// A program that receives.
@@ -63,7 +65,7 @@ pub struct Receiver {
 pub struct Outcome {
     /// Frames that came to the receiver's interface or were lost on the way there.
     pub fed: f64,
-    /// Packets that the program had.
+    /// Packets that the program had, or that came out behind a router.
     pub delivered: f64,
     /// CPU time of the receiver's threads, in seconds.
     pub receiver_cpu: f64,
@@ -87,17 +89,17 @@ pub struct Trial<'a> {
 
 impl Trial<'_> {
     /// Runs it.
-    pub fn run(&self, veth: &Veth) -> Result<Outcome> {
-        self.kernel.put(veth)?;
-        let outcome = self.with_kernel(veth);
-        self.kernel.take_away(veth)?;
+    pub fn run(&self, course: &Course) -> Result<Outcome> {
+        self.kernel.put(course)?;
+        let outcome = self.with_kernel(course);
+        self.kernel.take_away(course)?;
         outcome
     }
 
-    fn with_kernel(&self, veth: &Veth) -> Result<Outcome> {
-        let receiver = Program::start(veth, Side::Receiver, self.receiver)?;
-        self.kernel.follow(veth)?;
-        let measured = self.measure(veth, &receiver);
+    fn with_kernel(&self, course: &Course) -> Result<Outcome> {
+        let receiver = Program::start(course, self.receiver)?;
+        self.kernel.follow(course)?;
+        let measured = self.measure(course, &receiver);
         let said = receiver.end(self.receiver.end)?;
         let (mut outcome, frames) = measured?;
         if let Delivered::Printed(words) = self.receiver.delivered {
@@ -113,25 +115,26 @@ impl Trial<'_> {
     }
 
     /// The outcome, with the frames of the whole feeding.
-    fn measure(&self, veth: &Veth, receiver: &Program) -> Result<(Outcome, f64)> {
-        let all_before = frames(veth)?;
+    fn measure(&self, course: &Course, receiver: &Program) -> Result<(Outcome, f64)> {
+        let all_before = frames(course)?;
         let feeder = self
             .feeder
-            .map(|words| spawn(veth.inside(Side::Sender), CPUS[0], words));
+            .map(|words| spawn(course.sender(), CPUS[0], words));
         let feeder = feeder.transpose()?;
         if feeder.is_some() {
-            let fed = wait_until(|| Ok(frames(veth)? > all_before + 1.0));
+            let fed = wait_until(|| Ok(frames(course)? > all_before + 1.0));
             fed.with_context(|| format!("'{}'", self.feeder.unwrap_or_default()))?;
         }
         thread::sleep(SETTLE);
+        let counted = self.receiver.delivered;
         let spinner = self.has_spinner.then(|| {
             let words = format!("bench helper spin {}", WINDOW.as_millis());
-            spawn(veth.inside(Side::Receiver), CPUS[1], &words)
+            spawn(course.contender(), CPUS[1], &words)
         });
         let spinner = spinner.transpose()?;
-        let before = Reading::take(veth, receiver)?;
+        let before = Reading::take(course, receiver, counted)?;
         thread::sleep(WINDOW);
-        let after = Reading::take(veth, receiver)?;
+        let after = Reading::take(course, receiver, counted)?;
         let spinner = spinner.map(said_by).transpose()?;
         let mut outcome = after.since(&before);
         outcome.spinner = spinner.and_then(|share| share.trim().parse().ok());
@@ -141,7 +144,7 @@ impl Trial<'_> {
         }
         // What waits is taken before the receiver is told to end.
         thread::sleep(SETTLE);
-        Ok((outcome, frames(veth)? - all_before))
+        Ok((outcome, frames(course)? - all_before))
     }
 }
 
@@ -149,17 +152,17 @@ impl Trial<'_> {
 struct Reading {
     at: Instant,
     frames: f64,
-    read_by_sockets: f64,
+    delivered: f64,
     receiver_cpu: f64,
     busy: CpuSample,
 }
 
 impl Reading {
-    fn take(veth: &Veth, receiver: &Program) -> Result<Self> {
+    fn take(course: &Course, receiver: &Program, counted: Delivered) -> Result<Self> {
         Ok(Reading {
             at: Instant::now(),
-            frames: frames(veth)?,
-            read_by_sockets: read_by_sockets(veth)?,
+            frames: frames(course)?,
+            delivered: delivered(course, counted)?,
             receiver_cpu: receiver.cpu_seconds()?,
             busy: CpuSample::now()?,
         })
@@ -174,7 +177,7 @@ impl Reading {
         };
         Outcome {
             fed: (self.frames - before.frames) / seconds,
-            delivered: (self.read_by_sockets - before.read_by_sockets) / seconds,
+            delivered: (self.delivered - before.delivered) / seconds,
             receiver_cpu: (self.receiver_cpu - before.receiver_cpu) / seconds,
             busy: CPUS.map(busy),
             spinner: None,
@@ -186,8 +189,8 @@ impl Reading {
 struct Program(Child);
 
 impl Program {
-    fn start(veth: &Veth, side: Side, receiver: &Receiver) -> Result<Self> {
-        let mut child = spawn(veth.inside(side), CPUS[1], receiver.command)?;
+    fn start(course: &Course, receiver: &Receiver) -> Result<Self> {
+        let mut child = spawn(course.contender(), CPUS[1], receiver.command)?;
         if let Some(ready) = receiver.ready {
             let output = child.stdout.take().context("no output")?;
             let mut output = BufReader::new(output);
@@ -261,27 +264,38 @@ fn wait_until(mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
     Ok(())
 }
 
-/// Frames that came to the receiver's interface, and those that were lost on the way there.
-fn frames(veth: &Veth) -> Result<f64> {
-    let of = |side: Side| -> Result<(u64, u64)> {
-        let host = veth.inside(side);
-        let snapshot = host.run(|()| HostCounters::of_caller().snapshot())?;
-        let interfaces = snapshot.interfaces.context("listing interfaces")?;
-        // Loopback is idle there.
-        let links = || interfaces.values().map(|one| &one.link);
-        let came: u64 = links().map(|link| link.rx_packets).sum();
-        let dropped: u64 = links().map(|link| link.tx_dropped).sum();
-        Ok((came, dropped))
-    };
-    let (came, _) = of(Side::Receiver)?;
-    let (_, dropped) = of(Side::Sender)?;
+/// Frames that came to the contender's interface, and those that were lost on the way there.
+fn frames(course: &Course) -> Result<f64> {
+    let (came, _) = came_and_dropped(course.contender())?;
+    let (_, dropped) = came_and_dropped(course.sender())?;
     Ok((came + dropped) as f64)
 }
 
+/// Frames that came to a host, and those that it could not send.
+fn came_and_dropped(host: &NetnsThread<()>) -> Result<(u64, u64)> {
+    let snapshot = host.run(|()| HostCounters::of_caller().snapshot())?;
+    let interfaces = snapshot.interfaces.context("listing interfaces")?;
+    // Loopback is idle there, and nothing comes back to a router.
+    let links = || interfaces.values().map(|one| &one.link);
+    let came = links().map(|link| link.rx_packets).sum();
+    let dropped = links().map(|link| link.tx_dropped).sum();
+    Ok((came, dropped))
+}
+
+/// What was delivered so far, where the program does not say it at its end.
+fn delivered(course: &Course, counted: Delivered) -> Result<f64> {
+    match counted {
+        Delivered::Printed(_) => Ok(0.0),
+        Delivered::Sockets => read_by_sockets(course),
+        Delivered::Behind => Ok(came_and_dropped(course.receiver())?.0 as f64),
+    }
+}
+
 /// Datagrams that sockets of the receiver's namespace read.
-fn read_by_sockets(veth: &Veth) -> Result<f64> {
-    let host = veth.inside(Side::Receiver);
-    let snmp = host.run(|()| fs::read_to_string("/proc/thread-self/net/snmp"))??;
+fn read_by_sockets(course: &Course) -> Result<f64> {
+    let snmp = course
+        .contender()
+        .run(|()| fs::read_to_string("/proc/thread-self/net/snmp"))??;
     let mut lines = snmp.lines().filter(|line| line.starts_with("Udp: "));
     let names = lines.next().context("no names")?;
     let values = lines.next().context("no values")?;

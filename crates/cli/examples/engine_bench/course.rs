@@ -1,0 +1,125 @@
+//! Where contenders work: at the end of a link, or as a router in the middle of two.
+//!
+//! What must hold: what leaves a router is dropped by an XDP program as soon as it comes to the receiver, the same way
+//! for every contender.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Result;
+use nicpoll_model::Side;
+use nicpoll_observe::{AttachedXdp, XdpMode};
+use nicpoll_study::{LocalLink, Topology, TopologyKind, Veth};
+use nicpoll_switch::Control;
+use nicpoll_sys::netns::NetnsThread;
+
+/// Where a row's contenders are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// At the receiving end.
+    End,
+    /// In the middle: what comes in by em0 is for a host behind em1.
+    Middle,
+}
+
+/// The namespaces.
+pub struct Course {
+    // Declared first: the program leaves before its interface.
+    _drops: Option<AttachedXdp>,
+    router: Option<NetnsThread<()>>,
+    veth: Veth,
+}
+
+impl Course {
+    /// Makes the namespaces. The contender's interface has a NAPI that packets go through.
+    pub fn build(place: Place) -> Result<Self> {
+        let course = match place {
+            Place::End => Course {
+                _drops: None,
+                router: None,
+                veth: Veth::build()?,
+            },
+            Place::Middle => Course::routed()?,
+        };
+        set_feature(course.contender(), "rx-gro", true)?;
+        set_feature(course.sender(), "tx-tcp-segmentation", false)?;
+        Ok(course)
+    }
+
+    fn routed() -> Result<Self> {
+        let veth = Veth::of(&Topology {
+            kind: TopologyKind::Router,
+            ..Topology::default()
+        })?;
+        let router = veth.router().map(|(namespace, _)| namespace.try_clone());
+        let router = router.transpose()?;
+        let router = router.map(|namespace| NetnsThread::enter(namespace, || ()));
+        let router = router.transpose()?;
+        let hosts = [Side::Sender, Side::Receiver].map(|side| veth.inside(side));
+        for host in hosts.into_iter().chain(&router) {
+            host.run(|()| route_ipv4_only())??;
+        }
+        let drops = veth.inside(Side::Receiver).run(|()| drop_all("em0"))??;
+        Ok(Course {
+            _drops: Some(drops),
+            router,
+            veth,
+        })
+    }
+
+    /// Who feeds.
+    pub fn sender(&self) -> &NetnsThread<()> {
+        self.veth.inside(Side::Sender)
+    }
+
+    /// Where contenders run.
+    pub fn contender(&self) -> &NetnsThread<()> {
+        match &self.router {
+            Some(router) => router,
+            None => self.veth.inside(Side::Receiver),
+        }
+    }
+
+    /// Where frames come to in the end.
+    pub fn receiver(&self) -> &NetnsThread<()> {
+        self.veth.inside(Side::Receiver)
+    }
+}
+
+/// Frames of no other protocol are on the links, and the kernel does not look for where a packet's answer would go.
+fn route_ipv4_only() -> Result<()> {
+    for interface in ["all", "em0", "em1"] {
+        for (setting, value) in [
+            (format!("ipv4/conf/{interface}/rp_filter"), "0"),
+            (format!("ipv6/conf/{interface}/disable_ipv6"), "1"),
+        ] {
+            let path = Path::new("/proc/sys/net").join(setting);
+            // A kernel may be without IPv6, and a host without em1.
+            if path.exists() {
+                fs::write(path, value)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn drop_all(interface: &str) -> Result<AttachedXdp> {
+    let object = concat!(env!("CARGO_MANIFEST_DIR"), "/../observe/bpf/xdp_drop.bpf.o");
+    let ifindex = Control::new().interface(interface)?.ifindex;
+    let mode = XdpMode::Native;
+    Ok(AttachedXdp::of_file(
+        Path::new(object),
+        "drop_all_frames",
+        ifindex,
+        mode,
+    )?)
+}
+
+fn set_feature(host: &NetnsThread<()>, feature: &'static str, is_on: bool) -> Result<()> {
+    host.run(move |()| -> Result<()> {
+        let mut control = Control::new();
+        let ifindex = control.interface("em0")?.ifindex;
+        control.set_features(ifindex, &[(String::from(feature), is_on)].into())?;
+        Ok(())
+    })?
+}
