@@ -1,5 +1,6 @@
 //! What the benchmarks share: programs in the namespaces of a veth pair.
 
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
@@ -25,7 +26,8 @@ fn command(line: &str) -> Result<Command> {
         other => PathBuf::from(other),
     };
     let mut command = Command::new(program);
-    command.args(words).stdin(Stdio::piped());
+    // A group of its own, so that it can be ended with what it starts.
+    command.args(words).stdin(Stdio::piped()).process_group(0);
     command.stdout(Stdio::piped()).stderr(Stdio::null());
     Ok(command)
 }
