@@ -27,7 +27,7 @@ const PROFILE: &str = "fuzz";
 /// An input that keeps a parser busy for so long is a finding like a crash.
 const SLOWEST_INPUT_S: u32 = 10;
 /// Seconds for each target in CI: enough for all seeds and some hundred thousand inputs around them.
-const CI_SECONDS: u32 = 3;
+const CI_SECONDS: u32 = 2;
 /// Stands before rustc, and instruments the crates whose coverage the fuzzer follows.
 const WITH_COVERAGE: &str = "fuzz/rustc-with-coverage";
 

@@ -248,7 +248,15 @@ fn next<'a>(group: &Mutex<impl Iterator<Item = &'a Program>>) -> Option<&'a Prog
 fn build(features: Option<&str>) -> Result<Vec<Program>> {
     let packages = Packages::of(&tidy::metadata()?);
     let mut command = cargo();
-    command.args(["test", "--workspace", "--no-run"]);
+    // Not the examples: clippy has looked at them, and linking each takes seconds.
+    command.args([
+        "test",
+        "--workspace",
+        "--lib",
+        "--bins",
+        "--tests",
+        "--no-run",
+    ]);
     command.arg("--message-format=json-render-diagnostics");
     command.args(features);
     let mut programs = Vec::new();

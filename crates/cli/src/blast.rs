@@ -30,10 +30,11 @@ pub struct BlastArgs {
     /// The interface; several send at the same time
     #[arg(value_name = "IF", required = true)]
     interfaces: Vec<String>,
-    /// Who gets it: an address, or with a port, such as 198.18.0.2:9 or [2001:2::2]:9. Once for all interfaces, or once
-    /// for each
+    // Documentation would take the brackets for a link.
     #[arg(
         long,
+        help = "Who gets it: an address, or with a port, such as 198.18.0.2:9 or [2001:2::2]:9. Once for all \
+                interfaces, or once for each",
         value_name = "ADDRESS",
         required_unless_present = "replay",
         conflicts_with = "replay"

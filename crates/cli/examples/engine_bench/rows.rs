@@ -193,7 +193,8 @@ pub const ROWS: [Row; 7] = [
             ),
             sender(
                 "trafgen",
-                "trafgen -o em0 --cpus 1 --no-sock-mem \
+                // Its own children outlive SIGTERM.
+                "timeout -k 1 30 trafgen -o em0 --cpus 1 --no-sock-mem \
                  {eth(da=02:00:00:00:00:01),ipv4(saddr=198.18.0.1,daddr=198.18.0.2),udp(sp=9,dp=9),dinc(0,255,1),fill(0,17)}",
             ),
             sender(

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use nicpoll_observe::{CpuSample, HostCounters};
 use nicpoll_sys::netns::NetnsThread;
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::course::Course;
 use crate::kernel::Kernel;
@@ -20,8 +20,6 @@ use crate::peers::spawn;
 
 /// How long a program may take until it is ready.
 const READY_MAX: Duration = Duration::from_secs(10);
-/// What has not ended by then after SIGTERM is killed.
-const END_MAX: Duration = Duration::from_secs(2);
 /// After the feeder began, and before it ends, nothing is measured for so long.
 const SETTLE: Duration = Duration::from_millis(300);
 /// What is measured.
@@ -140,8 +138,8 @@ impl Trial<'_> {
         let spinner = spinner.map(said_by).transpose()?;
         let mut outcome = after.since(&before);
         outcome.spinner = spinner.and_then(|share| share.trim().parse().ok());
-        if let Some(mut feeder) = feeder {
-            terminate(&mut feeder)?;
+        if let Some(feeder) = feeder {
+            terminate(&feeder)?;
             said_by(feeder)?;
         }
         // What waits is taken before the receiver is told to end.
@@ -226,7 +224,7 @@ impl Program {
     /// Ends it, and returns what it printed.
     fn end(mut self, how: End) -> Result<String> {
         match how {
-            End::Signal => terminate(&mut self.0)?,
+            End::Signal => terminate(&self.0)?,
             End::Enter => {
                 if let Some(input) = &mut self.0.stdin {
                     let _ = input.write_all(b"\n");
@@ -237,19 +235,10 @@ impl Program {
     }
 }
 
-/// Ends a program with those that it started. One that has ended by itself cannot be told to.
-fn terminate(child: &mut Child) -> Result<()> {
+fn terminate(child: &Child) -> Result<()> {
     let pid = Pid::from_raw(child.id() as i32).context("no process")?;
+    // One that has ended by itself cannot be told to.
     let _ = kill_process(pid, Signal::TERM);
-    let told = Instant::now();
-    while told.elapsed() < END_MAX {
-        if child.try_wait()?.is_some() {
-            break;
-        }
-        thread::sleep(Duration::from_millis(2));
-    }
-    // trafgen's own children outlive it.
-    let _ = kill_process_group(pid, Signal::KILL);
     Ok(())
 }
 

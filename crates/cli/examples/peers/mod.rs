@@ -1,6 +1,5 @@
 //! What the benchmarks share: programs in the namespaces of a veth pair.
 
-use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
@@ -27,7 +26,7 @@ fn command(line: &str) -> Result<Command> {
     };
     let mut command = Command::new(program);
     // A group of its own, so that it can be ended with what it starts.
-    command.args(words).stdin(Stdio::piped()).process_group(0);
+    command.args(words).stdin(Stdio::piped());
     command.stdout(Stdio::piped()).stderr(Stdio::null());
     Ok(command)
 }
