@@ -25,7 +25,6 @@ fn command(line: &str) -> Result<Command> {
         other => PathBuf::from(other),
     };
     let mut command = Command::new(program);
-    // A group of its own, so that it can be ended with what it starts.
     command.args(words).stdin(Stdio::piped());
     command.stdout(Stdio::piped()).stderr(Stdio::null());
     Ok(command)
