@@ -9,16 +9,12 @@
 
 #define XDP_REDIRECT 4
 
-#define BPF_MAP_TYPE_XSKMAP 17
 HELPER long (*bpf_redirect_map)(void *map, __u64 key, __u64 flags) = (void *)51;
 
 /* More fragments follow, or it is not the first: 0x3FFF. */
 #define IP_FRAGMENT 0xFF3F
 /* IPv4 with a header of 20 bytes, which has no options. */
 #define IPV4_WITHOUT_OPTIONS 0x45
-
-/* Receive queues that can have a socket. */
-#define QUEUES_MAX 128
 
 struct xdp_md {
 	__u32 data;

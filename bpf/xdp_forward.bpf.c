@@ -38,6 +38,8 @@ enum fate {
 	FATES,
 };
 
+#include "sockets.h"
+
 /* What bpf_fib_lookup returns, of include/uapi/linux/bpf.h; the others are refusals. */
 #define FIB_SUCCESS 0
 #define FIB_FORWARDING_DISABLED 5
@@ -71,20 +73,6 @@ struct {
 	__type(key, __u32);
 	__uint(value_size, 8);
 } EXITS SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_XSKMAP);
-	__uint(max_entries, QUEUES_MAX);
-	__type(key, __u32);
-	__type(value, __u32);
-} SOCKETS SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, FATES);
-	__type(key, __u32);
-	__type(value, __u64);
-} FRAMES SEC(".maps");
 
 /* A sum of 16-bit words as one of them. */
 INLINE __u16 folded(__u64 sum)
@@ -204,15 +192,6 @@ INLINE enum fate classify(struct xdp_md *ctx, struct fib_lookup *fib)
 	default:
 		return NO_ROUTE;
 	}
-}
-
-INLINE int counted(__u32 fate, int verdict)
-{
-	__u64 *frames = bpf_map_lookup_elem(&FRAMES, &fate);
-
-	if (frames)
-		*frames += 1;
-	return verdict;
 }
 
 /* One hop less, and the checksum changed by as much: RFC 1624. The TTL is the high byte of its word. */

@@ -17,12 +17,7 @@
 #define WITHOUT_SOCKET 2
 #define FATES 3
 
-struct {
-	__uint(type, BPF_MAP_TYPE_XSKMAP);
-	__uint(max_entries, QUEUES_MAX);
-	__type(key, __u32);
-	__type(value, __u32);
-} SOCKETS SEC(".maps");
+#include "sockets.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -30,13 +25,6 @@ struct {
 	__type(key, __u32);
 	__type(value, __u64);
 } PORTS SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, FATES);
-	__type(key, __u32);
-	__type(value, __u64);
-} FRAMES SEC(".maps");
 
 INLINE int is_wanted(__u16 port_big_endian)
 {
@@ -71,15 +59,6 @@ INLINE void *udp_header(void *data, void *end)
 		return ip + 1;
 	}
 	return 0;
-}
-
-INLINE int counted(__u32 fate, int verdict)
-{
-	__u64 *frames = bpf_map_lookup_elem(&FRAMES, &fate);
-
-	if (frames)
-		*frames += 1;
-	return verdict;
 }
 
 SEC("xdp")
