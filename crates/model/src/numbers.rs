@@ -37,6 +37,11 @@ pub fn figure_or_missing(value: Option<f64>) -> String {
     value.map_or_else(|| String::from(MISSING), figure)
 }
 
+/// A figure for an amount that came within a time, a second; the sign for a missing one when there was no time.
+pub fn per_second(amount: f64, seconds: f64) -> String {
+    figure_or_missing((seconds > 0.0).then(|| amount / seconds))
+}
+
 /// A whole number with its thousands separated: `1,234,567`.
 pub fn count(value: impl ToString) -> String {
     separated(&value.to_string())
@@ -195,6 +200,8 @@ mod tests {
             assert_eq!(figure(value), text);
         }
         assert_eq!(figure_or_missing(None), MISSING);
+        assert_eq!(per_second(47_000.0, 0.25), "188,000");
+        assert_eq!(per_second(47_000.0, 0.0), MISSING);
     }
 
     #[test]

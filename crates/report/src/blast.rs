@@ -5,7 +5,7 @@ use std::fmt::Write;
 use nicpoll_model::blast::{
     BlastAccount, BlastCounts, BlastEnd, BlastFrames, BlastInterval, BlastLink, BlastStart,
 };
-use nicpoll_model::numbers::{MISSING, count, counted, figure};
+use nicpoll_model::numbers::{MISSING, count, counted, figure, per_second};
 
 /// What is sent and how, and the names of the columns.
 pub fn render_blast_start(start: &BlastStart) -> String {
@@ -108,18 +108,11 @@ pub fn render_blast_interval(interval: &BlastInterval) -> String {
 }
 
 fn line(end_seconds: f64, seconds: f64, counts: &BlastCounts) -> String {
-    let rate = |amount: u64, unit: f64| {
-        if seconds > 0.0 {
-            figure(amount as f64 / seconds / unit)
-        } else {
-            String::from(MISSING)
-        }
-    };
     format!(
         "{end_seconds:>8.1} {:>12} {:>10} {:>6}\n",
-        rate(counts.built_frames, 1.0),
-        rate(counts.built_bytes * 8, 1e6),
-        rate(counts.cpu_ns, 1e7),
+        per_second(counts.built_frames as f64, seconds),
+        per_second(counts.built_bytes as f64 * 8.0 / 1e6, seconds),
+        per_second(counts.cpu_ns as f64 / 1e7, seconds),
     )
 }
 

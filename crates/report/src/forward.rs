@@ -5,7 +5,7 @@ use std::fmt::Write;
 use nicpoll_model::forward::{
     Fate, ForwardCounts, ForwardEnd, ForwardFate, ForwardInterval, ForwardStart, LOST, PASSED,
 };
-use nicpoll_model::numbers::{MISSING, count, figure};
+use nicpoll_model::numbers::{count, per_second};
 
 /// What is forwarded and how, and the names of the columns.
 pub fn render_forward_start(start: &ForwardStart) -> String {
@@ -47,18 +47,11 @@ pub fn render_forward_interval(interval: &ForwardInterval) -> String {
 }
 
 fn line(end_seconds: f64, seconds: f64, counts: &ForwardCounts) -> String {
-    let rate = |packets: u64| {
-        if seconds > 0.0 {
-            figure(packets as f64 / seconds)
-        } else {
-            String::from(MISSING)
-        }
-    };
     format!(
         "{end_seconds:>8.1} {:>12} {:>12} {:>12} {:>10}\n",
-        rate(counts.received_packets),
-        rate(counts.forwarded_packets),
-        rate(counts.passed_packets),
+        per_second(counts.received_packets as f64, seconds),
+        per_second(counts.forwarded_packets as f64, seconds),
+        per_second(counts.passed_packets as f64, seconds),
         count(counts.lost_packets),
     )
 }

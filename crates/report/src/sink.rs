@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use nicpoll_model::engine::KernelSideFacts;
-use nicpoll_model::numbers::{MISSING, count, duration_text, figure};
+use nicpoll_model::numbers::{count, duration_text, per_second};
 use nicpoll_model::sink::{SinkCheck, SinkCounts, SinkEnd, SinkInterval, SinkStart};
 
 use crate::rr::percentiles;
@@ -131,22 +131,15 @@ pub fn render_sink_interval(interval: &SinkInterval) -> String {
 }
 
 fn line(end_seconds: f64, seconds: f64, counts: &SinkCounts) -> String {
-    let rate = |amount: u64, unit: f64| {
-        if seconds > 0.0 {
-            figure(amount as f64 / seconds / unit)
-        } else {
-            String::from(MISSING)
-        }
-    };
     format!(
         "{end_seconds:>8.1} {:>12} {:>10} {:>10} {:>10} {:>10} {:>9} {:>6}\n",
-        rate(counts.received_packets, 1.0),
-        rate(counts.received_bytes * 8, 1e6),
+        per_second(counts.received_packets as f64, seconds),
+        per_second(counts.received_bytes as f64 * 8.0 / 1e6, seconds),
         count(counts.ring_full_packets),
         count(counts.no_memory_packets),
-        rate(counts.polls, 1.0),
+        per_second(counts.polls as f64, seconds),
         count(counts.wake_up_events),
-        rate(counts.cpu_ns, 1e7),
+        per_second(counts.cpu_ns as f64 / 1e7, seconds),
     )
 }
 
