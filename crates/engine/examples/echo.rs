@@ -46,10 +46,10 @@ pub fn serve(interface: &str, port: u16, goes_on: impl Fn() -> bool) -> Result<(
     while goes_on() {
         for queue in &mut queues {
             // No more than can be sent back.
-            let room = queue.room();
+            let room = queue.sender().room();
             queue.poll(Command::PollOnly, room.min(64));
             let mut replies = std::mem::take(&mut queue.input_mut().0).into_iter();
-            queue.transmit(room, &mut |memory| {
+            queue.sender().transmit(room, &mut |memory| {
                 let reply = replies.next()?;
                 memory[..reply.len()].copy_from_slice(&reply);
                 Some(reply.len())

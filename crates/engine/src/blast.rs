@@ -37,12 +37,12 @@ pub use stream::FLOW_PORTS;
 pub use target::Receiver;
 
 use crate::error::EngineError;
+use crate::interface::Interface;
 use link::{Bounds, Link, Outcome, Progress};
 use path::{Frames, Opened};
 use replay::Replay;
 use schedule::Schedule;
 use stream::{FCS_BYTES, Stream};
-use target::Interface;
 
 /// What is sent, and how.
 #[derive(Clone, Debug)]
@@ -110,7 +110,7 @@ impl Blast {
         let mut socket = NetlinkSocket::new();
         let (mut links, mut facts, mut first_flow) = (Vec::new(), Vec::new(), 0);
         for of_link in &settings.links {
-            let interface = Interface::named(&mut socket, &of_link.interface)?;
+            let interface = target::sender(&mut socket, &of_link.interface)?;
             let made = make(
                 &mut socket,
                 &interface,

@@ -36,7 +36,9 @@ pub enum EngineError {
         interface: String,
     },
     /// An interface has no Ethernet frames.
-    #[error("interface '{interface}' is no Ethernet, and only Ethernet frames are forwarded")]
+    #[error(
+        "interface '{interface}' is no Ethernet, and nicpoll sends and forwards frames of Ethernet only"
+    )]
     NoEthernet {
         /// Its name.
         interface: String,

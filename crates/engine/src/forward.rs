@@ -11,13 +11,13 @@
 mod attributes;
 mod board;
 mod classifier;
-mod interface;
 mod passages;
 mod routes;
 mod tables;
 mod user_path;
 mod xdp_path;
 
+use std::fs;
 use std::str::FromStr;
 use std::time::Instant;
 
@@ -30,11 +30,11 @@ use nicpoll_model::forward::{
 };
 use nicpoll_model::sink::SinkVariable;
 
-use self::interface::{Interface, takes_redirected};
 use self::user_path::UserPath;
 use self::xdp_path::XdpPath;
 use crate::engines::EngineSettings;
 use crate::error::{EngineError, UnknownName};
+use crate::interface::{Interface, takes_redirected};
 
 /// What is forwarded, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -268,7 +268,7 @@ fn named(socket: &mut NetlinkSocket, names: &[String]) -> Result<Vec<Interface>,
 /// # Errors
 /// When that is everything.
 fn forwarding_notes(interfaces: &[Interface]) -> Result<Vec<String>, EngineError> {
-    let forwarding: Vec<[bool; 2]> = interfaces.iter().map(Interface::is_forwarding).collect();
+    let forwarding: Vec<[bool; 2]> = interfaces.iter().map(|it| forwards(&it.name)).collect();
     if forwarding.iter().all(|families| *families == [false; 2]) {
         return Err(EngineError::ForwardingOff);
     }
@@ -293,6 +293,14 @@ fn forwarding_notes(interfaces: &[Interface]) -> Result<Vec<String>, EngineError
         }
     }
     Ok(notes)
+}
+
+/// Whether the kernel forwards the IPv4 and IPv6 packets that come to an interface. A kernel without a family forwards none.
+fn forwards(interface: &str) -> [bool; 2] {
+    ["ipv4", "ipv6"].map(|family| {
+        let path = format!("/proc/sys/net/{family}/conf/{interface}/forwarding");
+        fs::read_to_string(path).is_ok_and(|text| text.trim() != "0")
+    })
 }
 
 /// Why frames do not leave by an interface, and what to do.

@@ -59,4 +59,3 @@ pub use take::{Fates, Take, Taker};
 pub use tap_port::{TapEnd, TapPort};
 pub use work::Work;
 pub use xdp_port::{FRAMES_MAX, XdpPort};
-pub use xdp_sender::XdpSender;

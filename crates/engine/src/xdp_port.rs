@@ -84,6 +84,11 @@ impl<I: PacketInput> XdpPort<I> {
         self.socket.is_zero_copy()
     }
 
+    /// What it sends by, when it was opened both ways.
+    pub fn sender(&mut self) -> &mut impl Transmit {
+        &mut self.socket
+    }
+
     fn check_status(&mut self) {
         self.link.observe(self.socket.link_state());
         self.last_drops = self.drops();
@@ -128,28 +133,6 @@ impl<I: PacketInput> Port for XdpPort<I> {
             no_memory: drops.no_memory,
         };
         self.socket.drops().map_or(self.last_drops, counted)
-    }
-}
-
-impl<I> Transmit for XdpPort<I> {
-    fn room(&mut self) -> u32 {
-        self.socket.room()
-    }
-
-    fn transmit(
-        &mut self,
-        most: u32,
-        fill: &mut dyn FnMut(&mut [u8]) -> Option<usize>,
-    ) -> io::Result<u32> {
-        self.socket.transmit(most, fill)
-    }
-
-    fn sent(&self) -> u64 {
-        self.socket.sent().completed
-    }
-
-    fn refused(&self) -> Option<u64> {
-        Some(self.socket.sent().refused)
     }
 }
 
@@ -217,11 +200,11 @@ pub(crate) fn frame_memory_bytes(interface: &str) -> Result<u32, EngineError> {
         })
 }
 
-fn is(error: &std::io::Error, errno: Errno) -> bool {
+fn is(error: &io::Error, errno: Errno) -> bool {
     Errno::from_io_error(error) == Some(errno)
 }
 
-pub(crate) fn socket_error(interface: &str, queue: u32, source: std::io::Error) -> EngineError {
+pub(crate) fn socket_error(interface: &str, queue: u32, source: io::Error) -> EngineError {
     if is(&source, Errno::PERM) {
         return EngineError::Privileges {
             doing: "opening an AF_XDP socket",

@@ -1,7 +1,7 @@
-//! Sending by an AF_XDP socket that receives nothing.
+//! Sending by an AF_XDP socket: by one that receives, too, or by one of its own.
 //!
-//! What must hold: the interface goes on receiving as before; no XDP program is attached, and the socket works in copy
-//! mode, in which the driver keeps its own memory.
+//! What must hold: with a socket of its own the interface goes on receiving as before; no XDP program is attached, and
+//! the socket works in copy mode, in which the driver keeps its own memory.
 
 use std::io;
 
@@ -12,36 +12,28 @@ use crate::interface::index_of;
 use crate::port::Transmit;
 use crate::xdp_port::{frame_memory_bytes, socket_error};
 
-/// Frames that it has room for until the kernel has sent them.
+/// Frames that a socket of its own has room for until the kernel has sent them.
 const FRAMES: u32 = 1024;
 
-/// A transmit queue of an interface, by a socket of its own.
-pub struct XdpSender {
-    socket: XdpSocket,
+/// Opens a transmit queue, from 0 on, of an interface of the calling thread's network namespace, by a socket that
+/// receives nothing.
+///
+/// # Errors
+/// When there is no such interface or queue, its MTU is too large, or a privilege is missing.
+pub(crate) fn open_sender(interface: &str, queue: u32) -> Result<XdpSocket, EngineError> {
+    let config = XdpConfig {
+        ifindex: index_of(interface)?,
+        queue,
+        frames: 0,
+        transmit_frames: FRAMES,
+        frame_memory_bytes: frame_memory_bytes(interface)?,
+    };
+    XdpSocket::bind(&config).map_err(|source| socket_error(interface, queue, source))
 }
 
-impl XdpSender {
-    /// Opens a transmit queue, from 0 on, of an interface of the calling thread's network namespace.
-    ///
-    /// # Errors
-    /// When there is no such interface or queue, its MTU is too large, or a privilege is missing.
-    pub fn open(interface: &str, queue: u32) -> Result<Self, EngineError> {
-        let config = XdpConfig {
-            ifindex: index_of(interface)?,
-            queue,
-            frames: 0,
-            transmit_frames: FRAMES,
-            frame_memory_bytes: frame_memory_bytes(interface)?,
-        };
-        let socket = XdpSocket::bind(&config);
-        let socket = socket.map_err(|source| socket_error(interface, queue, source))?;
-        Ok(XdpSender { socket })
-    }
-}
-
-impl Transmit for XdpSender {
+impl Transmit for XdpSocket {
     fn room(&mut self) -> u32 {
-        self.socket.room()
+        XdpSocket::room(self)
     }
 
     fn transmit(
@@ -49,14 +41,14 @@ impl Transmit for XdpSender {
         most: u32,
         fill: &mut dyn FnMut(&mut [u8]) -> Option<usize>,
     ) -> io::Result<u32> {
-        self.socket.transmit(most, fill)
+        XdpSocket::transmit(self, most, fill)
     }
 
     fn sent(&self) -> u64 {
-        self.socket.sent().completed
+        XdpSocket::sent(self).completed
     }
 
     fn refused(&self) -> Option<u64> {
-        Some(self.socket.sent().refused)
+        Some(XdpSocket::sent(self).refused)
     }
 }

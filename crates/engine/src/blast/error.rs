@@ -16,12 +16,6 @@ pub enum BlastError {
         /// Its name.
         interface: String,
     },
-    /// It is no Ethernet.
-    #[error("interface '{interface}' is no Ethernet, and frames of Ethernet are what is sent")]
-    NoEthernet {
-        /// Its name.
-        interface: String,
-    },
     /// No route leads there.
     #[error(
         "no route leads to {to} out of '{interface}': {source}; add one, or name the receiver's hardware address and \

@@ -14,8 +14,9 @@ use rustix::io::Errno;
 
 use super::outlet::{Built, Counts, Outlet};
 use super::stream::{FLOW_PORTS, Stream};
-use super::target::{Interface, UpCheck};
+use super::target::UpCheck;
 use crate::error::EngineError;
+use crate::interface::Interface;
 use crate::program::Program;
 
 const PROGRAM: &str = "blast_frame";

@@ -12,11 +12,11 @@ use super::live::{self, Live};
 use super::outlet::{DeviceOutlet, Outlet};
 use super::replay::Replay;
 use super::stream::Stream;
-use super::target::Interface;
 use crate::error::EngineError;
+use crate::interface::{Interface, takes_redirected};
 use crate::packet_port::refusal;
 use crate::port::Transmit;
-use crate::xdp_sender::XdpSender;
+use crate::xdp_sender::open_sender;
 
 /// A way for frames to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,7 +168,7 @@ fn outlet(
             let why = "it makes its own frames and cannot replay those of a capture";
             Err(path.no(interface, why).into())
         }
-        (BlastPath::AfXdp, frames) => Ok(by_device(XdpSender::open(&interface.name, 0)?, frames)),
+        (BlastPath::AfXdp, frames) => Ok(by_device(open_sender(&interface.name, 0)?, frames)),
         (BlastPath::AfPacket, frames) => {
             let frame_bytes_max = interface.mtu_bytes + ETHERNET_BYTES as u32;
             let device = PacketSender::new(interface.ifindex, frame_bytes_max);
@@ -187,7 +187,7 @@ fn by_device(device: impl Transmit + Send + 'static, frames: &Frames) -> Box<dyn
 
 /// Frames that the interface does not take would vanish, and nobody would say so.
 fn check_live(interface: &Interface, stream: &Stream) -> Result<(), BlastError> {
-    if interface.takes_redirected(&mut NetlinkSocket::new()) == Some(false) {
+    if takes_redirected(&mut NetlinkSocket::new(), interface.ifindex) == Some(false) {
         let why = "its driver takes no frames from XDP programs, and all would vanish. A veth does when its other end \
                    has a NAPI, for GRO or for an XDP program: ethtool -K PEER gro on";
         return Err(BlastPath::Live.no(interface, why));

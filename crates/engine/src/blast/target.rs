@@ -5,8 +5,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use netlink_bindings::netdev::{self, XdpAct};
-use netlink_bindings::rt_link::{self, IfinfoFlags, Ifinfomsg};
 use netlink_socket2::NetlinkSocket;
 use nicpoll_model::line::MAC_HEADER_BYTES;
 use nicpoll_sys::link::{self, LinkState};
@@ -17,20 +15,10 @@ use super::error::BlastError;
 use super::neighbour;
 use super::stream::{FCS_BYTES, FLOW_PORTS};
 use crate::error::EngineError;
+use crate::interface::Interface;
 
-/// include/uapi/linux/if_arp.h
-const ARPHRD_ETHER: u16 = 1;
 /// How often it is looked whether the interface is up.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-
-/// An interface of the calling thread's network namespace, as it is at the start.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Interface {
-    pub(super) name: String,
-    pub(super) ifindex: u32,
-    mac: Mac,
-    pub(super) mtu_bytes: u32,
-}
 
 /// Whom frames are for, as far as it was said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,37 +31,20 @@ pub struct Receiver {
     pub mac: Option<Mac>,
 }
 
-impl Interface {
-    /// The interface of a name.
-    ///
-    /// # Errors
-    /// When there is none, it is no Ethernet, or it is down.
-    pub(super) fn named(socket: &mut NetlinkSocket, name: &str) -> Result<Self, EngineError> {
-        let no_interface = |source: io::Error| EngineError::NoInterface {
-            interface: name.to_owned(),
-            source,
-        };
-        let mut request = rt_link::Request::new().op_getlink_do(&Ifinfomsg::new());
-        request.encode().push_ifname_bytes(name.as_bytes());
-        let mut reply = socket.request(&request).map_err(no_interface)?;
-        let (header, link) = reply.recv_one().map_err(|e| no_interface(e.into()))?;
-        let interface = name.to_owned();
-        let address = link.get_address().ok();
-        let address = address.and_then(|address| <[u8; 6]>::try_from(address).ok());
-        let Some(address) = address.filter(|_| header.ifi_type == ARPHRD_ETHER) else {
-            return Err(BlastError::NoEthernet { interface }.into());
-        };
-        if header.ifi_flags & IfinfoFlags::Up as u32 == 0 {
-            return Err(BlastError::Down { interface }.into());
-        }
-        Ok(Interface {
-            name: interface,
-            ifindex: header.ifi_index as u32,
-            mac: Mac(address),
-            mtu_bytes: link.get_mtu().unwrap_or(0),
-        })
+/// The interface of a name, which must be up.
+///
+/// # Errors
+/// When there is none, it is no Ethernet, or it is down.
+pub(super) fn sender(socket: &mut NetlinkSocket, name: &str) -> Result<Interface, EngineError> {
+    let interface = Interface::named(socket, name)?;
+    if !interface.is_up {
+        let interface = interface.name;
+        return Err(BlastError::Down { interface }.into());
     }
+    Ok(interface)
+}
 
+impl Interface {
     /// Whether frames of these lengths, with FCS, may leave.
     pub(super) fn check_lengths(&self, frame_bytes: &[u32]) -> Result<(), BlastError> {
         let frame_bytes = frame_bytes.iter().copied().max().unwrap_or(0);
@@ -122,16 +93,6 @@ impl Interface {
             None => neighbour::mac_of(socket, here, way.next_hop)?,
         };
         Ok(path(source, mac))
-    }
-
-    /// Whether it takes frames that XDP programs send out by it, as its driver says. A veth does when its other end has a
-    /// NAPI: for GRO, or for an XDP program. `None` before Linux 6.3, which does not say.
-    pub(super) fn takes_redirected(&self, socket: &mut NetlinkSocket) -> Option<bool> {
-        let mut request = netdev::Request::new().op_dev_get_do();
-        request.encode().push_ifindex(self.ifindex);
-        let mut reply = socket.request(&request).ok()?;
-        let device = reply.recv_one().ok()?;
-        Some(device.get_xdp_features().ok()? & XdpAct::NdoXmit as u64 != 0)
     }
 }
 

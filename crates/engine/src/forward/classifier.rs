@@ -6,9 +6,10 @@ use aya::maps::xdp::DevMapHash;
 use aya::maps::{MapData, PerCpuArray, XskMap};
 use nicpoll_model::forward::PASSED;
 use nicpoll_sys::xdp::{AttachMode, XdpSocket};
+use nicpoll_wire::frame::Mac;
 
-use super::interface::Interface;
 use crate::error::EngineError;
+use crate::interface::Interface;
 use crate::program::Program;
 
 /// What the program does with a frame that can be forwarded.
@@ -60,7 +61,7 @@ impl Classifier {
     /// Without the privileges for BPF.
     pub(super) fn load(interface: &Interface, verdict: Verdict) -> Result<Self, EngineError> {
         let object = aya::include_bytes_aligned!("../../bpf/xdp_forward.bpf.o");
-        let constants = [("OWN_ADDRESS", interface.address_as_number())];
+        let constants = [("OWN_ADDRESS", as_number(interface.mac))];
         let mut program = Program::load(&interface.name, object, verdict.program(), &constants)?;
         Ok(Classifier {
             exits: program.map("EXITS")?,
@@ -106,4 +107,10 @@ impl Classifier {
         let [forwarded, passed @ ..] = self.program.sums::<{ PASSED.len() + 1 }>(&self.frames)?;
         Ok(Seen { forwarded, passed })
     }
+}
+
+/// A hardware address as the program compares it: its six bytes, and two of zero.
+fn as_number(mac: Mac) -> u64 {
+    let [a, b, c, d, e, f] = mac.0;
+    u64::from_ne_bytes([a, b, c, d, e, f, 0, 0])
 }

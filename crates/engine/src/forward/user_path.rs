@@ -15,12 +15,12 @@ use nicpoll_sys::xdp::AttachMode;
 
 use super::board::{Board, ForwardPort};
 use super::classifier::{Classifier, Verdict};
-use super::interface::Interface;
 use super::tables::{Follower, has_rules};
 use super::{Path, PathEnd};
 use crate::charge::NoAccounts;
 use crate::engines::{EngineSettings, Engines, knob_of_all};
 use crate::error::EngineError;
+use crate::interface::Interface;
 use crate::knob_socket::KnobServer;
 use crate::port::Port;
 use crate::runner::PortRunner;

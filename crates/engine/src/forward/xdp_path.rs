@@ -11,9 +11,9 @@ use nicpoll_sys::xdp::AttachMode;
 
 use super::Path;
 use super::classifier::{Classifier, Seen, Verdict};
-use super::interface::{Interface, takes_redirected};
 use super::passages::{Left, Passages};
 use crate::error::EngineError;
+use crate::interface::{Interface, takes_redirected};
 
 /// How often it is looked whether all frames have left at the end, and the pause between.
 const DRAIN_LOOKS: u32 = 20;
