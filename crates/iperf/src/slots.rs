@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use nicpoll_traffic::{Caller, Refusal, Shares};
+use nicpoll_traffic::{AddressShares, Caller, Refusal};
 
 use crate::{CLIENTS_MAX, CLIENTS_PER_ADDRESS};
 
@@ -58,7 +58,7 @@ struct Shared {
 #[derive(Debug)]
 struct Books {
     streams: usize,
-    of_address: Shares,
+    of_address: AddressShares,
     /// When somebody was last refused for want of a stream.
     waited: Option<Instant>,
     refusal: Option<Refusal>,
@@ -86,7 +86,7 @@ impl Slots {
         Slots(Arc::new(Shared {
             books: Mutex::new(Books {
                 streams: 0,
-                of_address: Shares::new(of_address_max),
+                of_address: AddressShares::new(of_address_max),
                 waited: None,
                 refusal: None,
             }),

@@ -33,7 +33,7 @@ use crate::bpf::{self, BpfError, TimedRuns};
 use crate::kernel_types::KernelTypes;
 use nicpoll_sys::bpf_maps::{Drop, Dropped, Uncounted};
 
-pub use counts::{DropCounts, DropGroup, DroppedPackets, Protocol};
+pub use counts::{DropCounts, DropGroup, DroppedPackets, DroppedProtocol};
 pub use kernel_enum::ReasonNames;
 pub use meaning::Meaning;
 pub use symbols::KernelSymbols;

@@ -33,8 +33,8 @@ pub use account::HostAccount;
 pub use bpf::{BpfError, RunTime, Timed, TimedRuns, start_timing};
 pub use cpu::{CpuDelta, CpuSample};
 pub use drop_reasons::{
-    DropCounts, DropGroup, DropReasons, DropReasonsError, DroppedPackets, KernelSymbols, Meaning,
-    Protocol, ReasonNames,
+    DropCounts, DropGroup, DropReasons, DropReasonsError, DroppedPackets, DroppedProtocol,
+    KernelSymbols, Meaning, ReasonNames,
 };
 pub use exact_cpu::{
     CpuTimes, ExactCpu, ExactCpuOptions, ExactSample, FoldOptions, InterruptCounts,

@@ -80,7 +80,7 @@ pub use transaction::Write;
 pub use trust::Untrusted;
 pub use undo::Drift;
 pub use vitals::Vitals;
-pub use warning::Warning;
+pub use warning::SwitchWarning;
 pub use witness::{Sighting, Witness, prove, watch_time};
 
 #[cfg(doctest)]

@@ -23,7 +23,7 @@ const IDLE_SHARE_MAX: f64 = 0.5;
 /// What a change would lead to.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Warning {
+pub enum SwitchWarning {
     /// A ring fills up between two polls.
     Overflow {
         /// The interface.
@@ -46,10 +46,10 @@ pub enum Warning {
     },
 }
 
-impl fmt::Display for Warning {
+impl fmt::Display for SwitchWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Warning::Overflow {
+            SwitchWarning::Overflow {
                 interface,
                 slots,
                 packets_per_period,
@@ -60,7 +60,7 @@ impl fmt::Display for Warning {
                  {slots} slots, so packets will be lost; a period of {} us would fit",
                 fitting_period_ns / 1_000
             ),
-            Warning::BusyTimer {
+            SwitchWarning::BusyTimer {
                 interface,
                 period_ns,
                 cpu_share,
@@ -82,12 +82,12 @@ impl Switch {
         &mut self,
         facts: &[Facts],
         values: &Values,
-    ) -> Result<Vec<Warning>, ResolveError> {
+    ) -> Result<Vec<SwitchWarning>, ResolveError> {
         let period_ns = values.number(&table::GRO_FLUSH_TIMEOUT);
         let Some(period_ns) = period_ns.filter(|&ns| ns > 0) else {
             return Ok(Vec::new());
         };
-        let mut found: Vec<Warning> = facts
+        let mut found: Vec<SwitchWarning> = facts
             .iter()
             .filter_map(|facts| busy_timer(facts, period_ns))
             .collect();
@@ -109,9 +109,9 @@ impl Switch {
 }
 
 /// Whether rounds of this period take much of a CPU by themselves.
-fn busy_timer(facts: &Facts, period_ns: u64) -> Option<Warning> {
+fn busy_timer(facts: &Facts, period_ns: u64) -> Option<SwitchWarning> {
     let cpu_share = ROUND_NS as f64 / (ROUND_NS as f64 + period_ns as f64);
-    (cpu_share > IDLE_SHARE_MAX).then(|| Warning::BusyTimer {
+    (cpu_share > IDLE_SHARE_MAX).then(|| SwitchWarning::BusyTimer {
         interface: facts.target.interface.name.clone(),
         period_ns,
         cpu_share,
@@ -119,10 +119,10 @@ fn busy_timer(facts: &Facts, period_ns: u64) -> Option<Warning> {
 }
 
 /// Whether the rate seen would overflow the rings between two polls of this period.
-fn overflow(facts: &Facts, packets_per_second: f64, period_ns: u64) -> Option<Warning> {
+fn overflow(facts: &Facts, packets_per_second: f64, period_ns: u64) -> Option<SwitchWarning> {
     let slots = u64::from(facts.ring_slots?) * (facts.napis().len().max(1) as u64);
     let packets_per_period = packets_per_second * period_ns as f64 / 1e9;
-    (packets_per_period > slots as f64).then(|| Warning::Overflow {
+    (packets_per_period > slots as f64).then(|| SwitchWarning::Overflow {
         interface: facts.target.interface.name.clone(),
         slots,
         packets_per_period,

@@ -10,6 +10,7 @@
 //! Everything runs on the caller's thread, in its network namespace and on its CPU.
 #![forbid(unsafe_code)]
 
+mod address_shares;
 pub mod backlog;
 pub mod datagrams;
 pub mod losses;
@@ -21,7 +22,6 @@ mod refused_sends;
 pub mod repeat;
 pub mod rr;
 pub mod scheduled;
-mod shares;
 mod shortfall;
 mod signals;
 pub mod sockets;
@@ -31,11 +31,11 @@ pub mod udp_server;
 mod wall_clock;
 pub mod workload;
 
+pub use address_shares::AddressShares;
 pub use notices::Notices;
 pub use one_way::OneWayDelays;
 pub use refusal::{Caller, Refusal};
 pub use refused_sends::RefusedSends;
-pub use shares::Shares;
 pub use shortfall::Shortfall;
 pub use signals::{LOOK_EVERY, Signals};
 pub use sockets::SocketBuffer;

@@ -8,7 +8,7 @@ use nicpoll_model::Protocol;
 
 use super::error::OptionError;
 use super::given::Given;
-use super::table::{Meaning, Side, Spec};
+use super::table::{Meaning, OptionSide, Spec};
 use super::units;
 use super::{Common, Network};
 use crate::wire::Dialect;
@@ -112,7 +112,7 @@ impl Draft {
         source: &str,
     ) -> Result<(), OptionError> {
         let left_out = matches!(spec.meaning, Meaning::LeftOut(..));
-        if left_out || spec.side != Side::Both || spec.needs_udp {
+        if left_out || spec.side != OptionSide::Both || spec.needs_udp {
             self.to_judge.push((spec, source.to_owned()));
         }
         match (spec.meaning, value) {

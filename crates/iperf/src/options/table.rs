@@ -28,7 +28,7 @@ pub enum Argument {
 
 /// Where an option means something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum OptionSide {
     /// At both ends.
     Both,
     /// At the client.
@@ -37,13 +37,13 @@ pub enum Side {
     Server,
 }
 
-impl Side {
+impl OptionSide {
     /// As messages and docs/dialects.md name it.
     pub fn name(self) -> &'static str {
         match self {
-            Side::Both => "both",
-            Side::Client => "client",
-            Side::Server => "server",
+            OptionSide::Both => "both",
+            OptionSide::Client => "client",
+            OptionSide::Server => "server",
         }
     }
 }
@@ -106,7 +106,7 @@ pub struct Spec {
     /// Its long names, the first one preferred.
     pub long: &'static [&'static str],
     /// Where it means something.
-    pub side: Side,
+    pub side: OptionSide,
     /// Whether it is refused with TCP.
     pub needs_udp: bool,
     /// What becomes of it.
@@ -123,7 +123,7 @@ pub struct Spec {
 const SPEC: Spec = Spec {
     short: None,
     long: &[],
-    side: Side::Both,
+    side: OptionSide::Both,
     needs_udp: false,
     meaning: Meaning::LeftOut(Argument::None, ""),
     environment: &[],

@@ -388,7 +388,7 @@ fn what_is_left_out_is_refused_by_name() {
         let Meaning::LeftOut(argument, instead) = spec.meaning else {
             continue;
         };
-        let mode = if spec.side == table::Side::Server {
+        let mode = if spec.side == table::OptionSide::Server {
             "-s"
         } else {
             "-c x"

@@ -27,19 +27,19 @@ pub struct DropGroup {
     /// Address of the instruction that dropped the packet, where the kernel gave no reason.
     pub location: Option<u64>,
     /// What the packet was.
-    pub protocol: Protocol,
+    pub protocol: DroppedProtocol,
 }
 
 /// The protocols of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Protocol {
+pub struct DroppedProtocol {
     /// Ethertype: 0x0800 is IPv4.
     pub ethertype: u16,
     /// What its header of IP names as the next: 17 is UDP. 0 when there was no such header.
     pub ip_protocol: u8,
 }
 
-impl Protocol {
+impl DroppedProtocol {
     /// What it was.
     pub fn kind(self) -> DropProtocol {
         match self.ip_protocol {
@@ -93,7 +93,7 @@ impl DropCounts {
             ifindex: (drop.ifindex > 0).then_some(drop.ifindex),
             reason: drop.reason,
             location: (drop.location > 0).then_some(drop.location),
-            protocol: Protocol {
+            protocol: DroppedProtocol {
                 ethertype: u16::from_be(drop.ethertype),
                 ip_protocol: drop.ip_protocol,
             },
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn only_packets_over_ip_have_a_protocol_of_ip() {
         let kind = |ethertype, ip_protocol| {
-            let protocol = Protocol {
+            let protocol = DroppedProtocol {
                 ethertype,
                 ip_protocol,
             };

@@ -22,7 +22,7 @@ use thiserror::Error;
 use super::connection::serve_connection;
 use super::datagram_request;
 use crate::signals::{LOOK_EVERY, Signals};
-use crate::{Caller, Refusal, Shares, Spare, is_exhausted, sockets};
+use crate::{AddressShares, Caller, Refusal, Spare, is_exhausted, sockets};
 
 /// Connections served at a time.
 const CONNECTIONS_MAX: usize = 128;
@@ -75,7 +75,7 @@ pub struct Served {
     pub(super) tcp: Counters,
     connections: AtomicU64,
     refused_connections: AtomicU64,
-    open: Mutex<Shares>,
+    open: Mutex<AddressShares>,
     /// Clients that were refused for want of a connection, and for each of whom one is to make room.
     waiting: AtomicUsize,
     refusal: Mutex<Option<Refusal>>,
@@ -117,7 +117,7 @@ impl Default for Served {
             tcp: Counters::default(),
             connections: AtomicU64::default(),
             refused_connections: AtomicU64::default(),
-            open: Mutex::new(Shares::new(CONNECTIONS_PER_ADDRESS)),
+            open: Mutex::new(AddressShares::new(CONNECTIONS_PER_ADDRESS)),
             waiting: AtomicUsize::default(),
             refusal: Mutex::default(),
         }
@@ -175,7 +175,7 @@ impl Served {
         self.open().taken() >= CONNECTIONS_MAX
     }
 
-    fn open(&self) -> MutexGuard<'_, Shares> {
+    fn open(&self) -> MutexGuard<'_, AddressShares> {
         // A panic elsewhere leaves counts as they are.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -7,7 +7,7 @@ use nicpoll_model::{Rate, RateUnit};
 use super::{Draft, Mode, Time, Way, wrong_side};
 use crate::input::Input;
 use crate::options::error::OptionError;
-use crate::options::table::{Meaning, Side};
+use crate::options::table::{Meaning, OptionSide};
 use crate::options::{Amount, Bind, ClientOptions, Common, Options, ServerOptions};
 use crate::wire::datagram::{PAYLOAD_BYTES_MAX, PAYLOAD_BYTES_MIN, SHARED_CLOCK_BYTES_MIN};
 use crate::wire::{Dialect, Directions};
@@ -30,20 +30,20 @@ impl Draft {
         match self.mode.take() {
             None => Err(OptionError::NoMode),
             Some(Mode::Server) => {
-                self.judge(Side::Server)?;
+                self.judge(OptionSide::Server)?;
                 self.server().map(Options::Server)
             }
             Some(Mode::Client { host, device }) => {
-                self.judge(Side::Client)?;
+                self.judge(OptionSide::Client)?;
                 self.client(host, device).map(Options::Client)
             }
         }
     }
 
     /// An option of the other end is passed over with a warning, whether it is left out or not.
-    fn judge(&mut self, side: Side) -> Result<(), OptionError> {
+    fn judge(&mut self, side: OptionSide) -> Result<(), OptionError> {
         for (spec, source) in std::mem::take(&mut self.to_judge) {
-            if spec.side != Side::Both && spec.side != side {
+            if spec.side != OptionSide::Both && spec.side != side {
                 self.warn(wrong_side(&source, side.name()));
             } else if let Meaning::LeftOut(_, instead) = spec.meaning {
                 return Err(OptionError::NotYet {

@@ -1,6 +1,6 @@
 //! Options that mean something at the client only, and -c and -t.
 
-use super::{Doc, Group, Help, Meaning, SPEC, Side, Spec};
+use super::{Doc, Group, Help, Meaning, OptionSide, SPEC, Spec};
 use crate::input::Input;
 use crate::options::bind;
 use crate::options::draft::{Mode, Way};
@@ -21,7 +21,7 @@ const fn help(value: &'static str, text: &'static str) -> Help {
 pub static TABLE: &[Spec] = &[
     Spec {
         long: &["burst"],
-        side: Side::Client,
+        side: OptionSide::Client,
         needs_udp: true,
         meaning: Meaning::Value(|draft, given| {
             draft.common.stream.burst_datagrams = given.integer(1, BURST_MAX)?;
@@ -42,7 +42,7 @@ pub static TABLE: &[Spec] = &[
     Spec {
         short: Some('c'),
         long: &["client"],
-        side: Side::Client,
+        side: OptionSide::Client,
         meaning: Meaning::Value(|draft, given| {
             let (host, device) =
                 bind::host(given.value).ok_or_else(|| given.invalid("host or host%device"))?;
@@ -62,7 +62,7 @@ pub static TABLE: &[Spec] = &[
     },
     Spec {
         long: &["dialect"],
-        side: Side::Client,
+        side: OptionSide::Client,
         meaning: Meaning::Value(|draft, given| {
             draft.common.stream.dialect = given.dialect()?;
             Ok(())
@@ -81,7 +81,7 @@ pub static TABLE: &[Spec] = &[
     Spec {
         short: Some('d'),
         long: &["dualtest"],
-        side: Side::Client,
+        side: OptionSide::Client,
         meaning: Meaning::Flag(|draft| draft.way(Way::Dual)),
         help: &[help(
             "",
@@ -97,7 +97,7 @@ pub static TABLE: &[Spec] = &[
     },
     Spec {
         long: &["fq-rate"],
-        side: Side::Client,
+        side: OptionSide::Client,
         meaning: Meaning::Value(|draft, given| {
             let bits = given.count(8, EXACT_MAX)?;
             draft.common.stream.pacing_bytes_per_second = Some(bits / 8);
@@ -118,7 +118,7 @@ pub static TABLE: &[Spec] = &[
     },
     Spec {
         long: &["full-duplex"],
-        side: Side::Client,
+        side: OptionSide::Client,
         meaning: Meaning::Flag(|draft| draft.way(Way::FullDuplex)),
         help: &[help("", "both ways at once over the same socket")],
         doc: Doc {
@@ -131,7 +131,7 @@ pub static TABLE: &[Spec] = &[
     Spec {
         short: Some('L'),
         long: &["listenport"],
-        side: Side::Client,
+        side: OptionSide::Client,
         meaning: Meaning::Value(|draft, given| {
             draft.listen_port = Some(given.port()?);
             Ok(())
@@ -150,7 +150,7 @@ pub static TABLE: &[Spec] = &[
     Spec {
         short: Some('n'),
         long: &["num"],
-        side: Side::Client,
+        side: OptionSide::Client,
         meaning: Meaning::Value(|draft, given| {
             draft.bytes = Some(given.count(1, EXACT_MAX)?);
             Ok(())
@@ -168,7 +168,7 @@ pub static TABLE: &[Spec] = &[
     },
     Spec {
         long: &["repeat"],
-        side: Side::Client,
+        side: OptionSide::Client,
         meaning: Meaning::Value(|draft, given| {
             draft.repeat = Some(given.integer(1, RUNS_MAX)?);
             Ok(())
@@ -189,7 +189,7 @@ pub static TABLE: &[Spec] = &[
     Spec {
         short: Some('r'),
         long: &["tradeoff"],
-        side: Side::Client,
+        side: OptionSide::Client,
         meaning: Meaning::Flag(|draft| draft.way(Way::TradeOff)),
         help: &[help(
             "",
@@ -205,7 +205,7 @@ pub static TABLE: &[Spec] = &[
     Spec {
         short: Some('R'),
         long: &["reverse"],
-        side: Side::Client,
+        side: OptionSide::Client,
         meaning: Meaning::Flag(|draft| draft.way(Way::Reverse)),
         help: &[help("", "the server sends, the client receives")],
         doc: Doc {
@@ -238,7 +238,7 @@ pub static TABLE: &[Spec] = &[
     Spec {
         short: Some('F'),
         long: &["fileinput", "file_input"],
-        side: Side::Client,
+        side: OptionSide::Client,
         meaning: Meaning::Value(|draft, given| {
             draft.common.stream.input = Some(Input::File(given.file()?));
             Ok(())
@@ -254,7 +254,7 @@ pub static TABLE: &[Spec] = &[
     Spec {
         short: Some('I'),
         long: &["stdin", "stdin_input"],
-        side: Side::Client,
+        side: OptionSide::Client,
         meaning: Meaning::Flag(|draft| draft.common.stream.input = Some(Input::Stdin)),
         help: &[help("", "send what comes from standard input, to its end")],
         doc: Doc {
@@ -267,7 +267,7 @@ pub static TABLE: &[Spec] = &[
     Spec {
         short: Some('T'),
         long: &["ttl"],
-        side: Side::Client,
+        side: OptionSide::Client,
         meaning: Meaning::Value(|draft, given| {
             let hops = given.integer(1, u8::MAX.into())?;
             draft.common.stream.socket.time_to_live = Some(hops as u8);
@@ -284,7 +284,7 @@ pub static TABLE: &[Spec] = &[
     Spec {
         short: Some('X'),
         long: &["peer-detect"],
-        side: Side::Client,
+        side: OptionSide::Client,
         meaning: Meaning::Flag(|draft| draft.common.stream.asks_for_version = true),
         help: &[help(
             "",
@@ -300,7 +300,7 @@ pub static TABLE: &[Spec] = &[
     },
     Spec {
         long: &["trip-times"],
-        side: Side::Client,
+        side: OptionSide::Client,
         needs_udp: true,
         meaning: Meaning::Flag(|draft| draft.common.stream.has_shared_clock = true),
         help: &[help(

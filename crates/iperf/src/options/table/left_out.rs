@@ -1,7 +1,7 @@
 //! Options of iperf 2.1.8 that are refused by name, with what to do instead.
 
 use super::Argument::{None, Optional, Required};
-use super::{Argument, Meaning, SPEC, Side, Spec};
+use super::{Argument, Meaning, OptionSide, SPEC, Spec};
 
 const CLOCKS: &str = "measure delays with request/response, which needs no common clock";
 const BURSTS: &str = "send at a steady rate with -b";
@@ -15,7 +15,7 @@ const BY_DEVICE: &str = "name the device: -c host%device";
 const BY_ADDRESS: &str = "receive at a socket of the device's address with -B";
 
 const fn long(
-    side: Side,
+    side: OptionSide,
     long: &'static [&'static str],
     argument: Argument,
     instead: &'static str,
@@ -29,15 +29,15 @@ const fn long(
 }
 
 const fn both(name: &'static [&'static str], argument: Argument, instead: &'static str) -> Spec {
-    long(Side::Both, name, argument, instead)
+    long(OptionSide::Both, name, argument, instead)
 }
 
 const fn client(name: &'static [&'static str], argument: Argument, instead: &'static str) -> Spec {
-    long(Side::Client, name, argument, instead)
+    long(OptionSide::Client, name, argument, instead)
 }
 
 const fn server(name: &'static [&'static str], argument: Argument, instead: &'static str) -> Spec {
-    long(Side::Server, name, argument, instead)
+    long(OptionSide::Server, name, argument, instead)
 }
 
 const fn letter(letter: char, spec: Spec) -> Spec {

@@ -1,6 +1,6 @@
 //! Options that mean something at the server only, and -s.
 
-use super::{Doc, Group, Help, Meaning, SPEC, Side, Spec};
+use super::{Doc, Group, Help, Meaning, OptionSide, SPEC, Spec};
 use crate::options::draft::Mode;
 
 const fn help(value: &'static str, text: &'static str) -> Help {
@@ -15,7 +15,7 @@ pub static TABLE: &[Spec] = &[
     Spec {
         short: Some('s'),
         long: &["server"],
-        side: Side::Server,
+        side: OptionSide::Server,
         meaning: Meaning::Flag(|draft| draft.choose(Mode::Server)),
         help: &[help("", "run in server mode")],
         doc: Doc {
@@ -27,7 +27,7 @@ pub static TABLE: &[Spec] = &[
     },
     Spec {
         long: &["allow"],
-        side: Side::Server,
+        side: OptionSide::Server,
         meaning: Meaning::Value(|draft, given| {
             let network = given.value.parse();
             let network = network
@@ -51,7 +51,7 @@ pub static TABLE: &[Spec] = &[
     Spec {
         short: Some('1'),
         long: &["singleclient"],
-        side: Side::Server,
+        side: OptionSide::Server,
         meaning: Meaning::Flag(|draft| draft.single_client = true),
         help: &[help("", "run one test at a time")],
         doc: Doc {
@@ -64,7 +64,7 @@ pub static TABLE: &[Spec] = &[
     Spec {
         short: Some('D'),
         long: &["daemon"],
-        side: Side::Server,
+        side: OptionSide::Server,
         meaning: Meaning::Flag(|draft| draft.daemon = true),
         help: &[help(
             "",

@@ -11,15 +11,15 @@ const HOST_BITS_IPV6: u32 = 64;
 
 /// The places that are taken, by address.
 #[derive(Debug)]
-pub struct Shares {
+pub struct AddressShares {
     most: usize,
     taken: BTreeMap<IpAddr, usize>,
 }
 
-impl Shares {
+impl AddressShares {
     /// No place is taken yet, and an address may have `most`.
     pub fn new(most: usize) -> Self {
-        Shares {
+        AddressShares {
             most,
             taken: BTreeMap::new(),
         }
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn an_address_has_its_share_and_no_more_until_it_gives_some_back() {
         let [own, other] = [1, 2].map(|host| IpAddr::from([192, 0, 2, host]));
-        let mut shares = Shares::new(14);
+        let mut shares = AddressShares::new(14);
         assert_eq!(shares.most(), 14);
         for _ in 0..13 {
             shares.take(own);
