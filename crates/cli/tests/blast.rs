@@ -1,35 +1,25 @@
 //! `nicpoll blast` at one end of a veth: what it says it sent an ordinary socket received, and nothing is left.
 
 mod described;
+mod running;
 
 use std::net::UdpSocket;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::Output;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use nicpoll_model::Side;
 use nicpoll_study::Veth;
-use nicpoll_testkit::needs;
-use rustix::process::{Pid, Signal, kill_process};
+use nicpoll_testkit::{needs, shell};
+use running::{PATIENCE, ended, kill, nicpoll};
+use rustix::process::Signal;
 use serde_json::Value;
 
 const TO: &str = "198.18.0.2:9000";
-/// What has not happened by then will not.
-const PATIENCE: Duration = Duration::from_secs(20);
 
-fn nicpoll(veth: &Veth, args: &[&str]) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
-    command
-        .args(args)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    veth.inside(Side::Sender)
-        .run(move |()| command.spawn().unwrap())
-        .unwrap()
-}
-
-fn ended(veth: &Veth, args: &[&str]) -> Output {
-    nicpoll(veth, args).wait_with_output().unwrap()
+/// Runs a command at the sender until it ends.
+fn at_sender(veth: &Veth, args: &[&str]) -> Output {
+    ended(veth.inside(Side::Sender), args)
 }
 
 fn receiver(veth: &Veth) -> UdpSocket {
@@ -37,14 +27,6 @@ fn receiver(veth: &Veth) -> UdpSocket {
     let socket = veth.inside(Side::Receiver).run(bind).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     socket
-}
-
-/// Runs a shell's lines at the sender.
-fn at_sender(veth: &Veth, lines: &'static str) -> String {
-    let run = move |(): &mut ()| Command::new("sh").args(["-ec", lines]).output().unwrap();
-    let output = veth.inside(Side::Sender).run(run).unwrap();
-    assert!(output.status.success(), "{lines}");
-    String::from_utf8(output.stdout).unwrap()
 }
 
 #[test]
@@ -57,7 +39,7 @@ fn what_was_counted_came_and_the_document_is_as_its_schema_says() {
     let args = [
         "blast", "em0", "--to", TO, "--rate", "20k", "--count", "500", "--json",
     ];
-    let output = ended(&veth, &args);
+    let output = at_sender(&veth, &args);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(reading.join().unwrap());
@@ -80,7 +62,7 @@ fn the_text_names_the_path_and_closes_the_account() {
     let args = [
         "blast", "em0", "--to", TO, "--count", "1000", "--flows", "3", "--path", "af-xdp",
     ];
-    let output = ended(&veth, &args);
+    let output = at_sender(&veth, &args);
     let text = String::from_utf8(output.stdout).unwrap();
     for part in [
         "em0: UDP from 198.18.0.1:49152 to 198.18.0.2:9000",
@@ -100,10 +82,10 @@ fn a_signal_ends_it_with_its_figures_and_a_kill_leaves_nothing() {
     needs!(Root, Ip);
     let veth = Veth::build().unwrap();
     let socket = receiver(&veth);
-    let before = at_sender(&veth, "ip -d link show em0");
+    let before = shell(veth.inside(Side::Sender), "ip -d link show em0");
     for (signal, code) in [(Signal::INT, Some(130)), (Signal::KILL, None)] {
         let child = nicpoll(
-            &veth,
+            veth.inside(Side::Sender),
             &[
                 "blast",
                 "em0",
@@ -115,19 +97,21 @@ fn a_signal_ends_it_with_its_figures_and_a_kill_leaves_nothing() {
             ],
         );
         socket.recv(&mut [0; 2048]).unwrap();
-        let pid = Pid::from_raw(child.id() as i32).unwrap();
-        kill_process(pid, signal).unwrap();
+        kill(&child, signal);
         let output = child.wait_with_output().unwrap();
         assert_eq!(output.status.code(), code);
         let text = String::from_utf8(output.stdout).unwrap();
         assert_eq!(text.contains("\"event\":\"end\""), code.is_some(), "{text}");
-        assert_eq!(at_sender(&veth, "ip -d link show em0"), before);
+        assert_eq!(
+            shell(veth.inside(Side::Sender), "ip -d link show em0"),
+            before
+        );
         while socket.set_nonblocking(true).is_ok() && socket.recv(&mut [0; 2048]).is_ok() {}
         socket.set_nonblocking(false).unwrap();
     }
     // The queue can be had again, a moment after its socket was closed.
     let began = Instant::now();
-    let again = ended(&veth, &["blast", "em0", "--to", TO, "--count", "1"]);
+    let again = at_sender(&veth, &["blast", "em0", "--to", TO, "--count", "1"]);
     assert_eq!(again.status.code(), Some(0));
     assert!(began.elapsed() < PATIENCE);
 }
@@ -162,7 +146,7 @@ fn what_cannot_be_is_refused_with_a_reason() {
         ),
         (&["lo", "--to", TO], 1, "no Ethernet"),
     ] {
-        let output = ended(&veth, &[&["blast"], args].concat());
+        let output = at_sender(&veth, &[&["blast"], args].concat());
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
         assert!(said.contains(reason), "{args:?}: {said}");

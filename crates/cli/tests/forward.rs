@@ -3,76 +3,21 @@
 
 mod described;
 mod routed;
+mod running;
 
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, ChildStdout};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_testkit::needs;
-use rustix::process::{Pid, Signal, kill_process};
+use nicpoll_testkit::{needs, shell};
+use rustix::process::Signal;
 use serde_json::Value;
 
-use routed::{
-    BEHIND, Lab, PATIENCE, RECEIVER, ROUTER, await_icmp, capture, say_hello_by_tcp, shell,
-    transport,
-};
+use routed::{BEHIND, Lab, RECEIVER, ROUTER, await_icmp, capture, say_hello_by_tcp, transport};
+use running::{PATIENCE, Running, ended, kill};
 
-/// A running router that prints a line for each event.
-struct Running {
-    child: Child,
-    lines: std::io::Lines<BufReader<ChildStdout>>,
-    forwarded: u64,
-}
-
-impl Running {
-    fn new(lab: &Lab, path: &str) -> (Self, Value) {
-        let mut args = vec!["forward", "em0", "em1", "--path", path];
-        args.extend(["--json-stream", "--interval", "100ms"]);
-        let mut child = lab.nicpoll(&args);
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let Some(first) = lines.next() else {
-            let mut said = String::new();
-            let _ = child.stderr.take().unwrap().read_to_string(&mut said);
-            panic!("it ended with {:?}: {said}", child.wait());
-        };
-        let running = Running {
-            child,
-            lines,
-            forwarded: 0,
-        };
-        (running, event(&first.unwrap(), "start"))
-    }
-
-    /// Waits until it has forwarded so many more.
-    fn await_forwarded(&mut self, packets: u64) {
-        let (began, aim) = (Instant::now(), self.forwarded + packets);
-        while self.forwarded < aim {
-            let line = self.lines.next().unwrap().unwrap();
-            let interval = event(&line, "interval");
-            self.forwarded += interval["forwarded_packets"].as_u64().unwrap();
-            let forwarded = self.forwarded;
-            assert!(began.elapsed() < PATIENCE, "{forwarded} of {aim}");
-        }
-    }
-
-    fn interrupt(mut self) -> Value {
-        kill(&self.child, Signal::INT);
-        let last = self.lines.map(Result::unwrap).last().unwrap();
-        assert_eq!(self.child.wait().unwrap().code(), Some(130));
-        event(&last, "end")
-    }
-}
-
-fn event(line: &str, name: &str) -> Value {
-    let event: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
-    assert_eq!(event["event"], name);
-    event["data"].clone()
-}
-
-fn kill(child: &Child, signal: Signal) {
-    let pid = Pid::from_raw(child.id() as i32).unwrap();
-    kill_process(pid, signal).unwrap();
+/// A router on a path, and what it says of its start.
+fn router(lab: &Lab, path: &str) -> (Running, Value) {
+    Running::start(&lab.router, &["forward", "em0", "em1", "--path", path])
 }
 
 fn passed(end: &Value, reason: &str) -> u64 {
@@ -105,7 +50,7 @@ fn folded(mut sum: u64) -> u64 {
 fn packets_arrive_one_hop_on_with_the_right_addresses_and_checksums() {
     needs!(Root, Ip, Ethtool);
     with_each_path(|lab, path| {
-        let (mut router, start) = Running::new(lab, path);
+        let (mut running, start) = router(lab, path);
         assert_eq!(start["path"], path);
         let _echo = lab.echo();
         for to in RECEIVER {
@@ -126,8 +71,8 @@ fn packets_arrive_one_hop_on_with_the_right_addresses_and_checksums() {
                 }
             }
         }
-        router.await_forwarded(40);
-        let end = router.interrupt();
+        running.await_counted("forwarded_packets", 40);
+        let end = running.interrupt();
         assert_eq!(end["account"]["residual_packets"], 0, "{end}");
         assert!(passed(&end, "not_ip") > 0, "ARP is the kernel's: {end}");
         let link = shell(&lab.router, "ip link");
@@ -139,7 +84,7 @@ fn packets_arrive_one_hop_on_with_the_right_addresses_and_checksums() {
 fn what_takes_more_than_sending_on_is_the_kernels() {
     needs!(Root, Ip, Ethtool);
     with_each_path(|lab, path| {
-        let (router, _) = Running::new(lab, path);
+        let (running, _) = router(lab, path);
         let _echo = lab.echo();
         lab.await_answer(RECEIVER[0]);
         for to in [ROUTER[0], RECEIVER[0]] {
@@ -159,7 +104,7 @@ fn what_takes_more_than_sending_on_is_the_kernels() {
         // A checksum that no card is there to finish.
         shell(&lab.sender, "ethtool -K em0 tx on");
         lab.await_answer(RECEIVER[0]);
-        let end = router.interrupt();
+        let end = running.interrupt();
         assert_eq!(end["account"]["residual_packets"], 0, "{end}");
         for reason in ["no_route", "ttl", "too_long", "no_neighbour", "checksum"] {
             assert!(passed(&end, reason) > 0, "{reason}: {end}");
@@ -171,7 +116,7 @@ fn what_takes_more_than_sending_on_is_the_kernels() {
 fn a_neighbour_that_is_gone_is_looked_for_by_the_kernel() {
     needs!(Root, Ip, Ethtool);
     with_each_path(|lab, path| {
-        let (mut router, _) = Running::new(lab, path);
+        let (mut running, _) = router(lab, path);
         let _echo = lab.echo();
         lab.await_answer(RECEIVER[0]);
         let forget = format!("ip neigh del {} dev em1", RECEIVER[0]);
@@ -181,8 +126,8 @@ fn a_neighbour_that_is_gone_is_looked_for_by_the_kernel() {
         lab.await_answer(RECEIVER[0]);
         lab.await_answer(RECEIVER[0]);
         lab.send(RECEIVER[0], 20, 64, None);
-        router.await_forwarded(20);
-        let end = router.interrupt();
+        running.await_counted("forwarded_packets", 20);
+        let end = running.interrupt();
         assert!(passed(&end, "no_neighbour") > 1, "{end}");
         assert_eq!(end["account"]["residual_packets"], 0, "{end}");
     });
@@ -192,12 +137,12 @@ fn a_neighbour_that_is_gone_is_looked_for_by_the_kernel() {
 fn the_account_closes_under_overload() {
     needs!(Root, Ip, Ethtool);
     with_each_path(|lab, path| {
-        let (mut router, _) = Running::new(lab, path);
+        let (mut running, _) = router(lab, path);
         let _echo = lab.echo();
         lab.await_answer(RECEIVER[0]);
         lab.send(RECEIVER[0], 50_000, 18, None);
-        router.await_forwarded(1_000);
-        let end = router.interrupt();
+        running.await_counted("forwarded_packets", 1_000);
+        let end = running.interrupt();
         let account = &end["account"];
         assert!(
             account["received_packets"].as_u64().unwrap() > 1_000,
@@ -217,7 +162,7 @@ fn a_veth_without_a_napi_at_its_other_end_is_left_to_the_kernel_and_named() {
     needs!(Root, Ip, Ethtool);
     let lab = Lab::new();
     shell(&lab.receiver, "ethtool -K em0 gro off");
-    let (router, start) = Running::new(&lab, "xdp");
+    let (running, start) = router(&lab, "xdp");
     assert_eq!(start["interfaces"][1]["takes_redirected"], false, "{start}");
     let notes = start["notes"].to_string();
     assert!(notes.contains("ethtool -K PEER gro on"), "{notes}");
@@ -226,7 +171,7 @@ fn a_veth_without_a_napi_at_its_other_end_is_left_to_the_kernel_and_named() {
     for _ in 0..2 {
         lab.await_answer(RECEIVER[0]);
     }
-    let end = router.interrupt();
+    let end = running.interrupt();
     assert!(passed(&end, "other_exit") > 0, "{end}");
     assert_eq!(end["account"]["residual_packets"], 0, "{end}");
 }
@@ -235,16 +180,15 @@ fn a_veth_without_a_napi_at_its_other_end_is_left_to_the_kernel_and_named() {
 fn a_router_that_is_killed_leaves_nothing_and_what_cannot_be_is_refused() {
     needs!(Root, Ip, Ethtool);
     let lab = Lab::new();
-    with_running(&lab, |first| {
-        let output = lab.ended(&["forward", "em0", "em1"]);
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(
-            said.contains("'em0' has an XDP program of another"),
-            "{said}"
-        );
-        kill(&first.child, Signal::KILL);
-        first.child.wait().unwrap();
-    });
+    let (mut first, _) = router(&lab, "xdp");
+    let output = ended(&lab.router, &["forward", "em0", "em1"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("'em0' has an XDP program of another"),
+        "{said}"
+    );
+    kill(&first.child, Signal::KILL);
+    first.child.wait().unwrap();
     let began = Instant::now();
     while shell(&lab.router, "ip link").contains("xdp") {
         assert!(began.elapsed() < PATIENCE);
@@ -266,7 +210,7 @@ fn a_router_that_is_killed_leaves_nothing_and_what_cannot_be_is_refused() {
         if reason.contains("sysctl") {
             shell(&lab.router, off);
         }
-        let output = lab.ended(args);
+        let output = ended(&lab.router, args);
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
         assert!(said.contains(reason), "{args:?}: {said}");
@@ -281,18 +225,13 @@ fn the_document_is_as_its_schema_says_and_the_text_closes_the_account() {
     with_each_path(|lab, path| {
         let mut options = vec!["forward", "em0", "em1", "--path", path];
         options.extend(["--for", "200ms", "--interval", "100ms"]);
-        let json = lab.ended(&[&options[..], &["--json"]].concat());
+        let json = ended(&lab.router, &[&options[..], &["--json"]].concat());
         let document: Value = serde_json::from_slice(&json.stdout).unwrap();
         described::assert_described(&document, "forward");
         assert_eq!(document["intervals"].as_array().unwrap().len(), 2);
-        let text = String::from_utf8(lab.ended(&options).stdout).unwrap();
+        let text = String::from_utf8(ended(&lab.router, &options).stdout).unwrap();
         for part in ["em0, em1: forwarding IPv4 and IPv6", "0 unaccounted for"] {
             assert!(text.contains(part), "{part} is not in:\n{text}");
         }
     });
-}
-
-fn with_running(lab: &Lab, test: impl FnOnce(&mut Running)) {
-    let (mut running, _) = Running::new(lab, "xdp");
-    test(&mut running);
 }

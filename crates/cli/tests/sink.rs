@@ -2,47 +2,33 @@
 //! interface is afterwards as it was.
 
 mod described;
+mod running;
 
-use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_model::Side;
 use nicpoll_study::Veth;
-use nicpoll_testkit::needs;
-use rustix::process::{Pid, Signal, kill_process};
+use nicpoll_testkit::{needs, shell};
+use running::{PATIENCE, Running, ended, kill};
+use rustix::process::Signal;
 use serde_json::Value;
 
 const PORT: &str = "9000";
 const RECEIVER: &str = "198.18.0.2";
-/// What has not happened by then will not.
-const PATIENCE: Duration = Duration::from_secs(20);
 /// Fewer than the socket's memory and the veth's ring hold.
 const BURST: u64 = 50;
 
-fn nicpoll(veth: &Veth, args: &[&str]) -> Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
-    command
-        .args(args)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    veth.inside(Side::Receiver)
-        .run(move |()| command.spawn().unwrap())
-        .unwrap()
-}
-
-fn refused(veth: &Veth, args: &[&str]) -> Output {
-    nicpoll(veth, args).wait_with_output().unwrap()
+/// Runs a command at the receiver until it ends.
+fn at_receiver(veth: &Veth, args: &[&str]) -> Output {
+    ended(veth.inside(Side::Receiver), args)
 }
 
 /// Runs a shell's lines at the receiver.
-fn at_receiver(veth: &Veth, lines: &'static str) -> String {
-    let run = move |(): &mut ()| Command::new("sh").args(["-ec", lines]).output().unwrap();
-    let output = veth.inside(Side::Receiver).run(run).unwrap();
-    assert!(output.status.success(), "{lines}");
-    String::from_utf8(output.stdout).unwrap()
+fn shell_at_receiver(veth: &Veth, lines: &str) -> String {
+    shell(veth.inside(Side::Receiver), lines)
 }
 
 fn send(veth: &Veth, port: u16, datagrams: u64) {
@@ -59,63 +45,17 @@ fn send(veth: &Veth, port: u16, datagrams: u64) {
     veth.inside(Side::Sender).run(send).unwrap();
 }
 
-fn event(line: &str, name: &str) -> Value {
-    let event: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
-    assert_eq!(event["event"], name);
-    event["data"].clone()
-}
-
-/// A running sink that prints a line for each event.
-struct Running {
-    child: Child,
-    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
-}
-
-impl Running {
-    fn new(veth: &Veth, discipline: &str) -> (Self, Value) {
-        Self::with(veth, discipline, &[])
-    }
-
-    fn with(veth: &Veth, discipline: &str, more: &[&str]) -> (Self, Value) {
-        Self::at(veth, "em0", discipline, more)
-    }
-
-    fn at(veth: &Veth, interface: &str, discipline: &str, more: &[&str]) -> (Self, Value) {
-        let mut args = vec!["sink", interface, "--json-stream", "--interval", "100ms"];
-        args.extend(["--port", PORT, "--discipline", discipline]);
-        args.extend(more);
-        let mut child = nicpoll(veth, &args);
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let first = lines.next().unwrap().unwrap();
-        (Running { child, lines }, event(&first, "start"))
-    }
-
-    /// Waits until it has received so many.
-    fn await_received(&mut self, packets: u64) {
-        let (began, mut received) = (Instant::now(), 0);
-        while received < packets {
-            let Some(line) = self.lines.next() else {
-                let mut said = String::new();
-                let _ = self.child.stderr.take().unwrap().read_to_string(&mut said);
-                panic!("it ended with {:?}: {said}", self.child.wait());
-            };
-            let interval = event(&line.unwrap(), "interval");
-            received += interval["received_packets"].as_u64().unwrap();
-            assert!(began.elapsed() < PATIENCE, "{received} of {packets}");
-        }
-    }
-
-    fn interrupt(mut self) -> Value {
-        kill(&self.child, Signal::INT);
-        let last = self.lines.map(Result::unwrap).last().unwrap();
-        assert_eq!(self.child.wait().unwrap().code(), Some(130));
-        event(&last, "end")
-    }
-}
-
-fn kill(child: &Child, signal: Signal) {
-    let pid = Pid::from_raw(child.id() as i32).unwrap();
-    kill_process(pid, signal).unwrap();
+/// A sink at an interface of the receiver's, and what it says of its start.
+fn sink(veth: &Veth, interface: &str, discipline: &str, more: &[&str]) -> (Running, Value) {
+    let args = [
+        "sink",
+        interface,
+        "--port",
+        PORT,
+        "--discipline",
+        discipline,
+    ];
+    Running::start(veth.inside(Side::Receiver), &[&args[..], more].concat())
 }
 
 #[test]
@@ -123,13 +63,13 @@ fn every_discipline_accounts_for_every_packet_and_leaves_the_interface_as_it_was
     needs!(Root, Ip);
     let veth = Veth::build().unwrap();
     for discipline in ["polling", "interrupt", "busy-poll", "adaptive"] {
-        let (mut sink, start) = Running::new(&veth, discipline);
+        let (mut running, start) = sink(&veth, "em0", discipline, &[]);
         assert_eq!(start["discipline"], discipline);
         assert_eq!(start["udp_ports"], serde_json::json!([9000]));
         send(&veth, 9000, 2000);
         send(&veth, 9001, 3);
-        sink.await_received(2000);
-        let end = sink.interrupt();
+        running.await_counted("received_packets", 2000);
+        let end = running.interrupt();
         let account = &end["account"];
         assert_eq!(account["taken_packets"], 2000, "{end}");
         assert_eq!(account["received_packets"], 2000, "{end}");
@@ -140,7 +80,7 @@ fn every_discipline_accounts_for_every_packet_and_leaves_the_interface_as_it_was
         let is_woken = end["totals"]["wake_up_events"].as_u64().unwrap() > 0;
         let may_wake = matches!(discipline, "interrupt" | "adaptive");
         assert_eq!(is_woken, may_wake, "{end}");
-        let link = at_receiver(&veth, "ip link show em0");
+        let link = shell_at_receiver(&veth, "ip link show em0");
         assert!(!link.contains("xdp"), "{link}");
     }
 }
@@ -164,7 +104,7 @@ fn numbers_tell_what_was_lost_doubled_and_late_and_marks_how_long_it_took() {
     let numbers = [1u32, 2, 3, 3, 4, 6, 8, 7];
     for (check, device) in [("netrate", "af-packet"), ("mark", "af-xdp")] {
         let options = ["--check", check, "--device", device];
-        let (mut sink, start) = Running::with(&veth, "polling", &options);
+        let (mut running, start) = sink(&veth, "em0", "polling", &options);
         assert_eq!(
             (&start["check"], &start["device"]),
             (&check.into(), &device.into())
@@ -178,8 +118,8 @@ fn numbers_tell_what_was_lost_doubled_and_late_and_marks_how_long_it_took() {
             payload
         };
         send_payloads(&veth, numbers.iter().map(payload).collect());
-        sink.await_received(8);
-        let end = sink.interrupt();
+        running.await_counted("received_packets", 8);
+        let end = running.interrupt();
         assert_eq!(end["account"]["residual_packets"], 0, "{end}");
         let found = &end["check"];
         for (name, packets) in [
@@ -206,8 +146,8 @@ fn the_fastest_device_that_works_is_taken_and_says_why_not_another() {
         env!("CARGO_MANIFEST_DIR"),
         "/../observe/bpf/xdp_pass.bpf.o sec xdp"
     );
-    at_receiver(&veth, attach);
-    let (mut sink, start) = Running::new(&veth, "interrupt");
+    shell_at_receiver(&veth, attach);
+    let (mut running, start) = sink(&veth, "em0", "interrupt", &[]);
     assert_eq!(start["device"], "af-packet");
     assert_eq!(start["refused_devices"][0]["device"], "af-xdp");
     let why = start["refused_devices"][0]["why"].as_str().unwrap();
@@ -216,24 +156,24 @@ fn the_fastest_device_that_works_is_taken_and_says_why_not_another() {
         "{why}"
     );
     send(&veth, 9000, 500);
-    sink.await_received(500);
-    let end = sink.interrupt();
+    running.await_counted("received_packets", 500);
+    let end = running.interrupt();
     assert_eq!(end["account"]["taken_packets"], 500, "{end}");
     assert_eq!(end["account"]["residual_packets"], 0, "{end}");
     assert_eq!(end["account"]["passed_packets"], Value::Null);
-    assert!(at_receiver(&veth, "ip link show em0").contains("xdp"));
+    assert!(shell_at_receiver(&veth, "ip link show em0").contains("xdp"));
 }
 
 #[test]
 fn a_sink_can_be_the_other_end_of_an_interface() {
     needs!(Root, Ip);
     let veth = Veth::build().unwrap();
-    let (mut sink, start) = Running::at(&veth, "tap9", "polling", &["--device", "tap"]);
+    let (mut running, start) = sink(&veth, "tap9", "polling", &["--device", "tap"]);
     assert_eq!(
         (&start["device"], &start["program_mode"]),
         (&"tap".into(), &Value::Null)
     );
-    at_receiver(
+    shell_at_receiver(
         &veth,
         "ip addr add 198.51.100.1/24 dev tap9; \
          ip neigh add 198.51.100.2 lladdr 02:00:00:00:00:02 dev tap9",
@@ -245,25 +185,25 @@ fn a_sink_can_be_the_other_end_of_an_interface() {
         }
     };
     veth.inside(Side::Receiver).run(send).unwrap();
-    sink.await_received(2);
-    let end = sink.interrupt();
+    running.await_counted("received_packets", 2);
+    let end = running.interrupt();
     let account = &end["account"];
     assert_eq!(account["received_packets"], 2, "{account}");
     assert_eq!(account["residual_packets"], 0, "{account}");
     assert!(account["passed_packets"].as_u64().unwrap() > 0, "{account}");
-    assert!(!at_receiver(&veth, "ip -o link").contains("tap9"));
+    assert!(!shell_at_receiver(&veth, "ip -o link").contains("tap9"));
 }
 
 #[test]
 fn a_sink_that_is_killed_leaves_no_program_behind() {
     needs!(Root, Ip);
     let veth = Veth::build().unwrap();
-    let (mut sink, _) = Running::new(&veth, "polling");
-    assert!(at_receiver(&veth, "ip link show em0").contains("xdp"));
-    kill(&sink.child, Signal::KILL);
-    sink.child.wait().unwrap();
+    let (mut running, _) = sink(&veth, "em0", "polling", &[]);
+    assert!(shell_at_receiver(&veth, "ip link show em0").contains("xdp"));
+    kill(&running.child, Signal::KILL);
+    running.child.wait().unwrap();
     let began = Instant::now();
-    while at_receiver(&veth, "ip link show em0").contains("xdp") {
+    while shell_at_receiver(&veth, "ip link show em0").contains("xdp") {
         assert!(began.elapsed() < PATIENCE);
         thread::sleep(Duration::from_millis(5));
     }
@@ -273,8 +213,8 @@ fn a_sink_that_is_killed_leaves_no_program_behind() {
 fn knobs_of_a_running_sink_are_read_and_written() {
     needs!(Root, Ip);
     let veth = Veth::build().unwrap();
-    let (sink, _) = Running::new(&veth, "polling");
-    let pid = sink.child.id().to_string();
+    let (running, _) = sink(&veth, "em0", "polling", &[]);
+    let pid = running.child.id().to_string();
     let sysctl = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
         let output = command
@@ -308,7 +248,7 @@ fn knobs_of_a_running_sink_are_read_and_written() {
         assert_eq!((code, out.as_str()), (Some(1), ""), "{refused}: {err}");
         assert!(err.contains(why), "{refused}: {err}");
     }
-    let end = sink.interrupt();
+    let end = running.interrupt();
     let knobs = end["polling"].as_array().unwrap();
     let user_frac = knobs
         .iter()
@@ -322,7 +262,7 @@ fn knobs_of_a_running_sink_are_read_and_written() {
 
 /// What the kernel's side of the receiver is set to.
 fn kernel_side(veth: &Veth) -> String {
-    at_receiver(
+    shell_at_receiver(
         veth,
         "cat /sys/class/net/em0/threaded /sys/class/net/em0/napi_defer_hard_irqs \
          /sys/class/net/em0/gro_flush_timeout; ethtool -k em0 | grep ^generic-receive",
@@ -336,7 +276,7 @@ fn the_kernels_side_is_changed_while_a_sink_runs_and_put_back_also_after_a_kill(
     let before = kernel_side(&veth);
     for (side, shown) in [("threaded", "1\n"), ("polling", "0\n2147483647\n200000\n")] {
         for signal in [Signal::INT, Signal::KILL] {
-            let (mut sink, start) = Running::with(&veth, "polling", &["--kernel-side", side]);
+            let (mut running, start) = sink(&veth, "em0", "polling", &["--kernel-side", side]);
             assert_eq!(start["kernel_side"]["name"], side);
             let now = kernel_side(&veth);
             assert!(
@@ -344,15 +284,15 @@ fn the_kernels_side_is_changed_while_a_sink_runs_and_put_back_also_after_a_kill(
                 "{side}: {now}"
             );
             send(&veth, 9000, 500);
-            sink.await_received(500);
+            running.await_counted("received_packets", 500);
             if signal == Signal::INT {
-                let end = sink.interrupt();
+                let end = running.interrupt();
                 assert_eq!(end["account"]["residual_packets"], 0, "{end}");
                 assert_eq!(kernel_side(&veth), before, "{side}");
                 continue;
             }
-            kill(&sink.child, signal);
-            sink.child.wait().unwrap();
+            kill(&running.child, signal);
+            running.child.wait().unwrap();
             let began = Instant::now();
             while kernel_side(&veth) != before {
                 assert!(began.elapsed() < PATIENCE, "{}", kernel_side(&veth));
@@ -366,9 +306,9 @@ fn the_kernels_side_is_changed_while_a_sink_runs_and_put_back_also_after_a_kill(
 fn an_engine_on_several_cpus_has_knobs_for_all_and_for_each() {
     needs!(Root, Ip);
     let veth = Veth::build().unwrap();
-    let (sink, start) = Running::with(&veth, "polling", &["--cpu", "0"]);
+    let (running, start) = sink(&veth, "em0", "polling", &["--cpu", "0"]);
     assert_eq!(start["cpus"], serde_json::json!([0]));
-    let pid = sink.child.id().to_string();
+    let pid = running.child.id().to_string();
     let sysctl = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
         let command = command.args(["sysctl", "--engine", &pid]).args(args);
@@ -382,7 +322,7 @@ fn an_engine_on_several_cpus_has_knobs_for_all_and_for_each() {
     assert_eq!(sysctl(&["-n", "user_frac"]), "20\n");
     let refusal = sysctl(&["cpu7.burst"]);
     assert!(refusal.contains("the engine runs on CPU 0"), "{refusal}");
-    let end = sink.interrupt();
+    let end = running.interrupt();
     assert_eq!(end["polling_by_cpu"][0]["cpu"], 0, "{end}");
 }
 
@@ -390,12 +330,12 @@ fn an_engine_on_several_cpus_has_knobs_for_all_and_for_each() {
 fn where_the_kernel_polls_sysctl_shows_what_stands_for_the_knobs() {
     needs!(Root, Ip, Ethtool);
     let veth = Veth::build().unwrap();
-    at_receiver(
+    shell_at_receiver(
         &veth,
         "ethtool -K em0 gro on; echo 500000 > /sys/class/net/em0/gro_flush_timeout; \
          echo 2147483647 > /sys/class/net/em0/napi_defer_hard_irqs",
     );
-    let output = refused(
+    let output = at_receiver(
         &veth,
         &["sysctl", "--engine", "em0", "kern.polling.handlers"],
     );
@@ -412,7 +352,7 @@ fn where_the_kernel_polls_sysctl_shows_what_stands_for_the_knobs() {
         ),
         (&["sysctl", "--engine", "em0", "speed"], "speed"),
     ] {
-        let output = refused(&veth, args);
+        let output = at_receiver(&veth, args);
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{args:?}: {said}");
         assert!(said.contains(why), "{args:?}: {said}");
@@ -459,12 +399,12 @@ fn what_cannot_be_is_refused_with_a_reason() {
             "netrate, iperf, mark",
         ),
     ] {
-        let output = refused(&veth, args);
+        let output = at_receiver(&veth, args);
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
         assert!(said.contains(reason), "{args:?}: {said}");
     }
-    let link = at_receiver(&veth, "ip link show em0");
+    let link = shell_at_receiver(&veth, "ip link show em0");
     assert!(!link.contains("xdp"), "{link}");
 }
 
@@ -473,12 +413,12 @@ fn the_document_is_as_its_schema_says_and_the_text_closes_the_account() {
     needs!(Root, Ip);
     let veth = Veth::build().unwrap();
     let options = ["sink", "em0", "--for", "300ms", "--interval", "100ms"];
-    let json = refused(&veth, &[&options[..], &["--json"]].concat());
+    let json = at_receiver(&veth, &[&options[..], &["--json"]].concat());
     let document: Value = serde_json::from_slice(&json.stdout).unwrap();
     described::assert_described(&document, "sink");
     assert_eq!(document["start"]["udp_ports"], serde_json::json!([9, 5001]));
     assert!(document["end"]["ticks"].as_u64().unwrap() > 0);
-    let text = String::from_utf8(refused(&veth, &options).stdout).unwrap();
+    let text = String::from_utf8(at_receiver(&veth, &options).stdout).unwrap();
     for part in [
         "em0: taking UDP to port 9, 5001",
         "User-side polling only",

@@ -2,14 +2,16 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_sys::netns::{NetNamespace, NetnsThread};
+use nicpoll_testkit::shell;
 use rustix::net::{AddressFamily, Protocol, RecvFlags, SocketFlags, SocketType, ipproto};
 use rustix::thread::gettid;
+
+use crate::running::PATIENCE;
 
 pub const SENDER: [&str; 2] = ["198.18.0.1", "2001:2::1"];
 pub const ROUTER: [&str; 2] = ["198.18.0.2", "2001:2::2"];
@@ -17,8 +19,6 @@ pub const RECEIVER: [&str; 2] = ["198.18.1.1", "2001:2:0:1::1"];
 /// Behind the receiver; the router learns the way there while it runs.
 pub const BEHIND: &str = "198.51.100.1";
 pub const PORT: u16 = 9000;
-/// What has not happened by then will not.
-pub const PATIENCE: Duration = Duration::from_secs(20);
 /// An answer that does not come within this is asked for again.
 const ANSWER: Duration = Duration::from_millis(200);
 
@@ -79,19 +79,6 @@ impl Lab {
             router,
             receiver,
         }
-    }
-
-    pub fn nicpoll(&self, args: &[&str]) -> Child {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
-        command
-            .args(args)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        self.router.run(move |()| command.spawn().unwrap()).unwrap()
-    }
-
-    pub fn ended(&self, args: &[&str]) -> Output {
-        self.nicpoll(args).wait_with_output().unwrap()
     }
 
     /// Answers every datagram to `PORT` at the receiver until the result is dropped.
@@ -157,18 +144,6 @@ pub struct Echo {
 
 fn any(like: IpAddr) -> &'static str {
     if like.is_ipv4() { "0.0.0.0" } else { "::" }
-}
-
-/// Runs lines of a shell in a namespace.
-pub fn shell(host: &Host, lines: &str) -> String {
-    let script = format!("set -e\n{lines}");
-    host.run(move |()| {
-        let output = Command::new("sh").args(["-c", &script]).output().unwrap();
-        let complaints = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{script}\n{complaints}");
-        String::from_utf8(output.stdout).unwrap()
-    })
-    .unwrap()
 }
 
 /// The frames of UDP to a port that come to the receiver, each as a whole.
