@@ -4,7 +4,7 @@
 
 mod guest;
 
-use guest::{Console, Guest};
+use guest::{Console, Guest, studies};
 use nicpoll_testkit::{Need, has, skip, test_name};
 
 /// What the scripts below share. Every line that a test reads begins with a word and a colon.
@@ -295,6 +295,7 @@ fn udev_sets_a_card_at_its_first_moment_and_that_is_put_back_exactly() {
 const STACKED: &str = r#"
 for driver in llc stp garp mrp 8021q; do load $driver; done
 ip link add link eth0 name eth0.5 type vlan id 5; ip link set eth0.5 up
+compare vlan eth0.5
 echo "vlan-turns: $(nicpoll ab eth0.5 --dry-run | grep ' <-> ' | sed 's/^ *//' | tr '\n' ' ')"
 echo "vlan-says: $(nicpoll set eth0.5 polling --look 0 2>&1 >/dev/null)"
 values values-vlan
@@ -307,7 +308,9 @@ for driver in tls bonding; do load $driver; done
 ip link set eth0 down
 echo +eth0 >/sys/class/net/bond0/bonding/slaves
 ip link set bond0 up
+ip addr flush dev eth0; ip addr add 10.0.2.15/24 dev bond0
 sleep 1
+compare bond bond0
 echo "bond-turns: $(nicpoll ab bond0 --dry-run | grep ' <-> ' | sed 's/^ *//' | tr '\n' ' ')"
 echo "bond-says: $(nicpoll set bond0 polling --look 0 2>&1 >/dev/null)"
 values values-bond
@@ -316,12 +319,19 @@ values values-bond-back
 ls -d /var/lib/nicpoll || echo "left: nothing"
 "#;
 
-/// Kernels that are built for one purpose lack VLANs and bonds; Debian's has both.
+/// Kernels that are built for one purpose lack VLANs, bonds and netem; Debian's has them. One guest shows all three,
+/// since each boot takes its time.
 #[test]
-fn a_vlan_and_a_bond_stand_for_the_card_below() {
-    let Some(console) = boot(test_name!(), &[MEASURE, STACKED], &[]) else {
+fn a_vlan_and_a_bond_stand_for_the_card_below_and_a_link_is_made_worse() {
+    let script = [MEASURE, studies::COMPARE, STACKED, studies::IMPAIRED];
+    let files = [("worse.toml", studies::WORSE)];
+    let Some(console) = boot_with(2, test_name!(), &script, &files) else {
         return;
     };
+    for name in ["vlan", "bond"] {
+        studies::expect_turns(&console, name);
+    }
+    studies::expect_impaired(&console);
     let set = "2147483647 200000 0";
     let turns = "eth0: napi_defer_hard_irqs 0 <-> 2147483647 eth0: gro_flush_timeout 0 <-> 200000";
     expect(
@@ -353,10 +363,15 @@ fn a_vlan_and_a_bond_stand_for_the_card_below() {
 
 /// Runs a script in a guest; `None`, with the reason printed, where there is none.
 fn boot(test: &str, script: &[&str], files: &[(&str, &str)]) -> Option<Console> {
+    boot_with(1, test, script, files)
+}
+
+/// The same in a guest with several processors.
+fn boot_with(cpus: u8, test: &str, script: &[&str], files: &[(&str, &str)]) -> Option<Console> {
     if !has(test, &[Need::Time]) {
         return None;
     }
-    let guest = Guest::new(test)?;
+    let guest = Guest::new(test)?.with_cpus(cpus);
     let home = tempfile::tempdir().unwrap();
     Some(guest.run(home.path(), &script.concat(), files))
 }

@@ -70,8 +70,9 @@ pub fn require_lab(what: &str, command: &str) -> Result<(), StudyError> {
                  {KERNEL_TYPES} is missing; a kernel with CONFIG_DEBUG_INFO_BTF=y has it"
             )));
         }
-        let settings = nicpoll_switch::per_napi_settings();
-        return settings.map_err(|error| StudyError::Missing(error.to_string()));
+        // Values of single instances are not needed: an interface of a lab takes its values as a whole.
+        let listed = nicpoll_switch::napi_list();
+        return listed.map_err(|error| StudyError::Missing(error.to_string()));
     }
     Err(StudyError::Missing(format!(
         "{what} makes network namespaces and counts the kernel's polls; missing here: {}.\n\

@@ -3,6 +3,7 @@
 //! What must hold: what a report says of the link comes from here, and a link that is no real one says so.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use nicpoll_model::Side;
 use nicpoll_model::line::Line;
@@ -36,6 +37,11 @@ pub trait Link: Send {
 
     /// Slots of the receive ring; `None` when the driver does not say.
     fn ring_slots(&self) -> Option<u32>;
+
+    /// How much later each packet arrives than it would, each way, because the link was made so.
+    fn delay(&self) -> Duration {
+        Duration::ZERO
+    }
 
     /// The line between the hosts, or why there is none.
     fn line(&self) -> Result<Line, &'static str>;

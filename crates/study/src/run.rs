@@ -124,6 +124,7 @@ impl Running {
         let traffic = traffic.into();
         let streams = traffic.streams(lab.link.paths());
         let port = PORT + (lab.hung_ends % HUNG_RUNS) * PORTS_A_RUN;
+        let link_delay = lab.link.delay();
         let mut running = Vec::new();
         for (stream, port) in streams.iter().zip(port..) {
             let to = stream.from.other();
@@ -132,6 +133,7 @@ impl Running {
                 side: Side::Receiver,
                 receiver,
                 duration,
+                link_delay,
             };
             let end = prepare(lab, stream.request, terms, to)?;
             lab.host(to).start(end)?;
@@ -143,6 +145,7 @@ impl Running {
                 side: Side::Sender,
                 receiver: address,
                 duration,
+                link_delay,
             };
             let sender = prepare(lab, stream.request, terms, stream.from)?;
             started.push(RunningStream {
@@ -175,6 +178,7 @@ impl Running {
             side: Side::Sender,
             receiver: peer,
             duration,
+            link_delay: lab.link.delay(),
         };
         let sender = prepare(lab, workload, terms, Side::Sender)?;
         lab.sender.start(sender)?;

@@ -16,9 +16,10 @@ const LINKS_MAX: u8 = 8;
 /// The slowest and the fastest line that is shaped.
 const RATES: std::ops::RangeInclusive<u64> = 64_000..=100_000_000_000;
 
-/// Delays that are made.
+/// Delays that are made. Over the longest one, the end of a TCP stream and one retransmission still fit into the time
+/// that a sender waits for it.
 const DELAY_MIN: Duration = Duration::from_micros(10);
-const DELAY_MAX: Duration = Duration::from_secs(1);
+const DELAY_MAX: Duration = Duration::from_millis(500);
 /// Losses that are made, in percent.
 const LOSS_MIN: f64 = 0.0001;
 const LOSS_MAX: f64 = 50.0;
@@ -317,7 +318,7 @@ mod tests {
             ("rate = \"10\"", "10Mbit/s"),
             ("rate = \"9m/s\"", "10Mbit/s"),
             ("delay = \"9\"", "such as \"20ms\""),
-            ("delay = \"9s\"", "10µs to 1s"),
+            ("delay = \"9s\"", "10µs to 500ms"),
             ("loss = \"0.1\"", "such as \"0.1%\""),
             ("loss = \"80%\"", "50%"),
             ("jitter = \"9ms\"", "unknown field"),

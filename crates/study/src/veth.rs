@@ -316,6 +316,10 @@ impl Link for Veth {
         Some(VETH_RING_SLOTS)
     }
 
+    fn delay(&self) -> Duration {
+        self.topology.delay()
+    }
+
     fn line(&self) -> Result<Line, &'static str> {
         let rate = self.topology.rate.map(|rate| rate.bits_per_second().get());
         rate.and_then(Line::new)

@@ -24,6 +24,7 @@ fn run(request: &WorkloadRequest) -> Books {
         side: Side::Receiver,
         receiver: free_address(),
         duration: DURATION,
+        link_delay: Duration::ZERO,
     };
     let sender = End {
         side: Side::Sender,
@@ -130,6 +131,7 @@ fn a_cancelled_end_says_so() {
             side: Side::Receiver,
             receiver: free_address(),
             duration: DURATION,
+            link_delay: Duration::ZERO,
         };
         let error = request.workload().prepare(&end).unwrap().run(&signals);
         assert_eq!(error.unwrap_err().to_string(), "cancelled", "{request:?}");

@@ -66,7 +66,7 @@ pub use lower::{goes_by_backlog, is_stacked, lowest};
 pub use machine::Machine;
 pub use owner::{Owner, boot_id};
 pub use plan::{Needs, Refusal, RefusalKind, needs_napi};
-pub use probe::{Abilities, Unsupported, per_napi_settings};
+pub use probe::{Abilities, Unsupported, napi_list, per_napi_settings};
 pub use record::{Attempt, Change, Record, RecordError};
 pub use recover::{Recovered, Restored, boottime_ns, recover, restore, would_restore};
 pub use request::{Name, POLLING_PERIOD_NS, Part, Request, RequestError, Setting, Values};

@@ -8,7 +8,8 @@ use thiserror::Error;
 
 use crate::attributes::{attribute, attributes, uint_attribute};
 
-/// `NETDEV_CMD_NAPI_SET`, include/uapi/linux/netdev.h.
+/// `NETDEV_CMD_NAPI_GET` and `NETDEV_CMD_NAPI_SET`, include/uapi/linux/netdev.h.
+const NETDEV_CMD_NAPI_GET: u32 = 11;
 const NETDEV_CMD_NAPI_SET: u32 = 14;
 /// `NETDEV_A_NAPI_IRQ_SUSPEND_TIMEOUT`.
 const NAPI_SUSPEND: u16 = 7;
@@ -109,19 +110,32 @@ pub struct Unsupported {
     detail: String,
 }
 
+/// Whether the NAPI instances of an interface can be listed. Without the list nobody can tell whose polls are whose.
+pub fn napi_list() -> Result<(), Unsupported> {
+    let missing = |detail| Unsupported {
+        feature: "list of NAPI instances",
+        minimum: "6.8",
+        detail,
+    };
+    knows(NETDEV_CMD_NAPI_GET, "napi-get").map_err(missing)
+}
+
 /// Whether the deferral of a single NAPI instance can be set.
 pub fn per_napi_settings() -> Result<(), Unsupported> {
-    let missing = |detail: String| Unsupported {
+    let missing = |detail| Unsupported {
         feature: "per-NAPI settings",
         minimum: "6.13",
         detail,
     };
+    knows(NETDEV_CMD_NAPI_SET, "napi-set").map_err(missing)
+}
+
+/// Whether the kernel takes a request about NAPI instances, or why not.
+fn knows(command: u32, name: &str) -> Result<(), String> {
     match netdev_commands() {
-        Ok(commands) if commands.contains(&NETDEV_CMD_NAPI_SET) => Ok(()),
-        Ok(_) => Err(missing(String::from(
-            "the netdev netlink family does not know napi-set",
-        ))),
-        Err(error) => Err(missing(format!("no netdev netlink family: {error}"))),
+        Ok(commands) if commands.contains(&command) => Ok(()),
+        Ok(_) => Err(format!("the netdev netlink family does not know {name}")),
+        Err(error) => Err(format!("no netdev netlink family: {error}")),
     }
 }
 

@@ -59,6 +59,8 @@ pub struct End {
     pub receiver: SocketAddr,
     /// How long the sender sends.
     pub duration: Duration,
+    /// How much later each packet arrives than it would, each way: what is waited for takes twice as much longer.
+    pub link_delay: Duration,
 }
 
 /// Why an end could not do its part.

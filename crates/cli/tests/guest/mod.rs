@@ -1,6 +1,8 @@
 //! A machine with a card: Debian's kernel in QEMU, by emulation, so that it runs anywhere and its timing means
 //! nothing. What it runs is a script of busybox and our program.
 
+pub mod studies;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +24,7 @@ const CARD: &str = "e1000-82545em,netdev=net0";
 /// The card's driver, without which there is no guest.
 const CARD_DRIVER: &str = "kernel/drivers/net/ethernet/intel/e1000/e1000";
 /// Drivers that scripts may load, in an order in which each finds what it needs.
-const OTHER_DRIVERS: [&str; 7] = [
+const OTHER_DRIVERS: [&str; 10] = [
     "kernel/net/llc/llc",
     "kernel/net/802/stp",
     "kernel/net/802/garp",
@@ -30,6 +32,9 @@ const OTHER_DRIVERS: [&str; 7] = [
     "kernel/net/8021q/8021q",
     "kernel/net/tls/tls",
     "kernel/drivers/net/bonding/bonding",
+    "kernel/drivers/net/veth",
+    "kernel/net/sched/sch_netem",
+    "kernel/net/sched/sch_tbf",
 ];
 
 /// Done first in every guest: the card is up, with the address that QEMU's own network expects.
@@ -52,6 +57,8 @@ pub struct Guest {
     busybox: PathBuf,
     /// udev's program; null when its package is not there.
     udev: Option<PathBuf>,
+    /// Processors that it has.
+    cpus: u8,
 }
 
 /// What a guest's console showed.
@@ -85,6 +92,11 @@ impl Guest {
             );
         }
         guest
+    }
+
+    /// The same with several processors: a study takes two. One card's interrupts may then come at either.
+    pub fn with_cpus(self, cpus: u8) -> Self {
+        Guest { cpus, ..self }
     }
 
     /// Boots with these files, runs the script as the first process, and returns what the console showed.
@@ -128,6 +140,7 @@ impl Guest {
                 "-nographic",
             ])
             .args(["-no-reboot", "-append", KERNEL_OPTIONS])
+            .args(["-smp", &self.cpus.to_string()])
             .args(["-netdev", "user,id=net0,restrict=on", "-device", CARD])
             .args([Path::new("-kernel"), &self.kernel])
             .args([Path::new("-initrd"), &image])
@@ -156,6 +169,7 @@ fn below(root: &Path) -> Option<Guest> {
             modules,
             busybox: busybox.clone(),
             udev: either("bin/udevadm").into_iter().find(|path| path.exists()),
+            cpus: 1,
         })
     })
 }

@@ -37,8 +37,9 @@ Examples:
   nicpoll ab em0 --netns lab --seed 7 --json
 
 Exit codes: 0 done, with a verdict; 1 failed, or given up and everything put back; 2 usage;
-4 no verdict: too few blocks, no traffic, or blocks that depend on each other; 5 a privilege or
-kernel feature is missing; 130 and so on: stopped by a signal. More in docs/ab.md.";
+4 no verdict: too few blocks, no traffic, CPU time that cannot be counted or is below what counting
+costs, or blocks that work on what the one before left (carry-over); 5 a privilege or kernel feature
+is missing; 130 and 143 stopped by a signal. More in docs/ab.md.";
 
 /// What became of the interfaces that were changed. `is_there` asks whether one still is.
 pub fn restored(
@@ -119,5 +120,24 @@ impl StudyError {
             cause = error.source();
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_says_what_may_keep_a_verdict_back() {
+        let help = EXAMPLES.replace('\n', " ");
+        for reason in [
+            "too few blocks",
+            "no traffic",
+            "cannot be counted",
+            "below what counting costs",
+            "carry-over",
+        ] {
+            assert!(help.contains(reason), "{reason}");
+        }
     }
 }

@@ -241,6 +241,7 @@ mod tests {
             side: Side::Sender,
             receiver: SocketAddr::from(([127, 0, 0, 1], 9)),
             duration: Duration::from_millis(1),
+            link_delay: Duration::ZERO,
         };
         let cpu = nicpoll_sys::affinity::allowed_cpus().unwrap()[0];
         ends.prepare(&place, 1, workload, terms, (Side::Sender, cpu))

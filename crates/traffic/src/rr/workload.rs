@@ -95,7 +95,10 @@ impl RrWorkload {
     fn client(&self, end: &End) -> ClientConfig {
         let udp = ClientConfig::udp(end.receiver, end.duration);
         match self.protocol() {
-            Protocol::Udp => udp,
+            Protocol::Udp => ClientConfig {
+                timeout: udp.timeout + 2 * end.link_delay,
+                ..udp
+            },
             Protocol::Tcp => ClientConfig {
                 protocol: Protocol::Tcp,
                 timeout: SESSION_TIMEOUT,
@@ -259,5 +262,26 @@ impl From<ServerError> for WorkloadError {
             ServerError::Cancelled => WorkloadError::Cancelled,
             error => WorkloadError::failed(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rr::RESPONSE_TIMEOUT;
+
+    /// Over a link of 60 ms each way, no answer comes in the time that a near one has.
+    #[test]
+    fn an_answer_has_the_links_own_time_too() {
+        let end = |link_delay| End {
+            side: Side::Sender,
+            receiver: ([127, 0, 0, 1], 9).into(),
+            duration: Duration::from_secs(1),
+            link_delay,
+        };
+        let udp = RrWorkload::default();
+        assert_eq!(udp.client(&end(Duration::ZERO)).timeout, RESPONSE_TIMEOUT);
+        let far = udp.client(&end(Duration::from_millis(60)));
+        assert!(far.timeout >= RESPONSE_TIMEOUT + Duration::from_millis(120));
     }
 }
