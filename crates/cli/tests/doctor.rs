@@ -56,6 +56,7 @@ fn text_has_one_line_a_feature() {
     let text = String::from_utf8(output.stdout).unwrap();
     for name in [
         "CAP_NET_ADMIN",
+        "NAPI instances",
         "per-NAPI settings",
         "clock source",
         "other load",

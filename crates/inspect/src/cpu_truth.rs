@@ -17,7 +17,7 @@ use nicpoll_model::{
 use nicpoll_observe::reference::{
     Spun, monotonic_ns, next_phase, sleep_until, spin_until, tick_ns,
 };
-use nicpoll_observe::{CpuSample, ExactCpu, ExactCpuOptions, start_timing};
+use nicpoll_observe::{CpuSample, CpuTimes, ExactCpu, ExactCpuOptions, start_timing};
 use nicpoll_sys::affinity;
 use rustix::thread::gettid;
 
@@ -43,6 +43,9 @@ const STEAL_MAX: f64 = 0.005;
 /// Each time that others have come upon the load, or before it wakes, some microseconds are in no event
 /// and count to it. With more than this share of others, that may be a point.
 const OTHERS_MAX: f64 = 0.1;
+/// While another core is busy for more than this, the way into an interrupt and out of it, and pauses of the
+/// hypervisor, may be a point: cores share what a processor and a hypervisor have once.
+const ELSEWHERE_MAX: f64 = 0.2;
 /// A load that got less of its quarter than this was kept from running.
 const OWN_MIN: f64 = 0.15;
 
@@ -158,6 +161,9 @@ fn run_phase(exact: &ExactCpu, pulses: Pulses) -> Result<TruthPhase, InspectErro
     let load = threads.iter().find(|thread| thread.tid == tid);
     let load = load.map(|thread| thread.times).unwrap_or_default();
     let core = [pulses.core];
+    let all = exact_after.since(&exact_before, &exact_after.cores());
+    let elsewhere = all.iter().filter(|one| one.core != pulses.core);
+    let elsewhere_ns = elsewhere.map(CpuTimes::busy_ns).max().unwrap_or(0);
     let [times] = exact_after.since(&exact_before, &core)[..] else {
         return Err(not_measured(format!("CPU {} has no account", pulses.core)));
     };
@@ -176,54 +182,42 @@ fn run_phase(exact: &ExactCpu, pulses: Pulses) -> Result<TruthPhase, InspectErro
         tick_sampled_core_ratio: sampled.busy(),
         steal_ratio: sampled.steal,
         residual_ratio: ratio(times.residual_ns.unsigned_abs()),
+        elsewhere_ratio: ratio(elsewhere_ns),
     })
 }
 
 fn judge(phases: &[TruthPhase]) -> (TruthVerdict, String) {
-    let greatest = |read: fn(&TruthPhase) -> f64| phases.iter().map(read).fold(0.0, f64::max);
-    let steal = greatest(|phase| phase.steal_ratio);
-    let exact = greatest(|phase| phase.exact_error_points().abs());
-    let sampled = greatest(|phase| phase.tick_sampled_error_points().abs());
-    let others = greatest(TruthPhase::others_ratio);
+    let exact = greatest(phases, |phase| phase.exact_error_points().abs());
+    let sampled = greatest(phases, |phase| phase.tick_sampled_error_points().abs());
     let own = phases.iter().map(|phase| phase.own_ratio);
     let own = own.fold(f64::INFINITY, f64::min);
+    let quieter = "try again when the machine is quieter";
     if own < OWN_MIN {
         let reason = format!(
-            "the load was kept from running: it got {:.1} % of its core where it asked for 25; try \
-             again when the machine is quieter",
+            "the load was kept from running: it got {:.1} % of its core where it asked for 25; {quieter}",
             100.0 * own
         );
         return (TruthVerdict::Inconclusive, reason);
     }
-    if exact > EXACT_POINTS_MAX && steal > STEAL_MAX {
-        let reason = format!(
-            "the hypervisor took {:.1} % of the core, which the load sees and no event shows; try \
-             again when the machine is quieter",
-            100.0 * steal
-        );
-        return (TruthVerdict::Inconclusive, reason);
-    }
-    if exact > EXACT_POINTS_MAX && others > OTHERS_MAX {
-        let reason = format!(
-            "others used up to {:.0} % of the core, and what their coming and going takes is in no \
-             event; try again when the machine is quieter",
-            100.0 * others
-        );
-        return (TruthVerdict::Inconclusive, reason);
-    }
     if exact > EXACT_POINTS_MAX {
-        let reason = format!(
+        let off = format!(
             "the exact account is {exact:.1} points off what the load measured itself, more than \
              {EXACT_POINTS_MAX:.0}"
         );
-        return (TruthVerdict::Fails, reason);
+        return match disturbance(phases) {
+            Some(why) => (
+                TruthVerdict::Inconclusive,
+                format!("{off}, and {why}; {quieter}"),
+            ),
+            None => (TruthVerdict::Fails, off),
+        };
     }
     if sampled <= TICK_SAMPLED_POINTS_MIN {
         let reason = format!(
             "the exact account is right to {exact:.2} points, but /proc/stat was not seen to be wrong \
              by more than {TICK_SAMPLED_POINTS_MIN:.0}: others used up to {:.0} % of the core \
              meanwhile, or this kernel does not sample at the tick",
-            100.0 * others
+            100.0 * greatest(phases, TruthPhase::others_ratio)
         );
         return (TruthVerdict::Inconclusive, reason);
     }
@@ -232,6 +226,37 @@ fn judge(phases: &[TruthPhase]) -> (TruthVerdict, String) {
          {sampled:.0}"
     );
     (TruthVerdict::Holds, reason)
+}
+
+/// The greatest of all phases.
+fn greatest(phases: &[TruthPhase], read: fn(&TruthPhase) -> f64) -> f64 {
+    phases.iter().map(read).fold(0.0, f64::max)
+}
+
+/// What the machine did meanwhile that takes time which no event shows, and so may put a right account off.
+fn disturbance(phases: &[TruthPhase]) -> Option<String> {
+    let steal = greatest(phases, |phase| phase.steal_ratio);
+    let others = greatest(phases, TruthPhase::others_ratio);
+    let elsewhere = greatest(phases, |phase| phase.elsewhere_ratio);
+    if steal > STEAL_MAX {
+        return Some(format!(
+            "the hypervisor took {:.1} % of the core, which the load sees and no event shows",
+            100.0 * steal
+        ));
+    }
+    if others > OTHERS_MAX {
+        return Some(format!(
+            "others used up to {:.0} % of the core, and what their coming and going takes is in no event",
+            100.0 * others
+        ));
+    }
+    (elsewhere > ELSEWHERE_MAX).then(|| {
+        format!(
+            "another core was busy for up to {:.0} % of the time, which makes interrupts dearer where no event \
+             shows it",
+            100.0 * elsewhere
+        )
+    })
 }
 
 fn cost(exact: &mut ExactCpu, core: u32, tick_ns: u64) -> Result<Option<EventCost>, InspectError> {
@@ -268,6 +293,7 @@ mod tests {
             tick_sampled_core_ratio: 0.25,
             steal_ratio: 0.0,
             residual_ratio: 0.0,
+            elsewhere_ratio: 0.0,
         }
     }
 
@@ -291,8 +317,9 @@ mod tests {
     fn an_account_that_is_off_fails_unless_the_machine_was_disturbed() {
         let (failed, reason) = verdict(|phase| phase.exact_ratio = 0.265);
         assert_eq!(failed, TruthVerdict::Fails, "{reason}");
-        let disturbances: [fn(&mut TruthPhase); 2] = [
+        let disturbances: [fn(&mut TruthPhase); 3] = [
             |phase| phase.steal_ratio = 0.02,
+            |phase| phase.elsewhere_ratio = 0.7,
             |phase| phase.exact_core_ratio = 0.5,
         ];
         for disturb in disturbances {

@@ -33,6 +33,9 @@ pub struct TruthPhase {
     pub steal_ratio: f64,
     /// Greatest share of wall time that a core's states do not add up to.
     pub residual_ratio: f64,
+    /// The busiest other core but idle, by the exact account; 0 where there is none, and in output of earlier versions.
+    #[serde(default)]
+    pub elsewhere_ratio: f64,
 }
 
 impl TruthPhase {
@@ -173,6 +176,7 @@ mod tests {
             tick_sampled_core_ratio,
             steal_ratio: 0.0,
             residual_ratio: 0.0,
+            elsewhere_ratio: 0.0,
         }
     }
 

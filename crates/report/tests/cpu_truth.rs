@@ -19,6 +19,7 @@ fn truth() -> CpuTruth {
         tick_sampled_core_ratio,
         steal_ratio: 0.0,
         residual_ratio: 0.0,
+        elsewhere_ratio: 0.0,
     };
     let bin = |phase_ns, user_ns, softirq_ns| FoldBin {
         phase_ns,
@@ -88,7 +89,7 @@ fn what_was_not_measured_shows_as_a_dash() {
     truth.verdict = TruthVerdict::Inconclusive;
     let text = render_cpu_truth_text(&truth, &TextOptions::default());
     assert!(text.contains("The account itself takes -."), "{text}");
-    assert!(text.contains("Inconclusive: "), "{text}");
+    assert!(text.contains("It cannot be told now: "), "{text}");
     assert!(!text.contains("by phase of a pulse"), "{text}");
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use nicpoll_model::{Check, CheckGroup, CheckStatus};
 use nicpoll_observe::{DropReasons, RhythmWatch};
-use nicpoll_switch::Abilities;
+use nicpoll_switch::{Abilities, napi_list};
 use nicpoll_sys::socket;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType};
@@ -36,19 +36,23 @@ fn optional(name: &str, is_there: bool, there: &str, absent: &str) -> Check {
 }
 
 fn of_napi(abilities: &Abilities) -> Vec<Check> {
-    let per_napi = if abilities.has_napi_set {
-        let finding = "napi-set: deferral can be set for each NAPI instance";
-        check(GROUP, "per-NAPI settings", CheckStatus::Good, finding)
-    } else {
-        let finding = "the netdev netlink family has no napi-set";
-        with_remedy(
-            check(GROUP, "per-NAPI settings", CheckStatus::Missing, finding),
-            "a kernel from Linux 6.13 on; on older ones the settings of whole interfaces can be shown",
-        )
+    let name = "NAPI instances";
+    let listed = match napi_list() {
+        Ok(()) => check(GROUP, name, CheckStatus::Good, "the kernel lists them"),
+        Err(error) => with_remedy(
+            check(GROUP, name, CheckStatus::Missing, &error.to_string()),
+            "a kernel from Linux 6.8 on; on older ones interfaces can be set, but nothing tells their polls apart",
+        ),
     };
     let threaded = abilities.threaded_max;
     vec![
-        per_napi,
+        listed,
+        optional(
+            "per-NAPI settings",
+            abilities.has_napi_set,
+            "napi-set: deferral can be set for each NAPI instance",
+            "settings of whole interfaces only; Linux 6.13 has them",
+        ),
         optional(
             "irq-suspend-timeout",
             abilities.has_suspend,

@@ -39,7 +39,7 @@ pub fn write(page: &mut Page, truth: &CpuTruth) {
     page.blank();
     let (word, ink) = match truth.verdict {
         TruthVerdict::Holds => ("It is", Ink::Good),
-        TruthVerdict::Inconclusive => ("Inconclusive", Ink::Unsure),
+        TruthVerdict::Inconclusive => ("It cannot be told now", Ink::Unsure),
         TruthVerdict::Fails => ("It is not", Ink::Bad),
     };
     page.paragraph(ink, &format!("{word}: {}.", truth.reason));

@@ -37,7 +37,9 @@ impl Delays {
         let mut unseen = vec![Unseen {
             what: String::from("what packets wait in the card until a poll takes them"),
             why: String::from(
-                "no event tells when they came; half a period on average, where they come independently of the polls",
+                "no event tells when they came, and the card's own time stamps are not used: switching them on may begin \
+                 its queues anew, and its clock need not be the kernel's; it is half a period on average, where \
+                 packets come independently of the polls",
             ),
         }];
         let mut seen = |what: &str, error: BpfError| {

@@ -11,7 +11,7 @@ request/response traffic through the kernel's receive path in three settings: as
 (default), with NAPI woken by arrivals (interrupt), and with NAPI woken by a timer (polling). Reports
 what changes: rates, loss and where it happens, latency, CPU time.
 
-Needs root, two CPUs and Linux 6.13 or later. Touches no interface of this machine and leaves nothing
+Needs root, two CPUs and Linux 6.12 or later. Touches no interface of this machine and leaves nothing
 behind. The link is virtual: it shows the kernel's receive path, not a card's interrupts.";
 
 /// How it is called, and how it ends.

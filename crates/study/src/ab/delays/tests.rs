@@ -65,6 +65,7 @@ impl Pair {
         // Every packet is followed.
         let (delays, unseen) = Delays::begin(&found.unwrap(), 0.0, None);
         assert_eq!(unseen.len(), 1, "{unseen:?}");
+        assert!(unseen[0].why.contains("time stamps are not used"));
         Pair { near, far, delays }
     }
 
