@@ -13,7 +13,8 @@ compare() {
     pings=$!
     touch /running
     (while [ -e /running ]; do cat /sys/class/net/eth0/gro_flush_timeout; sleep 0.05; done | sort -u | tr '\n' ' ' >/seen) &
-    nicpoll ab $2 --for 8s --block 0.5s --loss-limit 100000 --no-store --json >/compared; echo "$1-ended: $?"
+    nicpoll ab $2 --for 8s --block 0.5s --loss-limit 100000 --no-store --json >/compared 2>/said; echo "$1-ended: $?"
+    echo "$1-said: $(tail -n 4 /said | tr '\n' ' ')"
     rm /running; kill $pings; wait
     echo "$1-took-turns: $(cat /seen)"
     echo "$1-compared: $(tr -d '\n' </compared)"
@@ -76,7 +77,8 @@ traffic = { kind = "udp", payload_bytes = 200, packets_per_second = 1000 }
 
 pub const IMPAIRED: &str = r#"
 for driver in veth sch_netem sch_tbf; do load $driver; done
-nicpoll study run /worse.toml --no-store --json >/worse.json; echo "worse-ended: $?"
+nicpoll study run /worse.toml --no-store --json >/worse.json 2>/said; echo "worse-ended: $?"
+echo "worse-said: $(tail -n 4 /said | tr '\n' ' ')"
 echo "worse: $(tr -d '\n' </worse.json)"
 ls -d /var/lib/nicpoll || echo "left-by-study: nothing"
 "#;
