@@ -112,31 +112,38 @@ pub struct Unsupported {
 
 /// Whether the NAPI instances of an interface can be listed. Without the list nobody can tell whose polls are whose.
 pub fn napi_list() -> Result<(), Unsupported> {
-    let missing = |detail| Unsupported {
-        feature: "list of NAPI instances",
-        minimum: "6.8",
-        detail,
-    };
-    knows(NETDEV_CMD_NAPI_GET, "napi-get").map_err(missing)
+    require(
+        (NETDEV_CMD_NAPI_GET, "napi-get"),
+        "list of NAPI instances",
+        "6.8",
+    )
 }
 
 /// Whether the deferral of a single NAPI instance can be set.
 pub fn per_napi_settings() -> Result<(), Unsupported> {
-    let missing = |detail| Unsupported {
-        feature: "per-NAPI settings",
-        minimum: "6.13",
-        detail,
-    };
-    knows(NETDEV_CMD_NAPI_SET, "napi-set").map_err(missing)
+    require(
+        (NETDEV_CMD_NAPI_SET, "napi-set"),
+        "per-NAPI settings",
+        "6.13",
+    )
 }
 
-/// Whether the kernel takes a request about NAPI instances, or why not.
-fn knows(command: u32, name: &str) -> Result<(), String> {
-    match netdev_commands() {
-        Ok(commands) if commands.contains(&command) => Ok(()),
-        Ok(_) => Err(format!("the netdev netlink family does not know {name}")),
-        Err(error) => Err(format!("no netdev netlink family: {error}")),
-    }
+/// Whether the kernel takes a request about NAPI instances, by its number and its name.
+fn require(
+    (command, name): (u32, &str),
+    feature: &'static str,
+    minimum: &'static str,
+) -> Result<(), Unsupported> {
+    let detail = match netdev_commands() {
+        Ok(commands) if commands.contains(&command) => return Ok(()),
+        Ok(_) => format!("the netdev netlink family does not know {name}"),
+        Err(error) => format!("no netdev netlink family: {error}"),
+    };
+    Err(Unsupported {
+        feature,
+        minimum,
+        detail,
+    })
 }
 
 fn netdev_commands() -> io::Result<Vec<u32>> {
