@@ -16,14 +16,12 @@ use std::thread;
 use anyhow::{Context, Result, bail};
 
 use crate::peers;
-use crate::process::{cargo, find_program, output_of, run};
+use crate::process::{cargo, find_program, run};
 use crate::steps::Outcome;
 
 const FOLDER: &str = "fuzz";
-/// Where the targets are built, in cargo's target folder: they are compiled otherwise than the rest.
-const BUILT: &str = "fuzz";
-/// The profile of `fuzz/Cargo.toml`.
-const PROFILE: &str = "fuzz";
+/// Where cargo puts what it builds with the profile `dev`.
+const BUILT: &str = "debug";
 /// An input that keeps a parser busy for so long is a finding like a crash.
 const SLOWEST_INPUT_S: u32 = 10;
 /// Seconds for each target in CI: enough for all seeds and some hundred thousand inputs around them.
@@ -107,32 +105,19 @@ pub fn run_briefly() -> Result<Outcome> {
     run_targets(None, CI_SECONDS)
 }
 
-/// Builds the targets, or one; returns the folder with the programs.
+/// Builds the targets, or one; returns the folder with the programs. What other projects wrote was compiled for the
+/// tests in the same way, and is there already.
 fn build(wanted: Option<&str>) -> Result<PathBuf> {
-    let machine = machine()?;
-    let folder = target_folder().join(BUILT);
+    let folder = target_folder();
     let mut build = cargo();
     build.args(["build", "--locked", "--manifest-path", "fuzz/Cargo.toml"]);
-    // With a machine named, flags are not for programs that run during the build.
-    build.args(["--profile", PROFILE, "--target", &machine]);
     match wanted {
         Some(name) => build.args(["--bin", name]),
         None => build.arg("--bins"),
     };
     build.env("CARGO_TARGET_DIR", &folder);
-    build.env("RUSTC_WRAPPER", std::path::absolute(WITH_COVERAGE)?);
-    run(build.env("RUSTFLAGS", "--cfg fuzzing"))?;
-    Ok(folder.join(machine).join(PROFILE))
-}
-
-/// What the compiler calls this machine.
-fn machine() -> Result<String> {
-    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let version = output_of(Command::new(rustc).arg("-vV")).context("rustc does not run")?;
-    let mut lines = version.lines();
-    let host = lines.find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned)
-        .context("rustc does not say what this machine is")
+    run(build.env("RUSTC_WRAPPER", std::path::absolute(WITH_COVERAGE)?))?;
+    Ok(folder.join(BUILT))
 }
 
 fn target_folder() -> PathBuf {
@@ -178,11 +163,6 @@ fn targets(folder: &Path) -> Result<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_compiler_knows_this_machine() {
-        assert!(machine().unwrap().contains("linux"));
-    }
 
     #[test]
     fn every_command_runs_and_each_that_fails_is_named() {
