@@ -187,7 +187,9 @@ impl<'a> Receiver<'a> {
             } else {
                 Wait::ForFirst
             };
-            let received = room.batch().receive(&self.bound.socket, wait);
+            let batch = room.batch();
+            let datagrams_max = batch.datagrams_max() as u32;
+            let received = batch.receive(&self.bound.socket, wait);
             let now = Instant::now();
             self.close_intervals(now);
             let is_empty = match received {
@@ -205,7 +207,8 @@ impl<'a> Receiver<'a> {
                         }
                     })?;
                     room.after(count, now);
-                    if let Some(nap) = self.nap.as_mut().and_then(|nap| nap.after(count, now)) {
+                    let nap = self.nap.as_mut();
+                    if let Some(nap) = nap.and_then(|nap| nap.after(count, datagrams_max, now)) {
                         thread::sleep(nap);
                     }
                     false
