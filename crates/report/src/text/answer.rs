@@ -459,9 +459,11 @@ fn unproven(study: &Study) -> Option<String> {
     ))
 }
 
-/// What `better` and `worse` hold back, where they stand.
+/// What `better` and `worse` hold back, where they stand. What dependent blocks hold back is said with them.
 fn weak_words(study: &Study) -> Option<String> {
-    let mut judged = study.comparisons.iter().filter_map(|one| one.verdict);
+    let independent = study.comparisons.iter();
+    let independent = independent.filter(|one| !one.are_blocks_dependent);
+    let mut judged = independent.filter_map(|one| one.verdict);
     judged
         .any(|word| matches!(word, Verdict::Better | Verdict::Worse))
         .then(|| {

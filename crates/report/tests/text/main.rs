@@ -1,5 +1,7 @@
 //! The text report of the fixture, rule by rule.
 
+mod first_screen;
+#[path = "../fixture/mod.rs"]
 mod fixture;
 
 use nicpoll_model::{
@@ -228,103 +230,6 @@ fn every_verdict_has_its_sentence() {
     assert!(text.contains("inconclusive, as 7 blocks leave no interval."));
 }
 
-#[test]
-fn the_first_screen_is_the_answer() {
-    let mut study = fixture::study();
-    // The most that may have to be said at once.
-    for (name, text) in [
-        (
-            WarningName::ForeignWork,
-            "other programs took 43 % of a core (udp64 under polling): stop them",
-        ),
-        (
-            WarningName::DependentBlocks,
-            "blocks are not independent (tcp against default)",
-        ),
-    ] {
-        study.warnings.push(Warning {
-            name,
-            text: String::from(text),
-        });
-    }
-    let narrow = TextOptions {
-        width: 80,
-        color: false,
-    };
-    let whole = render_text(&study, &narrow);
-    let brief = render_brief_text(&study, &narrow);
-    // A prompt takes the last line.
-    assert!(brief.lines().count() <= 23, "{brief}");
-    let first = whole.lines().take(brief.lines().count() - 1);
-    assert!(first.eq(brief.lines().take(brief.lines().count() - 1)));
-    let answer = flat(&brief);
-    assert!(answer.contains(
-        "Against interrupts it depends on the traffic: polling delivers more under udp64, less under tcp \
-         and rr; nothing is proven under udp1470."
-    ));
-    assert!(answer.contains("43 % of a core") && answer.contains("not independent"));
-    // No win without the losses: every workload has its line against every reference.
-    for workload in fixture::WORKLOADS {
-        let start = format!("  {workload:<8}");
-        let lines = brief.lines().filter(|line| line.starts_with(&start));
-        assert_eq!(lines.count(), 2, "{workload}");
-    }
-}
-
-#[test]
-fn bars_begin_at_one_place_whatever_workloads_are_called() {
-    let mut text = serde_json::to_string(&fixture::study()).unwrap();
-    let names = ["udp64-small", "udp64-of-many-clients-a"];
-    for (old, new) in ["udp64", "udp1470"].into_iter().zip(names) {
-        text = text.replace(&format!("\"{old}\""), &format!("\"{new}\""));
-    }
-    let study: Study = serde_json::from_str(&text).unwrap();
-    for width in [80, 120] {
-        let options = TextOptions {
-            width,
-            color: false,
-        };
-        let brief = render_brief_text(&study, &options);
-        let lines: Vec<&str> = brief.lines().collect();
-        let head = lines.iter().find(|line| line.contains("1/")).unwrap();
-        let middle = head.find("1/").unwrap() + 9;
-        for start in ["  udp6", "  tcp ", "  rr "] {
-            let own = lines.iter().filter(|line| line.starts_with(start));
-            let bars: Vec<&&str> = own.filter(|line| line.contains('|')).collect();
-            assert!(!bars.is_empty(), "{brief}");
-            for line in bars {
-                assert_eq!(&line[middle..=middle], "|", "{brief}");
-            }
-        }
-        assert!(lines.iter().all(|line| line.chars().count() <= width));
-    }
-    let wide = TextOptions {
-        width: 120,
-        color: false,
-    };
-    let wide = render_brief_text(&study, &wide);
-    assert!(wide.contains("  udp64-of-many-clients-a "), "{wide}");
-}
-
-#[test]
-fn a_verdict_on_asking_is_said_to_be_one() {
-    let mut study = fixture::study();
-    for comparison in &mut study.comparisons {
-        let is_meant = comparison.workload == "tcp";
-        if let Some(sensitivity) = comparison.sensitivity.as_mut().filter(|_| is_meant) {
-            sensitivity.in_force_trials = [16, 11];
-            sensitivity.is_on_asking = true;
-        }
-    }
-    let text = flat(&render_brief_text(&study, &TextOptions::default()));
-    assert!(text.contains(
-        "tcp: polling was proven in force in 11 of 16 trials only. The verdict is on asking for it, not \
-         on having it."
-    ));
-    let times = text.matches("11 of 16 trials only").count();
-    assert_eq!(times, 1, "though it is compared with two settings");
-}
-
 /// The fixture, with levels of a factor compared over two combinations under one workload.
 fn with_a_factor() -> Study {
     let mut study = fixture::study();
@@ -487,14 +392,4 @@ fn no_loss_seen_is_never_a_plain_0() {
         }
     }
     assert!(plain(&study).contains("none seen, at most 0.0004 pt"));
-}
-
-#[test]
-fn a_setting_against_itself_asks_another_question() {
-    let mut study = fixture::study();
-    let polling = study.settings[2].clone();
-    study.settings[1].description = polling.description;
-    study.settings[1].writes = polling.writes;
-    let text = render_brief_text(&study, &TextOptions::default());
-    assert!(text.starts_with("Is a setting unlike itself?"), "{text}");
 }
