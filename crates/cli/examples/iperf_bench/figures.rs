@@ -33,7 +33,8 @@ pub fn delivered_pps_iperf3(run: &Run) -> Option<Figure> {
 /// Datagrams that netblast's kernel took in its second, and which must have crossed the link.
 pub fn send_calls(run: &Run) -> Option<Figure> {
     let (_, rest) = run.client.split_once("send success:")?;
-    let sent = number(rest.lines().next()?)?;
+    // What the figure counts may stand behind it.
+    let sent = number(rest.split_whitespace().next()?)?;
     Some(Figure {
         datagrams: Some(sent as u64),
         ..plain(sent)
