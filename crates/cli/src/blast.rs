@@ -9,17 +9,14 @@ use nicpoll_engine::blast::{
     Blast, BlastPath, BlastSettings, FLOW_PORTS, Lengths, LinkSettings, Receiver, Traffic,
 };
 use nicpoll_model::Rate;
-use nicpoll_model::blast::{BLAST_SCHEMA, BlastDocument, BlastEnd};
 use nicpoll_model::units::parse_rate;
+use nicpoll_report::BLAST_TEXTS;
 use nicpoll_report::help::blast::{ABOUT, EXAMPLES};
-use nicpoll_report::{
-    render_blast_end, render_blast_interval, render_blast_start, render_document,
-};
 use nicpoll_sys::affinity;
 use nicpoll_wire::frame::Mac;
 
-use crate::failure::Failure;
-use crate::output::{origin, print};
+use crate::failure::{EXIT_FAILED, Failure, over};
+use crate::output::origin;
 use crate::running::RunningArgs;
 use crate::stop::Stop;
 
@@ -112,37 +109,13 @@ fn frame_rate(text: &str) -> Result<Rate, String> {
 /// Runs the command and returns its exit code.
 pub fn run(args: &BlastArgs) -> Result<u8, Failure> {
     let stop = Stop::on_signals().context("catching signals")?;
-    let running = &args.running;
-    let mut blast = Blast::start(&settings(args)?, origin())?;
-    let start = blast.facts().clone();
-    running.show("start", &start, render_blast_start)?;
-    let mut intervals = Vec::new();
-    let outcome = running.each_interval_until(&stop, blast.over(), || {
-        let interval = blast.interval();
-        running.show("interval", &interval, render_blast_interval)?;
-        if running.json {
-            intervals.push(interval);
-        }
-        Ok(())
-    });
-    let end = BlastEnd {
-        ended_by_signal: stop.signal(),
-        ..blast.end()?
-    };
-    outcome?;
+    let blast = Blast::start(&settings(args)?, origin())?;
+    let end = args.running.run(blast, BLAST_TEXTS, &stop)?;
     let has_failed = end.links.iter().any(|link| link.failure.is_some());
-    if running.json {
-        print(&render_document(&BlastDocument {
-            schema: String::from(BLAST_SCHEMA),
-            start,
-            intervals,
-            end,
-        }))?;
-    } else {
-        running.show("end", &end, render_blast_end)?;
-    }
-    let of_signal = stop.signal().map(|signal| 128 + signal as u8);
-    Ok(of_signal.unwrap_or(u8::from(has_failed)))
+    Ok(match over(&stop) {
+        0 if has_failed => EXIT_FAILED,
+        code => code,
+    })
 }
 
 fn settings(args: &BlastArgs) -> Result<BlastSettings, Failure> {

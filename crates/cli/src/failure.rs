@@ -14,6 +14,8 @@ use nicpoll_switch::{
 use nicpoll_sys::stdout;
 use signal_hook::consts::SIGPIPE;
 
+use crate::stop::Stop;
+
 /// A failure with its exit code.
 #[derive(Debug)]
 pub enum Failure {
@@ -43,6 +45,11 @@ pub fn gated(gate: Gate) -> u8 {
         Gate::Shut => EXIT_GATED,
         Gate::Blind => EXIT_INCONCLUSIVE,
     }
+}
+
+/// The exit code of what went well until it was over, or until a signal came.
+pub fn over(stop: &Stop) -> u8 {
+    stop.signal().map_or(0, |signal| 128 + signal as u8)
 }
 
 impl Failure {

@@ -7,15 +7,12 @@ use nicpoll_engine::{
     Drive, EngineSettings, Forward, ForwardPath, ForwardSettings, RunnerSettings,
     parse_knob_setting,
 };
-use nicpoll_model::forward::{FORWARD_SCHEMA, ForwardDocument, ForwardEnd};
+use nicpoll_report::FORWARD_TEXTS;
 use nicpoll_report::help::forward::{ABOUT, EXAMPLES};
-use nicpoll_report::{
-    render_document, render_forward_end, render_forward_interval, render_forward_start,
-};
 use nicpoll_sys::affinity;
 
-use crate::failure::Failure;
-use crate::output::{origin, print};
+use crate::failure::{Failure, over};
+use crate::output::origin;
 use crate::running::RunningArgs;
 use crate::stop::Stop;
 
@@ -48,7 +45,6 @@ pub struct ForwardArgs {
 /// Runs the command and returns its exit code.
 pub fn run(args: &ForwardArgs) -> Result<u8, Failure> {
     let stop = Stop::on_signals().context("catching signals")?;
-    let running = &args.running;
     let settings = ForwardSettings {
         interfaces: args.interfaces.clone(),
         path: args.path,
@@ -66,32 +62,7 @@ pub fn run(args: &ForwardArgs) -> Result<u8, Failure> {
             knobs: args.set.clone(),
         },
     };
-    let mut forward = Forward::start(&settings, origin())?;
-    let start = forward.facts().clone();
-    running.show("start", &start, render_forward_start)?;
-    let mut intervals = Vec::new();
-    let outcome = running.each_interval(&stop, || {
-        let interval = forward.interval()?;
-        running.show("interval", &interval, render_forward_interval)?;
-        if running.json {
-            intervals.push(interval);
-        }
-        Ok(())
-    });
-    let end = ForwardEnd {
-        ended_by_signal: stop.signal(),
-        ..forward.end()?
-    };
-    outcome?;
-    if running.json {
-        print(&render_document(&ForwardDocument {
-            schema: String::from(FORWARD_SCHEMA),
-            start,
-            intervals,
-            end,
-        }))?;
-    } else {
-        running.show("end", &end, render_forward_end)?;
-    }
-    Ok(stop.signal().map_or(0, |signal| 128 + signal as u8))
+    let forward = Forward::start(&settings, origin())?;
+    args.running.run(forward, FORWARD_TEXTS, &stop)?;
+    Ok(over(&stop))
 }

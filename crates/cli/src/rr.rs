@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use nicpoll_model::Protocol;
 use nicpoll_model::rr::{RR_SCHEMA, RrSideStart, RrStart};
-use nicpoll_report::RrPage;
+use nicpoll_report::{Page, RR_TEXTS, finish_rr_page};
 use nicpoll_sys::tell;
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::rr::{
@@ -35,16 +35,16 @@ pub fn run(args: &RrArgs) -> Result<u8, Failure> {
         signals.finish.store(true, Ordering::Relaxed);
     })
     .context("catching signals")?;
-    let mut page = RrPage::new(args.form());
+    let mut page = Page::new(args.form(), RR_TEXTS);
     let tell = &mut |event| {
         print(&match event {
-            Event::Start(side) => page.start(start(side)),
-            Event::Interval(interval) => page.interval(interval),
+            Event::Start(side) => page.start(&start(side)),
+            Event::Interval(interval) => page.interval(&interval),
             Event::Refused(refusal) => {
                 tell!("nicpoll rr: {refusal}");
                 return Ok(());
             }
-            Event::End(end) => page.end(end),
+            Event::End(end) => page.end(&end),
         })
     };
     let is_interrupted = || stop.signal().is_some();
@@ -61,7 +61,8 @@ pub fn run(args: &RrArgs) -> Result<u8, Failure> {
         Err(_) if stop.signal().is_some() => None,
         Err(error) => Some(error),
     };
-    print(&page.finish(problem.as_ref().map(|error| format!("{error:#}"))))?;
+    let said = problem.as_ref().map(|error| format!("{error:#}"));
+    print(&finish_rr_page(page, said))?;
     match (problem, stop.signal()) {
         (_, Some(signal)) => Ok(128 + signal as u8),
         (Some(problem), None) => Err(problem.into()),

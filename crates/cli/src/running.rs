@@ -1,12 +1,14 @@
-//! What the commands do alike that run until a time or a signal: their options, and how they show intervals.
+//! How the commands run that go on until a time or a signal: their options, and the loop that tells of intervals.
 
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use nicpoll_engine::Application;
 use nicpoll_model::time::parse_seconds;
-use nicpoll_report::render_event;
+use nicpoll_report::{Page, PageForm, PageTexts};
 use serde::Serialize;
 
+use crate::failure::Failure;
 use crate::output::print;
 use crate::stop::Stop;
 
@@ -24,53 +26,53 @@ pub struct RunningArgs {
     interval: Duration,
     /// Print one JSON object at the end (docs/schema.md)
     #[arg(long)]
-    pub json: bool,
+    json: bool,
     /// Print one JSON object per line: start, each interval, end
     #[arg(long, conflicts_with = "json")]
     json_stream: bool,
 }
 
 impl RunningArgs {
-    /// Shows a part of what happens: as a line of JSON, as text, or not at all where one document is to come at the end.
-    pub fn show<T: Serialize>(
+    /// Runs an application until the time is over, a signal comes or it is done, and prints what it says of itself as it
+    /// comes. Returns what it came to.
+    pub fn run<A: Application>(
         &self,
-        event: &'static str,
-        part: &T,
-        text: impl FnOnce(&T) -> String,
-    ) -> anyhow::Result<()> {
-        if self.json_stream {
-            print(&render_event(event, part))
-        } else if self.json {
-            Ok(())
-        } else {
-            print(&text(part))
-        }
+        mut application: A,
+        texts: PageTexts<A::Start, A::Interval, A::End>,
+        stop: &Stop,
+    ) -> Result<A::End, Failure>
+    where
+        A::Start: Clone + Serialize,
+        A::Interval: Clone + Serialize,
+        A::End: Clone + Serialize,
+    {
+        let mut page = Page::new(PageForm::of(self.json, self.json_stream), texts);
+        print(&page.start(application.facts()))?;
+        let outcome = self.each_interval(&mut application, stop, |interval| {
+            print(&page.interval(&interval))
+        });
+        // Also after a failure: it leaves its interfaces in order.
+        let end = application.end(stop.signal())?;
+        outcome?;
+        print(&page.end(&end))?;
+        print(&page.document())?;
+        Ok(end)
     }
 
-    /// Calls `each` at the end of each interval, until the time is over or a signal comes.
-    pub fn each_interval(
+    fn each_interval<A: Application>(
         &self,
+        application: &mut A,
         stop: &Stop,
-        each: impl FnMut() -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
-        self.each_interval_until(stop, || false, each)
-    }
-
-    /// The same for what may be over by itself.
-    pub fn each_interval_until(
-        &self,
-        stop: &Stop,
-        is_over: impl Fn() -> bool,
-        mut each: impl FnMut() -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
+        mut tell: impl FnMut(A::Interval) -> anyhow::Result<()>,
+    ) -> Result<(), Failure> {
         let began = Instant::now();
         let end = self.duration.map(|duration| began + duration);
         let mut due = began;
         loop {
             due += self.interval;
             let until = end.map_or(due, |end| end.min(due));
-            let goes_on = wait_until(until, stop, &is_over);
-            each()?;
+            let goes_on = wait_until(until, stop, || application.is_over());
+            tell(application.interval()?)?;
             if !goes_on || end.is_some_and(|end| end <= until) {
                 return Ok(());
             }

@@ -9,7 +9,7 @@ use nicpoll_serve::Server;
 use nicpoll_sys::tell;
 
 use crate::args::StoreFile;
-use crate::failure::Failure;
+use crate::failure::{Failure, over};
 use crate::output;
 use crate::stop::Stop;
 
@@ -41,5 +41,5 @@ pub fn serve(args: &ServeArgs) -> Result<u8, Failure> {
     }
     output::print(&format!("http://{address}/\n"))?;
     server.run(stop.asked()).context("answering browsers")?;
-    Ok(stop.signal().map_or(0, |signal| 128 + signal as u8))
+    Ok(over(&stop))
 }

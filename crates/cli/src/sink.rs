@@ -9,14 +9,13 @@ use nicpoll_engine::{
     Check, DeviceChoice, Drive, EngineSettings, FRAMES_MAX, KernelSide, RunnerSettings, Sink,
     SinkSettings, Take, parse_knob_setting,
 };
-use nicpoll_model::sink::{SINK_SCHEMA, SinkDocument, SinkEnd};
+use nicpoll_report::SINK_TEXTS;
 use nicpoll_report::help::sink::{ABOUT, EXAMPLES};
-use nicpoll_report::{render_document, render_sink_end, render_sink_interval, render_sink_start};
 use nicpoll_study::{EngineSupport, check_of};
 use nicpoll_sys::{affinity, tell};
 
-use crate::failure::Failure;
-use crate::output::{origin, print};
+use crate::failure::{Failure, over};
+use crate::output::origin;
 use crate::running::RunningArgs;
 use crate::stop::Stop;
 
@@ -85,40 +84,14 @@ fn parse_controller(text: &str) -> Result<Controller, String> {
 /// Runs the command and returns its exit code.
 pub fn run(args: &SinkArgs) -> Result<u8, Failure> {
     let stop = Stop::on_signals().context("catching signals")?;
-    let running = &args.running;
     let settings = settings(args)?;
     let support = EngineSupport::of(&args.interface, args.discipline, args.kernel_side);
-    let mut sink = Sink::start(&settings, origin(), &support.helpers())?;
+    let sink = Sink::start(&settings, origin(), &support.helpers())?;
     if let Some(gap) = support.gap() {
         tell!("nicpoll sink: {gap}");
     }
-    let start = sink.facts().clone();
-    running.show("start", &start, render_sink_start)?;
-    let mut intervals = Vec::new();
-    let outcome = running.each_interval(&stop, || {
-        let interval = sink.interval()?;
-        running.show("interval", &interval, render_sink_interval)?;
-        if running.json {
-            intervals.push(interval);
-        }
-        Ok(())
-    });
-    let end = SinkEnd {
-        ended_by_signal: stop.signal(),
-        ..sink.end()?
-    };
-    outcome?;
-    if running.json {
-        print(&render_document(&SinkDocument {
-            schema: String::from(SINK_SCHEMA),
-            start,
-            intervals,
-            end,
-        }))?;
-    } else {
-        running.show("end", &end, render_sink_end)?;
-    }
-    Ok(stop.signal().map_or(0, |signal| 128 + signal as u8))
+    args.running.run(sink, SINK_TEXTS, &stop)?;
+    Ok(over(&stop))
 }
 
 fn settings(args: &SinkArgs) -> Result<SinkSettings, Failure> {

@@ -14,7 +14,7 @@ use nicpoll_inspect::{Watch, inside};
 use nicpoll_report::{render_event, render_watch_start, render_watch_text};
 
 pub use self::args::{ABOUT, WatchArgs};
-use crate::failure::Failure;
+use crate::failure::{Failure, over};
 use crate::output::{self, origin, print};
 use crate::stop::Stop;
 
@@ -31,7 +31,7 @@ pub fn watch(args: &WatchArgs) -> Result<u8, Failure> {
             inside(name, move || run(&args, &stop))?;
         }
     }
-    Ok(stop.signal().map_or(0, |signal| 128 + signal as u8))
+    Ok(over(&stop))
 }
 
 fn run(args: &WatchArgs, stop: &Stop) -> Result<(), Failure> {

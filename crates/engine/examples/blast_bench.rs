@@ -13,6 +13,7 @@ mod common;
 use std::io::Write as _;
 use std::time::Duration;
 
+use nicpoll_engine::Application;
 use nicpoll_engine::blast::{Blast, BlastPath, BlastSettings, LinkSettings, Receiver, Traffic};
 use nicpoll_model::Origin;
 use nicpoll_sys::affinity;
@@ -109,7 +110,7 @@ fn frames_a_second(case: &Case) -> f64 {
     let start = move |(): &mut ()| Blast::start(&settings, origin).unwrap();
     let blast = pair.sender.run(start).unwrap();
     std::thread::sleep(TRIAL);
-    let end = blast.end().unwrap();
+    let end = blast.end(None).unwrap();
     let account = end.links[0].account;
     let sent = account.completed_frames.unwrap_or(account.handed_frames);
     sent as f64 / end.duration_seconds

@@ -18,7 +18,6 @@ mod target;
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use netlink_socket2::NetlinkSocket;
@@ -36,9 +35,10 @@ pub use path::BlastPath;
 pub use stream::FLOW_PORTS;
 pub use target::Receiver;
 
+use crate::application::Application;
 use crate::error::EngineError;
 use crate::interface::Interface;
-use link::{Bounds, Link, Outcome, Progress};
+use link::{Bounds, Link, Outcome};
 use path::{Frames, Opened};
 use replay::Replay;
 use schedule::Schedule;
@@ -154,23 +154,23 @@ impl Blast {
         })
     }
 
-    /// What was asked for and how it is carried out.
-    pub fn facts(&self) -> &BlastStart {
+}
+
+impl Application for Blast {
+    type Start = BlastStart;
+    type Interval = BlastInterval;
+    type End = BlastEnd;
+
+    fn facts(&self) -> &BlastStart {
         &self.start
     }
 
-    /// What says whether all links have sent what they are to send.
-    pub fn over(&self) -> impl Fn() -> bool + use<> {
-        let links: Vec<Arc<Progress>> = self
-            .links
-            .iter()
-            .map(|it| Arc::clone(it.progress()))
-            .collect();
-        move || links.iter().all(|link| link.is_over())
+    /// Whether all links have sent what they are to send.
+    fn is_over(&self) -> bool {
+        self.links.iter().all(|link| link.progress().is_over())
     }
 
-    /// What was sent since the last call, or the start.
-    pub fn interval(&mut self) -> BlastInterval {
+    fn interval(&mut self) -> Result<BlastInterval, EngineError> {
         let mut counts = BlastCounts::default();
         for link in &self.links {
             let (built, cpu_ns) = link.progress().look();
@@ -185,7 +185,7 @@ impl Blast {
         }
         let now = (self.began.elapsed().as_secs_f64(), counts);
         let (start_seconds, before) = std::mem::replace(&mut self.last, now);
-        BlastInterval {
+        Ok(BlastInterval {
             start_seconds,
             end_seconds: now.0,
             counts: BlastCounts {
@@ -193,14 +193,10 @@ impl Blast {
                 built_bytes: counts.built_bytes - before.built_bytes,
                 cpu_ns: counts.cpu_ns - before.cpu_ns,
             },
-        }
+        })
     }
 
-    /// Ends it, and says what it came to.
-    ///
-    /// # Errors
-    /// When a thread has ended by itself.
-    pub fn end(self) -> Result<BlastEnd, EngineError> {
+    fn end(self, signal: Option<i32>) -> Result<BlastEnd, EngineError> {
         let (mut totals, mut ends) = (BlastCounts::default(), Vec::new());
         for (link, facts) in self.links.into_iter().zip(&self.start.links) {
             let outcome = link.end().ok_or_else(|| EngineError::Thread {
@@ -216,7 +212,7 @@ impl Blast {
             duration_seconds: seconds.fold(0.0, f64::max),
             totals,
             links: ends,
-            ended_by_signal: None,
+            ended_by_signal: signal,
         })
     }
 }

@@ -32,6 +32,7 @@ use nicpoll_model::sink::SinkVariable;
 
 use self::user_path::UserPath;
 use self::xdp_path::XdpPath;
+use crate::application::Application;
 use crate::engines::EngineSettings;
 use crate::error::{EngineError, UnknownName};
 use crate::interface::{Interface, takes_redirected};
@@ -196,16 +197,18 @@ impl Forward {
         Ok((Box::new(path), "user", why_not))
     }
 
-    /// What was asked for and how it is carried out.
-    pub fn facts(&self) -> &ForwardStart {
+}
+
+impl Application for Forward {
+    type Start = ForwardStart;
+    type Interval = ForwardInterval;
+    type End = ForwardEnd;
+
+    fn facts(&self) -> &ForwardStart {
         &self.start
     }
 
-    /// What was forwarded since the last call, or the start.
-    ///
-    /// # Errors
-    /// When the programs' counters cannot be read.
-    pub fn interval(&mut self) -> Result<ForwardInterval, EngineError> {
+    fn interval(&mut self) -> Result<ForwardInterval, EngineError> {
         self.path.look_around()?;
         let accounts = self.path.accounts()?;
         let counts = ForwardAccount::sum(accounts.iter()).counts();
@@ -218,11 +221,7 @@ impl Forward {
         })
     }
 
-    /// Stops, takes the programs off the interfaces, and says what it came to.
-    ///
-    /// # Errors
-    /// When the programs' counters cannot be read.
-    pub fn end(mut self) -> Result<ForwardEnd, EngineError> {
+    fn end(mut self, signal: Option<i32>) -> Result<ForwardEnd, EngineError> {
         let duration_seconds = self.began.elapsed().as_secs_f64();
         self.path.stop();
         let accounts = self.path.accounts()?;
@@ -243,7 +242,7 @@ impl Forward {
                 .collect(),
             link_loss_events,
             polling,
-            ended_by_signal: None,
+            ended_by_signal: signal,
         })
     }
 }

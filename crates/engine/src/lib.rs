@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod adapt;
+mod application;
 pub mod blast;
 mod charge;
 mod check;
@@ -36,6 +37,7 @@ mod work;
 mod xdp_port;
 mod xdp_sender;
 
+pub use application::Application;
 pub use charge::{CpuAccount, CpuAccounts, NoAccounts};
 pub use check::{Check, MarkIds, STREAMS_MAX, Streams};
 pub use device::{DeviceChoice, DeviceKind, Intake, Opened, Reception};

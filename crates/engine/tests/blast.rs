@@ -7,10 +7,10 @@ use std::net::{SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_engine::EngineError;
 use nicpoll_engine::blast::{
     Blast, BlastError, BlastPath, BlastSettings, FLOW_PORTS, LinkSettings, Receiver, Traffic,
 };
+use nicpoll_engine::{Application, EngineError};
 use nicpoll_model::blast::{BlastEnd, BlastFrames};
 use nicpoll_model::{Origin, Rate};
 use nicpoll_sys::affinity;
@@ -109,12 +109,11 @@ fn blast(pair: &Pair, at: SocketAddr, settings: BlastSettings) -> (Vec<Received>
     });
     let blast = start(pair, settings).unwrap();
     let began = Instant::now();
-    let is_over = blast.over();
-    while !is_over() {
+    while !blast.is_over() {
         assert!(began.elapsed() < PATIENCE);
         thread::sleep(Duration::from_millis(5));
     }
-    let end = blast.end().unwrap();
+    let end = blast.end(None).unwrap();
     (receiver.join().unwrap(), end)
 }
 
@@ -182,12 +181,11 @@ fn frames_of_several_links_are_told_apart_by_their_flows() {
     };
     assert_eq!([first(0), first(1)], [0, 2]);
     let began = Instant::now();
-    let is_over = blast.over();
-    while !is_over() {
+    while !blast.is_over() {
         assert!(began.elapsed() < PATIENCE);
         thread::sleep(Duration::from_millis(5));
     }
-    let end = blast.end().unwrap();
+    let end = blast.end(None).unwrap();
     assert_eq!(end.totals.built_frames, 100);
     assert!(
         end.links

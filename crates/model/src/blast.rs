@@ -3,23 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Origin;
+use crate::{Origin, RunDocument};
 
 /// Name and version of the JSON that [`BlastDocument`] becomes.
 pub const BLAST_SCHEMA: &str = "nicpoll.blast/1";
 
 /// A whole run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct BlastDocument {
-    /// Name and version of this layout: [`BLAST_SCHEMA`].
-    pub schema: String,
-    /// What was asked for and how it is carried out.
-    pub start: BlastStart,
-    /// One for each interval.
-    pub intervals: Vec<BlastInterval>,
-    /// What it came to.
-    pub end: BlastEnd,
-}
+pub type BlastDocument = RunDocument<BlastStart, BlastInterval, BlastEnd>;
 
 /// What was asked for and how it is carried out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -5,9 +5,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Origin;
 use crate::engine::EngineFacts;
 use crate::sink::SinkVariable;
+use crate::{Origin, RunDocument};
 
 /// Name and version of the JSON that [`ForwardDocument`] becomes.
 pub const FORWARD_SCHEMA: &str = "nicpoll.forward/1";
@@ -74,17 +74,7 @@ pub const LOST: [Fate; 6] = [
 ];
 
 /// A whole run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ForwardDocument {
-    /// Name and version of this layout: [`FORWARD_SCHEMA`].
-    pub schema: String,
-    /// What was asked for and how it is carried out.
-    pub start: ForwardStart,
-    /// One for each interval.
-    pub intervals: Vec<ForwardInterval>,
-    /// What it came to.
-    pub end: ForwardEnd,
-}
+pub type ForwardDocument = RunDocument<ForwardStart, ForwardInterval, ForwardEnd>;
 
 /// What was asked for and how it is carried out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

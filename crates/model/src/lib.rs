@@ -33,6 +33,7 @@ mod pace;
 mod rate;
 pub mod repeat;
 pub mod rr;
+mod run_document;
 mod setting_findings;
 mod show;
 pub mod sim;
@@ -77,6 +78,7 @@ pub use loss::{Drops, LossPlace, Way};
 pub use origin::Origin;
 pub use pace::Pace;
 pub use rate::{Rate, RateUnit};
+pub use run_document::RunDocument;
 pub use setting_findings::{SettingFindings, Shares};
 pub use show::{
     Ceiling, Discipline, DriftShow, Finding, InterfaceShow, InterruptShow, NapiShow, PendingShow,

@@ -3,25 +3,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Origin;
 use crate::engine::{KernelSideFacts, PollingOfCpu};
 use crate::rr::Latency;
+use crate::{Origin, RunDocument};
 
 /// Name and version of the JSON that [`SinkDocument`] becomes.
 pub const SINK_SCHEMA: &str = "nicpoll.sink/1";
 
 /// A whole run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SinkDocument {
-    /// Name and version of this layout: [`SINK_SCHEMA`].
-    pub schema: String,
-    /// What was asked for and how it is carried out.
-    pub start: SinkStart,
-    /// One for each interval.
-    pub intervals: Vec<SinkInterval>,
-    /// What it came to.
-    pub end: SinkEnd,
-}
+pub type SinkDocument = RunDocument<SinkStart, SinkInterval, SinkEnd>;
 
 /// What was asked for and how it is carried out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -3,12 +3,22 @@
 use std::fmt::Write;
 
 use nicpoll_model::blast::{
-    BlastAccount, BlastCounts, BlastEnd, BlastFrames, BlastInterval, BlastLink, BlastStart,
+    BLAST_SCHEMA, BlastAccount, BlastCounts, BlastEnd, BlastFrames, BlastInterval, BlastLink, BlastStart,
 };
 use nicpoll_model::numbers::{MISSING, count, counted, figure, per_second};
 
+use crate::page::PageTexts;
+
+/// How its parts read.
+pub const BLAST_TEXTS: PageTexts<BlastStart, BlastInterval, BlastEnd> = PageTexts {
+    schema: BLAST_SCHEMA,
+    start: render_blast_start,
+    interval: render_blast_interval,
+    end: render_blast_end,
+};
+
 /// What is sent and how, and the names of the columns.
-pub fn render_blast_start(start: &BlastStart) -> String {
+fn render_blast_start(start: &BlastStart) -> String {
     let mut text = String::new();
     for link in &start.links {
         link_lines(link, &mut text);
@@ -102,7 +112,7 @@ fn lengths(frame_bytes: &[u32]) -> String {
 }
 
 /// An interval as one line.
-pub fn render_blast_interval(interval: &BlastInterval) -> String {
+fn render_blast_interval(interval: &BlastInterval) -> String {
     let seconds = interval.end_seconds - interval.start_seconds;
     line(interval.end_seconds, seconds, &interval.counts)
 }
@@ -117,7 +127,7 @@ fn line(end_seconds: f64, seconds: f64, counts: &BlastCounts) -> String {
 }
 
 /// What it came to.
-pub fn render_blast_end(end: &BlastEnd) -> String {
+fn render_blast_end(end: &BlastEnd) -> String {
     let mut text = String::from("\nall of it\n");
     text.push_str(&line(
         end.duration_seconds,

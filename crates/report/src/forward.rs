@@ -3,12 +3,22 @@
 use std::fmt::Write;
 
 use nicpoll_model::forward::{
-    Fate, ForwardCounts, ForwardEnd, ForwardFate, ForwardInterval, ForwardStart, LOST, PASSED,
+    FORWARD_SCHEMA, Fate, ForwardCounts, ForwardEnd, ForwardFate, ForwardInterval, ForwardStart, LOST, PASSED,
 };
 use nicpoll_model::numbers::{count, per_second};
 
+use crate::page::PageTexts;
+
+/// How its parts read.
+pub const FORWARD_TEXTS: PageTexts<ForwardStart, ForwardInterval, ForwardEnd> = PageTexts {
+    schema: FORWARD_SCHEMA,
+    start: render_forward_start,
+    interval: render_forward_interval,
+    end: render_forward_end,
+};
+
 /// What is forwarded and how, and the names of the columns.
-pub fn render_forward_start(start: &ForwardStart) -> String {
+fn render_forward_start(start: &ForwardStart) -> String {
     let names: Vec<&str> = start.interfaces.iter().map(|i| i.name.as_str()).collect();
     let mut text = format!(
         "{}: forwarding IPv4 and IPv6 by the kernel's routes; everything else goes to the kernel\n\
@@ -41,7 +51,7 @@ pub fn render_forward_start(start: &ForwardStart) -> String {
 }
 
 /// An interval as one line.
-pub fn render_forward_interval(interval: &ForwardInterval) -> String {
+fn render_forward_interval(interval: &ForwardInterval) -> String {
     let seconds = interval.end_seconds - interval.start_seconds;
     line(interval.end_seconds, seconds, &interval.counts)
 }
@@ -57,7 +67,7 @@ fn line(end_seconds: f64, seconds: f64, counts: &ForwardCounts) -> String {
 }
 
 /// What it came to.
-pub fn render_forward_end(end: &ForwardEnd) -> String {
+fn render_forward_end(end: &ForwardEnd) -> String {
     let account = &end.account;
     let seconds = end.duration_seconds;
     let mut text = String::from("\nall of it\n");

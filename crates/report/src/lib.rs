@@ -20,6 +20,7 @@ mod line_rates;
 mod markdown;
 mod micros;
 pub mod ministat;
+mod page;
 mod plot;
 mod rr;
 mod rr_page;
@@ -34,10 +35,10 @@ mod watch;
 use nicpoll_model::numbers;
 
 pub use ab_plan::render_ab_plan;
-pub use blast::{render_blast_end, render_blast_interval, render_blast_start};
+pub use blast::BLAST_TEXTS;
 pub use csv::{blocks_as_csv, imported_as_csv, series_as_csv, trials_as_csv};
 pub use documents::{render_document, render_event};
-pub use forward::{render_forward_end, render_forward_interval, render_forward_start};
+pub use forward::FORWARD_TEXTS;
 pub use html::{
     render_ab_html, render_choice_html, render_compared_html, render_html, render_imported_html,
     render_sim_run_html, render_sim_sweep_html, render_sim_ticks_html, render_studies_html,
@@ -46,14 +47,14 @@ pub use json::{render_cpu_truth_json, render_json};
 pub use line_rates::render_line_rates;
 pub use markdown::{render_ab_markdown, render_imported_markdown, render_markdown};
 pub use micros::with_micros;
-pub use rr::{render_rr_end, render_rr_interval, render_rr_start};
-pub use rr_page::{RrForm, RrPage};
+pub use page::{Page, PageForm, PageTexts};
+pub use rr_page::{RR_TEXTS, RrPage, finish_rr_page};
 pub use schemas::{NamedSchema, SCHEMAS, schema_file};
 pub use sim::{
     Chart, Curve, Panel, plot_chart, plot_sweep, plot_ticks, render_host_file, render_sim_fit_host,
     render_sim_published, render_sim_run, render_sim_sweep, render_sim_ticks, sweep_as_csv,
 };
-pub use sink::{render_sink_end, render_sink_interval, render_sink_start};
+pub use sink::SINK_TEXTS;
 pub use studies::render_studies_text;
 pub use switch::{render_switch_proofs, render_switch_writes};
 pub use text::{

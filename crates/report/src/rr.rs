@@ -14,7 +14,7 @@ use crate::numbers::{MISSING, count, figure};
 const NAME: usize = 14;
 
 /// What is asked for, as one line.
-pub fn render_rr_start(start: &RrSideStart) -> String {
+pub(crate) fn render_rr_start(start: &RrSideStart) -> String {
     match start {
         RrSideStart::Sender(start) => client_start(start),
         RrSideStart::Receiver(start) => server_start(start),
@@ -22,7 +22,7 @@ pub fn render_rr_start(start: &RrSideStart) -> String {
 }
 
 /// An interval as one line.
-pub fn render_rr_interval(interval: &RrInterval) -> String {
+pub(crate) fn render_rr_interval(interval: &RrInterval) -> String {
     match interval {
         RrInterval::Sender(interval) => client_interval(interval),
         RrInterval::Receiver(interval) => server_interval(interval),
@@ -30,7 +30,7 @@ pub fn render_rr_interval(interval: &RrInterval) -> String {
 }
 
 /// What it came to.
-pub fn render_rr_end(end: &RrEnd) -> String {
+pub(crate) fn render_rr_end(end: &RrEnd) -> String {
     match end {
         RrEnd::Sender(end) => client_end(end),
         RrEnd::Receiver(end) => server_end(end),

@@ -4,12 +4,21 @@ use std::fmt::Write;
 
 use nicpoll_model::engine::KernelSideFacts;
 use nicpoll_model::numbers::{count, duration_text, per_second};
-use nicpoll_model::sink::{SinkCheck, SinkCounts, SinkEnd, SinkInterval, SinkStart};
+use nicpoll_model::sink::{SINK_SCHEMA, SinkCheck, SinkCounts, SinkEnd, SinkInterval, SinkStart};
 
+use crate::page::PageTexts;
 use crate::rr::percentiles;
 
+/// How its parts read.
+pub const SINK_TEXTS: PageTexts<SinkStart, SinkInterval, SinkEnd> = PageTexts {
+    schema: SINK_SCHEMA,
+    start: render_sink_start,
+    interval: render_sink_interval,
+    end: render_sink_end,
+};
+
 /// What is received and how, and the names of the columns.
-pub fn render_sink_start(start: &SinkStart) -> String {
+fn render_sink_start(start: &SinkStart) -> String {
     let taken = match &start.udp_ports {
         None => String::from("all UDP"),
         Some(ports) => {
@@ -125,7 +134,7 @@ fn device_line(start: &SinkStart) -> String {
 }
 
 /// An interval as one line.
-pub fn render_sink_interval(interval: &SinkInterval) -> String {
+fn render_sink_interval(interval: &SinkInterval) -> String {
     let seconds = interval.end_seconds - interval.start_seconds;
     line(interval.end_seconds, seconds, &interval.counts)
 }
@@ -144,7 +153,7 @@ fn line(end_seconds: f64, seconds: f64, counts: &SinkCounts) -> String {
 }
 
 /// What it came to.
-pub fn render_sink_end(end: &SinkEnd) -> String {
+fn render_sink_end(end: &SinkEnd) -> String {
     let account = &end.account;
     let mut text = String::from("\nall of it\n");
     text.push_str(&line(

@@ -10,10 +10,9 @@ use nicpoll_model::netrate::{Netblast, Netreceive, Netsend};
 use nicpoll_model::rr::RrDocument;
 use nicpoll_model::{CpuTruth, Doctor, Show, Study, Switch, WatchEnd, WatchSample, WatchStart};
 use nicpoll_report::{
-    TextOptions, WatchScale, render_cpu_truth_json, render_cpu_truth_text, render_doctor_text,
-    render_document, render_event, render_json, render_line_rates, render_rr_end,
-    render_rr_interval, render_rr_start, render_show_text, render_text, render_watch_start,
-    render_watch_text,
+    Page, PageForm, RR_TEXTS, TextOptions, WatchScale, render_cpu_truth_json,
+    render_cpu_truth_text, render_doctor_text, render_document, render_event, render_json,
+    render_line_rates, render_show_text, render_text, render_watch_start, render_watch_text,
 };
 use nicpoll_testkit::golden;
 use serde::Serialize;
@@ -118,9 +117,10 @@ fn line_rates() {
 fn requests_and_responses() {
     for name in ["rr-client", "rr-client-open", "rr-server"] {
         let result: RrDocument = document(name);
-        let mut page = render_rr_start(&result.start.as_ref().unwrap().side);
-        page.extend(result.intervals.iter().map(render_rr_interval));
-        page.push_str(&render_rr_end(result.end.as_ref().unwrap()));
+        let mut parts = Page::new(PageForm::Text, RR_TEXTS);
+        let mut page = parts.start(result.start.as_ref().unwrap());
+        page.extend(result.intervals.iter().map(|it| parts.interval(it)));
+        page.push_str(&parts.end(result.end.as_ref().unwrap()));
         golden(path(name, "txt"), &page);
     }
 }

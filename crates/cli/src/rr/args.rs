@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 use nicpoll_model::Rate;
 use nicpoll_model::time::parse_seconds;
-use nicpoll_report::RrForm;
+use nicpoll_report::PageForm;
 use nicpoll_report::help::rr::{ABOUT, EXAMPLES};
 use nicpoll_wire::rr::{MESSAGE_BYTES_MAX, Message};
 
@@ -115,11 +115,7 @@ impl RrArgs {
     }
 
     /// How to print.
-    pub fn form(&self) -> RrForm {
-        match (self.json, self.json_stream) {
-            (true, _) => RrForm::Json,
-            (_, true) => RrForm::JsonStream,
-            _ => RrForm::Text,
-        }
+    pub fn form(&self) -> PageForm {
+        PageForm::of(self.json, self.json_stream)
     }
 }

@@ -127,7 +127,7 @@ impl Link {
         }
     }
 
-    pub(super) fn progress(&self) -> &Arc<Progress> {
+    pub(super) fn progress(&self) -> &Progress {
         &self.progress
     }
 
