@@ -341,4 +341,4 @@ fn sweeps_of(entries: &[WorkloadEntry]) -> Vec<Swept> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

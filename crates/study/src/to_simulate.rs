@@ -108,6 +108,7 @@ mod tests {
     use super::*;
     use crate::demo;
     use crate::file::StudyFile;
+    use crate::file::tests::TWO;
 
     #[test]
     fn the_demo_is_simulated_where_a_napi_receives_datagrams() {
@@ -137,39 +138,26 @@ mod tests {
         );
     }
 
-    const FILE: &str = r#"
-question = "?"
-blocks = 3
-[[setting]]
-name = "short"
-sender = { tso = "off" }
-receiver = { gro = "on", napi_defer_hard_irqs = 1000, gro_flush_timeout = "100us" }
-[[setting]]
-name = "long"
-sender = { tso = "off" }
-receiver = { gro = "on", napi_defer_hard_irqs = 1000, gro_flush_timeout = "1ms" }
-[[workload]]
-name = "one"
-ip = "v6"
-traffic = { kind = "udp", payload_bytes = 200, packets_per_second = 2000 }
-"#;
-
     #[test]
     fn what_the_simulator_would_run_as_something_else_is_left_out() {
         let of = |text: &str| StudyFile::parse(text).unwrap().design.to_simulate();
-        let rows = of(FILE).unwrap();
-        assert_eq!(rows[0].traffic, "iperf-udp:rate=3200000:payload=200:ip=6");
+        let file = format!("blocks = 3\n{TWO}ip = \"v6\"\n");
+        let rows = of(&file).unwrap();
+        assert_eq!(
+            rows[0].traffic,
+            "iperf-udp:rate=32000000:payload=200:ip=6"
+        );
         let periods: Vec<_> = rows.iter().map(|row| row.period_ns).collect();
-        assert_eq!(periods, [Some(100_000), Some(1_000_000)]);
+        assert_eq!(periods, [Some(50_000), Some(1_000_000)]);
         for (find, replace) in [
             ("ip = \"v6\"", "both_ways = true"),
             ("ip = \"v6\"", "beside = [{ traffic = { kind = \"tcp\" } }]"),
             (
-                "kind = \"udp\", payload_bytes = 200, packets_per_second = 2000",
+                "kind = \"udp\", payload_bytes = 200, packets_per_second = 20000",
                 "kind = \"tcp\"",
             ),
             (
-                "kind = \"udp\", payload_bytes = 200, packets_per_second = 2000",
+                "kind = \"udp\", payload_bytes = 200, packets_per_second = 20000",
                 "kind = \"rr\", clients = 4",
             ),
             (
@@ -177,8 +165,8 @@ traffic = { kind = "udp", payload_bytes = 200, packets_per_second = 2000 }
                 "blocks = 3\ntopology = { rate = \"100mbit\" }",
             ),
         ] {
-            let text = FILE.replacen(find, replace, 1);
-            assert_ne!(text, FILE);
+            let text = file.replacen(find, replace, 1);
+            assert_ne!(text, file);
             assert_eq!(of(&text), Err(NothingToSimulate), "{replace}");
         }
     }

@@ -59,6 +59,7 @@ mod tests {
 
     use crate::design::Evidence;
     use crate::file::StudyFile;
+    use crate::file::tests::assert_refused;
 
     const ENGINES: &str = r#"
 question = "What does the engine's polling cost?"
@@ -92,7 +93,7 @@ traffic = { kind = "udp", payload_bytes = 64, packets_per_second = 1000 }
 
     #[test]
     fn what_the_engine_cannot_receive_is_refused_with_its_line() {
-        for (find, replace, line, wanted) in [
+        let changes = [
             ("burst_max = 1000", "burst_max = 5", 7, "10 to 20000"),
             ("hz = 2000", "hertz = 2000", 7, "discipline such as"),
             (
@@ -126,12 +127,7 @@ traffic = { kind = "udp", payload_bytes = 64, packets_per_second = 1000 }
                 11,
                 "two factors set engine",
             ),
-        ] {
-            let text = ENGINES.replacen(find, replace, 1);
-            assert_ne!(text, ENGINES, "{find}");
-            let error = StudyFile::parse(&text).unwrap_err();
-            assert!(error.message.contains(wanted), "{replace}: {error}");
-            assert_eq!(error.line, line, "{replace}: {error}");
-        }
+        ];
+        assert_refused(ENGINES, &changes);
     }
 }

@@ -3,7 +3,8 @@ use std::time::Duration;
 use super::*;
 use crate::design::Evidence;
 
-const TWO: &str = r#"
+/// A study of two settings under one workload.
+pub(crate) const TWO: &str = r#"
 question = "Does a longer period pay?"
 [[setting]]
 name = "short"
@@ -16,9 +17,14 @@ name = "udp"
 traffic = { kind = "udp", payload_bytes = 200, packets_per_second = 20000 }
 "#;
 
-fn refused(find: &str, replace: &str) -> FileError {
-    assert!(TWO.contains(find), "{find}");
-    StudyFile::parse(&TWO.replacen(find, replace, 1)).unwrap_err()
+/// Makes each change, from one text to another, in a file, which must then be refused: at this line, with these words.
+pub(crate) fn assert_refused(file: &str, changes: &[(&str, &str, usize, &str)]) {
+    for (find, replace, line, wanted) in changes {
+        assert!(file.contains(find), "{find}");
+        let error = StudyFile::parse(&file.replacen(find, replace, 1)).unwrap_err();
+        assert!(error.message.contains(wanted), "{replace}: {error}");
+        assert_eq!(error.line, *line, "{replace}: {error}");
+    }
 }
 
 #[test]
@@ -119,11 +125,7 @@ fn a_mistake_is_named_with_its_line_and_what_would_be_right() {
         ("question =", "trial = \"1\"\nquestion =", 2, "unit"),
         ("question = \"", "question = ", 2, ""),
     ];
-    for (find, replace, line, wanted) in cases {
-        let error = refused(find, replace);
-        assert_eq!(error.line, line, "{replace}: {error}");
-        assert!(error.message.contains(wanted), "{replace}: {error}");
-    }
+    assert_refused(TWO, &cases);
     let compare = format!("{TWO}[[compare]]\nsetting = \"lomg\"\nreference = \"short\"\n");
     let error = StudyFile::parse(&compare).unwrap_err();
     assert_eq!(error.line, 13);
@@ -283,12 +285,7 @@ fn a_mistake_in_a_factor_is_named_with_its_line() {
             "there is no level of; the file has off, on",
         ),
     ];
-    for (find, replace, line, wanted) in cases {
-        assert!(CROSSED.contains(find), "{find}");
-        let error = StudyFile::parse(&CROSSED.replacen(find, replace, 1)).unwrap_err();
-        assert!(error.message.contains(wanted), "{replace}: {error}");
-        assert_eq!(error.line, line, "{replace}: {error}");
-    }
+    assert_refused(CROSSED, &cases);
     let many: String = (0..9)
         .map(|n| format!("{{ name = \"{n}\", sender = {{ tso = \"on\" }} }},"))
         .collect();

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::file::StudyFile;
+use crate::file::tests::assert_refused;
 
 const FILE: &str = r#"
 question = "How much is held?"
@@ -71,19 +72,18 @@ fn shares_have_no_rate_until_the_knee_is_known() {
 
 #[test]
 fn what_cannot_be_swept_is_refused_with_its_line() {
-    for (rates, line, words) in [
-        ("[20000]", 16, "2 to 12"),
-        ("[1, 1]", 16, "the rate 1 stands twice"),
-        ("[20000, \"50%\"]", 16, "not both"),
-        ("[0, 5]", 16, "'0' is no rate"),
-        ("[\"fast\", 5]", 16, "'fast' is no rate"),
-        ("[1.5, 5]", 16, "a rate a second, such as 20000"),
-    ] {
-        let text = FILE.replace("[40000, 20000]", rates);
-        let error = StudyFile::parse(&text).unwrap_err();
-        assert_eq!(error.line, line, "{rates}: {error}");
-        assert!(error.to_string().contains(words), "{rates}: {error}");
-    }
+    let changes = [
+        ("[20000]", "2 to 12"),
+        ("[1, 1]", "the rate 1 stands twice"),
+        ("[20000, \"50%\"]", "not both"),
+        ("[0, 5]", "'0' is no rate"),
+        ("[\"fast\", 5]", "'fast' is no rate"),
+        ("[1.5, 5]", "a rate a second, such as 20000"),
+    ];
+    assert_refused(
+        FILE,
+        &changes.map(|(rates, words)| ("[40000, 20000]", rates, 16, words)),
+    );
     let closed = format!("{FILE}sweep = [1, 2]\n");
     let error = StudyFile::parse(&closed).unwrap_err();
     assert_eq!(error.line, 21, "{error}");
