@@ -10,7 +10,7 @@ use crate::outcome::Outcome;
 use crate::quantity::Quantity;
 use crate::scenario::{Length, SEED, simulated};
 use crate::score::{guess, is_restated};
-use crate::table::{Figure, Mode, Run, Scenario, Table};
+use crate::table::{Figure, Mode, PublishedRun, RunScenario, Table};
 
 /// A fifth more, a fifth less, in thousandths.
 const CHANGES: [(u64, &str); 2] = [(ONE + 200, "+20 %"), (ONE - 200, "-20 %")];
@@ -28,7 +28,7 @@ struct Variable {
 
 impl Figure {
     /// How its error is told, in its run.
-    fn error_kind(&self, run: &Run) -> ErrorKind {
+    fn error_kind(&self, run: &PublishedRun) -> ErrorKind {
         let is_scored = self.unscored.is_none() && run.unscored.is_none();
         let quantity = self.quantity.filter(|_| is_scored);
         quantity.map_or(ErrorKind::Unscored, Quantity::error_kind)
@@ -50,7 +50,7 @@ impl Figure {
 pub struct Job<'a> {
     library: &'a Library,
     table: &'a Table,
-    run: &'a Run,
+    run: &'a PublishedRun,
     change: Option<Change>,
 }
 
@@ -98,7 +98,7 @@ impl<'a> Job<'a> {
     pub fn of_run(
         library: &'a Library,
         table: &'a Table,
-        run: &'a Run,
+        run: &'a PublishedRun,
         has_sensitivity: bool,
     ) -> Vec<Job<'a>> {
         let job = |change| Job {
@@ -143,7 +143,7 @@ impl<'a> Job<'a> {
             Some(Change::Ticks { seed }) => (self.library, Length::COMPARISON, *seed),
             Some(Change::Parameter { library, .. }) => (library, own, SEED),
         };
-        let simulate = |scenario: &Scenario| simulated(library, scenario, length, seed);
+        let simulate = |scenario: &RunScenario| simulated(library, scenario, length, seed);
         let values = values(simulate, self.table, self.run, scenario);
         let (outcome, values) = values.map_err(|error| CompareError {
             table: self.table.name.clone(),
@@ -183,10 +183,10 @@ pub fn rows_of(jobs: &[Job<'_>], done: &[Done]) -> Vec<PublishedRow> {
 
 /// What a run's figures come to in a simulation, in basic units.
 fn values(
-    simulate: impl Fn(&Scenario) -> Result<Outcome, PlanError>,
+    simulate: impl Fn(&RunScenario) -> Result<Outcome, PlanError>,
     table: &Table,
-    run: &Run,
-    scenario: &Scenario,
+    run: &PublishedRun,
+    scenario: &RunScenario,
 ) -> Result<(Outcome, Vec<Option<f64>>), PlanError> {
     let compared = table
         .runs
@@ -312,7 +312,7 @@ fn row(
 
 /// What a run's figures depend on: the fitted parameters of its hosts, what only polling uses, and every cost of
 /// hosts to which nothing is fitted.
-fn variables(library: &Library, run: &Run, scenario: &Scenario) -> Vec<Variable> {
+fn variables(library: &Library, run: &PublishedRun, scenario: &RunScenario) -> Vec<Variable> {
     let mut hosts = scenario.hosts.clone();
     hosts.sort();
     hosts.dedup();

@@ -4,7 +4,7 @@
 //! What must hold: the same functions and start give the same result on every machine. Only sums, products and
 //! quotients are taken, in a fixed order.
 
-use crate::search::Span;
+use crate::search::SearchSpan;
 
 /// Steps that are tried.
 const STEPS: u32 = 30;
@@ -41,7 +41,7 @@ impl Place {
 
 /// Goes down from a place.
 pub(crate) fn descend(
-    spans: &[Span],
+    spans: &[SearchSpan],
     from: Place,
     ask: &mut impl FnMut(&[u64]) -> Vec<f64>,
 ) -> Place {
@@ -77,13 +77,13 @@ pub(crate) fn descend(
 }
 
 /// What a number is measured in: itself, or where its span begins.
-fn scale(span: &Span, value: u64) -> f64 {
+fn scale(span: &SearchSpan, value: u64) -> f64 {
     value.max(span.start) as f64
 }
 
 /// For each number the change of each error, for a change by the number's scale.
 fn slopes_at(
-    spans: &[Span],
+    spans: &[SearchSpan],
     place: &Place,
     ask: &mut impl FnMut(&[u64]) -> Vec<f64>,
 ) -> Vec<Vec<f64>> {
@@ -159,7 +159,7 @@ fn solved(mut rows: Vec<Vec<f64>>) -> Option<Vec<f64>> {
         .then_some(values)
 }
 
-fn moved(spans: &[Span], values: &[u64], step: &[f64]) -> Vec<u64> {
+fn moved(spans: &[SearchSpan], values: &[u64], step: &[f64]) -> Vec<u64> {
     let numbers = spans.iter().zip(values).zip(step);
     let moved = numbers.map(|((span, value), step)| {
         let scale = scale(span, *value);
@@ -174,7 +174,7 @@ fn moved(spans: &[Span], values: &[u64], step: &[f64]) -> Vec<u64> {
 mod tests {
     use super::*;
 
-    const WIDE: Span = Span {
+    const WIDE: SearchSpan = SearchSpan {
         min: 1,
         max: 1_000_000,
         start: 1000,

@@ -17,8 +17,8 @@ use thiserror::Error;
 use crate::library::{Library, LibraryError};
 use crate::quantity::Quantity;
 use crate::scenario::{self, Length, SEED};
-use crate::search::{Span, search};
-use crate::table::{Figure, Run};
+use crate::search::{SearchSpan, search};
+use crate::table::{Figure, PublishedRun};
 use crate::text::{Section, Text};
 
 /// Factors are counted in thousandths.
@@ -139,7 +139,7 @@ pub enum FitError {
     Library(#[from] LibraryError),
     /// A run that is to be fitted cannot be simulated.
     #[error("{group}: {error}")]
-    Run {
+    PublishedRun {
         /// The group that it is fitted in.
         group: String,
         /// Why.
@@ -289,12 +289,12 @@ pub fn fit(library: &Library) -> Result<Fit, FitError> {
 }
 
 fn fit_group(library: &Library, group: &Group) -> Result<(GroupFit, Vec<u64>), FitError> {
-    let runs: Vec<&Run> = library.runs_of(&group.name).collect();
+    let runs: Vec<&PublishedRun> = library.runs_of(&group.name).collect();
     let figures: usize = runs.iter().map(|run| fitted_figures(run)).sum();
-    let spans: Vec<Span> = group
+    let spans: Vec<SearchSpan> = group
         .parameters
         .iter()
-        .map(|parameter| Span {
+        .map(|parameter| SearchSpan {
             min: FACTOR_MIN,
             max: FACTOR_MAX,
             start: parameter.start,
@@ -341,12 +341,12 @@ fn fit_group(library: &Library, group: &Group) -> Result<(GroupFit, Vec<u64>), F
     Ok((fitted, found.values))
 }
 
-pub(crate) fn fitted_figures(run: &Run) -> usize {
+pub(crate) fn fitted_figures(run: &PublishedRun) -> usize {
     run.figures.iter().filter(|figure| figure.is_fitted).count()
 }
 
 /// The errors of a run's fitted figures, in units.
-fn misfits(library: &Library, run: &Run, length: Length) -> Result<Vec<f64>, PlanError> {
+fn misfits(library: &Library, run: &PublishedRun, length: Length) -> Result<Vec<f64>, PlanError> {
     let Some(scenario) = &run.scenario else {
         return Ok(Vec::new());
     };

@@ -29,8 +29,8 @@ pub use host_file::{fitted_fields, with_fitted};
 pub use library::{Library, LibraryError, MarkError};
 pub use scenario::Length;
 pub use score::score_of;
-pub use search::{Found, Span, search};
-pub use table::{Figure, Mode, Run, Scenario, Table};
+pub use search::{SearchResult, SearchSpan, search};
+pub use table::{Figure, Mode, PublishedRun, RunScenario, Table};
 pub use this_machine::{
-    Machine, PredictError, Prediction, compare, host_of, numbers_of, predict, simulated_figures,
+    MeasuredMachine, PredictError, Prediction, compare, host_of, numbers_of, predict, simulated_figures,
 };

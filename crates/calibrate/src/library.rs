@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::fit::{FitPlan, Group, ONE, Parameter, fitted_figures};
 use crate::host_file::fitted_fields;
-use crate::table::{Run, Table};
+use crate::table::{PublishedRun, Table};
 
 /// Why tables, hosts and the plan of the fit do not go together.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -156,13 +156,13 @@ impl Library {
     }
 
     /// Every run with its table.
-    pub fn runs(&self) -> impl Iterator<Item = (&Table, &Run)> {
+    pub fn runs(&self) -> impl Iterator<Item = (&Table, &PublishedRun)> {
         let tables = self.tables.iter();
         tables.flat_map(|table| table.runs.iter().map(move |run| (table, run)))
     }
 
     /// The runs that a group is fitted to.
-    pub(crate) fn runs_of(&self, group: &str) -> impl Iterator<Item = &Run> {
+    pub(crate) fn runs_of(&self, group: &str) -> impl Iterator<Item = &PublishedRun> {
         let runs = self.runs().map(|(_, run)| run);
         runs.filter(move |run| run.fit.as_deref() == Some(group))
     }

@@ -7,7 +7,7 @@ use nicpoll_sim::{Host, Pattern, Plan, PlanError, Stop, Workload, resource, simu
 
 use crate::library::Library;
 use crate::outcome::{Flow, HostOutcome, Outcome};
-use crate::table::Scenario;
+use crate::table::RunScenario;
 
 /// Chance decides where the ticks of several hosts lie, and nothing else of published runs; they all have this seed.
 pub(crate) const SEED: u64 = 1;
@@ -34,7 +34,7 @@ impl Length {
     };
 
     /// Of the comparison, for a run.
-    pub(crate) fn of_comparison(scenario: &Scenario) -> Length {
+    pub(crate) fn of_comparison(scenario: &RunScenario) -> Length {
         match scenario.simulated_seconds {
             None => Length::COMPARISON,
             Some(seconds) => Length {
@@ -63,7 +63,7 @@ impl Length {
 /// Why the hosts cannot run it.
 pub fn simulated(
     library: &Library,
-    scenario: &Scenario,
+    scenario: &RunScenario,
     length: Length,
     seed: u64,
 ) -> Result<Outcome, PlanError> {
@@ -173,7 +173,7 @@ fn connection_outcome(connection: &SimTcp) -> Flow {
     }
 }
 
-fn host_outcome(host: &SimHostFigures, scenario: &Scenario, length: Length) -> HostOutcome {
+fn host_outcome(host: &SimHostFigures, scenario: &RunScenario, length: Length) -> HostOutcome {
     let sampled = host.cpu_sampled.filter(|_| scenario.is_sampled);
     let dropped = lost(host, LossPlace::SocketBuffer);
     let reached = host.ledger.taken + dropped;

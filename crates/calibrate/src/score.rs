@@ -10,7 +10,7 @@ use nicpoll_sim::{Pattern, Workload};
 use crate::library::Library;
 use crate::outcome::{Flow, Outcome};
 use crate::quantity::{CpuState, FlowQuantity, Quantity};
-use crate::table::{Figure, Mode, Run, Table};
+use crate::table::{Figure, Mode, PublishedRun, Table};
 
 /// Counts what is met.
 pub fn score_of(rows: &[PublishedRow]) -> PublishedScore {
@@ -36,7 +36,7 @@ pub fn score_of(rows: &[PublishedRow]) -> PublishedScore {
 }
 
 /// Whether other figures of the run, or what was put in, say the same.
-pub(crate) fn is_restated(run: &Run, figure: &Figure) -> bool {
+pub(crate) fn is_restated(run: &PublishedRun, figure: &Figure) -> bool {
     let measured = || {
         run.figures
             .iter()
@@ -80,7 +80,7 @@ fn said(figure: &Figure) -> Option<Said> {
 }
 
 /// An ideal sender sends what it is told to: without loss the same comes out.
-fn is_put_in(run: &Run, figure: &Figure) -> bool {
+fn is_put_in(run: &PublishedRun, figure: &Figure) -> bool {
     run.scenario.as_ref().is_some_and(|scenario| {
         let rate = scenario.workload.rate_pps.map(|rate| rate as f64);
         scenario.hosts.len() == 1 && rate.is_some() && rate == figure.measured_mean()
@@ -88,7 +88,7 @@ fn is_put_in(run: &Run, figure: &Figure) -> bool {
 }
 
 /// Whether it stands for those of its run that say the same: fitted ones do before others.
-fn is_first(run: &Run, figure: &Figure) -> bool {
+fn is_first(run: &PublishedRun, figure: &Figure) -> bool {
     let alike = || {
         run.figures
             .iter()
@@ -100,12 +100,12 @@ fn is_first(run: &Run, figure: &Figure) -> bool {
 }
 
 /// What one would say of a polled run's figure who knows nothing of polling, in basic units.
-pub(crate) fn guess(library: &Library, table: &Table, run: &Run, figure: &Figure) -> Option<f64> {
+pub(crate) fn guess(library: &Library, table: &Table, run: &PublishedRun, figure: &Figure) -> Option<f64> {
     let scenario = run
         .scenario
         .as_ref()
         .filter(|_| run.mode == Mode::Polling)?;
-    let is_other = |other: &&Run| {
+    let is_other = |other: &&PublishedRun| {
         let of_other = other.scenario.as_ref();
         other.mode == Mode::Interrupt
             && of_other

@@ -10,7 +10,7 @@ use crate::descent::{Place, descend};
 
 /// Where to begin, and between what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct SearchSpan {
     /// Least value, above 0.
     pub min: u64,
     /// Greatest value.
@@ -21,7 +21,7 @@ pub struct Span {
 
 /// What a search came to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct SearchResult {
     /// The numbers, in the order of the spans.
     pub values: Vec<u64>,
     /// The function there.
@@ -49,7 +49,7 @@ enum Way {
     Down,
 }
 
-impl Span {
+impl SearchSpan {
     fn stepped(&self, value: u64, way: Way, (by, of): (u64, u64)) -> u64 {
         let moved = match way {
             Way::Up => (value.saturating_mul(by) / of).max(value.saturating_add(1)),
@@ -60,7 +60,7 @@ impl Span {
 }
 
 /// Looks for the least sum of squares of what `errors` gives.
-pub fn search(spans: &[Span], mut errors: impl FnMut(&[u64]) -> Vec<f64>) -> Found {
+pub fn search(spans: &[SearchSpan], mut errors: impl FnMut(&[u64]) -> Vec<f64>) -> SearchResult {
     let mut calls = 0;
     let mut ask = |values: &[u64]| {
         calls += 1;
@@ -99,7 +99,7 @@ pub fn search(spans: &[Span], mut errors: impl FnMut(&[u64]) -> Vec<f64>) -> Fou
             }
         }
     }
-    Found {
+    SearchResult {
         cost: best.cost(),
         values: best.values,
         calls,
@@ -112,7 +112,7 @@ fn is_enough(place: &Place) -> bool {
 
 /// Tries each number by itself, up and then down, and keeps what is better.
 fn explore(
-    spans: &[Span],
+    spans: &[SearchSpan],
     best: &mut Place,
     step: (u64, u64),
     ask: &mut impl FnMut(&[u64]) -> Vec<f64>,
@@ -137,7 +137,7 @@ fn explore(
 }
 
 /// A number of the span, by a congruential sequence (Knuth's MMIX).
-fn anywhere(span: &Span, chance: &mut u64) -> u64 {
+fn anywhere(span: &SearchSpan, chance: &mut u64) -> u64 {
     *chance = chance
         .wrapping_mul(6_364_136_223_846_793_005)
         .wrapping_add(1_442_695_040_888_963_407);
@@ -154,7 +154,7 @@ fn anywhere(span: &Span, chance: &mut u64) -> u64 {
 mod tests {
     use super::*;
 
-    const WIDE: Span = Span {
+    const WIDE: SearchSpan = SearchSpan {
         min: 1,
         max: 1_000_000,
         start: 1000,
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn it_stays_within_its_spans_and_ends() {
-        let span = Span {
+        let span = SearchSpan {
             min: 10,
             max: 20,
             start: 15,

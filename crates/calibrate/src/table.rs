@@ -23,18 +23,18 @@ pub struct Table {
     /// What it is of.
     pub title: String,
     /// Its runs, in the order of the source.
-    pub runs: Vec<Run>,
+    pub runs: Vec<PublishedRun>,
 }
 
 /// A run of a published table.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Run {
+pub struct PublishedRun {
     /// What was run.
     pub name: String,
     /// How the hosts learned of packets.
     pub mode: Mode,
     /// How it is simulated; `None` when it is not.
-    pub scenario: Option<Scenario>,
+    pub scenario: Option<RunScenario>,
     /// Name of the group of parameters that is fitted to it.
     pub fit: Option<String>,
     /// Name of the run that figures of this one are compared with.
@@ -62,7 +62,7 @@ pub enum Mode {
 
 /// What is simulated.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Scenario {
+pub struct RunScenario {
     /// Names of the hosts: sender, routers, receiver; one only when the sender is ideal.
     pub hosts: Vec<String>,
     /// What is sent.
@@ -113,7 +113,7 @@ impl Mode {
     }
 }
 
-impl Scenario {
+impl RunScenario {
     /// Whether any of its hosts polls.
     pub(crate) fn has_polling(&self) -> bool {
         [&self.sender, &self.others]
@@ -182,7 +182,7 @@ const RUN_ENTRIES: [&str; 15] = [
     "figures",
 ];
 
-fn run(section: &Section<'_>) -> Result<Run, FileError> {
+fn run(section: &Section<'_>) -> Result<PublishedRun, FileError> {
     section.refuse_unknown("a run", &RUN_ENTRIES)?;
     let mode = match section
         .string(
@@ -199,7 +199,7 @@ fn run(section: &Section<'_>) -> Result<Run, FileError> {
             return Err(section.error_at("discipline", message));
         }
     };
-    let run = Run {
+    let run = PublishedRun {
         name: section.string("name", "give a text of one line: what was run")?,
         mode,
         scenario: scenario(section, mode)?,
@@ -211,7 +211,7 @@ fn run(section: &Section<'_>) -> Result<Run, FileError> {
         figures: Vec::new(),
     };
     let is_polled =
-        mode == Mode::Polling || run.scenario.as_ref().is_some_and(Scenario::has_polling);
+        mode == Mode::Polling || run.scenario.as_ref().is_some_and(RunScenario::has_polling);
     if run.fit.is_some() && (is_polled || run.scenario.is_none()) {
         let message = String::from(
             "only simulated runs under interrupts may be fitted; take fit away: what polling does is predicted",
@@ -221,7 +221,7 @@ fn run(section: &Section<'_>) -> Result<Run, FileError> {
     figures(section, run)
 }
 
-fn scenario(section: &Section<'_>, mode: Mode) -> Result<Option<Scenario>, FileError> {
+fn scenario(section: &Section<'_>, mode: Mode) -> Result<Option<RunScenario>, FileError> {
     let Some(text) = section.optional_string("workload", "give a workload of `sim run`")? else {
         return Ok(None);
     };
@@ -243,7 +243,7 @@ fn scenario(section: &Section<'_>, mode: Mode) -> Result<Option<Scenario>, FileE
     };
     let is_long = section.has("simulated_seconds");
     let sender = section.optional_string("sender", "give the sender's discipline")?;
-    Ok(Some(Scenario {
+    Ok(Some(RunScenario {
         hosts,
         workload,
         sender: discipline(sender.as_deref().unwrap_or(mode.name()), "sender")?,
@@ -259,7 +259,7 @@ fn scenario(section: &Section<'_>, mode: Mode) -> Result<Option<Scenario>, FileE
     }))
 }
 
-fn figures(section: &Section<'_>, mut run: Run) -> Result<Run, FileError> {
+fn figures(section: &Section<'_>, mut run: PublishedRun) -> Result<PublishedRun, FileError> {
     for entry in section.sections("figures", "figures are given as tables in an array")? {
         entry.refuse_unknown(
             "a figure",

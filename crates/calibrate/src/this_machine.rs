@@ -4,4 +4,4 @@ mod check;
 mod numbers;
 
 pub use check::{PredictError, Prediction, compare, predict, simulated_figures};
-pub use numbers::{Machine, host_of, numbers_of};
+pub use numbers::{MeasuredMachine, host_of, numbers_of};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use nicpoll_calibrate::{FitPlan, Job, Library, Mode, Run, Table, rows_of};
+use nicpoll_calibrate::{FitPlan, Job, Library, Mode, PublishedRun, Table, rows_of};
 use nicpoll_model::sim_published::{PublishedRow, RowKind};
 use nicpoll_sim::Host;
 
@@ -39,7 +39,7 @@ fn library() -> Library {
     library
 }
 
-fn rows(library: &Library, table: &Table, run: &Run) -> Vec<PublishedRow> {
+fn rows(library: &Library, table: &Table, run: &PublishedRun) -> Vec<PublishedRow> {
     let jobs = Job::of_run(library, table, run, false);
     let done: Result<Vec<_>, _> = jobs.iter().map(Job::simulate).collect();
     rows_of(&jobs, &done.expect("it runs"))
@@ -101,7 +101,7 @@ fn every_table_is_there_and_polling_is_fitted_to_nothing() {
 #[test]
 fn each_group_is_fitted_to_more_figures_than_it_has_parameters() {
     let mut library = library();
-    let is_of_group = |run: &&mut Run| run.fit.as_deref() == Some("wrap");
+    let is_of_group = |run: &&mut PublishedRun| run.fit.as_deref() == Some("wrap");
     let runs = library.tables.iter_mut().flat_map(|table| &mut table.runs);
     // One of two figures is left, for one parameter.
     let run = runs.into_iter().find(is_of_group).expect("it has runs");

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use nicpoll_engine::blast::{
-    Blast, BlastPath, BlastSettings, FLOW_PORTS, Lengths, LinkSettings, Receiver, Traffic,
+    Blast, BlastPath, BlastSettings, FLOW_PORTS, FrameLengths, LinkSettings, Receiver, LinkTraffic,
 };
 use nicpoll_model::Rate;
 use nicpoll_model::units::parse_rate;
@@ -53,7 +53,7 @@ pub struct BlastArgs {
         default_value = "64",
         conflicts_with = "replay"
     )]
-    size: Lengths,
+    size: FrameLengths,
     /// Flows that take turns: their ports differ
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = flows, conflicts_with = "replay")]
     flows: u16,
@@ -138,11 +138,11 @@ fn settings(args: &BlastArgs) -> Result<BlastSettings, Failure> {
         interface: interface.clone(),
         cpu: cpus[index % cpus.len()],
         traffic: match &args.replay {
-            Some(file) => Traffic::Replay {
+            Some(file) => LinkTraffic::Replay {
                 file: file.clone(),
                 mac: args.mac,
             },
-            None => Traffic::Datagrams {
+            None => LinkTraffic::Datagrams {
                 receiver: receivers[index % receivers.len()],
                 lengths: args.size.clone(),
                 flows: args.flows,

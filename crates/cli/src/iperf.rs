@@ -10,7 +10,7 @@ use nicpoll_iperf::text::{self, Style};
 use nicpoll_observe::HostAccount;
 use nicpoll_sys::daemon::{self, Detached, Starting};
 use nicpoll_sys::{stderr, tell};
-use nicpoll_traffic::{Account, Signals};
+use nicpoll_traffic::{CloseAccount, Signals};
 
 use crate::stop::on_signal;
 
@@ -84,7 +84,7 @@ fn end(signals: &Signals) {
 }
 
 /// The account of this host, for whoever prints it: JSON always, text where datagrams may be lost.
-fn account(common: &Common) -> Option<Account> {
+fn account(common: &Common) -> Option<CloseAccount> {
     let is_told = common.json.is_some() || common.is_udp();
     let account = is_told.then(HostAccount::begin)?.ok()?;
     Some(Box::new(|| account.end().ok()))

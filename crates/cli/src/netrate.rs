@@ -6,8 +6,8 @@ use nicpoll_model::netrate::NetrateSender;
 use nicpoll_observe::HostAccount;
 use nicpoll_report::render_document;
 use nicpoll_sys::stdout;
-use nicpoll_traffic::Account;
-use nicpoll_traffic::netrate::command::{self, EXIT_SHORT, Ended, Program};
+use nicpoll_traffic::CloseAccount;
+use nicpoll_traffic::netrate::command::{self, EXIT_SHORT, ToolEnded, Program};
 use nicpoll_traffic::netrate::options::Tool;
 
 use crate::stop::Stop;
@@ -18,14 +18,14 @@ pub fn run(tool: Tool, args: &[String]) -> io::Result<u8> {
     let is_short =
         |sender: &NetrateSender| sender.error.is_some() && sender.ended_by_signal.is_none();
     let (document, is_short) = match command::run(tool, args, &mut Lent(None))? {
-        Ended::Status(status) => return Ok(status),
-        Ended::Netblast(document) => (render_document(&document), is_short(&document.sender)),
-        Ended::NetblastRuns(document) => {
+        ToolEnded::Status(status) => return Ok(status),
+        ToolEnded::Netblast(document) => (render_document(&document), is_short(&document.sender)),
+        ToolEnded::NetblastRuns(document) => {
             let is_any_short = document.runs.iter().any(|run| is_short(&run.sender));
             (render_document(&document), is_any_short)
         }
-        Ended::Netreceive(document) => (render_document(&document), false),
-        Ended::Netsend(document) => (render_document(&document), is_short(&document.sender)),
+        ToolEnded::Netreceive(document) => (render_document(&document), false),
+        ToolEnded::Netsend(document) => (render_document(&document), is_short(&document.sender)),
     };
     stdout::print(&document)?;
     Ok(if is_short { EXIT_SHORT } else { 0 })
@@ -44,7 +44,7 @@ impl Program for Lent {
         self.0.as_ref()?.signal()
     }
 
-    fn open_account(&self) -> Option<Account> {
+    fn open_account(&self) -> Option<CloseAccount> {
         let account = HostAccount::begin().ok()?;
         Some(Box::new(|| account.end().ok()))
     }

@@ -12,11 +12,11 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use nicpoll_model::Protocol;
 use nicpoll_model::rr::{RR_SCHEMA, RrSideStart, RrStart};
-use nicpoll_report::{Page, RR_TEXTS, finish_rr_page};
+use nicpoll_report::{RunPage, RR_TEXTS, finish_rr_page};
 use nicpoll_sys::tell;
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::rr::{
-    ClientConfig, Event, Pacing, ServiceConfig, run_client_session, run_server_session,
+    RrClientConfig, Event, Pacing, ServiceConfig, run_client_session, run_server_session,
 };
 
 use crate::failure::Failure;
@@ -35,7 +35,7 @@ pub fn run(args: &RrArgs) -> Result<u8, Failure> {
         signals.finish.store(true, Ordering::Relaxed);
     })
     .context("catching signals")?;
-    let mut page = Page::new(args.form(), RR_TEXTS);
+    let mut page = RunPage::new(args.form(), RR_TEXTS);
     let tell = &mut |event| {
         print(&match event {
             Event::Start(side) => page.start(&start(side)),
@@ -80,7 +80,7 @@ fn start(side: RrSideStart) -> RrStart {
     }
 }
 
-fn client_config(args: &RrArgs, host: &str) -> anyhow::Result<ClientConfig> {
+fn client_config(args: &RrArgs, host: &str) -> anyhow::Result<RrClientConfig> {
     let peer = resolve(host, args.port, args.ipv6)
         .with_context(|| format!("cannot find the server '{host}'; give its name or address"))?;
     let bind = match &args.bind {
@@ -92,7 +92,7 @@ fn client_config(args: &RrArgs, host: &str) -> anyhow::Result<ClientConfig> {
     };
     let depth = NonZeroU32::new(args.depth).unwrap_or(NonZeroU32::MIN);
     let requests = args.requests.and_then(NonZeroU64::new);
-    Ok(ClientConfig {
+    Ok(RrClientConfig {
         bind,
         protocol: if args.udp {
             Protocol::Udp
@@ -112,7 +112,7 @@ fn client_config(args: &RrArgs, host: &str) -> anyhow::Result<ClientConfig> {
         response_bytes: args.response_bytes,
         timeout: args.timeout,
         interval: args.interval,
-        ..ClientConfig::udp(peer, DURATION)
+        ..RrClientConfig::udp(peer, DURATION)
     })
 }
 

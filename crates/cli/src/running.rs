@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use nicpoll_engine::Application;
+use nicpoll_engine::EngineApplication;
 use nicpoll_model::time::parse_seconds;
-use nicpoll_report::{Page, PageForm, PageTexts};
+use nicpoll_report::{RunPage, PageForm, PageTexts};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -35,7 +35,7 @@ pub struct RunningArgs {
 impl RunningArgs {
     /// Runs an application until the time is over, a signal comes or it is done, and prints what it says of itself as it
     /// comes. Returns what it came to.
-    pub fn run<A: Application>(
+    pub fn run<A: EngineApplication>(
         &self,
         mut application: A,
         texts: PageTexts<A::Start, A::Interval, A::End>,
@@ -46,7 +46,7 @@ impl RunningArgs {
         A::Interval: Clone + Serialize,
         A::End: Clone + Serialize,
     {
-        let mut page = Page::new(PageForm::of(self.json, self.json_stream), texts);
+        let mut page = RunPage::new(PageForm::of(self.json, self.json_stream), texts);
         print(&page.start(application.facts()))?;
         let outcome = self.each_interval(&mut application, stop, |interval| {
             print(&page.interval(&interval))
@@ -59,7 +59,7 @@ impl RunningArgs {
         Ok(end)
     }
 
-    fn each_interval<A: Application>(
+    fn each_interval<A: EngineApplication>(
         &self,
         application: &mut A,
         stop: &Stop,

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use nicpoll_report::help::serve::EXAMPLES;
-use nicpoll_serve::Server;
+use nicpoll_serve::StoreServer;
 use nicpoll_sys::tell;
 
 use crate::args::StoreFile;
@@ -31,7 +31,7 @@ pub struct ServeArgs {
 /// Serves until a signal comes and returns the exit code.
 pub fn serve(args: &ServeArgs) -> Result<u8, Failure> {
     let stop = Stop::on_signals().context("catching signals")?;
-    let server = Server::bind(args.listen, args.file.place()?).map_err(|error| {
+    let server = StoreServer::bind(args.listen, args.file.place()?).map_err(|error| {
         let listen = args.listen;
         anyhow!("listening on {listen}: {error}; --listen names another address and port")
     })?;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use nicpoll_freebsd::Target;
+use nicpoll_freebsd::FreebsdTarget;
 use nicpoll_inspect::PollWitness;
 use nicpoll_switch::{
     Guard, Journal, Name, Needs, Order, Preview, Recovered, Resolved, Switch, boottime_ns, confirm,
@@ -47,7 +47,7 @@ pub fn translated(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
 
 /// Runs `nicpoll set` and returns its exit code.
 pub fn set(args: &SetArgs) -> Result<u8, Failure> {
-    if let Some(target) = Target::among(freebsd::names(&args.words))? {
+    if let Some(target) = FreebsdTarget::among(freebsd::names(&args.words))? {
         return freebsd::set(args, &target);
     }
     args.knobs.refuse_on_linux()?;

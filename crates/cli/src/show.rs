@@ -3,7 +3,7 @@
 mod args;
 mod freebsd;
 
-use nicpoll_freebsd::Target;
+use nicpoll_freebsd::FreebsdTarget;
 use nicpoll_inspect::{AskedVariables, NOT_WATCHED, asked_variables, inside};
 use nicpoll_model::Show;
 use nicpoll_report::{render_document, render_polling_values, render_show_text};
@@ -15,7 +15,7 @@ use crate::output::{origin, print, text_options};
 
 /// Runs the command and returns its exit code.
 pub fn show(args: &ShowArgs) -> Result<u8, Failure> {
-    if let Some(target) = Target::among(&args.interfaces)? {
+    if let Some(target) = FreebsdTarget::among(&args.interfaces)? {
         return freebsd::show(args, &target);
     }
     let asked = asked_variables(&args.values).map_err(|error| Failure::Usage(error.to_string()))?;

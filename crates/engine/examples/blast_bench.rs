@@ -13,8 +13,8 @@ mod common;
 use std::io::Write as _;
 use std::time::Duration;
 
-use nicpoll_engine::Application;
-use nicpoll_engine::blast::{Blast, BlastPath, BlastSettings, LinkSettings, Receiver, Traffic};
+use nicpoll_engine::EngineApplication;
+use nicpoll_engine::blast::{Blast, BlastPath, BlastSettings, LinkSettings, Receiver, LinkTraffic};
 use nicpoll_model::Origin;
 use nicpoll_sys::affinity;
 
@@ -86,7 +86,7 @@ fn frames_a_second(case: &Case) -> f64 {
         links: vec![LinkSettings {
             interface: String::from("em0"),
             cpu: affinity::allowed_cpus().unwrap()[0],
-            traffic: Traffic::Datagrams {
+            traffic: LinkTraffic::Datagrams {
                 receiver: Receiver {
                     to: format!("{RECEIVER}:9").parse().unwrap(),
                     from: None,

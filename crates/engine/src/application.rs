@@ -9,7 +9,7 @@ use crate::error::EngineError;
 use crate::sink::Sink;
 
 /// An application that runs.
-pub trait Application {
+pub trait EngineApplication {
     /// What was asked for and how it is carried out.
     type Start;
     /// What happened in an interval.
@@ -39,7 +39,7 @@ pub trait Application {
     fn end(self, signal: Option<i32>) -> Result<Self::End, EngineError>;
 }
 
-impl Application for Sink {
+impl EngineApplication for Sink {
     type Start = SinkStart;
     type Interval = SinkInterval;
     type End = SinkEnd;

@@ -30,12 +30,12 @@ use nicpoll_wire::frame::{FRAME_BYTES_MIN, MARK_BYTES, Mac, UdpPath};
 use rustix::io::Errno;
 
 pub use error::BlastError;
-pub use lengths::{Lengths, LengthsError};
+pub use lengths::{FrameLengths, LengthsError};
 pub use path::BlastPath;
 pub use stream::FLOW_PORTS;
 pub use target::Receiver;
 
-use crate::application::Application;
+use crate::application::EngineApplication;
 use crate::error::EngineError;
 use crate::interface::Interface;
 use link::{Bounds, Link, Outcome};
@@ -69,18 +69,18 @@ pub struct LinkSettings {
     /// The CPU of the thread that sends.
     pub cpu: u32,
     /// What it sends.
-    pub traffic: Traffic,
+    pub traffic: LinkTraffic,
 }
 
 /// What a link sends.
 #[derive(Clone, Debug)]
-pub enum Traffic {
+pub enum LinkTraffic {
     /// Datagrams.
     Datagrams {
         /// Who gets them.
         receiver: Receiver,
         /// How long the frames are.
-        lengths: Lengths,
+        lengths: FrameLengths,
         /// Flows that take turns, as many as [`FLOW_PORTS`] has ports at most.
         flows: u16,
     },
@@ -156,7 +156,7 @@ impl Blast {
 
 }
 
-impl Application for Blast {
+impl EngineApplication for Blast {
     type Start = BlastStart;
     type Interval = BlastInterval;
     type End = BlastEnd;
@@ -227,13 +227,13 @@ struct Made {
 fn make(
     socket: &mut NetlinkSocket,
     interface: &Interface,
-    traffic: &Traffic,
+    traffic: &LinkTraffic,
     settings: &BlastSettings,
     first_flow: u16,
 ) -> Result<Made, BlastError> {
     let pace = |rate| Schedule::Paced(Pace::of_datagrams(rate, 0).in_bursts(settings.burst));
     match traffic {
-        Traffic::Datagrams {
+        LinkTraffic::Datagrams {
             receiver,
             lengths,
             flows,
@@ -261,7 +261,7 @@ fn make(
                 },
             })
         }
-        Traffic::Replay { file, mac } => {
+        LinkTraffic::Replay { file, mac } => {
             let is_endless = settings.count.is_some() || settings.duration.is_some();
             let replay = Replay::read(file, is_endless, *mac)?;
             interface.check_lengths(&[replay.frame_bytes_max()])?;
@@ -281,7 +281,7 @@ fn make(
 fn lengths_on(
     path: &UdpPath,
     interface: &Interface,
-    lengths: &Lengths,
+    lengths: &FrameLengths,
 ) -> Result<Vec<u32>, BlastError> {
     let shortest = (path.header_bytes() + MARK_BYTES).max(FRAME_BYTES_MIN) as u32 + FCS_BYTES;
     let frame_bytes = lengths.frame_bytes(shortest);

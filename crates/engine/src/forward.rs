@@ -32,7 +32,7 @@ use nicpoll_model::sink::SinkVariable;
 
 use self::user_path::UserPath;
 use self::xdp_path::XdpPath;
-use crate::application::Application;
+use crate::application::EngineApplication;
 use crate::engines::EngineSettings;
 use crate::error::{EngineError, UnknownName};
 use crate::interface::{Interface, takes_redirected};
@@ -199,7 +199,7 @@ impl Forward {
 
 }
 
-impl Application for Forward {
+impl EngineApplication for Forward {
     type Start = ForwardStart;
     type Interval = ForwardInterval;
     type End = ForwardEnd;

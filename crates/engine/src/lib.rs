@@ -37,7 +37,7 @@ mod work;
 mod xdp_port;
 mod xdp_sender;
 
-pub use application::Application;
+pub use application::EngineApplication;
 pub use charge::{CpuAccount, CpuAccounts, NoAccounts};
 pub use check::{Check, MarkIds, STREAMS_MAX, Streams};
 pub use device::{DeviceChoice, DeviceKind, Intake, Opened, Reception};

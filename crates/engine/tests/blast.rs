@@ -8,9 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_engine::blast::{
-    Blast, BlastError, BlastPath, BlastSettings, FLOW_PORTS, LinkSettings, Receiver, Traffic,
+    Blast, BlastError, BlastPath, BlastSettings, FLOW_PORTS, LinkSettings, Receiver, LinkTraffic,
 };
-use nicpoll_engine::{Application, EngineError};
+use nicpoll_engine::{EngineApplication, EngineError};
 use nicpoll_model::blast::{BlastEnd, BlastFrames};
 use nicpoll_model::{Origin, Rate};
 use nicpoll_sys::affinity;
@@ -53,8 +53,8 @@ fn to(address: &str) -> SocketAddr {
     SocketAddr::new(address.parse().unwrap(), PORT)
 }
 
-fn datagrams(to: SocketAddr, lengths: &str, flows: u16) -> Traffic {
-    Traffic::Datagrams {
+fn datagrams(to: SocketAddr, lengths: &str, flows: u16) -> LinkTraffic {
+    LinkTraffic::Datagrams {
         receiver: Receiver {
             to,
             from: None,
@@ -65,7 +65,7 @@ fn datagrams(to: SocketAddr, lengths: &str, flows: u16) -> Traffic {
     }
 }
 
-fn settings(traffic: Traffic, path: Option<BlastPath>, count: u64) -> BlastSettings {
+fn settings(traffic: LinkTraffic, path: Option<BlastPath>, count: u64) -> BlastSettings {
     BlastSettings {
         links: vec![LinkSettings {
             interface: String::from("em0"),
@@ -302,7 +302,7 @@ fn a_capture_is_sent_as_it_was_recorded_and_not_faster() {
     let pair = prepared();
     let file = std::env::temp_dir().join(format!("nicpoll-blast-{}.pcap", std::process::id()));
     std::fs::write(&file, capture(2_000, 0..100)).unwrap();
-    let traffic = Traffic::Replay {
+    let traffic = LinkTraffic::Replay {
         file: file.clone(),
         mac: None,
     };

@@ -5,7 +5,7 @@ use crate::output::{
     Capabilities, OutputError, Polling, parse_hz, parse_interface, parse_polling, parse_uname,
 };
 use crate::ssh::Ssh;
-use crate::target::Target;
+use crate::target::FreebsdTarget;
 
 /// Ticks a second that polling(4) recommends at least.
 pub const HZ_ADVISED: u32 = 1000;
@@ -20,7 +20,7 @@ const NO_SUCH_NAME: [&str; 2] = ["unknown oid", "is invalid"];
 
 /// A FreeBSD host, asked and found to be one.
 #[derive(Clone, Debug)]
-pub struct Host {
+pub struct FreebsdHost {
     ssh: Ssh,
 }
 
@@ -35,17 +35,17 @@ pub struct Survey {
     pub interface: Capabilities,
 }
 
-impl Host {
+impl FreebsdHost {
     /// Asks the host what it is.
     ///
     /// # Errors
     /// When it cannot be reached, or is no FreeBSD.
-    pub fn reach(ssh: Ssh) -> Result<Host, FreebsdError> {
+    pub fn reach(ssh: Ssh) -> Result<FreebsdHost, FreebsdError> {
         let command = "uname -s";
         let text = ssh.run(command)?;
         let system = parse_uname(&text).map_err(unread(&ssh, command))?;
         if system == "FreeBSD" {
-            return Ok(Host { ssh });
+            return Ok(FreebsdHost { ssh });
         }
         Err(FreebsdError::OtherSystem {
             host: String::from(ssh.host()),
@@ -108,7 +108,7 @@ impl Survey {
     ///
     /// # Errors
     /// [`FreebsdError::NoCapability`] with what is known of the driver.
-    pub fn check(&self, target: &Target) -> Result<(), FreebsdError> {
+    pub fn check(&self, target: &FreebsdTarget) -> Result<(), FreebsdError> {
         if self.interface.can_poll {
             return Ok(());
         }

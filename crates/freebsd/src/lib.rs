@@ -2,7 +2,7 @@
 //! by the system's ssh.
 //!
 //! What must hold: what was there is in the journal before anything is written; nothing but names that
-//! [`Target`] lets through and numbers gets into a command; what the host prints is read within limits.
+//! [`FreebsdTarget`] lets through and numbers gets into a command; what the host prints is read within limits.
 //! It has been tested on recorded output only.
 #![forbid(unsafe_code)]
 
@@ -18,7 +18,7 @@ mod target;
 mod variables;
 
 pub use error::FreebsdError;
-pub use host::{HZ_ADVISED, Host, Survey};
+pub use host::{HZ_ADVISED, FreebsdHost, Survey};
 pub use output::{
     Capabilities, OutputError, Polling, parse_hz, parse_interface, parse_polling, parse_uname,
 };
@@ -26,6 +26,6 @@ pub use persist::{LineChange, no_persist, persist, would_no_persist, would_persi
 pub use rc_conf::{RcConfError, with_polling};
 pub use record::HostRecord;
 pub use ssh::Ssh;
-pub use switch::{Asked, Restored, Write, changed_targets, plan, restore, set, would_restore};
-pub use target::{Target, TargetError};
+pub use switch::{FreebsdChange, FreebsdRestored, FreebsdWrite, changed_targets, plan, restore, set, would_restore};
+pub use target::{FreebsdTarget, TargetError};
 pub use variables::{Variable, variables};

@@ -4,11 +4,11 @@
 //! one that was read; the line that was there is in the journal before.
 
 use crate::error::FreebsdError;
-use crate::host::Host;
+use crate::host::FreebsdHost;
 use crate::rc_conf::{RcConfError, replaced, with_polling};
 use crate::record::HostRecord;
 use crate::switch::{leave, take};
-use crate::target::Target;
+use crate::target::FreebsdTarget;
 use nicpoll_switch::Journal;
 use nicpoll_switch::fault;
 
@@ -43,7 +43,7 @@ struct RcConf {
     text: String,
 }
 
-fn read(host: &Host) -> Result<RcConf, FreebsdError> {
+fn read(host: &FreebsdHost) -> Result<RcConf, FreebsdError> {
     let text = host.ssh().run(READ)?;
     let (checksum, text) = text.split_once('\n').unwrap_or_default();
     let is_checksum = checksum.split(' ').count() == 2
@@ -59,7 +59,7 @@ fn read(host: &Host) -> Result<RcConf, FreebsdError> {
     })
 }
 
-fn refused(host: &Host, reason: RcConfError) -> FreebsdError {
+fn refused(host: &FreebsdHost, reason: RcConfError) -> FreebsdError {
     FreebsdError::RcConf {
         host: String::from(host.ssh().host()),
         reason,
@@ -67,7 +67,7 @@ fn refused(host: &Host, reason: RcConfError) -> FreebsdError {
 }
 
 /// What [`persist`] would change; `None` when the word is there already.
-pub fn would_persist(host: &Host, target: &Target) -> Result<Option<LineChange>, FreebsdError> {
+pub fn would_persist(host: &FreebsdHost, target: &FreebsdTarget) -> Result<Option<LineChange>, FreebsdError> {
     let lines = with_polling(&read(host)?.text, target.interface());
     let lines = lines.map_err(|reason| refused(host, reason))?;
     Ok(lines.map(|(before, after)| LineChange {
@@ -80,8 +80,8 @@ pub fn would_persist(host: &Host, target: &Target) -> Result<Option<LineChange>,
 /// Makes a change that was shown.
 pub fn persist(
     journal: &Journal,
-    host: &Host,
-    target: &Target,
+    host: &FreebsdHost,
+    target: &FreebsdTarget,
     change: &LineChange,
 ) -> Result<(), FreebsdError> {
     let mut entry = take(journal, target.host())?;
@@ -102,7 +102,7 @@ pub fn persist(
 /// What [`no_persist`] would change; `None` when nicpoll changed nothing there.
 pub fn would_no_persist(
     journal: &Journal,
-    target: &Target,
+    target: &FreebsdTarget,
 ) -> Result<Option<LineChange>, FreebsdError> {
     let path = journal.directory().join(HostRecord::file_of(target.host()));
     let Some(entry) = journal.lock_as::<HostRecord>(&path)? else {
@@ -120,8 +120,8 @@ pub fn would_no_persist(
 /// Puts back the line that [`persist`] changed. One that was put back already is left.
 pub fn no_persist(
     journal: &Journal,
-    host: &Host,
-    target: &Target,
+    host: &FreebsdHost,
+    target: &FreebsdTarget,
     change: &LineChange,
 ) -> Result<(), FreebsdError> {
     let entry = take(journal, target.host())?;
@@ -138,7 +138,7 @@ pub fn no_persist(
     Ok(())
 }
 
-fn write(host: &Host, change: &LineChange) -> Result<(), FreebsdError> {
+fn write(host: &FreebsdHost, change: &LineChange) -> Result<(), FreebsdError> {
     let RcConf { checksum, text } = read(host)?;
     let text = replaced(&text, &change.before, &change.after)
         .ok_or_else(|| refused(host, RcConfError::Changed(change.before.clone())))?;

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use crate::error::FreebsdError;
-use crate::target::Target;
+use crate::target::FreebsdTarget;
 
 /// More than any of the commands prints, or /etc/rc.conf holds.
 const OUTPUT_BYTES_MAX: u64 = 1 << 20;
@@ -29,7 +29,7 @@ pub struct Ssh {
 
 impl Ssh {
     /// The host of a target. Nothing is connected yet.
-    pub fn to(target: &Target) -> Self {
+    pub fn to(target: &FreebsdTarget) -> Self {
         Ssh {
             host: String::from(target.host()),
         }

@@ -9,17 +9,17 @@ use std::fmt;
 use nicpoll_core::{Knob, Poller};
 
 use crate::error::FreebsdError;
-use crate::host::{Host, Survey};
+use crate::host::{FreebsdHost, Survey};
 use crate::record::{EXTENSION, HostRecord};
 use crate::ssh::Ssh;
-use crate::target::Target;
+use crate::target::FreebsdTarget;
 use crate::variables::{Variable, variables};
 use nicpoll_switch::fault;
 use nicpoll_switch::{Entry, Journal, JournalError};
 
 /// What is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct FreebsdChange {
     /// The interface is to poll.
     pub polling: bool,
     /// Variables under kern.polling.
@@ -28,7 +28,7 @@ pub struct Asked {
 
 /// One value that changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Write {
+pub enum FreebsdWrite {
     /// Whether the interface polls.
     Polling {
         /// Now.
@@ -47,20 +47,20 @@ pub enum Write {
     },
 }
 
-impl Write {
+impl FreebsdWrite {
     /// The command that makes it.
     pub fn command(&self, interface: &str) -> String {
         match self {
-            Write::Polling { to: true, .. } => format!("ifconfig {interface} polling"),
-            Write::Polling { to: false, .. } => format!("ifconfig {interface} -polling"),
-            Write::Knob { knob, to, .. } => format!("sysctl kern.polling.{}={to}", knob.name()),
+            FreebsdWrite::Polling { to: true, .. } => format!("ifconfig {interface} polling"),
+            FreebsdWrite::Polling { to: false, .. } => format!("ifconfig {interface} -polling"),
+            FreebsdWrite::Knob { knob, to, .. } => format!("sysctl kern.polling.{}={to}", knob.name()),
         }
     }
 
-    fn back(&self) -> Write {
+    fn back(&self) -> FreebsdWrite {
         match *self {
-            Write::Polling { from, to } => Write::Polling { from: to, to: from },
-            Write::Knob { knob, from, to } => Write::Knob {
+            FreebsdWrite::Polling { from, to } => FreebsdWrite::Polling { from: to, to: from },
+            FreebsdWrite::Knob { knob, from, to } => FreebsdWrite::Knob {
                 knob,
                 from: to,
                 to: from,
@@ -71,12 +71,12 @@ impl Write {
     /// The value's name, with what it is on the host and what it was to be, if that differs.
     fn missed(&self, now: &Survey) -> Option<(String, String, String)> {
         match *self {
-            Write::Polling { to, .. } => {
+            FreebsdWrite::Polling { to, .. } => {
                 let is = now.interface.is_polling;
                 let name = String::from("polling");
                 (is != to).then(|| (name, on_off(to).into(), on_off(is).into()))
             }
-            Write::Knob { knob, to, .. } => {
+            FreebsdWrite::Knob { knob, to, .. } => {
                 let is = now.polling.get(knob);
                 let shown = is.map_or_else(|| String::from("gone"), |is| is.to_string());
                 (is != Some(i64::from(to))).then(|| (name_of(knob), to.to_string(), shown))
@@ -85,13 +85,13 @@ impl Write {
     }
 }
 
-impl fmt::Display for Write {
+impl fmt::Display for FreebsdWrite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Write::Polling { from, to } => {
+            FreebsdWrite::Polling { from, to } => {
                 write!(f, "polling {} -> {}", on_off(*from), on_off(*to))
             }
-            Write::Knob { knob, from, to } => write!(f, "{} {from} -> {to}", name_of(*knob)),
+            FreebsdWrite::Knob { knob, from, to } => write!(f, "{} {from} -> {to}", name_of(*knob)),
         }
     }
 }
@@ -106,7 +106,7 @@ fn name_of(knob: Knob) -> String {
 
 /// What has to be written so that the host is as asked. The kernel's own rules decide what is in range and
 /// what changes along: they are those of [`nicpoll_core`].
-pub fn plan(survey: &Survey, target: &Target, asked: &Asked) -> Result<Vec<Write>, FreebsdError> {
+pub fn plan(survey: &Survey, target: &FreebsdTarget, asked: &FreebsdChange) -> Result<Vec<FreebsdWrite>, FreebsdError> {
     survey.check(target)?;
     let mut rules = Poller::new(survey.hz).map_err(|_| range(survey, target, Knob::RegFrac, 0))?;
     let now: Vec<(Knob, u32)> = survey.polling.writable().collect();
@@ -127,7 +127,7 @@ pub fn plan(survey: &Survey, target: &Target, asked: &Asked) -> Result<Vec<Write
         let to = rules.read(knob);
         let from = now.iter().find(|(known, _)| *known == knob);
         if let Some((_, from)) = from.filter(|(_, from)| *from != to) {
-            writes.push(Write::Knob {
+            writes.push(FreebsdWrite::Knob {
                 knob,
                 from: *from,
                 to,
@@ -135,7 +135,7 @@ pub fn plan(survey: &Survey, target: &Target, asked: &Asked) -> Result<Vec<Write
         }
     }
     if asked.polling && !survey.interface.is_polling {
-        writes.push(Write::Polling {
+        writes.push(FreebsdWrite::Polling {
             from: false,
             to: true,
         });
@@ -147,7 +147,7 @@ fn order() -> impl Iterator<Item = Knob> {
     variables().map(|variable| variable.knob)
 }
 
-fn range(survey: &Survey, target: &Target, knob: Knob, value: u32) -> FreebsdError {
+fn range(survey: &Survey, target: &FreebsdTarget, knob: Knob, value: u32) -> FreebsdError {
     let range = match Variable::of(knob) {
         Some(variable) if knob == Knob::RegFrac => {
             format!("{}, which is {}", variable.range, survey.hz)
@@ -187,9 +187,9 @@ pub(crate) fn leave(
 /// Everything has been put back then, unless it is [`FreebsdError::AndBack`].
 pub fn set(
     journal: &Journal,
-    host: &Host,
-    target: &Target,
-    writes: &[Write],
+    host: &FreebsdHost,
+    target: &FreebsdTarget,
+    writes: &[FreebsdWrite],
 ) -> Result<(), FreebsdError> {
     if writes.is_empty() {
         return Ok(());
@@ -201,15 +201,15 @@ pub fn set(
         record.interfaces.entry(name).or_default().is_set = true;
         for write in writes {
             match *write {
-                Write::Polling { from, to } => record.note_polling(target.interface(), from, to),
-                Write::Knob { knob, from, to } => record.note_knob(knob, from, to),
+                FreebsdWrite::Polling { from, to } => record.note_polling(target.interface(), from, to),
+                FreebsdWrite::Knob { knob, from, to } => record.note_knob(knob, from, to),
             }
         }
     })?;
     let Err(first) = carry_out(host, target, writes) else {
         return Ok(());
     };
-    let back: Vec<Write> = writes.iter().map(Write::back).collect();
+    let back: Vec<FreebsdWrite> = writes.iter().map(FreebsdWrite::back).collect();
     if let Err(second) = carry_out(host, target, &back) {
         return Err(FreebsdError::AndBack {
             target: target.to_string(),
@@ -221,7 +221,7 @@ pub fn set(
     Err(first)
 }
 
-fn carry_out(host: &Host, target: &Target, writes: &[Write]) -> Result<(), FreebsdError> {
+fn carry_out(host: &FreebsdHost, target: &FreebsdTarget, writes: &[FreebsdWrite]) -> Result<(), FreebsdError> {
     for write in writes {
         fault::point();
         host.ssh().run(&write.command(target.interface()))?;
@@ -240,9 +240,9 @@ fn carry_out(host: &Host, target: &Target, writes: &[Write]) -> Result<(), Freeb
 
 /// What became of an interface that was to be put back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Restored {
+pub struct FreebsdRestored {
     /// What is written.
-    pub writes: Vec<Write>,
+    pub writes: Vec<FreebsdWrite>,
     /// Values that somebody else had changed since, in words.
     pub drift: Vec<String>,
     /// Whether the kernel has polling no more, so that every value went with the one that had.
@@ -251,13 +251,13 @@ pub struct Restored {
 
 /// The interfaces on which something is in force, by the journal. Records of killed commands that had changed
 /// nothing yet are closed.
-pub fn changed_targets(journal: &Journal) -> Result<Vec<Target>, FreebsdError> {
+pub fn changed_targets(journal: &Journal) -> Result<Vec<FreebsdTarget>, FreebsdError> {
     let mut targets = Vec::new();
     for path in journal.paths_ending(EXTENSION)? {
         if let Some(entry) = journal.lock_as::<HostRecord>(&path)? {
             let record = entry.record();
             let set = record.interfaces.iter().filter(|(_, one)| one.is_set);
-            targets.extend(set.filter_map(|(name, _)| Target::from_parts(&record.host, name)));
+            targets.extend(set.filter_map(|(name, _)| FreebsdTarget::from_parts(&record.host, name)));
             if record.is_empty() {
                 // Its writer was killed before it had changed anything.
                 entry.close()?;
@@ -267,7 +267,7 @@ pub fn changed_targets(journal: &Journal) -> Result<Vec<Target>, FreebsdError> {
     Ok(targets)
 }
 
-fn lock(journal: &Journal, target: &Target) -> Result<Option<Entry<HostRecord>>, JournalError> {
+fn lock(journal: &Journal, target: &FreebsdTarget) -> Result<Option<Entry<HostRecord>>, JournalError> {
     let path = journal.directory().join(HostRecord::file_of(target.host()));
     let entry = journal.lock_as::<HostRecord>(&path)?;
     let Some(entry) = entry else {
@@ -285,21 +285,21 @@ fn lock(journal: &Journal, target: &Target) -> Result<Option<Entry<HostRecord>>,
 }
 
 /// What [`restore`] would do; `None` when nothing was changed there.
-pub fn would_restore(journal: &Journal, target: &Target) -> Result<Option<Restored>, FreebsdError> {
+pub fn would_restore(journal: &Journal, target: &FreebsdTarget) -> Result<Option<FreebsdRestored>, FreebsdError> {
     let Some(entry) = lock(journal, target)? else {
         return Ok(None);
     };
-    let host = Host::reach(Ssh::to(target))?;
+    let host = FreebsdHost::reach(Ssh::to(target))?;
     compare(&host, entry.record(), target).map(Some)
 }
 
 /// Puts an interface back, and the variables of kern.polling with the last interface of the host; `None`
 /// when nothing was changed there.
-pub fn restore(journal: &Journal, target: &Target) -> Result<Option<Restored>, FreebsdError> {
+pub fn restore(journal: &Journal, target: &FreebsdTarget) -> Result<Option<FreebsdRestored>, FreebsdError> {
     let Some(entry) = lock(journal, target)? else {
         return Ok(None);
     };
-    let host = Host::reach(Ssh::to(target))?;
+    let host = FreebsdHost::reach(Ssh::to(target))?;
     let restored = compare(&host, entry.record(), target)?;
     if !restored.is_gone {
         carry_out(&host, target, &restored.writes)?;
@@ -317,8 +317,8 @@ pub fn restore(journal: &Journal, target: &Target) -> Result<Option<Restored>, F
 }
 
 /// Compares a host with its record.
-fn compare(host: &Host, record: &HostRecord, target: &Target) -> Result<Restored, FreebsdError> {
-    let mut restored = Restored {
+fn compare(host: &FreebsdHost, record: &HostRecord, target: &FreebsdTarget) -> Result<FreebsdRestored, FreebsdError> {
+    let mut restored = FreebsdRestored {
         writes: Vec::new(),
         drift: Vec::new(),
         is_gone: false,
@@ -349,7 +349,7 @@ fn compare(host: &Host, record: &HostRecord, target: &Target) -> Result<Restored
         let to = polling.before;
         restored
             .writes
-            .extend((from != to).then_some(Write::Polling { from, to }));
+            .extend((from != to).then_some(FreebsdWrite::Polling { from, to }));
     }
     let others = record.interfaces.iter();
     let is_last = !others
@@ -370,7 +370,7 @@ fn compare(host: &Host, record: &HostRecord, target: &Target) -> Result<Restored
         let (from, to) = (*from, recorded.before);
         restored
             .writes
-            .extend((from != to).then_some(Write::Knob { knob, from, to }));
+            .extend((from != to).then_some(FreebsdWrite::Knob { knob, from, to }));
     }
     Ok(restored)
 }

@@ -32,18 +32,18 @@ pub enum TargetError {
 
 /// An interface of a host.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Target {
+pub struct FreebsdTarget {
     host: String,
     interface: String,
 }
 
-impl Target {
+impl FreebsdTarget {
     /// Reads `[user@]name:IF`, with an IPv6 address in brackets. `None` when the word is no such thing: a name
     /// of an interface here, or a part of one.
     ///
     /// # Errors
     /// What is wrong with the host's name.
-    pub fn parse(word: &str) -> Result<Option<Target>, TargetError> {
+    pub fn parse(word: &str) -> Result<Option<FreebsdTarget>, TargetError> {
         let Some((host, interface)) = word.rsplit_once(':') else {
             return Ok(None);
         };
@@ -75,11 +75,11 @@ impl Target {
     }
 
     /// The interface of a host that is named; `None` when only interfaces of this machine are.
-    pub fn among(words: &[String]) -> Result<Option<Target>, TargetError> {
+    pub fn among(words: &[String]) -> Result<Option<FreebsdTarget>, TargetError> {
         let targets = words
             .iter()
-            .filter_map(|word| Target::parse(word).transpose());
-        let mut targets = targets.collect::<Result<Vec<Target>, TargetError>>()?;
+            .filter_map(|word| FreebsdTarget::parse(word).transpose());
+        let mut targets = targets.collect::<Result<Vec<FreebsdTarget>, TargetError>>()?;
         match targets.pop() {
             Some(_) if words.len() > 1 => Err(TargetError::Several),
             target => Ok(target),
@@ -87,9 +87,9 @@ impl Target {
     }
 
     /// The target of two names, if they can be names.
-    pub fn from_parts(host: &str, interface: &str) -> Option<Target> {
+    pub fn from_parts(host: &str, interface: &str) -> Option<FreebsdTarget> {
         let is_good = is_host(host) && is_interface(interface);
-        is_good.then(|| Target {
+        is_good.then(|| FreebsdTarget {
             host: String::from(host),
             interface: String::from(interface),
         })
@@ -112,7 +112,7 @@ impl Target {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for FreebsdTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (user, name) = match self.host.rsplit_once('@') {
             Some((user, name)) => (format!("{user}@"), name),
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     fn shown(word: &str) -> Option<String> {
-        let target = Target::parse(word).unwrap()?;
+        let target = FreebsdTarget::parse(word).unwrap()?;
         assert_eq!(target.to_string(), word);
         Some(format!("{} {}", target.host(), target.interface()))
     }
@@ -200,17 +200,17 @@ mod tests {
             "a@b@c:em0",
             "..:em0",
         ] {
-            assert!(Target::parse(word).is_err(), "{word}");
+            assert!(FreebsdTarget::parse(word).is_err(), "{word}");
         }
         for interface in ["em0;reboot", "em0 -polling", "$em", "a23456789012345x"] {
-            assert_eq!(Target::from_parts("bsd", interface), None, "{interface}");
+            assert_eq!(FreebsdTarget::from_parts("bsd", interface), None, "{interface}");
         }
     }
 
     #[test]
     fn the_driver_is_the_name_without_its_number() {
         let driver = |name| {
-            let target = Target::from_parts("bsd", name).unwrap();
+            let target = FreebsdTarget::from_parts("bsd", name).unwrap();
             String::from(target.driver())
         };
         assert_eq!(driver("em0"), "em");

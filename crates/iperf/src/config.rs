@@ -11,7 +11,7 @@ use crate::input::Input;
 use crate::pace::Amount;
 use crate::socket_options::SocketOptions;
 use crate::wire::{Dialect, Directions};
-use crate::{Network, tcp, udp};
+use crate::{AddressPrefix, tcp, udp};
 
 /// How long connecting may take unless told otherwise.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -160,7 +160,7 @@ pub struct ListenerConfig {
     /// How long to wait for the client, and then for each further byte or datagram.
     pub idle_timeout: Duration,
     /// Whom datagrams may be sent to that ask for them; nobody when empty.
-    pub allow: Vec<Network>,
+    pub allow: Vec<AddressPrefix>,
     /// The longest that a stream to a client may take; never more than the protocol's own limit.
     pub send_time_max: Duration,
     /// At a client (-d and -r): the server whose streams are expected, and no other's.

@@ -32,7 +32,7 @@ use nicpoll_model::Rate;
 
 pub use config::{ClientConfig, ListenerConfig, StreamConfig};
 pub use input::Input;
-pub use network::{Network, NetworkError};
+pub use network::{AddressPrefix, NetworkError};
 pub use observer::{
     Broken, Calls, Connected, IntervalRecord, Observer, READ_SIZE_BINS, Receipt, Remarks, TcpStart,
     TcpState,

@@ -7,12 +7,12 @@ use thiserror::Error;
 
 /// Addresses that begin with the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
+pub struct AddressPrefix {
     address: IpAddr,
     prefix_bits: u8,
 }
 
-impl Network {
+impl AddressPrefix {
     /// Whether an address lies in it. An IPv4 address that an IPv6 socket shows counts as the IPv4
     /// address it is.
     pub fn contains(&self, address: IpAddr) -> bool {
@@ -30,7 +30,7 @@ impl Network {
     }
 }
 
-impl FromStr for Network {
+impl FromStr for AddressPrefix {
     type Err = NetworkError;
 
     /// Reads `address` or `address/prefix`; an address alone is all of it.
@@ -54,7 +54,7 @@ impl FromStr for Network {
         if prefix_bits > bits {
             return Err(wrong());
         }
-        Ok(Network {
+        Ok(AddressPrefix {
             address,
             prefix_bits,
         })
@@ -84,7 +84,7 @@ mod tests {
             ("::1", "::1", "::2"),
             ("::/0", "fe80::1", "10.0.0.1"),
         ] {
-            let parsed: Network = network.parse().unwrap();
+            let parsed: AddressPrefix = network.parse().unwrap();
             assert!(parsed.contains(inside.parse().unwrap()), "{network}");
             assert!(!parsed.contains(outside.parse().unwrap()), "{network}");
         }
@@ -104,7 +104,7 @@ mod tests {
             "10.0.0.0/8/8",
             "10.0.0.0/256",
         ] {
-            let error = text.parse::<Network>().unwrap_err();
+            let error = text.parse::<AddressPrefix>().unwrap_err();
             assert!(error.to_string().contains("such as 10.0.0.0/8"), "{text}");
         }
     }

@@ -28,7 +28,7 @@ use scan::{Scanner, Token};
 use table::{Argument, Meaning, VARIABLES};
 
 use crate::config::StreamConfig;
-use crate::network::Network;
+use crate::network::AddressPrefix;
 use crate::pace::Amount;
 use crate::text::Style;
 use crate::wire::DEFAULT_PORT;
@@ -136,7 +136,7 @@ pub struct ServerOptions {
     /// One test at a time (-1, -U).
     pub single_client: bool,
     /// Whom datagrams may be sent to that ask for them (--allow).
-    pub allow: Vec<Network>,
+    pub allow: Vec<AddressPrefix>,
     /// How long to listen, and the longest test (-t); `None` is until interrupted.
     pub time: Option<Duration>,
     /// Leave the terminal (-D).

@@ -16,7 +16,7 @@ use crate::{Connected, IntervalRecord};
 
 use nicpoll_model::Way;
 use nicpoll_sys::{stderr, tell};
-use nicpoll_traffic::{Account, losses};
+use nicpoll_traffic::{CloseAccount, losses};
 
 use self::json::{Asked, JsonPrinter};
 use self::manner::Manner;
@@ -81,7 +81,7 @@ pub trait Output: Send {
 ///
 /// # Errors
 /// When the output file cannot be made.
-pub fn open(options: &ServerOptions, account: Option<Account>) -> io::Result<Box<dyn Output>> {
+pub fn open(options: &ServerOptions, account: Option<CloseAccount>) -> io::Result<Box<dyn Output>> {
     let out = open_output(&options.common, true)?;
     Ok(to(out, Asked::Server(options), account))
 }
@@ -89,7 +89,7 @@ pub fn open(options: &ServerOptions, account: Option<Account>) -> io::Result<Box
 fn to(
     out: Box<dyn io::Write + Send>,
     asked: Asked<'_>,
-    account: Option<Account>,
+    account: Option<CloseAccount>,
 ) -> Box<dyn Output> {
     match asked.common().json {
         Some(form) => Box::new(JsonPrinter::new(form, asked, account, out)),
@@ -103,7 +103,7 @@ fn to(
 /// The text, and at the end on standard error where this host dropped packets, if it did.
 struct Text {
     printer: Printer,
-    account: Option<Account>,
+    account: Option<CloseAccount>,
 }
 
 impl Output for Text {

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use nicpoll_traffic::{AddressShares, Caller, Refusal};
+use nicpoll_traffic::{AddressShares, Caller, ClientRefusal};
 
 use crate::tcp::CLOSE_LIMIT_MIN;
 use crate::{CLIENTS_MAX, CLIENTS_PER_ADDRESS};
@@ -36,9 +36,9 @@ const LEAST_BYTES: u64 = 1_000;
 const LEAST_WINDOW: Duration = Duration::from_secs(1);
 
 /// What a client is told of that comes when all streams are in use.
-fn full(peer: Caller) -> Refusal {
+fn full(peer: Caller) -> ClientRefusal {
     const { assert!(CLIENTS_MAX == 256) };
-    Refusal::Full {
+    ClientRefusal::Full {
         peer,
         in_use: "all 256 streams are in use",
         rule: "has to wait; streams of less than 1 kB/s are ended meanwhile",
@@ -63,7 +63,7 @@ struct Books {
     of_address: AddressShares,
     /// When somebody was last refused for want of a stream.
     waited: Option<Instant>,
-    refusal: Option<Refusal>,
+    refusal: Option<ClientRefusal>,
 }
 
 impl Shared {
@@ -113,7 +113,7 @@ impl Slots {
             return None;
         }
         if !books.of_address.has_room(address, streams) {
-            books.refusal = Some(Refusal::Share {
+            books.refusal = Some(ClientRefusal::Share {
                 peer: peer.into(),
                 most: books.of_address.most(),
                 what: "streams",
@@ -137,12 +137,12 @@ impl Slots {
     }
 
     /// Takes note of a client that was refused.
-    pub(crate) fn refuse(&self, refusal: Refusal) {
+    pub(crate) fn refuse(&self, refusal: ClientRefusal) {
         self.0.books().refusal = Some(refusal);
     }
 
     /// The last refusal that nobody was told of.
-    pub(crate) fn refusal(&self) -> Option<Refusal> {
+    pub(crate) fn refusal(&self) -> Option<ClientRefusal> {
         self.0.books().refusal.take()
     }
 
@@ -308,14 +308,14 @@ mod tests {
             .map(|_| slots.take(peer(1, 1), 1).unwrap())
             .collect();
         assert!(slots.take(peer(1, 2), 1).is_none());
-        assert!(matches!(slots.refusal(), Some(Refusal::Share { .. })));
+        assert!(matches!(slots.refusal(), Some(ClientRefusal::Share { .. })));
         assert!(!own[0].has_room_for_another());
         let others: Vec<_> = (CLIENTS_PER_ADDRESS..CLIENTS_MAX)
             .map(|_| slots.take(peer(2, 1), 1).unwrap())
             .collect();
         assert!(slots.are_taken());
         assert!(slots.take(peer(3, 1), 1).is_none());
-        assert!(matches!(slots.refusal(), Some(Refusal::Full { .. })));
+        assert!(matches!(slots.refusal(), Some(ClientRefusal::Full { .. })));
         assert!(slots.refusal().is_none());
         drop((own, others));
         assert_eq!(slots.0.books().of_address.taken(), 0);

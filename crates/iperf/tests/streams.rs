@@ -10,7 +10,7 @@ use nicpoll_iperf::{Amount, Connected, IntervalRecord, Observer, tcp, udp};
 use nicpoll_iperf::{ClientConfig, ListenerConfig};
 use nicpoll_model::Rate;
 use nicpoll_testkit::needs;
-use nicpoll_traffic::Refusal;
+use nicpoll_traffic::ClientRefusal;
 use nicpoll_traffic::Signals;
 
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -328,7 +328,7 @@ fn no_more_clients_are_served_than_the_limit() {
         sessions.extend(session);
     }
     assert_eq!(listener.stray_datagrams(), 1);
-    assert!(matches!(listener.refusal(), Some(Refusal::Full { .. })));
+    assert!(matches!(listener.refusal(), Some(ClientRefusal::Full { .. })));
     sessions.pop();
     let last = clients.last().unwrap();
     last.send_to(&datagram, listener.local_addr()).unwrap();

@@ -10,7 +10,7 @@ use nicpoll_iperf::tcp::{End, Error, Listener, ReverseListener, ServerConfig, St
 use nicpoll_iperf::wire::{ClientHeader, Directions, HeaderError};
 use nicpoll_iperf::{Amount, CLIENTS_PER_ADDRESS};
 use nicpoll_iperf::{ClientConfig, ListenerConfig};
-use nicpoll_traffic::Refusal;
+use nicpoll_traffic::ClientRefusal;
 use nicpoll_traffic::Signals;
 
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -356,7 +356,7 @@ fn streams_to_clients_are_counted_like_those_from_them() {
     let mut late = ask(&listener, &asked);
     let now = Duration::ZERO;
     assert!(listener.accept(&signals, now).unwrap().is_none());
-    assert!(matches!(listener.refusal(), Some(Refusal::Share { .. })));
+    assert!(matches!(listener.refusal(), Some(ClientRefusal::Share { .. })));
     assert!(matches!(late.read(&mut [0; 8]), Ok(0) | Err(_)));
     // One stream less leaves room for one, not for two.
     clients[0].1.outgoing = None;

@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::show::{Finding, Unseen};
 
-/// Name and version of the JSON that [`Switch`] becomes.
+/// Name and version of the JSON that [`SwitchRun`] becomes.
 pub const SET_SCHEMA: &str = "nicpoll.set/1";
 
 /// One run of `nicpoll set` or `nicpoll restore`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Switch {
+pub struct SwitchRun {
     /// [`SET_SCHEMA`].
     pub schema: String,
     /// Version of nicpoll.

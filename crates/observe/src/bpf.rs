@@ -140,7 +140,7 @@ impl TimedRuns {
 }
 
 /// Programs in the kernel whose runs can be timed.
-pub trait Timed {
+pub trait TimedPrograms {
     /// What their runs took that were timed so far ([`start_timing`]).
     fn timed_runs(&self) -> Result<TimedRuns, BpfError>;
 }

@@ -30,7 +30,7 @@ mod tasks;
 mod xdp;
 
 pub use account::HostAccount;
-pub use bpf::{BpfError, RunTime, Timed, TimedRuns, start_timing};
+pub use bpf::{BpfError, RunTime, TimedPrograms, TimedRuns, start_timing};
 pub use cpu::{CpuDelta, CpuSample};
 pub use drop_reasons::{
     DropCounts, DropGroup, DropReasons, DropReasonsError, DroppedPackets, DroppedProtocol,

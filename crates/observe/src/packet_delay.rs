@@ -2,7 +2,7 @@
 //! by BPF programs.
 //!
 //! Packets are followed by chance, and never all of them: what following costs is bounded, and measured with the other
-//! programs' ([`Timed`]).
+//! programs' ([`TimedPrograms`]).
 //!
 //! What must hold: a kind of delay that this kernel cannot show is named, and has no figures. What a packet waits before
 //! its driver hands it to the stack is in no figure.
@@ -15,7 +15,7 @@ use nicpoll_model::Unseen;
 use nicpoll_model::ab::AbDelayKind;
 use nicpoll_sys::bpf_maps;
 
-use crate::bpf::{self, BpfError, Timed, TimedRuns};
+use crate::bpf::{self, BpfError, TimedPrograms, TimedRuns};
 use crate::octaves::Histogram;
 
 const WHAT: &str = "delays of packets";
@@ -119,7 +119,7 @@ impl PacketDelays {
     }
 }
 
-impl Timed for PacketDelays {
+impl TimedPrograms for PacketDelays {
     fn timed_runs(&self) -> Result<TimedRuns, BpfError> {
         bpf::timed_runs(&self.programs, WHAT)
     }

@@ -12,7 +12,7 @@ use aya::maps::{HashMap, MapData};
 
 use nicpoll_sys::bpf_maps::Rhythm;
 
-use crate::bpf::{self, BpfError, Timed, TimedRuns};
+use crate::bpf::{self, BpfError, TimedPrograms, TimedRuns};
 use crate::octaves::{bucket_lower_ns, bucket_width_ns};
 
 const WHAT: &str = "polls by what began them";
@@ -204,7 +204,7 @@ impl RhythmWatch {
     }
 }
 
-impl Timed for RhythmWatch {
+impl TimedPrograms for RhythmWatch {
     fn timed_runs(&self) -> Result<TimedRuns, BpfError> {
         bpf::timed_runs(&self.programs, WHAT)
     }

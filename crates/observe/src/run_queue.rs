@@ -6,7 +6,7 @@ use aya::maps::{HashMap, MapData, PerCpuArray};
 use aya::{Ebpf, EbpfLoader};
 use nicpoll_sys::bpf_maps;
 
-use crate::bpf::{self, BpfError, Timed, TimedRuns};
+use crate::bpf::{self, BpfError, TimedPrograms, TimedRuns};
 use crate::octaves::Histogram;
 use crate::packet_delay::{histogram, keep_only};
 
@@ -64,7 +64,7 @@ impl RunQueue {
     }
 }
 
-impl Timed for RunQueue {
+impl TimedPrograms for RunQueue {
     fn timed_runs(&self) -> Result<TimedRuns, BpfError> {
         bpf::timed_runs(&self.programs, WHAT)
     }

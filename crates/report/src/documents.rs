@@ -20,7 +20,7 @@ use nicpoll_model::sink::{SINK_SCHEMA, SinkDocument};
 use nicpoll_model::ticks::{SIM_TICKS_SCHEMA, SimTicks};
 use nicpoll_model::{
     COMPARED_SCHEMA, Compared, DOCTOR_SCHEMA, Doctor, IMPORTED_SCHEMA, Imported, SET_SCHEMA,
-    SHOW_SCHEMA, STUDIES_SCHEMA, STUDY_PLAN_SCHEMA, Show, Studies, StudyPlan, Switch, WATCH_SCHEMA,
+    SHOW_SCHEMA, STUDIES_SCHEMA, STUDY_PLAN_SCHEMA, Show, Studies, StudyPlan, SwitchRun, WATCH_SCHEMA,
     WatchEnd, WatchSample, WatchStart,
 };
 use schemars::JsonSchema;
@@ -137,7 +137,7 @@ pub(crate) fn iperf_runs_schema() -> String {
 
 /// The JSON Schema of what `nicpoll set --json` and `nicpoll restore --json` print.
 pub(crate) fn set_schema() -> String {
-    schema_of::<Switch>(
+    schema_of::<SwitchRun>(
         "What `nicpoll set --json` and `nicpoll restore --json` print",
         "Each value that was written, and what was seen afterwards. docs/switch.md explains it. Units stand in \
          field names; null means not measured, or not asked for.",

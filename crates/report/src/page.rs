@@ -45,7 +45,7 @@ pub struct PageTexts<S, I, E> {
 
 /// Prints, and for one object at the end keeps, what happens.
 #[derive(Debug)]
-pub struct Page<S, I, E> {
+pub struct RunPage<S, I, E> {
     form: PageForm,
     texts: PageTexts<S, I, E>,
     pub(crate) start: Option<S>,
@@ -53,7 +53,7 @@ pub struct Page<S, I, E> {
     pub(crate) end: Option<E>,
 }
 
-impl<S, I, E> Page<S, I, E>
+impl<S, I, E> RunPage<S, I, E>
 where
     S: Clone + Serialize,
     I: Clone + Serialize,
@@ -61,7 +61,7 @@ where
 {
     /// Nothing has happened yet.
     pub fn new(form: PageForm, texts: PageTexts<S, I, E>) -> Self {
-        Page {
+        RunPage {
             form,
             texts,
             start: None,
@@ -133,7 +133,7 @@ mod tests {
     };
 
     fn printed(form: PageForm) -> [String; 4] {
-        let mut page = Page::new(form, TEXTS);
+        let mut page = RunPage::new(form, TEXTS);
         [
             page.start(&1),
             page.interval(&2),

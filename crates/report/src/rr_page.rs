@@ -2,12 +2,12 @@
 
 use nicpoll_model::rr::{RR_SCHEMA, RrDocument, RrEnd, RrInterval, RrStart};
 
-use crate::page::{Page, PageForm, PageTexts};
+use crate::page::{RunPage, PageForm, PageTexts};
 use crate::rr::{render_rr_end, render_rr_interval, render_rr_start};
 use crate::{render_document, render_event};
 
 /// The page of one end of a request/response test.
-pub type RrPage = Page<RrStart, RrInterval, RrEnd>;
+pub type RrPage = RunPage<RrStart, RrInterval, RrEnd>;
 
 /// How its parts read.
 pub const RR_TEXTS: PageTexts<RrStart, RrInterval, RrEnd> = PageTexts {

@@ -8,9 +8,9 @@ use std::fs;
 use nicpoll_model::line::LineRates;
 use nicpoll_model::netrate::{Netblast, Netreceive, Netsend};
 use nicpoll_model::rr::RrDocument;
-use nicpoll_model::{CpuTruth, Doctor, Show, Study, Switch, WatchEnd, WatchSample, WatchStart};
+use nicpoll_model::{CpuTruth, Doctor, Show, Study, SwitchRun, WatchEnd, WatchSample, WatchStart};
 use nicpoll_report::{
-    Page, PageForm, RR_TEXTS, TextOptions, WatchScale, render_cpu_truth_json,
+    RunPage, PageForm, RR_TEXTS, TextOptions, WatchScale, render_cpu_truth_json,
     render_cpu_truth_text, render_doctor_text, render_document, render_event, render_json,
     render_line_rates, render_show_text, render_text, render_watch_start, render_watch_text,
 };
@@ -117,7 +117,7 @@ fn line_rates() {
 fn requests_and_responses() {
     for name in ["rr-client", "rr-client-open", "rr-server"] {
         let result: RrDocument = document(name);
-        let mut parts = Page::new(PageForm::Text, RR_TEXTS);
+        let mut parts = RunPage::new(PageForm::Text, RR_TEXTS);
         let mut page = parts.start(result.start.as_ref().unwrap());
         page.extend(result.intervals.iter().map(|it| parts.interval(it)));
         page.push_str(&parts.end(result.end.as_ref().unwrap()));
@@ -128,7 +128,7 @@ fn requests_and_responses() {
 #[test]
 fn documents_without_a_page_here() {
     for name in ["set", "set-proof", "unset"] {
-        document::<Switch>(name);
+        document::<SwitchRun>(name);
     }
     document::<Netblast>("netblast");
     document::<Netsend>("netsend");

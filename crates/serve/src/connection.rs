@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use nicpoll_store::Place;
 
 use crate::pages::{Answer, answer_to};
-use crate::request::{Asked, HEAD_MAX_BYTES, Refusal, read_request};
+use crate::request::{PageRequest, HEAD_MAX_BYTES, RequestRefusal, read_request};
 
 /// The request has to be whole after this.
 const REQUEST_MAX: Duration = Duration::from_secs(5);
@@ -48,7 +48,7 @@ pub fn answer(mut stream: TcpStream, place: &Place) -> io::Result<()> {
 }
 
 /// The request, once it is whole.
-fn asked(stream: &mut TcpStream) -> io::Result<Result<Asked, Refusal>> {
+fn asked(stream: &mut TcpStream) -> io::Result<Result<PageRequest, RequestRefusal>> {
     let own = stream.local_addr()?;
     let deadline = Instant::now() + REQUEST_MAX;
     let mut head = Vec::new();
@@ -61,7 +61,7 @@ fn asked(stream: &mut TcpStream) -> io::Result<Result<Asked, Refusal>> {
         stream.set_read_timeout(Some(left))?;
         let room = part.len().min(HEAD_MAX_BYTES - head.len());
         match stream.read(&mut part[..room])? {
-            0 => return Ok(Err(Refusal::Malformed)),
+            0 => return Ok(Err(RequestRefusal::Malformed)),
             read => head.extend_from_slice(&part[..read]),
         }
         match read_request(&head, own) {

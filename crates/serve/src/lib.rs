@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use nicpoll_store::Place;
 
-pub use request::{Asked, Page, Refusal, read_request};
+pub use request::{PageRequest, Page, RequestRefusal, read_request};
 
 /// Connections at once.
 const CONNECTIONS_MAX: usize = 16;
@@ -28,13 +28,13 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// A server of a store's pages.
 #[derive(Debug)]
-pub struct Server {
+pub struct StoreServer {
     listener: TcpListener,
     place: Place,
     open: Arc<AtomicUsize>,
 }
 
-impl Server {
+impl StoreServer {
     /// Listens for browsers that want to see the studies of `place`.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ impl Server {
     pub fn bind(address: SocketAddr, place: Place) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
-        Ok(Server {
+        Ok(StoreServer {
             listener,
             place,
             open: Arc::default(),

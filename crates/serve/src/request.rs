@@ -37,7 +37,7 @@ pub struct Named {
 
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct PageRequest {
     /// Which page.
     pub page: Page,
     /// Whether its head alone is wanted.
@@ -46,7 +46,7 @@ pub struct Asked {
 
 /// Why a request is not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum Refusal {
+pub enum RequestRefusal {
     /// It is no request of HTTP.
     #[error("this is no request that a browser makes")]
     Malformed,
@@ -66,15 +66,15 @@ pub enum Refusal {
     Unknown,
 }
 
-impl Refusal {
+impl RequestRefusal {
     /// Its status in HTTP, with the words that belong to it (RFC 9110).
     pub fn status(self) -> &'static str {
         match self {
-            Refusal::Malformed => "400 Bad Request",
-            Refusal::TooLong => "431 Request Header Fields Too Large",
-            Refusal::ForeignHost => "421 Misdirected Request",
-            Refusal::Method => "405 Method Not Allowed",
-            Refusal::Unknown => "404 Not Found",
+            RequestRefusal::Malformed => "400 Bad Request",
+            RequestRefusal::TooLong => "431 Request Header Fields Too Large",
+            RequestRefusal::ForeignHost => "421 Misdirected Request",
+            RequestRefusal::Method => "405 Method Not Allowed",
+            RequestRefusal::Unknown => "404 Not Found",
         }
     }
 }
@@ -82,36 +82,36 @@ impl Refusal {
 /// Reads the head of a request that came to the address `own`; `None` while its end has not come.
 ///
 /// # Errors
-/// [`Refusal`] when it will not be answered, whatever else comes.
-pub fn read_request(bytes: &[u8], own: SocketAddr) -> Result<Option<Asked>, Refusal> {
+/// [`RequestRefusal`] when it will not be answered, whatever else comes.
+pub fn read_request(bytes: &[u8], own: SocketAddr) -> Result<Option<PageRequest>, RequestRefusal> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut headers);
     match request.parse(bytes) {
         Ok(httparse::Status::Complete(_)) => {}
         Ok(httparse::Status::Partial) if bytes.len() < HEAD_MAX_BYTES => return Ok(None),
         Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
-            return Err(Refusal::TooLong);
+            return Err(RequestRefusal::TooLong);
         }
-        Err(_) => return Err(Refusal::Malformed),
+        Err(_) => return Err(RequestRefusal::Malformed),
     }
     let mut hosts = request
         .headers
         .iter()
         .filter(|header| header.name.eq_ignore_ascii_case("host"));
     let (Some(host), None) = (hosts.next(), hosts.next()) else {
-        return Err(Refusal::Malformed);
+        return Err(RequestRefusal::Malformed);
     };
-    let host = std::str::from_utf8(host.value).map_err(|_| Refusal::Malformed)?;
+    let host = std::str::from_utf8(host.value).map_err(|_| RequestRefusal::Malformed)?;
     if !is_own(host, own) {
-        return Err(Refusal::ForeignHost);
+        return Err(RequestRefusal::ForeignHost);
     }
     let is_head = match request.method {
         Some("GET") => false,
         Some("HEAD") => true,
-        _ => return Err(Refusal::Method),
+        _ => return Err(RequestRefusal::Method),
     };
-    let page = page(request.path.unwrap_or_default()).ok_or(Refusal::Unknown)?;
-    Ok(Some(Asked { page, is_head }))
+    let page = page(request.path.unwrap_or_default()).ok_or(RequestRefusal::Unknown)?;
+    Ok(Some(PageRequest { page, is_head }))
 }
 
 /// Whether a `Host` names the address that was connected to; `localhost` does for one of loopback.
@@ -167,11 +167,11 @@ mod tests {
         SocketAddr::from(([127, 0, 0, 1], 8077))
     }
 
-    fn ask(text: &str) -> Result<Option<Asked>, Refusal> {
+    fn ask(text: &str) -> Result<Option<PageRequest>, RequestRefusal> {
         read_request(text.as_bytes(), own())
     }
 
-    fn get(path: &str) -> Result<Option<Asked>, Refusal> {
+    fn get(path: &str) -> Result<Option<PageRequest>, RequestRefusal> {
         ask(&format!(
             "GET {path} HTTP/1.1\r\nHost: 127.0.0.1:8077\r\n\r\n"
         ))
@@ -195,7 +195,7 @@ mod tests {
             "/../etc",
             "/compare/1.0/1",
         ] {
-            assert_eq!(get(path), Err(Refusal::Unknown), "{path}");
+            assert_eq!(get(path), Err(RequestRefusal::Unknown), "{path}");
         }
     }
 
@@ -220,30 +220,30 @@ mod tests {
             "127.0.0.1:+8077",
             "",
         ] {
-            assert_eq!(from(host), Err(Refusal::ForeignHost), "{host}");
+            assert_eq!(from(host), Err(RequestRefusal::ForeignHost), "{host}");
         }
         let outside = SocketAddr::from(([192, 0, 2, 1], 8077));
         let head = |host: &str| format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
         assert!(read_request(head("192.0.2.1:8077").as_bytes(), outside).is_ok());
         let localhost = read_request(head("localhost:8077").as_bytes(), outside);
-        assert_eq!(localhost, Err(Refusal::ForeignHost));
+        assert_eq!(localhost, Err(RequestRefusal::ForeignHost));
     }
 
     #[test]
     fn what_is_no_plain_request_is_refused() {
-        assert_eq!(ask("GET / HTTP/1.1\r\n\r\n"), Err(Refusal::Malformed));
+        assert_eq!(ask("GET / HTTP/1.1\r\n\r\n"), Err(RequestRefusal::Malformed));
         let two = "GET / HTTP/1.1\r\nHost: 127.0.0.1:8077\r\nHost: evil.example\r\n\r\n";
-        assert_eq!(ask(two), Err(Refusal::Malformed));
+        assert_eq!(ask(two), Err(RequestRefusal::Malformed));
         let post = "POST / HTTP/1.1\r\nHost: 127.0.0.1:8077\r\n\r\n";
-        assert_eq!(ask(post), Err(Refusal::Method));
+        assert_eq!(ask(post), Err(RequestRefusal::Method));
         assert_eq!(ask("GET / HTTP/1.1\r\nHost: 127"), Ok(None));
-        assert_eq!(ask("\u{16}\u{3}\u{1}"), Err(Refusal::Malformed));
+        assert_eq!(ask("\u{16}\u{3}\u{1}"), Err(RequestRefusal::Malformed));
         let long = format!("GET /{} HTTP/1.1\r\n", "x".repeat(HEAD_MAX_BYTES));
-        assert_eq!(ask(&long), Err(Refusal::TooLong));
+        assert_eq!(ask(&long), Err(RequestRefusal::TooLong));
         let many = format!(
             "GET / HTTP/1.1\r\n{}\r\n",
             "A: b\r\n".repeat(HEADERS_MAX + 1)
         );
-        assert_eq!(ask(&many), Err(Refusal::TooLong));
+        assert_eq!(ask(&many), Err(RequestRefusal::TooLong));
     }
 }

@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use nicpoll_model::{Study, StudyKind};
-use nicpoll_serve::Server;
+use nicpoll_serve::StoreServer;
 use nicpoll_store::{Recording, Store};
 use nicpoll_study::{demo, this_runner};
 
@@ -44,7 +44,7 @@ struct Running {
 
 impl Running {
     fn of(file: &Path) -> Self {
-        let server = Server::bind(SocketAddr::from(([127, 0, 0, 1], 0)), file.into()).unwrap();
+        let server = StoreServer::bind(SocketAddr::from(([127, 0, 0, 1], 0)), file.into()).unwrap();
         let address = server.address().unwrap();
         let is_over = Arc::new(AtomicBool::new(false));
         let looking = Arc::clone(&is_over);

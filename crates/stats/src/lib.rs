@@ -53,7 +53,7 @@ pub use paired::{
 };
 pub use power::{BLOCKS_TO_FIND_MAX, Power};
 pub use sensitivity::Proofs;
-pub use series::{Change, SERIES_BELOW_P, Series, change_point, dependence_p, drift_p};
+pub use series::{ChangePoint, SERIES_BELOW_P, Series, change_point, dependence_p, drift_p};
 pub use signed_rank::{
     hodges_lehmann, signed_rank_blocks_min, signed_rank_interval, signed_rank_p,
 };

@@ -37,7 +37,7 @@ pub struct Series {
     /// Two-sided p value of no drift.
     pub drift_p: Option<f64>,
     /// The likeliest step.
-    pub change: Option<Change>,
+    pub change: Option<ChangePoint>,
     /// The p value of values that do not depend on earlier ones.
     pub dependence_p: Option<f64>,
 }
@@ -45,7 +45,7 @@ pub struct Series {
 /// Where a series changes its level, and how easily chance alone would seem to change it as much.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Change {
+pub struct ChangePoint {
     /// Position of the first value after the step, from 1 to the number of values less 1.
     pub at: usize,
     /// The p value of no step.
@@ -120,11 +120,11 @@ pub fn drift_p(values: &[f64]) -> Option<f64> {
 /// assert_eq!(change.at, 8);
 /// assert!(change.p < 0.05);
 /// ```
-pub fn change_point(values: &[f64], seed: Seed) -> Option<Change> {
+pub fn change_point(values: &[f64], seed: Seed) -> Option<ChangePoint> {
     let ranks = centred_ranks(values)?;
     let (at, seen) = furthest(&ranks);
     let p = share_of_orders(ranks, seed, |ranks| furthest(ranks).1 >= seen);
-    Some(Change { at, p })
+    Some(ChangePoint { at, p })
 }
 
 /// The p value of values that do not depend on earlier ones (Ljung and Box). `None` as of a step.

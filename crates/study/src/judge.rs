@@ -13,12 +13,12 @@ use crate::cpu_window::{self, CpuWindow};
 use crate::design::{NamedSetting, NamedWorkload};
 use crate::host::{Changes, Edge};
 use crate::lab::Lab;
-use crate::trial::{Accounts, Place};
+use crate::trial::{Accounts, TrialPlace};
 
 /// Everything that was measured of one trial.
 pub struct Measured<'a> {
     /// Where it stands.
-    pub place: Place,
+    pub place: TrialPlace,
     /// The traffic.
     pub workload: &'a NamedWorkload,
     /// What was asked for.

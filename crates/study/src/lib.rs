@@ -95,7 +95,7 @@ pub use topology::{
     ExistingInterfaces, LineRate, LinkDelay, LossShare, OwnInterface, Topology, TopologyError,
     TopologyKind,
 };
-pub use trial::{Place, Trials, apply};
+pub use trial::{TrialPlace, Trials, apply};
 pub use veth::Veth;
 pub use wiring::Addresses;
 pub use workload::{WorkloadMistake, WorkloadRequest};

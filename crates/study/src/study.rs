@@ -21,7 +21,7 @@ use crate::schedule::{Schedule, traffic_ends};
 use crate::setting_findings::setting_findings;
 use crate::stop;
 use crate::sweep::sweeps;
-use crate::trial::{Place, Trials};
+use crate::trial::{TrialPlace, Trials};
 use crate::warnings::warnings_of;
 
 /// Share of a study's time after which no more is rehearsed: the first trials then are set less well.
@@ -44,7 +44,7 @@ pub enum Progress<'a> {
     /// A trial begins.
     Begins {
         /// What it is.
-        place: &'a Place,
+        place: &'a TrialPlace,
         /// How long the study goes on from here.
         left: Duration,
     },
@@ -345,7 +345,7 @@ impl Run<'_> {
             if self.cancel.load(Ordering::Relaxed) {
                 return Err(StudyError::Cancelled);
             }
-            let place = Place {
+            let place = TrialPlace {
                 sequence: self.done.len() as u32 + 1,
                 block,
                 workload: workload.clone(),

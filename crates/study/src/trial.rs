@@ -35,7 +35,7 @@ const PROOF_ATTEMPTS_MAX: u32 = 2;
 
 /// Where in the study a trial stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct TrialPlace {
     /// Position in the study, from 1.
     pub sequence: u32,
     /// Block, from 1.
@@ -160,7 +160,7 @@ impl<'a> Trials<'a> {
     /// # Errors
     /// When the trial could not be carried out at all, or was cancelled. A trial that was carried out
     /// and does not count is returned with its reason.
-    pub fn run(&mut self, place: Place) -> Result<Trial, StudyError> {
+    pub fn run(&mut self, place: TrialPlace) -> Result<Trial, StudyError> {
         let subject = Subject {
             workload: self.workload(&place.workload)?,
             setting: self.setting(&place.setting)?,
@@ -196,7 +196,7 @@ impl<'a> Trials<'a> {
     }
 
     /// A trial without a result: an end of its traffic failed.
-    fn failed(&self, place: Place, error: &StudyError, changes: &Changes) -> Trial {
+    fn failed(&self, place: TrialPlace, error: &StudyError, changes: &Changes) -> Trial {
         let reason = error.of_traffic().unwrap_or_default();
         let lost = changes
             .has_lost_carrier
@@ -226,7 +226,7 @@ impl<'a> Trials<'a> {
         }
     }
 
-    fn measure(&mut self, place: Place, subject: Subject<'_>) -> Result<Trial, StudyError> {
+    fn measure(&mut self, place: TrialPlace, subject: Subject<'_>) -> Result<Trial, StudyError> {
         let of_both = (place.workload.clone(), place.setting.clone());
         let mut memory = self.memories.get(&of_both).copied().unwrap_or_default();
         let napis = self.apply(subject, &memory)?;

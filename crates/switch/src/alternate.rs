@@ -7,7 +7,7 @@
 
 use crate::apply::{Order, SetError, Switch, planned, require_napi, undone};
 use crate::error::SwitchError;
-use crate::facts::Facts;
+use crate::facts::InterfaceFacts;
 use crate::kernel::Target;
 use crate::knob::{Disturbance, Phase, Row};
 use crate::machine::Machine;
@@ -184,8 +184,8 @@ fn prepare(
     once: &[Write],
 ) -> Result<Vec<Write>, SetError> {
     transaction.write(machine, once)?;
-    let gather = |order: &Order| Facts::gather(machine, &order.target);
-    let facts: Vec<Facts> = orders.iter().map(gather).collect::<Result<_, _>>()?;
+    let gather = |order: &Order| InterfaceFacts::gather(machine, &order.target);
+    let facts: Vec<InterfaceFacts> = orders.iter().map(gather).collect::<Result<_, _>>()?;
     for (order, facts) in orders.iter().zip(&facts) {
         require_napi(facts, &order.values)?;
     }
@@ -205,7 +205,7 @@ fn prepare(
 }
 
 /// What is changed before the first turn.
-fn once(orders: &[Order], facts: &[Facts], is_disruptive: bool) -> Result<Vec<Write>, Refusal> {
+fn once(orders: &[Order], facts: &[InterfaceFacts], is_disruptive: bool) -> Result<Vec<Write>, Refusal> {
     let planned = planned(orders, facts);
     let mut writes: Vec<Write> = Vec::new();
     for (order, facts) in orders.iter().zip(facts) {
@@ -223,7 +223,7 @@ fn once(orders: &[Order], facts: &[Facts], is_disruptive: bool) -> Result<Vec<Wr
 }
 
 /// What is written at each turn. Features are written before values of instances, which may come with them.
-fn each(orders: &[Order], facts: &[Facts]) -> Result<Vec<Write>, Refusal> {
+fn each(orders: &[Order], facts: &[InterfaceFacts]) -> Result<Vec<Write>, Refusal> {
     let mut writes = planned(orders, facts);
     for (order, facts) in orders.iter().zip(facts) {
         writes.extend(plan::settings(facts, &order.values, &order.part)?);
@@ -231,7 +231,7 @@ fn each(orders: &[Order], facts: &[Facts]) -> Result<Vec<Write>, Refusal> {
     Ok(writes)
 }
 
-fn check_up(facts: &Facts) -> Result<(), Refusal> {
+fn check_up(facts: &InterfaceFacts) -> Result<(), Refusal> {
     if facts.link.is_up {
         return Ok(());
     }
@@ -239,7 +239,7 @@ fn check_up(facts: &Facts) -> Result<(), Refusal> {
     Err(refusal(facts, reason, "bring it up first"))
 }
 
-fn check_turn(facts: &Facts, row: &Row, is_disruptive: bool) -> Result<(), Refusal> {
+fn check_turn(facts: &InterfaceFacts, row: &Row, is_disruptive: bool) -> Result<(), Refusal> {
     if row.phase == Phase::Thread {
         let reason = format!(
             "{} belongs to threads, which come and go with 'threaded' and cannot take turns",
@@ -267,7 +267,7 @@ fn check_turn(facts: &Facts, row: &Row, is_disruptive: bool) -> Result<(), Refus
     }
 }
 
-fn refusal(facts: &Facts, reason: &str, remedy: &str) -> Refusal {
+fn refusal(facts: &InterfaceFacts, reason: &str, remedy: &str) -> Refusal {
     Refusal {
         interface: facts.target.interface.name.clone(),
         reason: String::from(reason),

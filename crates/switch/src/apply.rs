@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::document::writes_kept;
 use crate::error::SwitchError;
-use crate::facts::Facts;
+use crate::facts::InterfaceFacts;
 use crate::journal::{Journal, JournalError};
 use crate::kernel::{Kernel, Target};
 use crate::knob::{Row, Value};
@@ -109,10 +109,10 @@ impl Switch {
     ///
     /// # Errors
     /// When one of them can never do what is asked.
-    pub fn survey(&mut self, orders: &[Order]) -> Result<Vec<Facts>, SetError> {
+    pub fn survey(&mut self, orders: &[Order]) -> Result<Vec<InterfaceFacts>, SetError> {
         let mut all = Vec::new();
         for order in orders {
-            let facts = Facts::gather(&mut self.machine, &order.target)?;
+            let facts = InterfaceFacts::gather(&mut self.machine, &order.target)?;
             plan::check(&facts, &self.abilities, &order.values, &order.part)?;
             all.push(facts);
         }
@@ -187,7 +187,7 @@ impl Switch {
         let mut companions = Vec::new();
         let mut all = Vec::new();
         for order in orders {
-            all.push(Facts::gather(machine, &order.target)?);
+            all.push(InterfaceFacts::gather(machine, &order.target)?);
             if !targets.contains(&order.target) {
                 targets.push(order.target.clone());
             }
@@ -313,7 +313,7 @@ fn have_same_knobs(before: &[Order], now: &[Order]) -> bool {
 }
 
 /// What a command would write.
-pub fn preview(orders: &[Order], facts: &[Facts], needs: Needs) -> Result<Preview, SetError> {
+pub fn preview(orders: &[Order], facts: &[InterfaceFacts], needs: Needs) -> Result<Preview, SetError> {
     let mut writes = planned(orders, facts);
     let planned = writes.clone();
     for (order, facts) in orders.iter().zip(facts) {
@@ -343,7 +343,7 @@ pub fn preview(orders: &[Order], facts: &[Facts], needs: Needs) -> Result<Previe
 }
 
 /// What is to be set of the links and their features: the rest may need it.
-pub(crate) fn planned(orders: &[Order], facts: &[Facts]) -> Vec<Write> {
+pub(crate) fn planned(orders: &[Order], facts: &[InterfaceFacts]) -> Vec<Write> {
     let pairs = orders.iter().zip(facts);
     pairs
         .flat_map(|(order, facts)| plan::features(facts, &order.values))
@@ -360,8 +360,8 @@ fn change(
     let gather = |machine: &mut Machine| {
         let all = orders
             .iter()
-            .map(|order| Facts::gather(machine, &order.target));
-        all.collect::<Result<Vec<Facts>, SwitchError>>()
+            .map(|order| InterfaceFacts::gather(machine, &order.target));
+        all.collect::<Result<Vec<InterfaceFacts>, SwitchError>>()
     };
     let mut all = Vec::new();
     let facts = gather(machine)?;
@@ -372,7 +372,7 @@ fn change(
     }
     transaction.write(machine, &writes)?;
     all.append(&mut writes);
-    type Step = fn(&Facts, &Order) -> Result<Vec<Write>, Refusal>;
+    type Step = fn(&InterfaceFacts, &Order) -> Result<Vec<Write>, Refusal>;
     let steps: [Step; 2] = [
         |facts, order| {
             require_napi(facts, &order.values)?;
@@ -391,7 +391,7 @@ fn change(
 }
 
 /// Whatever was done for it: without an instance nothing would poll.
-pub(crate) fn require_napi(facts: &Facts, values: &Values) -> Result<(), Refusal> {
+pub(crate) fn require_napi(facts: &InterfaceFacts, values: &Values) -> Result<(), Refusal> {
     let is_missing = facts.napis.as_ref().is_some_and(Vec::is_empty);
     if plan::needs_napi(values) && is_missing {
         return Err(Refusal {

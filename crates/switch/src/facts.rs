@@ -7,7 +7,7 @@ use crate::control::{Control, ControlError, Napi};
 use crate::error::SwitchError;
 use crate::kernel::{Kernel, Target, supported};
 use crate::knob::{Knob, Phase, Value, table};
-use crate::links::Link;
+use crate::links::PlacedInterface;
 use crate::machine::Machine;
 use crate::namespaces::search;
 
@@ -30,11 +30,11 @@ pub struct Peer {
 /// One interface before a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Facts {
+pub struct InterfaceFacts {
     /// Which.
     pub target: Target,
     /// Its place among the others.
-    pub link: Link,
+    pub link: PlacedInterface,
     /// Whether received packets are joined (GRO).
     pub has_gro: bool,
     /// The interface's own values and those of its threads, as far as this kernel and driver have them.
@@ -49,9 +49,9 @@ pub struct Facts {
     pub peer: Option<Peer>,
 }
 
-impl Facts {
+impl InterfaceFacts {
     /// Asks everything about an interface whose namespace has been entered.
-    pub fn gather(machine: &mut Machine, target: &Target) -> Result<Facts, SwitchError> {
+    pub fn gather(machine: &mut Machine, target: &Target) -> Result<InterfaceFacts, SwitchError> {
         let own = target.clone();
         let mut facts =
             machine.run(target.netns_inode, move |control| gather_own(control, own))??;
@@ -67,7 +67,7 @@ impl Facts {
     }
 }
 
-fn gather_own(control: &mut Control, target: Target) -> Result<Facts, ControlError> {
+fn gather_own(control: &mut Control, target: Target) -> Result<InterfaceFacts, ControlError> {
     let ifindex = target.interface.ifindex;
     let link = control.link_named(&target.interface.name)?;
     let mut values = control.read_own(&target)?;
@@ -85,7 +85,7 @@ fn gather_own(control: &mut Control, target: Target) -> Result<Facts, ControlErr
     } else {
         supported(control.rx_ring_slots(ifindex))?.flatten()
     };
-    Ok(Facts {
+    Ok(InterfaceFacts {
         has_gro: features.active.get(GRO_FEATURE) == Some(&true),
         values,
         napis,
@@ -97,7 +97,7 @@ fn gather_own(control: &mut Control, target: Target) -> Result<Facts, ControlErr
     })
 }
 
-fn find_peer(machine: &mut Machine, facts: &Facts) -> Result<Peer, SwitchError> {
+fn find_peer(machine: &mut Machine, facts: &InterfaceFacts) -> Result<Peer, SwitchError> {
     let unknown = Peer {
         target: None,
         tso_features_on: Vec::new(),

@@ -166,7 +166,7 @@ impl Content for Record {
 }
 
 /// A file of the journal, and the record in it if it is one.
-pub type Found = (PathBuf, Result<Record, JournalError>);
+pub type JournalFile = (PathBuf, Result<Record, JournalError>);
 
 /// The directory of records.
 #[derive(Clone, Debug)]
@@ -323,7 +323,7 @@ impl Journal {
     }
 
     /// Every record as it is now, without its lock, and every file that should be one and is not.
-    pub fn records(&self) -> Result<Vec<Found>, JournalError> {
+    pub fn records(&self) -> Result<Vec<JournalFile>, JournalError> {
         let read = |path: PathBuf| {
             let record = read_record(&path);
             (path, record)

@@ -23,7 +23,7 @@ const IFLA_VXLAN_LINK: u16 = 3;
 /// An interface with its place among the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Link {
+pub struct PlacedInterface {
     /// Who it is.
     pub interface: Interface,
     /// Whether it is up.
@@ -46,7 +46,7 @@ pub struct Link {
 
 impl Control {
     /// Every interface of the namespace.
-    pub fn links(&mut self) -> Result<Vec<Link>, ControlError> {
+    pub fn links(&mut self) -> Result<Vec<PlacedInterface>, ControlError> {
         let doing = || String::from("listing the interfaces");
         let request = rt_link::Request::new().op_getlink_dump(&Ifinfomsg::new());
         let mut reply = self.ask(&request, doing())?;
@@ -62,7 +62,7 @@ impl Control {
     ///
     /// # Errors
     /// `ENODEV` when this namespace has none of that name.
-    pub fn link_named(&mut self, name: &str) -> Result<Link, ControlError> {
+    pub fn link_named(&mut self, name: &str) -> Result<PlacedInterface, ControlError> {
         let doing = || format!("asking for interface '{name}'");
         let mut request = rt_link::Request::new().op_getlink_do(&Ifinfomsg::new());
         request.encode().push_ifname_bytes(name.as_bytes());
@@ -119,7 +119,7 @@ impl Control {
     }
 }
 
-fn read_link(header: &Ifinfomsg, link: &IterableLinkAttrs<'_>) -> Link {
+fn read_link(header: &Ifinfomsg, link: &IterableLinkAttrs<'_>) -> PlacedInterface {
     let driver = link
         .get_linkinfo()
         .and_then(|info| info.get_kind())
@@ -131,7 +131,7 @@ fn read_link(header: &Ifinfomsg, link: &IterableLinkAttrs<'_>) -> Link {
         .unwrap_or_default();
     let own_address = link.get_address().map(octets).unwrap_or_default();
     let ifindex = header.ifi_index as u32;
-    Link {
+    PlacedInterface {
         interface: Interface {
             ifindex,
             device_id: device_id(&name, ifindex, &own_address),

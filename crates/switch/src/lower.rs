@@ -1,6 +1,6 @@
 //! What lies below a VLAN, a bond, a bridge or a tunnel: the interfaces that packets really arrive at.
 
-use crate::links::Link;
+use crate::links::PlacedInterface;
 
 /// Kinds that lie on one other interface (`IFLA_LINK`, and of vxlan `IFLA_VXLAN_LINK`).
 const ON_ANOTHER: [&str; 7] = [
@@ -24,13 +24,13 @@ pub fn goes_by_backlog(kind: Option<&str>) -> bool {
 
 /// The interfaces at the bottom of `top`: itself when it lies on nothing, none when it is stacked and
 /// nothing in this namespace is below it.
-pub fn lowest<'a>(links: &'a [Link], top: &'a Link) -> Vec<&'a Link> {
+pub fn lowest<'a>(links: &'a [PlacedInterface], top: &'a PlacedInterface) -> Vec<&'a PlacedInterface> {
     let mut found = Vec::new();
     descend(links, top, DEPTH_MAX, &mut found);
     found
 }
 
-fn descend<'a>(links: &'a [Link], top: &'a Link, depth: u32, found: &mut Vec<&'a Link>) {
+fn descend<'a>(links: &'a [PlacedInterface], top: &'a PlacedInterface, depth: u32, found: &mut Vec<&'a PlacedInterface>) {
     let driver = top.interface.driver.as_str();
     if !is_stacked(driver) {
         let is_known = found
@@ -44,7 +44,7 @@ fn descend<'a>(links: &'a [Link], top: &'a Link, depth: u32, found: &mut Vec<&'a
     if depth == 0 {
         return;
     }
-    let is_below = |link: &&Link| {
+    let is_below = |link: &&PlacedInterface| {
         if OF_PORTS.contains(&driver) {
             link.master == Some(top.interface.ifindex)
         } else {
@@ -61,8 +61,8 @@ mod tests {
     use super::*;
     use crate::control::Interface;
 
-    fn link(ifindex: u32, driver: &str, lower: Option<u32>, master: Option<u32>) -> Link {
-        Link {
+    fn link(ifindex: u32, driver: &str, lower: Option<u32>, master: Option<u32>) -> PlacedInterface {
+        PlacedInterface {
             interface: Interface {
                 ifindex,
                 name: format!("if{ifindex}"),
@@ -81,7 +81,7 @@ mod tests {
         }
     }
 
-    fn below(links: &[Link], ifindex: u32) -> Vec<u32> {
+    fn below(links: &[PlacedInterface], ifindex: u32) -> Vec<u32> {
         let top = links
             .iter()
             .find(|link| link.interface.ifindex == ifindex)

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use thiserror::Error;
 
 use crate::control::Napi;
-use crate::facts::{Facts, GRO_FEATURE};
+use crate::facts::{InterfaceFacts, GRO_FEATURE};
 use crate::kernel::Target;
 use crate::knob::place::Place;
 use crate::knob::{Knob, Manner, Phase, Row, Value, table};
@@ -48,7 +48,7 @@ pub enum RefusalKind {
 }
 
 impl Refusal {
-    fn new(facts: &Facts, kind: RefusalKind, reason: &str, remedy: &str) -> Self {
+    fn new(facts: &InterfaceFacts, kind: RefusalKind, reason: &str, remedy: &str) -> Self {
         Refusal {
             interface: facts.target.interface.name.clone(),
             reason: String::from(reason),
@@ -80,7 +80,7 @@ fn has_phase(values: &Values, phase: Phase) -> bool {
 
 /// Refuses what can never work on this interface or kernel.
 pub fn check(
-    facts: &Facts,
+    facts: &InterfaceFacts,
     abilities: &Abilities,
     values: &Values,
     part: &Part,
@@ -120,7 +120,7 @@ pub fn check(
     Ok(())
 }
 
-fn check_kind(facts: &Facts) -> Result<(), Refusal> {
+fn check_kind(facts: &InterfaceFacts) -> Result<(), Refusal> {
     let impossible = |reason: &str, remedy: &str| {
         Err(Refusal::new(facts, RefusalKind::Impossible, reason, remedy))
     };
@@ -144,7 +144,7 @@ fn check_kind(facts: &Facts) -> Result<(), Refusal> {
 }
 
 fn check_kernel(
-    facts: &Facts,
+    facts: &InterfaceFacts,
     abilities: &Abilities,
     values: &Values,
     part: &Part,
@@ -193,7 +193,7 @@ fn is_by_instance(row: &Row, value: &Value, part: &Part) -> bool {
 }
 
 /// The offload features and the link's state that are to be set.
-pub fn features(facts: &Facts, values: &Values) -> Vec<Write> {
+pub fn features(facts: &InterfaceFacts, values: &Values) -> Vec<Write> {
     let mut writes = Vec::new();
     for (row, to) in values.iter().filter(|(row, _)| row.phase <= Phase::Feature) {
         let own = facts.values.iter().filter(|(knob, _)| knob.row() == row);
@@ -227,7 +227,7 @@ pub enum Needs {
 /// # Errors
 /// A refusal when something has to be changed and `needs` does not allow it, or nothing would help.
 pub fn preconditions(
-    facts: &Facts,
+    facts: &InterfaceFacts,
     values: &Values,
     planned: &[Write],
     needs: Needs,
@@ -281,7 +281,7 @@ fn reason_of(knob: &Knob) -> &'static str {
 }
 
 /// With an XDP program instead of GRO the kernel keeps TSO off at the other end by itself.
-fn peer_writes(facts: &Facts, lacks_napi: bool) -> Result<Vec<Write>, Refusal> {
+fn peer_writes(facts: &InterfaceFacts, lacks_napi: bool) -> Result<Vec<Write>, Refusal> {
     if !facts.has_gro && !lacks_napi {
         return Ok(Vec::new());
     }
@@ -302,7 +302,7 @@ fn peer_writes(facts: &Facts, lacks_napi: bool) -> Result<Vec<Write>, Refusal> {
 }
 
 /// The writes of the settings themselves, in the order in which they are made.
-pub fn settings(facts: &Facts, values: &Values, part: &Part) -> Result<Vec<Write>, Refusal> {
+pub fn settings(facts: &InterfaceFacts, values: &Values, part: &Part) -> Result<Vec<Write>, Refusal> {
     let napis = chosen(facts, part)?;
     let mut writes = Vec::new();
     for group in napi_groups(values) {
@@ -343,7 +343,7 @@ fn napi_groups(values: &Values) -> Vec<Group<'_>> {
 }
 
 /// A write to the interface goes to every instance at once, so what each of them held is recorded too.
-fn of_device(facts: &Facts, group: &Group) -> Vec<Write> {
+fn of_device(facts: &InterfaceFacts, group: &Group) -> Vec<Write> {
     let mut writes = Vec::new();
     for (row, to) in group {
         let knob = Knob::of_interface(row);
@@ -395,7 +395,7 @@ fn grouped(target: &Target, knob: Knob, from: Value, to: Option<&Value>) -> Writ
 }
 
 /// The driver stops moving the numbers before they are written, and starts after.
-fn of_card(facts: &Facts, values: &Values) -> Vec<Write> {
+fn of_card(facts: &InterfaceFacts, values: &Values) -> Vec<Write> {
     let card = values.iter().filter(|(row, _)| row.phase == Phase::Card);
     let mut card: Vec<_> = card.collect();
     card.sort_by_key(|(row, to)| match (row.is_adaptive(), to.number()) {
@@ -413,7 +413,7 @@ fn of_card(facts: &Facts, values: &Values) -> Vec<Write> {
 }
 
 /// What becomes of the threads, once they are there.
-pub fn threads(facts: &Facts, values: &Values, part: &Part) -> Result<Vec<Write>, Refusal> {
+pub fn threads(facts: &InterfaceFacts, values: &Values, part: &Part) -> Result<Vec<Write>, Refusal> {
     let mut writes = Vec::new();
     if !has_phase(values, Phase::Thread) {
         return Ok(writes);
@@ -437,7 +437,7 @@ pub fn threads(facts: &Facts, values: &Values, part: &Part) -> Result<Vec<Write>
     Ok(writes)
 }
 
-fn chosen<'a>(facts: &'a Facts, part: &Part) -> Result<Vec<&'a Napi>, Refusal> {
+fn chosen<'a>(facts: &'a InterfaceFacts, part: &Part) -> Result<Vec<&'a Napi>, Refusal> {
     let unknown = |what: &str, known: String| {
         let reason = format!("it has no {what}");
         Refusal::new(facts, RefusalKind::Unknown, &reason, &known)

@@ -12,7 +12,7 @@ use crate::apply::{Order, SetError, Switch};
 use crate::control::ControlError;
 use crate::journal::{Journal, JournalError};
 use crate::kernel::Target;
-use crate::links::Link;
+use crate::links::PlacedInterface;
 use crate::lower::{is_stacked, lowest};
 use crate::plan::{self, Needs, Refusal};
 use crate::request::{Name, Part, Values};
@@ -150,7 +150,7 @@ impl Switch {
     }
 
     /// Every interface of a namespace that has been entered.
-    pub fn links(&mut self, netns_inode: u64) -> Result<Vec<Link>, ResolveError> {
+    pub fn links(&mut self, netns_inode: u64) -> Result<Vec<PlacedInterface>, ResolveError> {
         self.machine()
             .run(netns_inode, |control| control.links())
             .and_then(|links| links)
@@ -186,14 +186,14 @@ impl Switch {
 
     fn resolve_all(
         &mut self,
-        links: &[Link],
+        links: &[PlacedInterface],
         values: &Values,
         netns_inode: u64,
         needs: Needs,
     ) -> Result<Resolved, ResolveError> {
         let mut resolved = Resolved::default();
         // Below a stacked interface are others of the list.
-        let is_meant = |link: &&Link| link.is_up && !is_stacked(&link.interface.driver);
+        let is_meant = |link: &&PlacedInterface| link.is_up && !is_stacked(&link.interface.driver);
         for link in links.iter().filter(is_meant) {
             let order = order(link, netns_inode, Part::Whole, values);
             let refusal = match self.survey(std::slice::from_ref(&order)) {
@@ -257,12 +257,12 @@ impl Switch {
     /// another one or removed. A name that another interface has by now means that one.
     fn of_absent(
         &self,
-        links: &[Link],
+        links: &[PlacedInterface],
         netns_inode: u64,
     ) -> Result<Vec<(String, String)>, JournalError> {
         let records = self.journal().records()?.into_iter();
         let is_absent = |target: &Target| {
-            let is_there = |link: &Link| {
+            let is_there = |link: &PlacedInterface| {
                 target.interface.is_still(&link.interface)
                     || link.interface.name == target.interface.name
             };
@@ -307,8 +307,8 @@ impl Switch {
 /// The interfaces that a name stands for, and what is to be said about it.
 fn below<'a>(
     name: &Name,
-    links: &'a [Link],
-) -> Result<(Vec<&'a Link>, Option<Note>), ResolveError> {
+    links: &'a [PlacedInterface],
+) -> Result<(Vec<&'a PlacedInterface>, Option<Note>), ResolveError> {
     let mut all = links.iter();
     let top = all
         .find(|link| link.interface.name == name.interface)
@@ -335,14 +335,14 @@ fn below<'a>(
     Ok((below, note))
 }
 
-fn target(link: &Link, netns_inode: u64) -> Target {
+fn target(link: &PlacedInterface, netns_inode: u64) -> Target {
     Target {
         netns_inode,
         interface: link.interface.clone(),
     }
 }
 
-fn order(link: &Link, netns_inode: u64, part: Part, values: &Values) -> Order {
+fn order(link: &PlacedInterface, netns_inode: u64, part: Part, values: &Values) -> Order {
     Order {
         target: target(link, netns_inode),
         part,

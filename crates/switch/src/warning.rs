@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use nicpoll_model::numbers::duration_text;
 
 use crate::apply::Switch;
-use crate::facts::Facts;
+use crate::facts::InterfaceFacts;
 use crate::knob::table;
 use crate::request::Values;
 use crate::resolve::ResolveError;
@@ -80,7 +80,7 @@ impl Switch {
     /// What is to be said before a timer is set. Arrivals are counted for a moment. `facts` were gathered just before.
     pub fn warnings(
         &mut self,
-        facts: &[Facts],
+        facts: &[InterfaceFacts],
         values: &Values,
     ) -> Result<Vec<SwitchWarning>, ResolveError> {
         let period_ns = values.number(&table::GRO_FLUSH_TIMEOUT);
@@ -109,7 +109,7 @@ impl Switch {
 }
 
 /// Whether rounds of this period take much of a CPU by themselves.
-fn busy_timer(facts: &Facts, period_ns: u64) -> Option<SwitchWarning> {
+fn busy_timer(facts: &InterfaceFacts, period_ns: u64) -> Option<SwitchWarning> {
     let cpu_share = ROUND_NS as f64 / (ROUND_NS as f64 + period_ns as f64);
     (cpu_share > IDLE_SHARE_MAX).then(|| SwitchWarning::BusyTimer {
         interface: facts.target.interface.name.clone(),
@@ -119,7 +119,7 @@ fn busy_timer(facts: &Facts, period_ns: u64) -> Option<SwitchWarning> {
 }
 
 /// Whether the rate seen would overflow the rings between two polls of this period.
-fn overflow(facts: &Facts, packets_per_second: f64, period_ns: u64) -> Option<SwitchWarning> {
+fn overflow(facts: &InterfaceFacts, packets_per_second: f64, period_ns: u64) -> Option<SwitchWarning> {
     let slots = u64::from(facts.ring_slots?) * (facts.napis().len().max(1) as u64);
     let packets_per_period = packets_per_second * period_ns as f64 / 1e9;
     (packets_per_period > slots as f64).then(|| SwitchWarning::Overflow {

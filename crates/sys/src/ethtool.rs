@@ -33,7 +33,7 @@ const LINK_MASKS_WORDS: usize = 3 * 127;
 
 /// What a driver says of its link.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct DriverLink {
     /// Speed in Mbit/s; `None` when the link is down or the driver knows none.
     pub speed_mbps: Option<u32>,
     /// Name of the driver.
@@ -79,10 +79,10 @@ pub fn driver(interface: &str) -> io::Result<Driver> {
 ///
 /// # Errors
 /// `ENODEV` for an unknown interface, `EOPNOTSUPP` for one that is no network card at all, such as lo.
-pub fn link(interface: &str) -> io::Result<Link> {
+pub fn link(interface: &str) -> io::Result<DriverLink> {
     let driver = driver(interface)?;
     let socket = UdpSocket::bind(("0.0.0.0", 0))?;
-    Ok(Link {
+    Ok(DriverLink {
         speed_mbps: speed_mbps(&socket, interface)?,
         is_virtual: driver.bus_address.is_none(),
         driver: driver.name,

@@ -34,7 +34,7 @@ pub mod workload;
 pub use address_shares::AddressShares;
 pub use notices::Notices;
 pub use one_way::OneWayDelays;
-pub use refusal::{Caller, Refusal};
+pub use refusal::{Caller, ClientRefusal};
 pub use refused_sends::RefusedSends;
 pub use shortfall::Shortfall;
 pub use signals::{LOOK_EVERY, Signals};
@@ -44,7 +44,7 @@ pub use wall_clock::WallClock;
 
 /// Closes the account of this host and returns it; `None` when it could not be read. Whoever runs traffic
 /// opens it, since counters are not this crate's.
-pub type Account = Box<dyn FnOnce() -> Option<nicpoll_model::HostDelta> + Send>;
+pub type CloseAccount = Box<dyn FnOnce() -> Option<nicpoll_model::HostDelta> + Send>;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -5,7 +5,7 @@
 use std::mem::{Discriminant, discriminant};
 use std::time::{Duration, Instant};
 
-use crate::Refusal;
+use crate::ClientRefusal;
 
 /// Of each kind of refusal there is one line in this time.
 const EVERY: Duration = Duration::from_secs(60);
@@ -13,16 +13,16 @@ const EVERY: Duration = Duration::from_secs(60);
 /// The refusals that were told of.
 #[derive(Debug, Default)]
 pub struct Notices {
-    told: Vec<(Discriminant<Refusal>, Instant)>,
+    told: Vec<(Discriminant<ClientRefusal>, Instant)>,
 }
 
 impl Notices {
     /// The refusal, unless one like it was told of lately.
-    pub fn due(&mut self, refusal: Option<Refusal>) -> Option<Refusal> {
+    pub fn due(&mut self, refusal: Option<ClientRefusal>) -> Option<ClientRefusal> {
         refusal.filter(|refusal| self.is_due(refusal, Instant::now()))
     }
 
-    fn is_due(&mut self, refusal: &Refusal, now: Instant) -> bool {
+    fn is_due(&mut self, refusal: &ClientRefusal, now: Instant) -> bool {
         let kind = discriminant(refusal);
         self.told.retain(|(_, at)| now.duration_since(*at) < EVERY);
         let is_due = self.told.iter().all(|(told, _)| *told != kind);
@@ -43,12 +43,12 @@ mod tests {
         let mut notices = Notices::default();
         let begun = Instant::now();
         let peer = Caller(None);
-        let full = Refusal::Full {
+        let full = ClientRefusal::Full {
             peer,
             in_use: "all streams are in use",
             rule: "has to wait",
         };
-        let share = Refusal::Share {
+        let share = ClientRefusal::Share {
             peer,
             most: 1,
             what: "streams",

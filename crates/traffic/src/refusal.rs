@@ -8,7 +8,7 @@ use thiserror::Error;
 
 /// Why a client is not served.
 #[derive(Debug, Error)]
-pub enum Refusal {
+pub enum ClientRefusal {
     /// The server serves as many as it may.
     #[error("{in_use}: {peer} {rule}")]
     Full {

@@ -3,7 +3,7 @@
 
 use nicpoll_model::Rate;
 use nicpoll_traffic::netrate::options::{
-    Asked, BlastOptions, OptionError, ReceiveOptions, SendOptions, Style, Tool, parse_netblast,
+    CommandLine, BlastOptions, OptionError, ReceiveOptions, SendOptions, NetrateStyle, Tool, parse_netblast,
     parse_netreceive, parse_netsend,
 };
 use proptest::prelude::*;
@@ -16,10 +16,10 @@ fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
 }
 
-fn asked<T>(result: Result<Asked<T>, OptionError>) -> T {
+fn asked<T>(result: Result<CommandLine<T>, OptionError>) -> T {
     match result.unwrap() {
-        Asked::Run(options) => options,
-        Asked::Help => panic!("help"),
+        CommandLine::Run(options) => options,
+        CommandLine::Help => panic!("help"),
     }
 }
 
@@ -36,7 +36,7 @@ fn netblast_takes_the_originals_arguments() {
         payload_bytes: 64,
         duration_seconds: 10,
         threads: None,
-        style: Style::Router,
+        style: NetrateStyle::Router,
         is_batched: false,
         is_blocking: false,
         json: false,
@@ -63,11 +63,11 @@ fn netblast_takes_options_of_ours_anywhere() {
         "r --style=freebsd 1 --json 2 3 --batch --blocking",
     ] {
         let options = blast(line);
-        assert_eq!(options.style, Style::Freebsd);
+        assert_eq!(options.style, NetrateStyle::Freebsd);
         assert!(options.is_batched && options.is_blocking && options.json);
         assert_eq!((options.port, options.payload_bytes), (1, 2));
     }
-    assert_eq!(blast("--style router r 1 2 3").style, Style::Router);
+    assert_eq!(blast("--style router r 1 2 3").style, NetrateStyle::Router);
     // One datagram a call is what it does anyway.
     let error = parse_netblast(&words("--no-batch r 1 2 3")).unwrap_err();
     let option = String::from("--no-batch");
@@ -204,9 +204,9 @@ fn netsend_takes_a_rate_and_a_range_of_ports() {
 fn help_is_for_every_tool() {
     for help in ["--help", "-h"] {
         let args = words(&format!("9000 {help}"));
-        assert_eq!(parse_netblast(&args), Ok(Asked::Help));
-        assert_eq!(parse_netreceive(&args), Ok(Asked::Help));
-        assert_eq!(parse_netsend(&args), Ok(Asked::Help));
+        assert_eq!(parse_netblast(&args), Ok(CommandLine::Help));
+        assert_eq!(parse_netreceive(&args), Ok(CommandLine::Help));
+        assert_eq!(parse_netsend(&args), Ok(CommandLine::Help));
     }
 }
 

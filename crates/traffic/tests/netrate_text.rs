@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use nicpoll_traffic::netrate::options::Style;
-use nicpoll_traffic::netrate::text::{self, Span, Summary};
+use nicpoll_traffic::netrate::options::NetrateStyle;
+use nicpoll_traffic::netrate::text::{self, RateSpan, SentSummary};
 
-fn summary(calls: u64, errors: u64, span: Span) -> Summary {
-    Summary {
+fn summary(calls: u64, errors: u64, span: RateSpan) -> SentSummary {
+    SentSummary {
         start: Duration::new(1_700_000_000, 0),
         finish: Duration::new(1_700_000_010, 12_345),
         span,
@@ -18,9 +18,9 @@ fn summary(calls: u64, errors: u64, span: Span) -> Summary {
 
 #[test]
 fn netblast_prints_freebsds_lines() {
-    let summary = summary(12_345_678, 0, Span::Asked(10));
+    let summary = summary(12_345_678, 0, RateSpan::Asked(10));
     assert_eq!(
-        text::netblast(&summary, Style::Freebsd, 64, false),
+        text::netblast(&summary, NetrateStyle::Freebsd, 64, false),
         "\n\
          start:             1700000000.000000000\n\
          finish:            1700000010.000012345\n\
@@ -33,9 +33,9 @@ fn netblast_prints_freebsds_lines() {
 
 #[test]
 fn netblast_prints_successes_and_throughput_by_itself() {
-    let summary = summary(5_166_494, 4_706_483, Span::Asked(60));
+    let summary = summary(5_166_494, 4_706_483, RateSpan::Asked(60));
     assert_eq!(
-        text::netblast(&summary, Style::Router, 1470, false),
+        text::netblast(&summary, NetrateStyle::Router, 1470, false),
         "\n\
          start:             1700000000.000000000\n\
          finish:            1700000010.000012345\n\
@@ -50,11 +50,11 @@ fn netblast_prints_successes_and_throughput_by_itself() {
 
 #[test]
 fn every_figure_of_batches_is_marked_as_such() {
-    let summary = Summary {
+    let summary = SentSummary {
         batch_datagrams: Some(64),
-        ..summary(937_596, 64, Span::Asked(1))
+        ..summary(937_596, 64, RateSpan::Asked(1))
     };
-    let text = text::netblast(&summary, Style::Router, 64, false);
+    let text = text::netblast(&summary, NetrateStyle::Router, 64, false);
     let figures = text.lines().filter(|line| {
         !line.is_empty() && !line.starts_with("start:") && !line.starts_with("finish:")
     });
@@ -89,12 +89,12 @@ fn throughput_is_that_of_frames_without_their_check_sequence() {
 
 #[test]
 fn ratios_are_whole_numbers_and_nothing_is_divided_by_zero() {
-    let all_failed = text::netblast(&summary(7, 7, Span::Asked(1)), Style::Freebsd, 64, false);
+    let all_failed = text::netblast(&summary(7, 7, RateSpan::Asked(1)), NetrateStyle::Freebsd, 64, false);
     assert!(all_failed.contains("\napprox send rate:  0\napprox error rate: 1\n"));
-    let nothing = text::netblast(&summary(0, 0, Span::Asked(1)), Style::Freebsd, 64, false);
+    let nothing = text::netblast(&summary(0, 0, RateSpan::Asked(1)), NetrateStyle::Freebsd, 64, false);
     assert!(nothing.contains("\napprox send rate:  0\napprox error rate: 0\n"));
-    assert_eq!(Span::Elapsed(Duration::ZERO).rate(5), 0);
-    assert_eq!(Span::Elapsed(Duration::from_millis(2_500)).rate(10), 4);
+    assert_eq!(RateSpan::Elapsed(Duration::ZERO).rate(5), 0);
+    assert_eq!(RateSpan::Elapsed(Duration::from_millis(2_500)).rate(10), 4);
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn netsend_prints_its_schedule() {
 
 #[test]
 fn netsend_sums_up() {
-    let summary = summary(500_000, 10, Span::Asked(10));
+    let summary = summary(500_000, 10, RateSpan::Asked(10));
     assert_eq!(
         text::netsend_summary(&summary, 1_234_567),
         "\n\

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::rr::{
-    ClientConfig, ClientError, ClientReport, End, Server, ServerConfig, ServerError, run_client,
+    RrClientConfig, ClientError, ClientReport, End, Server, ServerConfig, ServerError, run_client,
 };
-use nicpoll_wire::rr::{Kind, Message};
+use nicpoll_wire::rr::{MessageKind, Message};
 
 const LOOPBACK: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
 
@@ -22,7 +22,7 @@ fn server(idle_timeout: Duration) -> Server {
     Server::bind(&config).unwrap()
 }
 
-fn ask(config: &ClientConfig, signals: &Signals) -> Result<ClientReport, ClientError> {
+fn ask(config: &RrClientConfig, signals: &Signals) -> Result<ClientReport, ClientError> {
     run_client(config, signals, &mut |_| {})
 }
 
@@ -41,7 +41,7 @@ fn request(sequence: u64) -> Message {
 #[test]
 fn both_ends_count_the_same_transactions() {
     let server = server(Duration::from_secs(5));
-    let config = ClientConfig::udp(server.local_addr(), Duration::from_millis(30));
+    let config = RrClientConfig::udp(server.local_addr(), Duration::from_millis(30));
     let signals = Signals::default();
     let (asked, answered) = thread::scope(|scope| {
         let answering = scope.spawn(|| server.run(&signals).unwrap());
@@ -73,13 +73,13 @@ fn both_ends_count_the_same_transactions() {
 #[test]
 fn a_late_answer_is_known_as_late_and_a_repeated_one_as_foreign() {
     let server = socket();
-    let config = ClientConfig::udp(server.local_addr().unwrap(), Duration::ZERO);
+    let config = RrClientConfig::udp(server.local_addr().unwrap(), Duration::ZERO);
     let asked = thread::scope(|scope| {
         let asking = scope.spawn(|| ask(&config, &Signals::default()));
         let mut datagram = [0; Message::BYTES];
         let (_, client) = server.recv_from(&mut datagram).unwrap();
         let asked = Message::parse(&datagram).unwrap();
-        assert_eq!((asked.kind, asked.sequence), (Kind::Request, 1));
+        assert_eq!((asked.kind, asked.sequence), (MessageKind::Request, 1));
         // Later than the time-out, sooner than the end of the wait for late ones.
         thread::sleep(Duration::from_millis(150));
         for _ in 0..2 {
@@ -97,7 +97,7 @@ fn a_late_answer_is_known_as_late_and_a_repeated_one_as_foreign() {
 #[test]
 fn what_answers_nothing_is_not_taken_for_an_answer() {
     let server = socket();
-    let config = ClientConfig::udp(server.local_addr().unwrap(), Duration::ZERO);
+    let config = RrClientConfig::udp(server.local_addr().unwrap(), Duration::ZERO);
     let asked = thread::scope(|scope| {
         let asking = scope.spawn(|| ask(&config, &Signals::default()));
         let mut datagram = [0; Message::BYTES];
@@ -161,7 +161,7 @@ fn a_server_that_nobody_asks_ends() {
 #[test]
 fn cancel_ends_both_ends() {
     let silent = UdpSocket::bind(LOOPBACK).unwrap();
-    let config = ClientConfig::udp(silent.local_addr().unwrap(), Duration::from_secs(60));
+    let config = RrClientConfig::udp(silent.local_addr().unwrap(), Duration::from_secs(60));
     let server = server(Duration::from_secs(60));
     let signals = Signals::default();
     thread::scope(|scope| {

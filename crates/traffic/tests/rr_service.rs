@@ -12,7 +12,7 @@ use nicpoll_model::Protocol;
 use nicpoll_model::Rate;
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::rr::{
-    ClientConfig, ClientReport, Pacing, Served, Service, ServiceConfig, run_client,
+    RrClientConfig, ClientReport, Pacing, Served, Service, ServiceConfig, run_client,
 };
 use nicpoll_wire::rr::Message;
 use rustix::net::{AddressFamily, SocketType};
@@ -44,18 +44,18 @@ fn with_service<T>(work: impl FnOnce(SocketAddr, &Served) -> T) -> (T, Served) {
     (done, served)
 }
 
-fn config(peer: SocketAddr, protocol: Protocol, pacing: Pacing) -> ClientConfig {
-    ClientConfig {
+fn config(peer: SocketAddr, protocol: Protocol, pacing: Pacing) -> RrClientConfig {
+    RrClientConfig {
         protocol,
         pacing,
         duration: None,
         requests: NonZeroU64::new(200),
         timeout: Duration::from_secs(5),
-        ..ClientConfig::udp(peer, Duration::ZERO)
+        ..RrClientConfig::udp(peer, Duration::ZERO)
     }
 }
 
-fn ask(config: &ClientConfig) -> ClientReport {
+fn ask(config: &RrClientConfig) -> ClientReport {
     run_client(config, &Signals::default(), &mut |_| {}).unwrap()
 }
 
@@ -127,7 +127,7 @@ fn long_messages_pass_both_ways_at_once() {
 fn intervals_add_up_to_the_whole() {
     let mut told = Vec::new();
     let (report, _) = with_service(|peer, _| {
-        let config = ClientConfig {
+        let config = RrClientConfig {
             interval: Some(Duration::from_millis(20)),
             ..config(peer, Protocol::Udp, open(2000))
         };

@@ -78,7 +78,7 @@ pub struct Capture<'a> {
 /// A packet that was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Packet<'a> {
+pub struct RecordedPacket<'a> {
     /// Since the first packet.
     pub time_ns: u64,
     /// What was recorded of it, from the link's header on.
@@ -137,7 +137,7 @@ impl<'a> Capture<'a> {
     }
 
     /// The packets, in the order of the file. An error is the last thing that comes.
-    pub fn packets(self) -> impl Iterator<Item = Result<Packet<'a>, PcapError>> {
+    pub fn packets(self) -> impl Iterator<Item = Result<RecordedPacket<'a>, PcapError>> {
         let mut rest = self.records;
         let mut number = 0;
         let mut first = None;
@@ -152,7 +152,7 @@ impl<'a> Capture<'a> {
                     rest = &rest[RECORD_HEADER_BYTES + bytes.len()..];
                     let since_first = at_ns.saturating_sub(*first.get_or_insert(at_ns));
                     latest = since_first.max(latest);
-                    Some(Ok(Packet {
+                    Some(Ok(RecordedPacket {
                         time_ns: latest,
                         bytes,
                         whole_bytes,
@@ -184,7 +184,7 @@ impl<'a> Capture<'a> {
     }
 }
 
-impl Packet<'_> {
+impl RecordedPacket<'_> {
     /// Whether it begins with Ethernet's header.
     pub fn is_ethernet(&self) -> bool {
         self.link_type == LINK_ETHERNET

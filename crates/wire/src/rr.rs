@@ -31,7 +31,7 @@ struct HeadWords {
 
 /// Which way a message goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MessageKind {
     /// Asks for exactly one response.
     Request,
     /// Answers one request.
@@ -42,7 +42,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     /// Which way it goes.
-    pub kind: Kind,
+    pub kind: MessageKind,
     /// Number of the request, from 1. A request is never asked again under the same number.
     pub sequence: u64,
     /// When the request was sent: nanoseconds by the requester's monotonic clock, from an origin of
@@ -61,7 +61,7 @@ impl Message {
     /// A request that is as long as its response: a head and nothing else.
     pub fn request(sequence: u64, sent_ns: u64) -> Self {
         Message {
-            kind: Kind::Request,
+            kind: MessageKind::Request,
             sequence,
             sent_ns,
             bytes: Self::BYTES as u32,
@@ -74,8 +74,8 @@ impl Message {
         let words = HeadWords {
             magic: MAGIC,
             kind: U32::new(match self.kind {
-                Kind::Request => REQUEST,
-                Kind::Response => RESPONSE,
+                MessageKind::Request => REQUEST,
+                MessageKind::Response => RESPONSE,
             }),
             sequence: self.sequence.into(),
             sent_ns: self.sent_ns.into(),
@@ -109,8 +109,8 @@ impl Message {
             return Err(MessageError::Magic { found: words.magic });
         }
         let kind = match words.kind.get() {
-            REQUEST => Kind::Request,
-            RESPONSE => Kind::Response,
+            REQUEST => MessageKind::Request,
+            RESPONSE => MessageKind::Response,
             found => return Err(MessageError::Kind { found }),
         };
         let [bytes, response_bytes] = [words.bytes.get(), words.response_bytes.get()];
@@ -131,7 +131,7 @@ impl Message {
     /// The response to this request.
     pub fn response(self) -> Self {
         Message {
-            kind: Kind::Response,
+            kind: MessageKind::Response,
             bytes: self.response_bytes,
             ..self
         }

@@ -1,6 +1,6 @@
 //! What holds for all values: what is built parses back, and no bytes make a parser panic.
 
-use nicpoll_wire::rr::{Decoder, Kind, MESSAGE_BYTES_MAX, Message};
+use nicpoll_wire::rr::{Decoder, MessageKind, MESSAGE_BYTES_MAX, Message};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -12,7 +12,7 @@ prop_compose! {
         bytes in 64..2000u32,
         response_bytes in 64..2000u32,
     ) -> Message {
-        let kind = if is_request { Kind::Request } else { Kind::Response };
+        let kind = if is_request { MessageKind::Request } else { MessageKind::Response };
         Message { kind, sequence, sent_ns, bytes, response_bytes }
     }
 }
@@ -31,7 +31,7 @@ proptest! {
         prop_assert_eq!(Message::parse(&datagram), Ok(message));
         let response = Message::parse(&whole(message.response())).unwrap();
         prop_assert_eq!(response.bytes, message.response_bytes);
-        prop_assert_eq!((response.kind, response.sequence), (Kind::Response, message.sequence));
+        prop_assert_eq!((response.kind, response.sequence), (MessageKind::Response, message.sequence));
         prop_assert!(Message::parse(&datagram[..datagram.len() - 1]).is_err());
         prop_assert!(Message::parse(&[&datagram[..], &[0]].concat()).is_err());
     }

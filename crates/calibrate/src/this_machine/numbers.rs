@@ -19,7 +19,7 @@ const NOT_MEASURED: &str = "not measured: the demo's traffic has none";
 
 /// What is known of the measured machine beside its costs.
 #[derive(Clone, Copy, Debug)]
-pub struct Machine<'a> {
+pub struct MeasuredMachine<'a> {
     /// When it was measured, RFC 3339.
     pub started_at: &'a str,
     /// Name and release of its kernel.
@@ -36,7 +36,7 @@ pub struct Machine<'a> {
 /// Why a round trip on it cannot be simulated.
 pub fn numbers_of(
     costs: &[MeasuredCost],
-    machine: &Machine<'_>,
+    machine: &MeasuredMachine<'_>,
 ) -> Result<Vec<HostNumber>, PredictError> {
     let kernel = machine.kernel;
     let release = kernel.split_whitespace().nth(1).unwrap_or(kernel);
@@ -341,7 +341,7 @@ impl Numbers<'_> {
 mod tests {
     use super::*;
 
-    const MACHINE: Machine<'_> = Machine {
+    const MACHINE: MeasuredMachine<'_> = MeasuredMachine {
         started_at: "2026-01-02T03:04:05Z",
         kernel: "Linux 6.18.1 #1",
         ticks_per_second: 250.0,

@@ -3,7 +3,7 @@
 use anyhow::Context;
 use nicpoll_core::Knob;
 use nicpoll_freebsd::{
-    self as freebsd, Asked, HZ_ADVISED, Host, LineChange, Ssh, Survey, Target, Write, variables,
+    self as freebsd, FreebsdChange, HZ_ADVISED, FreebsdHost, LineChange, Ssh, Survey, FreebsdTarget, FreebsdWrite, variables,
 };
 use nicpoll_model::SwitchRestored;
 use nicpoll_switch::Journal;
@@ -27,10 +27,10 @@ pub fn names(words: &[String]) -> &[String] {
 }
 
 /// Runs the command for an interface of a host and returns its exit code.
-pub fn set(args: &SetArgs, target: &Target) -> Result<u8, Failure> {
+pub fn set(args: &SetArgs, target: &FreebsdTarget) -> Result<u8, Failure> {
     refuse_options_of_linux(args)?;
     let polling = args.words.len() > 1;
-    let asked = Asked {
+    let asked = FreebsdChange {
         polling,
         knobs: args
             .knobs
@@ -39,7 +39,7 @@ pub fn set(args: &SetArgs, target: &Target) -> Result<u8, Failure> {
             .map(|(variable, value)| (variable.knob, *value))
             .collect(),
     };
-    let is_asked = asked != Asked::default();
+    let is_asked = asked != FreebsdChange::default();
     if is_asked && (args.no_polling || args.no_persist) {
         return usage("'polling' does not go with -polling or --no-persist");
     }
@@ -72,11 +72,11 @@ pub fn set(args: &SetArgs, target: &Target) -> Result<u8, Failure> {
 
 fn switch(
     args: &SetArgs,
-    target: &Target,
-    asked: &Asked,
+    target: &FreebsdTarget,
+    asked: &FreebsdChange,
     journal: &Journal,
 ) -> Result<u8, Failure> {
-    let host = Host::reach(Ssh::to(target))?;
+    let host = FreebsdHost::reach(Ssh::to(target))?;
     let survey = host.survey(target.interface())?;
     let writes = freebsd::plan(&survey, target, asked)?;
     advise(&survey, target);
@@ -99,7 +99,7 @@ fn switch(
 }
 
 /// Says what the clock means for polling.
-fn advise(survey: &Survey, target: &Target) {
+fn advise(survey: &Survey, target: &FreebsdTarget) {
     let hz = survey.hz;
     if hz < HZ_ADVISED {
         tell!(
@@ -118,7 +118,7 @@ fn advise(survey: &Survey, target: &Target) {
 }
 
 /// Puts an interface back.
-pub fn restore(target: &Target, report: &mut Report) -> Result<(), Failure> {
+pub fn restore(target: &FreebsdTarget, report: &mut Report) -> Result<(), Failure> {
     let journal = Journal::of_this_machine();
     let Some(restored) = freebsd::restore(&journal, target)? else {
         say_nothing_changed(target);
@@ -139,7 +139,7 @@ pub fn restore(target: &Target, report: &mut Report) -> Result<(), Failure> {
 }
 
 /// Prints the commands that would put an interface back.
-fn would_restore(target: &Target) -> Result<(), Failure> {
+fn would_restore(target: &FreebsdTarget) -> Result<(), Failure> {
     let journal = Journal::of_this_machine();
     let Some(restored) = freebsd::would_restore(&journal, target)? else {
         say_nothing_changed(target);
@@ -155,12 +155,12 @@ fn would_restore(target: &Target) -> Result<(), Failure> {
     Ok(print(&commands(target, &restored.writes))?)
 }
 
-fn say_nothing_changed(target: &Target) {
+fn say_nothing_changed(target: &FreebsdTarget) {
     tell!("nicpoll: nicpoll has changed nothing on {target}, so nothing is put back");
 }
 
 /// Puts back what was changed on hosts; one that cannot be reached does not keep the others.
-pub fn restore_all(targets: &[Target], report: &mut Report) {
+pub fn restore_all(targets: &[FreebsdTarget], report: &mut Report) {
     for target in targets {
         if let Err(failure) = restore(target, report) {
             let why = anyhow::anyhow!("{target}: {failure}");
@@ -169,20 +169,20 @@ pub fn restore_all(targets: &[Target], report: &mut Report) {
     }
 }
 
-fn no_persist(journal: &Journal, target: &Target, dry_run: bool) -> Result<u8, Failure> {
+fn no_persist(journal: &Journal, target: &FreebsdTarget, dry_run: bool) -> Result<u8, Failure> {
     let Some(line) = freebsd::would_no_persist(journal, target)? else {
         tell!("nicpoll: nicpoll has written nothing to /etc/rc.conf for {target}");
         return Ok(0);
     };
     print(&line.diff())?;
     if !dry_run {
-        let host = Host::reach(Ssh::to(target))?;
+        let host = FreebsdHost::reach(Ssh::to(target))?;
         freebsd::no_persist(journal, &host, target, &line)?;
     }
     Ok(0)
 }
 
-fn commands(target: &Target, writes: &[Write]) -> String {
+fn commands(target: &FreebsdTarget, writes: &[FreebsdWrite]) -> String {
     let lines = writes.iter().map(|write| {
         format!(
             "ssh {} {}\n",
@@ -193,7 +193,7 @@ fn commands(target: &Target, writes: &[Write]) -> String {
     or_nothing(lines.collect())
 }
 
-fn changes(target: &Target, writes: &[Write]) -> String {
+fn changes(target: &FreebsdTarget, writes: &[FreebsdWrite]) -> String {
     let lines = writes.iter().map(|write| format!("{target}: {write}\n"));
     or_nothing(lines.collect())
 }

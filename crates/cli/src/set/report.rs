@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use nicpoll_model::{
-    Origin, SET_SCHEMA, Switch, SwitchFile, SwitchProof, SwitchRestored, SwitchWrite,
+    Origin, SET_SCHEMA, SwitchRun, SwitchFile, SwitchProof, SwitchRestored, SwitchWrite,
 };
 use nicpoll_report::{render_document, render_switch_proofs, render_switch_writes};
 use nicpoll_switch::persist::FileChange;
@@ -17,7 +17,7 @@ use crate::output::{origin, print};
 
 /// A command's results.
 pub struct Report {
-    json: Option<Switch>,
+    json: Option<SwitchRun>,
     code: u8,
 }
 
@@ -29,7 +29,7 @@ impl Report {
             argv,
             started_at,
         } = origin();
-        let json = is_json.then(|| Switch {
+        let json = is_json.then(|| SwitchRun {
             schema: String::from(SET_SCHEMA),
             nicpoll_version,
             argv,

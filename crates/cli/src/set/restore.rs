@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context;
-use nicpoll_freebsd::Target;
+use nicpoll_freebsd::FreebsdTarget;
 use nicpoll_switch::{
     Journal, Name, Switch, require_privileges, restore as put_back_record, take_over,
     would_restore, writes_back,
@@ -20,7 +20,7 @@ use crate::stop::Stop;
 /// Runs `nicpoll restore` and returns its exit code.
 pub fn restore(args: &RestoreArgs) -> Result<u8, Failure> {
     let mut report = Report::new(args.json, args.netns.as_deref(), false);
-    if let Some(target) = Target::among(&args.interfaces)? {
+    if let Some(target) = FreebsdTarget::among(&args.interfaces)? {
         freebsd::restore(&target, &mut report)?;
         return report.finish();
     }

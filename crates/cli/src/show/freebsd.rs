@@ -1,14 +1,14 @@
 //! `nicpoll show HOST:IF`: kern.polling of a FreeBSD host, as sysctl(8) prints it.
 
 use nicpoll_core::Knob;
-use nicpoll_freebsd::{Host, Ssh, Survey, Target};
+use nicpoll_freebsd::{FreebsdHost, Ssh, Survey, FreebsdTarget};
 
 use super::args::ShowArgs;
 use crate::failure::Failure;
 use crate::output::print;
 
 /// Prints the block, or the values that are asked for.
-pub fn show(args: &ShowArgs, target: &Target) -> Result<u8, Failure> {
+pub fn show(args: &ShowArgs, target: &FreebsdTarget) -> Result<u8, Failure> {
     if args.json || args.netns.is_some() {
         return Err(Failure::Usage(String::from(
             "--json and --netns are for interfaces of this machine",
@@ -27,7 +27,7 @@ pub fn show(args: &ShowArgs, target: &Target) -> Result<u8, Failure> {
             })
         })
         .collect::<Result<Vec<Knob>, Failure>>()?;
-    let host = Host::reach(Ssh::to(target))?;
+    let host = FreebsdHost::reach(Ssh::to(target))?;
     let survey = host.survey(target.interface())?;
     let mut text = String::new();
     for knob in &asked {
@@ -42,7 +42,7 @@ pub fn show(args: &ShowArgs, target: &Target) -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn block(target: &Target, survey: &Survey) -> String {
+fn block(target: &FreebsdTarget, survey: &Survey) -> String {
     let state = match (survey.interface.can_poll, survey.interface.is_polling) {
         (_, true) => "polling",
         (true, false) => "interrupts; it can poll",

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use nicpoll_calibrate::{Machine, compare, host_of, numbers_of, predict};
+use nicpoll_calibrate::{MeasuredMachine, compare, host_of, numbers_of, predict};
 use nicpoll_inspect::host_facts;
 use nicpoll_model::sim_fit_host::{HostCheck, SIM_FIT_HOST_SCHEMA, SimFitHost};
 pub use nicpoll_report::help::sim_fit_host::EXAMPLES;
@@ -21,7 +21,7 @@ use nicpoll_report::{render_document, render_host_file, render_sim_fit_host};
 use nicpoll_sim::Host;
 use nicpoll_stats::order::Seed;
 use nicpoll_study::{
-    DEFAULT_PERIOD, Lab, Options, Place, StudyError, Trials, Veth, demo, measure_costs, plan,
+    DEFAULT_PERIOD, Lab, Options, TrialPlace, StudyError, Trials, Veth, demo, measure_costs, plan,
     require_lab, ticks_per_second,
 };
 use nicpoll_switch::{Journal, guard_of_this_program};
@@ -90,7 +90,7 @@ fn measure(args: &HostFitArgs, stop: &Stop) -> anyhow::Result<SimFitHost> {
     })?;
     let numbers = numbers_of(
         &costs.costs,
-        &Machine {
+        &MeasuredMachine {
             started_at: &started_at,
             kernel: &facts.kernel,
             ticks_per_second: ticks_per_second(),
@@ -152,7 +152,7 @@ fn check(
         spinner.show(format!(
             "checking, trial {sequence} of {count}: {workload} under {setting}"
         ));
-        done.push(trials.run(Place {
+        done.push(trials.run(TrialPlace {
             sequence,
             block: sequence,
             workload: workload.clone(),

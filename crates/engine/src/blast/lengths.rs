@@ -15,7 +15,7 @@ const FRAME_BYTES: std::ops::RangeInclusive<u32> = 64..=9_018;
 
 /// The lengths of frames, with FCS, in the order in which each flow has them, over and over.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lengths {
+pub struct FrameLengths {
     frame_bytes: Vec<u32>,
     is_mix: bool,
 }
@@ -27,10 +27,10 @@ pub struct Lengths {
 )]
 pub struct LengthsError(String);
 
-impl Lengths {
+impl FrameLengths {
     /// All frames of one length, with FCS.
     pub fn one(frame_bytes: u32) -> Self {
-        Lengths {
+        FrameLengths {
             frame_bytes: vec![frame_bytes],
             is_mix: false,
         }
@@ -44,12 +44,12 @@ impl Lengths {
     }
 }
 
-impl FromStr for Lengths {
+impl FromStr for FrameLengths {
     type Err = LengthsError;
 
     fn from_str(text: &str) -> Result<Self, LengthsError> {
         if text == IMIX_NAME {
-            return Ok(Lengths {
+            return Ok(FrameLengths {
                 frame_bytes: IMIX.to_vec(),
                 is_mix: true,
             });
@@ -63,7 +63,7 @@ impl FromStr for Lengths {
         let lengths: Option<Vec<u32>> = text.split(',').map(of).collect();
         lengths
             .filter(|lengths| lengths.len() <= LENGTHS_MAX)
-            .map(|frame_bytes| Lengths {
+            .map(|frame_bytes| FrameLengths {
                 frame_bytes,
                 is_mix: false,
             })
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn the_mix_is_seven_to_four_to_one() {
-        let mix: Lengths = "imix".parse().unwrap();
+        let mix: FrameLengths = "imix".parse().unwrap();
         let count = |bytes| {
             mix.frame_bytes(64)
                 .iter()
@@ -91,11 +91,11 @@ mod tests {
 
     #[test]
     fn a_list_is_taken_as_it_is_and_nonsense_is_refused() {
-        let list: Lengths = "64, 1518".parse().unwrap();
+        let list: FrameLengths = "64, 1518".parse().unwrap();
         assert_eq!(list.frame_bytes(84), [64, 1518]);
         let many = vec!["64"; 65].join(",");
         for text in ["", "63", "9019", "64,", "IMIX", "64;65", many.as_str()] {
-            assert!(text.parse::<Lengths>().is_err(), "{text}");
+            assert!(text.parse::<FrameLengths>().is_err(), "{text}");
         }
     }
 }

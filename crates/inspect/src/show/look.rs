@@ -13,7 +13,7 @@ use nicpoll_model::{
 use nicpoll_observe::{
     BpfError, ExactCpu, InterruptLine, Interrupts, PollRhythm, RhythmWatch, Timed,
 };
-use nicpoll_switch::{Abilities, Control, Link, LinkFacts, SwitchError, is_stacked, lowest};
+use nicpoll_switch::{Abilities, Control, PlacedInterface, LinkFacts, SwitchError, is_stacked, lowest};
 
 use super::drift::Standing;
 use super::evidence::{of_lower, of_rhythm, without_polls};
@@ -279,8 +279,8 @@ fn below(
 ) -> Result<BTreeMap<String, Vec<String>>, InspectError> {
     let links = control.links().doing("looking for what lies below")?;
     let is_meant =
-        |link: &&Link| shown.contains(&link.interface.name) && is_stacked(&link.interface.driver);
-    let names = |link: &Link| {
+        |link: &&PlacedInterface| shown.contains(&link.interface.name) && is_stacked(&link.interface.driver);
+    let names = |link: &PlacedInterface| {
         let below = lowest(&links, link).into_iter();
         below.map(|link| link.interface.name.clone()).collect()
     };

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use nicpoll_model::Protocol;
 use nicpoll_sys::tell;
-use nicpoll_traffic::{Account, Shortfall, Signals};
+use nicpoll_traffic::{CloseAccount, Shortfall, Signals};
 
 use super::ways::{Run, Ways};
 use super::{realtime, settings};
@@ -45,7 +45,7 @@ struct Client<'a> {
 pub fn run(
     options: &ClientOptions,
     signals: &Signals,
-    mut account: impl FnMut() -> Option<Account>,
+    mut account: impl FnMut() -> Option<CloseAccount>,
 ) -> io::Result<u8> {
     realtime::begin(&options.common);
     let mut runs = Runs::new(options);

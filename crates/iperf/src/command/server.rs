@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use nicpoll_sys::daemon::Daemon;
 use nicpoll_sys::tell;
-use nicpoll_traffic::{Account, Caller, Refusal, Signals};
+use nicpoll_traffic::{CloseAccount, Caller, ClientRefusal, Signals};
 
 use super::{realtime, settings};
 use crate::config::ListenerConfig;
@@ -52,7 +52,7 @@ struct Server<'a> {
 pub fn run(
     options: &ServerOptions,
     signals: &Signals,
-    account: Option<Account>,
+    account: Option<CloseAccount>,
     daemon: Option<Daemon>,
 ) -> io::Result<u8> {
     let common = &options.common;
@@ -103,7 +103,7 @@ fn refuse(common: &Common, error: &io::Error, output: &mut dyn Output) -> io::Re
 }
 
 /// Says that a client was refused, and why.
-fn tell_of(refusal: Option<Refusal>) {
+fn tell_of(refusal: Option<ClientRefusal>) {
     if let Some(refusal) = refusal {
         tell!("nicpoll iperf: {refusal}");
     }
@@ -123,7 +123,7 @@ impl<'scope> Running<'scope> {
         peer: Caller,
         test: Test,
         run: impl FnOnce() + Send + 'scope,
-        refuse: impl FnOnce(Refusal),
+        refuse: impl FnOnce(ClientRefusal),
     ) -> Option<Self> {
         match threads::start(scope, run) {
             Ok(thread) => Some(Running {
@@ -132,7 +132,7 @@ impl<'scope> Running<'scope> {
                 since: Instant::now(),
             }),
             Err(source) => {
-                refuse(Refusal::Thread { peer, source });
+                refuse(ClientRefusal::Thread { peer, source });
                 None
             }
         }

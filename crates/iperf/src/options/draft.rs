@@ -10,7 +10,7 @@ use super::error::OptionError;
 use super::given::Given;
 use super::table::{Meaning, OptionSide, Spec};
 use super::units;
-use super::{Common, Network};
+use super::{Common, AddressPrefix};
 use crate::wire::Dialect;
 
 const WINDOW_BYTES_MAX: u64 = 1 << 30;
@@ -92,7 +92,7 @@ pub struct Draft {
     /// -L.
     pub listen_port: Option<u16>,
     /// --allow.
-    pub allow: Vec<Network>,
+    pub allow: Vec<AddressPrefix>,
     /// Options that are left out, that mean something at one end only or with one protocol only, and where
     /// they came from.
     to_judge: Vec<(&'static Spec, String)>,

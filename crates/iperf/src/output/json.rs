@@ -22,7 +22,7 @@ use nicpoll_model::iperf::{
 };
 use nicpoll_model::{Protocol, Side};
 
-use nicpoll_traffic::Account;
+use nicpoll_traffic::CloseAccount;
 use serde::Serialize;
 
 use super::Output;
@@ -63,7 +63,7 @@ pub struct JsonPrinter {
     start: Option<IperfStart>,
     out: Box<dyn Write + Send>,
     began: Instant,
-    account: Option<Account>,
+    account: Option<CloseAccount>,
     running: BTreeMap<StreamKey, Running>,
     last_id: u32,
     sums: Sums,
@@ -92,7 +92,7 @@ impl JsonPrinter {
     pub fn new(
         form: Json,
         asked: Asked<'_>,
-        account: Option<Account>,
+        account: Option<CloseAccount>,
         out: Box<dyn Write + Send>,
     ) -> Self {
         let end = IperfEnd {

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 
 use nicpoll_model::iperf::{IperfEndOf, IperfEvent};
 use nicpoll_model::repeat::{IPERF_RUNS_SCHEMA, IperfRuns};
-use nicpoll_traffic::Account;
+use nicpoll_traffic::CloseAccount;
 use nicpoll_traffic::repeat::Outcome;
 
 use super::json::{Asked, JsonPrinter, KEPT_BYTES_MAX, Kept};
@@ -58,7 +58,7 @@ impl<'a> Runs<'a> {
     ///
     /// # Errors
     /// When the output file cannot be opened.
-    pub fn open(&mut self, account: Option<Account>) -> io::Result<Box<dyn Output>> {
+    pub fn open(&mut self, account: Option<CloseAccount>) -> io::Result<Box<dyn Output>> {
         let (asked, common) = (Asked::Client(self.options), &self.options.common);
         let out = open_output(common, self.is_first)?;
         self.is_first = false;

@@ -16,7 +16,7 @@ use rustix::event::PollFlags;
 use rustix::net::{SocketFlags, SocketType, sockopt};
 
 use nicpoll_traffic::sockets::{self, SocketBuffer};
-use nicpoll_traffic::{Caller, LOOK_EVERY, Refusal, Signals, Spare, is_exhausted};
+use nicpoll_traffic::{Caller, LOOK_EVERY, ClientRefusal, Signals, Spare, is_exhausted};
 
 use crate::wire::{ClientHeader, Directions};
 use nicpoll_model::iperf::Direction;
@@ -169,7 +169,7 @@ impl Listener {
             Err(source) if is_exhausted(&source) => {
                 self.spare.turn_away(&self.listener);
                 let peer = Caller(None);
-                self.slots.refuse(Refusal::Descriptor { peer, source });
+                self.slots.refuse(ClientRefusal::Descriptor { peer, source });
                 return Ok(None);
             }
             Err(error) => return Err(error),
@@ -181,12 +181,12 @@ impl Listener {
     }
 
     /// Why a client was refused last, unless that was asked before.
-    pub fn refusal(&self) -> Option<Refusal> {
+    pub fn refusal(&self) -> Option<ClientRefusal> {
         self.slots.refusal()
     }
 
     /// Takes note of a client that could not be served.
-    pub fn refuse(&self, refusal: Refusal) {
+    pub fn refuse(&self, refusal: ClientRefusal) {
         self.slots.refuse(refusal);
     }
 

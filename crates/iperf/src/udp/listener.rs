@@ -25,7 +25,7 @@ use rustix::net::{SocketFlags, SocketType, sockopt};
 
 use nicpoll_traffic::sockets::{self, SocketBuffer};
 use nicpoll_traffic::udp_server::{BoundUdp, ServerError};
-use nicpoll_traffic::{Refusal, Signals};
+use nicpoll_traffic::{ClientRefusal, Signals};
 
 use super::accepted::Accepted;
 use super::receiver::Taken;
@@ -125,12 +125,12 @@ impl Listener {
     }
 
     /// Why a client was refused last, unless that was asked before.
-    pub fn refusal(&self) -> Option<Refusal> {
+    pub fn refusal(&self) -> Option<ClientRefusal> {
         self.slots.refusal()
     }
 
     /// Takes note of a client that could not be served.
-    pub fn refuse(&self, refusal: Refusal) {
+    pub fn refuse(&self, refusal: ClientRefusal) {
         self.slots.refuse(refusal);
     }
 
@@ -216,7 +216,7 @@ impl Listener {
             Ok(next) => next,
             Err(ServerError::Bind { source, .. }) => {
                 let peer = peer.into();
-                self.slots.refuse(Refusal::Descriptor { peer, source });
+                self.slots.refuse(ClientRefusal::Descriptor { peer, source });
                 return Ok(None);
             }
             Err(error) => return Err(error),

@@ -1,7 +1,7 @@
 use super::*;
 use crate::control::Interface;
 use crate::facts::Peer;
-use crate::links::Link;
+use crate::links::PlacedInterface;
 use nicpoll_sys::schedule::Policy;
 use std::collections::BTreeMap;
 
@@ -31,10 +31,10 @@ fn napi(id: u32, defer_hard_irqs: u32, gro_flush_timeout_ns: u64) -> Napi {
 }
 
 /// A card of two queues that starts with a deferral of its own, as some drivers do.
-pub(crate) fn card() -> Facts {
+pub(crate) fn card() -> InterfaceFacts {
     let target = target(2, "");
-    Facts {
-        link: Link {
+    InterfaceFacts {
+        link: PlacedInterface {
             interface: target.interface.clone(),
             is_up: true,
             is_loopback: false,
@@ -63,7 +63,7 @@ pub(crate) fn card() -> Facts {
     }
 }
 
-fn veth() -> Facts {
+fn veth() -> InterfaceFacts {
     let mut facts = card();
     facts.target = target(2, "veth");
     facts.link.interface = facts.target.interface.clone();
@@ -224,7 +224,7 @@ fn the_end_of_a_pair_that_cannot_be_found_is_a_reason_even_with_fix() {
 
 #[test]
 fn what_cannot_work_is_refused_with_the_reason() {
-    let of = |change: fn(&mut Facts), request: &Values, part: Part| {
+    let of = |change: fn(&mut InterfaceFacts), request: &Values, part: Part| {
         let mut facts = card();
         change(&mut facts);
         let checked = check(&facts, &able(), request, &part);
@@ -235,9 +235,9 @@ fn what_cannot_work_is_refused_with_the_reason() {
     let kind = RefusalKind::Impossible;
     let refusal = of(|f| f.link.is_loopback = true, &polling(), whole.clone());
     assert!(refusal.kind == kind && refusal.reason.contains("loopback"));
-    let tun = |f: &mut Facts| f.link.interface.driver = String::from("tun");
+    let tun = |f: &mut InterfaceFacts| f.link.interface.driver = String::from("tun");
     assert!(of(tun, &polling(), whole.clone()).reason.contains("tap"));
-    let bridge = |f: &mut Facts| f.link.interface.driver = String::from("bridge");
+    let bridge = |f: &mut InterfaceFacts| f.link.interface.driver = String::from("bridge");
     assert!(
         of(bridge, &polling(), whole.clone())
             .reason

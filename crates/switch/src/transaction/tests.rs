@@ -9,9 +9,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::control::{ControlError, Interface, Napi};
-use crate::facts::Facts;
+use crate::facts::InterfaceFacts;
 use crate::knob::{Scope, table};
-use crate::links::Link;
+use crate::links::PlacedInterface;
 use crate::plan;
 use crate::request::{Part, Values};
 
@@ -56,7 +56,7 @@ impl Model {
         ids.filter_map(Knob::napi_id).collect()
     }
 
-    fn facts(&self, target: &Target) -> Facts {
+    fn facts(&self, target: &Target) -> InterfaceFacts {
         let own = self
             .values
             .iter()
@@ -73,9 +73,9 @@ impl Model {
             thread_pid: None,
             irq: None,
         };
-        Facts {
+        InterfaceFacts {
             target: target.clone(),
-            link: Link {
+            link: PlacedInterface {
                 interface: target.interface.clone(),
                 is_up: true,
                 is_loopback: false,

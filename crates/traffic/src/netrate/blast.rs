@@ -12,7 +12,7 @@ use std::sync::Arc;
 use nicpoll_sys::socket;
 use rustix::net::{SendFlags, send};
 
-use super::sending::{self, Progress, SendCount, number};
+use super::sending::{self, SendProgress, SendCount, number};
 use crate::Signals;
 use crate::backlog::{Backlog, PACKET_HEADER_BYTES};
 
@@ -43,7 +43,7 @@ pub struct Blaster {
     batch: Vec<u8>,
     backlog: Backlog,
     counter: u32,
-    progress: Arc<Progress>,
+    progress: Arc<SendProgress>,
 }
 
 impl Blaster {
@@ -74,7 +74,7 @@ impl Blaster {
     }
 
     /// How far its next run is, for another thread to see.
-    pub fn progress(&mut self) -> Arc<Progress> {
+    pub fn progress(&mut self) -> Arc<SendProgress> {
         self.progress = Arc::default();
         Arc::clone(&self.progress)
     }

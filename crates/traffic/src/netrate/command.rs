@@ -27,10 +27,10 @@ pub use help::text as help_text;
 
 use super::ConnectError;
 use super::options::{
-    Asked, EXIT_REFUSED, OptionError, Tool, parse_netblast, parse_netreceive, parse_netsend,
+    CommandLine, EXIT_REFUSED, OptionError, Tool, parse_netblast, parse_netreceive, parse_netsend,
 };
-use super::text::Span;
-use crate::{Account, Signals, losses};
+use super::text::RateSpan;
+use crate::{CloseAccount, Signals, losses};
 
 /// How often the signals are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -47,12 +47,12 @@ pub trait Program {
     fn signal(&self) -> Option<i32>;
 
     /// Opens the account of this host.
-    fn open_account(&self) -> Option<Account>;
+    fn open_account(&self) -> Option<CloseAccount>;
 }
 
 /// What a tool leaves to whoever ran it.
 #[derive(Debug)]
-pub enum Ended {
+pub enum ToolEnded {
     /// The exit status.
     Status(u8),
     /// What netblast counted, to be printed.
@@ -66,7 +66,7 @@ pub enum Ended {
 }
 
 /// Everything was done and said.
-const DONE: Ended = Ended::Status(0);
+const DONE: ToolEnded = ToolEnded::Status(0);
 /// The exit status of a test that obtained less than was asked for, where the originals' is 0.
 pub const EXIT_SHORT: u8 = 1;
 
@@ -74,7 +74,7 @@ pub const EXIT_SHORT: u8 = 1;
 ///
 /// # Errors
 /// When something fails that the originals do not have.
-pub fn run(tool: Tool, args: &[String], program: &mut dyn Program) -> io::Result<Ended> {
+pub fn run(tool: Tool, args: &[String], program: &mut dyn Program) -> io::Result<ToolEnded> {
     match tool {
         Tool::Netblast => dispatch(tool, parse_netblast(args), program, blast::run),
         Tool::Netreceive => dispatch(tool, parse_netreceive(args), program, receive::run),
@@ -104,16 +104,16 @@ impl From<ConnectError> for Refused {
 
 fn dispatch<T>(
     tool: Tool,
-    asked: Result<Asked<T>, OptionError>,
+    asked: Result<CommandLine<T>, OptionError>,
     program: &mut dyn Program,
-    run: fn(&T, &mut dyn Program) -> Result<Ended, Refused>,
-) -> io::Result<Ended> {
+    run: fn(&T, &mut dyn Program) -> Result<ToolEnded, Refused>,
+) -> io::Result<ToolEnded> {
     let refused = match asked {
-        Ok(Asked::Help) => {
+        Ok(CommandLine::Help) => {
             print(help::text(tool))?;
             return Ok(DONE);
         }
-        Ok(Asked::Run(options)) => match run(&options, program) {
+        Ok(CommandLine::Run(options)) => match run(&options, program) {
             Ok(ended) => return Ok(ended),
             Err(Refused::Because(text)) => text,
             Err(Refused::Failed(error)) => return Err(error),
@@ -121,7 +121,7 @@ fn dispatch<T>(
         Err(error) => error.to_string(),
     };
     tell!("{refused}");
-    Ok(Ended::Status(EXIT_REFUSED))
+    Ok(ToolEnded::Status(EXIT_REFUSED))
 }
 
 /// What this host dropped of what was sent, if anything.
@@ -131,9 +131,9 @@ fn say_losses(host: Option<&HostDelta>) {
 }
 
 /// How a sender's test ended, once its results are told.
-fn ended(tool: Tool, error: Option<&str>) -> Ended {
+fn ended(tool: Tool, error: Option<&str>) -> ToolEnded {
     say_error(tool, error);
-    error.map_or(DONE, |_| Ended::Status(EXIT_SHORT))
+    error.map_or(DONE, |_| ToolEnded::Status(EXIT_SHORT))
 }
 
 fn say_error(tool: Tool, error: Option<&str>) {
@@ -196,11 +196,11 @@ fn watch(
 }
 
 /// What rates are taken over: the time asked for, unless there was none or a signal came before.
-fn span(asked_seconds: u64, elapsed: Duration, program: &dyn Program) -> Span {
+fn span(asked_seconds: u64, elapsed: Duration, program: &dyn Program) -> RateSpan {
     if asked_seconds > 0 && program.signal().is_none() {
-        Span::Asked(asked_seconds)
+        RateSpan::Asked(asked_seconds)
     } else {
-        Span::Elapsed(elapsed)
+        RateSpan::Elapsed(elapsed)
     }
 }
 

@@ -72,7 +72,7 @@ impl Tool {
 
 /// What a command line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked<T> {
+pub enum CommandLine<T> {
     /// The help text.
     Help,
     /// To do this.
@@ -81,7 +81,7 @@ pub enum Asked<T> {
 
 /// Which lines netblast prints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Style {
+pub enum NetrateStyle {
     /// FreeBSD's, and `send success:` and `approx throughput:`, as a router distribution's build of
     /// 2011 printed them.
     #[default]
@@ -107,7 +107,7 @@ pub struct BlastOptions {
     /// told below them.
     pub repeat: Option<u32>,
     /// Which lines to print.
-    pub style: Style,
+    pub style: NetrateStyle,
     /// Up to 64 datagrams a system call.
     pub is_batched: bool,
     /// A send waits for room in the socket's buffer.
@@ -207,10 +207,10 @@ impl fmt::Display for OptionError {
 impl std::error::Error for OptionError {}
 
 /// Reads netblast's command line, without the program's name.
-pub fn parse_netblast(args: &[String]) -> Result<Asked<BlastOptions>, OptionError> {
+pub fn parse_netblast(args: &[String]) -> Result<CommandLine<BlastOptions>, OptionError> {
     let tool = Tool::Netblast;
     let Some(given) = Given::read(tool, args)? else {
-        return Ok(Asked::Help);
+        return Ok(CommandLine::Help);
     };
     let (host, port, payload, duration, threads) = match given.positional[..] {
         [host, port, payload, duration] => (host, port, payload, duration, None),
@@ -222,7 +222,7 @@ pub fn parse_netblast(args: &[String]) -> Result<Asked<BlastOptions>, OptionErro
     if given.repeat.is_some() && duration_seconds == 0 {
         return Err(OptionError::RepeatOfWhat);
     }
-    Ok(Asked::Run(BlastOptions {
+    Ok(CommandLine::Run(BlastOptions {
         repeat: given.repeat,
         host: host.to_owned(),
         port: port_number(port).ok_or_else(|| OptionError::InvalidPort(port.to_owned()))?,
@@ -240,17 +240,17 @@ pub fn parse_netblast(args: &[String]) -> Result<Asked<BlastOptions>, OptionErro
 }
 
 /// Reads netreceive's command line, without the program's name.
-pub fn parse_netreceive(args: &[String]) -> Result<Asked<ReceiveOptions>, OptionError> {
+pub fn parse_netreceive(args: &[String]) -> Result<CommandLine<ReceiveOptions>, OptionError> {
     let tool = Tool::Netreceive;
     let Some(given) = Given::read(tool, args)? else {
-        return Ok(Asked::Help);
+        return Ok(CommandLine::Help);
     };
     let (port, threads) = match given.positional[..] {
         [port] => (port, "1"),
         [port, threads] => (port, threads),
         _ => return Err(OptionError::Usage(tool)),
     };
-    Ok(Asked::Run(ReceiveOptions {
+    Ok(CommandLine::Run(ReceiveOptions {
         port: port_number(port).ok_or(OptionError::Usage(tool))?,
         threads: thread_count(threads, RECEIVE_THREADS_MAX).ok_or(OptionError::Usage(tool))?,
         json: given.json,
@@ -258,11 +258,11 @@ pub fn parse_netreceive(args: &[String]) -> Result<Asked<ReceiveOptions>, Option
 }
 
 /// Reads netsend's command line, without the program's name.
-pub fn parse_netsend(args: &[String]) -> Result<Asked<SendOptions>, OptionError> {
+pub fn parse_netsend(args: &[String]) -> Result<CommandLine<SendOptions>, OptionError> {
     let tool = Tool::Netsend;
     let usage = || OptionError::Usage(tool);
     let Some(given) = Given::read(tool, args)? else {
-        return Ok(Asked::Help);
+        return Ok(CommandLine::Help);
     };
     let [host, ports, payload, rate, duration] = given.positional[..] else {
         return Err(usage());
@@ -273,7 +273,7 @@ pub fn parse_netsend(args: &[String]) -> Result<Asked<SendOptions>, OptionError>
     if packets_per_second > PACKETS_PER_SECOND_MAX {
         return Err(OptionError::RateTooHigh);
     }
-    Ok(Asked::Run(SendOptions {
+    Ok(CommandLine::Run(SendOptions {
         host: host.to_owned(),
         port,
         port_max,
@@ -290,7 +290,7 @@ pub fn parse_netsend(args: &[String]) -> Result<Asked<SendOptions>, OptionError>
 struct Given<'a> {
     positional: Vec<&'a str>,
     repeat: Option<u32>,
-    style: Style,
+    style: NetrateStyle,
     is_batched: bool,
     is_blocking: bool,
     json: bool,
@@ -328,10 +328,10 @@ impl<'a> Given<'a> {
     }
 }
 
-fn style(value: Option<&str>) -> Result<Style, OptionError> {
+fn style(value: Option<&str>) -> Result<NetrateStyle, OptionError> {
     match value {
-        Some("freebsd") => Ok(Style::Freebsd),
-        Some("router") => Ok(Style::Router),
+        Some("freebsd") => Ok(NetrateStyle::Freebsd),
+        Some("router") => Ok(NetrateStyle::Router),
         other => Err(OptionError::InvalidStyle(other.map(str::to_owned))),
     }
 }

@@ -13,7 +13,7 @@ use nicpoll_model::Rate;
 use rustix::net::{SendFlags, SocketAddrAny, send, sendto};
 use rustix::time::{ClockId, clock_getres};
 
-use super::sending::{self, Progress, SendCount, number};
+use super::sending::{self, SendProgress, SendCount, number};
 use crate::Signals;
 
 const NS_PER_SECOND: u64 = 1_000_000_000;
@@ -99,7 +99,7 @@ pub struct PacedSender {
     packet: Vec<u8>,
     counter: u32,
     port: u16,
-    progress: Arc<Progress>,
+    progress: Arc<SendProgress>,
 }
 
 impl PacedSender {
@@ -137,7 +137,7 @@ impl PacedSender {
     }
 
     /// How far it is, for another thread to see.
-    pub fn progress(&self) -> Arc<Progress> {
+    pub fn progress(&self) -> Arc<SendProgress> {
         Arc::clone(&self.progress)
     }
 

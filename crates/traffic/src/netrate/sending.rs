@@ -88,13 +88,13 @@ fn is_cut_off(errno: i32) -> bool {
 
 /// How far a sender is, for whoever watches it.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct SendProgress {
     taken: AtomicU64,
     has_begun: AtomicBool,
     is_cut_off: AtomicBool,
 }
 
-impl Progress {
+impl SendProgress {
     /// Datagrams that the kernel took.
     pub fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)

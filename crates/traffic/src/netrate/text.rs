@@ -6,14 +6,14 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use super::options::Style;
+use super::options::NetrateStyle;
 
 /// Headers of a frame besides the payload: UDP, IPv4 or IPv6, Ethernet without its FCS.
 const HEADER_BYTES: [u64; 2] = [8 + 20 + 14, 8 + 40 + 14];
 
 /// The time that rates are taken over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Span {
+pub enum RateSpan {
     /// The whole seconds that were asked for, as in the originals.
     Asked(u64),
     /// The time that it took: when none was asked for, or a signal ended it. The originals print
@@ -21,12 +21,12 @@ pub enum Span {
     Elapsed(Duration),
 }
 
-impl Span {
+impl RateSpan {
     /// How many a second, cut off.
     pub fn rate(self, count: u64) -> u64 {
         let ns = match self {
-            Span::Asked(seconds) => Duration::from_secs(seconds).as_nanos(),
-            Span::Elapsed(elapsed) => elapsed.as_nanos(),
+            RateSpan::Asked(seconds) => Duration::from_secs(seconds).as_nanos(),
+            RateSpan::Elapsed(elapsed) => elapsed.as_nanos(),
         };
         let rate = (u128::from(count) * 1_000_000_000).checked_div(ns);
         rate.map_or(0, |rate| u64::try_from(rate).unwrap_or(u64::MAX))
@@ -35,13 +35,13 @@ impl Span {
 
 /// What netblast and netsend tell at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Summary {
+pub struct SentSummary {
     /// The start, since 1970.
     pub start: Duration,
     /// The end, since 1970.
     pub finish: Duration,
     /// What rates are taken over.
-    pub span: Span,
+    pub span: RateSpan,
     /// Datagrams that were to be sent.
     pub send_calls: u64,
     /// Datagrams that were refused.
@@ -50,7 +50,7 @@ pub struct Summary {
     pub batch_datagrams: Option<usize>,
 }
 
-impl Summary {
+impl SentSummary {
     fn successes(&self) -> u64 {
         self.send_calls - self.send_errors
     }
@@ -84,11 +84,11 @@ pub fn frame_bits_per_second(packets_per_second: u64, payload_bytes: usize, is_i
 }
 
 /// netblast's last lines. What they call Mib/s is 10^6 bit/s.
-pub fn netblast(summary: &Summary, style: Style, payload_bytes: usize, is_ipv6: bool) -> String {
+pub fn netblast(summary: &SentSummary, style: NetrateStyle, payload_bytes: usize, is_ipv6: bool) -> String {
     let mut text = summary.begin();
     let rate = summary.span.rate(summary.successes());
     let batches = summary.batches();
-    if style == Style::Router {
+    if style == NetrateStyle::Router {
         let successes = summary.successes();
         line(
             &mut text,
@@ -107,7 +107,7 @@ pub fn netblast(summary: &Summary, style: Style, payload_bytes: usize, is_ipv6: 
         "approx error rate:",
         &format_args!("{error_rate}{batches}"),
     );
-    if style == Style::Router {
+    if style == NetrateStyle::Router {
         let megabits = frame_bits_per_second(rate, payload_bytes, is_ipv6) / 1_000_000;
         line(
             &mut text,
@@ -175,7 +175,7 @@ pub fn netsend_looks(datagrams_a_look: u64) -> String {
 }
 
 /// netsend's last lines; `waited` is how often the clock was looked at in vain.
-pub fn netsend_summary(summary: &Summary, waited: u64) -> String {
+pub fn netsend_summary(summary: &SentSummary, waited: u64) -> String {
     let mut text = summary.begin();
     let elapsed_ns = summary.finish.saturating_sub(summary.start).as_nanos() as u64;
     let per_packet_ns = elapsed_ns.checked_div(summary.successes()).unwrap_or(0);

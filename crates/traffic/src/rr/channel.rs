@@ -5,14 +5,14 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use nicpoll_wire::rr::{Decoder, Kind, Message};
+use nicpoll_wire::rr::{Decoder, MessageKind, Message};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, sockopt,
 };
 
-use super::ClientConfig;
+use super::RrClientConfig;
 use crate::RefusedSends;
 use crate::signals::{LOOK_EVERY, Signals};
 use crate::sockets::{self, SocketBuffer};
@@ -66,7 +66,7 @@ enum Carrier {
 }
 
 impl Channel {
-    pub fn udp(config: &ClientConfig) -> io::Result<Self> {
+    pub fn udp(config: &RrClientConfig) -> io::Result<Self> {
         let (socket, send_buffer) = sockets::connected_udp(
             config.peer,
             config.bind,
@@ -84,7 +84,7 @@ impl Channel {
     }
 
     /// Connects; `None` when the signals say to stop meanwhile.
-    pub fn tcp(config: &ClientConfig, signals: &Signals) -> io::Result<Option<Self>> {
+    pub fn tcp(config: &RrClientConfig, signals: &Signals) -> io::Result<Option<Self>> {
         let family = match config.peer {
             SocketAddr::V4(_) => AddressFamily::INET,
             SocketAddr::V6(_) => AddressFamily::INET6,
@@ -111,7 +111,7 @@ impl Channel {
     }
 
     fn new(
-        config: &ClientConfig,
+        config: &RrClientConfig,
         carrier: Carrier,
         send_buffer: SocketBuffer,
         received: usize,
@@ -238,7 +238,7 @@ impl Channel {
 
 fn response(message: Option<Message>) -> Incoming {
     match message {
-        Some(message) if message.kind == Kind::Response => Incoming::Response(message.sequence),
+        Some(message) if message.kind == MessageKind::Response => Incoming::Response(message.sequence),
         _ => Incoming::Foreign,
     }
 }
@@ -258,7 +258,7 @@ fn read_now(fd: BorrowedFd<'_>, buffer: &mut [u8], flags: RecvFlags) -> io::Resu
 
 fn connected(
     fd: OwnedFd,
-    config: &ClientConfig,
+    config: &RrClientConfig,
     signals: &Signals,
 ) -> io::Result<Option<TcpStream>> {
     let begun = Instant::now();

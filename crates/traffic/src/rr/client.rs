@@ -27,7 +27,7 @@ const KEPT_MAX: usize = 1 << 20;
 
 /// Whom to ask, how, and for how long.
 #[derive(Clone, Copy, Debug)]
-pub struct ClientConfig {
+pub struct RrClientConfig {
     /// The server.
     pub peer: SocketAddr,
     /// Local address; the kernel's choice when `None`.
@@ -56,10 +56,10 @@ pub struct ClientConfig {
     pub interval: Option<Duration>,
 }
 
-impl ClientConfig {
+impl RrClientConfig {
     /// Over UDP, the shortest messages, one at a time.
     pub fn udp(peer: SocketAddr, duration: Duration) -> Self {
-        ClientConfig {
+        RrClientConfig {
             peer,
             bind: None,
             protocol: Protocol::Udp,
@@ -127,7 +127,7 @@ pub enum ClientError {
 /// See [`ClientError`]. A server that never answers is no error, and neither is a connection that ends
 /// on the way: see [`ClientReport::broken`].
 pub fn run_client(
-    config: &ClientConfig,
+    config: &RrClientConfig,
     signals: &Signals,
     on_interval: &mut dyn FnMut(RrClientInterval),
 ) -> Result<ClientReport, ClientError> {
@@ -160,7 +160,7 @@ pub fn run_client(
 }
 
 struct Client<'a> {
-    config: &'a ClientConfig,
+    config: &'a RrClientConfig,
     signals: &'a Signals,
     channel: Channel,
     schedule: Schedule,
@@ -192,7 +192,7 @@ struct Interval {
 
 impl<'a> Client<'a> {
     fn new(
-        config: &'a ClientConfig,
+        config: &'a RrClientConfig,
         signals: &'a Signals,
         channel: Channel,
         schedule: Schedule,

@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use nicpoll_wire::rr::{Decoder, Kind, Message};
+use nicpoll_wire::rr::{Decoder, MessageKind, Message};
 
 use super::service::{Served, add};
 use crate::signals::LOOK_EVERY;
@@ -54,7 +54,7 @@ pub(super) fn serve_connection(
         let mut received = &buffer[..length];
         loop {
             let message = match decoder.next(&mut received) {
-                Ok(Some(message)) if message.kind == Kind::Request => message,
+                Ok(Some(message)) if message.kind == MessageKind::Request => message,
                 Ok(None) => break,
                 // Where the next message would begin is not known any more.
                 Ok(Some(_)) | Err(_) => {

@@ -26,7 +26,7 @@ pub enum End {
 
 /// What the responder counted.
 #[derive(Clone, Copy, Debug)]
-pub struct ServerReport {
+pub struct RrServerReport {
     /// The requester; `None` when nobody came.
     pub peer: Option<SocketAddr>,
     /// Requests that were read.
@@ -81,8 +81,8 @@ impl Server {
     /// Answers requests until the requester is done. The first request decides whose, unless it is for all.
     ///
     /// # Errors
-    /// See [`ServerError`]. A requester that never comes is no error: see [`ServerReport::end`].
-    pub fn run(self, signals: &Signals) -> Result<ServerReport, ServerError> {
+    /// See [`ServerError`]. A requester that never comes is no error: see [`RrServerReport::end`].
+    pub fn run(self, signals: &Signals) -> Result<RrServerReport, ServerError> {
         let bound = &self.bound;
         let mut responder = Responder {
             bound,
@@ -123,7 +123,7 @@ impl Server {
                 break End::Idle;
             }
         };
-        Ok(ServerReport {
+        Ok(RrServerReport {
             peer: responder.peer,
             requests_received: responder.requests_received,
             responses_sent: responder.responses_sent,

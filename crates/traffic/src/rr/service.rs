@@ -22,7 +22,7 @@ use thiserror::Error;
 use super::connection::serve_connection;
 use super::datagram_request;
 use crate::signals::{LOOK_EVERY, Signals};
-use crate::{AddressShares, Caller, Refusal, Spare, is_exhausted, sockets};
+use crate::{AddressShares, Caller, ClientRefusal, Spare, is_exhausted, sockets};
 
 /// Connections served at a time.
 const CONNECTIONS_MAX: usize = 128;
@@ -78,7 +78,7 @@ pub struct Served {
     open: Mutex<AddressShares>,
     /// Clients that were refused for want of a connection, and for each of whom one is to make room.
     waiting: AtomicUsize,
-    refusal: Mutex<Option<Refusal>>,
+    refusal: Mutex<Option<ClientRefusal>>,
 }
 
 /// What was done over one protocol.
@@ -141,7 +141,7 @@ impl Served {
     }
 
     /// Why a connection was refused last, unless that was asked before.
-    pub fn refusal(&self) -> Option<Refusal> {
+    pub fn refusal(&self) -> Option<ClientRefusal> {
         self.last_refusal().take()
     }
 
@@ -153,7 +153,7 @@ impl Served {
             .waiting
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         let (in_use, rule) = (IN_USE, RULE);
-        self.refuse(Refusal::Full { peer, in_use, rule });
+        self.refuse(ClientRefusal::Full { peer, in_use, rule });
     }
 
     /// Takes back that one connection is to make room: whether one was.
@@ -182,19 +182,19 @@ impl Served {
 
     /// Refuses a client whose address has its share of the connections.
     fn refuse_for_share(&self, peer: Caller) {
-        self.refuse(Refusal::Share {
+        self.refuse(ClientRefusal::Share {
             peer,
             most: self.open().most(),
             what: "connections",
         });
     }
 
-    fn refuse(&self, refusal: Refusal) {
+    fn refuse(&self, refusal: ClientRefusal) {
         add(&self.refused_connections, 1);
         *self.last_refusal() = Some(refusal);
     }
 
-    fn last_refusal(&self) -> MutexGuard<'_, Option<Refusal>> {
+    fn last_refusal(&self) -> MutexGuard<'_, Option<ClientRefusal>> {
         // A panic elsewhere leaves a refusal what it is.
         self.refusal.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -300,7 +300,7 @@ impl Service {
                 Err(source) if is_exhausted(&source) => {
                     spare.turn_away(&self.tcp);
                     let peer = Caller(None);
-                    served.refuse(Refusal::Descriptor { peer, source });
+                    served.refuse(ClientRefusal::Descriptor { peer, source });
                     continue;
                 }
                 // Gone before it was accepted: not the end of the service.
@@ -330,7 +330,7 @@ impl Service {
             let named = thread::Builder::new().name(String::from("nicpoll-rr-tcp"));
             if let Err(source) = named.spawn_scoped(scope, serve) {
                 served.open().give_back(address);
-                served.refuse(Refusal::Thread { peer, source });
+                served.refuse(ClientRefusal::Thread { peer, source });
             }
         }
         Ok(())

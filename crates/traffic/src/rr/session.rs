@@ -16,10 +16,10 @@ use nicpoll_model::rr::{
 use thiserror::Error;
 
 use super::{
-    ClientConfig, ClientError, ClientReport, Pacing, Served, Service, ServiceConfig, ServiceError,
+    RrClientConfig, ClientError, ClientReport, Pacing, Served, Service, ServiceConfig, ServiceError,
     run_client,
 };
-use crate::{Notices, Refusal, Shortfall, Signals};
+use crate::{Notices, ClientRefusal, Shortfall, Signals};
 
 /// How often a server looks whether an interval has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -32,7 +32,7 @@ pub enum Event {
     /// An interval has ended.
     Interval(RrInterval),
     /// A server did not serve a client. Of each kind of refusal there is one in a minute.
-    Refused(Refusal),
+    Refused(ClientRefusal),
     /// All was measured.
     End(RrEnd),
 }
@@ -93,7 +93,7 @@ fn prefix(shortfall: Option<Shortfall>) -> String {
 /// # Errors
 /// Those of [`run_client`], and of whoever is told.
 pub fn run_client_session<E: From<ClientError>>(
-    config: &ClientConfig,
+    config: &RrClientConfig,
     signals: &Signals,
     is_interrupted: impl Fn() -> bool,
     tell: Tell<'_, E>,
@@ -150,7 +150,7 @@ fn client_end(report: &ClientReport, is_interrupted: bool) -> RrClientEnd {
     }
 }
 
-fn problem_of(report: &ClientReport, config: &ClientConfig) -> Option<Problem> {
+fn problem_of(report: &ClientReport, config: &RrClientConfig) -> Option<Problem> {
     let peer = config.peer;
     if let Some(broken) = &report.broken {
         let obtained = report.last_response;

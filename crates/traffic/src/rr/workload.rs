@@ -11,7 +11,7 @@ use nicpoll_wire::rr::Message;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ClientConfig, ClientError, ClientReport, End as RrEnd, Pacing, Served, Server, ServerConfig,
+    RrClientConfig, ClientError, ClientReport, End as RrEnd, Pacing, Served, Server, ServerConfig,
     ServerError, Service, ServiceConfig, run_client,
 };
 use crate::signals::LOOK_EVERY;
@@ -92,14 +92,14 @@ impl RrWorkload {
         self.protocol.unwrap_or(Protocol::Udp)
     }
 
-    fn client(&self, end: &End) -> ClientConfig {
-        let udp = ClientConfig::udp(end.receiver, end.duration);
+    fn client(&self, end: &End) -> RrClientConfig {
+        let udp = RrClientConfig::udp(end.receiver, end.duration);
         match self.protocol() {
-            Protocol::Udp => ClientConfig {
+            Protocol::Udp => RrClientConfig {
                 timeout: udp.timeout + 2 * end.link_delay,
                 ..udp
             },
-            Protocol::Tcp => ClientConfig {
+            Protocol::Tcp => RrClientConfig {
                 protocol: Protocol::Tcp,
                 timeout: SESSION_TIMEOUT,
                 ..udp
@@ -110,14 +110,14 @@ impl RrWorkload {
 
 /// Clients that begin together. At a rate, each has its share of it, and their requests are evenly apart.
 struct Clients {
-    config: ClientConfig,
+    config: RrClientConfig,
     count: NonZeroU16,
     requests_per_second: Option<NonZeroU32>,
 }
 
 impl Clients {
     /// The n-th client, and how long after the others' beginning it begins.
-    fn client(&self, index: u16) -> (ClientConfig, Duration) {
+    fn client(&self, index: u16) -> (RrClientConfig, Duration) {
         let all = self
             .requests_per_second
             .and_then(|rate| Rate::packets_per_second(rate.get().into()));
@@ -126,7 +126,7 @@ impl Clients {
         };
         let each = all.share(NonZeroU64::from(self.count));
         let pacing = each.map(|rate| Pacing::Open { rate });
-        let config = ClientConfig {
+        let config = RrClientConfig {
             pacing: pacing.unwrap_or(self.config.pacing),
             ..self.config
         };

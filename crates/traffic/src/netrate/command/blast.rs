@@ -14,18 +14,18 @@ use nicpoll_sys::tell;
 use super::document;
 use super::reach::Reach;
 use super::{
-    DONE, EXIT_SHORT, Ended, Program, Refused, announce, print, resolve, say_error, say_losses,
+    DONE, EXIT_SHORT, ToolEnded, Program, Refused, announce, print, resolve, say_error, say_losses,
     since_1970, span, watch,
 };
 use crate::Signals;
 use crate::netrate::blast::{BATCH_DATAGRAMS_MAX, BlastConfig, Blaster};
 use crate::netrate::options::{BlastOptions, Tool};
-use crate::netrate::text::{self, Summary};
+use crate::netrate::text::{self, SentSummary};
 use crate::netrate::{SendCount, connect_first};
 use crate::repeat::Outcome;
 
 /// Sends, and tells what came of it.
-pub fn run(options: &BlastOptions, program: &mut dyn Program) -> Result<Ended, Refused> {
+pub fn run(options: &BlastOptions, program: &mut dyn Program) -> Result<ToolEnded, Refused> {
     let addresses = resolve(&options.host, options.port)?;
     let cpus = affinity::allowed_cpus()?;
     let (socket, peer) = connect_first(&addresses)?;
@@ -54,7 +54,7 @@ fn run_all(
     blasters: &mut [Blaster],
     cpus: &[u32],
     program: &mut dyn Program,
-) -> Result<Ended, Refused> {
+) -> Result<ToolEnded, Refused> {
     let asked = options.repeat.unwrap_or(1);
     let (mut documents, mut rates, mut last) = (Vec::new(), Vec::new(), DONE);
     for _ in 0..asked {
@@ -74,7 +74,7 @@ fn run_all(
             say_error(Tool::Netblast, Some(error));
             // Whoever ended it knows what was obtained.
             if !is_cut_short {
-                last = Ended::Status(EXIT_SHORT);
+                last = ToolEnded::Status(EXIT_SHORT);
             }
         }
         if options.json {
@@ -89,7 +89,7 @@ fn run_all(
     match options.repeat {
         None => Ok(documents
             .pop()
-            .map_or(last, |one| Ended::Netblast(Box::new(one)))),
+            .map_or(last, |one| ToolEnded::Netblast(Box::new(one)))),
         Some(asked) => of_all(Outcome::of(asked, rates), documents, options.json, last),
     }
 }
@@ -99,10 +99,10 @@ fn of_all(
     outcome: Outcome,
     runs: Vec<Netblast>,
     is_json: bool,
-    last: Ended,
-) -> Result<Ended, Refused> {
+    last: ToolEnded,
+) -> Result<ToolEnded, Refused> {
     if is_json {
-        return Ok(Ended::NetblastRuns(Box::new(NetblastRuns {
+        return Ok(ToolEnded::NetblastRuns(Box::new(NetblastRuns {
             head: document::head(NETBLAST_RUNS_SCHEMA),
             runs,
             summary: outcome.into(),
@@ -168,8 +168,8 @@ struct Blast {
 }
 
 impl Blast {
-    fn summary(&self, options: &BlastOptions, program: &dyn Program) -> Summary {
-        Summary {
+    fn summary(&self, options: &BlastOptions, program: &dyn Program) -> SentSummary {
+        SentSummary {
             start: self.start,
             finish: self.finish,
             span: span(options.duration_seconds, self.elapsed, program),

@@ -8,7 +8,7 @@ use nicpoll_model::Side;
 use nicpoll_model::netrate::{NetrateHead, NetrateSender, SendErrors};
 
 use crate::netrate::SendCount;
-use crate::netrate::text::{Summary, frame_bits_per_second};
+use crate::netrate::text::{SentSummary, frame_bits_per_second};
 
 /// What every object begins with.
 pub fn head(schema: &str) -> NetrateHead {
@@ -32,7 +32,7 @@ pub struct Plan {
 /// What both senders tell. Rates are over `elapsed`, the time that sending took.
 pub fn sender(
     plan: Plan,
-    summary: &Summary,
+    summary: &SentSummary,
     count: &SendCount,
     elapsed: Duration,
     ended_by_signal: Option<i32>,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::plain;
 use crate::Shortfall;
-use crate::netrate::{Progress, SendCount};
+use crate::netrate::{SendProgress, SendCount};
 
 /// A sender whose datagrams come rarely may be silent for as long as this many of them take.
 const SILENCE_DATAGRAMS: u64 = 8;
@@ -17,7 +17,7 @@ const SILENCE_DATAGRAMS: u64 = 8;
 /// What was seen of the senders while they ran.
 #[derive(Debug)]
 pub struct Reach {
-    senders: Vec<Arc<Progress>>,
+    senders: Vec<Arc<SendProgress>>,
     began: Instant,
     taken: u64,
     good_until: Duration,
@@ -27,7 +27,7 @@ pub struct Reach {
 
 impl Reach {
     /// Senders that begin now.
-    pub fn new(senders: Vec<Arc<Progress>>) -> Self {
+    pub fn new(senders: Vec<Arc<SendProgress>>) -> Self {
         Reach {
             senders,
             began: Instant::now(),

@@ -10,7 +10,7 @@ use nicpoll_model::netrate::{NETRECEIVE_SCHEMA, Netreceive, ReceivingSocket};
 use nicpoll_model::{HostDelta, Side, Way};
 use nicpoll_sys::{socket, stderr};
 
-use super::{DONE, Ended, LOOK_EVERY, Program, Refused, announce, document, perror, since_1970};
+use super::{DONE, ToolEnded, LOOK_EVERY, Program, Refused, announce, document, perror, since_1970};
 use crate::Signals;
 use crate::losses;
 use crate::netrate::options::ReceiveOptions;
@@ -21,7 +21,7 @@ use crate::netrate::text;
 const TELL_EVERY: Duration = Duration::from_millis(500);
 
 /// Receives until a signal comes, and tells what came and what was dropped.
-pub fn run(options: &ReceiveOptions, program: &mut dyn Program) -> Result<Ended, Refused> {
+pub fn run(options: &ReceiveOptions, program: &mut dyn Program) -> Result<ToolEnded, Refused> {
     program.catch_signals()?;
     let account = program.open_account();
     let sockets = listen(options.port).map_err(|error| Refused::Because(perror(&error)))?;
@@ -49,7 +49,7 @@ pub fn run(options: &ReceiveOptions, program: &mut dyn Program) -> Result<Ended,
         return Ok(DONE);
     }
     let object = total.object(options, started, elapsed, program, described, host);
-    Ok(Ended::Netreceive(Box::new(object)))
+    Ok(ToolEnded::Netreceive(Box::new(object)))
 }
 
 fn receive_all(

@@ -10,15 +10,15 @@ use nicpoll_sys::stderr;
 use super::document;
 use super::reach::Reach;
 use super::{
-    Ended, Program, Refused, announce, ended, print, resolve, say_error, say_losses, span, watch,
+    ToolEnded, Program, Refused, announce, ended, print, resolve, say_error, say_losses, span, watch,
 };
 use crate::Signals;
 use crate::netrate::options::{SendOptions, Tool};
 use crate::netrate::send::{PacedConfig, PacedSender, Schedule, Sent};
-use crate::netrate::text::{self, Summary};
+use crate::netrate::text::{self, SentSummary};
 
 /// Sends, and tells what came of it.
-pub fn run(options: &SendOptions, program: &mut dyn Program) -> Result<Ended, Refused> {
+pub fn run(options: &SendOptions, program: &mut dyn Program) -> Result<ToolEnded, Refused> {
     let addresses = resolve(&options.host, options.port).unwrap_or_default();
     let Some(&peer) = addresses.first() else {
         let words = format!("Couldn't resolv {}", options.host);
@@ -46,7 +46,7 @@ pub fn run(options: &SendOptions, program: &mut dyn Program) -> Result<Ended, Re
     let host = account.and_then(|close| close());
     let error = reach.shortfall(&sent.count);
     let elapsed = sent.finish.saturating_sub(sent.start);
-    let summary = Summary {
+    let summary = SentSummary {
         start: sent.start,
         finish: sent.finish,
         span: span(duration, elapsed, program),
@@ -82,7 +82,7 @@ pub fn run(options: &SendOptions, program: &mut dyn Program) -> Result<Ended, Re
         clock_looks_in_vain: sent.waited,
         host,
     };
-    Ok(Ended::Netsend(Box::new(object)))
+    Ok(ToolEnded::Netsend(Box::new(object)))
 }
 
 fn send(mut sender: PacedSender, program: &dyn Program) -> Result<(Sent, Reach), Refused> {
