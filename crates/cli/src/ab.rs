@@ -14,7 +14,7 @@ use nicpoll_study::ab::{
 };
 use nicpoll_study::draw_seed;
 use nicpoll_switch::knob::table::{DEFER_HARD_IRQS, GRO_FLUSH_TIMEOUT};
-use nicpoll_switch::{Journal, Name, POLLING_PERIOD_NS, Values, guard_of_this_program};
+use nicpoll_switch::{Journal, Name, Values, guard_of_this_program};
 use nicpoll_sys::tell;
 
 use crate::args::StoreFile;
@@ -175,16 +175,9 @@ impl AbArgs {
             return Ok((off.with(&GRO_FLUSH_TIMEOUT, 0), String::from(MINUS_POLLING)));
         }
         let is_polling = second.is_some() || self.knobs.values.is_empty();
-        let mut values = match is_polling {
-            true => Values::polling(POLLING_PERIOD_NS),
-            false => Values::new(),
-        };
-        for (row, value) in self.knobs.values.iter() {
-            values.insert(row, value.clone());
-        }
         let word = is_polling.then_some(POLLING);
         let given = self.knobs.given.iter().map(String::as_str);
         let words: Vec<&str> = word.into_iter().chain(given).collect();
-        Ok((values, words.join(" ")))
+        Ok((self.knobs.setting(is_polling), words.join(" ")))
     }
 }

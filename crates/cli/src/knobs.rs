@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use clap::builder::ValueParser;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, FromArgMatches};
 use nicpoll_freebsd::{Variable, variables};
-use nicpoll_switch::Values;
+use nicpoll_switch::{POLLING_PERIOD_NS, Values};
 use nicpoll_switch::knob::{KnobOption, ListError, Row, Unit, Value, options, parse_list};
 
 use crate::failure::Failure;
@@ -53,6 +53,19 @@ pub struct KnobArgs {
 type Listed = Vec<(&'static Row, Value)>;
 
 impl KnobArgs {
+    /// What is to be set: what the word 'polling' means, if it is there, and what the options say over that.
+    pub fn setting(&self, is_polling: bool) -> Values {
+        let mut values = if is_polling {
+            Values::polling(POLLING_PERIOD_NS)
+        } else {
+            Values::new()
+        };
+        for (row, value) in self.values.iter() {
+            values.insert(row, value.clone());
+        }
+        values
+    }
+
     /// Refuses variables of FreeBSD for interfaces of this machine, with what to use instead.
     pub fn refuse_on_linux(&self) -> Result<(), Failure> {
         let Some((variable, _)) = self.variables.first() else {

@@ -151,7 +151,7 @@ fn line(args: &LinerateArgs) -> Result<(Line, LineFacts), Failure> {
     Ok((line, facts))
 }
 
-fn link_of(interface: &str) -> Result<ethtool::Link, Failure> {
+fn link_of(interface: &str) -> Result<ethtool::DriverLink, Failure> {
     let found = ethtool::link(interface);
     let remedy = match found.as_ref().map_err(io::Error::kind) {
         Err(io::ErrorKind::Unsupported) => "it is no Ethernet interface; give the speed instead",

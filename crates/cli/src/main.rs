@@ -39,6 +39,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{CommandFactory, Parser};
+use clap_complete::Shell;
 use nicpoll_sys::tell;
 use nicpoll_traffic::netrate::options::Tool;
 use nicpoll_traffic::stop;
@@ -90,39 +91,39 @@ fn arguments() -> Vec<OsString> {
 
 fn run(command: &Command) -> Result<u8, Failure> {
     match command {
-        Command::Demo(args) => return demo::demo(args),
-        Command::Ab(args) => return ab::ab(args),
-        Command::Study(args) => return study::run(args),
-        Command::Serve(args) => return serve::serve(args),
-        Command::Rr(args) => return rr::run(args),
-        Command::Sim(args) => return sim::run(args),
-        Command::Blast(args) => return blast::run(args),
-        Command::Sink(args) => return sink::run(args),
-        Command::Forward(args) => return forward::run(args),
-        Command::Sysctl(args) => return sysctl::run(args),
-        Command::Linerate(args) => return linerate::run(args),
-        Command::Watch(args) => return watch::watch(args),
-        Command::Doctor(args) => return doctor::doctor(args),
-        Command::Show(args) => return show::show(args),
-        Command::Set(args) => return set::set(args),
-        Command::Restore(args) => return set::restore(args),
-        Command::Guard(args) => return guard::guard(args),
-        Command::Iperf(OwnArgs { args }) => return Ok(iperf::run(args).context("nicpoll iperf")?),
-        Command::Netblast(OwnArgs { args }) => {
-            return Ok(netrate::run(Tool::Netblast, args).context("netblast")?);
-        }
-        Command::Netreceive(OwnArgs { args }) => {
-            return Ok(netrate::run(Tool::Netreceive, args).context("netreceive")?);
-        }
-        Command::Netsend(OwnArgs { args }) => {
-            return Ok(netrate::run(Tool::Netsend, args).context("netsend")?);
-        }
-        Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(*shell, &mut Cli::command(), "nicpoll", &mut script);
-            output::print(&String::from_utf8_lossy(&script))?;
-        }
-        Command::Man(args) => return man::run(args),
+        Command::Demo(args) => demo::demo(args),
+        Command::Ab(args) => ab::ab(args),
+        Command::Study(args) => study::run(args),
+        Command::Serve(args) => serve::serve(args),
+        Command::Rr(args) => rr::run(args),
+        Command::Sim(args) => sim::run(args),
+        Command::Blast(args) => blast::run(args),
+        Command::Sink(args) => sink::run(args),
+        Command::Forward(args) => forward::run(args),
+        Command::Sysctl(args) => sysctl::run(args),
+        Command::Linerate(args) => linerate::run(args),
+        Command::Watch(args) => watch::watch(args),
+        Command::Doctor(args) => doctor::doctor(args),
+        Command::Show(args) => show::show(args),
+        Command::Set(args) => set::set(args),
+        Command::Restore(args) => set::restore(args),
+        Command::Guard(args) => guard::guard(args),
+        Command::Iperf(OwnArgs { args }) => Ok(iperf::run(args).context("nicpoll iperf")?),
+        Command::Netblast(OwnArgs { args }) => netrate(Tool::Netblast, args),
+        Command::Netreceive(OwnArgs { args }) => netrate(Tool::Netreceive, args),
+        Command::Netsend(OwnArgs { args }) => netrate(Tool::Netsend, args),
+        Command::Completions { shell } => completions(*shell),
+        Command::Man(args) => man::run(args),
     }
+}
+
+fn netrate(tool: Tool, args: &[String]) -> Result<u8, Failure> {
+    Ok(netrate::run(tool, args).context(tool.name())?)
+}
+
+fn completions(shell: Shell) -> Result<u8, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "nicpoll", &mut script);
+    output::print(&String::from_utf8_lossy(&script))?;
     Ok(0)
 }

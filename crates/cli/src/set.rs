@@ -289,7 +289,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn minus_polling_is_an_option_of_set_only() {
+    fn minus_polling_is_an_option_of_set_and_ab_only() {
         let translate = |line: &str| {
             let args = translated(line.split(' ').map(OsString::from));
             args.join(" ".as_ref()).into_string().unwrap()
@@ -297,6 +297,10 @@ mod tests {
         assert_eq!(
             translate("nicpoll set eth0 -polling"),
             "nicpoll set eth0 --no-polling"
+        );
+        assert_eq!(
+            translate("nicpoll ab eth0 -polling"),
+            "nicpoll ab eth0 --no-polling"
         );
         assert_eq!(
             translate("nicpoll iperf set -polling"),

@@ -8,7 +8,7 @@ use nicpoll_model::time::parse_seconds;
 use nicpoll_report::help::set::EXAMPLES;
 pub use nicpoll_report::help::set::{RESTORE_ABOUT, SET_ABOUT};
 use nicpoll_switch::knob::table::GRO_FLUSH_TIMEOUT;
-use nicpoll_switch::{Needs, POLLING_PERIOD_NS, Values};
+use nicpoll_switch::{Needs, Values};
 
 use crate::failure::Failure;
 use crate::knobs::{GROUP, KnobArgs, POLLING};
@@ -99,14 +99,7 @@ pub enum Trial {
 impl SetArgs {
     /// What is to be set; `is_polling` when the word is there.
     pub fn values(&self, is_polling: bool) -> Result<Values, Failure> {
-        let mut values = if is_polling {
-            Values::polling(POLLING_PERIOD_NS)
-        } else {
-            Values::new()
-        };
-        for (row, value) in self.knobs.values.iter() {
-            values.insert(row, value.clone());
-        }
+        let values = self.knobs.setting(is_polling);
         let usage = |text: &str| Err(Failure::Usage(String::from(text)));
         if values.is_empty() {
             return usage(
