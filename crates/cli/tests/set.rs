@@ -129,7 +129,7 @@ fn stacked_interfaces_stand_for_what_lies_below() {
     pair.ip("link add br0 type bridge");
     pair.ip("link set mac0 master br0");
     let before = pair.dump();
-    let text = pair.done("set br0 polling --fix");
+    let text = pair.done("set br0 polling --fix --look 0");
     assert!(
         text.contains("br0 is a bridge; its packets arrive at em0"),
         "{text}"
@@ -149,7 +149,7 @@ fn all_is_every_interface_that_can_and_the_others_are_named() {
     let pair = Switched::new();
     pair.ip("link set lo up");
     let before = pair.dump();
-    let text = pair.done("set all polling --fix");
+    let text = pair.done("set all polling --fix --look 0");
     assert!(text.contains("left alone: lo"), "{text}");
     assert!(text.contains("em0: gro_flush_timeout"), "{text}");
     pair.done("set all -polling");
@@ -165,7 +165,7 @@ fn both_ends_in_one_command_are_changed_together() {
     pair.ip("link set v0 up");
     let down = pair.refused("set v0 v1 polling", 1);
     assert!(down.contains("v1") || down.contains("v0"), "{down}");
-    pair.done("set v0 v1 polling --fix");
+    pair.done("set v0 v1 polling --fix --look 0");
     assert_eq!(pair.journal().paths().unwrap().len(), 2);
     // A second interface that cannot do it takes the first one along.
     let before = pair.dump();
@@ -196,7 +196,7 @@ fn one_instance_is_set_alone() {
     let pair = Switched::new();
     pair.set_up_by_hand();
     // What polling needs, so that only the instance is changed below.
-    pair.done("set em0 --suspend 1ms --fix");
+    pair.done("set em0 --suspend 1ms --fix --look 0");
     let before = pair.dump();
     let id = pair.near(|control, target| control.napis(target.interface.ifindex).unwrap()[0].id);
     let text = pair.done(&format!("set em0:napi{id} polling --period 90us"));

@@ -118,7 +118,7 @@ fn a_renamed_interface_is_put_back_by_its_new_name() {
     needs!(Root, PerNapi);
     let pair = Switched::new();
     let before = pair.dump();
-    pair.done("set em0 polling --fix");
+    pair.done("set em0 polling --fix --look 0");
     pair.ip("link set em0 down");
     pair.ip("link set em0 name wan0");
     pair.ip("link set wan0 up");

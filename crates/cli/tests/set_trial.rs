@@ -74,7 +74,7 @@ fn several_interfaces_are_one_change() {
     wait_until("it is undone", || pair.is_clean());
     assert_eq!(pair.dump(), before);
 
-    pair.done("set em0 v0 polling --fix --for 60s");
+    pair.done("set em0 v0 polling --fix --for 60s --look 0");
     let (during, guard) = (pair.dump(), guard(&pair));
     pair.done("set v0 --confirm");
     wait_until("the guard has ended", || is_over(guard));
@@ -90,7 +90,7 @@ fn while_it_waits_it_can_be_undone_but_not_changed() {
     needs!(Root, PerNapi);
     let pair = Switched::new();
     let before = pair.dump();
-    pair.done("set em0 polling --fix --for 60s");
+    pair.done("set em0 polling --fix --for 60s --look 0");
     let guard = guard(&pair);
     let refusal = pair.refused("set em0 --period 50us", 1);
     assert!(
@@ -108,7 +108,7 @@ fn what_stood_before_stands_again() {
     needs!(Root, PerNapi);
     let pair = Switched::new();
     let before = pair.dump();
-    pair.done("set em0 polling --fix");
+    pair.done("set em0 polling --fix --look 0");
     let standing = pair.dump();
     pair.done("set em0 --period 50us --threaded --for 2s");
     assert_ne!(pair.dump(), standing);

@@ -63,7 +63,7 @@ fn every_profile_is_switched_and_undone_exactly() {
         }
         let before = pair.dump();
         for (profile, name, value) in PROFILES {
-            let said = pair.done(&format!("set em0 {profile} --fix"));
+            let said = pair.done(&format!("set em0 {profile} --fix --look 0"));
             assert!(said.contains("->"), "{profile}: {said}");
             let during = pair.dump();
             assert!(during[name].contains(value), "{profile}: {}", during[name]);
@@ -83,7 +83,7 @@ fn every_profile_is_switched_and_undone_exactly() {
 fn polls_come_by_the_timer_while_it_is_set_and_none_come_after() {
     needs!(Root, PerNapi);
     let pair = Switched::new();
-    pair.done("set em0 polling --period 1ms --fix");
+    pair.done("set em0 polling --period 1ms --fix --look 0");
     let inode = pair.veth.namespace(Side::Receiver).inode();
     let mut polls = PollCounter::load().unwrap();
     polls.watch(inode, None).unwrap();
@@ -118,9 +118,9 @@ fn setting_again_keeps_what_was_there_first() {
     let pair = Switched::new();
     pair.set_up_by_hand();
     let before = pair.dump();
-    pair.done("set em0 polling --fix");
-    pair.done("set em0 --period 50us");
-    pair.done("set em0 --threaded --defer 3");
+    pair.done("set em0 polling --fix --look 0");
+    pair.done("set em0 --period 50us --look 0");
+    pair.done("set em0 --threaded --defer 3 --look 0");
     let again = pair.done("set em0 --defer 3 --dry-run");
     assert!(again.contains("nothing"), "{again}");
     pair.done("restore");
@@ -214,7 +214,7 @@ fn down_and_up_make_no_difference() {
     needs!(Root, PerNapi);
     let pair = Switched::new();
     let before = pair.dump();
-    pair.done("set em0 polling --fix --threaded");
+    pair.done("set em0 polling --fix --threaded --look 0");
     let during = pair.dump();
     pair.ip("link set em0 down");
     pair.ip("link set em0 up");
@@ -229,7 +229,7 @@ fn what_cannot_be_put_back_now_is_put_back_when_it_can() {
     needs!(Root, PerNapi);
     let pair = Switched::new();
     let before = pair.dump();
-    pair.done("set em0 polling --fix --threaded");
+    pair.done("set em0 polling --fix --threaded --look 0");
     pair.ip("link set em0 down");
     // Without an instance the kernel does not change this flag.
     let output = pair.run("set em0 -polling");
@@ -255,7 +255,7 @@ fn an_interface_that_was_down_is_down_again() {
         refusal.contains("down") && refusal.contains("--fix"),
         "{refusal}"
     );
-    pair.done("set em0 polling --fix");
+    pair.done("set em0 polling --fix --look 0");
     assert!(pair.dump().contains_key("receiver: NAPI 0"));
     pair.done("set em0 -polling");
     let state = "receiver: sysfs operstate";
@@ -271,7 +271,7 @@ fn a_removed_interface_leaves_no_record_and_its_successor_is_not_touched() {
     pair.ip("link set v0 up");
     pair.ip("link set v1 up");
     let ifindex = index_of(&pair, "v0");
-    pair.done("set v0 polling --fix");
+    pair.done("set v0 polling --fix --look 0");
     pair.ip("link del v0");
     pair.ip(&format!(
         "link add w0 index {ifindex} type veth peer name w1"
@@ -322,7 +322,7 @@ fn a_device_that_only_has_the_name_and_place_of_one_that_is_gone_is_not_touched(
 }
 
 fn nothing_is_written_when_records_say(pair: &Switched, instead_of: &str, this: &str) {
-    pair.done("set em0 polling --fix");
+    pair.done("set em0 polling --fix --look 0");
     let during = pair.dump();
     for path in pair.journal().paths().unwrap() {
         let text = fs::read_to_string(&path).unwrap();
@@ -342,7 +342,7 @@ fn nothing_is_written_when_records_say(pair: &Switched, instead_of: &str, this: 
 fn a_torn_or_foreign_record_is_named_and_nothing_is_written() {
     needs!(Root, PerNapi);
     let pair = Switched::new();
-    pair.done("set em0 polling --fix");
+    pair.done("set em0 polling --fix --look 0");
     let during = pair.dump();
     let target = pair.near(|_, target| target.clone());
     let path = pair.state().join(Journal::file_name(&target));
@@ -378,7 +378,7 @@ fn two_commands_at_once_are_not_interleaved() {
         }
     });
     let before = pair.dump();
-    pair.done("set em0 polling --fix");
+    pair.done("set em0 polling --fix --look 0");
     // It waits for the old timeout of two seconds, and has the interface all the while.
     let first = pair.start("set em0 -polling");
     wait_until("it has come to rest", || {

@@ -22,7 +22,7 @@ fn what_somebody_else_changed_is_shown_until_it_is_put_back() {
     let before = pair.dump();
     let none = serde_json::json!([]);
     assert_eq!(drift(&pair), none, "nothing was set");
-    pair.done("set em0 polling --fix");
+    pair.done("set em0 polling --fix --look 0");
     assert_eq!(drift(&pair), none, "everything is as it was set");
     pair.near(|control, target| {
         let knob = Knob::of_interface(&table::GRO_FLUSH_TIMEOUT);
