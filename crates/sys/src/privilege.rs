@@ -5,20 +5,6 @@ use std::io;
 
 use rustix::thread::CapabilitySet;
 
-/// Capabilities that a lab and its counters need, with what for.
-const NEEDED: [(CapabilitySet, &str); 4] = [
-    (
-        CapabilitySet::NET_ADMIN,
-        "CAP_NET_ADMIN (interfaces and their settings)",
-    ),
-    (CapabilitySet::SYS_ADMIN, "CAP_SYS_ADMIN (namespaces)"),
-    (CapabilitySet::BPF, "CAP_BPF (counting polls and CPU time)"),
-    (
-        CapabilitySet::PERFMON,
-        "CAP_PERFMON (counting polls and CPU time)",
-    ),
-];
-
 /// A capability, what takes it, and whether this process has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capability {
@@ -30,45 +16,71 @@ pub struct Capability {
     pub is_held: bool,
 }
 
-/// Every capability that some part of nicpoll takes.
-const USED: [(CapabilitySet, &str, &str); 6] = [
-    (
-        CapabilitySet::NET_ADMIN,
-        "CAP_NET_ADMIN",
-        "changing settings, and nftables counters",
-    ),
-    (
-        CapabilitySet::SYS_ADMIN,
-        "CAP_SYS_ADMIN",
-        "network namespaces: the demo, and --netns",
-    ),
-    (CapabilitySet::BPF, "CAP_BPF", "watching and counting polls"),
-    (
-        CapabilitySet::PERFMON,
-        "CAP_PERFMON",
-        "watching and counting polls",
-    ),
-    (
-        CapabilitySet::NET_RAW,
-        "CAP_NET_RAW",
-        "AF_PACKET and AF_XDP sockets, and binding to an interface",
-    ),
-    (
-        CapabilitySet::SYS_NICE,
-        "CAP_SYS_NICE",
-        "scheduling of threads that poll",
-    ),
+/// A capability that some part of nicpoll takes.
+struct Used {
+    capability: CapabilitySet,
+    name: &'static str,
+    purpose: &'static str,
+    /// Whether a lab and its counters take it.
+    is_of_lab: bool,
+    /// Whether changing an interface's settings takes it.
+    is_of_switch: bool,
+}
+
+/// All of them, most important first.
+const USED: [Used; 6] = [
+    Used {
+        capability: CapabilitySet::NET_ADMIN,
+        name: "CAP_NET_ADMIN",
+        purpose: "changing settings, and nftables counters",
+        is_of_lab: true,
+        is_of_switch: true,
+    },
+    Used {
+        capability: CapabilitySet::SYS_ADMIN,
+        name: "CAP_SYS_ADMIN",
+        purpose: "network namespaces: the demo, and --netns",
+        is_of_lab: true,
+        is_of_switch: true,
+    },
+    Used {
+        capability: CapabilitySet::BPF,
+        name: "CAP_BPF",
+        purpose: "watching and counting polls",
+        is_of_lab: true,
+        is_of_switch: false,
+    },
+    Used {
+        capability: CapabilitySet::PERFMON,
+        name: "CAP_PERFMON",
+        purpose: "watching and counting polls",
+        is_of_lab: true,
+        is_of_switch: false,
+    },
+    Used {
+        capability: CapabilitySet::NET_RAW,
+        name: "CAP_NET_RAW",
+        purpose: "AF_PACKET and AF_XDP sockets, and binding to an interface",
+        is_of_lab: false,
+        is_of_switch: false,
+    },
+    Used {
+        capability: CapabilitySet::SYS_NICE,
+        name: "CAP_SYS_NICE",
+        purpose: "scheduling of threads that poll",
+        is_of_lab: false,
+        is_of_switch: false,
+    },
 ];
 
 /// The capabilities that nicpoll's parts take, most important first.
 pub fn capabilities() -> io::Result<Vec<Capability>> {
     let effective = rustix::thread::capabilities(None)?.effective;
-    let capability =
-        |(set, name, purpose): &(CapabilitySet, &'static str, &'static str)| Capability {
-            name,
-            purpose,
-            is_held: effective.contains(*set),
-        };
+    let capability = |used: &Used| Capability {
+        name: used.name,
+        purpose: used.purpose,
+        is_held: effective.contains(used.capability),
+    };
     Ok(USED.iter().map(capability).collect())
 }
 
@@ -79,28 +91,25 @@ pub fn in_initial_user_namespace() -> io::Result<bool> {
     Ok(is_initial_user_namespace(&map))
 }
 
-/// How many of them, from the first, changing an interface's settings needs.
-const NEEDED_FOR_SWITCH: usize = 2;
-
 /// Names what is missing to build a lab, most important first; empty when nothing is.
 ///
 /// Capabilities count in the *initial* user namespace only: the kernel refuses the polling knobs to a
 /// root that exists only in a container's user namespace.
 pub fn missing_for_lab() -> io::Result<Vec<String>> {
-    missing(&NEEDED)
+    missing(|used| used.is_of_lab)
 }
 
 /// Names what is missing to change an interface's settings, as [`missing_for_lab`] does.
 pub fn missing_for_switch() -> io::Result<Vec<String>> {
-    missing(&NEEDED[..NEEDED_FOR_SWITCH])
+    missing(|used| used.is_of_switch)
 }
 
-fn missing(needed: &[(CapabilitySet, &str)]) -> io::Result<Vec<String>> {
+fn missing(is_needed: fn(&Used) -> bool) -> io::Result<Vec<String>> {
     let effective = rustix::thread::capabilities(None)?.effective;
+    let needed = USED.iter().filter(|used| is_needed(used));
     let mut missing: Vec<String> = needed
-        .iter()
-        .filter(|(capability, _)| !effective.contains(*capability))
-        .map(|(_, name)| String::from(*name))
+        .filter(|used| !effective.contains(used.capability))
+        .map(|used| format!("{} ({})", used.name, used.purpose))
         .collect();
     if !in_initial_user_namespace()? {
         missing.push(String::from("the initial user namespace"));
