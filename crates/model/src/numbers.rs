@@ -92,16 +92,36 @@ pub fn plain_number(value: Option<f64>) -> String {
     }
 }
 
-/// A short time in the unit that suits it, with three significant figures: `200 us`, `1.04 ms`, `0`.
-pub fn duration_text(ns: u64) -> String {
+/// A measured time in the unit that suits it, with three significant figures: `200 us`, `1.00 ms`; the sign for a
+/// missing one.
+pub fn time_figure(ns: Option<u64>) -> String {
+    ns.map_or_else(
+        || String::from(MISSING),
+        |ns| {
+            let (number, unit) = in_unit(ns);
+            format!("{number} {unit}")
+        },
+    )
+}
+
+/// A time's figure, and its unit.
+fn in_unit(ns: u64) -> (String, &'static str) {
+    // Three digits would round to a thousand of the lower unit from here on.
     let (scale, unit) = match ns {
-        0 => return String::from("0"),
-        1..1_000 => (1.0, "ns"),
-        1_000..1_000_000 => (1e3, "us"),
-        1_000_000..1_000_000_000 => (1e6, "ms"),
+        0..1_000 => return (ns.to_string(), "ns"),
+        1_000..999_500 => (1e3, "us"),
+        999_500..999_500_000 => (1e6, "ms"),
         _ => (1e9, "s"),
     };
-    let number = figure(ns as f64 / scale);
+    (figure(ns as f64 / scale), unit)
+}
+
+/// A set time in the unit that suits it, with up to three significant figures: `200 us`, `1.04 ms`, `0`.
+pub fn duration_text(ns: u64) -> String {
+    if ns == 0 {
+        return String::from("0");
+    }
+    let (number, unit) = in_unit(ns);
     let number = match number.split_once('.') {
         Some((whole, decimals)) if decimals.trim_end_matches('0').is_empty() => whole,
         Some(_) => number.trim_end_matches('0'),
@@ -277,6 +297,7 @@ mod tests {
             (0, "0"),
             (999, "999 ns"),
             (200_000, "200 us"),
+            (999_700, "1 ms"),
             (1_040_000, "1.04 ms"),
             (1_500_000, "1.5 ms"),
             (20_000_000, "20 ms"),
@@ -284,6 +305,20 @@ mod tests {
         ];
         for (ns, text) in shown {
             assert_eq!(duration_text(ns), text);
+        }
+        let measured = [
+            (Some(0), "0 ns"),
+            (Some(999), "999 ns"),
+            (Some(1_000), "1.00 us"),
+            (Some(31_234), "31.2 us"),
+            (Some(999_499), "999 us"),
+            (Some(999_500), "1.00 ms"),
+            (Some(12_345_678), "12.3 ms"),
+            (Some(2_500_000_000), "2.50 s"),
+            (None, MISSING),
+        ];
+        for (ns, text) in measured {
+            assert_eq!(time_figure(ns), text);
         }
     }
 

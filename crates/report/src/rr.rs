@@ -8,7 +8,7 @@ use nicpoll_model::rr::{
     RrServerEnd, RrServerInterval, RrServerStart, RrSideStart,
 };
 
-use crate::numbers::{MISSING, count, figure};
+use crate::numbers::{MISSING, count, figure, time_figure};
 
 /// Width of the names at the left.
 const NAME: usize = 14;
@@ -71,9 +71,9 @@ fn client_interval(interval: &RrClientInterval) -> String {
         "{}  {:>9} transactions/s  p50 {}  p99 {}  max {}  lost {}\n",
         span(interval.start_seconds, interval.end_seconds),
         figure(interval.transactions_per_second),
-        time(latency.p50_ns),
-        time(latency.p99_ns),
-        time(latency.max_ns),
+        time_figure(latency.p50_ns),
+        time_figure(latency.p99_ns),
+        time_figure(latency.max_ns),
         count(interval.lost_requests)
     )
 }
@@ -205,42 +205,6 @@ pub(crate) fn percentiles(latency: &Latency) -> String {
         ("max", latency.max_ns),
         ("mean", mean),
     ]
-    .map(|(name, ns)| format!("{name} {}", time(ns)))
+    .map(|(name, ns)| format!("{name} {}", time_figure(ns)))
     .join("  ")
-}
-
-/// A time in the unit in which it has one to three digits before the point.
-pub(crate) fn time(ns: Option<u64>) -> String {
-    let Some(ns) = ns else {
-        return String::from(MISSING);
-    };
-    // Three digits would round to a thousand of the lower unit from here on.
-    match ns {
-        0..1_000 => format!("{ns} ns"),
-        1_000..999_500 => format!("{} us", figure(ns as f64 / 1e3)),
-        999_500..999_500_000 => format!("{} ms", figure(ns as f64 / 1e6)),
-        _ => format!("{} s", figure(ns as f64 / 1e9)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_shown_in_the_unit_that_fits() {
-        for (ns, text) in [
-            (0, "0 ns"),
-            (999, "999 ns"),
-            (1_000, "1.00 us"),
-            (31_234, "31.2 us"),
-            (999_499, "999 us"),
-            (999_500, "1.00 ms"),
-            (12_345_678, "12.3 ms"),
-            (2_500_000_000, "2.50 s"),
-        ] {
-            assert_eq!(time(Some(ns)), text);
-        }
-        assert_eq!(time(None), "-");
-    }
 }

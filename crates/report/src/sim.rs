@@ -26,8 +26,8 @@ use nicpoll_model::sim::{
 };
 
 use crate::line_rates::aligned;
-use crate::numbers::{MISSING, count, figure, figure_or_missing};
-use crate::rr::{percentiles, time};
+use crate::numbers::{MISSING, count, figure, figure_or_missing, time_figure};
+use crate::rr::percentiles;
 
 /// Width of the names at the left.
 const NAME: usize = 12;
@@ -91,7 +91,7 @@ fn item(text: &mut String, name: &str, value: &str) {
 
 /// A mean time, `-` for none.
 fn rounded(mean_ns: Option<f64>) -> String {
-    time(mean_ns.map(|ns| ns.round() as u64))
+    time_figure(mean_ns.map(|ns| ns.round() as u64))
 }
 
 /// A share that there may be none of.

@@ -6,8 +6,7 @@ use nicpoll_model::ticks::{SimTicks, TickReading, TickShares};
 
 use super::chart::{Chart, Curve, Panel, plot_chart};
 use super::{item, percent};
-use crate::numbers::{MISSING, figure};
-use crate::rr::time;
+use crate::numbers::{MISSING, figure, time_figure};
 
 /// The trap as text: what is true, what the ticks say, and how long the lie lasts.
 pub fn render_sim_ticks(ticks: &SimTicks) -> String {
@@ -65,7 +64,7 @@ pub fn render_sim_ticks(ticks: &SimTicks) -> String {
 fn facts(ticks: &SimTicks) -> String {
     format!(
         "a pulse of work every {}, {} ticks a second, clocks {} PPM apart, readings of {} s",
-        time(Some((ticks.pulse_seconds * 1e9).round() as u64)),
+        time_figure(Some((ticks.pulse_seconds * 1e9).round() as u64)),
         ticks.hz,
         ticks.drift_ppm,
         ticks.reading_seconds
