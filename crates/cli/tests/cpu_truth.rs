@@ -1,12 +1,10 @@
 //! `nicpoll doctor --cpu-truth` as a user meets it: what it prints, what it refuses, and what it concludes.
 
 mod described;
+mod ordinary;
 mod stage;
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use described::assert_described;
 use nicpoll_testkit::needs;
@@ -84,17 +82,8 @@ fn what_cannot_be_is_refused_with_a_remedy() {
 #[test]
 fn without_root_it_says_what_is_missing() {
     let stage = Stage::new();
-    // In a place where nobody may go, the program would not even start.
-    let home = stage.home.path();
-    let program = home.join("nicpoll");
-    fs::copy(env!("CARGO_BIN_EXE_nicpoll"), &program).unwrap();
-    fs::set_permissions(home, fs::Permissions::from_mode(0o755)).unwrap();
-    let mut command = Command::new(&program);
-    command.args(["doctor", "--cpu-truth"]);
-    if rustix::process::geteuid().is_root() {
-        command.uid(65534).gid(65534);
-    }
-    let output = command.output().unwrap();
+    let mut command = ordinary::command(&ordinary::program(stage.home.path()));
+    let output = command.args(["doctor", "--cpu-truth"]).output().unwrap();
     assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
     assert!(stderr(&output).contains("CAP_BPF"), "{}", stderr(&output));
     assert!(stderr(&output).contains("sudo"));

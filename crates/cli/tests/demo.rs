@@ -2,13 +2,12 @@
 //! any way out.
 
 mod described;
+mod ordinary;
 mod stage;
 #[allow(dead_code, reason = "the tests of a screen use more of it")]
 mod terminal;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
@@ -439,16 +438,8 @@ fn what_cannot_be_is_refused_with_a_remedy_before_anything_is_made() {
 #[test]
 fn without_root_it_says_what_is_missing_and_how_to_run_it() {
     let stage = Stage::new();
-    // In a place where nobody may go, the program would not even start.
-    let home = stage.home.path();
-    let program = home.join("nicpoll");
-    fs::copy(env!("CARGO_BIN_EXE_nicpoll"), &program).unwrap();
-    fs::set_permissions(home, fs::Permissions::from_mode(0o755)).unwrap();
-    let mut command = Command::new(&program);
+    let mut command = ordinary::command(&ordinary::program(stage.home.path()));
     command.arg("demo").env("NICPOLL_STATE_DIR", stage.state());
-    if rustix::process::geteuid().is_root() {
-        command.uid(65534).gid(65534);
-    }
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
     assert!(stderr(&output).contains("CAP_NET_ADMIN"));

@@ -1,10 +1,9 @@
 //! `nicpoll set` as a user meets it: what it takes, what it prints, what it refuses, and why.
 
+mod ordinary;
 mod switched;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
@@ -376,17 +375,11 @@ fn a_study_does_not_start_on_an_interface_that_is_set() {
 #[test]
 fn without_root_it_says_what_is_missing() {
     let home = tempfile::tempdir().unwrap();
-    // In a place where nobody may go, the program would not even start.
-    let program = home.path().join("nicpoll");
-    fs::copy(env!("CARGO_BIN_EXE_nicpoll"), &program).unwrap();
-    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let program = ordinary::program(home.path());
     for line in ["set lo polling", "restore"] {
-        let mut command = Command::new(&program);
+        let mut command = ordinary::command(&program);
         command.args(line.split(' '));
         command.env("NICPOLL_STATE_DIR", home.path().join("state"));
-        if rustix::process::geteuid().is_root() {
-            command.uid(65534).gid(65534);
-        }
         let output = command.output().unwrap();
         assert_eq!(output.status.code(), Some(5), "{}", said(&output));
         assert!(said(&output).contains("CAP_NET_ADMIN"));

@@ -2,12 +2,12 @@
 //! the test makes.
 
 mod described;
+mod ordinary;
 mod stage;
 mod studied;
 
 use std::fs;
 use std::net::UdpSocket;
-use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -220,16 +220,13 @@ fn an_ordinary_user_sees_settings_and_is_told_what_takes_root() {
     let stage = Stage::new();
     let mut lab = lab(&stage);
     lab.put("interrupt", 0);
-    // A copy where anybody may run it.
-    let program = stage.home.path().join("nicpoll");
-    fs::copy(env!("CARGO_BIN_EXE_nicpoll"), &program).unwrap();
-    open_to_all(stage.home.path());
+    let program = ordinary::program(stage.home.path());
     let run = |args: &[&str]| {
         let (program, args) = (program.clone(), args.iter().map(ToString::to_string));
         let args: Vec<String> = args.collect();
         let run = move |_: &mut _| {
-            let mut command = Command::new(program);
-            command.args(args).uid(65_534).gid(65_534).output().unwrap()
+            let mut command = ordinary::command(&program);
+            command.args(args).output().unwrap()
         };
         lab.receiver().run(run).unwrap()
     };
@@ -246,11 +243,6 @@ fn an_ordinary_user_sees_settings_and_is_told_what_takes_root() {
     let value = run(&["show", INTERFACE, "--for", "0", "-n", "handlers"]);
     assert_eq!(value.status.code(), Some(0));
     assert_eq!(value.stdout, b"0\n");
-}
-
-fn open_to_all(directory: &std::path::Path) {
-    use std::os::unix::fs::PermissionsExt;
-    fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 #[test]

@@ -1,14 +1,12 @@
 //! `nicpoll watch` as text and as JSON lines, against what the kernel's own counters say of the same time.
 
 mod described;
+mod ordinary;
 mod stage;
 mod studied;
 
-use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -422,13 +420,9 @@ fn an_ordinary_user_gets_sampled_times_that_are_named_so() {
     needs!(Root, PerNapi);
     let stage = Stage::new();
     let lab = lab(&stage);
-    // A copy where anybody may run it.
-    let program = stage.home.path().join("nicpoll");
-    fs::copy(env!("CARGO_BIN_EXE_nicpoll"), &program).unwrap();
-    let open = fs::Permissions::from_mode(0o755);
-    fs::set_permissions(stage.home.path(), open).unwrap();
+    let program = ordinary::program(stage.home.path());
     let run = move |_: &mut _| {
-        let mut command = Command::new(program);
+        let mut command = ordinary::command(&program);
         command.args([
             "watch",
             "--json-stream",
@@ -437,12 +431,7 @@ fn an_ordinary_user_gets_sampled_times_that_are_named_so() {
             "--count",
             "1",
         ]);
-        command
-            .stdin(Stdio::null())
-            .uid(65_534)
-            .gid(65_534)
-            .output()
-            .unwrap()
+        command.stdin(Stdio::null()).output().unwrap()
     };
     let output = lab.receiver().run(run).unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");

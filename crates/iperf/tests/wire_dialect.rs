@@ -8,21 +8,10 @@ use nicpoll_iperf::wire::reply::{self, Reply};
 use nicpoll_iperf::wire::{
     ClientHeader, DatagramHeader, Dialect, RawDatagram, ServerReport, Version,
 };
+use nicpoll_testkit::hex;
 
-/// Bytes from hexadecimal digits; anything else separates.
-fn bytes(hex: &str) -> Vec<u8> {
-    let digits: Vec<u8> = hex
-        .chars()
-        .filter_map(|c| Some(c.to_digit(16)? as u8))
-        .collect();
-    digits
-        .chunks_exact(2)
-        .map(|pair| pair[0] << 4 | pair[1])
-        .collect()
-}
-
-fn raw(hex: &str) -> RawDatagram {
-    RawDatagram::parse(&bytes(hex)).unwrap()
+fn raw(digits: &str) -> RawDatagram {
+    RawDatagram::parse(&hex(digits)).unwrap()
 }
 
 /// First datagrams, captured or after the clients' sources.
@@ -261,7 +250,7 @@ fn fins_of_every_version_say_how_much_was_sent() {
         assert_eq!(dialect.header(&raw(fin), 92).unwrap().id, id, "{client}");
         // By itself it is known for a FIN, too.
         assert!(
-            DatagramHeader::parse(&bytes(fin)).unwrap().id < 0,
+            DatagramHeader::parse(&hex(fin)).unwrap().id < 0,
             "{client}"
         );
     }
@@ -338,30 +327,30 @@ fn written(dialect: Dialect, ids: [i64; 2], times: [(u32, u32); 2]) -> [Vec<u8>;
 fn datagrams_are_byte_for_byte_those_of_the_version_asked_for() {
     let [first, fin] = written(Dialect::V2_0_2, [0, -91], [(0x6b00_bbde, 0x0003_522b); 2]);
     let head =
-        bytes("00000000 6b00bbde 0003522b 00000000 00000001 00001389 00000000 00100000 ffffff9c");
+        hex("00000000 6b00bbde 0003522b 00000000 00000001 00001389 00000000 00100000 ffffff9c");
     assert_eq!(first[..36], head);
     assert_eq!(&first[36..], b"6789012345678901234567890123");
-    assert_eq!(fin[..12], bytes("ffffffa5 6b00bbde 0003522b"));
+    assert_eq!(fin[..12], hex("ffffffa5 6b00bbde 0003522b"));
     assert_eq!(fin[12..], first[12..]);
 
     let [first, fin] = written(Dialect::V2_0_10, [0, -90], [(0x6b00_bc2a, 0x0006_4be1); 2]);
     assert_eq!(
         first[..24],
-        bytes("00000000 6b00bc2a 00064be1 32333435 00000000 30313233")
+        hex("00000000 6b00bc2a 00064be1 32333435 00000000 30313233")
     );
     assert_eq!(
         fin[..24],
-        bytes("8000005a 6b00bc2a 00064be1 32333435 00000000 30313233")
+        hex("8000005a 6b00bc2a 00064be1 32333435 00000000 30313233")
     );
 
     let [first, fin] = written(Dialect::V2_0_13, [0, -90], [(0x6b00_bc2a, 0x0006_4be1); 2]);
     assert_eq!(
         first[..24],
-        bytes("00000000 6b00bc2a 00064be1 00000000 08000000 30313233")
+        hex("00000000 6b00bc2a 00064be1 00000000 08000000 30313233")
     );
     assert_eq!(
         fin[..24],
-        bytes("ffffffa6 6b00bc2a 00064be1 ffffffff 08000000 30313233")
+        hex("ffffffa6 6b00bc2a 00064be1 ffffffff 08000000 30313233")
     );
 }
 
@@ -389,7 +378,7 @@ fn report() -> ServerReport {
 #[test]
 fn captured_report_of_2_0_5_begins_four_bytes_sooner() {
     let fin = "ffffffa3 6b00ba6f 000637e7 00000000 00000001 00001389";
-    let captured = bytes(
+    let captured = hex(
         "ffffffa3 6b00ba6f 000637e7 \
          80000000 00000000 00021048 00000001 00003fd4 00000001 00000000 0000005d 00000000 00000006",
     );
@@ -403,7 +392,7 @@ fn captured_report_of_2_0_5_begins_four_bytes_sooner() {
     let (transit, rest) = answer[captured.len()..].split_at(52);
     assert_eq!(transit[..4], 3600u32.to_be_bytes());
     assert_eq!(transit[4..], [0; 48]);
-    assert_eq!(rest[..8], bytes("0000005b 00000001"));
+    assert_eq!(rest[..8], hex("0000005b 00000001"));
     assert_eq!(rest[8..], [0; 16]);
     for server in [Dialect::V2_0_2, Dialect::V2_1] {
         let mut reply = captured.clone();
@@ -416,7 +405,7 @@ fn captured_report_of_2_0_5_begins_four_bytes_sooner() {
 #[test]
 fn report_of_2_0_12_has_the_upper_half_of_the_datagrams_before_the_jitter() {
     let fin = "8000005d 6b00bc2a 00064be1 32333435 00000000 30313233";
-    let expected = bytes(
+    let expected = hex(
         "8000005d 6b00bc2a 00064be1 32333435 \
          80000000 00000000 00021048 00000001 00003fd4 00000001 00000002 \
          0000005d 00000000 00000000 00000006",

@@ -4,20 +4,8 @@ use nicpoll_iperf::Amount;
 use nicpoll_iperf::wire::datagram::prepare_payload;
 use nicpoll_iperf::wire::tcp::is_acknowledged;
 use nicpoll_iperf::wire::{ClientHeader, Dialect, Directions, HeaderError, RawDatagram};
+use nicpoll_testkit::hex;
 use std::time::Duration;
-
-/// Bytes from hexadecimal digits; anything else separates.
-fn bytes(hex: &str) -> Vec<u8> {
-    let digits: Vec<u8> = hex
-        .chars()
-        .filter_map(|digit| digit.to_digit(16))
-        .map(|digit| digit as u8)
-        .collect();
-    digits
-        .chunks_exact(2)
-        .map(|pair| pair[0] << 4 | pair[1])
-        .collect()
-}
 
 const VERSION: &str = "00020001 00080003 0000 0000";
 
@@ -70,7 +58,7 @@ fn tcp_requests_are_byte_for_byte_those_of_the_original() {
             format!("0800 0000 {VERSION} 00989680 00000000 00000000"),
         ),
     ] {
-        let captured = bytes(&format!("{base} 00000000 00000000 {rest}"));
+        let captured = hex(&format!("{base} 00000000 00000000 {rest}"));
         let mut header = ClientHeader::for_tcp(5001, amount);
         header.threads = threads;
         header.ask_for(directions);
@@ -103,9 +91,9 @@ fn udp_requests_have_the_flags_of_the_original() {
         header.ask_for(directions);
         let mut payload = [0xff; 1470];
         prepare_payload(&mut payload, &header);
-        assert_eq!(payload[16..20], bytes(flags), "{directions:?}");
-        assert_eq!(payload[24..28], bytes(port), "{directions:?}");
-        assert_eq!(payload[48..50], bytes(upper_flags), "{directions:?}");
+        assert_eq!(payload[16..20], hex(flags), "{directions:?}");
+        assert_eq!(payload[24..28], hex(port), "{directions:?}");
+        assert_eq!(payload[48..50], hex(upper_flags), "{directions:?}");
         let parsed = ClientHeader::parse_udp(&payload).unwrap();
         assert_eq!(parsed, header);
         assert_eq!(parsed.directions(), Ok(directions));
@@ -120,13 +108,13 @@ fn udp_headers_that_are_none_or_of_older_versions_are_left_alone() {
         "00000000",
         "48010098",
     ] {
-        let payload = bytes(&format!("00000001 6b00ba6e 0005e70d 00000000 {rest}"));
+        let payload = hex(&format!("00000001 6b00ba6e 0005e70d 00000000 {rest}"));
         assert_eq!(ClientHeader::parse_udp(&payload), None, "{rest}");
     }
     // 2.0.13: no extension of 2.1.
     let dual = "88000001 00000001 00001771 00000000 36373839 ffffff9c 00000000 00000000 \
                 00000000 00000000 00000000 00000000 00000000 00000000 00000000";
-    let payload = bytes(&format!("00000001 6b00ba6e 0005e70d 00000000 {dual}"));
+    let payload = hex(&format!("00000001 6b00ba6e 0005e70d 00000000 {dual}"));
     let header = ClientHeader::parse_udp(&payload).unwrap();
     assert_eq!(header.extension, None);
     assert_eq!(header.directions(), Ok(self::dual(6001, true)));
@@ -152,7 +140,7 @@ fn clients_up_to_2_0_9_ask_for_a_stream_back_too() {
             0,
         ),
     ] {
-        let payload = bytes(&format!("00000000 6b00ba6e 0005e70d {rest}"));
+        let payload = hex(&format!("00000000 6b00ba6e 0005e70d {rest}"));
         let header = ClientHeader::parse_udp(&payload).unwrap();
         assert_eq!(header.directions(), Ok(dual(6001, true)), "{rest}");
         let rates = (header.old_rate, header.window_or_rate);
@@ -164,12 +152,12 @@ fn clients_up_to_2_0_9_ask_for_a_stream_back_too() {
 /// What a 2.1.8 server sends with -R, --full-duplex and -d: filler where a client has its header.
 #[test]
 fn datagrams_of_a_server_have_wide_ids_and_no_header() {
-    for (id, hex) in [
+    for (id, digits) in [
         (1, "00000001 6b00ba6e 0005e70d 00000000 36373839 30313233"),
         (-54, "ffffffca 6b00ba6e 0005e70d ffffffff 36373839 30313233"),
         (1 << 31, "80000000 6b00ba6e 0005e70d 00000000 36373839"),
     ] {
-        let payload = bytes(hex);
+        let payload = hex(digits);
         let raw = RawDatagram::parse(&payload).unwrap();
         let dialect = Dialect::HeaderlessLater;
         assert_eq!(dialect.header(&raw, 0).unwrap().id, id);
@@ -183,7 +171,7 @@ fn datagrams_of_a_server_have_wide_ids_and_no_header() {
 #[test]
 fn requests_of_2_0_are_understood() {
     for (flags, is_at_once) in [("80000001", true), ("80000000", false), ("88000001", true)] {
-        let header = bytes(&format!(
+        let header = hex(&format!(
             "{flags} 00000001 00001389 00000000 36373839 ffffff9c"
         ));
         let header = ClientHeader::parse_tcp(&header).unwrap().unwrap();

@@ -12,25 +12,13 @@ use nicpoll_iperf::wire::{
     ClientHeader, DatagramHeader, Dialect, Directions, HeaderError, ReportError, ServerReport,
     Version, fill_payload,
 };
-
-/// Bytes from hexadecimal digits; anything else separates.
-fn bytes(hex: &str) -> Vec<u8> {
-    let digits: Vec<u8> = hex
-        .chars()
-        .filter_map(|digit| digit.to_digit(16))
-        .map(|digit| digit as u8)
-        .collect();
-    digits
-        .chunks_exact(2)
-        .map(|pair| pair[0] << 4 | pair[1])
-        .collect()
-}
+use nicpoll_testkit::hex;
 
 const TCP_256K: &str = "40010078 00000001 00001389 00000000 00000000 00040000 \
      00000000 00000000 0000 0000 00020001 00080003 0000 0000 00000000 00000000 00000000";
 
-fn tcp_header(hex: &str) -> ClientHeader {
-    ClientHeader::parse_tcp(&bytes(hex)).unwrap().unwrap()
+fn tcp_header(digits: &str) -> ClientHeader {
+    ClientHeader::parse_tcp(&hex(digits)).unwrap().unwrap()
 }
 
 #[test]
@@ -38,7 +26,7 @@ fn tcp_header_is_byte_for_byte_that_of_the_original() {
     let mut built = [0xff; 64];
     let header = ClientHeader::for_tcp(5001, Amount::Bytes(262_144));
     assert_eq!(header.write_to(&mut built), 60);
-    assert_eq!(built[..60], bytes(TCP_256K));
+    assert_eq!(built[..60], hex(TCP_256K));
     assert_eq!(built[60..], [0xff; 4]);
     assert_eq!(tcp_header(TCP_256K), header);
 }
@@ -81,7 +69,7 @@ fn the_rate_for_the_socket_stands_behind_the_extension() {
     let mut written = [0; ClientHeader::BYTES_MAX];
     header.write_to(&mut written);
     assert_eq!(header.tcp_bytes(), 80);
-    assert_eq!(written[..80], bytes(&tcp));
+    assert_eq!(written[..80], hex(&tcp));
     assert_eq!(tcp_header(&tcp), header);
 
     let udp = String::from("00000001 6b02ed62 00007135 00000000")
@@ -89,16 +77,16 @@ fn the_rate_for_the_socket_stands_behind_the_extension() {
         + "00100000 00000000 00000000"
         + &"00000000 ".repeat(8 + 3)
         + "00bebc20 00000000";
-    let read = ClientHeader::parse_udp(&bytes(&udp)).unwrap();
+    let read = ClientHeader::parse_udp(&hex(&udp)).unwrap();
     assert_eq!(read.pacing_bytes_per_second, Some(12_500_000));
     assert_eq!(read.directions(), Ok(Directions::Reverse));
     let mut header = ClientHeader::for_udp(5001, amount, 1 << 20);
     header.ask_for(Directions::Reverse);
     header.pace(12_500_000);
     header.write_to(&mut written);
-    assert_eq!(written, bytes(&udp)[16..]);
+    assert_eq!(written, hex(&udp)[16..]);
     // What is cut off is not there.
-    let short = ClientHeader::parse_udp(&bytes(&udp)[..100]).unwrap();
+    let short = ClientHeader::parse_udp(&hex(&udp)[..100]).unwrap();
     assert_eq!(short.pacing_bytes_per_second, None);
 }
 
@@ -125,7 +113,7 @@ fn tcp_streams_of_2_0_13_and_of_compatibility_mode_have_no_header() {
         // 2.0.5, whose first 24 bytes are a header that asks for nothing.
         "00000000 00000001 00001389 00000000 00000000 ffffff9c",
     ] {
-        assert_eq!(ClientHeader::parse_tcp(&bytes(first_bytes)), Ok(None));
+        assert_eq!(ClientHeader::parse_tcp(&hex(first_bytes)), Ok(None));
     }
 }
 
@@ -190,7 +178,7 @@ fn tcp_header_lengths_follow_the_flags() {
 
 #[test]
 fn torn_tcp_header_says_how_much_is_missing() {
-    let header = bytes(TCP_256K);
+    let header = hex(TCP_256K);
     let truncated = |needed_bytes, found_bytes| {
         Err(HeaderError::Truncated {
             needed_bytes,
@@ -203,7 +191,7 @@ fn torn_tcp_header_says_how_much_is_missing() {
 
 #[test]
 fn header_acknowledgement_is_that_of_the_original() {
-    let captured = bytes("00000002 0000001c 00000000 00020001 00080003 00000000 00000000");
+    let captured = hex("00000002 0000001c 00000000 00020001 00080003 00000000 00000000");
     let ack = HeaderAck {
         version: Version::V2_1_8,
     };
@@ -226,8 +214,8 @@ const UDP_CLIENT_HEADER: &str = "48010098 00000001 00001389 00000000 00000000 ff
 
 /// The first datagram of `-u -t 1`, 1470 bytes of payload.
 fn first_datagram() -> Vec<u8> {
-    let mut captured = bytes(DATAGRAM_HEADER);
-    captured.extend(bytes(UDP_CLIENT_HEADER));
+    let mut captured = hex(DATAGRAM_HEADER);
+    captured.extend(hex(UDP_CLIENT_HEADER));
     captured.resize(160, 0);
     captured.extend((160..1470).map(|offset| b'0' + (offset % 10) as u8));
     captured
@@ -266,10 +254,10 @@ fn short_datagrams_carry_the_beginning_of_the_headers() {
 
 #[test]
 fn fin_has_a_negative_id() {
-    let mut fin = bytes("ffffffa3 6b00ba6f 000637e7 ffffffff 48010098");
+    let mut fin = hex("ffffffa3 6b00ba6f 000637e7 ffffffff 48010098");
     assert_eq!(DatagramHeader::parse(&fin).unwrap().id, -93);
     // A client of 2.0.5: no upper half, and other flags.
-    fin[12..20].copy_from_slice(&bytes("00000000 00000001"));
+    fin[12..20].copy_from_slice(&hex("00000000 00000001"));
     assert_eq!(DatagramHeader::parse(&fin).unwrap().id, -93);
 }
 
@@ -302,7 +290,7 @@ fn report_of_ack_fin() -> ServerReport {
 
 #[test]
 fn captured_report_reads_as_the_original_printed_it() {
-    let captured = bytes(ACK_FIN);
+    let captured = hex(ACK_FIN);
     assert_eq!(captured.len(), ServerReport::BYTES);
     let read = ServerReport::parse(&captured, Dialect::V2_1);
     assert_eq!(read, Ok(report_of_ack_fin()));
@@ -310,7 +298,7 @@ fn captured_report_reads_as_the_original_printed_it() {
 
 #[test]
 fn report_is_that_of_the_original_but_for_the_transit_times() {
-    let mut captured = bytes(ACK_FIN);
+    let mut captured = hex(ACK_FIN);
     captured[56..116].fill(0);
     assert_eq!(report_of_ack_fin().to_bytes()[..], captured);
 }
@@ -318,15 +306,15 @@ fn report_is_that_of_the_original_but_for_the_transit_times() {
 #[test]
 fn replies_are_told_apart() {
     let mut sent = prepared(1470);
-    sent[..16].copy_from_slice(&bytes("ffffffa3 6b00ba6f 000637e7 ffffffff"));
+    sent[..16].copy_from_slice(&hex("ffffffa3 6b00ba6f 000637e7 ffffffff"));
     let classify = |reply: &[u8]| reply::classify(reply, &sent, Dialect::V2_1);
 
     assert_eq!(
-        classify(&bytes(ACK_FIN)),
+        classify(&hex(ACK_FIN)),
         Reply::Report(report_of_ack_fin())
     );
     assert_eq!(classify(&sent[..128]), Reply::Echo);
-    let header_ack = bytes("00000002 0000001c 00000000 00020000 000d0003 00000000 00000000");
+    let header_ack = hex("00000002 0000001c 00000000 00020000 000d0003 00000000 00000000");
     let version = Version {
         upper: 0x0002_0000,
         lower: 0x000d_0003,
@@ -335,7 +323,7 @@ fn replies_are_told_apart() {
     assert_eq!(classify(&[]), Reply::BareAck);
     assert_eq!(classify(&[0; 128]), Reply::BareAck);
     // 2.0.13 leaves the FIN's header, id2 = ffffffff, before its report.
-    let mut later = bytes(ACK_FIN);
+    let mut later = hex(ACK_FIN);
     later[..16].copy_from_slice(&sent[..16]);
     assert_eq!(classify(&later), Reply::Report(report_of_ack_fin()));
 }
@@ -393,16 +381,16 @@ fn a_shared_clock_is_told_byte_for_byte_as_the_original_tells_it() {
         sent_microseconds: 0xd24c,
     };
     header.write_to(&mut built);
-    assert_eq!(built[..], bytes(UDP_TRIP_TIMES));
+    assert_eq!(built[..], hex(UDP_TRIP_TIMES));
     assert!(has_shared_clock(&built));
 }
 
 #[test]
 fn short_datagrams_tell_of_a_shared_clock_by_a_word_of_their_own() {
-    let short = bytes("00000001 6b0189ae 00055b66 00000000 00020000 30313233 34353637");
+    let short = hex("00000001 6b0189ae 00055b66 00000000 00020000 30313233 34353637");
     assert!(has_shared_clock(&short));
     // The pattern, which -C leaves there, has the same bit among others.
-    let pattern = bytes("00000001 6b0189ae 00055b66 00000000 36373839 30313233 34353637");
+    let pattern = hex("00000001 6b0189ae 00055b66 00000000 36373839 30313233 34353637");
     for payload in [&pattern[..], &short[..19], &[]] {
         assert!(!has_shared_clock(payload));
     }

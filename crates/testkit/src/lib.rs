@@ -10,6 +10,7 @@
 
 mod chromium;
 mod golden;
+mod hex;
 mod need;
 mod pair;
 mod port;
@@ -21,6 +22,7 @@ use std::io::{self, Write as _};
 
 pub use chromium::{Chromium, Screen};
 pub use golden::golden;
+pub use hex::hex;
 pub use need::Need;
 use need::Unmet;
 pub use pair::{NetnsPair, shell};
