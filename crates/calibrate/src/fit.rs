@@ -139,7 +139,7 @@ pub enum FitError {
     Library(#[from] LibraryError),
     /// A run that is to be fitted cannot be simulated.
     #[error("{group}: {error}")]
-    PublishedRun {
+    Run {
         /// The group that it is fitted in.
         group: String,
         /// Why.

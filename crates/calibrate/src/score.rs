@@ -100,7 +100,12 @@ fn is_first(run: &PublishedRun, figure: &Figure) -> bool {
 }
 
 /// What one would say of a polled run's figure who knows nothing of polling, in basic units.
-pub(crate) fn guess(library: &Library, table: &Table, run: &PublishedRun, figure: &Figure) -> Option<f64> {
+pub(crate) fn guess(
+    library: &Library,
+    table: &Table,
+    run: &PublishedRun,
+    figure: &Figure,
+) -> Option<f64> {
     let scenario = run
         .scenario
         .as_ref()

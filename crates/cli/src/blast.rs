@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use nicpoll_engine::blast::{
-    Blast, BlastPath, BlastSettings, FLOW_PORTS, FrameLengths, LinkSettings, Receiver, LinkTraffic,
+    Blast, BlastPath, BlastSettings, FLOW_PORTS, FrameLengths, LinkSettings, LinkTraffic, Receiver,
 };
 use nicpoll_model::Rate;
 use nicpoll_model::units::parse_rate;

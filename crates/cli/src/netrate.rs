@@ -7,7 +7,7 @@ use nicpoll_observe::HostAccount;
 use nicpoll_report::render_document;
 use nicpoll_sys::stdout;
 use nicpoll_traffic::CloseAccount;
-use nicpoll_traffic::netrate::command::{self, EXIT_SHORT, ToolEnded, Program};
+use nicpoll_traffic::netrate::command::{self, EXIT_SHORT, Program, ToolEnded};
 use nicpoll_traffic::netrate::options::Tool;
 
 use crate::stop::Stop;

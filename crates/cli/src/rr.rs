@@ -12,11 +12,11 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use nicpoll_model::Protocol;
 use nicpoll_model::rr::{RR_SCHEMA, RrSideStart, RrStart};
-use nicpoll_report::{RunPage, RR_TEXTS, finish_rr_page};
+use nicpoll_report::{RR_TEXTS, RunPage, finish_rr_page};
 use nicpoll_sys::tell;
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::rr::{
-    RrClientConfig, Event, Pacing, ServiceConfig, run_client_session, run_server_session,
+    Event, Pacing, RrClientConfig, ServiceConfig, run_client_session, run_server_session,
 };
 
 use crate::failure::Failure;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use nicpoll_engine::EngineApplication;
 use nicpoll_model::time::parse_seconds;
-use nicpoll_report::{RunPage, PageForm, PageTexts};
+use nicpoll_report::{PageForm, PageTexts, RunPage};
 use serde::Serialize;
 
 use crate::failure::Failure;

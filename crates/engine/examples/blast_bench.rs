@@ -14,7 +14,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use nicpoll_engine::EngineApplication;
-use nicpoll_engine::blast::{Blast, BlastPath, BlastSettings, LinkSettings, Receiver, LinkTraffic};
+use nicpoll_engine::blast::{Blast, BlastPath, BlastSettings, LinkSettings, LinkTraffic, Receiver};
 use nicpoll_model::Origin;
 use nicpoll_sys::affinity;
 

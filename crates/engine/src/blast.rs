@@ -153,7 +153,6 @@ impl Blast {
             last: (0.0, BlastCounts::default()),
         })
     }
-
 }
 
 impl EngineApplication for Blast {

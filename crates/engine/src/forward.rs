@@ -196,7 +196,6 @@ impl Forward {
         let path = UserPath::start(interfaces, socket, &settings.engine)?;
         Ok((Box::new(path), "user", why_not))
     }
-
 }
 
 impl EngineApplication for Forward {

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_engine::blast::{
-    Blast, BlastError, BlastPath, BlastSettings, FLOW_PORTS, LinkSettings, Receiver, LinkTraffic,
+    Blast, BlastError, BlastPath, BlastSettings, FLOW_PORTS, LinkSettings, LinkTraffic, Receiver,
 };
 use nicpoll_engine::{EngineApplication, EngineError};
 use nicpoll_model::blast::{BlastEnd, BlastFrames};

@@ -18,7 +18,7 @@ mod target;
 mod variables;
 
 pub use error::FreebsdError;
-pub use host::{HZ_ADVISED, FreebsdHost, Survey};
+pub use host::{FreebsdHost, HZ_ADVISED, Survey};
 pub use output::{
     Capabilities, OutputError, Polling, parse_hz, parse_interface, parse_polling, parse_uname,
 };
@@ -26,6 +26,9 @@ pub use persist::{LineChange, no_persist, persist, would_no_persist, would_persi
 pub use rc_conf::{RcConfError, with_polling};
 pub use record::HostRecord;
 pub use ssh::Ssh;
-pub use switch::{FreebsdChange, FreebsdRestored, FreebsdWrite, changed_targets, plan, restore, set, would_restore};
+pub use switch::{
+    FreebsdChange, FreebsdRestored, FreebsdWrite, changed_targets, plan, restore, set,
+    would_restore,
+};
 pub use target::{FreebsdTarget, TargetError};
 pub use variables::{Variable, variables};

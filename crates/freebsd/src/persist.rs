@@ -67,7 +67,10 @@ fn refused(host: &FreebsdHost, reason: RcConfError) -> FreebsdError {
 }
 
 /// What [`persist`] would change; `None` when the word is there already.
-pub fn would_persist(host: &FreebsdHost, target: &FreebsdTarget) -> Result<Option<LineChange>, FreebsdError> {
+pub fn would_persist(
+    host: &FreebsdHost,
+    target: &FreebsdTarget,
+) -> Result<Option<LineChange>, FreebsdError> {
     let lines = with_polling(&read(host)?.text, target.interface());
     let lines = lines.map_err(|reason| refused(host, reason))?;
     Ok(lines.map(|(before, after)| LineChange {

@@ -53,7 +53,9 @@ impl FreebsdWrite {
         match self {
             FreebsdWrite::Polling { to: true, .. } => format!("ifconfig {interface} polling"),
             FreebsdWrite::Polling { to: false, .. } => format!("ifconfig {interface} -polling"),
-            FreebsdWrite::Knob { knob, to, .. } => format!("sysctl kern.polling.{}={to}", knob.name()),
+            FreebsdWrite::Knob { knob, to, .. } => {
+                format!("sysctl kern.polling.{}={to}", knob.name())
+            }
         }
     }
 
@@ -106,7 +108,11 @@ fn name_of(knob: Knob) -> String {
 
 /// What has to be written so that the host is as asked. The kernel's own rules decide what is in range and
 /// what changes along: they are those of [`nicpoll_core`].
-pub fn plan(survey: &Survey, target: &FreebsdTarget, asked: &FreebsdChange) -> Result<Vec<FreebsdWrite>, FreebsdError> {
+pub fn plan(
+    survey: &Survey,
+    target: &FreebsdTarget,
+    asked: &FreebsdChange,
+) -> Result<Vec<FreebsdWrite>, FreebsdError> {
     survey.check(target)?;
     let mut rules = Poller::new(survey.hz).map_err(|_| range(survey, target, Knob::RegFrac, 0))?;
     let now: Vec<(Knob, u32)> = survey.polling.writable().collect();
@@ -201,7 +207,9 @@ pub fn set(
         record.interfaces.entry(name).or_default().is_set = true;
         for write in writes {
             match *write {
-                FreebsdWrite::Polling { from, to } => record.note_polling(target.interface(), from, to),
+                FreebsdWrite::Polling { from, to } => {
+                    record.note_polling(target.interface(), from, to)
+                }
                 FreebsdWrite::Knob { knob, from, to } => record.note_knob(knob, from, to),
             }
         }
@@ -221,7 +229,11 @@ pub fn set(
     Err(first)
 }
 
-fn carry_out(host: &FreebsdHost, target: &FreebsdTarget, writes: &[FreebsdWrite]) -> Result<(), FreebsdError> {
+fn carry_out(
+    host: &FreebsdHost,
+    target: &FreebsdTarget,
+    writes: &[FreebsdWrite],
+) -> Result<(), FreebsdError> {
     for write in writes {
         fault::point();
         host.ssh().run(&write.command(target.interface()))?;
@@ -257,7 +269,8 @@ pub fn changed_targets(journal: &Journal) -> Result<Vec<FreebsdTarget>, FreebsdE
         if let Some(entry) = journal.lock_as::<HostRecord>(&path)? {
             let record = entry.record();
             let set = record.interfaces.iter().filter(|(_, one)| one.is_set);
-            targets.extend(set.filter_map(|(name, _)| FreebsdTarget::from_parts(&record.host, name)));
+            targets
+                .extend(set.filter_map(|(name, _)| FreebsdTarget::from_parts(&record.host, name)));
             if record.is_empty() {
                 // Its writer was killed before it had changed anything.
                 entry.close()?;
@@ -267,7 +280,10 @@ pub fn changed_targets(journal: &Journal) -> Result<Vec<FreebsdTarget>, FreebsdE
     Ok(targets)
 }
 
-fn lock(journal: &Journal, target: &FreebsdTarget) -> Result<Option<Entry<HostRecord>>, JournalError> {
+fn lock(
+    journal: &Journal,
+    target: &FreebsdTarget,
+) -> Result<Option<Entry<HostRecord>>, JournalError> {
     let path = journal.directory().join(HostRecord::file_of(target.host()));
     let entry = journal.lock_as::<HostRecord>(&path)?;
     let Some(entry) = entry else {
@@ -285,7 +301,10 @@ fn lock(journal: &Journal, target: &FreebsdTarget) -> Result<Option<Entry<HostRe
 }
 
 /// What [`restore`] would do; `None` when nothing was changed there.
-pub fn would_restore(journal: &Journal, target: &FreebsdTarget) -> Result<Option<FreebsdRestored>, FreebsdError> {
+pub fn would_restore(
+    journal: &Journal,
+    target: &FreebsdTarget,
+) -> Result<Option<FreebsdRestored>, FreebsdError> {
     let Some(entry) = lock(journal, target)? else {
         return Ok(None);
     };
@@ -295,7 +314,10 @@ pub fn would_restore(journal: &Journal, target: &FreebsdTarget) -> Result<Option
 
 /// Puts an interface back, and the variables of kern.polling with the last interface of the host; `None`
 /// when nothing was changed there.
-pub fn restore(journal: &Journal, target: &FreebsdTarget) -> Result<Option<FreebsdRestored>, FreebsdError> {
+pub fn restore(
+    journal: &Journal,
+    target: &FreebsdTarget,
+) -> Result<Option<FreebsdRestored>, FreebsdError> {
     let Some(entry) = lock(journal, target)? else {
         return Ok(None);
     };
@@ -317,7 +339,11 @@ pub fn restore(journal: &Journal, target: &FreebsdTarget) -> Result<Option<Freeb
 }
 
 /// Compares a host with its record.
-fn compare(host: &FreebsdHost, record: &HostRecord, target: &FreebsdTarget) -> Result<FreebsdRestored, FreebsdError> {
+fn compare(
+    host: &FreebsdHost,
+    record: &HostRecord,
+    target: &FreebsdTarget,
+) -> Result<FreebsdRestored, FreebsdError> {
     let mut restored = FreebsdRestored {
         writes: Vec::new(),
         drift: Vec::new(),

@@ -203,7 +203,11 @@ mod tests {
             assert!(FreebsdTarget::parse(word).is_err(), "{word}");
         }
         for interface in ["em0;reboot", "em0 -polling", "$em", "a23456789012345x"] {
-            assert_eq!(FreebsdTarget::from_parts("bsd", interface), None, "{interface}");
+            assert_eq!(
+                FreebsdTarget::from_parts("bsd", interface),
+                None,
+                "{interface}"
+            );
         }
     }
 

@@ -328,7 +328,10 @@ fn no_more_clients_are_served_than_the_limit() {
         sessions.extend(session);
     }
     assert_eq!(listener.stray_datagrams(), 1);
-    assert!(matches!(listener.refusal(), Some(ClientRefusal::Full { .. })));
+    assert!(matches!(
+        listener.refusal(),
+        Some(ClientRefusal::Full { .. })
+    ));
     sessions.pop();
     let last = clients.last().unwrap();
     last.send_to(&datagram, listener.local_addr()).unwrap();

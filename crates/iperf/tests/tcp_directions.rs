@@ -356,7 +356,10 @@ fn streams_to_clients_are_counted_like_those_from_them() {
     let mut late = ask(&listener, &asked);
     let now = Duration::ZERO;
     assert!(listener.accept(&signals, now).unwrap().is_none());
-    assert!(matches!(listener.refusal(), Some(ClientRefusal::Share { .. })));
+    assert!(matches!(
+        listener.refusal(),
+        Some(ClientRefusal::Share { .. })
+    ));
     assert!(matches!(late.read(&mut [0; 8]), Ok(0) | Err(_)));
     // One stream less leaves room for one, not for two.
     clients[0].1.outgoing = None;

@@ -249,10 +249,7 @@ fn fins_of_every_version_say_how_much_was_sent() {
     for (client, dialect, fin, id) in FINS {
         assert_eq!(dialect.header(&raw(fin), 92).unwrap().id, id, "{client}");
         // By itself it is known for a FIN, too.
-        assert!(
-            DatagramHeader::parse(&hex(fin)).unwrap().id < 0,
-            "{client}"
-        );
+        assert!(DatagramHeader::parse(&hex(fin)).unwrap().id < 0, "{client}");
     }
 }
 
@@ -378,10 +375,8 @@ fn report() -> ServerReport {
 #[test]
 fn captured_report_of_2_0_5_begins_four_bytes_sooner() {
     let fin = "ffffffa3 6b00ba6f 000637e7 00000000 00000001 00001389";
-    let captured = hex(
-        "ffffffa3 6b00ba6f 000637e7 \
-         80000000 00000000 00021048 00000001 00003fd4 00000001 00000000 0000005d 00000000 00000006",
-    );
+    let captured = hex("ffffffa3 6b00ba6f 000637e7 \
+         80000000 00000000 00021048 00000001 00003fd4 00000001 00000000 0000005d 00000000 00000006");
     let expected = ServerReport {
         out_of_order: 0,
         ..report()
@@ -405,11 +400,9 @@ fn captured_report_of_2_0_5_begins_four_bytes_sooner() {
 #[test]
 fn report_of_2_0_12_has_the_upper_half_of_the_datagrams_before_the_jitter() {
     let fin = "8000005d 6b00bc2a 00064be1 32333435 00000000 30313233";
-    let expected = hex(
-        "8000005d 6b00bc2a 00064be1 32333435 \
+    let expected = hex("8000005d 6b00bc2a 00064be1 32333435 \
          80000000 00000000 00021048 00000001 00003fd4 00000001 00000002 \
-         0000005d 00000000 00000000 00000006",
-    );
+         0000005d 00000000 00000000 00000006");
     let answer = report().answer(Dialect::V2_0_10, &raw(fin));
     assert_eq!(answer[..expected.len()], expected);
     assert_eq!(answer[expected.len()..], [0; 68]);

@@ -309,10 +309,7 @@ fn replies_are_told_apart() {
     sent[..16].copy_from_slice(&hex("ffffffa3 6b00ba6f 000637e7 ffffffff"));
     let classify = |reply: &[u8]| reply::classify(reply, &sent, Dialect::V2_1);
 
-    assert_eq!(
-        classify(&hex(ACK_FIN)),
-        Reply::Report(report_of_ack_fin())
-    );
+    assert_eq!(classify(&hex(ACK_FIN)), Reply::Report(report_of_ack_fin()));
     assert_eq!(classify(&sent[..128]), Reply::Echo);
     let header_ack = hex("00000002 0000001c 00000000 00020000 000d0003 00000000 00000000");
     let version = Version {

@@ -95,7 +95,7 @@ pub use study::{
 pub use study_plan::{STUDY_PLAN_SCHEMA, StudyPlan};
 pub use sweep::{Sweep, SweepEnd, SweepPoint, SweptLoad, SweptSetting};
 pub use switch::{
-    SET_SCHEMA, SwitchRun, SwitchFile, SwitchProof, SwitchRestored, SwitchValue, SwitchWrite,
+    SET_SCHEMA, SwitchFile, SwitchProof, SwitchRestored, SwitchRun, SwitchValue, SwitchWrite,
 };
 pub use trial::{
     Calibration, Conduct, Findings, ForeignCpu, Placement, PollEvidence, RoundTrip, SocketBuffers,

@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use nicpoll_model::blast::{
-    BLAST_SCHEMA, BlastAccount, BlastCounts, BlastEnd, BlastFrames, BlastInterval, BlastLink, BlastStart,
+    BLAST_SCHEMA, BlastAccount, BlastCounts, BlastEnd, BlastFrames, BlastInterval, BlastLink,
+    BlastStart,
 };
 use nicpoll_model::numbers::{MISSING, count, counted, figure, per_second};
 

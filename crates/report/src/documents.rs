@@ -20,8 +20,8 @@ use nicpoll_model::sink::{SINK_SCHEMA, SinkDocument};
 use nicpoll_model::ticks::{SIM_TICKS_SCHEMA, SimTicks};
 use nicpoll_model::{
     COMPARED_SCHEMA, Compared, DOCTOR_SCHEMA, Doctor, IMPORTED_SCHEMA, Imported, SET_SCHEMA,
-    SHOW_SCHEMA, STUDIES_SCHEMA, STUDY_PLAN_SCHEMA, Show, Studies, StudyPlan, SwitchRun, WATCH_SCHEMA,
-    WatchEnd, WatchSample, WatchStart,
+    SHOW_SCHEMA, STUDIES_SCHEMA, STUDY_PLAN_SCHEMA, Show, Studies, StudyPlan, SwitchRun,
+    WATCH_SCHEMA, WatchEnd, WatchSample, WatchStart,
 };
 use schemars::JsonSchema;
 use serde::Serialize;

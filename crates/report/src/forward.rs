@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use nicpoll_model::forward::{
-    FORWARD_SCHEMA, Fate, ForwardCounts, ForwardEnd, ForwardFate, ForwardInterval, ForwardStart, LOST, PASSED,
+    FORWARD_SCHEMA, Fate, ForwardCounts, ForwardEnd, ForwardFate, ForwardInterval, ForwardStart,
+    LOST, PASSED,
 };
 use nicpoll_model::numbers::{count, per_second};
 

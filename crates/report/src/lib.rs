@@ -47,7 +47,7 @@ pub use json::{render_cpu_truth_json, render_json};
 pub use line_rates::render_line_rates;
 pub use markdown::{render_ab_markdown, render_imported_markdown, render_markdown};
 pub use micros::with_micros;
-pub use page::{RunPage, PageForm, PageTexts};
+pub use page::{PageForm, PageTexts, RunPage};
 pub use rr_page::{RR_TEXTS, RrPage, finish_rr_page};
 pub use schemas::{NamedSchema, SCHEMAS, schema_file};
 pub use sim::{

@@ -2,7 +2,7 @@
 
 use nicpoll_model::rr::{RR_SCHEMA, RrDocument, RrEnd, RrInterval, RrStart};
 
-use crate::page::{RunPage, PageForm, PageTexts};
+use crate::page::{PageForm, PageTexts, RunPage};
 use crate::rr::{render_rr_end, render_rr_interval, render_rr_start};
 use crate::{render_document, render_event};
 

@@ -10,7 +10,7 @@ use nicpoll_model::netrate::{Netblast, Netreceive, Netsend};
 use nicpoll_model::rr::RrDocument;
 use nicpoll_model::{CpuTruth, Doctor, Show, Study, SwitchRun, WatchEnd, WatchSample, WatchStart};
 use nicpoll_report::{
-    RunPage, PageForm, RR_TEXTS, TextOptions, WatchScale, render_cpu_truth_json,
+    PageForm, RR_TEXTS, RunPage, TextOptions, WatchScale, render_cpu_truth_json,
     render_cpu_truth_text, render_doctor_text, render_document, render_event, render_json,
     render_line_rates, render_show_text, render_text, render_watch_start, render_watch_text,
 };

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use nicpoll_store::Place;
 
 use crate::pages::{Answer, answer_to};
-use crate::request::{PageRequest, HEAD_MAX_BYTES, RequestRefusal, read_request};
+use crate::request::{HEAD_MAX_BYTES, PageRequest, RequestRefusal, read_request};
 
 /// The request has to be whole after this.
 const REQUEST_MAX: Duration = Duration::from_secs(5);

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use nicpoll_store::Place;
 
-pub use request::{PageRequest, Page, RequestRefusal, read_request};
+pub use request::{Page, PageRequest, RequestRefusal, read_request};
 
 /// Connections at once.
 const CONNECTIONS_MAX: usize = 16;

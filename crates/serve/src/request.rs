@@ -231,7 +231,10 @@ mod tests {
 
     #[test]
     fn what_is_no_plain_request_is_refused() {
-        assert_eq!(ask("GET / HTTP/1.1\r\n\r\n"), Err(RequestRefusal::Malformed));
+        assert_eq!(
+            ask("GET / HTTP/1.1\r\n\r\n"),
+            Err(RequestRefusal::Malformed)
+        );
         let two = "GET / HTTP/1.1\r\nHost: 127.0.0.1:8077\r\nHost: evil.example\r\n\r\n";
         assert_eq!(ask(two), Err(RequestRefusal::Malformed));
         let post = "POST / HTTP/1.1\r\nHost: 127.0.0.1:8077\r\n\r\n";

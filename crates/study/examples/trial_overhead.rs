@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use nicpoll_model::Side;
 use nicpoll_stats::order::Seed;
 use nicpoll_study::{
-    Host, HostEvent, HostFailure, HostMessage, INTERFACE, Lab, LocalHost, Options, Place, Trials,
-    Veth, plan,
+    Host, HostEvent, HostFailure, HostMessage, INTERFACE, Lab, LocalHost, Options, TrialPlace,
+    Trials, Veth, plan,
 };
 use nicpoll_switch::{Journal, Owner};
 
@@ -69,7 +69,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             for setting in &design.settings {
                 steps.lock().map_err(|_| "a panic")?.clear();
                 let begin = Instant::now();
-                let trial = trials.run(Place {
+                let trial = trials.run(TrialPlace {
                     sequence: 1,
                     block: 1,
                     workload: workload.name.clone(),

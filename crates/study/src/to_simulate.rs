@@ -143,10 +143,7 @@ mod tests {
         let of = |text: &str| StudyFile::parse(text).unwrap().design.to_simulate();
         let file = format!("blocks = 3\n{TWO}ip = \"v6\"\n");
         let rows = of(&file).unwrap();
-        assert_eq!(
-            rows[0].traffic,
-            "iperf-udp:rate=32000000:payload=200:ip=6"
-        );
+        assert_eq!(rows[0].traffic, "iperf-udp:rate=32000000:payload=200:ip=6");
         let periods: Vec<_> = rows.iter().map(|row| row.period_ns).collect();
         assert_eq!(periods, [Some(50_000), Some(1_000_000)]);
         for (find, replace) in [

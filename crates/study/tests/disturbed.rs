@@ -9,7 +9,7 @@ use std::time::Duration;
 use common::TestLab;
 use nicpoll_model::{Side, Trial};
 use nicpoll_stats::order::Seed;
-use nicpoll_study::{Options, Place, Trials, plan};
+use nicpoll_study::{Options, TrialPlace, Trials, plan};
 use nicpoll_testkit::needs;
 
 /// Runs two trials; `meanwhile` is run in the sender's namespace in the midst of the first one.
@@ -35,7 +35,7 @@ fn two_trials(workload: &str, meanwhile: &'static str) -> [Trial; 2] {
     let mut trials = Trials::new(&mut test.lab, &design, &plan, &cancel).unwrap();
     // Odd blocks begin with the measured run.
     let mut run = |sequence| {
-        trials.run(Place {
+        trials.run(TrialPlace {
             sequence,
             block: 1,
             workload: String::from(workload),

@@ -12,7 +12,9 @@ use common::TestLab;
 use nicpoll_iperf::UdpWorkload;
 use nicpoll_model::{Side, SwitchValue};
 use nicpoll_stats::order::Seed;
-use nicpoll_study::{Here, Lab, Place, Running, StudyFile, Trials, Veth, WorkloadRequest, apply};
+use nicpoll_study::{
+    Here, Lab, Running, StudyFile, TrialPlace, Trials, Veth, WorkloadRequest, apply,
+};
 use nicpoll_switch::{Journal, Owner};
 use nicpoll_testkit::needs;
 
@@ -315,7 +317,7 @@ fn the_engine_receives_in_place_of_the_socket_and_has_the_same_figures() {
     let never = AtomicBool::new(false);
     for (sequence, setting) in (1..).zip(["socket", "engine"]) {
         let mut trials = Trials::new(&mut test.lab, &file.design, &plan, &never).unwrap();
-        let trial = trials.run(Place {
+        let trial = trials.run(TrialPlace {
             sequence,
             block: 1,
             workload: String::from("udp"),

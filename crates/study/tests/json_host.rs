@@ -14,7 +14,7 @@ use nicpoll_model::{Side, Trial};
 use nicpoll_stats::order::Seed;
 use nicpoll_study::{
     Host, HostEvent, HostFailure, HostMessage, HostRequest, INTERFACE, Lab, LocalHost, Options,
-    Place, Trials, plan,
+    TrialPlace, Trials, plan,
 };
 use nicpoll_switch::Owner;
 use nicpoll_sys::netns::NetNamespace;
@@ -105,7 +105,7 @@ fn trial(lab: &mut Lab, workload: &str, setting: &str) -> Trial {
     let cancel = AtomicBool::new(false);
     let mut trials = Trials::new(lab, &design, &plan, &cancel).unwrap();
     let mut trial = trials
-        .run(Place {
+        .run(TrialPlace {
             sequence: 1,
             block: 1,
             workload: String::from(workload),

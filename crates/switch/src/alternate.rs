@@ -205,7 +205,11 @@ fn prepare(
 }
 
 /// What is changed before the first turn.
-fn once(orders: &[Order], facts: &[InterfaceFacts], is_disruptive: bool) -> Result<Vec<Write>, Refusal> {
+fn once(
+    orders: &[Order],
+    facts: &[InterfaceFacts],
+    is_disruptive: bool,
+) -> Result<Vec<Write>, Refusal> {
     let planned = planned(orders, facts);
     let mut writes: Vec<Write> = Vec::new();
     for (order, facts) in orders.iter().zip(facts) {

@@ -313,7 +313,11 @@ fn have_same_knobs(before: &[Order], now: &[Order]) -> bool {
 }
 
 /// What a command would write.
-pub fn preview(orders: &[Order], facts: &[InterfaceFacts], needs: Needs) -> Result<Preview, SetError> {
+pub fn preview(
+    orders: &[Order],
+    facts: &[InterfaceFacts],
+    needs: Needs,
+) -> Result<Preview, SetError> {
     let mut writes = planned(orders, facts);
     let planned = writes.clone();
     for (order, facts) in orders.iter().zip(facts) {

@@ -52,11 +52,11 @@ pub use control::{Control, ControlError, Features, Interface, Napi, Queue};
 pub use document::{label, writes_back, writes_kept};
 pub use early::{Deferral, EarlyChange, take_over};
 pub use error::SwitchError;
-pub use facts::{InterfaceFacts, GRO_FEATURE, Peer, VETH_RING_SLOTS};
+pub use facts::{GRO_FEATURE, InterfaceFacts, Peer, VETH_RING_SLOTS};
 pub use guard::{GUARD_COMMAND, Guard, GuardError, guard_of_this_program, watch_over};
 pub use inventory::{LinkFacts, XdpAbilities};
 pub use journal::{
-    Content, DEFAULT_DIRECTORY, DIRECTORY_VARIABLE, Entry, JournalFile, Journal, JournalError,
+    Content, DEFAULT_DIRECTORY, DIRECTORY_VARIABLE, Entry, Journal, JournalError, JournalFile,
 };
 pub use kernel::{Kernel, Target};
 pub use knob::table::DEFER_HARD_IRQS_MAX;

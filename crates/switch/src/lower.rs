@@ -24,13 +24,21 @@ pub fn goes_by_backlog(kind: Option<&str>) -> bool {
 
 /// The interfaces at the bottom of `top`: itself when it lies on nothing, none when it is stacked and
 /// nothing in this namespace is below it.
-pub fn lowest<'a>(links: &'a [PlacedInterface], top: &'a PlacedInterface) -> Vec<&'a PlacedInterface> {
+pub fn lowest<'a>(
+    links: &'a [PlacedInterface],
+    top: &'a PlacedInterface,
+) -> Vec<&'a PlacedInterface> {
     let mut found = Vec::new();
     descend(links, top, DEPTH_MAX, &mut found);
     found
 }
 
-fn descend<'a>(links: &'a [PlacedInterface], top: &'a PlacedInterface, depth: u32, found: &mut Vec<&'a PlacedInterface>) {
+fn descend<'a>(
+    links: &'a [PlacedInterface],
+    top: &'a PlacedInterface,
+    depth: u32,
+    found: &mut Vec<&'a PlacedInterface>,
+) {
     let driver = top.interface.driver.as_str();
     if !is_stacked(driver) {
         let is_known = found
@@ -61,7 +69,12 @@ mod tests {
     use super::*;
     use crate::control::Interface;
 
-    fn link(ifindex: u32, driver: &str, lower: Option<u32>, master: Option<u32>) -> PlacedInterface {
+    fn link(
+        ifindex: u32,
+        driver: &str,
+        lower: Option<u32>,
+        master: Option<u32>,
+    ) -> PlacedInterface {
         PlacedInterface {
             interface: Interface {
                 ifindex,

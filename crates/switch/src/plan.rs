@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use thiserror::Error;
 
 use crate::control::Napi;
-use crate::facts::{InterfaceFacts, GRO_FEATURE};
+use crate::facts::{GRO_FEATURE, InterfaceFacts};
 use crate::kernel::Target;
 use crate::knob::place::Place;
 use crate::knob::{Knob, Manner, Phase, Row, Value, table};
@@ -302,7 +302,11 @@ fn peer_writes(facts: &InterfaceFacts, lacks_napi: bool) -> Result<Vec<Write>, R
 }
 
 /// The writes of the settings themselves, in the order in which they are made.
-pub fn settings(facts: &InterfaceFacts, values: &Values, part: &Part) -> Result<Vec<Write>, Refusal> {
+pub fn settings(
+    facts: &InterfaceFacts,
+    values: &Values,
+    part: &Part,
+) -> Result<Vec<Write>, Refusal> {
     let napis = chosen(facts, part)?;
     let mut writes = Vec::new();
     for group in napi_groups(values) {
@@ -413,7 +417,11 @@ fn of_card(facts: &InterfaceFacts, values: &Values) -> Vec<Write> {
 }
 
 /// What becomes of the threads, once they are there.
-pub fn threads(facts: &InterfaceFacts, values: &Values, part: &Part) -> Result<Vec<Write>, Refusal> {
+pub fn threads(
+    facts: &InterfaceFacts,
+    values: &Values,
+    part: &Part,
+) -> Result<Vec<Write>, Refusal> {
     let mut writes = Vec::new();
     if !has_phase(values, Phase::Thread) {
         return Ok(writes);

@@ -142,7 +142,11 @@ fn busy_timer(facts: &InterfaceFacts, period_ns: u64) -> Option<SwitchWarning> {
 }
 
 /// Whether the rate seen would overflow the rings between two polls of this period.
-fn overflow(facts: &InterfaceFacts, packets_per_second: f64, period_ns: u64) -> Option<SwitchWarning> {
+fn overflow(
+    facts: &InterfaceFacts,
+    packets_per_second: f64,
+    period_ns: u64,
+) -> Option<SwitchWarning> {
     let slots = u64::from(facts.ring_slots?) * (facts.napis().len().max(1) as u64);
     let packets_per_period = packets_per_second * period_ns as f64 / 1e9;
     (packets_per_period > slots as f64).then(|| SwitchWarning::Overflow {

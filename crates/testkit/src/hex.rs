@@ -25,6 +25,6 @@ mod tests {
     #[test]
     fn digits_are_bytes_however_they_are_set_apart() {
         assert_eq!(hex("0800 45\n0A-ff"), [8, 0, 0x45, 10, 255]);
-        assert_eq!(hex(""), []);
+        assert!(hex("").is_empty());
     }
 }

@@ -21,7 +21,7 @@ pub mod text;
 mod workload;
 
 pub use ids::NetrateIds;
-pub use sending::{ConnectError, SendProgress, SendCount, connect_first};
+pub use sending::{ConnectError, SendCount, SendProgress, connect_first};
 pub(crate) use sending::{number, set_up};
 pub use workload::NetrateWorkload;
 pub(crate) use workload::Receiver;

@@ -18,13 +18,13 @@ mod workload;
 
 use std::time::Duration;
 
-use nicpoll_wire::rr::{MessageKind, Message};
+use nicpoll_wire::rr::{Message, MessageKind};
 
-pub use client::{RrClientConfig, ClientError, run_client};
+pub use client::{ClientError, RrClientConfig, run_client};
 pub use nicpoll_stats::Latencies;
 pub use report::ClientReport;
 pub use schedule::Pacing;
-pub use server::{End, Server, RrServerReport};
+pub use server::{End, RrServerReport, Server};
 pub use service::{Served, Service, ServiceConfig, ServiceError};
 pub use session::{Event, Problem, Tell, run_client_session, run_server_session};
 pub use workload::RrWorkload;
@@ -38,6 +38,7 @@ pub const RESPONSE_TIMEOUT: Duration = Duration::from_millis(100);
 /// longer: an address that may be forged is never sent more than came from it.
 fn datagram_request(datagram: &[u8]) -> Option<Message> {
     let message = Message::parse(datagram).ok()?;
-    let is_answered = message.kind == MessageKind::Request && message.response_bytes <= message.bytes;
+    let is_answered =
+        message.kind == MessageKind::Request && message.response_bytes <= message.bytes;
     is_answered.then_some(message)
 }

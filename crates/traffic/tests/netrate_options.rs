@@ -3,8 +3,8 @@
 
 use nicpoll_model::Rate;
 use nicpoll_traffic::netrate::options::{
-    CommandLine, BlastOptions, OptionError, ReceiveOptions, SendOptions, NetrateStyle, Tool, parse_netblast,
-    parse_netreceive, parse_netsend,
+    BlastOptions, CommandLine, NetrateStyle, OptionError, ReceiveOptions, SendOptions, Tool,
+    parse_netblast, parse_netreceive, parse_netsend,
 };
 use proptest::prelude::*;
 

@@ -89,9 +89,19 @@ fn throughput_is_that_of_frames_without_their_check_sequence() {
 
 #[test]
 fn ratios_are_whole_numbers_and_nothing_is_divided_by_zero() {
-    let all_failed = text::netblast(&summary(7, 7, RateSpan::Asked(1)), NetrateStyle::Freebsd, 64, false);
+    let all_failed = text::netblast(
+        &summary(7, 7, RateSpan::Asked(1)),
+        NetrateStyle::Freebsd,
+        64,
+        false,
+    );
     assert!(all_failed.contains("\napprox send rate:  0\napprox error rate: 1\n"));
-    let nothing = text::netblast(&summary(0, 0, RateSpan::Asked(1)), NetrateStyle::Freebsd, 64, false);
+    let nothing = text::netblast(
+        &summary(0, 0, RateSpan::Asked(1)),
+        NetrateStyle::Freebsd,
+        64,
+        false,
+    );
     assert!(nothing.contains("\napprox send rate:  0\napprox error rate: 0\n"));
     assert_eq!(RateSpan::Elapsed(Duration::ZERO).rate(5), 0);
     assert_eq!(RateSpan::Elapsed(Duration::from_millis(2_500)).rate(10), 4);

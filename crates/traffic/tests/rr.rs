@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::rr::{
-    RrClientConfig, ClientError, ClientReport, End, Server, ServerConfig, ServerError, run_client,
+    ClientError, ClientReport, End, RrClientConfig, Server, ServerConfig, ServerError, run_client,
 };
-use nicpoll_wire::rr::{MessageKind, Message};
+use nicpoll_wire::rr::{Message, MessageKind};
 
 const LOOPBACK: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 0);
 

@@ -12,7 +12,7 @@ use nicpoll_model::Protocol;
 use nicpoll_model::Rate;
 use nicpoll_traffic::Signals;
 use nicpoll_traffic::rr::{
-    RrClientConfig, ClientReport, Pacing, Served, Service, ServiceConfig, run_client,
+    ClientReport, Pacing, RrClientConfig, Served, Service, ServiceConfig, run_client,
 };
 use nicpoll_wire::rr::Message;
 use rustix::net::{AddressFamily, SocketType};

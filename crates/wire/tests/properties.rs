@@ -1,6 +1,6 @@
 //! What holds for all values: what is built parses back, and no bytes make a parser panic.
 
-use nicpoll_wire::rr::{Decoder, MessageKind, MESSAGE_BYTES_MAX, Message};
+use nicpoll_wire::rr::{Decoder, MESSAGE_BYTES_MAX, Message, MessageKind};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

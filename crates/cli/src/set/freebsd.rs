@@ -3,7 +3,8 @@
 use anyhow::Context;
 use nicpoll_core::Knob;
 use nicpoll_freebsd::{
-    self as freebsd, FreebsdChange, HZ_ADVISED, FreebsdHost, LineChange, Ssh, Survey, FreebsdTarget, FreebsdWrite, variables,
+    self as freebsd, FreebsdChange, FreebsdHost, FreebsdTarget, FreebsdWrite, HZ_ADVISED,
+    LineChange, Ssh, Survey, variables,
 };
 use nicpoll_model::SwitchRestored;
 use nicpoll_switch::Journal;

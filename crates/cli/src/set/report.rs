@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use nicpoll_model::{
-    Origin, SET_SCHEMA, SwitchRun, SwitchFile, SwitchProof, SwitchRestored, SwitchWrite,
+    Origin, SET_SCHEMA, SwitchFile, SwitchProof, SwitchRestored, SwitchRun, SwitchWrite,
 };
 use nicpoll_report::{render_document, render_switch_proofs, render_switch_writes};
 use nicpoll_switch::persist::FileChange;

@@ -21,7 +21,7 @@ use nicpoll_report::{render_document, render_host_file, render_sim_fit_host};
 use nicpoll_sim::Host;
 use nicpoll_stats::order::Seed;
 use nicpoll_study::{
-    DEFAULT_PERIOD, Lab, Options, TrialPlace, StudyError, Trials, Veth, demo, measure_costs, plan,
+    DEFAULT_PERIOD, Lab, Options, StudyError, TrialPlace, Trials, Veth, demo, measure_costs, plan,
     require_lab, ticks_per_second,
 };
 use nicpoll_switch::{Journal, guard_of_this_program};

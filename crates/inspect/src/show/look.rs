@@ -11,9 +11,11 @@ use nicpoll_model::{
     Ceiling, Discipline, EventCost, Finding, InterfaceShow, InterruptShow, NapiShow, Rhythm, Unseen,
 };
 use nicpoll_observe::{
-    BpfError, ExactCpu, InterruptLine, Interrupts, PollRhythm, RhythmWatch, Timed,
+    BpfError, ExactCpu, InterruptLine, Interrupts, PollRhythm, RhythmWatch, TimedPrograms,
 };
-use nicpoll_switch::{Abilities, Control, PlacedInterface, LinkFacts, SwitchError, is_stacked, lowest};
+use nicpoll_switch::{
+    Abilities, Control, LinkFacts, PlacedInterface, SwitchError, is_stacked, lowest,
+};
 
 use super::drift::Standing;
 use super::evidence::{of_lower, of_rhythm, without_polls};
@@ -278,8 +280,9 @@ fn below(
     shown: &[String],
 ) -> Result<BTreeMap<String, Vec<String>>, InspectError> {
     let links = control.links().doing("looking for what lies below")?;
-    let is_meant =
-        |link: &&PlacedInterface| shown.contains(&link.interface.name) && is_stacked(&link.interface.driver);
+    let is_meant = |link: &&PlacedInterface| {
+        shown.contains(&link.interface.name) && is_stacked(&link.interface.driver)
+    };
     let names = |link: &PlacedInterface| {
         let below = lowest(&links, link).into_iter();
         below.map(|link| link.interface.name.clone()).collect()

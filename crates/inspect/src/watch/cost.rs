@@ -6,12 +6,12 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_observe::{BpfError, ExactCpu, RunTime, Timed, TimedRuns, start_timing};
+use nicpoll_observe::{BpfError, ExactCpu, RunTime, TimedPrograms, TimedRuns, start_timing};
 
 /// The programs' share of one core while the kernel times them for so long.
 pub fn bpf_cpu_ratio(
     exact: &mut ExactCpu,
-    others: &[&dyn Timed],
+    others: &[&dyn TimedPrograms],
     time: Duration,
 ) -> Result<f64, BpfError> {
     let ((runs, seconds), idle) = exact.beside_idle_program(|exact| {
@@ -30,7 +30,10 @@ pub fn bpf_cpu_ratio(
 }
 
 /// One entry for each set of programs.
-fn timed_runs(exact: &mut ExactCpu, others: &[&dyn Timed]) -> Result<Vec<TimedRuns>, BpfError> {
+fn timed_runs(
+    exact: &mut ExactCpu,
+    others: &[&dyn TimedPrograms],
+) -> Result<Vec<TimedRuns>, BpfError> {
     let others = others.iter().map(|programs| programs.timed_runs());
     std::iter::once(exact.timed_runs()).chain(others).collect()
 }

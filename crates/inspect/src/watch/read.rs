@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use nicpoll_model::Unseen;
 use nicpoll_observe::{
     BpfError, CpuSample, ExactCpu, ExactSample, HostCounters, HostSnapshot, InterruptLine,
-    Interrupts, PollRhythm, RhythmWatch, Timed,
+    Interrupts, PollRhythm, RhythmWatch, TimedPrograms,
 };
 use nicpoll_switch::{Control, ControlError, LinkFacts};
 use nicpoll_sys::usage::{CpuTime, process_cpu_time};
@@ -135,8 +135,11 @@ impl Reader {
 
     /// The BPF programs' share of one core, timed for so long; `None` when there are none.
     pub fn bpf_cpu_ratio(&mut self, time: Duration) -> Result<Option<f64>, BpfError> {
-        let polls = self.polls.iter().map(|polls| &polls.watch as &dyn Timed);
-        let polls: Vec<&dyn Timed> = polls.collect();
+        let polls = self
+            .polls
+            .iter()
+            .map(|polls| &polls.watch as &dyn TimedPrograms);
+        let polls: Vec<&dyn TimedPrograms> = polls.collect();
         let exact = self.exact.as_mut();
         exact
             .map(|exact| bpf_cpu_ratio(exact, &polls, time))

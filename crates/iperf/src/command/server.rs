@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use nicpoll_sys::daemon::Daemon;
 use nicpoll_sys::tell;
-use nicpoll_traffic::{CloseAccount, Caller, ClientRefusal, Signals};
+use nicpoll_traffic::{Caller, ClientRefusal, CloseAccount, Signals};
 
 use super::{realtime, settings};
 use crate::config::ListenerConfig;

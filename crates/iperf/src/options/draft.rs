@@ -10,7 +10,7 @@ use super::error::OptionError;
 use super::given::Given;
 use super::table::{Meaning, OptionSide, Spec};
 use super::units;
-use super::{Common, AddressPrefix};
+use super::{AddressPrefix, Common};
 use crate::wire::Dialect;
 
 const WINDOW_BYTES_MAX: u64 = 1 << 30;

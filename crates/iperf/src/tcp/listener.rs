@@ -16,7 +16,7 @@ use rustix::event::PollFlags;
 use rustix::net::{SocketFlags, SocketType, sockopt};
 
 use nicpoll_traffic::sockets::{self, SocketBuffer};
-use nicpoll_traffic::{Caller, LOOK_EVERY, ClientRefusal, Signals, Spare, is_exhausted};
+use nicpoll_traffic::{Caller, ClientRefusal, LOOK_EVERY, Signals, Spare, is_exhausted};
 
 use crate::wire::{ClientHeader, Directions};
 use nicpoll_model::iperf::Direction;
@@ -169,7 +169,8 @@ impl Listener {
             Err(source) if is_exhausted(&source) => {
                 self.spare.turn_away(&self.listener);
                 let peer = Caller(None);
-                self.slots.refuse(ClientRefusal::Descriptor { peer, source });
+                self.slots
+                    .refuse(ClientRefusal::Descriptor { peer, source });
                 return Ok(None);
             }
             Err(error) => return Err(error),

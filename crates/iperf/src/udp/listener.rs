@@ -216,7 +216,8 @@ impl Listener {
             Ok(next) => next,
             Err(ServerError::Bind { source, .. }) => {
                 let peer = peer.into();
-                self.slots.refuse(ClientRefusal::Descriptor { peer, source });
+                self.slots
+                    .refuse(ClientRefusal::Descriptor { peer, source });
                 return Ok(None);
             }
             Err(error) => return Err(error),

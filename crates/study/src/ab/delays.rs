@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use nicpoll_model::Unseen;
 use nicpoll_model::ab::{AbDelay, AbDelayKind};
-use nicpoll_observe::{BpfError, Histogram, PacketDelays, RunQueue, Timed};
+use nicpoll_observe::{BpfError, Histogram, PacketDelays, RunQueue, TimedPrograms};
 
 use super::meter::{ExactReading, Instance, Reading};
 use super::programs::is_receiver;
@@ -86,9 +86,9 @@ impl Delays {
     }
 
     /// The programs in the kernel.
-    pub fn timed(&self) -> impl Iterator<Item = &dyn Timed> {
-        let packets = self.packets.iter().map(|one| one as &dyn Timed);
-        packets.chain(self.waits.iter().map(|one| one as &dyn Timed))
+    pub fn timed(&self) -> impl Iterator<Item = &dyn TimedPrograms> {
+        let packets = self.packets.iter().map(|one| one as &dyn TimedPrograms);
+        packets.chain(self.waits.iter().map(|one| one as &dyn TimedPrograms))
     }
 
     /// All delays so far.

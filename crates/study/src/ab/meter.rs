@@ -14,7 +14,7 @@ use nicpoll_model::Unseen;
 use nicpoll_model::ab::AbDelayKind;
 use nicpoll_observe::{
     CpuSample, ExactCpu, ExactCpuOptions, ExactSample, Histogram, HostCounters, HostSnapshot,
-    InterruptLine, PollRhythm, RhythmWatch, ThreadTimes, Timed, parse_interrupts,
+    InterruptLine, PollRhythm, RhythmWatch, ThreadTimes, TimedPrograms, parse_interrupts,
 };
 use nicpoll_stats::ab::{PollCount, STEP_SECONDS};
 use nicpoll_switch::Control;
@@ -244,8 +244,8 @@ impl Meter {
     pub fn counting_cores(&mut self, time: Duration) -> Result<f64, StudyError> {
         match &mut self.exact {
             Some((exact, _)) => {
-                let polls = self.rhythms.iter().map(|polls| polls as &dyn Timed);
-                let others: Vec<&dyn Timed> = polls.chain(self.delays.timed()).collect();
+                let polls = self.rhythms.iter().map(|polls| polls as &dyn TimedPrograms);
+                let others: Vec<&dyn TimedPrograms> = polls.chain(self.delays.timed()).collect();
                 Ok(bpf_cpu_ratio(exact, &others, time)?)
             }
             None => Ok(0.0),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use nicpoll_sys::socket;
 use rustix::net::{SendFlags, send};
 
-use super::sending::{self, SendProgress, SendCount, number};
+use super::sending::{self, SendCount, SendProgress, number};
 use crate::Signals;
 use crate::backlog::{Backlog, PACKET_HEADER_BYTES};
 

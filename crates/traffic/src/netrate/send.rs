@@ -13,7 +13,7 @@ use nicpoll_model::Rate;
 use rustix::net::{SendFlags, SocketAddrAny, send, sendto};
 use rustix::time::{ClockId, clock_getres};
 
-use super::sending::{self, SendProgress, SendCount, number};
+use super::sending::{self, SendCount, SendProgress, number};
 use crate::Signals;
 
 const NS_PER_SECOND: u64 = 1_000_000_000;

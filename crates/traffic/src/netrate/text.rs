@@ -84,7 +84,12 @@ pub fn frame_bits_per_second(packets_per_second: u64, payload_bytes: usize, is_i
 }
 
 /// netblast's last lines. What they call Mib/s is 10^6 bit/s.
-pub fn netblast(summary: &SentSummary, style: NetrateStyle, payload_bytes: usize, is_ipv6: bool) -> String {
+pub fn netblast(
+    summary: &SentSummary,
+    style: NetrateStyle,
+    payload_bytes: usize,
+    is_ipv6: bool,
+) -> String {
     let mut text = summary.begin();
     let rate = summary.span.rate(summary.successes());
     let batches = summary.batches();

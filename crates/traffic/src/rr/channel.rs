@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use nicpoll_wire::rr::{Decoder, MessageKind, Message};
+use nicpoll_wire::rr::{Decoder, Message, MessageKind};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{
@@ -238,7 +238,9 @@ impl Channel {
 
 fn response(message: Option<Message>) -> Incoming {
     match message {
-        Some(message) if message.kind == MessageKind::Response => Incoming::Response(message.sequence),
+        Some(message) if message.kind == MessageKind::Response => {
+            Incoming::Response(message.sequence)
+        }
         _ => Incoming::Foreign,
     }
 }

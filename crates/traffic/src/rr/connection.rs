@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use nicpoll_wire::rr::{Decoder, MessageKind, Message};
+use nicpoll_wire::rr::{Decoder, Message, MessageKind};
 
 use super::service::{Served, add};
 use crate::signals::LOOK_EVERY;

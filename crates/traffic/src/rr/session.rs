@@ -16,10 +16,10 @@ use nicpoll_model::rr::{
 use thiserror::Error;
 
 use super::{
-    RrClientConfig, ClientError, ClientReport, Pacing, Served, Service, ServiceConfig, ServiceError,
-    run_client,
+    ClientError, ClientReport, Pacing, RrClientConfig, Served, Service, ServiceConfig,
+    ServiceError, run_client,
 };
-use crate::{Notices, ClientRefusal, Shortfall, Signals};
+use crate::{ClientRefusal, Notices, Shortfall, Signals};
 
 /// How often a server looks whether an interval has ended.
 const LOOK_EVERY: Duration = Duration::from_millis(10);

@@ -11,7 +11,7 @@ use nicpoll_wire::rr::Message;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    RrClientConfig, ClientError, ClientReport, End as RrEnd, Pacing, Served, Server, ServerConfig,
+    ClientError, ClientReport, End as RrEnd, Pacing, RrClientConfig, Served, Server, ServerConfig,
     ServerError, Service, ServiceConfig, run_client,
 };
 use crate::signals::LOOK_EVERY;

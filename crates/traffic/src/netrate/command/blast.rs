@@ -14,7 +14,7 @@ use nicpoll_sys::tell;
 use super::document;
 use super::reach::Reach;
 use super::{
-    DONE, EXIT_SHORT, ToolEnded, Program, Refused, announce, print, resolve, say_error, say_losses,
+    DONE, EXIT_SHORT, Program, Refused, ToolEnded, announce, print, resolve, say_error, say_losses,
     since_1970, span, watch,
 };
 use crate::Signals;

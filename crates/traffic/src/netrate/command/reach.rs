@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::plain;
 use crate::Shortfall;
-use crate::netrate::{SendProgress, SendCount};
+use crate::netrate::{SendCount, SendProgress};
 
 /// A sender whose datagrams come rarely may be silent for as long as this many of them take.
 const SILENCE_DATAGRAMS: u64 = 8;

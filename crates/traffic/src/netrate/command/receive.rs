@@ -10,7 +10,9 @@ use nicpoll_model::netrate::{NETRECEIVE_SCHEMA, Netreceive, ReceivingSocket};
 use nicpoll_model::{HostDelta, Side, Way};
 use nicpoll_sys::{socket, stderr};
 
-use super::{DONE, ToolEnded, LOOK_EVERY, Program, Refused, announce, document, perror, since_1970};
+use super::{
+    DONE, LOOK_EVERY, Program, Refused, ToolEnded, announce, document, perror, since_1970,
+};
 use crate::Signals;
 use crate::losses;
 use crate::netrate::options::ReceiveOptions;

@@ -10,7 +10,8 @@ use nicpoll_sys::stderr;
 use super::document;
 use super::reach::Reach;
 use super::{
-    ToolEnded, Program, Refused, announce, ended, print, resolve, say_error, say_losses, span, watch,
+    Program, Refused, ToolEnded, announce, ended, print, resolve, say_error, say_losses, span,
+    watch,
 };
 use crate::Signals;
 use crate::netrate::options::{SendOptions, Tool};
