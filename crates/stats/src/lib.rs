@@ -15,6 +15,7 @@
 pub mod ab;
 mod comparison;
 mod confidence;
+mod differences;
 mod holm;
 mod independence;
 mod latencies;

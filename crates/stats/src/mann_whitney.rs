@@ -12,6 +12,7 @@
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::confidence::Confidence;
+use crate::differences::Differences;
 use crate::paired::{Interval, NoInterval};
 use crate::ranks::{doubled_ranks, ties};
 
@@ -101,25 +102,22 @@ pub fn shift_interval(
 ) -> Result<Interval, NoInterval> {
     let sizes = [one.len(), other.len()];
     let left_out = left_out(sizes, confidence.tail()).ok_or(NoInterval::TooFewValues { sizes })?;
-    let mut differences: Vec<f64> = Vec::with_capacity(one.len() * other.len());
-    for value in one {
-        // Two failures of one kind are alike; their difference is no number.
-        let from = |it: &f64| if value == it { 0.0 } else { value - it };
-        differences.extend(other.iter().map(from));
-    }
-    if differences.iter().any(|difference| difference.is_nan()) {
+    if one.iter().chain(other).any(|value| value.is_nan()) {
         return Err(NoInterval::OutOfRange);
     }
-    differences.sort_by(f64::total_cmp);
-    let last = differences.len() - 1;
-    let middle = f64::midpoint(differences[last / 2], differences[differences.len() / 2]);
+    let differences = Differences::of(one, other);
+    let last = differences.count() - 1;
+    let middle = f64::midpoint(
+        differences.nth(last / 2),
+        differences.nth(differences.count() / 2),
+    );
     if middle.is_nan() {
         return Err(NoInterval::OutOfRange);
     }
     Ok(Interval {
         estimate: middle,
-        low: differences[left_out],
-        high: differences[last - left_out],
+        low: differences.nth(left_out),
+        high: differences.nth(last - left_out),
         confidence,
         blocks: one.len() + other.len(),
     })
