@@ -2,6 +2,10 @@
 //!
 //! What must hold: any text is read or refused with what is wrong and where, never with a panic, and what
 //! a line does not say is not made up.
+//!
+//! `nicpoll study import` knows these forms too, and reads them however broken a page has them. The readers
+//! stay apart on purpose: what stands here decides what is written to a host, so that a line which is not
+//! exactly as its command prints it is refused.
 
 use nicpoll_core::{Access, HZ_MAX, Knob};
 use thiserror::Error;

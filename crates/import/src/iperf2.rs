@@ -3,30 +3,26 @@
 //! A line of figures is `[ID] start-end sec transfer rate ...`. Of the lines of a stream the last that starts at 0 and
 //! reaches to the end is the whole test; the others are its intervals. `[SUM]` takes the place of the streams. A UDP
 //! client's `Server Report` says what arrived, and takes the place of what was sent.
+//!
+//! Each line is read by [`crate::transcript::iperf`], as it stands: what a program printed just now is not wrapped, and
+//! a line of figures that cannot be read is an error.
+
+use std::collections::HashMap;
 
 use nicpoll_model::FileError;
 
-use crate::{Quantity, Run, error, rate};
-
-/// A line of figures.
-#[derive(Clone, Debug, Default)]
-struct Line {
-    start: f64,
-    end: f64,
-    bits_per_second: f64,
-    jitter_seconds: Option<f64>,
-    /// Lost, and all that were sent.
-    datagrams: Option<[f64; 2]>,
-}
+use crate::lines::Lines;
+use crate::transcript::iperf::{self, IperfLine};
+use crate::transcript::{Cursor, Seen};
+use crate::{Quantity, Run, error};
 
 /// The lines with one number in brackets.
 #[derive(Debug)]
 struct Stream {
     id: String,
-    lines: Vec<Line>,
-    report: Option<Line>,
+    lines: Lines<IperfLine>,
+    report: Option<IperfLine>,
     awaits_report: bool,
-    is_connected: bool,
 }
 
 /// The streams of one test.
@@ -34,15 +30,19 @@ struct Stream {
 struct Test {
     line: usize,
     streams: Vec<Stream>,
+    /// Where the stream of each number is among them.
+    by_id: HashMap<String, usize>,
+    /// How many of them have their last line.
+    over: usize,
+    has_figures: bool,
+    is_connected: bool,
     is_udp_client: bool,
 }
 
 /// Whether a line of figures is there. iperf3's text looks alike, and says Bitrate.
 pub fn looks_so(text: &str) -> bool {
-    text.lines().any(|line| {
-        line.starts_with("[ ID] Interval")
-            || bracketed(line).is_some_and(|(_, rest)| times(rest).is_some())
-    })
+    text.lines()
+        .any(|line| line.starts_with("[ ID] Interval") || iperf::begins_figures(line))
 }
 
 /// Each test is a run: payload, bits a second.
@@ -56,94 +56,39 @@ pub fn parse(text: &str) -> Result<Vec<Run>, FileError> {
             let message = "this is iperf3's text, which leaves figures out; run iperf3 with -J";
             return Err(error(at, message));
         }
-        if text.starts_with("Client connecting to") || text.starts_with("Server listening on") {
-            is_udp_client = text.starts_with("Client") && text.contains("UDP");
-            if test.streams.iter().any(Stream::has_figures) {
+        if let Some(banner) = iperf::banner(&mut Cursor::new(text.as_bytes(), 0)) {
+            is_udp_client = banner.is_udp && !banner.is_server;
+            if test.has_figures {
                 tests.push(std::mem::take(&mut test));
             }
         }
-        let Some((id, rest)) = bracketed(text) else {
-            continue;
-        };
-        if rest.contains(" connected with ") {
-            if test.is_over() {
-                tests.push(std::mem::take(&mut test));
+        match iperf::as_it_stands(text) {
+            Some(Seen::Connected(connected)) => {
+                if test.is_over() {
+                    tests.push(std::mem::take(&mut test));
+                }
+                test.stream(&connected.id, at);
+                test.is_connected = true;
             }
-            test.stream(id, at).is_connected = true;
-        } else if rest.trim() == "Server Report:" {
-            test.stream(id, at).awaits_report = true;
-        } else if let Some((start, end, figures)) = times(rest) {
-            if figures.trim_end().ends_with("received out-of-order") {
-                continue;
+            Some(Seen::Report(id)) => test.stream(&id, at).awaits_report = true,
+            Some(Seen::Interval(line)) => {
+                if test.ends_before(&line) {
+                    tests.push(std::mem::take(&mut test));
+                }
+                test.add(*line, at);
             }
-            let line = line(start, end, figures).ok_or_else(|| {
-                error(at, "expected '[ID] start-end sec transfer rate' with a rate such as '9.4 Mbits/sec'")
-            })?;
-            if test.ends_before(id, &line) {
-                tests.push(std::mem::take(&mut test));
+            None if iperf::begins_figures(text) => {
+                return Err(error(
+                    at,
+                    "expected '[ID] start-end sec transfer rate' with a rate such as '9.4 Mbits/sec'",
+                ));
             }
-            test.stream(id, at).add(line);
+            _ => continue,
         }
         test.is_udp_client |= is_udp_client;
     }
     tests.push(test);
     Ok(tests.iter().filter_map(Test::run).collect())
-}
-
-/// What stands in brackets at the beginning of a line, and what follows.
-fn bracketed(line: &str) -> Option<(&str, &str)> {
-    let (id, rest) = line.strip_prefix('[')?.split_once(']')?;
-    Some((id.trim(), rest))
-}
-
-/// Beginning and end of an interval, and what follows.
-fn times(rest: &str) -> Option<(f64, f64, &str)> {
-    let (times, figures) = rest.split_once(" sec ")?;
-    let (start, end) = times.split_once('-')?;
-    Some((rate(start.trim())?, rate(end.trim())?, figures))
-}
-
-fn line(start: f64, end: f64, figures: &str) -> Option<Line> {
-    // Transfer with its unit, the rate with its unit; then what a receiver knows.
-    let mut words = figures.split_whitespace();
-    let (_, _, number, unit) = (words.next()?, words.next()?, words.next()?, words.next()?);
-    let (_, rest) = figures.split_once(unit)?;
-    Some(Line {
-        start,
-        end,
-        bits_per_second: bits_per_second(number, unit)?,
-        jitter_seconds: jitter(rest),
-        datagrams: datagrams(rest),
-    })
-}
-
-/// A rate in bits a second: bits by thousands, bytes by 1024.
-fn bits_per_second(number: &str, unit: &str) -> Option<f64> {
-    let unit = unit.strip_suffix("/sec")?;
-    let power = |prefix: &str| {
-        ["", "K", "M", "G", "T", "P"]
-            .iter()
-            .position(|it| *it == prefix)
-    };
-    if let Some(prefix) = unit.strip_suffix("bits") {
-        rate(number)?;
-        // The nearest number to the one that is printed, which a product need not be.
-        return rate(&format!("{number}e{}", 3 * power(prefix)?));
-    }
-    let power = power(unit.strip_suffix("Bytes")?)?;
-    Some(rate(number)? * 1024f64.powi(power as i32) * 8.0).filter(|rate| rate.is_finite())
-}
-
-fn jitter(rest: &str) -> Option<f64> {
-    let (ms, _) = rest.split_once(" ms")?;
-    Some(rate(ms.trim())? / 1e3)
-}
-
-fn datagrams(rest: &str) -> Option<[f64; 2]> {
-    let counts = rest.split_once(" ms").map_or(rest, |(_, counts)| counts);
-    let (counts, _) = counts.split_once('(')?;
-    let (lost, all) = counts.split_once('/')?;
-    Some([rate(lost.trim())?, rate(all.trim())?])
 }
 
 impl Stream {
@@ -155,30 +100,25 @@ impl Stream {
         self.id.starts_with("SUM")
     }
 
-    fn add(&mut self, line: Line) {
-        if std::mem::take(&mut self.awaits_report) {
-            self.report = Some(line);
-        } else {
-            self.lines.push(line);
-        }
+    /// Whether its last line is that of the whole test.
+    fn is_over(&self) -> bool {
+        self.lines
+            .whole()
+            .is_some_and(|at| at + 1 == self.lines.len())
     }
 
     /// The line of the whole test, and the others.
-    fn divided(&self) -> (Option<&Line>, &[Line]) {
-        let Some((last, others)) = self.lines.split_last() else {
-            return (None, &[]);
-        };
-        let reaches = others.iter().all(|it| it.end <= last.end);
-        match last.start == 0.0 && reaches {
-            true => (Some(last), others),
-            false => (None, &self.lines),
+    fn divided(&self) -> (Option<&IperfLine>, &[IperfLine]) {
+        match self.lines.split_last() {
+            Some((last, others)) if self.is_over() => (Some(last), others),
+            _ => (None, &self.lines),
         }
     }
 
     /// The rates of the intervals, without a last one that is cut short.
     fn series(&self) -> Vec<f64> {
         let (_, lines) = self.divided();
-        let length = |line: &Line| line.end - line.start;
+        let length = |line: &IperfLine| line.end - line.start;
         let first = lines.first().map_or(0.0, length);
         let whole = lines.iter().filter(|line| length(line) > first / 2.0);
         whole.map(|line| line.bits_per_second).collect()
@@ -190,35 +130,49 @@ impl Test {
         if self.streams.is_empty() {
             self.line = line;
         }
-        let known = self.streams.iter().position(|stream| stream.id == id);
-        let index = known.unwrap_or_else(|| {
-            self.streams.push(Stream {
-                id: String::from(id),
-                lines: Vec::new(),
-                report: None,
-                awaits_report: false,
-                is_connected: false,
-            });
-            self.streams.len() - 1
-        });
+        let index = match self.by_id.get(id) {
+            Some(known) => *known,
+            None => {
+                self.by_id.insert(String::from(id), self.streams.len());
+                self.streams.push(Stream {
+                    id: String::from(id),
+                    lines: Lines::default(),
+                    report: None,
+                    awaits_report: false,
+                });
+                self.streams.len() - 1
+            }
+        };
         &mut self.streams[index]
+    }
+
+    fn add(&mut self, line: IperfLine, at: usize) {
+        let stream = self.stream(&line.id.clone(), at);
+        if std::mem::take(&mut stream.awaits_report) {
+            stream.report = Some(line);
+            return;
+        }
+        let was_over = stream.is_over();
+        stream.lines.add(line);
+        let is_over = stream.is_over();
+        self.over = self.over + usize::from(is_over) - usize::from(was_over);
+        self.has_figures = true;
     }
 
     /// Whether all of its streams have their last line, so that another connection is another test's.
     fn is_over(&self) -> bool {
-        !self.streams.is_empty() && self.streams.iter().all(|it| it.divided().0.is_some())
+        !self.streams.is_empty() && self.over == self.streams.len()
     }
 
     /// Whether a line can only be another test's: its stream starts anew. Where lines were picked out of a text,
     /// without those of the connections, each is a test.
-    fn ends_before(&self, id: &str, line: &Line) -> bool {
-        let stream = self.streams.iter().find(|stream| stream.id == id);
+    fn ends_before(&self, line: &IperfLine) -> bool {
+        let stream = self.by_id.get(&line.id).map(|at| &self.streams[*at]);
         let Some(stream) = stream.filter(|it| !it.awaits_report && line.start == 0.0) else {
             return false;
         };
         let has_intervals = stream.lines.len() > 1;
-        let is_over = stream.divided().0.is_some() && stream.has_figures();
-        is_over && (has_intervals || !self.streams.iter().any(|it| it.is_connected))
+        stream.is_over() && (has_intervals || !self.is_connected)
     }
 
     fn run(&self) -> Option<Run> {
@@ -232,9 +186,9 @@ impl Test {
             None => self.streams.iter().filter(|it| it.has_figures()).collect(),
         };
         let own = self.streams.iter().filter(|it| !it.is_sum());
-        let reports: Option<Vec<&Line>> = own.map(|it| it.report.as_ref()).collect();
+        let reports: Option<Vec<&IperfLine>> = own.map(|it| it.report.as_ref()).collect();
         let reports = reports.filter(|reports| !reports.is_empty());
-        let totals: Option<Vec<&Line>> = parts.iter().map(|it| it.divided().0).collect();
+        let totals: Option<Vec<&IperfLine>> = parts.iter().map(|it| it.divided().0).collect();
         run.is_sent = self.is_udp_client && reports.is_none();
         if let [one] = parts[..] {
             run.series = one.series();

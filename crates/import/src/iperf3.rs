@@ -14,14 +14,14 @@ pub fn looks_so(text: &str) -> bool {
 pub fn parse(text: &str) -> Result<Vec<Run>, FileError> {
     let mut runs = Vec::new();
     let mut objects = Deserializer::from_str(text).into_iter::<Value>();
+    let (mut line, mut counted) = (1, 0);
     loop {
         let end = objects.byte_offset();
         let rest = text.get(end..).unwrap_or_default();
         let from = end + (rest.len() - rest.trim_start().len());
-        let line = 1 + text.as_bytes()[..from]
-            .iter()
-            .filter(|byte| **byte == b'\n')
-            .count();
+        let since = &text.as_bytes()[counted..from];
+        line += since.iter().filter(|byte| **byte == b'\n').count();
+        counted = from;
         match objects.next() {
             None => return Ok(runs),
             Some(Ok(object)) => runs.push(run(line, &object)?),

@@ -3,12 +3,17 @@
 //! What must hold: everything here is a pure function of a text, and no text makes it panic. What a text does not
 //! say is `None`, never 0. A text that cannot be read is refused with its line and what was expected there; nothing
 //! is skipped silently but lines that the tool prints beside its figures.
+//!
+//! Each form of a line has one reader, in the recognisers of `transcript`. A [`Format`] reads what one program printed just
+//! now: a line is read as it stands, or refused. [`read_transcripts`] looks for the same forms anywhere in a text, however
+//! broken.
 
 #![forbid(unsafe_code)]
 
 mod columns;
 mod iperf2;
 mod iperf3;
+mod lines;
 mod netblast;
 mod netperf;
 mod netreceive;
@@ -18,6 +23,8 @@ mod units;
 
 use nicpoll_model::FileError;
 
+pub use transcript::iperf::{IperfLine, iperf_line};
+pub use transcript::netrate::{BlastField, netblast_line};
 pub use transcript::{Mapping, NoMapping, TRANSCRIPT_MAX_BYTES, TranscriptError, read_transcripts};
 
 /// What a figure of a run is.

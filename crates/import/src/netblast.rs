@@ -2,11 +2,15 @@
 
 use nicpoll_model::FileError;
 
-use crate::{Quantity, Run, error, rate};
+use crate::transcript::Cursor;
+use crate::transcript::netrate::{self, BlastField};
+use crate::{Quantity, Run, error};
 
 /// Whether a line of it is there.
 pub fn looks_so(text: &str) -> bool {
-    text.lines().any(|line| line.starts_with("send calls:"))
+    let field = |line: &str| netrate::field(&mut Cursor::new(line.as_bytes(), 0));
+    text.lines()
+        .any(|line| field(line) == Some(BlastField::Calls))
 }
 
 /// The lines of one run that count.
@@ -25,10 +29,11 @@ pub fn parse(text: &str) -> Result<Vec<Run>, FileError> {
     let mut block: Option<Block> = None;
     for (index, line) in text.lines().enumerate() {
         let at = index + 1;
-        let Some((label, value)) = line.split_once(':') else {
+        let mut cursor = Cursor::new(line.as_bytes(), 0);
+        let Some(field) = netrate::field(&mut cursor) else {
             continue;
         };
-        if label == "start" {
+        if field == BlastField::Start {
             runs.extend(block.take().map(Block::run).transpose()?);
             block = Some(Block {
                 line: at,
@@ -36,16 +41,18 @@ pub fn parse(text: &str) -> Result<Vec<Run>, FileError> {
             });
         }
         let Some(block) = &mut block else { continue };
-        let field = match label {
-            "start" => &mut block.start,
-            "finish" => &mut block.finish,
-            "send calls" => &mut block.calls,
-            "send errors" => &mut block.errors,
+        let place = match field {
+            BlastField::Start => &mut block.start,
+            BlastField::Finish => &mut block.finish,
+            BlastField::Calls => &mut block.calls,
+            BlastField::Errors => &mut block.errors,
             _ => continue,
         };
-        let value = value.trim();
-        let number = rate(value);
-        *field = Some(number.ok_or_else(|| error(at, format!("'{value}' is no count or time")))?);
+        let behind = line.get(cursor.at..).unwrap_or_default().trim();
+        let value = netrate::value(&mut cursor, field);
+        // Nothing stands behind the number.
+        let value = value.filter(|_| line[cursor.at..].trim().is_empty());
+        *place = Some(value.ok_or_else(|| error(at, format!("'{behind}' is no count or time")))?);
     }
     runs.extend(block.map(Block::run).transpose()?);
     Ok(runs)

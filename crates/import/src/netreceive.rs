@@ -2,7 +2,9 @@
 
 use nicpoll_model::FileError;
 
-use crate::{Quantity, Run, error, rate};
+use crate::transcript::Cursor;
+use crate::transcript::netrate;
+use crate::{Quantity, Run, error};
 
 /// One line.
 struct Line {
@@ -47,22 +49,16 @@ pub fn parse(text: &str) -> Result<Vec<Run>, FileError> {
 }
 
 fn line(text: &str) -> Option<Line> {
-    let (_, counts) = text.split_once(" Mbps - ")?;
-    let mut words = counts.split_whitespace();
-    let packets = rate(words.next()?)?;
-    (words.next()? == "pkts" && words.next()? == "in").then_some(())?;
-    let seconds = rate(words.next()?)?;
-    (packets / seconds)
-        .is_finite()
-        .then_some(Line { packets, seconds })
+    let mut cursor = Cursor::new(text.as_bytes(), 0);
+    let (packets, seconds) = netrate::line(cursor.spaces())?;
+    Some(Line { packets, seconds })
 }
 
 fn run(began: usize, stretch: &[Line]) -> Option<Run> {
-    let whole = match stretch.len() {
-        0 => return None,
-        1..=5 => stretch,
-        count => &stretch[1..count - 1],
-    };
+    if stretch.is_empty() {
+        return None;
+    }
+    let whole = netrate::steady(stretch);
     let packets: f64 = whole.iter().map(|line| line.packets).sum();
     let seconds: f64 = whole.iter().map(|line| line.seconds).sum();
     let mut run = Run::new(began, Quantity::PacketsPerSecond);

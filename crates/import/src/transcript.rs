@@ -6,21 +6,24 @@
 //! in the source. Any text is read in time and memory that follow from its length.
 //!
 //! Three stages: [`plain`] makes letters alike and keeps the way back; [`anchor`] finds what tools print, anywhere in
-//! a line; [`walk`] and what follows put it together.
+//! a line, and hands it to [`walk`] one by one; what follows puts it together.
 
 mod anchor;
 mod attach;
+mod bits;
 mod block;
 mod command;
 mod cursor;
 mod figures;
 mod found;
 mod host;
-mod iperf;
+pub(crate) mod iperf;
 mod knob;
+#[cfg(test)]
+mod lengths;
 mod loose;
 mod map;
-mod netrate;
+pub(crate) mod netrate;
 mod plain;
 mod setting;
 mod statistics;
@@ -39,8 +42,10 @@ use thiserror::Error;
 
 pub use map::{Mapping, NoMapping};
 
+pub(crate) use anchor::Seen;
 pub(crate) use cursor::Cursor;
 
+use anchor::{Budget, FINDINGS_MAX};
 use block::Host;
 use found::{Blast, Found, Stretch};
 use map::{Map, MapKey};
@@ -60,8 +65,11 @@ pub enum TranscriptError {
     /// It is too long.
     #[error("{0} is longer than 64 MiB; cut it into parts, and import each")]
     Long(String),
-    /// It holds more than a study can.
-    #[error("{0} holds more than a million lines of tools; cut it into parts, and import each")]
+    /// They hold more than a study can.
+    #[error(
+        "in {0} the texts come to more than {max} lines of tools; cut them into parts, and import each",
+        max = FINDINGS_MAX
+    )]
     Full(String),
     /// A correction is about a file that is not imported.
     #[error("'{0}' names a file that is not among those to import")]
@@ -89,16 +97,17 @@ pub fn read_transcripts(
         files: names,
     };
     let mut walked = Found::default();
+    let mut budget = Budget::of(FINDINGS_MAX);
     let mut facts = Vec::new();
     let mut tables = Vec::new();
     for ((name, text), file) in files.iter().zip(0..) {
         if text.len() > TRANSCRIPT_MAX_BYTES {
             return Err(TranscriptError::Long(name.clone()));
         }
+        let full = || TranscriptError::Full(name.clone());
         let plain = Plain::of(text);
-        let anchors = anchor::scan(&plain).ok_or_else(|| TranscriptError::Full(name.clone()))?;
-        Walk::through(&plain, file, &map, &anchors, &mut walked);
-        tables.extend(table::tables(text, file));
+        Walk::through(&plain, file, &map, &mut budget, &mut walked).ok_or_else(full)?;
+        tables.extend(table::tables(text, file, &mut budget).ok_or_else(full)?);
         facts.push(ImportedFile {
             name: name.clone(),
             bytes: text.len() as u64,
@@ -115,12 +124,21 @@ pub fn read_transcripts(
         unplaced: Vec::new(),
         margin_ratio: 1.0,
         comparisons: Vec::new(),
+        comparisons_left_out: 0,
     };
-    put_together(&mut imported, walked, &tables, &map);
+    let ended = put_together(&mut imported, walked, (files, &tables), &map, &mut budget);
+    ended.map_err(|file| TranscriptError::Full(files[file as usize].0.clone()))?;
     Ok(imported)
 }
 
-fn put_together(imported: &mut Imported, mut walked: Found, tables: &[table::Table], map: &Map) {
+/// Ends with the position of a file when there is more in it than the budget has.
+fn put_together(
+    imported: &mut Imported,
+    mut walked: Found,
+    tables: (&[(String, String)], &[table::Table]),
+    map: &Map,
+    budget: &mut Budget,
+) -> Result<(), u32> {
     let addresses = std::mem::take(&mut walked.addresses);
     let name_of = |host: &Host, address: Option<&str>| -> Option<String> {
         let by_address = || {
@@ -166,7 +184,8 @@ fn put_together(imported: &mut Imported, mut walked: Found, tables: &[table::Tab
         tables,
         next,
         &mut imported.unplaced,
-    );
+        budget,
+    )?;
     trials.sort_by_key(|it| it.place);
     number(&mut trials);
     name_by_sender(&mut trials, map);
@@ -184,6 +203,7 @@ fn put_together(imported: &mut Imported, mut walked: Found, tables: &[table::Tab
     imported.trials = trials;
     imported.unplaced.extend(unplaced);
     imported.unplaced.sort_by_key(|it| it.place);
+    Ok(())
 }
 
 /// What `--map` says of a trial.

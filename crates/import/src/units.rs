@@ -90,21 +90,63 @@ pub fn read(cursor: &mut Cursor) -> Option<(Unit, f64)> {
     None
 }
 
-/// A number with its unit, both as they are in the unit of the kind.
-pub fn quantity(cursor: &mut Cursor) -> Option<(f64, Unit)> {
+/// A number with its unit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    /// The number, in the unit of the kind.
+    pub value: f64,
+    /// What it is.
+    pub unit: Unit,
+    /// Half of one in the last digit that is printed, in the same unit.
+    pub half_step: f64,
+}
+
+impl Measured {
+    /// The share by which what was measured may differ from what is printed; without bound for a printed 0.
+    pub fn rounding(&self) -> f64 {
+        self.half_step / self.value
+    }
+}
+
+/// A number with its unit, and how finely it is printed.
+pub fn measured(cursor: &mut Cursor) -> Option<Measured> {
     let began = cursor.at;
-    let start = cursor.at;
     let number = cursor.number();
-    let digits = start..cursor.at;
+    let digits = began..cursor.at;
     let found = number.and_then(|number| {
         cursor.gap();
         let (unit, one) = read(cursor)?;
-        Some((times(number, &cursor.bytes[digits], one), unit))
+        let printed = &cursor.bytes[digits];
+        Some(Measured {
+            value: times(number, printed, one),
+            unit,
+            half_step: 0.5 * one * 0.1f64.powi(decimals(printed)),
+        })
     });
     if found.is_none() {
         cursor.at = began;
     }
     found
+}
+
+/// Digits behind the decimal point, which may be a comma; a comma before three digits sets thousands apart.
+fn decimals(printed: &[u8]) -> i32 {
+    let Some(point) = printed.iter().rposition(|it| matches!(it, b'.' | b',')) else {
+        return 0;
+    };
+    let digits = printed[point + 1..]
+        .iter()
+        .filter(|it| it.is_ascii_digit())
+        .count();
+    match (printed[point], digits) {
+        (b',', 3) => 0,
+        _ => digits as i32,
+    }
+}
+
+/// A number with its unit, both as they are in the unit of the kind.
+pub fn quantity(cursor: &mut Cursor) -> Option<(f64, Unit)> {
+    measured(cursor).map(|it| (it.value, it.unit))
 }
 
 /// The nearest number to the one that is printed, which a product need not be.

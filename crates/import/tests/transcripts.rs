@@ -410,6 +410,19 @@ fn ends_without_ports_are_paired_only_where_their_figures_agree() {
 }
 
 #[test]
+fn coarse_figures_agree_as_far_as_they_are_printed() {
+    // 10 Mbit/s under -f g, and the sum of two streams of iperf 2.1.
+    for (line, expected) in [
+        ("[  3]  0.0-10.0 sec  0.01 GBytes  0.01 Gbits/sec", 10e6),
+        ("[SUM-2]  0.0-10.0 sec  1.09 GBytes   936 Mbits/sec", 936e6),
+    ] {
+        let imported = read(&format!("# iperf -c b\n{line}\n"));
+        let values: Vec<_> = imported.trials.iter().map(|it| it.value).collect();
+        assert_eq!(values, [Some(expected)], "{line}");
+    }
+}
+
+#[test]
 fn what_makes_a_naive_search_slow_is_read() {
     // A search that starts anew at each character takes minutes of these: gaps, digits, and rows of brackets without an end.
     for piece in [

@@ -4,6 +4,7 @@
 //! said in so many words but follows from what stands near is marked as inferred. A figure without a place in a trial
 //! is in the list of those, never in a trial by guess. Trials of a text took no turns: they are never paired.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use schemars::JsonSchema;
@@ -216,26 +217,53 @@ pub struct Imported {
     pub margin_ratio: f64,
     /// Settings held against each other, unpaired, where both have trials of one workload and one sender.
     pub comparisons: Vec<ComparedSets>,
+    /// Settings that could be held against each other as well, beyond the first ones.
+    #[serde(default)]
+    pub comparisons_left_out: u32,
 }
 
 impl Imported {
     /// The settings of its trials in the order in which they first appear.
     pub fn settings(&self) -> Vec<&str> {
-        distinct(self.trials.iter().map(|trial| trial.setting.as_str()))
+        let groups = grouped(&self.trials, |trial| &trial.setting);
+        groups.into_iter().map(|(name, _)| name).collect()
     }
 
     /// The workloads of its trials, likewise.
     pub fn workloads(&self) -> Vec<&str> {
-        distinct(self.trials.iter().map(|trial| trial.workload.as_str()))
+        let groups = self.by_workload();
+        groups.into_iter().map(|(name, _)| name).collect()
+    }
+
+    /// Its trials by their workload, likewise.
+    pub fn by_workload(&self) -> Vec<(&str, Vec<&ImportedTrial>)> {
+        grouped(&self.trials, |trial| &trial.workload)
     }
 }
 
-fn distinct<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut found: Vec<&str> = Vec::new();
-    for name in names {
-        if !found.contains(&name) {
-            found.push(name);
-        }
+impl ImportedTrial {
+    /// Trials by their setting, in the order in which settings first appear.
+    pub fn by_setting<'a>(
+        trials: impl IntoIterator<Item = &'a ImportedTrial>,
+    ) -> Vec<(&'a str, Vec<&'a ImportedTrial>)> {
+        grouped(trials, |trial| &trial.setting)
     }
-    found
+}
+
+/// Trials by a name of each. There may be as many names as trials.
+fn grouped<'a>(
+    trials: impl IntoIterator<Item = &'a ImportedTrial>,
+    name: impl Fn(&'a ImportedTrial) -> &'a str,
+) -> Vec<(&'a str, Vec<&'a ImportedTrial>)> {
+    let mut known: HashMap<&str, usize> = HashMap::new();
+    let mut groups: Vec<(&str, Vec<&ImportedTrial>)> = Vec::new();
+    for trial in trials {
+        let name = name(trial);
+        let at = *known.entry(name).or_insert(groups.len());
+        if at == groups.len() {
+            groups.push((name, Vec::new()));
+        }
+        groups[at].1.push(trial);
+    }
+    groups
 }

@@ -70,6 +70,7 @@ fn imported() -> Imported {
         unplaced: Vec::new(),
         margin_ratio: 1.05,
         comparisons: Vec::new(),
+        comparisons_left_out: 0,
     }
 }
 

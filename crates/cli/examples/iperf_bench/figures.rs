@@ -1,55 +1,44 @@
-//! Reads figures from what programs print.
+//! Reads figures from what programs print, with the readers of imported results.
+
+use nicpoll_import::{BlastField, IperfLine, iperf_line, netblast_line};
 
 use crate::contest::{Figure, Run};
 
 /// Mbit/s of a TCP stream, as the client says.
 pub fn tcp_mbps(run: &Run) -> Option<Figure> {
-    Some(plain(last_before(&run.client, " Mbits/sec")?))
+    Some(plain(last(&run.client, "")?.bits_per_second / 1e6))
 }
 
 /// Processor seconds of the client by 10^9 bytes that it sent.
 pub fn cpu_seconds_per_gigabyte(run: &Run) -> Option<Figure> {
-    let gigabytes = match last_before(&run.client, " Bytes") {
-        Some(bytes) => bytes / 1e9,
-        None => last_before(&run.client, " MBytes")? * 1_048_576.0 / 1e9,
-    };
+    let gigabytes = last(&run.client, "")?.bytes / 1e9;
     Some(plain(run.client_cpu_seconds / gigabytes))
 }
 
 /// Datagrams a second that an iperf 2 server received, from its last line.
 pub fn delivered_pps(run: &Run) -> Option<Figure> {
-    let line = run.server.lines().rfind(|line| line.contains("%)"))?;
-    let (_, times) = line.split_once("] ")?;
-    received(times)
+    received(&last(&run.server, "%)")?)
 }
 
 /// The same of iperf3, whose client tells what its server received.
 pub fn delivered_pps_iperf3(run: &Run) -> Option<Figure> {
-    let line = run.client.lines().rfind(|line| line.contains("receiver"))?;
-    let (_, times) = line.split_once("] ")?;
-    received(times.trim_start())
+    received(&last(&run.client, "receiver")?)
 }
 
 /// Datagrams that netblast's kernel took in its second, and which must have crossed the link.
 pub fn send_calls(run: &Run) -> Option<Figure> {
-    let (_, rest) = run.client.split_once("send success:")?;
-    // What the figure counts may stand behind it.
-    let sent = number(rest.split_whitespace().next()?)?;
+    let mut lines = run.client.lines().filter_map(netblast_line);
+    let (_, sent) = lines.find(|(field, _)| *field == BlastField::Success)?;
     Some(Figure {
         datagrams: Some(sent as u64),
         ..plain(sent)
     })
 }
 
-/// `start-end sec ... ms lost/total (...)`
-fn received(times: &str) -> Option<Figure> {
-    let (start, rest) = times.split_once('-')?;
-    let (end, rest) = rest.split_once(" sec")?;
-    let (_, counts) = rest.split_once(" ms ")?;
-    let (lost, rest) = counts.split_once('/')?;
-    let (lost, total) = (number(lost)?, number(rest.split(' ').next()?)?);
+fn received(line: &IperfLine) -> Option<Figure> {
+    let [lost, total] = line.datagrams?;
     Some(Figure {
-        value: (total - lost) / (number(end)? - number(start)?),
+        value: (total - lost) / (line.end - line.start),
         loss: Some(lost / total),
         datagrams: Some(total as u64),
     })
@@ -63,12 +52,8 @@ fn plain(value: f64) -> Figure {
     }
 }
 
-/// The number before the last `unit`.
-fn last_before(text: &str, unit: &str) -> Option<f64> {
-    let (before, _) = text.rsplit_once(unit)?;
-    before.rsplit([' ', '\n']).next()?.parse().ok()
-}
-
-fn number(text: &str) -> Option<f64> {
-    text.trim().parse().ok()
+/// The last line of figures that has these words in it.
+fn last(text: &str, words: &str) -> Option<IperfLine> {
+    let lines = text.lines().rev().filter(|line| line.contains(words));
+    lines.filter_map(iperf_line).next()
 }

@@ -14,14 +14,14 @@ use crate::output;
 
 /// Imports the files, and says under which number.
 pub fn run(args: &ImportArgs) -> Result<(), Failure> {
-    let imported = import_transcripts(&args.files, &args.map, &output::origin())?;
+    let mut imported = import_transcripts(&args.files, &args.map, &output::origin())?;
     let is_empty = imported.trials.is_empty();
     if is_empty && !args.dry_run {
         return Err(nothing(&imported).into());
     }
     let id = match args.dry_run {
         true => None,
-        false => Some(stored(args, &imported)?),
+        false => Some(stored(args, &mut imported)?),
     };
     output::print(&match args.json {
         true => render_document(&imported),
@@ -43,18 +43,19 @@ fn nothing(imported: &Imported) -> ImportError {
 }
 
 /// Stores it, and returns its number.
-fn stored(args: &ImportArgs, imported: &Imported) -> Result<i64, Failure> {
+fn stored(args: &ImportArgs, imported: &mut Imported) -> Result<i64, Failure> {
     let store = Store::to_write(args.file.place()?)?;
     let owner = this_runner().map_err(anyhow::Error::from)?;
-    let mut whole = imported.clone();
-    let trials = std::mem::take(&mut whole.trials);
+    let trials = std::mem::take(&mut imported.trials);
     // Written once for each trial: the long lists follow at the end.
-    let mut head = whole.clone();
-    head.readings.clear();
-    head.unplaced.clear();
+    let long = (
+        std::mem::take(&mut imported.readings),
+        std::mem::take(&mut imported.unplaced),
+        std::mem::take(&mut imported.comparisons),
+    );
     let mut recording = store.begin(
         StudyKind::Imported,
-        &head,
+        &*imported,
         trials.len() as u32,
         "{}",
         &owner,
@@ -62,9 +63,11 @@ fn stored(args: &ImportArgs, imported: &Imported) -> Result<i64, Failure> {
     for trial in &trials {
         let taken = trial.duration_seconds.unwrap_or_default();
         let taken = Duration::try_from_secs_f64(taken).unwrap_or_default();
-        recording.trial(&head, trial, taken)?;
+        recording.trial(&*imported, trial, taken)?;
     }
-    recording.finish(&whole)?;
+    (imported.readings, imported.unplaced, imported.comparisons) = long;
+    recording.finish(&*imported)?;
+    imported.trials = trials;
     Ok(recording.id())
 }
 

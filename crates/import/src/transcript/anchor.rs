@@ -10,8 +10,25 @@ use super::plain::Plain;
 use super::{command, host, iperf, loose, netrate, statistics, top};
 use crate::units::Unit;
 
-/// More findings than any session has: a text with more of them is refused.
-pub const ANCHORS_MAX: usize = 1_000_000;
+/// More findings than any session has: texts with more of them are refused, since each takes memory. A line of CPU states
+/// becomes five figures, each with its place and what was printed.
+pub const FINDINGS_MAX: usize = 500_000;
+
+/// Findings that are left.
+#[derive(Debug)]
+pub struct Budget(usize);
+
+impl Budget {
+    pub fn of(findings: usize) -> Self {
+        Budget(findings)
+    }
+
+    /// Takes so many of them; nothing when fewer are left.
+    pub fn take(&mut self, findings: usize) -> Option<()> {
+        self.0 = self.0.checked_sub(findings)?;
+        Some(())
+    }
+}
 
 /// Something that was found.
 #[derive(Clone, Debug)]
@@ -34,7 +51,7 @@ pub enum Seen {
     /// `[ID] local A port P connected with B port Q`.
     Connected(iperf::Connected),
     /// A line of figures.
-    Interval(Box<iperf::Interval>),
+    Interval(Box<iperf::IperfLine>),
     /// `[ID] ... datagrams received out-of-order`, `[ID] Sent N datagrams`: what was counted.
     Counted(iperf::Id, &'static str, f64),
     /// `[ID] Server Report:`.
@@ -104,15 +121,14 @@ static RECOGNISERS: [&dyn Recogniser; 21] = [
     &loose::Figure,
 ];
 
-/// Everything that a text holds, in its order; none of it when there is too much.
-pub fn scan(plain: &Plain) -> Option<Vec<Anchor>> {
+/// Hands over everything that a text holds, in its order; stops, and tells nothing, when that is more than the budget.
+pub fn scan(plain: &Plain, budget: &mut Budget, mut found: impl FnMut(Anchor)) -> Option<()> {
     let mut by_first: Vec<Vec<&dyn Recogniser>> = vec![Vec::new(); 128];
     for recogniser in RECOGNISERS {
         for byte in recogniser.first() {
             by_first[usize::from(*byte)].push(recogniser);
         }
     }
-    let mut found: Vec<Anchor> = Vec::new();
     // Where the last finding ended: a prompt does not reach back beyond it.
     let mut from = 0;
     let mut at = 0;
@@ -127,14 +143,12 @@ pub fn scan(plain: &Plain) -> Option<Vec<Anchor>> {
             at += 1;
             continue;
         };
-        found.extend(anchors);
-        if found.len() > ANCHORS_MAX {
-            return None;
-        }
+        budget.take(anchors.len())?;
+        anchors.into_iter().for_each(&mut found);
         at = cursor.at.max(at + 1);
         from = at;
     }
-    Some(found)
+    Some(())
 }
 
 /// One finding from a place to the cursor's.

@@ -11,7 +11,7 @@ use nicpoll_model::{
 };
 
 use super::figures;
-use super::found::{CpuLine, Read};
+use super::found::{CpuLine, HostNames, Read};
 use super::setting::Settings;
 
 /// What stands further behind a test than this, and nearer to the next one, is of the next.
@@ -65,7 +65,7 @@ impl<'a> Near<'a> {
 pub fn cpu(
     trials: &mut [ImportedTrial],
     lines: &[CpuLine],
-    hosts: &[String],
+    hosts: &HostNames,
     near: &Near,
     unplaced: &mut Vec<UnplacedFigure>,
 ) {
@@ -100,14 +100,10 @@ pub fn cpu(
 }
 
 /// The end of a trial that a CPU line was seen at.
-fn side_of(line: &CpuLine, trial: &ImportedTrial, hosts: &[String]) -> Option<Side> {
+fn side_of(line: &CpuLine, trial: &ImportedTrial, hosts: &HostNames) -> Option<Side> {
     let words = line.before.to_ascii_lowercase();
     // A name in the words just before counts more than the last prompt.
-    let named = hosts
-        .iter()
-        .filter_map(|host| Some((words.rfind(&host.to_ascii_lowercase())?, host)));
-    let named = named.max().map(|(_, host)| host.as_str());
-    let host = named.or(line.host.name.as_deref());
+    let host = hosts.last_in(&words).or(line.host.name.as_deref());
     if let Some(host) = host {
         let is = |end: &Option<String>| end.as_deref() == Some(host);
         if is(&trial.sender) {
@@ -117,9 +113,9 @@ fn side_of(line: &CpuLine, trial: &ImportedTrial, hosts: &[String]) -> Option<Si
             return Some(Side::Receiver);
         }
         // Where the text has two hosts, the one that is not the one is the other.
-        let is_host = |end: &Option<String>| end.as_ref().is_some_and(|it| hosts.contains(it));
+        let is_host = |end: &Option<String>| end.as_ref().is_some_and(|it| hosts.has(it));
         return match (
-            hosts.len(),
+            hosts.count(),
             is_host(&trial.sender),
             is_host(&trial.receiver),
         ) {

@@ -1,19 +1,38 @@
 //! What one end of a test of iperf printed: from its command or banner to its last line of figures.
 //!
 //! What must hold: a line belongs to the stream with its number in the block that is open; a stream that is over takes
-//! no other test's lines. Of a stream's lines the one from 0 that reaches to the end is the whole test.
+//! no other test's lines. Of a stream's lines the one from 0 that reaches to the end is the whole test. What a block is
+//! asked for each line takes time that is bounded: it has a bounded number of streams, banners and sizes.
+
+use std::rc::Rc;
 
 use nicpoll_model::{ImportedBasis, SourcePlace};
 
 use super::command::Command;
-use super::iperf::{Banner, Connected, Id, Interval};
+use super::iperf::{Banner, Connected, Id, IperfLine};
+use crate::lines::Lines;
+
+/// Streams of a block; `iperf -P` runs fewer. What comes after them is taken for another test's.
+pub const STREAMS_MAX: usize = 512;
+/// Banners that are kept: those of both ways, and some.
+const BANNERS_MAX: usize = 8;
+/// Sizes that are kept.
+const SIZES_MAX: usize = 16;
+/// Lines of a stream, from its last, among which one is looked for that tells the same.
+const TOLD_AGAIN_WITHIN: usize = 64;
 
 /// A line of figures, and where it stands.
 #[derive(Clone, Debug)]
 pub struct Line {
-    pub figures: Interval,
+    pub figures: IperfLine,
     pub printed: String,
     pub place: SourcePlace,
+}
+
+impl AsRef<IperfLine> for Line {
+    fn as_ref(&self) -> &IperfLine {
+        &self.figures
+    }
 }
 
 /// A figure that stands alone.
@@ -37,7 +56,7 @@ pub struct Host {
 pub struct Stream {
     pub id: Id,
     pub connected: Option<Connected>,
-    pub lines: Vec<Line>,
+    pub lines: Lines<Line>,
     pub report: Option<Line>,
     pub counted: Vec<Counted>,
     /// Where its lines are told again as they were.
@@ -49,9 +68,9 @@ pub struct Stream {
 pub struct Block {
     pub place: SourcePlace,
     pub host: Host,
-    pub command: Option<Command>,
+    pub command: Option<Rc<Command>>,
     pub banners: Vec<Banner>,
-    pub sizes: Vec<Counted>,
+    sizes: Vec<Counted>,
     pub streams: Vec<Stream>,
     pub is_server: Option<bool>,
     awaits_report: Option<Id>,
@@ -68,13 +87,7 @@ pub enum Taken {
 impl Stream {
     /// The line of the whole test.
     pub fn total(&self) -> Option<&Line> {
-        let end = self
-            .lines
-            .iter()
-            .map(|line| line.figures.end)
-            .fold(0.0, f64::max);
-        let whole = |line: &&Line| line.figures.start == 0.0 && line.figures.end >= end;
-        self.lines.iter().rev().find(whole)
+        self.lines.whole().map(|at| &self.lines[at])
     }
 
     /// The other lines, by time.
@@ -107,7 +120,7 @@ impl Stream {
 }
 
 impl Block {
-    pub fn new(place: SourcePlace, host: Host, command: Option<Command>) -> Self {
+    pub fn new(place: SourcePlace, host: Host, command: Option<Rc<Command>>) -> Self {
         let is_server = command
             .as_ref()
             .and_then(|it| match (it.has('s'), it.has('c')) {
@@ -172,7 +185,25 @@ impl Block {
         {
             self.is_server = Some(banner.is_server);
         }
-        self.banners.push(banner);
+        if self.banners.len() < BANNERS_MAX {
+            self.banners.push(banner);
+        }
+    }
+
+    /// The sizes that its banners told.
+    pub fn sizes(&self) -> &[Counted] {
+        &self.sizes
+    }
+
+    pub fn size(&mut self, size: Counted) {
+        if self.sizes.len() < SIZES_MAX {
+            self.sizes.push(size);
+        }
+    }
+
+    /// Whether there is room for what a stream with this number does.
+    pub fn takes(&self, id: &Id) -> bool {
+        self.streams.len() < STREAMS_MAX || self.streams.iter().any(|it| it.id == *id)
     }
 
     fn stream(&mut self, id: &Id) -> &mut Stream {
@@ -194,7 +225,8 @@ impl Block {
             .iter()
             .filter_map(|it| it.connected.as_ref())
             .any(|known| known.local == connected.peer && known.peer == connected.local);
-        is_mirrored || (self.is_over() && !self.takes_turns())
+        let is_full = self.streams.len() >= STREAMS_MAX;
+        is_mirrored || is_full || (self.is_over() && !self.takes_turns())
     }
 
     pub fn connect(&mut self, connected: Connected) {
@@ -213,7 +245,9 @@ impl Block {
     }
 
     pub fn report(&mut self, id: Id) {
-        self.awaits_report = Some(id);
+        if self.takes(&id) {
+            self.awaits_report = Some(id);
+        }
     }
 
     pub fn count(&mut self, id: &Id, counted: Counted) {
@@ -233,16 +267,13 @@ impl Block {
         }
         let known = self.streams.iter_mut().rev().find(|it| it.id == id);
         if let Some(stream) = known {
-            let is_same = |it: &Line| {
-                Interval {
-                    id: Id::new(),
-                    ..it.figures.clone()
-                } == Interval {
-                    id: Id::new(),
-                    ..line.figures.clone()
-                }
-            };
-            if stream.lines.iter().rev().take(64).any(is_same)
+            let is_same = |it: &Line| it.figures.is_same_as(&line.figures);
+            if stream
+                .lines
+                .iter()
+                .rev()
+                .take(TOLD_AGAIN_WITHIN)
+                .any(is_same)
                 || stream.report.as_ref().is_some_and(is_same)
             {
                 stream.again.push(line.place);
@@ -254,7 +285,10 @@ impl Block {
         } else if id.is_empty() && !self.is_bare() && self.is_over() {
             return Taken::No(line);
         }
-        self.stream(&id).lines.push(line);
+        if !self.takes(&id) {
+            return Taken::No(line);
+        }
+        self.stream(&id).lines.add(line);
         Taken::Yes
     }
 

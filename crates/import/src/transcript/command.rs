@@ -200,9 +200,10 @@ fn command(cursor: &mut Cursor) -> Option<(Tool, Vec<String>)> {
                 .find(|known| cursor.words(known.name).is_some())?
         }
     };
-    let words = arguments(cursor, known.tool);
-    let first = words.first().map_or("", String::as_str);
-    (known.takes)(first).then_some((known.tool, words))
+    // A word of prose is no command: the others behind it are not read for it.
+    let first = arguments(&mut cursor.clone(), known.tool, 1);
+    (known.takes)(first.first().map_or("", String::as_str)).then_some(())?;
+    Some((known.tool, arguments(cursor, known.tool, WORDS_MAX)))
 }
 
 fn is_name(name: &str, known: &Known) -> bool {
@@ -250,10 +251,10 @@ const NUMERIC: &[u8] = b"tipPlwbnLMT";
 /// And those that take a word.
 const WORDY: &[u8] = b"cBfyxZFoS";
 
-/// The arguments to the end of the command: that of its line, or what is glued to it.
-fn arguments(cursor: &mut Cursor, tool: Tool) -> Vec<String> {
+/// The arguments to the end of the command, that of its line or what is glued to it; the first `max` of them.
+fn arguments(cursor: &mut Cursor, tool: Tool, max: usize) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
-    while words.len() < WORDS_MAX {
+    while words.len() < max {
         let before = cursor.at;
         cursor.spaces();
         // A long line goes on with an option in the next.

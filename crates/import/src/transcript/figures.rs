@@ -7,7 +7,7 @@ use nicpoll_model::{ImportedBasis, ImportedFigure, ImportedInterval, ImportedTri
 
 use super::block::{Counted, Line};
 use super::found::{Blast, CpuLine, Stretch};
-use super::netrate::BlastField;
+use super::netrate::{self, BlastField};
 use super::trials::{End, Pair, side};
 
 /// A figure that is told in so many words.
@@ -54,7 +54,7 @@ pub fn of_iperf(trial: &mut ImportedTrial, pair: &Pair) {
         if let Some(total) = end.stream.total() {
             of_line(trial, side, total);
         }
-        for counted in end.stream.counted.iter().chain(&end.block.sizes) {
+        for counted in end.stream.counted.iter().chain(end.block.sizes()) {
             // What a client copies of its server's report was counted there.
             let is_copied = counted.name == "out_of_order_datagrams" && side == Some(Side::Sender);
             let side = if is_copied {
@@ -90,7 +90,7 @@ pub fn of_iperf(trial: &mut ImportedTrial, pair: &Pair) {
     let decides = own.or(copy).or(sent);
     trial.value = decides.map(|line| line.figures.bits_per_second);
     trial.duration_seconds = decides.map(|line| line.figures.end - line.figures.start);
-    let is_udp = pair.ends().any(|it| it.block.is_udp());
+    let is_udp = pair.ends().any(|it| it.is_udp);
     trial.is_sent = own.is_none() && copy.is_none() && is_udp;
     // The receiver's intervals where it has any.
     let ends = pair.receiver.iter().chain(&pair.sender);
@@ -250,13 +250,9 @@ pub fn of_blast(trial: &mut ImportedTrial, blast: &Blast) {
     }
 }
 
-/// Adds what netreceive counted: the first and the last line of a long stretch are left out, as traffic began and
-/// ended within them.
+/// Adds what netreceive counted.
 pub fn of_stretch(trial: &mut ImportedTrial, stretch: &Stretch, basis: ImportedBasis) {
-    let whole = match stretch.lines.len() {
-        0..=5 => &stretch.lines[..],
-        count => &stretch.lines[1..count - 1],
-    };
+    let whole = netrate::steady(&stretch.lines);
     let packets: f64 = whole.iter().map(|(packets, ..)| packets).sum();
     let seconds: f64 = whole.iter().map(|(_, seconds, _)| seconds).sum();
     let Some((_, _, first)) = whole.first().filter(|_| seconds > 0.0) else {

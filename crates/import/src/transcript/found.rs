@@ -1,6 +1,7 @@
 //! What terminals showed, as the walk through a text finds it: material for trials.
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use nicpoll_model::{ImportedBasis, SourcePlace, UnplacedFigure};
 
@@ -14,7 +15,7 @@ use crate::units::Unit;
 pub struct Blast {
     pub place: SourcePlace,
     pub host: Host,
-    pub command: Option<Command>,
+    pub command: Option<Rc<Command>>,
     pub fields: Vec<(BlastField, Counted)>,
 }
 
@@ -98,5 +99,43 @@ pub struct Found {
     /// Hosts by their addresses, as ifconfig and iperf told them.
     pub addresses: HashMap<String, String>,
     /// Names of hosts in prompts.
-    pub hosts: Vec<String>,
+    pub hosts: HostNames,
+}
+
+/// Names of hosts.
+#[derive(Debug, Default)]
+pub struct HostNames {
+    all: HashSet<String>,
+    /// The first of them in small letters, and as they are.
+    looked_for: Vec<(String, String)>,
+}
+
+impl HostNames {
+    /// Names that are looked for in other words: each is held against all of these.
+    const LOOKED_FOR_MAX: usize = 64;
+
+    pub fn add(&mut self, name: &str) {
+        if !self.all.contains(name) {
+            self.all.insert(String::from(name));
+            if self.looked_for.len() < Self::LOOKED_FOR_MAX {
+                self.looked_for
+                    .push((name.to_ascii_lowercase(), String::from(name)));
+            }
+        }
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.all.contains(name)
+    }
+
+    pub fn count(&self) -> usize {
+        self.all.len()
+    }
+
+    /// The name that stands last in words of small letters.
+    pub fn last_in(&self, words: &str) -> Option<&str> {
+        let found = self.looked_for.iter();
+        let found = found.filter_map(|(small, name)| Some((words.rfind(small.as_str())?, name)));
+        found.max().map(|(_, name)| name.as_str())
+    }
 }

@@ -1,8 +1,11 @@
 //! What iperf 2 prints: banners, connections and lines of figures, of both of its layouts.
 //!
-//! A line of figures is `[ID] start-end sec transfer rate [jitter ms lost/total (share)]`. Its parts are held against
-//! each other: transfer over time is the rate, lost over total the share. Where a line was wrapped within a number,
-//! the reading counts under which they agree.
+//! A line of figures is `[ID] start-end sec transfer rate [jitter ms lost/total (share)]`. In a transcript its parts are
+//! held against each other: transfer over time is the rate, lost over total the share. Where a line was wrapped within
+//! a number, the reading counts under which they agree.
+//!
+//! What must hold: these forms are read here and nowhere else. What a program printed just now ([`crate::iperf2`]) is
+//! read as it stands; only a transcript may be wrapped.
 
 use super::anchor::{Anchor, Recogniser, Seen, one};
 use super::cursor::Cursor;
@@ -28,27 +31,85 @@ pub struct Connected {
     pub peer: (String, u16),
 }
 
-/// A line of figures.
+/// A line of figures of iperf 2, or of iperf3's text.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Interval {
+pub struct IperfLine {
+    /// What stands in its brackets: a number, `*` and a number, or `SUM`. Empty where they are missing.
     pub id: Id,
+    /// Its beginning, in seconds from that of the test.
     pub start: f64,
+    /// Its end, likewise.
     pub end: f64,
+    /// Payload that was sent or received.
     pub bytes: f64,
+    /// Payload a second, in bits.
     pub bits_per_second: f64,
+    /// Interarrival jitter, which a receiver of datagrams prints.
     pub jitter_seconds: Option<f64>,
-    /// Lost, and all that were sent.
+    /// Datagrams that were lost, and all that were sent.
     pub datagrams: Option<[f64; 2]>,
+    /// The share by which transfer over time may differ from the rate: each is rounded to its last digit.
+    pub(crate) rounding: f64,
 }
 
-impl Interval {
-    /// Whether its parts agree: figures are printed with three digits, or two.
+impl AsRef<IperfLine> for IperfLine {
+    fn as_ref(&self) -> &IperfLine {
+        self
+    }
+}
+
+impl IperfLine {
+    /// Whether its parts agree, as far as they were printed.
     fn agrees(&self) -> bool {
         let seconds = self.end - self.start;
         let rate = self.bytes * 8.0 / seconds;
-        let is_near = (rate / self.bits_per_second - 1.0).abs() < 0.06;
-        seconds > 0.0 && (is_near || self.bits_per_second < 1e3 || seconds < 0.2)
+        let off = (rate - self.bits_per_second).abs();
+        let may_be_off = self.rounding * rate.max(self.bits_per_second);
+        seconds > 0.0 && (off == 0.0 || off <= may_be_off)
     }
+
+    /// Whether both tell the same, whatever their brackets say.
+    pub(super) fn is_same_as(&self, other: &IperfLine) -> bool {
+        let figures = |it: &IperfLine| {
+            (
+                it.start,
+                it.end,
+                it.bytes,
+                it.bits_per_second,
+                it.jitter_seconds,
+                it.datagrams,
+            )
+        };
+        figures(self) == figures(other)
+    }
+}
+
+/// Reads a line of figures: `[  3]  0.0-10.0 sec  1.10 GBytes   941 Mbits/sec`, and of datagrams with what is behind
+/// it. Nothing when it is another line, or cannot be read.
+/// ```
+/// use nicpoll_import::iperf_line;
+///
+/// let line = "[  3]  0.0- 4.1 sec  1.79 MBytes  3.66 Mbits/sec   0.120 ms  425/ 1701 (25%)";
+/// let figures = iperf_line(line).unwrap();
+/// assert_eq!(figures.bits_per_second, 3.66e6);
+/// assert_eq!(figures.datagrams, Some([425.0, 1701.0]));
+/// ```
+pub fn iperf_line(line: &str) -> Option<IperfLine> {
+    match as_it_stands(line)? {
+        Seen::Interval(figures) => Some(*figures),
+        _ => None,
+    }
+}
+
+/// What a line says that begins with brackets.
+pub fn as_it_stands(line: &str) -> Option<Seen> {
+    in_brackets(&mut Cursor::new(line.as_bytes(), 0), figures_as_they_stand)
+}
+
+/// Whether a line begins as one of figures does: with brackets and times.
+pub fn begins_figures(line: &str) -> bool {
+    let mut cursor = Cursor::new(line.as_bytes(), 0);
+    id(&mut cursor).and_then(|_| times(&mut cursor)).is_some()
 }
 
 /// `[ID]`, and what follows.
@@ -61,39 +122,41 @@ impl Recogniser for InBrackets {
 
     fn read(&self, cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
         let began = cursor.at;
-        let id = id(cursor)?;
-        cursor.gap();
-        if cursor.words("local ").is_some() {
-            let connected = connected(cursor, id)?;
-            return one(began, cursor, Seen::Connected(connected));
-        }
-        if cursor.words("Server Report").is_some() {
-            let _ = cursor.gap().byte(b':');
-            return one(began, cursor, Seen::Report(id));
-        }
-        if cursor.words("Sent").is_some() {
-            let count = cursor.gap().count(true)?;
-            cursor
-                .words(" datagrams")
-                .or_else(|| cursor.words(" datagram"))?;
-            return one(began, cursor, Seen::Counted(id, "sent_datagrams", count));
-        }
-        let after = cursor.at;
-        let line = figures(cursor);
-        if let Some(line) = line {
-            let interval = Box::new(Interval { id, ..line });
-            return one(began, cursor, Seen::Interval(interval));
-        }
-        cursor.at = after;
-        times(cursor)?;
-        let count = cursor.gap().count(true)?;
-        cursor.words(" datagrams received out-of-order")?;
-        one(
-            began,
-            cursor,
-            Seen::Counted(id, "out_of_order_datagrams", count),
-        )
+        let seen = in_brackets(cursor, figures)?;
+        one(began, cursor, seen)
     }
+}
+
+/// `[ID]` and what follows, of which `figures` reads a line of figures.
+fn in_brackets(
+    cursor: &mut Cursor,
+    figures: impl Fn(&mut Cursor) -> Option<IperfLine>,
+) -> Option<Seen> {
+    let id = id(cursor)?;
+    cursor.gap();
+    if cursor.words("local ").is_some() {
+        return Some(Seen::Connected(connected(cursor, id)?));
+    }
+    if cursor.words("Server Report").is_some() {
+        let _ = cursor.gap().byte(b':');
+        return Some(Seen::Report(id));
+    }
+    if cursor.words("Sent").is_some() {
+        let count = cursor.gap().count(true)?;
+        cursor
+            .words(" datagrams")
+            .or_else(|| cursor.words(" datagram"))?;
+        return Some(Seen::Counted(id, "sent_datagrams", count));
+    }
+    let after = cursor.at;
+    if let Some(line) = figures(cursor) {
+        return Some(Seen::Interval(Box::new(IperfLine { id, ..line })));
+    }
+    cursor.at = after;
+    times(cursor)?;
+    let count = cursor.gap().count(true)?;
+    cursor.words(" datagrams received out-of-order")?;
+    Some(Seen::Counted(id, "out_of_order_datagrams", count))
 }
 
 /// A line of figures whose brackets were lost.
@@ -115,8 +178,9 @@ impl Recogniser for BareInterval {
 fn id(cursor: &mut Cursor) -> Option<Id> {
     cursor.byte(b'[')?;
     cursor.gap();
-    let id = cursor.word(6, |byte| {
-        byte.is_ascii_digit() || matches!(byte, b'S' | b'U' | b'M' | b'*')
+    // The sum of several streams may have their number: [SUM-2].
+    let id = cursor.word(8, |byte| {
+        byte.is_ascii_digit() || matches!(byte, b'S' | b'U' | b'M' | b'*' | b'-')
     })?;
     cursor.gap().byte(b']')?;
     Some(String::from(id))
@@ -153,22 +217,22 @@ fn times(cursor: &mut Cursor) -> Option<(f64, f64)> {
     let end = cursor.gap().number()?;
     cursor.gap();
     cursor.any(&["sec", "s"])?;
-    (start < end).then_some((start, end))
+    (start <= end).then_some((start, end))
 }
 
 /// The line under the reading in which its parts agree; a line that was not wrapped has one only.
-fn figures(cursor: &mut Cursor) -> Option<Interval> {
+fn figures(cursor: &mut Cursor) -> Option<IperfLine> {
     let began = cursor.clone();
     let plain = figures_as_they_stand(cursor);
     let ends_at_wrap = cursor.peek() == b'\n' && cursor.ahead(1).is_ascii_digit();
-    if plain.as_ref().is_some_and(Interval::agrees) && !ends_at_wrap {
+    if plain.as_ref().is_some_and(IperfLine::agrees) && !ends_at_wrap {
         return plain;
     }
     let mut wrapped = Cursor {
         joins: true,
         ..began
     };
-    let joined = figures_as_they_stand(&mut wrapped).filter(Interval::agrees);
+    let joined = figures_as_they_stand(&mut wrapped).filter(IperfLine::agrees);
     match joined.filter(|_| {
         plain
             .as_ref()
@@ -178,26 +242,27 @@ fn figures(cursor: &mut Cursor) -> Option<Interval> {
             cursor.at = wrapped.at;
             Some(joined)
         }
-        None => plain.filter(Interval::agrees),
+        None => plain.filter(IperfLine::agrees),
     }
 }
 
-fn figures_as_they_stand(cursor: &mut Cursor) -> Option<Interval> {
+fn figures_as_they_stand(cursor: &mut Cursor) -> Option<IperfLine> {
+    /// The times are rounded to a tenth, or better.
+    const TIME_STEP: f64 = 0.1;
+    /// Tools differ in what they take for the time.
+    const REST: f64 = 0.06;
     let (start, end) = times(cursor)?;
     cursor.gap();
-    let (bytes, Unit::Bytes) = units::quantity(cursor)? else {
-        return None;
-    };
+    let transfer = units::measured(cursor).filter(|it| it.unit == Unit::Bytes)?;
     cursor.gap();
-    let (bits_per_second, Unit::BitsPerSecond) = units::quantity(cursor)? else {
-        return None;
-    };
-    let mut line = Interval {
+    let rate = units::measured(cursor).filter(|it| it.unit == Unit::BitsPerSecond)?;
+    let mut line = IperfLine {
         start,
         end,
-        bytes,
-        bits_per_second,
-        ..Interval::default()
+        bytes: transfer.value,
+        bits_per_second: rate.value,
+        rounding: transfer.rounding() + rate.rounding() + TIME_STEP / (end - start) + REST,
+        ..IperfLine::default()
     };
     let behind = cursor.at;
     if let Some((jitter, datagrams)) = arrived(cursor) {
@@ -245,31 +310,30 @@ impl Recogniser for Banners {
 
     fn read(&self, cursor: &mut Cursor, _from: usize) -> Option<Vec<Anchor>> {
         let began = cursor.at;
-        let banner = if cursor.words("Client connecting to ").is_some() {
-            // A name between angle brackets may be gone.
-            let peer = cursor.word(64, is_of_address).map(String::from);
-            cursor.gap();
-            let _ = cursor.byte(b',');
-            cursor.gap();
-            let is_udp = protocol(cursor)?;
-            Banner {
-                is_server: false,
-                is_udp,
-                peer,
-                port: port(cursor),
-            }
-        } else {
-            cursor.words("Server listening on ")?;
-            let is_udp = protocol(cursor)?;
-            Banner {
-                is_server: true,
-                is_udp,
-                peer: None,
-                port: port(cursor),
-            }
-        };
+        let banner = banner(cursor)?;
         one(began, cursor, Seen::Banner(banner))
     }
+}
+
+/// `Client connecting to HOST, UDP port 5001`, `Server listening on TCP port 5001`.
+pub fn banner(cursor: &mut Cursor) -> Option<Banner> {
+    let is_server = cursor.words("Server listening on ").is_some();
+    let mut peer = None;
+    if !is_server {
+        cursor.words("Client connecting to ")?;
+        // A name between angle brackets may be gone.
+        peer = cursor.word(64, is_of_address).map(String::from);
+        cursor.gap();
+        let _ = cursor.byte(b',');
+        cursor.gap();
+    }
+    let is_udp = protocol(cursor)?;
+    Some(Banner {
+        is_server,
+        is_udp,
+        peer,
+        port: port(cursor),
+    })
 }
 
 fn protocol(cursor: &mut Cursor) -> Option<bool> {

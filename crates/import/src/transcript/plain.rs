@@ -2,16 +2,17 @@
 //!
 //! What must hold: every byte here knows its byte in the source. Letters that look like ASCII (full-width forms, curly
 //! quotes, dashes, odd spaces) become ASCII; what has no width goes; any other letter becomes one byte that is no
-//! letter, digit or space, so that a figure beside it is still found. Time and memory follow from the length alone.
+//! letter, digit or space, so that a figure beside it is still found. The way back takes a bit for each byte of the
+//! source, whatever the letters are.
 
 use std::ops::Range;
+
+use super::bits::Bits;
 
 /// Stands for a letter of another alphabet.
 pub const OTHER: u8 = 1;
 /// Stands for a place where a terminal moved its cursor: what follows may overwrite what was before.
 pub const MOVED: u8 = 2;
-/// Bytes between two counts of lines.
-const STEP: usize = 4096;
 /// A longer escape sequence is none.
 const ESCAPE_MAX: usize = 16;
 
@@ -19,112 +20,89 @@ const ESCAPE_MAX: usize = 16;
 pub struct Plain {
     /// Its bytes, all below 128.
     pub bytes: Vec<u8>,
-    /// Where the distance between here and the source changes: here, and there.
-    moves: Vec<(u32, u32)>,
-    /// Newlines before each step of the source.
-    lines: Vec<u32>,
-    newlines: Vec<u8>,
+    /// Where in the source each of them stood.
+    kept: Bits,
+    source_bytes: usize,
+    newlines: Bits,
 }
 
 impl Plain {
     /// Of a text of less than 4 GiB.
     pub fn of(source: &str) -> Self {
-        let mut plain = Plain {
-            bytes: Vec::with_capacity(source.len()),
-            moves: vec![(0, 0)],
-            lines: Vec::with_capacity(source.len() / STEP + 1),
-            newlines: Vec::with_capacity(source.len() / 8 + 1),
-        };
-        plain.count_lines(source.as_bytes());
-        let mut rest = source.char_indices().peekable();
-        while let Some((at, letter)) = rest.next() {
-            let is_first = plain.bytes.last().is_none_or(|last| *last == b'\n');
-            if letter == '>' && is_first {
-                // Mail quotes so. A space behind it belongs to it.
-                rest.next_if(|(_, next)| *next == ' ');
-                continue;
-            }
-            if letter == '\u{1b}' {
-                let end = escape_end(&source.as_bytes()[at..]);
-                while rest.next_if(|(next, _)| *next < at + end).is_some() {}
-                if source.as_bytes()[at + end - 1] != b'm' {
-                    plain.push(MOVED, at);
-                }
-                continue;
-            }
-            if letter == '&'
-                && let Some((name, byte)) = entity(&source[at..])
-            {
-                while rest.next_if(|(next, _)| *next < at + name.len()).is_some() {}
-                plain.push(byte, at);
-                continue;
-            }
-            let is_return = letter == '\r' && rest.peek().is_some_and(|(_, next)| *next == '\n');
-            if !is_return && let Some(byte) = plain_letter(letter) {
-                plain.push(byte, at);
-            }
+        let mut bytes = Vec::with_capacity(source.len());
+        let kept = Bits::of(
+            source.len(),
+            letters(source).map(|(at, byte)| {
+                bytes.push(byte);
+                at
+            }),
+        );
+        let newlines = source
+            .bytes()
+            .enumerate()
+            .filter(|(_, byte)| *byte == b'\n');
+        Plain {
+            bytes,
+            kept,
+            source_bytes: source.len(),
+            newlines: Bits::of(source.len(), newlines.map(|(at, _)| at)),
         }
-        plain
-            .moves
-            .push((plain.bytes.len() as u32, source.len() as u32));
-        plain
-    }
-
-    fn count_lines(&mut self, source: &[u8]) {
-        let mut before = 0;
-        for step in source.chunks(STEP) {
-            self.lines.push(before);
-            before += step.iter().filter(|byte| **byte == b'\n').count() as u32;
-        }
-        // A bit for each byte of the source.
-        self.newlines = source
-            .chunks(8)
-            .map(|eight| {
-                let bits = eight.iter().zip(0..).filter(|(byte, _)| **byte == b'\n');
-                bits.fold(0, |bits, (_, place)| bits | 1 << place)
-            })
-            .collect();
-    }
-
-    fn push(&mut self, byte: u8, source: usize) {
-        let here = self.bytes.len() as u32;
-        let source = source as u32;
-        let (last_here, last_source) = self.moves[self.moves.len() - 1];
-        if source - last_source != here - last_here {
-            self.moves.push((here, source));
-        }
-        self.bytes.push(byte);
     }
 
     /// The byte of the source that became a byte here.
     pub fn source(&self, here: usize) -> usize {
-        let after = self.moves.partition_point(|(at, _)| *at as usize <= here);
-        let (at, source) = self.moves[after.max(1) - 1];
-        source as usize + here - at as usize
+        self.kept.position(here as u32).unwrap_or(self.source_bytes)
     }
 
     /// The bytes of the source that became these.
     pub fn sources(&self, here: &Range<usize>) -> Range<usize> {
         let start = self.source(here.start);
         match here.end.checked_sub(1).filter(|last| *last >= here.start) {
-            Some(last) => start..(self.source(last) + 1).min(self.source(self.bytes.len())),
+            Some(last) => start..(self.source(last) + 1).min(self.source_bytes),
             None => start..start,
         }
     }
 
     /// The line of a byte of the source, from 1.
     pub fn line(&self, source: usize) -> u32 {
-        let step = (source / STEP).min(self.lines.len().saturating_sub(1));
-        let before = self.lines.get(step).copied().unwrap_or(0);
-        let first = step * STEP / 8;
-        let mut found = 0;
-        for byte in first..source / 8 {
-            found += self.newlines.get(byte).map_or(0, |bits| bits.count_ones());
-        }
-        let last = self.newlines.get(source / 8).copied().unwrap_or(0);
-        let last = last & ((1u16 << (source % 8)) - 1) as u8;
-        1 + before + found + last.count_ones()
+        1 + self.newlines.below(source)
     }
+}
+
+/// The plain letters of a text, each with its byte there.
+fn letters(source: &str) -> impl Iterator<Item = (usize, u8)> {
+    let mut rest = source.char_indices().peekable();
+    let mut last = b'\n';
+    std::iter::from_fn(move || {
+        loop {
+            let (at, letter) = rest.next()?;
+            if letter == '>' && last == b'\n' {
+                // Mail quotes so. A space behind it belongs to it.
+                rest.next_if(|(_, next)| *next == ' ');
+                continue;
+            }
+            let found = match letter {
+                '\u{1b}' => {
+                    let end = escape_end(&source.as_bytes()[at..]);
+                    while rest.next_if(|(next, _)| *next < at + end).is_some() {}
+                    (source.as_bytes()[at + end - 1] != b'm').then_some(MOVED)
+                }
+                '\r' if rest.peek().is_some_and(|(_, next)| *next == '\n') => None,
+                '&' => match entity(&source[at..]) {
+                    Some((name, byte)) => {
+                        while rest.next_if(|(next, _)| *next < at + name.len()).is_some() {}
+                        Some(byte)
+                    }
+                    None => Some(b'&'),
+                },
+                letter => plain_letter(letter),
+            };
+            if let Some(byte) = found {
+                last = byte;
+                return Some((at, byte));
+            }
+        }
+    })
 }
 
 /// The bytes of an escape sequence (ECMA-48), at least one.
@@ -209,16 +187,7 @@ mod tests {
     fn lines_are_counted_across_steps() {
         let source = "ab\n".repeat(5_000);
         let plain = Plain::of(&source);
-        for at in [
-            0,
-            2,
-            3,
-            STEP - 1,
-            STEP,
-            STEP + 1,
-            3 * 4_999,
-            source.len() - 1,
-        ] {
+        for at in [0, 2, 3, 4095, 4096, 4097, 3 * 4_999, source.len() - 1] {
             let expected = 1 + source[..at].matches('\n').count() as u32;
             assert_eq!(plain.line(at), expected, "{at}");
         }

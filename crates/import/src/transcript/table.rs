@@ -3,11 +3,13 @@
 //! What must hold: a cell becomes a trial only where its column or its row names a setting and its figure has the unit
 //! of a rate. A figure of a table or of prose that a trial already has is the same result told again.
 
+use std::cell::LazyCell;
 use std::collections::HashMap;
 use std::ops::Range;
 
 use nicpoll_model::{ImportedBasis, ImportedFigure, ImportedTrial, SourcePlace, UnplacedFigure};
 
+use super::anchor::Budget;
 use super::found::Loose;
 use super::plain::Plain;
 use super::{Cursor, blank, loose};
@@ -17,25 +19,36 @@ use crate::units::{self, Unit};
 const NAME_MAX: usize = 40;
 /// Columns of a table.
 const COLUMNS_MAX: usize = 64;
+/// Bytes of a cell that are looked at.
+const CELL_MAX: usize = 200;
 
-/// A cell: where its text stands.
-type Cell = Range<usize>;
+/// A cell: where its text stands, and the text.
+type Cell<'t> = (Range<usize>, &'t str);
 
-/// A table.
+/// A table: what its heading says, and where its rows stand.
 pub struct Table {
     file: u32,
-    head: Vec<String>,
-    /// The line of each row, and its cells with their texts.
-    rows: Vec<(u32, Vec<(Cell, String)>)>,
+    columns: Vec<Column>,
+    /// The line of the first row.
+    line: u32,
+    rows: Range<usize>,
 }
 
-/// Every table of a text: a row of dashes, the line before it, and the lines behind it.
-pub fn tables(text: &str, file: u32) -> Vec<Table> {
+/// What the heading of a column says.
+struct Column {
+    unit: Option<(Unit, f64)>,
+    is_polling: Option<bool>,
+}
+
+/// Every table of a text: a row of dashes, the line before it, and the lines behind it. Nothing when there are more
+/// than the budget has.
+pub fn tables(text: &str, file: u32, budget: &mut Budget) -> Option<Vec<Table>> {
     let mut found: Vec<Table> = Vec::new();
     let mut at = 0;
-    let mut before: Option<(usize, &str)> = None;
+    let mut before: Option<&str> = None;
     let mut is_open = false;
     for (line, number) in text.split_inclusive('\n').zip(1..) {
+        at += line.len();
         if is_rule(line) {
             let columns = line
                 .split('|')
@@ -43,29 +56,28 @@ pub fn tables(text: &str, file: u32) -> Vec<Table> {
                 .count()
                 .min(COLUMNS_MAX);
             is_open = columns > 1 && before.is_some();
-            if let Some((start, head)) = before.filter(|_| is_open) {
+            if let Some(head) = before.filter(|_| is_open) {
+                budget.take(1)?;
                 // Prose may be glued to the first row: the last cells are the table's.
-                let cells = cells(head, start);
+                let cells = cells(head, 0);
                 let from = cells.len().saturating_sub(columns);
                 found.push(Table {
                     file,
-                    head: cells[from..].iter().map(|(_, text)| text.clone()).collect(),
-                    rows: Vec::new(),
+                    columns: cells[from..].iter().map(Column::of).collect(),
+                    line: number + 1,
+                    rows: at..at,
                 });
             }
         } else if is_open && line.contains('|') {
             if let Some(table) = found.last_mut() {
-                let mut cells = cells(line, at);
-                cells.truncate(table.head.len());
-                table.rows.push((number, cells));
+                table.rows.end = at;
             }
         } else {
             is_open = false;
         }
-        before = line.contains('|').then_some((at, line));
-        at += line.len();
+        before = line.contains('|').then_some(line);
     }
-    found
+    Some(found)
 }
 
 fn is_rule(line: &str) -> bool {
@@ -74,7 +86,7 @@ fn is_rule(line: &str) -> bool {
 }
 
 /// The cells of a row, without the empty ones at its ends.
-fn cells(line: &str, start: usize) -> Vec<(Cell, String)> {
+fn cells(line: &str, start: usize) -> Vec<Cell<'_>> {
     let mut cells = Vec::new();
     let mut at = start;
     let trimmed = line.trim_end().trim_end_matches('|');
@@ -83,33 +95,78 @@ fn cells(line: &str, start: usize) -> Vec<(Cell, String)> {
         if !is_edge {
             let lead = part.len() - part.trim_start().len();
             let text = part.trim();
-            cells.push((at + lead..at + lead + text.len(), String::from(text)));
+            cells.push((at + lead..at + lead + text.len(), text));
         }
         at += part.len() + 1;
     }
     cells
 }
 
-/// Puts the figures of tables into trials, and those of prose beside the trials that have them; all others have no
-/// place.
+/// What is looked at of a cell.
+fn beginning(text: &str) -> &str {
+    let mut end = text.len().min(CELL_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+impl Column {
+    fn of((_, heading): &Cell) -> Self {
+        Column {
+            unit: unit_of(heading),
+            is_polling: loose::setting(beginning(heading)),
+        }
+    }
+}
+
+impl Table {
+    /// The line of each row, and its cells.
+    fn rows<'t>(&self, text: &'t str) -> impl Iterator<Item = (u32, Vec<Cell<'t>>)> {
+        let mut at = self.rows.start;
+        let columns = self.columns.len();
+        let rows = text[self.rows.clone()].split_inclusive('\n');
+        rows.zip(self.line..).map(move |(row, line)| {
+            let mut cells = cells(row, at);
+            cells.truncate(columns);
+            at += row.len();
+            (line, cells)
+        })
+    }
+}
+
+/// Puts the figures of the tables of these files into trials, and those of prose beside the trials that have them; all
+/// others have no place.
+///
+/// # Errors
+/// The position of the file in which the budget ends.
 pub fn place(
     trials: &mut Vec<ImportedTrial>,
     loose: Vec<Loose>,
-    tables: &[Table],
+    (files, tables): (&[(String, String)], &[Table]),
     mut next_test: u32,
     unplaced: &mut Vec<UnplacedFigure>,
-) {
+    budget: &mut Budget,
+) -> Result<(), u32> {
     let mut known = Known::of(trials);
-    let mut placed: HashMap<(u32, u32), Vec<Cell>> = HashMap::new();
+    let mut placed: HashMap<(u32, u32), Vec<Range<usize>>> = HashMap::new();
     for table in tables {
-        for (line, cells) in &table.rows {
-            for column in 1..cells.len() {
-                let Some(figure) = figure(table, *line, cells, column) else {
+        for (line, cells) in table.rows(&files[table.file as usize].1) {
+            let unit = LazyCell::new(|| cells.first().and_then(|(_, text)| unit_of(text)));
+            let is_polling = LazyCell::new(|| {
+                cells
+                    .iter()
+                    .find_map(|(_, text)| loose::setting(beginning(text)))
+            });
+            for (column, cell) in table.columns.iter().zip(&cells).skip(1) {
+                let unit = || column.unit.or_else(|| *unit);
+                let Some(figure) = figure((table.file, line), cell, unit) else {
                     continue;
                 };
-                let place = placed.entry((table.file, *line)).or_default();
-                place.push(cells[column].0.clone());
-                let Some(setting) = setting(table, cells, column) else {
+                budget.take(1).ok_or(table.file)?;
+                let place = placed.entry((table.file, line)).or_default();
+                place.push(cell.0.clone());
+                let Some(is_polling) = column.is_polling.or_else(|| *is_polling) else {
                     unplaced.push(UnplacedFigure {
                         printed: figure.printed,
                         reason: String::from("neither its column nor its row says under which setting it was measured"),
@@ -117,11 +174,12 @@ pub fn place(
                     });
                     continue;
                 };
+                let setting = if is_polling { "polling" } else { "interrupt" };
                 if let Some(same) = known.find(trials, figure.value, Some(setting)) {
                     trials[same].quoted_again.push(figure.place);
                     continue;
                 }
-                let trial = of_cell(figure, setting, &cells[0].1, next_test);
+                let trial = of_cell(figure, setting, cells[0].1, next_test);
                 next_test += 1;
                 known.add(&trial, trials.len());
                 trials.push(trial);
@@ -136,17 +194,22 @@ pub fn place(
         }
         match known.find(trials, figure.value, None) {
             Some(same) => trials[same].quoted_again.push(figure.place),
-            None => unplaced.push(UnplacedFigure {
-                reason: String::from(match figure.unit {
-                    Unit::PacketsPerSecond => {
-                        "a rate of packets in a sentence: nothing says of which test it is"
-                    }
-                    _ => "a rate in a sentence: nothing says of which test it is",
-                }),
-                printed: figure.printed,
-                place: figure.place,
-            }),
+            None => unplaced.push(of_prose(figure)),
         }
+    }
+    Ok(())
+}
+
+fn of_prose(figure: Loose) -> UnplacedFigure {
+    UnplacedFigure {
+        reason: String::from(match figure.unit {
+            Unit::PacketsPerSecond => {
+                "a rate of packets in a sentence: nothing says of which test it is"
+            }
+            _ => "a rate in a sentence: nothing says of which test it is",
+        }),
+        printed: figure.printed,
+        place: figure.place,
     }
 }
 
@@ -191,21 +254,19 @@ impl Known {
     }
 }
 
-/// The rate that a cell tells, with the unit of its column where it has none.
+/// The rate that a cell of a line of a file tells, with the unit of its column or row where it has none.
 fn figure(
-    table: &Table,
-    line: u32,
-    cells: &[(Cell, String)],
-    column: usize,
+    (file, line): (u32, u32),
+    (range, text): &Cell,
+    unit: impl Fn() -> Option<(Unit, f64)>,
 ) -> Option<ImportedFigure> {
-    let (cell, text) = &cells[column];
-    let plain = Plain::of(text);
+    let plain = Plain::of(beginning(text));
     let mut cursor = Cursor::new(&plain.bytes, 0);
     let (value, unit) = match units::quantity(&mut cursor) {
         Some(found) => found,
         None => {
             let number = cursor.number().filter(|_| cursor.at == plain.bytes.len())?;
-            let (unit, one) = unit_of(table.head.get(column)?).or_else(|| unit_of(&cells[0].1))?;
+            let (unit, one) = unit()?;
             (number * one, unit)
         }
     };
@@ -221,10 +282,10 @@ fn figure(
         printed: text.chars().take(80).collect(),
         basis: ImportedBasis::Inferred,
         place: SourcePlace {
-            file: table.file,
+            file,
             line,
-            start_byte: cell.start as u64,
-            end_byte: cell.end as u64,
+            start_byte: range.start as u64,
+            end_byte: range.end as u64,
         },
         since: None,
     })
@@ -232,20 +293,13 @@ fn figure(
 
 /// The unit that a heading names: `UDP (Mbit/s)`.
 fn unit_of(heading: &str) -> Option<(Unit, f64)> {
-    let plain = Plain::of(heading);
-    let starts = plain.bytes.iter().enumerate().take(200).filter(|(at, _)| {
+    let plain = Plain::of(beginning(heading));
+    let starts = plain.bytes.iter().enumerate().filter(|(at, _)| {
         let before = at.checked_sub(1).map_or(b' ', |at| plain.bytes[at]);
         !before.is_ascii_alphanumeric()
     });
     let mut units = starts.filter_map(|(at, _)| units::read(&mut Cursor::new(&plain.bytes, at)));
     units.next()
-}
-
-fn setting(table: &Table, cells: &[(Cell, String)], column: usize) -> Option<&'static str> {
-    let head = table.head.get(column).and_then(|it| loose::setting(it));
-    let own = || cells.iter().find_map(|(_, text)| loose::setting(text));
-    let is_polling = head.or_else(own)?;
-    Some(if is_polling { "polling" } else { "interrupt" })
 }
 
 fn of_cell(figure: ImportedFigure, setting: &str, row: &str, test: u32) -> ImportedTrial {

@@ -18,6 +18,10 @@ pub struct End<'a> {
     pub sends: Option<bool>,
     pub index: usize,
     pub again: Vec<SourcePlace>,
+    /// What all streams of the block tell together is asked once, and not for each of them.
+    pub is_udp: bool,
+    is_dual: bool,
+    place: SourcePlace,
 }
 
 /// Address and port of the sender, then of the receiver.
@@ -25,28 +29,7 @@ type Way = ((String, u16), (String, u16));
 
 impl End<'_> {
     pub fn place(&self) -> SourcePlace {
-        let lines = self
-            .stream
-            .lines
-            .iter()
-            .chain(&self.stream.report)
-            .map(|it| it.place);
-        let lines: Vec<SourcePlace> = lines.collect();
-        let first = lines.iter().min().copied().unwrap_or_default();
-        let last = lines
-            .iter()
-            .map(|it| it.end_byte)
-            .max()
-            .unwrap_or(first.end_byte);
-        let begins =
-            match self.block.place.line > 0 && self.block.place <= first && !self.block.is_bare() {
-                true => self.block.place,
-                false => first,
-            };
-        SourcePlace {
-            end_byte: last,
-            ..begins
-        }
+        self.place
     }
 
     pub fn host(&self) -> &Host {
@@ -79,7 +62,7 @@ impl End<'_> {
             figures.end.to_bits(),
             figures.bytes.to_bits(),
             rate,
-            u64::from(self.block.is_udp()),
+            u64::from(self.is_udp),
         ])
     }
 }
@@ -88,11 +71,13 @@ impl End<'_> {
 pub fn ends(blocks: &[Block]) -> Vec<End<'_>> {
     let mut ends = Vec::new();
     for (index, block) in blocks.iter().enumerate() {
+        let (is_udp, is_dual) = (block.is_udp(), block.is_dual());
+        let first_connected = block.streams.iter().find(|it| it.connected.is_some());
         let sum = block
             .streams
             .iter()
             .find(|it| it.id.starts_with("SUM") && it.has_figures());
-        let streams: Vec<&Stream> = match sum.filter(|_| !block.is_dual()) {
+        let streams: Vec<&Stream> = match sum.filter(|_| !is_dual) {
             Some(sum) => vec![sum],
             None => block
                 .streams
@@ -103,11 +88,7 @@ pub fn ends(blocks: &[Block]) -> Vec<End<'_>> {
         for stream in streams {
             // A sum is of the connections before it.
             let of = match stream.connected {
-                None => block
-                    .streams
-                    .iter()
-                    .find(|it| it.connected.is_some())
-                    .unwrap_or(stream),
+                None => first_connected.unwrap_or(stream),
                 Some(_) => stream,
             };
             let sends = block.sends(if stream.id.starts_with("SUM") {
@@ -121,10 +102,25 @@ pub fn ends(blocks: &[Block]) -> Vec<End<'_>> {
                 sends,
                 index,
                 again: stream.again.clone(),
+                is_udp,
+                is_dual,
+                place: place(block, stream),
             });
         }
     }
     ends
+}
+
+/// From where on an end's output is this stream's, and its last byte.
+fn place(block: &Block, stream: &Stream) -> SourcePlace {
+    let lines = || stream.lines.iter().chain(&stream.report);
+    let first = lines().map(|it| it.place).min().unwrap_or_default();
+    let last = lines().map(|it| it.place.end_byte).max();
+    let is_blocks = block.place.line > 0 && block.place <= first && !block.is_bare();
+    SourcePlace {
+        end_byte: last.unwrap_or(first.end_byte),
+        ..if is_blocks { block.place } else { first }
+    }
 }
 
 /// The ends without those that tell a result again.
@@ -314,10 +310,9 @@ fn agree(one: &End, other: &End) -> bool {
     };
     let is_as_long = (a.figures.end - b.figures.end).abs() <= 2.0;
     let ratio = a.figures.bits_per_second / b.figures.bits_per_second;
-    let is_near = one.block.is_udp() || (0.95..1.05).contains(&ratio);
-    let is_one_kind = one.block.is_udp() == other.block.is_udp()
-        && one.stream.report.is_none()
-        && other.stream.report.is_none();
+    let is_near = one.is_udp || (0.95..1.05).contains(&ratio);
+    let is_one_kind =
+        one.is_udp == other.is_udp && one.stream.report.is_none() && other.stream.report.is_none();
     !both_say_ports && are_two && is_as_long && is_near && is_one_kind
 }
 
@@ -377,14 +372,17 @@ pub fn trial(
 
 /// `iperf-tcp`, `iperf-tcp-both-ways`, `iperf-udp-1470-ipv6`.
 fn workload(pair: &Pair) -> String {
-    let is_udp = pair.ends().any(|it| it.block.is_udp());
+    let is_udp = pair.ends().any(|it| it.is_udp);
     let option = |letter: char| {
         pair.ends()
             .find_map(|it| it.block.command.as_ref()?.option(letter))
     };
-    let told = pair
-        .ends()
-        .find_map(|it| it.block.sizes.iter().find(|it| it.name == "datagram_bytes"));
+    let told = pair.ends().find_map(|it| {
+        it.block
+            .sizes()
+            .iter()
+            .find(|it| it.name == "datagram_bytes")
+    });
     let told = told.map(|it| it.value.to_string());
     let size = told.or_else(|| option('l').map(String::from));
     let has_colon = |address: &str| address.contains(':');
@@ -400,7 +398,7 @@ fn workload(pair: &Pair) -> String {
         payload_bytes: size.as_deref().filter(|_| is_udp),
         is_ipv6,
         streams: option('P').filter(|it| *it != "1"),
-        is_both_ways: pair.ends().any(|it| it.block.is_dual()),
+        is_both_ways: pair.ends().any(|it| it.is_dual),
     }
     .to_string()
 }

@@ -3,16 +3,17 @@
 //! What must hold: the host of a line is the one of the last prompt, or unknown behind a prompt that names none. What
 //! `--map` says of a line counts before what the text says.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use nicpoll_model::{ImportedBasis, SourcePlace, UnplacedFigure};
 
-use super::anchor::{Anchor, Seen};
+use super::anchor::{self, Anchor, Budget, Seen};
 use super::block::{Block, Counted, Host, Line, Taken};
 use super::command::{Command, Tool};
 use super::cursor::Cursor;
 use super::found::{Blast, CpuLine, Found, Knob, Loose, Read, Stretch, Switch};
-use super::iperf::Banner;
+use super::iperf::{Banner, Connected};
 use super::knob;
 use super::map::{Map, MapKey};
 use super::netrate::BlastField;
@@ -31,13 +32,14 @@ pub struct Walk<'a> {
     out: &'a mut Found,
     host: Host,
     interface: Option<String>,
-    polls: HashMap<(Option<String>, String), bool>,
+    /// The interfaces of each host that poll.
+    polls: HashMap<Option<String>, HashSet<String>>,
     block: Option<Block>,
     blast: Option<Blast>,
     stretch: Option<Stretch>,
-    blast_command: Option<Command>,
+    blast_command: Option<Rc<Command>>,
     /// The servers that run: of TCP, and of UDP.
-    servers: [Option<(Command, Host)>; 2],
+    servers: [Option<(Rc<Command>, Host)>; 2],
     last_end: usize,
 }
 
@@ -49,14 +51,14 @@ fn unknown() -> Host {
 }
 
 impl<'a> Walk<'a> {
-    /// Adds what a file holds.
+    /// Adds what a file holds; nothing when that is more than the budget.
     pub fn through(
         plain: &'a Plain,
         file: u32,
         map: &'a Map<'a>,
-        anchors: &[Anchor],
+        budget: &mut Budget,
         out: &'a mut Found,
-    ) {
+    ) -> Option<()> {
         let mut walk = Walk {
             plain,
             file,
@@ -72,16 +74,17 @@ impl<'a> Walk<'a> {
             servers: [None, None],
             last_end: 0,
         };
-        for anchor in anchors {
-            let place = walk.place(anchor);
+        anchor::scan(plain, budget, |anchor| {
+            let place = walk.place(&anchor);
             if walk.map.at(MapKey::Skip, &place).is_none() {
-                walk.step(anchor, place);
+                walk.step(&anchor, place);
             }
             walk.last_end = anchor.at.end;
-        }
+        })?;
         walk.end_block();
         walk.end_blast();
         walk.end_stretch();
+        Some(())
     }
 
     fn place(&self, anchor: &Anchor) -> SourcePlace {
@@ -119,18 +122,16 @@ impl<'a> Walk<'a> {
             Seen::Size(name, value) => {
                 if self.block.is_some() {
                     let size = counted(name, *value);
-                    self.open(place).sizes.push(size);
+                    self.open(place).size(size);
                 }
             }
-            Seen::Connected(connected) => {
-                if self.block.as_ref().is_some_and(|it| it.refuses(connected)) {
-                    self.next_of_server();
-                }
-                self.open(place).connect(connected.clone());
-            }
+            Seen::Connected(connected) => self.connected(connected, place),
             Seen::Report(id) => self.open(place).report(id.clone()),
             Seen::Counted(id, name, value) => {
                 let figure = counted(name, *value);
+                if self.block.as_ref().is_some_and(|it| !it.takes(id)) {
+                    self.end_block();
+                }
                 self.open(place).count(id, figure);
             }
             Seen::Interval(interval) => self.line(Line {
@@ -166,6 +167,13 @@ impl<'a> Walk<'a> {
             }),
             of_host => self.of_host(of_host, place),
         }
+    }
+
+    fn connected(&mut self, connected: &Connected, place: SourcePlace) {
+        if self.block.as_ref().is_some_and(|it| it.refuses(connected)) {
+            self.next_of_server();
+        }
+        self.open(place).connect(connected.clone());
     }
 
     fn banner(&mut self, banner: &Banner, place: SourcePlace) {
@@ -291,12 +299,8 @@ impl<'a> Walk<'a> {
                     None => ImportedBasis::Unknown,
                 },
             };
-            if let Some(host) = command
-                .host
-                .as_ref()
-                .filter(|it| !self.out.hosts.contains(it))
-            {
-                self.out.hosts.push(host.clone());
+            if let Some(host) = &command.host {
+                self.out.hosts.add(host);
             }
         }
         let host = match command.is_prompted {
@@ -309,19 +313,18 @@ impl<'a> Walk<'a> {
         match command.tool {
             Tool::Iperf => {
                 self.end_block();
-                self.block = Some(Block::new(place, host, Some(command.clone())));
+                self.block = Some(Block::new(place, host, Some(Rc::new(command.clone()))));
             }
             Tool::Netblast | Tool::Netsend => {
                 self.end_blast();
-                self.blast_command = Some(command.clone());
+                self.blast_command = Some(Rc::new(command.clone()));
             }
             Tool::Netreceive => self.end_stretch(),
             Tool::Ifconfig => {
                 let word = |word: &str| command.words.iter().any(|it| it == word);
                 if word("polling") || word("-polling") {
                     let interface = command.words[0].clone();
-                    self.polls
-                        .insert((host.name.clone(), interface), word("polling"));
+                    self.polls_now(&host.name, interface, word("polling"));
                     self.switch(host.name, word("polling"), true, ImportedBasis::Said, place);
                 }
             }
@@ -388,18 +391,23 @@ impl<'a> Walk<'a> {
         });
     }
 
+    /// Keeps whether an interface of a host polls, and tells whether any of them does.
+    fn polls_now(&mut self, host: &Option<String>, interface: String, is_polling: bool) -> bool {
+        let polling = self.polls.entry(host.clone()).or_default();
+        match is_polling {
+            true => polling.insert(interface),
+            false => polling.remove(&interface),
+        };
+        !polling.is_empty()
+    }
+
     fn of_host(&mut self, seen: &Seen, place: SourcePlace) {
         let host = self.host(&place);
         match seen {
             Seen::Interface(name) => self.interface = Some(name.clone()),
             Seen::Polls(is_polling) => {
                 let interface = self.interface.clone().unwrap_or_default();
-                self.polls
-                    .insert((host.name.clone(), interface), *is_polling);
-                let any = self
-                    .polls
-                    .iter()
-                    .any(|((of, _), polls)| *of == host.name && *polls);
+                let any = self.polls_now(&host.name, interface, *is_polling);
                 self.switch(host.name, any, false, ImportedBasis::Said, place);
             }
             Seen::Address(address) => {

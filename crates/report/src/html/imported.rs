@@ -2,15 +2,17 @@
 //!
 //! What must hold: the first screen says that the trials are imported and not paired.
 
+use std::collections::HashMap;
+
 use maud::{Markup, html};
-use nicpoll_model::Imported;
+use nicpoll_model::{Imported, ImportedTrial};
 
 use super::blocks_of;
 use super::figure::Figure;
 use super::plots::scatter::{Series, looks, scatter};
 use super::{blocks, plots::CUT};
 use crate::numbers::figure;
-use crate::plot::Axis;
+use crate::plot::{Axis, Look};
 use crate::text::imported;
 use crate::text::page::Block;
 
@@ -22,10 +24,13 @@ pub fn of_imported(document: &Imported) -> Markup {
         Some((Block::Heading(title), answer)) => (title.as_str(), answer),
         _ => ("", &[][..]),
     };
+    let settings = document.settings();
+    let looks = settings.iter().copied().zip(looks(&settings)).collect();
+    let end = f64::from(document.trials.last().map_or(1, |it| it.sequence));
     let figures: Vec<Figure> = document
-        .workloads()
+        .by_workload()
         .into_iter()
-        .filter_map(|it| of_workload(document, it))
+        .filter_map(|(workload, trials)| of_workload(workload, &trials, &looks, end))
         .collect();
     html! {
         header id="answer" {
@@ -40,27 +45,34 @@ pub fn of_imported(document: &Imported) -> Markup {
     }
 }
 
-/// The rates of a workload's trials in the order of the text.
-fn of_workload(document: &Imported, workload: &str) -> Option<Figure> {
-    let settings = document.settings();
-    let trials = || document.trials.iter().filter(|it| it.workload == workload);
-    let is_bits = trials().all(|it| it.quantity == "bits_per_second");
+/// The rates of a workload's trials in the order of the text, the last of which has the number `end`.
+fn of_workload(
+    workload: &str,
+    trials: &[&ImportedTrial],
+    looks: &HashMap<&str, Look>,
+    end: f64,
+) -> Option<Figure> {
+    let is_bits = trials.iter().all(|it| it.quantity == "bits_per_second");
     let (name, scale) = if is_bits {
         ("Mbit/s", 1e-6)
     } else {
         ("packets a second", 1.0)
     };
-    let series: Vec<Series> = settings
-        .iter()
-        .zip(looks(&settings))
-        .map(|(name, look)| {
-            let of = trials().filter(|it| it.setting == *name);
-            let points = of.filter_map(|it| Some((f64::from(it.sequence), it.value? * scale)));
-            let points = points.collect();
-            Series { name, look, points }
+    let by_setting = ImportedTrial::by_setting(trials.iter().copied()).into_iter();
+    let mut series: Vec<Series> = by_setting
+        .map(|(name, of)| {
+            let points = of.iter();
+            let points = points.filter_map(|it| Some((f64::from(it.sequence), it.value? * scale)));
+            Series {
+                name,
+                look: looks[name],
+                points: points.collect(),
+            }
         })
         .filter(|one| !one.points.is_empty())
         .collect();
+    // As everywhere else in the document.
+    series.sort_by_key(|one| one.look.mark);
     let values = || {
         series
             .iter()
@@ -69,14 +81,13 @@ fn of_workload(document: &Imported, workload: &str) -> Option<Figure> {
     };
     let most = values().reduce(f64::max).filter(|most| *most > 0.0)?;
     let y = Axis::around(values().fold(most, f64::min), most);
-    let end = f64::from(document.trials.last().map_or(1, |it| it.sequence));
     let svg = scatter(
         &format!("{workload}: {name} of each imported trial"),
         (Axis::up_to(end), "trial, in the order of the text"),
         (y, name),
         &series,
     );
-    let rows = trials().filter_map(|it| {
+    let rows = trials.iter().filter_map(|it| {
         let value = figure(it.value? * scale);
         Some(vec![
             it.sequence.to_string(),

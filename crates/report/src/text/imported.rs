@@ -34,9 +34,18 @@ pub fn write(page: &mut Page, imported: &Imported) {
             "No two settings have trials of one workload: nothing is compared. --map says what the text does not.",
         );
     }
-    for workload in imported.workloads() {
+    if imported.comparisons_left_out > 0 {
+        page.paragraph(
+            Ink::Unsure,
+            &format!(
+                "{} of more settings are left out here; 'nicpoll study compare ID:ONE ID:OTHER' makes each of them.",
+                counted(imported.comparisons_left_out, "comparison")
+            ),
+        );
+    }
+    for (workload, of) in imported.by_workload() {
         page.heading(workload);
-        trials(page, imported, workload);
+        trials(page, imported, &of);
     }
     notes(page, imported);
     differences(page, imported);
@@ -70,9 +79,8 @@ fn mark(basis: ImportedBasis) -> &'static str {
     }
 }
 
-fn trials(page: &mut Page, imported: &Imported, workload: &str) {
-    let of = || imported.trials.iter().filter(|it| it.workload == workload);
-    let is_bits = of().all(|it| it.quantity == "bits_per_second");
+fn trials(page: &mut Page, imported: &Imported, of: &[&ImportedTrial]) {
+    let is_bits = of.iter().all(|it| it.quantity == "bits_per_second");
     let rate = if is_bits { "Mbit/s" } else { "packets/s" };
     let head = [
         rate,
@@ -88,7 +96,7 @@ fn trials(page: &mut Page, imported: &Imported, workload: &str) {
         head.map(String::from).to_vec(),
         Ink::Faint,
     )];
-    for trial in of() {
+    for trial in of {
         let scale = if is_bits { 1e-6 } else { 1.0 };
         let sent = if trial.is_sent { " sent" } else { "" };
         let lost = loss(trial).map_or_else(

@@ -204,7 +204,8 @@ impl Page {
             .map(|row| columns(&row.label))
             .fold(label, usize::max);
         let count = with_cells().map(|row| row.cells.len()).max().unwrap_or(1);
-        let share = (self.width - INDENT.len() - label) / count;
+        // A label may be wider than the page: it comes from a study or an imported text.
+        let share = self.width.saturating_sub(INDENT.len() + label) / count;
         let column = match align {
             Align::Left => share,
             Align::Right => share.min(WIDEST_COLUMN),
@@ -304,6 +305,20 @@ mod tests {
         assert_eq!(wrapped("abcdefgh ij", 4), ["abcd", "efgh", "ij"]);
         assert_eq!(wrapped("red \u{1b}[31m", 20), ["red ?[31m"]);
         assert_eq!(wrapped("about 5 %, or 3 s", 9), ["about", "5 %, or", "3 s"]);
+    }
+
+    #[test]
+    fn a_label_may_be_wider_than_the_page() {
+        for align in [Align::Left, Align::Right] {
+            let mut page = Page::new(80, false);
+            let row = Row::new("x".repeat(200), vec![String::from("1")], Ink::Plain);
+            page.table(&[row], 26, align);
+            let line = page.into_text();
+            assert!(
+                line.trim_end().ends_with(" 1") && line.len() < 220,
+                "{line}"
+            );
+        }
     }
 
     #[test]

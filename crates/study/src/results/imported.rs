@@ -3,9 +3,11 @@
 //! What must hold: trials of a text took no turns, so that nothing of them is ever compared in pairs. Bytes keep their
 //! places whatever the encoding of a file.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use nicpoll_import::{Mapping, TRANSCRIPT_MAX_BYTES, TranscriptError, read_transcripts};
 use nicpoll_model::{Imported, ImportedTrial, Origin};
@@ -62,6 +64,7 @@ pub fn import_transcripts(
         files.push((path.display().to_string(), text_of(path)?));
     }
     let mut imported = read_transcripts(&files, map, origin)?;
+    drop(files);
     imported.margin_ratio = MARGIN;
     compare_settings(&mut imported);
     Ok(imported)
@@ -73,64 +76,80 @@ fn text_of(path: &Path) -> Result<String, ImportError> {
         path: path.to_owned(),
         source,
     };
-    let mut bytes = Vec::new();
     let file = File::open(path).map_err(unread)?;
     // One more, so that a longer one is seen to be.
     let most = TRANSCRIPT_MAX_BYTES as u64 + 1;
+    let length = file.metadata().map_err(unread)?.len().min(most);
+    let mut bytes = Vec::with_capacity(length as usize + 1);
     file.take(most).read_to_end(&mut bytes).map_err(unread)?;
-    let mut text = String::with_capacity(bytes.len());
-    for part in bytes.utf8_chunks() {
-        text.push_str(part.valid());
-        text.extend(part.invalid().iter().map(|_| '?'));
-    }
-    Ok(text)
+    Ok(with_every_byte(bytes))
 }
+
+/// These bytes as text, with `?` for each that is not UTF-8. No second copy is made.
+fn with_every_byte(mut bytes: Vec<u8>) -> String {
+    let mut at = 0;
+    while let Err(wrong) = std::str::from_utf8(&bytes[at..]) {
+        let from = at + wrong.valid_up_to();
+        at = wrong
+            .error_len()
+            .map_or(bytes.len(), |length| from + length);
+        bytes[from..at].fill(b'?');
+    }
+    String::from_utf8(bytes).expect("every byte that was not UTF-8 is '?' now")
+}
+
+/// Comparisons that are made. The interval of one in a larger family tells nothing, and each has the values of both
+/// sides.
+const COMPARISONS_MAX: usize = 32;
 
 /// Each setting against the interrupts, or else against the first one that is said, under each workload.
 fn compare_settings(imported: &mut Imported) {
-    let pairs = contrasts(imported);
-    let family = pairs.len() as u32;
-    let compared = pairs
+    let (contrasts, left_out) = contrasts(imported);
+    let family = contrasts.len() as u32;
+    let compared = contrasts
         .into_iter()
-        .filter_map(|(workload, setting, reference)| {
-            let one = values(&imported.trials, &workload, &reference);
-            let other = values(&imported.trials, &workload, &setting);
+        .filter_map(|(workload, reference, judged)| {
             unpaired(
-                Some(workload),
-                (&reference, one),
-                (&setting, other),
+                Some(String::from(workload)),
+                (reference.0, values_of(&reference.1)),
+                (judged.0, values_of(&judged.1)),
                 false,
                 family,
             )
             .ok()
         });
     imported.comparisons = compared.collect();
+    imported.comparisons_left_out = left_out;
 }
 
-/// Workload, setting and reference of each comparison.
-fn contrasts(imported: &Imported) -> Vec<(String, String, String)> {
-    let mut pairs = Vec::new();
-    for workload in imported.workloads() {
-        let of = |setting: &str| {
-            let mut trials = imported.trials.iter();
-            trials.any(|it| it.workload == workload && it.setting == setting && it.value.is_some())
-        };
-        let settings = imported.settings().into_iter();
-        let settings: Vec<&str> = settings.filter(|it| *it != NOT_SAID && of(it)).collect();
-        let reference = settings
-            .iter()
-            .find(|it| **it == "interrupt")
-            .or(settings.first());
-        let Some(reference) = reference else { continue };
-        for setting in settings.iter().filter(|it| *it != reference) {
-            pairs.push((
-                String::from(workload),
-                String::from(*setting),
-                String::from(*reference),
-            ));
+/// The trials of a setting.
+type Group<'a> = (&'a str, Rc<[&'a ImportedTrial]>);
+
+/// The workload, the reference and the setting of each comparison, and how many there are beyond the first ones.
+fn contrasts(imported: &Imported) -> (Vec<(&str, Group<'_>, Group<'_>)>, u32) {
+    let settings = imported.settings();
+    let order: HashMap<&str, usize> = settings.into_iter().zip(0..).collect();
+    let (mut found, mut left_out) = (Vec::new(), 0);
+    for (workload, trials) in imported.by_workload() {
+        let groups = ImportedTrial::by_setting(trials).into_iter();
+        let has_value = |of: &[&ImportedTrial]| of.iter().any(|it| it.value.is_some());
+        let groups = groups.filter(|(name, of)| *name != NOT_SAID && has_value(of));
+        let mut groups: Vec<Group> = groups.map(|(name, of)| (name, Rc::from(of))).collect();
+        groups.sort_by_key(|(name, _)| order[name]);
+        let interrupt = groups.iter().position(|(name, _)| *name == "interrupt");
+        if groups.is_empty() {
+            continue;
+        }
+        let reference = groups.remove(interrupt.unwrap_or(0));
+        for judged in groups {
+            if found.len() < COMPARISONS_MAX {
+                found.push((workload, reference.clone(), judged));
+            } else {
+                left_out += 1;
+            }
         }
     }
-    pairs
+    (found, left_out)
 }
 
 /// The setting of trials of which nothing says it.
@@ -138,19 +157,32 @@ const NOT_SAID: &str = "not-said";
 
 /// The rates of the trials of a workload under a setting, in the order of the text.
 pub(super) fn values(trials: &[ImportedTrial], workload: &str, setting: &str) -> Values {
-    let of = || {
-        trials
-            .iter()
-            .filter(|it| it.workload == workload && it.setting == setting)
-    };
+    let of = trials
+        .iter()
+        .filter(|it| it.workload == workload && it.setting == setting);
+    values_of(&of.collect::<Vec<_>>())
+}
+
+fn values_of(trials: &[&ImportedTrial]) -> Values {
     Values {
-        quantity: of()
-            .next()
+        quantity: trials
+            .first()
             .map(|it| it.quantity.clone())
             .unwrap_or_default(),
         read_as: String::from("imported trials"),
-        values: of().filter_map(|it| it.value).collect(),
+        values: trials.iter().filter_map(|it| it.value).collect(),
         are_intervals: false,
-        is_sent: of().any(|it| it.is_sent),
+        is_sent: trials.iter().any(|it| it.is_sent),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_keeps_its_place_whatever_the_encoding() {
+        let text = with_every_byte(b"a\xff\xc3\xa9\xe2\x82z\xf0\x9f".to_vec());
+        assert_eq!(text, "a?\u{e9}??z??");
     }
 }
