@@ -50,8 +50,11 @@ pub fn parse(text: &str) -> Result<Vec<Run>, FileError> {
         };
         let behind = line.get(cursor.at..).unwrap_or_default().trim();
         let value = netrate::value(&mut cursor, field);
-        // Nothing stands behind the number.
-        let value = value.filter(|_| line[cursor.at..].trim().is_empty());
+        // Behind the number nothing stands but a remark: (datagrams, up to 64 a call).
+        let value = value.filter(|_| {
+            let rest = line[cursor.at..].trim();
+            rest.is_empty() || rest.starts_with('(')
+        });
         *place = Some(value.ok_or_else(|| error(at, format!("'{behind}' is no count or time")))?);
     }
     runs.extend(block.map(Block::run).transpose()?);
@@ -97,9 +100,9 @@ approx error rate: 0
 
 start:             1700000020.000000000
 finish:            1700000030.000000000
-send calls:        500
-send errors:       0
-send success:      500
+send calls:        500 (datagrams, up to 64 a call)
+send errors:       0 (datagrams, up to 64 a call)
+send success:      500 (datagrams, up to 64 a call)
 approx send rate:  50
 approx error rate: 0
 approx throughput: 1 Mib/s
@@ -117,13 +120,15 @@ approx throughput: 1 Mib/s
     #[test]
     fn what_is_wrong_has_its_line() {
         let fails = |text: &str| parse(text).unwrap_err().to_string();
-        let cut = TWO.split("send errors:       0").next().unwrap();
+        let cut = TWO.split("send errors:       0 (").next().unwrap();
         assert_eq!(
             fails(cut),
             "line 9: the run that begins here has no line 'send errors:'"
         );
-        let odd = TWO.replace("1000", "many");
-        assert_eq!(fails(&odd), "line 4: 'many' is no count or time");
+        for odd in ["many", "10x0", "1.5"] {
+            let text = TWO.replace("1000", odd);
+            assert_eq!(fails(&text), format!("line 4: '{odd}' is no count or time"));
+        }
         let late = TWO.replace("1700000030", "1600000030");
         assert!(fails(&late).starts_with("line 9: the run that begins here finishes before"));
     }

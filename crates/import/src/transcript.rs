@@ -171,12 +171,9 @@ fn put_together(
     ));
     trials.sort_by_key(|it| it.place);
     let settings = Settings::of(&walked.switches, &walked.knobs);
-    for trial in &mut trials {
-        let (sender, receiver) = (trial.sender.as_deref(), trial.receiver.as_deref());
-        let said = settings.of_trial(sender, receiver, &trial.place);
-        (trial.setting, trial.setting_basis, trial.setting_place) = said;
-        correct(trial, map);
-    }
+    trials
+        .iter_mut()
+        .for_each(|trial| set(trial, &settings, map));
     let next = trials.iter().map(|it| it.test).max().unwrap_or(0) + 1;
     table::place(
         &mut trials,
@@ -204,6 +201,14 @@ fn put_together(
     imported.unplaced.extend(unplaced);
     imported.unplaced.sort_by_key(|it| it.place);
     Ok(())
+}
+
+/// Under which setting a trial ran, by the text and by `--map`.
+fn set(trial: &mut ImportedTrial, settings: &Settings, map: &Map) {
+    let (sender, receiver) = (trial.sender.as_deref(), trial.receiver.as_deref());
+    let said = settings.of_trial(sender, receiver, &trial.place);
+    (trial.setting, trial.setting_basis, trial.setting_place) = said;
+    correct(trial, map);
 }
 
 /// What `--map` says of a trial.
