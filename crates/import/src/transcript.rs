@@ -161,12 +161,11 @@ fn put_together(
         trial.test = 1 + pair.ends().map(|it| it.index).min().unwrap_or_default() as u32;
         trials.push(trial);
     }
-    let first = walked.blocks.len() as u32 + 1;
     trials.extend(of_netrate(
         &walked.blasts,
         &walked.stretches,
         &name_of,
-        first,
+        walked.blocks.len() as u32 + 1,
         &mut imported.unplaced,
     ));
     trials.sort_by_key(|it| it.place);
