@@ -2,15 +2,13 @@
 
 use anyhow::Context;
 use clap::Args;
-use nicpoll_core::{Controller, Knob};
-use nicpoll_engine::{
-    Drive, EngineSettings, Forward, ForwardPath, ForwardSettings, RunnerSettings,
-    parse_knob_setting,
-};
+use nicpoll_engine::{Forward, ForwardPath, ForwardSettings};
+use nicpoll_observe::forward_filters;
 use nicpoll_report::FORWARD_TEXTS;
 use nicpoll_report::help::forward::{ABOUT, EXAMPLES};
-use nicpoll_sys::affinity;
+use nicpoll_sys::tell;
 
+use crate::engine_args::EngineArgs;
 use crate::failure::{Failure, over};
 use crate::output::origin;
 use crate::running::RunningArgs;
@@ -26,18 +24,11 @@ pub struct ForwardArgs {
     /// Who forwards: auto (the fastest that works here), xdp (the XDP program itself) or user (the polled engine)
     #[arg(long, value_name = "NAME", default_value = "auto")]
     path: ForwardPath,
-    /// How the engine learns of packets: polling, interrupt, busy-poll or adaptive
-    #[arg(long, value_name = "NAME", default_value = "polling")]
-    discipline: Drive,
-    /// Ticks a second of the engine
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(100..=10_000))]
-    hz: u32,
-    /// Write a knob of kern.polling before the engine begins, such as burst_max=1000; can be repeated
-    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_knob_setting)]
-    set: Vec<(Knob, u32)>,
-    /// CPU of the engine [default: the last one that is allowed]
-    #[arg(long, value_name = "N")]
-    cpu: Option<u32>,
+    #[command(flatten)]
+    engine: EngineArgs,
+    /// Forward although nftables or iptables has rules for forwarded packets, which would not come to them
+    #[arg(long)]
+    past_filters: bool,
     #[command(flatten)]
     running: RunningArgs,
 }
@@ -45,24 +36,21 @@ pub struct ForwardArgs {
 /// Runs the command and returns its exit code.
 pub fn run(args: &ForwardArgs) -> Result<u8, Failure> {
     let stop = Stop::on_signals().context("catching signals")?;
+    let names: Vec<&str> = args.interfaces.iter().map(String::as_str).collect();
     let settings = ForwardSettings {
         interfaces: args.interfaces.clone(),
         path: args.path,
-        engine: EngineSettings {
-            cpus: vec![match args.cpu {
-                Some(cpu) => cpu,
-                None => affinity::last_allowed_cpu().context("reading which CPUs are allowed")?,
-            }],
-            runner: RunnerSettings {
-                drive: args.discipline,
-                hz: args.hz,
-                controller: Controller::default(),
-                storm_threshold: 0,
-            },
-            knobs: args.set.clone(),
-        },
+        engine: args.engine.settings()?,
+        kernel_side: args.engine.kernel_side,
+        kernel_cpus: args.engine.kernel_cpu.clone(),
+        filters: forward_filters(&names).context("asking for the packet filter's rules")?,
+        past_filters: args.past_filters,
     };
-    let forward = Forward::start(&settings, origin())?;
+    let support = args.engine.support(&names);
+    let forward = Forward::start(&settings, origin(), &support.helpers())?;
+    if let Some(gap) = support.gap() {
+        tell!("nicpoll forward: {gap}");
+    }
     args.running.run(forward, FORWARD_TEXTS, &stop)?;
     Ok(over(&stop))
 }

@@ -9,6 +9,7 @@ mod args;
 mod blast;
 mod demo;
 mod doctor;
+mod engine_args;
 mod failure;
 mod forward;
 mod guard;

@@ -5,6 +5,7 @@ mod described;
 mod routed;
 mod running;
 
+use std::net::{Ipv4Addr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,9 @@ use nicpoll_testkit::{needs, shell};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use routed::{BEHIND, Lab, RECEIVER, ROUTER, await_icmp, capture, say_hello_by_tcp, transport};
+use routed::{
+    BEHIND, Lab, PORT, RECEIVER, ROUTER, SENDER, await_icmp, capture, say_hello_by_tcp, transport,
+};
 use running::{PATIENCE, Running, ended, kill};
 
 /// A router on a path, and what it says of its start.
@@ -93,6 +96,13 @@ fn what_takes_more_than_sending_on_is_the_kernels() {
         let expired = await_icmp(&lab.sender, 11);
         lab.send(RECEIVER[0], 1, 64, Some(1));
         assert_eq!(expired.recv_timeout(PATIENCE).unwrap(), ROUTER[0]);
+        // By an IPv6 router, which is what stands in the way's stead then.
+        let ipv6_router = RECEIVER[1];
+        let way = format!("ip route replace {BEHIND}/32 via inet6 {ipv6_router} dev em1");
+        shell(&lab.router, &way);
+        for _ in 0..3 {
+            lab.await_answer(BEHIND);
+        }
         // The way there is learnt while it runs, then it becomes too narrow.
         let way = format!("ip route replace {BEHIND}/32 via {}", RECEIVER[0]);
         shell(&lab.router, &way);
@@ -121,9 +131,6 @@ fn a_neighbour_that_is_gone_is_looked_for_by_the_kernel() {
         lab.await_answer(RECEIVER[0]);
         let forget = format!("ip neigh del {} dev em1", RECEIVER[0]);
         shell(&lab.router, &forget);
-        // The second question goes as the datagrams will: the table in user space may be some milliseconds behind the
-        // kernel's, and loses it until then.
-        lab.await_answer(RECEIVER[0]);
         lab.await_answer(RECEIVER[0]);
         lab.send(RECEIVER[0], 20, 64, None);
         running.await_counted("forwarded_packets", 20);
@@ -131,6 +138,131 @@ fn a_neighbour_that_is_gone_is_looked_for_by_the_kernel() {
         assert!(passed(&end, "no_neighbour") > 1, "{end}");
         assert_eq!(end["account"]["residual_packets"], 0, "{end}");
     });
+}
+
+#[test]
+fn no_frame_is_lost_for_a_neighbour_that_appears() {
+    needs!(Root, Ip, Ethtool);
+    with_each_path(|lab, path| {
+        let (running, _) = router(lab, path);
+        let _echo = lab.echo();
+        lab.await_answer(RECEIVER[0]);
+        for _ in 0..5 {
+            let forget = format!("ip neigh del {} dev em1", RECEIVER[0]);
+            shell(&lab.router, &forget);
+            lab.send(RECEIVER[0], 2_000, 64, None);
+        }
+        let end = running.interrupt();
+        assert!(passed(&end, "no_neighbour") > 1, "{end}");
+        for fate in end["account"]["lost"].as_array().unwrap() {
+            // A ring may be full whatever is known.
+            let of_load = ["ring_full", "no_memory", "exit_full"];
+            let name = fate["name"].as_str().unwrap();
+            assert!(of_load.contains(&name) || fate["packets"] == 0, "{end}");
+        }
+    });
+}
+
+/// A payload of two bytes with which a datagram's checksum is that of its pseudo header alone.
+fn colliding_payload(from: Ipv4Addr, to: Ipv4Addr, ports: [u16; 2]) -> [u8; 2] {
+    let udp_bytes = 10;
+    let pseudo = folded(sum(&from.octets()) + sum(&to.octets()) + 17 + udp_bytes);
+    let header = folded(u64::from(ports[0]) + u64::from(ports[1]) + udp_bytes);
+    let word = folded((0xFFFF - folded(2 * pseudo)) + (0xFFFF - header));
+    (word as u16).to_be_bytes()
+}
+
+#[test]
+fn a_finished_checksum_that_looks_like_an_unfinished_one_overtakes_nobody() {
+    needs!(Root, Ip, Ethtool);
+    with_each_path(|lab, path| {
+        let (mut running, _) = router(lab, path);
+        let _echo = lab.echo();
+        lab.await_answer(RECEIVER[0]);
+        let captured = capture(&lab.receiver, 1);
+        lab.sender
+            .run(|()| {
+                let socket = UdpSocket::bind((SENDER[0], PORT)).unwrap();
+                let [from, to] = [SENDER[0], RECEIVER[0]].map(|it| it.parse().unwrap());
+                let payload = colliding_payload(from, to, [PORT, PORT + 1]);
+                socket.send_to(&payload, (to, PORT + 1)).unwrap();
+            })
+            .unwrap();
+        let frames = captured.recv_timeout(PATIENCE).unwrap();
+        let (udp, addresses) = (transport(&frames[0]).unwrap(), &frames[0][26..34]);
+        let checksum = u64::from(u16::from_be_bytes([udp[6], udp[7]]));
+        assert_eq!(checksum, folded(sum(addresses) + 17 + 10));
+        running.await_counted("forwarded_packets", 1);
+        let end = running.interrupt();
+        assert_eq!(passed(&end, "checksum"), 0, "{end}");
+    });
+}
+
+#[test]
+fn a_stale_neighbour_is_asked_for_while_frames_go_to_it() {
+    needs!(Root, Ip, Ethtool);
+    let lab = Lab::new();
+    let (running, _) = router(&lab, "xdp");
+    let _echo = lab.echo();
+    lab.await_answer(RECEIVER[0]);
+    let neighbour = format!("{} dev em1", RECEIVER[0]);
+    let change = format!("ip neigh change {neighbour} lladdr 02:00:00:00:00:04 nud stale");
+    shell(&lab.router, &change);
+    let began = Instant::now();
+    while shell(&lab.router, &format!("ip neigh show {neighbour}")).contains("STALE") {
+        assert!(began.elapsed() < PATIENCE);
+        lab.send(RECEIVER[0], 1, 64, None);
+        thread::sleep(Duration::from_millis(50));
+    }
+    running.interrupt();
+}
+
+#[test]
+fn a_frame_that_its_exit_cannot_take_goes_back_to_the_kernel() {
+    needs!(Root, Ip, Ethtool);
+    let lab = Lab::new();
+    for host in [&lab.sender, &lab.router] {
+        shell(host, "ip link set em0 mtu 3000");
+    }
+    let (running, _) = router(&lab, "user");
+    let _echo = lab.echo();
+    lab.await_answer(RECEIVER[0]);
+    // The engine's memory for what leaves by it is for the frames that it took at the start.
+    shell(&lab.router, "ip link set em1 mtu 3000");
+    shell(&lab.receiver, "ip link set em0 mtu 3000");
+    let captured = capture(&lab.receiver, 3);
+    lab.send(RECEIVER[0], 3, 2500, None);
+    for frame in captured.recv_timeout(PATIENCE).unwrap() {
+        assert_eq!((frame.len(), frame[22]), (2542, 63));
+        assert_eq!(folded(sum(&frame[14..34])), 0xFFFF);
+    }
+    let end = running.interrupt();
+    assert_eq!(passed(&end, "given_back"), 3, "{end}");
+    assert_eq!(end["account"]["residual_packets"], 0, "{end}");
+    let link = shell(&lab.router, "ip link");
+    assert!(!link.contains("npfwd"), "{link}");
+}
+
+#[test]
+fn a_packet_filter_for_routed_packets_is_not_gone_around_unasked() {
+    needs!(Root, Ip, Ethtool, Nft);
+    let lab = Lab::new();
+    let chain = "{ type filter hook forward priority 0; policy drop; }";
+    shell(
+        &lab.router,
+        &format!("nft 'add table inet f'\nnft 'add chain inet f to_others {chain}'"),
+    );
+    let mut args = vec!["forward", "em0", "em1", "--for", "100ms"];
+    let refused = ended(&lab.router, &args);
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    let named = "chain to_others of table inet f (policy drop)";
+    assert!(said.contains(named), "{said}");
+    args.push("--past-filters");
+    let asked = ended(&lab.router, &args);
+    assert_eq!(asked.status.code(), Some(0), "{asked:?}");
+    let text = String::from_utf8(asked.stdout).unwrap();
+    assert!(text.contains(&format!("do not come to {named}")), "{text}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ mod error;
 mod lengths;
 mod link;
 mod live;
-mod neighbour;
+pub(crate) mod neighbour;
 mod outlet;
 mod path;
 mod replay;

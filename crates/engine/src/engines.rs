@@ -3,8 +3,11 @@
 //! What must hold: each queue has one engine. A knob is written on all CPUs or on none.
 
 use nicpoll_core::{Knob, Poller};
+use nicpoll_model::engine::PollingOfCpu;
+use nicpoll_model::sink::SinkVariable;
 
 use crate::charge::CpuAccounts;
+use crate::drive::Scheduling;
 use crate::engine::{Asker, Engine, EngineEnded};
 use crate::error::EngineError;
 use crate::knob_socket::{self, KnobServer, Pollers};
@@ -73,6 +76,16 @@ impl<P: Port + Send + 'static> Engines<P> {
         asked.map(|(_, engine)| engine.ask(job.clone())).collect()
     }
 
+    /// How they are scheduled: the least of what was wanted.
+    pub fn scheduling(&self) -> Scheduling {
+        let mut each = self.iter().map(|(_, engine)| engine.scheduling());
+        if each.all(|scheduling| scheduling == Scheduling::Fifo) {
+            Scheduling::Fifo
+        } else {
+            Scheduling::Fair
+        }
+    }
+
     /// Serves their knobs to `nicpoll sysctl`, as those of the engine at `interface`.
     ///
     /// # Errors
@@ -103,6 +116,29 @@ pub fn knob_of_all<P: Port>(runners: &[PortRunner<P>], knob: Knob) -> u32 {
         .map(|runner| runner.poller().read(knob))
         .collect();
     over_all_cpus(knob, &values)
+}
+
+/// The knobs and counters over all CPUs.
+pub(crate) fn polling_of_all<P: Port>(runners: &[PortRunner<P>]) -> Vec<SinkVariable> {
+    let variable = |knob: &Knob| SinkVariable {
+        name: String::from(knob.name()),
+        value: knob_of_all(runners, *knob),
+    };
+    Knob::ALL.iter().map(variable).collect()
+}
+
+/// The knobs and counters of each CPU; the runners are in the order of the CPUs.
+pub(crate) fn polling_by_cpu<P: Port>(
+    cpus: &[u32],
+    runners: &[PortRunner<P>],
+) -> Vec<PollingOfCpu> {
+    let by_cpu = cpus.iter().zip(runners);
+    by_cpu
+        .map(|(cpu, runner)| PollingOfCpu {
+            cpu: *cpu,
+            polling: polling_of_all(std::slice::from_ref(runner)),
+        })
+        .collect()
 }
 
 /// Asks from the server's thread.

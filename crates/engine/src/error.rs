@@ -52,11 +52,15 @@ pub enum EngineError {
         /// Its name.
         interface: String,
     },
-    /// Packets are routed by rules that a table of ours does not look at.
+    /// Forwarded packets would go around the kernel's packet filter.
     #[error(
-        "packets are routed by rules here ('ip rule'), which the path 'user' does not look at; '--path xdp' does"
+        "the kernel's packet filter has something for packets that are forwarded, and they would not come to it: \
+         {filters}; '--past-filters' forwards them all the same"
     )]
-    RoutingRules,
+    PacketFilter {
+        /// What it has.
+        filters: String,
+    },
     /// The kernel forwards nothing at any of the interfaces.
     #[error(
         "the kernel forwards nothing here, so neither does nicpoll; turn it on with 'sysctl net.ipv4.ip_forward=1' and, \

@@ -5,15 +5,16 @@
 //! answer by ICMP.
 //!
 //! What must hold: every frame that came to an interface is forwarded, left to the kernel, lost at a named place, or
-//! shown as unaccounted for. Routes and neighbours are the kernel's, as they are at that moment. When the program ends,
-//! in whatever way, the interfaces are as they were before.
+//! shown as unaccounted for. Routes and neighbours are the kernel's, a tick of its clock old at most; nobody else has a
+//! table of them. When the program ends, in whatever way, the interfaces are as they were before.
 
-mod attributes;
-mod board;
 mod classifier;
+mod exits;
+mod forward_port;
+mod freshness;
+mod handed;
+mod leftovers;
 mod passages;
-mod routes;
-mod tables;
 mod user_path;
 mod xdp_path;
 
@@ -23,7 +24,7 @@ use std::time::Instant;
 
 use netlink_socket2::NetlinkSocket;
 use nicpoll_model::Origin;
-use nicpoll_model::engine::EngineFacts;
+use nicpoll_model::engine::{EngineFacts, KernelSideFacts, PollingOfCpu};
 use nicpoll_model::forward::{
     FORWARD_SCHEMA, ForwardAccount, ForwardCounts, ForwardEnd, ForwardInterface, ForwardInterval,
     ForwardStart, ForwardedFrom,
@@ -36,6 +37,7 @@ use crate::application::EngineApplication;
 use crate::engines::EngineSettings;
 use crate::error::{EngineError, UnknownName};
 use crate::interface::{Interface, takes_redirected};
+use crate::receive_setup::{GrantedSetup, Helpers, KernelSide, ReceiveWish};
 
 /// What is forwarded, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,8 +46,16 @@ pub struct ForwardSettings {
     pub interfaces: Vec<String>,
     /// Who forwards.
     pub path: ForwardPath,
-    /// How the engine runs, where it is the engine that forwards; on one CPU.
+    /// How the engine runs, where it is the engine that forwards.
     pub engine: EngineSettings,
+    /// What is asked of the kernel's side at each interface.
+    pub kernel_side: KernelSide,
+    /// CPUs for the kernel's threads, where it is to have any; none: those that the engine leaves free.
+    pub kernel_cpus: Vec<u32>,
+    /// What the kernel's packet filter has for forwarded packets, in words. They do not come to it.
+    pub filters: Vec<String>,
+    /// Forward past those all the same.
+    pub past_filters: bool,
 }
 
 /// Who forwards, chosen by name.
@@ -107,6 +117,11 @@ trait Path {
         None
     }
 
+    /// What else is to be known of it.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// What else is to be told once it has stopped.
     fn end(&self) -> PathEnd {
         PathEnd::default()
@@ -118,11 +133,14 @@ trait Path {
 struct PathEnd {
     link_loss_events: u64,
     polling: Vec<SinkVariable>,
+    polling_by_cpu: Vec<PollingOfCpu>,
 }
 
 /// A forwarder that runs.
 pub struct Forward {
     path: Box<dyn Path>,
+    // Put back last: taking the programs off may take NAPI instances along.
+    granted: Vec<Option<Box<dyn GrantedSetup>>>,
     start: ForwardStart,
     began: Instant,
     last: (f64, ForwardCounts),
@@ -132,22 +150,31 @@ impl Forward {
     /// Starts to forward.
     ///
     /// # Errors
-    /// When an interface cannot be had, or the kernel forwards nothing. Nothing is left at the interfaces then.
-    pub fn start(settings: &ForwardSettings, origin: Origin) -> Result<Self, EngineError> {
+    /// When an interface cannot be had, the kernel forwards nothing, or packets would pass by a filter. Nothing is left
+    /// at the interfaces then.
+    pub fn start(
+        settings: &ForwardSettings,
+        origin: Origin,
+        helpers: &Helpers,
+    ) -> Result<Self, EngineError> {
         let mut socket = NetlinkSocket::new();
         let interfaces = named(&mut socket, &settings.interfaces)?;
+        let mut notes = forwarding_notes(&interfaces)?;
+        notes.extend(filter_notes(settings)?);
+        let granted = granted(settings, helpers)?;
         let takers: Vec<Option<bool>> = interfaces
             .iter()
             .map(|interface| takes_redirected(&mut socket, interface.ifindex))
             .collect();
-        let mut notes = forwarding_notes(&interfaces)?;
-        let (path, name, reason) = Self::on(settings, &interfaces, &mut socket)?;
+        let (path, name, reason) = Self::on(settings, &interfaces, &mut socket, helpers)?;
         if name == "xdp" {
             let exits = interfaces.iter().zip(&takers);
             let closed = exits.filter(|(_, takes)| **takes == Some(false));
             notes.extend(closed.map(|(interface, _)| no_exit(interface)));
         }
-        let shown = interfaces.iter().zip(path.program_modes()).zip(&takers);
+        notes.extend(path.notes());
+        let modes = path.program_modes();
+        let shown = interfaces.iter().zip(modes).zip(&takers).zip(&granted);
         let start = ForwardStart {
             schema: String::from(FORWARD_SCHEMA),
             origin,
@@ -155,17 +182,21 @@ impl Forward {
             path_reason: reason,
             engine: path.engine(),
             interfaces: shown
-                .map(|((interface, mode), takes)| ForwardInterface {
+                .map(|(((interface, mode), takes), granted)| ForwardInterface {
                     name: interface.name.clone(),
                     program_mode: String::from(mode),
                     takes_redirected: *takes,
                     mtu_bytes: interface.mtu_bytes,
+                    kernel_side: granted
+                        .as_ref()
+                        .map_or_else(KernelSideFacts::as_is, |granted| granted.facts()),
                 })
                 .collect(),
             notes,
         };
         Ok(Forward {
             path,
+            granted,
             start,
             began: Instant::now(),
             last: (0.0, ForwardCounts::default()),
@@ -177,6 +208,7 @@ impl Forward {
         settings: &ForwardSettings,
         interfaces: &[Interface],
         socket: &mut NetlinkSocket,
+        helpers: &Helpers,
     ) -> Result<(Box<dyn Path>, &'static str, String), EngineError> {
         let asked_for = || String::from("asked for");
         let why_not = match settings.path {
@@ -193,7 +225,7 @@ impl Forward {
                 Err(error) => return Err(error),
             },
         };
-        let path = UserPath::start(interfaces, socket, &settings.engine)?;
+        let path = UserPath::start(interfaces, socket, &settings.engine, helpers.accounts)?;
         Ok((Box::new(path), "user", why_not))
     }
 }
@@ -227,7 +259,10 @@ impl EngineApplication for Forward {
         let PathEnd {
             link_loss_events,
             polling,
+            polling_by_cpu,
         } = self.path.end();
+        drop(self.path);
+        put_back(self.granted, &self.start.interfaces)?;
         let names = self.start.interfaces.into_iter();
         Ok(ForwardEnd {
             duration_seconds,
@@ -241,9 +276,61 @@ impl EngineApplication for Forward {
                 .collect(),
             link_loss_events,
             polling,
+            polling_by_cpu,
             ended_by_signal: signal,
         })
     }
+}
+
+/// Has the kernel's side be changed at each interface.
+fn granted(
+    settings: &ForwardSettings,
+    helpers: &Helpers,
+) -> Result<Vec<Option<Box<dyn GrantedSetup>>>, EngineError> {
+    let engine_cpus = match settings.path {
+        ForwardPath::Xdp => &[][..],
+        ForwardPath::Auto | ForwardPath::User => &settings.engine.cpus,
+    };
+    let wishes = settings.interfaces.iter().map(|interface| ReceiveWish {
+        interface,
+        side: settings.kernel_side,
+        kernel_cpus: &settings.kernel_cpus,
+        engine_cpus,
+    });
+    wishes.map(|wish| helpers.set_up(&wish)).collect()
+}
+
+/// Puts back all of it, whatever fails.
+fn put_back(
+    granted: Vec<Option<Box<dyn GrantedSetup>>>,
+    interfaces: &[ForwardInterface],
+) -> Result<(), EngineError> {
+    let mut outcome = Ok(());
+    for (granted, interface) in granted.into_iter().zip(interfaces) {
+        let put_back = granted.map_or(Ok(()), |granted| granted.put_back());
+        let put_back = put_back.map_err(|source| EngineError::PutBack {
+            interface: interface.name.clone(),
+            side: interface.kernel_side.name.clone(),
+            source,
+        });
+        outcome = outcome.and(put_back);
+    }
+    outcome
+}
+
+/// What packets pass by.
+///
+/// # Errors
+/// When that was not asked for.
+fn filter_notes(settings: &ForwardSettings) -> Result<Vec<String>, EngineError> {
+    let filters = &settings.filters;
+    if !filters.is_empty() && !settings.past_filters {
+        return Err(EngineError::PacketFilter {
+            filters: filters.join("; "),
+        });
+    }
+    let note = |filter| format!("Forwarded packets do not come to {filter}.");
+    Ok(filters.iter().map(note).collect())
 }
 
 fn named(socket: &mut NetlinkSocket, names: &[String]) -> Result<Vec<Interface>, EngineError> {

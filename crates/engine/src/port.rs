@@ -6,6 +6,7 @@ use std::os::fd::BorrowedFd;
 
 use nicpoll_core::{Command, Device};
 use nicpoll_sys::link::LinkState;
+use nicpoll_sys::xdp::XdpDrops;
 
 /// Where the packets of a port go: the protocols, in the original.
 pub trait PacketInput {
@@ -32,6 +33,15 @@ impl PortDrops {
     /// All of them.
     pub fn frames(self) -> u64 {
         self.ring_full + self.no_memory
+    }
+}
+
+impl From<XdpDrops> for PortDrops {
+    fn from(drops: XdpDrops) -> Self {
+        PortDrops {
+            ring_full: drops.ring_full,
+            no_memory: drops.no_memory,
+        }
     }
 }
 

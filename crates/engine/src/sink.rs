@@ -6,19 +6,15 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_core::Knob;
 use nicpoll_model::Origin;
-use nicpoll_model::engine::{KernelSideFacts, PollingOfCpu};
-use nicpoll_model::sink::{
-    SINK_SCHEMA, SinkAccount, SinkCounts, SinkEnd, SinkInterval, SinkStart, SinkVariable,
-};
+use nicpoll_model::engine::KernelSideFacts;
+use nicpoll_model::sink::{SINK_SCHEMA, SinkAccount, SinkCounts, SinkEnd, SinkInterval, SinkStart};
 
 use crate::check::{Check, Streams};
 use crate::clock::now_ns;
 use crate::device::{DeviceChoice, Intake, Reception};
-use crate::drive::Scheduling;
 use crate::engine::EngineEnded;
-use crate::engines::{EngineSettings, Engines, knob_of_all};
+use crate::engines::{EngineSettings, Engines, polling_by_cpu, polling_of_all};
 use crate::error::EngineError;
 use crate::knob_socket::KnobServer;
 use crate::port::{AnyPort, PacketInput, Port};
@@ -160,7 +156,7 @@ impl Sink {
             storm_threshold_passes: runner.storm_threshold,
             cpus: cpus.clone(),
             idle_polling: idle_polling(&engines)?,
-            scheduling: scheduling(&engines),
+            scheduling: String::from(engines.scheduling().name()),
             work_ns: settings.work_ns,
             check: settings.check.map(|check| String::from(check.name)),
         };
@@ -238,7 +234,6 @@ impl Sink {
         let waiting_packets = runners.iter().map(waiting).sum();
         let tally = |of: fn(&Tallies) -> u64| runners.iter().map(|one| of(&one.tallies())).sum();
         let ports = || runners.iter().flat_map(PortRunner::ports);
-        let by_cpu = self.cpus.iter().zip(&runners);
         let left = |packets: u64| i64::try_from(packets).unwrap_or(i64::MAX);
         let found = [
             totals.received_packets,
@@ -263,28 +258,11 @@ impl Sink {
             link_loss_events: ports().map(Port::link_losses).sum(),
             discipline_switches: tally(|tallies| tallies.changes),
             ticks: tally(|tallies| tallies.ticks),
-            polling: variables(&runners),
-            polling_by_cpu: by_cpu
-                .map(|(cpu, runner)| PollingOfCpu {
-                    cpu: *cpu,
-                    polling: variables(std::slice::from_ref(runner)),
-                })
-                .collect(),
+            polling: polling_of_all(&runners),
+            polling_by_cpu: polling_by_cpu(&self.cpus, &runners),
             ended_by_signal: None,
         })
     }
-}
-
-/// How they are scheduled: the least of what was wanted.
-fn scheduling(engines: &Engines<SinkPort>) -> String {
-    let mut each = engines.iter().map(|(_, engine)| engine.scheduling());
-    let all_fifo = each.all(|scheduling| scheduling == Scheduling::Fifo);
-    let least = if all_fifo {
-        Scheduling::Fifo
-    } else {
-        Scheduling::Fair
-    };
-    String::from(least.name())
 }
 
 fn idle_polling(engines: &Engines<SinkPort>) -> Result<String, EngineError> {
@@ -357,12 +335,4 @@ fn since(now: &SinkCounts, before: &SinkCounts) -> SinkCounts {
             .kernel_ns
             .map(|now| since(now, before.kernel_ns.unwrap_or(0))),
     }
-}
-
-fn variables(runners: &[PortRunner<SinkPort>]) -> Vec<SinkVariable> {
-    let variable = |knob: &Knob| SinkVariable {
-        name: String::from(knob.name()),
-        value: knob_of_all(runners, *knob),
-    };
-    Knob::ALL.iter().map(variable).collect()
 }

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use nicpoll_core::{Command, Device};
 use nicpoll_sys::link::LinkState;
-use nicpoll_sys::xdp::{XdpConfig, XdpDrops, XdpSocket};
+use nicpoll_sys::xdp::{XdpConfig, XdpSocket};
 use rustix::io::Errno;
 
 use crate::error::EngineError;
@@ -128,11 +128,7 @@ impl<I: PacketInput> Port for XdpPort<I> {
     }
 
     fn drops(&self) -> PortDrops {
-        let counted = |drops: XdpDrops| PortDrops {
-            ring_full: drops.ring_full,
-            no_memory: drops.no_memory,
-        };
-        self.socket.drops().map_or(self.last_drops, counted)
+        self.socket.drops().map_or(self.last_drops, PortDrops::from)
     }
 }
 

@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::engine::EngineFacts;
+use crate::engine::{EngineFacts, KernelSideFacts, PollingOfCpu};
 use crate::sink::SinkVariable;
 use crate::{Origin, RunDocument};
 
@@ -15,8 +15,8 @@ pub const FORWARD_SCHEMA: &str = "nicpoll.forward/1";
 /// A reason to leave a frame to the kernel, or a place where a frame is lost: its name in JSON, and what it means.
 pub type Fate = (&'static str, &'static str);
 
-/// Why a frame was left to the kernel, in the order in which the XDP program looks.
-pub const PASSED: [Fate; 11] = [
+/// Why a frame was left to the kernel, in the order in which the XDP program looks; the last is the engine's reason.
+pub const PASSED: [Fate; 12] = [
     (
         "not_ip",
         "neither IPv4 nor IPv6: ARP, frames with a VLAN tag",
@@ -49,18 +49,18 @@ pub const PASSED: [Fate; 11] = [
         "its route leads out by another interface, by one that takes no frames of XDP, or back",
     ),
     ("without_socket", "its receive queue has no socket"),
+    (
+        "given_back",
+        "its exit had gone when the engine came to it: given back through a TAP interface",
+    ),
 ];
 
 /// Where a frame that was to be forwarded was lost, on its way.
-pub const LOST: [Fate; 6] = [
+pub const LOST: [Fate; 5] = [
     ("ring_full", "the socket's ring was full"),
     (
         "no_memory",
         "no memory was free, since the program did not keep up, or the frame was too long",
-    ),
-    (
-        "route_gone",
-        "the engine had no route or neighbour for it: gone since the XDP program looked, or too new",
     ),
     (
         "exit_refused",
@@ -107,6 +107,8 @@ pub struct ForwardInterface {
     pub takes_redirected: Option<bool>,
     /// The longest packet that it carries.
     pub mtu_bytes: u32,
+    /// What the kernel's side of receiving was set to for the run.
+    pub kernel_side: KernelSideFacts,
 }
 
 /// What was forwarded in an interval.
@@ -181,6 +183,8 @@ pub struct ForwardEnd {
     pub link_loss_events: u64,
     /// The knobs and counters under `kern.polling`, by name; none on the path `xdp`.
     pub polling: Vec<SinkVariable>,
+    /// The same for each CPU that has an engine.
+    pub polling_by_cpu: Vec<PollingOfCpu>,
     /// The signal that ended the run; null when none did.
     pub ended_by_signal: Option<i32>,
 }
@@ -191,7 +195,6 @@ pub struct ForwardEnd {
 pub struct Lost {
     pub ring_full: u64,
     pub no_memory: u64,
-    pub route_gone: u64,
     pub exit_refused: u64,
     pub exit_full: u64,
     pub waiting: u64,
@@ -202,11 +205,21 @@ impl From<Lost> for [u64; LOST.len()] {
         [
             lost.ring_full,
             lost.no_memory,
-            lost.route_gone,
             lost.exit_refused,
             lost.exit_full,
             lost.waiting,
         ]
+    }
+}
+
+impl Lost {
+    /// Adds what was lost elsewhere.
+    pub fn add(&mut self, more: &Lost) {
+        self.ring_full += more.ring_full;
+        self.no_memory += more.no_memory;
+        self.exit_refused += more.exit_refused;
+        self.exit_full += more.exit_full;
+        self.waiting += more.waiting;
     }
 }
 
@@ -304,8 +317,8 @@ mod tests {
         assert_eq!(other.residual_packets, -1);
         let both = ForwardAccount::sum([&one, &other].into_iter());
         assert_eq!(both.residual_packets, -1);
-        assert_eq!((both.passed[1].packets, both.lost[3].packets), (2, 5));
-        assert_eq!(both.lost[3].name, "exit_refused");
+        assert_eq!((both.passed[1].packets, both.lost[2].packets), (2, 5));
+        assert_eq!(both.lost[2].name, "exit_refused");
         let counts = ForwardCounts {
             received_packets: 26,
             forwarded_packets: 20,

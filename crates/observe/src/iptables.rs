@@ -40,6 +40,57 @@ pub fn read() -> Filter {
     all
 }
 
+/// Chains for packets that are routed through the host which have rules or drop, each in words; where the program that
+/// prints them is not installed, the tables that there are.
+pub fn forward_chains() -> Vec<String> {
+    let mut all = Vec::new();
+    for (names, program) in PROTOCOLS {
+        let path = format!("/proc/thread-self/net/{names}");
+        let tables = fs::read_to_string(path).unwrap_or_default();
+        if tables.trim().is_empty() {
+            continue;
+        }
+        match saved(program) {
+            Some(text) => all.extend(routed(&text)),
+            None => all.extend(tables.lines().map(|table| {
+                format!("table {table} of legacy iptables ({program} is not there to show it)")
+            })),
+        }
+    }
+    all
+}
+
+/// The chains of a text such as [`dropped`] reads that routed packets come to, when they have rules or drop.
+fn routed(text: &str) -> Vec<String> {
+    let (mut table, mut chains) = ("", Vec::new());
+    for line in text.lines() {
+        // A rule has its counters before it.
+        let rule = line.split_once("] ").map_or(line, |(_, rule)| rule);
+        let mut words = rule.split_whitespace();
+        let chain = match line.as_bytes().first() {
+            Some(b'*') => {
+                table = line.get(1..).unwrap_or_default();
+                continue;
+            }
+            Some(b':') => {
+                let mut words = line.trim_start_matches(':').split_whitespace();
+                let chain = words.next();
+                chain.filter(|_| words.next() == Some("DROP"))
+            }
+            _ if words.next() == Some("-A") => words.next(),
+            _ => continue,
+        };
+        let is_routed = |name: &&str| matches!(*name, "PREROUTING" | "FORWARD" | "POSTROUTING");
+        if let Some(chain) = chain.filter(is_routed) {
+            let words = format!("chain {chain} of table {table} of legacy iptables");
+            if !chains.contains(&words) {
+                chains.push(words);
+            }
+        }
+    }
+    chains
+}
+
 /// What a program of iptables prints of this namespace.
 fn saved(program: &str) -> Option<String> {
     let mut command = Command::new(program);
@@ -110,6 +161,21 @@ mod tests {
             named.by.contains("table filter of legacy iptables"),
             "{named:?}"
         );
+    }
+
+    #[test]
+    fn chains_of_routed_packets_are_named_when_they_have_rules_or_drop() {
+        let text = "*nat\n:PREROUTING ACCEPT [0:0]\n:POSTROUTING ACCEPT [0:0]\n[7:5] -A POSTROUTING -j MASQUERADE\n\
+                    COMMIT\n*filter\n:INPUT DROP [3:252]\n:FORWARD DROP [0:0]\n:mine - [0:0]\n\
+                    [4:336] -A INPUT -p udp -j DROP\n[1:2] -A FORWARD -j mine\n[1:2] -A mine -j DROP\nCOMMIT\n";
+        assert_eq!(
+            routed(text),
+            [
+                "chain POSTROUTING of table nat of legacy iptables",
+                "chain FORWARD of table filter of legacy iptables"
+            ]
+        );
+        assert_eq!(routed(":FORWARD ACCEPT [50:4200]\n"), [""; 0]);
     }
 
     #[test]

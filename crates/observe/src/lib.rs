@@ -10,6 +10,7 @@ mod cpu;
 mod drop_reasons;
 mod exact_cpu;
 mod flow;
+mod forward_filter;
 mod host;
 mod interrupts;
 mod iptables;
@@ -41,6 +42,7 @@ pub use exact_cpu::{
     InterruptSource, Interrupts, SOFTIRQ_NAMES, TaskTimes, ThreadTimes, by_process,
 };
 pub use flow::{FlowReader, FlowReading};
+pub use forward_filter::forward_filters;
 pub use host::{HostCounters, HostSnapshot, InterfaceCounters, LinkCounters};
 pub use interrupts::{InterruptLine, parse_interrupts};
 pub use ledger::{CountedDatagrams, Hosts, packet_ledger, tcp_ledger};

@@ -33,7 +33,7 @@ pub struct Filter {
 }
 
 /// A table's family and name, and a name in it.
-type Name = (u8, String, String);
+pub(crate) type Name = (u8, String, String);
 
 /// How a drop is counted, if it is.
 enum Count {
@@ -337,7 +337,7 @@ fn read_map(
     Ok(drops)
 }
 
-fn named(family: u8, table: &CStr, name: &CStr) -> Name {
+pub(crate) fn named(family: u8, table: &CStr, name: &CStr) -> Name {
     let [table, name] = [table, name].map(|name| name.to_string_lossy().into_owned());
     (family, table, name)
 }
@@ -364,7 +364,7 @@ const fn ways_of_hook(family: u8, number: u32) -> &'static [Way] {
 }
 
 /// include/uapi/linux/netfilter.h, as nft(8) calls them.
-fn family_name(family: u8) -> &'static str {
+pub(crate) fn family_name(family: u8) -> &'static str {
     match family {
         1 => "inet",
         2 => "ip",

@@ -24,7 +24,7 @@ fn render_forward_start(start: &ForwardStart) -> String {
     let mut text = format!(
         "{}: forwarding IPv4 and IPv6 by the kernel's routes; everything else goes to the kernel\n\
          path {}: {}\n\
-         Forwarded packets pass by nftables, iptables, traffic control and rp_filter.\n",
+         Forwarded packets do not come to nftables, iptables, traffic control or rp_filter.\n",
         names.join(", "),
         start.path,
         start.path_reason
@@ -39,6 +39,18 @@ fn render_forward_start(start: &ForwardStart) -> String {
             engine.controller,
             cpus.join(", ")
         );
+    }
+    for interface in &start.interfaces {
+        let changes = &interface.kernel_side.changes;
+        if !changes.is_empty() {
+            let _ = writeln!(
+                text,
+                "{}: kernel's side {}; changed for that, and put back at the end: {}",
+                interface.name,
+                interface.kernel_side.name,
+                changes.join(", ")
+            );
+        }
     }
     for note in &start.notes {
         let _ = writeln!(text, "{note}");
@@ -142,6 +154,7 @@ mod tests {
             }],
             link_loss_events: 0,
             polling: Vec::new(),
+            polling_by_cpu: Vec::new(),
             ended_by_signal: None,
         };
         let text = render_forward_end(&end);

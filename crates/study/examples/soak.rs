@@ -145,7 +145,7 @@ fn start(veth: &Veth, cpu: u32) -> Outcome<Sink> {
             argv: Vec::new(),
             started_at: String::new(),
         };
-        let accounts = KernelTime::of("em0", KernelSide::AsIs);
+        let accounts = KernelTime::of(&["em0"], KernelSide::AsIs);
         let helpers = Helpers {
             accounts: &accounts,
             setup: None,

@@ -233,7 +233,7 @@ impl Bench {
         };
         let is_charged = case.is_charged;
         let start = move |(): &mut ()| {
-            let accounts = KernelTime::of("em0", settings.kernel_side);
+            let accounts = KernelTime::of(&["em0"], settings.kernel_side);
             let helpers = Helpers {
                 accounts: if is_charged { &accounts } else { &NoAccounts },
                 setup: Some(&SwitchSetup::new(guard_of_this_program)),

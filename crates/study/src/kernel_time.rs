@@ -4,7 +4,7 @@
 //! What must hold: a thread is counted on a CPU only when it can run nowhere else. Without BPF the soft interrupts are
 //! not known, and [`KernelTime::gap`] says so.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 
 use nicpoll_engine::{CpuAccount, CpuAccounts, Drive, Helpers, KernelSide, NoAccounts};
@@ -18,31 +18,40 @@ use crate::kernel_side::{SwitchSetup, napi_threads};
 /// How NAPI threads are scheduled in the network's part of a tick: before ordinary programs, after the engine.
 const RECEIVING: Policy = Policy::Fifo { priority: 2 };
 
-/// Accounts of the CPUs of an engine at an interface of the calling thread's network namespace.
+/// Accounts of the CPUs of an engine at interfaces of the calling thread's network namespace.
 pub struct KernelTime {
-    interface: String,
-    events: Option<Arc<ExactCpu>>,
+    interfaces: Vec<String>,
+    /// Loaded for the first engine: each event costs the CPUs something.
+    events: OnceCell<Option<Arc<ExactCpu>>>,
     holds_back: bool,
     gap: RefCell<Option<String>>,
 }
 
 impl KernelTime {
-    /// Loads the programs that see interrupts and soft interrupts; where that cannot be had, NAPI threads alone are
-    /// counted. With `side` threaded, threads that were bound to an engine's CPU for it are told when to run.
-    pub fn of(interface: &str, side: KernelSide) -> Self {
-        let (events, gap) = match attached() {
-            Ok(exact) => (Some(Arc::new(exact)), None),
-            Err(error) => (None, Some(error.to_string())),
-        };
+    /// Counts from when the first engine asks: by programs that see interrupts and soft interrupts; where those cannot be
+    /// had, NAPI threads alone. With `side` threaded, threads that were bound to an engine's CPU for it are told when to
+    /// run.
+    pub fn of(interfaces: &[&str], side: KernelSide) -> Self {
         KernelTime {
-            interface: interface.to_owned(),
-            events,
+            interfaces: interfaces.iter().map(|name| String::from(*name)).collect(),
+            events: OnceCell::new(),
             holds_back: side == KernelSide::Threaded,
-            gap: RefCell::new(gap),
+            gap: RefCell::new(None),
         }
     }
 
-    /// Why not everything is counted; `None` when it is.
+    fn events(&self) -> Option<Arc<ExactCpu>> {
+        let load = || match attached() {
+            Ok(exact) => Some(Arc::new(exact)),
+            Err(error) => {
+                *self.gap.borrow_mut() = Some(error.to_string());
+                None
+            }
+        };
+        self.events.get_or_init(load).clone()
+    }
+
+    /// Why not everything is counted; `None` when it is, or there is no engine.
     pub fn gap(&self) -> Option<String> {
         self.gap.borrow().clone()
     }
@@ -55,11 +64,11 @@ pub struct EngineSupport {
 }
 
 impl EngineSupport {
-    /// For an engine at an interface of the calling thread's network namespace. Only one that polls by the clock is
+    /// For an engine at interfaces of the calling thread's network namespace. Only one that polls by the clock is
     /// charged for the kernel's work.
-    pub fn of(interface: &str, drive: Drive, side: KernelSide) -> Self {
+    pub fn of(interfaces: &[&str], drive: Drive, side: KernelSide) -> Self {
         EngineSupport {
-            accounts: drive.polls().then(|| KernelTime::of(interface, side)),
+            accounts: drive.polls().then(|| KernelTime::of(interfaces, side)),
             setup: SwitchSetup::new(guard_of_this_program),
         }
     }
@@ -95,8 +104,9 @@ fn attached() -> Result<ExactCpu, BpfError> {
 
 impl CpuAccounts for KernelTime {
     fn of_cpu(&self, cpu: u32) -> Option<Box<dyn CpuAccount>> {
-        let threads = match napi_threads(&self.interface) {
-            Ok(threads) => threads,
+        let threads = self.interfaces.iter().map(|it| napi_threads(it));
+        let threads: Vec<u32> = match threads.collect::<Result<Vec<_>, _>>() {
+            Ok(threads) => threads.into_iter().flatten().collect(),
             Err(error) => {
                 *self.gap.borrow_mut() = Some(format!("looking for NAPI threads: {error}"));
                 Vec::new()
@@ -104,10 +114,10 @@ impl CpuAccounts for KernelTime {
         };
         let is_bound = |pid: &u32| schedule::cpus(*pid).is_ok_and(|cpus| cpus == [cpu]);
         let threads: Vec<u32> = threads.into_iter().filter(is_bound).collect();
-        if self.events.is_none() && threads.is_empty() {
+        let events = self.events();
+        if events.is_none() && threads.is_empty() {
             return None;
         }
-        let events = self.events.clone();
         // Only what was recorded, and is put back, may be scheduled otherwise.
         let is_idle = |pid: &u32| schedule::policy(*pid).is_ok_and(|policy| policy == Policy::Idle);
         let can_hold_back = self.holds_back && !threads.is_empty() && threads.iter().all(is_idle);

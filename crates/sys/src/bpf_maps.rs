@@ -275,7 +275,18 @@ pub struct Passage {
     pub lost_frames: u64,
 }
 
+/// Who gets frames that are forwarded, by the exit's interface index; an IPv4 address is the first word of `address`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct NextHop {
+    pub ifindex: u32,
+    pub family: u32,
+    pub address: [u32; 4],
+}
+
 // SAFETY: two integers without padding; every bit pattern is valid.
 unsafe impl aya::Pod for Way {}
 // SAFETY: two integers without padding; every bit pattern is valid.
 unsafe impl aya::Pod for Passage {}
+// SAFETY: integers of one size without padding; every bit pattern is valid.
+unsafe impl aya::Pod for NextHop {}

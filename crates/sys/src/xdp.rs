@@ -8,9 +8,11 @@
 
 mod attach;
 mod ring;
+mod send_half;
 mod sending;
 mod socket;
 
 pub use attach::{AttachMode, XdpLink};
+pub use send_half::XdpSendHalf;
 pub use sending::XdpSent;
 pub use socket::{XdpConfig, XdpDrops, XdpSocket};

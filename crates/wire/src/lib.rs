@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 
 pub mod frame;
-pub mod hop;
 pub mod pcap;
 pub mod rr;
 

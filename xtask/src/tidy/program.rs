@@ -10,8 +10,9 @@ const SOURCE: &str = "crates/cli/src";
 const LONGEST_PROGRAM: usize = 6_300;
 
 /// The parts of the program that are no commands. All commands may use them.
-const SHARED: [&str; 9] = [
+const SHARED: [&str; 10] = [
     "args",
+    "engine_args",
     "failure",
     "host_file",
     "knobs",

@@ -131,7 +131,7 @@ impl Lab {
             }
             for _ in 0..datagrams {
                 // Nobody listens, which an ICMP message may have told.
-                let _ = socket.send_to(&[7; 1400][..bytes], to);
+                let _ = socket.send_to(&[7; 2800][..bytes], to);
             }
         };
         self.sender.run(send).unwrap();
@@ -157,7 +157,7 @@ pub fn capture(host: &Host, frames: usize) -> mpsc::Receiver<Vec<Vec<u8>>> {
             rustix::net::socket_with(family, kind, SocketFlags::CLOEXEC, Some(all)).unwrap();
         ready.send(()).unwrap();
         let mut found = Vec::new();
-        let mut frame = [0; 2000];
+        let mut frame = [0; 4000];
         while found.len() < frames {
             let (bytes, _) = rustix::net::recv(&socket, &mut frame, RecvFlags::empty()).unwrap();
             let frame = &frame[..bytes];

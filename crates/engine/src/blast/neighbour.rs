@@ -122,7 +122,10 @@ fn known(socket: &mut NetlinkSocket, ifindex: u32, address: IpAddr) -> io::Resul
 }
 
 /// Has the kernel ask for the neighbour, as for a packet of its own.
-fn ask(socket: &mut NetlinkSocket, ifindex: u32, address: IpAddr) -> io::Result<()> {
+///
+/// # Errors
+/// When the privilege for that is missing, or the interface is gone.
+pub(crate) fn ask(socket: &mut NetlinkSocket, ifindex: u32, address: IpAddr) -> io::Result<()> {
     let header = Ndmsg {
         ndm_flags: NtfFlags::Use as u8,
         ..message(ifindex, address)

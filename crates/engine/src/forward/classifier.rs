@@ -2,12 +2,13 @@
 
 use std::os::fd::{AsFd, AsRawFd};
 
-use aya::maps::xdp::DevMapHash;
-use aya::maps::{MapData, PerCpuArray, XskMap};
+use aya::maps::xdp::DevMap;
+use aya::maps::{HashMap, MapData, PerCpuArray, XskMap};
 use nicpoll_model::forward::PASSED;
 use nicpoll_sys::xdp::{AttachMode, XdpSocket};
 use nicpoll_wire::frame::Mac;
 
+use super::freshness::NextHops;
 use crate::error::EngineError;
 use crate::interface::Interface;
 use crate::program::Program;
@@ -17,7 +18,7 @@ use crate::program::Program;
 pub(super) enum Verdict {
     /// It changes the headers and sends it out.
     SendOn,
-    /// It gives it to the socket of its queue.
+    /// It changes the headers and gives it to the socket of its queue, with the place of its exit.
     Take,
 }
 
@@ -30,13 +31,16 @@ impl Verdict {
     }
 }
 
+/// Reasons of [`PASSED`] that the program has; the last is the engine's.
+const REASONS: usize = PASSED.len() - 1;
+
 /// What became of the frames that came to the interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
     /// Sent on or taken.
     pub(super) forwarded: u64,
     /// Left to the kernel, in the order of [`PASSED`].
-    pub(super) passed: [u64; PASSED.len()],
+    passed: [u64; REASONS],
 }
 
 impl Seen {
@@ -44,42 +48,70 @@ impl Seen {
     pub(super) fn frames(&self) -> u64 {
         self.forwarded + self.passed.iter().sum::<u64>()
     }
+
+    /// Those left to the kernel, in the order of [`PASSED`], with those that the engine gave back.
+    pub(super) fn passed(&self, given_back: u64) -> [u64; PASSED.len()] {
+        let mut passed = [given_back; PASSED.len()];
+        passed[..REASONS].copy_from_slice(&self.passed);
+        passed
+    }
 }
 
 /// The program.
 pub(super) struct Classifier {
     program: Program,
-    exits: DevMapHash<MapData>,
+    places: HashMap<MapData, u32, u32>,
     sockets: XskMap<MapData>,
     frames: PerCpuArray<MapData, u64>,
+    next_hops: Option<NextHops>,
 }
 
 impl Classifier {
-    /// Loads the program. It forwards nothing until it has exits and is attached.
+    /// Loads the program of an interface. Of `exits`, by interface index, it forwards to none until it is told to, and
+    /// is attached.
     ///
     /// # Errors
     /// Without the privileges for BPF.
-    pub(super) fn load(interface: &Interface, verdict: Verdict) -> Result<Self, EngineError> {
+    pub(super) fn load(
+        interface: &Interface,
+        verdict: Verdict,
+        exits: &[u32],
+    ) -> Result<Self, EngineError> {
         let object = aya::include_bytes_aligned!("../../bpf/xdp_forward.bpf.o");
         let constants = [("OWN_ADDRESS", as_number(interface.mac))];
         let mut program = Program::load(&interface.name, object, verdict.program(), &constants)?;
+        let mut of_places: DevMap<MapData> = program.map("EXITS")?;
+        for (place, ifindex) in exits.iter().enumerate() {
+            let set = of_places.set(place as u32, *ifindex, None, 0);
+            set.map_err(|error| program.refused(&error))?;
+        }
         Ok(Classifier {
-            exits: program.map("EXITS")?,
+            places: program.map("PLACES")?,
             sockets: program.map("SOCKETS")?,
             frames: program.map("FRAMES")?,
+            next_hops: Some(program.map("NEXT_HOPS")?),
             program,
         })
     }
 
-    /// Forwards to an interface from now on, or no longer.
-    pub(super) fn set_exit(&mut self, ifindex: u32, is_exit: bool) -> Result<(), EngineError> {
-        if is_exit {
-            let inserted = self.exits.insert(ifindex, ifindex, None, 0);
+    /// Forwards to the exit of a place from now on, or no longer.
+    pub(super) fn set_exit(
+        &mut self,
+        (place, ifindex): (usize, u32),
+        takes: bool,
+    ) -> Result<(), EngineError> {
+        if takes {
+            let inserted = self.places.insert(ifindex, place as u32, 0);
             return inserted.map_err(|error| self.program.refused(&error));
         }
-        // The kernel has removed an interface that is gone by itself.
-        let _ = self.exits.remove(ifindex);
+        // It may have had no place.
+        let _ = self.places.remove(&ifindex);
         Ok(())
+    }
+
+    /// Takes what it notes of those to whom frames go.
+    pub(super) fn take_next_hops(&mut self) -> Option<NextHops> {
+        self.next_hops.take()
     }
 
     /// Gives the frames of a queue to a socket.
@@ -104,7 +136,7 @@ impl Classifier {
 
     /// What became of all frames so far.
     pub(super) fn seen(&self) -> Result<Seen, EngineError> {
-        let [forwarded, passed @ ..] = self.program.sums::<{ PASSED.len() + 1 }>(&self.frames)?;
+        let [forwarded, passed @ ..] = self.program.sums::<{ REASONS + 1 }>(&self.frames)?;
         Ok(Seen { forwarded, passed })
     }
 }

@@ -1,24 +1,23 @@
-//! Forwarding by the polled engine: the XDP program gives it what can be forwarded, and it looks up the route, changes the
-//! headers and sends.
+//! Forwarding by the polled engine: the XDP program gives it what can be forwarded, with the way that the kernel knows for
+//! it, and the engine says when it is sent, and how much of it at a time.
 
-use std::os::fd::AsFd;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use netlink_socket2::NetlinkSocket;
-use nicpoll_core::Knob;
 use nicpoll_model::engine::EngineFacts;
 use nicpoll_model::forward::{ForwardAccount, Lost};
-use nicpoll_model::sink::SinkVariable;
-use nicpoll_sys::xdp::AttachMode;
+use nicpoll_sys::xdp::{AttachMode, XdpSocket};
 
-use super::board::{Board, ForwardPort};
 use super::classifier::{Classifier, Verdict};
-use super::tables::{Follower, has_rules};
+use super::exits::Exits;
+use super::forward_port::{ForwardPort, Ways};
+use super::freshness::Freshness;
+use super::leftovers::Leftovers;
 use super::{Path, PathEnd};
-use crate::charge::NoAccounts;
-use crate::engines::{EngineSettings, Engines, knob_of_all};
+use crate::charge::CpuAccounts;
+use crate::engines::{EngineSettings, Engines, polling_by_cpu, polling_of_all};
 use crate::error::EngineError;
 use crate::interface::Interface;
 use crate::knob_socket::KnobServer;
@@ -37,14 +36,16 @@ pub(super) struct UserPath {
     engines: Option<Engines<ForwardPort>>,
     ended: Vec<PortRunner<ForwardPort>>,
     classifiers: Vec<(Classifier, AttachMode)>,
-    _follower: Follower,
+    _freshness: Freshness,
+    ways: Arc<Ways>,
     facts: EngineFacts,
 }
 
-/// What one interface's sockets and the board know.
+/// What one interface's sockets know.
 #[derive(Clone, Copy, Default)]
 struct Known {
     forwarded: u64,
+    given_back: u64,
     lost: Lost,
 }
 
@@ -52,45 +53,20 @@ impl UserPath {
     /// Opens every queue, attaches the programs and starts the engine.
     ///
     /// # Errors
-    /// When an interface has a program of somebody else's, a queue cannot be had, or packets are routed by rules that are
-    /// not the kernel's own.
+    /// When an interface has a program of somebody else's, or a queue cannot be had.
     pub(super) fn start(
         interfaces: &[Interface],
         socket: &mut NetlinkSocket,
         settings: &EngineSettings,
+        accounts: &dyn CpuAccounts,
     ) -> Result<Self, EngineError> {
-        let failed = |doing: &str| {
-            let doing = String::from(doing);
-            move |source| EngineError::Thread { doing, source }
-        };
-        if has_rules(socket).map_err(failed("asking for the rules of routing"))? {
-            return Err(EngineError::RoutingRules);
-        }
-        let indices: Vec<u32> = interfaces.iter().map(|it| it.ifindex).collect();
-        let (follower, newest) =
-            Follower::start(indices.clone()).map_err(failed("reading the kernel's routes"))?;
-        let (mut classifiers, mut sockets) = (Vec::new(), Vec::new());
-        for (place, interface) in interfaces.iter().enumerate() {
-            let mut classifier = Classifier::load(interface, Verdict::Take)?;
-            for exit in &indices {
-                classifier.set_exit(*exit, true)?;
-            }
-            let name = &interface.name;
-            let opened = open_sockets(name, FRAMES_MAX, FRAMES_MAX, |queue, socket| {
-                classifier.serve(queue, socket)
-            })?;
-            sockets.extend(opened.into_iter().map(|socket| (place, socket)));
-            classifiers.push(classifier);
-        }
-        let wake_ups: Result<Vec<_>, _> = sockets
-            .iter()
-            .map(|(_, socket)| socket.as_fd().try_clone_to_owned())
-            .collect();
-        let wake_ups = wake_ups.map_err(failed("opening AF_XDP sockets"))?;
-        let board = Arc::new(Mutex::new(Board::new(sockets, newest)));
-        let ports = wake_ups.into_iter().enumerate();
-        let ports = ports.map(|(queue, fd)| ForwardPort::new(Arc::clone(&board), queue, fd));
-        let engines = Engines::start(settings, ports.collect(), &NoAccounts)?;
+        let (mut classifiers, sockets) = prepared(interfaces)?;
+        let next_hops = classifiers
+            .iter_mut()
+            .filter_map(Classifier::take_next_hops);
+        let freshness = Freshness::start(next_hops.collect())?;
+        let (ways, ports) = ports(sockets, Leftovers::open(socket).ok());
+        let engines = Engines::start(settings, ports, accounts)?;
         let knobs = engines.serve_knobs(&interfaces[0].name)?;
         // Last: whatever the programs take finds its socket.
         let attached: Result<Vec<_>, EngineError> = classifiers
@@ -102,68 +78,128 @@ impl UserPath {
             })
             .collect();
         let runner = settings.runner;
-        let scheduling = engines.iter().map(|(_, engine)| engine.scheduling().name());
         let facts = EngineFacts {
             discipline: String::from(runner.drive.name()),
             hz: runner.hz,
             controller: String::from(runner.controller.name()),
             storm_threshold_passes: runner.storm_threshold,
-            cpus: settings.cpus.clone(),
-            scheduling: scheduling.last().map(String::from).unwrap_or_default(),
+            cpus: engines.iter().map(|(cpu, _)| cpu).collect(),
+            scheduling: String::from(engines.scheduling().name()),
         };
         Ok(UserPath {
             knobs: Some(knobs),
             engines: Some(engines),
             ended: Vec::new(),
             classifiers: attached?,
-            _follower: follower,
+            _freshness: freshness,
+            ways,
             facts,
         })
     }
 
     /// By interface, from the engine while it runs, and from what it left after that.
     fn known(&self) -> Result<Vec<Known>, EngineError> {
-        let places = self.classifiers.len();
+        let mut known = vec![Known::default(); self.classifiers.len()];
         let Some(engines) = &self.engines else {
-            return Ok(known_of(&self.ended, places));
+            add_known(&mut known, &self.ended);
+            return Ok(known);
         };
-        let known = engines.ask(move |runner| known_of(std::slice::from_ref(runner), places));
-        let known = known.map_err(|ended| EngineError::Thread {
+        let places = known.len();
+        let by_cpu = engines.ask(move |runner| {
+            let mut known = vec![Known::default(); places];
+            add_known(&mut known, std::slice::from_ref(runner));
+            known
+        });
+        let by_cpu = by_cpu.map_err(|ended| EngineError::Thread {
             doing: String::from("asking the engine for its counters"),
             source: std::io::Error::other(ended),
         })?;
-        Ok(known.into_iter().next().unwrap_or_default())
+        for of_cpu in by_cpu {
+            for (known, more) in known.iter_mut().zip(of_cpu) {
+                known.add(&more);
+            }
+        }
+        Ok(known)
     }
 }
 
-fn known_of(runners: &[PortRunner<ForwardPort>], places: usize) -> Vec<Known> {
-    let mut known = vec![Known::default(); places];
-    let ports = || runners.iter().flat_map(PortRunner::ports);
-    for port in ports() {
-        let (drops, known) = (port.drops(), &mut known[port.interface()]);
-        known.lost.ring_full += drops.ring_full;
-        known.lost.no_memory += drops.no_memory;
-        known.lost.waiting += u64::from(port.waiting());
+/// A program for each interface, and its sockets by receive queue.
+fn prepared(
+    interfaces: &[Interface],
+) -> Result<(Vec<Classifier>, Vec<Vec<XdpSocket>>), EngineError> {
+    let indices: Vec<u32> = interfaces.iter().map(|it| it.ifindex).collect();
+    let (mut classifiers, mut sockets) = (Vec::new(), Vec::new());
+    for interface in interfaces {
+        let mut classifier = Classifier::load(interface, Verdict::Take, &indices)?;
+        for (place, ifindex) in indices.iter().enumerate() {
+            classifier.set_exit((place, *ifindex), true)?;
+        }
+        let name = &interface.name;
+        sockets.push(open_sockets(
+            name,
+            FRAMES_MAX,
+            FRAMES_MAX,
+            |queue, socket| classifier.serve(queue, socket),
+        )?);
+        classifiers.push(classifier);
     }
-    if let Some(port) = ports().next() {
-        for (known, routed) in known.iter_mut().zip(port.board().routed()) {
-            known.forwarded = routed.forwarded;
-            known.lost.route_gone = routed.route_gone;
-            known.lost.exit_full = routed.exit_full;
+    Ok((classifiers, sockets))
+}
+
+/// A port for each receive queue, and where their frames go.
+fn ports(
+    mut sockets: Vec<Vec<XdpSocket>>,
+    leftovers: Option<Leftovers>,
+) -> (Arc<Ways>, Vec<ForwardPort>) {
+    let of_interface = sockets.iter_mut().map(|queues| {
+        let halves = queues.iter_mut().filter_map(XdpSocket::take_send_half);
+        halves.collect()
+    });
+    let exits = Exits::new(of_interface.collect());
+    let ways = Arc::new(Ways { exits, leftovers });
+    let mut ports = Vec::new();
+    for (interface, queues) in sockets.into_iter().enumerate() {
+        for (queue, socket) in queues.into_iter().enumerate() {
+            ports.push(ForwardPort::new(
+                socket,
+                interface,
+                queue,
+                Arc::clone(&ways),
+            ));
         }
     }
-    known
+    (ways, ports)
+}
+
+impl Known {
+    fn add(&mut self, more: &Known) {
+        self.forwarded += more.forwarded;
+        self.given_back += more.given_back;
+        self.lost.add(&more.lost);
+    }
+}
+
+fn add_known(known: &mut [Known], runners: &[PortRunner<ForwardPort>]) {
+    for port in runners.iter().flat_map(PortRunner::ports) {
+        let (drops, routed) = (port.drops(), port.routed());
+        known[port.interface()].add(&Known {
+            forwarded: routed.forwarded,
+            given_back: routed.given_back,
+            lost: Lost {
+                ring_full: drops.ring_full,
+                no_memory: drops.no_memory,
+                exit_refused: routed.exit_refused,
+                exit_full: routed.exit_full,
+                waiting: u64::from(port.waiting()),
+            },
+        });
+    }
 }
 
 impl Path for UserPath {
     fn program_modes(&self) -> Vec<&'static str> {
         let modes = self.classifiers.iter().map(|(_, mode)| *mode);
-        modes
-            .map(|mode| match mode {
-                AttachMode::Driver => "driver",
-                AttachMode::Generic => "generic",
-            })
-            .collect()
+        modes.map(AttachMode::name).collect()
     }
 
     fn accounts(&self) -> Result<Vec<ForwardAccount>, EngineError> {
@@ -176,7 +212,7 @@ impl Path for UserPath {
                 Ok(ForwardAccount::of(
                     seen.frames(),
                     known.forwarded,
-                    seen.passed,
+                    seen.passed(known.given_back),
                     known.lost,
                 ))
             })
@@ -208,17 +244,27 @@ impl Path for UserPath {
         Some(self.facts.clone())
     }
 
+    fn notes(&self) -> Vec<String> {
+        vec![match &self.ways.leftovers {
+            Some(leftovers) => format!(
+                "Frames whose exit goes away while they wait go back to the kernel by the interface {}.",
+                leftovers.name()
+            ),
+            None => String::from(
+                "The kernel has no TAP interfaces (/dev/net/tun), so frames whose exit goes away while they wait are \
+                 lost.",
+            ),
+        }]
+    }
+
     fn end(&self) -> PathEnd {
         let losses = |runner: &PortRunner<ForwardPort>| -> u64 {
             runner.ports().iter().map(Port::link_losses).sum()
         };
-        let value = |knob: &Knob| SinkVariable {
-            name: String::from(knob.name()),
-            value: knob_of_all(&self.ended, *knob),
-        };
         PathEnd {
             link_loss_events: self.ended.iter().map(losses).sum(),
-            polling: Knob::ALL.iter().map(value).collect(),
+            polling: polling_of_all(&self.ended),
+            polling_by_cpu: polling_by_cpu(&self.facts.cpus, &self.ended),
         }
     }
 }

@@ -11,6 +11,7 @@ use nicpoll_sys::xdp::AttachMode;
 
 use super::Path;
 use super::classifier::{Classifier, Seen, Verdict};
+use super::freshness::Freshness;
 use super::passages::{Left, Passages};
 use crate::error::EngineError;
 use crate::interface::{Interface, takes_redirected};
@@ -25,6 +26,7 @@ pub(super) struct XdpPath {
     classifiers: Vec<(Interface, Classifier)>,
     passages: Passages,
     socket: NetlinkSocket,
+    _freshness: Freshness,
     /// By interface index: whether it takes frames.
     exits: BTreeMap<u32, bool>,
 }
@@ -41,16 +43,21 @@ impl XdpPath {
             doing: String::from("asking for the network namespace"),
             source,
         })?;
+        let passages = Passages::between(&names, namespace.inode() as u32)?;
+        let indices: Vec<u32> = names.iter().map(|(ifindex, _)| *ifindex).collect();
+        let (mut classifiers, mut next_hops) = (Vec::new(), Vec::new());
+        for interface in interfaces {
+            let mut classifier = Classifier::load(interface, Verdict::SendOn, &indices)?;
+            next_hops.extend(classifier.take_next_hops());
+            classifiers.push((interface.clone(), classifier));
+        }
         let mut path = XdpPath {
-            classifiers: Vec::new(),
-            passages: Passages::between(&names, namespace.inode() as u32)?,
+            classifiers,
+            passages,
             socket: NetlinkSocket::new(),
+            _freshness: Freshness::start(next_hops)?,
             exits: BTreeMap::new(),
         };
-        for interface in interfaces {
-            let classifier = Classifier::load(interface, Verdict::SendOn)?;
-            path.classifiers.push((interface.clone(), classifier));
-        }
         for (interface, classifier) in &mut path.classifiers {
             if classifier.attach(interface)? == AttachMode::Generic {
                 return Err(EngineError::NoDriverProgram {
@@ -83,14 +90,14 @@ impl Path for XdpPath {
 
     fn look_around(&mut self) -> Result<(), EngineError> {
         let indices: Vec<u32> = self.classifiers.iter().map(|(i, _)| i.ifindex).collect();
-        for ifindex in indices {
+        for (place, ifindex) in indices.into_iter().enumerate() {
             // Where the kernel does not say, what an exit does not take is counted as lost.
             let takes = takes_redirected(&mut self.socket, ifindex).unwrap_or(true);
             if self.exits.insert(ifindex, takes) == Some(takes) {
                 continue;
             }
             for (_, classifier) in &mut self.classifiers {
-                classifier.set_exit(ifindex, takes)?;
+                classifier.set_exit((place, ifindex), takes)?;
             }
         }
         Ok(())
@@ -116,5 +123,5 @@ fn account(seen: &Seen, left: Left) -> ForwardAccount {
         exit_full: left.lost_at_exit,
         ..Lost::default()
     };
-    ForwardAccount::of(seen.frames(), left.sent, seen.passed, lost)
+    ForwardAccount::of(seen.frames(), left.sent, seen.passed(0), lost)
 }

@@ -8,6 +8,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,7 @@ use rustix::net::xdp::{
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, sockopt};
 
 use super::ring::Ring;
+use super::send_half::XdpSendHalf;
 use super::sending::{Sending, XdpSent};
 use crate::link::LinkState;
 use crate::memory::Mapping;
@@ -83,8 +85,8 @@ pub struct XdpSocket {
     memory_bytes: u64,
     frame_memory_bytes: u32,
     is_zero_copy: bool,
-    sending: Option<Sending>,
-    _mapping: Mapping,
+    sending: Option<XdpSendHalf>,
+    _mapping: Arc<Mapping>,
 }
 
 // SAFETY: the pointer is into the mapping, which moves along, and is used through `&mut self` alone.
@@ -103,6 +105,7 @@ impl XdpSocket {
         let memory_bytes = all * u64::from(config.frame_memory_bytes);
         let mut mapping = Mapping::zeroed(memory_bytes as usize)?;
         let memory = NonNull::new(mapping.as_mut_ptr()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let mapping = Arc::new(mapping);
         let socket = rustix::net::socket_with(
             AddressFamily::XDP,
             SocketType::RAW,
@@ -132,9 +135,12 @@ impl XdpSocket {
         let mut fill = Ring::map(fd, fill_at, fill_length, &offsets.fr)?;
         let receive = Ring::map(fd, XDP_PGOFF_RX_RING, receive_length, &offsets.rx)?;
         let chunk = config.frame_memory_bytes;
-        let sending = (transmit_frames > 0)
-            .then(|| Sending::map(fd, &offsets, length, transmit_frames, chunk))
-            .transpose()?;
+        let send_half = || {
+            let sending = Sending::map(fd, &offsets, length, transmit_frames, chunk)?;
+            let socket = fd.try_clone_to_owned()?;
+            io::Result::Ok(XdpSendHalf::new(socket, sending, memory, chunk, &mapping))
+        };
+        let sending = (transmit_frames > 0).then(send_half).transpose()?;
         for frame in 0..length {
             fill.put(
                 frame,
@@ -195,14 +201,18 @@ impl XdpSocket {
         count
     }
 
-    /// Frames that could be written to be sent now.
-    pub fn room(&mut self) -> u32 {
-        self.sending.as_mut().map_or(0, Sending::room)
+    /// Separates the half that sends, for another thread; `None` when it is gone, or there never was one. What is left
+    /// sends nothing.
+    pub fn take_send_half(&mut self) -> Option<XdpSendHalf> {
+        self.sending.take()
     }
 
-    /// Has up to `most` frames written and hands them to the kernel, with a system call for many of them. `each` writes
-    /// a frame to the start of memory that holds anything, and returns its length, or `None` when there are no more.
-    /// Returns how many were written. It waits for nothing: what the kernel did not take yet, the next call hands it.
+    /// As [`XdpSendHalf::room`]; 0 without that half.
+    pub fn room(&mut self) -> u32 {
+        self.sending.as_mut().map_or(0, XdpSendHalf::room)
+    }
+
+    /// As [`XdpSendHalf::transmit`]; nothing is sent without that half.
     ///
     /// # Errors
     /// `ENETDOWN` when the interface is down, `ENXIO` when it is gone.
@@ -211,19 +221,16 @@ impl XdpSocket {
         most: u32,
         each: impl FnMut(&mut [u8]) -> Option<usize>,
     ) -> io::Result<u32> {
-        let Some(sending) = &mut self.sending else {
-            return Ok(0);
-        };
-        let written = sending.write(self.memory, most, each);
-        sending.flush(self.socket.as_fd())?;
-        Ok(written)
+        match &mut self.sending {
+            Some(sending) => sending.transmit(most, each),
+            None => Ok(0),
+        }
     }
 
-    /// What became of what was to be sent.
+    /// As [`XdpSendHalf::sent`].
     pub fn sent(&self) -> XdpSent {
-        self.sending
-            .as_ref()
-            .map_or_else(XdpSent::default, Sending::sent)
+        let sending = self.sending.as_ref();
+        sending.map_or_else(XdpSent::default, XdpSendHalf::sent)
     }
 
     /// What has become of the interface. The system call also wakes a driver that waits for memory.

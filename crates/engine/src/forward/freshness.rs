@@ -1,0 +1,164 @@
+//! Keeps the neighbours known that forwarded frames go to.
+//!
+//! The kernel makes sure of a neighbour when it sends something to it itself. Of what an XDP program or the engine sends
+//! it knows nothing: such a neighbour gets stale, may be forgotten, and may have moved to another hardware address. So
+//! whoever was the next hop of a frame lately and is stale is asked for, as for a packet of the kernel's own.
+//!
+//! What must hold: nobody is asked for to whom nothing was sent since the last look. A neighbour costs one question of
+//! the kernel's each time that it gets stale, whatever is sent to it.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use aya::maps::{HashMap as BpfHashMap, MapData};
+use netlink_bindings::rt_neigh::{self, Ndmsg, NudState};
+use netlink_socket2::NetlinkSocket;
+use nicpoll_sys::bpf_maps::NextHop;
+
+use crate::blast::neighbour::ask;
+use crate::error::EngineError;
+
+/// A stale neighbour stays usable for a minute at least (`gc_stale_time`).
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+const AF_INET: u32 = 2;
+
+/// The next hops of one program, each with the kernel's clock tick in which it was last one.
+pub(super) type NextHops = BpfHashMap<MapData, NextHop, u64>;
+
+/// A next hop: the exit by its interface index, and the neighbour.
+type Neighbour = (u32, IpAddr);
+
+/// Looks after the neighbours until it is dropped.
+pub(super) struct Freshness {
+    ends: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Freshness {
+    /// Looks after the neighbours of the calling thread's network namespace.
+    ///
+    /// # Errors
+    /// When no thread can be had.
+    pub(super) fn start(programs: Vec<NextHops>) -> Result<Self, EngineError> {
+        let ends = Arc::new(AtomicBool::new(false));
+        let is_over = Arc::clone(&ends);
+        let thread = thread::Builder::new()
+            .name(String::from("nicpoll-neighbours"))
+            .spawn(move || {
+                let mut socket = NetlinkSocket::new();
+                let mut known: Vec<HashMap<NextHop, u64>> = vec![HashMap::new(); programs.len()];
+                while !is_over.load(Ordering::Relaxed) {
+                    let mut in_use = HashSet::new();
+                    for (program, known) in programs.iter().zip(&mut known) {
+                        in_use.extend(in_use_since(program.iter().filter_map(Result::ok), known));
+                    }
+                    // What cannot be asked for now is at the next look.
+                    let _ = ask_for_stale(&mut socket, &in_use);
+                    thread::park_timeout(LOOK_EVERY);
+                }
+            });
+        let thread = thread.map_err(|source| EngineError::Thread {
+            doing: String::from("starting to look after neighbours"),
+            source,
+        })?;
+        Ok(Freshness {
+            ends,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Freshness {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Those to whom something was sent since `before`, which becomes what is known now.
+fn in_use_since(
+    now: impl Iterator<Item = (NextHop, u64)>,
+    before: &mut HashMap<NextHop, u64>,
+) -> Vec<Neighbour> {
+    let now: HashMap<NextHop, u64> = now.collect();
+    let new = now
+        .iter()
+        .filter(|(hop, tick)| before.get(hop) != Some(*tick));
+    let in_use = new.map(|(hop, _)| (hop.ifindex, address(hop))).collect();
+    *before = now;
+    in_use
+}
+
+/// The words hold the address as it lies in a packet.
+fn address(hop: &NextHop) -> IpAddr {
+    let words = hop.address.map(u32::to_ne_bytes);
+    if hop.family == AF_INET {
+        return IpAddr::from(words[0]);
+    }
+    let bytes: [u8; 16] = std::array::from_fn(|at| words[at / 4][at % 4]);
+    IpAddr::from(bytes)
+}
+
+fn ask_for_stale(socket: &mut NetlinkSocket, in_use: &HashSet<Neighbour>) -> io::Result<()> {
+    if in_use.is_empty() {
+        return Ok(());
+    }
+    let mut stale = Vec::new();
+    let request = rt_neigh::Request::new().op_getneigh_dump(&Ndmsg::default());
+    let mut reply = socket.request(&request)?;
+    while let Some(neighbour) = reply.recv() {
+        let (header, neighbour) = neighbour?;
+        if header.ndm_state & NudState::Stale as u16 == 0 {
+            continue;
+        }
+        let address = neighbour.get_dst().ok();
+        let neighbour = address.map(|address| (header.ndm_ifindex as u32, address));
+        stale.extend(neighbour.filter(|neighbour| in_use.contains(neighbour)));
+    }
+    drop(reply);
+    for (ifindex, address) in stale {
+        ask(socket, ifindex, address)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_those_to_whom_something_was_sent_since_are_in_use() {
+        let ipv4 = NextHop {
+            ifindex: 3,
+            family: AF_INET,
+            address: [u32::from_ne_bytes([192, 0, 2, 1]), 0, 0, 0],
+        };
+        let bytes: [u8; 16] = std::array::from_fn(|at| at as u8 + 1);
+        let (words, _) = bytes.as_chunks::<4>();
+        let ipv6 = NextHop {
+            ifindex: 4,
+            family: 10,
+            address: std::array::from_fn(|word| u32::from_ne_bytes(words[word])),
+        };
+        let mut known = HashMap::new();
+        let mut look = |now: &[(NextHop, u64)]| {
+            let mut found = in_use_since(now.iter().copied(), &mut known);
+            found.sort_unstable();
+            found
+        };
+        let [first, second] = [(3, "192.0.2.1".parse().unwrap()), (4, IpAddr::from(bytes))];
+        assert_eq!(look(&[(ipv4, 7), (ipv6, 7)]), [first, second]);
+        assert_eq!(look(&[(ipv4, 7), (ipv6, 8)]), [second]);
+        assert_eq!(look(&[(ipv4, 7)]), []);
+        // Forgotten meanwhile, and in use again.
+        assert_eq!(look(&[(ipv4, 7), (ipv6, 8)]), [second]);
+    }
+}
