@@ -11,6 +11,8 @@
 
 HELPER long (*bpf_redirect_map)(void *map, __u64 key, __u64 flags) = (void *)51;
 
+HELPER __u64 (*bpf_xdp_get_buff_len)(void *ctx) = (void *)188;
+
 /* More fragments follow, or it is not the first: 0x3FFF. */
 #define IP_FRAGMENT 0xFF3F
 /* IPv4 with a header of 20 bytes, which has no options. */

@@ -3,7 +3,8 @@
  * Gives the frames that a program asked for to its AF_XDP sockets; all others go on to the kernel.
  *
  * What must hold: ARP, neighbour discovery, TCP, fragments, VLAN frames and whatever is not understood pass. So does a
- * frame of a queue that has no socket: it is never dropped here. Each frame is counted once, by what became of it.
+ * frame of a queue that has no socket, or one that is longer than a socket's memory: it is never dropped here. Each
+ * frame is counted once, by what became of it.
  */
 #include "frame.h"
 
@@ -15,7 +16,12 @@
 #define PASSED 1
 /* It was asked for, but its queue has no socket. */
 #define WITHOUT_SOCKET 2
-#define FATES 3
+/* It was asked for, but no socket has memory for it. */
+#define TOO_LONG 3
+#define FATES 4
+
+/* The longest frame that a socket has memory for. */
+const volatile __u64 FRAME_BYTES_MAX = 0xffff;
 
 #include "sockets.h"
 
@@ -61,19 +67,45 @@ INLINE void *udp_header(void *data, void *end)
 	return 0;
 }
 
+INLINE int is_asked_for(void *data, void *end)
+{
+	struct udp *udp = udp_header(data, end);
+
+	return udp && (void *)(udp + 1) <= end && is_wanted(udp->destination);
+}
+
+INLINE int give(struct xdp_md *ctx)
+{
+	long verdict;
+
+	/* The last argument is the verdict for a queue without a socket. */
+	verdict = bpf_redirect_map(&SOCKETS, ctx->rx_queue_index, XDP_PASS);
+	return counted(verdict == XDP_REDIRECT ? TAKEN : WITHOUT_SOCKET, verdict);
+}
+
 SEC("xdp")
 int take_frames(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data;
 	void *end = (void *)(long)ctx->data_end;
-	struct udp *udp = udp_header(data, end);
-	long verdict;
 
-	if (!udp || (void *)(udp + 1) > end || !is_wanted(udp->destination))
+	if (!is_asked_for(data, end))
 		return counted(PASSED, XDP_PASS);
-	/* The last argument is the verdict for a queue without a socket. */
-	verdict = bpf_redirect_map(&SOCKETS, ctx->rx_queue_index, XDP_PASS);
-	return counted(verdict == XDP_REDIRECT ? TAKEN : WITHOUT_SOCKET, verdict);
+	/* The verifier wants to see that the sum stays small. */
+	if (data + (FRAME_BYTES_MAX & 0xffff) < end)
+		return counted(TOO_LONG, XDP_PASS);
+	return give(ctx);
+}
+
+/* The same for frames that lie in several pieces of memory, of which `data` to `data_end` is the first: Linux 5.18. */
+SEC("xdp.frags")
+int take_long_frames(struct xdp_md *ctx)
+{
+	if (!is_asked_for((void *)(long)ctx->data, (void *)(long)ctx->data_end))
+		return counted(PASSED, XDP_PASS);
+	if (bpf_xdp_get_buff_len(ctx) > FRAME_BYTES_MAX)
+		return counted(TOO_LONG, XDP_PASS);
+	return give(ctx);
 }
 
 char _license[] SEC("license") = "Dual MIT/GPL";

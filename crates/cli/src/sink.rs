@@ -7,7 +7,7 @@ use clap::Args;
 use nicpoll_engine::{Check, DeviceChoice, FRAMES_MAX, Sink, SinkSettings, Take};
 use nicpoll_report::SINK_TEXTS;
 use nicpoll_report::help::sink::{ABOUT, EXAMPLES};
-use nicpoll_study::check_of;
+use nicpoll_study::{OtherEnd, check_of};
 use nicpoll_sys::tell;
 
 use crate::engine_args::EngineArgs;
@@ -56,11 +56,13 @@ pub fn run(args: &SinkArgs) -> Result<u8, Failure> {
     let stop = Stop::on_signals().context("catching signals")?;
     let settings = settings(args)?;
     let support = args.engine.support(&[&args.interface]);
+    let other_end = OtherEnd::of(&args.interface);
     let sink = Sink::start(&settings, origin(), &support.helpers())?;
     if let Some(gap) = support.gap() {
         tell!("nicpoll sink: {gap}");
     }
-    args.running.run(sink, SINK_TEXTS, &stop)?;
+    args.running
+        .run(other_end.around(sink), SINK_TEXTS, &stop)?;
     Ok(over(&stop))
 }
 

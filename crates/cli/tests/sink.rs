@@ -2,6 +2,7 @@
 //! interface is afterwards as it was.
 
 mod described;
+mod left;
 mod running;
 
 use std::net::UdpSocket;
@@ -77,6 +78,10 @@ fn every_discipline_accounts_for_every_packet_and_leaves_the_interface_as_it_was
         assert!(account["passed_packets"].as_u64().unwrap() >= 3, "{end}");
         // 106 bytes: Ethernet, IPv4, UDP, and what was sent.
         assert_eq!(end["totals"]["received_bytes"], 2000 * 106, "{end}");
+        // The kernel tells no socket at a veth a NAPI to poll.
+        let asks_kernel = discipline == "busy-poll";
+        let outcome = asks_kernel.then_some("no-napi");
+        assert_eq!(end["kernel_busy_poll"].as_str(), outcome, "{end}");
         let is_woken = end["totals"]["wake_up_events"].as_u64().unwrap() > 0;
         let may_wake = matches!(discipline, "interrupt" | "adaptive");
         assert_eq!(is_woken, may_wake, "{end}");
@@ -417,7 +422,16 @@ fn the_document_is_as_its_schema_says_and_the_text_closes_the_account() {
     let document: Value = serde_json::from_slice(&json.stdout).unwrap();
     described::assert_described(&document, "sink");
     assert_eq!(document["start"]["udp_ports"], serde_json::json!([9, 5001]));
-    assert!(document["end"]["ticks"].as_u64().unwrap() > 0);
+    let ticks = |part: &Value| part["ticks"].as_u64().unwrap();
+    let intervals = document["intervals"].as_array().unwrap();
+    let in_intervals: u64 = intervals.iter().map(ticks).sum();
+    assert!(in_intervals > 0 && in_intervals <= ticks(&document["end"]));
+    let names = |part: &Value| {
+        let variables = part["polling"].as_array().unwrap();
+        let names = variables.iter().map(|variable| variable["name"].clone());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(names(&intervals[0]), names(&document["end"]));
     let text = String::from_utf8(at_receiver(&veth, &options).stdout).unwrap();
     for part in [
         "em0: taking UDP to port 9, 5001",

@@ -31,44 +31,66 @@ struct Case {
     /// The object of the receiver's XDP program.
     program: &'static str,
     mac: Option<&'static str>,
+    /// Frames of one flow are joined for AF_PACKET, and those of several are not.
+    flows: u16,
 }
 
-const CASES: [Case; 6] = [
+const CASES: [Case; 8] = [
     Case {
         name: "live frames, dropped by an XDP program",
         path: BlastPath::Live,
         program: "xdp_drop",
         mac: None,
+        flows: 1,
     },
     Case {
         name: "AF_XDP, dropped by an XDP program",
         path: BlastPath::AfXdp,
         program: "xdp_drop",
         mac: None,
+        flows: 1,
     },
     Case {
-        name: "AF_PACKET, dropped by an XDP program",
+        name: "AF_PACKET joined, dropped by an XDP program",
         path: BlastPath::AfPacket,
         program: "xdp_drop",
         mac: None,
+        flows: 1,
+    },
+    Case {
+        name: "AF_PACKET one by one, dropped by an XDP program",
+        path: BlastPath::AfPacket,
+        program: "xdp_drop",
+        mac: None,
+        flows: 2,
     },
     Case {
         name: "live frames, dropped by the stack",
         path: BlastPath::Live,
         program: "xdp_pass",
         mac: Some(OTHER_HOST),
+        flows: 1,
     },
     Case {
         name: "AF_XDP, dropped by the stack",
         path: BlastPath::AfXdp,
         program: "xdp_pass",
         mac: Some(OTHER_HOST),
+        flows: 1,
     },
     Case {
-        name: "AF_PACKET, dropped by the stack",
+        name: "AF_PACKET joined, dropped by the stack",
         path: BlastPath::AfPacket,
         program: "xdp_pass",
         mac: Some(OTHER_HOST),
+        flows: 1,
+    },
+    Case {
+        name: "AF_PACKET one by one, dropped by the stack",
+        path: BlastPath::AfPacket,
+        program: "xdp_pass",
+        mac: Some(OTHER_HOST),
+        flows: 2,
     },
 ];
 
@@ -93,7 +115,7 @@ fn frames_a_second(case: &Case) -> f64 {
                     mac: case.mac.map(|mac| mac.parse().unwrap()),
                 },
                 lengths: "64".parse().unwrap(),
-                flows: 1,
+                flows: case.flows,
             },
         }],
         path: Some(case.path),

@@ -49,7 +49,7 @@ impl EngineApplication for Sink {
     }
 
     fn interval(&mut self) -> Result<SinkInterval, EngineError> {
-        Ok(Sink::interval(self)?)
+        Sink::interval(self)
     }
 
     fn end(self, signal: Option<i32>) -> Result<SinkEnd, EngineError> {

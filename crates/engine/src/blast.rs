@@ -4,6 +4,7 @@
 //! in whatever way: no program is attached, and no setting of an interface is changed.
 
 mod error;
+mod joined;
 mod lengths;
 mod link;
 mod live;
@@ -302,6 +303,7 @@ fn facts_of(of_link: &LinkSettings, opened: &Opened, frames: BlastFrames) -> Bla
         refused_paths: opened.refused.clone(),
         cpu: of_link.cpu,
         is_singly: true,
+        is_cut_by_kernel: opened.is_cut_by_kernel,
         frames,
     }
 }

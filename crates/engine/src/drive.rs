@@ -106,6 +106,11 @@ impl Drive {
         matches!(self, Drive::Polling | Drive::Adaptive)
     }
 
+    /// Whether the kernel's NAPI is best run in the program's own polls, which never pause.
+    pub fn busy_polls(self) -> bool {
+        self == Drive::BusyPoll
+    }
+
     /// How its thread is best scheduled. Only a discipline that leaves others their share may go before them.
     pub fn scheduling(self) -> Scheduling {
         self.row().scheduling

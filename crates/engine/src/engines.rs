@@ -2,6 +2,8 @@
 //!
 //! What must hold: each queue has one engine. A knob is written on all CPUs or on none.
 
+use std::io;
+
 use nicpoll_core::{Knob, Poller};
 use nicpoll_model::engine::PollingOfCpu;
 use nicpoll_model::sink::SinkVariable;
@@ -97,6 +99,25 @@ impl<P: Port + Send + 'static> Engines<P> {
             doing: String::from("serving the knobs to 'nicpoll sysctl'"),
             source,
         })
+    }
+
+    /// The same where this process may. Without root's rights nobody is served, and it is said why.
+    ///
+    /// # Errors
+    /// When no socket can be made for another reason.
+    pub(crate) fn serve_knobs_where_allowed(
+        &self,
+        interface: &str,
+    ) -> Result<(Option<KnobServer>, Option<String>), EngineError> {
+        match self.serve_knobs(interface) {
+            Err(EngineError::Thread { source, .. })
+                if source.kind() == io::ErrorKind::PermissionDenied =>
+            {
+                let why = format!("only root may use {}: {source}", knob_socket::FOLDER);
+                Ok((None, Some(why)))
+            }
+            served => Ok((Some(served?), None)),
+        }
     }
 
     /// Ends them, and gives the runners back, in the order of the CPUs.

@@ -26,7 +26,7 @@ use crate::engine::EngineEnded;
 use crate::knobs::{KnobNameError, KnobRefusal, over_all_cpus, parse_knob_of_cpu, write_knob};
 
 /// Where the sockets are, one for each engine.
-const FOLDER: &str = "/run/nicpoll";
+pub(crate) const FOLDER: &str = "/run/nicpoll";
 const SUFFIX: &str = ".knobs";
 /// A client has that long for its line, and the engine for its answer.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -124,6 +124,14 @@ pub fn over_all_cpus(knob: Knob, values: &[u32]) -> u32 {
     }
 }
 
+/// Whether a knob only ever counts up.
+pub(crate) fn is_counter(knob: Knob) -> bool {
+    matches!(
+        knob,
+        Knob::ShortTicks | Knob::LostPolls | Knob::Suspect | Knob::Stalled
+    )
+}
+
 /// The values that a knob takes now.
 fn possible(poller: &Poller, knob: Knob) -> String {
     match (knob.access(), knob) {

@@ -53,7 +53,7 @@ pub use knobs::{
     write_knob,
 };
 pub use packet_port::PacketPort;
-pub use port::{AnyPort, PacketInput, Port, PortDrops, PortInto, Transmit};
+pub use port::{AnyPort, BusyPolling, PacketInput, Port, PortDrops, PortInto, Transmit};
 pub use receive_setup::{GrantedSetup, Helpers, KernelSide, ReceiveSetup, ReceiveWish, SetupError};
 pub use runner::{PortRunner, RunnerSettings, Tallies};
 pub use sink::{Sink, SinkSettings};
@@ -61,3 +61,7 @@ pub use take::{Fates, Take, Taker};
 pub use tap_port::{TapEnd, TapPort};
 pub use work::Work;
 pub use xdp_port::{FRAMES_MAX, XdpPort};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

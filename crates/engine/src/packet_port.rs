@@ -47,11 +47,13 @@ impl<I: PacketInput> PacketPort<I> {
         let refused = |source| refusal(interface, source);
         let socket = Arc::new(PacketSocket::new(ifindex, &filter).map_err(refused)?);
         let ring = PacketRing::new(Arc::clone(&socket), frames, mtu_bytes).map_err(refused)?;
+        let mut link = LinkWatch::new();
+        link.observe_mtu(Ok(mtu_bytes));
         let port = PacketPort {
             ring,
             input,
             has_interrupts: true,
-            link: LinkWatch::new(),
+            link,
             last_counts: PacketCounts::default(),
         };
         Ok((socket, port))
@@ -98,6 +100,7 @@ impl<I: PacketInput> Device for PacketPort<I> {
     fn poll(&mut self, command: Command, count: u32) -> u32 {
         if command == Command::PollAndCheckStatus {
             self.link.observe(self.ring.socket().link_state());
+            self.link.observe_mtu(self.ring.socket().mtu_bytes());
             self.last_counts = self.counts();
         }
         let input = &mut self.input;
@@ -125,6 +128,10 @@ impl<I: PacketInput> Port for PacketPort<I> {
 
     fn link_losses(&self) -> u64 {
         self.link.losses()
+    }
+
+    fn mtu_changes(&self) -> u64 {
+        self.link.mtu_changes()
     }
 
     fn drops(&self) -> PortDrops {
@@ -160,7 +167,7 @@ impl Intake for Arc<PacketSocket> {
         Ok(Fates {
             taken: counts.taken,
             passed: None,
-            without_socket: 0,
+            ..Fates::default()
         })
     }
 }

@@ -45,6 +45,28 @@ impl From<XdpDrops> for PortDrops {
     }
 }
 
+/// What came of asking the kernel to run a port's NAPI in the port's own polls, from the least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum BusyPolling {
+    /// The kernel does not allow it.
+    Refused,
+    /// Nothing: the kernel told the port no NAPI, as on a veth.
+    NoNapi,
+    /// It runs there.
+    Acts,
+}
+
+impl BusyPolling {
+    /// The name that reports use.
+    pub const fn name(self) -> &'static str {
+        match self {
+            BusyPolling::Refused => "refused",
+            BusyPolling::NoNapi => "no-napi",
+            BusyPolling::Acts => "acts",
+        }
+    }
+}
+
 /// A device with what only a real one has.
 ///
 /// `count` of [`Device::poll`] counts frames, and so does its work. With interrupts off no arrival wakes anybody.
@@ -62,8 +84,21 @@ pub trait Port: Device {
     /// Checks of status that found the interface no longer up.
     fn link_losses(&self) -> u64;
 
+    /// Checks of status that found another MTU than the check before; 0 where nobody looks.
+    fn mtu_changes(&self) -> u64 {
+        0
+    }
+
     /// What was lost here.
     fn drops(&self) -> PortDrops;
+
+    /// Asks the kernel to run its NAPI in this port's polls, where the device has such a thing.
+    fn prefer_busy_polling(&mut self) {}
+
+    /// What came of that; `None` where it was not asked for, or the device has no such thing.
+    fn busy_polling(&self) -> Option<BusyPolling> {
+        None
+    }
 }
 
 /// A device that sends frames, Ethernet header first and without FCS.
@@ -135,8 +170,20 @@ impl<I> Port for AnyPort<I> {
         (**self).link_losses()
     }
 
+    fn mtu_changes(&self) -> u64 {
+        (**self).mtu_changes()
+    }
+
     fn drops(&self) -> PortDrops {
         (**self).drops()
+    }
+
+    fn prefer_busy_polling(&mut self) {
+        (**self).prefer_busy_polling();
+    }
+
+    fn busy_polling(&self) -> Option<BusyPolling> {
+        (**self).busy_polling()
     }
 }
 
@@ -145,6 +192,9 @@ impl<I> Port for AnyPort<I> {
 pub(crate) struct LinkWatch {
     state: LinkState,
     losses: u64,
+    /// As of the last check, if any.
+    mtu_bytes: Option<u32>,
+    mtu_changes: u64,
 }
 
 impl LinkWatch {
@@ -153,6 +203,8 @@ impl LinkWatch {
         LinkWatch {
             state: LinkState::Up,
             losses: 0,
+            mtu_bytes: None,
+            mtu_changes: 0,
         }
     }
 
@@ -164,6 +216,13 @@ impl LinkWatch {
         self.state = state;
     }
 
+    /// Takes note of the MTU that a check found; an interface that is gone has none.
+    pub(crate) fn observe_mtu(&mut self, mtu_bytes: io::Result<u32>) {
+        let Ok(mtu_bytes) = mtu_bytes else { return };
+        let before = self.mtu_bytes.replace(mtu_bytes);
+        self.mtu_changes += u64::from(before.is_some_and(|before| before != mtu_bytes));
+    }
+
     /// What the last check found.
     pub(crate) fn state(&self) -> LinkState {
         self.state
@@ -172,5 +231,10 @@ impl LinkWatch {
     /// Checks that found it no longer up.
     pub(crate) fn losses(&self) -> u64 {
         self.losses
+    }
+
+    /// Checks that found another MTU than the one before.
+    pub(crate) fn mtu_changes(&self) -> u64 {
+        self.mtu_changes
     }
 }

@@ -189,6 +189,9 @@ impl<P: Port> PortRunner<P> {
         self.next_tick_ns = now_ns + self.period_ns;
         self.next_status_ns = now_ns;
         self.set_polling(self.settings.drive == Drive::Polling);
+        if self.settings.drive.busy_polls() {
+            self.ports.iter_mut().for_each(Port::prefer_busy_polling);
+        }
     }
 
     /// Does what is due, or sleeps for a while.

@@ -12,8 +12,11 @@ use nicpoll_wire::frame::{Frame, Packet, Transport};
 
 use crate::error::EngineError;
 use crate::program::Program;
+use crate::xdp_port::FrameMemory;
 
 const PROGRAM: &str = "take_frames";
+/// For frames in several pieces.
+const PROGRAM_OF_PIECES: &str = "take_long_frames";
 /// `PORT_WORDS` of the program, each with 64 ports.
 const PORT_WORDS: u32 = 1024;
 
@@ -67,6 +70,8 @@ pub struct Fates {
     pub passed: Option<u64>,
     /// Asked for, and left to the kernel because their queue had no socket.
     pub without_socket: u64,
+    /// Asked for, and left to the kernel because no socket had memory for them.
+    pub too_long: u64,
 }
 
 /// The program at an interface.
@@ -81,9 +86,18 @@ impl Taker {
     ///
     /// # Errors
     /// Without the privileges for BPF.
-    pub fn load(interface: &str, take: &Take) -> Result<Self, EngineError> {
+    pub(crate) fn load(
+        interface: &str,
+        take: &Take,
+        memory: &FrameMemory,
+    ) -> Result<Self, EngineError> {
         let object = aya::include_bytes_aligned!("../bpf/xdp_take.bpf.o");
-        let mut program = Program::load(interface, object, PROGRAM, &[])?;
+        let name = match memory.has_pieces {
+            true => PROGRAM_OF_PIECES,
+            false => PROGRAM,
+        };
+        let constants = [("FRAME_BYTES_MAX", u64::from(memory.frame_bytes_max()))];
+        let mut program = Program::load(interface, object, name, &constants)?;
         let mut ports: Array<_, u64> = program.map("PORTS")?;
         for word in 0..PORT_WORDS {
             let bits = take.word(word);
@@ -126,11 +140,12 @@ impl Taker {
 
     /// What became of all frames so far.
     pub fn fates(&self) -> Result<Fates, EngineError> {
-        let [taken, passed, without_socket] = self.program.sums(&self.frames)?;
+        let [taken, passed, without_socket, too_long] = self.program.sums(&self.frames)?;
         Ok(Fates {
             taken,
             passed: Some(passed),
             without_socket,
+            too_long,
         })
     }
 }

@@ -20,8 +20,8 @@ use crate::interface::mtu_of;
 use crate::port::{LinkWatch, PacketInput, Port, PortDrops, PortInto, Transmit};
 use crate::take::{Fates, Take};
 
-/// Ethernet's header, with a VLAN tag.
-const HEADER_BYTES: usize = 18;
+/// Ethernet's header, with a VLAN tag, and a byte by which a frame is known that is longer.
+const BEYOND_MTU_BYTES: usize = 18 + 1;
 
 /// This end of a TAP interface, whose packets go to `I`.
 pub struct TapPort<I> {
@@ -32,6 +32,8 @@ pub struct TapPort<I> {
     has_interrupts: bool,
     link: LinkWatch,
     last_drops: u64,
+    /// Frames that were longer than the memory, since the MTU had been raised.
+    too_long: u64,
     sent: u64,
 }
 
@@ -54,7 +56,10 @@ impl<I: PacketInput> TapPort<I> {
         input: I,
     ) -> Result<(Arc<TapEnd>, Self), EngineError> {
         let tap = Tap::open(interface).map_err(|source| refusal(interface, source))?;
-        let memory = vec![0; mtu_of(interface)? as usize + HEADER_BYTES];
+        let mtu_bytes = mtu_of(interface)?;
+        let memory = vec![0; mtu_bytes as usize + BEYOND_MTU_BYTES];
+        let mut link = LinkWatch::new();
+        link.observe_mtu(Ok(mtu_bytes));
         let end = Arc::new(TapEnd {
             tap,
             wanted: AtomicU64::new(0),
@@ -66,8 +71,9 @@ impl<I: PacketInput> TapPort<I> {
             input,
             memory,
             has_interrupts: true,
-            link: LinkWatch::new(),
+            link,
             last_drops: 0,
+            too_long: 0,
             sent: 0,
         };
         Ok((end, port))
@@ -75,6 +81,16 @@ impl<I: PacketInput> TapPort<I> {
 
     fn ring_full(&self) -> u64 {
         self.end.tap.drops().unwrap_or(self.last_drops)
+    }
+
+    /// Looks at the MTU, and makes room for frames of that length.
+    fn fit_memory(&mut self) {
+        let mtu_bytes = self.end.tap.mtu_bytes();
+        let wanted = mtu_bytes.as_ref().map_or(0, |mtu| *mtu as usize) + BEYOND_MTU_BYTES;
+        self.link.observe_mtu(mtu_bytes);
+        if wanted > self.memory.len() {
+            self.memory.resize(wanted, 0);
+        }
     }
 }
 
@@ -105,15 +121,21 @@ impl<I: PacketInput> Device for TapPort<I> {
     fn poll(&mut self, command: Command, count: u32) -> u32 {
         if command == Command::PollAndCheckStatus {
             self.link.observe(self.end.tap.link_state());
+            self.fit_memory();
             self.last_drops = self.ring_full();
         }
         let mut work = 0;
+        let memory_bytes = self.memory.len();
         // Frames that nobody asked for take their time, too.
         for _ in 0..count {
             let Some(frame) = self.end.tap.receive(&mut self.memory) else {
                 break;
             };
-            if self.take.wants(frame) {
+            if frame.len() == memory_bytes {
+                // Its end is lost, so whether it was asked for nobody can tell.
+                self.end.wanted.fetch_add(1, Ordering::Relaxed);
+                self.too_long += 1;
+            } else if self.take.wants(frame) {
                 self.end.wanted.fetch_add(1, Ordering::Relaxed);
                 self.input.packet(frame);
                 work += 1;
@@ -149,10 +171,14 @@ impl<I: PacketInput> Port for TapPort<I> {
         self.link.losses()
     }
 
+    fn mtu_changes(&self) -> u64 {
+        self.link.mtu_changes()
+    }
+
     fn drops(&self) -> PortDrops {
         PortDrops {
             ring_full: self.ring_full(),
-            no_memory: 0,
+            no_memory: self.too_long,
         }
     }
 }
@@ -200,12 +226,12 @@ impl Intake for Arc<TapEnd> {
         let _ = self.tap.stop();
     }
 
-    /// A frame that found the queue full counts as taken: whether it was asked for nobody knows.
+    /// A frame that found the queue full, or was too long, counts as taken: whether it was asked for nobody knows.
     fn fates(&self) -> Result<Fates, EngineError> {
         Ok(Fates {
             taken: self.wanted.load(Ordering::Relaxed) + self.tap.drops().unwrap_or(0),
             passed: Some(self.others.load(Ordering::Relaxed)),
-            without_socket: 0,
+            ..Fates::default()
         })
     }
 }

@@ -1,23 +1,24 @@
 //! A receive queue by an AF_XDP socket, which may send too.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use nicpoll_core::{Command, Device};
-use nicpoll_sys::link::LinkState;
+use nicpoll_sys::link::{self, LinkState};
 use nicpoll_sys::xdp::{XdpConfig, XdpSocket};
 use rustix::io::Errno;
 
 use crate::error::EngineError;
 use crate::interface::{index_of, mtu_of};
-use crate::port::{LinkWatch, PacketInput, Port, PortDrops, PortInto, Transmit};
+use crate::port::{BusyPolling, LinkWatch, PacketInput, Port, PortDrops, PortInto, Transmit};
 use crate::take::{Take, Taker};
 
 /// Frames that a port keeps until they are polled for, unless less is asked.
 pub const FRAMES_MAX: u32 = 4096;
 /// Ethernet's header, with a VLAN tag.
 const HEADER_BYTES: u32 = 18;
-/// Memory that a frame may get.
+/// Memory that a frame may get. Where the larger one does not hold it, it comes in several pieces.
 const FRAME_MEMORY_BYTES: [u32; 2] = [2048, 4096];
 
 /// A receive queue of an interface, whose packets go to `I`.
@@ -26,8 +27,11 @@ pub struct XdpPort<I> {
     input: I,
     has_interrupts: bool,
     link: LinkWatch,
+    control: Arc<OwnedFd>,
+    ifindex: u32,
     /// As of when the interface went, if it did: it has no counters any more.
     last_drops: PortDrops,
+    busy_polling: Option<BusyPolling>,
 }
 
 impl<I: PacketInput> XdpPort<I> {
@@ -35,7 +39,8 @@ impl<I: PacketInput> XdpPort<I> {
     /// taken. Each keeps up to `frames`, a power of two.
     ///
     /// # Errors
-    /// When there is no such interface, it has an XDP program, its MTU is too large, or a privilege is missing.
+    /// When there is no such interface, it has an XDP program, its MTU is too large, or a privilege is missing. An MTU
+    /// above 3822 bytes takes Linux 6.6.
     pub fn open(
         interface: &str,
         take: &Take,
@@ -49,7 +54,7 @@ impl<I: PacketInput> XdpPort<I> {
     /// power of two.
     ///
     /// # Errors
-    /// As of [`XdpPort::open`].
+    /// As of [`XdpPort::open`]; an MTU above 3822 bytes is too large to send.
     pub fn open_both_ways(
         interface: &str,
         take: &Take,
@@ -58,24 +63,36 @@ impl<I: PacketInput> XdpPort<I> {
         mut input: impl FnMut() -> I,
     ) -> Result<(Taker, Vec<Self>), EngineError> {
         let ifindex = index_of(interface)?;
-        let mut taker = Taker::load(interface, take)?;
+        let memory = FrameMemory::of(interface, transmit_frames == 0)?;
+        let mut taker = Taker::load(interface, take, &memory)?;
         let sockets = open_sockets(interface, frames, transmit_frames, |queue, socket| {
             taker.serve(queue, socket)
         })?;
+        let control = link::control_socket().map_err(|source| EngineError::Thread {
+            doing: format!("watching '{interface}'"),
+            source,
+        })?;
+        let control = Arc::new(control);
         let ports = sockets.into_iter();
-        let ports = ports.map(|socket| Self::new(socket, input())).collect();
+        let port = |socket| Self::new(socket, input(), (Arc::clone(&control), ifindex));
+        let ports = ports.map(port).collect();
         // Last: whatever it takes finds its socket.
         taker.attach(ifindex)?;
         Ok((taker, ports))
     }
 
-    fn new(socket: XdpSocket, input: I) -> Self {
+    fn new(socket: XdpSocket, input: I, (control, ifindex): (Arc<OwnedFd>, u32)) -> Self {
+        let mut link = LinkWatch::new();
+        link.observe_mtu(link::mtu_bytes(&control, ifindex));
         XdpPort {
             socket,
             input,
             has_interrupts: true,
-            link: LinkWatch::new(),
+            link,
+            control,
+            ifindex,
             last_drops: PortDrops::default(),
+            busy_polling: None,
         }
     }
 
@@ -91,7 +108,17 @@ impl<I: PacketInput> XdpPort<I> {
 
     fn check_status(&mut self) {
         self.link.observe(self.socket.link_state());
+        let mtu_bytes = link::mtu_bytes(&self.control, self.ifindex);
+        self.link.observe_mtu(mtu_bytes);
         self.last_drops = self.drops();
+        self.look_for_napi();
+    }
+
+    /// The kernel may tell the socket its NAPI with the first frame.
+    fn look_for_napi(&mut self) {
+        if self.busy_polling == Some(BusyPolling::NoNapi) && self.socket.has_napi() {
+            self.busy_polling = Some(BusyPolling::Acts);
+        }
     }
 }
 
@@ -99,6 +126,9 @@ impl<I: PacketInput> Device for XdpPort<I> {
     fn poll(&mut self, command: Command, count: u32) -> u32 {
         if command == Command::PollAndCheckStatus {
             self.check_status();
+        }
+        if self.busy_polling == Some(BusyPolling::Acts) {
+            self.socket.poll_napi();
         }
         let input = &mut self.input;
         self.socket.receive(count, |frame| input.packet(frame))
@@ -127,8 +157,24 @@ impl<I: PacketInput> Port for XdpPort<I> {
         self.link.losses()
     }
 
+    fn mtu_changes(&self) -> u64 {
+        self.link.mtu_changes()
+    }
+
     fn drops(&self) -> PortDrops {
         self.socket.drops().map_or(self.last_drops, PortDrops::from)
+    }
+
+    fn prefer_busy_polling(&mut self) {
+        self.busy_polling = Some(match self.socket.prefer_busy_poll() {
+            Ok(()) => BusyPolling::NoNapi,
+            Err(_) => BusyPolling::Refused,
+        });
+        self.look_for_napi();
+    }
+
+    fn busy_polling(&self) -> Option<BusyPolling> {
+        self.busy_polling
     }
 }
 
@@ -150,50 +196,101 @@ pub(crate) fn open_sockets(
     mut serve: impl FnMut(u32, &XdpSocket) -> Result<(), EngineError>,
 ) -> Result<Vec<XdpSocket>, EngineError> {
     let ifindex = index_of(interface)?;
-    let frame_memory_bytes = frame_memory_bytes(interface)?;
+    let memory = FrameMemory::of(interface, transmit_frames == 0)?;
     let mut sockets = Vec::new();
     // The kernel says which queue is none.
     for queue in 0..nicpoll_core::POLL_LIST_LEN as u32 {
-        let config = XdpConfig {
-            ifindex,
-            queue,
-            frames,
-            transmit_frames,
-            frame_memory_bytes,
-        };
+        let config = memory.config((ifindex, queue), frames, transmit_frames);
         match XdpSocket::bind(&config) {
             Ok(socket) => {
                 serve(queue, &socket)?;
                 sockets.push(socket);
             }
             Err(error) if queue > 0 && is(&error, Errno::INVAL) => break,
+            // A kernel that knows no frames in pieces.
+            Err(error) if memory.has_pieces && is(&error, Errno::INVAL) => {
+                return Err(FrameMemory::too_large(interface, memory.mtu_bytes, false));
+            }
             Err(error) => return Err(socket_error(interface, queue, error)),
         }
     }
     Ok(sockets)
 }
 
-/// The least memory that holds a frame of the interface.
-pub(crate) fn frame_memory_bytes(interface: &str) -> Result<u32, EngineError> {
-    let mtu_bytes = mtu_of(interface)?;
-    let holds = |memory: u32| {
-        let config = XdpConfig {
-            ifindex: 0,
-            queue: 0,
-            frames: 1,
-            transmit_frames: 0,
-            frame_memory_bytes: memory,
+/// The least memory that holds a frame of an interface.
+pub(crate) struct FrameMemory {
+    mtu_bytes: u32,
+    bytes: u32,
+    /// Whether its frames may come in several pieces.
+    pub(crate) has_pieces: bool,
+}
+
+impl FrameMemory {
+    /// Of an interface of the calling thread's network namespace; in pieces only where they may be.
+    ///
+    /// # Errors
+    /// When there is no such interface, or its frames are too long.
+    pub(crate) fn of(interface: &str, may_have_pieces: bool) -> Result<Self, EngineError> {
+        let mtu_bytes = mtu_of(interface)?;
+        Self::of_mtu(mtu_bytes, may_have_pieces)
+            .ok_or_else(|| Self::too_large(interface, mtu_bytes, may_have_pieces))
+    }
+
+    fn of_mtu(mtu_bytes: u32, may_have_pieces: bool) -> Option<Self> {
+        let [least, most] = FRAME_MEMORY_BYTES;
+        let memory = |bytes, has_pieces| FrameMemory {
+            mtu_bytes,
+            bytes,
+            has_pieces,
         };
-        config.frame_bytes_max() - HEADER_BYTES
-    };
-    let mut memories = FRAME_MEMORY_BYTES.into_iter();
-    memories
-        .find(|memory| mtu_bytes <= holds(*memory))
-        .ok_or_else(|| EngineError::Mtu {
+        [
+            memory(least, false),
+            memory(most, false),
+            memory(most, true),
+        ]
+        .into_iter()
+        .filter(|memory| may_have_pieces || !memory.has_pieces)
+        .find(|memory| mtu_bytes <= memory.mtu_bytes_max())
+    }
+
+    fn too_large(interface: &str, mtu_bytes: u32, may_have_pieces: bool) -> EngineError {
+        let most = FrameMemory {
+            mtu_bytes,
+            bytes: FRAME_MEMORY_BYTES[1],
+            has_pieces: may_have_pieces,
+        };
+        EngineError::Mtu {
             interface: interface.to_owned(),
             mtu_bytes,
-            mtu_bytes_max: holds(FRAME_MEMORY_BYTES[1]),
-        })
+            mtu_bytes_max: most.mtu_bytes_max(),
+        }
+    }
+
+    /// A socket with such memory, at the queue of an interface.
+    pub(crate) fn config(
+        &self,
+        (ifindex, queue): (u32, u32),
+        frames: u32,
+        transmit_frames: u32,
+    ) -> XdpConfig {
+        XdpConfig {
+            ifindex,
+            queue,
+            frames,
+            transmit_frames,
+            frame_memory_bytes: self.bytes,
+            has_pieces: self.has_pieces,
+        }
+    }
+
+    /// The longest frame that it holds.
+    pub(crate) fn frame_bytes_max(&self) -> u32 {
+        self.config((0, 0), 1, 0).frame_bytes_max()
+    }
+
+    fn mtu_bytes_max(&self) -> u32 {
+        self.frame_bytes_max() - HEADER_BYTES
+    }
 }
 
 fn is(error: &io::Error, errno: Errno) -> bool {
@@ -219,5 +316,26 @@ pub(crate) fn socket_error(interface: &str, queue: u32, source: io::Error) -> En
         queue,
         source,
         remedy,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_mtu_gets_the_least_memory_that_holds_its_frames() {
+        let memory = |mtu_bytes, may_have_pieces| {
+            let memory = FrameMemory::of_mtu(mtu_bytes, may_have_pieces)?;
+            assert!(mtu_bytes + HEADER_BYTES <= memory.frame_bytes_max());
+            Some((memory.bytes, memory.has_pieces))
+        };
+        assert_eq!(memory(1500, true), Some((2048, false)));
+        assert_eq!(memory(3822, true), Some((4096, false)));
+        assert_eq!(memory(9000, true), Some((4096, true)));
+        assert_eq!(memory(65_536, true), None);
+        // What is sent lies in one piece.
+        assert_eq!(memory(3822, false), Some((4096, false)));
+        assert_eq!(memory(3823, false), None);
     }
 }

@@ -5,12 +5,12 @@
 
 use std::io;
 
-use nicpoll_sys::xdp::{XdpConfig, XdpSocket};
+use nicpoll_sys::xdp::XdpSocket;
 
 use crate::error::EngineError;
 use crate::interface::index_of;
 use crate::port::Transmit;
-use crate::xdp_port::{frame_memory_bytes, socket_error};
+use crate::xdp_port::{FrameMemory, socket_error};
 
 /// Frames that a socket of its own has room for until the kernel has sent them.
 const FRAMES: u32 = 1024;
@@ -21,13 +21,8 @@ const FRAMES: u32 = 1024;
 /// # Errors
 /// When there is no such interface or queue, its MTU is too large, or a privilege is missing.
 pub(crate) fn open_sender(interface: &str, queue: u32) -> Result<XdpSocket, EngineError> {
-    let config = XdpConfig {
-        ifindex: index_of(interface)?,
-        queue,
-        frames: 0,
-        transmit_frames: FRAMES,
-        frame_memory_bytes: frame_memory_bytes(interface)?,
-    };
+    let at = (index_of(interface)?, queue);
+    let config = FrameMemory::of(interface, false)?.config(at, 0, FRAMES);
     XdpSocket::bind(&config).map_err(|source| socket_error(interface, queue, source))
 }
 

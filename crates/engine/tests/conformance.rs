@@ -4,6 +4,7 @@
 mod common;
 
 use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use nicpoll_core::conformance::{Bench, check};
@@ -225,6 +226,99 @@ fn an_interface_that_goes_down_and_away_is_counted_and_survived() {
         assert_eq!(status(&mut wire), (LinkState::Gone, 2), "{kind:?}");
         assert!(wire.port.wake_up().is_none());
         assert_eq!(wire.poll(Command::PollOnly, 5), 0, "{kind:?}");
+    }
+}
+
+/// Sends a datagram of so many bytes, all of them this one.
+fn send_long(from: &Side, bytes: usize, byte: u8) {
+    let send = move |(): &mut ()| {
+        let socket = UdpSocket::bind("198.18.0.1:0").unwrap();
+        socket
+            .send_to(&vec![byte; bytes], (RECEIVER, PORT))
+            .unwrap();
+    };
+    from.run(send).unwrap();
+}
+
+#[test]
+fn a_change_of_the_mtu_is_counted_and_survived() {
+    needs!(Root, Ip);
+    for kind in [DeviceKind::AfXdp, DeviceKind::AfPacket, DeviceKind::Tap] {
+        let site = Site::of(kind);
+        let mut wire = Wire::new(&site, kind);
+        let changes = |wire: &mut Wire| {
+            wire.poll(Command::PollAndCheckStatus, 5);
+            wire.port.mtu_changes()
+        };
+        assert_eq!(changes(&mut wire), 0, "{kind:?}");
+        for side in [site.sender(), site.receiver()] {
+            run(side, "ip link set em0 mtu 2200");
+        }
+        // It is longer than the memory that the port has for a frame.
+        send_long(site.sender(), 2000, 0);
+        let began = Instant::now();
+        loop {
+            assert_eq!(wire.poll(Command::PollOnly, 5), 0, "{kind:?}");
+            let (drops, fates) = (wire.port.drops(), wire.intake.fates().unwrap());
+            if drops.no_memory + fates.too_long == 1 {
+                wire.sent += drops.frames();
+                break;
+            }
+            assert!(began.elapsed() < PATIENCE, "{kind:?}: {drops:?} {fates:?}");
+            std::thread::yield_now();
+        }
+        assert_eq!(changes(&mut wire), 1, "{kind:?}");
+        assert_eq!(changes(&mut wire), 1, "{kind:?}");
+        wire.arrive(3);
+        assert_eq!(wire.poll(Command::PollOnly, 5), 3, "{kind:?}");
+    }
+}
+
+#[test]
+fn jumbo_frames_come_whole() {
+    needs!(Root, Ip);
+    for kind in [DeviceKind::AfXdp, DeviceKind::AfPacket, DeviceKind::Tap] {
+        let site = Site::of(kind);
+        if kind == DeviceKind::Tap {
+            run(site.receiver(), "ip tuntap add em0 mode tap");
+        }
+        for side in [site.sender(), site.receiver()] {
+            run(side, "ip link set em0 mtu 9000");
+        }
+        let (frames, seen) = mpsc::channel();
+        let open = move |(): &mut ()| {
+            let input = || {
+                let frames = frames.clone();
+                move |frame: &[u8]| {
+                    let payload = &frame[42..];
+                    let is_whole = payload.iter().all(|byte| *byte == payload[0]);
+                    frames.send((frame.len(), payload[0], is_whole)).unwrap();
+                }
+            };
+            let reception = Reception {
+                interface: "em0",
+                take: &Take::Ports([PORT].into()),
+                frames: ROOM,
+            };
+            kind.receive(&reception, input).unwrap()
+        };
+        let mut opened = site.receiver().run(open).unwrap();
+        site.prepare();
+        let wanted = [(8942, 1, true), (106, 2, true), (4042, 3, true)];
+        for (frame_bytes, byte, _) in wanted {
+            send_long(site.sender(), frame_bytes - 42, byte);
+        }
+        let (began, mut received) = (Instant::now(), 0);
+        while received < wanted.len() as u32 {
+            received += opened.ports[0].poll(Command::PollOnly, 1);
+            let drops = opened.ports[0].drops();
+            assert!(
+                began.elapsed() < PATIENCE,
+                "{kind:?}: {received}, {drops:?}"
+            );
+        }
+        assert_eq!(seen.try_iter().collect::<Vec<_>>(), wanted, "{kind:?}");
+        assert_eq!(opened.intake.fates().unwrap().taken, 3, "{kind:?}");
     }
 }
 

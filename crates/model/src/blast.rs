@@ -44,6 +44,9 @@ pub struct BlastLink {
     pub cpu: u32,
     /// Whether each frame is given to the interface by itself, and not as part of a longer one that is cut up later.
     pub is_singly: bool,
+    /// Whether the kernel is given many frames as one long datagram, which it cuts up before the interface gets it (UDP
+    /// segmentation offload).
+    pub is_cut_by_kernel: bool,
     /// What it sends.
     #[serde(flatten)]
     pub frames: BlastFrames,

@@ -58,6 +58,11 @@ pub struct SinkStart {
     pub work_ns: u64,
     /// By which numbers in the packets losses are looked for: `netrate`, `iperf` or `mark`; null when by none.
     pub check: Option<String>,
+    /// What Linux changed at the other end of a veth for the XDP program, and puts back when the program leaves, such as
+    /// `em0 tx-udp-segmentation on -> off`; empty where nothing was, or nobody can look there.
+    pub other_end_changes: Vec<String>,
+    /// Why `nicpoll sysctl` cannot read or write the knobs while it runs; null when it can.
+    pub knobs_refused: Option<String>,
 }
 
 /// A device that does not work here.
@@ -79,6 +84,16 @@ pub struct SinkInterval {
     /// What was counted between.
     #[serde(flatten)]
     pub counts: SinkCounts,
+    /// What became of the frames that came between. It is counted where they come from: some of those that were taken
+    /// may be received in the next interval.
+    #[serde(flatten)]
+    pub fates: SinkFates,
+    /// What happened between.
+    #[serde(flatten)]
+    pub events: SinkEvents,
+    /// The knobs and counters under `kern.polling` at the end of the interval, by name; counters are those since the run
+    /// began.
+    pub polling: Vec<SinkVariable>,
 }
 
 /// Counters over some time.
@@ -107,13 +122,41 @@ pub struct SinkCounts {
     pub kernel_ns: Option<u64>,
 }
 
-/// Where the frames ended that the device saw.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SinkAccount {
+/// What became of the frames that the device saw, before they came to its socket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SinkFates {
     /// Taken for the program: out of the kernel's way by the XDP program, as a copy by an AF_PACKET socket, or sent
     /// by the host through its TAP interface.
     pub taken_packets: u64,
-    /// Of those, delivered to the program.
+    /// Not asked for: left to the kernel, or by a TAP interface, behind which nobody is, dropped. Null for AF_PACKET,
+    /// which does not count them.
+    pub passed_packets: Option<u64>,
+    /// Asked for, and left to the kernel because their queue had no socket.
+    pub without_socket_packets: u64,
+    /// Asked for, and left to the kernel because they were longer than the sink's memory for a frame.
+    pub too_long_packets: u64,
+}
+
+/// What happened beside packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SinkEvents {
+    /// Ticks that came.
+    pub ticks: u64,
+    /// Changes between interrupts and polling, by `adaptive`.
+    pub discipline_switches: u64,
+    /// Checks of status that found the interface no longer up, over all queues.
+    pub link_loss_events: u64,
+    /// Checks of status that found another MTU than the one before, over all queues.
+    pub mtu_changes: u64,
+}
+
+/// Where the frames ended that the device saw.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SinkAccount {
+    /// What became of them before they came to a socket.
+    #[serde(flatten)]
+    pub fates: SinkFates,
+    /// Of those taken, delivered to the program.
     pub received_packets: u64,
     /// Of those, lost because the socket's ring had no room.
     pub ring_full_packets: u64,
@@ -123,11 +166,6 @@ pub struct SinkAccount {
     pub waiting_packets: u64,
     /// Taken, and none of these; 0 when the account closes.
     pub residual_packets: i64,
-    /// Not asked for: left to the kernel, or by a TAP interface, behind which nobody is, dropped. Null for AF_PACKET,
-    /// which does not count them.
-    pub passed_packets: Option<u64>,
-    /// Asked for, and left to the kernel because their queue had no socket.
-    pub without_socket_packets: u64,
 }
 
 /// What the numbers in the packets say. A stream is what one address and port sends to another; its count begins with
@@ -166,12 +204,15 @@ pub struct SinkEnd {
     pub account: SinkAccount,
     /// What the numbers in the packets say; null when nobody looked.
     pub check: Option<SinkCheck>,
-    /// Checks of status that found the interface no longer up, over all queues.
-    pub link_loss_events: u64,
-    /// Changes between interrupts and polling, by `adaptive`.
-    pub discipline_switches: u64,
-    /// Ticks that came.
-    pub ticks: u64,
+    /// What happened beside packets.
+    #[serde(flatten)]
+    pub events: SinkEvents,
+    /// Whether the kernel's NAPI ran in the sink's own polls (SO_PREFER_BUSY_POLL), which `busy-poll` asks for by AF_XDP:
+    /// `acts`; `no-napi` when the kernel told the socket no NAPI, so that nothing came of it; `refused` without the
+    /// privilege. Null where it was not asked for.
+    pub kernel_busy_poll: Option<String>,
+    /// What was not put back at the other end of a veth when the program had left; empty when all was.
+    pub other_end_left: Vec<String>,
     /// The knobs and counters under `kern.polling`, by name.
     pub polling: Vec<SinkVariable>,
     /// The same by CPU.

@@ -82,8 +82,12 @@ fn link_lines(link: &BlastLink, text: &mut String) {
     };
     let _ = writeln!(
         text,
-        "sent by {}, on CPU {}; {}",
+        "sent by {}{}, on CPU {}; {}",
         words(&link.path),
+        match link.is_cut_by_kernel {
+            true => " in long datagrams, which the kernel cuts up",
+            false => "",
+        },
         link.cpu,
         match link.is_singly {
             true => "each frame is a packet of its own for the receiver",

@@ -3,8 +3,10 @@
 use std::fmt::Write;
 
 use nicpoll_model::engine::KernelSideFacts;
-use nicpoll_model::numbers::{count, duration_text, per_second};
-use nicpoll_model::sink::{SINK_SCHEMA, SinkCheck, SinkCounts, SinkEnd, SinkInterval, SinkStart};
+use nicpoll_model::numbers::{MISSING, count, duration_text, per_second};
+use nicpoll_model::sink::{
+    SINK_SCHEMA, SinkCheck, SinkCounts, SinkEnd, SinkFates, SinkInterval, SinkStart, SinkVariable,
+};
 
 use crate::page::PageTexts;
 use crate::rr::percentiles;
@@ -64,6 +66,7 @@ fn render_sink_start(start: &SinkStart) -> String {
     if start.device != "tap" {
         text.push_str(&kernel_side(&start.kernel_side));
     }
+    text.push_str(&beside_the_kernel(start));
     if start.work_ns > 0 {
         let _ = writeln!(
             text,
@@ -71,11 +74,40 @@ fn render_sink_start(start: &SinkStart) -> String {
             duration_text(start.work_ns)
         );
     }
-    let _ = writeln!(
-        text,
-        "\n{:>8} {:>12} {:>10} {:>10} {:>10} {:>10} {:>9} {:>6}",
-        "seconds", "packets/s", "Mbit/s", "ring full", "no memory", "polls/s", "wake-ups", "CPU %"
-    );
+    text.push_str(&columns());
+    text
+}
+
+/// The names of an interval's columns.
+fn columns() -> String {
+    format!(
+        "\n{:>8} {:>12} {:>10} {:>10} {:>10} {:>10} {:>9} {:>6} {:>6} {:>10}\n",
+        "seconds",
+        "packets/s",
+        "Mbit/s",
+        "ring full",
+        "no memory",
+        "polls/s",
+        "wake-ups",
+        "CPU %",
+        "burst",
+        "lost polls"
+    )
+}
+
+/// What else is otherwise than before while it runs.
+fn beside_the_kernel(start: &SinkStart) -> String {
+    let mut text = String::new();
+    if !start.other_end_changes.is_empty() {
+        let _ = writeln!(
+            text,
+            "Linux changes the other end of this veth while the XDP program is here: {}",
+            start.other_end_changes.join(", ")
+        );
+    }
+    if let Some(why) = &start.knobs_refused {
+        let _ = writeln!(text, "'nicpoll sysctl' cannot reach this sink: {why}");
+    }
     text
 }
 
@@ -136,12 +168,14 @@ fn device_line(start: &SinkStart) -> String {
 /// An interval as one line.
 fn render_sink_interval(interval: &SinkInterval) -> String {
     let seconds = interval.end_seconds - interval.start_seconds;
-    line(interval.end_seconds, seconds, &interval.counts)
+    let (counts, polling) = (&interval.counts, &interval.polling);
+    line(interval.end_seconds, seconds, counts, polling)
 }
 
-fn line(end_seconds: f64, seconds: f64, counts: &SinkCounts) -> String {
+fn line(end_seconds: f64, seconds: f64, counts: &SinkCounts, polling: &[SinkVariable]) -> String {
+    let knob = |name: &str| value_of(polling, name).map_or(String::from(MISSING), count);
     format!(
-        "{end_seconds:>8.1} {:>12} {:>10} {:>10} {:>10} {:>10} {:>9} {:>6}\n",
+        "{end_seconds:>8.1} {:>12} {:>10} {:>10} {:>10} {:>10} {:>9} {:>6} {:>6} {:>10}\n",
         per_second(counts.received_packets as f64, seconds),
         per_second(counts.received_bytes as f64 * 8.0 / 1e6, seconds),
         count(counts.ring_full_packets),
@@ -149,7 +183,15 @@ fn line(end_seconds: f64, seconds: f64, counts: &SinkCounts) -> String {
         per_second(counts.polls as f64, seconds),
         count(counts.wake_up_events),
         per_second(counts.cpu_ns as f64 / 1e7, seconds),
+        knob("burst"),
+        knob("lost_polls"),
     )
+}
+
+fn value_of(polling: &[SinkVariable], name: &str) -> Option<u32> {
+    let mut variables = polling.iter();
+    let variable = variables.find(|variable| variable.name == name);
+    variable.map(|variable| variable.value)
 }
 
 /// What it came to.
@@ -160,11 +202,13 @@ fn render_sink_end(end: &SinkEnd) -> String {
         end.duration_seconds,
         end.duration_seconds,
         &end.totals,
+        &end.polling,
     ));
+    let fates = &account.fates;
     let _ = writeln!(
         text,
         "\n{:>14} packets taken for the sink",
-        count(account.taken_packets)
+        count(fates.taken_packets)
     );
     for (packets, what) in [
         (account.received_packets, "received"),
@@ -185,31 +229,81 @@ fn render_sink_end(end: &SinkEnd) -> String {
         "{:>14} unaccounted for",
         count(account.residual_packets)
     );
-    if let Some(passed) = account.passed_packets {
-        let _ = writeln!(text, "{:>14} other packets, not asked for", count(passed));
-    }
-    if account.without_socket_packets > 0 {
-        let _ = writeln!(
-            text,
-            "{:>14} asked for, but left to the kernel: their queue had no socket",
-            count(account.without_socket_packets)
-        );
-    }
+    text.push_str(&left_to_the_kernel(fates));
     if let Some(check) = &end.check {
         text.push_str(&check_lines(check));
     }
-    if end.link_loss_events > 0 {
-        let _ = writeln!(
-            text,
-            "The interface went down or away {} times.",
-            end.link_loss_events
-        );
-    }
+    text.push_str(&of_the_interface(end));
     text.push_str(&beside(end));
     if let Some(hint) = ceiling(end) {
         let _ = writeln!(text, "\n{hint}");
     }
     text
+}
+
+/// What was not taken.
+fn left_to_the_kernel(fates: &SinkFates) -> String {
+    let mut text = String::new();
+    if let Some(passed) = fates.passed_packets {
+        let _ = writeln!(text, "{:>14} other packets, not asked for", count(passed));
+    }
+    for (packets, why) in [
+        (fates.without_socket_packets, "their queue had no socket"),
+        (
+            fates.too_long_packets,
+            "longer than the memory for a frame, since the MTU was raised",
+        ),
+    ] {
+        if packets > 0 {
+            let packets = count(packets);
+            let _ = writeln!(
+                text,
+                "{packets:>14} asked for, but left to the kernel: {why}"
+            );
+        }
+    }
+    text
+}
+
+/// What became of the interface, and of the one at the other end.
+fn of_the_interface(end: &SinkEnd) -> String {
+    let mut text = String::new();
+    if end.events.link_loss_events > 0 {
+        let _ = writeln!(
+            text,
+            "The interface went down or away {} times.",
+            end.events.link_loss_events
+        );
+    }
+    if end.events.mtu_changes > 0 {
+        let _ = writeln!(
+            text,
+            "The interface's MTU was changed {} times.",
+            end.events.mtu_changes
+        );
+    }
+    if !end.other_end_left.is_empty() {
+        let _ = writeln!(
+            text,
+            "Not put back at the other end of this veth: {}",
+            end.other_end_left.join(", ")
+        );
+    }
+    text
+}
+
+/// What busy polling by the kernel came to.
+fn kernel_busy_poll(outcome: &str) -> &'static str {
+    match outcome {
+        "acts" => "The kernel's NAPI ran in the sink's own polls (SO_PREFER_BUSY_POLL).",
+        "refused" => {
+            "The kernel refused busy polling of its own (SO_PREFER_BUSY_POLL): it takes CAP_NET_ADMIN."
+        }
+        _ => {
+            "Busy polling by the kernel (SO_PREFER_BUSY_POLL) was asked for and had no effect: the kernel told the socket \
+             no NAPI, as on a veth."
+        }
+    }
 }
 
 /// What else was counted, and the knobs.
@@ -221,6 +315,9 @@ fn beside(end: &SinkEnd) -> String {
             "An interrupt storm was throttled {} times, until the next tick each.",
             count(end.totals.throttled_passes)
         );
+    }
+    if let Some(outcome) = &end.kernel_busy_poll {
+        let _ = writeln!(text, "{}", kernel_busy_poll(outcome));
     }
     if let Some(kernel_ns) = end.totals.kernel_ns {
         let _ = writeln!(
@@ -279,12 +376,7 @@ fn check_lines(check: &SinkCheck) -> String {
 
 /// Why packets were lost although there was time: the burst stood at its maximum.
 fn ceiling(end: &SinkEnd) -> Option<String> {
-    let value = |name: &str| {
-        let mut variables = end.polling.iter();
-        variables
-            .find(|variable| variable.name == name)
-            .map(|variable| variable.value)
-    };
+    let value = |name: &str| value_of(&end.polling, name);
     let burst_max = value("burst_max")?;
     let lost = end.account.ring_full_packets + end.account.no_memory_packets;
     let is_polled = value("handlers")? > 0;

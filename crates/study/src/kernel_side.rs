@@ -12,8 +12,8 @@ use nicpoll_engine::{GrantedSetup, KernelSide, ReceiveSetup, ReceiveWish, SetupE
 use nicpoll_model::engine::KernelSideFacts;
 use nicpoll_switch::knob::table;
 use nicpoll_switch::{
-    Guard, Held, Journal, Name, Needs, Order, POLLING_PERIOD_NS, Resolved, Switch, Value, Values,
-    recover, require_privileges,
+    Facts, Guard, Held, Journal, Name, Needs, Order, POLLING_PERIOD_NS, Resolved, Switch, Value,
+    Values, recover, require_privileges,
 };
 use nicpoll_sys::affinity;
 use nicpoll_sys::schedule::Policy;
@@ -111,11 +111,16 @@ impl Drop for Granted {
     }
 }
 
-/// Threads of the kernel that poll an interface of the calling thread's network namespace.
-pub(crate) fn napi_threads(interface: &str) -> Result<Vec<u32>, SetupError> {
+/// What there is to know of an interface of the calling thread's network namespace.
+pub(crate) fn facts_of(interface: &str) -> Result<Vec<Facts>, SetupError> {
     let mut switch = Switch::new(Journal::of_this_machine());
     let orders = orders(&mut switch, interface, &Values::new())?;
-    let facts = switch.survey(&orders)?;
+    Ok(switch.survey(&orders)?)
+}
+
+/// Threads of the kernel that poll an interface of the calling thread's network namespace.
+pub(crate) fn napi_threads(interface: &str) -> Result<Vec<u32>, SetupError> {
+    let facts = facts_of(interface)?;
     let napis = facts.iter().flat_map(|facts| facts.napis());
     Ok(napis.filter_map(|napi| napi.thread_pid).collect())
 }

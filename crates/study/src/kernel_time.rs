@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use nicpoll_engine::{CpuAccount, CpuAccounts, Drive, Helpers, KernelSide, NoAccounts};
 use nicpoll_observe::{BpfError, ExactCpu, ExactCpuOptions, ExactSample, SOFTIRQ_NAMES};
-use nicpoll_switch::guard_of_this_program;
+use nicpoll_switch::{Journal, guard_of_this_program, recover};
 use nicpoll_sys::schedule::{self, Policy};
 use nicpoll_sys::usage;
 
@@ -65,8 +65,10 @@ pub struct EngineSupport {
 
 impl EngineSupport {
     /// For an engine at interfaces of the calling thread's network namespace. Only one that polls by the clock is
-    /// charged for the kernel's work.
+    /// charged for the kernel's work. What an engine left that was killed together with its guard is put back first.
     pub fn of(interfaces: &[&str], drive: Drive, side: KernelSide) -> Self {
+        // Without the privilege nothing can be put back; whoever has it tries again.
+        let _ = recover(&Journal::of_this_machine());
         EngineSupport {
             accounts: drive.polls().then(|| KernelTime::of(interfaces, side)),
             setup: SwitchSetup::new(guard_of_this_program),

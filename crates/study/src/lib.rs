@@ -31,6 +31,7 @@ mod kernel_side;
 mod kernel_time;
 mod lab;
 mod link;
+mod other_end;
 mod packet_check;
 mod plan;
 mod ready;
@@ -76,6 +77,7 @@ pub use kernel_time::{EngineSupport, KernelTime};
 pub use lab::{Lab, require_lab, require_state};
 pub use link::{Link, LocalLink};
 pub use nicpoll_import::Mapping;
+pub use other_end::{OtherEnd, SinkWithOtherEnd};
 pub use packet_check::check_of;
 pub use plan::{
     DEFAULT_BLOCKS, DEFAULT_PERIOD, Lengths, Options, PlanError, QUICK_BLOCKS, QUICK_LIMIT, plan,

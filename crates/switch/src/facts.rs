@@ -1,6 +1,6 @@
 //! What is there before anything is planned: an interface, its NAPI instances, its values, its other end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, AsRawFd};
 
 use crate::control::{Control, ControlError, Napi};
@@ -25,6 +25,10 @@ pub struct Peer {
     pub target: Option<Target>,
     /// TSO features that are on there: while one is, packets go past this end's NAPI.
     pub tso_features_on: Vec<String>,
+    /// All features that are on there.
+    pub features_on: BTreeSet<String>,
+    /// The longest packet that it can be set to carry; null where the kernel does not say.
+    pub max_mtu_bytes: Option<u32>,
 }
 
 /// One interface before a change.
@@ -101,6 +105,8 @@ fn find_peer(machine: &mut Machine, facts: &InterfaceFacts) -> Result<Peer, Swit
     let unknown = Peer {
         target: None,
         tso_features_on: Vec::new(),
+        features_on: BTreeSet::new(),
+        max_mtu_bytes: None,
     };
     let own = facts.target.netns_inode;
     let Some(ifindex) = facts.link.lower else {
@@ -125,15 +131,19 @@ fn find_peer(machine: &mut Machine, facts: &InterfaceFacts) -> Result<Peer, Swit
         return Ok(unknown);
     };
     let on = features.active.into_iter().filter(|(_, on)| *on);
+    let features_on: BTreeSet<String> = on.map(|(name, _)| name).collect();
     Ok(Peer {
         target: Some(Target {
             netns_inode,
             interface: link.interface,
         }),
-        tso_features_on: on
-            .map(|(name, _)| name)
+        tso_features_on: features_on
+            .iter()
             .filter(|name| table::TSO.stands_for(name))
+            .cloned()
             .collect(),
+        features_on,
+        max_mtu_bytes: link.max_mtu_bytes,
     })
 }
 

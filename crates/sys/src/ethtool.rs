@@ -12,8 +12,13 @@ const ETHTOOL_GDRVINFO: u32 = 0x03;
 const ETHTOOL_GSTRINGS: u32 = 0x1b;
 const ETHTOOL_GSTATS: u32 = 0x1d;
 const ETHTOOL_GSSET_INFO: u32 = 0x37;
+const ETHTOOL_GFEATURES: u32 = 0x3a;
 const ETHTOOL_GLINKSETTINGS: u32 = 0x4c;
 const ETH_SS_STATS: u32 = 1;
+const ETH_SS_FEATURES: u32 = 4;
+/// Words of `struct ethtool_get_features_block`, and which of them says what is in force.
+const FEATURE_BLOCK_WORDS: usize = 4;
+const FEATURES_ACTIVE: usize = 2;
 const ETH_GSTRING_LEN: usize = 32;
 
 /// A driver that claims more statistics than this is not believed.
@@ -155,34 +160,77 @@ fn text(words: &[u32]) -> String {
 /// `ENODEV` for an unknown interface, `EOPNOTSUPP` when the driver keeps none.
 pub fn statistics(interface: &str) -> io::Result<Vec<(String, u64)>> {
     let socket = UdpSocket::bind(("0.0.0.0", 0))?;
-    let count = count_of_statistics(&socket, interface)?;
-    // struct ethtool_gstrings { cmd, string_set, len, data[] } in words of 8 bytes, so that the
-    // buffer is aligned for the statistics too.
-    let mut strings = vec![0u64; 2 + COUNTERS_ROOM * ETH_GSTRING_LEN / 8];
-    set_words(
-        &mut strings,
-        &[ETHTOOL_GSTRINGS, ETH_SS_STATS, count as u32],
-    );
-    ioctl(&socket, interface, &mut strings)?;
+    let names = names(&socket, interface, ETH_SS_STATS)?;
+    let count = names.len();
     // struct ethtool_stats { cmd, n_stats, data[] }
     let mut values = vec![0u64; 1 + COUNTERS_ROOM];
     set_words(&mut values, &[ETHTOOL_GSTATS, count as u32]);
     ioctl(&socket, interface, &mut values)?;
+    Ok(names.into_iter().zip(values[1..].iter().copied()).collect())
+}
 
+/// A feature of an interface, such as `tx-udp-segmentation`, which is asked for over and over.
+#[derive(Debug)]
+pub struct Feature {
+    socket: UdpSocket,
+    interface: String,
+    place: usize,
+    count: usize,
+}
+
+impl Feature {
+    /// The feature of a name, of an interface of the caller's namespace.
+    ///
+    /// # Errors
+    /// `ENODEV` for an unknown interface; `NotFound` where this kernel has no such feature.
+    pub fn named(interface: &str, name: &str) -> io::Result<Self> {
+        let socket = UdpSocket::bind(("0.0.0.0", 0))?;
+        let names = names(&socket, interface, ETH_SS_FEATURES)?;
+        let place = names.iter().position(|own| own == name);
+        Ok(Feature {
+            socket,
+            interface: interface.to_owned(),
+            place: place.ok_or(io::ErrorKind::NotFound)?,
+            count: names.len(),
+        })
+    }
+
+    /// Whether it is in force now.
+    ///
+    /// # Errors
+    /// `ENODEV` when the interface is gone.
+    pub fn is_on(&self) -> io::Result<bool> {
+        // struct ethtool_gfeatures { cmd, number of blocks, blocks[] }, of 32 features each
+        let blocks = self.count.div_ceil(32);
+        let mut features = vec![0u64; 1 + blocks * FEATURE_BLOCK_WORDS / 2];
+        set_words(&mut features, &[ETHTOOL_GFEATURES, blocks as u32]);
+        ioctl(&self.socket, &self.interface, &mut features)?;
+        let active = 2 + self.place / 32 * FEATURE_BLOCK_WORDS + FEATURES_ACTIVE;
+        Ok(words(&features)[active] >> (self.place % 32) & 1 == 1)
+    }
+}
+
+/// The names of a set, in the kernel's order.
+fn names(socket: &UdpSocket, interface: &str, set: u32) -> io::Result<Vec<String>> {
+    let count = count_of(socket, interface, set)?;
+    // struct ethtool_gstrings { cmd, string_set, len, data[] } in words of 8 bytes.
+    let mut strings = vec![0u64; 2 + COUNTERS_ROOM * ETH_GSTRING_LEN / 8];
+    set_words(&mut strings, &[ETHTOOL_GSTRINGS, set, count as u32]);
+    ioctl(socket, interface, &mut strings)?;
     let words = &strings[..2 + count * ETH_GSTRING_LEN / 8];
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
     let names = bytes[12..].chunks_exact(ETH_GSTRING_LEN).map(|name| {
         let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
         String::from_utf8_lossy(name).into_owned()
     });
-    Ok(names.zip(values[1..].iter().copied()).take(count).collect())
+    Ok(names.take(count).collect())
 }
 
-fn count_of_statistics(socket: &UdpSocket, interface: &str) -> io::Result<usize> {
+fn count_of(socket: &UdpSocket, interface: &str, set: u32) -> io::Result<usize> {
     // struct ethtool_sset_info { cmd, reserved, sset_mask (u64), data[1] }
     let mut info = vec![0u64; 3];
     set_words(&mut info, &[ETHTOOL_GSSET_INFO]);
-    info[1] = 1 << ETH_SS_STATS;
+    info[1] = 1 << set;
     ioctl(socket, interface, &mut info)?;
     if info[1] == 0 {
         return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
@@ -191,7 +239,7 @@ fn count_of_statistics(socket: &UdpSocket, interface: &str) -> io::Result<usize>
     let count = u32::from_ne_bytes([data[0], data[1], data[2], data[3]]) as usize;
     if count > COUNTERS_MAX {
         return Err(io::Error::other(format!(
-            "{interface}: the driver claims {count} statistics"
+            "{interface}: the driver claims {count} names"
         )));
     }
     Ok(count)
@@ -212,8 +260,8 @@ fn ioctl(socket: &UdpSocket, interface: &str, buffer: &mut [u64]) -> io::Result<
     request.ifr_ifru.ifru_data = buffer.as_mut_ptr().cast();
     // SAFETY: the request and the buffer that it points to outlive the call. For GSSET_INFO the kernel
     // writes one number for the one set that is asked for, for GDRVINFO one structure of fixed length,
-    // for GLINKSETTINGS one of fixed length and three masks, whose words it counts in 7 bits. For the
-    // other two it writes as many entries as the driver has at that moment; the buffers have room for
+    // for GLINKSETTINGS one of fixed length and three masks, whose words it counts in 7 bits; for GFEATURES
+    // as many blocks as it is told that there is room for. For the other two it writes as many entries as the driver has at that moment; the buffers have room for
     // sixteen times as many as were accepted a moment before, and a driver's count grows with its
     // queues only.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
@@ -238,6 +286,14 @@ fn request_for(interface: &str) -> io::Result<libc::ifreq> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_feature_is_found_by_its_name() {
+        // The kernel never takes it off the loopback.
+        assert!(Feature::named("lo", "loopback").unwrap().is_on().unwrap());
+        let none = Feature::named("lo", "no-such-feature").unwrap_err();
+        assert_eq!(none.kind(), io::ErrorKind::NotFound);
+    }
 
     #[test]
     fn loopback_has_no_line() {

@@ -45,6 +45,18 @@ pub fn state(socket: impl AsFd, ifindex: u32) -> LinkState {
     }
 }
 
+/// The longest packet of an interface of the socket's network namespace, in bytes.
+///
+/// # Errors
+/// `ENXIO` or `ENODEV` when it is gone.
+pub fn mtu_bytes(socket: impl AsFd, ifindex: u32) -> io::Result<u32> {
+    let mut request = request(&socket, ifindex)?;
+    ask(socket, libc::SIOCGIFMTU, &mut request)?;
+    // SAFETY: SIOCGIFMTU has just written this member, and every bit pattern is an integer.
+    let mtu = unsafe { request.ifr_ifru.ifru_mtu };
+    u32::try_from(mtu).map_err(io::Error::other)
+}
+
 /// Brings an interface up.
 ///
 /// # Errors
@@ -78,7 +90,7 @@ fn request(socket: impl AsFd, ifindex: u32) -> io::Result<libc::ifreq> {
 
 fn ask(socket: impl AsFd, what: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
     let socket = socket.as_fd().as_raw_fd();
-    // SAFETY: both requests read the name and read or write the flags of the request, which outlives the call.
+    // SAFETY: the requests read the name and read or write flags or MTU of the request, which outlives the call.
     let result = unsafe { libc::ioctl(socket, what, std::ptr::from_mut(request)) };
     if result < 0 {
         return Err(io::Error::last_os_error());
@@ -95,6 +107,8 @@ mod tests {
         let control = control_socket().unwrap();
         let loopback = index_of(&control, "lo").unwrap();
         assert_ne!(state(&control, loopback), LinkState::Gone);
+        assert!(mtu_bytes(&control, loopback).unwrap() >= 1280);
+        assert!(mtu_bytes(&control, 1 << 30).is_err());
         assert_eq!(state(&control, 1 << 30), LinkState::Gone);
         assert!(index_of(&control, "no-such-if").is_err());
     }

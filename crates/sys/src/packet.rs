@@ -14,5 +14,5 @@ mod socket;
 
 pub use filter::{FILTER_PORTS_MAX, FrameFilter};
 pub use ring::PacketRing;
-pub use send::PacketSender;
+pub use send::{Joining, PacketSender};
 pub use socket::{PacketCounts, PacketSocket};

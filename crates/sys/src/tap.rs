@@ -67,7 +67,8 @@ impl Tap {
         Ok(tap)
     }
 
-    /// Reads the oldest frame that the host sent. `None` when there is none, or no interface.
+    /// Reads the oldest frame that the host sent. `None` when there is none, or no interface. A frame that is longer
+    /// than `memory` fills it, and its end is lost.
     pub fn receive<'a>(&self, memory: &'a mut [u8]) -> Option<&'a [u8]> {
         let length = (&self.device).read(memory).ok()?;
         memory.get(..length)
@@ -107,6 +108,14 @@ impl Tap {
     /// What has become of the interface.
     pub fn link_state(&self) -> LinkState {
         link::state(&self.control, self.ifindex)
+    }
+
+    /// The interface's longest packet, in bytes.
+    ///
+    /// # Errors
+    /// When the interface is gone.
+    pub fn mtu_bytes(&self) -> io::Result<u32> {
+        link::mtu_bytes(&self.control, self.ifindex)
     }
 
     /// Frames of the host's that found the interface's queue full, since this end was opened.

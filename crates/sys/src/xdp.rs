@@ -7,6 +7,7 @@
 //! before its memory is given back.
 
 mod attach;
+mod busy_poll;
 mod ring;
 mod send_half;
 mod sending;

@@ -1,6 +1,7 @@
 //! The table of needs: each has a word for `NICPOLL_REQUIRE`, a probe, and a way to get it.
 
 use std::fs;
+use std::process::Command;
 
 use crate::{chromium, postgres, programs};
 
@@ -39,6 +40,8 @@ pub enum Need {
     Axe,
     /// systemd-analyze(1).
     Systemd,
+    /// Namespaces that a user without rights may make, with interfaces of his own in them.
+    UserNamespace,
     /// A line of the CPUs' clocks in /proc/interrupts.
     ClockInterrupts,
     /// A build with the points at which tests kill the program.
@@ -73,7 +76,7 @@ const fn row(
 
 const INSTALL: &str = "as root on Debian, `cargo xtask test` installs it";
 
-const TABLE: [Row; 20] = [
+const TABLE: [Row; 21] = [
     row(Need::Root, "root", privileges, "run the tests as root"),
     row(Need::PerNapi, "per-napi", per_napi, "use a newer kernel"),
     row(
@@ -134,6 +137,13 @@ const TABLE: [Row; 20] = [
         "systemd",
         || programs::missing("systemd-analyze"),
         "install systemd; it need not run",
+    ),
+    row(
+        Need::UserNamespace,
+        "user-namespace",
+        user_namespace,
+        "run the tests as root, with sysctl kernel.unprivileged_userns_clone=1 and \
+         kernel.apparmor_restrict_unprivileged_userns=0",
     ),
     row(Need::ClockInterrupts, "clock", tried_in_test, "use x86-64"),
     row(
@@ -200,6 +210,14 @@ fn privileges() -> Option<String> {
 fn per_napi() -> Option<String> {
     let unsupported = nicpoll_switch::per_napi_settings().err()?;
     Some(unsupported.to_string())
+}
+
+fn user_namespace() -> Option<String> {
+    let words = "setpriv --reuid 65534 --regid 65534 --clear-groups unshare -Urn true";
+    let mut words = words.split(' ');
+    let outcome = Command::new(words.next()?).args(words).output();
+    let is_made = outcome.is_ok_and(|output| output.status.success());
+    (!is_made).then(|| String::from("a user without rights cannot make a user namespace"))
 }
 
 /// The largest that a test asks for.

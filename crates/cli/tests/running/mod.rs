@@ -3,6 +3,7 @@
 #![allow(dead_code)]
 
 use std::io::{BufRead, BufReader, Lines, Read};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -15,9 +16,15 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The program, started in a namespace.
 pub fn nicpoll(host: &NetnsThread<()>, args: &[&str]) -> Child {
+    nicpoll_with(host, args, &[])
+}
+
+/// The same with environment variables.
+pub fn nicpoll_with(host: &NetnsThread<()>, args: &[&str], variables: &[(&str, &Path)]) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_nicpoll"));
     command
         .args(args)
+        .envs(variables.iter().copied())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     host.run(move |()| command.spawn().unwrap()).unwrap()
@@ -53,7 +60,11 @@ impl Running {
     /// Starts it in a namespace, and returns what it says of its start.
     pub fn start(host: &NetnsThread<()>, args: &[&str]) -> (Self, Value) {
         let stream = ["--json-stream", "--interval", "100ms"];
-        let mut child = nicpoll(host, &[args, &stream].concat());
+        Self::of(nicpoll(host, &[args, &stream].concat()))
+    }
+
+    /// What was started with such a stream, and what it says of its start.
+    pub fn of(mut child: Child) -> (Self, Value) {
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut running = Running {
             child,

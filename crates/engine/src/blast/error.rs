@@ -18,8 +18,9 @@ pub enum BlastError {
     },
     /// No route leads there.
     #[error(
-        "no route leads to {to} out of '{interface}': {source}; add one, or name the receiver's hardware address and \
-         an address to send from: --mac MAC --from ADDRESS"
+        "no route to {to} from '{interface}': {source}; add one ('ip route add {to} dev {interface}' where the receiver \
+         is on the link, 'ip route add {to} via ROUTER' where it is not), or name the receiver's hardware address and an \
+         address to send from: --mac MAC --from ADDRESS"
     )]
     NoRoute {
         /// The interface's name.

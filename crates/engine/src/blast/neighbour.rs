@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use netlink_bindings::rt_neigh::{self, Ndmsg, NtfFlags, NudState};
-use netlink_bindings::rt_route::{self, RtmType, Rtmsg};
+use netlink_bindings::rt_route::{self, RtmFlag, RtmType, Rtmsg};
 use netlink_socket2::NetlinkSocket;
 use nicpoll_wire::frame::Mac;
 use rustix::io::Errno;
@@ -22,6 +22,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
+/// include/uapi/linux/rtnetlink.h
+const RT_TABLE_UNSPEC: u8 = 0;
 /// States of a neighbour whose hardware address is known.
 const KNOWN: u16 = NudState::Reachable as u16
     | NudState::Stale as u16
@@ -37,12 +39,15 @@ pub(super) struct Way {
     pub(super) next_hop: IpAddr,
     /// The address that this host sends with.
     pub(super) source: Option<IpAddr>,
+    /// Whether a route says so. Where none leads out of the interface, Linux takes any IPv4 address for one of the
+    /// link's own.
+    pub(super) is_routed: bool,
 }
 
 /// The way to an address out of an interface.
 ///
 /// # Errors
-/// When there is no route, or the address is not one host's that is elsewhere.
+/// When there is no route to an IPv6 address, or the address is not one host's that is elsewhere.
 pub(super) fn way(
     socket: &mut NetlinkSocket,
     (interface, ifindex): (&str, u32),
@@ -56,6 +61,8 @@ pub(super) fn way(
     let header = Rtmsg {
         rtm_family: family(to),
         rtm_dst_len: if to.is_ipv4() { 32 } else { 128 },
+        // The answer names the table of the route, and none where there is no route.
+        rtm_flags: RtmFlag::LookupTable as u32,
         ..Default::default()
     };
     let mut request = rt_route::Request::new().op_getroute_do(&header);
@@ -68,6 +75,7 @@ pub(super) fn way(
     Ok(Way {
         next_hop: route.get_gateway().or(route.get_via()).unwrap_or(to),
         source: route.get_prefsrc().ok(),
+        is_routed: header.rtm_table != RT_TABLE_UNSPEC,
     })
 }
 

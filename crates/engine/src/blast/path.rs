@@ -8,6 +8,7 @@ use nicpoll_sys::packet::PacketSender;
 use nicpoll_wire::frame::ETHERNET_BYTES;
 
 use super::error::BlastError;
+use super::joined::JoinedSender;
 use super::live::{self, Live};
 use super::outlet::{DeviceOutlet, Outlet};
 use super::replay::Replay;
@@ -100,6 +101,8 @@ pub(super) enum Frames {
 pub(super) struct Opened {
     pub(super) path: BlastPath,
     pub(super) outlet: Box<dyn Outlet>,
+    /// Whether the kernel is given many frames as one, and cuts them up.
+    pub(super) is_cut_by_kernel: bool,
     /// The faster ways that cannot be had, and why.
     pub(super) refused: Vec<PathRefused>,
 }
@@ -128,10 +131,11 @@ pub(super) fn open(
             continue;
         }
         match outlet(row.path, interface, frames) {
-            Ok(outlet) => {
+            Ok((outlet, is_cut_by_kernel)) => {
                 return Ok(Opened {
                     path: row.path,
                     outlet,
+                    is_cut_by_kernel,
                     refused,
                 });
             }
@@ -154,27 +158,44 @@ fn suits(path: BlastPath, frames_per_second: Option<f64>) -> bool {
     }
 }
 
+/// What frames leave by, and whether the kernel is given many as one.
 fn outlet(
     path: BlastPath,
     interface: &Interface,
     frames: &Frames,
-) -> Result<Box<dyn Outlet>, EngineError> {
+) -> Result<(Box<dyn Outlet>, bool), EngineError> {
     match (path, frames) {
         (BlastPath::Live, Frames::Stream(stream)) => {
             check_live(interface, stream)?;
-            Ok(Box::new(Live::open(interface, stream)?))
+            Ok((Box::new(Live::open(interface, stream)?), false))
         }
         (BlastPath::Live, Frames::Replay(_)) => {
             let why = "it makes its own frames and cannot replay those of a capture";
             Err(path.no(interface, why).into())
         }
-        (BlastPath::AfXdp, frames) => Ok(by_device(open_sender(&interface.name, 0)?, frames)),
+        (BlastPath::AfXdp, frames) => {
+            let device = open_sender(&interface.name, 0)?;
+            Ok((by_device(device, frames), false))
+        }
         (BlastPath::AfPacket, frames) => {
             let frame_bytes_max = interface.mtu_bytes + ETHERNET_BYTES as u32;
+            if let Some(device) = joined(interface, frame_bytes_max, frames) {
+                return Ok((by_device(device, frames), true));
+            }
             let device = PacketSender::new(interface.ifindex, frame_bytes_max);
             let device = device.map_err(|source| refusal(&interface.name, source))?;
-            Ok(by_device(device, frames))
+            Ok((by_device(device, frames), false))
         }
+    }
+}
+
+/// A sender of frames that are handed over joined, where they can be.
+fn joined(interface: &Interface, frame_bytes_max: u32, frames: &Frames) -> Option<JoinedSender> {
+    match frames {
+        Frames::Stream(stream) => {
+            JoinedSender::open(interface, frame_bytes_max, &stream.joining()?)
+        }
+        Frames::Replay(_) => None,
     }
 }
 

@@ -6,6 +6,7 @@
 use std::ops::RangeInclusive;
 
 use nicpoll_sys::bpf_maps::Template;
+use nicpoll_sys::packet::Joining;
 use nicpoll_wire::frame::{FrameError, Mark, UdpPath, UdpTemplate};
 
 use super::source::FrameSource;
@@ -14,12 +15,18 @@ use crate::clock::now_ns;
 /// Flows differ in the sender's port, and these are the ports that nobody is registered for.
 pub const FLOW_PORTS: RangeInclusive<u16> = 49_152..=65_535;
 
+/// Frames that are handed over as one datagram, and the bytes of their payloads, at most: with more the kernel takes
+/// longer for each (measured on a veth).
+const JOINED_MAX: usize = 32;
+const JOINED_BYTES_MAX: usize = 60_000;
+
 /// FCS, which the card adds.
 pub(super) const FCS_BYTES: u32 = nicpoll_model::line::FCS_BYTES as u32;
 
 /// The frames.
 #[derive(Clone, Debug)]
 pub(super) struct Stream {
+    path: UdpPath,
     kinds: Vec<Kind>,
     flows: u16,
     /// What the first flow is called in its marks: another link has flows of its own.
@@ -60,6 +67,7 @@ impl Stream {
             Ok(Kind { template, bytes })
         };
         Ok(Stream {
+            path: *path,
             kinds: frame_bytes
                 .iter()
                 .map(kind)
@@ -88,6 +96,21 @@ impl Stream {
         let kinds = self.kinds.iter();
         let longest = kinds.max_by_key(|kind| kind.bytes.len());
         longest.map_or(&[], |kind| &kind.bytes)
+    }
+
+    /// How frames can be handed over joined; `None` where one is not like the next.
+    pub(super) fn joining(&self) -> Option<Joining> {
+        let [kind] = &self.kinds[..] else { return None };
+        let payload_bytes = kind.bytes.len() - kind.template.header_bytes();
+        let most = (JOINED_BYTES_MAX / payload_bytes).min(JOINED_MAX);
+        if self.flows != 1 || most < 2 {
+            return None;
+        }
+        let headers = (1..=most).map(|frames| self.path.partial_headers(frames * payload_bytes));
+        Some(Joining {
+            headers: headers.collect::<Result<_, _>>().ok()?,
+            payload_bytes: payload_bytes as u16,
+        })
     }
 
     /// The frames as the kernel's program has them.
@@ -190,6 +213,30 @@ mod tests {
                 assert_eq!(frames.iter().filter(|(_, it)| *it == length).count(), 2);
             }
         }
+    }
+
+    #[test]
+    fn only_frames_of_one_flow_and_one_length_are_joined() {
+        let path = path("198.18.0.1:49152", "198.18.0.2:9");
+        let joining = |lengths: &[u32], flows| {
+            let stream = Stream::new(&path, lengths, flows, 0).unwrap();
+            stream.joining().map(|joining| joining.headers.len())
+        };
+        assert_eq!(joining(&[64], 1), Some(32));
+        assert_eq!(joining(&[9018], 1), Some(6));
+        assert_eq!(joining(&[64], 2), None);
+        assert_eq!(joining(&[64, 594], 1), None);
+        let stream = Stream::new(&path, &[64], 1, 0).unwrap();
+        let Joining {
+            headers,
+            payload_bytes,
+        } = stream.joining().unwrap();
+        assert_eq!(payload_bytes, 18);
+        // Three frames: the length of IP's packet and of UDP's datagram, and where the first frame is from.
+        let of_three = &headers[2];
+        assert_eq!(of_three[16..18], 82u16.to_be_bytes());
+        assert_eq!(of_three[38..40], 62u16.to_be_bytes());
+        assert_eq!(of_three[34..36], 49_152u16.to_be_bytes());
     }
 
     #[test]

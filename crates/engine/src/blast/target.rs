@@ -90,6 +90,13 @@ impl Interface {
         })?;
         let mac = match receiver.mac {
             Some(mac) => mac,
+            None if !way.is_routed => {
+                return Err(BlastError::NoRoute {
+                    interface: self.name.clone(),
+                    to,
+                    source: Errno::NETUNREACH.into(),
+                });
+            }
             None => neighbour::mac_of(socket, here, way.next_hop)?,
         };
         Ok(path(source, mac))

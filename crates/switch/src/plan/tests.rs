@@ -3,7 +3,7 @@ use crate::control::Interface;
 use crate::facts::Peer;
 use crate::links::PlacedInterface;
 use nicpoll_sys::schedule::Policy;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn target(ifindex: u32, driver: &str) -> Target {
     Target {
@@ -72,6 +72,8 @@ fn veth() -> InterfaceFacts {
     facts.peer = Some(Peer {
         target: Some(target(3, "veth")),
         tso_features_on: vec![String::from("tx-tcp-segmentation")],
+        features_on: BTreeSet::new(),
+        max_mtu_bytes: None,
     });
     facts
 }
@@ -217,6 +219,8 @@ fn the_end_of_a_pair_that_cannot_be_found_is_a_reason_even_with_fix() {
     facts.peer = Some(Peer {
         target: None,
         tso_features_on: Vec::new(),
+        features_on: BTreeSet::new(),
+        max_mtu_bytes: None,
     });
     let refusal = preconditions(&facts, &polling(), &[], Needs::Fix).unwrap_err();
     assert!(refusal.to_string().contains("ip netns attach"), "{refusal}");

@@ -59,6 +59,14 @@ impl PacketSocket {
         link::state(&self.socket, self.ifindex)
     }
 
+    /// The interface's longest packet, in bytes.
+    ///
+    /// # Errors
+    /// When the interface is gone.
+    pub fn mtu_bytes(&self) -> io::Result<u32> {
+        link::mtu_bytes(&self.socket, self.ifindex)
+    }
+
     /// What the socket counted.
     pub fn counts(&self) -> io::Result<PacketCounts> {
         // struct tpacket_stats: frames, lost ones included, and lost ones, since the last time.
@@ -101,22 +109,9 @@ impl PacketSocket {
         Ok(())
     }
 
-    /// Sets an option of AF_PACKET to a value that has the layout that the kernel expects.
+    /// Sets an option of AF_PACKET.
     pub(super) fn set<T: Copy>(&self, option: libc::c_int, value: &T) -> io::Result<()> {
-        // SAFETY: the descriptor is open for the whole call, and the pointer and length are those of `value`.
-        let result = unsafe {
-            libc::setsockopt(
-                self.socket.as_raw_fd(),
-                libc::SOL_PACKET,
-                option,
-                std::ptr::from_ref(value).cast(),
-                size_of::<T>() as libc::socklen_t,
-            )
-        };
-        if result < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(())
+        set_option(&self.socket, option, value)
     }
 }
 
@@ -133,6 +128,28 @@ pub(super) fn raw_socket() -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     // Without a protocol.
     Ok(socket_with(family, kind, flags, None)?)
+}
+
+/// Sets an option of AF_PACKET to a value that has the layout that the kernel expects.
+pub(super) fn set_option<T: Copy>(
+    socket: &OwnedFd,
+    option: libc::c_int,
+    value: &T,
+) -> io::Result<()> {
+    // SAFETY: the descriptor is open for the whole call, and the pointer and length are those of `value`.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            option,
+            std::ptr::from_ref(value).cast(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
 }
 
 /// The address of an interface.

@@ -15,10 +15,11 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::net::xdp::{
     SocketAddrXdp, SocketAddrXdpFlags, XDP_PGOFF_RX_RING, XDP_UMEM_PGOFF_FILL_RING, XdpDesc,
-    XdpOptionsFlags, XdpUmemReg, XdpUmemRegFlags,
+    XdpDescOptions, XdpOptionsFlags, XdpUmemReg, XdpUmemRegFlags,
 };
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, sockopt};
 
+use super::busy_poll;
 use super::ring::Ring;
 use super::send_half::XdpSendHalf;
 use super::sending::{Sending, XdpSent};
@@ -32,6 +33,8 @@ const BUSY_MAX: Duration = Duration::from_secs(1);
 const TRY_AGAIN: Duration = Duration::from_millis(5);
 /// The kernel wants a ring of completions also where nothing is sent, and one of memory where nothing is received.
 const ENTRIES_MIN: u32 = 2;
+/// Pieces of a frame, at most: what the kernel's own packets have (`MAX_SKB_FRAGS`, include/linux/skbuff.h).
+const PIECES_MAX: u32 = 17;
 
 /// What a socket is for, and how much it keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,12 +50,16 @@ pub struct XdpConfig {
     pub transmit_frames: u32,
     /// Memory of each frame: 2048 or 4096. A frame may be as long as [`XdpConfig::frame_bytes_max`].
     pub frame_memory_bytes: u32,
+    /// Whether a frame that is longer comes in several pieces (`XDP_USE_SG`), each in memory of its own: Linux 6.6. The
+    /// XDP program has to be one for such frames.
+    pub has_pieces: bool,
 }
 
 impl XdpConfig {
     /// The longest frame that is received, Ethernet header included; longer ones are dropped and counted.
     pub fn frame_bytes_max(&self) -> u32 {
-        self.frame_memory_bytes.saturating_sub(HEADROOM_BYTES)
+        let pieces = if self.has_pieces { PIECES_MAX } else { 1 };
+        pieces * self.frame_memory_bytes.saturating_sub(HEADROOM_BYTES)
     }
 }
 
@@ -85,6 +92,8 @@ pub struct XdpSocket {
     memory_bytes: u64,
     frame_memory_bytes: u32,
     is_zero_copy: bool,
+    /// What has been read of a frame in several pieces.
+    joined: Vec<u8>,
     sending: Option<XdpSendHalf>,
     _mapping: Arc<Mapping>,
 }
@@ -158,6 +167,7 @@ impl XdpSocket {
             memory,
             memory_bytes,
             frame_memory_bytes: config.frame_memory_bytes,
+            joined: Vec::new(),
             sending,
             _mapping: mapping,
         })
@@ -168,7 +178,7 @@ impl XdpSocket {
         self.is_zero_copy
     }
 
-    /// Frames that wait to be read.
+    /// Frames that wait to be read; one in several pieces counts as so many.
     pub fn waiting(&self) -> u32 {
         self.receive.filled()
     }
@@ -176,29 +186,63 @@ impl XdpSocket {
     /// Shows up to `most` frames that wait, oldest first, and gives their memory back to the kernel. Returns how many.
     /// It waits for nothing, and makes a system call only where the driver asks for one.
     pub fn receive(&mut self, most: u32, mut each: impl FnMut(&[u8])) -> u32 {
-        let count = self.receive.filled().min(most);
-        for ahead in 0..count {
-            let entry = self.receive.get(ahead);
-            let frame = entry.addr & !u64::from(self.frame_memory_bytes - 1);
+        let filled = self.receive.filled();
+        let (mut frames, mut entries) = (0, 0);
+        while frames < most && entries < filled {
+            let entry = self.receive.get(entries);
+            let begin = entry.addr & !u64::from(self.frame_memory_bytes - 1);
+            let goes_on = entry.options.contains(XdpDescOptions::XDP_PKT_CONTD);
             if entry.addr + u64::from(entry.len) <= self.memory_bytes {
-                // SAFETY: the bytes lie in the mapping, and the kernel does not touch them: it has put this frame into
+                // SAFETY: the bytes lie in the mapping, and the kernel does not touch them: it has put this memory into
                 // the receive ring, and gets it back below, after the slice is gone.
-                each(unsafe {
+                let piece = unsafe {
                     let start = self.memory.add(entry.addr as usize);
                     std::slice::from_raw_parts(start.as_ptr(), entry.len as usize)
-                });
+                };
+                if !goes_on && self.joined.is_empty() {
+                    each(piece);
+                } else {
+                    self.joined.extend_from_slice(piece);
+                }
             }
-            self.fill.put(ahead, frame);
+            if !goes_on {
+                if !self.joined.is_empty() {
+                    each(&self.joined);
+                    self.joined.clear();
+                }
+                frames += 1;
+            }
+            self.fill.put(entries, begin);
+            entries += 1;
         }
-        if count > 0 {
-            self.receive.release(count);
-            self.fill.publish(count);
+        if entries > 0 {
+            self.receive.release(entries);
+            self.fill.publish(entries);
         }
         if self.fill.needs_wakeup() {
             // What is wrong with the interface, its state says.
             let _ = self.link_state();
         }
-        count
+        frames
+    }
+
+    /// Asks the kernel to poll the queue's NAPI in the calls of this process.
+    ///
+    /// # Errors
+    /// `EPERM` without CAP_NET_ADMIN; `ENOPROTOOPT` before Linux 5.11.
+    pub fn prefer_busy_poll(&self) -> io::Result<()> {
+        busy_poll::ask(self.socket.as_fd())
+    }
+
+    /// Whether the kernel has told the socket a NAPI. Without one, to prefer busy polling has no effect.
+    pub fn has_napi(&self) -> bool {
+        busy_poll::has_napi(self.socket.as_fd())
+    }
+
+    /// Has the kernel poll that NAPI once, now.
+    pub fn poll_napi(&self) {
+        // What is wrong with the interface, its state says.
+        let _ = self.link_state();
     }
 
     /// Separates the half that sends, for another thread; `None` when it is gone, or there never was one. What is left
@@ -263,6 +307,9 @@ impl AsFd for XdpSocket {
 
 fn bind_patiently(socket: BorrowedFd<'_>, config: &XdpConfig) -> io::Result<()> {
     let mut flags = SocketAddrXdpFlags::XDP_USE_NEED_WAKEUP;
+    if config.has_pieces {
+        flags |= SocketAddrXdpFlags::XDP_USE_SG;
+    }
     if config.frames == 0 {
         // With zero-copy the queue's driver would receive into this socket's memory, of which there is none.
         flags |= SocketAddrXdpFlags::XDP_COPY;

@@ -67,6 +67,27 @@ impl UdpPath {
         Ok(needed)
     }
 
+    /// The headers of a datagram whose checksum somebody else completes: it holds the sum of the pseudo header, as the
+    /// kernel and cards want it of a long datagram that they cut up.
+    ///
+    /// # Errors
+    /// When the payload is longer than a datagram can be, or the addresses are of two families.
+    pub fn partial_headers(&self, payload_bytes: usize) -> Result<Vec<u8>, FrameError> {
+        let (headers, needed) = (self.header_bytes(), UdpHeader::LEN + payload_bytes);
+        let room = usize::from(u16::MAX);
+        let length = u16::try_from(needed).map_err(|_| FrameError::NoRoom { needed, room })?;
+        let mut head = vec![0; headers];
+        self.write_network(length, &mut head)?;
+        let udp = UdpHeader {
+            source_port: self.source.port(),
+            destination_port: self.destination.port(),
+            length,
+            checksum: self.pseudo_sum(length).folded(),
+        };
+        head[headers - UdpHeader::LEN..].copy_from_slice(&udp.to_bytes());
+        Ok(head)
+    }
+
     fn pseudo_sum(&self, length: u16) -> Sum {
         let (source, destination) = (self.source.ip(), self.destination.ip());
         Sum::of_pseudo_header(source, destination, IpNumber::UDP.0, u32::from(length))
