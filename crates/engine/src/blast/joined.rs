@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use nicpoll_sys::ethtool::Feature;
 use nicpoll_sys::packet::{Joining, PacketSender};
 
-use super::target::Interface;
+use crate::interface::Interface;
 use crate::port::Transmit;
 
 /// The feature of an interface that takes long datagrams as they are.
