@@ -12,8 +12,8 @@ use nicpoll_engine::{GrantedSetup, KernelSide, ReceiveSetup, ReceiveWish, SetupE
 use nicpoll_model::engine::KernelSideFacts;
 use nicpoll_switch::knob::table;
 use nicpoll_switch::{
-    Facts, Guard, Held, Journal, Name, Needs, Order, POLLING_PERIOD_NS, Resolved, Switch, Value,
-    Values, recover, require_privileges,
+    Guard, Held, InterfaceFacts, Journal, Name, Needs, Order, POLLING_PERIOD_NS, Resolved, Switch,
+    Value, Values, recover, require_privileges,
 };
 use nicpoll_sys::affinity;
 use nicpoll_sys::schedule::Policy;
@@ -112,7 +112,7 @@ impl Drop for Granted {
 }
 
 /// What there is to know of an interface of the calling thread's network namespace.
-pub(crate) fn facts_of(interface: &str) -> Result<Vec<Facts>, SetupError> {
+pub(crate) fn facts_of(interface: &str) -> Result<Vec<InterfaceFacts>, SetupError> {
     let mut switch = Switch::new(Journal::of_this_machine());
     let orders = orders(&mut switch, interface, &Values::new())?;
     Ok(switch.survey(&orders)?)
