@@ -134,7 +134,7 @@ fn tcp_streams_agree_at_both_ends_and_with_their_sums() {
 #[test]
 fn a_client_tells_what_it_was_asked_what_it_was_granted_and_what_tcp_did() {
     let (sent, received) = tcp_test();
-    assert_eq!(sent["schema"], "nicpoll.iperf/4");
+    assert_eq!(sent["schema"], "nicpoll.iperf/5");
     assert_eq!(
         (&sent["role"], &sent["settings"]["streams"]),
         (&"client".into(), &2.into())

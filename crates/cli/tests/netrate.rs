@@ -385,7 +385,7 @@ fn runs_are_told_each_and_together() {
     let summary = &object["summary"];
     assert_eq!(count(summary, "/asked_runs"), 50);
     assert_eq!(count(summary, "/done_runs"), whole.len() as u64);
-    let rates = summary["packets_per_second_by_run"].as_array().unwrap();
+    let rates = summary["values"].as_array().unwrap();
     assert_eq!(
         (rates.len(), rates.last()),
         (runs.len(), Some(&Value::Null))

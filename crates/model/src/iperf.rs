@@ -6,11 +6,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::repeat::IperfRunsSummary;
+use crate::repeat::RunsSummary;
 use crate::{HostDelta, Protocol, Side};
 
 /// Name and version of the layout.
-pub const IPERF_SCHEMA: &str = "nicpoll.iperf/4";
+pub const IPERF_SCHEMA: &str = "nicpoll.iperf/5";
 
 /// A finished test: what `--json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -76,7 +76,7 @@ pub enum IperfEndOf {
     /// A test: the last line without `--repeat`.
     Test(IperfEnd),
     /// All runs of a test: the last line with `--repeat`.
-    Runs(Box<IperfRunsSummary>),
+    Runs(Box<RunsSummary>),
 }
 
 /// What failed.

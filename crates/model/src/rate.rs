@@ -6,10 +6,14 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 const NS_PER_SECOND: u128 = 1_000_000_000;
 
 /// What a rate counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum RateUnit {
     /// Bits of payload; of frames (layer 2) for a bare frame.
     BitsPerSecond,

@@ -6,13 +6,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::RateUnit;
 use crate::iperf::IperfRun;
 use crate::netrate::{Netblast, NetrateHead};
 
 /// Name and version of the JSON that [`IperfRuns`] becomes.
-pub const IPERF_RUNS_SCHEMA: &str = "nicpoll.iperf-runs/2";
+pub const IPERF_RUNS_SCHEMA: &str = "nicpoll.iperf-runs/3";
 /// Name and version of the JSON that [`NetblastRuns`] becomes.
-pub const NETBLAST_RUNS_SCHEMA: &str = "nicpoll.netblast-runs/1";
+pub const NETBLAST_RUNS_SCHEMA: &str = "nicpoll.netblast-runs/2";
 
 /// What `nicpoll iperf --repeat N --json` prints.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -21,33 +22,9 @@ pub struct IperfRuns {
     pub schema: String,
     /// The runs in the order in which they were made, each as `--json` prints it without `--repeat`.
     pub runs: Vec<IperfRun>,
-    /// What they came to.
-    pub summary: IperfRunsSummary,
-}
-
-/// What the runs of iperf came to: payload of all streams together over the time of the longest, as the
-/// server's report tells it where there is one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct IperfRunsSummary {
-    /// How many runs were asked for.
-    pub asked_runs: u32,
-    /// How many of them have a rate, which the rest of this rests on.
-    pub done_runs: u32,
-    /// The rate of each run; null for one that failed, fell short or was cut short by a signal.
-    pub bits_per_second_by_run: Vec<Option<f64>>,
-    /// The median of the rates; null when there is none.
-    pub median_bits_per_second: Option<f64>,
-    /// The least rate; null when there is none.
-    pub min_bits_per_second: Option<f64>,
-    /// The greatest rate; null when there is none.
-    pub max_bits_per_second: Option<f64>,
-    /// Lower end of the interval of the typical rate (Hodges-Lehmann, exact signed-rank distribution); null
-    /// below 6 rates.
-    pub interval_low_bits_per_second: Option<f64>,
-    /// Its upper end.
-    pub interval_high_bits_per_second: Option<f64>,
-    /// How sure the interval is, 0 to 1.
-    pub interval_confidence_ratio: f64,
+    /// What they came to: payload of all streams together over the time of the longest, as the server's report tells it
+    /// where there is one.
+    pub summary: RunsSummary,
 }
 
 /// What `nicpoll netblast --repeat N --json` prints.
@@ -58,30 +35,32 @@ pub struct NetblastRuns {
     pub head: NetrateHead,
     /// The runs in the order in which they were made, each as `--json` prints it without `--repeat`.
     pub runs: Vec<Netblast>,
-    /// What they came to.
-    pub summary: NetblastRunsSummary,
+    /// What they came to: datagrams that the kernel took, over the time that sending took.
+    pub summary: RunsSummary,
 }
 
-/// What the runs of netblast came to: datagrams that the kernel took, over the time that sending took.
+/// What the runs of one command came to together. Its rates are all of one quantity.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct NetblastRunsSummary {
+pub struct RunsSummary {
     /// How many runs were asked for.
     pub asked_runs: u32,
     /// How many of them have a rate, which the rest of this rests on.
     pub done_runs: u32,
-    /// The rate of each run; null for one that fell short or was cut short by a signal.
-    pub packets_per_second_by_run: Vec<Option<f64>>,
+    /// What the rates are, with their unit.
+    pub quantity: RateUnit,
+    /// The rate of each run; null for one that failed, fell short or was cut short by a signal.
+    pub values: Vec<Option<f64>>,
     /// The median of the rates; null when there is none.
-    pub median_packets_per_second: Option<f64>,
+    pub median: Option<f64>,
     /// The least rate; null when there is none.
-    pub min_packets_per_second: Option<f64>,
+    pub min: Option<f64>,
     /// The greatest rate; null when there is none.
-    pub max_packets_per_second: Option<f64>,
+    pub max: Option<f64>,
     /// Lower end of the interval of the typical rate (Hodges-Lehmann, exact signed-rank distribution); null
     /// below 6 rates.
-    pub interval_low_packets_per_second: Option<f64>,
+    pub interval_low: Option<f64>,
     /// Its upper end.
-    pub interval_high_packets_per_second: Option<f64>,
+    pub interval_high: Option<f64>,
     /// How sure the interval is, 0 to 1.
     pub interval_confidence_ratio: f64,
 }

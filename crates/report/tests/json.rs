@@ -67,7 +67,8 @@ fn what_was_not_measured_is_there_as_null() {
 }
 
 /// Units, and what can be counted: one word of a number's name is one of them.
-const UNITS: [&str; 75] = [
+const UNITS: [&str; 76] = [
+    "softirqs",
     "seconds",
     "second",
     "ns",
@@ -145,7 +146,7 @@ const UNITS: [&str; 75] = [
     "lines",
 ];
 /// Numbers that name something and measure nothing.
-const NAMES: [&str; 34] = [
+const NAMES: [&str; 35] = [
     "seed",
     "block",
     "sequence",
@@ -177,6 +178,8 @@ const NAMES: [&str; 34] = [
     // Positions among the values of a comparison.
     "outliers",
     "step_at",
+    // The block from which on a rate is another one.
+    "step_at_block",
     // Where an imported figure stands, and which trials are of one test.
     "file",
     "line",
@@ -184,11 +187,15 @@ const NAMES: [&str; 34] = [
     "near_trial",
 ];
 /// Numbers of any kind: the unit of each is a field beside them, or that of the knob that is named beside them.
-const BESIDE_THEIR_UNIT: [&str; 14] = [
+const BESIDE_THEIR_UNIT: [&str; 18] = [
     "value",
     "values",
     "mean",
     "median",
+    "min",
+    "max",
+    "interval_low",
+    "interval_high",
     "standard_deviation",
     "measured",
     "measured_min",

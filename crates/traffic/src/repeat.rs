@@ -1,7 +1,8 @@
 //! What several runs of one command come to together (`--repeat`): the middle, the ends, and how sure the
 //! middle is.
 
-use nicpoll_model::repeat::{IperfRunsSummary, NetblastRunsSummary};
+use nicpoll_model::RateUnit;
+use nicpoll_model::repeat::RunsSummary;
 use nicpoll_stats::{Confidence, Interval, Summary, signed_rank_blocks_min, signed_rank_interval};
 
 /// The most runs that can be asked for.
@@ -37,6 +38,23 @@ impl Outcome {
     /// How many runs have a rate.
     pub fn done(&self) -> u32 {
         self.summary.map_or(0, |summary| summary.n as u32)
+    }
+
+    /// The same as documents hold it; the rates are of that `quantity`.
+    pub fn summary_of(self, quantity: RateUnit) -> RunsSummary {
+        let (summary, interval) = (self.summary, self.interval);
+        RunsSummary {
+            asked_runs: self.asked,
+            done_runs: self.done(),
+            quantity,
+            values: self.rates,
+            median: summary.map(|summary| summary.median),
+            min: summary.map(|summary| summary.min),
+            max: summary.map(|summary| summary.max),
+            interval_low: interval.map(|interval| interval.low),
+            interval_high: interval.map(|interval| interval.high),
+            interval_confidence_ratio: confidence().level(),
+        }
     }
 
     /// The line below the last run: the median of the runs' rates, the least and the greatest, and the
@@ -75,42 +93,6 @@ fn confidence() -> Confidence {
     Confidence::for_family(COMPARISONS)
 }
 
-/// Rates in bits a second.
-impl From<Outcome> for IperfRunsSummary {
-    fn from(outcome: Outcome) -> Self {
-        let (summary, interval) = (outcome.summary, outcome.interval);
-        IperfRunsSummary {
-            asked_runs: outcome.asked,
-            done_runs: outcome.done(),
-            bits_per_second_by_run: outcome.rates,
-            median_bits_per_second: summary.map(|summary| summary.median),
-            min_bits_per_second: summary.map(|summary| summary.min),
-            max_bits_per_second: summary.map(|summary| summary.max),
-            interval_low_bits_per_second: interval.map(|interval| interval.low),
-            interval_high_bits_per_second: interval.map(|interval| interval.high),
-            interval_confidence_ratio: confidence().level(),
-        }
-    }
-}
-
-/// Rates in packets a second.
-impl From<Outcome> for NetblastRunsSummary {
-    fn from(outcome: Outcome) -> Self {
-        let (summary, interval) = (outcome.summary, outcome.interval);
-        NetblastRunsSummary {
-            asked_runs: outcome.asked,
-            done_runs: outcome.done(),
-            packets_per_second_by_run: outcome.rates,
-            median_packets_per_second: summary.map(|summary| summary.median),
-            min_packets_per_second: summary.map(|summary| summary.min),
-            max_packets_per_second: summary.map(|summary| summary.max),
-            interval_low_packets_per_second: interval.map(|interval| interval.low),
-            interval_high_packets_per_second: interval.map(|interval| interval.high),
-            interval_confidence_ratio: confidence().level(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,11 +117,11 @@ mod tests {
             told(&six).unwrap(),
             "6 runs: median 35/s, range 10/s to 60/s, 95 % interval 10/s to 60/s"
         );
-        let summary = IperfRunsSummary::from(outcome(&six));
+        let summary = outcome(&six).summary_of(RateUnit::BitsPerSecond);
         assert_eq!((summary.asked_runs, summary.done_runs), (10, 6));
-        assert_eq!(summary.median_bits_per_second, Some(35.0));
-        assert_eq!(summary.interval_low_bits_per_second, Some(10.0));
-        assert_eq!(summary.interval_high_bits_per_second, Some(60.0));
+        assert_eq!(summary.median, Some(35.0));
+        assert_eq!(summary.interval_low, Some(10.0));
+        assert_eq!(summary.interval_high, Some(60.0));
         assert_eq!(summary.interval_confidence_ratio, 0.95);
     }
 
@@ -152,10 +134,11 @@ mod tests {
         );
         assert_eq!(told(&rates[..1]).unwrap().split(':').next(), Some("1 run"));
         assert_eq!(told(&rates[1..]), None);
-        let summary = NetblastRunsSummary::from(outcome(&rates));
-        assert_eq!(summary.packets_per_second_by_run, rates);
+        let summary = outcome(&rates).summary_of(RateUnit::PacketsPerSecond);
+        assert_eq!(summary.quantity, RateUnit::PacketsPerSecond);
+        assert_eq!(summary.values, rates);
         assert_eq!(summary.done_runs, 1);
-        assert_eq!(summary.max_packets_per_second, Some(10.0));
-        assert_eq!(summary.interval_low_packets_per_second, None);
+        assert_eq!(summary.max, Some(10.0));
+        assert_eq!(summary.interval_low, None);
     }
 }

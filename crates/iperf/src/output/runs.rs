@@ -6,6 +6,7 @@ use std::io;
 use std::io::Write as _;
 use std::sync::mpsc::{self, Receiver, Sender};
 
+use nicpoll_model::RateUnit;
 use nicpoll_model::iperf::{IperfEndOf, IperfEvent};
 use nicpoll_model::repeat::{IPERF_RUNS_SCHEMA, IperfRuns};
 use nicpoll_traffic::CloseAccount;
@@ -102,13 +103,14 @@ impl<'a> Runs<'a> {
                 let document = IperfRuns {
                     schema: String::from(IPERF_RUNS_SCHEMA),
                     runs: self.kept.into_iter().map(|kept| kept.run).collect(),
-                    summary: outcome.into(),
+                    summary: outcome.summary_of(RateUnit::BitsPerSecond),
                 };
                 serde_json::to_writer_pretty(&mut out, &document)?;
                 writeln!(out)?;
             }
             Some(Json::Stream) => {
-                let event = IperfEvent::End(IperfEndOf::Runs(Box::new(outcome.into())));
+                let summary = outcome.summary_of(RateUnit::BitsPerSecond);
+                let event = IperfEvent::End(IperfEndOf::Runs(Box::new(summary)));
                 serde_json::to_writer(&mut out, &event)?;
                 writeln!(out)?;
             }

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_model::HostDelta;
 use nicpoll_model::netrate::{NETBLAST_SCHEMA, Netblast};
 use nicpoll_model::repeat::{NETBLAST_RUNS_SCHEMA, NetblastRuns};
+use nicpoll_model::{HostDelta, RateUnit};
 use nicpoll_sys::affinity;
 use nicpoll_sys::tell;
 
@@ -105,7 +105,7 @@ fn of_all(
         return Ok(ToolEnded::NetblastRuns(Box::new(NetblastRuns {
             head: document::head(NETBLAST_RUNS_SCHEMA),
             runs,
-            summary: outcome.into(),
+            summary: outcome.summary_of(RateUnit::PacketsPerSecond),
         })));
     }
     if let Some(line) = outcome.line(|rate| format!("{rate:.0} packets/s")) {
