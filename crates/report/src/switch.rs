@@ -10,7 +10,7 @@ pub fn render_switch_writes(
     label: impl Fn(&SwitchWrite) -> String,
 ) -> String {
     let mut text: String = own(writes)
-        .map(|write| format!("{}: {}\n", label(write), change(write)))
+        .map(|write| format!("{}: {}\n", label(write), change(&name(write), write)))
         .collect();
     if is_open_ended {
         text.push_str(
@@ -24,7 +24,7 @@ pub fn render_switch_writes(
 }
 
 /// The values that change; those of NAPI instances that the kernel sets along with the interface's own are left out.
-pub(crate) fn own(writes: &[SwitchWrite]) -> impl Iterator<Item = &SwitchWrite> {
+fn own(writes: &[SwitchWrite]) -> impl Iterator<Item = &SwitchWrite> {
     let comes_along = |write: &SwitchWrite| {
         let is_whole = |other: &SwitchWrite| {
             let is_same = (&other.interface, other.netns_inode, &other.name)
@@ -38,8 +38,59 @@ pub(crate) fn own(writes: &[SwitchWrite]) -> impl Iterator<Item = &SwitchWrite> 
         .filter(move |write| write.before != write.after && !comes_along(write))
 }
 
+/// A value that changed, or the features of TSO that changed together.
+pub(crate) struct Changed<'a> {
+    /// What it is of: as the kernel names it, or "TSO" with the features.
+    pub name: String,
+    /// The first of the changes.
+    pub write: &'a SwitchWrite,
+}
+
+impl Changed<'_> {
+    /// What was there, and what was put there.
+    pub fn change(&self) -> String {
+        change(&self.name, self.write)
+    }
+}
+
+/// How the features that ethtool switches together as "tso" begin and end.
+const TSO: (&str, &str) = ("feature tx-tcp", "-segmentation");
+
+/// The values that change, one each, in the order of the writes.
+pub(crate) fn changed(writes: &[SwitchWrite]) -> Vec<Changed<'_>> {
+    let is_tso = |write: &SwitchWrite| write.name.starts_with(TSO.0) && write.name.ends_with(TSO.1);
+    let are_alike = |one: &SwitchWrite, other: &SwitchWrite| {
+        let same_place = (&one.interface, one.netns_inode) == (&other.interface, other.netns_inode);
+        same_place && (&one.before, &one.after) == (&other.before, &other.after)
+    };
+    let mut groups: Vec<Vec<&SwitchWrite>> = Vec::new();
+    for write in own(writes) {
+        let of_one =
+            |group: &&mut Vec<&SwitchWrite>| is_tso(group[0]) && are_alike(group[0], write);
+        let group = groups.iter_mut().find(of_one).filter(|_| is_tso(write));
+        match group {
+            Some(group) => group.push(write),
+            None => groups.push(vec![write]),
+        }
+    }
+    let named = groups.into_iter().map(|group| Changed {
+        name: match &group[..] {
+            [one] => name(one),
+            several => {
+                let features = several.iter();
+                let features: Vec<&str> = features
+                    .map(|write| write.name.trim_start_matches("feature "))
+                    .collect();
+                format!("TSO ({})", features.join(", "))
+            }
+        },
+        write: group[0],
+    });
+    named.collect()
+}
+
 /// What a value is of, as the kernel names it.
-pub(crate) fn name(write: &SwitchWrite) -> String {
+fn name(write: &SwitchWrite) -> String {
     let instance = write
         .napi_id
         .map_or_else(String::new, |id| format!("NAPI {id} "));
@@ -54,10 +105,10 @@ pub(crate) fn of_interface(write: &SwitchWrite) -> String {
     }
 }
 
-/// A value, before and after.
-pub(crate) fn change(write: &SwitchWrite) -> String {
+/// A value by its name, before and after.
+fn change(name: &str, write: &SwitchWrite) -> String {
     let (before, after) = (value(&write.before), value(&write.after));
-    format!("{} {before} -> {after}", name(write))
+    format!("{name} {before} -> {after}")
 }
 
 /// A value as the kernel's own tools write it.

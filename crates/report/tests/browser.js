@@ -32,6 +32,9 @@
     const style = getComputedStyle(part);
     return parsed(part.closest("svg") ? style.fill : style.color);
   };
+  for (const cell of document.querySelectorAll("table.answer tbody th, table.answer tbody td")) {
+    if (cell.scrollWidth > cell.clientWidth + 1) say("runs into the next column", cell);
+  }
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   let texts = 0;
   while (walker.nextNode()) {

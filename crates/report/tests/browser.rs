@@ -6,7 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use nicpoll_model::ab::LiveAb;
-use nicpoll_model::{STUDIES_SCHEMA, Studies, StudiesAction, StudyEntry, StudyKind, StudyState};
+use nicpoll_model::{
+    STUDIES_SCHEMA, Studies, StudiesAction, Study, StudyEntry, StudyKind, StudyState,
+};
 use nicpoll_report::{render_ab_html, render_choice_html, render_html, render_studies_html};
 use nicpoll_testkit::{Chromium, Screen, needs};
 use serde_json::Value;
@@ -41,12 +43,19 @@ const SCREENS: [Screen; 5] = [
     },
 ];
 
+/// The fixture with a workload whose name is long, as those of sweeps are.
+fn study() -> Study {
+    let text = serde_json::to_string(&fixture::study()).unwrap();
+    let named = text.replace("\"udp1470\"", "\"netblast1470-both-ways@1600000\"");
+    serde_json::from_str(&named).unwrap()
+}
+
 /// The pages that are looked at.
 fn pages() -> [PathBuf; 2] {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let compared: LiveAb = serde_json::from_str(include_str!("golden/ab.json")).unwrap();
     let pages = [
-        ("report.html", render_html(&fixture::study())),
+        ("report.html", render_html(&study())),
         ("report-ab.html", render_ab_html(&compared)),
     ];
     pages.map(|(name, html)| {

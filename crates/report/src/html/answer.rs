@@ -56,13 +56,13 @@ fn of_workload(study: &Study, pair: Pair, workload: &str, scale: &Scale) -> Mark
     let line = match Line::of(study, pair, workload) {
         Ok(line) => line,
         Err(why) => {
-            return html! { tr { th scope="row" { (workload) } td.unsure colspan="5" { (why) } } };
+            return html! { tr { th scope="row" { (name(workload)) } td.unsure colspan="5" { (why) } } };
         }
     };
     let ink = class(line.ink);
     html! {
         tr {
-            th scope="row" { (workload) }
+            th scope="row" { (name(workload)) }
             td class=(ink) { strong { (line.word) } }
             td data-name="rate" { (line.value) }
             td.drawn { @if let Some(span) = line.span { (bar(span, scale, ink)) } }
@@ -70,6 +70,12 @@ fn of_workload(study: &Study, pair: Pair, workload: &str, scale: &Scale) -> Mark
             td data-name="round trip" { (line.round_trip) }
         }
     }
+}
+
+/// A workload's name, which may go on in the next line where a part of it ends: `udp64@160000` behind the `@`.
+fn name(workload: &str) -> Markup {
+    let parts = workload.split_inclusive(['@', '-', '_', '+', '/', ',']);
+    html! { @for part in parts { (part) wbr; } }
 }
 
 /// An interval as a bar; an arrow where it goes on beyond the scale. The cell beside it has it in figures, so a reader

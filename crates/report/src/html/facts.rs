@@ -4,11 +4,11 @@
 
 use maud::{Markup, html};
 use nicpoll_model::ab::LiveAb;
-use nicpoll_model::{HostFacts, SettingFacts, Study, SwitchWrite};
+use nicpoll_model::{HostFacts, SettingFacts, Study};
 
 use super::figure::table;
 use crate::numbers::MISSING;
-use crate::switch::{self, value};
+use crate::switch::{self, Changed, value};
 
 /// The machine, the link and the settings of a study.
 pub fn of_study(study: &Study) -> Markup {
@@ -155,20 +155,16 @@ fn settings(study: &Study) -> Markup {
 
 /// Every value that any setting changed, with what was there before and what each one put there.
 fn before_and_after(study: &Study) -> Markup {
-    let of = |write: &SwitchWrite, host: &str| {
-        let place = format!(
-            "{host}{}: {}",
-            switch::of_interface(write),
-            switch::name(write)
-        );
-        [place, value(&write.before)]
+    let of = |it: &Changed<'_>, host: &str| {
+        let place = format!("{host}{}: {}", switch::of_interface(it.write), it.name);
+        [place, value(&it.write.before)]
     };
     let all: Vec<([String; 2], &str, String)> = study
         .setting_changes
         .iter()
         .flat_map(|one| {
-            switch::own(&one.writes)
-                .map(|write| (of(write, &one.host), &*one.setting, value(&write.after)))
+            let changed = switch::changed(&one.writes).into_iter();
+            changed.map(|it| (of(&it, &one.host), &*one.setting, value(&it.write.after)))
         })
         .collect();
     let mut names: Vec<&[String; 2]> = Vec::new();

@@ -33,9 +33,9 @@ pub fn write_changes(page: &mut Page, study: &Study) {
         writes,
     } in &study.setting_changes
     {
-        let changes = switch::own(writes);
-        let changes = changes
-            .map(|write| format!("{} {}", switch::of_interface(write), switch::change(write)));
+        let changes = switch::changed(writes).into_iter();
+        let changes =
+            changes.map(|it| format!("{} {}", switch::of_interface(it.write), it.change()));
         let changes: Vec<String> = changes.collect();
         let text = format!("{host}:{}", changes.join(","));
         page.item(&format!("{setting:<NAME$}"), Ink::Plain, &text);
