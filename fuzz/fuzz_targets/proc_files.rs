@@ -4,8 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use nicpoll_observe::{
-    parse_allowed_cpus, parse_interrupts, parse_net_dev, parse_snmp, parse_snmp6,
-    parse_softnet_dropped, parse_stat, parse_task_stat,
+    parse_allowed_cpus, parse_interrupts, parse_net_dev, parse_snmp, parse_snmp6, parse_softnet,
+    parse_stat, parse_task_stat,
 };
 
 fuzz_target!(|text: &str| {
@@ -22,7 +22,7 @@ fuzz_target!(|text: &str| {
         assert!(text.contains(name));
     }
     let _ = parse_allowed_cpus(text);
-    let _ = parse_softnet_dropped(text);
+    let _ = parse_softnet(text);
     let _ = parse_snmp(text);
     let _ = parse_snmp6(text);
     let _ = parse_net_dev(text);

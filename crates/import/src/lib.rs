@@ -21,7 +21,7 @@ mod sockperf;
 mod transcript;
 mod units;
 
-use nicpoll_model::FileError;
+use nicpoll_model::{FileError, RoundTripQuantiles};
 
 pub use transcript::iperf::{IperfLine, iperf_line};
 pub use transcript::netrate::{BlastField, netblast_line};
@@ -79,23 +79,6 @@ pub struct Run {
     pub jitter_seconds: Option<f64>,
     /// Round trips, as far as the text tells of them.
     pub round_trip: RoundTripQuantiles,
-}
-
-/// Round trips in nanoseconds, from the shortest to the longest.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct RoundTripQuantiles {
-    /// The shortest.
-    pub min_ns: Option<u64>,
-    /// The median.
-    pub p50_ns: Option<u64>,
-    /// The 99th percentile.
-    pub p99_ns: Option<u64>,
-    /// The 99.9th percentile.
-    pub p999_ns: Option<u64>,
-    /// The longest.
-    pub max_ns: Option<u64>,
-    /// Their mean.
-    pub mean_ns: Option<f64>,
 }
 
 impl Run {

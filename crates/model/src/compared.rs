@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Ends, Verdict};
+use crate::{Ends, SeriesTests, Verdict};
 
 /// Name and version of the JSON that [`Compared`] becomes.
 pub const COMPARED_SCHEMA: &str = "nicpoll.study-compare/1";
@@ -63,16 +63,9 @@ pub struct ComparedSide {
     pub standard_deviation: Option<f64>,
     /// Positions of the values that lie far from the others, from 1. They count like all.
     pub outliers: Vec<u32>,
-    /// Two-sided p value of no drift (Mann and Kendall); null below ten values.
-    pub drift_p: Option<f64>,
-    /// The likeliest step: position of the first value after it, from 1.
-    pub step_at: Option<u32>,
-    /// The p value of no step (Pettitt).
-    pub step_p: Option<f64>,
-    /// The p value of values that do not depend on earlier ones (Ljung and Box, of ranks).
-    pub dependence_p: Option<f64>,
-    /// Whether one of the three p values is below 0.05 / 3. "And it matters" is then withheld.
-    pub is_uneven: bool,
+    /// Whether the values are alike from first to last. Where they are not, "and it matters" is withheld.
+    #[serde(flatten)]
+    pub order: SeriesTests,
 }
 
 /// Two sets of values compared.

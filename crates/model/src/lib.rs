@@ -18,6 +18,7 @@ mod distribution;
 mod doctor;
 mod drop_reason;
 pub mod engine;
+mod evenness;
 mod file_error;
 pub mod forward;
 mod host;
@@ -67,6 +68,7 @@ pub use cpu_truth::{
 pub use distribution::TimeDistribution;
 pub use doctor::{Check, CheckGroup, CheckStatus, DOCTOR_SCHEMA, Doctor};
 pub use drop_reason::{DropProtocol, DropReason, DropReasonGaps, UncountedLoss};
+pub use evenness::{RateOverTime, SeriesTests, Unevenness};
 pub use file_error::FileError;
 pub use host::{HostDelta, InterfaceDelta, ProcessCpu};
 pub use imported::{
@@ -98,10 +100,11 @@ pub use switch::{
     SET_SCHEMA, SwitchFile, SwitchProof, SwitchRestored, SwitchRun, SwitchValue, SwitchWrite,
 };
 pub use trial::{
-    Calibration, Conduct, Findings, ForeignCpu, Placement, PollEvidence, RoundTrip, SocketBuffers,
-    SpinnerShare, Trial, TrialCpu, TrialFigures, Warmup, WindowRates,
+    Calibration, Conduct, Findings, ForeignCpu, Placement, PollEvidence, RoundTrip,
+    RoundTripQuantiles, SocketBuffers, SpinnerShare, Trial, TrialCpu, TrialFigures, Warmup,
+    WindowRates,
 };
-pub use trial_series::{STEPS_MAX, TrialSeries};
+pub use trial_series::{CoreSeries, STEPS_MAX, TrialSeries};
 pub use vocabulary::{Protocol, Side, WorkUnit};
 pub use watch::{
     WATCH_SCHEMA, WatchCost, WatchCounter, WatchDrops, WatchEnd, WatchFlow, WatchInterface,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Metric;
+use crate::{Metric, RateOverTime};
 
 /// The middle and the greatest of a share over the trials.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -53,4 +53,12 @@ pub struct SettingFindings {
     pub worst_decile_per_second: Option<f64>,
     /// The share of those trials that came to less than half the median.
     pub below_half_median_ratio: Option<f64>,
+    /// Whether the receiver's rate is even within the trials, from step to step. Null below ten steps, all trials
+    /// together, and for studies of earlier versions.
+    #[serde(default)]
+    pub rate_within_trials: Option<RateOverTime>,
+    /// Whether the rate is even from trial to trial, in the order of the blocks. Null below ten trials, and for studies
+    /// of earlier versions.
+    #[serde(default)]
+    pub rate_over_trials: Option<RateOverTime>,
 }

@@ -199,7 +199,9 @@ impl CheckQuantity {
             CheckQuantity::TransactionsPerSecond => {
                 trips.map(|trips| trips.transactions_per_second)
             }
-            CheckQuantity::RoundTripP50Ns => trips.and_then(|trips| Some(trips.p50_ns? as f64)),
+            CheckQuantity::RoundTripP50Ns => {
+                trips.and_then(|trips| Some(trips.quantiles.p50_ns? as f64))
+            }
             CheckQuantity::CpuNsPerPacket => figures.cpu.as_ref()?.busy_ns_per_packet,
             CheckQuantity::PacketsPerPoll => figures.packets_per_poll,
         }

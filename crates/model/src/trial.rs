@@ -79,6 +79,24 @@ pub struct SocketBuffers {
     pub receive_granted_bytes: u64,
 }
 
+/// Round trips in nanoseconds, from the shortest to the longest. Null is what a program of the user's own, or a text of
+/// another tool, does not tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RoundTripQuantiles {
+    /// The shortest.
+    pub min_ns: Option<u64>,
+    /// The median.
+    pub p50_ns: Option<u64>,
+    /// The 99th percentile.
+    pub p99_ns: Option<u64>,
+    /// The 99.9th percentile.
+    pub p999_ns: Option<u64>,
+    /// The longest.
+    pub max_ns: Option<u64>,
+    /// Their mean.
+    pub mean_ns: Option<f64>,
+}
+
 /// Round trips of a request/response trial, by the requester's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RoundTrip {
@@ -88,18 +106,9 @@ pub struct RoundTrip {
     pub transactions_per_second: f64,
     /// Requests that were not answered in time.
     pub timeouts: u64,
-    /// Shortest round trip. Null when a program of the user's own does not tell it.
-    pub min_ns: Option<u64>,
-    /// Median round trip. Null when a program of the user's own does not tell it.
-    pub p50_ns: Option<u64>,
-    /// 99th percentile. Null when a program of the user's own does not tell it.
-    pub p99_ns: Option<u64>,
-    /// 99.9th percentile. Null when a program of the user's own does not tell it.
-    pub p999_ns: Option<u64>,
-    /// Longest round trip. Null when a program of the user's own does not tell it.
-    pub max_ns: Option<u64>,
-    /// Mean round trip. Null when a program of the user's own does not tell it.
-    pub mean_ns: Option<f64>,
+    /// How long they took.
+    #[serde(flatten)]
+    pub quantiles: RoundTripQuantiles,
 }
 
 impl RoundTrip {
@@ -108,21 +117,25 @@ impl RoundTrip {
     #[must_use]
     pub fn and(self, other: RoundTrip) -> RoundTrip {
         let transactions = self.transactions + other.transactions;
-        let weighted = |trips: &RoundTrip| Some(trips.mean_ns? * trips.transactions as f64);
+        let weighted =
+            |trips: &RoundTrip| Some(trips.quantiles.mean_ns? * trips.transactions as f64);
+        let sum = weighted(&self).zip(weighted(&other));
+        let (own, others) = (self.quantiles, other.quantiles);
         let of_both = |own: Option<u64>, other: Option<u64>, pick: fn(u64, u64) -> u64| {
             Some(pick(own?, other?))
         };
-        let sum = weighted(&self).zip(weighted(&other));
         RoundTrip {
             transactions,
             transactions_per_second: self.transactions_per_second + other.transactions_per_second,
             timeouts: self.timeouts + other.timeouts,
-            min_ns: of_both(self.min_ns, other.min_ns, u64::min),
-            p50_ns: of_both(self.p50_ns, other.p50_ns, u64::max),
-            p99_ns: of_both(self.p99_ns, other.p99_ns, u64::max),
-            p999_ns: of_both(self.p999_ns, other.p999_ns, u64::max),
-            max_ns: of_both(self.max_ns, other.max_ns, u64::max),
-            mean_ns: sum.map(|(own, other)| (own + other) / transactions.max(1) as f64),
+            quantiles: RoundTripQuantiles {
+                min_ns: of_both(own.min_ns, others.min_ns, u64::min),
+                p50_ns: of_both(own.p50_ns, others.p50_ns, u64::max),
+                p99_ns: of_both(own.p99_ns, others.p99_ns, u64::max),
+                p999_ns: of_both(own.p999_ns, others.p999_ns, u64::max),
+                max_ns: of_both(own.max_ns, others.max_ns, u64::max),
+                mean_ns: sum.map(|(own, other)| (own + other) / transactions.max(1) as f64),
+            },
         }
     }
 }

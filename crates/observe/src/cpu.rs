@@ -10,7 +10,7 @@ use crate::proc_files::{CoreTicks, ProcStat, parse_stat};
 
 /// `USER_HZ`: ticks a second in which `/proc/stat` counts, fixed by the kernel's ABI on every
 /// architecture that nicpoll runs on.
-const TICKS_PER_SECOND: f64 = 100.0;
+pub const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Every core's account at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,8 +67,7 @@ impl CpuSample {
             if let (Some(before), Some(after)) = (find(&earlier.0, core), find(&self.0, core)) {
                 let ticks = ticks_between(before, after);
                 delta.states.push(shares(ticks));
-                let busy = ticks.user + ticks.nice + ticks.system + ticks.irq + ticks.softirq;
-                delta.busy_seconds += busy as f64 / TICKS_PER_SECOND;
+                delta.busy_seconds += ticks.busy() as f64 / TICKS_PER_SECOND;
             }
         }
         delta

@@ -12,13 +12,15 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use crate::polls::PollReader;
-use crate::proc_files::{parse_net_dev, parse_snmp, parse_snmp6};
+use crate::proc_files::{
+    CoreTicks, parse_net_dev, parse_snmp, parse_snmp6, parse_softnet, parse_stat,
+};
 
 /// The kernel gives its text a page at a time; two hold the files of a host with a few interfaces.
 const BUFFER_BYTES: usize = 8192;
 
 /// Counters of a host at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowReading {
     /// When, by the host's monotonic clock.
     pub at_ns: u64,
@@ -36,6 +38,11 @@ pub struct FlowReading {
     pub udp_dropped: u64,
     /// Polls of the NAPI instance that is watched; `None` where none are counted.
     pub polls: Option<u64>,
+    /// Time of the cores that were asked for, by the kernel's clock tick.
+    pub cores: Vec<CoreTicks>,
+    /// How often the kernel ended its receive softirq with packets left, all cores of the machine together; `None`
+    /// where no cores were asked for.
+    pub cut_short_softirqs: Option<u64>,
 }
 
 /// Reads them in the network namespace that the thread which made it was in.
@@ -44,15 +51,46 @@ pub struct FlowReader {
     protocols: File,
     ip: IpVersion,
     polls: Option<PollReader>,
+    machine: Option<Machine>,
     buffer: Vec<u8>,
 }
 
+/// What is read of the whole machine, whatever the namespace.
+struct Machine {
+    cores: Vec<u32>,
+    stat: File,
+    softnet: File,
+}
+
+impl Machine {
+    fn open(cores: &[u32]) -> io::Result<Self> {
+        Ok(Machine {
+            cores: cores.to_vec(),
+            stat: File::open("/proc/stat")?,
+            softnet: File::open("/proc/thread-self/net/softnet_stat")?,
+        })
+    }
+
+    fn read_into(&self, reading: &mut FlowReading, buffer: &mut Vec<u8>) -> io::Result<()> {
+        let stat = parse_stat(whole(&self.stat, buffer)?).map_err(io::Error::other)?;
+        reading.cores = stat.cores;
+        reading
+            .cores
+            .retain(|ticks| self.cores.contains(&ticks.core));
+        let softnet = parse_softnet(whole(&self.softnet, buffer)?).map_err(io::Error::other)?;
+        let cut_short = softnet.iter().map(|core| u64::from(core.cut_short));
+        reading.cut_short_softirqs = Some(cut_short.sum());
+        Ok(())
+    }
+}
+
 impl FlowReader {
-    /// A reader of the caller's namespace; datagrams are those over `ip`.
+    /// A reader of the caller's namespace; datagrams are those over `ip`. Of the machine it reads what `cores` do, and
+    /// nothing where there are none.
     ///
     /// # Errors
     /// When the kernel's files cannot be opened.
-    pub fn of_caller(ip: IpVersion, polls: Option<PollReader>) -> io::Result<Self> {
+    pub fn of_caller(ip: IpVersion, polls: Option<PollReader>, cores: &[u32]) -> io::Result<Self> {
         let protocols = match ip {
             IpVersion::V4 => "/proc/thread-self/net/snmp",
             IpVersion::V6 => "/proc/thread-self/net/snmp6",
@@ -62,6 +100,9 @@ impl FlowReader {
             protocols: File::open(protocols)?,
             ip,
             polls,
+            machine: (!cores.is_empty())
+                .then(|| Machine::open(cores))
+                .transpose()?,
             buffer: Vec::with_capacity(BUFFER_BYTES),
         })
     }
@@ -98,6 +139,9 @@ impl FlowReader {
             let counts = polls.read().map_err(io::Error::other)?;
             reading.polls = Some(counts.polls());
         }
+        if let Some(machine) = &self.machine {
+            machine.read_into(&mut reading, &mut self.buffer)?;
+        }
         Ok(reading)
     }
 }
@@ -125,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_datagram_that_a_program_read_is_in_the_next_reading() {
-        let mut reader = FlowReader::of_caller(IpVersion::V4, None).unwrap();
+        let mut reader = FlowReader::of_caller(IpVersion::V4, None, &[]).unwrap();
         let before = reader.read().unwrap();
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         for _ in 0..100 {
@@ -136,5 +180,15 @@ mod tests {
         assert!(after.udp_read >= before.udp_read + 100);
         assert!(after.at_ns > before.at_ns);
         assert_eq!(after.polls, None);
+        assert_eq!((after.cores, after.cut_short_softirqs), (vec![], None));
+    }
+
+    #[test]
+    fn only_the_cores_that_were_asked_for_are_read() {
+        let mut reader = FlowReader::of_caller(IpVersion::V4, None, &[0]).unwrap();
+        let reading = reader.read().unwrap();
+        let cores: Vec<u32> = reading.cores.iter().map(|ticks| ticks.core).collect();
+        assert_eq!(cores, [0]);
+        assert!(reading.cut_short_softirqs.is_some());
     }
 }

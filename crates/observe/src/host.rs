@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::drop_reasons::{DropReasons, DropReasonsError};
 use crate::iptables;
 use crate::nftables::{self, Filter};
-use crate::proc_files::{parse_netstat, parse_snmp, parse_snmp6, parse_softnet_dropped};
+use crate::proc_files::{parse_netstat, parse_snmp, parse_snmp6, parse_softnet};
 use crate::qdiscs;
 use crate::queue_counters::by_queue;
 
@@ -313,7 +313,8 @@ fn read_protocols() -> io::Result<BTreeMap<String, u64>> {
 
 /// Backlog drops of each core of the machine.
 fn read_softnet_dropped() -> io::Result<Vec<u32>> {
-    parse_softnet_dropped(&read("softnet_stat")?).map_err(io::Error::other)
+    let cores = parse_softnet(&read("softnet_stat")?).map_err(io::Error::other)?;
+    Ok(cores.iter().map(|core| core.dropped).collect())
 }
 
 fn read(name: &str) -> io::Result<String> {

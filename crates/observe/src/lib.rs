@@ -32,7 +32,7 @@ mod xdp;
 
 pub use account::HostAccount;
 pub use bpf::{BpfError, RunTime, TimedPrograms, TimedRuns, start_timing};
-pub use cpu::{CpuDelta, CpuSample};
+pub use cpu::{CpuDelta, CpuSample, TICKS_PER_SECOND};
 pub use drop_reasons::{
     DropCounts, DropGroup, DropReasons, DropReasonsError, DroppedPackets, DroppedProtocol,
     KernelSymbols, Meaning, ReasonNames,
@@ -51,7 +51,7 @@ pub use octaves::Histogram;
 pub use packet_delay::PacketDelays;
 pub use polls::{PollCounter, PollCounts, PollReader};
 pub use proc_files::{
-    CoreTicks, ProcError, ProcStat, parse_net_dev, parse_snmp, parse_snmp6, parse_softnet_dropped,
+    CoreTicks, ProcError, ProcStat, Softnet, parse_net_dev, parse_snmp, parse_snmp6, parse_softnet,
     parse_stat,
 };
 pub use queue_counters::{QueueCounters, queue_counters};

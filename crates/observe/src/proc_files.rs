@@ -43,6 +43,13 @@ pub struct CoreTicks {
     pub steal: u64,
 }
 
+impl CoreTicks {
+    /// Ticks in which the core worked: all but idle and steal.
+    pub fn busy(self) -> u64 {
+        self.user + self.nice + self.system + self.irq + self.softirq
+    }
+}
+
 /// What `/proc/stat` says of the cores and of context switches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcStat {
@@ -161,32 +168,47 @@ pub fn parse_net_dev(text: &str) -> Result<Vec<(&str, LinkCounters)>, ProcError>
     Ok(interfaces)
 }
 
-/// Packets dropped because a per-CPU backlog queue was full, or by its flow limit, all cores together:
-/// the second column of `/proc/net/softnet_stat`. Each core's count is of 32 bits and wraps.
-pub fn parse_softnet_dropped(text: &str) -> Result<Vec<u32>, ProcError> {
+/// What `/proc/net/softnet_stat` counts of one core. Each count is of 32 bits and wraps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Softnet {
+    /// Packets dropped because its backlog queue was full, or by its flow limit.
+    pub dropped: u32,
+    /// How often its receive softirq ended with packets left, its budget or time being over (`time_squeeze`).
+    pub cut_short: u32,
+}
+
+/// Reads `/proc/net/softnet_stat`: a line for each core that is online.
+pub fn parse_softnet(text: &str) -> Result<Vec<Softnet>, ProcError> {
     let file = "/proc/net/softnet_stat";
-    let dropped: Vec<u32> = text
+    let cores: Vec<Softnet> = text
         .lines()
         .enumerate()
         .map(|(index, line)| {
-            line.split_ascii_whitespace()
-                .nth(1)
-                .and_then(|word| u32::from_str_radix(word, 16).ok())
-                .ok_or(ProcError {
+            let mut words = line.split_ascii_whitespace().skip(1);
+            let mut next = |expected| {
+                let count = words
+                    .next()
+                    .and_then(|word| u32::from_str_radix(word, 16).ok());
+                count.ok_or(ProcError {
                     file,
                     line: index + 1,
-                    expected: "a hexadecimal count of drops was expected in the second column",
+                    expected,
                 })
+            };
+            Ok(Softnet {
+                dropped: next("a hexadecimal count of drops was expected in the second column")?,
+                cut_short: next("a hexadecimal count was expected in the third column")?,
+            })
         })
         .collect::<Result<_, _>>()?;
-    if dropped.is_empty() {
+    if cores.is_empty() {
         return Err(ProcError {
             file,
             line: 0,
             expected: "a line for each core was expected",
         });
     }
-    Ok(dropped)
+    Ok(cores)
 }
 
 /// Counters of the IPv4 protocols by `Protocol.Name` (`Udp.RcvbufErrors`), from `/proc/net/snmp`:
@@ -297,11 +319,13 @@ mod tests {
     }
 
     #[test]
-    fn softnet_drops_are_the_second_column_in_hexadecimal() {
-        let text = "0000272d 0000001f 00000001 0 0 0 0 0 0 0\n00000000 ffffffff 00000000\n";
-        assert_eq!(parse_softnet_dropped(text).unwrap(), [31, u32::MAX]);
-        assert!(parse_softnet_dropped("").is_err());
-        assert_eq!(parse_softnet_dropped("1 2\n3\n").unwrap_err().line, 2);
+    fn softnet_counts_are_the_second_and_third_columns_in_hexadecimal() {
+        let text = "0000272d 0000001f 00000001 0 0 0 0 0 0 0\n00000000 ffffffff 0000001a\n";
+        let cores = parse_softnet(text).unwrap();
+        let counts: Vec<_> = cores.iter().map(|it| (it.dropped, it.cut_short)).collect();
+        assert_eq!(counts, [(31, 1), (u32::MAX, 26)]);
+        assert!(parse_softnet("").is_err());
+        assert_eq!(parse_softnet("1 2 3\n3\n").unwrap_err().line, 2);
     }
 
     #[test]
@@ -348,7 +372,7 @@ mod tests {
         #[test]
         fn any_text_is_read_or_refused(text in "\\PC{0,200}(\n\\PC{0,80}){0,6}") {
             let _ = parse_stat(&text);
-            let _ = parse_softnet_dropped(&text);
+            let _ = parse_softnet(&text);
             let _ = parse_snmp(&text);
             let _ = parse_snmp6(&text);
         }

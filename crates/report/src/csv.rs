@@ -4,7 +4,7 @@
 //! nothing was measured.
 
 use nicpoll_model::ab::{AbBlock, AbCpu, AbSetting, LiveAb};
-use nicpoll_model::{Imported, ImportedTrial, LossPlace, Side, Study, Trial};
+use nicpoll_model::{CoreSeries, Imported, ImportedTrial, LossPlace, Side, Study, Trial};
 
 /// A column: its name, and what a row has there.
 type Column<T> = (&'static str, fn(&T) -> Option<String>);
@@ -37,10 +37,10 @@ const TRIAL: [Column<Trial>; 27] = [
         some(trips.transactions_per_second)
     }),
     ("round_trip_p50_ns", |trial| {
-        some(trial.figures.as_ref()?.round_trip?.p50_ns?)
+        some(trial.figures.as_ref()?.round_trip?.quantiles.p50_ns?)
     }),
     ("round_trip_p99_ns", |trial| {
-        some(trial.figures.as_ref()?.round_trip?.p99_ns?)
+        some(trial.figures.as_ref()?.round_trip?.quantiles.p99_ns?)
     }),
     ("jitter_seconds", |trial| {
         trial.figures.as_ref()?.jitter_seconds.and_then(some)
@@ -163,9 +163,12 @@ struct Step {
     dropped_frames: Option<u64>,
     dropped_datagrams: Option<u64>,
     polls: Option<u64>,
+    busy_core_seconds: Option<f64>,
+    interrupt_core_seconds: Option<f64>,
+    cut_short_softirqs: Option<u64>,
 }
 
-const STEP: [Column<Step>; 11] = [
+const STEP: [Column<Step>; 14] = [
     ("sequence", |step| some(step.sequence)),
     ("block", |step| some(step.block)),
     ("workload", |step| some(&step.workload)),
@@ -179,6 +182,15 @@ const STEP: [Column<Step>; 11] = [
         step.dropped_datagrams.and_then(some)
     }),
     ("polls", |step| step.polls.and_then(some)),
+    ("busy_core_seconds", |step| {
+        step.busy_core_seconds.and_then(some)
+    }),
+    ("interrupt_core_seconds", |step| {
+        step.interrupt_core_seconds.and_then(some)
+    }),
+    ("cut_short_softirqs", |step| {
+        step.cut_short_softirqs.and_then(some)
+    }),
 ];
 
 /// The steps of a trial.
@@ -190,6 +202,12 @@ fn steps(trial: &Trial) -> Vec<Step> {
     let ends = series.end_seconds.iter().enumerate();
     ends.map(|(index, end_seconds)| {
         let of = |counts: Option<&Vec<u64>>| counts?.get(index).copied();
+        let of_cores = |read: fn(&CoreSeries) -> &Vec<f64>| {
+            let cores = series.cores.iter();
+            let seconds = cores.map(|core| read(core).get(index).copied());
+            let sum = seconds.sum::<Option<f64>>();
+            sum.filter(|_| !series.cores.is_empty())
+        };
         Step {
             sequence: trial.sequence,
             block: trial.block,
@@ -202,6 +220,9 @@ fn steps(trial: &Trial) -> Vec<Step> {
             dropped_frames: of(Some(&series.dropped_frames)),
             dropped_datagrams: of(series.dropped_datagrams.as_ref()),
             polls: of(series.polls.as_ref()),
+            busy_core_seconds: of_cores(|core| &core.busy_seconds),
+            interrupt_core_seconds: of_cores(|core| &core.interrupt_seconds),
+            cut_short_softirqs: of(series.cut_short_softirqs.as_ref()),
         }
     })
     .collect()
@@ -343,6 +364,10 @@ mod tests {
         assert_eq!(fields.len(), lines[0].split(',').count());
         assert_eq!(fields[5], series.sent_frames[0].to_string());
         assert_eq!(fields[7], "", "a stream has no datagrams: {}", lines[1]);
+        // Both cores together.
+        let busy: f64 = fields[11].parse().unwrap();
+        assert!(busy > series.cores[0].busy_seconds[0], "{}", lines[1]);
+        assert_eq!(fields[13], "0", "{}", lines[1]);
     }
 
     #[test]

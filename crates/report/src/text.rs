@@ -16,6 +16,7 @@ mod costs;
 mod cpu_truth;
 mod differences;
 mod doctor;
+mod evenness;
 pub(crate) mod header;
 pub(crate) mod imported;
 mod legend;

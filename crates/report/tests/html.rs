@@ -92,7 +92,7 @@ fn every_value_that_a_setting_changed_has_what_was_there_before() {
         // Value, before, and under default, interrupt and polling.
         "receiver em0: gro_flush_timeout 0 - - 178000",
         "receiver em0: feature rx-gro 0 - 1 1",
-        "sender em0: feature tx-tcp-segmentation 1 - 0 0",
+        "sender em0: TSO (tx-tcp-segmentation, tx-tcp6-segmentation) 1 - 0 0",
     ] {
         assert!(page.contains(row), "{row}: {page}");
     }
@@ -272,4 +272,42 @@ fn decoded(text: &str) -> Vec<u8> {
         bytes.extend(&bits.to_be_bytes()[1..4 - fillers]);
     }
     bytes
+}
+
+#[test]
+fn what_a_mean_would_hide_is_marked_and_said_wherever_the_report_is_read() {
+    let study = fixture::study();
+    let html = render_html(&study);
+    let page = words(&html);
+    for part in [
+        "A cross is a storm: packets came faster than the kernel took them",
+        "Use of CPU 1 (receiver) within the trials",
+        "rate within a trial even even step +14 %",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    // One for each trial of udp64 under polling, and more under other workloads.
+    assert!(html.matches("<title>storm</title>").count() >= 16);
+    let sentence = "Within the trials of tcp under polling the rate changes once, after 0.3 s: it is 14 % higher";
+    let text = flat(&render_text(&study, &TextOptions::default()));
+    let markdown = flat(&nicpoll_report::render_markdown(&study));
+    for told in [page, text, markdown] {
+        assert!(told.contains(sentence), "{told}");
+    }
+    let json = nicpoll_report::render_json(&study);
+    assert!(json.contains("\"found\": \"step\""), "{json}");
+    // A study of an earlier version has nothing of it, and says nothing.
+    let mut study = study;
+    for found in &mut study.findings {
+        (found.rate_within_trials, found.rate_over_trials) = (None, None);
+    }
+    for figures in study.trials.iter_mut().filter_map(|it| it.figures.as_mut()) {
+        if let Some(series) = &mut figures.series {
+            (series.cores, series.cut_short_softirqs) = (Vec::new(), None);
+        }
+    }
+    let page = words(&render_html(&study));
+    for part in ["storm", "Use of CPU", "rate within a trial"] {
+        assert!(!page.contains(part), "{part}");
+    }
 }

@@ -18,25 +18,28 @@ use crate::confidence::FAMILY_ALPHA;
 use crate::order::{Seed, shuffle};
 use crate::ranks::{doubled_ranks, ties};
 
-/// Below this p value one of the three tests calls a series uneven: Bonferroni's third of 5 %.
+/// Below this p value one of the three tests calls a series uneven: Bonferroni's third of 5 %. Where several series
+/// are tested, it is shared among them.
 pub const SERIES_BELOW_P: f64 = FAMILY_ALPHA / 3.0;
 
-/// Orders that are drawn at most for a p value.
+/// Orders that are drawn at most for a p value, unless it has to be smaller than they can show.
 const SHUFFLES_MAX: u32 = 2_000;
-/// Of a long series fewer are drawn, so that all of them together have so many values.
+/// Of long series fewer are drawn, so that all of them together have so many values.
 const SHUFFLED_VALUES_MAX: usize = 20_000_000;
-/// But so many at least: the least p value is then a third of what calls a series uneven.
-const SHUFFLES_MIN: u32 = 199;
+/// But so many at least that the least p value is a third of what calls a series uneven.
+const SHUFFLES_BELOW: f64 = 3.0;
 /// Once so many orders reach what was seen, the p value is far from small, and no more are drawn.
 const REACHED_MAX: u32 = 100;
 /// The longest distance at which values are held against earlier ones; a quarter of a short series.
 const LAGS_MAX: usize = 20;
-/// Below so many values the normal approximation of Mann's statistic is too rough (Kendall 1955), and a step
+/// Statistics that differ by no more are equal but for their rounding.
+const ROUNDING: f64 = 1e-9;
+/// Below so many values, all series together, the normal approximation of Mann's statistic is too rough (Kendall 1955), and a step
 /// cannot be told from chance.
 const VALUES_MIN: usize = 10;
 
 /// What the tests say of a series. A figure is `None` where it cannot be had.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Series {
     /// Two-sided p value of no drift.
     pub drift_p: Option<f64>,
@@ -44,6 +47,8 @@ pub struct Series {
     pub change: Option<ChangePoint>,
     /// The p value of values that do not depend on earlier ones.
     pub dependence_p: Option<f64>,
+    /// Below this p value a test has found something.
+    pub below_p: f64,
 }
 
 /// Where a series changes its level, and how easily chance alone would seem to change it as much.
@@ -57,53 +62,85 @@ pub struct ChangePoint {
 }
 
 impl Series {
-    /// Tests a series.
+    /// Tests a series that stands alone.
     pub fn of(values: &[f64], seed: Seed) -> Self {
+        Series::of_repeats(&[values], 1, seed)
+    }
+
+    /// Tests series that repeat one run, together. `family` is how many such answers there are in all: of even series,
+    /// at most 5 % of families have one that is called uneven.
+    /// ```
+    /// use nicpoll_stats::{Series, order::Seed};
+    ///
+    /// // Three runs of four steps that are too short for each to show that it began low.
+    /// let runs = [[3.0, 9.1, 9.0, 9.2], [2.8, 9.3, 9.1, 9.0], [3.1, 9.0, 9.4, 9.2]];
+    /// let runs = runs.each_ref().map(|run| run.as_slice());
+    /// let series = Series::of_repeats(&runs, 1, Seed(1));
+    /// assert_eq!(series.change.unwrap().at, 1);
+    /// ```
+    pub fn of_repeats(series: &[&[f64]], family: u32, seed: Seed) -> Self {
+        let below_p = SERIES_BELOW_P / f64::from(family.max(1));
+        let values = series.iter().map(|values| values.len()).sum();
+        let orders = Orders::that_reach(below_p, values, seed);
+        let ranked = Ranked::of(series);
+        let ranked = ranked.as_ref();
         Series {
-            drift_p: drift_p(values),
-            change: change_point(values, seed),
-            dependence_p: dependence_p(values, seed),
+            drift_p: drift_of(series),
+            change: ranked.map(|ranked| ranked.change(&orders)),
+            dependence_p: ranked.map(|ranked| ranked.dependence_p(&orders)),
+            below_p,
         }
     }
 
     /// Whether the series drifts.
     pub fn drifts(&self) -> bool {
-        self.drift_p.is_some_and(|p| p < SERIES_BELOW_P)
+        self.is_found(self.drift_p)
     }
 
     /// Its step, if there is one.
     pub fn step(&self) -> Option<usize> {
-        let change = self.change.filter(|change| change.p < SERIES_BELOW_P);
+        let change = self.change.filter(|change| self.is_found(Some(change.p)));
         change.map(|change| change.at)
     }
 
     /// Whether values depend on earlier ones.
     pub fn depends(&self) -> bool {
-        self.dependence_p.is_some_and(|p| p < SERIES_BELOW_P)
+        self.is_found(self.dependence_p)
     }
 
     /// Whether any test finds something.
     pub fn is_uneven(&self) -> bool {
         self.drifts() || self.step().is_some() || self.depends()
     }
+
+    fn is_found(&self, p: Option<f64>) -> bool {
+        p.is_some_and(|p| p < self.below_p)
+    }
 }
 
 /// The two-sided p value of no drift (Mann and Kendall). `None` below ten values, of NaN, and when all are equal.
 pub fn drift_p(values: &[f64]) -> Option<f64> {
-    if values.len() < VALUES_MIN || values.iter().any(|value| value.is_nan()) {
+    drift_of(&[values])
+}
+
+fn drift_of(series: &[&[f64]]) -> Option<f64> {
+    if !are_enough(series) {
         return None;
     }
-    let rises = rises(values);
     let term = |n: usize| {
         let n = n as f64;
         n * (n - 1.0) * (2.0 * n + 5.0)
     };
-    let tied: f64 = ties(values).into_iter().map(term).sum();
-    let variance = (term(values.len()) - tied) / 18.0;
+    let (mut rising, mut variance) = (0, 0.0);
+    for values in series {
+        rising += rises(values);
+        let tied: f64 = ties(values).into_iter().map(term).sum();
+        variance += (term(values.len()) - tied) / 18.0;
+    }
     if variance <= 0.0 {
         return None;
     }
-    let from_mean = (rises.abs() as f64 - 1.0).max(0.0);
+    let from_mean = (rising.abs() as f64 - 1.0).max(0.0);
     Some((2.0 * Normal::standard().cdf(-from_mean / variance.sqrt())).min(1.0))
 }
 
@@ -152,70 +189,121 @@ fn counted(counts: &[i64], mut places: usize) -> i64 {
 /// assert!(change.p < 0.05);
 /// ```
 pub fn change_point(values: &[f64], seed: Seed) -> Option<ChangePoint> {
-    let ranks = centred_ranks(values)?;
-    let (at, seen) = furthest(&ranks);
-    let p = share_of_orders(ranks, seed, |ranks| furthest(ranks).1 >= seen);
-    Some(ChangePoint { at, p })
+    let orders = Orders::that_reach(SERIES_BELOW_P, values.len(), seed);
+    Some(Ranked::of(&[values])?.change(&orders))
 }
 
 /// The p value of values that do not depend on earlier ones (Ljung and Box). `None` as of a step.
 pub fn dependence_p(values: &[f64], seed: Seed) -> Option<f64> {
-    let ranks = centred_ranks(values)?;
-    let seen = dependence(&ranks);
-    Some(share_of_orders(ranks, seed, |ranks| {
-        dependence(ranks) >= seen
-    }))
+    let orders = Orders::that_reach(SERIES_BELOW_P, values.len(), seed);
+    Some(Ranked::of(&[values])?.dependence_p(&orders))
 }
 
-/// Twice the ranks less their mean. `None` below ten values, of NaN, and when all are equal.
-fn centred_ranks(values: &[f64]) -> Option<Vec<i64>> {
-    if values.len() < VALUES_MIN || values.iter().any(|value| value.is_nan()) {
-        return None;
-    }
-    let mean = values.len() as i64 + 1;
-    let ranks = doubled_ranks(values).into_iter();
-    let ranks: Vec<i64> = ranks.map(|rank| rank as i64 - mean).collect();
-    ranks.iter().any(|rank| *rank != 0).then_some(ranks)
+/// Whether there are values enough, and none of them is NaN.
+fn are_enough(series: &[&[f64]]) -> bool {
+    let values = || series.iter().copied().flatten();
+    values().count() >= VALUES_MIN && values().all(|value| !value.is_nan())
 }
 
-/// The share of orders of which `reaches` holds, as it does of the one that was seen.
-fn share_of_orders(mut ranks: Vec<i64>, seed: Seed, reaches: impl Fn(&[i64]) -> bool) -> f64 {
-    let shuffles = (SHUFFLED_VALUES_MAX / ranks.len()) as u32;
-    let shuffles = shuffles.clamp(SHUFFLES_MIN, SHUFFLES_MAX);
-    let mut generator = seed.generator();
-    let mut reached = 0;
-    for drawn in 1..=shuffles {
-        shuffle(&mut ranks, &mut generator);
-        reached += u32::from(reaches(&ranks));
-        if reached == REACHED_MAX {
-            return f64::from(reached) / f64::from(drawn);
+/// How many random orders are drawn, and from which seed.
+struct Orders {
+    most: u32,
+    seed: Seed,
+}
+
+impl Orders {
+    /// Of so many values; the p value can be as small as `below_p`.
+    fn that_reach(below_p: f64, values: usize, seed: Seed) -> Self {
+        let least = (SHUFFLES_BELOW / below_p).ceil() as u32;
+        let affordable = (SHUFFLED_VALUES_MAX / values.max(1)) as u32;
+        Orders {
+            most: affordable.min(SHUFFLES_MAX).max(least),
+            seed,
         }
     }
-    // The order seen is one of those that could have been drawn.
-    f64::from(reached + 1) / f64::from(shuffles + 1)
 }
 
-/// The sum over all distances of the squared covariance there, each in units of its scatter.
-fn dependence(ranks: &[i64]) -> f64 {
-    let lags = 1..=LAGS_MAX.min(ranks.len() / 4);
-    let at = |lag: usize| {
-        let pairs = ranks.iter().zip(&ranks[lag..]);
-        let sum: i64 = pairs.map(|(early, late)| early * late).sum();
-        (sum as f64).powi(2) / (ranks.len() - lag) as f64
-    };
-    lags.map(at).sum()
-}
+/// Series as twice their ranks less the mean, each with what makes its statistics as great as those of any other.
+struct Ranked(Vec<(Vec<i64>, f64)>);
 
-/// After how many ranks their sum is furthest from 0, and how far.
-fn furthest(ranks: &[i64]) -> (usize, i64) {
-    let (mut sum, mut at, mut most) = (0, 0, 0);
-    for (index, rank) in ranks.iter().enumerate() {
-        sum += rank;
-        if sum.abs() > most {
-            (at, most) = (index + 1, sum.abs());
+impl Ranked {
+    /// `None` below ten values, of NaN, and when all values of each series are equal.
+    fn of(series: &[&[f64]]) -> Option<Self> {
+        if !are_enough(series) {
+            return None;
         }
+        let ranked = series.iter().filter_map(|values| {
+            let mean = values.len() as i64 + 1;
+            let ranks = doubled_ranks(values).into_iter();
+            let ranks: Vec<i64> = ranks.map(|rank| rank as i64 - mean).collect();
+            let squares: i64 = ranks.iter().map(|rank| rank * rank).sum();
+            let deviation = (squares as f64 / ranks.len().max(1) as f64).sqrt();
+            (squares > 0).then_some((ranks, deviation))
+        });
+        let ranked: Vec<_> = ranked.collect();
+        (!ranked.is_empty()).then_some(Ranked(ranked))
     }
-    (at, most)
+
+    fn change(&self, orders: &Orders) -> ChangePoint {
+        let (at, seen) = self.furthest();
+        let p = self.share_of(orders, |ranked| ranked.furthest().1 >= seen - ROUNDING);
+        ChangePoint { at, p }
+    }
+
+    fn dependence_p(&self, orders: &Orders) -> f64 {
+        let seen = self.dependence();
+        self.share_of(orders, |ranked| ranked.dependence() >= seen - ROUNDING)
+    }
+
+    /// The share of orders, drawn within each series, of which `reaches` holds, as it does of the one that was seen.
+    fn share_of(&self, orders: &Orders, reaches: impl Fn(&Ranked) -> bool) -> f64 {
+        let mut ranked = Ranked(self.0.clone());
+        let mut generator = orders.seed.generator();
+        let mut reached = 0;
+        for drawn in 1..=orders.most {
+            for (ranks, _) in &mut ranked.0 {
+                shuffle(ranks, &mut generator);
+            }
+            reached += u32::from(reaches(&ranked));
+            if reached == REACHED_MAX {
+                return f64::from(reached) / f64::from(drawn);
+            }
+        }
+        // The order seen is one of those that could have been drawn.
+        f64::from(reached + 1) / f64::from(orders.most + 1)
+    }
+
+    /// The sum over all series and distances of the squared covariance there, each in units of its scatter.
+    fn dependence(&self) -> f64 {
+        let of_series = |(ranks, deviation): &(Vec<i64>, f64)| -> f64 {
+            let lags = 1..=LAGS_MAX.min(ranks.len() / 4);
+            let at = |lag: usize| {
+                let pairs = ranks.iter().zip(&ranks[lag..]);
+                let sum: i64 = pairs.map(|(early, late)| early * late).sum();
+                (sum as f64).powi(2) / (ranks.len() - lag) as f64
+            };
+            lags.map(at).sum::<f64>() / deviation.powi(4)
+        };
+        self.0.iter().map(of_series).sum()
+    }
+
+    /// After how many values their ranks, summed over all series, are furthest from 0, and how far.
+    fn furthest(&self) -> (usize, f64) {
+        let longest = self.0.iter().map(|(ranks, _)| ranks.len()).max();
+        let (mut sum, mut at, mut most) = (0.0, 0, 0.0);
+        for index in 0..longest.unwrap_or(0) {
+            let here = |(ranks, deviation): &(Vec<i64>, f64)| {
+                ranks
+                    .get(index)
+                    .map_or(0.0, |rank| *rank as f64 / deviation)
+            };
+            sum += self.0.iter().map(here).sum::<f64>();
+            if f64::abs(sum) > most + ROUNDING {
+                (at, most) = (index + 1, f64::abs(sum));
+            }
+        }
+        (at, most)
+    }
 }
 
 #[cfg(test)]
@@ -254,6 +342,26 @@ mod tests {
     }
 
     #[test]
+    fn what_no_run_shows_alone_all_of_them_show() {
+        // A warm-up of two steps, half the scatter high.
+        let runs: Vec<Vec<f64>> = (0..16)
+            .map(|run| {
+                let step = |i: usize| noise(11 * run + i) + if i < 2 { -0.5 } else { 0.0 };
+                (0..11).map(step).collect()
+            })
+            .collect();
+        let runs: Vec<&[f64]> = runs.iter().map(Vec::as_slice).collect();
+        let alone = runs
+            .iter()
+            .filter(|run| Series::of(run, Seed(1)).is_uneven());
+        assert!(alone.count() < 4);
+        let together = Series::of_repeats(&runs, 20, Seed(1));
+        assert_eq!(together.step(), Some(2), "{together:?}");
+        // Of a great family only what is surer is told.
+        assert!(together.below_p < SERIES_BELOW_P / 19.0);
+    }
+
+    #[test]
     fn published_figures() {
         // pymannkendall 1.4.3 has p = 0.0001 for strictly rising values with one exchange; by hand: S = 43 of
         // 45, variance 10 x 9 x 25 / 18 = 125, z = 42 / 11.18.
@@ -282,11 +390,18 @@ mod tests {
 
     #[test]
     fn what_cannot_be_told() {
-        assert_eq!(Series::of(&[1.0; 20], Seed(1)), Series::default());
+        let nothing = Series {
+            drift_p: None,
+            change: None,
+            dependence_p: None,
+            below_p: SERIES_BELOW_P,
+        };
+        assert_eq!(Series::of(&[1.0; 20], Seed(1)), nothing);
+        assert_eq!(Series::of_repeats(&[], 1, Seed(1)), nothing);
         assert_eq!(drift_p(&[1.0, 2.0, 3.0]), None);
         assert_eq!(change_point(&[1.0, 2.0, 3.0], Seed(1)), None);
         let mut values = [1.0; 12];
         values[3] = f64::NAN;
-        assert_eq!(Series::of(&values, Seed(1)), Series::default());
+        assert_eq!(Series::of(&values, Seed(1)), nothing);
     }
 }

@@ -120,3 +120,69 @@ fn uneven_series_are_called_so() {
         assert!(found > 0.8, "shape {index}: {found}");
     }
 }
+
+/// Sixteen trials of one setting, of so many steps each.
+fn trials(
+    generator: &mut Pcg64,
+    steps: usize,
+    level: impl Fn(usize, usize) -> f64,
+) -> Vec<Vec<f64>> {
+    (0..16)
+        .map(|run| {
+            let step = |at| level(run, at) + normal(generator);
+            (0..steps).map(step).collect()
+        })
+        .collect()
+}
+
+fn together(trials: &[Vec<f64>], family: u32) -> Series {
+    let trials: Vec<&[f64]> = trials.iter().map(Vec::as_slice).collect();
+    Series::of_repeats(&trials, family, Seed(5))
+}
+
+#[test]
+fn of_studies_whose_trials_are_even_one_in_twenty_at_most_has_one_called_uneven() {
+    // Twelve settings and workloads in each study. Levels differ from trial to trial; the steps of a trial do not.
+    let alarms = share(200, 26, |generator| {
+        (0..12).any(|_| {
+            let levels: Vec<f64> = (0..16).map(|_| 5.0 * normal(generator)).collect();
+            let even = trials(generator, 11, |run, _| levels[run]);
+            together(&even, 12).is_uneven()
+        })
+    });
+    // Three standard deviations of 200 are 0.046.
+    assert!(alarms < 0.096, "{alarms}");
+}
+
+#[test]
+fn what_trials_share_is_found_although_few_show_it_alone() {
+    /// The level of a run at a step; how many steps; whether that is found.
+    type Shape = (fn(usize, usize) -> f64, usize, fn(&Series) -> bool);
+    let shapes: [Shape; 3] = [
+        // A warm-up of three steps, and a drift, a little more than the scatter.
+        (
+            |_, at| if at < 3 { -1.2 } else { 0.0 },
+            11,
+            |series| (2..=4).any(|at| series.step() == Some(at)),
+        ),
+        (|_, at| 0.12 * at as f64, 11, Series::drifts),
+        // A sawtooth of six steps that begins anywhere.
+        (
+            |run, at| 0.5 * ((3 * run + at) % 6) as f64,
+            24,
+            |series| series.depends() && !series.drifts(),
+        ),
+    ];
+    for (index, (level, steps, is_found)) in shapes.into_iter().enumerate() {
+        let (mut alone, mut runs) = (0, 0);
+        let found = share(40, 27, |generator| {
+            let uneven = trials(generator, steps, level);
+            let shown = |trial: &&Vec<f64>| Series::of(trial, Seed(5)).is_uneven();
+            alone += uneven.iter().filter(shown).count();
+            runs += uneven.len();
+            is_found(&together(&uneven, 12))
+        });
+        assert!(found > 0.7, "shape {index}: {found}");
+        assert!(2 * alone < runs, "shape {index}: {alone} of {runs} alone");
+    }
+}

@@ -278,9 +278,9 @@ pub(crate) fn value(trial: &Trial, metric: Metric) -> Option<f64> {
     match metric {
         Metric::DeliveredBitsPerSecond => Some(figures.delivered_bits_per_second),
         Metric::TransactionsPerSecond => trips.map(|trips| trips.transactions_per_second),
-        Metric::RoundTripP50Ns => trips.and_then(|trips| Some(trips.p50_ns? as f64)),
-        Metric::RoundTripP99Ns => trips.and_then(|trips| Some(trips.p99_ns? as f64)),
-        Metric::RoundTripP999Ns => trips.and_then(|trips| Some(trips.p999_ns? as f64)),
+        Metric::RoundTripP50Ns => trips.and_then(|trips| Some(trips.quantiles.p50_ns? as f64)),
+        Metric::RoundTripP99Ns => trips.and_then(|trips| Some(trips.quantiles.p99_ns? as f64)),
+        Metric::RoundTripP999Ns => trips.and_then(|trips| Some(trips.quantiles.p999_ns? as f64)),
         Metric::LossRatio => trial.loss_ratio(),
         Metric::JitterSeconds => figures.jitter_seconds,
         Metric::CpuBusy | Metric::CpuNsPerPacket | Metric::CpuNsPerByte => {

@@ -205,7 +205,7 @@ impl Fit<'_> {
             ..RrWorkload::default()
         });
         let trips = self.unobserved(&rr)?.round_trip;
-        block.round_trip_ns = trips.and_then(|trips| Some(trips.p50_ns? as f64));
+        block.round_trip_ns = trips.and_then(|trips| Some(trips.quantiles.p50_ns? as f64));
         Ok(())
     }
 

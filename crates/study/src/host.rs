@@ -122,6 +122,8 @@ pub enum HostRequest {
         step: Duration,
         /// The protocol of the datagrams that count.
         ip: IpVersion,
+        /// The cores whose time is read, too; none: nothing of the machine is.
+        cores: Vec<u32>,
     },
     /// End that.
     CloseSeries,

@@ -17,6 +17,7 @@ pub mod demo;
 mod design;
 mod engine;
 mod error;
+mod evenness;
 mod existing;
 mod extent;
 mod facts;

@@ -22,6 +22,7 @@ use nicpoll_stats::{
 
 use crate::comparisons::{compare_pair, metrics, value};
 use crate::design::Versus;
+use crate::evenness::series_tests;
 use crate::plan::{MARGIN, family_confidence};
 
 pub use imported::{ImportError, import_transcripts};
@@ -303,7 +304,7 @@ fn unpaired(
         side(reference_name.into(), reference),
     );
     let word = word(&found, less_is_better);
-    let is_uneven = judged.is_uneven || reference.is_uneven;
+    let is_uneven = judged.order.is_uneven || reference.order.is_uneven;
     let finite = |end: f64| Some(end).filter(|it| it.is_finite());
     Ok(ComparedSets {
         workload,
@@ -340,8 +341,6 @@ fn word(found: &Unpaired, less_is_better: bool) -> Verdict {
 }
 
 fn side(name: String, values: Values) -> ComparedSide {
-    let series = Series::of(&values.values, SEED);
-    let step = series.change;
     let position = |index: usize| index as u32 + 1;
     ComparedSide {
         name,
@@ -352,11 +351,7 @@ fn side(name: String, values: Values) -> ComparedSide {
         mean: mean(&values.values),
         standard_deviation: standard_deviation(&values.values),
         outliers: outliers(&values.values).into_iter().map(position).collect(),
-        drift_p: series.drift_p,
-        step_at: step.map(|it| position(it.at)),
-        step_p: step.map(|it| it.p),
-        dependence_p: series.dependence_p,
-        is_uneven: series.is_uneven(),
+        order: series_tests(&Series::of(&values.values, SEED)),
         values: values.values,
     }
 }

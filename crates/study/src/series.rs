@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use nicpoll_model::line::IpVersion;
-use nicpoll_model::{TrialSeries, WorkUnit};
-use nicpoll_observe::FlowReading;
+use nicpoll_model::{CoreSeries, TrialSeries, WorkUnit};
+use nicpoll_observe::{CoreTicks, FlowReading, TICKS_PER_SECOND};
 
 use crate::error::StudyError;
 use crate::lab::Lab;
@@ -23,8 +23,11 @@ impl Readings {
     pub fn open(lab: &mut Lab, duration: Duration, ip: IpVersion) -> Result<Self, StudyError> {
         let step = TrialSeries::step_seconds(duration.as_secs_f64());
         let step = Duration::from_secs_f64(step);
-        for host in lab.way() {
-            host.open_series(step, ip)?;
+        let cores = lab.cpus().to_vec();
+        for (place, host) in lab.way().enumerate() {
+            // What the machine does is read at one host: the others are on the same one, or are not studied.
+            let read = (place == STUDIED).then(|| cores.clone());
+            host.open_series(step, ip, read.unwrap_or_default())?;
         }
         Ok(Readings { step, duration })
     }
@@ -62,12 +65,7 @@ fn series(
     if ends.len() < 2 || hosts.iter().any(Vec::is_empty) {
         return None;
     }
-    let counts = |host: &[FlowReading], read: Read| -> Vec<u64> {
-        let at: Vec<u64> = ends.iter().map(|end| count_at(host, read, *end)).collect();
-        at.windows(2)
-            .map(|pair| pair[1].saturating_sub(pair[0]))
-            .collect()
-    };
+    let counts = |host: &[FlowReading], read: Read| counts(host, &ends, read);
     let datagrams = |read: Read| (unit != WorkUnit::Bytes).then(|| counts(receiver, read));
     let mut dropped_frames = vec![0; ends.len() - 1];
     for link in hosts.windows(2) {
@@ -80,6 +78,9 @@ fn series(
     }
     let studied = hosts.get(STUDIED)?;
     let has_polls = studied.iter().all(|reading| reading.polls.is_some());
+    let has_machine = studied
+        .iter()
+        .all(|reading| reading.cut_short_softirqs.is_some());
     let rounded = |seconds: &f64| (seconds * 1e5).round() / 1e5;
     Some(TrialSeries {
         step_seconds: step.as_secs_f64(),
@@ -90,11 +91,54 @@ fn series(
         dropped_frames,
         dropped_datagrams: datagrams(|reading| reading.udp_dropped),
         polls: has_polls.then(|| counts(studied, |reading| reading.polls.unwrap_or(0))),
+        cores: cores(studied, &ends),
+        cut_short_softirqs: has_machine
+            .then(|| counts(studied, |reading| reading.cut_short_softirqs.unwrap_or(0))),
     })
 }
 
 /// A counter of a reading.
 type Read = fn(&FlowReading) -> u64;
+
+/// What a host counted between these times.
+fn counts(host: &[FlowReading], ends: &[f64], read: impl Fn(&FlowReading) -> u64) -> Vec<u64> {
+    let at = ends.iter().map(|end| count_at(host, &read, *end));
+    let at: Vec<u64> = at.collect();
+    at.windows(2)
+        .map(|pair| pair[1].saturating_sub(pair[0]))
+        .collect()
+}
+
+/// What the cores of a host did between these times, of those that every reading has.
+fn cores(host: &[FlowReading], ends: &[f64]) -> Vec<CoreSeries> {
+    let of = |reading: &FlowReading, core: u32| {
+        let mut cores = reading.cores.iter();
+        cores.find(|ticks| ticks.core == core).copied()
+    };
+    let first = host
+        .first()
+        .map_or(&[][..], |reading| reading.cores.as_slice());
+    let names = first.iter().map(|ticks| ticks.core);
+    let always = names.filter(|core| host.iter().all(|reading| of(reading, *core).is_some()));
+    always
+        .map(|core| {
+            // Microseconds: a time between two readings is seldom whole ticks.
+            let seconds = |ticks: fn(CoreTicks) -> u64| -> Vec<f64> {
+                let micros = |reading: &FlowReading| {
+                    let ticks = of(reading, core).map_or(0, ticks);
+                    ticks * (1e6 / TICKS_PER_SECOND) as u64
+                };
+                let micros = counts(host, ends, micros).into_iter();
+                micros.map(|micros| micros as f64 / 1e6).collect()
+            };
+            CoreSeries {
+                core,
+                busy_seconds: seconds(CoreTicks::busy),
+                interrupt_seconds: seconds(|ticks| ticks.irq + ticks.softirq),
+            }
+        })
+        .collect()
+}
 
 /// When a reading was taken, since the first one of its host.
 fn seconds(readings: &[FlowReading], reading: &FlowReading) -> f64 {
@@ -103,7 +147,7 @@ fn seconds(readings: &[FlowReading], reading: &FlowReading) -> f64 {
 }
 
 /// What a host had counted at a time: between two readings, as if it had counted evenly.
-fn count_at(readings: &[FlowReading], read: Read, time: f64) -> u64 {
+fn count_at(readings: &[FlowReading], read: impl Fn(&FlowReading) -> u64, time: f64) -> u64 {
     let next = readings.partition_point(|reading| seconds(readings, reading) < time);
     let Some(after) = readings.get(next) else {
         return readings.last().map_or(0, read);
@@ -133,8 +177,21 @@ mod tests {
             udp_read: index * each.udp_read,
             udp_dropped: index * each.udp_dropped,
             polls: each.polls.map(|polls| index * polls),
+            cores: each.cores.iter().map(|core| worked(*core, index)).collect(),
+            cut_short_softirqs: each.cut_short_softirqs.map(|count| index * count),
         };
         (0..).zip(times_ms).map(at).collect()
+    }
+
+    /// What a core has done after so many readings.
+    fn worked(core: CoreTicks, readings: u64) -> CoreTicks {
+        CoreTicks {
+            core: core.core,
+            system: readings * core.system,
+            softirq: readings * core.softirq,
+            idle: readings * core.idle,
+            ..CoreTicks::default()
+        }
     }
 
     fn of(unit: WorkUnit, times_ms: &[u64]) -> Option<TrialSeries> {
@@ -149,6 +206,14 @@ mod tests {
             udp_read: 85,
             udp_dropped: 5,
             polls: Some(7),
+            cores: vec![CoreTicks {
+                core: 1,
+                system: 3,
+                softirq: 4,
+                idle: 3,
+                ..CoreTicks::default()
+            }],
+            cut_short_softirqs: Some(2),
             ..FlowReading::default()
         };
         let hosts = [readings(sender, times_ms), readings(receiver, times_ms)];
@@ -164,6 +229,11 @@ mod tests {
         assert_eq!(series.dropped_frames, [10; 3]);
         assert_eq!(series.dropped(), [15; 3]);
         assert_eq!(series.polls, Some(vec![7; 3]));
+        assert_eq!(series.cores.len(), 1);
+        let core = &series.cores[0];
+        assert_eq!((core.core, &core.busy_seconds[..]), (1, &[0.07; 3][..]));
+        assert_eq!(core.interrupt_seconds, [0.04; 3]);
+        assert_eq!(series.cut_short_softirqs, Some(vec![2; 3]));
         let stream = of(WorkUnit::Bytes, &[0, 100]).unwrap();
         assert_eq!(
             (stream.read_datagrams, stream.received_bytes),

@@ -4,31 +4,61 @@
 //! What must hold: nothing here decides which trials count. What differs between settings must be seen
 //! beside the figures, since a setting can be the cause of what befalls it.
 
-use nicpoll_model::{Metric, SettingFindings, Shares, Trial};
+use nicpoll_model::{SettingFindings, Shares, Trial, WorkUnit};
 use nicpoll_stats::Summary;
+use nicpoll_stats::order::Seed;
 
 use crate::comparisons::{metrics, value};
 use crate::design::Design;
+use crate::evenness::{Rule, over_trials, within_trials};
 
-/// What each workload's trials met under each setting, in the order of the report.
-pub fn setting_findings(design: &Design, trials: &[Trial]) -> Vec<SettingFindings> {
+/// Answers on how even a rate is, for each workload and setting: within trials, and from trial to trial.
+const EVENNESS_ANSWERS: usize = 2;
+
+/// What each workload's trials met under each setting, in the order of the report. A rate that changes over time by
+/// less than `margin` is not told of; random orders are drawn from `seed`.
+pub fn setting_findings(
+    design: &Design,
+    trials: &[Trial],
+    margin: f64,
+    seed: Seed,
+) -> Vec<SettingFindings> {
+    let groups = design.workloads.len() * design.settings.len();
+    let rule = Rule {
+        family: (groups * EVENNESS_ANSWERS) as u32,
+        margin,
+        seed,
+    };
     let mut found = Vec::new();
     for workload in &design.workloads {
-        let metric = metrics(workload.request.workload().unit())[0];
+        let unit = workload.request.workload().unit();
         for setting in &design.settings {
             let alike = trials
                 .iter()
                 .filter(|trial| trial.workload == workload.name && trial.setting == setting.name());
             let alike: Vec<&Trial> = alike.collect();
             if !alike.is_empty() {
-                found.push(of_trials(&workload.name, setting.name(), metric, &alike));
+                found.push(of_trials(
+                    &workload.name,
+                    setting.name(),
+                    unit,
+                    &alike,
+                    &rule,
+                ));
             }
         }
     }
     found
 }
 
-fn of_trials(workload: &str, setting: &str, metric: Metric, trials: &[&Trial]) -> SettingFindings {
+fn of_trials(
+    workload: &str,
+    setting: &str,
+    unit: WorkUnit,
+    trials: &[&Trial],
+    rule: &Rule,
+) -> SettingFindings {
+    let metric = metrics(unit)[0];
     let count =
         |is: &dyn Fn(&Trial) -> bool| trials.iter().filter(|trial| is(trial)).count() as u32;
     let kept = |trial: &Trial| trial.conduct.is_kept();
@@ -78,6 +108,8 @@ fn of_trials(workload: &str, setting: &str, metric: Metric, trials: &[&Trial]) -
         // The primary metrics are rates, of which less is worse.
         worst_decile_per_second: summary.map(|it| it.p10),
         below_half_median_ratio: below_half,
+        rate_within_trials: within_trials(trials, unit, rule),
+        rate_over_trials: over_trials(trials, metric, rule),
     }
 }
 

@@ -248,7 +248,8 @@ pub(crate) fn conclude(design: &Design, mut study: Study) -> Result<Study, Study
         Seed(study.seed),
     )?;
     study.sweeps = sweeps(design, &study.trials);
-    study.findings = setting_findings(design, &study.trials);
+    let seed = Seed(study.seed);
+    study.findings = setting_findings(design, &study.trials, study.plan.margin, seed);
     study.warnings.extend(warnings_of(&study, design));
     Ok(study)
 }

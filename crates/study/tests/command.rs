@@ -82,7 +82,7 @@ fn transactions_and_round_trips_of_other_tools_are_read() {
         let books = run(&mut test, &request).unwrap();
         let trips = books.round_trip.unwrap();
         assert_eq!(
-            (trips.transactions_per_second, trips.p99_ns),
+            (trips.transactions_per_second, trips.quantiles.p99_ns),
             (rate, p99_ns)
         );
         assert_eq!(

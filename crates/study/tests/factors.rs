@@ -274,7 +274,7 @@ fn a_delay_is_made_where_the_kernel_can_and_refused_with_its_line_where_it_canno
             running.wait_for_sender(&mut lab, &never).unwrap();
             let books = running.drain(&mut lab, Duration::from_millis(50)).unwrap();
             let trips = books.round_trip.unwrap();
-            assert!(trips.min_ns >= Some(40_000_000), "{trips:?}");
+            assert!(trips.quantiles.min_ns >= Some(40_000_000), "{trips:?}");
         }
     }
     let plan = file.plan(Seed(1)).unwrap().plan;

@@ -60,14 +60,14 @@ fn both_ends_count_the_same_transactions() {
         asked.responses_received
     );
     let quantiles = [
-        round_trip.min_ns,
-        round_trip.p50_ns,
-        round_trip.p99_ns,
-        round_trip.p999_ns,
-        round_trip.max_ns,
+        round_trip.quantiles.min_ns,
+        round_trip.quantiles.p50_ns,
+        round_trip.quantiles.p99_ns,
+        round_trip.quantiles.p999_ns,
+        round_trip.quantiles.max_ns,
     ];
     assert!(quantiles.is_sorted(), "{quantiles:?}");
-    assert!(round_trip.min_ns > Some(0));
+    assert!(round_trip.quantiles.min_ns > Some(0));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //!
 //! What must hold: each draws what the trials hold and no more. A plot that would be empty is left out.
 
+mod core_use;
 mod cpu;
 mod ecdf;
 mod flow;
@@ -90,6 +91,8 @@ pub fn of_workload(study: &Study, facts: &WorkloadFacts) -> Vec<Figure> {
         ratios::plot(study, facts, &rate),
         order::plot(study, facts, &rate),
         rates::plot(study, facts),
+    ];
+    let more = [
         // Trials of earlier versions hold five quantiles alone.
         ecdf::round_trips(study, facts).or_else(|| latency::plot(study, facts)),
         ecdf::one_way(study, facts),
@@ -98,5 +101,9 @@ pub fn of_workload(study: &Study, facts: &WorkloadFacts) -> Vec<Figure> {
         simulated::plot(study, facts),
     ];
     let events = events.iter().map(|event| trials::plot(study, facts, event));
-    plots.into_iter().chain(events).flatten().collect()
+    let plots = plots.into_iter().flatten();
+    plots
+        .chain(core_use::plots(study, facts))
+        .chain(more.into_iter().chain(events).flatten())
+        .collect()
 }

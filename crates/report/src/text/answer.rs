@@ -19,7 +19,7 @@ use crate::numbers::{MISSING, aligned, counted, figure_or_missing, span};
 
 /// Lines of a terminal, less the prompt.
 const LINES: usize = 23;
-const NO_TIME: &str = "not compared: no time was left (fewer fit: --workload)";
+const NO_TIME: &str = "not compared: no time left (--workload asks for fewer)";
 
 /// Writes the screen. `is_alone` when nothing follows it.
 pub fn write(page: &mut Page, study: &Study, is_alone: bool) {
@@ -419,7 +419,8 @@ fn latencies(study: &Study) -> impl Iterator<Item = String> {
                 .iter()
                 .map(|setting| {
                     let group = Group::of(study, &facts.workload, &setting.setting);
-                    let p50 = group.median(|trial| Some(trial.round_trip?.p50_ns? as f64 / 1e3));
+                    let p50 = group
+                        .median(|trial| Some(trial.round_trip?.quantiles.p50_ns? as f64 / 1e3));
                     (setting.setting.as_str(), p50)
                 })
                 .collect();

@@ -217,7 +217,7 @@ fn not_sure(sets: &ComparedSets, margin: f64) -> Option<String> {
     let Ends { low, high } = sets.interval;
     let is_beyond =
         low.is_some_and(|low| low >= margin) || high.is_some_and(|high| high <= margin.recip());
-    let is_even = !sets.judged.is_uneven && !sets.reference.is_uneven;
+    let is_even = !sets.judged.order.is_uneven && !sets.reference.order.is_uneven;
     (is_weak && is_beyond && is_even).then(|| {
         format!(
             "Not sure enough for 'and it matters': that takes a p value of at most {}, a tenth of what the interval \
@@ -252,13 +252,13 @@ fn of_side(side: &ComparedSide) -> Vec<String> {
     }
     let is_found = |p: Option<f64>| p.is_some_and(|p| p < SERIES_BELOW_P);
     let mut found = Vec::new();
-    if let Some(at) = side.step_at.filter(|_| is_found(side.step_p)) {
+    if let Some(at) = side.order.step_at.filter(|_| is_found(side.order.step_p)) {
         found.push(format!("step at value {at}"));
     }
-    if is_found(side.drift_p) {
+    if is_found(side.order.drift_p) {
         found.push(String::from("drift"));
     }
-    if is_found(side.dependence_p) {
+    if is_found(side.order.dependence_p) {
         found.push(String::from("values depend on earlier ones"));
     }
     if !found.is_empty() {

@@ -180,8 +180,8 @@ fn price(study: &Study, comparison: &Comparison, pair: Pair) -> String {
     };
     format!(
         " The median round trip is {}, the 99th percentile {}.",
-        both(|trial| Some(trial.round_trip?.p50_ns? as f64 / 1e3)),
-        both(|trial| Some(trial.round_trip?.p99_ns? as f64 / 1e3))
+        both(|trial| Some(trial.round_trip?.quantiles.p50_ns? as f64 / 1e3)),
+        both(|trial| Some(trial.round_trip?.quantiles.p99_ns? as f64 / 1e3))
     )
 }
 

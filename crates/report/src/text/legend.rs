@@ -46,7 +46,7 @@ const EXACT: (&str, &str) = (
      was measured meanwhile. No event shows steal; it lies within the other states.",
 );
 
-const LAST: [(&str, &str); 4] = [
+const LAST: [(&str, &str); 5] = [
     (
         "sampled",
         "by /proc/stat: the kernel looks at each CPU once a clock tick. Work in step with the tick is \
@@ -57,6 +57,12 @@ const LAST: [(&str, &str); 4] = [
         "polls up to the first that finds less than its budget. Timer polling means one round a period, \
          however many polls it takes. The kernel starts gro_flush_timeout anew when a round ends, so it \
          is set shorter than the period.",
+    ),
+    (
+        "even",
+        "the rate is the same over time, as far as tests tell: from step to step within a trial, or from trial \
+         to trial. A step (a warm-up), a drift or slow swings are named where they are found and as great as the \
+         margin. By chance alone one study in twenty has any of them.",
     ),
     (
         "residual",

@@ -2,14 +2,17 @@
 //!
 //! What must hold: what differs between settings can be seen side by side. Nothing here decides anything.
 
-use nicpoll_model::{Metric, SettingFindings, Shares, Study, WorkUnit};
+use nicpoll_model::{Metric, RateOverTime, SettingFindings, Shares, Study, WorkUnit};
 
+use super::evenness;
 use super::page::{Ink, Row};
 use crate::numbers::{MISSING, count, figure, figure_or_missing, percent};
 
 type Read = fn(&SettingFindings) -> String;
 /// A label with a number of trials.
 type Amiss<'a> = (&'a str, fn(&SettingFindings) -> u32);
+/// A label with what a rate does over time.
+type OverTime<'a> = (&'a str, fn(&SettingFindings) -> Option<RateOverTime>);
 /// A label with a share of a core, or of a period.
 type Share<'a> = (&'a str, fn(&SettingFindings) -> Option<Shares>);
 
@@ -27,16 +30,16 @@ pub fn rows(study: &Study, workload: &str, unit: WorkUnit) -> Vec<Row> {
         Row::new(label, cells.collect(), Ink::Plain)
     };
     let mut rows = vec![
-        Row::new("what they met", vec![], Ink::Plain),
+        Row::new("what the trials met", vec![], Ink::Plain),
         row("  trials", |it| count(it.trials)),
     ];
     let amiss: [Amiss<'_>; 6] = [
         ("  of them disturbed", |it| it.external_trials),
         ("  of them failed", |it| it.failed_trials),
         ("  of them not proven", |it| it.unproven_trials),
-        ("  with an open account", |it| it.ledger_void_trials),
+        ("  losses do not add up", |it| it.ledger_void_trials),
         ("  with losses", |it| it.loss_trials),
-        ("  proofs tried again", |it| it.proof_retries),
+        ("  further proofs needed", |it| it.proof_retries),
     ];
     for (label, read) in amiss {
         if found.iter().flatten().any(|it| read(it) > 0) {
@@ -59,6 +62,16 @@ pub fn rows(study: &Study, workload: &str, unit: WorkUnit) -> Vec<Row> {
             .collect(),
         Ink::Plain,
     ));
+    let over_time: [OverTime<'_>; 2] = [
+        ("  rate within a trial", |it| it.rate_within_trials),
+        ("  rate over the trials", |it| it.rate_over_trials),
+    ];
+    for (label, read) in over_time {
+        if found.iter().flatten().any(|it| read(it).is_some()) {
+            let cells = found.iter().map(|it| evenness::cell(it.and_then(read)));
+            rows.push(Row::new(label, cells.collect(), Ink::Plain));
+        }
+    }
     let shares: [Share<'_>; 3] = [
         ("  steal, % of a core", |it| it.steal),
         ("  other programs, %", |it| it.foreign_cpu),
@@ -86,7 +99,7 @@ pub fn rows(study: &Study, workload: &str, unit: WorkUnit) -> Vec<Row> {
 fn middle_and_most(shares: Option<Shares>) -> String {
     shares.map_or(String::from(MISSING), |it| {
         format!(
-            "{}, most {}",
+            "{} (most {})",
             percent(it.median_ratio),
             percent(it.max_ratio)
         )

@@ -43,11 +43,9 @@ pub fn rows(study: &Study, compared: &Compared<'_>) -> Vec<Row> {
         cells("pairs that count", &|one| one.blocks.to_string()),
         cells("by paired t", &|one| ends(one, one.paired_t)),
         cells("by 20 % trimmed t", &|one| ends(one, one.trimmed_t)),
-        cells("p by that method", &|one| {
-            figure_or_missing(one.difference_p)
-        }),
-        cells("p after Holm", &|one| figure_or_missing(one.holm_p)),
-        cells("found 9 times in 10", &|one| {
+        cells("p value", &|one| figure_or_missing(one.difference_p)),
+        cells("p value after Holm", &|one| figure_or_missing(one.holm_p)),
+        cells("finds 9 times in 10", &|one| {
             found(one).unwrap_or(String::from(MISSING))
         }),
     ];

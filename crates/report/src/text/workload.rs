@@ -9,6 +9,7 @@ use nicpoll_model::{
 };
 
 use super::differences;
+use super::evenness;
 use super::met;
 use super::page::{Align, Ink, Page, Row};
 use crate::figures::{Group, middle};
@@ -24,6 +25,9 @@ pub fn write(page: &mut Page, study: &Study, facts: &WorkloadFacts) {
     let groups = Group::of_workload(study, workload);
     page.heading(&format!("{workload}: {}", facts.description));
     differences::write_sentences(page, study, workload);
+    for sentence in evenness::sentences(study, workload) {
+        page.paragraph(Ink::Unsure, &sentence);
+    }
     if groups.iter().all(|group| group.good.is_empty()) {
         return;
     }
@@ -151,13 +155,13 @@ fn round_trip_rows(groups: &[Group]) -> Vec<Row> {
         Some(trial.round_trip?.transactions_per_second)
     }));
     rows.push(median_row("round trip p50, us", groups, |trial| {
-        Some(trial.round_trip?.p50_ns? as f64 / 1e3)
+        Some(trial.round_trip?.quantiles.p50_ns? as f64 / 1e3)
     }));
     rows.push(median_row("round trip p99, us", groups, |trial| {
-        Some(trial.round_trip?.p99_ns? as f64 / 1e3)
+        Some(trial.round_trip?.quantiles.p99_ns? as f64 / 1e3)
     }));
     rows.push(median_row("round trip p99.9, us", groups, |trial| {
-        Some(trial.round_trip?.p999_ns? as f64 / 1e3)
+        Some(trial.round_trip?.quantiles.p999_ns? as f64 / 1e3)
     }));
     rows
 }
@@ -363,7 +367,7 @@ fn loss_rows(groups: &[Group]) -> Vec<Row> {
         .map(|(key, _)| *key)
         .collect();
     let mut rows = vec![
-        Row::new("where they went: sum of trials", vec![], Ink::Plain),
+        Row::new("where packets went: all trials", vec![], Ink::Plain),
         Row::new(
             format!("  offered, {unit}"),
             cells(&|sums| count(sums.offered)),

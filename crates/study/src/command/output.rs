@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_import::{Format, Quantity, RoundTripQuantiles};
-use nicpoll_model::{RoundTrip, Side, WindowRates, WorkUnit};
+use nicpoll_import::{Format, Quantity};
+use nicpoll_model::{RoundTrip, RoundTripQuantiles, Side, WindowRates, WorkUnit};
 use nicpoll_traffic::workload::{EndBooks, Payload, PreparedEnd, Workload, WorkloadError};
 use nicpoll_traffic::{Signals, SocketBuffer};
 use regex::Regex;
@@ -362,16 +362,11 @@ impl Prepared {
             received: payload,
             receiver_rates: Some(rates),
             jitter_seconds: figure.jitter_seconds,
-            round_trip: figure.transactions.map(|(rate, trips)| RoundTrip {
+            round_trip: figure.transactions.map(|(rate, quantiles)| RoundTrip {
                 transactions: (rate * seconds) as u64,
                 transactions_per_second: rate,
                 timeouts: 0,
-                min_ns: trips.min_ns,
-                p50_ns: trips.p50_ns,
-                p99_ns: trips.p99_ns,
-                p999_ns: trips.p999_ns,
-                max_ns: trips.max_ns,
-                mean_ns: trips.mean_ns,
+                quantiles,
             }),
             undrained: Some(why),
             ..self.empty()

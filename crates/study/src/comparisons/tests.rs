@@ -456,7 +456,7 @@ fn findings_are_by_setting_and_warn_of_foreign_work() {
             trial.figures.as_mut().unwrap().delivered_bits_per_second = 1e6;
         }
     });
-    let found = setting_findings(&design, &trials);
+    let found = setting_findings(&design, &trials, 1.05, Seed(1));
     let [_, interrupt, polling] = &found[..] else {
         panic!("one for each setting: {found:?}");
     };
@@ -464,6 +464,10 @@ fn findings_are_by_setting_and_warn_of_foreign_work() {
     assert_eq!(polling.below_half_median_ratio, Some(0.125));
     assert_eq!(polling.worst_decile_per_second, Some(1e6));
     assert_eq!(interrupt.below_half_median_ratio, Some(0.0));
+    // No trial has steps; their rates are in no order.
+    assert!(interrupt.rate_within_trials.is_none());
+    let over_trials = interrupt.rate_over_trials.unwrap();
+    assert_eq!((over_trials.trials, over_trials.found), (16, None));
     assert_eq!(polling.steal.unwrap().max_ratio, 0.5);
     assert_eq!(polling.steal.unwrap().median_ratio, 0.01);
     let warning = foreign_work(&found).unwrap();

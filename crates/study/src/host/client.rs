@@ -149,9 +149,14 @@ impl HostClient {
         })
     }
 
-    /// Has it read what passes, again and again.
-    pub fn open_series(&mut self, step: Duration, ip: IpVersion) -> Result<(), StudyError> {
-        self.tell(HostRequest::OpenSeries { step, ip })
+    /// Has it read what passes, and what these cores do, again and again.
+    pub fn open_series(
+        &mut self,
+        step: Duration,
+        ip: IpVersion,
+        cores: Vec<u32>,
+    ) -> Result<(), StudyError> {
+        self.tell(HostRequest::OpenSeries { step, ip, cores })
     }
 
     /// Ends that: what it read.

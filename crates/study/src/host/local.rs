@@ -218,9 +218,9 @@ impl Resident {
             }
             HostRequest::CloseTiming { counter } => return self.close_timing(counter),
             HostRequest::CloseSeries => return self.close_series(),
-            HostRequest::OpenSeries { step, ip } => {
+            HostRequest::OpenSeries { step, ip, cores } => {
                 let polls = self.polls.as_ref().map(PollCounter::reader);
-                let reader = FlowReader::of_caller(ip, polls)?;
+                let reader = FlowReader::of_caller(ip, polls, &cores)?;
                 self.sampling = Some(Sampling::start(reader, step)?);
             }
             HostRequest::Apply(request) => self.apply(&request)?,

@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn readings_are_a_step_apart_until_they_are_ended() {
-        let reader = FlowReader::of_caller(IpVersion::V4, None).unwrap();
+        let reader = FlowReader::of_caller(IpVersion::V4, None, &[0]).unwrap();
         let step = Duration::from_millis(2);
         let sampling = Sampling::start(reader, step).unwrap();
         thread::sleep(10 * step);

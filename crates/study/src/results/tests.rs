@@ -74,7 +74,7 @@ fn an_outlier_counts_and_is_named_and_a_step_withholds_weight() {
     let found = compared([&one, &warm], false).unwrap();
     let sets = &found.comparisons[0];
     assert!(
-        sets.judged.is_uneven && sets.judged.step_at == Some(7),
+        sets.judged.order.is_uneven && sets.judged.order.step_at == Some(7),
         "{sets:?}"
     );
     assert_eq!(sets.verdict, Verdict::Worse);

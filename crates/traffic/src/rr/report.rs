@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nicpoll_model::{RoundTrip, TimeDistribution};
+use nicpoll_model::{RoundTrip, RoundTripQuantiles, TimeDistribution};
 
 use super::Latencies;
 use crate::{RefusedSends, SocketBuffer};
@@ -74,12 +74,14 @@ impl ClientReport {
             transactions: recorded.samples(),
             transactions_per_second: recorded.samples() as f64 / self.seconds,
             timeouts: self.timeouts,
-            min_ns: Some(recorded.min_ns()),
-            p50_ns: Some(recorded.quantile_ns(0.5)),
-            p99_ns: Some(recorded.quantile_ns(0.99)),
-            p999_ns: Some(recorded.quantile_ns(0.999)),
-            max_ns: Some(recorded.max_ns()),
-            mean_ns: Some(recorded.mean_ns()),
+            quantiles: RoundTripQuantiles {
+                min_ns: Some(recorded.min_ns()),
+                p50_ns: Some(recorded.quantile_ns(0.5)),
+                p99_ns: Some(recorded.quantile_ns(0.99)),
+                p999_ns: Some(recorded.quantile_ns(0.999)),
+                max_ns: Some(recorded.max_ns()),
+                mean_ns: Some(recorded.mean_ns()),
+            },
         })
     }
 

@@ -1,6 +1,6 @@
 //! Round trips of each setting, from the shortest to the longest.
 
-use nicpoll_model::{RoundTrip, Study, WorkloadFacts};
+use nicpoll_model::{RoundTripQuantiles, Study, WorkloadFacts};
 
 use super::scatter::{self, BOTTOM, Series, TOP, looks};
 use super::setting_names;
@@ -11,7 +11,7 @@ use crate::numbers::figure;
 use crate::plot::{self, LEFT, LETTERS, LogAxis, RIGHT, mark, short, text};
 
 /// A quantile: its name, and how it is read, in nanoseconds.
-type Quantile = (&'static str, fn(&RoundTrip) -> Option<u64>);
+type Quantile = (&'static str, fn(&RoundTripQuantiles) -> Option<u64>);
 
 const QUANTILES: [Quantile; 5] = [
     ("least", |trips| trips.min_ns),
@@ -59,9 +59,9 @@ pub fn plot(study: &Study, facts: &WorkloadFacts) -> Option<Figure> {
 
 /// The medians of the quantiles over the trials, in microseconds, each with its number.
 fn quantiles(group: &Group) -> Option<Vec<(f64, f64)>> {
-    let trips: Vec<RoundTrip> = group
+    let trips: Vec<RoundTripQuantiles> = group
         .results()
-        .filter_map(|figures| figures.round_trip)
+        .filter_map(|figures| Some(figures.round_trip?.quantiles))
         .collect();
     let quantiles = QUANTILES.iter().enumerate();
     quantiles

@@ -1,6 +1,6 @@
 //! The receiver's rate within the trials, from step to step: what a mean would hide.
 //!
-//! What must hold: every trial that counts is drawn. What is marked as a burst of drops is defined here and said in the
+//! What must hold: every trial that counts is drawn. What is marked as a burst of drops or as a storm is said in the
 //! caption.
 
 use std::fmt::Write;
@@ -17,8 +17,8 @@ use crate::plot::{self, Axis, Frame, Look};
 
 /// A step is a burst of drops when at least this share of what was sent in it was dropped.
 const BURST_RATIO: f64 = 0.01;
-/// Height of the marks of one setting's bursts, which stand above the curves.
-const BURSTS: f64 = 8.0;
+/// Height of the marks of one setting's events, which stand above the curves.
+const EVENTS: f64 = 10.0;
 
 /// The rates of one setting.
 struct Curves<'a> {
@@ -32,35 +32,29 @@ struct Curves<'a> {
 #[derive(Clone, Copy)]
 struct Unit {
     name: &'static str,
-    is_in_bytes: bool,
+    counted: WorkUnit,
     scale: f64,
 }
 
 impl Unit {
-    fn of(unit: WorkUnit) -> Self {
-        let (name, is_in_bytes, scale) = match unit {
-            WorkUnit::Bytes => ("received, Mbit/s of frames", true, 1e6),
-            WorkUnit::Datagrams => ("delivered, packets a second", false, 1.0),
-            WorkUnit::Transactions => ("requests a second", false, 1.0),
+    fn of(counted: WorkUnit) -> Self {
+        let (name, scale) = match counted {
+            WorkUnit::Bytes => ("received, Mbit/s of frames", 1e6 / 8.0),
+            WorkUnit::Datagrams => ("delivered, packets a second", 1.0),
+            WorkUnit::Transactions => ("requests a second", 1.0),
         };
         Unit {
             name,
-            is_in_bytes,
+            counted,
             scale,
         }
     }
 
     /// The rate of each step of a trial, with the middle of the step.
     fn rates(self, series: &TrialSeries) -> Vec<(f64, f64)> {
-        let counts = match self.is_in_bytes {
-            true => Some(&series.received_bytes),
-            false => series.read_datagrams.as_ref(),
-        };
-        let bits = if self.is_in_bytes { 8.0 } else { 1.0 };
-        let rates = counts.into_iter().flat_map(|counts| series.rates(counts));
-        rates
-            .map(|(at, rate)| (at, rate * bits / self.scale))
-            .collect()
+        let counts = series.received(self.counted).unwrap_or_default();
+        let rates = series.rates(counts);
+        rates.map(|(at, rate)| (at, rate / self.scale)).collect()
     }
 }
 
@@ -102,21 +96,29 @@ impl Curves<'_> {
     }
 
     /// The middles of the steps in which a trial dropped much.
-    fn bursts(&self) -> impl Iterator<Item = f64> {
-        self.trials.iter().flat_map(|series| {
-            let dropped = series.dropped();
-            let steps = series
-                .rates(&series.sent_frames)
-                .zip(&series.sent_frames)
-                .zip(dropped);
-            steps
-                .filter(|((_, sent), dropped)| {
-                    *dropped > 0 && *dropped as f64 >= BURST_RATIO * **sent as f64
-                })
-                .map(|(((at, _), _), _)| at)
-                .collect::<Vec<f64>>()
-        })
+    fn bursts(&self) -> Vec<f64> {
+        let of_trial = |series: &&TrialSeries| {
+            let dropped = series.dropped().into_iter().zip(&series.sent_frames);
+            let much = |(dropped, sent): (u64, &u64)| {
+                dropped > 0 && dropped as f64 >= BURST_RATIO * *sent as f64
+            };
+            middles(series, dropped.map(much).collect())
+        };
+        self.trials.iter().flat_map(of_trial).collect()
     }
+
+    /// The middles of the steps in which a trial met a storm.
+    fn storms(&self) -> Vec<f64> {
+        let of_trial = |series: &&TrialSeries| middles(series, series.storms());
+        self.trials.iter().flat_map(of_trial).collect()
+    }
+}
+
+/// The middles of those steps of a trial for which something holds.
+fn middles(series: &TrialSeries, holds: Vec<bool>) -> Vec<f64> {
+    let steps = series.rates(&series.sent_frames).zip(holds);
+    let held = steps.filter(|(_, holds)| *holds);
+    held.map(|((at, _), _)| at).collect()
 }
 
 /// The rates of a workload's trials; `None` when they have no series.
@@ -160,22 +162,32 @@ fn caption(curves: &[Curves], step: f64) -> String {
     let mut caption = format!(
         "Each faint line is a trial, the bold one the median of its setting, in steps of {} ms, by counters of the \
          receiver's kernel.",
-        figure(1e3 * step)
+        (1e6 * step).round() / 1e3
     );
-    let has_bursts = curves.iter().any(|one| one.bursts().next().is_some());
-    caption += match has_bursts {
+    let has = |events: fn(&Curves) -> Vec<f64>| curves.iter().any(|one| !events(one).is_empty());
+    caption += match has(|one| one.bursts()) {
         true => {
             " A short line above the curves is a burst of drops: a step in which 1 % or more of what was sent was \
-                 dropped. "
+                 dropped."
         }
-        false => " No step dropped 1 % of what was sent. ",
+        false => " No step dropped 1 % of what was sent.",
     };
-    caption += "Settings do not change within a trial.";
+    let is_read = |series: &&TrialSeries| series.cut_short_softirqs.is_some();
+    let was_read = curves.iter().flat_map(|one| &one.trials).any(is_read);
+    caption += match (has(|one| one.storms()), was_read) {
+        (true, _) => {
+            " A cross is a storm: packets came faster than the kernel took them, so that it broke off receiving with \
+                 packets left, 25 times a second or more."
+        }
+        (false, true) => " No step was a storm of packets that the kernel could not keep up with.",
+        (false, false) => "",
+    };
+    caption += " Settings do not change within a trial.";
     caption
 }
 
 fn drawn(facts: &WorkloadFacts, curves: &[Curves], frame: Frame) -> String {
-    let room = BURSTS * curves.len() as f64;
+    let room = EVENTS * curves.len() as f64;
     let frame = Frame {
         top: TOP + room,
         ..frame
@@ -185,17 +197,8 @@ fn drawn(facts: &WorkloadFacts, curves: &[Curves], frame: Frame) -> String {
     let axes = ("seconds since the traffic began", unit);
     let mut svg = scatter::begin(&title, &frame, axes, curves.len());
     for (index, one) in curves.iter().enumerate() {
-        let y = TOP + BURSTS * index as f64;
-        for at in one.bursts() {
-            let x = frame.x(at);
-            let _ = writeln!(
-                svg,
-                "<line x1=\"{x:.1}\" y1=\"{:.1}\" x2=\"{x:.1}\" y2=\"{:.1}\" {}/>",
-                y - 5.0,
-                y + 1.0,
-                plot::stroke(one.look.colour)
-            );
-        }
+        let y = TOP + EVENTS * index as f64;
+        events(&mut svg, &frame, one, y);
     }
     for one in curves {
         svg.push_str("<g opacity=\"0.35\">\n");
@@ -217,6 +220,26 @@ fn drawn(facts: &WorkloadFacts, curves: &[Curves], frame: Frame) -> String {
         .collect();
     scatter::end(&mut svg, &frame, &legend);
     svg
+}
+
+/// The marks of a setting's events around a height.
+fn events(svg: &mut String, frame: &Frame, curves: &Curves, y: f64) {
+    let stroke = plot::stroke(curves.look.colour);
+    for at in curves.bursts() {
+        let x = frame.x(at);
+        let (top, bottom) = (y - 4.0, y + 3.0);
+        let _ = writeln!(
+            svg,
+            "<line x1=\"{x:.1}\" y1=\"{top:.1}\" x2=\"{x:.1}\" y2=\"{bottom:.1}\" {stroke}/>"
+        );
+    }
+    for at in curves.storms() {
+        let (x, y) = (frame.x(at) - 4.0, y - 4.5);
+        let _ = writeln!(
+            svg,
+            "<path d=\"M{x:.1} {y:.1}l8 8m0 -8l-8 8\" {stroke}><title>storm</title></path>"
+        );
+    }
 }
 
 fn line(svg: &mut String, frame: &Frame, points: &[(f64, f64)], colour: usize, width: f64) {
