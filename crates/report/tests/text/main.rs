@@ -312,7 +312,7 @@ fn given_up(mut study: Study) -> String {
 
 #[test]
 fn a_dropped_comparison_says_so_in_its_line() {
-    let line = "rr      not compared: no time was left";
+    let line = "rr      not compared: no time left";
     assert_eq!(given_up(fixture::study()).matches(line).count(), 1);
     // A factor that it has a part in has its own.
     assert_eq!(given_up(with_a_factor()).matches(line).count(), 2);

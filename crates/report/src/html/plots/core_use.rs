@@ -13,7 +13,7 @@ use super::setting_names;
 use crate::figures::Group;
 use crate::html::figure::Figure;
 use crate::numbers::{MISSING, figure, percent};
-use crate::plot::{self, Axis, Frame, Look};
+use crate::plot::{self, Axis, Look};
 use crate::text::workload::core_name;
 
 const CAPTION: &str = "The mean of the trials: a bold line is the share of time in which the core worked, a dashed one \
