@@ -63,7 +63,7 @@ fn a_warm_up_is_a_step_with_its_size() {
 
 #[test]
 fn a_sawtooth_that_begins_anywhere_swings() {
-    let tooth = |trial: usize, step: usize| 0.7 + 0.1 * ((5 * trial + step) % 7) as f64;
+    let tooth = |trial: usize, step: usize| 0.7 + 0.05 * ((5 * trial + step) % 12) as f64;
     let found = found(&trials(2, tooth));
     assert_eq!(found.found, Some(Unevenness::Swings), "{found:?}");
     assert!(found.size_ratio > Some(0.05), "{found:?}");
@@ -106,13 +106,13 @@ fn the_step_in_which_the_traffic_ends_is_left_out_and_long_trials_are_put_togeth
 fn a_machine_that_becomes_slower_is_seen_from_trial_to_trial() {
     let mut seed = 5;
     let mut rates = |late: f64| -> Vec<f64> {
-        let level = |trial: usize| if trial < 7 { 1.0 } else { late };
+        let level = |trial: usize| if trial < 10 { 1.0 } else { late };
         let mut rate = |trial| level(trial) * (1.0 + 0.1 * noise(&mut seed));
-        (0..16).map(&mut rate).collect()
+        (0..24).map(&mut rate).collect()
     };
-    let slower = judged(&[&rates(0.7)], 16, &RULE).unwrap();
+    let slower = judged(&[&rates(0.7)], 24, &RULE).unwrap();
     assert_eq!(slower.found, Some(Unevenness::Step), "{slower:?}");
-    assert_eq!(first_after(&slower), Some(7));
-    assert_eq!(judged(&[&rates(1.0)], 16, &RULE).unwrap().found, None);
+    assert_eq!(first_after(&slower), Some(10));
+    assert_eq!(judged(&[&rates(1.0)], 24, &RULE).unwrap().found, None);
     assert!(judged(&[&rates(1.0)[..9]], 9, &RULE).is_none());
 }
