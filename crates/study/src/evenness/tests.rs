@@ -17,23 +17,23 @@ const RULE: Rule = Rule {
     seed: Seed(1),
 };
 
-/// Sixteen trials of twelve whole steps whose rate is that of `level`, a trial and a step, with a tenth of noise.
-fn trials(mut seed: u64, level: impl Fn(usize, usize) -> f64) -> Vec<TrialSeries> {
+/// Sixteen trials of so many whole steps whose rate is that of `level`, a trial and a step, with a tenth of noise.
+fn trials(mut seed: u64, steps: usize, level: impl Fn(usize, usize) -> f64) -> Vec<TrialSeries> {
     let mut of_trial = |trial: usize| {
         let mut packets = |step: usize| {
             let rate = level(trial, step) * (1.0 + 0.2 * noise(&mut seed));
             (2000.0 * rate) as u64
         };
         // The traffic ends in the last step.
-        let mut counts: Vec<u64> = (0..12).map(&mut packets).collect();
+        let mut counts: Vec<u64> = (0..steps).map(&mut packets).collect();
         counts.push(300);
         TrialSeries {
             step_seconds: 0.02,
-            end_seconds: (1..=13).map(|step| 0.02 * f64::from(step)).collect(),
+            end_seconds: (1..=steps + 1).map(|step| 0.02 * step as f64).collect(),
             sent_frames: counts.clone(),
-            received_bytes: vec![0; 13],
+            received_bytes: vec![0; steps + 1],
             read_datagrams: Some(counts),
-            dropped_frames: vec![0; 13],
+            dropped_frames: vec![0; steps + 1],
             dropped_datagrams: None,
             polls: None,
             cores: Vec::new(),
@@ -53,7 +53,7 @@ fn found(trials: &[TrialSeries]) -> RateOverTime {
 
 #[test]
 fn a_warm_up_is_a_step_with_its_size() {
-    let found = found(&trials(1, |_, step| if step < 3 { 0.8 } else { 1.0 }));
+    let found = found(&trials(1, 12, |_, step| if step < 3 { 0.8 } else { 1.0 }));
     assert_eq!(found.found, Some(Unevenness::Step), "{found:?}");
     assert_eq!(found.tests.step_at, Some(4));
     let size = found.size_ratio.unwrap();
@@ -63,8 +63,8 @@ fn a_warm_up_is_a_step_with_its_size() {
 
 #[test]
 fn a_sawtooth_that_begins_anywhere_swings() {
-    let tooth = |trial: usize, step: usize| 0.7 + 0.05 * ((5 * trial + step) % 12) as f64;
-    let found = found(&trials(2, tooth));
+    let tooth = |trial: usize, step: usize| 0.7 + 0.1 * ((5 * trial + step) % 7) as f64;
+    let found = found(&trials(2, 30, tooth));
     assert_eq!(found.found, Some(Unevenness::Swings), "{found:?}");
     assert!(found.size_ratio > Some(0.05), "{found:?}");
 }
@@ -72,28 +72,28 @@ fn a_sawtooth_that_begins_anywhere_swings() {
 #[test]
 fn a_rise_is_a_drift_or_a_step_and_what_is_smaller_than_the_margin_is_not_told() {
     let rise = |most: f64| move |_: usize, step: usize| 1.0 + most * step as f64 / 11.0;
-    let great = found(&trials(3, rise(0.3)));
+    let great = found(&trials(3, 12, rise(0.3)));
     assert!(
         great.found.is_some() && great.size_ratio > Some(1.1),
         "{great:?}"
     );
-    let small = found(&trials(3, rise(0.03)));
+    let small = found(&trials(3, 12, rise(0.03)));
     assert_eq!(small.found, None, "{small:?}");
 }
 
 #[test]
 fn even_trials_are_not_called_uneven() {
     // One in twenty studies of 24 answers may have a finding: of 48 answers, hardly any.
-    let alarms = (0..48).filter(|seed| found(&trials(100 + seed, |_, _| 1.0)).tests.is_uneven);
+    let alarms = (0..48).filter(|seed| found(&trials(100 + seed, 12, |_, _| 1.0)).tests.is_uneven);
     assert!(alarms.count() <= 1);
 }
 
 #[test]
 fn the_step_in_which_the_traffic_ends_is_left_out_and_long_trials_are_put_together() {
-    let short = steps(&trials(4, |_, _| 1.0)[0], WorkUnit::Datagrams).unwrap();
+    let short = steps(&trials(4, 12, |_, _| 1.0)[0], WorkUnit::Datagrams).unwrap();
     assert_eq!((short.rates.len(), short.end_seconds.len()), (12, 12));
     assert!(short.rates.iter().all(|rate| *rate > 80_000.0));
-    let mut long = trials(4, |_, _| 1.0).remove(0);
+    let mut long = trials(4, 12, |_, _| 1.0).remove(0);
     long.end_seconds = (1..=301).map(f64::from).collect();
     long.received_bytes = vec![10; 301];
     let long = steps(&long, WorkUnit::Bytes).unwrap();
