@@ -62,16 +62,7 @@ pub fn rows(study: &Study, workload: &str, unit: WorkUnit) -> Vec<Row> {
             .collect(),
         Ink::Plain,
     ));
-    let over_time: [OverTime<'_>; 2] = [
-        ("  rate within a trial", |it| it.rate_within_trials),
-        ("  rate over the trials", |it| it.rate_over_trials),
-    ];
-    for (label, read) in over_time {
-        if found.iter().flatten().any(|it| read(it).is_some()) {
-            let cells = found.iter().map(|it| evenness::cell(it.and_then(read)));
-            rows.push(Row::new(label, cells.collect(), Ink::Plain));
-        }
-    }
+    rows.extend(over_time_rows(&found));
     let shares: [Share<'_>; 3] = [
         ("  steal, % of a core", |it| it.steal),
         ("  other programs, %", |it| it.foreign_cpu),
@@ -94,6 +85,22 @@ pub fn rows(study: &Study, workload: &str, unit: WorkUnit) -> Vec<Row> {
         }));
     }
     rows
+}
+
+/// Whether the rate is even over time; no row for what was not tested.
+fn over_time_rows(found: &[Option<&SettingFindings>]) -> Vec<Row> {
+    let over_time: [OverTime<'_>; 2] = [
+        ("  rate within a trial", |it| it.rate_within_trials),
+        ("  rate over the trials", |it| it.rate_over_trials),
+    ];
+    let is_tested = |(_, read): &OverTime<'_>| found.iter().flatten().any(|it| read(it).is_some());
+    let tested = over_time.into_iter().filter(is_tested);
+    tested
+        .map(|(label, read)| {
+            let cells = found.iter().map(|it| evenness::cell(it.and_then(read)));
+            Row::new(label, cells.collect(), Ink::Plain)
+        })
+        .collect()
 }
 
 fn middle_and_most(shares: Option<Shares>) -> String {
