@@ -326,7 +326,7 @@ impl Lab {
             receiver_cpu: self.receiver_cpu,
             send_mode: String::from("one datagram a send call; no UDP_SEGMENT"),
             receive_mode: String::from(
-                "up to 64 datagrams a recvmmsg call, payload copied; no UDP_GRO",
+                "up to 32 datagrams a recvmmsg call, payload copied; no UDP_GRO",
             ),
         })
     }

@@ -15,7 +15,7 @@ use nicpoll_testkit::{Need, skip};
 const UNPACKED: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/guest");
 const QEMU: &str = "qemu-system-x86_64";
 /// Ends a guest that does not end by itself, in seconds.
-const TIME_LIMIT: &str = "300";
+const TIME_LIMIT: &str = "600";
 /// Without no_timer_check the kernel counts ticks in a loop at its start, and finds the timer broken when this
 /// machine is busy just then.
 const KERNEL_OPTIONS: &str = "console=ttyS0 quiet panic=-1 no_timer_check";

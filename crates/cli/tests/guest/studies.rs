@@ -51,6 +51,7 @@ pub const WORSE: &str = r#"
 question = "What does a bad link do?"
 blocks = 1
 trial = "1s"
+time = "150s"
 seed = 1
 
 [topology]
@@ -59,7 +60,7 @@ delay = "60ms"
 loss = "10%"
 
 [[setting]]
-name = "as it comes"
+name = "as-it-comes"
 
 [[setting]]
 name = "polling"
@@ -87,25 +88,26 @@ ls -d /var/lib/nicpoll || echo "left-by-study: nothing"
 pub fn expect_impaired(console: &Console) {
     assert_eq!(console.line("worse-ended"), "0", "{}", console.0);
     let study: Study = serde_json::from_str(console.line("worse")).unwrap();
-    assert_eq!(study.trials.len(), 4);
+    assert_eq!(study.trials.len(), 4, "{:?}", study.dropped);
     for trial in &study.trials {
         let of = format!("{} under {}", trial.workload, trial.setting);
         let figures = trial.result().expect(&of);
-        let ledger = trial.ledger().expect(&of);
+        let ledger = &figures.ledger;
         let queues = ledger
             .lines
             .iter()
             .filter(|line| line.place == LossPlace::SendQueue);
         let lost: u64 = queues.filter_map(|line| line.packets).sum();
         println!(
-            "{of}: {lost} of {:?} lost, {:?}",
-            figures.offered_packets, figures.round_trip
+            "{of}: {lost} of {:?} lost, residual {:?}, {:?}, {:?}",
+            figures.offered_packets, ledger.residual_packets, trial.conduct, figures.round_trip
         );
         assert!(
             lost > 0 && figures.loss_ratio > Some(0.01),
             "{of}: {ledger:?}"
         );
         if let Some(trip) = figures.round_trip {
+            assert!(trial.ledger().is_some(), "{of}: {:?}", trial.conduct);
             assert!(
                 trip.transactions > 0 && trip.min_ns > Some(120_000_000),
                 "{of}: {trip:?}"
