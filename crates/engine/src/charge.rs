@@ -38,12 +38,14 @@ impl CpuAccounts for NoAccounts {
     }
 }
 
-/// A reading costs more than an empty cycle. While cycles are short the account is read at every so many.
-const SELDOM: u32 = 16;
+/// A reading costs as much as a wake-up, or twice that. While cycles are short the account is read so often a second, or
+/// at every cycle of a slower clock.
+const READINGS_PER_SECOND: u32 = 20;
 
 /// Time outside of cycles.
-#[derive(Default)]
 pub(crate) struct Charges {
+    /// While cycles are short, the account is read at every so many.
+    seldom: u32,
     account: Option<Box<dyn CpuAccount>>,
     /// CPU time of the thread when the last cycle ended, idle polling left out.
     own_ns: u64,
@@ -63,6 +65,22 @@ pub(crate) struct Charges {
 }
 
 impl Charges {
+    /// Nothing is charged yet; a cycle begins so often a second.
+    pub(crate) fn at(hz: u32) -> Self {
+        Charges {
+            seldom: (hz / READINGS_PER_SECOND).max(1),
+            account: None,
+            own_ns: 0,
+            kernel_ns: 0,
+            was_long: false,
+            unread: 0,
+            mean_ns: 0,
+            kernel_charged_ns: 0,
+            last_own_ns: 0,
+            last_ns: 0,
+        }
+    }
+
     pub(crate) fn set_account(&mut self, account: Box<dyn CpuAccount>) {
         self.account = Some(account);
     }
@@ -89,7 +107,7 @@ impl Charges {
             return 0;
         }
         self.unread += 1;
-        if self.was_long || self.unread >= SELDOM {
+        if self.was_long || self.unread >= self.seldom {
             let now_ns = self.read_account();
             let taken_ns = now_ns.saturating_sub(self.kernel_ns);
             self.kernel_charged_ns += taken_ns;
@@ -141,6 +159,9 @@ impl Charges {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
     use super::*;
 
     struct Script(Vec<u64>);
@@ -153,7 +174,7 @@ mod tests {
 
     #[test]
     fn the_kernel_is_charged_for_what_lies_between_cycles() {
-        let mut charges = Charges::default();
+        let mut charges = Charges::at(320);
         assert_eq!(charges.kernel_charged_ns(), None);
         // The end of a cycle, then the begin and the end of two more.
         let readings = vec![1_000_000, 3_000_000, 9_000_000, 9_500_000, 9_500_000];
@@ -170,7 +191,7 @@ mod tests {
 
     #[test]
     fn between_short_cycles_the_account_is_read_now_and_then() {
-        let mut charges = Charges::default();
+        let mut charges = Charges::at(320);
         charges.set_account(Box::new(Script(vec![1_000_000, 33_000_000, 34_600_000])));
         charges.end(true);
         charges.was_long = false;
@@ -179,13 +200,37 @@ mod tests {
             charges.end(false);
             charges.last_ns - charges.last_own_ns
         };
-        let first: Vec<u64> = (1..SELDOM).map(|_| begin(&mut charges)).collect();
+        let first: Vec<u64> = (1..16).map(|_| begin(&mut charges)).collect();
         assert!(first.iter().all(|ns| *ns == 0));
         // 32 ms in 16 cycles, and so on until the next reading.
         assert_eq!(begin(&mut charges), 2_000_000);
-        assert!((1..SELDOM).all(|_| begin(&mut charges) == 2_000_000));
+        assert!((1..16).all(|_| begin(&mut charges) == 2_000_000));
         assert_eq!(begin(&mut charges), 100_000);
         assert_eq!(charges.kernel_charged_ns(), Some(33_600_000));
+    }
+
+    /// Counts how often it is read.
+    struct Counted(Arc<AtomicU32>);
+
+    impl CpuAccount for Counted {
+        fn kernel_ns(&mut self) -> u64 {
+            self.0.fetch_add(1, Ordering::Relaxed).into()
+        }
+    }
+
+    #[test]
+    fn a_faster_clock_has_the_account_read_no_more_often() {
+        for (hz, readings_per_second) in [(10, 10), (100, 20), (1_000, 20), (10_000, 20)] {
+            let readings = Arc::default();
+            let mut charges = Charges::at(hz);
+            charges.set_account(Box::new(Counted(Arc::clone(&readings))));
+            for _ in 0..hz {
+                charges.begin();
+                charges.end(false);
+            }
+            let readings = readings.load(Ordering::Relaxed);
+            assert_eq!(readings, readings_per_second, "{hz}");
+        }
     }
 
     #[test]
@@ -194,7 +239,7 @@ mod tests {
             let began = own_cpu_ns();
             while own_cpu_ns() < began + 2_000_000 {}
         };
-        let mut charges = Charges::default();
+        let mut charges = Charges::at(320);
         charges.end(true);
         spend();
         assert!(charges.begin() >= 2_000_000);

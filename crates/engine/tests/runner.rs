@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_core::{Command, Controller, Device, Knob};
-use nicpoll_engine::{Drive, Engine, Port, PortDrops, PortRunner, RunnerSettings};
+use nicpoll_engine::{CpuAccount, Drive, Engine, Port, PortDrops, PortRunner, RunnerSettings};
 use nicpoll_sys::affinity;
 use nicpoll_sys::link::LinkState;
 
@@ -169,4 +169,57 @@ fn a_storm_is_throttled_when_there_is_a_threshold_and_never_without() {
     assert!(with.throttled > 0, "{with:?}");
     // About one pass a tick once it is throttled: the low part of the sawtooth.
     assert!(with.polls <= with.ticks + 25, "{with:?}");
+}
+
+/// Threads of the kernel that receive when they are told to; how often they were.
+struct Threads(Arc<AtomicU64>);
+
+impl CpuAccount for Threads {
+    fn kernel_ns(&mut self) -> u64 {
+        0
+    }
+
+    fn can_hold_back(&self) -> bool {
+        true
+    }
+
+    fn let_run(&mut self, on: bool) {
+        self.0.fetch_add(u64::from(on), Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn the_kernel_brings_no_more_packets_while_some_wait_that_nobody_got_to() {
+    let [idle, behind] = [false, true].map(|is_behind| {
+        let (storm, _cause) = UnixStream::pair().unwrap();
+        let port = Slow {
+            asked: Arc::default(),
+            poll: Duration::ZERO,
+            // Under polling it only says that packets wait.
+            storm: is_behind.then_some(storm),
+        };
+        let settings = RunnerSettings {
+            drive: Drive::Polling,
+            hz: 1000,
+            controller: Controller::Share,
+            storm_threshold: 0,
+        };
+        let runs = Arc::new(AtomicU64::new(0));
+        let runner = PortRunner::new(settings, vec![port]).unwrap();
+        let runner = runner.charged(Some(Box::new(Threads(Arc::clone(&runs)))));
+        let cpu = *affinity::allowed_cpus().unwrap().last().unwrap();
+        let engine = Engine::start(runner, cpu).unwrap();
+        let began = Instant::now();
+        let has_run = || runs.load(Ordering::Relaxed) > 0;
+        while engine.ask(|runner| runner.tallies().ticks).unwrap() < 100
+            || !(is_behind || has_run())
+        {
+            assert!(began.elapsed() < PATIENCE);
+            thread::sleep(Duration::from_millis(5));
+        }
+        drop(engine);
+        runs.load(Ordering::Relaxed)
+    });
+    assert!(idle > 0);
+    assert_eq!(behind, 0);
 }
