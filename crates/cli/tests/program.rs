@@ -1,14 +1,21 @@
-//! What holds for the program as a whole: its output when nobody takes it, its help, its manual pages, its version.
+//! What holds for the program as a whole: its output when nobody takes it, its help, its manual pages, its version; and
+//! that its benchmarks leave no program behind.
 
 #[path = "../build.rs"]
 #[allow(dead_code)]
 mod build;
+#[path = "../examples/peers/mod.rs"]
+#[allow(dead_code)]
+mod peers;
 
+use std::env;
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Commands that only print, and need nothing.
 const PRINTING: [&[&str]; 6] = [
@@ -21,6 +28,10 @@ const PRINTING: [&[&str]; 6] = [
 ];
 /// A host that anything runs on.
 const HOST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sim/hosts/generic.toml");
+/// Set where this program is to play a benchmark.
+const IS_BENCHMARK: &str = "NICPOLL_TEST_IS_BENCHMARK";
+/// What has not happened by then will not.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// What a shell reports of a program that SIGPIPE ended.
 const UNREAD: i32 = 141;
 
@@ -255,4 +266,33 @@ fn a_browser_finds_the_pages_where_the_program_says_until_a_signal_ends_it() {
     let kill = Command::new("kill").arg(serving.id().to_string()).status();
     assert!(kill.unwrap().success());
     assert_eq!(serving.wait().unwrap().code(), Some(143));
+}
+
+#[test]
+fn what_a_killed_benchmark_started_ends_with_it() {
+    if env::var_os(IS_BENCHMARK).is_some() {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "sleep 1000 & echo $! >&2; wait"]);
+        let mut started = peers::leashed(shell).unwrap().spawn().unwrap();
+        started.wait().unwrap();
+        return;
+    }
+    let mut benchmark = Command::new(env::current_exe().unwrap());
+    benchmark.args(["--exact", "what_a_killed_benchmark_started_ends_with_it"]);
+    benchmark.env(IS_BENCHMARK, "1").stdout(Stdio::null());
+    let mut benchmark = benchmark.stderr(Stdio::piped()).spawn().unwrap();
+    let mut of_grandchild = String::new();
+    let mut output = BufReader::new(benchmark.stderr.take().unwrap());
+    output.read_line(&mut of_grandchild).unwrap();
+    let words = format!("/proc/{}/cmdline", of_grandchild.trim());
+    // One that has ended and that nobody waited for has no words either.
+    let is_there = || fs::read(&words).is_ok_and(|words| !words.is_empty());
+    assert!(is_there(), "{of_grandchild}");
+    benchmark.kill().unwrap();
+    benchmark.wait().unwrap();
+    let killed = Instant::now();
+    while is_there() {
+        assert!(killed.elapsed() < PATIENCE, "{of_grandchild} goes on");
+        thread::sleep(Duration::from_millis(5));
+    }
 }

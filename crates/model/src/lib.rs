@@ -18,6 +18,7 @@ mod distribution;
 mod doctor;
 mod drop_reason;
 pub mod engine;
+pub mod engine_benchmark;
 mod evenness;
 mod file_error;
 pub mod forward;

@@ -11,6 +11,7 @@ mod ab_plan;
 mod blast;
 mod csv;
 mod documents;
+mod engine_benchmark;
 mod figures;
 mod forward;
 pub mod help;
@@ -38,6 +39,9 @@ pub use ab_plan::render_ab_plan;
 pub use blast::BLAST_TEXTS;
 pub use csv::{blocks_as_csv, imported_as_csv, series_as_csv, trials_as_csv};
 pub use documents::{render_document, render_event};
+pub use engine_benchmark::{
+    chart_of_overload, delays_as_markdown, overload_as_markdown, plot_delays,
+};
 pub use forward::FORWARD_TEXTS;
 pub use html::{
     render_ab_html, render_choice_html, render_compared_html, render_html, render_imported_html,

@@ -82,6 +82,7 @@ impl Medians {
             receiver_cpu: median(|it| it.receiver_cpu),
             busy: [median(|it| it.busy[0]), median(|it| it.busy[1])],
             spinner: spinner.then(|| median(|it| it.spinner.unwrap_or(0.0))),
+            delay: None,
         };
         Medians { rounds, of }
     }

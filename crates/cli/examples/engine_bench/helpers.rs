@@ -1,9 +1,11 @@
-//! Programs that the benchmark starts of itself: a receiver with a plain socket, one that waits for each packet, a
-//! spinner, and one that has an XDP program send all frames on.
+//! Programs that the benchmark starts of itself: a receiver with a plain socket, one that waits for each packet, one
+//! that says how long packets took, a spinner, and one that has an XDP program send all frames on.
 
 use std::hint;
+use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,16 +14,18 @@ use aya::Ebpf;
 use aya::maps::DevMap;
 use aya::programs::Xdp;
 use nicpoll_engine::Work;
+use nicpoll_stats::Latencies;
 use nicpoll_switch::Control;
 use nicpoll_sys::xdp::{AttachMode, XdpLink};
+use nicpoll_wire::frame::Mark;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::{ClockId, clock_gettime};
 
 /// What netreceive asks for.
 const RECEIVE_BUFFER_BYTES: usize = 128 * 1024;
 
-/// Runs one of them: `socket PORT WORK_NS`, `poll PORT`, `spin MILLISECONDS`, `redirect`. All but `spin` end with their
-/// process.
+/// Runs one of them: `socket PORT WORK_NS`, `poll PORT`, `delay PORT`, `spin MILLISECONDS`, `redirect`. `delay` ends with
+/// a line of input, `spin` by itself, all others with their process.
 pub fn run(words: &[String]) -> Result<()> {
     let number = |index: usize| -> Result<u64> {
         let word = words.get(index).ok_or_else(|| anyhow!("too few words"))?;
@@ -30,6 +34,7 @@ pub fn run(words: &[String]) -> Result<()> {
     match words.first().map(String::as_str) {
         Some("socket") => receive(number(1)? as u16, number(2)?),
         Some("poll") => wait_for_each(number(1)? as u16),
+        Some("delay") => tell_delay(number(1)? as u16),
         Some("spin") => {
             println!("{:.4}", spin(Duration::from_millis(number(1)?)));
             Ok(())
@@ -66,6 +71,29 @@ fn wait_for_each(port: u16) -> Result<()> {
         let _ = poll(&mut [PollFd::new(&socket, PollFlags::IN)], None);
         let _ = socket.recv(&mut datagram);
     }
+}
+
+/// How long packets took that say when they were sent.
+fn tell_delay(port: u16) -> Result<()> {
+    let socket = socket(port)?;
+    let latencies = Arc::new(Mutex::new(Latencies::default()));
+    let recorded = Arc::clone(&latencies);
+    thread::spawn(move || {
+        let mut datagram = [0; 2048];
+        while let Ok(bytes) = socket.recv(&mut datagram) {
+            let time = clock_gettime(ClockId::Monotonic);
+            let now_ns = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
+            let mark = Mark::parse(&datagram[..bytes]);
+            if let Some(age_ns) = mark.and_then(|mark| mark.age_ns(now_ns)) {
+                let mut all = recorded.lock().unwrap_or_else(PoisonError::into_inner);
+                all.record_ns(age_ns);
+            }
+        }
+    });
+    io::stdin().read_line(&mut String::new())?;
+    let all = latencies.lock().unwrap_or_else(PoisonError::into_inner);
+    println!("{}", serde_json::to_string(&all.summary())?);
+    Ok(())
 }
 
 /// The share of a core that an ordinary program gets.

@@ -30,6 +30,8 @@ pub enum Kernel {
     ThreadedFifo,
     /// Receive packet steering hands packets to the receiver's core, where a soft interrupt works on them.
     Rps,
+    /// As the receiver's program sets it up itself, and puts back.
+    OfProgram,
 }
 
 impl Kernel {
@@ -41,6 +43,7 @@ impl Kernel {
             Kernel::Threaded => "threaded NAPI on the receiver's core",
             Kernel::ThreadedFifo => "threaded NAPI on the receiver's core, SCHED_FIFO",
             Kernel::Rps => "RPS to the receiver's core",
+            Kernel::OfProgram => "as the program sets it up",
         }
     }
 
@@ -65,7 +68,7 @@ impl Kernel {
     fn write(self, course: &Course, is_on: bool) -> Result<()> {
         let mut values = Vec::new();
         match self {
-            Kernel::OfSender => {}
+            Kernel::OfSender | Kernel::OfProgram => {}
             Kernel::Timer => {
                 let of =
                     |(name, on): (&'static str, &'static str)| (name, if is_on { on } else { "0" });

@@ -7,86 +7,156 @@
 //! # cargo build --release && cargo run --release -p nicpoll --example engine_bench [-- --rows NAME,...] [--rounds N]
 //! ```
 //!
+//! `--keep FILE` puts what the rows `delays` and `overload` measured into a file; `engine_bench draw FILE FOLDER` draws
+//! it again.
+//!
 //! Frames have 64 bytes (60 without FCS). Each row shows the commands of all contenders, what they were fed, what they
 //! had, and their CPU time: of their own threads, and busy time of both cores. A peer that was not fed 1.3 times what it
 //! took voids its row.
 
 mod contest;
 mod course;
+mod delays;
 mod helpers;
+mod kept;
 mod kernel;
 mod overload;
 #[path = "../peers/mod.rs"]
 mod peers;
+mod predicted;
 mod rows;
+mod said;
 mod trial;
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
+use nicpoll_inspect::host_facts;
+use nicpoll_report::{delays_as_markdown, overload_as_markdown};
 
 use contest::{Medians, Row};
 use course::{Course, Place};
+use overload::Climbed;
 use trial::Outcome;
 
 const ROUNDS: usize = 5;
+
+/// What is asked for.
+struct Asked {
+    /// The rows.
+    rows: Vec<&'static str>,
+    /// How often each is run.
+    rounds: usize,
+    /// The file that keeps what is drawn.
+    keep: Option<PathBuf>,
+}
 
 fn main() -> Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     if words.first().is_some_and(|word| word == "helper") {
         return helpers::run(&words[1..]);
     }
-    let (chosen, rounds) = asked(&words)?;
+    if let [draw, file, folder] = &words[..]
+        && draw == "draw"
+    {
+        return kept::draw(Path::new(file), Path::new(folder));
+    }
+    let asked = asked(&words)?;
     for place in [Place::Middle, Place::End] {
         let rows = rows::ROWS.iter().filter(|row| row.place == place);
-        let rows: Vec<&Row> = rows.filter(|row| chosen.contains(&row.name)).collect();
+        let rows: Vec<&Row> = rows.filter(|row| asked.rows.contains(&row.name)).collect();
         if rows.is_empty() {
             continue;
         }
         let course = Course::build(place)?;
         for row in rows {
             println!("{} (load average {})", row.title, load_average());
-            print_row(row, &row.hold(&course, rounds)?);
+            print_row(row, &row.hold(&course, asked.rounds)?);
         }
     }
-    if chosen.contains(&overload::NAME) {
-        let course = Course::build(Place::End)?;
-        println!(
-            "overload: 2000 ns of work a packet, receive work on the receiver's core (load average {})",
-            load_average()
-        );
-        print_overload(&overload::hold(&course, rounds)?);
+    if asked.rows.contains(&delays::NAME) {
+        hold_delays(&asked)?;
+    }
+    if asked.rows.contains(&overload::NAME) {
+        hold_overload(&asked)?;
     }
     Ok(())
 }
 
-/// The rows that were asked for, and how often each is run.
-fn asked(words: &[String]) -> Result<(Vec<&'static str>, usize)> {
+fn hold_delays(asked: &Asked) -> Result<()> {
+    println!("delays (load average {})", load_average());
+    let delays = delays::hold(&Course::build(Place::End)?, asked.rounds)?;
+    println!("{}", delays_as_markdown(&delays));
+    keep(asked, |figures| figures.delays = Some(delays))
+}
+
+fn hold_overload(asked: &Asked) -> Result<()> {
+    println!(
+        "overload: {} ns of work a packet, receive work on the receiver's core (load average {})",
+        overload::WORK_NS,
+        load_average()
+    );
+    let fit = kept::measured_costs()?;
+    let climbed = overload::hold(&Course::build(Place::End)?, asked.rounds)?;
+    print_overload(&climbed);
+    let figures = kept::overload(&climbed, &fit, asked.rounds)?;
+    println!("{}", overload_as_markdown(&figures));
+    keep(asked, |kept| kept.overload = Some(figures))
+}
+
+/// Changes the file that keeps what was measured, if one is asked for.
+fn keep(
+    asked: &Asked,
+    change: impl FnOnce(&mut nicpoll_model::engine_benchmark::EngineBenchmark),
+) -> Result<()> {
+    let Some(file) = &asked.keep else {
+        return Ok(());
+    };
+    let mut figures = kept::read(file)?;
+    change(&mut figures);
+    kept::write(file, &figures)
+}
+
+/// Where and how something was measured.
+fn facts(how: &str) -> Result<String> {
+    let host = host_facts()?;
+    let kernel = host.kernel.split(' ').take(2).collect::<Vec<_>>().join(" ");
+    let cpu = host.cpu_model.as_deref().unwrap_or("unknown processor");
+    Ok(format!("measured on two cores ({cpu}, {kernel}): {how}"))
+}
+
+/// The rows that were asked for, how often each is run, and where it is kept.
+fn asked(words: &[String]) -> Result<Asked> {
     let names = rows::ROWS.iter().map(|row| row.name);
-    let names: Vec<&str> = names.chain([overload::NAME]).collect();
-    let (mut chosen, mut rounds) = (names.clone(), ROUNDS);
+    let names: Vec<&str> = names.chain([delays::NAME, overload::NAME]).collect();
+    let mut asked = Asked {
+        rows: names.clone(),
+        rounds: ROUNDS,
+        keep: None,
+    };
     let mut words = words.iter();
     while let Some(word) = words.next() {
-        let value = words
-            .next()
-            .ok_or_else(|| anyhow!("{word} needs a value"))?;
+        let value = words.next();
+        let value = value.with_context(|| format!("{word} needs a value"))?;
         match word.as_str() {
             "--rows" => {
-                let asked: Vec<&str> = value.split(',').collect();
-                for one in &asked {
+                let chosen: Vec<&str> = value.split(',').collect();
+                for one in &chosen {
                     ensure!(names.contains(one), "no row {one}; there are {names:?}");
                 }
-                chosen.retain(|name| asked.contains(name));
+                asked.rows.retain(|name| chosen.contains(name));
             }
-            "--rounds" => rounds = value.parse()?,
+            "--rounds" => asked.rounds = value.parse()?,
+            "--keep" => asked.keep = Some(PathBuf::from(value)),
             _ => {
                 return Err(anyhow!(
-                    "--rows NAME,... and --rounds N are known, not {word}"
+                    "--rows NAME,..., --rounds N and --keep FILE are known, not {word}"
                 ));
             }
         }
     }
-    Ok((chosen, rounds))
+    Ok(asked)
 }
 
 fn print_row(row: &Row, medians: &[Medians]) {
@@ -143,7 +213,7 @@ fn figures(of: &Outcome) -> String {
     )
 }
 
-fn print_overload(all: &[overload::Beyond]) {
+fn print_overload(all: &[Climbed]) {
     println!("  fed by: {}", overload::feeder(100_000));
     for (contender, one) in overload::CONTENDERS.iter().zip(all) {
         println!(
@@ -152,42 +222,53 @@ fn print_overload(all: &[overload::Beyond]) {
             contender.receiver.command,
             contender.kernel.words()
         );
-        let ladder = one.ladder.iter();
-        let ladder: Vec<String> = ladder
-            .map(|(load, delivered)| format!("{}: {:.0}", load / 1000, delivered / 1e3))
-            .collect();
-        println!(
-            "      delivered by load, thousands a second: {}",
-            ladder.join(", ")
-        );
-        for (times, medians) in overload::BEYOND.iter().zip(&one.beyond) {
-            println!(
-                "      {times} x {}: {:5.1} % of its peak; {}",
-                one.peak.0,
-                100.0 * medians.of.delivered / one.peak.1,
-                figures(&medians.of)
-            );
+        for (load, medians) in &one.rungs {
+            println!("      {:>7} asked: {}", load, figures(&medians.of));
+        }
+        let (knee, peak) = one.knee();
+        println!("      knee at {knee}, {peak:.0}/s there");
+        for times in overload::BEYOND {
+            match one.beyond(times) {
+                Some(medians) => println!(
+                    "      {times} x {knee}: {:5.1} % of that",
+                    100.0 * medians.of.delivered / peak
+                ),
+                None => println!("      {times} x {knee}: more than one core sends"),
+            }
         }
     }
-    let kept = |one: &overload::Beyond| {
-        let kept = one.beyond.iter().map(|it| it.of.delivered / one.peak.1);
-        kept.fold(f64::INFINITY, f64::min)
-    };
     let [ours, references @ ..] = all else { return };
-    let worst = references.iter().map(kept).fold(f64::INFINITY, f64::min);
+    let worst = references
+        .iter()
+        .map(Climbed::kept)
+        .fold(f64::INFINITY, f64::min);
     if worst >= overload::BREAKS_DOWN {
+        // Where nothing breaks down, holding proves nothing.
         println!(
             "  VOID: the kernel's sockets keep {:.0} % of their peak here",
             100.0 * worst
         );
-    }
-    // Where nothing breaks down, holding proves nothing.
-    if worst >= overload::BREAKS_DOWN {
         return;
     }
-    let reached = kept(ours);
+    let reached = ours.kept();
     let target = format!("delivered of its own peak, at least {}", overload::HOLDS);
     print_target(&target, Some((reached, reached >= overload::HOLDS)));
+    let beyond = overload::BEYOND.iter();
+    let shares = beyond.filter_map(|times| ours.beyond(*times)?.of.spinner);
+    let furthest = shares.max_by(|one, other| {
+        let off = |share: &f64| (share - overload::USER_SHARE).abs();
+        off(one).total_cmp(&off(other))
+    });
+    let target = format!(
+        "share of the program beside it, {} within {}",
+        overload::USER_SHARE,
+        overload::SHARE_TOLERANCE
+    );
+    let reached = furthest.map(|share| {
+        let off = (share - overload::USER_SHARE).abs();
+        (share, off <= overload::SHARE_TOLERANCE)
+    });
+    print_target(&target, reached);
 }
 
 fn load_average() -> String {

@@ -7,7 +7,9 @@ use crate::trial::{Delivered, End, Receiver};
 
 /// 64-byte frames (60 without FCS) of UDP to port 9, each by itself, as fast as one core makes them.
 pub const FLOOD: &str = "nicpoll blast em0 --to 198.18.0.2 --port 9 --cpu 0 --path live";
-/// The same, for a host behind a router.
+/// The same by an AF_XDP socket, which keeps a rate without bursts.
+pub const ONE_BY_ONE: &str = "nicpoll blast em0 --to 198.18.0.2 --port 9 --cpu 0 --path af-xdp";
+/// As fast as one core makes them, for a host behind a router.
 const FLOOD_BEHIND: &str = "nicpoll blast em0 --to 198.18.1.2 --port 9 --cpu 0 --path live";
 /// 10,000 a second.
 const TEN_THOUSAND: &str = "nicpoll blast em0 --to 198.18.0.2 --port 9 --cpu 0 --rate 10000";
@@ -192,6 +194,10 @@ pub const ROWS: [Row; 7] = [
                 "nicpoll blast em0 --to 198.18.0.2 --mac 02:00:00:00:00:01 --cpu 0 --path af-xdp",
             ),
             sender(
+                "blast, AF_PACKET",
+                "nicpoll blast em0 --to 198.18.0.2 --mac 02:00:00:00:00:01 --cpu 0 --path af-packet",
+            ),
+            sender(
                 "trafgen",
                 // Its own children outlive SIGTERM.
                 "timeout -k 1 30 trafgen -o em0 --cpus 1 --no-sock-mem \
@@ -210,8 +216,9 @@ pub const ROWS: [Row; 7] = [
             ),
         ],
         targets: &[
-            Target::Sends(1.6, 0, &[2, 3, 4]),
-            Target::Sends(1.0, 1, &[2, 3, 4]),
+            Target::Sends(1.6, 0, &[3, 4, 5]),
+            Target::Sends(1.0, 1, &[3, 4, 5]),
+            Target::Sends(1.1, 2, &[4]),
         ],
     },
     Row {

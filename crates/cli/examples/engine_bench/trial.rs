@@ -4,12 +4,13 @@
 //! its own threads between two moments at which it is being fed.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
+use nicpoll_model::rr::Latency;
 use nicpoll_observe::{CpuSample, HostCounters};
 use nicpoll_sys::netns::NetnsThread;
 use rustix::process::{Pid, Signal, kill_process};
@@ -17,6 +18,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::course::Course;
 use crate::kernel::Kernel;
 use crate::peers::spawn;
+use crate::said::{Listener, Said};
 
 /// How long a program may take until it is ready.
 const READY_MAX: Duration = Duration::from_secs(10);
@@ -41,6 +43,9 @@ pub enum End {
 pub enum Delivered {
     /// The program, by the number behind these words in what it prints; the last one counts.
     Printed(&'static str),
+    /// The program, by what its `--json-stream` prints within the window: what it has still to take when it is no longer
+    /// fed does not count.
+    Streamed,
     /// The kernel: datagrams that sockets of the receiver's namespace read.
     Sockets,
     /// The receiver's interface behind a router: frames that came to it.
@@ -73,6 +78,8 @@ pub struct Outcome {
     pub busy: [f64; 2],
     /// Share of the receiver's core that a spinner got; `None` without one.
     pub spinner: Option<f64>,
+    /// How long packets took to the program, where it says that.
+    pub delay: Option<Latency>,
 }
 
 /// What is to be tried.
@@ -101,21 +108,33 @@ impl Trial<'_> {
         self.kernel.follow(course)?;
         let measured = self.measure(course, &receiver);
         let said = receiver.end(self.receiver.end)?;
-        let (mut outcome, frames) = measured?;
-        if let Delivered::Printed(words) = self.receiver.delivered {
-            let total = last_number(&said, words);
-            let total = total.with_context(|| format!("no '{words}' in:\n{said}"))?;
-            // Programs count from their beginning to their end: of what was fed in all they had this share.
-            outcome.delivered = match frames > 0.0 {
-                true => outcome.fed * total / frames,
-                false => 0.0,
-            };
+        let Measured {
+            mut outcome,
+            frames,
+            window,
+        } = measured?;
+        match self.receiver.delivered {
+            Delivered::Printed(words) => {
+                let total = said.last_number(words);
+                let total = total.with_context(|| format!("no '{words}' in:\n{}", said.text()))?;
+                // Programs count from their beginning to their end: of what was fed in all they had this share.
+                outcome.delivered = match frames > 0.0 {
+                    true => outcome.fed * total / frames,
+                    false => 0.0,
+                };
+            }
+            Delivered::Streamed => {
+                let rate = said.received_per_second(window);
+                let no = || format!("no interval within the window in:\n{}", said.text());
+                outcome.delivered = rate.with_context(no)?;
+            }
+            Delivered::Sockets | Delivered::Behind => {}
         }
+        outcome.delay = said.delay();
         Ok(outcome)
     }
 
-    /// The outcome, with the frames of the whole feeding.
-    fn measure(&self, course: &Course, receiver: &Program) -> Result<(Outcome, f64)> {
+    fn measure(&self, course: &Course, receiver: &Program) -> Result<Measured> {
         let all_before = frames(course)?;
         let feeder = self
             .feeder
@@ -125,13 +144,13 @@ impl Trial<'_> {
             let fed = wait_until(|| Ok(frames(course)? > all_before + 1.0));
             fed.with_context(|| format!("'{}'", self.feeder.unwrap_or_default()))?;
         }
-        thread::sleep(SETTLE);
-        let counted = self.receiver.delivered;
         let spinner = self.has_spinner.then(|| {
-            let words = format!("bench helper spin {}", WINDOW.as_millis());
+            let words = format!("bench helper spin {}", (SETTLE + WINDOW).as_millis());
             spawn(course.contender(), CPUS[1], &words)
         });
         let spinner = spinner.transpose()?;
+        thread::sleep(SETTLE);
+        let counted = self.receiver.delivered;
         let before = Reading::take(course, receiver, counted)?;
         thread::sleep(WINDOW);
         let after = Reading::take(course, receiver, counted)?;
@@ -144,8 +163,20 @@ impl Trial<'_> {
         }
         // What waits is taken before the receiver is told to end.
         thread::sleep(SETTLE);
-        Ok((outcome, frames(course)? - all_before))
+        Ok(Measured {
+            outcome,
+            frames: frames(course)? - all_before,
+            window: (before.at, after.at),
+        })
     }
+}
+
+/// What is known before the receiver has said its part.
+struct Measured {
+    outcome: Outcome,
+    /// Frames of the whole feeding.
+    frames: f64,
+    window: (Instant, Instant),
 }
 
 /// What is read at both ends of the window.
@@ -181,38 +212,39 @@ impl Reading {
             receiver_cpu: (self.receiver_cpu - before.receiver_cpu) / seconds,
             busy: CPUS.map(busy),
             spinner: None,
+            delay: None,
         }
     }
 }
 
 /// A program that runs until it is told to end.
-struct Program(Child);
+struct Program {
+    child: Child,
+    said: Listener,
+}
 
 impl Program {
     fn start(course: &Course, receiver: &Receiver) -> Result<Self> {
         let mut child = spawn(course.contender(), CPUS[1], receiver.command)?;
-        if let Some(ready) = receiver.ready {
-            let output = child.stdout.take().context("no output")?;
-            let mut output = BufReader::new(output);
-            let mut said = String::new();
-            while !said.contains(ready) {
-                if output.read_line(&mut said)? == 0 {
-                    let _ = child.wait();
-                    return Err(anyhow!("'{}' ended at once: {said}", receiver.command));
-                }
-            }
-            // A line that is read ahead is none of those that count.
-            child.stdout = Some(output.into_inner());
-        } else {
+        let output = child.stdout.take().context("no output")?;
+        let said = Listener::start(output, receiver.ready)?;
+        if receiver.ready.is_none() {
             thread::sleep(2 * SETTLE);
+        } else if !said.is_ready() {
+            let _ = child.wait();
+            return Err(anyhow!(
+                "'{}' ended at once: {}",
+                receiver.command,
+                said.end()?.text()
+            ));
         }
-        Ok(Program(child))
+        Ok(Program { child, said })
     }
 
     /// What its threads have used.
     fn cpu_seconds(&self) -> Result<f64> {
         let mut used = 0.0;
-        for task in fs::read_dir(format!("/proc/{}/task", self.0.id()))? {
+        for task in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
             // A thread that has just ended has none.
             let times = fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
             let ns = times.split(' ').next().and_then(|ns| ns.parse().ok());
@@ -222,16 +254,19 @@ impl Program {
     }
 
     /// Ends it, and returns what it printed.
-    fn end(mut self, how: End) -> Result<String> {
+    fn end(mut self, how: End) -> Result<Said> {
         match how {
-            End::Signal => terminate(&self.0)?,
+            End::Signal => terminate(&self.child)?,
             End::Enter => {
-                if let Some(input) = &mut self.0.stdin {
+                if let Some(input) = &mut self.child.stdin {
                     let _ = input.write_all(b"\n");
                 }
             }
         }
-        said_by(self.0)
+        drop(self.child.stdin.take());
+        let said = self.said.end()?;
+        self.child.wait()?;
+        Ok(said)
     }
 }
 
@@ -285,7 +320,7 @@ fn came_and_dropped(host: &NetnsThread<()>) -> Result<(u64, u64)> {
 /// What was delivered so far, where the program does not say it at its end.
 fn delivered(course: &Course, counted: Delivered) -> Result<f64> {
     match counted {
-        Delivered::Printed(_) => Ok(0.0),
+        Delivered::Printed(_) | Delivered::Streamed => Ok(0.0),
         Delivered::Sockets => read_by_sockets(course),
         Delivered::Behind => Ok(came_and_dropped(course.receiver())?.0 as f64),
     }
@@ -302,12 +337,4 @@ fn read_by_sockets(course: &Course) -> Result<f64> {
     let mut pairs = names.split(' ').zip(values.split(' '));
     let read = pairs.find(|(name, _)| *name == "InDatagrams");
     Ok(read.context("no InDatagrams")?.1.parse()?)
-}
-
-/// The number behind the last of these words.
-fn last_number(text: &str, words: &str) -> Option<f64> {
-    let (_, rest) = text.rsplit_once(words)?;
-    let rest = rest.trim_start_matches(|c: char| !c.is_ascii_digit());
-    let end = rest.find(|c: char| !c.is_ascii_digit());
-    rest[..end.unwrap_or(rest.len())].parse().ok()
 }

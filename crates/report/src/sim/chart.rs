@@ -1,4 +1,4 @@
-//! Figures over time as SVG: panels below each other that share their axis of time.
+//! Figures over time, or over a load, as SVG: panels below each other that share their horizontal axis.
 //!
 //! What must hold: a chart stands alone. It names its axes with their units, its curves and where they
 //! come from. Curves of one panel differ in colour and in dashes, so that they can be told apart without
@@ -17,14 +17,14 @@ const BELOW: f64 = 72.0;
 const LEGEND_NAME: f64 = 48.0;
 const DASHES: [&str; 4] = ["", "7 4", "2 3", "9 3 2 3"];
 
-/// Curves over time.
+/// Curves over time or a load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chart {
     /// What it shows.
     pub title: String,
     /// Where its figures come from.
     pub facts: String,
-    /// Name of the axis of time, with its unit.
+    /// Name of the horizontal axis, with its unit.
     pub x_name: String,
     /// From top to bottom.
     pub panels: Vec<Panel>,
@@ -44,7 +44,7 @@ pub struct Panel {
 pub struct Curve {
     /// Its name in the legend.
     pub name: String,
-    /// Time and quantity, neither below 0, in the order of time.
+    /// Time or load, and quantity, neither below 0, in the order of the first.
     pub points: Vec<(f64, f64)>,
 }
 

@@ -1,0 +1,89 @@
+//! The file that keeps what was measured, and the plots and tables that are drawn of it.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use nicpoll_model::engine_benchmark::{EngineBenchmark, LoadCurve, LoadPoint, Overload};
+use nicpoll_model::sim_fit_host::SimFitHost;
+use nicpoll_report::{
+    chart_of_overload, delays_as_markdown, overload_as_markdown, plot_chart, plot_delays,
+};
+
+use crate::overload::{CONTENDERS, Climbed};
+use crate::peers::our_program;
+use crate::predicted;
+
+/// What the file holds; nothing was measured where there is none.
+pub fn read(path: &Path) -> Result<EngineBenchmark> {
+    if !path.exists() {
+        return Ok(EngineBenchmark::default());
+    }
+    let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("{} is no such file", path.display()))
+}
+
+/// Replaces the file.
+pub fn write(path: &Path, figures: &EngineBenchmark) -> Result<()> {
+    let text = serde_json::to_string_pretty(figures)? + "\n";
+    fs::write(path, text).with_context(|| format!("writing {}", path.display()))
+}
+
+/// Draws the plots of a file into a folder, and prints its tables.
+pub fn draw(file: &Path, folder: &Path) -> Result<()> {
+    let figures = read(file)?;
+    if let Some(delays) = &figures.delays {
+        fs::write(folder.join("engine-delays.svg"), plot_delays(delays))?;
+        println!("{}", delays_as_markdown(delays));
+    }
+    if let Some(overload) = &figures.overload {
+        let svg = plot_chart(&chart_of_overload(overload));
+        fs::write(folder.join("engine-livelock.svg"), svg)?;
+        println!("{}", overload_as_markdown(overload));
+    }
+    Ok(())
+}
+
+/// What was measured, beside what the simulator says of this machine.
+pub fn overload(climbed: &[Climbed], fit: &SimFitHost, rounds: usize) -> Result<Overload> {
+    let measured = CONTENDERS
+        .iter()
+        .zip(climbed)
+        .map(|(contender, one)| LoadCurve {
+            name: String::from(contender.name),
+            is_simulated: false,
+            points: one
+                .rungs
+                .iter()
+                .map(|(_, medians)| LoadPoint {
+                    offered_pps: medians.of.fed,
+                    delivered_pps: medians.of.delivered,
+                    programs_share: medians.of.spinner,
+                })
+                .collect(),
+        });
+    let mut loads: Vec<u32> = climbed
+        .iter()
+        .flat_map(|one| one.rungs.iter().map(|(load, _)| *load))
+        .collect();
+    loads.sort_unstable();
+    loads.dedup();
+    let mut curves: Vec<LoadCurve> = measured.collect();
+    curves.extend(predicted::curves(fit, &loads)?);
+    let how = format!(
+        "2000 ns of work a packet, the kernel receives on the same core, a program computes beside, {rounds} rounds"
+    );
+    Ok(Overload {
+        facts: crate::facts(&how)?,
+        curves,
+    })
+}
+
+/// What receiving costs on this machine, measured now.
+pub fn measured_costs() -> Result<SimFitHost> {
+    let mut fit = std::process::Command::new(our_program()?);
+    let fit = fit.args(["sim", "fit", "--host", "--json"]).output()?;
+    let said = String::from_utf8_lossy(&fit.stderr);
+    ensure!(fit.status.success(), "nicpoll sim fit --host: {said}");
+    Ok(serde_json::from_slice(&fit.stdout)?)
+}
