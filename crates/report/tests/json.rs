@@ -67,7 +67,8 @@ fn what_was_not_measured_is_there_as_null() {
 }
 
 /// Units, and what can be counted: one word of a number's name is one of them.
-const UNITS: [&str; 76] = [
+const UNITS: [&str; 77] = [
+    "changes",
     "softirqs",
     "seconds",
     "second",
