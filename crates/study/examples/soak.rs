@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_core::{Controller, Knob};
-use nicpoll_engine::blast::{Blast, BlastPath, BlastSettings, LinkSettings, Receiver, Traffic};
+use nicpoll_engine::blast::{Blast, BlastPath, BlastSettings, LinkSettings, LinkTraffic, Receiver};
 use nicpoll_engine::{
     DeviceChoice, Drive, EngineApplication, EngineSettings, FRAMES_MAX, Helpers, KernelSide,
     KnobAnswer, RunnerSettings, RunningEngine, Sink, SinkSettings, Take,
@@ -233,7 +233,7 @@ fn send(veth: &Veth, cpu: u32) -> Outcome<Blast> {
         links: vec![LinkSettings {
             interface: String::from("em0"),
             cpu,
-            traffic: Traffic::Datagrams {
+            traffic: LinkTraffic::Datagrams {
                 receiver: Receiver {
                     to: SocketAddr::new(RECEIVER, PORT),
                     from: None,
