@@ -11,8 +11,11 @@ use crate::numbers::{MISSING, count, figure_or_missing, percent};
 use crate::plot::{self, LEFT, LINE, LogAxis, Look, RIGHT, TEXT, mark, short, text};
 use crate::sim::{Chart, Curve, Panel};
 
+/// A percentile: its name, and how it is read, in nanoseconds.
+type Percentile = (&'static str, fn(&DisciplineDelay) -> Option<f64>);
+
 /// Percentiles with a mark, each with its own.
-const PERCENTILES: [(&str, fn(&DisciplineDelay) -> Option<f64>); 3] = [
+const PERCENTILES: [Percentile; 3] = [
     ("p50", |delay| delay.p50_ns),
     ("p99", |delay| delay.p99_ns),
     ("p99.9", |delay| delay.p999_ns),
