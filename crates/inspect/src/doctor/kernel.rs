@@ -40,7 +40,7 @@ fn of_napi(abilities: &Abilities) -> Vec<Check> {
     let listed = match napi_list() {
         Ok(()) => check(GROUP, name, CheckStatus::Good, "the kernel lists them"),
         Err(error) => with_remedy(
-            check(GROUP, name, CheckStatus::Missing, &error.to_string()),
+            check(GROUP, name, CheckStatus::Missing, error.to_string()),
             "a kernel from Linux 6.8 on; on older ones interfaces can be set, but nothing tells their polls apart",
         ),
     };
