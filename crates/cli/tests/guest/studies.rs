@@ -109,7 +109,7 @@ pub fn expect_impaired(console: &Console) {
         if let Some(trip) = figures.round_trip {
             assert!(trial.ledger().is_some(), "{of}: {:?}", trial.conduct);
             assert!(
-                trip.transactions > 0 && trip.min_ns > Some(120_000_000),
+                trip.transactions > 0 && trip.quantiles.min_ns > Some(120_000_000),
                 "{of}: {trip:?}"
             );
         }
