@@ -9,6 +9,9 @@
 
 #define XDP_REDIRECT 4
 
+/* Interfaces that frames are redirected to. */
+#define BPF_MAP_TYPE_DEVMAP 14
+
 HELPER long (*bpf_redirect_map)(void *map, __u64 key, __u64 flags) = (void *)51;
 
 HELPER __u64 (*bpf_xdp_get_buff_len)(void *ctx) = (void *)188;

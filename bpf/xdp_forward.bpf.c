@@ -19,8 +19,6 @@
  */
 #include "frame.h"
 
-#define BPF_MAP_TYPE_DEVMAP 14
-
 #define IPPROTO_HOP_BY_HOP 0
 
 /* Interfaces that are forwarded between, at most. */

@@ -7,8 +7,6 @@
  */
 #include "frame.h"
 
-#define BPF_MAP_TYPE_DEVMAP 14
-
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP);
 	__uint(max_entries, 1);
