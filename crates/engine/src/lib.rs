@@ -53,7 +53,7 @@ pub use knobs::{
     write_knob,
 };
 pub use packet_port::PacketPort;
-pub use port::{AnyPort, BusyPolling, PacketInput, Port, PortDrops, PortInto, Transmit};
+pub use port::{AnyPort, BusyPolling, LinkWatch, PacketInput, Port, PortDrops, PortInto, Transmit};
 pub use receive_setup::{GrantedSetup, Helpers, KernelSide, ReceiveSetup, ReceiveWish, SetupError};
 pub use runner::{PortRunner, RunnerSettings, Tallies};
 pub use sink::{Sink, SinkSettings};

@@ -47,7 +47,7 @@ impl<I: PacketInput> PacketPort<I> {
         let refused = |source| refusal(interface, source);
         let socket = Arc::new(PacketSocket::new(ifindex, &filter).map_err(refused)?);
         let ring = PacketRing::new(Arc::clone(&socket), frames, mtu_bytes).map_err(refused)?;
-        let mut link = LinkWatch::new();
+        let mut link = LinkWatch::up();
         link.observe_mtu(Ok(mtu_bytes));
         let port = PacketPort {
             ring,
@@ -122,16 +122,8 @@ impl<I: PacketInput> Port for PacketPort<I> {
         can_wake.then(|| self.ring.socket().as_fd())
     }
 
-    fn link_state(&self) -> LinkState {
-        self.link.state()
-    }
-
-    fn link_losses(&self) -> u64 {
-        self.link.losses()
-    }
-
-    fn mtu_changes(&self) -> u64 {
-        self.link.mtu_changes()
+    fn link(&self) -> LinkWatch {
+        self.link
     }
 
     fn drops(&self) -> PortDrops {

@@ -78,16 +78,8 @@ pub trait Port: Device {
     /// gone: nothing will come from it.
     fn wake_up(&self) -> Option<BorrowedFd<'_>>;
 
-    /// The interface, as the last check of status found it.
-    fn link_state(&self) -> LinkState;
-
-    /// Checks of status that found the interface no longer up.
-    fn link_losses(&self) -> u64;
-
-    /// Checks of status that found another MTU than the check before; 0 where nobody looks.
-    fn mtu_changes(&self) -> u64 {
-        0
-    }
+    /// The interface, as checks of status found it.
+    fn link(&self) -> LinkWatch;
 
     /// What was lost here.
     fn drops(&self) -> PortDrops;
@@ -162,16 +154,8 @@ impl<I> Port for AnyPort<I> {
         (**self).wake_up()
     }
 
-    fn link_state(&self) -> LinkState {
-        (**self).link_state()
-    }
-
-    fn link_losses(&self) -> u64 {
-        (**self).link_losses()
-    }
-
-    fn mtu_changes(&self) -> u64 {
-        (**self).mtu_changes()
+    fn link(&self) -> LinkWatch {
+        (**self).link()
     }
 
     fn drops(&self) -> PortDrops {
@@ -189,7 +173,7 @@ impl<I> Port for AnyPort<I> {
 
 /// What checks of status saw of an interface.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LinkWatch {
+pub struct LinkWatch {
     state: LinkState,
     losses: u64,
     /// As of the last check, if any.
@@ -199,7 +183,7 @@ pub(crate) struct LinkWatch {
 
 impl LinkWatch {
     /// Of an interface that was up when its device was opened.
-    pub(crate) fn new() -> Self {
+    pub fn up() -> Self {
         LinkWatch {
             state: LinkState::Up,
             losses: 0,
@@ -209,7 +193,7 @@ impl LinkWatch {
     }
 
     /// Takes note of what a check found.
-    pub(crate) fn observe(&mut self, state: LinkState) {
+    pub fn observe(&mut self, state: LinkState) {
         if state != LinkState::Up && self.state == LinkState::Up {
             self.losses += 1;
         }
@@ -217,24 +201,24 @@ impl LinkWatch {
     }
 
     /// Takes note of the MTU that a check found; an interface that is gone has none.
-    pub(crate) fn observe_mtu(&mut self, mtu_bytes: io::Result<u32>) {
+    pub fn observe_mtu(&mut self, mtu_bytes: io::Result<u32>) {
         let Ok(mtu_bytes) = mtu_bytes else { return };
         let before = self.mtu_bytes.replace(mtu_bytes);
         self.mtu_changes += u64::from(before.is_some_and(|before| before != mtu_bytes));
     }
 
     /// What the last check found.
-    pub(crate) fn state(&self) -> LinkState {
+    pub fn state(&self) -> LinkState {
         self.state
     }
 
     /// Checks that found it no longer up.
-    pub(crate) fn losses(&self) -> u64 {
+    pub fn losses(&self) -> u64 {
         self.losses
     }
 
     /// Checks that found another MTU than the one before.
-    pub(crate) fn mtu_changes(&self) -> u64 {
+    pub fn mtu_changes(&self) -> u64 {
         self.mtu_changes
     }
 }

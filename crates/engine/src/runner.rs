@@ -467,7 +467,7 @@ impl<P: Port> PortRunner<P> {
     /// Sleeps until the clock ticks at `ns`.
     fn rest_until(&self, ns: u64) {
         // With nothing but interfaces that are gone there is nothing to hurry for.
-        let is_gone = |port: &P| port.link_state() == LinkState::Gone;
+        let is_gone = |port: &P| port.link().state() == LinkState::Gone;
         // A signal ends the sleep early: then this tick's turn finds nothing due, and sleeps on.
         if self.ports.iter().all(is_gone) {
             sleep_until(now_ns() + ATTENTION.as_nanos() as u64);

@@ -58,7 +58,7 @@ impl<I: PacketInput> TapPort<I> {
         let tap = Tap::open(interface).map_err(|source| refusal(interface, source))?;
         let mtu_bytes = mtu_of(interface)?;
         let memory = vec![0; mtu_bytes as usize + BEYOND_MTU_BYTES];
-        let mut link = LinkWatch::new();
+        let mut link = LinkWatch::up();
         link.observe_mtu(Ok(mtu_bytes));
         let end = Arc::new(TapEnd {
             tap,
@@ -163,16 +163,8 @@ impl<I: PacketInput> Port for TapPort<I> {
         can_wake.then(|| self.end.tap.as_fd())
     }
 
-    fn link_state(&self) -> LinkState {
-        self.link.state()
-    }
-
-    fn link_losses(&self) -> u64 {
-        self.link.losses()
-    }
-
-    fn mtu_changes(&self) -> u64 {
-        self.link.mtu_changes()
+    fn link(&self) -> LinkWatch {
+        self.link
     }
 
     fn drops(&self) -> PortDrops {

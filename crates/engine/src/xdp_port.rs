@@ -82,7 +82,7 @@ impl<I: PacketInput> XdpPort<I> {
     }
 
     fn new(socket: XdpSocket, input: I, (control, ifindex): (Arc<OwnedFd>, u32)) -> Self {
-        let mut link = LinkWatch::new();
+        let mut link = LinkWatch::up();
         link.observe_mtu(link::mtu_bytes(&control, ifindex));
         XdpPort {
             socket,
@@ -149,16 +149,8 @@ impl<I: PacketInput> Port for XdpPort<I> {
         can_wake.then(|| self.socket.as_fd())
     }
 
-    fn link_state(&self) -> LinkState {
-        self.link.state()
-    }
-
-    fn link_losses(&self) -> u64 {
-        self.link.losses()
-    }
-
-    fn mtu_changes(&self) -> u64 {
-        self.link.mtu_changes()
+    fn link(&self) -> LinkWatch {
+        self.link
     }
 
     fn drops(&self) -> PortDrops {

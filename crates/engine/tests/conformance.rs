@@ -211,7 +211,7 @@ fn an_interface_that_goes_down_and_away_is_counted_and_survived() {
         let mut wire = Wire::new(&site, kind);
         let status = |wire: &mut Wire| {
             wire.poll(Command::PollAndCheckStatus, 5);
-            (wire.port.link_state(), wire.port.link_losses())
+            (wire.port.link().state(), wire.port.link().losses())
         };
         assert_eq!(status(&mut wire), (LinkState::Up, 0), "{kind:?}");
         run(site.receiver(), "ip link set em0 down");
@@ -248,7 +248,7 @@ fn a_change_of_the_mtu_is_counted_and_survived() {
         let mut wire = Wire::new(&site, kind);
         let changes = |wire: &mut Wire| {
             wire.poll(Command::PollAndCheckStatus, 5);
-            wire.port.mtu_changes()
+            wire.port.link().mtu_changes()
         };
         assert_eq!(changes(&mut wire), 0, "{kind:?}");
         for side in [site.sender(), site.receiver()] {

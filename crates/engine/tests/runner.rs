@@ -10,9 +10,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use nicpoll_core::{Command, Controller, Device, Knob};
-use nicpoll_engine::{CpuAccount, Drive, Engine, Port, PortDrops, PortRunner, RunnerSettings};
+use nicpoll_engine::{
+    CpuAccount, Drive, Engine, LinkWatch, Port, PortDrops, PortRunner, RunnerSettings,
+};
 use nicpoll_sys::affinity;
-use nicpoll_sys::link::LinkState;
 
 /// What has not happened by then will not.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -57,12 +58,8 @@ impl Port for Slow {
         self.storm.as_ref().map(AsFd::as_fd)
     }
 
-    fn link_state(&self) -> LinkState {
-        LinkState::Up
-    }
-
-    fn link_losses(&self) -> u64 {
-        0
+    fn link(&self) -> LinkWatch {
+        LinkWatch::up()
     }
 
     fn drops(&self) -> PortDrops {

@@ -9,10 +9,9 @@ use std::time::{Duration, Instant};
 
 use nicpoll_core::{Command, Controller, Device, Knob};
 use nicpoll_engine::{
-    CpuAccount, Drive, Engine, Port, PortDrops, PortRunner, RunnerSettings, write_knob,
+    CpuAccount, Drive, Engine, LinkWatch, Port, PortDrops, PortRunner, RunnerSettings, write_knob,
 };
 use nicpoll_sys::affinity;
-use nicpoll_sys::link::LinkState;
 use nicpoll_sys::schedule::{self, Policy};
 use nicpoll_testkit::needs;
 use rustix::thread::gettid;
@@ -53,12 +52,8 @@ impl Port for Costly {
         None
     }
 
-    fn link_state(&self) -> LinkState {
-        LinkState::Up
-    }
-
-    fn link_losses(&self) -> u64 {
-        0
+    fn link(&self) -> LinkWatch {
+        LinkWatch::up()
     }
 
     fn drops(&self) -> PortDrops {

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::io;
 
-use netlink_bindings::nftables::{self, IterableChainAttrs, Nfgenmsg, VerdictCode};
+use netlink_bindings::nftables::{IterableChainAttrs, VerdictCode};
 use netlink_socket2::NetlinkSocket;
 use rustix::io::Errno;
 
 use crate::iptables;
-use crate::nftables::{Name, family_name, named};
+use crate::nftables::{Name, each_chain, each_rule, family_name};
 
 /// Chains that the kernel calls for packets on their way through the host, by family and hook
 /// (include/uapi/linux/netfilter.h): prerouting, forward, postrouting, and the ingress of `inet`.
@@ -48,31 +48,17 @@ pub fn forward_filters(interfaces: &[&str]) -> io::Result<Vec<String>> {
 
 fn nft_chains(socket: &mut NetlinkSocket, interfaces: &[&str]) -> io::Result<Vec<String>> {
     let mut chains: BTreeMap<Name, Chain> = BTreeMap::new();
-    let request = nftables::Request::new().op_getchain_dump(&Nfgenmsg::default());
-    let mut reply = socket.request(&request)?;
-    while let Some(chain) = reply.recv() {
-        let (header, chain) = chain?;
-        let (Ok(table), Ok(name)) = (chain.get_table(), chain.get_name()) else {
-            continue;
-        };
-        if is_called(header.nfgen_family, &chain, interfaces) {
+    each_chain(socket, |name, chain| {
+        if is_called(name.0, chain, interfaces) {
             let drops = chain.get_policy() == Ok(VerdictCode::Drop as u32);
-            let name = named(header.nfgen_family, table, name);
             chains.insert(name, Chain { rules: 0, drops });
         }
-    }
-    drop(reply);
-    let request = nftables::Request::new().op_getrule_dump(&Nfgenmsg::default());
-    let mut reply = socket.request(&request)?;
-    while let Some(rule) = reply.recv() {
-        let (header, rule) = rule?;
-        let (Ok(table), Ok(chain)) = (rule.get_table(), rule.get_chain()) else {
-            continue;
-        };
-        if let Some(chain) = chains.get_mut(&named(header.nfgen_family, table, chain)) {
+    })?;
+    each_rule(socket, |chain, _| {
+        if let Some(chain) = chains.get_mut(&chain) {
             chain.rules += 1;
         }
-    }
+    })?;
     let words = |((family, table, name), chain): (&Name, &Chain)| {
         let family = family_name(*family);
         let what = in_words(chain)?;

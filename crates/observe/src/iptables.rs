@@ -16,16 +16,20 @@ const PROTOCOLS: [(&str, &str); 2] = [
     ("ip6_tables_names", "ip6tables-legacy-save"),
 ];
 
+/// The tables of each protocol that has any, a line each, and who prints them. Most hosts have none: no program is run
+/// there.
+fn tables() -> impl Iterator<Item = (String, &'static str)> {
+    let listed = PROTOCOLS.into_iter().map(|(names, program)| {
+        let path = format!("/proc/thread-self/net/{names}");
+        (fs::read_to_string(path).unwrap_or_default(), program)
+    });
+    listed.filter(|(tables, _)| !tables.trim().is_empty())
+}
+
 /// Reads the tables of the namespace that the caller is in; nothing where there are none, or without CAP_NET_ADMIN.
 pub fn read() -> Filter {
     let mut all = Filter::default();
-    for (names, program) in PROTOCOLS {
-        let path = format!("/proc/thread-self/net/{names}");
-        // Most hosts have none: no program is run there.
-        let tables = fs::read_to_string(path).unwrap_or_default();
-        if tables.trim().is_empty() {
-            continue;
-        }
+    for (tables, program) in tables() {
         match saved(program) {
             Some(text) => {
                 let (dropped, out) = dropped(&text);
@@ -44,12 +48,7 @@ pub fn read() -> Filter {
 /// prints them is not installed, the tables that there are.
 pub fn forward_chains() -> Vec<String> {
     let mut all = Vec::new();
-    for (names, program) in PROTOCOLS {
-        let path = format!("/proc/thread-self/net/{names}");
-        let tables = fs::read_to_string(path).unwrap_or_default();
-        if tables.trim().is_empty() {
-            continue;
-        }
+    for (tables, program) in tables() {
         match saved(program) {
             Some(text) => all.extend(routed(&text)),
             None => all.extend(tables.lines().map(|table| {

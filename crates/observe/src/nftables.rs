@@ -9,8 +9,8 @@ use std::ffi::CStr;
 use std::io;
 
 use netlink_bindings::nftables::{
-    self, ExprOps, IterableExprListAttrs, IterableExprLookupAttrs, IterableRuleAttrs, Nfgenmsg,
-    ObjData, ObjectType, VerdictCode,
+    self, ExprOps, IterableChainAttrs, IterableExprListAttrs, IterableExprLookupAttrs,
+    IterableRuleAttrs, Nfgenmsg, ObjData, ObjectType, VerdictCode,
 };
 use netlink_socket2::NetlinkSocket;
 use nicpoll_model::{LossPlace, UncountedLoss, Way};
@@ -235,44 +235,58 @@ fn verdict_map(lookup: &IterableExprLookupAttrs<'_>) -> Option<String> {
 
 /// What calls chains, and those whose policy is to drop. Since iptables-nft wants it, such a chain may count.
 fn read_chains(socket: &mut NetlinkSocket, found: &mut Found) -> io::Result<()> {
+    each_chain(socket, |this, chain| {
+        if let Ok(number) = chain.get_hook().and_then(|hook| hook.get_num()) {
+            let ways = ways_of_hook(this.0, number);
+            found.hooks.insert(this.clone(), ways);
+        }
+        if chain.get_policy() == Ok(VerdictCode::Drop as u32) {
+            let counters = chain.get_counters();
+            let counted = counters.and_then(|counters| counters.get_packets());
+            let count = counted.map_or(Count::Not(Cause::Policy), Count::Packets);
+            found.add(&this, count);
+        }
+    })
+}
+
+/// Shows `look` each chain of the namespace that the socket was opened in.
+pub(crate) fn each_chain(
+    socket: &mut NetlinkSocket,
+    mut look: impl FnMut(Name, &IterableChainAttrs<'_>),
+) -> io::Result<()> {
     let request = nftables::Request::new().op_getchain_dump(&Nfgenmsg::default());
     let mut reply = socket.request(&request)?;
     while let Some(chain) = reply.recv() {
         let (header, chain) = chain?;
-        let (Ok(table), Ok(name)) = (chain.get_table(), chain.get_name()) else {
-            continue;
-        };
-        let this = named(header.nfgen_family, table, name);
-        if let Ok(number) = chain.get_hook().and_then(|hook| hook.get_num()) {
-            let ways = ways_of_hook(header.nfgen_family, number);
-            found.hooks.insert(this.clone(), ways);
+        if let (Ok(table), Ok(name)) = (chain.get_table(), chain.get_name()) {
+            look(named(header.nfgen_family, table, name), &chain);
         }
-        if chain.get_policy() != Ok(VerdictCode::Drop as u32) {
-            continue;
+    }
+    Ok(())
+}
+
+/// Shows `look` each rule, with the chain that it stands in.
+pub(crate) fn each_rule(
+    socket: &mut NetlinkSocket,
+    mut look: impl FnMut(Name, &IterableRuleAttrs<'_>),
+) -> io::Result<()> {
+    let request = nftables::Request::new().op_getrule_dump(&Nfgenmsg::default());
+    let mut reply = socket.request(&request)?;
+    while let Some(rule) = reply.recv() {
+        let (header, rule) = rule?;
+        if let (Ok(table), Ok(chain)) = (rule.get_table(), rule.get_chain()) {
+            look(named(header.nfgen_family, table, chain), &rule);
         }
-        let counters = chain.get_counters();
-        let counted = counters.and_then(|counters| counters.get_packets());
-        let count = counted.map_or(Count::Not(Cause::Policy), Count::Packets);
-        found.add(&this, count);
     }
     Ok(())
 }
 
 fn read_rules(socket: &mut NetlinkSocket, found: &mut Found) -> io::Result<()> {
-    let request = nftables::Request::new().op_getrule_dump(&Nfgenmsg::default());
-    let mut reply = socket.request(&request)?;
-    while let Some(rule) = reply.recv() {
-        let (header, rule) = rule?;
-        if let (Some(chain), Ok(expressions)) = (chain_of(&header, &rule), rule.get_expressions()) {
+    each_rule(socket, |chain, rule| {
+        if let Ok(expressions) = rule.get_expressions() {
             found.add_rule(&chain, expressions);
         }
-    }
-    Ok(())
-}
-
-fn chain_of(header: &Nfgenmsg, rule: &IterableRuleAttrs<'_>) -> Option<Name> {
-    let (table, chain) = (rule.get_table().ok()?, rule.get_chain().ok()?);
-    Some(named(header.nfgen_family, table, chain))
+    })
 }
 
 /// Named counters count once, however many rules have them.
@@ -337,7 +351,7 @@ fn read_map(
     Ok(drops)
 }
 
-pub(crate) fn named(family: u8, table: &CStr, name: &CStr) -> Name {
+fn named(family: u8, table: &CStr, name: &CStr) -> Name {
     let [table, name] = [table, name].map(|name| name.to_string_lossy().into_owned());
     (family, table, name)
 }

@@ -102,7 +102,7 @@ impl ForwardPort {
             memory: Vec::new(),
             routed: Routed::default(),
             has_interrupts: true,
-            link: LinkWatch::new(),
+            link: LinkWatch::up(),
             last_drops: PortDrops::default(),
         }
     }
@@ -181,12 +181,8 @@ impl Port for ForwardPort {
         can_wake.then(|| self.socket.as_fd())
     }
 
-    fn link_state(&self) -> LinkState {
-        self.link.state()
-    }
-
-    fn link_losses(&self) -> u64 {
-        self.link.losses()
+    fn link(&self) -> LinkWatch {
+        self.link
     }
 
     fn drops(&self) -> PortDrops {

@@ -259,7 +259,7 @@ impl Path for UserPath {
 
     fn end(&self) -> PathEnd {
         let losses = |runner: &PortRunner<ForwardPort>| -> u64 {
-            runner.ports().iter().map(Port::link_losses).sum()
+            runner.ports().iter().map(|port| port.link().losses()).sum()
         };
         PathEnd {
             link_loss_events: self.ended.iter().map(losses).sum(),

@@ -41,14 +41,15 @@ impl OfCpu {
             counts.ring_full_packets += drops.ring_full;
             counts.no_memory_packets += drops.no_memory;
         }
+        let links = || ports.iter().map(Port::link);
         OfCpu {
             time: Instant::now(),
             counts,
             events: SinkEvents {
                 ticks: tallies.ticks,
                 discipline_switches: tallies.changes,
-                link_loss_events: ports.iter().map(Port::link_losses).sum(),
-                mtu_changes: ports.iter().map(Port::mtu_changes).sum(),
+                link_loss_events: links().map(|link| link.losses()).sum(),
+                mtu_changes: links().map(|link| link.mtu_changes()).sum(),
             },
             knobs: Knob::ALL
                 .iter()
