@@ -17,8 +17,8 @@ use crate::show::THREADED_BUSY_POLL;
 const GROUP: CheckGroup = CheckGroup::Kernel;
 
 pub fn checks() -> Vec<Check> {
-    let listed = napi_list().map_err(|error| error.to_string());
-    let mut checks = of_napi(listed, &Abilities::probe());
+    let unlisted = napi_list().err().map(|error| error.to_string());
+    let mut checks = of_napi(unlisted, &Abilities::probe());
     checks.push(of_bpf());
     checks.push(of_drop_reasons());
     checks.push(of_af_xdp());
@@ -36,13 +36,13 @@ fn optional(name: &str, is_there: bool, there: &str, absent: &str) -> Check {
     }
 }
 
-/// What the kernel can do with single NAPI instances; `listed` is why it does not list them, if so.
-fn of_napi(listed: Result<(), String>, abilities: &Abilities) -> Vec<Check> {
+/// What the kernel can do with single NAPI instances; `unlisted` says why it does not list them, if so.
+fn of_napi(unlisted: Option<String>, abilities: &Abilities) -> Vec<Check> {
     let name = "NAPI instances";
-    let listed = match listed {
-        Ok(()) => check(GROUP, name, CheckStatus::Good, "the kernel lists them"),
-        Err(error) => with_remedy(
-            check(GROUP, name, CheckStatus::Missing, error),
+    let listed = match unlisted {
+        None => check(GROUP, name, CheckStatus::Good, "the kernel lists them"),
+        Some(why) => with_remedy(
+            check(GROUP, name, CheckStatus::Missing, why),
             "a kernel from Linux 6.8 on; on older ones interfaces can be set, but nothing tells their polls apart",
         ),
     };
@@ -186,32 +186,26 @@ mod tests {
 
     #[test]
     fn only_what_is_needed_is_missing() {
-        let statuses = |listed, abilities: &Abilities| -> Vec<CheckStatus> {
-            of_napi(listed, abilities)
+        let statuses = |unlisted, abilities: &Abilities| -> Vec<CheckStatus> {
+            of_napi(unlisted, abilities)
                 .iter()
                 .map(|check| check.status)
                 .collect()
         };
         use CheckStatus::{Absent, Good, Missing};
         let old = Abilities::default();
-        let refused = Err(String::from("not supported"));
+        let refused = Some(String::from("not supported"));
         assert_eq!(
             statuses(refused, &old),
             [Missing, Absent, Absent, Absent, Absent]
         );
-        assert_eq!(
-            statuses(Ok(()), &old),
-            [Good, Absent, Absent, Absent, Absent]
-        );
+        assert_eq!(statuses(None, &old), [Good, Absent, Absent, Absent, Absent]);
         let abilities = Abilities {
             has_napi_set: true,
             threaded_max: Some(1),
             has_suspend: true,
         };
-        assert_eq!(
-            statuses(Ok(()), &abilities),
-            [Good, Good, Good, Good, Absent]
-        );
+        assert_eq!(statuses(None, &abilities), [Good, Good, Good, Good, Absent]);
     }
 
     #[test]
