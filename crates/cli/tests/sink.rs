@@ -334,6 +334,9 @@ fn an_engine_on_several_cpus_has_knobs_for_all_and_for_each() {
 #[test]
 fn where_the_kernel_polls_sysctl_shows_what_stands_for_the_knobs() {
     needs!(Root, Ip, Ethtool);
+    // An interface of the same name, in another namespace.
+    let elsewhere = Veth::build().unwrap();
+    let (_engine, _) = sink(&elsewhere, "em0", "polling", &[]);
     let veth = Veth::build().unwrap();
     shell_at_receiver(
         &veth,

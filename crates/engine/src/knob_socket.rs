@@ -203,14 +203,18 @@ impl RunningEngine {
         Ok(engines)
     }
 
-    /// Those of this process number or interface; all of them where none is named.
+    /// Those of this process number, or of this interface of the caller's network namespace, since others may have one
+    /// of the same name; all of them where none is named.
     ///
     /// # Errors
     /// `EACCES` without root's rights.
     pub fn named(wanted: Option<&str>) -> io::Result<Vec<Self>> {
         let mut engines = Self::all()?;
         if let Some(wanted) = wanted {
-            engines.retain(|engine| engine.interface == wanted || engine.pid.to_string() == wanted);
+            engines.retain(|engine| {
+                engine.pid.to_string() == wanted
+                    || engine.interface == wanted && engine.is_in_namespace_of_caller()
+            });
         }
         Ok(engines)
     }
@@ -224,6 +228,16 @@ impl RunningEngine {
             interface,
             path,
         })
+    }
+
+    fn is_in_namespace_of_caller(&self) -> bool {
+        let namespace = |process: &str| fs::metadata(format!("/proc/{process}/ns/net"));
+        match [&self.pid.to_string(), "thread-self"].map(namespace) {
+            [Ok(engine), Ok(caller)] => {
+                (engine.dev(), engine.ino()) == (caller.dev(), caller.ino())
+            }
+            _ => false,
+        }
     }
 
     /// Whether somebody serves; the socket of a killed process is removed.

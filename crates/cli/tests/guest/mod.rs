@@ -136,7 +136,9 @@ impl Guest {
                 "-m",
                 "1024",
                 "-accel",
-                "tcg",
+                // One thread for all its processors: a kernel changes its code while it runs (tracepoints do), which
+                // several threads of the emulator do not get right.
+                "tcg,thread=single",
                 "-nographic",
             ])
             .args(["-no-reboot", "-append", KERNEL_OPTIONS])
