@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use nicpoll_freebsd::{
-    HostRecord, Target, parse_hz, parse_interface, parse_polling, parse_uname, with_polling,
+    FreebsdTarget, HostRecord, parse_hz, parse_interface, parse_polling, parse_uname, with_polling,
 };
 
 fuzz_target!(|text: &str| {
@@ -21,9 +21,9 @@ fuzz_target!(|text: &str| {
         assert!(!after.contains('\n'));
         assert_eq!(with_polling(&after, "em0"), Ok(None));
     }
-    if let Ok(Some(target)) = Target::parse(text) {
+    if let Ok(Some(target)) = FreebsdTarget::parse(text) {
         assert!(!target.host().starts_with('-'));
-        assert_eq!(Target::parse(&target.to_string()), Ok(Some(target)));
+        assert_eq!(FreebsdTarget::parse(&target.to_string()), Ok(Some(target)));
     }
     if let Ok(record) = HostRecord::parse(text.as_bytes()) {
         let again = serde_json::to_vec(&record).expect("a record can be written");

@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use nicpoll_traffic::netrate::options::{
-    Asked, OptionError, PACKETS_PER_SECOND_MAX, PAYLOAD_BYTES_MAX, parse_netblast,
+    CommandLine, OptionError, PACKETS_PER_SECOND_MAX, PAYLOAD_BYTES_MAX, parse_netblast,
     parse_netreceive, parse_netsend,
 };
 
@@ -29,10 +29,10 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-fn options<T>(parsed: Result<Asked<T>, OptionError>) -> Option<T> {
+fn options<T>(parsed: Result<CommandLine<T>, OptionError>) -> Option<T> {
     match parsed {
-        Ok(Asked::Run(options)) => Some(options),
-        Ok(Asked::Help) => None,
+        Ok(CommandLine::Run(options)) => Some(options),
+        Ok(CommandLine::Help) => None,
         Err(error) => {
             assert!(!error.to_string().is_empty());
             None
