@@ -3,6 +3,7 @@
 
 use anyhow::{Context, Result};
 use nicpoll_model::engine_benchmark::{Delays, DelaysAtLoad, DisciplineDelay};
+use nicpoll_model::numbers::counted;
 use nicpoll_stats::Summary;
 
 use crate::contest::Medians;
@@ -104,7 +105,8 @@ pub fn hold(course: &Course, rounds: usize) -> Result<Delays> {
     }
     Ok(Delays {
         facts: crate::facts(&format!(
-            "frames of 64 bytes, sent one by one, {rounds} rounds"
+            "frames of 64 bytes, sent one by one, {}",
+            counted(rounds as u32, "round")
         ))?,
         loads,
     })

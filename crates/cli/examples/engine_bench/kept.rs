@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use nicpoll_model::engine_benchmark::{EngineBenchmark, LoadCurve, LoadPoint, Overload};
+use nicpoll_model::numbers::counted;
 use nicpoll_model::sim_fit_host::SimFitHost;
 use nicpoll_report::{
     chart_of_overload, delays_as_markdown, overload_as_markdown, plot_chart, plot_delays,
@@ -71,7 +72,8 @@ pub fn overload(climbed: &[Climbed], fit: &SimFitHost, rounds: usize) -> Result<
     let mut curves: Vec<LoadCurve> = measured.collect();
     curves.extend(predicted::curves(fit, &loads)?);
     let how = format!(
-        "2000 ns of work a packet, the kernel receives on the same core, a program computes beside, {rounds} rounds"
+        "2000 ns of work a packet, the kernel receives on the same core, a program computes beside, {}",
+        counted(rounds as u32, "round")
     );
     Ok(Overload {
         facts: crate::facts(&how)?,

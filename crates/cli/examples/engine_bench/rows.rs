@@ -15,8 +15,9 @@ const FLOOD_BEHIND: &str = "nicpoll blast em0 --to 198.18.1.2 --port 9 --cpu 0 -
 const TEN_THOUSAND: &str = "nicpoll blast em0 --to 198.18.0.2 --port 9 --cpu 0 --rate 10000";
 
 /// nicpoll's sink, polling. `share` takes what there is at once, where `freebsd` raises its burst by a packet a tick.
+/// What it can take is `burst_max` in each tick.
 const SINK: Receiver = Receiver {
-    command: "nicpoll sink em0 --json --cpu 1 --discipline polling --hz 1000 --controller share \
+    command: "nicpoll sink em0 --json --cpu 1 --discipline polling --hz 2000 --controller share \
               --set burst_max=4000 --set each_burst=64 --set user_frac=10",
     ready: None,
     end: End::Signal,
