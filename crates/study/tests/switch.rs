@@ -5,6 +5,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use nicpoll_study::INTERFACE;
 use nicpoll_study::demo::{DEFAULT, POLLING};
 use nicpoll_switch::knob::table;
 use nicpoll_switch::{Control, Journal, Kernel, Knob, Recovered, Target, Value};
-use nicpoll_sys::netns::NetNamespace;
+use nicpoll_sys::netns::{NetNamespace, enter_with_private_sysfs, forget};
 use nicpoll_testkit::needs;
 
 #[test]
@@ -101,7 +102,7 @@ fn a_lab_that_is_dropped_with_a_setting_in_force_puts_it_back() {
     // Opened before the names go: a pair vanishes with the first of its ends.
     let namespaces = names.map(|name| {
         let namespace = NetNamespace::open(&name).unwrap();
-        nicpoll_sys::netns::forget(&name).unwrap();
+        forget(&name).unwrap();
         namespace
     });
     let [sender, receiver] = namespaces.each_ref().map(features_in);
@@ -127,6 +128,27 @@ fn features_in(namespace: &NetNamespace) -> BTreeMap<String, bool> {
         });
         look.join().unwrap()
     })
+}
+
+/// The first `ip netns add` of a machine makes the directory of the names a mount of its own.
+#[test]
+fn a_name_can_be_taken_away_after_ip_has_made_its_first() {
+    needs!(Root, Ip);
+    let namespace = NetNamespace::create().unwrap();
+    let run = |command: &str| {
+        let status = Command::new("sh").args(["-ec", command]).status();
+        assert!(status.unwrap().success(), "{command}");
+    };
+    let names_come_and_go = || {
+        enter_with_private_sysfs(&namespace).unwrap();
+        // As on a machine that has just started; only this thread sees it.
+        run("mount -t tmpfs none /run");
+        let name = namespace.keep_as("first").unwrap();
+        run("ip netns add second");
+        forget(&name).unwrap();
+        run("ip netns delete second && test -z \"$(ls /run/netns)\"");
+    };
+    thread::scope(|scope| scope.spawn(names_come_and_go).join().unwrap());
 }
 
 #[test]

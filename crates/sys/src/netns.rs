@@ -16,6 +16,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use rustix::mount::{self, MountFlags, MountPropagationFlags, UnmountFlags};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags};
 
@@ -87,7 +89,7 @@ impl NetNamespace {
     /// # Errors
     /// `AlreadyExists` when the name is taken.
     pub fn keep_as(&self, name: &str) -> io::Result<PathBuf> {
-        fs::create_dir_all(NAMED_DIRECTORY)?;
+        share_names()?;
         let path = Path::new(NAMED_DIRECTORY).join(name);
         File::create_new(&path)?;
         let target = format!("/proc/self/fd/{}", self.file.as_raw_fd());
@@ -102,6 +104,27 @@ impl NetNamespace {
 impl AsFd for NetNamespace {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
+    }
+}
+
+/// Makes the directory of the names a mount that is shared, unless it is one: what the first `ip netns add` of a machine
+/// does, too. That one would otherwise be laid over names from before it, which nobody could take away any more.
+fn share_names() -> io::Result<()> {
+    fs::create_dir_all(NAMED_DIRECTORY)?;
+    // Two at once would lay one mount over the other. ip(8) takes the same lock.
+    let lock = File::open(NAMED_DIRECTORY)?;
+    flock(&lock, FlockOperation::LockExclusive)?;
+    let share = || {
+        let shared = MountPropagationFlags::SHARED | MountPropagationFlags::REC;
+        mount::mount_change(NAMED_DIRECTORY, shared)
+    };
+    match share() {
+        // No mount.
+        Err(Errno::INVAL) => {
+            mount::mount_bind_recursive(NAMED_DIRECTORY, NAMED_DIRECTORY)?;
+            Ok(share()?)
+        }
+        shared => Ok(shared?),
     }
 }
 
@@ -140,7 +163,7 @@ pub fn enter_with_private_sysfs(namespace: &NetNamespace) -> io::Result<()> {
     );
     match mounted {
         // A namespace has one sysfs; the kernel refuses to mount it over itself, so it is there already.
-        Err(rustix::io::Errno::BUSY) => Ok(()),
+        Err(Errno::BUSY) => Ok(()),
         mounted => Ok(mounted?),
     }
 }
