@@ -42,7 +42,9 @@ pub fn test(steps: &mut Steps, scope: Scope, no_install: bool, args: &[String]) 
         required = [required.as_str(), TIME].join(",");
     }
     let tally = test_requiring(&required, scope, steps, no_install, args);
-    steps.run("fuzz targets", fuzz::check);
+    if scope == Scope::All {
+        steps.run("fuzz targets", fuzz::check);
+    }
     println!("{tally}");
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use nicpoll_sim::{EmbeddedHost, Host};
 
 use crate::failure::Failure;
@@ -21,6 +21,13 @@ pub fn read_host(path: &Path) -> Result<Host, Failure> {
         .and_then(EmbeddedHost::named);
     if let Some(carried) = carried {
         return parse_host(path, carried.text);
+    }
+    if !path.exists() {
+        return Err(Failure::Failed(anyhow!(
+            "cannot read the host file {}: there is none, and the program has no host of that name; 'nicpoll sim \
+             hosts' lists those that it has",
+            path.display()
+        )));
     }
     parse_host(path, &read_text(path, HOST_FILE)?)
 }

@@ -76,8 +76,16 @@ impl RunningArgs {
             if !goes_on || end.is_some_and(|end| end <= until) {
                 return Ok(());
             }
+            due = last_due(due, Instant::now(), self.interval);
         }
     }
+}
+
+/// The last time at which an interval was due. Where several were missed, since a machine stood still or a reader did
+/// not read, the one just told of has all of them.
+fn last_due(due: Instant, now: Instant, interval: Duration) -> Instant {
+    let missed = now.saturating_duration_since(due).as_nanos() / interval.as_nanos();
+    due + interval * u32::try_from(missed).unwrap_or(u32::MAX)
 }
 
 /// Waits until a time. False when a signal came, or it is over, before.
@@ -101,5 +109,24 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
         Ok(interval)
     } else {
         Err(String::from("0.1 s to an hour are possible"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_missed_is_one_interval() {
+        let due = Instant::now();
+        let interval = Duration::from_millis(100);
+        for (late_ms, passed) in [(0, 0), (99, 0), (100, 1), (1_020, 10)] {
+            let now = due + Duration::from_millis(late_ms);
+            assert_eq!(
+                last_due(due, now, interval),
+                due + interval * passed,
+                "{late_ms} ms"
+            );
+        }
     }
 }

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use nicpoll_model::Side;
 use nicpoll_study::Veth;
+use nicpoll_sys::socket::set_receive_buffer;
 use nicpoll_testkit::{needs, shell};
 use running::{PATIENCE, ended, kill, nicpoll};
 use rustix::process::Signal;
@@ -26,6 +27,8 @@ fn receiver(veth: &Veth) -> UdpSocket {
     let bind = |(): &mut ()| UdpSocket::bind(TO).unwrap();
     let socket = veth.inside(Side::Receiver).run(bind).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    // All that a test sends, should its reader not run meanwhile.
+    set_receive_buffer(&socket, 8 << 20).unwrap();
     socket
 }
 

@@ -291,7 +291,7 @@ fn a_wrong_host_file_is_refused_with_line_and_remedy() {
         (
             &["run", "no-such-host.toml"],
             1,
-            "cannot read the host file no-such-host.toml",
+            "cannot read the host file no-such-host.toml: there is none, and the program has no host of that name; 'nicpoll sim hosts'",
         ),
     ]);
 }

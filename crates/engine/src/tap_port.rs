@@ -96,10 +96,17 @@ impl<I: PacketInput> TapPort<I> {
 
 fn refusal(interface: &str, source: io::Error) -> EngineError {
     let remedy = match Errno::from_io_error(&source) {
-        Some(Errno::PERM | Errno::ACCESS) => {
+        Some(Errno::PERM) => {
             return EngineError::Privileges {
                 doing: "making a TAP interface",
                 capabilities: "CAP_NET_ADMIN",
+                source,
+            };
+        }
+        Some(Errno::ACCESS) => {
+            return EngineError::Privileges {
+                doing: "opening /dev/net/tun",
+                capabilities: "mode 666, which udev gives it, or CAP_DAC_OVERRIDE",
                 source,
             };
         }

@@ -11,11 +11,21 @@ const NANOSECONDS_MAX: f64 = 1e15;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TimeError {
     /// A number alone could mean any unit.
-    #[error("a unit is needed, such as '{0}us' or '{0}ms'")]
-    NoUnit(String),
+    #[error("a unit is needed, such as '{number}{first}' or '{number}{second}'", first = .like[0], second = .like[1])]
+    NoUnit {
+        /// What was written.
+        number: String,
+        /// Units that are likely meant.
+        like: [&'static str; 2],
+    },
     /// No such unit.
-    #[error("'{0}' is not a unit of time; use ns, us, ms or s")]
-    Unit(String),
+    #[error("'{unit}' is not a unit of time here; use {known}")]
+    Unit {
+        /// What was written.
+        unit: String,
+        /// What is one.
+        known: &'static str,
+    },
     /// No number.
     #[error("a number and a unit were expected, such as 200us")]
     Number,
@@ -24,27 +34,30 @@ pub enum TimeError {
     Range(String),
 }
 
-/// Reads a time with a unit: `200us`, `0.5ms`.
+/// Reads a time with a unit: `200us`, `0.5ms`. Minutes are no unit of a period: `50m` is likely to be a `50ms` that
+/// lost a letter.
 ///
 /// # Errors
 /// [`TimeError::NoUnit`] without a unit.
 pub fn parse_time(text: &str) -> Result<Duration, TimeError> {
-    let (number, unit) = split_unit(text);
-    if unit.is_empty() {
-        return Err(TimeError::NoUnit(String::from(number)));
-    }
-    time(number, nanos_per_unit(unit.trim())?)
+    let (number, unit) = with_unit(text, ["us", "ms"])?;
+    time(number, unit, &PERIODS)
+}
+
+/// Reads the length of a whole run, with a unit: `150s`, `10m`, `2h`, `3d`.
+///
+/// # Errors
+/// [`TimeError::NoUnit`] without a unit.
+pub fn parse_length(text: &str) -> Result<Duration, TimeError> {
+    let (number, unit) = with_unit(text, ["s", "m"])?;
+    time(number, unit, &LENGTHS)
 }
 
 /// Reads a time in seconds, or with another unit: `1.5`, `250ms`, `10m`, `2h`, `3d`.
 pub fn parse_seconds(text: &str) -> Result<Duration, TimeError> {
-    let (number, unit) = split_unit(text);
-    match unit.trim() {
-        "" => time(number, 1e9),
-        "m" => time(number, 60e9),
-        "h" => time(number, 3_600e9),
-        "d" => time(number, 86_400e9),
-        unit => time(number, nanos_per_unit(unit)?),
+    match split_unit(text) {
+        (number, "") => time(number, "s", &LENGTHS),
+        (number, unit) => time(number, unit, &LENGTHS),
     }
 }
 
@@ -62,21 +75,56 @@ fn split_unit(text: &str) -> (&str, &str) {
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
         .unwrap_or(text.len());
-    text.split_at(end)
+    let (number, unit) = text.split_at(end);
+    (number, unit.trim())
 }
 
-/// Units of periods. Minutes are none: `50m` is likely to be a `50ms` that lost a letter.
-fn nanos_per_unit(unit: &str) -> Result<f64, TimeError> {
-    match unit {
-        "ns" => Ok(1.0),
-        "us" | "µs" => Ok(1e3),
-        "ms" => Ok(1e6),
-        "s" => Ok(1e9),
-        _ => Err(TimeError::Unit(String::from(unit))),
+fn with_unit<'a>(text: &'a str, like: [&'static str; 2]) -> Result<(&'a str, &'a str), TimeError> {
+    match split_unit(text) {
+        (number, "") => Err(TimeError::NoUnit {
+            number: String::from(number),
+            like,
+        }),
+        parts => Ok(parts),
     }
 }
 
-fn time(number: &str, nanos_per_unit: f64) -> Result<Duration, TimeError> {
+/// Units, and how many nanoseconds each has.
+struct Units {
+    nanos: &'static [(&'static str, f64)],
+    named: &'static str,
+}
+
+const PERIODS: Units = Units {
+    nanos: &[
+        ("ns", 1.0),
+        ("us", 1e3),
+        ("µs", 1e3),
+        ("ms", 1e6),
+        ("s", 1e9),
+    ],
+    named: "ns, us, ms or s",
+};
+const LENGTHS: Units = Units {
+    nanos: &[
+        ("ns", 1.0),
+        ("us", 1e3),
+        ("µs", 1e3),
+        ("ms", 1e6),
+        ("s", 1e9),
+        ("m", 60e9),
+        ("h", 3_600e9),
+        ("d", 86_400e9),
+    ],
+    named: "ms, s, m, h or d",
+};
+
+fn time(number: &str, unit: &str, units: &Units) -> Result<Duration, TimeError> {
+    let known = units.nanos.iter().find(|(name, _)| *name == unit);
+    let (_, nanos_per_unit) = known.ok_or_else(|| TimeError::Unit {
+        unit: String::from(unit),
+        known: units.named,
+    })?;
     let value: f64 = number.parse().map_err(|_| TimeError::Number)?;
     let nanos = value * nanos_per_unit;
     if !(0.0..=NANOSECONDS_MAX).contains(&nanos) {
@@ -100,8 +148,13 @@ mod tests {
         assert_eq!(parse_seconds("1.5h"), Ok(Duration::from_secs(5_400)));
         assert_eq!(parse_seconds("3d"), Ok(Duration::from_secs(259_200)));
         assert!(parse_time("10m").is_err());
+        assert_eq!(parse_length("10m"), Ok(Duration::from_secs(600)));
         let missing = parse_time("200").unwrap_err();
-        assert!(missing.to_string().contains("'200us'"));
+        assert!(missing.to_string().contains("'200us' or '200ms'"));
+        let missing = parse_length("200").unwrap_err();
+        assert!(missing.to_string().contains("'200s' or '200m'"));
+        let unknown = parse_length("2 weeks").unwrap_err();
+        assert!(unknown.to_string().contains("'weeks'") && unknown.to_string().contains("h or d"));
         for wrong in [
             "",
             "us",

@@ -176,7 +176,7 @@ fn a_command_that_cannot_be_read_is_refused_with_its_line() {
 
 #[test]
 fn iperf3_is_read_from_its_client() {
-    needs!(Root, PerNapi);
+    needs!(Root, PerNapi, Iperf3);
     let mut test = TestLab::build();
     let traffic = r#"{ kind = "command", parser = "iperf3", sender = ["iperf3", "-c", "{receiver}", "-p", "{port}", "-t", "{seconds}", "-J"], receiver = ["iperf3", "-s", "-1", "-p", "{port}"] }"#;
     let books = run(&mut test, &request(traffic, "one")).unwrap();

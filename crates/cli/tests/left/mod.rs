@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -145,17 +145,42 @@ kill -INT $sink
 wait $sink || [ $? = 130 ]
 "#;
 
+/// Starts a script as a user without rights, in namespaces of his own. By its descriptor the program can be run
+/// wherever it lies; udev lets every user open the device, and a machine may be without udev.
+const AS_NOBODY: &str = r#"
+exec 9< "$0"
+mount -t tmpfs none /mnt
+mknod /mnt/tun c 10 200
+chmod "$2" /mnt/tun
+mount --bind /mnt/tun /dev/net/tun
+exec setpriv --reuid 65534 --regid 65534 --clear-groups unshare -Urn bash -ec "$1"
+"#;
+
+fn as_nobody(script: &str, mode: &str) -> Output {
+    Command::new("unshare")
+        .args(["-m", "bash", "-ec", AS_NOBODY])
+        .args([env!("CARGO_BIN_EXE_nicpoll"), script, mode])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn a_device_file_of_roots_own_is_named() {
+    needs!(Root, UserNamespace);
+    let output = as_nobody("/proc/self/fd/9 sink tap0 --device tap --for 1s", "600");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(5), "{said}");
+    assert!(
+        said.contains("opening /dev/net/tun takes mode 666"),
+        "{said}"
+    );
+}
+
 #[test]
 fn a_tap_interface_needs_no_root_in_a_user_namespace() {
     needs!(Root, Ip, UserNamespace);
-    // By its descriptor the program can be run wherever it lies.
-    let start = "exec 9< \"$0\"; \
-                 exec setpriv --reuid 65534 --regid 65534 --clear-groups unshare -Urn bash -ec \"$1\"";
-    let output = Command::new("bash")
-        .args(["-ec", start, env!("CARGO_BIN_EXE_nicpoll"), WITHOUT_ROOT])
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    let output = as_nobody(WITHOUT_ROOT, "666");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}");
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();

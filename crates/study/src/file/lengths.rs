@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use nicpoll_model::FileError;
-use nicpoll_model::time::{TimeError, parse_time};
+use nicpoll_model::time::{TimeError, parse_length, parse_time};
 use serde::Deserialize;
 use toml::Spanned;
 
 use crate::plan::Lengths;
+
+/// How a time is read.
+type Parse = fn(&str) -> Result<Duration, TimeError>;
 
 /// How long and how often, as a file says it. What it leaves out is as it was.
 #[derive(Deserialize)]
@@ -26,19 +29,20 @@ impl LengthsEntry {
     /// # Errors
     /// With the line of a time without its unit.
     pub fn over(&self, base: &Lengths, text: &str) -> Result<Lengths, FileError> {
-        let time = |entry: &Option<Spanned<String>>| -> Result<Option<Duration>, FileError> {
-            let Some(time) = entry else {
-                return Ok(None);
+        let read = |entry: &Option<Spanned<String>>, parse: Parse| {
+            let read = |time: &Spanned<String>| {
+                let refused =
+                    |error: TimeError| FileError::at(text, time.span(), error.to_string());
+                parse(time.get_ref()).map_err(refused)
             };
-            let refused = |error: TimeError| FileError::at(text, time.span(), error.to_string());
-            parse_time(time.get_ref()).map(Some).map_err(refused)
+            entry.as_ref().map(read).transpose()
         };
         Ok(Lengths {
             blocks: self.blocks.unwrap_or(base.blocks),
-            trial: time(&self.trial)?.unwrap_or(base.trial),
-            warmup: time(&self.warmup)?.or(base.warmup),
-            drain: time(&self.drain)?.or(base.drain),
-            limit: time(&self.time)?,
+            trial: read(&self.trial, parse_time)?.unwrap_or(base.trial),
+            warmup: read(&self.warmup, parse_time)?.or(base.warmup),
+            drain: read(&self.drain, parse_time)?.or(base.drain),
+            limit: read(&self.time, parse_length)?,
             ..base.clone()
         })
     }

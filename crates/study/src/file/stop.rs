@@ -1,7 +1,7 @@
 //! When a study ends: `stop = { width = "5%", at_most = "10m" }`.
 
 use nicpoll_model::FileError;
-use nicpoll_model::time::{parse_seconds, parse_time};
+use nicpoll_model::time::parse_length;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -40,13 +40,8 @@ impl Reader<'_> {
             );
             return Err(self.error(at_most.span(), message));
         }
-        let text = at_most.get_ref();
-        // A number alone would be seconds there, and has no unit here.
-        let limit = match text.ends_with(['m', 'h']) {
-            true => parse_seconds(text),
-            false => parse_time(text),
-        };
-        let limit = limit.map_err(|error| self.error(at_most.span(), error.to_string()))?;
+        let limit = parse_length(at_most.get_ref())
+            .map_err(|error| self.error(at_most.span(), error.to_string()))?;
         lengths.limit = Some(limit);
         lengths.stop_width = Some(percent / 100.0);
         Ok(())

@@ -138,11 +138,7 @@ fn head(curves: &[Curves]) -> Vec<String> {
             format!("{}: interrupts, %", one.name),
         ]
     };
-    let columns = curves.iter().flat_map(of);
-    [String::from("seconds")]
-        .into_iter()
-        .chain(columns)
-        .collect()
+    scatter::over_seconds(curves.iter().flat_map(of))
 }
 
 /// A line for each step.

@@ -255,11 +255,7 @@ fn head(curves: &[Curves]) -> Vec<String> {
             format!("{}: dropped, all trials", one.name),
         ]
     };
-    let columns = curves.iter().flat_map(of);
-    [String::from("seconds")]
-        .into_iter()
-        .chain(columns)
-        .collect()
+    scatter::over_seconds(curves.iter().flat_map(of))
 }
 
 /// A line for each step.

@@ -84,6 +84,13 @@ pub fn legend(svg: &mut String, series: &[Series]) {
     }
 }
 
+/// The heading of the table behind a plot over time.
+pub fn over_seconds(columns: impl Iterator<Item = String>) -> Vec<String> {
+    std::iter::once(String::from("seconds"))
+        .chain(columns)
+        .collect()
+}
+
 /// How each of these settings looks.
 pub fn looks(names: &[&str]) -> Vec<Look> {
     let colours = plot::colours(names).into_iter();
