@@ -33,7 +33,7 @@ use suite::Scope;
 enum Command {
     /// Install what the tests need and run them, then the structure checks.
     Test {
-        /// With the tests that take ten seconds or more each: guests that boot, whole studies, fits.
+        /// With the tests that take several seconds each: guests that boot, whole studies, fits, long waits.
         #[arg(long)]
         all: bool,
         /// Install nothing: tests that need a missing program are skipped, and listed as such.

@@ -28,7 +28,7 @@ const OPTIONAL: &str = "--features=nicpoll/postgres";
 /// Which tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Those that take less than ten seconds each.
+    /// Those that take little time each.
     Quick,
     /// All of them, with every feature of the program.
     All,

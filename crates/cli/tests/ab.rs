@@ -222,7 +222,7 @@ fn a_program_that_is_killed_leaves_nothing_changed() {
 
 #[test]
 fn without_its_guard_a_run_ends_and_puts_everything_back() {
-    needs!(Root, PerNapi, Ip);
+    needs!(Time, Root, PerNapi, Ip);
     let pair = Switched::new();
     let before = pair.dump();
     let run = pair.start(LONG);
@@ -238,7 +238,7 @@ fn without_its_guard_a_run_ends_and_puts_everything_back() {
 
 #[test]
 fn what_a_killed_guard_left_is_put_back_before_settings_take_turns() {
-    needs!(Root, PerNapi, Ip);
+    needs!(Time, Root, PerNapi, Ip);
     let pair = Switched::new();
     let before = pair.dump();
     pair.done("set em0 polling --period 50us --fix --for 60s --look 0");
@@ -257,7 +257,7 @@ fn what_a_killed_guard_left_is_put_back_before_settings_take_turns() {
 
 #[test]
 fn a_signal_ends_a_run_and_the_pairs_so_far_are_told() {
-    needs!(Root, PerNapi, Ip);
+    needs!(Time, Root, PerNapi, Ip);
     let pair = Switched::new();
     let before = pair.dump();
     let folder = tempfile::tempdir().unwrap();
@@ -295,7 +295,7 @@ fn a_link_that_goes_down_ends_a_run() {
 
 #[test]
 fn an_interface_that_is_removed_ends_a_run() {
-    needs!(Root, PerNapi, Ip);
+    needs!(Time, Root, PerNapi, Ip);
     let pair = Switched::new();
     let run = pair.start(LONG);
     wait_for_polling(&pair);

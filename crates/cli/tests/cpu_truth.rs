@@ -13,7 +13,7 @@ use stage::{Stage, stderr};
 
 #[test]
 fn the_exact_account_is_right_where_the_machine_lets_it_be_told() {
-    needs!(Root, PerNapi);
+    needs!(Time, Root, PerNapi);
     let stage = Stage::new();
     let judge = || stage.run(&["doctor", "--cpu-truth", "--fold", "1ms", "--json"]);
     // A disturbance that nothing shows makes one look fail now and then. An account that is wrong is wrong each

@@ -72,7 +72,7 @@ fn a_quick_demo_prints_an_object_that_holds_what_the_schema_says() {
 
 #[test]
 fn what_the_simulator_says_is_kept_beside_what_was_measured() {
-    needs!(Root, PerNapi);
+    needs!(Time, Root, PerNapi);
     let stage = Stage::new();
     let page = stage.home.path().join("page.html");
     let page = page.to_str().unwrap();
@@ -255,7 +255,7 @@ fn the_table_shows_every_setting_and_says_that_the_link_is_virtual() {
 
 #[test]
 fn progress_is_one_line_at_any_width() {
-    needs!(Root, PerNapi);
+    needs!(Time, Root, PerNapi);
     let stage = Stage::new();
     for columns in [40, 80] {
         let mut terminal = Terminal::of_errors(columns, stage.nicpoll(&shortest(&["--json"])));
@@ -314,7 +314,7 @@ fn a_second_after_a_kill_in_mid_trial_nothing_is_left_not_even_a_record() {
 
 #[test]
 fn when_the_guard_is_killed_too_the_next_start_closes_the_records() {
-    needs!(Root, PerNapi);
+    needs!(Time, Root, PerNapi);
     let stage = Stage::new();
     let mut child = stage.demo_in_mid_trial();
     stop_with_two_records(&stage, &child);
@@ -367,7 +367,7 @@ fn guard_of(parent: u32) -> Pid {
 
 #[test]
 fn signals_put_everything_back_and_say_so_in_the_exit_code() {
-    needs!(Root, PerNapi);
+    needs!(Time, Root, PerNapi);
     let stage = Stage::new();
     let before = host_state();
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
@@ -391,7 +391,7 @@ fn signals_put_everything_back_and_say_so_in_the_exit_code() {
 
 #[test]
 fn namespaces_are_kept_by_name_when_asked() {
-    needs!(Root, PerNapi);
+    needs!(Time, Root, PerNapi);
     let stage = Stage::new();
     let output = stage.run(&shortest(&["--keep", "--json"]));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));

@@ -267,7 +267,7 @@ fn a_packet_filter_for_routed_packets_is_not_gone_around_unasked() {
 
 #[test]
 fn the_account_closes_under_overload() {
-    needs!(Root, Ip, Ethtool);
+    needs!(Time, Root, Ip, Ethtool);
     with_each_path(|lab, path| {
         let (mut running, _) = router(lab, path);
         let _echo = lab.echo();

@@ -185,7 +185,7 @@ fn both_ways(way: Way, streams: usize, told: &str, heard: &str) -> [(u64, u64); 
 
 #[test]
 fn udp_datagrams_of_both_directions_agree_over_ipv4() {
-    needs!(Root, Iperf);
+    needs!(Time, Root, Iperf);
     datagrams_agree("-b 3m -t 0.5 --allow 198.18.0.0/16");
 }
 

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nicpoll_testkit::free_port;
+use nicpoll_testkit::{free_port, needs};
 use serde_json::Value;
 use serving::Serving;
 
@@ -39,6 +39,7 @@ fn shortfall(told: &str) -> Option<(f64, &str)> {
 
 #[test]
 fn a_server_that_dies_is_told_of() {
+    needs!(Time);
     let udp = ["-u", "--allow", "127.0.0.0/8"];
     for (server, client) in [
         (&[][..], &["-t", "4"][..]),

@@ -84,7 +84,7 @@ fn assert_told(server: &str, client: &str) {
 
 #[test]
 fn a_link_that_goes_down_is_told_of() {
-    needs!(Root, Ip);
+    needs!(Time, Root, Ip);
     let cases = [
         ("iperf -s", "iperf -c 198.18.0.2 -t 3 --json"),
         ("iperf -s -u", "iperf -c 198.18.0.2 -t 3 -u -b 1m --json"),

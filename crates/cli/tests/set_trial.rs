@@ -121,7 +121,7 @@ fn what_stood_before_stands_again() {
 
 #[test]
 fn a_guard_that_is_ended_undoes_at_once_and_one_that_is_killed_is_made_up_for() {
-    needs!(Root, PerNapi);
+    needs!(Time, Root, PerNapi);
     let pair = Switched::new();
     let before = pair.dump();
     let next_start = [None, Some("set em0 --confirm"), Some("restore")];
@@ -176,7 +176,7 @@ fn a_program_that_is_killed_halfway_is_undone_by_the_guard_at_once() {
 
 #[test]
 fn the_callers_own_ssh_connection_is_not_risked() {
-    needs!(Root, PerNapi);
+    needs!(Time, Root, PerNapi);
     let pair = Switched::new();
     let before = pair.dump();
     let over = |server: &str, line: &str| {

@@ -145,6 +145,7 @@ fn every_row_tells_what_it_is() {
 
 #[test]
 fn the_score_counts_what_says_something_beside_a_guess() {
+    needs!(Time);
     let (score, rows) = (&ALL["score"], ALL["rows"].as_array().unwrap());
     let of = |is_meant: &dyn Fn(&Value) -> bool| rows.iter().filter(|row| is_meant(row)).count();
     let polled = |row: &Value| {

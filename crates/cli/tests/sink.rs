@@ -276,7 +276,7 @@ fn kernel_side(veth: &Veth) -> String {
 
 #[test]
 fn the_kernels_side_is_changed_while_a_sink_runs_and_put_back_also_after_a_kill() {
-    needs!(Root, Ip, Ethtool, PerNapi);
+    needs!(Time, Root, Ip, Ethtool, PerNapi);
     let veth = Veth::build().unwrap();
     let before = kernel_side(&veth);
     for (side, shown) in [("threaded", "1\n"), ("polling", "0\n2147483647\n200000\n")] {

@@ -325,7 +325,7 @@ fn in_mounts(stage: &Stage, script: &str) -> Output {
 
 #[test]
 fn when_the_disk_fills_up_the_study_ends_with_what_was_stored() {
-    needs!(Root, PerNapi);
+    needs!(Time, Root, PerNapi);
     let stage = Stage::new();
     let output = in_mounts(
         &stage,
@@ -349,7 +349,7 @@ fn when_the_disk_fills_up_the_study_ends_with_what_was_stored() {
 
 #[test]
 fn where_files_may_not_grow_the_study_ends_with_what_was_stored() {
-    needs!(Root, PerNapi);
+    needs!(Time, Root, PerNapi);
     let stage = Stage::new();
     let output = in_mounts(
         &stage,

@@ -94,7 +94,7 @@ fn the_interfaces_are_measured_and_left_as_they_were() {
 
 #[test]
 fn after_a_kill_the_guard_puts_the_interfaces_back_and_the_kernel_takes_the_program_off() {
-    needs!(Root, PerNapi, Ip);
+    needs!(Time, Root, PerNapi, Ip);
     let pair = Switched::new();
     let before = pair.dump();
     let text = file(&pair).replacen("100ms", "1s", 1);

@@ -183,7 +183,7 @@ fn a_loss_that_is_proven_ends_with_3_while_it_runs_and_when_it_is_stored() {
 
 #[test]
 fn a_sweep_shows_offered_against_delivered_and_the_greatest_rate_held() {
-    needs!(Root, PerNapi);
+    needs!(Time, Root, PerNapi);
     let stage = Stage::new();
     let file = written(&stage, FILE);
     let planned = stage.run(&[

@@ -316,7 +316,7 @@ fn a_full_queueing_discipline_is_a_place_of_drops() {
 
 #[test]
 fn storms_are_marked_by_the_threshold_that_is_asked_for() {
-    needs!(Root, PerNapi);
+    needs!(Time, Root, PerNapi);
     let stage = Stage::new();
     let lab = lab(&stage);
     // The clock of each CPU, where events show it. Every entry is a run of one at the least.
@@ -417,7 +417,7 @@ fn what_is_not_there_is_an_error_with_a_next_step() {
 
 #[test]
 fn an_ordinary_user_gets_sampled_times_that_are_named_so() {
-    needs!(Root, PerNapi);
+    needs!(Time, Root, PerNapi);
     let stage = Stage::new();
     let lab = lab(&stage);
     let program = ordinary::program(stage.home.path());

@@ -98,7 +98,7 @@ fn the_first_key_puts_back_what_a_killed_guard_left() {
 
 #[test]
 fn what_cannot_poll_is_refused_on_the_screen() {
-    needs!(Root, PerNapi);
+    needs!(Time, Root, PerNapi);
     let pair = Switched::new();
     let before = pair.dump();
     let mut terminal = watching(&pair);
@@ -111,7 +111,7 @@ fn what_cannot_poll_is_refused_on_the_screen() {
 
 #[test]
 fn signals_put_the_terminal_and_the_interface_back() {
-    needs!(Root, PerNapi);
+    needs!(Time, Root, PerNapi);
     let pair = pair();
     let before = pair.dump();
     for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130), (Signal::HUP, 129)] {

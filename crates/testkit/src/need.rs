@@ -48,7 +48,7 @@ pub enum Need {
     DebugAssertions,
     /// A hypervisor that leaves the machine alone for a moment. CI cannot require it.
     QuietMachine,
-    /// Ten seconds or more: a guest that boots, a whole study, a fit. Only who asks for it has it.
+    /// Several seconds: a guest that boots, a whole study, a fit, what must be waited for. Only who asks for it has it.
     Time,
 }
 
@@ -234,7 +234,7 @@ fn receive_buffer() -> Option<String> {
 fn time() -> Option<String> {
     let required = std::env::var(crate::REQUIRE).unwrap_or_default();
     let mut words = required.split(',').map(str::trim);
-    (!words.any(|word| word == "time")).then(|| String::from("it takes ten seconds or more"))
+    (!words.any(|word| word == "time")).then(|| String::from("it takes several seconds"))
 }
 
 fn debug_assertions() -> Option<String> {
