@@ -5,7 +5,7 @@ use std::io;
 use netlink_bindings::netdev::{self, XdpAct};
 use netlink_bindings::rt_link::{self, IfinfoFlags, Ifinfomsg};
 use netlink_socket2::NetlinkSocket;
-use nicpoll_sys::{ethtool, link};
+use nicpoll_sys::link;
 use nicpoll_wire::frame::Mac;
 use rustix::io::Errno;
 
@@ -78,7 +78,8 @@ pub(crate) fn index_of(interface: &str) -> Result<u32, EngineError> {
 
 /// The longest packet that it takes, in bytes.
 pub(crate) fn mtu_of(interface: &str) -> Result<u32, EngineError> {
-    ethtool::mtu(interface).map_err(|source| missing(interface, source))
+    let mtu = link::control_socket().and_then(|control| link::mtu_bytes_of(control, interface));
+    mtu.map_err(|source| missing(interface, source))
 }
 
 fn missing(interface: &str, source: io::Error) -> EngineError {

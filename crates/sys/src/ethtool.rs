@@ -5,6 +5,8 @@ use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 
+use crate::{ifreq, link};
+
 /// include/uapi/linux/sockios.h
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
 /// include/uapi/linux/ethtool.h
@@ -91,16 +93,8 @@ pub fn link(interface: &str) -> io::Result<DriverLink> {
         speed_mbps: speed_mbps(&socket, interface)?,
         is_virtual: driver.bus_address.is_none(),
         driver: driver.name,
-        mtu_bytes: mtu_bytes(&socket, interface)?,
+        mtu_bytes: link::mtu_bytes_of(&socket, interface)?,
     })
-}
-
-/// The longest packet that an interface of the caller's namespace takes, in bytes.
-///
-/// # Errors
-/// `ENODEV` for an unknown interface.
-pub fn mtu(interface: &str) -> io::Result<u32> {
-    mtu_bytes(&UdpSocket::bind(("0.0.0.0", 0))?, interface)
 }
 
 fn speed_mbps(socket: &UdpSocket, interface: &str) -> io::Result<Option<u32>> {
@@ -122,19 +116,6 @@ fn speed_mbps(socket: &UdpSocket, interface: &str) -> io::Result<Option<u32>> {
     ioctl(socket, interface, &mut settings)?;
     let speed = words(&settings)[1];
     Ok((speed != SPEED_UNKNOWN && speed != 0).then_some(speed))
-}
-
-fn mtu_bytes(socket: &UdpSocket, interface: &str) -> io::Result<u32> {
-    let mut request = request_for(interface)?;
-    // SAFETY: the kernel reads the name and writes one integer into the request, which outlives the
-    // call.
-    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) };
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: SIOCGIFMTU has just written this member, and every bit pattern is an integer.
-    let mtu = unsafe { request.ifr_ifru.ifru_mtu };
-    u32::try_from(mtu).map_err(io::Error::other)
 }
 
 /// The buffer as 32-bit words.
@@ -256,31 +237,19 @@ fn set_words(buffer: &mut [u64], words: &[u32]) {
 }
 
 fn ioctl(socket: &UdpSocket, interface: &str, buffer: &mut [u64]) -> io::Result<()> {
-    let mut request = request_for(interface)?;
+    let mut request = ifreq::about(interface)?;
     request.ifr_ifru.ifru_data = buffer.as_mut_ptr().cast();
     // SAFETY: the request and the buffer that it points to outlive the call. For GSSET_INFO the kernel
     // writes one number for the one set that is asked for, for GDRVINFO one structure of fixed length,
     // for GLINKSETTINGS one of fixed length and three masks, whose words it counts in 7 bits; for GFEATURES
-    // as many blocks as it is told that there is room for. For the other two it writes as many entries as the driver has at that moment; the buffers have room for
-    // sixteen times as many as were accepted a moment before, and a driver's count grows with its
-    // queues only.
+    // as many blocks as it is told that there is room for. For the other two it writes as many entries as
+    // the driver has at that moment; the buffers have room for sixteen times as many as were accepted a
+    // moment before, and a driver's count grows with its queues only.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
     if result < 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(())
-}
-
-fn request_for(interface: &str) -> io::Result<libc::ifreq> {
-    // SAFETY: all zeros is a valid ifreq: it holds integers and a raw pointer.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    if interface.len() >= request.ifr_name.len() {
-        return Err(io::Error::from_raw_os_error(libc::ENODEV));
-    }
-    for (target, &byte) in request.ifr_name.iter_mut().zip(interface.as_bytes()) {
-        *target = byte as libc::c_char;
-    }
-    Ok(request)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ pub mod affinity;
 pub mod bpf_maps;
 pub mod daemon;
 pub mod ethtool;
+mod ifreq;
 pub mod link;
 pub mod memory;
 pub mod netns;

@@ -7,6 +7,8 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 
+use crate::ifreq;
+
 /// What has become of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkState {
@@ -50,7 +52,16 @@ pub fn state(socket: impl AsFd, ifindex: u32) -> LinkState {
 /// # Errors
 /// `ENXIO` or `ENODEV` when it is gone.
 pub fn mtu_bytes(socket: impl AsFd, ifindex: u32) -> io::Result<u32> {
-    let mut request = request(&socket, ifindex)?;
+    let name = netdevice::index_to_name(&socket, ifindex)?;
+    mtu_bytes_of(socket, &name)
+}
+
+/// The same of the interface of a name.
+///
+/// # Errors
+/// `ENODEV` when there is none.
+pub fn mtu_bytes_of(socket: impl AsFd, interface: &str) -> io::Result<u32> {
+    let mut request = ifreq::about(interface)?;
     ask(socket, libc::SIOCGIFMTU, &mut request)?;
     // SAFETY: SIOCGIFMTU has just written this member, and every bit pattern is an integer.
     let mtu = unsafe { request.ifr_ifru.ifru_mtu };
@@ -77,15 +88,7 @@ fn flags(socket: impl AsFd, ifindex: u32) -> io::Result<libc::c_int> {
 }
 
 fn request(socket: impl AsFd, ifindex: u32) -> io::Result<libc::ifreq> {
-    let name = netdevice::index_to_name(socket, ifindex)?;
-    // SAFETY: `ifreq` is plain data, for which all bits zero are valid.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    // The last byte stays zero.
-    let places = request.ifr_name.iter_mut().take(libc::IFNAMSIZ - 1);
-    for (place, byte) in places.zip(name.bytes()) {
-        *place = byte as libc::c_char;
-    }
-    Ok(request)
+    ifreq::about(&netdevice::index_to_name(socket, ifindex)?)
 }
 
 fn ask(socket: impl AsFd, what: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {

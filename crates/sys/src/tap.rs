@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::OnceLock;
 
+use crate::ifreq;
 use crate::link::{self, LinkState};
 use crate::packet::FrameFilter;
 
@@ -154,14 +155,11 @@ fn send_drops(text: &str, interface: &str) -> Option<u64> {
 
 /// Makes the descriptor the end of that interface.
 fn attach(device: &File, interface: &str) -> io::Result<()> {
-    if interface.is_empty() || interface.len() >= libc::IFNAMSIZ || interface.contains('%') {
-        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    let invalid = || io::Error::from_raw_os_error(libc::EINVAL);
+    if interface.is_empty() || interface.contains('%') {
+        return Err(invalid());
     }
-    // SAFETY: `ifreq` is plain data, for which all bits zero are valid.
-    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (place, byte) in request.ifr_name.iter_mut().zip(interface.bytes()) {
-        *place = byte as libc::c_char;
-    }
+    let mut request = ifreq::about(interface).map_err(|_| invalid())?;
     request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
     // SAFETY: the kernel reads and writes the request, which outlives the call.
     let result = unsafe { libc::ioctl(device.as_raw_fd(), libc::TUNSETIFF, &raw mut request) };

@@ -23,7 +23,7 @@ use super::busy_poll;
 use super::ring::Ring;
 use super::send_half::XdpSendHalf;
 use super::sending::{Sending, XdpSent};
-use crate::link::LinkState;
+use crate::link::{self, LinkState};
 use crate::memory::Mapping;
 
 /// Bytes at the start of each frame's memory that the kernel keeps for XDP programs (`XDP_PACKET_HEADROOM`).
@@ -86,6 +86,9 @@ impl XdpDrops {
 pub struct XdpSocket {
     // Declared first: the kernel lets go of rings and memory before they are unmapped.
     socket: OwnedFd,
+    /// An AF_XDP socket answers no questions about interfaces.
+    control: OwnedFd,
+    ifindex: u32,
     fill: Ring<u64>,
     receive: Ring<XdpDesc>,
     memory: NonNull<u8>,
@@ -162,6 +165,8 @@ impl XdpSocket {
         Ok(XdpSocket {
             is_zero_copy: options.contains(XdpOptionsFlags::XDP_OPTIONS_ZEROCOPY),
             socket,
+            control: link::control_socket()?,
+            ifindex: config.ifindex,
             fill,
             receive,
             memory,
@@ -285,6 +290,14 @@ impl XdpSocket {
             Err(Errno::NXIO) => LinkState::Gone,
             _ => LinkState::Up,
         }
+    }
+
+    /// The interface's longest packet, in bytes.
+    ///
+    /// # Errors
+    /// When the interface is gone.
+    pub fn mtu_bytes(&self) -> io::Result<u32> {
+        link::mtu_bytes(&self.control, self.ifindex)
     }
 
     /// What the socket has dropped.
