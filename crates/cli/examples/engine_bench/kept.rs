@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use nicpoll_model::engine_benchmark::{EngineBenchmark, LoadCurve, LoadPoint, Overload};
@@ -12,7 +13,7 @@ use nicpoll_report::{
 };
 
 use crate::overload::{CONTENDERS, Climbed};
-use crate::peers::our_program;
+use crate::peers::{leashed, our_program};
 use crate::predicted;
 
 /// What the file holds; nothing was measured where there is none.
@@ -83,8 +84,9 @@ pub fn overload(climbed: &[Climbed], fit: &SimFitHost, rounds: usize) -> Result<
 
 /// What receiving costs on this machine, measured now.
 pub fn measured_costs() -> Result<SimFitHost> {
-    let mut fit = std::process::Command::new(our_program()?);
-    let fit = fit.args(["sim", "fit", "--host", "--json"]).output()?;
+    let mut fit = Command::new(our_program()?);
+    fit.args(["sim", "fit", "--host", "--json"]);
+    let fit = leashed(fit)?.output()?;
     let said = String::from_utf8_lossy(&fit.stderr);
     ensure!(fit.status.success(), "nicpoll sim fit --host: {said}");
     Ok(serde_json::from_slice(&fit.stdout)?)
