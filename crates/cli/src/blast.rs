@@ -8,6 +8,7 @@ use clap::Args;
 use nicpoll_engine::blast::{
     Blast, BlastPath, BlastSettings, FLOW_PORTS, FrameLengths, LinkSettings, LinkTraffic, Receiver,
 };
+use nicpoll_engine::{Choice, Named};
 use nicpoll_model::Rate;
 use nicpoll_model::units::parse_rate;
 use nicpoll_report::BLAST_TEXTS;
@@ -70,24 +71,14 @@ pub struct BlastArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// How frames leave: live, af-xdp, af-packet or auto, which takes the best that can be had
-    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = path)]
-    path: PathChoice,
+    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = Choice::<BlastPath>::by_name)]
+    path: Choice<BlastPath>,
     /// CPUs of the threads that send, one for each interface [default: the first that are allowed]
     #[arg(long, value_name = "N", value_delimiter = ',')]
     cpu: Vec<u32>,
     /// How long to run, and what to show meanwhile.
     #[command(flatten)]
     running: RunningArgs,
-}
-
-/// A path; none for the best one.
-#[derive(Clone, Copy, Debug)]
-struct PathChoice(Option<BlastPath>);
-
-fn path(text: &str) -> Result<PathChoice, String> {
-    let names = || BlastPath::names().collect::<Vec<_>>().join(", ");
-    let path = BlastPath::from_name(text).map(PathChoice);
-    path.ok_or_else(|| format!("one of these was expected: {}", names()))
 }
 
 fn flows(text: &str) -> Result<u16, String> {
@@ -151,7 +142,7 @@ fn settings(args: &BlastArgs) -> Result<BlastSettings, Failure> {
     };
     Ok(BlastSettings {
         links: args.interfaces.iter().enumerate().map(link).collect(),
-        path: args.path.0,
+        path: args.path,
         rate: args.rate,
         burst: args.burst,
         count: args.count,

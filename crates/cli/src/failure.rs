@@ -81,7 +81,9 @@ impl From<EngineError> for Failure {
         match error {
             EngineError::Setting { .. }
             | EngineError::Knob(_)
-            | EngineError::SameInterface { .. } => Failure::Usage(error.to_string()),
+            | EngineError::SameInterface { .. }
+            | EngineError::NoEngine { .. }
+            | EngineError::NoKernelThreads { .. } => Failure::Usage(error.to_string()),
             error if error.is_missing() => Failure::Missing(error.to_string()),
             error => Failure::Failed(error.into()),
         }

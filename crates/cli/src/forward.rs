@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use clap::Args;
-use nicpoll_engine::{Forward, ForwardPath, ForwardSettings};
+use nicpoll_engine::{Forward, ForwardPath, ForwardSettings, Named};
 use nicpoll_observe::forward_filters;
 use nicpoll_report::FORWARD_TEXTS;
 use nicpoll_report::help::forward::{ABOUT, EXAMPLES};
@@ -21,8 +21,9 @@ pub struct ForwardArgs {
     /// The interfaces, two at least
     #[arg(value_name = "IF", num_args = 2.., required = true)]
     interfaces: Vec<String>,
-    /// Who forwards: auto (the fastest that works here), xdp (the XDP program itself) or user (the polled engine)
-    #[arg(long, value_name = "NAME", default_value = "auto")]
+    /// Who forwards: auto (the fastest that works here and has the options given), xdp (the XDP program itself) or user
+    /// (the polled engine)
+    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = ForwardPath::by_name)]
     path: ForwardPath,
     #[command(flatten)]
     engine: EngineArgs,
@@ -41,6 +42,7 @@ pub fn run(args: &ForwardArgs) -> Result<u8, Failure> {
         interfaces: args.interfaces.clone(),
         path: args.path,
         engine: args.engine.settings()?,
+        engine_options: args.engine.given(),
         kernel_side: args.engine.kernel_side,
         kernel_cpus: args.engine.kernel_cpu.clone(),
         filters: forward_filters(&names).context("asking for the packet filter's rules")?,

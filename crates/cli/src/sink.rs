@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::Context;
 use clap::Args;
-use nicpoll_engine::{Check, DeviceChoice, FRAMES_MAX, Sink, SinkSettings, Take};
+use nicpoll_engine::{Check, DeviceChoice, FRAMES_MAX, Named, Sink, SinkSettings, Take};
 use nicpoll_report::SINK_TEXTS;
 use nicpoll_report::help::sink::{ABOUT, EXAMPLES};
 use nicpoll_study::{OtherEnd, check_of};
@@ -24,7 +24,7 @@ pub struct SinkArgs {
     #[arg(value_name = "IF")]
     interface: String,
     /// How the packets come: auto (the fastest of the first two that works), af-xdp, af-packet or tap
-    #[arg(long, value_name = "NAME", default_value = "auto")]
+    #[arg(long, value_name = "NAME", default_value = "auto", value_parser = DeviceChoice::by_name)]
     device: DeviceChoice,
     /// UDP ports whose packets are taken, of IPv4 and IPv6: discard and iperf unless named
     #[arg(

@@ -9,6 +9,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use nicpoll_sys::affinity;
 use nicpoll_testkit::{needs, shell};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -241,6 +242,124 @@ fn a_frame_that_its_exit_cannot_take_goes_back_to_the_kernel() {
     assert_eq!(end["account"]["residual_packets"], 0, "{end}");
     let link = shell(&lab.router, "ip link");
     assert!(!link.contains("npfwd"), "{link}");
+}
+
+#[test]
+fn a_change_of_the_mtu_is_counted_where_somebody_looks() {
+    needs!(Root, Ip, Ethtool);
+    with_each_path(|lab, path| {
+        let (mut running, _) = router(lab, path);
+        for mtu_bytes in [1400, 1500] {
+            shell(&lab.router, &format!("ip link set em1 mtu {mtu_bytes}"));
+            running.await_intervals(3);
+        }
+        let end = running.interrupt();
+        let looks = path == "user";
+        assert_eq!(end["mtu_changes"].as_u64(), looks.then_some(2), "{end}");
+        assert_eq!(
+            end["link_loss_events"].as_u64(),
+            looks.then_some(0),
+            "{end}"
+        );
+    });
+}
+
+/// Options that say how the engine runs.
+const OF_THE_ENGINE: [[&str; 2]; 6] = [
+    ["--discipline", "interrupt"],
+    ["--hz", "2000"],
+    ["--controller", "share"],
+    ["--set", "burst_max=1000"],
+    ["--storm-threshold", "100"],
+    ["--cpu", "0"],
+];
+
+#[test]
+fn an_option_of_the_engine_takes_the_engine_and_is_refused_where_there_is_none() {
+    needs!(Root, Ip, Ethtool);
+    let lab = Lab::new();
+    let args = ["forward", "em0", "em1"];
+    for option in OF_THE_ENGINE {
+        let with_xdp = [&args[..], &["--path", "xdp"], &option].concat();
+        let refused = ended(&lab.router, &with_xdp);
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(2), "{option:?}: {said}");
+        let named = format!("only the engine has {}", option[0]);
+        assert!(
+            said.contains(&named) && said.contains("'--path user'"),
+            "{said}"
+        );
+    }
+    let (running, start) = Running::start(&lab.router, &[&args[..], &OF_THE_ENGINE[1]].concat());
+    assert_eq!(start["path"], "user", "{start}");
+    assert_eq!(start["path_reason"], "only the engine has --hz");
+    assert_eq!(start["engine"]["hz"], 2000);
+    running.interrupt();
+    let (running, start) = Running::start(&lab.router, &args);
+    assert_eq!(start["path"], "xdp", "{start}");
+    running.interrupt();
+}
+
+#[test]
+fn an_engine_on_two_cpus_forwards_both_ways() {
+    needs!(Root, Ip, Ethtool);
+    let lab = Lab::new();
+    let allowed = affinity::allowed_cpus().unwrap();
+    let cpus: Vec<u32> = allowed.into_iter().take(2).collect();
+    let list = cpus
+        .iter()
+        .map(u32::to_string)
+        .collect::<Vec<_>>()
+        .join(",");
+    let args = ["forward", "em0", "em1", "--path", "user", "--cpu", &list];
+    let (mut running, start) = Running::start(&lab.router, &args);
+    assert_eq!(start["engine"]["cpus"], serde_json::json!(cpus));
+    let _echo = lab.echo();
+    // The queue of one interface is the first CPU's, that of the other the second one's.
+    for to in RECEIVER {
+        for _ in 0..20 {
+            lab.await_answer(to);
+        }
+    }
+    running.await_counted("forwarded_packets", 60);
+    let end = running.interrupt();
+    assert_eq!(end["account"]["residual_packets"], 0, "{end}");
+    for from in end["interfaces"].as_array().unwrap() {
+        assert!(from["forwarded_packets"].as_u64().unwrap() >= 30, "{end}");
+    }
+    let by_cpu = end["polling_by_cpu"].as_array().unwrap();
+    let at: Vec<&Value> = by_cpu.iter().map(|of_cpu| &of_cpu["cpu"]).collect();
+    assert_eq!(at, cpus, "{end}");
+}
+
+#[test]
+fn the_kernels_side_is_changed_at_every_interface_on_each_path_and_put_back() {
+    needs!(Root, Ip, Ethtool, PerNapi);
+    with_each_path(|lab, path| {
+        let kernel_side = || {
+            shell(
+                &lab.router,
+                "cat /sys/class/net/em[01]/threaded; for i in em0 em1; do ethtool -k $i | grep ^generic-receive; done",
+            )
+        };
+        let before = kernel_side();
+        let args = ["forward", "em0", "em1", "--path", path];
+        let options = ["--kernel-side", "threaded", "--kernel-cpu", "0"];
+        let (mut running, start) = Running::start(&lab.router, &[&args[..], &options].concat());
+        for interface in start["interfaces"].as_array().unwrap() {
+            let side = &interface["kernel_side"];
+            assert_eq!(side["name"], "threaded", "{start}");
+            assert_eq!(side["thread_cpus"], serde_json::json!([0]), "{start}");
+        }
+        assert!(kernel_side().starts_with("1\n1\n"), "{}", kernel_side());
+        let _echo = lab.echo();
+        lab.await_answer(RECEIVER[0]);
+        lab.send(RECEIVER[0], 20, 64, None);
+        running.await_counted("forwarded_packets", 20);
+        let end = running.interrupt();
+        assert_eq!(end["account"]["residual_packets"], 0, "{end}");
+        assert_eq!(kernel_side(), before, "{path}");
+    });
 }
 
 #[test]

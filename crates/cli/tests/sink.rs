@@ -390,6 +390,11 @@ fn what_cannot_be_is_refused_with_a_reason() {
         ),
         (&["sink", "em0", "--hz", "50"], 2, "100..=10000"),
         (&["sink", "em0", "--discipline", "poll"], 2, "busy-poll"),
+        (
+            &["sink", "em0", "--kernel-cpu", "0"],
+            2,
+            "'--kernel-side threaded'",
+        ),
         (&["sink", "lo", "--device", "af-xdp"], 1, "MTU"),
         (
             &["sink", "em0", "--device", "tap"],

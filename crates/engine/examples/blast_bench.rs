@@ -13,8 +13,8 @@ mod common;
 use std::io::Write as _;
 use std::time::Duration;
 
-use nicpoll_engine::EngineApplication;
 use nicpoll_engine::blast::{Blast, BlastPath, BlastSettings, LinkSettings, LinkTraffic, Receiver};
+use nicpoll_engine::{Choice, EngineApplication};
 use nicpoll_model::Origin;
 use nicpoll_sys::affinity;
 
@@ -118,7 +118,7 @@ fn frames_a_second(case: &Case) -> f64 {
                 flows: case.flows,
             },
         }],
-        path: Some(case.path),
+        path: Choice::Only(case.path),
         rate: None,
         burst: 1,
         count: None,

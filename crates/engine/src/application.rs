@@ -2,11 +2,8 @@
 //!
 //! What must hold: nobody who shows what an application does asks which one it is.
 
-use nicpoll_model::sink::{SinkEnd, SinkInterval, SinkStart};
-
 use crate::engine::EngineEnded;
 use crate::error::EngineError;
-use crate::sink::Sink;
 
 /// An application that runs.
 pub trait EngineApplication {
@@ -37,27 +34,6 @@ pub trait EngineApplication {
     /// # Errors
     /// When the engine has ended by itself before, or something could not be put back.
     fn end(self, signal: Option<i32>) -> Result<Self::End, EngineError>;
-}
-
-impl EngineApplication for Sink {
-    type Start = SinkStart;
-    type Interval = SinkInterval;
-    type End = SinkEnd;
-
-    fn facts(&self) -> &SinkStart {
-        Sink::facts(self)
-    }
-
-    fn interval(&mut self) -> Result<SinkInterval, EngineError> {
-        Sink::interval(self)
-    }
-
-    fn end(self, signal: Option<i32>) -> Result<SinkEnd, EngineError> {
-        Ok(SinkEnd {
-            ended_by_signal: signal,
-            ..Sink::end(self)?
-        })
-    }
 }
 
 impl From<EngineEnded> for EngineError {

@@ -39,6 +39,7 @@ pub use target::Receiver;
 use crate::application::EngineApplication;
 use crate::error::EngineError;
 use crate::interface::Interface;
+use crate::names::{Choice, Named};
 use link::{Bounds, Link, Outcome};
 use path::{Frames, Opened};
 use replay::Replay;
@@ -50,8 +51,8 @@ use stream::{FCS_BYTES, Stream};
 pub struct BlastSettings {
     /// The interfaces that send, at the same time.
     pub links: Vec<LinkSettings>,
-    /// How frames leave; null for the best way that can be had.
-    pub path: Option<BlastPath>,
+    /// How frames leave.
+    pub path: Choice<BlastPath>,
     /// Frames a second of each link; null for as fast as they go, or as they were recorded.
     pub rate: Option<Rate>,
     /// Frames that are due together, 1 at least.
@@ -130,7 +131,7 @@ impl Blast {
                 time: settings.duration,
             };
             links.push(Link::prepare(
-                opened.outlet,
+                opened.way.outlet,
                 made.schedule,
                 bounds,
                 of_link.cpu,
@@ -303,7 +304,8 @@ fn facts_of(of_link: &LinkSettings, opened: &Opened, frames: BlastFrames) -> Bla
         refused_paths: opened.refused.clone(),
         cpu: of_link.cpu,
         is_singly: true,
-        is_cut_by_kernel: opened.is_cut_by_kernel,
+        is_cut_by_kernel: opened.way.is_cut_by_kernel,
+        not_joined: opened.way.not_joined.as_ref().map(ToString::to_string),
         frames,
     }
 }

@@ -6,12 +6,11 @@
 //!
 //! What must hold: nobody else asks which device it is. A new one is a row here and a file.
 
-use std::str::FromStr;
-
 use nicpoll_model::sink::RefusedDevice;
 use nicpoll_sys::xdp::AttachMode;
 
-use crate::error::{EngineError, UnknownName};
+use crate::error::EngineError;
+use crate::names::{Choice, Named};
 use crate::packet_port::PacketPort;
 use crate::port::{AnyPort, PacketInput};
 use crate::take::{Fates, Take, Taker};
@@ -30,14 +29,7 @@ pub enum DeviceKind {
 }
 
 /// Which device is wanted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DeviceChoice {
-    /// The fastest that works.
-    #[default]
-    Auto,
-    /// This one.
-    Only(DeviceKind),
-}
+pub type DeviceChoice = Choice<DeviceKind>;
 
 /// What is to be received.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,16 +96,13 @@ const TABLE: [Row; 3] = [
     },
 ];
 
-const AUTO: &str = "auto";
+impl Named for DeviceKind {
+    fn all() -> impl Iterator<Item = (Self, &'static str)> {
+        TABLE.iter().map(|row| (row.kind, row.name))
+    }
+}
 
 impl DeviceKind {
-    /// The name by which it is chosen.
-    pub fn name(self) -> &'static str {
-        let mut rows = TABLE.iter();
-        let row = rows.find(|row| row.kind == self);
-        row.expect("every device has its row").name
-    }
-
     /// Opens an interface for receiving. Each queue's packets go to an `input` of its own.
     ///
     /// # Errors
@@ -160,20 +149,6 @@ impl DeviceKind {
 }
 
 impl DeviceChoice {
-    /// The names of all choices.
-    pub fn names() -> impl Iterator<Item = &'static str> {
-        std::iter::once(AUTO).chain(TABLE.iter().map(|row| row.name))
-    }
-
-    fn from_name(name: &str) -> Option<Self> {
-        if name == AUTO {
-            return Some(DeviceChoice::Auto);
-        }
-        let mut rows = TABLE.iter();
-        let row = rows.find(|row| row.name == name)?;
-        Some(DeviceChoice::Only(row.kind))
-    }
-
     /// Opens an interface for receiving, by the first of the chosen devices that can.
     ///
     /// # Errors
@@ -213,14 +188,6 @@ impl DeviceChoice {
     }
 }
 
-impl FromStr for DeviceChoice {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        Self::from_name(name).ok_or_else(|| UnknownName::among(Self::names()))
-    }
-}
-
 impl Intake for Taker {
     fn stop(&mut self) {
         self.detach();
@@ -234,18 +201,6 @@ impl Intake for Taker {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn each_name_is_that_of_one_device() {
-        for row in TABLE {
-            let choice = DeviceChoice::from_name(row.name);
-            assert_eq!(choice, Some(DeviceChoice::Only(row.kind)));
-            assert_eq!(row.kind.name(), row.name);
-        }
-        assert_eq!(DeviceChoice::from_name("auto"), Some(DeviceChoice::Auto));
-        assert_eq!(DeviceChoice::from_name("xdp"), None);
-        assert_eq!(DeviceChoice::names().count(), 4);
-    }
 
     #[test]
     fn auto_makes_no_interface() {

@@ -2,11 +2,9 @@
 //!
 //! What must hold: nothing else asks which discipline it is; a new one is a row here and a turn of the runner.
 
-use std::str::FromStr;
-
 use nicpoll_sys::schedule::Policy;
 
-use crate::error::UnknownName;
+use crate::names::Named;
 use crate::port::Port;
 use crate::runner::PortRunner;
 
@@ -85,22 +83,6 @@ const TABLE: [Row; 4] = [
 ];
 
 impl Drive {
-    /// The name by which it is chosen.
-    pub fn name(self) -> &'static str {
-        self.row().name
-    }
-
-    /// The names of all.
-    pub fn names() -> impl Iterator<Item = &'static str> {
-        TABLE.iter().map(|row| row.name)
-    }
-
-    /// The discipline of a name.
-    pub fn from_name(name: &str) -> Option<Drive> {
-        let mut rows = TABLE.iter();
-        rows.find(|row| row.name == name).map(|row| row.drive)
-    }
-
     /// Whether the core's poller says when to poll, at least at times.
     pub fn polls(self) -> bool {
         matches!(self, Drive::Polling | Drive::Adaptive)
@@ -113,7 +95,9 @@ impl Drive {
 
     /// How its thread is best scheduled. Only a discipline that leaves others their share may go before them.
     pub fn scheduling(self) -> Scheduling {
-        self.row().scheduling
+        let mut rows = TABLE.iter();
+        let row = rows.find(|row| row.drive == self);
+        row.expect("every discipline has its row").scheduling
     }
 
     /// What the runner does until it looks for requests again.
@@ -125,32 +109,10 @@ impl Drive {
             Drive::Adaptive => PortRunner::adaptive_turn,
         }
     }
-
-    fn row(self) -> &'static Row {
-        let mut rows = TABLE.iter();
-        rows.find(|row| row.drive == self)
-            .expect("every discipline has its row")
-    }
 }
 
-impl FromStr for Drive {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        Self::from_name(name).ok_or_else(|| UnknownName::among(Self::names()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_name_is_that_of_one_discipline() {
-        for name in Drive::names() {
-            assert_eq!(Drive::from_name(name).unwrap().name(), name);
-        }
-        assert_eq!(Drive::names().count(), 4);
-        assert_eq!(Drive::from_name("poll"), None);
+impl Named for Drive {
+    fn all() -> impl Iterator<Item = (Self, &'static str)> {
+        TABLE.iter().map(|row| (row.drive, row.name))
     }
 }

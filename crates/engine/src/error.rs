@@ -35,6 +35,14 @@ pub enum EngineError {
         /// Its name.
         interface: String,
     },
+    /// Options of the engine were given for a path that has none.
+    #[error(
+        "only the engine has {options}, and '--path xdp' forwards without it; leave that out, or give '--path user'"
+    )]
+    NoEngine {
+        /// Their names.
+        options: String,
+    },
     /// An interface has no Ethernet frames.
     #[error(
         "interface '{interface}' is no Ethernet, and nicpoll sends and forwards frames of Ethernet only"
@@ -153,6 +161,15 @@ pub enum EngineError {
         /// Why not.
         source: crate::SetupError,
     },
+    /// CPUs were given for threads that there are none of.
+    #[error(
+        "'--kernel-side {side}' has no kernel threads that '--kernel-cpu' could be for; leave that out, or give \
+         '--kernel-side threaded'"
+    )]
+    NoKernelThreads {
+        /// What was asked for.
+        side: &'static str,
+    },
     /// What was changed of the kernel's side is still changed.
     #[error(
         "what was changed of the kernel's side of '{interface}' (to {side}) could not be put back: {source}; 'nicpoll \
@@ -177,22 +194,6 @@ pub enum EngineError {
         /// What the kernel said.
         source: io::Error,
     },
-}
-
-/// A name that is none of those that there are.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("one of these was expected: {known}")]
-pub struct UnknownName {
-    known: String,
-}
-
-impl UnknownName {
-    /// Of a name that is none of these.
-    pub fn among(names: impl Iterator<Item = &'static str>) -> Self {
-        UnknownName {
-            known: names.collect::<Vec<_>>().join(", "),
-        }
-    }
 }
 
 impl EngineError {

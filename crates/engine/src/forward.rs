@@ -19,7 +19,6 @@ mod user_path;
 mod xdp_path;
 
 use std::fs;
-use std::str::FromStr;
 use std::time::Instant;
 
 use netlink_socket2::NetlinkSocket;
@@ -35,8 +34,9 @@ use self::user_path::UserPath;
 use self::xdp_path::XdpPath;
 use crate::application::EngineApplication;
 use crate::engines::EngineSettings;
-use crate::error::{EngineError, UnknownName};
+use crate::error::EngineError;
 use crate::interface::{Interface, takes_redirected};
+use crate::names::Named;
 use crate::receive_setup::{GrantedSetup, Helpers, KernelSide, ReceiveWish};
 
 /// What is forwarded, and how.
@@ -48,6 +48,9 @@ pub struct ForwardSettings {
     pub path: ForwardPath,
     /// How the engine runs, where it is the engine that forwards.
     pub engine: EngineSettings,
+    /// The options by which somebody said how the engine is to run. They have no effect on a path without one, so none
+    /// is taken then.
+    pub engine_options: Vec<&'static str>,
     /// What is asked of the kernel's side at each interface.
     pub kernel_side: KernelSide,
     /// CPUs for the kernel's threads, where it is to have any; none: those that the engine leaves free.
@@ -56,6 +59,17 @@ pub struct ForwardSettings {
     pub filters: Vec<String>,
     /// Forward past those all the same.
     pub past_filters: bool,
+}
+
+impl ForwardSettings {
+    fn check_engine_options(&self) -> Result<(), EngineError> {
+        if self.path == ForwardPath::Xdp && !self.engine_options.is_empty() {
+            return Err(EngineError::NoEngine {
+                options: self.engine_options.join(", "),
+            });
+        }
+        Ok(())
+    }
 }
 
 /// Who forwards, chosen by name.
@@ -70,31 +84,14 @@ pub enum ForwardPath {
     User,
 }
 
-const PATHS: [(ForwardPath, &str); 3] = [
-    (ForwardPath::Auto, "auto"),
-    (ForwardPath::Xdp, "xdp"),
-    (ForwardPath::User, "user"),
-];
-
-impl ForwardPath {
-    /// The names of all.
-    pub fn names() -> impl Iterator<Item = &'static str> {
-        PATHS.iter().map(|(_, name)| *name)
-    }
-
-    /// The path of a name.
-    pub fn from_name(name: &str) -> Option<ForwardPath> {
-        let mut rows = PATHS.iter();
-        rows.find(|(_, known)| *known == name)
-            .map(|(path, _)| *path)
-    }
-}
-
-impl FromStr for ForwardPath {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        Self::from_name(name).ok_or_else(|| UnknownName::among(Self::names()))
+impl Named for ForwardPath {
+    fn all() -> impl Iterator<Item = (Self, &'static str)> {
+        let names = [
+            (ForwardPath::Auto, "auto"),
+            (ForwardPath::Xdp, "xdp"),
+            (ForwardPath::User, "user"),
+        ];
+        names.into_iter()
     }
 }
 
@@ -131,7 +128,9 @@ trait Path {
 /// What a path tells at its end beside the accounts.
 #[derive(Default)]
 struct PathEnd {
-    link_loss_events: u64,
+    /// `None` where nobody checks the status of the interfaces, and so for the changes.
+    link_loss_events: Option<u64>,
+    mtu_changes: Option<u64>,
     polling: Vec<SinkVariable>,
     polling_by_cpu: Vec<PollingOfCpu>,
 }
@@ -150,13 +149,14 @@ impl Forward {
     /// Starts to forward.
     ///
     /// # Errors
-    /// When an interface cannot be had, the kernel forwards nothing, or packets would pass by a filter. Nothing is left
-    /// at the interfaces then.
+    /// When an interface cannot be had, the kernel forwards nothing, packets would pass by a filter, or there is no engine
+    /// for the options of one. Nothing is left at the interfaces then.
     pub fn start(
         settings: &ForwardSettings,
         origin: Origin,
         helpers: &Helpers,
     ) -> Result<Self, EngineError> {
+        settings.check_engine_options()?;
         let mut socket = NetlinkSocket::new();
         let interfaces = named(&mut socket, &settings.interfaces)?;
         let mut notes = forwarding_notes(&interfaces)?;
@@ -211,10 +211,13 @@ impl Forward {
         helpers: &Helpers,
     ) -> Result<(Box<dyn Path>, &'static str, String), EngineError> {
         let asked_for = || String::from("asked for");
-        let why_not = match settings.path {
+        let why_user = match settings.path {
             ForwardPath::User => asked_for(),
             ForwardPath::Xdp => {
                 return Ok((Box::new(XdpPath::start(interfaces)?), "xdp", asked_for()));
+            }
+            ForwardPath::Auto if !settings.engine_options.is_empty() => {
+                format!("only the engine has {}", settings.engine_options.join(", "))
             }
             ForwardPath::Auto => match XdpPath::start(interfaces) {
                 Ok(path) => {
@@ -226,7 +229,7 @@ impl Forward {
             },
         };
         let path = UserPath::start(interfaces, socket, &settings.engine, helpers.accounts)?;
-        Ok((Box::new(path), "user", why_not))
+        Ok((Box::new(path), "user", why_user))
     }
 }
 
@@ -258,6 +261,7 @@ impl EngineApplication for Forward {
         let accounts = self.path.accounts()?;
         let PathEnd {
             link_loss_events,
+            mtu_changes,
             polling,
             polling_by_cpu,
         } = self.path.end();
@@ -275,6 +279,7 @@ impl EngineApplication for Forward {
                 })
                 .collect(),
             link_loss_events,
+            mtu_changes,
             polling,
             polling_by_cpu,
             ended_by_signal: signal,

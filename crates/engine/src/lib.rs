@@ -25,6 +25,7 @@ mod idle;
 mod interface;
 mod knob_socket;
 mod knobs;
+mod names;
 mod packet_port;
 mod port;
 mod program;
@@ -35,6 +36,7 @@ mod take;
 mod tap_port;
 mod work;
 mod xdp_port;
+mod xdp_queue;
 mod xdp_sender;
 
 pub use application::EngineApplication;
@@ -44,7 +46,7 @@ pub use device::{DeviceChoice, DeviceKind, Intake, Opened, Reception};
 pub use drive::{Drive, Scheduling};
 pub use engine::{Engine, EngineEnded};
 pub use engines::{EngineSettings, Engines, knob_of_all};
-pub use error::{EngineError, UnknownName};
+pub use error::EngineError;
 pub use forward::{Forward, ForwardPath, ForwardSettings};
 pub use idle::IdlePolling;
 pub use knob_socket::{KnobAnswer, RunningEngine};
@@ -52,6 +54,7 @@ pub use knobs::{
     KnobNameError, KnobRefusal, KnobSettingError, over_all_cpus, parse_knob, parse_knob_setting,
     write_knob,
 };
+pub use names::{Choice, Named, UnknownName};
 pub use packet_port::PacketPort;
 pub use port::{AnyPort, BusyPolling, LinkWatch, PacketInput, Port, PortDrops, PortInto, Transmit};
 pub use receive_setup::{GrantedSetup, Helpers, KernelSide, ReceiveSetup, ReceiveWish, SetupError};

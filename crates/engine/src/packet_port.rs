@@ -4,11 +4,10 @@
 //! takes nothing from anybody, and saves the kernel no work.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use nicpoll_core::{Command, Device, Errno};
-use nicpoll_sys::link::LinkState;
 use nicpoll_sys::packet::{
     FILTER_PORTS_MAX, FrameFilter, PacketCounts, PacketRing, PacketSender, PacketSocket,
 };
@@ -16,15 +15,14 @@ use nicpoll_sys::packet::{
 use crate::device::Intake;
 use crate::error::EngineError;
 use crate::interface::{index_of, mtu_of};
-use crate::port::{LinkWatch, PacketInput, Port, PortDrops, PortInto, Transmit};
+use crate::port::{LinkWatch, PacketInput, Port, PortDrops, PortInto, PortState, Transmit};
 use crate::take::{Fates, Take};
 
 /// All receive queues of an interface, whose packets go to `I`.
 pub struct PacketPort<I> {
     ring: PacketRing,
     input: I,
-    has_interrupts: bool,
-    link: LinkWatch,
+    state: PortState,
     /// As of the last check of status.
     last_counts: PacketCounts,
 }
@@ -47,13 +45,10 @@ impl<I: PacketInput> PacketPort<I> {
         let refused = |source| refusal(interface, source);
         let socket = Arc::new(PacketSocket::new(ifindex, &filter).map_err(refused)?);
         let ring = PacketRing::new(Arc::clone(&socket), frames, mtu_bytes).map_err(refused)?;
-        let mut link = LinkWatch::up();
-        link.observe_mtu(Ok(mtu_bytes));
         let port = PacketPort {
             ring,
             input,
-            has_interrupts: true,
-            link,
+            state: PortState::opened(Some(mtu_bytes)),
             last_counts: PacketCounts::default(),
         };
         Ok((socket, port))
@@ -99,8 +94,9 @@ pub(crate) fn refusal(interface: &str, source: io::Error) -> EngineError {
 impl<I: PacketInput> Device for PacketPort<I> {
     fn poll(&mut self, command: Command, count: u32) -> u32 {
         if command == Command::PollAndCheckStatus {
-            self.link.observe(self.ring.socket().link_state());
-            self.link.observe_mtu(self.ring.socket().mtu_bytes());
+            let socket = self.ring.socket();
+            self.state
+                .check(socket.link_state(), socket.mtu_bytes().ok());
             self.last_counts = self.counts();
         }
         let input = &mut self.input;
@@ -108,7 +104,7 @@ impl<I: PacketInput> Device for PacketPort<I> {
     }
 
     fn set_interrupts(&mut self, on: bool) {
-        self.has_interrupts = on;
+        self.state.set_interrupts(on);
     }
 }
 
@@ -118,12 +114,11 @@ impl<I: PacketInput> Port for PacketPort<I> {
     }
 
     fn wake_up(&self) -> Option<BorrowedFd<'_>> {
-        let can_wake = self.has_interrupts && self.link.state() != LinkState::Gone;
-        can_wake.then(|| self.ring.socket().as_fd())
+        self.state.wake_up(self.ring.socket())
     }
 
     fn link(&self) -> LinkWatch {
-        self.link
+        self.state.link()
     }
 
     fn drops(&self) -> PortDrops {

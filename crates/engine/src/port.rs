@@ -2,7 +2,7 @@
 //! by. A device may be both.
 
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use nicpoll_core::{Command, Device};
 use nicpoll_sys::link::LinkState;
@@ -192,17 +192,13 @@ impl LinkWatch {
         }
     }
 
-    /// Takes note of what a check found.
-    pub fn observe(&mut self, state: LinkState) {
+    /// Takes note of what a check found. An interface that is gone has no MTU.
+    pub fn observe(&mut self, state: LinkState, mtu_bytes: Option<u32>) {
         if state != LinkState::Up && self.state == LinkState::Up {
             self.losses += 1;
         }
         self.state = state;
-    }
-
-    /// Takes note of the MTU that a check found; an interface that is gone has none.
-    pub fn observe_mtu(&mut self, mtu_bytes: io::Result<u32>) {
-        let Ok(mtu_bytes) = mtu_bytes else { return };
+        let Some(mtu_bytes) = mtu_bytes else { return };
         let before = self.mtu_bytes.replace(mtu_bytes);
         self.mtu_changes += u64::from(before.is_some_and(|before| before != mtu_bytes));
     }
@@ -220,5 +216,79 @@ impl LinkWatch {
     /// Checks that found another MTU than the one before.
     pub fn mtu_changes(&self) -> u64 {
         self.mtu_changes
+    }
+}
+
+/// What a port of any device keeps of its interface, and of whether arrivals may wake anybody.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PortState {
+    has_interrupts: bool,
+    link: LinkWatch,
+}
+
+impl PortState {
+    /// Of a port that was just opened, with interrupts, at an interface with this MTU.
+    pub(crate) fn opened(mtu_bytes: Option<u32>) -> Self {
+        let mut link = LinkWatch::up();
+        link.observe(LinkState::Up, mtu_bytes);
+        PortState {
+            has_interrupts: true,
+            link,
+        }
+    }
+
+    pub(crate) fn set_interrupts(&mut self, on: bool) {
+        self.has_interrupts = on;
+    }
+
+    /// Takes note of what a check of status found.
+    pub(crate) fn check(&mut self, state: LinkState, mtu_bytes: Option<u32>) {
+        self.link.observe(state, mtu_bytes);
+    }
+
+    /// The device as [`Port::wake_up`] has it.
+    pub(crate) fn wake_up<'a>(&self, device: &'a impl AsFd) -> Option<BorrowedFd<'a>> {
+        let can_wake = self.has_interrupts && self.link.state() != LinkState::Gone;
+        can_wake.then(|| device.as_fd())
+    }
+
+    pub(crate) fn link(&self) -> LinkWatch {
+        self.link
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_counts_losses_and_changes_of_its_mtu_whatever_comes_with_them() {
+        let mut link = LinkWatch::up();
+        let seen = |link: &LinkWatch| (link.state(), link.losses(), link.mtu_changes());
+        for (state, mtu_bytes, losses, mtu_changes) in [
+            (LinkState::Up, Some(1500), 0, 0),
+            (LinkState::Up, Some(1500), 0, 0),
+            (LinkState::Down, Some(9000), 1, 1),
+            (LinkState::Down, Some(9000), 1, 1),
+            (LinkState::Up, Some(1500), 1, 2),
+            (LinkState::Gone, None, 2, 2),
+        ] {
+            link.observe(state, mtu_bytes);
+            assert_eq!(seen(&link), (state, losses, mtu_changes));
+        }
+    }
+
+    #[test]
+    fn arrivals_wake_nobody_without_interrupts_or_without_an_interface() {
+        let (device, _other) = std::io::pipe().unwrap();
+        let mut state = PortState::opened(Some(1500));
+        assert!(state.wake_up(&device).is_some());
+        state.set_interrupts(false);
+        assert!(state.wake_up(&device).is_none());
+        state.set_interrupts(true);
+        state.check(LinkState::Down, Some(1500));
+        assert!(state.wake_up(&device).is_some(), "it may come up again");
+        state.check(LinkState::Gone, None);
+        assert!(state.wake_up(&device).is_none());
     }
 }

@@ -115,6 +115,11 @@ impl Program {
         }
     }
 
+    /// Whether the kernel knows of such frames. None is sent: it is asked for more at a time than any kernel allows.
+    pub(crate) fn knows_live_frames(&self, frame: &[u8]) -> bool {
+        !is_unknown(&self.run_live(frame, 1, u32::MAX))
+    }
+
     /// Takes the program off the interface; its maps stay.
     pub(crate) fn detach(&mut self) {
         self.attached = None;
@@ -149,6 +154,12 @@ fn find<'a>(ebpf: &'a mut Ebpf, name: &str) -> Result<&'a mut Xdp, aya::EbpfErro
     Ok(program.try_into()?)
 }
 
+/// Linux before 5.18 calls a request with a number of frames at a time invalid; later ones say that it is too large.
+fn is_unknown(outcome: &io::Result<()>) -> bool {
+    let error = outcome.as_ref().err();
+    error.and_then(Errno::from_io_error) == Some(Errno::INVAL)
+}
+
 fn is_taken(error: &io::Error) -> bool {
     matches!(
         Errno::from_io_error(error),
@@ -175,5 +186,17 @@ pub(crate) fn refusal(interface: &str, error: &(dyn std::error::Error + 'static)
             interface: interface.to_owned(),
             why: cause.to_string(),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_without_live_frames_calls_the_request_invalid() {
+        let answer = |errno: Errno| Err(io::Error::from(errno));
+        assert!(is_unknown(&answer(Errno::INVAL)));
+        assert!(!is_unknown(&answer(Errno::TOOBIG)));
     }
 }

@@ -8,11 +8,10 @@
 //! claimed.
 
 use std::error::Error;
-use std::str::FromStr;
 
 use nicpoll_model::engine::KernelSideFacts;
 
-use crate::error::UnknownName;
+use crate::names::Named;
 
 /// What is asked of the kernel's side, chosen by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,38 +25,14 @@ pub enum KernelSide {
     Polling,
 }
 
-const NAMES: [(KernelSide, &str); 3] = [
-    (KernelSide::AsIs, "as-is"),
-    (KernelSide::Threaded, "threaded"),
-    (KernelSide::Polling, "polling"),
-];
-
-impl KernelSide {
-    /// The names of all.
-    pub fn names() -> impl Iterator<Item = &'static str> {
-        NAMES.iter().map(|(_, name)| *name)
-    }
-
-    /// The one of a name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        let mut names = NAMES.iter();
-        names.find(|(_, own)| *own == name).map(|(side, _)| *side)
-    }
-
-    /// The name by which it is chosen.
-    pub fn name(self) -> &'static str {
-        let mut names = NAMES.iter();
-        names
-            .find(|(side, _)| *side == self)
-            .map_or("", |(_, name)| name)
-    }
-}
-
-impl FromStr for KernelSide {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<Self, UnknownName> {
-        Self::from_name(name).ok_or_else(|| UnknownName::among(Self::names()))
+impl Named for KernelSide {
+    fn all() -> impl Iterator<Item = (Self, &'static str)> {
+        let names = [
+            (KernelSide::AsIs, "as-is"),
+            (KernelSide::Threaded, "threaded"),
+            (KernelSide::Polling, "polling"),
+        ];
+        names.into_iter()
     }
 }
 
@@ -116,10 +91,18 @@ impl Helpers<'_> {
     }
 
     /// Has the kernel's side be changed; `None` when it is to stay as it is.
+    ///
+    /// # Errors
+    /// When it cannot be had, or CPUs are given for threads that it has not.
     pub(crate) fn set_up(
         &self,
         wish: &ReceiveWish,
     ) -> Result<Option<Box<dyn GrantedSetup>>, crate::EngineError> {
+        if wish.side != KernelSide::Threaded && !wish.kernel_cpus.is_empty() {
+            return Err(crate::EngineError::NoKernelThreads {
+                side: wish.side.name(),
+            });
+        }
         if wish.side == KernelSide::AsIs {
             return Ok(None);
         }
@@ -139,15 +122,23 @@ impl Helpers<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::EngineError;
 
     #[test]
-    fn each_name_is_that_of_one_side() {
-        for name in KernelSide::names() {
-            assert_eq!(
-                KernelSide::from_name(name).map(KernelSide::name),
-                Some(name)
-            );
+    fn cpus_are_for_threads_and_refused_where_the_kernel_has_none() {
+        for (side, cpus, is_refused) in [
+            (KernelSide::AsIs, &[][..], false),
+            (KernelSide::AsIs, &[0], true),
+            (KernelSide::Polling, &[0], true),
+        ] {
+            let outcome = Helpers::none().set_up(&ReceiveWish {
+                interface: "em0",
+                side,
+                kernel_cpus: cpus,
+                engine_cpus: &[],
+            });
+            let refused = matches!(outcome, Err(EngineError::NoKernelThreads { .. }));
+            assert_eq!(refused, is_refused, "{side:?} {cpus:?}");
         }
-        assert_eq!(KernelSide::from_name("napi"), None);
     }
 }

@@ -12,6 +12,7 @@ use nicpoll_model::Origin;
 use nicpoll_model::engine::KernelSideFacts;
 use nicpoll_model::sink::{SINK_SCHEMA, SinkAccount, SinkEnd, SinkInterval, SinkStart};
 
+use crate::application::EngineApplication;
 use crate::check::{Check, Streams};
 use crate::clock::now_ns;
 use crate::device::{DeviceChoice, Intake, Opened, Reception};
@@ -19,6 +20,7 @@ use crate::engine::EngineEnded;
 use crate::engines::{EngineSettings, Engines, polling_by_cpu};
 use crate::error::EngineError;
 use crate::knob_socket::KnobServer;
+use crate::names::Named;
 use crate::port::{AnyPort, PacketInput, Port};
 use crate::receive_setup::{GrantedSetup, Helpers, KernelSide, ReceiveWish};
 use crate::runner::PortRunner;
@@ -155,17 +157,18 @@ impl Sink {
             last: Look::default(),
         })
     }
+}
 
-    /// What was asked for and how it is carried out.
-    pub fn facts(&self) -> &SinkStart {
+impl EngineApplication for Sink {
+    type Start = SinkStart;
+    type Interval = SinkInterval;
+    type End = SinkEnd;
+
+    fn facts(&self) -> &SinkStart {
         &self.start
     }
 
-    /// What was received since the last call, or the start.
-    ///
-    /// # Errors
-    /// When the engine's thread has ended, or the device's counters cannot be read.
-    pub fn interval(&mut self) -> Result<SinkInterval, EngineError> {
+    fn interval(&mut self) -> Result<SinkInterval, EngineError> {
         let engines = self.engines.ask(|runner| OfCpu::of(runner));
         let engines = engines.map_err(ended("looking at the sink"))?;
         let now = Look::over(&engines, &self.intake.fates()?, self.began);
@@ -174,11 +177,7 @@ impl Sink {
         Ok(interval)
     }
 
-    /// Stops, leaves the interface, and says what it came to.
-    ///
-    /// # Errors
-    /// When the engine's thread has ended before, or the device's counters cannot be read.
-    pub fn end(mut self) -> Result<SinkEnd, EngineError> {
+    fn end(mut self, signal: Option<i32>) -> Result<SinkEnd, EngineError> {
         let ended = || ended("ending the sink");
         // From here on nothing is taken, so that the account closes.
         let duration_seconds = self.began.elapsed().as_secs_f64();
@@ -219,7 +218,7 @@ impl Sink {
             other_end_left: Vec::new(),
             polling: look.polling,
             polling_by_cpu: polling_by_cpu(&self.cpus, &runners),
-            ended_by_signal: None,
+            ended_by_signal: signal,
         })
     }
 }

@@ -4,12 +4,11 @@
 //! What must hold: nothing is behind this end. What was not asked for is read and counted, and has ended.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nicpoll_core::{Command, Device};
-use nicpoll_sys::link::LinkState;
 use nicpoll_sys::tap::Tap;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -17,7 +16,7 @@ use rustix::io::Errno;
 use crate::device::Intake;
 use crate::error::EngineError;
 use crate::interface::mtu_of;
-use crate::port::{LinkWatch, PacketInput, Port, PortDrops, PortInto, Transmit};
+use crate::port::{LinkWatch, PacketInput, Port, PortDrops, PortInto, PortState, Transmit};
 use crate::take::{Fates, Take};
 
 /// Ethernet's header, with a VLAN tag, and a byte by which a frame is known that is longer.
@@ -29,8 +28,7 @@ pub struct TapPort<I> {
     take: Take,
     input: I,
     memory: Vec<u8>,
-    has_interrupts: bool,
-    link: LinkWatch,
+    state: PortState,
     last_drops: u64,
     /// Frames that were longer than the memory, since the MTU had been raised.
     too_long: u64,
@@ -58,8 +56,6 @@ impl<I: PacketInput> TapPort<I> {
         let tap = Tap::open(interface).map_err(|source| refusal(interface, source))?;
         let mtu_bytes = mtu_of(interface)?;
         let memory = vec![0; mtu_bytes as usize + BEYOND_MTU_BYTES];
-        let mut link = LinkWatch::up();
-        link.observe_mtu(Ok(mtu_bytes));
         let end = Arc::new(TapEnd {
             tap,
             wanted: AtomicU64::new(0),
@@ -70,8 +66,7 @@ impl<I: PacketInput> TapPort<I> {
             take: take.clone(),
             input,
             memory,
-            has_interrupts: true,
-            link,
+            state: PortState::opened(Some(mtu_bytes)),
             last_drops: 0,
             too_long: 0,
             sent: 0,
@@ -83,11 +78,12 @@ impl<I: PacketInput> TapPort<I> {
         self.end.tap.drops().unwrap_or(self.last_drops)
     }
 
-    /// Looks at the MTU, and makes room for frames of that length.
-    fn fit_memory(&mut self) {
-        let mtu_bytes = self.end.tap.mtu_bytes();
-        let wanted = mtu_bytes.as_ref().map_or(0, |mtu| *mtu as usize) + BEYOND_MTU_BYTES;
-        self.link.observe_mtu(mtu_bytes);
+    /// Looks at the interface, and makes room for frames as long as they may be now.
+    fn check_status(&mut self) {
+        let mtu_bytes = self.end.tap.mtu_bytes().ok();
+        self.state.check(self.end.tap.link_state(), mtu_bytes);
+        self.last_drops = self.ring_full();
+        let wanted = mtu_bytes.unwrap_or(0) as usize + BEYOND_MTU_BYTES;
         if wanted > self.memory.len() {
             self.memory.resize(wanted, 0);
         }
@@ -127,9 +123,7 @@ fn refusal(interface: &str, source: io::Error) -> EngineError {
 impl<I: PacketInput> Device for TapPort<I> {
     fn poll(&mut self, command: Command, count: u32) -> u32 {
         if command == Command::PollAndCheckStatus {
-            self.link.observe(self.end.tap.link_state());
-            self.fit_memory();
-            self.last_drops = self.ring_full();
+            self.check_status();
         }
         let mut work = 0;
         let memory_bytes = self.memory.len();
@@ -154,7 +148,7 @@ impl<I: PacketInput> Device for TapPort<I> {
     }
 
     fn set_interrupts(&mut self, on: bool) {
-        self.has_interrupts = on;
+        self.state.set_interrupts(on);
     }
 }
 
@@ -166,12 +160,11 @@ impl<I: PacketInput> Port for TapPort<I> {
     }
 
     fn wake_up(&self) -> Option<BorrowedFd<'_>> {
-        let can_wake = self.has_interrupts && self.link.state() != LinkState::Gone;
-        can_wake.then(|| self.end.tap.as_fd())
+        self.state.wake_up(&self.end.tap)
     }
 
     fn link(&self) -> LinkWatch {
-        self.link
+        self.state.link()
     }
 
     fn drops(&self) -> PortDrops {

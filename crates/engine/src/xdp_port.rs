@@ -1,11 +1,9 @@
 //! A receive queue by an AF_XDP socket, which may send too.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
+use std::os::fd::BorrowedFd;
 
 use nicpoll_core::{Command, Device};
-use nicpoll_sys::link::{self, LinkState};
 use nicpoll_sys::xdp::{XdpConfig, XdpSocket};
 use rustix::io::Errno;
 
@@ -13,6 +11,7 @@ use crate::error::EngineError;
 use crate::interface::{index_of, mtu_of};
 use crate::port::{BusyPolling, LinkWatch, PacketInput, Port, PortDrops, PortInto, Transmit};
 use crate::take::{Take, Taker};
+use crate::xdp_queue::XdpQueue;
 
 /// Frames that a port keeps until they are polled for, unless less is asked.
 pub const FRAMES_MAX: u32 = 4096;
@@ -23,14 +22,8 @@ const FRAME_MEMORY_BYTES: [u32; 2] = [2048, 4096];
 
 /// A receive queue of an interface, whose packets go to `I`.
 pub struct XdpPort<I> {
-    socket: XdpSocket,
+    queue: XdpQueue,
     input: I,
-    has_interrupts: bool,
-    link: LinkWatch,
-    control: Arc<OwnedFd>,
-    ifindex: u32,
-    /// As of when the interface went, if it did: it has no counters any more.
-    last_drops: PortDrops,
     busy_polling: Option<BusyPolling>,
 }
 
@@ -68,55 +61,30 @@ impl<I: PacketInput> XdpPort<I> {
         let sockets = open_sockets(interface, frames, transmit_frames, |queue, socket| {
             taker.serve(queue, socket)
         })?;
-        let control = link::control_socket().map_err(|source| EngineError::Thread {
-            doing: format!("watching '{interface}'"),
-            source,
-        })?;
-        let control = Arc::new(control);
-        let ports = sockets.into_iter();
-        let port = |socket| Self::new(socket, input(), (Arc::clone(&control), ifindex));
-        let ports = ports.map(port).collect();
+        let port = |socket| XdpPort {
+            queue: XdpQueue::new(socket),
+            input: input(),
+            busy_polling: None,
+        };
+        let ports = sockets.into_iter().map(port).collect();
         // Last: whatever it takes finds its socket.
         taker.attach(ifindex)?;
         Ok((taker, ports))
     }
 
-    fn new(socket: XdpSocket, input: I, (control, ifindex): (Arc<OwnedFd>, u32)) -> Self {
-        let mut link = LinkWatch::up();
-        link.observe_mtu(link::mtu_bytes(&control, ifindex));
-        XdpPort {
-            socket,
-            input,
-            has_interrupts: true,
-            link,
-            control,
-            ifindex,
-            last_drops: PortDrops::default(),
-            busy_polling: None,
-        }
-    }
-
     /// Whether frames come without being copied.
     pub fn is_zero_copy(&self) -> bool {
-        self.socket.is_zero_copy()
+        self.queue.socket.is_zero_copy()
     }
 
     /// What it sends by, when it was opened both ways.
     pub fn sender(&mut self) -> &mut impl Transmit {
-        &mut self.socket
-    }
-
-    fn check_status(&mut self) {
-        self.link.observe(self.socket.link_state());
-        let mtu_bytes = link::mtu_bytes(&self.control, self.ifindex);
-        self.link.observe_mtu(mtu_bytes);
-        self.last_drops = self.drops();
-        self.look_for_napi();
+        &mut self.queue.socket
     }
 
     /// The kernel may tell the socket its NAPI with the first frame.
     fn look_for_napi(&mut self) {
-        if self.busy_polling == Some(BusyPolling::NoNapi) && self.socket.has_napi() {
+        if self.busy_polling == Some(BusyPolling::NoNapi) && self.queue.socket.has_napi() {
             self.busy_polling = Some(BusyPolling::Acts);
         }
     }
@@ -125,40 +93,42 @@ impl<I: PacketInput> XdpPort<I> {
 impl<I: PacketInput> Device for XdpPort<I> {
     fn poll(&mut self, command: Command, count: u32) -> u32 {
         if command == Command::PollAndCheckStatus {
-            self.check_status();
+            self.queue.check_status();
+            self.look_for_napi();
         }
         if self.busy_polling == Some(BusyPolling::Acts) {
-            self.socket.poll_napi();
+            self.queue.socket.poll_napi();
         }
         let input = &mut self.input;
-        self.socket.receive(count, |frame| input.packet(frame))
+        self.queue
+            .socket
+            .receive(count, |frame| input.packet(frame))
     }
 
     fn set_interrupts(&mut self, on: bool) {
-        self.has_interrupts = on;
+        self.queue.set_interrupts(on);
     }
 }
 
 impl<I: PacketInput> Port for XdpPort<I> {
     fn waiting(&self) -> u32 {
-        self.socket.waiting()
+        self.queue.waiting()
     }
 
     fn wake_up(&self) -> Option<BorrowedFd<'_>> {
-        let can_wake = self.has_interrupts && self.link.state() != LinkState::Gone;
-        can_wake.then(|| self.socket.as_fd())
+        self.queue.wake_up()
     }
 
     fn link(&self) -> LinkWatch {
-        self.link
+        self.queue.link()
     }
 
     fn drops(&self) -> PortDrops {
-        self.socket.drops().map_or(self.last_drops, PortDrops::from)
+        self.queue.drops()
     }
 
     fn prefer_busy_polling(&mut self) {
-        self.busy_polling = Some(match self.socket.prefer_busy_poll() {
+        self.busy_polling = Some(match self.queue.socket.prefer_busy_poll() {
             Ok(()) => BusyPolling::NoNapi,
             Err(_) => BusyPolling::Refused,
         });

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use nicpoll_engine::blast::{
     Blast, BlastError, BlastPath, BlastSettings, FLOW_PORTS, LinkSettings, LinkTraffic, Receiver,
 };
-use nicpoll_engine::{EngineApplication, EngineError};
+use nicpoll_engine::{Choice, EngineApplication, EngineError, Named};
 use nicpoll_model::blast::{BlastEnd, BlastFrames};
 use nicpoll_model::{Origin, Rate};
 use nicpoll_sys::affinity;
@@ -65,7 +65,7 @@ fn datagrams(to: SocketAddr, lengths: &str, flows: u16) -> LinkTraffic {
     }
 }
 
-fn settings(traffic: LinkTraffic, path: Option<BlastPath>, count: u64) -> BlastSettings {
+fn settings(traffic: LinkTraffic, path: Choice<BlastPath>, count: u64) -> BlastSettings {
     BlastSettings {
         links: vec![LinkSettings {
             interface: String::from("em0"),
@@ -125,7 +125,11 @@ fn every_frame_of_every_flow_comes_once_and_in_order_by_every_path() {
         for (address, lengths) in [(RECEIVER, "64"), ("2001:2::2", "imix")] {
             let (flows, count) = (5, 1200);
             let traffic = datagrams(to(address), lengths, flows);
-            let (received, end) = blast(&pair, to(address), settings(traffic, Some(path), count));
+            let (received, end) = blast(
+                &pair,
+                to(address),
+                settings(traffic, Choice::Only(path), count),
+            );
             let what = format!("{} to {address}", path.name());
             assert_eq!(received.len() as u64, count, "{what}: {end:?}");
             let mut next: BTreeMap<u16, u64> = BTreeMap::new();
@@ -163,18 +167,26 @@ fn frames_are_handed_over_joined_only_where_the_kernel_cuts_them_up() {
         burst: 40,
         ..settings(
             datagrams(to(RECEIVER), "64", 1),
-            Some(BlastPath::AfPacket),
+            Choice::Only(BlastPath::AfPacket),
             1200,
         )
     };
-    let is_cut = |pair: &Pair| {
+    let facts = |pair: &Pair| {
         let blast = start(pair, joined()).unwrap();
-        blast.facts().links[0].is_cut_by_kernel
+        blast.facts().links[0].clone()
     };
     // A veth passes a long datagram on as it is, unless there is an XDP program at its other end.
-    assert!(!is_cut(&Pair::new()));
+    let apart = facts(&Pair::new());
+    assert!(!apart.is_cut_by_kernel);
+    let why = apart.not_joined.unwrap();
+    assert!(
+        why.contains("'ethtool -K em0 tx-udp-segmentation off'"),
+        "{why}"
+    );
     let pair = prepared();
-    assert!(is_cut(&pair));
+    let together = facts(&pair);
+    assert!(together.is_cut_by_kernel);
+    assert_eq!(together.not_joined, None);
     let came = |pair: &Pair| {
         let counter = run(
             &pair.receiver,
@@ -196,7 +208,7 @@ fn frames_of_several_links_are_told_apart_by_their_flows() {
     needs!(Root, Ip);
     let pair = prepared();
     let traffic = datagrams(to(RECEIVER), "64", 2);
-    let one = settings(traffic, Some(BlastPath::AfXdp), 50);
+    let one = settings(traffic, Choice::Only(BlastPath::AfXdp), 50);
     let mut both = one.clone();
     // A queue has one socket: the second link of the same interface is refused, and nothing is sent.
     both.links.push(one.links[0].clone());
@@ -238,15 +250,15 @@ fn the_neighbour_is_asked_for_and_what_cannot_be_reached_is_refused() {
         Err(EngineError::Blast(error)) => error,
         other => panic!("{:?}", other.map(|_| "it was started")),
     };
-    let to_peer = |lengths| settings(datagrams(to(RECEIVER), lengths, 1), None, 10);
+    let to_peer = |lengths| settings(datagrams(to(RECEIVER), lengths, 1), Choice::Auto, 10);
     // Linux would ask for any IPv4 address by ARP where no route says better.
     for (address, frame_bytes) in [("2001:db8::1", "84"), ("203.0.113.9", "64")] {
-        let elsewhere = settings(datagrams(to(address), frame_bytes, 1), None, 10);
+        let elsewhere = settings(datagrams(to(address), frame_bytes, 1), Choice::Auto, 10);
         let words = refused(&pair, elsewhere).to_string();
         let begins = format!("no route to {address} from 'em0'");
         assert!(words.starts_with(&begins), "{words}");
     }
-    let here = settings(datagrams(to("198.18.0.1"), "64", 1), None, 10);
+    let here = settings(datagrams(to("198.18.0.1"), "64", 1), Choice::Auto, 10);
     assert!(matches!(
         refused(&pair, here),
         BlastError::NotOneHost { .. }
@@ -262,7 +274,7 @@ fn the_neighbour_is_asked_for_and_what_cannot_be_reached_is_refused() {
         ),
         "{long}"
     );
-    let short = settings(datagrams(to("2001:2::2"), "64", 1), None, 10);
+    let short = settings(datagrams(to("2001:2::2"), "64", 1), Choice::Auto, 10);
     let short = refused(&pair, short);
     assert!(
         matches!(
@@ -291,7 +303,10 @@ fn live_frames_are_refused_where_they_would_vanish() {
     // Without GRO or an XDP program the receiver has no NAPI.
     let pair = Pair::new();
     let traffic = || datagrams(to(RECEIVER), "64", 1);
-    let refused = start(&pair, settings(traffic(), Some(BlastPath::Live), 10));
+    let refused = start(
+        &pair,
+        settings(traffic(), Choice::Only(BlastPath::Live), 10),
+    );
     let words = refused.map(|_| ()).unwrap_err().to_string();
     assert!(
         words.contains("all would vanish") && words.contains("gro on"),
@@ -300,7 +315,7 @@ fn live_frames_are_refused_where_they_would_vanish() {
     // The best that can be had says why it is not the best there is.
     let unpaced = BlastSettings {
         rate: None,
-        ..settings(traffic(), None, 10)
+        ..settings(traffic(), Choice::Auto, 10)
     };
     let blast = start(&pair, unpaced).unwrap();
     let link = &blast.facts().links[0];
@@ -346,7 +361,7 @@ fn a_capture_is_sent_as_it_was_recorded_and_not_faster() {
     };
     let replay = BlastSettings {
         rate: None,
-        ..settings(traffic, None, 150)
+        ..settings(traffic, Choice::Auto, 150)
     };
     let (received, end) = blast(&pair, to(RECEIVER), replay.clone());
     std::fs::remove_file(&file).unwrap();

@@ -47,6 +47,9 @@ pub struct BlastLink {
     /// Whether the kernel is given many frames as one long datagram, which it cuts up before the interface gets it (UDP
     /// segmentation offload).
     pub is_cut_by_kernel: bool,
+    /// Why the frames are not given to it like that, although one is like the next; null when they are, and by ways that
+    /// have no such thing.
+    pub not_joined: Option<String>,
     /// What it sends.
     #[serde(flatten)]
     pub frames: BlastFrames,

@@ -179,8 +179,11 @@ pub struct ForwardEnd {
     pub account: ForwardAccount,
     /// The same for each interface.
     pub interfaces: Vec<ForwardedFrom>,
-    /// Checks of status that found an interface no longer up, over all queues; 0 on the path `xdp`.
-    pub link_loss_events: u64,
+    /// Checks of status that found an interface no longer up, over all queues; null on the path `xdp`, where nobody
+    /// checks.
+    pub link_loss_events: Option<u64>,
+    /// Checks of status that found another MTU than the one before, over all queues; null on the path `xdp`.
+    pub mtu_changes: Option<u64>,
     /// The knobs and counters under `kern.polling`, by name; none on the path `xdp`.
     pub polling: Vec<SinkVariable>,
     /// The same for each CPU that has an engine.

@@ -94,6 +94,9 @@ fn link_lines(link: &BlastLink, text: &mut String) {
             false => "the receiver may see several frames as one packet",
         }
     );
+    if let Some(why) = &link.not_joined {
+        let _ = writeln!(text, "not in long datagrams: {why}");
+    }
     for refused in &link.refused_paths {
         let _ = writeln!(text, "not by {}: {}", words(&refused.path), refused.why);
     }
@@ -175,5 +178,43 @@ fn account_lines(account: &BlastAccount, text: &mut String) {
     if account.unfinished_frames > 0 {
         let unfinished = Some(count(account.unfinished_frames));
         line(unfinished, "written and not taken until the end");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_frames_are_not_joined_is_told_where_they_are_not() {
+        let link = |is_cut_by_kernel, not_joined: Option<&str>| BlastLink {
+            interface: String::from("em0"),
+            path: String::from("af-packet"),
+            refused_paths: Vec::new(),
+            cpu: 1,
+            is_singly: true,
+            is_cut_by_kernel,
+            not_joined: not_joined.map(String::from),
+            frames: BlastFrames::Replay {
+                file: String::from("a.pcap"),
+                cut_off_frames: 0,
+            },
+        };
+        let lines = |link: BlastLink| {
+            let mut text = String::new();
+            link_lines(&link, &mut text);
+            text
+        };
+        let joined = lines(link(true, None));
+        assert!(
+            joined.contains("sent by AF_PACKET in long datagrams"),
+            "{joined}"
+        );
+        let apart = lines(link(false, Some("this is Linux 6.1")));
+        assert!(apart.contains("sent by AF_PACKET, on CPU 1"), "{apart}");
+        assert!(
+            apart.ends_with("not in long datagrams: this is Linux 6.1\n"),
+            "{apart}"
+        );
     }
 }

@@ -9,6 +9,7 @@ use nicpoll_model::forward::{
 use nicpoll_model::numbers::{count, per_second};
 
 use crate::page::PageTexts;
+use crate::sink::of_the_link;
 
 /// How its parts read.
 pub const FORWARD_TEXTS: PageTexts<ForwardStart, ForwardInterval, ForwardEnd> = PageTexts {
@@ -117,6 +118,9 @@ fn render_forward_end(end: &ForwardEnd) -> String {
             count(counts.lost_packets)
         );
     }
+    let [losses, mtu_changes] =
+        [end.link_loss_events, end.mtu_changes].map(Option::unwrap_or_default);
+    text.push_str(&of_the_link("An interface", losses, mtu_changes));
     for variable in &end.polling {
         let _ = writeln!(text, "kern.polling.{}: {}", variable.name, variable.value);
     }
@@ -152,7 +156,8 @@ mod tests {
                 name: String::from("em0"),
                 account,
             }],
-            link_loss_events: 0,
+            link_loss_events: Some(2),
+            mtu_changes: Some(0),
             polling: Vec::new(),
             polling_by_cpu: Vec::new(),
             ended_by_signal: None,
@@ -164,9 +169,11 @@ mod tests {
             "1 lost: the ring or queue of the exit interface was full\n",
             "2 unaccounted for\n",
             "from em0: received 1,010, forwarded 1,000, left to the kernel 7, lost 1\n",
+            "An interface went down or away 2 times.\n",
         ] {
             assert!(text.contains(part), "{part} is not in:\n{text}");
         }
         assert_eq!(text.matches("left to the kernel:").count(), 1, "{text}");
+        assert!(!text.contains("MTU"), "{text}");
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use nicpoll_model::engine::KernelSideFacts;
-use nicpoll_model::numbers::{MISSING, count, duration_text, per_second};
+use nicpoll_model::numbers::{MISSING, count, counted, duration_text, per_second};
 use nicpoll_model::sink::{
     SINK_SCHEMA, SinkCheck, SinkCounts, SinkEnd, SinkFates, SinkInterval, SinkStart, SinkVariable,
 };
@@ -28,16 +28,13 @@ fn render_sink_start(start: &SinkStart) -> String {
             format!("UDP to port {}", ports.join(", "))
         }
     };
+    let device = device(&start.device);
     let mut text = format!(
-        "{}: taking {taken}; {}\n",
+        "{}: taking {taken}; {}\n{}\n",
         start.interface,
-        match start.device.as_str() {
-            "af-packet" => "the kernel has all packets, too",
-            "tap" => "anything else ends here",
-            _ => "everything else goes to the kernel",
-        }
+        device.others,
+        (device.line)(start)
     );
-    text.push_str(&device_line(start));
     for refused in &start.refused_devices {
         let _ = writeln!(text, "Not by {}: {}", refused.device, refused.why);
     }
@@ -63,7 +60,7 @@ fn render_sink_start(start: &SinkStart) -> String {
         _ => "as an ordinary program",
     };
     let _ = writeln!(text, "{how}, on CPU {}, {scheduling}", list(&start.cpus));
-    if start.device != "tap" {
+    if device.has_kernel_before_it {
         text.push_str(&kernel_side(&start.kernel_side));
     }
     text.push_str(&beside_the_kernel(start));
@@ -135,34 +132,64 @@ fn kernel_side(side: &KernelSideFacts) -> String {
     }
 }
 
-/// How the frames come.
-fn device_line(start: &SinkStart) -> String {
-    let queues = match start.queues {
-        1 => String::from("1 queue"),
-        queues => format!("{queues} queues"),
+/// What a device means for the packets.
+struct Device {
+    name: &'static str,
+    /// What becomes of those that were not asked for.
+    others: &'static str,
+    /// How those come that were.
+    line: fn(&SinkStart) -> String,
+    /// Whether the kernel receives them first.
+    has_kernel_before_it: bool,
+}
+
+const DEVICES: [Device; 3] = [
+    Device {
+        name: "af-xdp",
+        others: "everything else goes to the kernel",
+        line: af_xdp,
+        has_kernel_before_it: true,
+    },
+    Device {
+        name: "af-packet",
+        others: "the kernel has all packets, too",
+        line: |_| {
+            String::from(
+                "AF_PACKET, a tap: it gets a copy of each packet, and the kernel goes on with its own",
+            )
+        },
+        has_kernel_before_it: true,
+    },
+    Device {
+        name: "tap",
+        others: "anything else ends here",
+        line: |start| {
+            let interface = &start.interface;
+            format!("TAP: what this host sends through {interface} ends here")
+        },
+        has_kernel_before_it: false,
+    },
+];
+
+/// The device of a name, or the first for one that another version wrote.
+fn device(name: &str) -> &'static Device {
+    let mut devices = DEVICES.iter();
+    devices
+        .find(|device| device.name == name)
+        .unwrap_or(&DEVICES[0])
+}
+
+fn af_xdp(start: &SinkStart) -> String {
+    let copies = match start.is_zero_copy {
+        true => "zero-copy",
+        false => "copy mode",
     };
-    match start.device.as_str() {
-        "af-packet" => String::from(
-            "AF_PACKET, a tap: it gets a copy of each packet, and the kernel goes on with its own\n",
-        ),
-        "tap" => format!(
-            "TAP: what this host sends through {} ends here\n",
-            start.interface
-        ),
-        _ => format!(
-            "AF_XDP, {}, {queues}, XDP program {}\n",
-            if start.is_zero_copy {
-                "zero-copy"
-            } else {
-                "copy mode"
-            },
-            match start.program_mode.as_deref() {
-                Some("generic") =>
-                    "in the kernel's generic code, which is slower: the driver runs none",
-                _ => "in the driver",
-            }
-        ),
-    }
+    let runs = match start.program_mode.as_deref() {
+        Some("generic") => "in the kernel's generic code, which is slower: the driver runs none",
+        _ => "in the driver",
+    };
+    let queues = counted(start.queues, "queue");
+    format!("AF_XDP, {copies}, {queues}, XDP program {runs}")
 }
 
 /// An interval as one line.
@@ -265,23 +292,25 @@ fn left_to_the_kernel(fates: &SinkFates) -> String {
     text
 }
 
+/// What checks of status found of an interface.
+pub(crate) fn of_the_link(interface: &str, losses: u64, mtu_changes: u64) -> String {
+    let mut text = String::new();
+    for (events, what) in [
+        (losses, " went down or away"),
+        (mtu_changes, "'s MTU was changed"),
+    ] {
+        if events > 0 {
+            let times = counted(events as u32, "time");
+            let _ = writeln!(text, "{interface}{what} {times}.");
+        }
+    }
+    text
+}
+
 /// What became of the interface, and of the one at the other end.
 fn of_the_interface(end: &SinkEnd) -> String {
-    let mut text = String::new();
-    if end.events.link_loss_events > 0 {
-        let _ = writeln!(
-            text,
-            "The interface went down or away {} times.",
-            end.events.link_loss_events
-        );
-    }
-    if end.events.mtu_changes > 0 {
-        let _ = writeln!(
-            text,
-            "The interface's MTU was changed {} times.",
-            end.events.mtu_changes
-        );
-    }
+    let events = &end.events;
+    let mut text = of_the_link("The interface", events.link_loss_events, events.mtu_changes);
     if !end.other_end_left.is_empty() {
         let _ = writeln!(
             text,

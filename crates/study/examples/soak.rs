@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use nicpoll_core::{Controller, Knob};
 use nicpoll_engine::blast::{Blast, BlastPath, BlastSettings, LinkSettings, LinkTraffic, Receiver};
 use nicpoll_engine::{
-    DeviceChoice, Drive, EngineApplication, EngineSettings, FRAMES_MAX, Helpers, KernelSide,
-    KnobAnswer, RunnerSettings, RunningEngine, Sink, SinkSettings, Take,
+    Choice, DeviceChoice, Drive, EngineApplication, EngineSettings, FRAMES_MAX, Helpers,
+    KernelSide, KnobAnswer, RunnerSettings, RunningEngine, Sink, SinkSettings, Take,
 };
 use nicpoll_model::blast::BlastEnd;
 use nicpoll_model::sink::SinkEnd;
@@ -68,7 +68,7 @@ fn main() -> Outcome<ExitCode> {
     let sent = blast.end(None)?;
     thread::sleep(ON_ITS_WAY);
     let driver_drops = driver_drops(&veth)? - dropped_before;
-    let end = sink.end()?;
+    let end = sink.end(None)?;
     let ledger = Ledger::of(&sent, &end, driver_drops);
     println!("{}", ledger.text());
     println!(
@@ -243,7 +243,7 @@ fn send(veth: &Veth, cpu: u32) -> Outcome<Blast> {
                 flows: 1,
             },
         }],
-        path: Some(BlastPath::AfXdp),
+        path: Choice::Only(BlastPath::AfXdp),
         rate: None,
         burst: 1,
         count: None,

@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 use nicpoll_core::{Controller, Knob};
 use nicpoll_engine::{
-    DeviceChoice, Drive, EngineSettings, FRAMES_MAX, Helpers, KernelSide, NoAccounts,
-    RunnerSettings, Sink, SinkSettings, Take,
+    DeviceChoice, Drive, EngineApplication, EngineSettings, FRAMES_MAX, Helpers, KernelSide, Named,
+    NoAccounts, RunnerSettings, Sink, SinkSettings, Take,
 };
 use nicpoll_model::{Origin, Side};
 use nicpoll_study::{KernelTime, SwitchSetup, Veth};
@@ -256,7 +256,7 @@ impl Bench {
         let _ = sender.join();
         let seconds = interval.end_seconds - interval.start_seconds;
         let percent = |ns: u64| ns as f64 / seconds / 1e7;
-        let end = sink.end()?;
+        let end = sink.end(None)?;
         let lost = end.polling.iter().find(|one| one.name == "lost_polls");
         Ok(Seen {
             spinner_by_clock: by_clock,

@@ -5,13 +5,16 @@
 use std::collections::BTreeMap;
 
 use nicpoll_core::{Controller, Knob, Poller};
-use nicpoll_engine::{Drive, KnobNameError, KnobRefusal, RunnerSettings, parse_knob, write_knob};
+use nicpoll_engine::{
+    Drive, KnobNameError, KnobRefusal, Named, RunnerSettings, UnknownName, parse_knob, write_knob,
+};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Ticks a second, as `nicpoll sink` takes them.
 const HZ: std::ops::RangeInclusive<u32> = 100..=10_000;
-const HZ_DEFAULT: u32 = 1000;
+/// The same where nobody says.
+pub const HZ_DEFAULT: u32 = 1000;
 
 /// How the engine receives.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,8 +82,8 @@ impl From<Entry> for EngineRequest {
 #[derive(Debug, Error)]
 pub enum EngineRefusal {
     /// There is no such discipline.
-    #[error("the engine has no discipline '{0}'; it has {names}", names = Drive::names().collect::<Vec<_>>().join(", "))]
-    Discipline(String),
+    #[error("the engine has no discipline '{0}'; {1}")]
+    Discipline(String, UnknownName),
     /// There is no such controller.
     #[error("the engine has no controller '{0}'; it has {names}", names = Controller::ALL.map(Controller::name).join(", "))]
     Controller(String),
@@ -101,8 +104,8 @@ impl EngineRequest {
     /// # Errors
     /// With what is out of range, and what is possible.
     pub fn settings(&self) -> Result<(RunnerSettings, Vec<(Knob, u32)>), EngineRefusal> {
-        let drive = Drive::from_name(&self.discipline);
-        let drive = drive.ok_or_else(|| EngineRefusal::Discipline(self.discipline.clone()))?;
+        let drive = Drive::by_name(&self.discipline)
+            .map_err(|unknown| EngineRefusal::Discipline(self.discipline.clone(), unknown))?;
         let controller = Controller::from_name(&self.controller);
         let controller =
             controller.ok_or_else(|| EngineRefusal::Controller(self.controller.clone()))?;

@@ -8,7 +8,7 @@
 use std::io;
 use std::process::Command;
 
-use nicpoll_engine::{GrantedSetup, KernelSide, ReceiveSetup, ReceiveWish, SetupError};
+use nicpoll_engine::{GrantedSetup, KernelSide, Named, ReceiveSetup, ReceiveWish, SetupError};
 use nicpoll_model::engine::KernelSideFacts;
 use nicpoll_switch::knob::table;
 use nicpoll_switch::{

@@ -87,7 +87,7 @@ impl EngineApplication for SinkWithOtherEnd<'_> {
     }
 
     fn end(self, signal: Option<i32>) -> Result<SinkEnd, EngineError> {
-        let end = EngineApplication::end(self.sink, signal)?;
+        let end = self.sink.end(signal)?;
         Ok(SinkEnd {
             other_end_left: self.other_end.map_or_else(Vec::new, OtherEnd::changes),
             ..end

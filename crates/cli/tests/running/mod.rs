@@ -98,6 +98,13 @@ impl Running {
         }
     }
 
+    /// Waits until so many more intervals are over.
+    pub fn await_intervals(&mut self, intervals: u32) {
+        for _ in 0..intervals {
+            self.next("interval");
+        }
+    }
+
     /// Ends it by a signal, and returns what it says of its end.
     pub fn interrupt(mut self) -> Value {
         kill(&self.child, Signal::INT);

@@ -13,6 +13,7 @@ use nicpoll_sys::ethtool;
 use rustix::io::Errno;
 
 use super::outlet::{Built, Counts, Outlet};
+use super::path::BlastPath;
 use super::stream::{FLOW_PORTS, Stream};
 use super::target::UpCheck;
 use crate::error::EngineError;
@@ -52,7 +53,7 @@ impl Live {
     /// Loads the program with the frames that it is to send.
     ///
     /// # Errors
-    /// Without the privileges for BPF.
+    /// Without the privileges for BPF, and before Linux 5.18.
     pub(super) fn open(interface: &Interface, stream: &Stream) -> Result<Self, EngineError> {
         let templates: Vec<Template> = stream.templates().collect();
         let constants = [
@@ -74,6 +75,10 @@ impl Live {
         for (place, template) in templates.into_iter().enumerate() {
             let set = places.set(place as u32, template, 0);
             set.map_err(|error| program.refused(&error))?;
+        }
+        if !program.knows_live_frames(stream.longest()) {
+            let why = "the kernel knows no live frames, which take Linux 5.18";
+            return Err(BlastPath::Live.no(interface, why).into());
         }
         Ok(Live {
             interface: interface.name.clone(),

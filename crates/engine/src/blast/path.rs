@@ -4,17 +4,18 @@
 
 use netlink_socket2::NetlinkSocket;
 use nicpoll_model::blast::PathRefused;
-use nicpoll_sys::packet::PacketSender;
+use nicpoll_sys::packet::{Joining, PacketSender};
 use nicpoll_wire::frame::ETHERNET_BYTES;
 
 use super::error::BlastError;
-use super::joined::JoinedSender;
+use super::joined::{JoinedSender, NotJoined};
 use super::live::{self, Live};
 use super::outlet::{DeviceOutlet, Outlet};
 use super::replay::Replay;
 use super::stream::Stream;
 use crate::error::EngineError;
 use crate::interface::{Interface, takes_redirected};
+use crate::names::{Choice, Named};
 use crate::packet_port::refusal;
 use crate::port::Transmit;
 use crate::xdp_sender::open_sender;
@@ -30,56 +31,25 @@ pub enum BlastPath {
     AfPacket,
 }
 
-struct Row {
-    path: BlastPath,
-    name: &'static str,
-}
-
-const TABLE: [Row; 3] = [
-    Row {
-        path: BlastPath::Live,
-        name: "live",
-    },
-    Row {
-        path: BlastPath::AfXdp,
-        name: "af-xdp",
-    },
-    Row {
-        path: BlastPath::AfPacket,
-        name: "af-packet",
-    },
+/// The fastest first.
+const PATHS: [(BlastPath, &str); 3] = [
+    (BlastPath::Live, "live"),
+    (BlastPath::AfXdp, "af-xdp"),
+    (BlastPath::AfPacket, "af-packet"),
 ];
 
-/// The name for "the best that can be had".
-const AUTO: &str = "auto";
+impl Named for BlastPath {
+    fn all() -> impl Iterator<Item = (Self, &'static str)> {
+        PATHS.into_iter()
+    }
+}
 
 /// Frames a second up to which they are sent one by one: the kernel's own frames come in batches, which take a system
 /// call of some 50 us each.
 const ONE_BY_ONE_MAX: f64 = 250_000.0;
 
 impl BlastPath {
-    /// The name by which it is chosen.
-    pub fn name(self) -> &'static str {
-        let mut rows = TABLE.iter();
-        let row = rows.find(|row| row.path == self);
-        row.expect("every path has its row").name
-    }
-
-    /// The names of all, and of the choice between them.
-    pub fn names() -> impl Iterator<Item = &'static str> {
-        TABLE.iter().map(|row| row.name).chain([AUTO])
-    }
-
-    /// The path of a name; `Some(None)` for `auto`.
-    pub fn from_name(name: &str) -> Option<Option<BlastPath>> {
-        let row = TABLE.iter().find(|row| row.name == name);
-        match row {
-            Some(row) => Some(Some(row.path)),
-            None => (name == AUTO).then_some(None),
-        }
-    }
-
-    fn no(self, interface: &Interface, why: &str) -> BlastError {
+    pub(super) fn no(self, interface: &Interface, why: &str) -> BlastError {
         BlastError::NoPath {
             interface: interface.name.clone(),
             path: self.name(),
@@ -97,14 +67,41 @@ pub(super) enum Frames {
     Replay(Replay),
 }
 
+impl Frames {
+    /// How they can be handed over joined; `None` where one is not like the next.
+    fn joining(&self) -> Option<Joining> {
+        match self {
+            Frames::Stream(stream) => stream.joining(),
+            Frames::Replay(_) => None,
+        }
+    }
+}
+
 /// A way that was opened.
 pub(super) struct Opened {
     pub(super) path: BlastPath,
+    pub(super) way: Way,
+    /// The faster ways that cannot be had, and why.
+    pub(super) refused: Vec<PathRefused>,
+}
+
+/// What frames leave by, and how they are handed over.
+pub(super) struct Way {
     pub(super) outlet: Box<dyn Outlet>,
     /// Whether the kernel is given many frames as one, and cuts them up.
     pub(super) is_cut_by_kernel: bool,
-    /// The faster ways that cannot be had, and why.
-    pub(super) refused: Vec<PathRefused>,
+    /// Why not, where it could be.
+    pub(super) not_joined: Option<NotJoined>,
+}
+
+impl Way {
+    fn singly(outlet: Box<dyn Outlet>) -> Self {
+        Way {
+            outlet,
+            is_cut_by_kernel: false,
+            not_joined: None,
+        }
+    }
 }
 
 /// Opens the way that was asked for, or the best one for this rate.
@@ -112,36 +109,30 @@ pub(super) struct Opened {
 /// # Errors
 /// When none can be had.
 pub(super) fn open(
-    wanted: Option<BlastPath>,
+    wanted: Choice<BlastPath>,
     interface: &Interface,
     frames: &Frames,
     frames_per_second: Option<f64>,
 ) -> Result<Opened, EngineError> {
     let mut refused = Vec::new();
     let mut failed = None;
-    for row in &TABLE {
-        if wanted.is_some_and(|wanted| wanted != row.path) {
-            continue;
-        }
-        if wanted.is_none() && !suits(row.path, frames_per_second) {
-            refused.push(PathRefused {
-                path: String::from(row.name),
-                why: String::from("at this rate frames are better sent one by one"),
-            });
-            continue;
-        }
-        match outlet(row.path, interface, frames) {
-            Ok((outlet, is_cut_by_kernel)) => {
-                return Ok(Opened {
-                    path: row.path,
-                    outlet,
-                    is_cut_by_kernel,
-                    refused,
+    for (path, name) in BlastPath::all() {
+        match wanted {
+            Choice::Only(only) if only != path => continue,
+            Choice::Auto if !suits(path, frames_per_second) => {
+                refused.push(PathRefused {
+                    path: String::from(name),
+                    why: String::from("at this rate frames are better sent one by one"),
                 });
+                continue;
             }
+            Choice::Only(_) | Choice::Auto => {}
+        }
+        match way(path, interface, frames) {
+            Ok(way) => return Ok(Opened { path, way, refused }),
             Err(error) => {
                 refused.push(PathRefused {
-                    path: String::from(row.name),
+                    path: String::from(name),
                     why: error.to_string(),
                 });
                 failed = Some(error);
@@ -158,16 +149,11 @@ fn suits(path: BlastPath, frames_per_second: Option<f64>) -> bool {
     }
 }
 
-/// What frames leave by, and whether the kernel is given many as one.
-fn outlet(
-    path: BlastPath,
-    interface: &Interface,
-    frames: &Frames,
-) -> Result<(Box<dyn Outlet>, bool), EngineError> {
+fn way(path: BlastPath, interface: &Interface, frames: &Frames) -> Result<Way, EngineError> {
     match (path, frames) {
         (BlastPath::Live, Frames::Stream(stream)) => {
             check_live(interface, stream)?;
-            Ok((Box::new(Live::open(interface, stream)?), false))
+            Ok(Way::singly(Box::new(Live::open(interface, stream)?)))
         }
         (BlastPath::Live, Frames::Replay(_)) => {
             let why = "it makes its own frames and cannot replay those of a capture";
@@ -175,27 +161,26 @@ fn outlet(
         }
         (BlastPath::AfXdp, frames) => {
             let device = open_sender(&interface.name, 0)?;
-            Ok((by_device(device, frames), false))
+            Ok(Way::singly(by_device(device, frames)))
         }
         (BlastPath::AfPacket, frames) => {
             let frame_bytes_max = interface.mtu_bytes + ETHERNET_BYTES as u32;
-            if let Some(device) = joined(interface, frame_bytes_max, frames) {
-                return Ok((by_device(device, frames), true));
+            let joined = frames
+                .joining()
+                .map(|joining| JoinedSender::open(interface, frame_bytes_max, &joining));
+            if let Some(Ok(device)) = joined {
+                return Ok(Way {
+                    is_cut_by_kernel: true,
+                    ..Way::singly(by_device(device, frames))
+                });
             }
             let device = PacketSender::new(interface.ifindex, frame_bytes_max);
             let device = device.map_err(|source| refusal(&interface.name, source))?;
-            Ok((by_device(device, frames), false))
+            Ok(Way {
+                not_joined: joined.and_then(Result::err),
+                ..Way::singly(by_device(device, frames))
+            })
         }
-    }
-}
-
-/// A sender of frames that are handed over joined, where they can be.
-fn joined(interface: &Interface, frame_bytes_max: u32, frames: &Frames) -> Option<JoinedSender> {
-    match frames {
-        Frames::Stream(stream) => {
-            JoinedSender::open(interface, frame_bytes_max, &stream.joining()?)
-        }
-        Frames::Replay(_) => None,
     }
 }
 
@@ -226,17 +211,6 @@ fn check_live(interface: &Interface, stream: &Stream) -> Result<(), BlastError> 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn each_name_is_that_of_one_path() {
-        for row in &TABLE {
-            assert_eq!(BlastPath::from_name(row.name), Some(Some(row.path)));
-            assert_eq!(row.path.name(), row.name);
-        }
-        assert_eq!(BlastPath::from_name("auto"), Some(None));
-        assert_eq!(BlastPath::from_name("raw"), None);
-        assert_eq!(BlastPath::names().count(), TABLE.len() + 1);
-    }
 
     #[test]
     fn frames_of_a_low_rate_are_sent_one_by_one() {

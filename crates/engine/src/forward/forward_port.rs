@@ -4,7 +4,7 @@
 //! What must hold: each frame that the socket gave out is handed to an exit, given back to the kernel, or counted as lost
 //! at one place. A batch is one poll's; an exit gets each batch with as few system calls as it takes.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use nicpoll_core::{Command, Device};
@@ -15,6 +15,7 @@ use super::exits::Exits;
 use super::handed::{place, write_to_send};
 use super::leftovers::Leftovers;
 use crate::port::{LinkWatch, Port, PortDrops};
+use crate::xdp_queue::XdpQueue;
 
 /// What became of the frames of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,35 +76,28 @@ pub(super) struct Ways {
 
 /// A receive queue whose frames are forwarded.
 pub(super) struct ForwardPort {
-    socket: XdpSocket,
+    queue: XdpQueue,
     /// Its interface, by its place.
     interface: usize,
     /// Its number at the interface.
-    queue: usize,
+    number: usize,
     ways: Arc<Ways>,
     batch: Batch,
     memory: Vec<u8>,
     routed: Routed,
-    has_interrupts: bool,
-    link: LinkWatch,
-    /// As of when the interface went, if it did: it has no counters any more.
-    last_drops: PortDrops,
 }
 
 impl ForwardPort {
     /// The port of a queue of an interface, both by their numbers.
-    pub(super) fn new(socket: XdpSocket, interface: usize, queue: usize, ways: Arc<Ways>) -> Self {
+    pub(super) fn new(socket: XdpSocket, interface: usize, number: usize, ways: Arc<Ways>) -> Self {
         ForwardPort {
-            socket,
+            queue: XdpQueue::new(socket),
             interface,
-            queue,
+            number,
             ways,
             batch: Batch::default(),
             memory: Vec::new(),
             routed: Routed::default(),
-            has_interrupts: true,
-            link: LinkWatch::up(),
-            last_drops: PortDrops::default(),
         }
     }
 
@@ -118,10 +112,9 @@ impl ForwardPort {
     }
 
     fn check_status(&mut self) {
-        self.link.observe(self.socket.link_state());
-        let is_up = self.link.state() == LinkState::Up;
+        self.queue.check_status();
+        let is_up = self.queue.link().state() == LinkState::Up;
         self.ways.exits.note_link(self.interface, is_up);
-        self.last_drops = self.drops();
     }
 
     fn send(&mut self) {
@@ -131,7 +124,7 @@ impl ForwardPort {
             if wanted == 0 {
                 continue;
             }
-            let sent = self.ways.exits.send(exit, self.queue, wanted, |memory| {
+            let sent = self.ways.exits.send(exit, self.number, wanted, |memory| {
                 write_to_send(frames.next()?, memory)
             });
             self.routed.forwarded += sent.taken;
@@ -147,10 +140,10 @@ impl Device for ForwardPort {
             self.check_status();
         }
         // What the driver did not take yet.
-        self.ways.exits.flush(self.interface, self.queue);
+        self.ways.exits.flush(self.interface, self.number);
         let (ways, batch) = (&self.ways, &mut self.batch);
         let (routed, memory) = (&mut self.routed, &mut self.memory);
-        let received = self.socket.receive(count, |frame| {
+        let received = self.queue.socket.receive(count, |frame| {
             let exit = place(frame).filter(|exit| ways.exits.takes(*exit, frame.len()));
             match (exit, &ways.leftovers) {
                 (Some(exit), _) => batch.add(frame, exit),
@@ -167,25 +160,24 @@ impl Device for ForwardPort {
     }
 
     fn set_interrupts(&mut self, on: bool) {
-        self.has_interrupts = on;
+        self.queue.set_interrupts(on);
     }
 }
 
 impl Port for ForwardPort {
     fn waiting(&self) -> u32 {
-        self.socket.waiting()
+        self.queue.waiting()
     }
 
     fn wake_up(&self) -> Option<BorrowedFd<'_>> {
-        let can_wake = self.has_interrupts && self.link.state() != LinkState::Gone;
-        can_wake.then(|| self.socket.as_fd())
+        self.queue.wake_up()
     }
 
     fn link(&self) -> LinkWatch {
-        self.link
+        self.queue.link()
     }
 
     fn drops(&self) -> PortDrops {
-        self.socket.drops().map_or(self.last_drops, PortDrops::from)
+        self.queue.drops()
     }
 }

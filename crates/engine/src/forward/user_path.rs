@@ -21,6 +21,7 @@ use crate::engines::{EngineSettings, Engines, polling_by_cpu, polling_of_all};
 use crate::error::EngineError;
 use crate::interface::Interface;
 use crate::knob_socket::KnobServer;
+use crate::names::Named;
 use crate::port::Port;
 use crate::runner::PortRunner;
 use crate::xdp_port::{FRAMES_MAX, open_sockets};
@@ -258,11 +259,10 @@ impl Path for UserPath {
     }
 
     fn end(&self) -> PathEnd {
-        let losses = |runner: &PortRunner<ForwardPort>| -> u64 {
-            runner.ports().iter().map(|port| port.link().losses()).sum()
-        };
+        let ports = || self.ended.iter().flat_map(PortRunner::ports);
         PathEnd {
-            link_loss_events: self.ended.iter().map(losses).sum(),
+            link_loss_events: Some(ports().map(|port| port.link().losses()).sum()),
+            mtu_changes: Some(ports().map(|port| port.link().mtu_changes()).sum()),
             polling: polling_of_all(&self.ended),
             polling_by_cpu: polling_by_cpu(&self.facts.cpus, &self.ended),
         }

@@ -11,8 +11,9 @@ before: packets for this host, ARP, neighbours that are not known yet, fragments
 by ICMP. Forwarded packets do not come to nftables, iptables, traffic control or rp_filter: where the
 packet filter has rules for them, it refuses to start without '--past-filters'. When it ends, the
 programs leave the interfaces, also after a kill -9. An interface that has another XDP program is
-refused. On the path 'user' the polled engine sends the packets instead of the program itself; the
-options of the engine (discipline, hz, controller, set, storm-threshold, cpu) hold there.
+refused. On the path 'user' the polled engine sends the packets instead of the program itself; an
+option of the engine (discipline, hz, controller, set, storm-threshold, cpu) takes that path, and is
+refused with '--path xdp'.
 docs/forward.md explains the figures.";
 
 /// How it is called, and how it ends.

@@ -1,0 +1,86 @@
+//! Values that people choose by name: one table of names for each, and one way to look them up.
+//!
+//! What must hold: each value has one name, and the name that is told of it chooses it.
+
+use thiserror::Error;
+
+/// A value that is chosen by name.
+pub trait Named: Copy + PartialEq + 'static {
+    /// All values with their names, in the order in which people are told of them.
+    fn all() -> impl Iterator<Item = (Self, &'static str)>;
+
+    /// The name by which it is chosen.
+    fn name(self) -> &'static str {
+        let row = Self::all().find(|(value, _)| *value == self);
+        row.expect("every value has its row").1
+    }
+
+    /// The value of a name.
+    ///
+    /// # Errors
+    /// When there is none, with those that there are.
+    fn by_name(name: &str) -> Result<Self, UnknownName> {
+        let row = Self::all().find(|(_, known)| *known == name);
+        let unknown = || UnknownName::among(Self::all().map(|(_, name)| name));
+        row.map(|(value, _)| value).ok_or_else(unknown)
+    }
+}
+
+/// One of several, or whichever is best.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Choice<T> {
+    /// The fastest that works.
+    #[default]
+    Auto,
+    /// This one.
+    Only(T),
+}
+
+impl<T: Named> Named for Choice<T> {
+    fn all() -> impl Iterator<Item = (Self, &'static str)> {
+        let each = T::all().map(|(value, name)| (Choice::Only(value), name));
+        std::iter::once((Choice::Auto, "auto")).chain(each)
+    }
+}
+
+/// A name that is none of those that there are.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("one of these was expected: {known}")]
+pub struct UnknownName {
+    known: String,
+}
+
+impl UnknownName {
+    /// Of a name that is none of these.
+    pub fn among(names: impl Iterator<Item = &'static str>) -> Self {
+        UnknownName {
+            known: names.collect::<Vec<_>>().join(", "),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blast::BlastPath;
+    use crate::{DeviceKind, Drive, ForwardPath, KernelSide};
+
+    fn each_name_is_that_of_one_value<T: Named + std::fmt::Debug>(names: &str) {
+        let told: Vec<&str> = T::all().map(|(_, name)| name).collect();
+        assert_eq!(told.join(", "), names);
+        for (value, name) in T::all() {
+            assert_eq!((T::by_name(name), value.name()), (Ok(value), name));
+        }
+        let refusal = T::by_name("no-such-name").unwrap_err().to_string();
+        assert_eq!(refusal, format!("one of these was expected: {names}"));
+    }
+
+    #[test]
+    fn whatever_is_chosen_by_name_has_one() {
+        each_name_is_that_of_one_value::<Drive>("polling, interrupt, busy-poll, adaptive");
+        each_name_is_that_of_one_value::<KernelSide>("as-is, threaded, polling");
+        each_name_is_that_of_one_value::<ForwardPath>("auto, xdp, user");
+        each_name_is_that_of_one_value::<Choice<DeviceKind>>("auto, af-xdp, af-packet, tap");
+        each_name_is_that_of_one_value::<Choice<BlastPath>>("auto, live, af-xdp, af-packet");
+    }
+}
