@@ -1,6 +1,6 @@
 //! A whole study: what was planned, where it ran, every trial, and what follows from them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -378,4 +378,13 @@ pub struct Study {
     pub sweeps: Vec<Sweep>,
     /// What to know before believing it.
     pub warnings: Vec<Warning>,
+}
+
+impl Study {
+    /// Blocks of a workload in which a trial was run.
+    pub fn blocks_run(&self, workload: &str) -> u32 {
+        let own = self.trials.iter().filter(|one| one.workload == workload);
+        let blocks: BTreeSet<u32> = own.map(|one| one.block).collect();
+        u32::try_from(blocks.len()).unwrap_or(u32::MAX)
+    }
 }

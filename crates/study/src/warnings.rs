@@ -3,7 +3,8 @@
 //! What must hold: a warning names what it is about, the figure and its limit, and what to do.
 
 use nicpoll_model::{
-    Comparison, Confounder, SettingFindings, Study, Trial, Verdict, Warning, WarningName,
+    Comparison, ComparisonName, Confounder, SettingFindings, Study, Trial, Verdict, Warning,
+    WarningName,
 };
 use nicpoll_stats::DEPENDENT_BELOW_P;
 
@@ -22,6 +23,7 @@ pub fn warnings_of(study: &Study, design: &Design) -> Vec<Warning> {
         warnings.extend(text.map(|text| Warning { name, text }));
     };
     warn(WarningName::LimitCameFirst, stop::fell_short(study));
+    warn(WarningName::LimitCameFirst, blocks_missing(study));
     for versus in &design.contrasts {
         warn(WarningName::Confounder, confounded(study, versus));
     }
@@ -106,6 +108,30 @@ fn dependent(comparisons: &[Comparison]) -> Option<String> {
             "blocks are not independent ({}; p below {DEPENDENT_BELOW_P}): a setting seems to stay in one \
              state for several blocks. Its interval is too narrow, and \"it matters\" is withheld",
             of.join(", ")
+        )
+    })
+}
+
+/// That a study of so many blocks had no time for all of them, though every comparison but one was given up.
+fn blocks_missing(study: &Study) -> Option<String> {
+    let plan = &study.plan;
+    let is_compared = |workload: &&String| {
+        let mut planned = plan.drop_order.iter();
+        let is_dropped =
+            |one: &ComparisonName| study.dropped.iter().any(|gone| gone.comparison == *one);
+        planned.any(|one| one.workload == **workload && !is_dropped(one))
+    };
+    let compared = plan.workloads.iter().filter(is_compared);
+    let short = compared.filter_map(|workload| {
+        let run = study.blocks_run(workload);
+        (run < plan.blocks).then(|| format!("{run} of {} ({workload})", plan.blocks))
+    });
+    let short: Vec<String> = short.collect();
+    (plan.stop_width_ratio.is_none() && !short.is_empty()).then(|| {
+        format!(
+            "there was no time for all blocks, and fewer were run than was planned: {}. Give the study longer, or \
+             ask for shorter trials",
+            short.join(", ")
         )
     })
 }

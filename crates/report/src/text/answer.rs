@@ -73,10 +73,20 @@ pub fn title(study: &Study) -> String {
     };
     format!(
         "{question} {} in {} over a {kind}link ({})",
-        counted(study.plan.blocks, "block"),
+        blocks(study),
         span(study.elapsed_seconds),
         study.lab.driver
     )
+}
+
+/// The blocks that were run; "2 of 3 blocks" where every workload had fewer than was planned.
+fn blocks(study: &Study) -> String {
+    let run = study.plan.workloads.iter();
+    let most = run.map(|workload| study.blocks_run(workload)).max();
+    match most.filter(|most| *most < study.plan.blocks) {
+        Some(most) => format!("{most} of {}", counted(study.plan.blocks, "block")),
+        None => counted(study.plan.blocks, "block"),
+    }
 }
 
 /// Whether two settings are one under two names, as a check of the instrument.
