@@ -1,7 +1,8 @@
-//! Tells the program its version, with the commit that it is built from when that is known.
+//! Tells the program its version, with the commit that it is built from when that is known, and its features.
 //!
 //! What must hold: it builds without git, and from an archive that lies in a repository of something else.
 
+use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -13,6 +14,9 @@ fn main() {
         None => String::from(env!("CARGO_PKG_VERSION")),
     };
     println!("cargo:rustc-env=NICPOLL_VERSION={version}");
+    let has_postgres = env::var_os("CARGO_FEATURE_POSTGRES").is_some();
+    let features = if has_postgres { "postgres" } else { "none" };
+    println!("cargo:rustc-env=NICPOLL_FEATURES={features}");
     if let Some(path) = log_of_head(&root) {
         println!("cargo:rerun-if-changed={}", path.display());
     }

@@ -32,7 +32,12 @@ use crate::watch::{self, WatchArgs};
 
 /// Measure interrupts against polling, switch network interfaces, and simulate hosts
 #[derive(Debug, Parser)]
-#[command(name = "nicpoll", version = env!("NICPOLL_VERSION"), max_term_width = 100)]
+#[command(
+    name = "nicpoll",
+    version = env!("NICPOLL_VERSION"),
+    long_version = concat!(env!("NICPOLL_VERSION"), "\nfeatures: ", env!("NICPOLL_FEATURES")),
+    max_term_width = 100
+)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]

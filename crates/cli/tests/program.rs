@@ -182,10 +182,13 @@ fn each_command_has_a_manual_page() {
 }
 
 #[test]
-fn the_version_names_the_commit_where_there_is_one() {
+fn the_version_names_the_features_and_the_commit_where_there_is_one() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let version = stdout(&["--version"]);
-    let version = version.trim();
+    let said = stdout(&["--version"]);
+    let (version, features) = said.trim().split_once('\n').expect(&said);
+    let has_postgres = cfg!(feature = "postgres");
+    let feature = if has_postgres { "postgres" } else { "none" };
+    assert_eq!(features, format!("features: {feature}"));
     match build::commit(&root) {
         // The program may be of the commit before this one.
         Some(_) => {

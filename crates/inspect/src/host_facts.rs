@@ -98,11 +98,24 @@ fn read(path: &str) -> Option<String> {
     Some(String::from(text.trim()))
 }
 
+/// Whether the time of this clock source is read in user mode: without a system call, and without the hypervisor.
+pub fn is_read_in_user_mode(clocksource: &str) -> bool {
+    // x86 and Arm.
+    matches!(clocksource, "tsc" | "arch_sys_counter")
+}
+
+/// The first processor's name; on Arm, where the kernel shows none, the numbers of who designed it and which it is.
 fn cpu_model(cpuinfo: &str) -> Option<String> {
-    let line = cpuinfo
-        .lines()
-        .find(|line| line.starts_with("model name"))?;
-    Some(String::from(line.split_once(':')?.1.trim()))
+    let value = |name: &str| {
+        let fields = cpuinfo.lines().filter_map(|line| line.split_once(':'));
+        let mut values = fields.filter(|(field, _)| field.trim_end() == name);
+        values.next().map(|(_, value)| value.trim())
+    };
+    if let Some(name) = value("model name") {
+        return Some(String::from(name));
+    }
+    let (implementer, part) = (value("CPU implementer")?, value("CPU part")?);
+    Some(format!("Arm, implementer {implementer}, part {part}"))
 }
 
 #[cfg(test)]
@@ -124,6 +137,9 @@ mod tests {
     fn the_model_is_the_first_processors() {
         let text = "processor\t: 0\nmodel name\t: AMD EPYC\nflags\t: fpu\n";
         assert_eq!(cpu_model(text).as_deref(), Some("AMD EPYC"));
+        let text = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n\nprocessor\t: 1\n";
+        let arm = "Arm, implementer 0x41, part 0xd0c";
+        assert_eq!(cpu_model(text).as_deref(), Some(arm));
         assert_eq!(cpu_model("processor : 0\n"), None);
     }
 }

@@ -18,7 +18,7 @@ mod witness;
 pub use cpu_truth::cpu_truth;
 pub use doctor::doctor;
 pub use error::InspectError;
-pub use host_facts::{host_facts, sysctls};
+pub use host_facts::{host_facts, is_read_in_user_mode, sysctls};
 pub use namespace::inside;
 pub use show::{AskedVariables, NOT_WATCHED, ShowOptions, UnknownVariable, asked_variables, show};
 pub use storms::STORM_THRESHOLD;

@@ -1,5 +1,6 @@
 //! What about the machine disturbs measurements.
 
+use nicpoll_inspect::is_read_in_user_mode;
 use nicpoll_model::{HostFacts, Warning, WarningName};
 
 /// What about this machine disturbs measurements, with the remedy.
@@ -22,7 +23,8 @@ pub fn confounders(facts: &HostFacts) -> Vec<Warning> {
             "there are only two CPUs: sender, receiver, polls and everything else share them",
         ));
     }
-    if let Some(source) = facts.clocksource.as_deref().filter(|name| *name != "tsc") {
+    let clocksource = facts.clocksource.as_deref();
+    if let Some(source) = clocksource.filter(|source| !is_read_in_user_mode(source)) {
         warn(format!(
             "the clock source is '{source}': reading the time may need a system call for each datagram"
         ));
@@ -40,6 +42,8 @@ mod tests {
         facts.cpus = vec![0, 1, 2, 3];
         facts.clocksource = Some(String::from("tsc"));
         facts.governors = vec![String::from("performance")];
+        assert!(confounders(&facts).is_empty());
+        facts.clocksource = Some(String::from("arch_sys_counter"));
         assert!(confounders(&facts).is_empty());
         facts.governors.push(String::from("powersave"));
         facts.clocksource = Some(String::from("hpet"));

@@ -5,6 +5,7 @@ use nicpoll_model::{Check, CheckGroup, CheckStatus};
 
 use super::machine::Machine;
 use super::{check, with_remedy};
+use crate::host_facts::is_read_in_user_mode;
 use crate::storms::STORM_THRESHOLD;
 
 /// With fewer, the ends of a link, the polls and everything else share CPUs.
@@ -87,7 +88,7 @@ fn smt(machine: &Machine) -> Check {
 fn clocksource(machine: &Machine) -> Check {
     let name = "clock source";
     match machine.clocksource.as_deref() {
-        Some(source @ ("tsc" | "arch_sys_counter")) => good(name, source),
+        Some(source) if is_read_in_user_mode(source) => good(name, source),
         Some(source) => disturbs(
             name,
             format!(
