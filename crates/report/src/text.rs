@@ -4,8 +4,8 @@
 //! before believing it.
 //!
 //! What must hold: without colour there is no escape code in the text, whatever the study's own
-//! strings hold. Running text is never wider than the page, nor are tables with figures of ordinary
-//! size: the layout leaves room for the rates and ratios that a veth link can have.
+//! strings hold. Running text is never wider than the page, nor are tables, unless a label and one
+//! cell together are: columns that a line has no room for stand below the others.
 
 pub(crate) mod ab;
 pub(crate) mod answer;

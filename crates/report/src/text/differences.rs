@@ -16,8 +16,7 @@ use crate::numbers::{MISSING, aligned, counted, figure, figure_or_missing, perce
 
 /// Width of the widest label.
 const LABEL: usize = 24;
-/// What a column takes: a ratio with its interval, and the longest word for how it was made.
-const COLUMN: usize = 25;
+
 /// One sentence for each pair of settings.
 pub fn write_sentences(page: &mut Page, study: &Study, workload: &str) {
     for pair in Pair::of(study) {
@@ -200,18 +199,14 @@ pub fn thresholds(study: &Study, comparison: &Comparison) -> Vec<f64> {
     }
 }
 
-/// The pairs side by side, as many as a page has room for: the primary metric with its verdict, the others with
-/// intervals only.
-pub fn write_tables(page: &mut Page, study: &Study, facts: &WorkloadFacts) {
+/// The pairs side by side: the primary metric with its verdict, the others with intervals only.
+pub fn write_table(page: &mut Page, study: &Study, facts: &WorkloadFacts) {
     let compared = |pair: &Pair| pair.judged(study, &facts.workload).is_some();
     let pairs: Vec<Pair> = Pair::of(study).into_iter().filter(compared).collect();
-    for beside in pairs.chunks(page.width().saturating_sub(LABEL) / COLUMN) {
-        page.blank();
-        write_table(page, study, facts, beside);
+    if pairs.is_empty() {
+        return;
     }
-}
-
-fn write_table(page: &mut Page, study: &Study, facts: &WorkloadFacts, pairs: &[Pair]) {
+    page.blank();
     let workload = &facts.workload;
     let mut metrics: Vec<Metric> = Vec::new();
     for comparison in pairs.iter().flat_map(|pair| pair.all(study, workload)) {

@@ -8,6 +8,9 @@ use crate::figures::Outcome;
 const INDENT: &str = "  ";
 /// Columns wider than this take the eye from one figure to the next.
 const WIDEST_COLUMN: usize = 20;
+/// Least blanks before a cell of text, and before a figure.
+const LEFT_GAP: usize = 2;
+const RIGHT_GAP: usize = 1;
 
 /// Units that stay on the line of their number.
 const UNITS: [&str; 8] = ["%", "ns", "us", "ms", "s", "min", "h", "pt"];
@@ -196,44 +199,58 @@ impl Page {
     /// A table whose columns share what the labels leave.
     ///
     /// The label column takes at least `label`: tables of one kind ask for the same, so that the
-    /// columns of each stand below those of the last.
+    /// columns of each stand below those of the last. Where a cell needs more than its share, each
+    /// column takes what it needs instead, and those that a line has no room for stand below the
+    /// others, with the labels again.
     pub fn table(&mut self, rows: &[Row], label: usize, align: Align) {
         self.blocks.push(Block::Table(rows.to_vec(), align));
         let with_cells = || rows.iter().filter(|row| !row.cells.is_empty());
-        let label = with_cells()
-            .map(|row| columns(&row.label))
-            .fold(label, usize::max);
-        let count = with_cells().map(|row| row.cells.len()).max().unwrap_or(1);
+        let longest = with_cells().map(|row| columns(&row.label)).max();
+        let longest = longest.unwrap_or(0);
+        let label = label.max(longest);
+        let needs = needs(rows, align);
         // A label may be wider than the page: it comes from a study or an imported text.
-        let share = self.width.saturating_sub(INDENT.len() + label) / count;
-        let column = match align {
+        let room = |label: usize| self.width.saturating_sub(INDENT.len() + label);
+        let share = room(label) / needs.len().max(1);
+        let share = match align {
             Align::Left => share,
             Align::Right => share.min(WIDEST_COLUMN),
         };
-        for row in rows {
-            self.row(row, label, column, align);
+        if needs.iter().all(|need| *need <= share) {
+            return self.part(rows, 0, &vec![share; needs.len()], label, align);
+        }
+        let mut first = 0;
+        for widths in lines_of(&needs, room(longest)) {
+            if first > 0 {
+                self.blank();
+            }
+            self.part(rows, first, widths, longest, align);
+            first += widths.len();
         }
     }
 
-    fn row(&mut self, row: &Row, label: usize, column: usize, align: Align) {
-        self.text.push_str(INDENT);
-        self.push(row.ink, &row.label);
-        let mut gap = label.saturating_sub(columns(&row.label));
-        for (cell, ink) in &row.cells {
-            let free = column.saturating_sub(columns(cell));
-            let (before, after) = match align {
-                Align::Left => (2, free.saturating_sub(2)),
-                Align::Right => (free.max(1), 0),
-            };
-            if !cell.is_empty() {
-                self.text.extend(std::iter::repeat_n(' ', gap + before));
-                self.push(*ink, cell);
-                gap = after;
-            } else {
-                gap += column;
+    /// The columns of a table from `first` on, as many as there are widths.
+    fn part(&mut self, rows: &[Row], first: usize, widths: &[usize], label: usize, align: Align) {
+        for row in rows {
+            self.text.push_str(INDENT);
+            self.push(row.ink, &row.label);
+            let mut gap = label.saturating_sub(columns(&row.label));
+            for ((cell, ink), width) in row.cells.iter().skip(first).zip(widths) {
+                let free = width.saturating_sub(columns(cell));
+                let (before, after) = match align {
+                    Align::Left => (LEFT_GAP, free.saturating_sub(LEFT_GAP)),
+                    Align::Right => (free.max(RIGHT_GAP), 0),
+                };
+                if !cell.is_empty() {
+                    self.text.extend(std::iter::repeat_n(' ', gap + before));
+                    self.push(*ink, cell);
+                    gap = after;
+                } else {
+                    gap += width;
+                }
             }
+            self.text.push('\n');
         }
-        self.text.push('\n');
     }
 
     fn push(&mut self, ink: Ink, text: &str) {
@@ -244,6 +261,37 @@ impl Page {
             _ => self.text.push_str(text),
         }
     }
+}
+
+/// What each column of a table takes at least: its widest cell, and the blanks before it.
+fn needs(rows: &[Row], align: Align) -> Vec<usize> {
+    let gap = match align {
+        Align::Left => LEFT_GAP,
+        Align::Right => RIGHT_GAP,
+    };
+    let count = rows.iter().map(|row| row.cells.len()).max().unwrap_or(0);
+    let widest = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.cells.get(column));
+        cells.map(|(cell, _)| columns(cell)).max().unwrap_or(0)
+    };
+    (0..count).map(|column| gap + widest(column)).collect()
+}
+
+/// The columns that stand beside each other, line by line: as many as there is room for, and one at least.
+fn lines_of(needs: &[usize], room: usize) -> Vec<&[usize]> {
+    let mut lines = Vec::new();
+    let mut rest = needs;
+    while !rest.is_empty() {
+        let ends = rest.iter().scan(0, |end, need| {
+            *end += need;
+            Some(*end)
+        });
+        let fitting = ends.take_while(|end| *end <= room).count().max(1);
+        let (line, below) = rest.split_at(fitting);
+        lines.push(line);
+        rest = below;
+    }
+    lines
 }
 
 /// Columns that a text takes. The report's own text is ASCII; a study's strings are taken to be
@@ -319,6 +367,44 @@ mod tests {
                 "{line}"
             );
         }
+    }
+
+    #[test]
+    fn wide_columns_stand_apart_and_below_one_another_where_a_line_is_too_short() {
+        let cells = |letter: &str, wide: [usize; 4]| wide.map(|wide| letter.repeat(wide)).to_vec();
+        let rows = [
+            Row::new("head", cells("h", [30, 5, 30, 14]), Ink::Strong),
+            Row::new("a group", vec![], Ink::Plain),
+            Row::new("figures", cells("7", [6, 6, 6, 6]), Ink::Plain),
+        ];
+        for align in [Align::Left, Align::Right] {
+            let mut page = Page::new(80, false);
+            page.table(&rows, 27, align);
+            let text = page.into_text();
+            let lines: Vec<&str> = text.lines().collect();
+            assert_eq!(lines.len(), 2 * rows.len() + 1, "{text}");
+            assert!(lines[0].starts_with("  head ") && lines[4].starts_with("  head "));
+            assert!(lines[1] == "  a group" && lines[3].is_empty() && lines[5] == lines[1]);
+            for (line, cells) in [(0, 3), (2, 3), (4, 1), (6, 1)] {
+                assert_eq!(lines[line].split_whitespace().count(), 1 + cells, "{text}");
+                assert!(lines[line].len() <= 80, "{text}");
+            }
+            let ends = |line: &str, letter| -> Vec<usize> {
+                let ends = line.char_indices().filter(|(at, one)| {
+                    *one == letter && !line[at + 1..].starts_with(letter)
+                });
+                ends.map(|(at, _)| at).collect()
+            };
+            if align == Align::Right {
+                assert_eq!(ends(&lines[0][6..], 'h'), ends(&lines[2][6..], '7'), "{text}");
+                assert_eq!(ends(&lines[4][6..], 'h'), ends(&lines[6][6..], '7'), "{text}");
+            }
+        }
+        // What has room for its share keeps it.
+        let mut page = Page::new(80, false);
+        page.table(&[Row::new("a", cells("7", [11; 4]), Ink::Plain)], 27, Align::Right);
+        let line = page.into_text();
+        assert_eq!(line.find('7'), Some(2 + 27 + 1), "{line}");
     }
 
     #[test]

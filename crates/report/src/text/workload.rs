@@ -39,7 +39,7 @@ pub fn write(page: &mut Page, study: &Study, facts: &WorkloadFacts) {
     rows.extend(met::rows(study, workload, facts.unit));
     rows.extend(loss_rows(&groups));
     page.table(&rows, LABEL, Align::Right);
-    differences::write_tables(page, study, facts);
+    differences::write_table(page, study, facts);
 }
 
 fn head(study: &Study) -> Vec<Row> {

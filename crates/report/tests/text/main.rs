@@ -65,6 +65,63 @@ fn no_line_is_wider_than_the_page() {
     }
 }
 
+/// The fixture with settings of the longest names that a study's file may give.
+fn with_long_names() -> (Study, Vec<String>) {
+    let mut study = fixture::study();
+    let long = |name: &str| format!("{name:-<24}");
+    let renamed = |name: &mut String| *name = long(name);
+    for facts in &mut study.settings {
+        renamed(&mut facts.setting);
+    }
+    for trial in &mut study.trials {
+        renamed(&mut trial.setting);
+    }
+    for (setting, reference) in &mut study.plan.contrasts {
+        renamed(setting);
+        renamed(reference);
+    }
+    for one in &mut study.comparisons {
+        renamed(&mut one.setting);
+        renamed(&mut one.reference);
+    }
+    (study, fixture::SETTINGS.map(long).to_vec())
+}
+
+#[test]
+fn long_names_of_settings_stand_above_their_own_figures() {
+    let (study, names) = with_long_names();
+    for width in [80, 100] {
+        let options = TextOptions {
+            width,
+            color: false,
+        };
+        let text = render_text(&study, &options);
+        assert!(text.lines().all(|line| line.chars().count() <= width));
+        let part = part(&text, "udp64:");
+        let lines: Vec<&str> = part.lines().collect();
+        let mut found = Vec::new();
+        for (index, head) in lines.iter().enumerate() {
+            if !head.trim_start().starts_with("median of trials") {
+                continue;
+            }
+            let mut below = lines[index..].iter();
+            let figures = below.find(|line| line.contains("delivered, Mbit/s")).unwrap();
+            for name in &names {
+                if let Some(at) = head.find(name.as_str()) {
+                    // Its last letter stands above the last digit, and a blank behind both.
+                    let end = at + name.len();
+                    assert!(figures[..end].ends_with(|it: char| it.is_ascii_digit()), "{part}");
+                    for line in [head, figures] {
+                        assert!(line[end..].is_empty() || line[end..].starts_with(' '), "{part}");
+                    }
+                    found.push(name);
+                }
+            }
+        }
+        assert_eq!(found, names.iter().collect::<Vec<_>>(), "{part}");
+    }
+}
+
 #[test]
 fn colour_changes_nothing_but_colour() {
     let mut study = fixture::study();
