@@ -23,6 +23,8 @@ pub const LETTERS: u32 = 17;
 const TITLE: u32 = 18;
 /// A line of text with its gap.
 pub const LINE: f64 = 20.0;
+/// From the end of the diagonal up to its name.
+const NAME_ABOVE: f64 = 6.0;
 /// Mean width of a letter of a sans-serif font, in parts of its height, and something to spare.
 const LETTER: f64 = 0.54;
 /// What a dark page changes: paper, words, lines, and the black of the last curve.
@@ -181,7 +183,13 @@ pub fn line(svg: &mut String, (x1, y1): (f64, f64), (x2, y2): (f64, f64), is_axi
     );
 }
 
-/// Where everything offered would be delivered, on axes of the same unit that begin at 0.
+/// From the end of [`diagonal`] up to the top of its name, for letters of that height.
+pub fn above_diagonal(letters: u32) -> f64 {
+    NAME_ABOVE + f64::from(letters)
+}
+
+/// Where everything offered would be delivered, on axes of the same unit that begin at 0. Its name stands above its end,
+/// which needs the room of [`above_diagonal`] over the area.
 pub fn diagonal(svg: &mut String, frame: &Frame) {
     let end = frame.x.max.min(frame.y.max);
     let _ = writeln!(
@@ -198,7 +206,7 @@ pub fn diagonal(svg: &mut String, frame: &Frame) {
         x if x < (LEFT + RIGHT) / 2.0 => (x + 8.0, "start"),
         x => (x - 8.0, "end"),
     };
-    let place = (x, frame.y(end) - 6.0);
+    let place = (x, frame.y(end) - NAME_ABOVE);
     text(svg, place, anchor, frame.letters, "all delivered");
 }
 

@@ -1,7 +1,9 @@
 //! The HTML report of the fixture: it says what the text says, needs nothing, and holds its data.
 
+mod drawn;
 mod fixture;
 
+use drawn::beyond_the_edge;
 use nicpoll_model::ab::LiveAb;
 use nicpoll_model::{CpuStates, Study, Sweep, SweepEnd, SweepPoint, SweptSetting, WorkUnit};
 use nicpoll_report::{TextOptions, render_ab_html, render_brief_text, render_html, render_text};
@@ -158,22 +160,21 @@ fn each_plot_has_a_title_and_a_table() {
     }
 }
 
-#[test]
-fn a_sweep_is_drawn_with_what_was_sent_and_left_out_where_nothing_arrived() {
-    let point = |asked: u32, share: f64| SweepPoint {
+/// A sweep of one setting over these rates, each with the share of it that arrived.
+fn sweep(points: &[(u32, f64)]) -> Sweep {
+    let point = |(asked, share): &(u32, f64)| SweepPoint {
         workload: format!("udp64-{asked}"),
-        asked_per_second: u64::from(asked),
-        offered_per_second: Some(f64::from(asked)),
-        delivered_per_second: Some(share * f64::from(asked)),
-        delivered_ratio: Some(share),
+        asked_per_second: u64::from(*asked),
+        offered_per_second: Some(f64::from(*asked)),
+        delivered_per_second: Some(share * f64::from(*asked)),
+        delivered_ratio: Some(*share),
         busy_ns_per_packet: None,
         one_way_p50_ns: None,
         one_way_p99_ns: None,
         spinner_ratio: None,
         trials: 3,
     };
-    let mut study = fixture::study();
-    study.sweeps.push(Sweep {
+    Sweep {
         sweep: String::from("udp64"),
         unit: WorkUnit::Datagrams,
         fixed_load_per_second: None,
@@ -182,9 +183,40 @@ fn a_sweep_is_drawn_with_what_was_sent_and_left_out_where_nothing_arrived() {
             held_per_second: Some(20_000),
             ended_by: SweepEnd::Loss,
             fixed_load_busy_ns_per_packet: None,
-            points: vec![point(20_000, 1.0), point(40_000, 0.8)],
+            points: points.iter().map(point).collect(),
         }],
-    });
+    }
+}
+
+#[test]
+fn nothing_is_drawn_beyond_the_edge_of_a_picture() {
+    let mut study = fixture::study();
+    // All arrives, the lines of both axes end at different heights, and a part of it that is hardly seen.
+    for points in [[(20_000, 1.0), (40_000, 1.0)], [(20_000, 1.0), (40_000, 0.6)], [(20_000, 0.1), (40_000, 0.01)]] {
+        let mut sweep = sweep(&points);
+        for (index, point) in sweep.settings[0].points.iter_mut().enumerate() {
+            point.busy_ns_per_packet = Some(2_000.0);
+            point.one_way_p50_ns = Some(9_000.0);
+            point.one_way_p99_ns = Some(9_000.0 * 10f64.powi(index as i32));
+            point.spinner_ratio = Some(0.75);
+        }
+        study.sweeps.push(sweep);
+    }
+    let html = render_html(&study);
+    let drawings: Vec<&str> = html.split("<svg").skip(1).collect();
+    assert!(drawings.len() > 20, "{}", drawings.len());
+    for drawing in drawings {
+        let (drawing, _) = drawing.split_once("</svg>").unwrap();
+        let drawing = format!("<svg{drawing}");
+        let cut = beyond_the_edge(&drawing);
+        assert!(cut.is_empty(), "{cut:#?} in {drawing}");
+    }
+}
+
+#[test]
+fn a_sweep_is_drawn_with_what_was_sent_and_left_out_where_nothing_arrived() {
+    let mut study = fixture::study();
+    study.sweeps.push(sweep(&[(20_000, 1.0), (40_000, 0.8)]));
     let html = render_html(&study);
     assert!(html.contains("Offered against delivered") && html.contains("all delivered"));
     assert!(words(&html).contains("20,000: 20,000; 40,000: 32,000"));

@@ -9,7 +9,7 @@ use nicpoll_model::{Sweep, SweepPoint, WorkUnit};
 use super::scatter::{self, Series, looks};
 use crate::html::figure::Figure;
 use crate::numbers::figure;
-use crate::plot::{self, Axis};
+use crate::plot::{self, Axis, Frame, LETTERS};
 
 /// A figure of a rate.
 type Read = fn(&SweepPoint) -> Option<f64>;
@@ -26,7 +26,7 @@ pub fn of_sweep(sweep: &Sweep) -> Vec<Figure> {
     let cost = curve(sweep, (unit, "CPU ns a packet"), |point| {
         point.busy_ns_per_packet
     });
-    let beside = curve(sweep, (unit, "program beside it, % of the core"), |point| {
+    let beside = curve(sweep, (unit, "left to a program, %"), |point| {
         Some(100.0 * point.spinner_ratio?)
     });
     let figure = |drawn: Option<Drawn>, title: &str, caption: &str| {
@@ -121,6 +121,10 @@ fn curve(sweep: &Sweep, (unit, name): (&str, &str), read: Read) -> Option<Drawn>
     let all = || series.iter().flat_map(|one| &one.points);
     let most = |of: fn(&(f64, f64)) -> f64| all().map(of).reduce(f64::max);
     let frame = scatter::frame(Axis::up_to(most(|it| it.0)?), Axis::up_to(most(|it| it.1)?));
+    let frame = Frame {
+        top: plot::above_diagonal(LETTERS),
+        ..frame
+    };
     let title = format!("{}: {name} against what was offered", sweep.sweep);
     let mut svg = scatter::begin(
         &title,
