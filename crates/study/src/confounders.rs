@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nicpoll_model::{Confounder, Side};
-use nicpoll_switch::knob::Row;
+use nicpoll_switch::knob::{Row, table};
 use nicpoll_switch::{Request, Value};
 
 use crate::design::{Design, NamedSetting, Versus};
@@ -102,15 +102,60 @@ fn not_asked(setting: &NamedSetting, reference: &NamedSetting, seen: &Seen) -> V
         written.any(|(host, row)| is_of(name, host, row))
     };
     let names: BTreeSet<&String> = own.keys().chain(others.keys()).collect();
-    let mut found = Vec::new();
-    for name in names {
+    let differing = names.into_iter().filter_map(|name| {
         let values = [own.get(name), others.get(name)];
-        if values[0] != values[1] && !is_instance(name) && !is_written(name) {
-            let values = values.map(|value| value.cloned());
-            found.push(confounder(setting, reference, name.clone(), values, false));
+        let is_meant = values[0] != values[1] && !is_instance(name) && !is_written(name);
+        is_meant.then_some((name.as_str(), values))
+    });
+    let found = with_tso_as_one(differing).into_iter().map(|(name, values)| {
+        let values = values.map(|value| value.cloned());
+        confounder(setting, reference, name, values, false)
+    });
+    found.collect()
+}
+
+/// Under the setting, and under the reference.
+type Values<'a> = [Option<&'a String>; 2];
+
+/// What differs, with the features of TSO that do so alike as one: ethtool switches them together.
+fn with_tso_as_one<'a>(
+    differing: impl Iterator<Item = (&'a str, Values<'a>)>,
+) -> Vec<(String, Values<'a>)> {
+    let mut groups: Vec<(Vec<&str>, Values<'_>)> = Vec::new();
+    for (name, values) in differing {
+        let place = tso_of(name).map(|(place, _)| place);
+        let same = groups.iter_mut().find(|(names, known)| {
+            let known_place = tso_of(names[0]).map(|(place, _)| place);
+            place.is_some() && known_place == place && *known == values
+        });
+        match same {
+            Some((names, _)) => names.push(name),
+            None => groups.push((vec![name], values)),
         }
     }
-    found
+    let named = groups.into_iter().map(|(names, values)| {
+        let features = names.iter().filter_map(|name| Some(tso_of(name)?.1));
+        let features: Vec<&str> = features.collect();
+        let name = match (&features[..], tso_of(names[0])) {
+            ([_, _, ..], Some(([before, behind], _))) => {
+                format!("{before}TSO ({}){behind}", features.join(", "))
+            }
+            _ => String::from(names[0]),
+        };
+        (name, values)
+    });
+    named.collect()
+}
+
+/// What stands around the name of a feature of TSO, and the name; `None` for other values.
+fn tso_of(name: &str) -> Option<([&str; 2], &str)> {
+    let (before, rest) = name.split_once("feature ")?;
+    let named = &rest[..rest.find(" (").unwrap_or(rest.len())];
+    // Other interfaces than the first have theirs before it.
+    let feature = named.rsplit(' ').next()?;
+    let begin = before.len() + "feature ".len() + named.len() - feature.len();
+    let around = [&name[..begin], &name[begin + feature.len()..]];
+    table::TSO.stands_for(feature).then_some((around, feature))
 }
 
 /// The values of NAPI instances are those of the interface, and their numbers differ each time.
@@ -189,7 +234,12 @@ mod tests {
                 ("receiver: sysfs gro_flush_timeout", timeout),
                 ("receiver: NAPI 0", timeout),
                 ("sender: feature tx-tcp6-segmentation (active)", tso),
+                ("receiver: feature tx-tcp-segmentation (active)", tso),
                 ("receiver: feature tx-tcp6-segmentation (active)", tso),
+                ("receiver: feature tx-tcp6-segmentation (wanted)", tso),
+                ("router: feature em1 tx-tcp-segmentation (active)", tso),
+                ("router: feature em1 tx-tcp6-segmentation (active)", tso),
+                ("router: feature em1 tx-udp-segmentation (active)", tso),
             ];
             let all = all.map(|(name, value)| (String::from(name), String::from(value)));
             BTreeMap::from(all)
@@ -202,7 +252,10 @@ mod tests {
         assert_eq!(
             found(&design, &seen, "polling", "interrupt"),
             [
-                "receiver: feature tx-tcp6-segmentation (active)",
+                "receiver: feature TSO (tx-tcp-segmentation, tx-tcp6-segmentation) (active)",
+                "receiver: feature tx-tcp6-segmentation (wanted)",
+                "router: feature em1 TSO (tx-tcp-segmentation, tx-tcp6-segmentation) (active)",
+                "router: feature em1 tx-udp-segmentation (active)",
                 "sender: sysfs tx_queue_len"
             ]
         );
