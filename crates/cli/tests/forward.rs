@@ -15,13 +15,27 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use routed::{
-    BEHIND, Lab, PORT, RECEIVER, ROUTER, SENDER, await_icmp, capture, say_hello_by_tcp, transport,
+    BEHIND, Echo, Lab, PORT, RECEIVER, ROUTER, SENDER, await_icmp, capture, say_hello_by_tcp, transport,
 };
 use running::{PATIENCE, Running, ended, kill};
 
 /// A router on a path, and what it says of its start.
 fn router(lab: &Lab, path: &str) -> (Running, Value) {
     Running::start(&lab.router, &["forward", "em0", "em1", "--path", path])
+}
+
+/// The same, with a receiver that answers and that the router has found.
+fn routing(lab: &Lab, path: &str) -> (Running, Echo) {
+    let (running, _) = router(lab, path);
+    let echo = lab.echo();
+    lab.await_answer(RECEIVER[0]);
+    (running, echo)
+}
+
+/// Has the kernel look for the receiver again.
+fn forget_receiver(lab: &Lab) {
+    let forget = format!("ip neigh del {} dev em1", RECEIVER[0]);
+    shell(&lab.router, &forget);
 }
 
 fn passed(end: &Value, reason: &str) -> u64 {
@@ -88,9 +102,7 @@ fn packets_arrive_one_hop_on_with_the_right_addresses_and_checksums() {
 fn what_takes_more_than_sending_on_is_the_kernels() {
     needs!(Root, Ip, Ethtool);
     with_each_path(|lab, path| {
-        let (running, _) = router(lab, path);
-        let _echo = lab.echo();
-        lab.await_answer(RECEIVER[0]);
+        let (running, _echo) = routing(lab, path);
         for to in [ROUTER[0], RECEIVER[0]] {
             say_hello_by_tcp(lab, to);
         }
@@ -127,11 +139,8 @@ fn what_takes_more_than_sending_on_is_the_kernels() {
 fn a_neighbour_that_is_gone_is_looked_for_by_the_kernel() {
     needs!(Root, Ip, Ethtool);
     with_each_path(|lab, path| {
-        let (mut running, _) = router(lab, path);
-        let _echo = lab.echo();
-        lab.await_answer(RECEIVER[0]);
-        let forget = format!("ip neigh del {} dev em1", RECEIVER[0]);
-        shell(&lab.router, &forget);
+        let (mut running, _echo) = routing(lab, path);
+        forget_receiver(lab);
         lab.await_answer(RECEIVER[0]);
         lab.send(RECEIVER[0], 20, 64, None);
         running.await_counted("forwarded_packets", 20);
@@ -145,12 +154,9 @@ fn a_neighbour_that_is_gone_is_looked_for_by_the_kernel() {
 fn no_frame_is_lost_for_a_neighbour_that_appears() {
     needs!(Root, Ip, Ethtool);
     with_each_path(|lab, path| {
-        let (running, _) = router(lab, path);
-        let _echo = lab.echo();
-        lab.await_answer(RECEIVER[0]);
+        let (running, _echo) = routing(lab, path);
         for _ in 0..5 {
-            let forget = format!("ip neigh del {} dev em1", RECEIVER[0]);
-            shell(&lab.router, &forget);
+            forget_receiver(lab);
             lab.send(RECEIVER[0], 2_000, 64, None);
         }
         let end = running.interrupt();
@@ -177,9 +183,7 @@ fn colliding_payload(from: Ipv4Addr, to: Ipv4Addr, ports: [u16; 2]) -> [u8; 2] {
 fn a_finished_checksum_that_looks_like_an_unfinished_one_overtakes_nobody() {
     needs!(Root, Ip, Ethtool);
     with_each_path(|lab, path| {
-        let (mut running, _) = router(lab, path);
-        let _echo = lab.echo();
-        lab.await_answer(RECEIVER[0]);
+        let (mut running, _echo) = routing(lab, path);
         let captured = capture(&lab.receiver, 1);
         lab.sender
             .run(|()| {
@@ -203,9 +207,7 @@ fn a_finished_checksum_that_looks_like_an_unfinished_one_overtakes_nobody() {
 fn a_stale_neighbour_is_asked_for_while_frames_go_to_it() {
     needs!(Root, Ip, Ethtool);
     let lab = Lab::new();
-    let (running, _) = router(&lab, "xdp");
-    let _echo = lab.echo();
-    lab.await_answer(RECEIVER[0]);
+    let (running, _echo) = routing(&lab, "xdp");
     let neighbour = format!("{} dev em1", RECEIVER[0]);
     let change = format!("ip neigh change {neighbour} lladdr 02:00:00:00:00:04 nud stale");
     shell(&lab.router, &change);
@@ -225,9 +227,7 @@ fn a_frame_that_its_exit_cannot_take_goes_back_to_the_kernel() {
     for host in [&lab.sender, &lab.router] {
         shell(host, "ip link set em0 mtu 3000");
     }
-    let (running, _) = router(&lab, "user");
-    let _echo = lab.echo();
-    lab.await_answer(RECEIVER[0]);
+    let (running, _echo) = routing(&lab, "user");
     // The engine's memory for what leaves by it is for the frames that it took at the start.
     shell(&lab.router, "ip link set em1 mtu 3000");
     shell(&lab.receiver, "ip link set em0 mtu 3000");
@@ -388,9 +388,7 @@ fn a_packet_filter_for_routed_packets_is_not_gone_around_unasked() {
 fn the_account_closes_under_overload() {
     needs!(Time, Root, Ip, Ethtool);
     with_each_path(|lab, path| {
-        let (mut running, _) = router(lab, path);
-        let _echo = lab.echo();
-        lab.await_answer(RECEIVER[0]);
+        let (mut running, _echo) = routing(lab, path);
         lab.send(RECEIVER[0], 50_000, 18, None);
         running.await_counted("forwarded_packets", 1_000);
         let end = running.interrupt();

@@ -3,6 +3,7 @@
 //! request that sets NAPI instances, so that everything goes through sysfs.
 
 mod guest;
+mod study_file;
 
 use std::sync::OnceLock;
 
@@ -327,7 +328,8 @@ ls -d /var/lib/nicpoll || echo "left: nothing"
 #[test]
 fn a_vlan_and_a_bond_stand_for_the_card_below_and_a_link_is_made_worse() {
     let script = [MEASURE, studies::COMPARE, STACKED, studies::IMPAIRED];
-    let files = [("worse.toml", studies::WORSE)];
+    let worse = studies::worse();
+    let files = [("worse.toml", worse.as_str())];
     let Some(console) = boot_with(2, test_name!(), &script, &files) else {
         return;
     };

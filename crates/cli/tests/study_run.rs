@@ -1,34 +1,26 @@
 //! A study of one's own as a user meets it: the plan, a run, and what a mistake in the file leads to.
 
 mod stage;
+mod study_file;
 
 use std::fs;
 
 use nicpoll_testkit::needs;
 use serde_json::Value;
 use stage::{Stage, host_state, stderr};
+use study_file::{polling, udp200};
 
 /// Two periods under one workload, in three short blocks.
-const FILE: &str = r#"
+fn two_periods() -> String {
+    let head = r#"
 question = "Does a longer period cost anything?"
 blocks = 3
 trial = "100ms"
 seed = 4
-
-[[setting]]
-name = "short"
-sender = { tso = "off" }
-receiver = { gro = "on", napi_defer_hard_irqs = 1000, gro_flush_timeout = "100us" }
-
-[[setting]]
-name = "long"
-sender = { tso = "off" }
-receiver = { gro = "on", napi_defer_hard_irqs = 1000, gro_flush_timeout = "1ms" }
-
-[[workload]]
-name = "udp200"
-traffic = { kind = "udp", payload_bytes = 200, packets_per_second = 2000 }
 "#;
+    let settings = [polling("short", "100us"), polling("long", "1ms")];
+    format!("{head}{}{}", settings.concat(), udp200(2000))
+}
 
 fn written(stage: &Stage, text: &str) -> String {
     let path = stage.home.path().join("period.toml");
@@ -39,7 +31,7 @@ fn written(stage: &Stage, text: &str) -> String {
 #[test]
 fn the_plan_is_shown_and_nothing_is_done() {
     let stage = Stage::new();
-    let file = written(&stage, FILE);
+    let file = written(&stage, &two_periods());
     let shown = stage.run(&["study", "run", &file, "--dry-run"]);
     assert_eq!(shown.status.code(), Some(0), "{}", stderr(&shown));
     let text = String::from_utf8(shown.stdout).unwrap();
@@ -68,7 +60,7 @@ fn the_plan_is_shown_and_nothing_is_done() {
 #[test]
 fn a_mistake_is_told_with_file_and_line_before_anything_is_built() {
     let stage = Stage::new();
-    let file = written(&stage, &FILE.replacen("gro = ", "groo = ", 1));
+    let file = written(&stage, &two_periods().replacen("gro = ", "groo = ", 1));
     let refused = stage.run(&["study", "run", &file]);
     assert_eq!(refused.status.code(), Some(2));
     let told = stderr(&refused);
@@ -78,7 +70,7 @@ fn a_mistake_is_told_with_file_and_line_before_anything_is_built() {
     );
     assert!(!stage.state().exists() && !stage.store().exists());
     let stream = "kind = \"udp\", payload_bytes = 200, packets_per_second = 2000";
-    let tcp = written(&stage, &FILE.replacen(stream, "kind = \"tcp\"", 1));
+    let tcp = written(&stage, &two_periods().replacen(stream, "kind = \"tcp\"", 1));
     let refused = stage.run(&["study", "run", &tcp, "--simulate", "generic"]);
     assert_eq!(refused.status.code(), Some(2));
     let told = stderr(&refused);
@@ -89,7 +81,7 @@ fn a_mistake_is_told_with_file_and_line_before_anything_is_built() {
     let missing = stage.run(&["study", "run", "no-such-file.toml"]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(stderr(&missing).contains("cannot read no-such-file.toml"));
-    let period = written(&stage, &FILE.replacen("1ms", "1s", 1));
+    let period = written(&stage, &two_periods().replacen("1ms", "1s", 1));
     let refused = stage.run(&["study", "run", &period, "--dry-run"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(
@@ -104,7 +96,7 @@ fn a_study_of_a_file_runs_is_stored_and_leaves_nothing() {
     needs!(Root, PerNapi);
     let stage = Stage::new();
     let before = host_state();
-    let file = written(&stage, FILE);
+    let file = written(&stage, &two_periods());
     let ran = stage.run(&["study", "run", &file, "--json", "--simulate", "generic"]);
     assert!(
         [Some(0), Some(4)].contains(&ran.status.code()),
@@ -160,7 +152,7 @@ fn a_loss_that_is_proven_ends_with_3_while_it_runs_and_when_it_is_stored() {
     let stage = Stage::new();
     // A period is waited for at each request: ten times as long.
     let traffic = "{ kind = \"udp\", payload_bytes = 200, packets_per_second = 2000 }";
-    let file = written(&stage, &FILE.replace(traffic, "{ kind = \"rr\" }"));
+    let file = written(&stage, &two_periods().replace(traffic, "{ kind = \"rr\" }"));
     let ran = stage.run(&["study", "run", &file, "--fail-on", "worse:5%"]);
     assert_eq!(ran.status.code(), Some(3), "{}", stderr(&ran));
     let compared = |reference: &str, judged: &str, more: &[&str]| {
@@ -185,7 +177,7 @@ fn a_loss_that_is_proven_ends_with_3_while_it_runs_and_when_it_is_stored() {
 fn a_sweep_shows_offered_against_delivered_and_the_greatest_rate_held() {
     needs!(Time, Root, PerNapi);
     let stage = Stage::new();
-    let file = written(&stage, FILE);
+    let file = written(&stage, &two_periods());
     let planned = stage.run(&[
         "study",
         "run",
@@ -204,7 +196,7 @@ fn a_sweep_shows_offered_against_delivered_and_the_greatest_rate_held() {
         stderr(&closed)
     );
     // Ten datagrams a millisecond are held by any machine, and a hundred million by none.
-    let one_block = written(&stage, &FILE.replace("blocks = 3", "blocks = 1"));
+    let one_block = written(&stage, &two_periods().replace("blocks = 3", "blocks = 1"));
     let rates = "rate=1000,2000,100000000";
     let ran = stage.run(&["study", "run", &one_block, "--sweep", rates, "--json"]);
     assert!(

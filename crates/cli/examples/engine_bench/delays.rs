@@ -16,6 +16,13 @@ use crate::trial::{Delivered, End, Outcome, Receiver, Trial};
 pub const NAME: &str = "delays";
 const LOW_LOAD: u32 = 10_000;
 
+/// nicpoll's sink, which times each packet by the mark that it bears.
+macro_rules! delay_sink {
+    ($($options:expr),+) => {
+        sink!("--json --check mark", $($options),+)
+    };
+}
+
 /// A way to learn of packets.
 struct Discipline {
     name: &'static str,
@@ -56,26 +63,23 @@ const DISCIPLINES: [Discipline; 7] = [
     },
     engine(
         "the engine's interrupt",
-        "nicpoll sink em0 --json --check mark --cpu 1 --discipline interrupt",
+        delay_sink!("--discipline interrupt"),
     ),
     engine(
         "the engine's polling at 1000 Hz",
-        "nicpoll sink em0 --json --check mark --cpu 1 --discipline polling --hz 1000 --controller share \
-         --set burst_max=4000 --set each_burst=64",
+        delay_sink!("--discipline polling --hz 1000", share!()),
     ),
     engine(
         "the engine's polling at 5000 Hz",
-        "nicpoll sink em0 --json --check mark --cpu 1 --discipline polling --hz 5000 --controller share \
-         --set burst_max=4000 --set each_burst=64",
+        delay_sink!("--discipline polling --hz 5000", share!()),
     ),
     engine(
         "the engine's adaptive at 5000 Hz",
-        "nicpoll sink em0 --json --check mark --cpu 1 --discipline adaptive --hz 5000 --controller share \
-         --set burst_max=4000 --set each_burst=64",
+        delay_sink!("--discipline adaptive --hz 5000", share!()),
     ),
     engine(
         "the engine's busy-poll",
-        "nicpoll sink em0 --json --check mark --cpu 1 --discipline busy-poll",
+        delay_sink!("--discipline busy-poll"),
     ),
 ];
 

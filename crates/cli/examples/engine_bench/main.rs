@@ -14,6 +14,9 @@
 //! had, and their CPU time: of their own threads, and busy time of both cores. A peer that was not fed 1.3 times what it
 //! took voids its row.
 
+#[macro_use]
+mod commands;
+
 mod contest;
 mod course;
 mod delays;

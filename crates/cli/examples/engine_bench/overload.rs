@@ -41,9 +41,11 @@ pub const CONTENDERS: [Contender; 3] = [
         kernel: Kernel::OfProgram,
         feeder: None,
         receiver: Receiver {
-            command: "nicpoll sink em0 --json-stream --interval 0.1 --cpu 1 --discipline polling --hz 1000 \
-                      --controller share --set burst_max=4000 --set each_burst=64 --set user_frac=50 \
-                      --kernel-side threaded --kernel-cpu 1 --work 2000",
+            command: sink!(
+                "--json-stream --interval 0.1 --discipline polling --hz 1000",
+                share!(),
+                "--set user_frac=50 --kernel-side threaded --kernel-cpu 1 --work 2000"
+            ),
             ready: None,
             end: End::Signal,
             delivered: Delivered::Streamed,

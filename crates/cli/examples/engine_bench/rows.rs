@@ -6,37 +6,42 @@ use crate::kernel::Kernel;
 use crate::trial::{Delivered, End, Receiver};
 
 /// 64-byte frames (60 without FCS) of UDP to port 9, each by itself, as fast as one core makes them.
-pub const FLOOD: &str = "nicpoll blast em0 --to 198.18.0.2 --port 9 --cpu 0 --path live";
+pub const FLOOD: &str = blast!("--to 198.18.0.2 --port 9 --path live");
 /// The same by an AF_XDP socket, which keeps a rate without bursts.
-pub const ONE_BY_ONE: &str = "nicpoll blast em0 --to 198.18.0.2 --port 9 --cpu 0 --path af-xdp";
+pub const ONE_BY_ONE: &str = blast!("--to 198.18.0.2 --port 9 --path af-xdp");
 /// As fast as one core makes them, for a host behind a router.
-const FLOOD_BEHIND: &str = "nicpoll blast em0 --to 198.18.1.2 --port 9 --cpu 0 --path live";
+const FLOOD_BEHIND: &str = blast!("--to 198.18.1.2 --port 9 --path live");
 /// 10,000 a second.
-const TEN_THOUSAND: &str = "nicpoll blast em0 --to 198.18.0.2 --port 9 --cpu 0 --rate 10000";
+const TEN_THOUSAND: &str = blast!("--to 198.18.0.2 --port 9 --rate 10000");
 
-/// nicpoll's sink, polling. `share` takes what there is at once, where `freebsd` raises its burst by a packet a tick.
-/// What it can take is `burst_max` in each tick.
+/// nicpoll's sink, polling. What it can take is `burst_max` in each tick.
 const SINK: Receiver = Receiver {
-    command: "nicpoll sink em0 --json --cpu 1 --discipline polling --hz 2000 --controller share \
-              --set burst_max=4000 --set each_burst=64 --set user_frac=10",
+    command: sink!(
+        "--json --discipline polling --hz 2000",
+        share!(),
+        "--set user_frac=10"
+    ),
     ready: None,
     end: End::Signal,
     delivered: Delivered::Printed("\"received_packets\""),
 };
 /// The same with every knob as it comes up.
 const SINK_AS_IT_IS: Receiver = Receiver {
-    command: "nicpoll sink em0 --json --cpu 1 --discipline polling --hz 1000",
+    command: sink!("--json --discipline polling --hz 1000"),
     ..SINK
 };
 /// nicpoll's sink, which asks without a pause, as testpmd does.
 const SINK_SPINS: Receiver = Receiver {
-    command: "nicpoll sink em0 --json --cpu 1 --discipline busy-poll",
+    command: sink!("--json --discipline busy-poll"),
     ..SINK
 };
 /// DPDK's over an AF_XDP socket. Its own busy polling receives nothing on a veth.
 const TESTPMD: Receiver = Receiver {
-    command: "taskset -c 0,1 dpdk-testpmd -l 0,1 --main-lcore 0 --no-huge -m 256 --no-pci --file-prefix rx \
-              --vdev=net_af_xdp0,iface=em0,busy_budget=0 -- --forward-mode=rxonly --total-num-mbufs=16384 --nb-cores=1",
+    command: testpmd!(
+        "-l 0,1 --main-lcore 0",
+        "--file-prefix rx --vdev=net_af_xdp0,iface=em0,busy_budget=0",
+        "rxonly"
+    ),
     ready: None,
     end: End::Enter,
     delivered: Delivered::Printed("RX-packets:"),
@@ -84,20 +89,25 @@ const FORWARD_XDP: Receiver = Receiver {
 };
 /// nicpoll's router in user space, polling. A batch is what one system call sends.
 const FORWARD: Receiver = Receiver {
-    command: "nicpoll forward em0 em1 --path user --cpu 1 --discipline polling --hz 1000 --set burst_max=4000 \
-              --set each_burst=64 --set user_frac=10",
+    command: forward_user!(
+        "--discipline polling --hz 1000",
+        large_bursts!(),
+        "--set user_frac=10"
+    ),
     ..NO_ROUTER
 };
 /// The same, which asks without a pause, as testpmd does.
 const FORWARD_SPINS: Receiver = Receiver {
-    command: "nicpoll forward em0 em1 --path user --cpu 1 --discipline busy-poll",
+    command: forward_user!("--discipline busy-poll"),
     ..NO_ROUTER
 };
 /// DPDK's over two AF_XDP sockets: it exchanges the hardware addresses and looks up nothing.
 const MACSWAP: Receiver = Receiver {
-    command: "taskset -c 0,1 dpdk-testpmd -l 0,1 --main-lcore 0 --no-huge -m 256 --no-pci --file-prefix fwd \
-              --vdev=net_af_xdp0,iface=em0,busy_budget=0 --vdev=net_af_xdp1,iface=em1,busy_budget=0 -- \
-              --forward-mode=macswap --total-num-mbufs=16384 --nb-cores=1",
+    command: testpmd!(
+        "-l 0,1 --main-lcore 0",
+        "--file-prefix fwd --vdev=net_af_xdp0,iface=em0,busy_budget=0 --vdev=net_af_xdp1,iface=em1,busy_budget=0",
+        "macswap"
+    ),
     end: End::Enter,
     ..NO_ROUTER
 };
@@ -188,15 +198,15 @@ pub const ROWS: [Row; 7] = [
         contenders: &[
             sender(
                 "blast, live frames",
-                "nicpoll blast em0 --to 198.18.0.2 --mac 02:00:00:00:00:01 --cpu 0 --path live",
+                blast!("--to 198.18.0.2 --mac 02:00:00:00:00:01 --path live"),
             ),
             sender(
                 "blast, AF_XDP",
-                "nicpoll blast em0 --to 198.18.0.2 --mac 02:00:00:00:00:01 --cpu 0 --path af-xdp",
+                blast!("--to 198.18.0.2 --mac 02:00:00:00:00:01 --path af-xdp"),
             ),
             sender(
                 "blast, AF_PACKET",
-                "nicpoll blast em0 --to 198.18.0.2 --mac 02:00:00:00:00:01 --cpu 0 --path af-packet",
+                blast!("--to 198.18.0.2 --mac 02:00:00:00:00:01 --path af-packet"),
             ),
             sender(
                 "trafgen",
@@ -206,14 +216,19 @@ pub const ROWS: [Row; 7] = [
             ),
             sender(
                 "testpmd, AF_PACKET",
-                "taskset -c 0,1 dpdk-testpmd -l 1,0 --main-lcore 1 --no-huge -m 256 --no-pci --file-prefix tx \
-                 --vdev=net_af_packet0,iface=em0 -- --forward-mode=txonly --total-num-mbufs=16384 --nb-cores=1",
+                testpmd!(
+                    "-l 1,0 --main-lcore 1",
+                    "--file-prefix tx --vdev=net_af_packet0,iface=em0",
+                    "txonly"
+                ),
             ),
             sender(
                 "testpmd, AF_XDP",
-                "taskset -c 0,1 dpdk-testpmd -l 1,0 --main-lcore 1 --no-huge -m 256 --no-pci --file-prefix tx \
-                 --vdev=net_af_xdp0,iface=em0,busy_budget=0 -- --forward-mode=txonly --total-num-mbufs=16384 \
-                 --nb-cores=1",
+                testpmd!(
+                    "-l 1,0 --main-lcore 1",
+                    "--file-prefix tx --vdev=net_af_xdp0,iface=em0,busy_budget=0",
+                    "txonly"
+                ),
             ),
         ],
         targets: &[

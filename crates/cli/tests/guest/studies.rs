@@ -4,6 +4,7 @@ use nicpoll_model::ab::{AbEndCause, LiveAb};
 use nicpoll_model::{LossPlace, Study};
 
 use super::Console;
+use crate::study_file::{polling, udp200};
 
 /// Compares two settings of an interface, the second word, under pings, and tells of it under the first word. The
 /// function `values` is the other scripts'.
@@ -47,7 +48,8 @@ pub fn expect_turns(console: &Console, name: &str) {
 }
 
 /// A link that is slow, and late by more than an answer over a near one may take, and loses every tenth packet.
-pub const WORSE: &str = r#"
+pub fn worse() -> String {
+    let head = r#"
 question = "What does a bad link do?"
 blocks = 1
 trial = "1s"
@@ -62,19 +64,12 @@ loss = "10%"
 [[setting]]
 name = "as-it-comes"
 
-[[setting]]
-name = "polling"
-sender = { tso = "off" }
-receiver = { gro = "on", napi_defer_hard_irqs = 1000, gro_flush_timeout = "1ms" }
-
 [[workload]]
 name = "rr"
 traffic = { kind = "rr", requests_per_second = 100 }
-
-[[workload]]
-name = "udp200"
-traffic = { kind = "udp", payload_bytes = 200, packets_per_second = 1000 }
 "#;
+    format!("{head}{}{}", polling("polling", "1ms"), udp200(1000))
+}
 
 pub const IMPAIRED: &str = r#"
 for driver in veth sch_netem sch_tbf; do load $driver; done
