@@ -261,7 +261,8 @@ Examples:
       --peer-discipline napi-timer:defer=1000000:timeout=150us
   nicpoll sim run here.toml --peer here.toml --workload rr --discipline napi
 
-Exit codes: 0 done, 1 failed, 2 usage, 3 something is missing on this machine.";
+Exit codes: 0 done, 1 failed, 2 usage, 5 a privilege or kernel feature is missing, 130 and 143 ended by
+a signal.";
 }
 
 /// Of `nicpoll sim hosts`.
@@ -359,8 +360,8 @@ Examples:
   nicpoll study compare a.txt b.txt --ministat    what ministat prints of the same numbers
   nicpoll study compare before.json after.json --fail-on worse:5%
 
-Files hold what iperf3 -J, iperf 2, netblast, netsend or netreceive printed, or a column of
-numbers; the format is found out and named. docs/compare.md describes the tests, and use in CI.
+Files hold what iperf3 -J, iperf 2, netblast, netsend, netreceive, netperf or sockperf printed, or a
+column of numbers; the format is found out and named. docs/compare.md describes the tests, and use in CI.
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 what --fail-on names is proven, 4 nothing was decided
 (with --fail-on: there are too few values for an interval).";
@@ -405,7 +406,8 @@ Examples:
   sudo nicpoll study run --resume last         go on with a study that was stopped or killed
 
 A file names settings, workloads and what is held against what (docs/studies.md). The study runs in
-namespaces of its own, joined by veth pairs: no interface of this machine is touched.
+namespaces of its own, joined by veth pairs: no interface of this machine is touched unless the file
+names it.
 
 Exit codes: 0 done, 1 failed, 2 usage or a mistake in the file, 3 what --fail-on names is
 proven, 4 nothing was decided, 5 a privilege or kernel feature is missing, 130 and 143 ended by a signal.";

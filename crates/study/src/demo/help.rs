@@ -31,5 +31,6 @@ default are left out first, then those with interrupt, under udp1470, tcp, rr an
 Each trial is stored as it ends, in a file of yours; 'nicpoll study --help' says more.
 With --repeats, --duration, a long --period or --workload the time is computed and shown at the start.
 
-Exit codes: 0 done, 1 failed, 2 usage, 4 no comparison was decided (no difference proven, or too few
-trials count), 5 a privilege or kernel feature is missing, 130 and 143 ended by a signal.";
+Exit codes: 0 done, 1 failed, 2 usage, 3 what --fail-on names is proven, 4 no comparison was decided
+(no difference proven, or too few trials count), 5 a privilege or kernel feature is missing, 130 and
+143 ended by a signal.";
