@@ -63,20 +63,39 @@ impl Recording {
         trial: &D::Trial,
         taken: Duration,
     ) -> Result<(), StoreError> {
+        self.trials(head, [(trial, taken)])
+    }
+
+    /// Stores trials that are known at the same time, each with how long it took.
+    ///
+    /// # Errors
+    /// When the store cannot be written. Then nothing of it is stored.
+    pub fn trials<'a, D: Stored>(
+        &mut self,
+        head: &D,
+        trials: impl IntoIterator<Item = (&'a D::Trial, Duration)>,
+    ) -> Result<(), StoreError>
+    where
+        D::Trial: 'a,
+    {
+        let mut stored = self.stored;
         let outcome = transact(&*self.database, || {
-            self.database.run(
-                "INSERT INTO trial (study, sequence, taken_seconds, document) VALUES ($1, $2, $3, $4)",
-                &[
-                    self.id.into(),
-                    (self.stored + 1).into(),
-                    taken.as_secs_f64().into(),
-                    text_of(trial).into(),
-                ],
-            )?;
+            for (trial, taken) in trials {
+                stored += 1;
+                self.database.run(
+                    "INSERT INTO trial (study, sequence, taken_seconds, document) VALUES ($1, $2, $3, $4)",
+                    &[
+                        self.id.into(),
+                        stored.into(),
+                        taken.as_secs_f64().into(),
+                        text_of(trial).into(),
+                    ],
+                )?;
+            }
             self.set_head(head)
         });
         outcome.map_err(StoreError::at("storing a trial in", &self.place))?;
-        self.stored += 1;
+        self.stored = stored;
         Ok(())
     }
 

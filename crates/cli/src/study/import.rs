@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nicpoll_model::{Imported, StudyKind};
+use nicpoll_model::{Imported, ImportedTrial, StudyKind};
 use nicpoll_report::{render_document, render_imported_text};
 use nicpoll_store::Store;
 use nicpoll_study::{ImportError, import_transcripts, this_runner};
@@ -47,7 +47,7 @@ fn stored(args: &ImportArgs, imported: &mut Imported) -> Result<i64, Failure> {
     let store = Store::to_write(args.file.place()?)?;
     let owner = this_runner().map_err(anyhow::Error::from)?;
     let trials = std::mem::take(&mut imported.trials);
-    // Written once for each trial: the long lists follow at the end.
+    // The document is written at each step: its long lists follow with the last one.
     let long = (
         std::mem::take(&mut imported.readings),
         std::mem::take(&mut imported.unplaced),
@@ -60,11 +60,11 @@ fn stored(args: &ImportArgs, imported: &mut Imported) -> Result<i64, Failure> {
         "{}",
         &owner,
     )?;
-    for trial in &trials {
-        let taken = trial.duration_seconds.unwrap_or_default();
-        let taken = Duration::try_from_secs_f64(taken).unwrap_or_default();
-        recording.trial(&*imported, trial, taken)?;
-    }
+    let taken = |trial: &ImportedTrial| {
+        let seconds = trial.duration_seconds.unwrap_or_default();
+        Duration::try_from_secs_f64(seconds).unwrap_or_default()
+    };
+    recording.trials(&*imported, trials.iter().map(|trial| (trial, taken(trial))))?;
     (imported.readings, imported.unplaced, imported.comparisons) = long;
     recording.finish(&*imported)?;
     imported.trials = trials;
