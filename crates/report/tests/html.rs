@@ -192,7 +192,11 @@ fn sweep(points: &[(u32, f64)]) -> Sweep {
 fn nothing_is_drawn_beyond_the_edge_of_a_picture() {
     let mut study = fixture::study();
     // All arrives, the lines of both axes end at different heights, and a part of it that is hardly seen.
-    for points in [[(20_000, 1.0), (40_000, 1.0)], [(20_000, 1.0), (40_000, 0.6)], [(20_000, 0.1), (40_000, 0.01)]] {
+    for points in [
+        [(20_000, 1.0), (40_000, 1.0)],
+        [(20_000, 1.0), (40_000, 0.6)],
+        [(20_000, 0.1), (40_000, 0.01)],
+    ] {
         let mut sweep = sweep(&points);
         for (index, point) in sweep.settings[0].points.iter_mut().enumerate() {
             point.busy_ns_per_packet = Some(2_000.0);

@@ -73,6 +73,9 @@ fn the_committed_plots_are_what_is_drawn_today() {
             engine,
         ),
     ] {
-        assert!(drawn == committed, "docs/{name} is not what is drawn today: {remedy}");
+        assert!(
+            drawn == committed,
+            "docs/{name} is not what is drawn today: {remedy}"
+        );
     }
 }

@@ -6,7 +6,7 @@ use super::page::{Align, Ink, Page, Row};
 use crate::numbers::{MISSING, count, figure};
 
 /// Width of the labels.
-const LABEL: usize = 18;
+const LABEL: usize = 15;
 /// Columns of the longest bar.
 const BAR: u64 = 40;
 
@@ -29,8 +29,8 @@ pub fn write(page: &mut Page, truth: &CpuTruth) {
     page.paragraph(
         Ink::Plain,
         "Shares of one core in %. Exact: the load's thread in user mode, where it is busy; \"+ kernel\", where \
-         it goes to sleep and wakes up; and the whole core. /proc/stat is off by what lies below the load's own \
-         measure, or above that and all else that ran.",
+         it goes to sleep and wakes up; and the whole core. What /proc/stat sampled is off by what lies below the \
+         load's own measure, or above that and all else that ran.",
     );
     page.paragraph(Ink::Plain, &cost(truth));
     if let Some(fold) = &truth.fold {
@@ -47,13 +47,7 @@ pub fn write(page: &mut Page, truth: &CpuTruth) {
 
 fn phase_rows(phases: &[TruthPhase]) -> Vec<Row> {
     let names = [
-        "itself",
-        "exact",
-        "off, pt",
-        "+ kernel",
-        "whole core",
-        "/proc/stat",
-        "off, pt",
+        "itself", "exact", "off, pt", "+ kernel", "core", "sampled", "off, pt",
     ];
     let mut rows = vec![Row::new(
         "pulse begins at",

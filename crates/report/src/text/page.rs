@@ -373,7 +373,7 @@ mod tests {
     fn wide_columns_stand_apart_and_below_one_another_where_a_line_is_too_short() {
         let cells = |letter: &str, wide: [usize; 4]| wide.map(|wide| letter.repeat(wide)).to_vec();
         let rows = [
-            Row::new("head", cells("h", [30, 5, 30, 14]), Ink::Strong),
+            Row::new("head", cells("h", [29, 5, 30, 14]), Ink::Strong),
             Row::new("a group", vec![], Ink::Plain),
             Row::new("figures", cells("7", [6, 6, 6, 6]), Ink::Plain),
         ];
@@ -390,19 +390,31 @@ mod tests {
                 assert!(lines[line].len() <= 80, "{text}");
             }
             let ends = |line: &str, letter| -> Vec<usize> {
-                let ends = line.char_indices().filter(|(at, one)| {
-                    *one == letter && !line[at + 1..].starts_with(letter)
-                });
+                let ends = line
+                    .char_indices()
+                    .filter(|(at, one)| *one == letter && !line[at + 1..].starts_with(letter));
                 ends.map(|(at, _)| at).collect()
             };
             if align == Align::Right {
-                assert_eq!(ends(&lines[0][6..], 'h'), ends(&lines[2][6..], '7'), "{text}");
-                assert_eq!(ends(&lines[4][6..], 'h'), ends(&lines[6][6..], '7'), "{text}");
+                assert_eq!(
+                    ends(&lines[0][6..], 'h'),
+                    ends(&lines[2][6..], '7'),
+                    "{text}"
+                );
+                assert_eq!(
+                    ends(&lines[4][6..], 'h'),
+                    ends(&lines[6][6..], '7'),
+                    "{text}"
+                );
             }
         }
         // What has room for its share keeps it.
         let mut page = Page::new(80, false);
-        page.table(&[Row::new("a", cells("7", [11; 4]), Ink::Plain)], 27, Align::Right);
+        page.table(
+            &[Row::new("a", cells("7", [11; 4]), Ink::Plain)],
+            27,
+            Align::Right,
+        );
         let line = page.into_text();
         assert_eq!(line.find('7'), Some(2 + 27 + 1), "{line}");
     }

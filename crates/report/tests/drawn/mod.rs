@@ -77,7 +77,10 @@ fn places(element: &str, letters: f64) -> Vec<(f64, f64)> {
 fn words(element: &str, letters: f64) -> Vec<(f64, f64)> {
     let size = number(element, "font-size").unwrap_or(letters);
     let (_, text) = element.split_once('>').unwrap_or_default();
-    let coded: usize = ["&lt;", "&gt;"].map(|it| 3 * text.matches(it).count()).iter().sum();
+    let coded: usize = ["&lt;", "&gt;"]
+        .map(|it| 3 * text.matches(it).count())
+        .iter()
+        .sum();
     let coded = coded + 4 * text.matches("&amp;").count();
     let wide = (text.trim_end().chars().count() - coded) as f64 * LETTER * size;
     let before = match attribute(element, "text-anchor") {
@@ -95,7 +98,10 @@ fn words(element: &str, letters: f64) -> Vec<(f64, f64)> {
         }
         None => {
             let at = |name| number(element, name).unwrap_or(0.0);
-            vec![(at("x") + from, at("y") + top), (at("x") + to, at("y") + bottom)]
+            vec![
+                (at("x") + from, at("y") + top),
+                (at("x") + to, at("y") + bottom),
+            ]
         }
     }
 }

@@ -105,14 +105,22 @@ fn long_names_of_settings_stand_above_their_own_figures() {
                 continue;
             }
             let mut below = lines[index..].iter();
-            let figures = below.find(|line| line.contains("delivered, Mbit/s")).unwrap();
+            let figures = below
+                .find(|line| line.contains("delivered, Mbit/s"))
+                .unwrap();
             for name in &names {
                 if let Some(at) = head.find(name.as_str()) {
                     // Its last letter stands above the last digit, and a blank behind both.
                     let end = at + name.len();
-                    assert!(figures[..end].ends_with(|it: char| it.is_ascii_digit()), "{part}");
+                    assert!(
+                        figures[..end].ends_with(|it: char| it.is_ascii_digit()),
+                        "{part}"
+                    );
                     for line in [head, figures] {
-                        assert!(line[end..].is_empty() || line[end..].starts_with(' '), "{part}");
+                        assert!(
+                            line[end..].is_empty() || line[end..].starts_with(' '),
+                            "{part}"
+                        );
                     }
                     found.push(name);
                 }
